@@ -457,7 +457,7 @@ class Pair:
 
 def graphite_reads(name):
     """Whether a Graphite server can make anything of the name. The original sends the point either way, and nobody
-    ever sees it again; Staunch counts it as shed, reason `unsafe_name`, and does not send it."""
+    ever sees it again; Staunch counts it as dropped, reason `unsafe_name`, and does not send it."""
     text = name.decode("utf-8", "replace").rstrip(JS_SPACE.replace("\ufeff", "") + "\x85")
     if not text.split(";")[0]:
         return False

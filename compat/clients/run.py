@@ -254,7 +254,7 @@ def verdict(client, accounts, points):
     account, wrong = accounts[client.name], []
     if account["received"] != client.received:
         wrong.append(f"received {account['received']}, sent {client.received}")
-    for loss in ("rejected", "shed", "internal"):
+    for loss in ("rejected", "dropped", "internal"):
         if account[loss] != 0:
             wrong.append(f"{loss} {account[loss]}")
     if account["received"] - account["aggregated"] != client.events:

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use model::{PacketBatch, Span};
 
 /// Most bytes that a maker of blocks should put into one. Larger blocks work, as far as the queue's bound
-/// allows; smaller ones make better use of it, because a block is kept or shed as a whole.
+/// allows; smaller ones make better use of it, because a block is kept or dropped as a whole.
 pub const BLOCK_BYTES_MAX: usize = 128 * 1024;
 
 /// Encoded records on their way to one output. A clone shares the bytes.

@@ -18,7 +18,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use model::{CopyOutcome, Now, Shed};
+use model::{CopyOutcome, Dropped, Now};
 use twox_hash::XxHash3_64;
 
 pub use crate::block::PARTITIONS;
@@ -265,7 +265,7 @@ impl Lanes {
         all_expired.extend(self.next.take_if(|next| expired(next)));
         for entry in all_expired {
             self.count_ahead(&entry, false);
-            entry.settle(CopyOutcome::Shed(Shed::TooOld));
+            entry.settle(CopyOutcome::Dropped(Dropped::TooOld));
         }
     }
 
@@ -311,8 +311,8 @@ impl<Q: Queue> Queue for Lane<'_, Q> {
         self.queue.append(block, now)
     }
 
-    fn shed(&self, block: Block, reason: Shed) {
-        self.queue.shed(block, reason);
+    fn drop_block(&self, block: Block, reason: Dropped) {
+        self.queue.drop_block(block, reason);
     }
 
     fn pop(&mut self, now: Now) -> Option<Entry> {
@@ -328,9 +328,9 @@ impl<Q: Queue> Queue for Lane<'_, Q> {
     }
 
     /// Of the whole queue, what waits for other lanes included.
-    fn shed_front(&mut self, reason: Shed) -> bool {
+    fn drop_front(&mut self, reason: Dropped) -> bool {
         self.lanes.recall(self.queue);
-        self.queue.shed_front(reason)
+        self.queue.drop_front(reason)
     }
 
     fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {

@@ -3,15 +3,15 @@
 /// What happens when a queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// The source waits. Sources that cannot wait shed the newest.
+    /// The source waits. Sources that cannot wait dropped the newest.
     Block,
     /// The source waits while the endpoint is not down; the oldest block makes room while it is, and for sources that
     /// cannot wait.
     BlockWhileUp,
     /// The oldest block makes room.
-    ShedOldest,
-    /// The new block is shed.
-    ShedNewest,
+    DropOldest,
+    /// The new block is dropped.
+    DropNewest,
 }
 
 impl WhenFull {
@@ -20,7 +20,7 @@ impl WhenFull {
         match self {
             WhenFull::Block => true,
             WhenFull::BlockWhileUp => !endpoint_is_down,
-            WhenFull::ShedOldest | WhenFull::ShedNewest => false,
+            WhenFull::DropOldest | WhenFull::DropNewest => false,
         }
     }
 
@@ -59,7 +59,7 @@ pub struct QueueLimits {
     pub records_max: u64,
     /// What happens past either.
     pub when_full: WhenFull,
-    /// Blocks older than this many milliseconds are shed as `too_old`; 0 for never.
+    /// Blocks older than this many milliseconds are dropped as `too_old`; 0 for never.
     pub age_max_ms: u64,
 }
 
@@ -88,7 +88,7 @@ const _: () = assert!(QueueLimits::BYTES_MIN >= 2 * crate::block::BLOCK_BYTES_MA
 
 impl Default for QueueLimits {
     fn default() -> Self {
-        QueueLimits { bytes_max: 256 << 20, records_max: 0, when_full: WhenFull::ShedOldest, age_max_ms: 0 }
+        QueueLimits { bytes_max: 256 << 20, records_max: 0, when_full: WhenFull::DropOldest, age_max_ms: 0 }
     }
 }
 

@@ -137,7 +137,7 @@ fn plan(asked: &Fanout) -> Plan {
     let queue = QueueLimits {
         bytes_max: Fanout::QUEUE_BYTES_MAX,
         records_max: asked.records_max,
-        when_full: WhenFull::ShedOldest,
+        when_full: WhenFull::DropOldest,
         age_max_ms: 0,
     };
     for to in &asked.targets {

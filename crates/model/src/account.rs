@@ -12,13 +12,13 @@ mod source;
 pub use output::{OutputAccount, OutputSum};
 pub use source::{SourceAccount, SourceSum};
 
-/// One reason with its count, for reports: (family such as `shed`, word such as `series_max`, count).
+/// One reason with its count, for reports: (family such as `dropped`, word such as `series_max`, count).
 pub type Losses = Vec<(&'static str, &'static str, u64)>;
 
 /// One figure of an account by its name, for whoever goes on with the account in another process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// Family (`shed`, …), or the name of a figure that has no reasons.
+    /// Family (`dropped`, …), or the name of a figure that has no reasons.
     pub family: String,
     /// Reason; empty for none.
     pub reason: String,
@@ -48,7 +48,7 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
-    use crate::{CopyOutcome, Filtered, Outcome, Reject, Shed, Unacked};
+    use crate::{CopyOutcome, Dropped, Filtered, Outcome, Reject, Unacked};
 
     #[test]
     fn a_sum_holds_only_when_every_record_has_one_outcome() {
@@ -58,33 +58,33 @@ mod tests {
         account.settle(Outcome::Rejected(Reject::BadValue), 1);
         assert!(!account.sum(0).holds());
         assert!(account.sum(3).holds());
-        account.settle(Outcome::Shed(Shed::SeriesMax), 3);
+        account.settle(Outcome::Dropped(Dropped::SeriesMax), 3);
         assert!(account.sum(0).holds());
         let losses: Vec<_> = account.losses().into_iter().filter(|loss| loss.2 > 0).collect();
-        assert_eq!(losses, [("rejected", "bad_value", 1), ("shed", "series_max", 3)]);
+        assert_eq!(losses, [("rejected", "bad_value", 1), ("dropped", "series_max", 3)]);
 
         let account = OutputAccount::default();
         account.route(5, 50);
         account.settle(CopyOutcome::Delivered, 2, 20);
         assert!(account.sum(3).holds() && !account.sum(2).holds());
-        assert_eq!((account.copies_waiting(), account.copies_waiting_high()), (3, 5));
+        assert_eq!((account.copies_queued(), account.copies_waiting_high()), (3, 5));
         account.pass(CopyOutcome::Filtered(Filtered::ByName), 1, 7);
-        account.settle(CopyOutcome::Shed(Shed::TooOld), 2, 20);
+        account.settle(CopyOutcome::Dropped(Dropped::TooOld), 2, 20);
         assert!(!account.sum(0).holds() && account.lost_here() == 2);
         account.settle(CopyOutcome::Moved, 1, 10);
         assert!(account.sum(0).holds() && account.lost_here() == 2, "what was moved is not lost");
         assert_eq!((account.bytes_routed(), account.bytes_delivered()), (57, 20));
         let lost: Vec<_> = account.losses_bytes().into_iter().filter(|loss| loss.2 > 0).collect();
-        assert_eq!(lost, [("shed", "too_old", 20), ("filtered", "by_name", 7)]);
+        assert_eq!(lost, [("dropped", "too_old", 20), ("filtered", "by_name", 7)]);
     }
 
     #[test]
     fn an_account_goes_on_in_another_process_and_its_sum_holds() {
-        let unknown = Figure::new("shed", "a reason of another version", 5, 50);
+        let unknown = Figure::new("dropped", "a reason of another version", 5, 50);
         let account = SourceAccount::default();
         account.receive(10);
         account.settle(Outcome::Aggregated, 6);
-        account.settle(Outcome::Shed(Shed::SeriesMax), 4);
+        account.settle(Outcome::Dropped(Dropped::SeriesMax), 4);
         account.kernel_dropped.fetch_add(3, Relaxed);
         account.connections_open.fetch_add(1, Relaxed);
         account.lines_acked.fetch_add(7, Relaxed);
@@ -97,7 +97,7 @@ mod tests {
         next.go_on_with(std::slice::from_ref(&unknown));
         let sum = next.sum(0);
         assert!(sum.holds(), "{sum:?}");
-        assert_eq!((sum.received, sum.aggregated, next.shed(Shed::SeriesMax)), (11, 6, 4));
+        assert_eq!((sum.received, sum.aggregated, next.dropped(Dropped::SeriesMax)), (11, 6, 4));
         assert_eq!((next.kernel_dropped.load(Relaxed), next.connections_open.load(Relaxed)), (3, 0));
         let lines = (next.lines_acked.load(Relaxed), next.lines_unacked.load(Relaxed));
         assert_eq!((lines, next.acks_failed(Unacked::Stopped)), ((7, 0), 1));

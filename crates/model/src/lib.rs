@@ -28,7 +28,7 @@ pub use event::{Event, EventKind, EventState};
 pub use flushed::{FlushInfo, Flushed, Label};
 pub use id::{ConnectionId, OutputId, SourceId, TransformId};
 pub use now::{Now, SECOND_NS};
-pub use outcome::{CopyOutcome, Filtered, Internal, Outcome, Refused, Reject, Shed, Unacked};
+pub use outcome::{CopyOutcome, Dropped, Filtered, Internal, Outcome, Reject, RejectedByPeer, Unacked};
 pub use peer::{Peer, PeerKey};
 pub use point::Point;
 pub use receipt::Receipt;

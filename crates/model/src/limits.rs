@@ -15,7 +15,7 @@ pub const KEY_BYTES_MAX: usize = 4 * 1024;
 /// Most tags on one sample, in the dialects that limit them.
 pub const TAGS_MAX: usize = 256;
 
-/// Most distinct series of one source before new ones are shed as `series_max`.
+/// Most distinct series of one source before new ones are dropped as `series_max`.
 pub const SERIES_MAX: u32 = 2_000_000;
 
 /// Most bytes that the keys, values and members of one aggregation take: 2 KiB for each of [`SERIES_MAX`] series.
@@ -24,7 +24,7 @@ pub const SERIES_BYTES_MAX: u64 = 4 << 30;
 /// Members that a set keeps exactly before it turns into an estimate.
 pub const SET_EXACT_MAX: usize = 4096;
 
-/// Values that one timer keeps in a window before further ones are shed as `timer_values_max`.
+/// Values that one timer keeps in a window before further ones are dropped as `timer_values_max`.
 pub const TIMER_VALUES_MAX: usize = 1_000_000;
 
 /// Most connections that one stream listener serves at once.

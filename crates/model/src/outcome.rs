@@ -74,12 +74,12 @@ reasons! {
 
 reasons! {
     /// Why a good record was lost at a limit of ours.
-    Shed {
+    Dropped {
         SeriesMax "series_max" "A new series came when the source already had `max_series` of them.",
         TimerValuesMax "timer_values_max" "A timer had `timer_values_max` values in one window already.",
         EventsMax "events_max" "More events arrived in one tick than `events_max`.",
         ExchangeFull "exchange_full" "The exchange to the shard was full and the source cannot wait.",
-        QueueFull "queue_full" "The output's queue was full and `when_full` says to shed.",
+        QueueFull "queue_full" "The output's queue was full and `when_full` says to drop.",
         TooOld "too_old" "The record waited in the output's queue longer than `max_age`.",
         NoEndpoint "no_endpoint" "No endpoint of the cluster is up, so none owns the record's key.",
         TooBig "too_big" "The record is larger than the endpoint's lines or datagrams may be, or a line or series unfolds too far.",
@@ -87,7 +87,7 @@ reasons! {
         NonFinitePoint "non_finite_point" "An aggregate came out as NaN or infinite and was not sent.",
         Damaged "damaged" "The record in the output's queue on disk was damaged and could not be read back.",
         DiskFailed "disk_failed" "The disk of the output's queue failed, and nobody could wait for it any longer.",
-        Dropped "dropped" "Somebody had what waited in the output's queue dropped: `staunch queue drop`.",
+        ByOperator "by_operator" "Somebody had what waited in the output's queue dropped: `staunch queue drop`.",
         UnsafeName "unsafe_name" "The series' name cannot be written in the output's protocol.",
         Late "late" "The window of the rollup that the point belongs to is over.",
         Early "early" "The point is of a time so far ahead that the rollup keeps no window for it.",
@@ -100,7 +100,7 @@ reasons! {
 
 reasons! {
     /// Why an endpoint did not take a copy although we sent it.
-    Refused {
+    RejectedByPeer {
         ByPeer "by_peer" "The endpoint answered that it does not accept the record.",
         SendError "send_error" "The system refused to send the record.",
     }
@@ -127,8 +127,8 @@ reasons! {
 reasons! {
     /// Why we ended a connection that wants acknowledgements: the words of `err` lines.
     Unacked {
-        Shed "shed" "A record or a copy of it was shed at a limit; the accounts of the source and of its outputs say at which.",
-        Refused "refused" "An endpoint refused a copy.",
+        Dropped "dropped" "A record or a copy of it was dropped at a limit; the accounts of the source and of its outputs say at which.",
+        RejectedByPeer "rejected_by_peer" "An endpoint did not take a copy.",
         InDoubt "in_doubt" "The disk of an output's queue failed to sync a copy.",
         Reloaded "reloaded" "Since a reload the condition that held when the connection was made can no longer be met for the source; a new connection has the new one.",
         IdleTimeout "idle_timeout" "Nothing came for as long as `idle_timeout`, and nothing more could be acknowledged.",
@@ -145,7 +145,7 @@ pub enum Outcome {
     /// Refused at intake.
     Rejected(Reject),
     /// Lost at a limit.
-    Shed(Shed),
+    Dropped(Dropped),
     /// A copy of a record that was already taken.
     Duplicate,
     /// No route wanted it.
@@ -164,9 +164,9 @@ pub enum CopyOutcome {
     /// The endpoint has it, as far as its protocol tells.
     Delivered,
     /// Lost at a limit.
-    Shed(Shed),
+    Dropped(Dropped),
     /// The endpoint did not take it.
-    Refused(Refused),
+    RejectedByPeer(RejectedByPeer),
     /// The output's own stage left it out.
     Filtered(Filtered),
     /// Its time ran out in the queue.
@@ -186,8 +186,8 @@ fn words_are_distinct_within_their_enum() {
         assert_eq!(sorted.len(), words.len(), "{words:?}");
     }
     distinct(Reject::ALL.iter().map(|r| r.word()).collect());
-    distinct(Shed::ALL.iter().map(|r| r.word()).collect());
-    distinct(Refused::ALL.iter().map(|r| r.word()).collect());
+    distinct(Dropped::ALL.iter().map(|r| r.word()).collect());
+    distinct(RejectedByPeer::ALL.iter().map(|r| r.word()).collect());
     distinct(Filtered::ALL.iter().map(|r| r.word()).collect());
     distinct(Internal::ALL.iter().map(|r| r.word()).collect());
     distinct(Unacked::ALL.iter().map(|r| r.word()).collect());

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use deliver::disk_queue::{Position, Promise};
 use model::{
-    AckMark, AckWhen, ConnectionId, OutputAccount, OutputId, SampleBatch, Shed, SourceAccount, Unacked,
+    AckMark, AckWhen, ConnectionId, Dropped, OutputAccount, OutputId, SampleBatch, SourceAccount, Unacked,
 };
 
 use crate::Shard;
@@ -190,12 +190,12 @@ impl Wait {
             if self.of_before { queues.account(output).lost_here() } else { lost_here(output, queues) };
         let account = queues.account(output);
         if lost_here != self.lost_here {
-            let stopped = account.shed(Shed::Stopped) > 0;
-            return Some(Err(if stopped { Unacked::Stopped } else { Unacked::Shed }));
+            let stopped = account.dropped(Dropped::Stopped) > 0;
+            return Some(Err(if stopped { Unacked::Stopped } else { Unacked::Dropped }));
         }
         // What an endpoint refused was in its queue until then: safe, and not delivered.
         if when == AckWhen::Delivered && account.refused() != self.refused {
-            return Some(Err(Unacked::Refused));
+            return Some(Err(Unacked::RejectedByPeer));
         }
         if in_doubt {
             return Some(Err(Unacked::InDoubt));
@@ -220,7 +220,7 @@ impl Acks {
         }
     }
 
-    /// The shard has pushed the batch and its blocks are in the queues, or were shed. Gives the outputs whose progress
+    /// The shard has pushed the batch and its blocks are in the queues, or were dropped. Gives the outputs whose progress
     /// it waits for: call [`Self::resolve`] when one has made some, and once now.
     pub fn taken(&mut self, taking: Taking, queues: &mut impl Queues) -> Vec<OutputId> {
         let Taking { mark, source, source_lost, kept, outputs } = taking;
@@ -235,7 +235,7 @@ impl Acks {
         }
         let turned_away = |before: &Before| queues.account(before.output).turned_away() != before.turned_away;
         if source.lost() != source_lost || outputs.iter().any(turned_away) {
-            self.fail(connection, Unacked::Shed);
+            self.fail(connection, Unacked::Dropped);
             return Vec::new();
         }
         let number = waiting.first + waiting.pending.len() as u64;

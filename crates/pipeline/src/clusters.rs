@@ -5,7 +5,7 @@
 //! Invariant: a line that nobody can take is counted at the output that would own it if all were there.
 
 use config::plan::ClusterPlan;
-use model::{CopyOutcome, Now, OutputId, Shed, Span};
+use model::{CopyOutcome, Dropped, Now, OutputId, Span};
 use process::placement::{Cluster, KeyReader};
 
 use crate::Routed;
@@ -85,7 +85,7 @@ impl ClusterState {
             return outputs[self.plan.members[owner].index()].line(line, now, out);
         }
         if let Some(owner) = self.whole.owner(key) {
-            let lost = CopyOutcome::Shed(Shed::NoEndpoint);
+            let lost = CopyOutcome::Dropped(Dropped::NoEndpoint);
             outputs[self.plan.members[owner].index()].account().pass(lost, 1, line.len() as u64);
         }
     }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use config::plan::{ConsoleForm, Feed, GraphiteForm, OutputKind, Plan};
 use deliver::lanes::{PARTITIONS, partition};
 use deliver::queue::{Block, BlockForm};
-use model::{Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Peer, Point, SampleBatch, Shed, Span};
+use model::{
+    Dropped, Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Peer, Point, SampleBatch, Span,
+};
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::graphite::{Encoded, Encoder, OwnFigures, Unpickled, pickle_frame, pickle_point};
@@ -20,7 +22,7 @@ use crate::batch::{block_memory_bytes, room_verbatim};
 use crate::lead::Leading;
 use crate::lines::Lines;
 use crate::packets::lines;
-use crate::shard::shed_points;
+use crate::shard::drop_points;
 
 /// Size at which a block is closed. Small enough for a steady flow, large enough that a lock per block is nothing.
 pub const BLOCK_BYTES: usize = 64 * 1024;
@@ -315,7 +317,7 @@ impl OutputEncoder {
             return self.pickled_point(at, point.name(bytes), bytes, point, now, out);
         }
         if point.line.len > self.line_bytes_max {
-            return shed_points(&self.account, Shed::TooBig, 1);
+            return drop_points(&self.account, Dropped::TooBig, 1);
         }
         self.line_block(at, bytes, &[point], now, out);
     }
@@ -334,8 +336,8 @@ impl OutputEncoder {
         let numbers = (point.value(bytes), point.time(bytes));
         match pickle_point((name, point.tags(bytes)), numbers, &mut open.points) {
             Ok(()) => open.count += 1,
-            Err(Unpickled::NotANumber) => shed_points(&self.account, Shed::NotANumber, 1),
-            Err(Unpickled::UnsafeName) => shed_points(&self.account, Shed::UnsafeName, 1),
+            Err(Unpickled::NotANumber) => drop_points(&self.account, Dropped::NotANumber, 1),
+            Err(Unpickled::UnsafeName) => drop_points(&self.account, Dropped::UnsafeName, 1),
         }
         if open.points.len() >= BLOCK_BYTES {
             self.close_at(at, now, out);
@@ -359,7 +361,7 @@ impl OutputEncoder {
         let leading = self.leading.as_mut().map_or(&[][..], |leading| leading.text(now));
         let rest = &point.line.of(bytes)[point.name_len as usize..];
         if leading.len() + name.len() + rest.len() > self.line_bytes_max as usize {
-            return shed_points(&self.account, Shed::TooBig, 1);
+            return drop_points(&self.account, Dropped::TooBig, 1);
         }
         let open = &mut self.open[at];
         open.bytes.extend_from_slice(leading);
@@ -392,7 +394,7 @@ impl OutputEncoder {
             debug_assert_eq!(points.len(), 1, "each line has its own text before it");
             let leading = leading.text(now);
             if leading.len() + first.line.len as usize > self.line_bytes_max as usize {
-                return shed_points(&self.account, Shed::TooBig, 1);
+                return drop_points(&self.account, Dropped::TooBig, 1);
             }
             open.bytes.extend_from_slice(leading);
         }
@@ -538,8 +540,8 @@ impl OutputEncoder {
 }
 
 fn count_lost(account: &OutputAccount, encoded: Encoded) {
-    shed_points(account, Shed::NonFinitePoint, u64::from(encoded.non_finite));
-    shed_points(account, Shed::UnsafeName, u64::from(encoded.unsafe_names));
+    drop_points(account, Dropped::NonFinitePoint, u64::from(encoded.non_finite));
+    drop_points(account, Dropped::UnsafeName, u64::from(encoded.unsafe_names));
 }
 
 impl OpenBlock {
@@ -570,7 +572,7 @@ impl OpenBlock {
                 self.bytes.extend_from_slice(line);
             } else {
                 self.copies -= 1;
-                shed_points(account, Shed::TooBig, 1);
+                drop_points(account, Dropped::TooBig, 1);
             }
         }
     }
@@ -590,7 +592,7 @@ impl OpenBlock {
         if !self.bytes.is_empty() {
             self.end_frame(u32::try_from(documented.series).unwrap_or(u32::MAX).max(1));
         }
-        shed_points(account, Shed::TooBig, documented.left_out);
+        drop_points(account, Dropped::TooBig, documented.left_out);
     }
 }
 

@@ -352,7 +352,7 @@ mod tests {
         exchange.close();
         assert!(exchange.is_closed() && exchange.is_empty() && exchange.has_room(SourceId(0)));
         let back = exchange.try_send(PEER, batch(&account, 1)).expect_err("nobody will come for it");
-        back.receipt.settle(Outcome::Shed(model::Shed::Stopped));
+        back.receipt.settle(Outcome::Dropped(model::Dropped::Stopped));
         assert!(account.sum(0).holds());
     }
 
@@ -480,7 +480,7 @@ mod tests {
         let mut got = Vec::new();
         while let Some((_, batch)) = exchange.take_in_turn(&mut Look::default(), |_| true) {
             got.push(kib(&batch));
-            batch.receipt.settle(Outcome::Shed(model::Shed::Stopped));
+            batch.receipt.settle(Outcome::Dropped(model::Dropped::Stopped));
         }
         assert_eq!(got, [10, 70, 40]);
         assert!(exchange.is_empty() && account.sum(0).holds());

@@ -4,13 +4,15 @@
 //! a frame of the open block. Aggregates come by [`Lines::aggregate`], as samples.
 //! Not here: what the three say (`process::stage`, `wire::statsd::rewrite`), outputs of packets as they came
 //! (`packets`).
-//! Invariant: each line is written, or counted as filtered or shed in the output's account. A copy is a line as it is
+//! Invariant: each line is written, or counted as filtered or dropped in the output's account. A copy is a line as it is
 //! sent: one that is taken apart is several.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Framing, LinesPlan, PacketsPlan};
-use model::{CopyOutcome, Filtered, Flushed, Now, OutputAccount, PacketBatch, SECOND_NS, SampleBatch, Shed};
+use model::{
+    CopyOutcome, Dropped, Filtered, Flushed, Now, OutputAccount, PacketBatch, SECOND_NS, SampleBatch,
+};
 use process::stage::{Admit, Stage};
 use wire::statsd::rewrite::{AggregateEncoder, Gauges, LeftOut, Packer, Rewrite, parts};
 
@@ -177,7 +179,7 @@ impl Lines {
             Admit::PassSampled { share } => Some(share),
             Admit::Filtered => return Err(CopyOutcome::Filtered(Filtered::ByName)),
             Admit::SampledOut => return Err(CopyOutcome::Filtered(Filtered::SampledOut)),
-            Admit::SeriesMax => return Err(CopyOutcome::Shed(Shed::SeriesMax)),
+            Admit::SeriesMax => return Err(CopyOutcome::Dropped(Dropped::SeriesMax)),
         };
         let written = self.rewrite.write(&parts, factor, &mut self.text);
         if written.tags_left_out > 0 && written.lines > 0 {
@@ -185,7 +187,7 @@ impl Lines {
         }
         let values = [
             (CopyOutcome::Filtered(Filtered::Unwanted), written.values_left_out),
-            (CopyOutcome::Shed(Shed::TooBig), written.values_shed),
+            (CopyOutcome::Dropped(Dropped::TooBig), written.values_dropped),
         ];
         for (lost, count) in values.into_iter().filter(|(_, count)| *count > 0 && written.lines > 0) {
             account.pass(lost, u64::from(count), 0);
@@ -206,15 +208,15 @@ impl Lines {
         if encoded.tags_left_out > 0 {
             account.tags_left_out.fetch_add(u64::from(encoded.tags_left_out), Relaxed);
         }
-        if encoded.shed > 0 {
-            account.pass(CopyOutcome::Shed(Shed::TooBig), encoded.shed, 0);
+        if encoded.dropped > 0 {
+            account.pass(CopyOutcome::Dropped(Dropped::TooBig), encoded.dropped, 0);
         }
         match encoded.left_out {
             Some((LeftOut::Estimated, samples)) => {
                 account.pass(CopyOutcome::Filtered(Filtered::Unwanted), samples, 0);
             }
             Some((LeftOut::NonFinite, samples)) => {
-                account.pass(CopyOutcome::Shed(Shed::NonFinitePoint), samples, 0);
+                account.pass(CopyOutcome::Dropped(Dropped::NonFinitePoint), samples, 0);
             }
             Some((LeftOut::Idle, _)) | None => {}
         }

@@ -3,7 +3,7 @@
 //! Path of a line: the queue of an output that is down -> **[`Moves::turn`]** -> `process::relay` says who takes it over -> the
 //! queue of that output, where it is a copy of its own; the first is then settled as `moved`.
 //! Not here: who is down (`deliver::standing`), who stands in (`process::relay`), threads and locks.
-//! Invariants: nothing is shed to make room for what moves; a line that is on disk has its outcome there only when it is safe
+//! Invariants: nothing is dropped to make room for what moves; a line that is on disk has its outcome there only when it is safe
 //! on the other disk, so that a crash between the two gives it twice; a turn does a bounded amount of work.
 
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ pub trait MovingQueues {
     /// Whether the queue has room for a block.
     fn has_room(&mut self, to: OutputId, block: &Block, now: Now) -> bool;
 
-    /// Appends a block that it has room for; gives its place. None when it was shed all the same, and counted there.
+    /// Appends a block that it has room for; gives its place. None when it was dropped all the same, and counted there.
     fn append(&mut self, to: OutputId, block: Block, now: Now) -> Option<Position>;
 
     /// What is known of a block that was appended.
@@ -151,7 +151,7 @@ impl Moves {
             queues.put_back(from, entry);
             return false;
         }
-        // One that was shed has its outcome: nothing that comes to its place later says anything of it.
+        // One that was dropped has its outcome: nothing that comes to its place later says anything of it.
         let append = |(to, block)| Some((to, queues.append(to, block, now)?));
         let places: Vec<(OutputId, Position)> = blocks.into_iter().filter_map(append).collect();
         if on_disk {

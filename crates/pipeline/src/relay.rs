@@ -11,7 +11,7 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 use config::plan::RelayTransform;
-use model::{Figure, Now, Outcome, OutputId, Peer, Point, Receipt, Reject, SECOND_NS, Shed, Span};
+use model::{Dropped, Figure, Now, Outcome, OutputId, Peer, Point, Receipt, Reject, SECOND_NS, Span};
 use process::relay::{Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, Router, RouterToAsk};
 use process::rollup::{Fed, Feed, NotRestored, Restored, RollupFigures, Rollups, Told, matched};
 
@@ -198,10 +198,10 @@ impl Ended {
             (Outcome::Filtered, self.filtered),
             (Outcome::Rejected(Reject::Invalid), self.invalid),
             (Outcome::Rejected(Reject::NonFinite), self.non_finite),
-            (Outcome::Shed(Shed::Late), self.late),
-            (Outcome::Shed(Shed::Early), self.early),
-            (Outcome::Shed(Shed::SeriesMax), self.series_max),
-            (Outcome::Shed(Shed::RollupFull), self.rollup_full),
+            (Outcome::Dropped(Dropped::Late), self.late),
+            (Outcome::Dropped(Dropped::Early), self.early),
+            (Outcome::Dropped(Dropped::SeriesMax), self.series_max),
+            (Outcome::Dropped(Dropped::RollupFull), self.rollup_full),
         ];
         for (outcome, records) in parts {
             if records > 0 {

@@ -127,12 +127,12 @@ mod tests {
         replies.received(2, 0);
         assert_eq!(replies.mark(), Some(mark(5, 1)));
         let answer = |up_to, rejected, marks| Answer { up_to, rejected, marks, failed: None };
-        let failed = Answer { failed: Some(Unacked::Shed), ..answer(5, 1, 2) };
+        let failed = Answer { failed: Some(Unacked::Dropped), ..answer(5, 1, 2) };
         let table = [
             (answer(0, 0, 0), "", 0, 2, 5),
             (answer(3, 0, 1), "ack 3\n", 3, 1, 2),
             (answer(3, 0, 1), "", 0, 1, 2),
-            (failed, "ack 5 rejected 1\nerr 5 shed\n", 2, 0, 0),
+            (failed, "ack 5 rejected 1\nerr 5 dropped\n", 2, 0, 0),
             (failed, "", 0, 0, 0),
         ];
         for (answer, want, new, marks, lines) in table {

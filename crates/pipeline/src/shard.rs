@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use config::plan::RelayTransform;
 use model::{
-    AckWhen, CopyOutcome, Event, FlushInfo, Flushed, Now, Outcome, OutputId, Receipt, Reject, SampleBatch,
-    Shed, SourceId, Tally, TransformId,
+    AckWhen, CopyOutcome, Dropped, Event, FlushInfo, Flushed, Now, Outcome, OutputId, Receipt, Reject,
+    SampleBatch, SourceId, Tally, TransformId,
 };
 use process::aggregate::{Added, Figures, FlushEnd};
 use process::relay::{Entry, RouterToAsk};
@@ -35,7 +35,7 @@ use crate::routes::SourceRoutes;
 /// of them.
 const SEVERAL_RELAYS_POINTS: usize = 4;
 
-/// Most events of one batch; further ones are shed as `events_max`.
+/// Most events of one batch; further ones are dropped as `events_max`.
 const EVENTS_MAX: usize = 10_000;
 
 /// State of one worker: every series, every open block.
@@ -459,7 +459,7 @@ fn settle_events(
         return;
     }
     let taken = events.len().min(EVENTS_MAX);
-    receipt.split((events.len() - taken) as u64).settle(Outcome::Shed(Shed::EventsMax));
+    receipt.split((events.len() - taken) as u64).settle(Outcome::Dropped(Dropped::EventsMax));
     let outcome = if routes.events.is_empty() { Outcome::Filtered } else { Outcome::Routed };
     for event in &events[..taken] {
         routes.events.iter().for_each(|id| outputs[id.index()].event(event, now, out));
@@ -471,9 +471,9 @@ fn settle_added(receipt: &mut Receipt, added: Added) {
     let parts = [
         (Outcome::Aggregated, added.aggregated),
         (Outcome::Routed, added.routed),
-        (Outcome::Shed(Shed::SeriesMax), added.shed_series_max),
-        (Outcome::Shed(Shed::TimerValuesMax), added.shed_timer_values),
-        (Outcome::Shed(Shed::AggregateFull), added.shed_bytes_max),
+        (Outcome::Dropped(Dropped::SeriesMax), added.dropped_series_max),
+        (Outcome::Dropped(Dropped::TimerValuesMax), added.dropped_timer_values),
+        (Outcome::Dropped(Dropped::AggregateFull), added.dropped_bytes_max),
         (Outcome::Rejected(Reject::NonFinite), added.rejected_non_finite),
     ];
     for (outcome, records) in parts {
@@ -483,9 +483,9 @@ fn settle_added(receipt: &mut Receipt, added: Added) {
     }
 }
 
-/// Counts points that were never written: they are copies that were routed and shed at once.
-pub(crate) fn shed_points(account: &model::OutputAccount, reason: Shed, points: u64) {
+/// Counts points that were never written: they are copies that were routed and dropped at once.
+pub(crate) fn drop_points(account: &model::OutputAccount, reason: Dropped, points: u64) {
     if points > 0 {
-        account.pass(CopyOutcome::Shed(reason), points, 0);
+        account.pass(CopyOutcome::Dropped(reason), points, 0);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use config::diagnostic::Source;
 use config::plan::{ClusterPlan, LinesPlan, OutputKind, Plan};
 use deliver::queue::BlockForm;
-use model::{Filtered, Now, OutputId, SECOND_NS, Shed, SourceId, Span};
+use model::{Dropped, Filtered, Now, OutputId, SECOND_NS, SourceId, Span};
 use pipeline::{Accounts, BLOCK_BYTES, Routed, Scratch, Shard, laid_over};
 use process::glob::Glob;
 use process::placement::{KeyForm, Placement, RingReplicas};
@@ -98,7 +98,7 @@ impl World {
         self.plan = plan;
     }
 
-    /// Packets that have left, by output, and (copies, shed, filtered) of all accounts so far.
+    /// Packets that have left, by output, and (copies, dropped, filtered) of all accounts so far.
     fn packets(&mut self) -> BTreeMap<u16, Vec<String>> {
         self.shard.close_due(self.now, &mut self.routed);
         self.shard.close_blocks(self.now, &mut self.routed);
@@ -202,8 +202,8 @@ fn values_that_share_a_name_and_do_not_go_out_are_counted() {
     world.send(format!("{}:{}|ms", "n".repeat(4_000), vec!["1"; 2_000].join(":")).as_bytes());
     world.shard.stop(world.now, &mut world.routed);
     let lines: usize = world.packets()[&0].iter().map(|packet| packet.lines().count()).sum();
-    let shed = world.accounts.output(OutputId(0)).shed(Shed::TooBig);
-    assert!((256..2_000).contains(&lines) && lines as u64 + shed == 2_000, "{lines} and {shed}");
+    let dropped = world.accounts.output(OutputId(0)).dropped(Dropped::TooBig);
+    assert!((256..2_000).contains(&lines) && lines as u64 + dropped == 2_000, "{lines} and {dropped}");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn what_an_output_leaves_out_is_counted_there_and_costs_the_others_nothing() {
     assert_eq!(world.packets(), BTreeMap::from([(1, texts(&["eu.a:1|c\neu.b:2|g|#t:1"]))]));
     let account = world.accounts.output(OutputId(1));
     let counts = (account.filtered(Filtered::ByName), account.filtered(Filtered::BadLine));
-    assert_eq!((counts, account.shed(Shed::SeriesMax)), ((1, 1), 1));
+    assert_eq!((counts, account.dropped(Dropped::SeriesMax)), ((1, 1), 1));
     assert!(account.sum(0).holds());
 }
 
@@ -269,7 +269,7 @@ fn with_nobody_there_lines_are_counted_where_they_belong() {
     }
     assert_eq!(world.owner("foo:1|c"), None);
     let account = world.accounts.output(OutputId(1));
-    assert_eq!(account.shed(Shed::NoEndpoint), 1);
+    assert_eq!(account.dropped(Dropped::NoEndpoint), 1);
     assert!(account.sum(0).holds());
     assert_eq!(world.shard.live_labels(0), [""; 0]);
     assert!(world.shard.set_member_live(OutputId(2), true) && world.shard.set_member_live(OutputId(0), true));

@@ -6,7 +6,7 @@ use config::diagnostic::Source;
 use config::plan::Plan;
 use deliver::lanes::partition;
 use deliver::queue::{Block, BlockForm};
-use model::{Now, OutputId, SECOND_NS, Shed, SourceId, Span};
+use model::{Dropped, Now, OutputId, SECOND_NS, SourceId, Span};
 use pipeline::{Accounts, BLOCK_BYTES, Routed, Scratch, Shard};
 
 const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
@@ -214,7 +214,7 @@ fn points_go_on_in_pickles_unless_they_are_no_numbers() {
     assert_eq!(String::from_utf8_lossy(&block.bytes), String::from_utf8_lossy(&frame));
     assert_eq!((block.copies, &block.form), (2, &BlockForm::Frames(vec![(frame.len() as u32, 2)])));
     let output = accounts.output(OutputId(0));
-    assert_eq!(output.shed(Shed::NotANumber), 2);
+    assert_eq!(output.dropped(Dropped::NotANumber), 2);
     let sum = accounts.source(SourceId(0)).sum(0);
     assert!(sum.holds() && sum.routed == 4, "{sum:?}");
 }
@@ -255,7 +255,7 @@ fn lines_that_carbon_would_close_the_connection_for_are_not_sent() {
         shard.push_owned(batch, START, &mut routed);
         shard.close_blocks(START, &mut routed);
         let blocks: Vec<Block> = routed.blocks.into_iter().map(|(_, block)| block).collect();
-        assert_eq!(accounts.output(OutputId(0)).shed(Shed::TooBig), dropped, "{more}");
+        assert_eq!(accounts.output(OutputId(0)).dropped(Dropped::TooBig), dropped, "{more}");
         let copies: u32 = blocks.iter().map(|block| block.copies).sum();
         assert_eq!(u64::from(copies), 5 - dropped, "{more}");
         let sorted = |text: &str| {

@@ -113,7 +113,7 @@ fn each_record_goes_where_its_name_says_and_has_one_outcome() {
 
 #[test]
 fn clients_wait_for_every_endpoint_unless_they_are_never_to() {
-    for (stalls, when_full) in [(None, WhenFull::BlockWhileUp), (Some("0"), WhenFull::ShedOldest)] {
+    for (stalls, when_full) in [(None, WhenFull::BlockWhileUp), (Some("0"), WhenFull::DropOldest)] {
         let flags =
             Flags { stalls: stalls.map(str::to_owned), queue: Some("77000".into()), ..Flags::default() };
         let plan = plan_with("match * send to a b f stop;", flags);
@@ -181,7 +181,7 @@ fn results_of_rollups_go_their_own_way_and_late_points_are_counted() {
     );
     let sum = world.accounts.source(SourceId(0)).sum(0);
     assert!(sum.holds(), "{sum:?}");
-    assert_eq!((sum.received, sum.aggregated, sum.shed, sum.rejected), (6, 3, 2, 1));
+    assert_eq!((sum.received, sum.aggregated, sum.dropped, sum.rejected), (6, 3, 2, 1));
     for s in 0..60 {
         world.shard.tick(at(s), 512, &mut world.routed);
     }
@@ -353,7 +353,7 @@ struct Queues<'a> {
     queues: &'a mut [MemoryQueue],
     on_disk: bool,
     synced: bool,
-    /// What is appended is shed, although there was room a moment ago.
+    /// What is appended is dropped, although there was room a moment ago.
     full: bool,
 }
 
@@ -392,7 +392,7 @@ impl MovingQueues for Queues<'_> {
 }
 
 #[test]
-fn a_block_that_is_shed_where_it_moves_to_is_not_waited_for() {
+fn a_block_that_is_dropped_where_it_moves_to_is_not_waited_for() {
     let mut world = World::new(plan("match ^f send to f stop;"), 1);
     let at = world.plan.outputs.iter().position(|output| output.name == "f/10.0.0.4:2003");
     let four = OutputId(at.expect("it is there") as u16);

@@ -84,7 +84,7 @@ fn another_process_goes_on_where_this_one_ended() {
         assert_eq!(one.lines(), [""; 0], "no window is closed");
         let restored = other.shard.import("t", &state.bytes, Told::default(), later);
         let restored = restored.expect("it has that aggregation").expect("it is saved state");
-        assert_eq!((restored.window, restored.damaged, restored.shed_series_max), (Window::GoesOn, 0, 0));
+        assert_eq!((restored.window, restored.damaged, restored.dropped_series_max), (Window::GoesOn, 0, 0));
         assert_eq!(other.shard.figures()[0].figures.series_total(), restored.series);
         // The same spellings find the same series, whatever the hashes of the process.
         for world in [&mut one, &mut other] {

@@ -94,7 +94,7 @@ fn statement(plan: &RelayPlan, fields: &[&str]) -> io::Result<Statement> {
                 expire_s: 20,
                 stamp: Stamp::End,
                 computes: results.iter().map(compute).collect(),
-                late: Late::Shed,
+                late: Late::Dropped,
                 exact: false,
             };
             let expressions = expressions(&[*expression]);

@@ -212,7 +212,7 @@ impl Way {
             [copies, results].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
         let why_not = match (self.end, self.rules.is_empty()) {
             ("blackholed", _) => "swallowed by the blackhole",
-            ("invalid", _) => "shed: it does not pass `validate`",
+            ("invalid", _) => "dropped: it does not pass `validate`",
             (_, true) => "meets no rule and goes nowhere",
             _ => "no rule sends it anywhere",
         };
@@ -597,7 +597,7 @@ relay.conf:2: rewrite ^bad  (begins)
 relay.conf:6: match ^old  (begins)
     validate ^1: fails: not sent here
     stop: no later rule is looked at
-= shed: it does not pass `validate`
+= dropped: it does not pass `validate`
 ",
             ),
             (

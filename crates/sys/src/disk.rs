@@ -500,7 +500,7 @@ mod tests {
         let account = Arc::<OutputAccount>::default();
         let opened = DiskQueue::open(disk.clone(), plan, account, 7, at(100));
         let (queue, found) = opened.expect("it opens whatever is there");
-        (queue, found.copies_waiting)
+        (queue, found.copies_queued)
     }
 
     #[test]

@@ -99,9 +99,9 @@ fn relay(first: u64, seeds: u64) -> bool {
             }
         }
     }
-    let RelayCalm { sent, delivered, moved, shed, twice, doubled, kills, digest: _ } = all;
+    let RelayCalm { sent, delivered, moved, dropped, twice, doubled, kills, digest: _ } = all;
     println!(
-        "relays: {sent} lines sent; copies: {delivered} delivered, {moved} moved, {shed} shed, {twice} twice, \
+        "relays: {sent} lines sent; copies: {delivered} delivered, {moved} moved, {dropped} dropped, {twice} twice, \
          {doubled} of them in place of another"
     );
     println!("{seeds} seeds from {first} on, {kills} kills: nothing lost that is not counted");

@@ -360,8 +360,8 @@ fn queue(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Queue {
     match fields.word("when_full") {
         Some("block") => limits.when_full = WhenFull::Block,
         Some("block_while_up") => limits.when_full = WhenFull::BlockWhileUp,
-        Some("drop_oldest") => limits.when_full = WhenFull::ShedOldest,
-        Some("drop_newest") => limits.when_full = WhenFull::ShedNewest,
+        Some("drop_oldest") => limits.when_full = WhenFull::DropOldest,
+        Some("drop_newest") => limits.when_full = WhenFull::DropNewest,
         _ => {}
     }
     queue

@@ -26,7 +26,7 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{CopyOutcome, Now, OutputAccount, Refused, SECOND_NS, Shed, Span};
+use model::{CopyOutcome, Dropped, Now, OutputAccount, RejectedByPeer, SECOND_NS, Span};
 
 use crate::endpoint::{EndpointState, Failure, Health, News, Status};
 use crate::pause::{Backoff, MS_NS, after_ms, earliest};
@@ -347,10 +347,10 @@ impl DatagramSender {
         match error {
             SendError::WouldBlock => return self.blocked(now),
             SendError::Refused => self.refused(now),
-            SendError::TooBig => self.settle_front(CopyOutcome::Shed(Shed::TooBig)),
+            SendError::TooBig => self.settle_front(CopyOutcome::Dropped(Dropped::TooBig)),
             SendError::Gone => return self.close(Failure::Broken, now),
             SendError::Other => {
-                self.settle_front(CopyOutcome::Refused(Refused::SendError));
+                self.settle_front(CopyOutcome::RejectedByPeer(RejectedByPeer::SendError));
                 return self.close(Failure::WriteFailed, now);
             }
         }
@@ -386,7 +386,7 @@ impl DatagramSender {
         self.phase == Phase::Stopped
     }
 
-    /// Ends it now: whatever did not leave goes back to the queue, which keeps it for the next run or sheds it
+    /// Ends it now: whatever did not leave goes back to the queue, which keeps it for the next run or drops it
     /// (`stopped`): see [`Queue::leave`].
     pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
         self.settle_proven();
@@ -419,7 +419,7 @@ impl DatagramSender {
     }
 
     /// Memory that the sender holds.
-    pub fn waiting_bytes(&self) -> u64 {
+    pub fn queued_bytes(&self) -> u64 {
         self.held.as_ref().map_or(0, |held| held.entry.memory_bytes())
     }
 
@@ -445,7 +445,7 @@ impl DatagramSender {
         self.held_until_ns = now.mono_ns.saturating_add(self.backoff.fail());
         self.health.fail(Failure::Refused, now);
         if !self.charge_refusal() && self.refusals > REFUSALS_MAX {
-            self.settle_front(CopyOutcome::Refused(Refused::ByPeer));
+            self.settle_front(CopyOutcome::RejectedByPeer(RejectedByPeer::ByPeer));
             self.refusals = 0;
         }
     }
@@ -459,7 +459,7 @@ impl DatagramSender {
             (packets.min(self.unproven_copies), packets.min(self.unproven_copies) * bytes_each);
         self.unproven_copies -= copies;
         self.unproven_bytes -= bytes;
-        self.account.settle(CopyOutcome::Refused(Refused::ByPeer), copies, bytes);
+        self.account.settle(CopyOutcome::RejectedByPeer(RejectedByPeer::ByPeer), copies, bytes);
         true
     }
 
@@ -522,7 +522,7 @@ impl DatagramSender {
         if expires_ns.is_some_and(|at_ns| at_ns <= now.mono_ns)
             && let Some(held) = self.held.take()
         {
-            held.entry.settle(CopyOutcome::Shed(Shed::TooOld));
+            held.entry.settle(CopyOutcome::Dropped(Dropped::TooOld));
         }
     }
 

@@ -60,13 +60,13 @@ impl World {
         self.now = self.now.plus_ns(ms * MS);
     }
 
-    /// (delivered, shed, refused, waiting)
+    /// (delivered, dropped, refused, waiting)
     fn sum(&mut self) -> (u64, u64, u64, u64) {
         let sum = self.account.sum(self.queue.copies() + self.sender.waiting_copies());
         assert!(sum.holds(), "{sum:?}");
-        let bytes = self.account.bytes_waiting.load(Relaxed);
-        assert_eq!(bytes, self.queue.bytes() + self.sender.waiting_bytes());
-        (sum.delivered, sum.shed, sum.refused, sum.waiting)
+        let bytes = self.account.queued_bytes.load(Relaxed);
+        assert_eq!(bytes, self.queue.bytes() + self.sender.queued_bytes());
+        (sum.delivered, sum.dropped, sum.rejected_by_peer, sum.queued)
     }
 }
 
@@ -123,7 +123,7 @@ fn each_error_has_its_outcome() {
             "{error:?}"
         );
     }
-    assert_eq!(World::new().account.shed(Shed::TooBig), 0);
+    assert_eq!(World::new().account.dropped(Dropped::TooBig), 0);
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn a_blocked_socket_counts_as_down_after_the_write_timeout() {
 }
 
 #[test]
-fn what_a_blocked_endpoint_is_too_late_for_is_shed() {
+fn what_a_blocked_endpoint_is_too_late_for_is_dropped() {
     let mut world = World::with(QueueLimits { age_max_ms: 1000, ..QueueLimits::default() });
     world.poll(64);
     world.sender.on_opened(world.now);
@@ -304,10 +304,10 @@ fn what_a_blocked_endpoint_is_too_late_for_is_shed() {
     world.pass(1000);
     world.append(&[b"d"]);
     world.poll(64);
-    assert_eq!(world.account.shed(Shed::TooOld), 0, "at the bound");
+    assert_eq!(world.account.dropped(Dropped::TooOld), 0, "at the bound");
     world.pass(1);
     assert_eq!(world.packets(64), [b"d"]);
-    assert_eq!((world.account.shed(Shed::TooOld), world.sum()), (2, (1, 2, 0, 1)));
+    assert_eq!((world.account.dropped(Dropped::TooOld), world.sum()), (2, (1, 2, 0, 1)));
 }
 
 #[test]
@@ -344,8 +344,8 @@ fn while_the_socket_is_gone_the_queue_keeps_to_its_bounds() {
         world.append(&[&[number]]);
         world.poll(64);
     }
-    let (delivered, shed, refused, waiting) = world.sum();
-    assert!(shed > 80 && delivered + shed + refused + waiting == 102);
+    let (delivered, dropped, refused, waiting) = world.sum();
+    assert!(dropped > 80 && delivered + dropped + refused + waiting == 102);
     world.pass(250);
     world.poll(64);
     world.sender.on_opened(world.now);
@@ -428,7 +428,7 @@ proptest! {
 
     #[test]
     fn every_packet_leaves_once_in_order_or_is_counted(ops in ops(), bytes_max in 600..4000_u64, block: bool) {
-        let when_full = if block { WhenFull::Block } else { WhenFull::ShedOldest };
+        let when_full = if block { WhenFull::Block } else { WhenFull::DropOldest };
         let mut world = World::with(QueueLimits { bytes_max, records_max: 0, when_full, age_max_ms: 0 });
         let (mut next, mut left, mut opening) = (0_u32, Vec::new(), false);
         for op in ops {
@@ -465,7 +465,7 @@ proptest! {
             }
             let (delivered, _, refused, _) = world.sum();
             prop_assert!(delivered <= left.len() as u64 && left.len() as u64 <= delivered + refused + world.sender.waiting_copies());
-            prop_assert!(world.account.bytes_waiting.load(Relaxed) <= bytes_max);
+            prop_assert!(world.account.queued_bytes.load(Relaxed) <= bytes_max);
         }
         prop_assert!(left.is_sorted_by(|a, b| a < b), "once each, in order: {left:?}");
         world.sender.finish_stop(&mut world.queue, world.now);

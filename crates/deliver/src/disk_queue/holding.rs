@@ -4,12 +4,12 @@
 //! takes it. An error of a write is final for its segment, not for the block.
 //! Not here: a full disk, which is a full queue (`writing`).
 //! Invariant: what is held comes behind everything on disk and before everything that comes; it is bounded in bytes and
-//! in time, and past either bound it is shed (`disk_failed`). Time counts only while the disk itself fails.
+//! in time, and past either bound it is dropped (`disk_failed`). Time counts only while the disk itself fails.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{CopyOutcome, Disk, DiskError, Now, Shed};
+use model::{CopyOutcome, Disk, DiskError, Dropped, Now};
 
 use super::{DiskQueue, Position, hold};
 use crate::block::Block;
@@ -69,19 +69,19 @@ impl Held {
 
 impl<D: Disk> DiskQueue<D> {
     /// For who cannot wait, a block that [`Queue::append`] has handed back: while the disk fails it is kept in memory
-    /// and tried again; otherwise, or past the bounds, it is shed and counted.
+    /// and tried again; otherwise, or past the bounds, it is dropped and counted.
     pub fn hold(&mut self, block: Block, now: Now) -> Appended {
         let disk_bytes = self.header_of(&block, now).map(|header| header.disk_bytes());
         let fails = self.write_error.is_some_and(|error| error != DiskError::Full);
         let has_room = disk_bytes.is_some_and(|bytes| self.has_room(bytes, u64::from(block.copies)));
         if !fails || !has_room {
-            self.shed(block, Shed::QueueFull);
-            return Appended::Shed;
+            self.drop_block(block, Dropped::QueueFull);
+            return Appended::Dropped;
         }
         let fits = |bytes: &u64| self.held.disk_bytes + bytes <= HELD_BYTES_MAX;
         let Some(disk_bytes) = disk_bytes.filter(fits).filter(|_| !self.held.failed_for_too_long(now)) else {
-            self.shed(block, Shed::DiskFailed);
-            return Appended::Shed;
+            self.drop_block(block, Dropped::DiskFailed);
+            return Appended::Dropped;
         };
         let copies = u64::from(block.copies);
         self.account.route(copies, block.copy_bytes());
@@ -108,22 +108,22 @@ impl<D: Disk> DiskQueue<D> {
         (self.held.len() > 0).then_some(due_ns)
     }
 
-    /// Writes what is held, if a try is due. Past its time it is shed.
+    /// Writes what is held, if a try is due. Past its time it is dropped.
     pub(super) fn try_held(&mut self, now: Now) {
         if self.held_due_ns().is_some_and(|due_ns| due_ns <= now.mono_ns) {
             self.write_held(now);
         }
         if self.held.failed_for_too_long(now) {
-            while self.shed_held(Shed::DiskFailed) {}
+            while self.drop_held(Dropped::DiskFailed) {}
         }
     }
 
     /// A last try: nothing is held afterwards.
-    pub(super) fn write_or_shed_held(&mut self) {
+    pub(super) fn write_or_drop_held(&mut self) {
         if self.held.len() > 0 {
             self.write_held(self.held.tried);
         }
-        while self.shed_held(Shed::DiskFailed) {}
+        while self.drop_held(Dropped::DiskFailed) {}
     }
 
     fn write_held(&mut self, now: Now) {
@@ -137,13 +137,13 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    /// Sheds the oldest block that is held.
-    pub(super) fn shed_held(&mut self, reason: Shed) -> bool {
+    /// Drops the oldest block that is held.
+    pub(super) fn drop_held(&mut self, reason: Dropped) -> bool {
         let Some(block) = self.held.blocks.front().cloned() else { return false };
         let disk_bytes = self.header_of(&block, self.held.tried).map_or(0, |header| header.disk_bytes());
-        let _shed = self.held.pop(disk_bytes);
-        self.account.settle(CopyOutcome::Shed(reason), u64::from(block.copies), block.copy_bytes());
-        self.account.bytes_waiting.fetch_sub(disk_bytes, Relaxed);
+        let _dropped = self.held.pop(disk_bytes);
+        self.account.settle(CopyOutcome::Dropped(reason), u64::from(block.copies), block.copy_bytes());
+        self.account.queued_bytes.fetch_sub(disk_bytes, Relaxed);
         true
     }
 }
@@ -185,7 +185,7 @@ mod tests {
     fn check(queue: &mut DiskQueue<FaultyDisk>) {
         let sum = queue.account().sum(queue.copies());
         assert!(sum.holds(), "{sum:?}");
-        assert_eq!(queue.account().bytes_waiting.load(Relaxed), queue.bytes());
+        assert_eq!(queue.account().queued_bytes.load(Relaxed), queue.bytes());
         assert!(queue.held.disk_bytes <= HELD_BYTES_MAX);
     }
 
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_block_outlives_the_disk_s_failure_in_memory_and_comes_in_its_order() {
-        for when_full in [WhenFull::Block, WhenFull::ShedNewest, WhenFull::ShedOldest] {
+        for when_full in [WhenFull::Block, WhenFull::DropNewest, WhenFull::DropOldest] {
             let disk = FaultyDisk::new(1);
             let mut queue = open(&disk, when_full);
             assert_eq!(give(&mut queue, "0\n", 0), Appended::Kept);
@@ -249,14 +249,14 @@ mod tests {
         // Each takes 96 bytes and its line on disk.
         let line = format!("{}\n", "x".repeat(103));
         let appended: Vec<Appended> = (0..3).map(|_| give(&mut queue, &line, 0)).collect();
-        assert_eq!(appended, [Appended::Kept, Appended::Kept, Appended::Shed]);
-        assert_eq!((queue.account().shed(Shed::DiskFailed), queue.copies()), (1, 2));
+        assert_eq!(appended, [Appended::Kept, Appended::Kept, Appended::Dropped]);
+        assert_eq!((queue.account().dropped(Dropped::DiskFailed), queue.copies()), (1, 2));
         // What is larger than all that may be held never is.
         mend(&disk);
         sync(&mut queue, &disk, 300);
         fail(&disk);
-        assert_eq!(give(&mut queue, &line.repeat(4), 300), Appended::Shed);
-        assert_eq!((queue.account().shed(Shed::DiskFailed), queue.held.len()), (2, 0));
+        assert_eq!(give(&mut queue, &line.repeat(4), 300), Appended::Dropped);
+        assert_eq!((queue.account().dropped(Dropped::DiskFailed), queue.held.len()), (2, 0));
     }
 
     #[test]
@@ -268,13 +268,13 @@ mod tests {
         let last = FAILING_MS_MAX - 1;
         assert!(!queue.reserve(10, at_ms(last)));
         sync(&mut queue, &disk, last);
-        assert_eq!((queue.held.len(), queue.account().shed(Shed::DiskFailed)), (1, 0));
+        assert_eq!((queue.held.len(), queue.account().dropped(Dropped::DiskFailed)), (1, 0));
         sync(&mut queue, &disk, FAILING_MS_MAX);
-        assert_eq!((queue.held.len(), queue.account().shed(Shed::DiskFailed)), (0, 1));
+        assert_eq!((queue.held.len(), queue.account().dropped(Dropped::DiskFailed)), (0, 1));
         assert_eq!(queue.accepted_up_to().0, 0, "the place is given again");
         assert!(queue.reserve(10, at_ms(FAILING_MS_MAX + 1)), "nobody waits behind it");
-        assert_eq!(give(&mut queue, "1\n", FAILING_MS_MAX + 1), Appended::Shed);
-        assert_eq!(queue.account().shed(Shed::DiskFailed), 2);
+        assert_eq!(give(&mut queue, "1\n", FAILING_MS_MAX + 1), Appended::Dropped);
+        assert_eq!(queue.account().dropped(Dropped::DiskFailed), 2);
         mend(&disk);
         assert_eq!(give(&mut queue, "2\n", FAILING_MS_MAX + 2), Appended::Kept);
         fail(&disk);
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn at_the_end_it_is_written_or_counted() {
-        for (mended, out, shed) in [(true, "01", 0), (false, "0", 1)] {
+        for (mended, out, dropped) in [(true, "01", 0), (false, "0", 1)] {
             let disk = FaultyDisk::new(1);
             let mut queue = open(&disk, WhenFull::Block);
             assert_eq!(give(&mut queue, "0\n", 0), Appended::Kept);
@@ -295,28 +295,31 @@ mod tests {
             }
             let _synced = queue.begin_last_sync().map(|job| queue.on_synced(job.perform(&disk)));
             check(&mut queue);
-            assert_eq!(queue.account().shed(Shed::DiskFailed), shed);
+            assert_eq!(queue.account().dropped(Dropped::DiskFailed), dropped);
             mend(&disk);
             assert_eq!(drain(&mut open(&disk, WhenFull::Block), 0), out);
         }
     }
 
     #[test]
-    fn what_is_held_can_be_shed_and_a_full_queue_or_disk_holds_nothing() {
+    fn what_is_held_can_be_dropped_and_a_full_queue_or_disk_holds_nothing() {
         let disk = FaultyDisk::new(1);
         let mut queue = open(&disk, WhenFull::Block);
         fail(&disk);
         assert_eq!(give(&mut queue, "0\n", 0), Appended::Kept);
-        queue.shed_all(Shed::Dropped);
+        queue.drop_all(Dropped::ByOperator);
         check(&mut queue);
-        assert_eq!((queue.account().shed(Shed::Dropped), queue.copies()), (1, 0));
+        assert_eq!((queue.account().dropped(Dropped::ByOperator), queue.copies()), (1, 0));
         let limits = QueueLimits { bytes_max: 97, ..queue.limits() };
         queue.set_limits(limits);
-        assert_eq!(give(&mut queue, "0\n", 0), Appended::Shed, "larger than the queue");
+        assert_eq!(give(&mut queue, "0\n", 0), Appended::Dropped, "larger than the queue");
         disk.set_faults(Faults { bytes_max: Some(0), ..Faults::default() });
         queue.set_limits(QueueLimits { bytes_max: 1000, ..limits });
-        assert_eq!(give(&mut queue, "0\n", 0), Appended::Shed);
-        assert_eq!((queue.account().shed(Shed::QueueFull), queue.write_error()), (2, Some(DiskError::Full)));
+        assert_eq!(give(&mut queue, "0\n", 0), Appended::Dropped);
+        assert_eq!(
+            (queue.account().dropped(Dropped::QueueFull), queue.write_error()),
+            (2, Some(DiskError::Full))
+        );
     }
 
     #[derive(Clone, Copy, Debug)]
@@ -380,14 +383,14 @@ mod tests {
             mend(&disk);
             let held = queue.held.len();
             let in_time = !queue.held.failed_for_too_long(at_ms(ms + 250));
-            let failed = queue.account().shed(Shed::DiskFailed);
+            let failed = queue.account().dropped(Dropped::DiskFailed);
             sync(&mut queue, &disk, ms + 250);
             assert_eq!(queue.held.len(), 0);
-            assert!(!in_time || failed == queue.account().shed(Shed::DiskFailed), "{held} held");
+            assert!(!in_time || failed == queue.account().dropped(Dropped::DiskFailed), "{held} held");
             came.extend(numbers(&drain(&mut queue, ms + 250).replace('x', " ")));
             assert!(came.is_sorted_by(|one, next| one < next), "{came:?}");
-            let shed = queue.account().sum(0).shed as usize;
-            assert_eq!((came.len() + shed, queue.copies()), (given, 0), "{kept} kept");
+            let dropped = queue.account().sum(0).dropped as usize;
+            assert_eq!((came.len() + dropped, queue.copies()), (given, 0), "{kept} kept");
         }
     }
 }

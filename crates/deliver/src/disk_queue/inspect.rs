@@ -77,7 +77,7 @@ pub struct DamagedRange {
 pub struct Stretch {
     /// Where it lies, in order.
     pub ranges: Vec<DamagedRange>,
-    /// What was in it and waited: what the next run will count as shed (`damaged`).
+    /// What was in it and waited: what the next run will count as dropped (`damaged`).
     pub lost: Totals,
 }
 
@@ -128,8 +128,8 @@ impl Inspection {
     /// What opening it would find.
     pub fn recovery(&self) -> Recovery {
         let waiting = self.waiting();
-        let (copies_waiting, bytes_waiting) = (waiting.copies, waiting.disk_bytes);
-        Recovery { copies_waiting, bytes_waiting, ..self.survey.report }
+        let (copies_queued, queued_bytes) = (waiting.copies, waiting.disk_bytes);
+        Recovery { copies_queued, queued_bytes, ..self.survey.report }
     }
 
     /// (sequence number, bytes) of the queue's segments, in order.

@@ -95,7 +95,7 @@ fn drained(disk: &FaultyDisk) -> (Vec<String>, u64) {
         texts.push(String::from_utf8_lossy(&entry.block().bytes).into_owned());
         entry.settle(CopyOutcome::Delivered);
     }
-    (texts, account.shed(Shed::Damaged))
+    (texts, account.dropped(Dropped::Damaged))
 }
 
 /// Panics where a walk and the queue disagree.

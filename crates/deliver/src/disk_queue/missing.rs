@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{CopyOutcome, Disk, DiskError, Shed};
+use model::{CopyOutcome, Disk, DiskError, Dropped};
 
 use super::commit::{NotSynced, SyncDone};
 use super::format::{Totals, segment_name};
@@ -140,10 +140,10 @@ impl<D: Disk> DiskQueue<D> {
         (copies > 0).then_some(Missing { error: DiskError::Deleted, segments, copies })
     }
 
-    /// At the end, when all entries came back: sheds (`deleted`) what is missing and comes before everything that is there,
+    /// At the end, when all entries came back: drops (`deleted`) what is missing and comes before everything that is there,
     /// so that the cursor can go past it. What is missing behind something that waits is found by the next process, and
     /// counted there.
-    pub fn shed_missing(&mut self) {
+    pub fn drop_missing(&mut self) {
         self.take_notes();
         let settled = self.settlement.settled();
         let ends: Vec<Totals> = self.ends().collect();
@@ -157,10 +157,10 @@ impl<D: Disk> DiskQueue<D> {
             match self.returned.pop_first() {
                 Some((_, Returned::Entry(entry))) => {
                     self.count_returned(entry.copies(), entry.memory_bytes(), false);
-                    entry.settle(CopyOutcome::Shed(Shed::Deleted));
+                    entry.settle(CopyOutcome::Dropped(Dropped::Deleted));
                     self.take_notes();
                 }
-                Some((number, Returned::Part(part))) => self.settle_part(number, part, Shed::Deleted),
+                Some((number, Returned::Part(part))) => self.settle_part(number, part, Dropped::Deleted),
                 None => {}
             }
         }
@@ -168,7 +168,7 @@ impl<D: Disk> DiskQueue<D> {
             self.front = None;
             self.place = place;
             self.unstall();
-            self.pass(upto, place, Shed::Deleted);
+            self.pass(upto, place, Dropped::Deleted);
         }
     }
 

@@ -57,14 +57,14 @@ fn read_all(queue: &mut Queued) -> String {
 }
 
 fn deleted(queue: &Queued) -> u64 {
-    queue.account().shed(Shed::Deleted)
+    queue.account().dropped(Dropped::Deleted)
 }
 
 /// The daemon ends as it does.
 fn end(mut queue: Queued, disk: &FaultyDisk) -> u64 {
     let _error = sync(&mut queue, disk);
     let _missing = look(&mut queue, disk);
-    queue.shed_missing();
+    queue.drop_missing();
     let _error = sync(&mut queue, disk);
     let sum = queue.account().sum(queue.copies());
     assert!(sum.holds(), "{sum:?}");
@@ -131,7 +131,7 @@ fn each_record_of_a_deleted_file_has_one_outcome_at_the_end() {
             assert_eq!(end(queue, &disk), by_this, "{gone:?}");
             let (mut queue, _) = open(&disk);
             let found = read_all(&mut queue);
-            let damaged = queue.account().shed(Shed::Damaged);
+            let damaged = queue.account().dropped(Dropped::Damaged);
             assert_eq!((found.as_str(), damaged), (next, by_next), "{gone:?}");
         }
     }
@@ -154,7 +154,10 @@ fn what_is_open_is_delivered_and_the_rest_is_counted() {
             if lost { "0145" } else { "012345" },
             "{gone:?} {by_this} {by_next}"
         );
-        assert_eq!((deleted(&queue), queue.account().shed(Shed::Damaged)), (if lost { 2 } else { 0 }, 0));
+        assert_eq!(
+            (deleted(&queue), queue.account().dropped(Dropped::Damaged)),
+            (if lost { 2 } else { 0 }, 0)
+        );
         assert_eq!((queue.missing(), queue.counts().damaged_records), (None, 0));
     }
 }
@@ -169,7 +172,7 @@ fn a_folder_that_is_away_and_comes_back_loses_nothing() {
     let block = Block::lines(b"6\n".to_vec(), 1, at_ms(0).mono_ns);
     let appended = queue.append(block, at_ms(0));
     assert!(matches!(appended, Appended::Full(_)), "a new segment cannot be made");
-    queue.shed_missing();
+    queue.drop_missing();
     assert_eq!((deleted(&queue), read(&mut queue, 0).as_str()), (0, ""));
     disk.set_faults(Faults::default());
     assert_eq!(look(&mut queue, &disk), None);

@@ -13,7 +13,7 @@
 //! What it promises, with a disk that keeps what it synced: no record that was called safe is lost; none is delivered
 //! twice whose copies were settled before the last cursor that was written (a killed process) or synced (a machine
 //! that lost power), all earlier ones being settled as well; and any bytes in the directory open, give back every
-//! record whose bytes are whole, and count the copies of those that are not as shed (`damaged`), wherever a header, the mark
+//! record whose bytes are whole, and count the copies of those that are not as dropped (`damaged`), wherever a header, the mark
 //! behind the last record or the cursor tells of them.
 //!
 //! # Format
@@ -80,7 +80,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{CopyOutcome, Disk, DiskError, Now, OutputAccount, Shed};
+use model::{CopyOutcome, Disk, DiskError, Dropped, Now, OutputAccount};
 
 use crate::block::Block;
 use crate::pause::MS_NS;
@@ -156,9 +156,9 @@ pub struct Recovery {
     /// There are segments and no cursor that fits them: all that is there will be delivered, perhaps again.
     pub cursor_lost: bool,
     /// Copies that wait, damaged ones included.
-    pub copies_waiting: u64,
+    pub copies_queued: u64,
     /// What they take up on disk.
-    pub bytes_waiting: u64,
+    pub queued_bytes: u64,
     /// Of these copies, those that were written behind everything that is there: the last segment was cut short, or is gone.
     pub copies_gone: u64,
 }
@@ -317,7 +317,7 @@ impl<D: Disk> DiskQueue<D> {
         account.route(waiting.copies, waiting.copy_bytes);
         hold(&account, waiting.disk_bytes);
         let report =
-            Recovery { copies_waiting: waiting.copies, bytes_waiting: waiting.disk_bytes, ..found.report };
+            Recovery { copies_queued: waiting.copies, queued_bytes: waiting.disk_bytes, ..found.report };
         let ends = found.segments.iter().skip(1).map(|next| next.before.records).chain([found.end.records]);
         let ranges = found.segments.iter().zip(ends).map(|(segment, end)| {
             let first = segment.before.records;
@@ -368,10 +368,10 @@ impl<D: Disk> DiskQueue<D> {
         Ok((queue, report))
     }
 
-    /// Sheds everything that nobody holds.
-    pub fn shed_all(&mut self, reason: Shed) {
+    /// Drops everything that nobody holds.
+    pub fn drop_all(&mut self, reason: Dropped) {
         self.take_notes();
-        while self.shed_front(reason) {}
+        while self.drop_front(reason) {}
     }
 
     /// Every block before it is safe or in doubt.
@@ -416,9 +416,9 @@ impl<D: Disk> DiskQueue<D> {
         if self.making_room { self.plan.sync_window_ms } else { self.plan.cursor_window_ms }
     }
 
-    /// The same with the cursor in any case: before the queue is closed. What is held in memory then is written or shed.
+    /// The same with the cursor in any case: before the queue is closed. What is held in memory then is written or dropped.
     pub fn begin_last_sync(&mut self) -> Option<SyncJob<D::File>> {
-        self.write_or_shed_held();
+        self.write_or_drop_held();
         self.begin(true)
     }
 
@@ -526,7 +526,7 @@ impl<D: Disk> DiskQueue<D> {
         self.plan
     }
 
-    /// Another plan, from the next call on; a smaller `max_bytes` sheds nothing by itself.
+    /// Another plan, from the next call on; a smaller `max_bytes` drops nothing by itself.
     pub fn set_plan(&mut self, plan: DiskQueuePlan) {
         self.plan = plan;
     }
@@ -566,7 +566,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
     /// Takes a block at the end, under the limits. See [`Appended`]. Its place is [`DiskQueue::accepted_up_to`] as it
     /// was before the call.
     ///
-    /// A block that is larger than the whole bound is shed (`queue_full`). A disk that is full is a full queue: with
+    /// A block that is larger than the whole bound is dropped (`queue_full`). A disk that is full is a full queue: with
     /// `drop_oldest` the oldest segment is given up, and the new block with it if that does not help at once. On a disk
     /// that fails the block is handed back whatever `when_full` says: who cannot wait calls [`DiskQueue::hold`].
     fn append(&mut self, block: Block, now: Now) -> Appended {
@@ -578,10 +578,10 @@ impl<D: Disk> Queue for DiskQueue<D> {
         let header =
             self.header_of(&block, now).filter(|header| header.disk_bytes() <= self.plan.limits.bytes_max);
         let Some(header) = header else {
-            self.shed(block, Shed::QueueFull);
-            return Appended::Shed;
+            self.drop_block(block, Dropped::QueueFull);
+            return Appended::Dropped;
         };
-        let waiting = self.account.bytes_waiting.load(Relaxed).saturating_add(header.disk_bytes());
+        let waiting = self.account.queued_bytes.load(Relaxed).saturating_add(header.disk_bytes());
         let room = (waiting, self.plan.limits.bytes_max);
         self.quarantine.make_way(&self.disk, room, &mut self.counts);
         let block = match self.fit(block, header.disk_bytes()) {
@@ -600,9 +600,9 @@ impl<D: Disk> Queue for DiskQueue<D> {
         Appended::Kept
     }
 
-    /// Counts a block that the queue never held as routed and shed.
-    fn shed(&self, block: Block, reason: Shed) {
-        self.account.pass(CopyOutcome::Shed(reason), u64::from(block.copies), block.copy_bytes());
+    /// Counts a block that the queue never held as routed and dropped.
+    fn drop_block(&self, block: Block, reason: Dropped) {
+        self.account.pass(CopyOutcome::Dropped(reason), u64::from(block.copies), block.copy_bytes());
     }
 
     /// Takes out the oldest block that nobody holds. It stays on disk until it is settled. Several may be held at once
@@ -629,7 +629,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.read_next()
     }
 
-    /// Puts a block back where it came from: it is the next again, and may be shed like any other.
+    /// Puts a block back where it came from: it is the next again, and may be dropped like any other.
     fn put_back(&mut self, entry: Entry) {
         self.take_notes();
         let own = entry.is_of(&self.log);
@@ -641,19 +641,21 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.returned.insert(entry.number(), Returned::Entry(entry));
     }
 
-    /// Sheds what is older than `age_max_ms` (`too_old`).
+    /// Drops what is older than `age_max_ms` (`too_old`).
     fn expire(&mut self, now: Now) {
         self.now_ns = self.now_ns.max(now.mono_ns);
         self.take_notes();
-        while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) && self.shed_front(Shed::TooOld) {}
+        while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) && self.drop_front(Dropped::TooOld)
+        {
+        }
     }
 
-    fn shed_front(&mut self, reason: Shed) -> bool {
+    fn drop_front(&mut self, reason: Dropped) -> bool {
         self.take_notes();
         match self.returned.pop_first() {
             Some((_, Returned::Entry(entry))) => {
                 self.count_returned(entry.copies(), entry.memory_bytes(), false);
-                entry.settle(CopyOutcome::Shed(reason));
+                entry.settle(CopyOutcome::Dropped(reason));
                 self.take_notes();
                 true
             }
@@ -661,7 +663,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
                 self.settle_part(number, part, reason);
                 true
             }
-            None => self.shed_unread(reason) || self.shed_held(reason),
+            None => self.drop_unread(reason) || self.drop_held(reason),
         }
     }
 
@@ -711,16 +713,16 @@ impl<D: Disk> Queue for DiskQueue<D> {
 
     /// True when a block of `copies` that takes up `disk_bytes` would be within the bounds now.
     fn has_room(&self, disk_bytes: u64, copies: u64) -> bool {
-        let held = self.account.bytes_waiting.load(Relaxed);
+        let held = self.account.queued_bytes.load(Relaxed);
         let held = held.saturating_add(self.quarantine.whole_bytes());
         let fits = held.saturating_add(disk_bytes) <= self.plan.limits.bytes_max;
-        let waiting = self.account.copies_waiting();
+        let waiting = self.account.copies_queued();
         let most = self.plan.limits.records_max;
         // Blocks move as a whole: where nothing waits, one may be larger than the bound.
         fits && (most == 0 || waiting == 0 || waiting.saturating_add(copies) <= most)
     }
 
-    /// Place of the next block: every one before it was accepted. It goes back when what was held in memory is shed.
+    /// Place of the next block: every one before it was accepted. It goes back when what was held in memory is dropped.
     fn accepted_up_to(&self) -> Position {
         Position(self.end.records + self.held.len() as u64)
     }
@@ -776,6 +778,6 @@ impl<D: Disk> Queue for DiskQueue<D> {
 }
 
 fn hold(account: &OutputAccount, disk_bytes: u64) {
-    let waiting = account.bytes_waiting.fetch_add(disk_bytes, Relaxed) + disk_bytes;
-    account.bytes_waiting_high.fetch_max(waiting, Relaxed);
+    let waiting = account.queued_bytes.fetch_add(disk_bytes, Relaxed) + disk_bytes;
+    account.queued_bytes_high.fetch_max(waiting, Relaxed);
 }

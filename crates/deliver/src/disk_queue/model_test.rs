@@ -94,7 +94,7 @@ fn passing() -> impl Strategy<Value = Option<DiskError>> {
 
 fn plans() -> impl Strategy<Value = DiskQueuePlan> {
     let when_full =
-        prop_oneof![Just(WhenFull::Block), Just(WhenFull::ShedOldest), Just(WhenFull::ShedNewest)];
+        prop_oneof![Just(WhenFull::Block), Just(WhenFull::DropOldest), Just(WhenFull::DropNewest)];
     let bytes_max = prop_oneof![300..2500_u64, Just(UNBOUNDED)];
     let records_max = prop_oneof![3 => Just(0), 1 => 3..20_u64];
     (bytes_max, records_max, when_full, 200..900_u64).prop_map(
@@ -281,12 +281,12 @@ impl Sim {
         waits
     }
 
-    /// What `when_full` makes of it; the naive queue sheds as it goes.
+    /// What `when_full` makes of it; the naive queue drops as it goes.
     fn model_append(&mut self, record: &Record) -> Appended {
         let limits = self.plan.limits;
         let full = || Appended::Full(Block::lines(Vec::new(), 0, 0));
         if record.disk_bytes() > limits.bytes_max {
-            return Appended::Shed;
+            return Appended::Dropped;
         }
         // Whole segments in the quarantine take up room until the operator removes them.
         let set_aside = self.queue.quarantine.whole_bytes();
@@ -302,10 +302,10 @@ impl Sim {
             }
             match limits.when_full {
                 WhenFull::Block => return full(),
-                WhenFull::ShedNewest => return Appended::Shed,
-                WhenFull::ShedOldest | WhenFull::BlockWhileUp => match self.waiting.pop_front() {
+                WhenFull::DropNewest => return Appended::Dropped,
+                WhenFull::DropOldest | WhenFull::BlockWhileUp => match self.waiting.pop_front() {
                     Some(oldest) => self.end(oldest),
-                    None => return Appended::Shed,
+                    None => return Appended::Dropped,
                 },
             }
         }
@@ -314,7 +314,7 @@ impl Sim {
     /// A full disk may have cost more of the oldest.
     fn reconcile(&mut self) {
         let copies = |sim: &Sim| -> u64 { sim.waiting.iter().map(|id| sim.records[id].copies_left).sum() };
-        while self.plan.limits.when_full == WhenFull::ShedOldest && copies(self) > self.queue.copies() {
+        while self.plan.limits.when_full == WhenFull::DropOldest && copies(self) > self.queue.copies() {
             let oldest = self.waiting.pop_front().expect("copies of something");
             self.end(oldest);
         }
@@ -511,7 +511,7 @@ impl Sim {
             entry.settle(CopyOutcome::Delivered);
         }
         assert!(account.sum(0).holds() && queue.copies() == 0, "{:?}", account.sum(0));
-        Copied { found, damaged: account.shed(Shed::Damaged), accounted }
+        Copied { found, damaged: account.dropped(Dropped::Damaged), accounted }
     }
 
     /// Every record that is not settled was found or is counted, at least up to `least`.
@@ -562,11 +562,11 @@ impl Sim {
         let held: u64 = self.held.iter().map(|(_, entry)| entry.copies()).sum();
         let sum = self.queue.account().sum(self.queue.copies() + held);
         assert!(sum.holds(), "{sum:?}");
-        assert_eq!(self.queue.account().copies_waiting(), sum.waiting);
+        assert_eq!(self.queue.account().copies_queued(), sum.queued);
         let held_bytes: u64 = self.held.iter().map(|(_, entry)| entry.memory_bytes()).sum();
-        let waiting = self.queue.account().bytes_waiting.load(Relaxed);
+        let waiting = self.queue.account().queued_bytes.load(Relaxed);
         assert_eq!(waiting, self.queue.bytes() + held_bytes);
-        let damaged = self.queue.account().shed(Shed::Damaged);
+        let damaged = self.queue.account().dropped(Dropped::Damaged);
         let may_be_damaged = self.torn || self.flips + self.cuts > 0;
         assert!(may_be_damaged || damaged == 0, "{damaged} copies are damaged, and no byte is");
         for record in self.records.values_mut().filter(|record| !record.gone) {
@@ -588,7 +588,7 @@ impl Sim {
         }
         assert!(self.queue.pop(self.now).is_none());
         self.check();
-        assert_eq!(self.queue.account().copies_waiting(), 0);
+        assert_eq!(self.queue.account().copies_queued(), 0);
         if let Some(job) = self.queue.begin_last_sync() {
             assert_eq!(self.queue.on_synced(job.perform(&self.disk)).error, None);
         }

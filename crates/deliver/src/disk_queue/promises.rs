@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use model::{CopyOutcome, Now, OutputAccount, Shed};
+use model::{CopyOutcome, Dropped, Now, OutputAccount};
 
 use super::cursor::NAMES;
 use super::faulty_disk::FaultyDisk;
@@ -66,7 +66,7 @@ fn drain(disk: &FaultyDisk) -> (Vec<Vec<u8>>, u64) {
     let (mut queue, report) =
         DiskQueue::open(disk.clone(), DiskQueuePlan::default(), Arc::clone(&account), 1, now)
             .expect("the directory can be listed");
-    assert_eq!(report.copies_waiting, queue.copies());
+    assert_eq!(report.copies_queued, queue.copies());
     let mut blocks = Vec::new();
     while let Some(entry) = queue.pop(now) {
         blocks.push(entry.block().bytes.to_vec());
@@ -74,14 +74,18 @@ fn drain(disk: &FaultyDisk) -> (Vec<Vec<u8>>, u64) {
         let sum = account.sum(queue.copies());
         assert!(sum.holds(), "{sum:?}");
     }
-    assert_eq!((queue.copies(), queue.bytes(), account.copies_waiting()), (0, 0, 0));
-    assert_eq!(walked, (blocks.clone(), account.shed(Shed::Damaged)), "looking and reading find the same");
+    assert_eq!((queue.copies(), queue.bytes(), account.copies_queued()), (0, 0, 0));
+    assert_eq!(
+        walked,
+        (blocks.clone(), account.dropped(Dropped::Damaged)),
+        "looking and reading find the same"
+    );
     let _readable = walk(disk);
     // It can be written to, whatever was there.
     let kept = queue.append(Block::lines(b"new\n".to_vec(), 1, 0), now);
     assert_eq!(kept, crate::queue::Appended::Kept);
     assert_eq!(queue.pop(now).map(|entry| entry.block().bytes.to_vec()), Some(b"new\n".to_vec()));
-    (blocks, account.shed(Shed::Damaged))
+    (blocks, account.dropped(Dropped::Damaged))
 }
 
 /// Nothing but garbage, under each name.

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{CopyOutcome, Disk, DiskError, Shed};
+use model::{CopyOutcome, Disk, DiskError, Dropped};
 
 use super::format::{Place, RecordHeader, Totals, segment_name};
 use super::scan::{Damage, DamageKind, SegmentReader};
@@ -62,7 +62,7 @@ impl<D: Disk> DiskQueue<D> {
     /// again to one with more copies.
     fn catch_up(&mut self, to: Totals) {
         if to != self.read {
-            self.settle_up_to(to, Shed::Damaged);
+            self.settle_up_to(to, Dropped::Damaged);
         }
     }
 
@@ -214,7 +214,7 @@ impl<D: Disk> DiskQueue<D> {
             Ok(None) => {
                 let missing = self.is_missing(start.sequence);
                 self.counts.damaged_records += u64::from(!missing);
-                self.settle_part(number, part, if missing { Shed::Deleted } else { Shed::Damaged });
+                self.settle_part(number, part, if missing { Dropped::Deleted } else { Dropped::Damaged });
                 None
             }
             Err(_) => {
@@ -224,17 +224,17 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    /// Sheds what is left of a record that came back, and whose block is not in memory.
-    pub(super) fn settle_part(&mut self, number: u64, part: Part, reason: Shed) {
+    /// Drops what is left of a record that came back, and whose block is not in memory.
+    pub(super) fn settle_part(&mut self, number: u64, part: Part, reason: Dropped) {
         let bytes = self.settlement.find(number).map_or(0, |(header, _)| header.disk_bytes());
         self.count_returned(u64::from(part.copies_left), bytes, false);
-        self.account.settle(CopyOutcome::Shed(reason), u64::from(part.copies_left), part.bytes_left);
-        self.account.bytes_waiting.fetch_sub(bytes, Relaxed);
+        self.account.settle(CopyOutcome::Dropped(reason), u64::from(part.copies_left), part.bytes_left);
+        self.account.queued_bytes.fetch_sub(bytes, Relaxed);
         self.settlement.done(number);
     }
 
-    /// Sheds the next record unread. True also when all that was found there was damage.
-    pub(super) fn shed_unread(&mut self, reason: Shed) -> bool {
+    /// Drops the next record unread. True also when all that was found there was damage.
+    pub(super) fn drop_unread(&mut self, reason: Dropped) -> bool {
         let before = self.read;
         let front = self.front();
         if self.read != before {
@@ -259,28 +259,28 @@ impl<D: Disk> DiskQueue<D> {
             let upto = if after.covers(upto) { upto } else { after };
             if after.covers(from) && upto.covers(from) && upto.records > from.records {
                 self.counts.damaged_records += from.since(self.read).records;
-                self.settle_up_to(from, Shed::Damaged);
-                self.settle_up_to(upto, Shed::Deleted);
+                self.settle_up_to(from, Dropped::Damaged);
+                self.settle_up_to(upto, Dropped::Deleted);
             }
         }
         self.counts.damaged_records += after.since(self.read).records;
-        self.settle_up_to(after, Shed::Damaged);
+        self.settle_up_to(after, Dropped::Damaged);
         self.settlement.pass(first, after, end);
     }
 
-    pub(super) fn pass(&mut self, after: Totals, end: Place, reason: Shed) {
+    pub(super) fn pass(&mut self, after: Totals, end: Place, reason: Dropped) {
         let first = self.read.records;
         self.settle_up_to(after, reason);
         self.settlement.pass(first, after, end);
     }
 
-    fn settle_up_to(&mut self, after: Totals, reason: Shed) {
+    fn settle_up_to(&mut self, after: Totals, reason: Dropped) {
         let gone = after.since(self.read);
         if after.records <= self.opened_end {
             self.lost_of_before += gone.copies;
         }
-        self.account.settle(CopyOutcome::Shed(reason), gone.copies, gone.copy_bytes);
-        self.account.bytes_waiting.fetch_sub(gone.disk_bytes, Relaxed);
+        self.account.settle(CopyOutcome::Dropped(reason), gone.copies, gone.copy_bytes);
+        self.account.queued_bytes.fetch_sub(gone.disk_bytes, Relaxed);
         self.read = after;
     }
 }

@@ -50,7 +50,7 @@ fn read(queue: &mut Queued, ms: u64) -> String {
 }
 
 fn damaged(queue: &Queued) -> u64 {
-    queue.account().shed(Shed::Damaged)
+    queue.account().dropped(Dropped::Damaged)
 }
 
 fn files(disk: &FaultyDisk) -> Vec<(String, Option<Vec<u8>>)> {
@@ -311,7 +311,7 @@ fn copies_of_damaged_ranges_make_way_for_records() {
     assert_eq!(queue.append(block, at_ms(0)), Appended::Kept);
     assert!(disk.names().iter().all(|name| !name.ends_with(".quarantine")), "{:?}", disk.names());
     assert_eq!(queue.counts().quarantine_full, 1);
-    assert_eq!(queue.account().shed(Shed::QueueFull), 0);
+    assert_eq!(queue.account().dropped(Dropped::QueueFull), 0);
 }
 
 #[test]

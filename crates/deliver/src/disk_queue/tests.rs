@@ -36,7 +36,7 @@ fn text(entry: &Entry) -> String {
 fn check(queue: &Queued, held: u64) {
     let sum = queue.account().sum(queue.copies() + held);
     assert!(sum.holds(), "{sum:?}");
-    assert_eq!(queue.account().copies_waiting(), queue.copies() + held);
+    assert_eq!(queue.account().copies_queued(), queue.copies() + held);
 }
 
 fn drain(queue: &mut Queued) -> Vec<String> {
@@ -54,7 +54,7 @@ fn drain(queue: &mut Queued) -> Vec<String> {
         }
     }
     assert_eq!((queue.copies(), queue.bytes()), (0, 0));
-    assert_eq!(queue.account().bytes_waiting.load(Relaxed), 0);
+    assert_eq!(queue.account().queued_bytes.load(Relaxed), 0);
     texts
 }
 
@@ -88,8 +88,8 @@ fn what_is_appended_comes_out_in_order_and_again_in_the_next_run_until_settled()
     let (mut queue, report) = open(&disk, plan(300));
     let want = Recovery {
         segments: 3,
-        copies_waiting: 6,
-        bytes_waiting: 6 * disk_bytes("0\n"),
+        copies_queued: 6,
+        queued_bytes: 6 * disk_bytes("0\n"),
         ..Recovery::default()
     };
     assert_eq!(report, want);
@@ -108,13 +108,13 @@ fn what_is_appended_comes_out_in_order_and_again_in_the_next_run_until_settled()
     assert_eq!(queue.segments(), 2, "the first one is done with");
     drop(queue);
     let (mut queue, report) = open(&disk, plan(300));
-    assert_eq!((report.segments, report.copies_waiting, report.cursor_lost), (2, 3, false));
+    assert_eq!((report.segments, report.copies_queued, report.cursor_lost), (2, 3, false));
     append(&mut queue, "6\n");
     // The fifth was settled behind one that was not.
     assert_eq!(drain(&mut queue), ["3\n", "4\n", "5\n", "6\n"]);
     assert!(sync(&mut queue, &disk).is_some());
     let (mut queue, report) = open(&disk, plan(300));
-    assert_eq!((report.copies_waiting, report.segments_removed), (0, 1));
+    assert_eq!((report.copies_queued, report.segments_removed), (0, 1));
     append(&mut queue, "7\n");
     assert_eq!(queue.accepted_up_to(), Position(8));
     assert_eq!(drain(&mut queue), ["7\n"]);
@@ -189,9 +189,9 @@ fn check_damaged(disk: &FaultyDisk, name: &str, want: &str, damaged: u64) {
         "a header taken out",
     ];
     let (mut queue, report) = open(disk, plan(300));
-    assert_eq!(queue.copies(), report.copies_waiting, "{name}");
+    assert_eq!(queue.copies(), report.copies_queued, "{name}");
     assert_eq!(drain(&mut queue).concat().replace('\n', ""), want, "{name}");
-    assert_eq!(queue.account().shed(Shed::Damaged), damaged, "{name}");
+    assert_eq!(queue.account().dropped(Dropped::Damaged), damaged, "{name}");
     assert_eq!((queue.counts().damaged_records, queue.lost_of_before()), (damaged, damaged), "{name}");
     // What was passed over is kept aside, once.
     let kept = disk.list().expect("it lists").iter().any(|file| file.ends_with(".quarantine"));
@@ -202,7 +202,7 @@ fn check_damaged(disk: &FaultyDisk, name: &str, want: &str, damaged: u64) {
     let _ = sync(&mut queue, disk);
     let (mut queue, report) = open(disk, plan(300));
     assert_eq!((drain(&mut queue), report.copies_gone), (vec!["6\n".to_owned()], 0), "{name}");
-    assert_eq!(queue.account().shed(Shed::Damaged), 0, "{name}");
+    assert_eq!(queue.account().dropped(Dropped::Damaged), 0, "{name}");
 }
 
 /// What version 1 left: no marks, and cursors that do not tell what was written.
@@ -224,15 +224,15 @@ fn a_queue_of_version_1_goes_on() {
             disk.damage("cursor-0", |bytes| format::tests::to_version_1(&mut bytes[offset..]));
         }
         let (mut queue, report) = open(&disk, plan(300));
-        assert_eq!((report.copies_waiting, report.cursor_lost), (6 - settled, false));
+        assert_eq!((report.copies_queued, report.cursor_lost), (6 - settled, false));
         let first = queue.pop(at_ms(0)).expect("some wait");
         first.settle(CopyOutcome::Delivered);
         append(&mut queue, "6\n");
         let _ = sync(&mut queue, &disk);
         let (mut queue, report) = open(&disk, plan(300));
-        assert_eq!((report.copies_waiting, report.cursor_lost), (6 - settled, false));
+        assert_eq!((report.copies_queued, report.cursor_lost), (6 - settled, false));
         assert_eq!(drain(&mut queue).len() as u64, 6 - settled);
-        assert_eq!(queue.account().shed(Shed::Damaged), 0);
+        assert_eq!(queue.account().dropped(Dropped::Damaged), 0);
     }
 }
 
@@ -246,7 +246,7 @@ fn damage_in_what_this_run_took_is_no_loss_of_an_earlier_one() {
     let own = files.max().expect("there are segments");
     disk.damage(&own, |bytes| bytes[HEADER + 96] ^= 1);
     assert_eq!(drain(&mut queue).concat().replace('\n', ""), "0123457");
-    assert_eq!((queue.account().shed(Shed::Damaged), queue.lost_of_before()), (1, 0));
+    assert_eq!((queue.account().dropped(Dropped::Damaged), queue.lost_of_before()), (1, 0));
 }
 
 #[test]
@@ -264,9 +264,9 @@ fn a_missing_segment_is_counted() {
             disk.remove(&format::segment_name(*segment)).expect("it is there");
         }
         let (mut queue, report) = open(&disk, plan(300));
-        assert_eq!((report.copies_waiting, report.copies_gone), (6, gone), "{missing:?}");
+        assert_eq!((report.copies_queued, report.copies_gone), (6, gone), "{missing:?}");
         assert_eq!(drain(&mut queue).concat().replace('\n', ""), want);
-        assert_eq!(queue.account().shed(Shed::Damaged), damaged, "{missing:?}");
+        assert_eq!(queue.account().dropped(Dropped::Damaged), damaged, "{missing:?}");
         append(&mut queue, "6\n");
         assert_eq!(queue.accepted_up_to(), Position(7), "no number is given twice");
     }
@@ -320,7 +320,7 @@ fn any_slot_of_the_cursor_may_be_torn() {
         };
         assert!(!report.cursor_lost);
         assert_eq!(drain(&mut queue), want);
-        assert_eq!(queue.account().shed(Shed::Damaged), 0);
+        assert_eq!(queue.account().dropped(Dropped::Damaged), 0);
     }
 }
 
@@ -348,14 +348,14 @@ fn a_cursor_is_lost_only_where_one_was_written() {
 fn at_the_bound_blocks_are_kept_and_past_it_when_full_decides() {
     let two = "b\nc\n";
     let bytes_max = disk_bytes("a\n") + disk_bytes(two);
-    // (when full, bytes less, what the third does, copies shed, what comes out)
+    // (when full, bytes less, what the third does, copies dropped, what comes out)
     let table = [
         (WhenFull::Block, 0, Appended::Full(block("d\n")), 0, vec!["a\n", two]),
-        (WhenFull::ShedOldest, 0, Appended::Kept, 1, vec![two, "d\n"]),
-        (WhenFull::ShedNewest, 0, Appended::Shed, 1, vec!["a\n", two]),
-        (WhenFull::ShedOldest, 1, Appended::Kept, 3, vec!["d\n"]),
+        (WhenFull::DropOldest, 0, Appended::Kept, 1, vec![two, "d\n"]),
+        (WhenFull::DropNewest, 0, Appended::Dropped, 1, vec!["a\n", two]),
+        (WhenFull::DropOldest, 1, Appended::Kept, 3, vec!["d\n"]),
     ];
-    for (when_full, less, third, shed, out) in table {
+    for (when_full, less, third, dropped, out) in table {
         let disk = FaultyDisk::new(1);
         let limits = QueueLimits { bytes_max: bytes_max - less, records_max: 0, when_full, age_max_ms: 0 };
         let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(1000) });
@@ -366,35 +366,35 @@ fn at_the_bound_blocks_are_kept_and_past_it_when_full_decides() {
         } else {
             assert_eq!(queue.append(block("d\n"), at_ms(0)), Appended::Kept);
         }
-        assert_eq!(queue.account().shed(Shed::QueueFull), shed, "{when_full:?}");
+        assert_eq!(queue.account().dropped(Dropped::QueueFull), dropped, "{when_full:?}");
         check(&queue, 0);
         assert_eq!(drain(&mut queue), out, "{when_full:?}");
     }
 }
 
 #[test]
-fn what_is_held_counts_against_the_bound_and_a_larger_block_is_shed() {
+fn what_is_held_counts_against_the_bound_and_a_larger_block_is_dropped() {
     let disk = FaultyDisk::new(1);
     let limits = QueueLimits {
         bytes_max: disk_bytes("a\n"),
         records_max: 0,
-        when_full: WhenFull::ShedOldest,
+        when_full: WhenFull::DropOldest,
         age_max_ms: 0,
     };
     let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(1000) });
     append(&mut queue, "a\n");
     let entry = queue.pop(at_ms(0)).expect("one");
-    assert_eq!(queue.append(block("b\n"), at_ms(0)), Appended::Shed, "nothing in the queue can make room");
-    assert_eq!(queue.append(block("too\nbig\n"), at_ms(0)), Appended::Shed);
-    assert_eq!(queue.account().shed(Shed::QueueFull), 3);
+    assert_eq!(queue.append(block("b\n"), at_ms(0)), Appended::Dropped, "nothing in the queue can make room");
+    assert_eq!(queue.append(block("too\nbig\n"), at_ms(0)), Appended::Dropped);
+    assert_eq!(queue.account().dropped(Dropped::QueueFull), 3);
     check(&queue, 1);
     queue.put_back(entry);
-    assert_eq!(queue.append(block("c\n"), at_ms(0)), Appended::Kept, "what came back can be shed");
+    assert_eq!(queue.append(block("c\n"), at_ms(0)), Appended::Kept, "what came back can be dropped");
     assert_eq!(drain(&mut queue), ["c\n"]);
 }
 
 #[test]
-fn too_old_blocks_are_shed_whatever_the_wall_clock_does_and_over_a_restart() {
+fn too_old_blocks_are_dropped_whatever_the_wall_clock_does_and_over_a_restart() {
     let disk = FaultyDisk::new(1);
     let limits = QueueLimits { age_max_ms: 100, ..QueueLimits::default() };
     let plan = DiskQueuePlan { limits, ..plan(1000) };
@@ -407,7 +407,7 @@ fn too_old_blocks_are_shed_whatever_the_wall_clock_does_and_over_a_restart() {
         assert_eq!((queue.copies(), queue.expires_ns()), (1, Some(at_ms(100).mono_ns + 1)));
     }
     queue.expire(at_ms(101));
-    assert_eq!((queue.copies(), queue.account().shed(Shed::TooOld)), (0, 1));
+    assert_eq!((queue.copies(), queue.account().dropped(Dropped::TooOld)), (0, 1));
     append(&mut queue, "b\n");
     drop(queue);
     // The next run, with another monotonic clock: (wall clock since, expired at once).
@@ -507,7 +507,7 @@ fn what_is_settled_is_written_within_the_window_of_syncs_and_not_delivered_again
     assert_eq!(queue.begin_sync(at_ms(10)).map(|job| job.segments.len()), None, "a write needs no sync");
     assert_eq!(queue.sync_due_ns(at_ms(10)), Some(at_ms(250).mono_ns));
     drop(queue);
-    assert_eq!(open(&disk, plan(300)).1.copies_waiting, 0);
+    assert_eq!(open(&disk, plan(300)).1.copies_queued, 0);
     // A write that fails is tried again with the next sync, not every window.
     let disk = six();
     let (mut queue, _) = open(&disk, plan(300));
@@ -571,7 +571,7 @@ fn a_failed_cursor_sync_moves_to_another_file_and_removes_nothing() {
     disk.lose_power();
     let (mut queue, _) = open(&disk, plan(300));
     assert_eq!(drain(&mut queue), ["4\n", "5\n"]);
-    assert_eq!(queue.account().shed(Shed::Damaged), 0);
+    assert_eq!(queue.account().dropped(Dropped::Damaged), 0);
 }
 
 #[test]
@@ -610,7 +610,7 @@ fn room_that_nobody_sets_aside_is_looked_at_each_time() {
     disk.change_faults(|faults| faults.bytes_max = None);
     assert!(queue.reserve(400, at_ms(2)));
     append(&mut queue, &one);
-    assert_eq!((queue.write_error(), queue.account().shed(Shed::QueueFull)), (None, 0));
+    assert_eq!((queue.write_error(), queue.account().dropped(Dropped::QueueFull)), (None, 0));
 }
 
 /// However it is done: before the cursor is synced, or behind it.
@@ -645,13 +645,13 @@ fn a_full_disk_gets_the_room_of_the_segment_that_is_written_once_it_is_settled()
 
 #[test]
 fn a_full_disk_is_a_full_queue_and_goes_on_when_there_is_room() {
-    // (when full, the block on the full disk, copies shed then, what comes out at the end)
+    // (when full, the block on the full disk, copies dropped then, what comes out at the end)
     let table = [
         (WhenFull::Block, Appended::Full(block("6\n")), 0, "0123457"),
-        (WhenFull::ShedNewest, Appended::Shed, 1, "0123457"),
-        (WhenFull::ShedOldest, Appended::Shed, 3, "23457"),
+        (WhenFull::DropNewest, Appended::Dropped, 1, "0123457"),
+        (WhenFull::DropOldest, Appended::Dropped, 3, "23457"),
     ];
-    for (when_full, want, shed, out) in table {
+    for (when_full, want, dropped, out) in table {
         let disk = six();
         let limits = QueueLimits { when_full, ..QueueLimits::default() };
         let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(300) });
@@ -662,10 +662,10 @@ fn a_full_disk_is_a_full_queue_and_goes_on_when_there_is_room() {
             check(&queue, 0);
         }
         // Only the first of the three gives up a segment: its room comes with the cursor's sync.
-        let shed = if shed == 0 { 0 } else { shed + 2 };
-        assert_eq!(queue.account().shed(Shed::QueueFull), shed, "{when_full:?}");
+        let dropped = if dropped == 0 { 0 } else { dropped + 2 };
+        assert_eq!(queue.account().dropped(Dropped::QueueFull), dropped, "{when_full:?}");
         let _ = sync(&mut queue, &disk);
-        if when_full != WhenFull::ShedOldest {
+        if when_full != WhenFull::DropOldest {
             assert!(!matches!(queue.append(block("6\n"), at_ms(0)), Appended::Kept));
             disk.set_faults(Faults { bytes_max: Some(used + 1000), ..Faults::default() });
         }
@@ -673,7 +673,7 @@ fn a_full_disk_is_a_full_queue_and_goes_on_when_there_is_room() {
         drop(queue);
         let (mut queue, _) = open(&disk, plan(300));
         assert_eq!(drain(&mut queue).concat().replace('\n', ""), out, "{when_full:?}");
-        assert_eq!(queue.account().shed(Shed::Damaged), 0);
+        assert_eq!(queue.account().dropped(Dropped::Damaged), 0);
     }
 }
 
@@ -688,30 +688,26 @@ fn a_failed_write_closes_the_segment_and_the_record_goes_to_the_next() {
     drop(queue);
     let (mut queue, _) = open(&disk, plan(1000));
     assert_eq!(drain(&mut queue).concat().replace('\n', ""), "01234567");
-    assert_eq!(queue.account().shed(Shed::Damaged), 0, "what was torn is there whole");
+    assert_eq!(queue.account().dropped(Dropped::Damaged), 0, "what was torn is there whole");
 }
 
-/// A block that was shed because the disk failed in its middle is neither delivered nor called damaged by the next run,
+/// A block that was dropped because the disk failed in its middle is neither delivered nor called damaged by the next run,
 /// however much of it was written.
 #[test]
 fn what_a_failed_write_left_is_no_record() {
     let text = format!("{:x<700}\n", "long");
     for room in [50, 200, 600, 790] {
         let disk = FaultyDisk::new(1);
-        let limits = QueueLimits { when_full: WhenFull::ShedNewest, ..QueueLimits::default() };
+        let limits = QueueLimits { when_full: WhenFull::DropNewest, ..QueueLimits::default() };
         let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(10_000) });
         append(&mut queue, "0\n");
         let used = (format::CURSOR_BYTES + HEADER + RECORD + MARK) as u64;
         disk.set_faults(Faults { bytes_max: Some(used + room), ..Faults::default() });
-        assert_eq!(queue.append(block(&text), at_ms(0)), Appended::Shed);
+        assert_eq!(queue.append(block(&text), at_ms(0)), Appended::Dropped);
         drop(queue);
         let (mut queue, report) = open(&disk, plan(10_000));
-        assert_eq!(
-            (report.copies_waiting, drain(&mut queue)),
-            (1, vec!["0\n".to_owned()]),
-            "room for {room}"
-        );
-        assert_eq!(queue.account().shed(Shed::Damaged), 0);
+        assert_eq!((report.copies_queued, drain(&mut queue)), (1, vec!["0\n".to_owned()]), "room for {room}");
+        assert_eq!(queue.account().dropped(Dropped::Damaged), 0);
     }
 }
 
@@ -727,9 +723,9 @@ fn a_disk_that_cannot_read_costs_the_pages_and_its_segment_is_kept() {
     let name = format::segment_name(1);
     disk.set_faults(Faults { unreadable: vec![(name.clone(), 9000, 9001)], ..Faults::default() });
     let (mut queue, report) = open(&disk, plan(1 << 20));
-    assert_eq!(report.copies_waiting, 40);
+    assert_eq!(report.copies_queued, 40);
     let found = drain(&mut queue).len() as u64;
-    let damaged = queue.account().shed(Shed::Damaged);
+    let damaged = queue.account().dropped(Dropped::Damaged);
     assert_eq!(found + damaged, 40);
     assert!((1..=5).contains(&damaged), "{damaged} of the page's records");
     let _ = sync(&mut queue, &disk);
@@ -766,7 +762,7 @@ fn opening_reads_headers_and_the_end_of_the_last_segment() {
         let before = disk.bytes_read();
         let (queue, report) = open(&disk, plan(segment_bytes));
         let read = disk.bytes_read() - before;
-        assert_eq!((report.copies_waiting, queue.copies()), (4000, 4000), "{at}");
+        assert_eq!((report.copies_queued, queue.copies()), (4000, 4000), "{at}");
         // Once for what they tell, once for whether there ever was one.
         let slots = 2 * 3 * format::SLOT_BYTES as u64;
         let most = segments * HEADER as u64 + slots + read_max;
@@ -857,7 +853,7 @@ fn a_record_that_somebody_sent_us_is_no_record() {
     fresh.damage(&format::segment_name(1), |bytes| bytes[HEADER + 4] ^= 1);
     let (mut queue, _) = open(&fresh, plan(9000));
     assert_eq!(drain(&mut queue), ["after\n"]);
-    assert_eq!(queue.account().shed(Shed::Damaged), 1);
+    assert_eq!(queue.account().dropped(Dropped::Damaged), 1);
 }
 
 #[test]
@@ -899,7 +895,7 @@ fn counts_past_all_counting_are_none_of_ours() {
 }
 
 #[test]
-fn blocks_are_shed_up_to_an_age_that_may_be_more_than_the_machine_is_up() {
+fn blocks_are_dropped_up_to_an_age_that_may_be_more_than_the_machine_is_up() {
     let disk = FaultyDisk::new(1);
     let (mut queue, _) = open(&disk, plan(300));
     for ms in [0, 10, 20] {
@@ -923,9 +919,9 @@ fn blocks_are_shed_up_to_an_age_that_may_be_more_than_the_machine_is_up() {
         let (mut queue, _) = DiskQueue::open(disk.copy(), plan(300), Arc::default(), 1, now)
             .expect("the disk lists its names");
         let case = format!("{age_ms} ms, {blocks_max}");
-        assert_eq!(queue.shed_older(age_ms * MS, Shed::Dropped, blocks_max, now), more, "{case}");
+        assert_eq!(queue.drop_older(age_ms * MS, Dropped::ByOperator, blocks_max, now), more, "{case}");
         let texts = drain(&mut queue);
-        assert_eq!(queue.account().shed(Shed::Dropped) as usize, 3 - texts.len(), "{case}");
+        assert_eq!(queue.account().dropped(Dropped::ByOperator) as usize, 3 - texts.len(), "{case}");
         assert_eq!(texts.concat().trim().replace('\n', " "), left, "{case}");
     }
 }

@@ -1,6 +1,6 @@
 //! The writing half: records to segments, jobs for the sync, segments that are done with.
 
-use model::{Disk, DiskError, Now, Reserved, Shed};
+use model::{Disk, DiskError, Dropped, Now, Reserved};
 
 #[cfg(any(test, feature = "canary"))]
 use super::Canary;
@@ -25,7 +25,7 @@ const NAMES_MAX: usize = 1000;
 const RESERVE_BYTES: u64 = 4 << 20;
 
 /// Makes what a failed write left of a record and of the mark behind it neither, so that the next run neither delivers nor
-/// misses what this one counts as shed. If that fails as well, it will.
+/// misses what this one counts as dropped. If that fails as well, it will.
 fn wipe<D: Disk>(disk: &D, file: &D::File, offset: u64, header: &RecordHeader, queue_id: u64) {
     let size = disk.size(file).unwrap_or(u64::MAX);
     let mark_at = offset + header.disk_bytes();
@@ -213,11 +213,11 @@ impl<D: Disk> DiskQueue<D> {
         let when_full = if error == DiskError::Full { self.plan.limits.when_full } else { WhenFull::Block };
         match when_full {
             WhenFull::Block => return Appended::Full(block),
-            WhenFull::ShedOldest | WhenFull::BlockWhileUp => self.make_room(now),
-            WhenFull::ShedNewest => {}
+            WhenFull::DropOldest | WhenFull::BlockWhileUp => self.make_room(now),
+            WhenFull::DropNewest => {}
         }
-        self.shed(block, Shed::QueueFull);
-        Appended::Shed
+        self.drop_block(block, Dropped::QueueFull);
+        Appended::Dropped
     }
 
     /// Gives up the oldest segment, once until the cursor that frees its file is synced.
@@ -229,7 +229,7 @@ impl<D: Disk> DiskQueue<D> {
         while self.settlement.settled().records < upto.records
             && self.oldest().is_some_and(|header| header.before.records < upto.records)
         {
-            self.shed_front(Shed::QueueFull);
+            self.drop_front(Dropped::QueueFull);
         }
         if self.segments.len() == 1 {
             // What is still written cannot be removed.

@@ -168,7 +168,7 @@ impl FileSender {
 
     fn poll_closed(&mut self, queue: &mut impl Queue, now: Now) -> FileAction<'static> {
         let Phase::Closed { retry_ns } = self.phase else { return FileAction::Idle };
-        // A block that was not cut inside a record may be shed like any other meanwhile.
+        // A block that was not cut inside a record may be dropped like any other meanwhile.
         if let Some((entry, _)) = self.held.take_if(|(entry, written)| entry.settled == *written) {
             queue.put_back(entry);
             queue.expire(now);
@@ -293,7 +293,7 @@ impl FileSender {
         self.phase == Phase::Stopped
     }
 
-    /// Ends it now: whatever waits goes back to the queue, which keeps it for the next run or sheds it (`stopped`): see
+    /// Ends it now: whatever waits goes back to the queue, which keeps it for the next run or drops it (`stopped`): see
     /// [`Queue::leave`].
     pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
         if let Some((entry, _)) = self.held.take() {
@@ -309,7 +309,7 @@ impl FileSender {
     }
 
     /// Memory that the sender holds.
-    pub fn waiting_bytes(&self) -> u64 {
+    pub fn queued_bytes(&self) -> u64 {
         self.held.as_ref().map_or(0, |(entry, _)| entry.memory_bytes())
     }
 

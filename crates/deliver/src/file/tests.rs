@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{SECOND_NS, Shed};
+use model::{Dropped, SECOND_NS};
 use proptest::prelude::*;
 
 use super::*;
@@ -91,8 +91,8 @@ impl World {
     fn check(&mut self) {
         let sum = self.account.sum(self.queue.copies() + self.sender.waiting_copies());
         assert!(sum.holds(), "{sum:?}");
-        let bytes = self.account.bytes_waiting.load(Relaxed);
-        assert_eq!(bytes, self.queue.bytes() + self.sender.waiting_bytes());
+        let bytes = self.account.queued_bytes.load(Relaxed);
+        assert_eq!(bytes, self.queue.bytes() + self.sender.queued_bytes());
     }
 
     fn delivered(&mut self) -> u64 {
@@ -270,9 +270,9 @@ fn a_stop_writes_what_waits_until_its_deadline() {
         }
         assert!(world.now.mono_ns <= deadline_ns);
         world.sender.finish_stop(&mut world.queue, world.now);
-        assert_eq!((world.delivered(), world.account.shed(Shed::Stopped)), (delivered, 2 - delivered));
+        assert_eq!((world.delivered(), world.account.dropped(Dropped::Stopped)), (delivered, 2 - delivered));
         assert_eq!((world.sender.state().status, world.poll()), (Status::Stopped, FileAction::Idle));
-        assert_eq!(world.account.bytes_waiting.load(Relaxed), 0);
+        assert_eq!(world.account.queued_bytes.load(Relaxed), 0);
     }
 }
 

@@ -170,10 +170,10 @@ fn the_last_sender_that_ends_leaves_the_queue() {
         let entry = shared.lane(0).pop(NOW).expect("its own");
         shared.lane(0).put_back(entry);
         shared.lane(0).leave();
-        assert_eq!((shared.lane(1).copies(), account.shed(Shed::Stopped)), (2, 0), "{on_disk}");
+        assert_eq!((shared.lane(1).copies(), account.dropped(Dropped::Stopped)), (2, 0), "{on_disk}");
         shared.lane(1).leave();
         assert_eq!(
-            (shared.lane(1).copies(), account.shed(Shed::Stopped)),
+            (shared.lane(1).copies(), account.dropped(Dropped::Stopped)),
             (waiting, 2 - waiting),
             "{on_disk}"
         );

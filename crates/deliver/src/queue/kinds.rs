@@ -3,7 +3,7 @@
 //!
 //! Not here: what the kinds do (`queue`, `disk_queue`).
 
-use model::{Disk, Now, Shed};
+use model::{Disk, Dropped, Now};
 
 use super::{Appended, Block, Entry, MemoryQueue};
 use crate::disk_queue::{DiskQueue, Position, Promise};
@@ -14,22 +14,22 @@ pub trait Queue {
     /// Takes a block at the end, under the limits. Its place is [`Queue::accepted_up_to`] as it was before the call.
     fn append(&mut self, block: Block, now: Now) -> Appended;
 
-    /// Counts a block that the queue never held as routed and shed.
-    fn shed(&self, block: Block, reason: Shed);
+    /// Counts a block that the queue never held as routed and dropped.
+    fn drop_block(&self, block: Block, reason: Dropped);
 
     /// Takes out the oldest block that nobody holds. Its bytes count against the bound until it is settled. Several may
     /// be held at once, and settled in any order.
     fn pop(&mut self, now: Now) -> Option<Entry>;
 
-    /// Puts a block back where it came from: it comes before all that were appended after it, and may be shed like any
+    /// Puts a block back where it came from: it comes before all that were appended after it, and may be dropped like any
     /// other.
     fn put_back(&mut self, entry: Entry);
 
-    /// Sheds what is older than `age_max_ms` (`too_old`).
+    /// Drops what is older than `age_max_ms` (`too_old`).
     fn expire(&mut self, now: Now);
 
-    /// Sheds the oldest block that nobody holds, or finds that it is damaged. False when there is none.
-    fn shed_front(&mut self, reason: Shed) -> bool;
+    /// Drops the oldest block that nobody holds, or finds that it is damaged. False when there is none.
+    fn drop_front(&mut self, reason: Dropped) -> bool;
 
     /// Makes room as `when_full` says for a block that will take up `bytes`. Gives it back when there is room, and
     /// otherwise what became of it.
@@ -38,12 +38,12 @@ pub trait Queue {
             let made_room = match self.limits().when_full {
                 WhenFull::Block => return Err(Appended::Full(block)),
                 // Who can wait has asked before.
-                WhenFull::ShedOldest | WhenFull::BlockWhileUp => self.shed_front(Shed::QueueFull),
-                WhenFull::ShedNewest => false,
+                WhenFull::DropOldest | WhenFull::BlockWhileUp => self.drop_front(Dropped::QueueFull),
+                WhenFull::DropNewest => false,
             };
             if !made_room {
-                self.shed(block, Shed::QueueFull);
-                return Err(Appended::Shed);
+                self.drop_block(block, Dropped::QueueFull);
+                return Err(Appended::Dropped);
             }
         }
         Ok(block)
@@ -52,12 +52,12 @@ pub trait Queue {
     /// Age of the oldest block that nobody holds, in nanoseconds: also of one that is older than the machine is up.
     fn oldest_age_ns(&mut self, now: Now) -> Option<u64>;
 
-    /// Sheds blocks that are at least so old, the oldest first, at most `blocks_max` of them. True when there may be
+    /// Drops blocks that are at least so old, the oldest first, at most `blocks_max` of them. True when there may be
     /// more: the caller lets others have the queue in between.
-    fn shed_older(&mut self, age_ns: u64, reason: Shed, blocks_max: usize, now: Now) -> bool {
+    fn drop_older(&mut self, age_ns: u64, reason: Dropped, blocks_max: usize, now: Now) -> bool {
         for _ in 0..blocks_max {
             let old = self.oldest_age_ns(now).is_some_and(|oldest_ns| oldest_ns >= age_ns);
-            if !old || !self.shed_front(reason) {
+            if !old || !self.drop_front(reason) {
                 return false;
             }
         }
@@ -94,10 +94,10 @@ pub trait Queue {
     /// The bounds.
     fn limits(&self) -> QueueLimits;
 
-    /// Sets other bounds. They apply from the next call on; a smaller `max_bytes` sheds nothing by itself.
+    /// Sets other bounds. They apply from the next call on; a smaller `max_bytes` drops nothing by itself.
     fn set_limits(&mut self, limits: QueueLimits);
 
-    /// Told when nobody will take anything out any more: what waits is shed (`stopped`), unless a disk keeps it for the
+    /// Told when nobody will take anything out any more: what waits is dropped (`stopped`), unless a disk keeps it for the
     /// next run.
     fn leave(&mut self);
 
@@ -171,7 +171,7 @@ impl<D: Disk> OutputQueue<D> {
     /// far as the disk has room for it, which is set aside.
     pub fn takes(&mut self, bytes: u64, records: u64, now: Now) -> bool {
         // By the account: what the sender took out of the queue a moment ago it has not published yet.
-        let nothing_waits = either!(self, queue => queue.account().copies_waiting()) == 0;
+        let nothing_waits = either!(self, queue => queue.account().copies_queued()) == 0;
         let fits = nothing_waits || self.has_room(bytes, records);
         fits && self.on_disk().is_none_or(|queue| queue.reserve(bytes, now))
     }
@@ -193,7 +193,7 @@ impl<D: Disk> OutputQueue<D> {
         let (bytes, records) = (bytes.saturating_mul(AMPLE_BATCHES), records.saturating_mul(AMPLE_BATCHES));
         // Where nothing waits one block may be larger than the bound; the next one of the same batch would push it out.
         let most = self.limits().records_max;
-        let waiting = either!(self, queue => queue.account().copies_waiting());
+        let waiting = either!(self, queue => queue.account().copies_queued());
         (most == 0 || waiting.saturating_add(records) <= most) && self.has_room(bytes, records)
     }
 
@@ -208,13 +208,13 @@ impl<D: Disk> OutputQueue<D> {
     }
 
     /// Takes a block that was given back ([`Appended::Full`]) from somebody who cannot wait: a disk that fails is waited
-    /// for within bounds ([`DiskQueue::hold`]), a full queue in memory sheds it.
+    /// for within bounds ([`DiskQueue::hold`]), a full queue in memory drops it.
     pub fn take_refused(&mut self, block: Block, now: Now) -> Appended {
         match self {
             OutputQueue::Disk(queue) => queue.hold(block, now),
             OutputQueue::Memory(queue) => {
-                queue.shed(block, Shed::QueueFull);
-                Appended::Shed
+                queue.drop_block(block, Dropped::QueueFull);
+                Appended::Dropped
             }
         }
     }
@@ -225,8 +225,8 @@ impl<D: Disk> Queue for OutputQueue<D> {
         either!(self, queue => queue.append(block, now))
     }
 
-    fn shed(&self, block: Block, reason: Shed) {
-        either!(self, queue => queue.shed(block, reason));
+    fn drop_block(&self, block: Block, reason: Dropped) {
+        either!(self, queue => queue.drop_block(block, reason));
     }
 
     fn pop(&mut self, now: Now) -> Option<Entry> {
@@ -241,8 +241,8 @@ impl<D: Disk> Queue for OutputQueue<D> {
         either!(self, queue => queue.expire(now));
     }
 
-    fn shed_front(&mut self, reason: Shed) -> bool {
-        either!(self, queue => queue.shed_front(reason))
+    fn drop_front(&mut self, reason: Dropped) -> bool {
+        either!(self, queue => queue.drop_front(reason))
     }
 
     fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {

@@ -147,7 +147,7 @@ pub fn promises(bytes: &[u8]) {
         at = next;
     }
     entry.settle(model::CopyOutcome::Delivered);
-    assert!(account.sum(0).holds() && account.copies_waiting() == 0);
+    assert!(account.sum(0).holds() && account.copies_queued() == 0);
 }
 
 #[cfg(test)]
@@ -201,7 +201,7 @@ mod tests {
         first.settle(model::CopyOutcome::Delivered);
         queue.keep(false);
         queue.leave();
-        assert_eq!((queue.copies(), here.shed(model::Shed::Stopped)), (0, 8));
+        assert_eq!((queue.copies(), here.dropped(model::Dropped::Stopped)), (0, 8));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Path of a packet: pipeline -> **`append`** -> `pop` -> a sender -> settled.
 //! Not here: what is on the way (`stream`, `datagram`, `file`), the queue on disk (`disk_queue`).
 //! Invariant: every block that was appended is counted as routed, and each of its copies is settled once: by the
-//! sender, or here when it is shed. What a sender holds still counts against the bound.
+//! sender, or here when it is dropped. What a sender holds still counts against the bound.
 
 mod front;
 mod kinds;
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{CopyOutcome, Now, OutputAccount, Shed};
+use model::{CopyOutcome, Dropped, Now, OutputAccount};
 
 pub use crate::block::{BLOCK_BYTES_MAX, Block, BlockForm};
 use crate::disk_queue::{Part, Position, Promise, SettleLog, Ticket};
@@ -26,20 +26,20 @@ pub use kinds::{OutputQueue, Queue, Room};
 pub use left::{Left, promises as left_promises};
 
 /// What became of a block.
-#[must_use = "a block that was not taken must be kept or shed by the caller"]
+#[must_use = "a block that was not taken must be kept or dropped by the caller"]
 #[derive(Debug, PartialEq, Eq)]
 pub enum Appended {
     /// It waits in the queue.
     Kept,
-    /// It was shed, and counted as such.
-    Shed,
+    /// It was dropped, and counted as such.
+    Dropped,
     /// The queue is full and `when_full` is `block`: here it is again, and nothing was counted. The caller waits
-    /// and tries again, or sheds it with [`MemoryQueue::shed`].
+    /// and tries again, or drops it with [`MemoryQueue::dropped`].
     Full(Block),
 }
 
 /// A block with what is known about its delivery. Counted as waiting until it is settled; what is left when it
-/// is dropped is settled as shed (`stopped`), or goes on waiting if a disk keeps it.
+/// is dropped is settled as dropped (`stopped`), or goes on waiting if a disk keeps it.
 #[must_use = "an entry must be settled or put back"]
 #[derive(Debug)]
 pub struct Entry {
@@ -114,8 +114,8 @@ impl Entry {
     ) -> Entry {
         let memory_bytes = block.memory_bytes();
         account.route(u64::from(part.copies_left), part.bytes_left);
-        let waiting = account.bytes_waiting.fetch_add(memory_bytes, Relaxed) + memory_bytes;
-        account.bytes_waiting_high.fetch_max(waiting, Relaxed);
+        let waiting = account.queued_bytes.fetch_add(memory_bytes, Relaxed) + memory_bytes;
+        account.queued_bytes_high.fetch_max(waiting, Relaxed);
         Entry {
             settled: part.settled,
             written_before: part.written_before,
@@ -200,7 +200,7 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let part = match &self.home {
             Home::Memory(..) => {
-                self.settle_left(CopyOutcome::Shed(Shed::Stopped));
+                self.settle_left(CopyOutcome::Dropped(Dropped::Stopped));
                 None
             }
             Home::Disk(_) => (self.copies_left > 0).then_some(Part {
@@ -212,7 +212,7 @@ impl Drop for Entry {
             }),
         };
         if part.is_none() {
-            self.account.bytes_waiting.fetch_sub(self.memory_bytes, Relaxed);
+            self.account.queued_bytes.fetch_sub(self.memory_bytes, Relaxed);
         }
         match &self.home {
             Home::Memory(number, front) => front.done(*number),
@@ -232,7 +232,7 @@ pub struct MemoryQueue {
     /// Blocks that it ever took.
     appended: u64,
     front: Arc<SettledFront>,
-    /// What waits is not shed when its sender ends: somebody else goes on with it.
+    /// What waits is not dropped when its sender ends: somebody else goes on with it.
     kept: bool,
 }
 
@@ -256,9 +256,9 @@ impl MemoryQueue {
         self.kept = kept;
     }
 
-    /// Sheds everything that waits here (`stopped`, or another reason).
-    pub fn shed_all(&mut self, reason: Shed) {
-        while self.shed_front(reason) {}
+    /// Drops everything that waits here (`stopped`, or another reason).
+    pub fn drop_all(&mut self, reason: Dropped) {
+        while self.drop_front(reason) {}
     }
 
     /// Blocks in the queue.
@@ -290,7 +290,7 @@ impl MemoryQueue {
 impl Queue for MemoryQueue {
     /// Takes a block at the end, under the limits. See [`Appended`].
     ///
-    /// A block that is larger than the whole bound is shed (`queue_full`) whatever `when_full` says: it would
+    /// A block that is larger than the whole bound is dropped (`queue_full`) whatever `when_full` says: it would
     /// never fit. So is one that finds the bound taken up by what is on the way to the endpoint.
     fn append(&mut self, block: Block, now: Now) -> Appended {
         if block.copies == 0 && block.bytes.is_empty() {
@@ -299,8 +299,8 @@ impl Queue for MemoryQueue {
         self.expire(now);
         let memory_bytes = block.memory_bytes();
         if memory_bytes > self.limits.bytes_max {
-            self.shed(block, Shed::QueueFull);
-            return Appended::Shed;
+            self.drop_block(block, Dropped::QueueFull);
+            return Appended::Dropped;
         }
         let block = match self.fit(block, memory_bytes) {
             Ok(block) => block,
@@ -311,9 +311,9 @@ impl Queue for MemoryQueue {
         Appended::Kept
     }
 
-    /// Counts a block that the queue never held as routed and shed.
-    fn shed(&self, block: Block, reason: Shed) {
-        self.account.pass(CopyOutcome::Shed(reason), u64::from(block.copies), block.copy_bytes());
+    /// Counts a block that the queue never held as routed and dropped.
+    fn drop_block(&self, block: Block, reason: Dropped) {
+        self.account.pass(CopyOutcome::Dropped(reason), u64::from(block.copies), block.copy_bytes());
     }
 
     /// Takes the oldest block out. Its memory counts against the bound until it is settled.
@@ -331,16 +331,16 @@ impl Queue for MemoryQueue {
         self.entries.insert(at, entry);
     }
 
-    /// Sheds what is older than `age_max_ms` (`too_old`).
+    /// Drops what is older than `age_max_ms` (`too_old`).
     fn expire(&mut self, now: Now) {
         while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
-            self.shed_front(Shed::TooOld);
+            self.drop_front(Dropped::TooOld);
         }
     }
 
-    fn shed_front(&mut self, reason: Shed) -> bool {
+    fn drop_front(&mut self, reason: Dropped) -> bool {
         let Some(entry) = self.pop_front() else { return false };
-        entry.settle(CopyOutcome::Shed(reason));
+        entry.settle(CopyOutcome::Dropped(reason));
         true
     }
 
@@ -380,9 +380,9 @@ impl Queue for MemoryQueue {
 
     /// True when a block of `copies` that holds `memory_bytes` would fit now.
     fn has_room(&self, memory_bytes: u64, copies: u64) -> bool {
-        let held = self.account.bytes_waiting.load(Relaxed);
+        let held = self.account.queued_bytes.load(Relaxed);
         let fits = held.saturating_add(memory_bytes) <= self.limits.bytes_max;
-        let waiting = self.account.copies_waiting();
+        let waiting = self.account.copies_queued();
         let most = self.limits.records_max;
         // Blocks move as a whole: where nothing waits, one may be larger than the bound.
         fits && (most == 0 || waiting == 0 || waiting.saturating_add(copies) <= most)
@@ -393,14 +393,14 @@ impl Queue for MemoryQueue {
         self.limits
     }
 
-    /// Sets other bounds. They apply from the next call on; a smaller `max_bytes` sheds nothing by itself.
+    /// Sets other bounds. They apply from the next call on; a smaller `max_bytes` drops nothing by itself.
     fn set_limits(&mut self, limits: QueueLimits) {
         self.limits = limits;
     }
 
     fn leave(&mut self) {
         if !self.kept {
-            self.shed_all(Shed::Stopped);
+            self.drop_all(Dropped::Stopped);
         }
     }
 

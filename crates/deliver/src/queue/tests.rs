@@ -29,23 +29,23 @@ fn check(queue: &mut MemoryQueue, held: &[&Entry]) {
     let sum = queue.account().sum(queue.copies() + held_copies);
     assert!(sum.holds(), "{sum:?}");
     let held_bytes: u64 = held.iter().map(|entry| entry.memory_bytes()).sum();
-    assert_eq!(queue.account().bytes_waiting.load(Relaxed), queue.bytes() + held_bytes);
+    assert_eq!(queue.account().queued_bytes.load(Relaxed), queue.bytes() + held_bytes);
 }
 
 #[test]
 fn at_the_bound_blocks_are_kept_and_past_it_when_full_decides() {
-    // (when full, bytes of the third block, is it kept, copies shed, time of the oldest block left)
+    // (when full, bytes of the third block, is it kept, copies dropped, time of the oldest block left)
     let table = [
         (WhenFull::Block, 400, true, 0, 1),
         (WhenFull::Block, 401, false, 0, 1),
-        (WhenFull::ShedOldest, 400, true, 0, 1),
-        (WhenFull::ShedOldest, 401, true, 1, 2),
-        (WhenFull::ShedOldest, 700, true, 1, 2),
-        (WhenFull::ShedOldest, 701, true, 3, 3),
-        (WhenFull::ShedNewest, 400, true, 0, 1),
-        (WhenFull::ShedNewest, 401, false, 4, 1),
+        (WhenFull::DropOldest, 400, true, 0, 1),
+        (WhenFull::DropOldest, 401, true, 1, 2),
+        (WhenFull::DropOldest, 700, true, 1, 2),
+        (WhenFull::DropOldest, 701, true, 3, 3),
+        (WhenFull::DropNewest, 400, true, 0, 1),
+        (WhenFull::DropNewest, 401, false, 4, 1),
     ];
-    for (when_full, bytes, kept, shed, oldest_ms) in table {
+    for (when_full, bytes, kept, dropped, oldest_ms) in table {
         let mut queue = queue_of(1000, when_full, 0);
         assert_eq!(queue.append(block_of(300, 1, at_ms(1)), at_ms(1)), Appended::Kept);
         assert_eq!(queue.append(block_of(300, 2, at_ms(2)), at_ms(2)), Appended::Kept);
@@ -54,10 +54,10 @@ fn at_the_bound_blocks_are_kept_and_past_it_when_full_decides() {
         let want = match (kept, when_full) {
             (true, _) => Appended::Kept,
             (false, WhenFull::Block) => Appended::Full(third),
-            (false, _) => Appended::Shed,
+            (false, _) => Appended::Dropped,
         };
         assert_eq!(appended, want, "{when_full:?} {bytes}");
-        assert_eq!(queue.account().shed(Shed::QueueFull), shed, "{when_full:?} {bytes}");
+        assert_eq!(queue.account().dropped(Dropped::QueueFull), dropped, "{when_full:?} {bytes}");
         assert_eq!(queue.oldest_ns(), Some(oldest_ms * MS), "{when_full:?} {bytes}");
         assert!(queue.bytes() <= 1000);
         check(&mut queue, &[]);
@@ -65,12 +65,12 @@ fn at_the_bound_blocks_are_kept_and_past_it_when_full_decides() {
 }
 
 #[test]
-fn a_block_larger_than_the_whole_bound_is_shed_and_sheds_no_other() {
-    for when_full in [WhenFull::Block, WhenFull::ShedOldest, WhenFull::ShedNewest] {
+fn a_block_larger_than_the_whole_bound_is_dropped_and_drops_no_other() {
+    for when_full in [WhenFull::Block, WhenFull::DropOldest, WhenFull::DropNewest] {
         let mut queue = queue_of(1000, when_full, 0);
         assert_eq!(queue.append(block_of(300, 1, at_ms(0)), at_ms(0)), Appended::Kept);
-        assert_eq!(queue.append(block_of(1001, 7, at_ms(0)), at_ms(0)), Appended::Shed, "{when_full:?}");
-        assert_eq!((queue.copies(), queue.account().shed(Shed::QueueFull)), (1, 7), "{when_full:?}");
+        assert_eq!(queue.append(block_of(1001, 7, at_ms(0)), at_ms(0)), Appended::Dropped, "{when_full:?}");
+        assert_eq!((queue.copies(), queue.account().dropped(Dropped::QueueFull)), (1, 7), "{when_full:?}");
         check(&mut queue, &[]);
         let mut queue = queue_of(1000, when_full, 0);
         assert_eq!(queue.append(block_of(1000, 7, at_ms(0)), at_ms(0)), Appended::Kept, "{when_full:?}");
@@ -79,7 +79,8 @@ fn a_block_larger_than_the_whole_bound_is_shed_and_sheds_no_other() {
 
 #[test]
 fn what_is_on_the_way_counts_against_the_bound() {
-    for (when_full, want_shed) in [(WhenFull::ShedOldest, 1), (WhenFull::ShedNewest, 1), (WhenFull::Block, 0)]
+    for (when_full, want_dropped) in
+        [(WhenFull::DropOldest, 1), (WhenFull::DropNewest, 1), (WhenFull::Block, 0)]
     {
         let mut queue = queue_of(1000, when_full, 0);
         assert_eq!(queue.append(block_of(600, 3, at_ms(0)), at_ms(0)), Appended::Kept);
@@ -87,7 +88,7 @@ fn what_is_on_the_way_counts_against_the_bound() {
         assert!(queue.is_empty() && queue.has_room(400, 1) && !queue.has_room(401, 1));
         let appended = queue.append(block_of(401, 1, at_ms(0)), at_ms(0));
         assert!(!matches!(appended, Appended::Kept), "{when_full:?}");
-        assert_eq!(queue.account().shed(Shed::QueueFull), want_shed, "{when_full:?}");
+        assert_eq!(queue.account().dropped(Dropped::QueueFull), want_dropped, "{when_full:?}");
         check(&mut queue, &[&entry]);
         assert_eq!(queue.append(block_of(400, 1, at_ms(0)), at_ms(0)), Appended::Kept);
         check(&mut queue, &[&entry]);
@@ -99,16 +100,20 @@ fn what_is_on_the_way_counts_against_the_bound() {
 
 #[test]
 fn copies_are_bounded_and_a_block_alone_may_be_larger() {
-    for (when_full, kept, shed) in [(WhenFull::ShedOldest, 7, 6), (WhenFull::ShedNewest, 10, 3)] {
+    for (when_full, kept, dropped) in [(WhenFull::DropOldest, 7, 6), (WhenFull::DropNewest, 10, 3)] {
         let limits = QueueLimits { bytes_max: 1 << 20, records_max: 10, when_full, age_max_ms: 0 };
         let mut queue = MemoryQueue::new(limits, Arc::new(OutputAccount::default()));
         for copies in [6, 4, 3] {
-            let _kept_or_shed = queue.append(block_of(300, copies, at_ms(0)), at_ms(0));
+            let _kept_or_dropped = queue.append(block_of(300, copies, at_ms(0)), at_ms(0));
         }
-        assert_eq!((queue.copies(), queue.account().shed(Shed::QueueFull)), (kept, shed), "{when_full:?}");
+        assert_eq!(
+            (queue.copies(), queue.account().dropped(Dropped::QueueFull)),
+            (kept, dropped),
+            "{when_full:?}"
+        );
         assert_eq!(queue.account().copies_waiting_high(), 10, "{when_full:?}");
         check(&mut queue, &[]);
-        queue.shed_all(Shed::Stopped);
+        queue.drop_all(Dropped::Stopped);
         assert_eq!(queue.append(block_of(300, 11, at_ms(0)), at_ms(0)), Appended::Kept, "{when_full:?}");
     }
     // What the sender holds counts as well.
@@ -122,20 +127,20 @@ fn copies_are_bounded_and_a_block_alone_may_be_larger() {
 }
 
 #[test]
-fn a_full_block_may_be_tried_again_or_shed() {
+fn a_full_block_may_be_tried_again_or_dropped() {
     let mut queue = queue_of(1000, WhenFull::Block, 0);
     assert_eq!(queue.append(block_of(1000, 3, at_ms(0)), at_ms(0)), Appended::Kept);
     let Appended::Full(block) = queue.append(block_of(1000, 5, at_ms(1)), at_ms(1)) else { panic!("full") };
     assert_eq!(queue.account().sum(3).copies, 3, "nothing was counted");
     queue.pop(at_ms(1)).expect("one block").settle(CopyOutcome::Delivered);
     assert_eq!(queue.append(block, at_ms(2)), Appended::Kept);
-    queue.shed(block_of(1000, 7, at_ms(3)), Shed::QueueFull);
-    assert_eq!((queue.account().shed(Shed::QueueFull), queue.copies()), (7, 5));
+    queue.drop_block(block_of(1000, 7, at_ms(3)), Dropped::QueueFull);
+    assert_eq!((queue.account().dropped(Dropped::QueueFull), queue.copies()), (7, 5));
     check(&mut queue, &[]);
 }
 
 #[test]
-fn too_old_blocks_are_shed_and_the_moment_is_known() {
+fn too_old_blocks_are_dropped_and_the_moment_is_known() {
     // (age limit, time, blocks left of those made at 0, 5 and 10 ms)
     let table = [(0, 1_000_000, 3), (10, 10, 3), (10, 11, 2), (10, 15, 2), (10, 16, 1), (10, 21, 0)];
     for (age_max_ms, time_ms, left) in table {
@@ -145,7 +150,7 @@ fn too_old_blocks_are_shed_and_the_moment_is_known() {
         }
         queue.expire(at_ms(time_ms));
         assert_eq!(queue.blocks(), left, "{age_max_ms} ms at {time_ms} ms");
-        assert_eq!(queue.account().shed(Shed::TooOld), 3 - left as u64);
+        assert_eq!(queue.account().dropped(Dropped::TooOld), 3 - left as u64);
         let expires_ns = queue.expires_ns();
         assert_eq!(expires_ns.is_some(), age_max_ms > 0 && left > 0);
         assert!(expires_ns.is_none_or(|at_ns| at_ns > time_ms * MS));
@@ -159,13 +164,13 @@ fn age_applies_at_each_call_that_has_the_time() {
     assert_eq!(queue.append(block_of(500, 1, at_ms(0)), at_ms(0)), Appended::Kept);
     assert_eq!(queue.append(block_of(500, 1, at_ms(11)), at_ms(11)), Appended::Kept, "the old one made room");
     assert!(queue.pop(at_ms(22)).is_none());
-    assert_eq!(queue.account().shed(Shed::TooOld), 2);
+    assert_eq!(queue.account().dropped(Dropped::TooOld), 2);
     check(&mut queue, &[]);
 }
 
 #[test]
 fn what_is_put_back_is_the_oldest_again_and_keeps_what_is_settled() {
-    let mut queue = queue_of(10_000, WhenFull::ShedOldest, 0);
+    let mut queue = queue_of(10_000, WhenFull::DropOldest, 0);
     for (text, ms) in [("a\nb\n", 1), ("c\n", 2)] {
         let copies = text.len() as u32 / 2;
         let block = Block::lines(text.as_bytes().to_vec(), copies, ms * MS);
@@ -177,9 +182,9 @@ fn what_is_put_back_is_the_oldest_again_and_keeps_what_is_settled() {
     queue.put_back(entry);
     assert_eq!((queue.copies(), queue.oldest_ns()), (2, Some(MS)));
     check(&mut queue, &[]);
-    assert!(queue.shed_front(Shed::QueueFull));
+    assert!(queue.drop_front(Dropped::QueueFull));
     let sum = queue.account().sum(queue.copies());
-    assert_eq!((sum.delivered, sum.shed, sum.waiting), (1, 1, 1));
+    assert_eq!((sum.delivered, sum.dropped, sum.queued), (1, 1, 1));
     check(&mut queue, &[]);
 }
 
@@ -194,8 +199,8 @@ fn dropped_entries_and_queues_leave_no_copy_without_outcome() {
     let account = Arc::clone(queue.account());
     drop(queue);
     let sum = account.sum(0);
-    assert!(sum.holds() && sum.shed == 6 && account.shed(Shed::Stopped) == 6, "{sum:?}");
-    assert_eq!((account.bytes_waiting.load(Relaxed), account.bytes_waiting_high.load(Relaxed)), (0, 1500));
+    assert!(sum.holds() && sum.dropped == 6 && account.dropped(Dropped::Stopped) == 6, "{sum:?}");
+    assert_eq!((account.queued_bytes.load(Relaxed), account.queued_bytes_high.load(Relaxed)), (0, 1500));
 }
 
 #[test]
@@ -219,7 +224,7 @@ fn room_is_ample_within_the_bound_only_although_an_empty_queue_takes_any_block()
     assert_eq!(queue.append_admitted(block_of(5_000, 2_000, at_ms(0)), at_ms(0)), Appended::Kept);
     assert_eq!(queue.append_admitted(block_of(5_000, 1, at_ms(0)), at_ms(0)), Appended::Kept);
     assert_eq!((queue.copies(), queue.room(100, 1, || false, at_ms(0))), (2_001, Room::None));
-    queue.in_memory().expect("it is").shed_all(Shed::Stopped);
+    queue.in_memory().expect("it is").drop_all(Dropped::Stopped);
 }
 
 #[test]
@@ -231,15 +236,15 @@ fn a_block_of_nothing_is_not_kept() {
 
 #[test]
 fn memory_held_is_counted_not_bytes_used() {
-    let mut queue = queue_of(4096, WhenFull::ShedNewest, 0);
+    let mut queue = queue_of(4096, WhenFull::DropNewest, 0);
     let mut bytes = Vec::with_capacity(4096);
     bytes.push(b'\n');
-    assert_eq!(queue.append(Block::lines(bytes, 1, 0), at_ms(0)), Appended::Shed);
+    assert_eq!(queue.append(Block::lines(bytes, 1, 0), at_ms(0)), Appended::Dropped);
     // Packets of no byte hold memory as well: their places.
     let mut packets = model::PacketBatch::default();
     (0..1000).for_each(|_| packets.push(b""));
-    assert_eq!(queue.append(Block::packets(packets, 0), at_ms(0)), Appended::Shed);
-    assert_eq!(queue.account().shed(Shed::QueueFull), 1001);
+    assert_eq!(queue.append(Block::packets(packets, 0), at_ms(0)), Appended::Dropped);
+    assert_eq!(queue.account().dropped(Dropped::QueueFull), 1001);
 }
 
 #[test]
@@ -253,8 +258,8 @@ fn who_can_wait_does_as_when_full_says_and_what_was_let_in_is_kept() {
     let table = [
         (WhenFull::Block, Room::None, Room::None),
         (WhenFull::BlockWhileUp, Room::None, Room::Ample),
-        (WhenFull::ShedOldest, Room::Ample, Room::Ample),
-        (WhenFull::ShedNewest, Room::Ample, Room::Ample),
+        (WhenFull::DropOldest, Room::Ample, Room::Ample),
+        (WhenFull::DropNewest, Room::Ample, Room::Ample),
     ];
     for (when_full, up, down) in table {
         let memory = queue_of(200 * one, when_full, 0);
@@ -273,11 +278,11 @@ fn who_can_wait_does_as_when_full_says_and_what_was_let_in_is_kept() {
         // For those who cannot wait the bound holds again.
         let appended = queue.append(line(), at_ms(0));
         let (copies, kept) = match when_full {
-            WhenFull::BlockWhileUp | WhenFull::ShedOldest => (200, Appended::Kept),
+            WhenFull::BlockWhileUp | WhenFull::DropOldest => (200, Appended::Kept),
             WhenFull::Block => (201, Appended::Full(line())),
-            WhenFull::ShedNewest => (201, Appended::Shed),
+            WhenFull::DropNewest => (201, Appended::Dropped),
         };
         assert_eq!((queue.copies(), appended), (copies, kept), "{when_full:?}");
-        queue.in_memory().expect("it is").shed_all(Shed::Stopped);
+        queue.in_memory().expect("it is").drop_all(Dropped::Stopped);
     }
 }

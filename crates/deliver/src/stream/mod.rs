@@ -362,7 +362,7 @@ impl StreamSender {
     }
 
     /// Ends it now: whatever waits or is not known to have arrived goes back to the queue, which keeps it for the next
-    /// run or sheds it (`stopped`): see [`Queue::leave`].
+    /// run or drops it (`stopped`): see [`Queue::leave`].
     pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
         self.hand_back(queue);
         queue.leave();
@@ -395,7 +395,7 @@ impl StreamSender {
     }
 
     /// Memory that the sender holds.
-    pub fn waiting_bytes(&self) -> u64 {
+    pub fn queued_bytes(&self) -> u64 {
         self.held_bytes
     }
 

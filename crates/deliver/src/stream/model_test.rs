@@ -1,7 +1,7 @@
 //! A sender against a simulated kernel and peer that record every byte, driven by random operations.
 //!
 //! Checked after every operation: the account's sum, the gauge, the bounds. Checked at the end: order, no record
-//! torn, none lost that is not counted as shed, none doubled that was not on the way when a connection ended.
+//! torn, none lost that is not counted as dropped, none doubled that was not on the way when a connection ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 
 fn limits() -> impl Strategy<Value = QueueLimits> {
     let when_full =
-        prop_oneof![Just(WhenFull::Block), Just(WhenFull::ShedOldest), Just(WhenFull::ShedNewest)];
+        prop_oneof![Just(WhenFull::Block), Just(WhenFull::DropOldest), Just(WhenFull::DropNewest)];
     let bytes_max = prop_oneof![1500..6000_u64, Just(1 << 30)];
     let records_max = prop_oneof![2 => Just(0), 1 => 1..60_u64];
     let age_max_ms = prop_oneof![3 => Just(0), 1 => 1..20_000_u64];
@@ -212,7 +212,7 @@ impl Sim {
             block.form = BlockForm::Lines;
         }
         match self.queue.append(block, self.now) {
-            Appended::Kept | Appended::Shed => self.routed.extend(copies),
+            Appended::Kept | Appended::Dropped => self.routed.extend(copies),
             Appended::Full(_) => {}
         }
     }
@@ -273,10 +273,10 @@ impl Sim {
     fn check(&mut self) {
         let sum = self.account.sum(self.queue.copies() + self.sender.waiting_copies());
         assert!(sum.holds(), "{sum:?}");
-        let bytes = self.account.bytes_waiting.load(Relaxed);
-        assert_eq!(bytes, self.queue.bytes() + self.sender.waiting_bytes());
+        let bytes = self.account.queued_bytes.load(Relaxed);
+        assert_eq!(bytes, self.queue.bytes() + self.sender.queued_bytes());
         assert!(bytes <= self.queue.limits().bytes_max);
-        assert!(self.sender.waiting_bytes() <= IN_FLIGHT_BYTES_MAX);
+        assert!(self.sender.queued_bytes() <= IN_FLIGHT_BYTES_MAX);
     }
 
     /// A good peer from now on, until nothing waits.
@@ -315,7 +315,7 @@ impl Sim {
         let copies_of = |numbers: &BTreeSet<u64>| numbers.iter().map(|n| self.routed[n]).sum::<u64>();
         if acks {
             let missing = self.routed.keys().copied().filter(|number| !seen.contains(number)).collect();
-            assert!(copies_of(&missing) <= sum.shed, "{missing:?} are missing, {} shed", sum.shed);
+            assert!(copies_of(&missing) <= sum.dropped, "{missing:?} are missing, {} dropped", sum.dropped);
             assert!(sum.delivered <= copies_of(&seen), "what counts as delivered has arrived");
         }
         let again = self.taken.iter().map(|(number, count)| (count - 1) * self.routed[number]).sum::<u64>();
@@ -323,7 +323,7 @@ impl Sim {
         assert_eq!(resent, again, "whole records written a second time");
         let in_doubt = self.account.in_doubt.load(Relaxed);
         assert!(resent <= in_doubt, "{resent} resent, but only {in_doubt} were in doubt");
-        assert_eq!(self.account.bytes_waiting.load(Relaxed), 0);
+        assert_eq!(self.account.queued_bytes.load(Relaxed), 0);
     }
 }
 
@@ -364,7 +364,7 @@ proptest! {
         }
         sim.sender.finish_stop(&mut sim.queue, sim.now);
         prop_assert!(sim.account.sum(0).holds());
-        prop_assert_eq!(sim.account.bytes_waiting.load(Relaxed), 0);
+        prop_assert_eq!(sim.account.queued_bytes.load(Relaxed), 0);
     }
 
     #[test]

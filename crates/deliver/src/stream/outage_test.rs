@@ -1,6 +1,6 @@
 //! Outages as stories: an endpoint away for ten minutes, and one dead endpoint among five.
 
-use model::Shed;
+use model::Dropped;
 
 use super::*;
 use crate::plan::{QueueLimits, WhenFull};
@@ -94,11 +94,11 @@ fn ten_minutes_away(limits: QueueLimits) -> Output {
 
 #[test]
 fn after_ten_minutes_away_every_flush_arrives_once_and_in_order() {
-    for when_full in [WhenFull::ShedOldest, WhenFull::ShedNewest, WhenFull::Block] {
+    for when_full in [WhenFull::DropOldest, WhenFull::DropNewest, WhenFull::Block] {
         let mut output = ten_minutes_away(QueueLimits { when_full, ..QueueLimits::default() });
         assert_eq!(output.flushes(), (0..120).collect::<Vec<u64>>());
         let sum = output.account.sum(0);
-        assert_eq!((sum.copies, sum.delivered, sum.shed), (120 * LINES, 120 * LINES, 0));
+        assert_eq!((sum.copies, sum.delivered, sum.dropped), (120 * LINES, 120 * LINES, 0));
         assert_eq!(output.account.resent.load(Relaxed), 0);
         assert_eq!(output.sender.take_news(), Some(News::Up));
         assert_eq!(output.sender.take_news(), Some(News::Down { failure: Failure::ConnectFailed }));
@@ -112,7 +112,7 @@ fn after_ten_minutes_away_every_flush_arrives_once_and_in_order() {
 }
 
 #[test]
-fn what_does_not_fit_in_ten_minutes_away_is_counted_as_shed() {
+fn what_does_not_fit_in_ten_minutes_away_is_counted_as_dropped() {
     let block_bytes = {
         let mut probe = Output::new(QueueLimits::default(), 1);
         probe.flush(30, Now::default());
@@ -120,15 +120,15 @@ fn what_does_not_fit_in_ten_minutes_away_is_counted_as_shed() {
     };
     // Room for about 20 of the 60 flushes.
     let limits = QueueLimits { bytes_max: 20 * block_bytes, ..QueueLimits::default() };
-    let newest_first = ten_minutes_away(QueueLimits { when_full: WhenFull::ShedOldest, ..limits });
-    let oldest_first = ten_minutes_away(QueueLimits { when_full: WhenFull::ShedNewest, ..limits });
+    let newest_first = ten_minutes_away(QueueLimits { when_full: WhenFull::DropOldest, ..limits });
+    let oldest_first = ten_minutes_away(QueueLimits { when_full: WhenFull::DropNewest, ..limits });
     for output in [&newest_first, &oldest_first] {
         let (flushes, sum) = (output.flushes(), output.account.sum(0));
         assert!(flushes.is_sorted() && sum.holds());
         assert_eq!(sum.delivered, flushes.len() as u64 * LINES, "what counts as delivered has arrived");
-        assert_eq!(sum.shed, output.account.shed(Shed::QueueFull));
-        assert!((35 * LINES..=45 * LINES).contains(&sum.shed), "{} lines shed", sum.shed);
-        assert!(output.account.bytes_waiting_high.load(Relaxed) <= limits.bytes_max);
+        assert_eq!(sum.dropped, output.account.dropped(Dropped::QueueFull));
+        assert!((35 * LINES..=45 * LINES).contains(&sum.dropped), "{} lines dropped", sum.dropped);
+        assert!(output.account.queued_bytes_high.load(Relaxed) <= limits.bytes_max);
     }
     assert!(!newest_first.flushes().contains(&31) && newest_first.flushes().contains(&90));
     assert!(oldest_first.flushes().contains(&31) && !oldest_first.flushes().contains(&89));
@@ -139,8 +139,8 @@ fn too_old_flushes_of_an_outage_are_counted_as_such() {
     let output = ten_minutes_away(QueueLimits { age_max_ms: 60_000, ..QueueLimits::default() });
     let sum = output.account.sum(0);
     assert!(sum.holds() && output.flushes().is_sorted());
-    assert_eq!(sum.shed, output.account.shed(Shed::TooOld));
-    assert!((50 * LINES..=58 * LINES).contains(&sum.shed), "{} lines shed", sum.shed);
+    assert_eq!(sum.dropped, output.account.dropped(Dropped::TooOld));
+    assert!((50 * LINES..=58 * LINES).contains(&sum.dropped), "{} lines dropped", sum.dropped);
 }
 
 #[test]
@@ -160,9 +160,9 @@ fn one_dead_endpoint_among_five_harms_no_other() {
         let sum = output.account.sum(output.queue.copies());
         assert!(sum.holds());
         if place == 2 {
-            assert!(sum.delivered == 0 && sum.shed > 0 && sum.waiting > 0, "{sum:?}");
+            assert!(sum.delivered == 0 && sum.dropped > 0 && sum.queued > 0, "{sum:?}");
         } else {
-            assert_eq!((sum.delivered, sum.shed), (600 * LINES, 0), "endpoint {place}");
+            assert_eq!((sum.delivered, sum.dropped), (600 * LINES, 0), "endpoint {place}");
             assert_eq!(output.flushes(), (0..600).collect::<Vec<u64>>());
         }
     }

@@ -1,6 +1,6 @@
 //! One sender's transitions, one table or story each.
 
-use model::Shed;
+use model::Dropped;
 
 use super::*;
 use crate::endpoint::Status;
@@ -85,7 +85,7 @@ fn lines_are_settled_when_the_peer_has_acknowledged_them_whole() {
     }
     world.sender.on_written(6, world.now);
     world.sender.on_acked(0, world.now);
-    assert_eq!((world.delivered(), world.sender.waiting_bytes(), world.resent()), (3, 0, 0));
+    assert_eq!((world.delivered(), world.sender.queued_bytes(), world.resent()), (3, 0, 0));
     assert_eq!(world.poll(), Action::Idle);
 }
 
@@ -371,7 +371,7 @@ fn what_is_on_the_way_is_bounded() {
         let written = bytes.len();
         world.sender.on_written(written, world.now);
         blocks += 1;
-        assert!(world.sender.waiting_bytes() <= limits.bytes_max / 2);
+        assert!(world.sender.queued_bytes() <= limits.bytes_max / 2);
     }
     assert_eq!((blocks, world.queue.blocks()), (3, 3), "half of the bound");
     world.sender.on_acked(2001, world.now);
@@ -441,7 +441,7 @@ fn a_stop_sends_what_waits_and_closes() {
     assert_eq!(world.poll(), Action::Close(CloseReason::Stopped));
     assert!(world.sender.stopped() && world.poll() == Action::Idle);
     world.sender.finish_stop(&mut world.queue, world.now);
-    assert_eq!((world.delivered(), world.account.shed(Shed::Stopped)), (1, 0));
+    assert_eq!((world.delivered(), world.account.dropped(Dropped::Stopped)), (1, 0));
     assert_eq!(world.sender.state().status, Status::Stopped);
 }
 
@@ -481,8 +481,8 @@ fn a_stop_ends_at_its_deadline_whatever_the_phase() {
         assert!(world.sender.stopped(), "{name}");
         world.delivered();
         world.sender.finish_stop(&mut world.queue, world.now);
-        assert_eq!((world.delivered(), world.account.shed(Shed::Stopped)), (0, 2), "{name}");
-        assert_eq!(world.account.bytes_waiting.load(Relaxed), 0, "{name}");
+        assert_eq!((world.delivered(), world.account.dropped(Dropped::Stopped)), (0, 2), "{name}");
+        assert_eq!(world.account.queued_bytes.load(Relaxed), 0, "{name}");
     }
 }
 
@@ -495,7 +495,7 @@ fn a_stop_with_nothing_to_send_is_at_once() {
 }
 
 #[test]
-fn what_came_back_from_a_connection_may_be_shed_as_the_oldest() {
+fn what_came_back_from_a_connection_may_be_dropped_as_the_oldest() {
     let mut world = World::with(QueueLimits { bytes_max: 3000, ..QueueLimits::default() });
     world.poll();
     world.sender.on_connected(world.now);
@@ -507,7 +507,7 @@ fn what_came_back_from_a_connection_may_be_shed_as_the_oldest() {
     world.sender.on_closed(CloseReason::Broken, world.now);
     world.poll();
     world.append(&line("c"));
-    assert_eq!((world.delivered(), world.account.shed(Shed::QueueFull)), (0, 1));
+    assert_eq!((world.delivered(), world.account.dropped(Dropped::QueueFull)), (0, 1));
     world.pass(250);
     world.poll();
     world.sender.on_connected(world.now);

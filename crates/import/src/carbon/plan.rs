@@ -203,7 +203,7 @@ fn outputs(conf: &Conf, endpoints: &[CarbonDestination]) -> Vec<OutputPlan> {
     let mut queue = QueueLimits::default();
     queue.records_max = conf.queue_records_max.unwrap_or(queue.records_max);
     // Receivers that pause are what flow control means, here for endpoints that are up; without it carbon drops what comes last.
-    queue.when_full = if conf.flow_control { WhenFull::BlockWhileUp } else { WhenFull::ShedNewest };
+    queue.when_full = if conf.flow_control { WhenFull::BlockWhileUp } else { WhenFull::DropNewest };
     let form = match conf.protocol {
         Protocol::Lines => GraphiteForm::Lines,
         Protocol::Pickle => GraphiteForm::Pickle,

@@ -82,7 +82,7 @@ pub struct Settings {
     pub batch: u32,
     /// Records that each server's queue holds.
     pub queue: u32,
-    /// Stalls in a row before records are shed: 0 to 15.
+    /// Stalls in a row before records are dropped: 0 to 15.
     pub stalls: u8,
     /// Authorities for TLS; none for the system's.
     pub ca: Option<PathBuf>,

@@ -183,7 +183,7 @@ fn statement(rule: &Rule) -> Statement {
                     BucketTime::End => Stamp::End,
                 },
                 computes: rule.computes.iter().map(compute).collect(),
-                late: Late::Shed,
+                late: Late::Dropped,
                 exact: false,
             },
             to: to(rule.send.as_ref()),

@@ -169,7 +169,7 @@ fn outputs_of(asked: &Relay<'_>, relay: &RelayPlan, outputs: &[RelayOutput], fee
         None => QueueKind::Memory,
     };
     // Clients wait for an endpoint that is slow, and for none that is down.
-    let when_full = if asked.settings.stalls == 0 { WhenFull::ShedOldest } else { WhenFull::BlockWhileUp };
+    let when_full = if asked.settings.stalls == 0 { WhenFull::DropOldest } else { WhenFull::BlockWhileUp };
     let mut queue = QueueLimits { when_full, ..QueueLimits::default_of(queue_kind) };
     if asked.queue_given {
         queue.records_max = u64::from(asked.settings.queue);

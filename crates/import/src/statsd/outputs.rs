@@ -369,7 +369,7 @@ fn repeaters(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> V
             from: vec![Feed::Source(SOURCE)],
             queue: QueueLimits {
                 bytes_max: REPEATER_QUEUE_BYTES,
-                when_full: WhenFull::ShedOldest,
+                when_full: WhenFull::DropOldest,
                 ..QueueLimits::default()
             },
             required: false,

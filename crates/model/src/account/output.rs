@@ -4,27 +4,27 @@ use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::{Figure, Losses, Named, find};
-use crate::{CopyOutcome, Filtered, Internal, Refused, Shed};
+use crate::{CopyOutcome, Dropped, Filtered, Internal, RejectedByPeer};
 
 /// Counts of one output, in copies (records that were routed to it) and in the bytes of those copies.
 #[derive(Debug, Default)]
 pub struct OutputAccount {
     copies: Count,
     delivered: Count,
-    shed: [Count; Shed::COUNT],
-    refused: [Count; Refused::COUNT],
+    dropped: [Count; Dropped::COUNT],
+    rejected_by_peer: [Count; RejectedByPeer::COUNT],
     filtered: [Count; Filtered::COUNT],
     expired: Count,
     moved: Count,
     internal: [Count; Internal::COUNT],
     /// Copies without an outcome.
-    copies_waiting: AtomicU64,
+    copies_queued: AtomicU64,
     /// Most copies without an outcome so far.
     copies_waiting_high: AtomicU64,
     /// Memory held by the queue and what is in flight, in bytes.
-    pub bytes_waiting: AtomicU64,
-    /// Largest `bytes_waiting` so far.
-    pub bytes_waiting_high: AtomicU64,
+    pub queued_bytes: AtomicU64,
+    /// Largest `queued_bytes` so far.
+    pub queued_bytes_high: AtomicU64,
     /// Times that a connection was made.
     pub connects: AtomicU64,
     /// Times that connecting or sending failed.
@@ -79,9 +79,9 @@ pub struct OutputSum {
     /// The endpoint has them.
     pub delivered: u64,
     /// Lost at a limit, all reasons.
-    pub shed: u64,
+    pub dropped: u64,
     /// Not taken by the endpoint.
-    pub refused: u64,
+    pub rejected_by_peer: u64,
     /// Left out by the output's own stage.
     pub filtered: u64,
     /// Time ran out.
@@ -91,7 +91,7 @@ pub struct OutputSum {
     /// Lost by a bug of ours.
     pub internal: u64,
     /// In the queue or on the way.
-    pub waiting: u64,
+    pub queued: u64,
 }
 
 impl OutputSum {
@@ -99,19 +99,19 @@ impl OutputSum {
     pub fn parts(&self) -> [(&'static str, u64); 8] {
         [
             ("delivered", self.delivered),
-            ("shed", self.shed),
-            ("refused", self.refused),
+            ("dropped", self.dropped),
+            ("rejected_by_peer", self.rejected_by_peer),
             ("filtered", self.filtered),
             ("expired", self.expired),
             ("moved", self.moved),
             ("internal", self.internal),
-            ("waiting", self.waiting),
+            ("queued", self.queued),
         ]
     }
 
     /// Copies that ended without having arrived anywhere.
     pub fn lost(&self) -> u64 {
-        self.shed + self.refused + self.expired + self.internal
+        self.dropped + self.rejected_by_peer + self.expired + self.internal
     }
 
     /// True when every copy has exactly one outcome or still waits.
@@ -124,13 +124,13 @@ impl AddAssign for OutputSum {
     fn add_assign(&mut self, more: OutputSum) {
         self.copies += more.copies;
         self.delivered += more.delivered;
-        self.shed += more.shed;
-        self.refused += more.refused;
+        self.dropped += more.dropped;
+        self.rejected_by_peer += more.rejected_by_peer;
         self.filtered += more.filtered;
         self.expired += more.expired;
         self.moved += more.moved;
         self.internal += more.internal;
-        self.waiting += more.waiting;
+        self.queued += more.queued;
     }
 }
 
@@ -138,14 +138,14 @@ impl OutputAccount {
     /// Counts `copies` with `bytes` between them as routed to the output. Each must be settled later.
     pub fn route(&self, copies: u64, bytes: u64) {
         self.copies.add(copies, bytes);
-        let waiting = self.copies_waiting.fetch_add(copies, Relaxed) + copies;
+        let waiting = self.copies_queued.fetch_add(copies, Relaxed) + copies;
         self.copies_waiting_high.fetch_max(waiting, Relaxed);
     }
 
     /// Gives `copies` routed copies with `bytes` between them their outcome.
     pub fn settle(&self, outcome: CopyOutcome, copies: u64, bytes: u64) {
         self.count(outcome).add(copies, bytes);
-        self.copies_waiting.fetch_sub(copies, Relaxed);
+        self.copies_queued.fetch_sub(copies, Relaxed);
     }
 
     /// Counts copies that are routed and settled at once, without having waited.
@@ -160,8 +160,8 @@ impl OutputAccount {
     fn count(&self, outcome: CopyOutcome) -> &Count {
         match outcome {
             CopyOutcome::Delivered => &self.delivered,
-            CopyOutcome::Shed(reason) => &self.shed[reason.index()],
-            CopyOutcome::Refused(reason) => &self.refused[reason.index()],
+            CopyOutcome::Dropped(reason) => &self.dropped[reason.index()],
+            CopyOutcome::RejectedByPeer(reason) => &self.rejected_by_peer[reason.index()],
             CopyOutcome::Filtered(reason) => &self.filtered[reason.index()],
             CopyOutcome::Expired => &self.expired,
             CopyOutcome::Moved => &self.moved,
@@ -169,9 +169,9 @@ impl OutputAccount {
         }
     }
 
-    /// Copies shed for one reason.
-    pub fn shed(&self, reason: Shed) -> u64 {
-        self.shed[reason.index()].copies()
+    /// Copies dropped for one reason.
+    pub fn dropped(&self, reason: Dropped) -> u64 {
+        self.dropped[reason.index()].copies()
     }
 
     /// Copies left out for one reason.
@@ -187,17 +187,17 @@ impl OutputAccount {
     /// Copies that were lost without having been sent, whether or not they were in the queue.
     pub fn lost_here(&self) -> u64 {
         let total = |counts: &[Count]| -> u64 { counts.iter().map(Count::copies).sum() };
-        total(&self.shed) + self.expired.copies() + total(&self.internal)
+        total(&self.dropped) + self.expired.copies() + total(&self.internal)
     }
 
     /// Copies that endpoints refused.
     pub fn refused(&self) -> u64 {
-        self.refused.iter().map(Count::copies).sum()
+        self.rejected_by_peer.iter().map(Count::copies).sum()
     }
 
     /// Copies routed to it that have no outcome yet.
-    pub fn copies_waiting(&self) -> u64 {
-        self.copies_waiting.load(Relaxed)
+    pub fn copies_queued(&self) -> u64 {
+        self.copies_queued.load(Relaxed)
     }
 
     /// Most copies that waited at one time.
@@ -221,13 +221,13 @@ impl OutputAccount {
         OutputSum {
             copies: self.copies.copies(),
             delivered: self.delivered.copies(),
-            shed: total(&self.shed),
-            refused: total(&self.refused),
+            dropped: total(&self.dropped),
+            rejected_by_peer: total(&self.rejected_by_peer),
             filtered: total(&self.filtered),
             expired: self.expired.copies(),
             moved: self.moved.copies(),
             internal: total(&self.internal),
-            waiting,
+            queued: waiting,
         }
     }
 
@@ -238,8 +238,12 @@ impl OutputAccount {
             ("expired", "", &self.expired),
             ("moved", "", &self.moved),
         ];
-        outcomes.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), &self.shed[r.index()])));
-        outcomes.extend(Refused::ALL.iter().map(|r| ("refused", r.word(), &self.refused[r.index()])));
+        outcomes.extend(Dropped::ALL.iter().map(|r| ("dropped", r.word(), &self.dropped[r.index()])));
+        outcomes.extend(
+            RejectedByPeer::ALL
+                .iter()
+                .map(|r| ("rejected_by_peer", r.word(), &self.rejected_by_peer[r.index()])),
+        );
         outcomes.extend(Filtered::ALL.iter().map(|r| ("filtered", r.word(), &self.filtered[r.index()])));
         outcomes.extend(Internal::ALL.iter().map(|r| ("internal", r.word(), &self.internal[r.index()])));
         outcomes
@@ -262,8 +266,8 @@ impl OutputAccount {
     /// Highest values, and the time of the last failure.
     fn highs(&self) -> Named<'_, AtomicU64> {
         vec![
-            ("waiting_high", "", &self.copies_waiting_high),
-            ("bytes_waiting_high", "", &self.bytes_waiting_high),
+            ("queued_high", "", &self.copies_waiting_high),
+            ("queued_bytes_high", "", &self.queued_bytes_high),
             ("last_error_s", "", &self.last_error_s),
         ]
     }
@@ -307,8 +311,12 @@ impl OutputAccount {
 
     fn losses_by(&self, unit: fn(&Count) -> u64) -> Losses {
         let mut losses = Losses::new();
-        losses.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), unit(&self.shed[r.index()]))));
-        losses.extend(Refused::ALL.iter().map(|r| ("refused", r.word(), unit(&self.refused[r.index()]))));
+        losses.extend(Dropped::ALL.iter().map(|r| ("dropped", r.word(), unit(&self.dropped[r.index()]))));
+        losses.extend(
+            RejectedByPeer::ALL
+                .iter()
+                .map(|r| ("rejected_by_peer", r.word(), unit(&self.rejected_by_peer[r.index()]))),
+        );
         losses.extend(Filtered::ALL.iter().map(|r| ("filtered", r.word(), unit(&self.filtered[r.index()]))));
         losses.extend(Internal::ALL.iter().map(|r| ("internal", r.word(), unit(&self.internal[r.index()]))));
         losses

@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 
 use super::{Figure, Losses, Named, find};
-use crate::{Internal, Outcome, Reject, Shed, Unacked};
+use crate::{Dropped, Internal, Outcome, Reject, Unacked};
 
 /// Counts of one source. Unit: records, unless a field says packets or bytes.
 #[derive(Debug)]
 pub struct SourceAccount {
     received: AtomicU64,
     rejected: [AtomicU64; Reject::COUNT],
-    shed: [AtomicU64; Shed::COUNT],
+    dropped: [AtomicU64; Dropped::COUNT],
     duplicate: AtomicU64,
     filtered: AtomicU64,
     aggregated: AtomicU64,
@@ -81,7 +81,7 @@ pub struct SourceSum {
     /// Refused at intake, all reasons.
     pub rejected: u64,
     /// Lost at a limit, all reasons.
-    pub shed: u64,
+    pub dropped: u64,
     /// Copies merged.
     pub duplicate: u64,
     /// Wanted by no route.
@@ -101,7 +101,7 @@ impl SourceSum {
     pub fn parts(&self) -> [(&'static str, u64); 8] {
         [
             ("rejected", self.rejected),
-            ("shed", self.shed),
+            ("dropped", self.dropped),
             ("duplicate", self.duplicate),
             ("filtered", self.filtered),
             ("aggregated", self.aggregated),
@@ -123,7 +123,7 @@ impl Default for SourceAccount {
         SourceAccount {
             received: zero(),
             rejected: zeros(),
-            shed: zeros(),
+            dropped: zeros(),
             duplicate: zero(),
             filtered: zero(),
             aggregated: zero(),
@@ -184,7 +184,7 @@ impl SourceAccount {
     pub fn settle(&self, outcome: Outcome, records: u64) {
         let counter = match outcome {
             Outcome::Rejected(reason) => &self.rejected[reason.index()],
-            Outcome::Shed(reason) => &self.shed[reason.index()],
+            Outcome::Dropped(reason) => &self.dropped[reason.index()],
             Outcome::Duplicate => &self.duplicate,
             Outcome::Filtered => &self.filtered,
             Outcome::Aggregated => &self.aggregated,
@@ -205,14 +205,14 @@ impl SourceAccount {
         self.rejected[reason.index()].load(Relaxed)
     }
 
-    /// Records shed for one reason.
-    pub fn shed(&self, reason: Shed) -> u64 {
-        self.shed[reason.index()].load(Relaxed)
+    /// Records dropped for one reason.
+    pub fn dropped(&self, reason: Dropped) -> u64 {
+        self.dropped[reason.index()].load(Relaxed)
     }
 
-    /// Records that were lost after they had come in whole: shed, or lost by a bug of ours.
+    /// Records that were lost after they had come in whole: dropped, or lost by a bug of ours.
     pub fn lost(&self) -> u64 {
-        total(&self.shed) + total(&self.internal)
+        total(&self.dropped) + total(&self.internal)
     }
 
     /// Counts a connection that wants acknowledgements and was ended by us.
@@ -230,7 +230,7 @@ impl SourceAccount {
         SourceSum {
             received: self.received.load(Relaxed),
             rejected: total(&self.rejected),
-            shed: total(&self.shed),
+            dropped: total(&self.dropped),
             duplicate: self.duplicate.load(Relaxed),
             filtered: self.filtered.load(Relaxed),
             aggregated: self.aggregated.load(Relaxed),
@@ -249,7 +249,7 @@ impl SourceAccount {
             ("routed", "", &self.routed),
         ];
         outcomes.extend(Reject::ALL.iter().map(|r| ("rejected", r.word(), &self.rejected[r.index()])));
-        outcomes.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), &self.shed[r.index()])));
+        outcomes.extend(Dropped::ALL.iter().map(|r| ("dropped", r.word(), &self.dropped[r.index()])));
         outcomes.extend(Internal::ALL.iter().map(|r| ("internal", r.word(), &self.internal[r.index()])));
         outcomes
     }
@@ -305,7 +305,7 @@ impl SourceAccount {
     pub fn losses(&self) -> Losses {
         let mut losses = Losses::new();
         losses.extend(Reject::ALL.iter().map(|r| ("rejected", r.word(), self.rejected(*r))));
-        losses.extend(Shed::ALL.iter().map(|r| ("shed", r.word(), self.shed(*r))));
+        losses.extend(Dropped::ALL.iter().map(|r| ("dropped", r.word(), self.dropped(*r))));
         losses.extend(
             Internal::ALL.iter().map(|r| ("internal", r.word(), self.internal[r.index()].load(Relaxed))),
         );

@@ -2,7 +2,7 @@
 
 use deliver::plan::QueueLimits;
 use deliver::queue::{Block, Entry, MemoryQueue, Queue};
-use model::{CopyOutcome, Now, Refused};
+use model::{CopyOutcome, Now, RejectedByPeer};
 use proptest::prelude::*;
 
 use super::*;
@@ -48,7 +48,7 @@ impl Output {
     }
 
     fn turn_away(&mut self) {
-        self.queue.shed(Block::lines(b"a\n".to_vec(), 1, 0), Shed::QueueFull);
+        self.queue.drop_block(Block::lines(b"a\n".to_vec(), 1, 0), Dropped::QueueFull);
     }
 
     /// Takes the next block out, as a sender does.
@@ -89,7 +89,7 @@ impl Output {
             AckWhen::Accepted => true,
             // It was on disk, whatever limits do to it later; or it left before it was.
             AckWhen::Safe => {
-                let sent = matches!(end, Some(CopyOutcome::Delivered | CopyOutcome::Refused(_)));
+                let sent = matches!(end, Some(CopyOutcome::Delivered | CopyOutcome::RejectedByPeer(_)));
                 self.safe.contains(&place) || sent
             }
             AckWhen::Delivered => end == Some(CopyOutcome::Delivered),
@@ -238,19 +238,19 @@ impl Drop for World {
 #[test]
 fn each_condition_is_met_by_what_it_names_and_by_nothing_less() {
     use AckWhen::{Accepted, Delivered, Safe};
-    use CopyOutcome::{Delivered as Arrived, Refused as Sent, Shed as Lost};
+    use CopyOutcome::{Delivered as Arrived, Dropped as Lost, RejectedByPeer as Sent};
     type Step = fn(&mut Output);
     let synced: Step = |output| output.sync(true);
     let sync_failed: Step = |output| output.sync(false);
     let arrived: Step = |output| output.settle(0, Arrived);
-    let refused: Step = |output| output.settle(0, Sent(Refused::ByPeer));
-    let shed: Step = |output| output.settle(0, Lost(Shed::QueueFull));
-    let stopped: Step = |output| output.settle(0, Lost(Shed::Stopped));
+    let refused: Step = |output| output.settle(0, Sent(RejectedByPeer::ByPeer));
+    let dropped: Step = |output| output.settle(0, Lost(Dropped::QueueFull));
+    let stopped: Step = |output| output.settle(0, Lost(Dropped::Stopped));
     let held: Step = Output::pop;
     // (condition, what happens to the one copy, lines acknowledged, why not)
     let table: &[(AckWhen, &[Step], u64, Option<Unacked>)] = &[
         (Accepted, &[], 1, None),
-        (Accepted, &[shed], 1, None),
+        (Accepted, &[dropped], 1, None),
         (Safe, &[], 0, None),
         (Safe, &[held], 0, None),
         (Safe, &[synced], 1, None),
@@ -258,13 +258,13 @@ fn each_condition_is_met_by_what_it_names_and_by_nothing_less() {
         (Safe, &[sync_failed, arrived], 1, None),
         (Safe, &[arrived], 1, None),
         (Safe, &[refused], 1, None),
-        (Safe, &[shed], 0, Some(Unacked::Shed)),
+        (Safe, &[dropped], 0, Some(Unacked::Dropped)),
         (Delivered, &[], 0, None),
         (Delivered, &[synced, held], 0, None),
         (Delivered, &[arrived], 1, None),
         (Delivered, &[sync_failed, arrived], 1, None),
-        (Delivered, &[refused], 0, Some(Unacked::Refused)),
-        (Delivered, &[shed], 0, Some(Unacked::Shed)),
+        (Delivered, &[refused], 0, Some(Unacked::RejectedByPeer)),
+        (Delivered, &[dropped], 0, Some(Unacked::Dropped)),
         (Delivered, &[stopped], 0, Some(Unacked::Stopped)),
     ];
     for (at, (when, steps, up_to, failed)) in table.iter().enumerate() {
@@ -279,16 +279,16 @@ fn each_condition_is_met_by_what_it_names_and_by_nothing_less() {
 
 #[test]
 fn who_waited_in_another_process_waits_for_all_that_came_from_there() {
-    use CopyOutcome::{Delivered as Arrived, Refused as Sent, Shed as Lost};
+    use CopyOutcome::{Delivered as Arrived, Dropped as Lost, RejectedByPeer as Sent};
     // (how the two copies from there end, of which the queue says that they are of before, lines acknowledged, why not)
     type Row = ([Option<CopyOutcome>; 2], u64, u64, Option<Unacked>);
     let table: [Row; 6] = [
         ([None, None], 0, 0, None),
         ([Some(Arrived), None], 0, 0, None),
         ([Some(Arrived), Some(Arrived)], 0, 7, None),
-        ([Some(Arrived), Some(Sent(Refused::ByPeer))], 0, 0, Some(Unacked::Refused)),
-        ([Some(Lost(Shed::TooOld)), None], 0, 0, Some(Unacked::Shed)),
-        ([Some(Lost(Shed::TooOld)), None], 1, 0, Some(Unacked::Shed)),
+        ([Some(Arrived), Some(Sent(RejectedByPeer::ByPeer))], 0, 0, Some(Unacked::RejectedByPeer)),
+        ([Some(Lost(Dropped::TooOld)), None], 0, 0, Some(Unacked::Dropped)),
+        ([Some(Lost(Dropped::TooOld)), None], 1, 0, Some(Unacked::Dropped)),
     ];
     for (at, (ends, of_before, up_to, failed)) in table.into_iter().enumerate() {
         let mut world = World::new(2, &[AckWhen::Delivered]);
@@ -335,9 +335,9 @@ fn what_cannot_be_kept_is_told_once_and_only_to_those_who_wait() {
     assert_eq!(world.answer(0).up_to, 1);
     world.take(0, &[1], false);
     world.take(1, &[1], true);
-    assert_eq!(world.answer(1).failed, Some(Unacked::Shed), "one of its copies was turned away");
+    assert_eq!(world.answer(1).failed, Some(Unacked::Dropped), "one of its copies was turned away");
     let answer = world.answer(0);
-    assert_eq!((answer.up_to, answer.failed), (1, Some(Unacked::Shed)), "whose copy it was is not known");
+    assert_eq!((answer.up_to, answer.failed), (1, Some(Unacked::Dropped)), "whose copy it was is not known");
     world.take(0, &[1], false);
     world.take(2, &[1], false);
     assert_eq!((world.answer(0).up_to, world.answer(2).up_to), (1, 1), "nothing comes after a failure");
@@ -355,9 +355,9 @@ fn what_cannot_be_kept_is_told_once_and_only_to_those_who_wait() {
         kept: true,
         outputs: Vec::new(),
     };
-    source.settle(model::Outcome::Shed(Shed::SeriesMax), 1);
+    source.settle(model::Outcome::Dropped(Dropped::SeriesMax), 1);
     assert_eq!(world.acks.taken(taking, &mut world.outputs), []);
-    assert_eq!(world.answer(2).failed, Some(Unacked::Shed), "the record itself was shed");
+    assert_eq!(world.answer(2).failed, Some(Unacked::Dropped), "the record itself was dropped");
 }
 
 #[test]
@@ -366,12 +366,12 @@ fn what_a_crash_tore_fails_nobody_who_came_after_it() {
     world.take(0, &[1], false);
     world.take(1, &[1], false);
     let output = &mut world.outputs.0[0];
-    output.account.pass(CopyOutcome::Shed(Shed::Damaged), 3, 30);
+    output.account.pass(CopyOutcome::Dropped(Dropped::Damaged), 3, 30);
     output.of_before += 3;
     output.sync(true);
     assert_eq!((world.answer(0).failed, world.answer(1).up_to), (None, 1));
-    world.outputs.0[0].account.pass(CopyOutcome::Shed(Shed::Damaged), 1, 10);
-    assert_eq!(world.answer(0).failed, Some(Unacked::Shed), "a loss of this run may be its own");
+    world.outputs.0[0].account.pass(CopyOutcome::Dropped(Dropped::Damaged), 1, 10);
+    assert_eq!(world.answer(0).failed, Some(Unacked::Dropped), "a loss of this run may be its own");
 }
 
 #[test]
@@ -411,8 +411,8 @@ const CONNECTIONS: usize = 4;
 fn operation() -> impl Strategy<Value = Operation> {
     let outcome = prop_oneof![
         20 => Just(CopyOutcome::Delivered),
-        1 => Just(CopyOutcome::Shed(Shed::TooOld)),
-        1 => Just(CopyOutcome::Refused(Refused::ByPeer)),
+        1 => Just(CopyOutcome::Dropped(Dropped::TooOld)),
+        1 => Just(CopyOutcome::RejectedByPeer(RejectedByPeer::ByPeer)),
     ];
     let (connection, output) = (0..CONNECTIONS, 0..OUTPUTS);
     prop_oneof![

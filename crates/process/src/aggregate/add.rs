@@ -94,9 +94,9 @@ impl Aggregator {
             view.samples.len() as u64,
             added.aggregated
                 + added.routed
-                + added.shed_series_max
-                + added.shed_timer_values
-                + added.shed_bytes_max
+                + added.dropped_series_max
+                + added.dropped_timer_values
+                + added.dropped_bytes_max
                 + added.rejected_non_finite,
             "every sample is counted once"
         );
@@ -186,8 +186,8 @@ impl Aggregator {
                 added.aggregated += 1;
             }
             Timed::NonFinite => added.rejected_non_finite += 1,
-            Timed::Full => added.shed_timer_values += 1,
-            Timed::NoRoom => added.shed_bytes_max += 1,
+            Timed::Full => added.dropped_timer_values += 1,
+            Timed::NoRoom => added.dropped_bytes_max += 1,
         }
     }
 

@@ -101,9 +101,9 @@ impl Aggregator {
     #[cold]
     pub(super) fn count_refused(&self, added: &mut Added) {
         if self.has_numbers() {
-            added.shed_bytes_max += 1;
+            added.dropped_bytes_max += 1;
         } else {
-            added.shed_series_max += 1;
+            added.dropped_series_max += 1;
         }
     }
 

@@ -30,7 +30,7 @@ pub struct Figures {
     /// Names in the `keyFlush` table now.
     pub busy_names: u64,
     /// Lines that the `keyFlush` table had no room for.
-    pub busy_names_shed: u64,
+    pub busy_names_dropped: u64,
     /// What the wall clock has done to the labels.
     pub clock: ClockFigures,
     /// Memory held by series, keys, index and tables, free room in them included, in bytes.

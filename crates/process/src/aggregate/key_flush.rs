@@ -20,7 +20,7 @@ pub(super) struct BusyNames {
     // The order of the table never shows: reports are sorted by count and then by name.
     lines: HashMap<Box<[u8]>, u64, RandomState>,
     name_bytes: usize,
-    shed: u64,
+    dropped: u64,
     due_ns: u64,
 }
 
@@ -57,7 +57,7 @@ impl BusyNames {
             self.lines.insert(name.into(), more);
             self.name_bytes += name.len();
         } else {
-            self.shed = self.shed.saturating_add(more);
+            self.dropped = self.dropped.saturating_add(more);
         }
     }
 
@@ -112,8 +112,8 @@ impl BusyNames {
         self.lines.len()
     }
 
-    pub(super) fn shed(&self) -> u64 {
-        self.shed
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -156,11 +156,11 @@ mod tests {
             names.count(&name.to_le_bytes());
         }
         names.count(&0u32.to_le_bytes());
-        assert_eq!((names.len(), names.shed()), (BUSY_NAMES_MAX, 5));
+        assert_eq!((names.len(), names.dropped()), (BUSY_NAMES_MAX, 5));
         names.clear();
         let long = vec![b'x'; BUSY_BYTES_MAX / 2];
         [&long[..], &long[1..], b"y", b"z", b"y"].into_iter().for_each(|name| names.count(name));
-        assert_eq!((names.len(), names.shed()), (3, 6), "and in bytes");
+        assert_eq!((names.len(), names.dropped()), (3, 6), "and in bytes");
         names.follow(None, Now::default());
         names.count(b"x");
         assert_eq!((names.len(), names.due_ns()), (0, None));

@@ -67,11 +67,11 @@ pub struct Added {
     /// Had a client's time and were emitted at once.
     pub routed: u64,
     /// Would have made a new series past `series_max`.
-    pub shed_series_max: u64,
+    pub dropped_series_max: u64,
     /// Came to a timer that had all the values it may have.
-    pub shed_timer_values: u64,
+    pub dropped_timer_values: u64,
     /// Would have taken room past `bytes_max`: a new series, a timer's value or a set's member.
-    pub shed_bytes_max: u64,
+    pub dropped_bytes_max: u64,
     /// Would have made a sum that is not finite.
     pub rejected_non_finite: u64,
     /// New series whose name exists under another kind; their samples are counted above.
@@ -234,7 +234,7 @@ impl Aggregator {
             timer_sketches: tally.timer_sketches,
             set_estimates: tally.set_estimates,
             busy_names: self.busy.len() as u64,
-            busy_names_shed: self.busy.shed(),
+            busy_names_dropped: self.busy.dropped(),
             clock: self.clock.figures(),
             memory_bytes: memory as u64 + tally.heap_bytes,
         }

@@ -99,9 +99,9 @@ pub struct AggregatePlan {
     pub set_members: bool,
     /// What becomes of idle series.
     pub idle: IdlePlan,
-    /// Most series; new ones past it are shed as `series_max`.
+    /// Most series; new ones past it are dropped as `series_max`.
     pub series_max: u32,
-    /// Most bytes of all series: keys, spellings, timer values and set members. What would take more is shed as
+    /// Most bytes of all series: keys, spellings, timer values and set members. What would take more is dropped as
     /// `aggregate_full`.
     pub bytes_max: u64,
     /// Names of self counters that survive deletion: keys that contain one of these texts.

@@ -239,7 +239,7 @@ impl Rollups {
         let open = known_open.unwrap_or(first);
         let wanted = u64::try_from(feed.timestamp).map_or(0, |second| second / every);
         let over = feed.timestamp < 0 || wanted < open;
-        if over && late == Late::Shed {
+        if over && late == Late::Dropped {
             return Fed::Late;
         }
         if wanted >= open.max(first).saturating_add(plan.windows()) {

@@ -50,7 +50,7 @@ impl RollupPlan {
             Stamp::End => 2,
         };
         let late = match late {
-            Late::Shed => 0,
+            Late::Dropped => 0,
             Late::Oldest => 1,
         };
         let numbers = [u64::from(*every_s), u64::from(*expire_s), stamp, late, computes.len() as u64];
@@ -83,9 +83,9 @@ pub enum Stamp {
 /// What becomes of points of windows that are over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Late {
-    /// They are shed, and counted.
+    /// They are dropped, and counted.
     #[default]
-    Shed,
+    Dropped,
     /// They count in the oldest window that is open.
     Oldest,
 }

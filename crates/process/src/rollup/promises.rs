@@ -24,7 +24,7 @@ pub(super) fn plans() -> Vec<RollupPlan> {
         exact: false,
     };
     let all = [Compute::Sum, Compute::Percentile(90), Compute::Stddev, Compute::Count];
-    vec![plan(10, 25, &all, Late::Shed), plan(3, 4, &all[..2], Late::Oldest)]
+    vec![plan(10, 25, &all, Late::Dropped), plan(3, 4, &all[..2], Late::Oldest)]
 }
 
 /// Their keys.

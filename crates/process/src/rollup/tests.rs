@@ -18,7 +18,7 @@ fn plan(every_s: u32, expire_s: u32, computes: &[Compute]) -> RollupPlan {
         expire_s,
         stamp: Stamp::Start,
         computes: computes.iter().map(compute).collect(),
-        late: Late::Shed,
+        late: Late::Dropped,
         exact: false,
     }
 }
@@ -376,7 +376,7 @@ proptest! {
         oldest in any::<bool>(),
         steps in proptest::collection::vec(step(), 0..120),
     ) {
-        let late = if oldest { Late::Oldest } else { Late::Shed };
+        let late = if oldest { Late::Oldest } else { Late::Dropped };
         let plan = RollupPlan { late, ..plan(every, every + longer, &[Compute::Count]) };
         let (results, outcomes, left) = run(&plan, &steps, 1, (true, false));
         let counted = outcomes.iter().filter(|fed| matches!(fed, Fed::Counted | Fed::CountedLate)).count();

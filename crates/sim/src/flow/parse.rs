@@ -497,7 +497,7 @@ mod tests {
             ("outcomes s", "`outcomes` is followed by"),
             ("outcomes s received two", "`two` is no whole number"),
             ("outcomes s recieved 2", "did you mean `received`?"),
-            ("copies o shed.queue_ful 2", "did you mean `shed.queue_full`?"),
+            ("copies o dropped.queue_ful 2", "did you mean `dropped.queue_full`?"),
             ("series a conter 1", "did you mean `counter`?"),
             ("delete gague a", "did you mean `gauge`?"),
             ("repeat 3 stop", "`stop` cannot be repeated"),

@@ -42,7 +42,7 @@ fn a_failure_says_what_was_wanted_and_what_was_there() {
             "5 that fit `*hits` should have arrived, and 2 did: stats.hits; stats_counts.hits",
         ),
         ("outcomes s received 2", "received should be 2, and is 1\n  the account: received 1  aggregated 1"),
-        ("outcomes s shed some", "shed should be above 0, and is 0"),
+        ("outcomes s dropped some", "dropped should be above 0, and is 0"),
         ("outcomes s exactly", "aggregated should be 0, and is 1"),
         ("copies o delivered 0", "delivered should be 0, and is"),
         ("series hits counter 5", "`hits` should be 5, and is 0"),

@@ -20,7 +20,7 @@ pub(super) struct Ledger {
     doubtful: Lines,
     /// By output.
     arrived: Vec<Lines>,
-    /// Likewise: the last line of each series since the process began. What the one before had shed on disk may come back.
+    /// Likewise: the last line of each series since the process began. What the one before had dropped on disk may come back.
     last: Vec<BTreeMap<String, u64>>,
     /// How often each line has arrived anywhere.
     arrivals: BTreeMap<String, BTreeMap<u64, usize>>,
@@ -130,11 +130,11 @@ impl Ledger {
         }
     }
 
-    /// Everything has drained: what is missing must be counted among the `shed` copies.
+    /// Everything has drained: what is missing must be counted among the `dropped` copies.
     ///
     /// # Errors
     /// When more is missing, or a series has come to more than its owners.
-    pub(super) fn check(&mut self, shed: u64) -> Result<(), String> {
+    pub(super) fn check(&mut self, dropped: u64) -> Result<(), String> {
         let (mut missing, mut example) = (0, None);
         for (name, numbers) in &self.sent {
             let at = cluster(name).ok_or("a line of no cluster")?;
@@ -158,10 +158,10 @@ impl Ledger {
                 }
             }
         }
-        if missing > shed {
+        if missing > dropped {
             let example = example.unwrap_or_default();
             return Err(format!(
-                "{missing} copies are missing, such as `{example}`, and {shed} count as shed"
+                "{missing} copies are missing, such as `{example}`, and {dropped} count as dropped"
             ));
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! After each step both sums hold for every source and output, and what arrived is what was sent: whole lines, and of a
 //! series in their order at each endpoint of a cluster that nobody stands in for anybody in (a line may come again). At the
 //! end, when the weather has cleared, every line is with every endpoint that it was for, but for as many as are counted as
-//! shed and for what a killed process had only in memory.
+//! dropped and for what a killed process had only in memory.
 //!
 //! A space of seeds of its own: a storm of the other kind (`storm`) means the same run as before.
 //! Not here: the world (`world`), disks that fail (`storm`).
@@ -17,7 +17,7 @@ use config::plan::Plan;
 use import::relay::flags::{Flags, Machine, settings};
 use import::relay::plan::{Relay, relay};
 use import::relay::read_text;
-use model::{OutputId, Shed};
+use model::{Dropped, OutputId};
 
 use self::ledger::Ledger;
 use crate::random::Random;
@@ -93,8 +93,8 @@ pub struct RelayCalm {
     pub delivered: u64,
     /// Copies that other outputs took over.
     pub moved: u64,
-    /// Copies that were shed while their endpoint was down.
-    pub shed: u64,
+    /// Copies that were dropped while their endpoint was down.
+    pub dropped: u64,
     /// Lines that arrived at an endpoint more than once.
     pub twice: u64,
     /// Lines that fewer endpoints have than should, since one of them stood in for two that were down at different times.
@@ -111,7 +111,7 @@ impl RelayCalm {
         self.sent += other.sent;
         self.delivered += other.delivered;
         self.moved += other.moved;
-        self.shed += other.shed;
+        self.dropped += other.dropped;
         self.twice += other.twice;
         self.doubled += other.doubled;
         self.kills += other.kills;
@@ -282,7 +282,7 @@ impl RelayStorm {
         for outlet in &self.world.outlets {
             let account = &outlet.account;
             let lost = account.lost_here();
-            if lost != account.shed(Shed::QueueFull) || account.refused() > 0 {
+            if lost != account.dropped(Dropped::QueueFull) || account.refused() > 0 {
                 return Err(format!("output `{}` lost something but for want of room", outlet.name));
             }
         }
@@ -302,8 +302,8 @@ impl RelayStorm {
                 return Err(format!("output `{}` is not what it was before the weather", outlet.name));
             }
         }
-        let shed = self.calm().shed;
-        self.ledger.check(shed)
+        let dropped = self.calm().dropped;
+        self.ledger.check(dropped)
     }
 
     fn calm(&self) -> RelayCalm {
@@ -311,7 +311,7 @@ impl RelayStorm {
         let mut calm = RelayCalm {
             delivered: sums().map(|sum| sum.delivered).sum(),
             moved: sums().map(|sum| sum.moved).sum(),
-            shed: sums().map(|sum| sum.shed).sum(),
+            dropped: sums().map(|sum| sum.dropped).sum(),
             ..RelayCalm::default()
         };
         calm.add(&self.before);
@@ -329,8 +329,8 @@ mod tests {
         for seed in seeds {
             all.add(&relay_storm(seed).unwrap_or_else(|found| panic!("{found}")));
         }
-        let RelayCalm { sent, delivered, moved, shed, twice, kills, doubled: _, digest: _ } = all;
-        let each = [sent, delivered, moved, shed, twice, kills];
+        let RelayCalm { sent, delivered, moved, dropped, twice, kills, doubled: _, digest: _ } = all;
+        let each = [sent, delivered, moved, dropped, twice, kills];
         assert!(each.iter().all(|count| *count > 0), "something never happened: {all:?}");
     }
 

@@ -1,9 +1,9 @@
-//! What must hold after every step: both sums, what arrived, what disks have, what clients were told, what was shed.
+//! What must hold after every step: both sums, what arrived, what disks have, what clients were told, what was dropped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{OutputId, Shed};
+use model::{Dropped, OutputId};
 
 use super::watch::{self, Watch};
 use super::{CALM, CALM_IS_MISSING, KEPT, Storm};
@@ -69,7 +69,7 @@ impl Storm {
                 .filter(|(output, _)| Arc::ptr_eq(&outlets[output.index()].account, &outlet.account));
             let failed =
                 vaults.clone().any(|(output, vault)| vault.disk_failed || outlets[output.index()].is_dead());
-            let damaged = outlet.account.shed(Shed::Damaged);
+            let damaged = outlet.account.dropped(Dropped::Damaged);
             if damaged > 0 && !failed {
                 return Err(format!(
                     "output `{}`: {damaged} copies count as damaged, on a disk that is not",
@@ -80,15 +80,15 @@ impl Storm {
         Ok(())
     }
 
-    /// Where a source waits for room, nothing is shed for want of it.
+    /// Where a source waits for room, nothing is dropped for want of it.
     fn check_waiting(&self) -> Result<(), String> {
         for at in KEPT.iter().filter_map(|name| self.world.outlet_at(name)) {
             let outlet = &self.world.outlets[at];
-            let shed = outlet.account.shed(Shed::QueueFull);
+            let dropped = outlet.account.dropped(Dropped::QueueFull);
             let excused = self.vaults.get(&OutputId(at as u16)).is_some_and(|vault| vault.write_fails);
-            if shed > 0 && !excused && !outlet.is_dead() {
+            if dropped > 0 && !excused && !outlet.is_dead() {
                 return Err(format!(
-                    "output `{}`: {shed} copies were shed for want of room, although their source waits",
+                    "output `{}`: {dropped} copies were dropped for want of room, although their source waits",
                     outlet.name
                 ));
             }

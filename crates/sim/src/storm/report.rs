@@ -9,8 +9,8 @@ pub struct Calm {
     pub received: u64,
     /// Copies that were delivered, over all outputs.
     pub delivered: u64,
-    /// Copies that were shed, over all outputs: a run without any has not tried hard.
-    pub shed: u64,
+    /// Copies that were dropped, over all outputs: a run without any has not tried hard.
+    pub dropped: u64,
     /// Copies that were sent a second time.
     pub resent: u64,
     /// Lines that clients were told to be accepted, safe or delivered.
@@ -26,11 +26,11 @@ pub struct Calm {
 impl std::fmt::Display for Calm {
     /// Some lines; the last one is the shortest answer.
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Calm { steps, received, delivered, shed, resent, acked, unacked, tally, .. } = self;
+        let Calm { steps, received, delivered, dropped, resent, acked, unacked, tally, .. } = self;
         let Tally { kills, power_losses, found, lost, damaged, .. } = tally;
         let Tally { checkpoints, restored, refused_minutes, attempts, .. } = tally;
         writeln!(to, "{steps} steps, {received} records received")?;
-        writeln!(to, "copies: {delivered} delivered, {shed} shed, {resent} sent again")?;
+        writeln!(to, "copies: {delivered} delivered, {dropped} dropped, {resent} sent again")?;
         writeln!(to, "lines of clients: {acked} acknowledged, {unacked} connections told otherwise")?;
         writeln!(to, "blocks on disk: {found} found again, {lost} lost that were not safe")?;
         writeln!(to, "copies on disk: {damaged} damaged, and counted")?;
@@ -46,7 +46,7 @@ impl Calm {
         self.steps += other.steps;
         self.received += other.received;
         self.delivered += other.delivered;
-        self.shed += other.shed;
+        self.dropped += other.dropped;
         self.resent += other.resent;
         self.acked += other.acked;
         self.unacked += other.unacked;

@@ -43,7 +43,7 @@ struct Held {
 
 impl Held {
     fn of(outlet: &Outlet) -> Held {
-        let waiting = outlet.account.bytes_waiting.load(std::sync::atomic::Ordering::Relaxed);
+        let waiting = outlet.account.queued_bytes.load(std::sync::atomic::Ordering::Relaxed);
         Held { waiting, on_disk: outlet.stored.as_ref().map_or(0, |stored| stored.used()) }
     }
 }

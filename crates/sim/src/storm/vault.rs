@@ -56,7 +56,7 @@ pub(super) struct Vault {
     pub(super) damages: u64,
     /// The cursor may be gone.
     pub(super) cursor_damaged: bool,
-    /// A write fails in this life: what a source had waited for may be shed.
+    /// A write fails in this life: what a source had waited for may be dropped.
     pub(super) write_fails: bool,
     /// Something was done to the disk in this life that may damage what is on it, or already had been.
     pub(super) disk_failed: bool,
@@ -68,7 +68,7 @@ impl Vault {
         let (bytes, copies) = (Arc::clone(&block.bytes), u64::from(block.copies));
         let record = Record { units, bytes, copies, kept, promise: Promise::Accepted };
         let there = self.records.entry(at).or_default();
-        // A place that is given again belonged to a block in memory that was shed.
+        // A place that is given again belonged to a block in memory that was dropped.
         there.iter_mut().for_each(|before| before.kept = false);
         there.push(record);
     }

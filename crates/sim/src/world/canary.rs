@@ -11,14 +11,14 @@ use deliver::disk_queue::faulty_disk::FaultyDisk;
 use deliver::disk_queue::{DiskQueue, Promise};
 use deliver::plan::SenderPlan;
 use deliver::queue::{Block, BlockForm};
-use model::{CopyOutcome, OutputAccount, Shed};
+use model::{CopyOutcome, Dropped, OutputAccount};
 use pipeline::checkpoints::{Notes, generations};
 
 /// One bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Canary {
-    /// What a full queue sheds is counted as shed twice.
-    ShedCountedTwice,
+    /// What a full queue drops is counted as dropped twice.
+    DroppedCountedTwice,
     /// What was only handed to the kernel counts as arrived.
     AckedTooEarly,
     /// A line loses its end and runs into the next one.
@@ -45,7 +45,7 @@ pub enum Canary {
 impl Canary {
     /// All that this build has.
     pub const ALL: &[Canary] = &[
-        Canary::ShedCountedTwice,
+        Canary::DroppedCountedTwice,
         Canary::AckedTooEarly,
         Canary::TornLine,
         Canary::Reordered,
@@ -70,7 +70,7 @@ impl Canary {
     /// What the message of the check has in it that has to find the bug.
     pub fn finding(self) -> &'static str {
         match self {
-            Canary::ShedCountedTwice => "does not hold",
+            Canary::DroppedCountedTwice => "does not hold",
             Canary::AckedTooEarly => "count as delivered",
             Canary::TornLine => "never given",
             Canary::Reordered => "out of order",
@@ -100,9 +100,9 @@ impl Canary {
         self == Canary::Reordered && matches!(block.form, BlockForm::Lines)
     }
 
-    pub(super) fn after_shed(self, account: &Arc<OutputAccount>, copies: u64) {
-        if self == Canary::ShedCountedTwice {
-            account.settle(CopyOutcome::Shed(Shed::QueueFull), copies, 0);
+    pub(super) fn after_dropped(self, account: &Arc<OutputAccount>, copies: u64) {
+        if self == Canary::DroppedCountedTwice {
+            account.settle(CopyOutcome::Dropped(Dropped::QueueFull), copies, 0);
         }
     }
 

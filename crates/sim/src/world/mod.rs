@@ -25,7 +25,7 @@ use deliver::plan::QueueKind;
 use deliver::queue::{Block, Queue, Room};
 use deliver::standing::Standing;
 use model::{
-    Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, SECOND_NS, SampleBatch, Shed, SourceId,
+    Dropped, Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, SECOND_NS, SampleBatch, SourceId,
     SourceSum, Span,
 };
 use pipeline::{
@@ -607,7 +607,7 @@ impl World {
         self.sources.iter_mut().for_each(|source| source.end_all(End::Stopped));
         self.settle()?;
         // Sources that wait for an output are not waited for any more.
-        self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Shed(Shed::Stopped)));
+        self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Dropped(Dropped::Stopped)));
         let mut left = Vec::new();
         self.exchange.take_all(&mut left);
         left.into_iter().for_each(|batch| self.take_batch(batch, &[]));

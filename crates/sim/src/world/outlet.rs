@@ -234,7 +234,7 @@ impl Outlet {
     /// As the daemon's: room for a batch of a source that can wait.
     pub(crate) fn room(&mut self, bytes: u64, records: u64, now: Now) -> Room {
         if self.canary == Some(Canary::RoomNotReserved) {
-            let has_room = self.account.copies_waiting() == 0 || self.queue.has_room(bytes, records);
+            let has_room = self.account.copies_queued() == 0 || self.queue.has_room(bytes, records);
             return if has_room { Room::Ample } else { Room::None };
         }
         let is_down = self.state().status == Status::Down;
@@ -263,7 +263,7 @@ impl Outlet {
         }
     }
 
-    /// Appends a block as the daemon does: the shard cannot wait, so what finds a full queue is shed and counted. Returns
+    /// Appends a block as the daemon does: the shard cannot wait, so what finds a full queue is dropped and counted. Returns
     /// where a disk was asked to put it, and whether it did.
     pub(crate) fn append(&mut self, mut block: Block, admitted: bool, now: Now) -> Option<(Position, bool)> {
         let mut late = None;
@@ -293,9 +293,9 @@ impl Outlet {
         };
         match appended {
             Appended::Kept => return true,
-            Appended::Full(_) | Appended::Shed => {
+            Appended::Full(_) | Appended::Dropped => {
                 if let Some(canary) = self.canary {
-                    canary.after_shed(&self.account, copies);
+                    canary.after_dropped(&self.account, copies);
                 }
             }
         }

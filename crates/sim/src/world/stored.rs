@@ -101,8 +101,8 @@ impl Stored {
             entry.settle(model::CopyOutcome::Delivered);
             found.push((Position(queue.settled_up_to().0 - 1), bytes));
         }
-        debug_assert_eq!(account.sum(0).copies, report.copies_waiting);
-        (found, account.shed(model::Shed::Damaged))
+        debug_assert_eq!(account.sum(0).copies, report.copies_queued);
+        (found, account.dropped(model::Dropped::Damaged))
     }
 
     /// Does what the syncing thread would do now. Returns when it wants to be asked again (monotonic nanoseconds).

@@ -66,7 +66,7 @@ pub struct HttpRow {
     pub requests_refused: BTreeMap<&'static str, u64>,
 }
 
-/// Reasons by family (`rejected`, `shed`, …), only those above 0.
+/// Reasons by family (`rejected`, `dropped`, …), only those above 0.
 pub type LossTable = BTreeMap<&'static str, BTreeMap<&'static str, u64>>;
 
 /// A source's account.
@@ -83,8 +83,8 @@ pub struct SourceRow {
     #[serde(flatten, serialize_with = "source_sum")]
     pub sum: SourceSum,
     /// Whether the sum holds, and the row is of one moment. While records move it may be false for a moment.
-    pub holds: bool,
-    /// Reasons of `rejected`, `shed` and `internal`.
+    pub balanced: bool,
+    /// Reasons of `rejected`, `dropped` and `internal`.
     pub losses: LossTable,
     /// Datagrams that the kernel dropped before we could read them.
     pub kernel_dropped: u64,
@@ -163,8 +163,8 @@ pub struct OutputRow {
     pub sum: OutputSum,
     /// Whether the sum holds, and its copies did not move while the row was made. While they do it may be false for a
     /// moment.
-    pub holds: bool,
-    /// Reasons of `shed`, `refused`, `filtered` and `internal`.
+    pub balanced: bool,
+    /// Reasons of `dropped`, `refused`, `filtered` and `internal`.
     pub losses: LossTable,
     /// Bytes of those copies.
     pub losses_bytes: LossTable,
@@ -179,13 +179,13 @@ pub struct OutputRow {
     /// Errors by the system's word for them.
     pub errors_by: BTreeMap<&'static str, u64>,
     /// Most copies that have waited so far.
-    pub waiting_high: u64,
+    pub queued_high: u64,
     /// Bound of the queue in copies; 0 for none.
     pub max_records: u64,
     /// Bytes that wait.
-    pub bytes_waiting: u64,
+    pub queued_bytes: u64,
     /// Most bytes that have waited so far.
-    pub bytes_waiting_high: u64,
+    pub queued_bytes_high: u64,
     /// Bound of the queue.
     pub max_bytes: u64,
     /// Age of the oldest waiting copy in seconds.
@@ -393,7 +393,7 @@ impl OutputRow {
     fn with_before(mut self, before: &OutputRow) -> OutputRow {
         self.sum += before.sum;
         let beside = [
-            (&mut self.bytes_waiting, before.bytes_waiting),
+            (&mut self.queued_bytes, before.queued_bytes),
             (&mut self.bytes_routed, before.bytes_routed),
             (&mut self.bytes_delivered, before.bytes_delivered),
             (&mut self.connects, before.connects),
@@ -421,11 +421,10 @@ impl OutputRow {
             *self.errors_by.entry(word).or_default() += count;
         }
         // Both may hold something now: never less than that.
-        self.waiting_high = self.waiting_high.max(before.waiting_high).max(self.sum.waiting);
-        self.bytes_waiting_high =
-            self.bytes_waiting_high.max(before.bytes_waiting_high).max(self.bytes_waiting);
+        self.queued_high = self.queued_high.max(before.queued_high).max(self.sum.queued);
+        self.queued_bytes_high = self.queued_bytes_high.max(before.queued_bytes_high).max(self.queued_bytes);
         self.oldest_s = self.oldest_s.max(before.oldest_s);
-        self.holds &= before.holds;
+        self.balanced &= before.balanced;
         self
     }
 }
@@ -454,11 +453,11 @@ fn socket_row(figures: SocketFigures) -> SocketRow {
 fn at_rest(look: impl Fn() -> Option<SourceRow>, any: impl Fn() -> SourceRow) -> SourceRow {
     for _ in 0..LOOKS {
         match look() {
-            Some(row) if row.holds && look().is_some_and(|again| again == row) => return row,
+            Some(row) if row.balanced && look().is_some_and(|again| again == row) => return row,
             _ => std::hint::spin_loop(),
         }
     }
-    SourceRow { holds: false, ..any() }
+    SourceRow { balanced: false, ..any() }
 }
 
 fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId) -> SourceRow {
@@ -471,7 +470,7 @@ fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId) -> SourceRow {
         kind: source_word(plan),
         listen: wiring.listening.get(id.index()).cloned().unwrap_or_default(),
         sum,
-        holds: sum.holds(),
+        balanced: sum.holds(),
         losses: table(account.losses()),
         kernel_dropped: account.kernel_dropped.load(Relaxed),
         read_errors: account.read_errors.load(Relaxed),
@@ -516,12 +515,12 @@ fn output_row_at_rest(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
     for _ in 0..LOOKS {
         let before = counts();
         let row = output_row(wiring, id, now);
-        if row.holds && before == counts() {
+        if row.balanced && before == counts() {
             return row;
         }
         std::thread::yield_now();
     }
-    OutputRow { holds: false, ..output_row(wiring, id, now) }
+    OutputRow { balanced: false, ..output_row(wiring, id, now) }
 }
 
 fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
@@ -535,7 +534,7 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         name: plan.name.clone(),
         kind: output_word(&plan.kind),
         sum,
-        holds: sum.holds(),
+        balanced: sum.holds(),
         losses: table(account.losses()),
         losses_bytes: table(account.losses_bytes()),
         state: shown.word,
@@ -543,10 +542,10 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         state_for_s: shown.for_ns / SECOND_NS,
         required: plan.required,
         errors_by: outlet.errors.table(),
-        waiting_high: account.copies_waiting_high(),
+        queued_high: account.copies_waiting_high(),
         max_records: plan.queue.records_max,
-        bytes_waiting: outlet.bytes(),
-        bytes_waiting_high: account.bytes_waiting_high.load(Relaxed),
+        queued_bytes: outlet.bytes(),
+        queued_bytes_high: account.queued_bytes_high.load(Relaxed),
         max_bytes: plan.queue.bytes_max,
         oldest_s: oldest_ns.map_or(0.0, |oldest_ns| oldest_ns as f64 / 1e9),
         bytes_routed: account.bytes_routed(),

@@ -29,7 +29,7 @@ pub struct CheckpointRow {
     /// Series of it that could not be read.
     pub restored_damaged: u64,
     /// Series of it that were past `series_max`.
-    pub restored_shed: u64,
+    pub restored_dropped: u64,
     /// Files that could not be read at all at the start.
     pub unreadable: u64,
 }
@@ -50,7 +50,7 @@ pub fn rows(shared: &Shared, now: Now) -> Vec<CheckpointRow> {
             restored_series: figures.restored_series,
             restored_age_s: figures.restored_age_ms as f64 / 1000.0,
             restored_damaged: figures.restored_damaged,
-            restored_shed: figures.restored_shed,
+            restored_dropped: figures.restored_dropped,
             unreadable: figures.unreadable,
         })
         .collect()

@@ -179,8 +179,10 @@ fn sources(out: &mut String, page: &AccountsPage) {
     page.sources.iter().for_each(|row| open.row(&[("source", &row.name)], row.connections_open as f64));
     let mut flight = family(out, "staunch_source_in_flight", "gauge", "Records between intake and shard.");
     page.sources.iter().for_each(|row| flight.row(&[("source", &row.name)], row.sum.in_flight as f64));
-    let mut holds = family(out, "staunch_source_sum_holds", "gauge", "1 when each record has one outcome.");
-    page.sources.iter().for_each(|row| holds.row(&[("source", &row.name)], f64::from(u8::from(row.holds))));
+    let mut holds = family(out, "staunch_source_balanced", "gauge", "1 when each record has one outcome.");
+    page.sources
+        .iter()
+        .for_each(|row| holds.row(&[("source", &row.name)], f64::from(u8::from(row.balanced))));
 }
 
 /// Clients of the management ports.
@@ -249,22 +251,20 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         ("staunch_output_tags_left_out_total", "counter", "Tags left out of lines that were sent.", |row| {
             row.tags_left_out as f64
         }),
-        ("staunch_output_waiting", "gauge", "Copies in the queue or on the way.", |row| {
-            row.sum.waiting as f64
+        ("staunch_output_queued", "gauge", "Copies in the queue or on the way.", |row| row.sum.queued as f64),
+        ("staunch_output_queued_bytes", "gauge", "Bytes in the queue or on the way.", |row| {
+            row.queued_bytes as f64
         }),
-        ("staunch_output_waiting_bytes", "gauge", "Bytes in the queue or on the way.", |row| {
-            row.bytes_waiting as f64
+        ("staunch_output_queued_high", "gauge", "Most copies that have waited so far.", |row| {
+            row.queued_high as f64
         }),
-        ("staunch_output_waiting_high", "gauge", "Most copies that have waited so far.", |row| {
-            row.waiting_high as f64
+        ("staunch_output_queued_bytes_high", "gauge", "Most bytes that have waited so far.", |row| {
+            row.queued_bytes_high as f64
         }),
-        ("staunch_output_waiting_bytes_high", "gauge", "Most bytes that have waited so far.", |row| {
-            row.bytes_waiting_high as f64
-        }),
-        ("staunch_output_waiting_max", "gauge", "Bound of the queue in copies, 0 for none.", |row| {
+        ("staunch_output_queue_max_records", "gauge", "Bound of the queue in copies, 0 for none.", |row| {
             row.max_records as f64
         }),
-        ("staunch_output_waiting_bytes_max", "gauge", "Bound of the queue in bytes.", |row| {
+        ("staunch_output_queue_max_bytes", "gauge", "Bound of the queue in bytes.", |row| {
             row.max_bytes as f64
         }),
         ("staunch_output_oldest_seconds", "gauge", "Age of the oldest waiting copy.", |row| row.oldest_s),
@@ -277,8 +277,8 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         ("staunch_output_down", "gauge", "1 while attempts to reach the endpoint fail.", |row| {
             f64::from(u8::from(row.state == "down"))
         }),
-        ("staunch_output_sum_holds", "gauge", "1 when each copy has one outcome or waits.", |row| {
-            f64::from(u8::from(row.holds))
+        ("staunch_output_balanced", "gauge", "1 when each copy has one outcome or waits.", |row| {
+            f64::from(u8::from(row.balanced))
         }),
     ];
     for (name, kind, help, read) in rows {

@@ -2,7 +2,7 @@
 //!
 //! Dropping and replaying take the queue's lock in short steps: the shard and the senders go on in between.
 //! Not here: who may ask for a change (`guard`), queues of a daemon that does not run (`cli::queue`).
-//! Invariant: what is dropped is counted as shed (`dropped`), and what is replayed as routed, like everything else.
+//! Invariant: what is dropped is counted as dropped (`dropped`), and what is replayed as routed, like everything else.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use config::plan::{GraphiteForm, OutputKind};
 use deliver::disk_queue::{Position, Promise};
 use deliver::queue::{Block, Queue};
-use model::{Now, OutputAccount, SECOND_NS, Shed};
+use model::{Dropped, Now, OutputAccount, SECOND_NS};
 use serde::{Deserialize, Serialize};
 
 use super::Refusal;
@@ -44,11 +44,11 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// What the account says was shed under a reason.
-    pub fn shed(account: &OutputAccount, reason: Shed) -> Amount {
+    /// What the account says was dropped under a reason.
+    pub fn dropped(account: &OutputAccount, reason: Dropped) -> Amount {
         let bytes = account.losses_bytes();
-        let bytes = bytes.iter().find(|loss| loss.0 == "shed" && loss.1 == reason.word());
-        Amount { copies: account.shed(reason), bytes: bytes.map_or(0, |loss| loss.2) }
+        let bytes = bytes.iter().find(|loss| loss.0 == "dropped" && loss.1 == reason.word());
+        Amount { copies: account.dropped(reason), bytes: bytes.map_or(0, |loss| loss.2) }
     }
 }
 
@@ -94,10 +94,10 @@ pub struct DiskFigures {
 
 /// What was dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dropped {
+pub struct DropResult {
     /// The output's name.
     pub queue: String,
-    /// Counted as shed (`dropped`).
+    /// Counted as dropped (`dropped`).
     pub dropped: Amount,
     /// Copies on the way that turned out to be damaged, counted as such.
     pub damaged: u64,
@@ -152,7 +152,7 @@ pub(super) fn page(shared: &Shared) -> QueuesPage {
 /// What is on its way waits as well, until it has its outcome.
 fn waiting(outlet: &Outlet) -> Amount {
     let account = &outlet.account;
-    Amount { copies: account.copies_waiting(), bytes: account.bytes_waiting.load(Relaxed) }
+    Amount { copies: account.copies_queued(), bytes: account.queued_bytes.load(Relaxed) }
 }
 
 fn row(outlet: &Outlet, now: Now) -> QueueRow {
@@ -190,7 +190,7 @@ pub(super) fn find(shared: &Shared, name: &str) -> Result<(Arc<Outlet>, &'static
 }
 
 /// `POST /api/v1/queues/NAME/drop`
-pub(super) async fn drop_waiting(shared: &Shared, name: &str, body: &[u8]) -> Result<Dropped, Refusal> {
+pub(super) async fn drop_waiting(shared: &Shared, name: &str, body: &[u8]) -> Result<DropResult, Refusal> {
     let order: DropOrder = serde_json::from_slice(body)
         .map_err(|error| (StatusCode::BAD_REQUEST, format!("the body is no such order: {error}")))?;
     let (outlet, _) = find(shared, name)?;
@@ -203,8 +203,8 @@ pub(super) async fn drop_waiting(shared: &Shared, name: &str, body: &[u8]) -> Re
     Ok(dropped)
 }
 
-fn dropped(outlet: &Outlet, order: DropOrder) -> Result<Dropped, Refusal> {
-    let mut dropped = Dropped { queue: outlet.name.clone(), ..Dropped::default() };
+fn dropped(outlet: &Outlet, order: DropOrder) -> Result<DropResult, Refusal> {
+    let mut result = DropResult { queue: outlet.name.clone(), ..DropResult::default() };
     if order.quarantine {
         let failed = |error| (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot remove all files: {error}"));
         let mut queue = outlet.queue();
@@ -222,8 +222,8 @@ fn dropped(outlet: &Outlet, order: DropOrder) -> Result<Dropped, Refusal> {
             }
             let removed = queue.on_disk().map_or(Ok(None), |queue| queue.remove_quarantined(&name));
             if let Some(bytes) = removed.map_err(failed)? {
-                dropped.quarantine.copies += 1;
-                dropped.quarantine.bytes += bytes;
+                result.quarantine.copies += 1;
+                result.quarantine.bytes += bytes;
             }
         }
     } else {
@@ -231,17 +231,17 @@ fn dropped(outlet: &Outlet, order: DropOrder) -> Result<Dropped, Refusal> {
         // What comes in meanwhile has no age yet.
         let age_ns = order.older_than_ms.unwrap_or(0).saturating_mul(SECOND_NS / 1000).max(1);
         // Of two requests at the same time each tells of both.
-        let shed = |reason| Amount::shed(&outlet.account, reason);
-        let before = (shed(Shed::Dropped), shed(Shed::Damaged));
-        while outlet.shed_older(age_ns, Shed::Dropped, DROP_STEP, now).ok_or_else(parked)? {}
+        let lost = |reason| Amount::dropped(&outlet.account, reason);
+        let before = (lost(Dropped::ByOperator), lost(Dropped::Damaged));
+        while outlet.drop_older(age_ns, Dropped::ByOperator, DROP_STEP, now).ok_or_else(parked)? {}
         outlet.changed();
-        let after = (shed(Shed::Dropped), shed(Shed::Damaged));
-        dropped.dropped.copies = after.0.copies - before.0.copies;
-        dropped.dropped.bytes = after.0.bytes - before.0.bytes;
-        dropped.damaged = after.1.copies - before.1.copies;
+        let after = (lost(Dropped::ByOperator), lost(Dropped::Damaged));
+        result.dropped.copies = after.0.copies - before.0.copies;
+        result.dropped.bytes = after.0.bytes - before.0.bytes;
+        result.damaged = after.1.copies - before.1.copies;
     }
-    dropped.left = waiting(outlet);
-    Ok(dropped)
+    result.left = waiting(outlet);
+    Ok(result)
 }
 
 fn parked() -> Refusal {
@@ -344,7 +344,10 @@ mod tests {
         let row = QueueRow { disk: Some(DiskFigures::default()), ..QueueRow::default() };
         let row = serde_json::to_value(row).expect("serializes");
         assert_eq!(members(&queues["queues"][0]), members(&row));
-        assert_eq!(members(dropped), members(&serde_json::to_value(Dropped::default()).expect("serializes")));
+        assert_eq!(
+            members(dropped),
+            members(&serde_json::to_value(DropResult::default()).expect("serializes"))
+        );
         assert_eq!(
             members(replayed),
             members(&serde_json::to_value(Replayed::default()).expect("serializes"))

@@ -380,9 +380,9 @@ impl Account {
 
     fn read(row: &Value) -> Result<Account, String> {
         let field = |name: &str| row[name].as_u64().ok_or_else(|| format!("no `{name}` in an output"));
-        let lost = field("shed")? + field("refused")? + field("expired")? + field("internal")?;
-        let (copies, delivered, waiting) = (field("copies")?, field("delivered")?, field("waiting")?);
-        let adds_up = copies == delivered + lost + waiting && row["holds"] == true;
+        let lost = field("dropped")? + field("rejected_by_peer")? + field("expired")? + field("internal")?;
+        let (copies, delivered, waiting) = (field("copies")?, field("delivered")?, field("queued")?);
+        let adds_up = copies == delivered + lost + waiting && row["balanced"] == true;
         Ok(Account { copies, delivered, lost, waiting, adds_up })
     }
 }
@@ -435,8 +435,8 @@ mod tests {
     #[test]
     fn an_account_adds_up_only_when_it_does() {
         let account = |copies: u64, waiting: u64, holds: bool| {
-            serde_json::json!({"copies": copies, "delivered": 5, "shed": 3, "refused": 2, "expired": 1,
-                "internal": 0, "waiting": waiting, "holds": holds})
+            serde_json::json!({"copies": copies, "delivered": 5, "dropped": 3, "rejected_by_peer": 2, "expired": 1,
+                "internal": 0, "queued": waiting, "balanced": holds})
         };
         let read = |row: Value| Account::read(&row).unwrap();
         let whole = Account { copies: 15, delivered: 5, lost: 6, waiting: 4, adds_up: true };

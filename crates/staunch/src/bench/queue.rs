@@ -247,15 +247,15 @@ fn queue_run(
         }
         let bytes = blocks * block.bytes.len() as u64 * outputs as u64;
         let start_ns = Clock::mono_ns();
-        let mut shed = 0;
+        let mut dropped = 0;
         for _block in 0..blocks {
             let now = Clock::now();
             for outlet in &outlets {
-                shed += u64::from(outlet.append(block.clone(), now).is_none());
+                dropped += u64::from(outlet.append(block.clone(), now).is_none());
             }
         }
         let accepted_ns = Clock::mono_ns() - start_ns;
-        while shed == 0 && outlets.iter().any(|outlet| !is_safe(outlet)) {
+        while dropped == 0 && outlets.iter().any(|outlet| !is_safe(outlet)) {
             thread::sleep(LOOK_EVERY);
         }
         let safe_ns = Clock::mono_ns() - start_ns;
@@ -264,13 +264,13 @@ fn queue_run(
             outlet.set_ended(0);
         }
         let (accepted, safe) = (megabytes_a_second(bytes, accepted_ns), megabytes_a_second(bytes, safe_ns));
-        (shed == 0).then_some(Speeds { accepted, safe })
+        (dropped == 0).then_some(Speeds { accepted, safe })
     });
     drop(outlets);
     let speeds = speeds.ok_or_else(|| broken("a block was not taken: look at the room on the disk"))?;
     for place in &places {
         let outlet = open(place, window_ms)?;
-        let found = outlet.account.copies_waiting();
+        let found = outlet.account.copies_queued();
         drop(outlet);
         fs::remove_dir_all(place).map_err(failed("remove a queue"))?;
         if found != blocks * u64::from(block.copies) {
@@ -292,7 +292,7 @@ fn is_safe(outlet: &Outlet) -> bool {
 pub(super) fn open(place: &Path, window_ms: u64) -> Result<Outlet, BenchError> {
     let opened = Folder::open(place.to_owned()).map_err(failed("make a queue's folder"))?;
     let limits =
-        QueueLimits { bytes_max: u64::MAX / 2, when_full: WhenFull::ShedNewest, ..QueueLimits::default() };
+        QueueLimits { bytes_max: u64::MAX / 2, when_full: WhenFull::DropNewest, ..QueueLimits::default() };
     let plan = queues::disk_plan(limits, window_ms);
     let account = Arc::<OutputAccount>::default();
     let queue = DiskQueue::open(opened.clone(), plan, account, random_seed(), Clock::now());

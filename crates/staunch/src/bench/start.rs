@@ -335,7 +335,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("queue");
         let records = fill(&place, 400_000).expect("there is room");
-        let waiting = || open(&place, 10).expect("it opens").account.copies_waiting();
+        let waiting = || open(&place, 10).expect("it opens").account.copies_queued();
         assert_eq!((waiting(), segments(&place).expect("it lists").len()), (records, 2));
         harm(&place, State::Killed).expect("it can be written");
         let before = Snapshot::of(&place).expect("it can be read");

@@ -247,7 +247,7 @@ pub(crate) struct FanoutArgs {
     pub(crate) buffer: Option<u64>,
     /// Packets waiting per target [default: 1000000].
     ///
-    /// In at most 64 MiB; beyond either the oldest are shed, and counted. A million is three seconds at 300,000 packets
+    /// In at most 64 MiB; beyond either the oldest are dropped, and counted. A million is three seconds at 300,000 packets
     /// a second; ten thousand, as elsewhere, would be 33 ms.
     #[arg(long, value_name = "N", default_value_t = import::Fanout::RECORDS_MAX, hide_default_value = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]

@@ -3,12 +3,12 @@
 //! The words and their one sentence come from `model::outcome`; here is the advice. Each `match` is over a closed
 //! enum, so a new reason does not compile before it has one.
 
-use model::{Filtered, Internal, Refused, Reject, Shed};
+use model::{Dropped, Filtered, Internal, Reject, RejectedByPeer};
 
 /// One reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
-    /// `rejected`, `shed`, `refused`, `filtered` or `internal`.
+    /// `rejected`, `dropped`, `rejected_by_peer`, `filtered` or `internal`.
     pub(crate) family: &'static str,
     /// The word in self-metrics, the API and logs; also the anchor in `docs/outcomes.md`.
     pub(crate) word: &'static str,
@@ -23,8 +23,10 @@ pub(crate) fn pages() -> Vec<Page> {
     let page = |family, word, why, advice| Page { family, word, why, advice };
     let mut pages = Vec::new();
     pages.extend(Reject::ALL.iter().map(|r| page("rejected", r.word(), r.why(), rejected(*r))));
-    pages.extend(Shed::ALL.iter().map(|r| page("shed", r.word(), r.why(), shed(*r))));
-    pages.extend(Refused::ALL.iter().map(|r| page("refused", r.word(), r.why(), refused(*r))));
+    pages.extend(Dropped::ALL.iter().map(|r| page("dropped", r.word(), r.why(), dropped(*r))));
+    pages.extend(
+        RejectedByPeer::ALL.iter().map(|r| page("rejected_by_peer", r.word(), r.why(), rejected_by_peer(*r))),
+    );
     pages.extend(Filtered::ALL.iter().map(|r| page("filtered", r.word(), r.why(), filtered(*r))));
     pages.extend(Internal::ALL.iter().map(|r| page("internal", r.word(), r.why(), internal(*r))));
     pages
@@ -50,7 +52,7 @@ const TIMESTAMP_UNSUPPORTED: &str = "Only counters and gauges may carry a `T` fi
      line may become 64 KiB and 256 times its own length. Correct the sender, or have it send shorter names or \
      fewer values in a line.";
 
-/// Advice on [`Shed::TooBig`].
+/// Advice on [`Dropped::TooBig`].
 const TOO_BIG: &str = "A line for Graphite is longer than `max_line_bytes` of the output: shorten its name, or raise the option where \
      the endpoint takes such lines, which carbon does not. Or the endpoint's network takes no datagram of this size \
      (about 65,507 bytes for UDP), or a flush's document of a `console` or `perl_file` output grew past its bound: use an \
@@ -134,86 +136,86 @@ fn rejected(reason: Reject) -> &'static str {
     }
 }
 
-fn shed(reason: Shed) -> &'static str {
+fn dropped(reason: Dropped) -> &'static str {
     match reason {
-        Shed::SeriesMax => {
+        Dropped::SeriesMax => {
             "Find who makes new names: `staunch_series_created_total`, then `/api/v1/series?name=GLOB`. Raise \
              `max_series` of the aggregation when they are wanted, and look at its memory; lower `expiry` so that dead \
              series go earlier."
         }
-        Shed::TimerValuesMax => {
+        Dropped::TimerValuesMax => {
             "It happens only with `max_exact_timer_values = 0`, and past 1,000,000 values of one timer in one window. Leave \
              `max_exact_timer_values` at its default: the timer then turns into a sketch with a relative error of 1 %."
         }
-        Shed::EventsMax => "More than 10,000 events came in one batch of packets. Slow the sender down.",
-        Shed::ExchangeFull => {
+        Dropped::EventsMax => "More than 10,000 events came in one batch of packets. Slow the sender down.",
+        Dropped::ExchangeFull => {
             "No part of this version gives it: connections wait for room, and datagrams do not cross the exchange."
         }
-        Shed::QueueFull => {
+        Dropped::QueueFull => {
             "The endpoint was away or slow for longer than its queue could hold. Mend the endpoint, or raise \
              `queue.max_bytes` of the output: bytes per second times the longest outage to be survived."
         }
-        Shed::TooOld => "Raise `queue.max_age` of the output, or mend the endpoint.",
-        Shed::NoEndpoint => {
+        Dropped::TooOld => "Raise `queue.max_age` of the output, or mend the endpoint.",
+        Dropped::NoEndpoint => {
             "Every endpoint of the cluster is away: none answers its checks. Start one, or leave out `check` if what is \
              asked is not there."
         }
-        Shed::TooBig => TOO_BIG,
-        Shed::Stopped => {
+        Dropped::TooBig => TOO_BIG,
+        Dropped::Stopped => {
             "Raise `stop_timeout`, or mend the endpoint before stopping, or keep the queue on disk (`kind = \"disk\"`). \
              Records of a source came too late, or a relay had no time left to search for their names."
         }
-        Shed::NonFinitePoint => {
+        Dropped::NonFinitePoint => {
             "A sum of squares or the like left the range of a double. The other points of the series were sent."
         }
-        Shed::Damaged => {
+        Dropped::Damaged => {
             "Something has changed the queue's files, or the disk lost what it had. The bytes are kept in the queue's \
              folder, in files that end in `.quarantine`. Look at the disk's health."
         }
-        Shed::Deleted => {
+        Dropped::Deleted => {
             "Somebody removed files of the queue, or its folder, while the daemon ran. What it still had open it delivered \
              until it ended; the rest is lost. The log names the folder. What the next start misses between records that \
              are there is counted there as damaged."
         }
-        Shed::DiskFailed => {
+        Dropped::DiskFailed => {
             "It had failed for ten seconds, or more came meanwhile than is kept in memory. Look at the log for the \
              system's word, and at the disk's health and mount. It goes on by itself when a write succeeds."
         }
-        Shed::Dropped => {
+        Dropped::ByOperator => {
             "It was asked for, on the command line or over the HTTP API. The log says when, and how much. Next time \
              `staunch queue export` can keep a copy first ([queues.md](queues.md))."
         }
-        Shed::NotANumber => {
+        Dropped::NotANumber => {
             "carbon would give up the whole message. Send numbers, or let the output's `encoding` be lines: then lines go on \
              as they came."
         }
-        Shed::UnsafeName => {
+        Dropped::UnsafeName => {
             "The name or a tag holds something that would break the protocol's lines. Leave `sanitize` on, or correct \
              the sender."
         }
-        Shed::Late => {
+        Dropped::Late => {
             "Give late points more time with a longer `expire`, or let them count with `late = \"oldest\"`; or find out \
              what holds them up, or whose clock is slow."
         }
-        Shed::Early => "Look at the clock of whoever sends it, and at ours.",
-        Shed::RollupFull => {
+        Dropped::Early => "Look at the clock of whoever sends it, and at ours.",
+        Dropped::RollupFull => {
             "Percentiles and medians keep every value of a window, 4,000,000 of each at most: use fewer of them or shorter \
              windows, or raise `max_aggregation_bytes`."
         }
-        Shed::AggregateFull => {
+        Dropped::AggregateFull => {
             "Names, timer values and set members took `max_bytes` of the aggregation. Look for a sender with very long \
              names or with a new name each time; or raise `max_bytes`. Counters and gauges that are known go on."
         }
     }
 }
 
-fn refused(reason: Refused) -> &'static str {
+fn rejected_by_peer(reason: RejectedByPeer) -> &'static str {
     match reason {
-        Refused::ByPeer => {
+        RejectedByPeer::ByPeer => {
             "Nobody listens at the UDP endpoint (an ICMP message came back). Start what should listen there, or correct \
              `to`."
         }
-        Refused::SendError => {
+        RejectedByPeer::SendError => {
             "The log has the system's words. A route or a firewall rule is the usual cause."
         }
     }
@@ -252,11 +254,11 @@ const HEAD: &str = "\
 <!-- Generated from crates/staunch/src/cli/outcomes.rs and crates/model/src/outcome.rs: UPDATE=1 cargo test -p staunch outcomes -->
 
 Each record that a source receives gets exactly one outcome, and so does each copy that is routed to an output. While
-nothing moves, two sums hold; `/api/v1/accounts` shows both with a field `holds` (see [api.md](api.md)):
+nothing moves, both are balanced; `/api/v1/accounts` shows that in a field `balanced` (see [api.md](api.md)):
 
 ```
-per source:  received = rejected + shed + duplicate + filtered + aggregated + routed + internal + in_flight
-per output:  copies   = delivered + shed + refused + filtered + expired + moved + internal + waiting
+per source:  received = rejected + dropped + duplicate + filtered + aggregated + routed + internal + in_flight
+per output:  copies   = delivered + dropped + rejected_by_peer + filtered + expired + moved + internal + queued
 ```
 
 A **record** is a sample, an event or a service check; a bad line counts as one received and rejected record (a bad value
@@ -272,7 +274,7 @@ pub(crate) const NO_LOSS: [(&str, &str); 9] = [
     ("aggregated", "Became part of an aggregate."),
     ("routed", "Went to its outputs as it is: a raw packet, an event, a sample with its own timestamp."),
     ("delivered", "The endpoint has it, as far as its protocol tells (docs/delivery.md)."),
-    ("waiting", "In the output's queue, or on the way."),
+    ("queued", "In the output's queue, or on the way."),
     (
         "moved",
         "Another output of the relay's cluster took it over while this one's endpoint was down; there it is a copy of its own.",
@@ -380,10 +382,10 @@ const FAMILIES: [(&str, &str); 5] = [
         "Refused at intake: the sender wrote something that the dialect cannot read. The log quotes the first line of each reason per source; later ones are only counted.",
     ),
     (
-        "shed",
+        "dropped",
         "A good record or copy that was lost at a limit of ours. The log tells when it begins, and then once a minute.",
     ),
-    ("refused", "A copy that was sent and that the endpoint did not take."),
+    ("rejected_by_peer", "A copy that was sent and that the endpoint did not take."),
     ("filtered", "A copy that the output's own options left out. Nothing is wrong."),
     ("internal", "Our own bugs. Any count above 0 is worth a report."),
 ];
@@ -418,7 +420,7 @@ fn markdown() -> String {
 #[cfg(test)]
 fn capitalised(word: &str) -> String {
     let (first, rest) = word.split_at(1);
-    first.to_uppercase() + rest
+    first.to_uppercase() + &rest.replace('_', " ")
 }
 
 #[test]

@@ -14,12 +14,12 @@ pub(crate) fn pages() -> Vec<Page> {
 
 fn advice(why: Unacked) -> &'static str {
     match why {
-        Unacked::Shed => {
+        Unacked::Dropped => {
             "Connect again and send what was not acknowledged. If that ends the same way, `losses` in `/api/v1/accounts` \
              names the limit, at the source or at one of its outputs. `when_full = \"block\"` makes clients wait for a \
              full queue instead."
         }
-        Unacked::Refused => {
+        Unacked::RejectedByPeer => {
             "Connect again and send what was not acknowledged, and mend the endpoint: `losses` of the outputs in \
              `/api/v1/accounts` says which it is."
         }

@@ -92,7 +92,7 @@ impl AckDesk {
         Taking::begin(batch, shard, &mut Outlets(outlets))
     }
 
-    /// The batch was pushed and its blocks are in the queues, or were shed.
+    /// The batch was pushed and its blocks are in the queues, or were dropped.
     pub fn taken(&self, taking: Taking, outlets: &[Arc<Outlet>]) {
         let mut inner = self.inner();
         let waits_for = inner.acks.taken(taking, &mut Outlets(outlets));

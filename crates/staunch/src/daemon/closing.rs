@@ -62,11 +62,11 @@ impl Copies {
             all.delivered += row.sum.delivered;
             all.moved += row.sum.moved;
             let on_disk = row.disk.is_some();
-            all.on_disk += if on_disk { row.sum.waiting } else { 0 };
+            all.on_disk += if on_disk { row.sum.queued } else { 0 };
             for (reason, count) in reasons(&row.losses) {
                 *all.lost.entry(reason).or_default() += count;
             }
-            let more = [("expired", row.sum.expired), ("stopped", if on_disk { 0 } else { row.sum.waiting })];
+            let more = [("expired", row.sum.expired), ("stopped", if on_disk { 0 } else { row.sum.queued })];
             for (reason, count) in more.into_iter().filter(|(_, count)| *count > 0) {
                 *all.lost.entry(reason).or_default() += count;
             }
@@ -120,8 +120,12 @@ mod tests {
 
     #[test]
     fn every_line_and_copy_is_accounted_for() {
-        let sum =
-            |copies, delivered, waiting| OutputSum { copies, delivered, waiting, ..OutputSum::default() };
+        let sum = |copies, delivered, waiting| OutputSum {
+            copies,
+            delivered,
+            queued: waiting,
+            ..OutputSum::default()
+        };
         let output = |name: &str, sum| OutputRow { name: name.into(), sum, ..OutputRow::default() };
         let mut page = AccountsPage {
             time_ms: 0,
@@ -149,11 +153,11 @@ mod tests {
                 ..SourceRow::default()
             },
         ];
-        let lossy = OutputSum { moved: 1, shed: 2, ..sum(12, 5, 4) };
+        let lossy = OutputSum { moved: 1, dropped: 2, ..sum(12, 5, 4) };
         let disk = OutputSum { expired: 1, ..sum(10, 6, 3) };
         page.outputs = vec![
             output("good", sum(9, 9, 0)),
-            OutputRow { losses: losses("shed", "stopped", 2), ..output("lossy", lossy) },
+            OutputRow { losses: losses("dropped", "stopped", 2), ..output("lossy", lossy) },
             OutputRow { disk: Some(DiskRow::default()), ..output("disk", disk) },
         ];
         let want = [

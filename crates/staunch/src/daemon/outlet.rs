@@ -204,7 +204,7 @@ impl Outlet {
         self.queue().settled_up_to()
     }
 
-    /// Appends a block. What cannot wait at a full queue is shed there and counted. Gives the block's place, if it was
+    /// Appends a block. What cannot wait at a full queue is dropped there and counted. Gives the block's place, if it was
     /// kept.
     pub fn append(&self, block: Block, now: Now) -> Option<Position> {
         self.append_as(block, Admission::Bounded, now)
@@ -223,7 +223,7 @@ impl Outlet {
             };
             (place, appended == Appended::Kept)
         };
-        // Older blocks may have been shed to make room.
+        // Older blocks may have been dropped to make room.
         self.progressed();
         match self.lanes().map(|lanes| lanes.lane_of(partition)) {
             None => self.wake(),
@@ -233,7 +233,7 @@ impl Outlet {
     }
 
     /// Appends a block that somebody keeps if there is no room for it now, whatever `when_full` says: nothing else is
-    /// shed to make some. Gives its place, if it was taken.
+    /// dropped to make some. Gives its place, if it was taken.
     pub fn offer(&self, block: Block, now: Now) -> Option<Position> {
         let (place, appended) = {
             let mut queue = self.queue();
@@ -402,14 +402,14 @@ mod tests {
 
     #[test]
     fn what_is_offered_makes_no_room_for_itself() {
-        for when_full in [WhenFull::Block, WhenFull::ShedOldest, WhenFull::ShedNewest] {
+        for when_full in [WhenFull::Block, WhenFull::DropOldest, WhenFull::DropNewest] {
             let limits = QueueLimits { records_max: 3, when_full, ..QueueLimits::default() };
             let outlet = Outlet::new("o", limits, &Arc::new(OutputAccount::default()));
             let two = || Block::lines(b"a 1 2\nb 1 2\n".to_vec(), 2, 0);
             assert!(outlet.offer(two(), at(1)).is_some());
             assert_eq!(outlet.offer(two(), at(1)), None);
             let sum = outlet.account.sum(outlet.queue().copies());
-            assert_eq!((sum.copies, sum.shed, sum.waiting), (2, 0, 2), "{when_full:?}");
+            assert_eq!((sum.copies, sum.dropped, sum.queued), (2, 0, 2), "{when_full:?}");
             assert_eq!(outlet.queue().limits(), limits);
         }
     }

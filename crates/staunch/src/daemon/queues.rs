@@ -215,18 +215,18 @@ fn tell(output: &str, path: &Path, found: &Recovery) {
     let damaged = found.segments_damaged + found.segments_unreadable + found.copies_gone > 0;
     if damaged || found.cursor_lost {
         tracing::warn!("output `{output}`: {text}; what cannot be used is put in quarantine in {path}");
-    } else if found.copies_waiting > 0 {
+    } else if found.copies_queued > 0 {
         tracing::info!("output `{output}`: {text}");
     }
 }
 
 fn recovered(found: &Recovery) -> String {
     let plural = |count: u64| if count == 1 { "" } else { "s" };
-    let (copies, segments) = (found.copies_waiting, found.segments);
+    let (copies, segments) = (found.copies_queued, found.segments);
     let mut text = format!(
         "{copies} record{} ({} bytes, {segments} segment{}) wait on disk from before",
         plural(copies),
-        found.bytes_waiting,
+        found.queued_bytes,
         plural(segments)
     );
     for (count, what) in [
@@ -278,8 +278,7 @@ mod tests {
 
     #[test]
     fn what_was_found_is_one_line() {
-        let mut found =
-            Recovery { segments: 1, copies_waiting: 3, bytes_waiting: 512, ..Recovery::default() };
+        let mut found = Recovery { segments: 1, copies_queued: 3, queued_bytes: 512, ..Recovery::default() };
         assert_eq!(recovered(&found), "3 records (512 bytes, 1 segment) wait on disk from before");
         found.segments_damaged = 1;
         found.cursor_lost = true;

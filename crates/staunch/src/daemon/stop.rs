@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{SECOND_NS, Shed};
+use model::{Dropped, SECOND_NS};
 use tokio::sync::oneshot::Receiver;
 use tokio::task::JoinSet;
 use tokio::time::error::Elapsed;
@@ -176,7 +176,7 @@ async fn drain(outputs: &mut JoinSet<()>, syncs: &mut JoinSet<()>, at_most: Dura
 fn tell_what_is_left(shared: &Shared) -> AccountsPage {
     let page = admin::accounts::page(shared, Clock::now());
     for row in &page.sources {
-        let lost = row.losses.get("shed").and_then(|shed| shed.get("stopped")).copied().unwrap_or(0);
+        let lost = row.losses.get("dropped").and_then(|dropped| dropped.get("stopped")).copied().unwrap_or(0);
         if lost > 0 {
             tracing::warn!(
                 "source `{}`: {lost} records came too late to be part of the last flush",
@@ -185,20 +185,22 @@ fn tell_what_is_left(shared: &Shared) -> AccountsPage {
         }
     }
     for row in &page.outputs {
-        let stopped = row.losses.get("shed").and_then(|shed| shed.get("stopped")).copied().unwrap_or(0);
-        let lost = if row.disk.is_some() { stopped } else { stopped + row.sum.waiting };
+        let stopped =
+            row.losses.get("dropped").and_then(|dropped| dropped.get("stopped")).copied().unwrap_or(0);
+        let lost = if row.disk.is_some() { stopped } else { stopped + row.sum.queued };
         if lost > 0 {
             tracing::warn!("output `{}`: {lost} records could not be delivered before the stop", row.name);
         }
-        let deleted = row.losses.get("shed").and_then(|shed| shed.get("deleted")).copied().unwrap_or(0);
+        let deleted =
+            row.losses.get("dropped").and_then(|dropped| dropped.get("deleted")).copied().unwrap_or(0);
         if deleted > 0 {
             tracing::warn!(
                 "output `{}`: {deleted} records are lost: the files of its queue on disk that held them were deleted",
                 row.name
             );
         }
-        if let Some(disk) = row.disk.as_ref().filter(|_| row.sum.waiting > 0) {
-            tell_what_waits(&row.name, row.sum.waiting, disk);
+        if let Some(disk) = row.disk.as_ref().filter(|_| row.sum.queued > 0) {
+            tell_what_waits(&row.name, row.sum.queued, disk);
         }
     }
     watch::last_words(&page);
@@ -226,7 +228,7 @@ async fn wait_until_taken(shared: &Shared, until_ns: u64) {
             let _room = tokio::time::timeout(ROOM_LOOK, shared.room.notified()).await;
         }
     };
-    // Out of time: the rest is shed, and counted.
+    // Out of time: the rest is dropped, and counted.
     let _late =
         tokio::time::timeout(Duration::from_nanos(until_ns.saturating_sub(Clock::mono_ns())), taken).await;
 }
@@ -259,10 +261,10 @@ fn tell_what_ends(shared: &Shared, ends: &[EndsHere]) {
     for EndsHere { output, lost_before } in ends {
         let outlet = &wiring.outlets[output.index()];
         // Of one that did not end in time all is lost that waits.
-        let waiting = if outlet.disk().is_some() { 0 } else { outlet.sum().waiting };
+        let waiting = if outlet.disk().is_some() { 0 } else { outlet.sum().queued };
         for (at, (family, reason, count)) in outlet.account.losses().into_iter().enumerate() {
             let before = lost_before.get(at).map_or(0, |(_, _, count)| *count);
-            let stopped = if (family, reason) == ("shed", Shed::Stopped.word()) { waiting } else { 0 };
+            let stopped = if (family, reason) == ("dropped", Dropped::Stopped.word()) { waiting } else { 0 };
             let lost = count.saturating_sub(before) + stopped;
             if lost > 0 && family != "filtered" {
                 tracing::warn!(

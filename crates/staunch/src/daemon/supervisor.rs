@@ -124,7 +124,7 @@ fn beat_every(watchdog: Option<Duration>) -> Duration {
 fn status(page: &AccountsPage) -> String {
     let received: u64 = page.sources.iter().map(|row| row.sum.received).sum();
     let rejected: u64 = page.sources.iter().map(|row| row.sum.rejected).sum();
-    let lost: u64 = page.sources.iter().map(|row| row.sum.shed + row.sum.internal).sum();
+    let lost: u64 = page.sources.iter().map(|row| row.sum.dropped + row.sum.internal).sum();
     let dropped: u64 = page.sources.iter().map(|row| row.kernel_dropped).sum();
     let copies = |of: fn(&accounts::OutputRow) -> u64| -> u64 { page.outputs.iter().map(of).sum() };
     let down = page.outputs.iter().filter(|row| row.state == "down").count();
@@ -133,7 +133,7 @@ fn status(page: &AccountsPage) -> String {
          {} copies delivered, {} lost, {} waiting; {down} of {} outputs down",
         copies(|row| row.sum.delivered),
         copies(|row| row.sum.lost()),
-        copies(|row| row.sum.waiting),
+        copies(|row| row.sum.queued),
         page.outputs.len()
     )
 }
@@ -213,14 +213,14 @@ mod tests {
 
     #[test]
     fn the_line_of_counts_is_one_line() {
-        let source = |received, rejected, shed, kernel_dropped| SourceRow {
-            sum: SourceSum { received, rejected, shed, ..SourceSum::default() },
+        let source = |received, rejected, dropped, kernel_dropped| SourceRow {
+            sum: SourceSum { received, rejected, dropped, ..SourceSum::default() },
             kernel_dropped,
             ..SourceRow::default()
         };
         let output = |state, delivered, refused| OutputRow {
             state,
-            sum: OutputSum { delivered, refused, waiting: 1, ..OutputSum::default() },
+            sum: OutputSum { delivered, rejected_by_peer: refused, queued: 1, ..OutputSum::default() },
             ..OutputRow::default()
         };
         let page = AccountsPage {

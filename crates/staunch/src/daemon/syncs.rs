@@ -69,7 +69,7 @@ pub fn run(outlet: &Outlet) {
     let missing = outlet.queue().on_disk().and_then(|queue| queue.missing());
     if missing.is_some_and(|missing| missing.error == DiskError::Deleted) {
         if let Some(queue) = outlet.queue().on_disk() {
-            queue.shed_missing();
+            queue.drop_missing();
         }
         outlet.progressed();
     }

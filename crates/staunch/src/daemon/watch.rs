@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
-use model::Shed;
+use model::Dropped;
 use tokio::sync::watch;
 
 use crate::admin::accounts::{self, AccountsPage};
@@ -53,7 +53,7 @@ pub async fn losses(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before
 /// lost by the stop itself is told apart from it.
 pub fn last_words(page: &AccountsPage) {
     for ((what, name, reason), count) in counted(page) {
-        if reason != Shed::Stopped.word() {
+        if reason != Dropped::Stopped.word() {
             let records = if count == 1 { "record" } else { "records" };
             tracing::warn!("{what} `{name}`: {count} {records} lost as `{reason}` since the start");
         }
@@ -76,7 +76,7 @@ fn tell(told: &mut Told, count: u64) -> Option<u64> {
 fn counted(page: &AccountsPage) -> Vec<(Loss, u64)> {
     let mut counted = Vec::new();
     for row in &page.sources {
-        for family in ["shed", "internal"] {
+        for family in ["dropped", "internal"] {
             for (reason, count) in row.losses.get(family).into_iter().flatten() {
                 counted.push((("source", row.name.clone(), *reason), *count));
             }

@@ -244,7 +244,7 @@ impl Driver {
             tell(&self.outlet, &self.place, news, self.words.take().as_deref());
         }
         let sender = &self.sender;
-        publish(&self.outlet, 0, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+        publish(&self.outlet, 0, sender.waiting_copies(), sender.queued_bytes(), sender.state());
     }
 
     async fn rest(&mut self) {

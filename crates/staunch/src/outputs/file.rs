@@ -66,7 +66,7 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
         while let Some(news) = sender.take_news() {
             tell(outlet, &shown, news, error.as_ref().map(io::Error::to_string).as_deref());
         }
-        publish(outlet, 0, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+        publish(outlet, 0, sender.waiting_copies(), sender.queued_bytes(), sender.state());
         worked(outlet, since_ns);
         // A sender that has just come to its end says `Idle`, for good.
         if let Some((records, pause)) = rest.filter(|_| !sender.stopped()) {
@@ -94,7 +94,7 @@ fn step(
         }),
         FileAction::Write(_) => {
             // Before the write, which may take for ever: what the sender holds is in no queue any more.
-            publish(outlet, 0, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+            publish(outlet, 0, sender.waiting_copies(), sender.queued_bytes(), sender.state());
             write(sender, open)
         }
         FileAction::Rotate => {
@@ -283,11 +283,11 @@ fn what_a_write_holds_that_hangs_is_in_the_account() {
     waits("the thread to take the block", &|| outlet.queue().copies() == 0);
     outlet.append(Block::lines(b"a 1 1\n".to_vec(), 1, 0), Now::default());
     waits("the account to hold", &|| outlet.sum().holds());
-    assert_eq!((outlet.sum().copies, outlet.sum().waiting), (lines as u64 + 1, lines as u64 + 1));
+    assert_eq!((outlet.sum().copies, outlet.sum().queued), (lines as u64 + 1, lines as u64 + 1));
     // It ends when somebody reads.
     outlet.stop(u64::MAX);
     let mut text = vec![0; (lines + 1) * 6];
     reader.read_exact(&mut text).expect("it is all written");
     thread.join().expect("it only ends");
-    assert_eq!((outlet.sum().delivered, outlet.sum().waiting), (lines as u64 + 1, 0));
+    assert_eq!((outlet.sum().delivered, outlet.sum().queued), (lines as u64 + 1, 0));
 }

@@ -241,7 +241,7 @@ pub async fn run(
         while let Some(news) = sender.take_news() {
             tell(&outlet, &place, news, error.take().as_deref());
         }
-        publish(&outlet, number, sender.waiting_copies(), sender.waiting_bytes(), sender.state());
+        publish(&outlet, number, sender.waiting_copies(), sender.queued_bytes(), sender.state());
         worked(&outlet, since_ns);
         // A sender that has just come to its end says `Idle`, for good.
         if let Some(waits_for_room) = step.filter(|_| !sender.stopped()) {
@@ -562,8 +562,8 @@ mod tests {
         let locator = Locator::new(to, Arc::new(Directory::of_system()));
         let ended = run(locator, SenderPlan::default(), Dialing::default(), (Arc::clone(&outlet), 0), 1);
         tokio::time::timeout(Duration::from_secs(5), ended).await.expect("ends at its deadline");
-        assert_eq!(account.shed(model::Shed::Stopped), 1);
+        assert_eq!(account.dropped(model::Dropped::Stopped), 1);
         assert!(outlet.errors.table().contains_key("ECONNREFUSED"));
-        assert!(outlet.sum().holds() && outlet.sum().waiting == 0);
+        assert!(outlet.sum().holds() && outlet.sum().queued == 0);
     }
 }

@@ -107,7 +107,7 @@ impl Reporter {
                 ("bytes", row.bytes),
                 ("received", row.sum.received),
                 ("rejected", row.sum.rejected),
-                ("shed", row.sum.shed),
+                ("dropped", row.sum.dropped),
                 ("kernel_dropped", row.kernel_dropped),
             ];
             for (word, total) in totals {
@@ -119,15 +119,15 @@ impl Reporter {
             let totals = [
                 ("copies", row.sum.copies),
                 ("delivered", row.sum.delivered),
-                ("shed", row.sum.shed),
-                ("refused", row.sum.refused),
+                ("dropped", row.sum.dropped),
+                ("rejected_by_peer", row.sum.rejected_by_peer),
                 ("filtered", row.sum.filtered),
             ];
             for (word, total) in totals {
                 self.counter(format!("{name}.{word}"), total, &mut lines);
             }
-            lines.push(format!("{name}.waiting:{}|g", row.sum.waiting));
-            lines.push(format!("{name}.waiting_bytes:{}|g", row.bytes_waiting));
+            lines.push(format!("{name}.waiting:{}|g", row.sum.queued));
+            lines.push(format!("{name}.queued_bytes:{}|g", row.queued_bytes));
             lines.push(format!("{name}.down:{}|g", u8::from(row.state == "down")));
         }
         packed(&lines)
@@ -180,7 +180,7 @@ mod tests {
         };
         let output = OutputRow {
             name: "o/10.0.0.1:8125".into(),
-            sum: OutputSum { copies: received, waiting: 7, ..OutputSum::default() },
+            sum: OutputSum { copies: received, queued: 7, ..OutputSum::default() },
             state: "down",
             ..OutputRow::default()
         };

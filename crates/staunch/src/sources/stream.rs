@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use config::plan::{Listen, SourcePlan};
-use model::{Outcome, PeerKey, Receipt, SampleBatch, Shed, SourceAccount};
+use model::{Dropped, Outcome, PeerKey, Receipt, SampleBatch, SourceAccount};
 use pipeline::{Broken, Intake, IntakeMaker, Scratch};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -512,7 +512,7 @@ fn read_bytes(stream: &Stream, into: &mut [u8]) -> Result<Option<usize>, End> {
 }
 
 /// Hands a batch of the peer `from` to the shard; waits while there is no room, in turn with those that want to read. False
-/// when nobody takes it any more: it was shed.
+/// when nobody takes it any more: it was dropped.
 pub(super) async fn hand_on(batch: SampleBatch, from: PeerKey, shared: &Shared) -> bool {
     let mut batch = batch;
     if batch.receipt.records() == 0 && batch.tally == model::Tally::default() && batch.ack.is_none() {
@@ -542,7 +542,7 @@ pub(super) async fn hand_on(batch: SampleBatch, from: PeerKey, shared: &Shared) 
             Err(back) => batch = back,
         }
     }
-    batch.receipt.settle(Outcome::Shed(Shed::Stopped));
+    batch.receipt.settle(Outcome::Dropped(Dropped::Stopped));
     false
 }
 

@@ -69,10 +69,10 @@ pub(crate) struct Source {
     pub(crate) listen: Vec<String>,
     pub(crate) received: u64,
     pub(crate) rejected: u64,
-    pub(crate) shed: u64,
+    pub(crate) dropped: u64,
     pub(crate) internal: u64,
     pub(crate) in_flight: u64,
-    pub(crate) holds: bool,
+    pub(crate) balanced: bool,
     pub(crate) losses: Losses,
     pub(crate) kernel_dropped: u64,
     pub(crate) packets: u64,
@@ -97,18 +97,18 @@ pub(crate) struct Output {
     pub(crate) kind: String,
     pub(crate) copies: u64,
     pub(crate) delivered: u64,
-    pub(crate) shed: u64,
-    pub(crate) refused: u64,
+    pub(crate) dropped: u64,
+    pub(crate) rejected_by_peer: u64,
     pub(crate) expired: u64,
     pub(crate) internal: u64,
-    pub(crate) waiting: u64,
-    pub(crate) holds: bool,
+    pub(crate) queued: u64,
+    pub(crate) balanced: bool,
     pub(crate) losses: Losses,
     pub(crate) state: String,
     pub(crate) state_for_s: u64,
     pub(crate) last_error: String,
     pub(crate) stalled_for_s: u64,
-    pub(crate) bytes_waiting: u64,
+    pub(crate) queued_bytes: u64,
     pub(crate) max_bytes: u64,
     pub(crate) oldest_s: f64,
     pub(crate) disk: Option<Disk>,
@@ -128,12 +128,12 @@ pub(crate) struct Disk {
 impl Output {
     /// What waits as a share of the queue's bound.
     pub(crate) fn fill(&self) -> f64 {
-        if self.max_bytes == 0 { 0.0 } else { self.bytes_waiting as f64 / self.max_bytes as f64 }
+        if self.max_bytes == 0 { 0.0 } else { self.queued_bytes as f64 / self.max_bytes as f64 }
     }
 
     /// Copies that were lost, for whatever reason.
     pub(crate) fn lost(&self) -> u64 {
-        self.shed + self.refused + self.expired + self.internal
+        self.dropped + self.rejected_by_peer + self.expired + self.internal
     }
 
     /// Every reason with its count, `expired` among them.
@@ -165,7 +165,7 @@ fn the_daemons_document_is_read_whole() {
     assert_eq!(raw_output["max_bytes"], output.max_bytes);
     let disk = output.disk.as_ref().expect("the example's queue is on disk");
     assert_eq!(raw_output["disk"]["segments"], disk.segments);
-    assert!(source.holds && output.holds && source.packets > 0 && output.copies > 0);
+    assert!(source.balanced && output.balanced && source.packets > 0 && output.copies > 0);
 }
 
 #[test]

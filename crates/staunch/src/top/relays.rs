@@ -32,8 +32,8 @@ pub(crate) struct ClusterSample {
     /// Outputs that others stand in for.
     pub(crate) out: Vec<String>,
     /// Copies that wait for its members.
-    pub(crate) waiting: u64,
-    pub(crate) waiting_bytes: u64,
+    pub(crate) queued: u64,
+    pub(crate) queued_bytes: u64,
     /// Of the fullest queue.
     pub(crate) queue_fill: f64,
     /// Of the copy that has waited longest.
@@ -69,8 +69,8 @@ fn cluster_sample(document: &Document, cluster: &Cluster) -> ClusterSample {
         members: cluster.members.len() as u64,
         down: accounts().filter(|row| row.state == "down").map(|row| row.name.clone()).collect(),
         out: out.map(|member| member.output.clone()).collect(),
-        waiting: accounts().map(|row| row.waiting).sum(),
-        waiting_bytes: accounts().map(|row| row.bytes_waiting).sum(),
+        queued: accounts().map(|row| row.queued).sum(),
+        queued_bytes: accounts().map(|row| row.queued_bytes).sum(),
         queue_fill: most(Output::fill),
         oldest_s: most(|row| row.oldest_s),
     }
@@ -83,8 +83,8 @@ fn a_cluster_is_the_sum_of_its_members() {
     let output = |name: &str, state: &str, waiting: u64| Output {
         name: name.into(),
         state: state.into(),
-        waiting,
-        bytes_waiting: 10 * waiting,
+        queued: waiting,
+        queued_bytes: 10 * waiting,
         max_bytes: 1000,
         oldest_s: waiting as f64 / 10.0,
         ..Output::default()
@@ -107,8 +107,8 @@ fn a_cluster_is_the_sum_of_its_members() {
         members: 3,
         down: vec!["b".into()],
         out: vec!["b".into()],
-        waiting: 41,
-        waiting_bytes: 410,
+        queued: 41,
+        queued_bytes: 410,
         queue_fill: 0.4,
         oldest_s: 4.0,
     };

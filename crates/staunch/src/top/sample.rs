@@ -75,8 +75,8 @@ pub(crate) struct SourceSample {
     pub(crate) kernel_dropped_per_s: Option<f64>,
     pub(crate) rejected: u64,
     pub(crate) rejected_per_s: Option<f64>,
-    pub(crate) shed: u64,
-    pub(crate) shed_per_s: Option<f64>,
+    pub(crate) dropped: u64,
+    pub(crate) dropped_per_s: Option<f64>,
     /// Share of its receive buffer that the fullest UDP socket uses; none without one.
     pub(crate) receive_queue_fill: Option<f64>,
     pub(crate) sums: Option<Sums>,
@@ -102,10 +102,10 @@ pub(crate) struct OutputSample {
     pub(crate) lost_per_s: Option<f64>,
     /// The reason that lost most since the look before, or since the start when nothing was lost since.
     pub(crate) lost_reason: Option<String>,
-    pub(crate) waiting: u64,
-    pub(crate) waiting_bytes: u64,
+    pub(crate) queued: u64,
+    pub(crate) queued_bytes: u64,
     pub(crate) queue_bytes_max: u64,
-    /// `waiting_bytes` as a share of `queue_bytes_max`.
+    /// `queued_bytes` as a share of `queue_bytes_max`.
     pub(crate) queue_fill: f64,
     pub(crate) oldest_s: f64,
     /// Its queue on disk; none for a queue in memory.
@@ -257,10 +257,10 @@ fn source_sample(row: &Source, interval: Option<&Interval<'_>>) -> SourceSample 
         kernel_dropped_per_s: per_s(|row| row.kernel_dropped),
         rejected: row.rejected,
         rejected_per_s: per_s(|row| row.rejected),
-        shed: row.shed + row.internal,
-        shed_per_s: per_s(|row| row.shed + row.internal),
+        dropped: row.dropped + row.internal,
+        dropped_per_s: per_s(|row| row.dropped + row.internal),
         receive_queue_fill: row.sockets.iter().filter_map(filled).reduce(f64::max),
-        sums: Some(Sums::of(row.holds, before.is_some_and(|before| unmoved_source(before, row)))),
+        sums: Some(Sums::of(row.balanced, before.is_some_and(|before| unmoved_source(before, row)))),
         listen: row.listen.clone(),
         reasons: most_first(reasons),
     }
@@ -282,13 +282,13 @@ fn output_sample(row: &Output, interval: Option<&Interval<'_>>) -> OutputSample 
         lost: row.lost(),
         lost_per_s: per_s(Output::lost),
         lost_reason: top_reason(row, before),
-        waiting: row.waiting,
-        waiting_bytes: row.bytes_waiting,
+        queued: row.queued,
+        queued_bytes: row.queued_bytes,
         queue_bytes_max: row.max_bytes,
         queue_fill: row.fill(),
         oldest_s: row.oldest_s,
         disk: row.disk.as_ref().map(|disk| disk_sample(disk, before.and_then(|before| before.disk.as_ref()))),
-        sums: Some(Sums::of(row.holds, before.is_some_and(|before| unmoved_output(before, row)))),
+        sums: Some(Sums::of(row.balanced, before.is_some_and(|before| unmoved_output(before, row)))),
         reasons: most_first(reasons),
     }
 }
@@ -330,7 +330,7 @@ fn unmoved_source(before: &Source, now: &Source) -> bool {
 }
 
 fn unmoved_output(before: &Output, now: &Output) -> bool {
-    let counts = |row: &Output| (row.copies, row.delivered, row.waiting, row.losses.clone());
+    let counts = |row: &Output| (row.copies, row.delivered, row.queued, row.losses.clone());
     counts(before) == counts(now)
 }
 
@@ -361,7 +361,7 @@ pub(crate) mod tests {
             packets: received / 2,
             bytes: received * 10,
             kernel_dropped,
-            holds: true,
+            balanced: true,
             sockets: vec![
                 Socket { rx_queue_bytes: 10, buffer_bytes: 100 },
                 Socket { rx_queue_bytes: 50, buffer_bytes: 200 },
@@ -421,16 +421,16 @@ pub(crate) mod tests {
     fn the_reason_shown_is_the_one_that_loses_now() {
         let output = |of: &[(&str, &str, u64)], expired| {
             let losses = losses(of);
-            let shed = losses.values().flatten().map(|(_, count)| count).sum();
-            Output { name: "a".into(), copies: 1000, shed, expired, losses, ..Output::default() }
+            let dropped = losses.values().flatten().map(|(_, count)| count).sum();
+            Output { name: "a".into(), copies: 1000, dropped, expired, losses, ..Output::default() }
         };
-        let full = ("shed", "queue_full", 100);
+        let full = ("dropped", "queue_full", 100);
         let table = [
             (output(&[], 0), None, Some(0.0)),
             (output(&[full], 0), Some("queue_full"), Some(100.0)),
-            (output(&[full, ("refused", "too_big", 2)], 0), Some("too_big"), Some(2.0)),
-            (output(&[full, ("refused", "too_big", 2)], 0), Some("queue_full"), Some(0.0)),
-            (output(&[full, ("refused", "too_big", 2)], 1), Some("expired"), Some(1.0)),
+            (output(&[full, ("rejected_by_peer", "too_big", 2)], 0), Some("too_big"), Some(2.0)),
+            (output(&[full, ("rejected_by_peer", "too_big", 2)], 0), Some("queue_full"), Some(0.0)),
+            (output(&[full, ("rejected_by_peer", "too_big", 2)], 1), Some("expired"), Some(1.0)),
         ];
         let mut tracker = Tracker::new("x");
         tracker.take(Ok(document(Vec::new(), vec![output(&[], 0)])), at(0.0));
@@ -477,7 +477,7 @@ pub(crate) mod tests {
 
     #[test]
     fn sums_are_broken_only_when_they_do_not_hold_at_rest() {
-        let row = |received, holds| Source { holds, ..source(received, 0) };
+        let row = |received, holds| Source { balanced: holds, ..source(received, 0) };
         let mut tracker = Tracker::new("x");
         for (second, (received, holds, want)) in [
             (1, false, Sums::Moving),

@@ -31,7 +31,7 @@ const SOURCE_COLUMNS: [Column; 8] = [
     ("queue", 5, true),
     ("rej/s", 6, true),
     ("reject", 6, true),
-    ("shed/s", 6, true),
+    ("drop/s", 6, true),
 ];
 
 const RELAY_COLUMNS: [Column; 6] = [
@@ -48,7 +48,7 @@ const CLUSTER_COLUMNS: [Column; 7] = [
     ("up", 4, true),
     ("down", 4, true),
     ("out", 4, true),
-    ("wait", 5, true),
+    ("queue", 5, true),
     ("fill", 5, true),
     ("old", 4, true),
 ];
@@ -59,7 +59,7 @@ const OUTPUT_COLUMNS: [Column; 9] = [
     ("dlvd/s", 6, true),
     ("lost/s", 6, true),
     ("reason", 10, false),
-    ("wait", 5, true),
+    ("queue", 5, true),
     ("disk", 5, true),
     ("fill", 5, true),
     ("old", 4, true),
@@ -70,18 +70,18 @@ const HELP: &[&str] = &[
     "         kdrop/s       datagrams dropped by the kernel a second; kdrops: in all",
     "         queue         how full the fullest receive buffer is",
     "         rej/s         records refused at intake a second; reject: in all",
-    "         shed/s        records lost at a limit a second",
+    "         drop/s        records lost at a limit a second",
     "RELAYS   pts/s, rtd/s  points that met the rules, and that were sent somewhere",
     "         unmat/s ...   that no rule sent, the blackhole took, validate refused",
     "CLUSTERS up, down, out members; out: others stand in for them",
     "OUTPUTS  copy/s        copies routed to it a second",
     "         dlvd/s        copies that the endpoint has, a second",
     "         lost/s        copies lost a second; reason: the one that loses most",
-    "         wait          copies that wait",
-    "         disk          what waits on disk: safe, or blocks not synced; FAIL!",
+    "         queue         copies that are queued",
+    "         disk          queued on disk: safe, or blocks not synced; FAIL!",
     "         fill, old     share of the queue's bound; age of the oldest copy",
     "a `!` marks what is over 80 %; `staunch explain REASON` says what to do",
-    "sums     hold: every record has one outcome",
+    "balanced: every record has one outcome",
     "",
     "q quit   s sources   c clusters   o outputs   p pause   ? closes this",
     "arrows, page keys, home, end: the row that the last lines are about",
@@ -180,13 +180,13 @@ impl Canvas<'_> {
 
 fn title(canvas: &mut Canvas<'_>, shown: &Shown) {
     let end = canvas.put(0, 0, "staunch top", Style::new().add_modifier(Modifier::BOLD));
-    let room = canvas.columns().saturating_sub(end + 2 + "  SUMS DO NOT HOLD".len());
+    let room = canvas.columns().saturating_sub(end + 2 + "  NOT BALANCED".len());
     canvas.put(end + 2, 0, &clipped(&shown.api, room), Style::new());
     if shown.away.is_none() {
         let (word, style) = match shown.sample.as_ref().and_then(|sample| sample.sums) {
-            Some(Sums::Hold) => ("sums hold", canvas.good()),
-            Some(Sums::Moving) => ("sums moving", Style::new()),
-            Some(Sums::Broken) => ("SUMS DO NOT HOLD", canvas.bad()),
+            Some(Sums::Hold) => ("balanced", canvas.good()),
+            Some(Sums::Moving) => ("records moving", Style::new()),
+            Some(Sums::Broken) => ("NOT BALANCED", canvas.bad()),
             None => ("", Style::new()),
         };
         canvas.put_right(0, word, style);
@@ -307,7 +307,7 @@ fn source_row(canvas: &mut Canvas<'_>, row: usize, mark: &str, source: &SourceSa
         queue,
         (rate(source.rejected_per_s), loss(source.rejected_per_s)),
         (count(source.rejected as f64), plain),
-        (rate(source.shed_per_s), loss(source.shed_per_s)),
+        (rate(source.dropped_per_s), loss(source.dropped_per_s)),
     ];
     table_row(canvas, row, (mark, &source.name, plain), &SOURCE_COLUMNS, &cells);
 }
@@ -335,9 +335,9 @@ fn cluster_row(canvas: &mut Canvas<'_>, row: usize, mark: &str, cluster: &Cluste
         (count(cluster.members.saturating_sub(down) as f64), plain),
         (count(down as f64), down_style),
         (count(cluster.out.len() as f64), out_style),
-        (count(cluster.waiting as f64), plain),
+        (count(cluster.queued as f64), plain),
         filled(canvas, cluster.queue_fill),
-        (if cluster.waiting == 0 { "-".to_owned() } else { age(cluster.oldest_s) }, plain),
+        (if cluster.queued == 0 { "-".to_owned() } else { age(cluster.oldest_s) }, plain),
     ];
     table_row(canvas, row, (mark, &cluster.name, plain), &CLUSTER_COLUMNS, &cells);
 }
@@ -357,10 +357,10 @@ fn output_row(canvas: &mut Canvas<'_>, row: usize, mark: &str, output: &OutputSa
         (rate(output.delivered_per_s), plain),
         (rate(output.lost_per_s), loss),
         (output.lost_reason.clone().unwrap_or_default(), loss),
-        (count(output.waiting as f64), plain),
+        (count(output.queued as f64), plain),
         on_disk(canvas, output),
         filled(canvas, output.queue_fill),
-        (if output.waiting == 0 { "-".to_owned() } else { age(output.oldest_s) }, plain),
+        (if output.queued == 0 { "-".to_owned() } else { age(output.oldest_s) }, plain),
     ];
     table_row(canvas, row, (mark, &output.name, plain), &OUTPUT_COLUMNS, &cells);
 }
@@ -413,7 +413,7 @@ fn about_source(source: &SourceSample) -> [String; 2] {
 }
 
 fn about_cluster(relay: &RelaySample, cluster: &ClusterSample) -> [String; 2] {
-    let waits = bytes(cluster.waiting_bytes);
+    let waits = bytes(cluster.queued_bytes);
     let text = format!("{}  {} of relay {}, {waits} wait", cluster.name, cluster.sharing, relay.name);
     if cluster.down.is_empty() && cluster.out.is_empty() {
         return [text, "all are up".to_owned()];
@@ -431,7 +431,7 @@ fn about_output(output: &OutputSample) -> [String; 2] {
     let mut text =
         format!("{}  {}  {} for {}", output.name, output.kind, output.state, age(output.state_for_s as f64));
     let place = if output.disk.is_some() { "on disk" } else { "in memory" };
-    text.push_str(&format!(", {} {place}", bytes(output.waiting_bytes)));
+    text.push_str(&format!(", {} {place}", bytes(output.queued_bytes)));
     if output.stalled_for_s > 0 {
         text.push_str(&format!("; sources wait for room: {}", age(output.stalled_for_s as f64)));
     }

@@ -17,7 +17,7 @@ fn source(name: &str) -> SourceSample {
         kernel_dropped_per_s: Some(0.0),
         rejected: 7,
         rejected_per_s: Some(0.5),
-        shed_per_s: Some(0.0),
+        dropped_per_s: Some(0.0),
         receive_queue_fill: Some(0.031),
         sums: Some(Sums::Hold),
         listen: vec!["udp://127.0.0.1:8125".into(), "tcp://127.0.0.1:8125".into()],
@@ -35,8 +35,8 @@ fn output(name: &str) -> OutputSample {
         copies_per_s: Some(200_000.0),
         delivered_per_s: Some(199_987.0),
         lost_per_s: Some(0.0),
-        waiting: 13,
-        waiting_bytes: 5000,
+        queued: 13,
+        queued_bytes: 5000,
         queue_bytes_max: 64 << 20,
         queue_fill: 5000.0 / f64::from(64 << 20),
         oldest_s: 0.2,
@@ -54,8 +54,8 @@ fn down(name: &str) -> OutputSample {
         lost: 1_000_000,
         lost_per_s: Some(199_000.0),
         lost_reason: Some("queue_full".into()),
-        waiting: 131_072,
-        waiting_bytes: 64 << 20,
+        queued: 131_072,
+        queued_bytes: 64 << 20,
         queue_fill: 1.0,
         oldest_s: 61.0,
         reasons: vec![("queue_full".into(), 999_990), ("too_old".into(), 10)],
@@ -109,11 +109,11 @@ fn rows(buffer: &Buffer) -> Vec<String> {
 fn a_frame_of_80_by_24() {
     let shown = shown(vec![source("app")], vec![output("live/10.0.0.1:8125"), down("dead")]);
     let golden = "\
-staunch top  127.0.0.1:8680                                            sums hold
+staunch top  127.0.0.1:8680                                             balanced
 22:36:45 UTC, every second
- SOURCES  1               pkt/s  rec/s kdrop/s kdrops queue  rej/s reject shed/s
+ SOURCES  1               pkt/s  rec/s kdrop/s kdrops queue  rej/s reject drop/s
  app                       200k  1.23M       0  12.3k    3%    0.5      7      0
-[OUTPUTS] 2      state    copy/s dlvd/s lost/s reason      wait  disk  fill  old
+[OUTPUTS] 2      state    copy/s dlvd/s lost/s reason     queue  disk  fill  old
 >live/10~.1:8125 up         200k   200k      0               13     -   <1%   0s
  dead            down       200k      0   199k queue_full  131k     - 100%!   1m
 
@@ -144,8 +144,8 @@ fn relay() -> RelaySample {
         members: 3,
         down: down.iter().map(|name| (*name).to_owned()).collect(),
         out: down.iter().map(|name| (*name).to_owned()).take(1).collect(),
-        waiting,
-        waiting_bytes: 48 * waiting,
+        queued: waiting,
+        queued_bytes: 48 * waiting,
         queue_fill: if waiting > 0 { 0.85 } else { 0.0 },
         oldest_s: 2.5,
     };
@@ -168,10 +168,10 @@ fn a_relay_has_tables_of_its_own() {
     let golden = [
         " RELAYS  1                           pts/s  rtd/s unmat/s black/s inval/s  names",
         " relay                                120k   120k       3      12       0  10.0k",
-        " CLUSTERS  2                    share              up down  out  wait  fill  old",
+        " CLUSTERS  2                    share              up down  out queue  fill  old",
         " ring                           fnv1a_ch            1    2    1  131k  85%!   2s",
         " spare                          fnv1a_ch            3    0    0     0    0%    -",
-        "[OUTPUTS] 2      state    copy/s dlvd/s lost/s reason      wait  disk  fill  old",
+        "[OUTPUTS] 2      state    copy/s dlvd/s lost/s reason     queue  disk  fill  old",
         ">live            up         200k   200k      0               13     -   <1%   0s",
     ];
     let with = rows(&frame(&shown, 80, 24));
@@ -336,7 +336,7 @@ fn a_pause_says_so() {
 fn sums_are_words() {
     let mut shown = shown(Vec::new(), Vec::new());
     for (sums, want) in
-        [(Sums::Hold, "sums hold"), (Sums::Moving, "sums moving"), (Sums::Broken, "SUMS DO NOT HOLD")]
+        [(Sums::Hold, "balanced"), (Sums::Moving, "records moving"), (Sums::Broken, "NOT BALANCED")]
     {
         shown.sample.as_mut().expect("there is one").sums = Some(sums);
         assert!(rows(&frame(&shown, 80, 24))[0].ends_with(&format!("  {want}")), "{want}");

@@ -89,19 +89,19 @@ pub(crate) fn run(bench: &Bench) -> End {
     let taken = (more.end(), held.end()).0.connected;
     let drained = scene.wait("the queue to drain", || {
         let row = scene.accounts()?["outputs"].as_array()?.iter().find(|row| row["name"] == "copy")?.clone();
-        (Daemon::number(&row, "waiting") == 0).then_some(row)
+        (Daemon::number(&row, "queued") == 0).then_some(row)
     });
     // Delivered is what its kernel has; the endpoint may have yet to read it.
     let read =
         scene.wait("the endpoint to read", || Some(arrived.load(SeqCst)).filter(|read| *read >= records));
     let arrived = read.unwrap_or_else(|| arrived.load(SeqCst));
-    let damaged = drained.as_ref().map_or(0, |row| Daemon::number(row, "losses/shed/damaged"));
-    let shed = drained.as_ref().map_or(0, |row| Daemon::number(row, "shed"));
+    let damaged = drained.as_ref().map_or(0, |row| Daemon::number(row, "losses/dropped/damaged"));
+    let dropped = drained.as_ref().map_or(0, |row| Daemon::number(row, "dropped"));
     scene.finding.figure(format!("{arrived} of {records} records arrived, {damaged} counted as damaged"));
     scene.finding.figure(format!("limit of {FILES} descriptors, {taken} idle connections"));
     scene.finding.promise(drained.is_some(), || "the queue did not drain".into());
-    scene.finding.promise(shed == 0 && arrived >= records, || {
-        format!("{shed} good records were shed, {damaged} of them as damaged; {arrived} of {records} arrived")
+    scene.finding.promise(dropped == 0 && arrived >= records, || {
+        format!("{dropped} good records were dropped, {damaged} of them as damaged; {arrived} of {records} arrived")
     });
     let quarantine = std::fs::read_dir(scene.path("staunch-data/queues/copy/quarantine"));
     let aside = quarantine.map_or(0, |entries| entries.count());

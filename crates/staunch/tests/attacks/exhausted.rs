@@ -59,10 +59,10 @@ pub(crate) fn inodes(bench: &Bench) -> End {
         (Daemon::number(&row, "copies") == sent).then_some(row)
     });
     let number = |path: &str| row.as_ref().map_or(0, |row| Daemon::number(row, path));
-    let (waiting, shed, damaged) = (number("waiting"), number("shed"), number("losses/shed/damaged"));
-    scene.finding.figure(format!("{waiting} of {sent} records queued, {shed} dropped with a reason"));
-    scene.finding.promise(row.is_some() && waiting + shed == sent && damaged == 0, || {
-        format!("{sent} records: {waiting} queued, {shed} dropped, {damaged} of them as damaged")
+    let (waiting, dropped, damaged) = (number("queued"), number("dropped"), number("losses/dropped/damaged"));
+    scene.finding.figure(format!("{waiting} of {sent} records queued, {dropped} dropped with a reason"));
+    scene.finding.promise(row.is_some() && waiting + dropped == sent && damaged == 0, || {
+        format!("{sent} records: {waiting} queued, {dropped} dropped, {damaged} of them as damaged")
     });
     End::Ran(scene.end(format!("queue on a disk of {INODES} inodes")))
 }

@@ -51,8 +51,8 @@ pub(crate) fn run(bench: &Bench) -> End {
     scene.finding.figure(format!(
         "of {} records {} are queued, {} dropped with a reason; {} write errors",
         2 * RECORDS,
-        number("waiting"),
-        number("shed"),
+        number("queued"),
+        number("dropped"),
         number("disk/write_errors")
     ));
     let beside = second(&scene.daemon);
@@ -72,7 +72,7 @@ fn queue_gone(finding: &mut Finding) {
     let mut daemon = Builder::native(toml).start();
     let mut client = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
     client.write_all(&b"some.name:1|c\n".repeat(RECORDS as usize)).expect("it reads");
-    daemon.wait_output("copy", "waiting", RECORDS);
+    daemon.wait_output("copy", "queued", RECORDS);
     std::fs::remove_dir_all(daemon.folder.path().join("staunch-data/queues")).expect("it is there");
     client.write_all(b"some.name:1|c\n").expect("it reads");
     daemon.wait_output("copy", "copies", RECORDS + 1);
@@ -83,7 +83,7 @@ fn queue_gone(finding: &mut Finding) {
     let lost = format!("{} records are lost", RECORDS + 1);
     let named = said.contains(&lost) && said.contains("staunch-data/queues/copy");
     daemon.start_again();
-    let there = Daemon::number(&daemon.output("copy"), "waiting");
+    let there = Daemon::number(&daemon.output("copy"), "queued");
     // Here nothing but the lock is in the way of another one.
     let beside = second(&daemon);
     finding.promise(!beside, || "a second daemon starts where only the lock's file is gone".into());

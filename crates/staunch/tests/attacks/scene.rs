@@ -291,7 +291,7 @@ impl<'a> Scene<'a> {
             let row = row(&page["sources"], "innocent")?;
             let whole = Daemon::number(&row, "received") + Daemon::number(&row, "kernel_dropped") == sent;
             let balanced = ["sources", "outputs"].iter().all(|rows| {
-                page[rows].as_array().is_some_and(|rows| rows.iter().all(|row| row["holds"] != false))
+                page[rows].as_array().is_some_and(|rows| rows.iter().all(|row| row["balanced"] != false))
             });
             last = Some(row);
             (whole && balanced).then_some(())

@@ -83,11 +83,11 @@ fn accepted_lines_are_acknowledged_with_aggregates_too() {
     client.send("a:1|c\n");
     assert_eq!(client.reply(), "ack 1");
     client.send("c:1|c\nd:1|c\n");
-    assert_eq!(client.reply(), "err 1 shed", "a fourth series is one too many");
+    assert_eq!(client.reply(), "err 1 dropped", "a fourth series is one too many");
     assert_eq!(client.reply(), "");
     drop(client);
     daemon.wait_source("app", "acks/lines_unacked", 0);
-    assert_eq!((acks(&daemon, "lines_acked"), acks(&daemon, "failed/shed")), (6, 1));
+    assert_eq!((acks(&daemon, "lines_acked"), acks(&daemon, "failed/dropped")), (6, 1));
     daemon.assert_sums_hold();
     daemon.stop();
 }
@@ -196,7 +196,7 @@ fn what_was_acknowledged_as_safe_is_delivered_after_a_kill() {
 }
 
 #[test]
-fn a_copy_that_is_shed_ends_every_connection_that_waits_for_its_output() {
+fn a_copy_that_is_dropped_ends_every_connection_that_waits_for_its_output() {
     let mut graphite = FakeGraphite::new();
     graphite.refuse();
     let more = "queue = { max_records = 2, when_full = \"drop_oldest\" }";
@@ -209,15 +209,15 @@ fn a_copy_that_is_shed_ends_every_connection_that_waits_for_its_output() {
     for _ in 0..3 {
         socket.send(b"b:1|c").expect("it is there");
     }
-    assert_eq!(client.reply(), "err 0 shed");
+    assert_eq!(client.reply(), "err 0 dropped");
     assert_eq!(client.reply(), "");
     graphite.come_back();
-    daemon.wait_output("store", "waiting", 0);
+    daemon.wait_output("store", "queued", 0);
     // It connects again and sends from the first line on that was not acknowledged.
     let mut again = Client::connect(daemon.at("app", "tcp"));
     again.send("a:1|c\n");
     again.wait_reply("ack 1");
-    assert_eq!(acks(&daemon, "failed/shed"), 1);
+    assert_eq!(acks(&daemon, "failed/dropped"), 1);
     daemon.assert_sums_hold();
     daemon.stop();
 }

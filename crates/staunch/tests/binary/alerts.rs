@@ -338,13 +338,13 @@ fn rules_name_what_is_printed_and_say_what_to_do() {
 #[test]
 fn mistakes_in_rules_are_found() {
     let samples = samples(
-        "# TYPE staunch_a_total counter\nstaunch_a_total{source=\"x\",outcome=\"shed\"} 1\n\
+        "# TYPE staunch_a_total counter\nstaunch_a_total{source=\"x\",outcome=\"dropped\"} 1\n\
          staunch_b 1\nstaunch_c_bucket{source=\"x\",le=\"32\"} 1\n",
     );
     let good = [
         "increase(staunch_a_total[5m]) > 0",
         "staunch_b offset 1d / 0.5 > 1",
-        "sum by (job, source) (rate(staunch_a_total{outcome=~\"shed\"}[1h])) and on (source) staunch_b",
+        "sum by (job, source) (rate(staunch_a_total{outcome=~\"dropped\"}[1h])) and on (source) staunch_b",
         "staunch_c_bucket{source!=\"x\",le=\"32\"}",
     ];
     for expression in good {
@@ -356,14 +356,14 @@ fn mistakes_in_rules_are_found() {
         ("increse(staunch_a_total[5m])", "`increse` is no function"),
         ("staunch_a_total{output=\"x\"}", "no label `output`"),
         ("staunch_a_total{outcome=\"sched\"}", "never `sched`"),
-        ("staunch_a_total{outcome=~\"shed|refused\"}", "never `refused`"),
+        ("staunch_a_total{outcome=~\"dropped|refused\"}", "never `refused`"),
         ("staunch_a_total{outcome}", "no matcher"),
-        ("staunch_b{outcome=\"shed\"}", "no label `outcome`"),
+        ("staunch_b{outcome=\"dropped\"}", "no label `outcome`"),
         ("sum by (host) (staunch_b)", "no metric has a label `host`"),
         ("rate(staunch_a_total[5mm])", "no duration"),
         ("(staunch_b", "not closed"),
         ("staunch_b]", "closes nothing"),
-        ("staunch_a_total{outcome=\"shed}", "without an end"),
+        ("staunch_a_total{outcome=\"dropped}", "without an end"),
         ("staunch_b ? 1", "no place"),
         ("1 > 0", "names no metric"),
         ("", "names no metric"),

@@ -42,7 +42,7 @@ fn assert_told_once(daemon: &Daemon) {
     assert!(told.iter().all(|times| *times <= 1), "{reasons:?} {told:?}\n{}", daemon.stderr());
 }
 
-/// Still serves: a good line by UDP is aggregated; both sums hold; a stop is clean.
+/// Still serves: a good line by UDP is aggregated; both are balanced; a stop is clean.
 /// Gives what it has logged, the stop included.
 #[track_caller]
 fn assert_well(mut daemon: Daemon) -> String {
@@ -359,9 +359,9 @@ fn a_flood_of_new_series_leaves_the_known_ones_alone() {
     socket.send(b"known:10|c\nheld:6|g").expect("it is there");
     daemon.wait_source("app", "received", 20_004);
     let row = daemon.source("app");
-    let shed = Daemon::number(&row, "losses/shed/series_max");
-    assert!(shed > 19_000, "{row}");
-    assert_eq!(Daemon::number(&row, "aggregated"), 20_004 - shed, "{row}");
+    let dropped = Daemon::number(&row, "losses/dropped/series_max");
+    assert!(dropped > 19_000, "{row}");
+    assert_eq!(Daemon::number(&row, "aggregated"), 20_004 - dropped, "{row}");
     wait_for("a word about it", || {
         (daemon.stderr().matches("lost as `series_max`").count() == 1).then_some(())
     });
@@ -371,7 +371,7 @@ fn a_flood_of_new_series_leaves_the_known_ones_alone() {
     assert_eq!(graphite.of("stats.gauges.held").last().map(|point| point.value), Some(6.0));
     let new =
         graphite.points().into_iter().filter(|point| point.name.starts_with("stats_counts.new.")).count();
-    assert_eq!(new as u64, 20_004 - shed - 4);
+    assert_eq!(new as u64, 20_004 - dropped - 4);
 }
 
 #[test]

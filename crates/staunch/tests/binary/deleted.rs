@@ -41,9 +41,9 @@ fn a_deleted_queue_is_told_within_seconds_and_what_it_held_is_lost_at_the_stop()
     assert!(said.contains("output `copy`: 100 records are lost"), "{said}");
     assert!(said.contains("10 records wait on disk for the next start"), "{said}");
     daemon.start_again();
-    daemon.wait_output("copy", "waiting", 10);
-    let shed = Daemon::number(&daemon.output("copy"), "shed");
-    assert_eq!(shed, 0, "each has one outcome");
+    daemon.wait_output("copy", "queued", 10);
+    let dropped = Daemon::number(&daemon.output("copy"), "dropped");
+    assert_eq!(dropped, 0, "each has one outcome");
     daemon.stop();
 }
 
@@ -74,7 +74,7 @@ fn a_folder_that_is_moved_away_and_back_loses_nothing() {
     daemon.signal("TERM");
     daemon.wait_exit();
     daemon.start_again();
-    daemon.wait_output("copy", "waiting", 100);
+    daemon.wait_output("copy", "queued", 100);
     daemon.stop();
 }
 

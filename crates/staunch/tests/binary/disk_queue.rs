@@ -56,7 +56,7 @@ fn came(endpoint: &FakeGraphite) -> BTreeMap<u64, u64> {
 /// Waits until nothing waits, and finds that each number came once.
 #[track_caller]
 fn assert_all_came(daemon: &Daemon, output: &str, endpoint: &FakeGraphite, numbers: std::ops::Range<u64>) {
-    daemon.wait_output(output, "waiting", 0);
+    daemon.wait_output(output, "queued", 0);
     daemon.assert_sums_hold();
     let want: BTreeMap<u64, u64> = numbers.map(|number| (number, 1)).collect();
     // What its kernel has, its thread may not have read yet.
@@ -88,11 +88,11 @@ fn what_waits_survives_a_kill_and_is_delivered_once() {
     kill(&mut daemon);
     daemon.start_again();
     assert!(daemon.stderr().contains("1000 records"), "{}", daemon.stderr());
-    daemon.wait_output("copy", "waiting", 1000);
+    daemon.wait_output("copy", "queued", 1000);
     send(&daemon, 1000..1500, &["copy"]);
     kill(&mut daemon);
     daemon.start_again();
-    daemon.wait_output("copy", "waiting", 1500);
+    daemon.wait_output("copy", "queued", 1500);
     endpoint.come_back();
     assert_all_came(&daemon, "copy", &endpoint, 0..1500);
     // The cursor is written as well, and segments that are done with are gone: nothing is sent again.
@@ -167,11 +167,11 @@ fn a_damaged_segment_gives_back_what_is_whole_and_is_reported() {
     fs::write(&segment, bytes).expect("it can be written");
     daemon.start_again();
     endpoint.come_back();
-    daemon.wait_output("copy", "waiting", 0);
+    daemon.wait_output("copy", "queued", 0);
     daemon.assert_sums_hold();
     let row = daemon.output("copy");
     let came = came(&endpoint);
-    let lost = Daemon::number(&row, "losses/shed/damaged");
+    let lost = Daemon::number(&row, "losses/dropped/damaged");
     assert!(lost > 0 && came.len() as u64 + lost == 400, "{lost} lost of 400, {} came: {row}", came.len());
     assert!(!came.contains_key(&250) && came.values().all(|times| *times == 1));
     assert_eq!(Daemon::number(&row, "disk/damaged_ranges"), 1);
@@ -195,10 +195,10 @@ fn a_reload_keeps_the_queue_also_when_the_name_leads_elsewhere() {
     // Removed, and back under the same name with another endpoint: the one queue goes on.
     let (second, other) = (away(), FakeGraphite::new());
     daemon.reload(&config(&[("other", &other)], ""), "done");
-    daemon.wait_output("copy", "waiting", 200);
+    daemon.wait_output("copy", "queued", 200);
     daemon.reload(&config(&[("copy", &second)], DISK), "done");
     send(&daemon, 200..300, &["copy"]);
-    daemon.wait_output("copy", "waiting", 300);
+    daemon.wait_output("copy", "queued", 300);
     let third = FakeGraphite::new();
     let refused = || Daemon::number(&daemon.output("copy"), "errors_by/ECONNREFUSED");
     let before = refused();
@@ -317,7 +317,7 @@ fn waits_for_room(data: &Path, _disk: SmallDisk) {
     assert_all_came(&daemon, "copy", &endpoint, 0..count);
     let copy = daemon.output("copy");
     assert_eq!(
-        (Daemon::number(&copy, "shed"), Daemon::number(&copy, "disk/blocks_damaged")),
+        (Daemon::number(&copy, "dropped"), Daemon::number(&copy, "disk/blocks_damaged")),
         (0, 0),
         "{copy}"
     );
@@ -345,7 +345,7 @@ fn a_disk_that_fails_for_a_moment_costs_nothing() {
         daemon.wait_output("copy", "copies", 100);
         endpoint.come_back();
         assert_all_came(&daemon, "copy", &endpoint, 0..100);
-        assert_eq!(Daemon::number(&daemon.output("copy"), "losses/shed/disk_failed"), 0, "{when_full}");
+        assert_eq!(Daemon::number(&daemon.output("copy"), "losses/dropped/disk_failed"), 0, "{when_full}");
         daemon.stop();
     }
 }
@@ -388,7 +388,7 @@ fn a_queue_of_many_segments_drains_while_peers_hold_every_descriptor_that_they_g
     assert_all_came(&daemon, "copy", &endpoint, 0..60_000);
     let disk = &daemon.output("copy")["disk"];
     assert_eq!((&disk["damaged_ranges"], &disk["blocks_damaged"]), (&0.into(), &0.into()), "{disk}");
-    assert_eq!(Daemon::number(&daemon.output("copy"), "shed/damaged"), 0);
+    assert_eq!(Daemon::number(&daemon.output("copy"), "dropped/damaged"), 0);
 }
 
 /// A folder that is moved away under a running daemon, and back.

@@ -130,7 +130,7 @@ fn who_is_not_who_he_should_be_gets_nothing_and_is_told_of() {
     send(near.at("in", "tcp"), "secret 1 1700000000\n");
     for (name, word) in [("other-ca", "invalid peer certificate"), ("other-name", "not valid for name")] {
         wait_for("a word of what is wrong", || near.stderr().contains(word).then_some(()));
-        near.wait_output(name, "waiting", 1);
+        near.wait_output(name, "queued", 1);
     }
     // A client in the clear; the endpoints above have refused their handshakes.
     let mut clear = TcpStream::connect(far.at("in", "tcp")).expect("it listens");

@@ -43,10 +43,13 @@ fn read(packets: usize, mut receive: impl FnMut(&mut [u8]) -> std::io::Result<us
 fn settled(daemon: &Daemon, name: &str) -> (Value, u64) {
     let row = daemon.output(name);
     let number = |member: &str| Daemon::number(&row, member);
-    let lost =
-        number("shed") + number("refused") + number("filtered") + number("expired") + number("internal");
-    assert_eq!(number("copies"), number("delivered") + lost + number("waiting"), "{row}");
-    (row.clone(), number("waiting"))
+    let lost = number("dropped")
+        + number("rejected_by_peer")
+        + number("filtered")
+        + number("expired")
+        + number("internal");
+    assert_eq!(number("copies"), number("delivered") + lost + number("queued"), "{row}");
+    (row.clone(), number("queued"))
 }
 
 /// How many records an output is said to have lost at the stop.
@@ -100,11 +103,11 @@ fn endpoints_that_are_dead_blocked_unknown_or_narrow_are_named_and_harmless() {
     got.sort();
     assert!(got == packets, "{} of {} packets", got.len(), packets.len());
     let all = all as u64;
-    daemon.wait_output("live", "losses/shed/too_big", 1);
+    daemon.wait_output("live", "losses/dropped/too_big", 1);
     daemon.wait_output("live", "errors_by/EMSGSIZE", 1);
     daemon.wait_output("live", "delivered", all - 1);
     daemon.wait_output("wide", "delivered", all);
-    daemon.wait_output("live", "losses_bytes/shed/too_big", OVERSIZE_BYTES as u64);
+    daemon.wait_output("live", "losses_bytes/dropped/too_big", OVERSIZE_BYTES as u64);
     wait_for("the dead one to be down", || (daemon.output("dead")["state"] == "down").then_some(()));
     wait_for("the unknown one to be down", || {
         (daemon.output("nowhere")["last_error"] == "unresolved").then_some(())
@@ -115,7 +118,7 @@ fn endpoints_that_are_dead_blocked_unknown_or_narrow_are_named_and_harmless() {
     }
     let (dead, waits) = settled(&daemon, "dead");
     assert!(dead["last_error"] == "refused" && Daemon::number(&dead, "errors_by/ECONNREFUSED") > 0, "{dead}");
-    assert!(waits > 0 && Daemon::number(&dead, "refused") > 0, "{dead}");
+    assert!(waits > 0 && Daemon::number(&dead, "rejected_by_peer") > 0, "{dead}");
     let (nowhere, waits_for_name) = settled(&daemon, "nowhere");
     assert!(nowhere["state"] == "down" && waits_for_name == all, "{nowhere}");
     let (blocked, waits_for_room) = settled(&daemon, "blocked");
@@ -169,9 +172,9 @@ fn one_blocked_endpoint_among_five_costs_the_other_four_nothing() {
     let (blocked, waits) = settled(&daemon, "blocked");
     assert_eq!(Daemon::number(&blocked, "copies"), all);
     assert!(waits > 0 && waits <= RECORDS_MAX, "{blocked}");
-    assert!(Daemon::number(&blocked, "waiting_high") <= RECORDS_MAX, "{blocked}");
-    assert_eq!(Daemon::number(&blocked, "losses/shed/queue_full"), Daemon::number(&blocked, "shed"));
-    assert!(Daemon::number(&blocked, "shed") >= all - 2 * RECORDS_MAX, "{blocked}");
+    assert!(Daemon::number(&blocked, "queued_high") <= RECORDS_MAX, "{blocked}");
+    assert_eq!(Daemon::number(&blocked, "losses/dropped/queue_full"), Daemon::number(&blocked, "dropped"));
+    assert!(Daemon::number(&blocked, "dropped") >= all - 2 * RECORDS_MAX, "{blocked}");
     let states: BTreeSet<String> = ["up", "degraded", "starting", "down"].map(str::to_owned).into();
     assert!(blocked["state"].as_str().is_some_and(|state| states.contains(state)), "{blocked}");
     daemon.stop();
@@ -211,12 +214,12 @@ fn a_connection_that_waits_for_an_endpoint_loses_nothing_and_its_sum_holds() {
         // What the connection holds in its hands has no outcome and is in flight, or something would seem to be missing.
         let waits = || {
             let row = daemon.source("app");
-            (row["holds"] == true && Daemon::number(&row, "in_flight") > 0).then_some(row)
+            (row["balanced"] == true && Daemon::number(&row, "in_flight") > 0).then_some(row)
         };
         wait_for("a sum that holds while it waits", waits);
         let (slow, waiting) = settled(&daemon, "slow");
-        assert!(waiting > 0 && Daemon::number(&slow, "shed") == 0, "{more}: {slow}");
-        assert!(Daemon::number(&slow, "bytes_waiting_high") <= 1 << 20, "{more}: {slow}");
+        assert!(waiting > 0 && Daemon::number(&slow, "dropped") == 0, "{more}: {slow}");
+        assert!(Daemon::number(&slow, "queued_bytes_high") <= 1 << 20, "{more}: {slow}");
         if more.is_empty() {
             wait_for("a word that clients wait", || {
                 daemon.stderr().contains("output `slow`: its queue has no room").then_some(())
@@ -244,13 +247,13 @@ fn a_changed_endpoint_has_waited_with_no_less_than_waits_now() {
     socket.connect(into).expect("it is there");
     let send = || (0..100).for_each(|_| _ = socket.send(b"a:1|c").expect("it is there"));
     send();
-    daemon.wait_output("gone", "waiting", 100);
+    daemon.wait_output("gone", "queued", 100);
     daemon.reload(&config("unix"), "done");
     send();
-    daemon.wait_output("gone", "waiting", 200);
+    daemon.wait_output("gone", "queued", 200);
     let row = daemon.output("gone");
-    assert_eq!(Daemon::number(&row, "waiting_high"), 200, "{row}");
-    assert!(Daemon::number(&row, "bytes_waiting_high") >= Daemon::number(&row, "bytes_waiting"), "{row}");
+    assert_eq!(Daemon::number(&row, "queued_high"), 200, "{row}");
+    assert!(Daemon::number(&row, "queued_bytes_high") >= Daemon::number(&row, "queued_bytes"), "{row}");
     daemon.stop();
 }
 

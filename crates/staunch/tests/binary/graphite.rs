@@ -57,7 +57,7 @@ fn outage(
     socket.send(b"hits:10|c").expect("it is there");
     wait_flushes(&healthy, 4);
     assert_eq!(Daemon::number(&daemon.output("healthy"), "errors"), 0);
-    wait_for("flushes to wait", || (Daemon::number(&daemon.output("sick"), "waiting") > 0).then_some(()));
+    wait_for("flushes to wait", || (Daemon::number(&daemon.output("sick"), "queued") > 0).then_some(()));
     end(&mut sick);
     wait_for("all of them", || {
         (labels(&sick.of(EACH)).last() >= labels(&healthy.of(EACH)).last()).then_some(())
@@ -118,9 +118,9 @@ fn a_large_flush_into_a_graphite_that_hangs_delays_nobody() {
     daemon.wait_source("app", "aggregated", 15_000);
     wait_for("the endpoint to be down", || (daemon.output("sick")["state"] == "down").then_some(()));
     wait_flushes(&healthy, 3);
-    assert!(Daemon::number(&daemon.output("sick"), "waiting") > 0, "all this time it took nothing");
+    assert!(Daemon::number(&daemon.output("sick"), "queued") > 0, "all this time it took nothing");
     sick.behave(Manner::Accept);
-    wait_for("all of them", || (Daemon::number(&daemon.output("sick"), "waiting") == 0).then_some(()));
+    wait_for("all of them", || (Daemon::number(&daemon.output("sick"), "queued") == 0).then_some(()));
     daemon.stop();
     daemon_delivered_all(&sick, &healthy);
 }
@@ -171,7 +171,7 @@ fn graphite_that_closes_in_mid_flush_gets_the_rest_on_a_new_connection() {
 }
 
 #[test]
-fn a_full_queue_sheds_the_oldest_and_counts_each() {
+fn a_full_queue_drops_the_oldest_and_counts_each() {
     let (mut sick, healthy) = (FakeGraphite::new(), FakeGraphite::new());
     let queue = "queue = { max_bytes = \"256KiB\", when_full = \"drop_oldest\" }\n";
     let mut daemon = Builder::native(&config(&sick, &healthy, queue)).start();
@@ -182,8 +182,8 @@ fn a_full_queue_sheds_the_oldest_and_counts_each() {
         (0..100).map(|at| (0..20).map(|n| format!("series.{}:1|c\n", at * 20 + n)).collect::<String>());
     crate::support::traffic::send_all(&socket, packets);
     wait_flushes(&healthy, 3);
-    wait_for("something to be shed", || {
-        (Daemon::number(&daemon.output("sick"), "losses/shed/queue_full") > 0).then_some(())
+    wait_for("something to be dropped", || {
+        (Daemon::number(&daemon.output("sick"), "losses/dropped/queue_full") > 0).then_some(())
     });
     sick.come_back();
     wait_for("the queue to be empty", || (daemon.output("sick")["state"] == "up").then_some(()));
@@ -192,16 +192,16 @@ fn a_full_queue_sheds_the_oldest_and_counts_each() {
     daemon.assert_sums_hold();
     let row = daemon.output("sick");
     daemon.stop();
-    let (shed, delivered) = (Daemon::number(&row, "shed"), Daemon::number(&row, "delivered"));
-    assert_eq!(shed, Daemon::number(&row, "losses/shed/queue_full"), "{row}");
-    // What both outputs were given is the same; what the sick one did not get is what was shed, point by point.
+    let (dropped, delivered) = (Daemon::number(&row, "dropped"), Daemon::number(&row, "delivered"));
+    assert_eq!(dropped, Daemon::number(&row, "losses/dropped/queue_full"), "{row}");
+    // What both outputs were given is the same; what the sick one did not get is what was dropped, point by point.
     let last = labels(&sick.of(EACH)).last().copied().expect("a flush");
     let count =
         |fake: &FakeGraphite| fake.points().iter().filter(|point| point.time_s <= last).count() as u64;
-    assert_eq!(count(&healthy) - count(&sick), shed, "delivered {delivered}");
+    assert_eq!(count(&healthy) - count(&sick), dropped, "delivered {delivered}");
     let told = daemon.stderr();
     assert_eq!(told.matches("lost as `queue_full` (").count(), 1, "told once, then counted:\n{told}");
-    let last_words = format!("output `sick`: {shed} records lost as `queue_full` since the start");
+    let last_words = format!("output `sick`: {dropped} records lost as `queue_full` since the start");
     assert!(told.contains(&last_words), "{last_words}:\n{told}");
 }
 

@@ -176,7 +176,7 @@ fn self_metrics_keep_their_names() {
         assert!(answer.body.contains(&bucket), "{bucket}{}", answer.body);
     }
     assert!(answer.body.contains("staunch_source_batch_packets_sum{source=\"app\"} 1\n"));
-    assert!(answer.body.contains("staunch_source_sum_holds{source=\"app\"} 1\n"));
+    assert!(answer.body.contains("staunch_source_balanced{source=\"app\"} 1\n"));
     daemon.stop();
 }
 

@@ -20,7 +20,7 @@ fn packets_that_the_kernel_dropped_are_counted_exactly() {
         let row = daemon.source("app");
         let number = |path: &str| Daemon::number(&row, path);
         // Each packet is one line. A document that says that it balances is of one moment, drops included.
-        if row["holds"] == true {
+        if row["balanced"] == true {
             assert_eq!(
                 (number("received"), number("lines")),
                 (number("packets"), number("packets")),
@@ -32,7 +32,7 @@ fn packets_that_the_kernel_dropped_are_counted_exactly() {
         (accounted == PACKETS && number("aggregated") == number("packets")).then_some(row)
     });
     assert!(Daemon::number(&row, "kernel_dropped") > 0, "{row}");
-    assert_eq!(row["holds"], true, "{row}");
+    assert_eq!(row["balanced"], true, "{row}");
     let socket = &row["sockets"][0];
     assert_eq!(socket["kernel_dropped"], row["kernel_dropped"], "{row}");
     assert_eq!((&socket["listen"], &socket["buffer_bytes"]), (&row["listen"][0], &8192.into()), "{row}");

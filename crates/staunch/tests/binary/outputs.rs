@@ -166,7 +166,7 @@ fn a_file_that_cannot_be_written_is_told_and_taken_up_again() {
     let mut daemon = builder.start();
     udp(daemon.at("app", "udp")).send(b"hits:3|c").expect("it is there");
     wait_for("the file to be missed", || daemon.stderr().contains("folder/points is down").then_some(()));
-    wait_for("points to wait", || (Daemon::number(&daemon.output("file"), "waiting") > 0).then_some(()));
+    wait_for("points to wait", || (Daemon::number(&daemon.output("file"), "queued") > 0).then_some(()));
     std::fs::remove_file(&folder).expect("it was there");
     wait_for("the points", || {
         let text = std::fs::read_to_string(folder.join("points")).ok()?;

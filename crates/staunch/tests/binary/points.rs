@@ -74,7 +74,7 @@ fn a_carbon_that_is_away_holds_up_no_other_and_gets_its_points_after_a_kill() {
     let mut stream = TcpStream::connect(daemon.at("in", "tcp")).expect("it listens");
     stream.write_all((lines.join("\n") + "\n").as_bytes()).expect("it reads");
     assert_came(&near, lines.clone());
-    daemon.wait_output(&far_name, "waiting", 5_000);
+    daemon.wait_output(&far_name, "queued", 5_000);
     daemon.assert_sums_hold();
     daemon.signal("KILL");
     assert!(!daemon.wait_exit().success());

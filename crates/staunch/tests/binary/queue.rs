@@ -97,7 +97,7 @@ fn what_is_exported_and_put_back_is_delivered_once() {
     daemon.wait_output("carbon", "copies", 3000);
     daemon.assert_sums_hold();
     let carbon = row(&folder, "carbon");
-    assert_eq!((&carbon["state"], &carbon["copies_waiting"]), (&"in_use".into(), &3000.into()));
+    assert_eq!((&carbon["state"], &carbon["copies_queued"]), (&"in_use".into(), &3000.into()));
     assert_eq!(ids(&good(&queue(&folder, &["export", "carbon"]))), (0..3000).collect::<Vec<_>>());
     daemon.stop();
     // Without one: exported, dropped, put back, and more behind it.
@@ -105,7 +105,7 @@ fn what_is_exported_and_put_back_is_delivered_once() {
     assert_eq!(ids(&exported), (0..3000).collect::<Vec<_>>());
     fs::write(folder.join("all.txt"), &exported).expect("written");
     assert!(queue(&folder, &["drop", "carbon", "--yes"]).status.success());
-    assert_eq!(row(&folder, "carbon")["copies_waiting"], 0);
+    assert_eq!(row(&folder, "carbon")["copies_queued"], 0);
     assert_eq!(row(&folder, "carbon")["state"], "stopped");
     assert!(queue(&folder, &["replay", "carbon", "--from", "all.txt"]).status.success());
     fs::write(folder.join("more.txt"), lines(3000..3100)).expect("written");
@@ -113,7 +113,7 @@ fn what_is_exported_and_put_back_is_delivered_once() {
     daemon.start_again();
     assert!(!daemon.stderr().contains("is lost"), "{}", daemon.stderr());
     endpoint.come_back();
-    daemon.wait_output("carbon", "waiting", 0);
+    daemon.wait_output("carbon", "queued", 0);
     daemon.assert_sums_hold();
     assert_eq!(ids(&String::from_utf8_lossy(&endpoint.bytes())), (0..3100).collect::<Vec<_>>());
 }
@@ -127,7 +127,7 @@ fn packets_keep_their_borders_as_json_and_are_not_mixed_with_lines() {
     let refused = queue(&folder, &["export", "copy"]);
     assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0));
     assert!(stderr(&refused).contains("--json"), "{}", stderr(&refused));
-    wait_for("the disk to have all", || (row(&folder, "copy")["copies_waiting"] == 500).then_some(()));
+    wait_for("the disk to have all", || (row(&folder, "copy")["copies_queued"] == 500).then_some(()));
     let exported = good(&queue(&folder, &["export", "copy", "--json"]));
     fs::write(folder.join("copy.json"), &exported).expect("written");
     fs::write(folder.join("lines.txt"), lines(0..1)).expect("written");
@@ -137,7 +137,7 @@ fn packets_keep_their_borders_as_json_and_are_not_mixed_with_lines() {
         assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
         assert!(stderr(&wrong).contains("copy.json, line 1: it is a block as JSON\n  hint: add --json"));
     }
-    assert_eq!(row(&folder, "carbon")["copies_waiting"], 0);
+    assert_eq!(row(&folder, "carbon")["copies_queued"], 0);
     // Lines are none that this output could send, with a daemon and without.
     let wrong = queue(&folder, &["replay", "copy", "--from", "lines.txt"]);
     assert_eq!(wrong.status.code(), Some(2));
@@ -145,8 +145,8 @@ fn packets_keep_their_borders_as_json_and_are_not_mixed_with_lines() {
     let dropped = good(&queue(&folder, &["drop", "copy", "--yes", "--json"]));
     let dropped: Value = serde_json::from_str(&dropped).expect("JSON");
     assert_eq!(dropped["dropped"]["copies"], 500, "{dropped}");
-    daemon.wait_output("copy", "losses/shed/dropped", 500);
-    daemon.wait_output("copy", "waiting", 0);
+    daemon.wait_output("copy", "losses/dropped/by_operator", 500);
+    daemon.wait_output("copy", "queued", 0);
     daemon.assert_sums_hold();
     assert!(queue(&folder, &["replay", "copy", "--from", "copy.json", "--json"]).status.success());
     daemon.stop();
@@ -159,12 +159,12 @@ fn packets_keep_their_borders_as_json_and_are_not_mixed_with_lines() {
     assert_eq!(bytes(&again), bytes(&exported));
     daemon.start_again();
     endpoint.come_back();
-    daemon.wait_output("copy", "waiting", 0);
+    daemon.wait_output("copy", "queued", 0);
     assert_eq!(ids(&String::from_utf8_lossy(&endpoint.bytes())), (0..500).collect::<Vec<_>>());
 }
 
 #[test]
-fn a_full_queue_takes_no_more_and_sheds_nothing_for_it() {
+fn a_full_queue_takes_no_more_and_drops_nothing_for_it() {
     let endpoint = away();
     let small = "kind = \"disk\", max_bytes = \"300KiB\", when_full = \"drop_oldest\"";
     let toml = config(&endpoint).replacen("kind = \"disk\"", small, 1);
@@ -173,11 +173,11 @@ fn a_full_queue_takes_no_more_and_sheds_nothing_for_it() {
     fs::write(folder.join("some.txt"), lines(0..20_000)).expect("written");
     let output = queue(&folder, &["replay", "carbon", "--from", "some.txt"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let taken = Daemon::number(&daemon.output("carbon"), "waiting");
+    let taken = Daemon::number(&daemon.output("carbon"), "queued");
     assert!((1..20_000).contains(&taken), "{taken}");
     let told = stderr(&output);
     assert!(told.contains(&format!("behind its first {taken} copies")), "{told}");
-    assert_eq!(Daemon::number(&daemon.output("carbon"), "shed"), 0);
+    assert_eq!(Daemon::number(&daemon.output("carbon"), "dropped"), 0);
     daemon.assert_sums_hold();
     assert_eq!(ids(&good(&queue(&folder, &["export", "carbon"]))), (0..taken).collect::<Vec<_>>());
     daemon.stop();
@@ -214,7 +214,7 @@ fn only_what_is_old_enough_is_dropped() {
     let all = queue(&folder, &["drop", "copy", "--older-than", "0s", "--yes"]);
     assert!(told(&all).contains("50 copies of `copy` dropped"), "{}", told(&all));
     daemon.start_again();
-    assert_eq!(Daemon::number(&daemon.output("copy"), "waiting"), 0);
+    assert_eq!(Daemon::number(&daemon.output("copy"), "queued"), 0);
 }
 
 #[test]
@@ -251,13 +251,13 @@ fn a_flipped_bit_is_found_and_what_it_cost_comes_back_from_the_quarantine() {
     // The daemon passes it, counts it, and keeps it aside.
     daemon.start_again();
     endpoint.come_back();
-    daemon.wait_output("carbon", "waiting", 0);
-    daemon.wait_output("carbon", "losses/shed/damaged", lost);
+    daemon.wait_output("carbon", "queued", 0);
+    daemon.wait_output("carbon", "losses/dropped/damaged", lost);
     let aside = good(&queue(&folder, &["export", "carbon", "--quarantine"]));
     assert_eq!(ids(&aside), (0..lost).collect::<Vec<_>>());
     let told = stderr(&queue(&folder, &["replay", "carbon", "--quarantine"]));
     assert!(told.contains(&format!("{lost} copies put back")), "{told}");
-    daemon.wait_output("carbon", "waiting", 0);
+    daemon.wait_output("carbon", "queued", 0);
     let mut came = ids(&String::from_utf8_lossy(&endpoint.bytes()));
     came.sort_unstable();
     assert_eq!(came, (0..10_000).collect::<Vec<_>>());
@@ -387,9 +387,9 @@ fn no_web_page_can_change_a_queue() {
     let good = format!("{host}{json}");
     assert_eq!(post(&daemon, "/api/v1/queues/nothing/drop", &good, "{}"), 404);
     assert_eq!(post(&daemon, drop, &good, "{\"everything\":true}"), 400);
-    assert_eq!(Daemon::number(&daemon.output("copy"), "waiting"), 10);
+    assert_eq!(Daemon::number(&daemon.output("copy"), "queued"), 10);
     assert_eq!(post(&daemon, drop, &good, "{}"), 200);
-    daemon.wait_output("copy", "waiting", 0);
+    daemon.wait_output("copy", "queued", 0);
     let queues = daemon.json("/api/v1/queues");
     let row = queues["queues"].as_array().and_then(|rows| rows.iter().find(|row| row["name"] == "copy"));
     assert_eq!(row.expect("a row")["kind"], "disk");

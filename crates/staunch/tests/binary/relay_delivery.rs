@@ -60,7 +60,11 @@ fn assert_nothing_is_lost(daemon: &Daemon, endpoints: &[&FakeGraphite]) {
     daemon.assert_sums_hold();
     for endpoint in endpoints {
         let row = account(daemon, endpoint);
-        assert_eq!((Daemon::number(&row, "shed"), Daemon::number(&row, "refused")), (0, 0), "{row}");
+        assert_eq!(
+            (Daemon::number(&row, "dropped"), Daemon::number(&row, "rejected_by_peer")),
+            (0, 0),
+            "{row}"
+        );
     }
 }
 
@@ -147,7 +151,7 @@ fn an_endpoint_that_is_down_stalls_nobody() {
     }
     daemon.wait_output(&format!("c/{}", live.at()), "delivered", 51 * 200);
     let row = account(&daemon, &dead);
-    let (lost, waiting) = (Daemon::number(&row, "losses/shed/queue_full"), Daemon::number(&row, "waiting"));
+    let (lost, waiting) = (Daemon::number(&row, "losses/dropped/queue_full"), Daemon::number(&row, "queued"));
     assert!(lost > 0 && lost + waiting == 51 * 200 && Daemon::number(&row, "stalls") == 0, "{row}");
     assert_nothing_is_lost(&daemon, &[&live]);
 }
@@ -167,7 +171,7 @@ fn what_waits_for_an_owner_that_nobody_stands_in_for_stays_and_siblings_go_on() 
     }
     daemon.wait_output(&format!("c/{}", first.at()), "delivered", 11 * of_first);
     wait_state(&daemon, &second, "down");
-    daemon.wait_output(&format!("c/{}", second.at()), "waiting", 10 * (200 - of_first));
+    daemon.wait_output(&format!("c/{}", second.at()), "queued", 10 * (200 - of_first));
     second.come_back();
     for value in 2..12 {
         assert_eq!(places(&[&first, &second], value), owners);

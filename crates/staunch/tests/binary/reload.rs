@@ -151,16 +151,16 @@ fn an_output_that_moves_while_its_endpoint_is_dead_keeps_its_account() {
     let mut daemon = Builder::native(&short(config(&[UDP], &[("carbon", &dead)]))).start();
     dead.refuse();
     udp(daemon.at("app", "udp")).send(b"hits:1|c").expect("it is there");
-    wait_for("points to wait", || (Daemon::number(&daemon.output("carbon"), "waiting") > 0).then_some(()));
+    wait_for("points to wait", || (Daemon::number(&daemon.output("carbon"), "queued") > 0).then_some(()));
     daemon.reload(&short(config(&[UDP], &[("carbon", &new)])), "done");
     wait_for("a flush", || (!new.points().is_empty()).then_some(()));
     daemon.assert_sums_hold();
     assert!(
-        Daemon::number(&daemon.output("carbon"), "waiting") > 0,
+        Daemon::number(&daemon.output("carbon"), "queued") > 0,
         "what waits for the old endpoint still waits"
     );
     dead.come_back();
-    wait_for("nothing to wait", || (Daemon::number(&daemon.output("carbon"), "waiting") == 0).then_some(()));
+    wait_for("nothing to wait", || (Daemon::number(&daemon.output("carbon"), "queued") == 0).then_some(()));
     daemon.assert_sums_hold();
     daemon.stop();
     // The flush with this count came before the reload or behind it.

@@ -194,7 +194,7 @@ fn a_second_sigterm_ends_at_once_and_says_what_is_lost() {
     daemon.wait_source("app", "aggregated", 1);
     daemon.signal("TERM");
     wait_for("the last flush", || {
-        (crate::support::Daemon::number(&daemon.output("carbon"), "waiting") > 0).then_some(())
+        (crate::support::Daemon::number(&daemon.output("carbon"), "queued") > 0).then_some(())
     });
     // The first one may come twice.
     std::thread::sleep(Duration::from_millis(300));

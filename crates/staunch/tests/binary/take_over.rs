@@ -45,7 +45,7 @@ fn fill(daemon: &Daemon) {
     stream.write_all(&lines).expect("it reads");
     drop(stream);
     daemon.wait_source("bulk", "routed", 2000);
-    assert!(Daemon::number(&daemon.output("slow"), "waiting") > 0, "{}", daemon.output("slow"));
+    assert!(Daemon::number(&daemon.output("slow"), "queued") > 0, "{}", daemon.output("slow"));
 }
 
 /// Sends one packet after the other until it is told to stop.
@@ -201,7 +201,7 @@ fn a_client_that_is_told_sees_nothing_of_restarts() {
         sender.join().expect("no line was told of twice, or not at all");
         let sent = told.load(SeqCst);
         daemon.wait_source("app", "acks/lines_acked", sent + 1);
-        daemon.wait_output("copy", "waiting", 0);
+        daemon.wait_output("copy", "queued", 0);
         let (row, copies) = (daemon.source("app"), daemon.output("copy"));
         assert_eq!(Daemon::number(&row, "connections_accepted"), 2, "{row}");
         assert_eq!(Daemon::number(&row, "received"), sent + 1, "{row}");
@@ -630,15 +630,15 @@ fn what_waits_for_an_endpoint_that_is_away_goes_on_with_the_successor() {
         for hits in 1..=5 {
             socket.send(b"hits:1|c").expect("it is there");
             daemon.wait_source("app", "aggregated", hits);
-            let waiting = || Daemon::number(&daemon.output("carbon"), "waiting");
+            let waiting = || Daemon::number(&daemon.output("carbon"), "queued");
             let before = waiting();
             wait_for("a flush", || (waiting() > before).then_some(()));
         }
         for _ in 0..2 {
-            let waited = Daemon::number(&daemon.output("carbon"), "waiting");
+            let waited = Daemon::number(&daemon.output("carbon"), "queued");
             daemon = replace(&mut daemon);
             let row = daemon.output("carbon");
-            let waiting = Daemon::number(&row, "waiting");
+            let waiting = Daemon::number(&row, "queued");
             assert!(waiting >= waited && Daemon::number(&row, "copies") >= waiting, "{kind}: {row}");
             daemon.assert_sums_hold();
         }
@@ -747,8 +747,8 @@ fn one_that_is_still_delivering_after_it_was_replaced_keeps_nobody_waiting() {
     socket.send(b"hits:1|c").expect("it is there");
     first.wait_source("app", "aggregated", 1);
     // A flush may have been before it: the next one is behind it.
-    let waiting = Daemon::number(&first.output("one"), "waiting");
-    wait_for("a flush", || (Daemon::number(&first.output("one"), "waiting") > waiting).then_some(()));
+    let waiting = Daemon::number(&first.output("one"), "queued");
+    wait_for("a flush", || (Daemon::number(&first.output("one"), "queued") > waiting).then_some(()));
     first.rewrite(&toml(&here.to(), "two"));
     let mut daemon = first.successor();
     daemon.wait_ready();

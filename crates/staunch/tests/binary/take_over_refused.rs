@@ -159,7 +159,7 @@ fn records_of_outputs_that_the_successor_lacks_are_named_when_they_are_lost() {
     let mut daemon = Builder::native(&(kept.clone() + &output("gone", &away.to()))).start();
     let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
     stream.write_all(&b"hits:1|c\n".repeat(1000)).expect("it reads");
-    daemon.wait_output("gone", "waiting", 1000);
+    daemon.wait_output("gone", "queued", 1000);
     daemon.wait_output("kept", "delivered", 1000);
     daemon.rewrite(&kept);
     let mut new = daemon.successor();
@@ -245,7 +245,7 @@ fn a_queue_whose_folder_is_away_is_not_handed_over() {
     let mut new = daemon.successor();
     new.wait_ready();
     assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
-    new.wait_output("copy", "waiting", 2);
+    new.wait_output("copy", "queued", 2);
     new.stop();
 }
 
@@ -312,6 +312,6 @@ fn while_connections_wait_for_room_on_a_full_disk_nothing_is_handed_over() {
     new.wait_ready();
     assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
     new.assert_sums_hold();
-    assert_eq!(Daemon::number(&new.output("copy"), "shed"), 0);
+    assert_eq!(Daemon::number(&new.output("copy"), "dropped"), 0);
     new.stop();
 }

@@ -39,7 +39,7 @@ fn a_person_sees_rates_states_and_losses() {
     top.wait_rows("the first frame", |rows| rows[2].starts_with(" SOURCES  1"));
     send(&daemon, 50);
     let rows = top.wait_rows("what was sent", |rows| rows[3].split_whitespace().nth(7) == Some("50"));
-    assert_eq!(rows[0], format!("{:<71}sums hold", format!("staunch top  {}", api(&daemon))));
+    assert_eq!(rows[0], format!("{:<72}balanced", format!("staunch top  {}", api(&daemon))));
     assert!(rows[1].ends_with(" UTC, every second"), "{rows:#?}");
     assert!(rows[3].starts_with(" app "), "{rows:#?}");
     assert!(rows[4].starts_with("[OUTPUTS] 2 "), "{rows:#?}");

@@ -46,7 +46,7 @@ fn assert_all_lines(stream: &mut UnixStream) {
 fn in_flight(daemon: &Daemon, stream: &UnixStream) {
     stream.set_nonblocking(true).expect("it can");
     wait_for("bytes to be on the way", || {
-        let waiting = Daemon::number(&daemon.output("store"), "waiting");
+        let waiting = Daemon::number(&daemon.output("store"), "queued");
         let mut peeked = [std::mem::MaybeUninit::uninit(); 1];
         let there = socket2::SockRef::from(stream).peek(&mut peeked).is_ok();
         (waiting == LINES && there).then_some(())

@@ -78,8 +78,8 @@ pub(crate) fn run(bench: &Bench) -> End {
         let early = lines(&endpoint);
         std::thread::sleep(UNWRITTEN + Duration::from_millis(random.below(30) as u64));
         let row = daemon.output("copy");
-        in_flight += Daemon::number(&row, "waiting") + CLIENTS * WINDOW;
-        damaged += Daemon::number(&row, "losses/shed/damaged");
+        in_flight += Daemon::number(&row, "queued") + CLIENTS * WINDOW;
+        damaged += Daemon::number(&row, "losses/dropped/damaged");
         daemon.signal("KILL");
         daemon.wait_exit();
         in_flight += lines(&endpoint) - early;
@@ -92,7 +92,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     let errors: Vec<String> = clients.iter().flat_map(errors).collect();
     let ids: Vec<_> = clients.into_iter().map(AckedClient::finish).collect();
     let empty = bench.wait("the queue to drain", PATIENCE, || {
-        (Daemon::number(&daemon.output("copy"), "waiting") == 0).then_some(())
+        (Daemon::number(&daemon.output("copy"), "queued") == 0).then_some(())
     });
     finding.promise(empty.is_some(), || "the queue did not drain".into());
     finding.sent = ids.iter().map(|ids| ids.end - ids.start).sum();

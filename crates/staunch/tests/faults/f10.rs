@@ -114,7 +114,7 @@ fn round(bench: &Bench, load_for: Duration, on_disk: bool) -> Round {
     if on_disk {
         ends.iter_mut().for_each(Endpoint::come_back);
         daemon.start_again();
-        let waiting = |name: &&str| Daemon::number(&daemon.output(&format!("copy_{name}")), "waiting");
+        let waiting = |name: &&str| Daemon::number(&daemon.output(&format!("copy_{name}")), "queued");
         let drained = || NAMES.iter().all(|name| waiting(name) == 0).then_some(());
         let drained = bench.wait("the next instance to deliver", PATIENCE, drained);
         finding.promise(drained.is_some(), || "the next instance did not deliver what waited on disk".into());
@@ -131,19 +131,19 @@ fn account(finding: &mut Finding, words: &str, ends: &[Endpoint; 3], sent: [u64;
         finding.add(&count);
         let late = told(words, &format!("source `{name}`: "), "came too late");
         let left = told(words, &format!("output `copy_{name}`: "), "could not be delivered");
-        let dropped = told(words, &format!("source `{name}`: "), "`kernel_dropped` since the start");
-        let shed = told(words, &format!("output `copy_{name}`: "), "`queue_full` since the start");
-        let left = left + shed;
-        finding.named += late + left + dropped;
+        let unread = told(words, &format!("source `{name}`: "), "`kernel_dropped` since the start");
+        let dropped = told(words, &format!("output `copy_{name}`: "), "`queue_full` since the start");
+        let left = left + dropped;
+        finding.named += late + left + unread;
         let hole = end.oracle.missing(0..count.arrived).len();
         if *name == "lines" {
             finding.sent += count.arrived + late + left;
             finding.promise(hole == 0 || left > 0, || format!("{hole} lines are missing in mid-connection"));
         } else {
             finding.sent += sent;
-            finding.promise(sent == count.arrived + late + left + dropped, || {
+            finding.promise(sent == count.arrived + late + left + unread, || {
                 format!(
-                    "{name}: {sent} sent, {} arrived, {late} late, {left} left or shed, {dropped} dropped",
+                    "{name}: {sent} sent, {} arrived, {late} late, {left} left or dropped, {unread} dropped by the kernel",
                     count.arrived
                 )
             });

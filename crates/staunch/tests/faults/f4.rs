@@ -136,12 +136,12 @@ fn on_disk(bench: &Bench, disk: &Path, mebibytes: u64) -> Finding {
     let taken_when_full = copies(&daemon, "copy");
     let waits = !sender.is_finished();
     finding.promise(waits, || "the client was not made to wait".into());
-    finding.promise(Daemon::number(&daemon.output("copy"), "shed") == 0, || {
+    finding.promise(Daemon::number(&daemon.output("copy"), "dropped") == 0, || {
         "a client that can wait lost records".into()
     });
     // Those that cannot wait are counted.
     send_packets(bench, &daemon, 0, PACKETS);
-    let shed = |daemon: &Daemon| Daemon::number(&daemon.output("cannot_wait"), "shed");
+    let dropped = |daemon: &Daemon| Daemon::number(&daemon.output("cannot_wait"), "dropped");
 
     // Room, and an endpoint.
     std::fs::remove_file(&ballast).expect("it is ours");
@@ -160,13 +160,13 @@ fn on_disk(bench: &Bench, disk: &Path, mebibytes: u64) -> Finding {
     send_packets(bench, &daemon, PACKETS, PACKETS);
     let empty = || {
         let row = [daemon.output("copy"), daemon.output("cannot_wait")];
-        let waiting: u64 = row.iter().map(|row| Daemon::number(row, "waiting")).sum();
+        let waiting: u64 = row.iter().map(|row| Daemon::number(row, "queued")).sum();
         (waiting == 0 && endpoint.oracle.arrived() >= sent).then_some(())
     };
     let drained = bench.wait("the queues to drain", PATIENCE, empty);
     finding.promise(drained.is_some(), || format!("{} of {sent} arrived", endpoint.oracle.arrived()));
     finding.sent = sent + 2 * PACKETS;
-    finding.named = shed(&daemon) + Daemon::number(&daemon.source("packets"), "kernel_dropped");
+    finding.named = dropped(&daemon) + Daemon::number(&daemon.source("packets"), "kernel_dropped");
     let rest = 2 * PACKETS - finding.named.min(2 * PACKETS);
     let _read = bench
         .wait("the packets", Duration::from_secs(10), || (packets.oracle.arrived() >= rest).then_some(()));
@@ -174,7 +174,7 @@ fn on_disk(bench: &Bench, disk: &Path, mebibytes: u64) -> Finding {
     finding.add(&packets.oracle.count());
     finding.done = format!("{mebibytes} MiB disk, full and freed");
     finding.figure(format!(
-        "full after {taken_when_full} records; {} writes failed; of {} packets, which cannot wait, {} were shed",
+        "full after {taken_when_full} records; {} writes failed; of {} packets, which cannot wait, {} were dropped",
         errors(&daemon),
         2 * PACKETS,
         finding.named

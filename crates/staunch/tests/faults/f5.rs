@@ -124,12 +124,12 @@ fn account(bench: &Bench, finding: &mut Finding, side: &Side) {
     for (at, endpoint) in side.endpoints.iter().enumerate() {
         let name = format!("copy{at}");
         let empty = bench.wait("the queues to be empty", Duration::from_secs(120), || {
-            (Daemon::number(&side.daemon.output(&name), "waiting") == 0).then_some(())
+            (Daemon::number(&side.daemon.output(&name), "queued") == 0).then_some(())
         });
         finding.promise(empty.is_some(), || format!("endpoint {at} did not get what waited for it"));
         let row = side.daemon.output(&name);
-        let shed = Daemon::number(&row, "losses/shed/queue_full");
-        let arrives = sent.saturating_sub(shed);
+        let dropped = Daemon::number(&row, "losses/dropped/queue_full");
+        let arrives = sent.saturating_sub(dropped);
         // What was delivered is in the endpoint's kernel; it may not have read it.
         let _all = bench.wait("the endpoint to read", Duration::from_secs(20), || {
             (endpoint.oracle.arrived() >= arrives).then_some(())
@@ -137,12 +137,12 @@ fn account(bench: &Bench, finding: &mut Finding, side: &Side) {
         let count = endpoint.oracle.count();
         finding.add(&count);
         finding.sent += sent;
-        finding.named += shed;
+        finding.named += dropped;
         finding.promise(count.out_of_order == 0, || {
             format!("endpoint {at} got {} records out of order", count.out_of_order)
         });
         if at < HEALTHY {
-            finding.promise(shed == 0 && count.arrived == sent && count.twice == 0, || {
+            finding.promise(dropped == 0 && count.arrived == sent && count.twice == 0, || {
                 format!(
                     "endpoint {at}, which was up: {} of {sent} arrived, {} twice",
                     count.arrived, count.twice
@@ -154,7 +154,7 @@ fn account(bench: &Bench, finding: &mut Finding, side: &Side) {
                 format!("{} records came twice, {resent} were sent again", count.twice)
             });
             finding.figure(format!(
-                "the fifth, when it was back: {} of {sent}, {shed} shed as queue_full, {} twice",
+                "the fifth, when it was back: {} of {sent}, {dropped} dropped as queue_full, {} twice",
                 count.arrived, count.twice
             ));
         }

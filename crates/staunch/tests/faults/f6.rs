@@ -82,7 +82,7 @@ pub(crate) fn run(bench: &Bench) -> End {
             client.write(b"hits:1|c\n");
             hits += 1;
         };
-        let waiting = || Daemon::number(&daemon.output("carbon"), "waiting");
+        let waiting = || Daemon::number(&daemon.output("carbon"), "queued");
         let (points, before) = (endpoint.oracle.points("hits").len(), waiting());
         let flushed = bench.wait("windows to end", PATIENCE, || {
             load();

@@ -112,11 +112,11 @@ pub(crate) fn run(bench: &Bench) -> End {
         endpoint.come_back();
         daemon.start_again();
         let empty = bench.wait("the queue to drain", PATIENCE, || {
-            (Daemon::number(&daemon.output("copy"), "waiting") == 0).then_some(())
+            (Daemon::number(&daemon.output("copy"), "queued") == 0).then_some(())
         });
         finding.promise(empty.is_some(), || "a queue did not drain after it was damaged".into());
         let row = daemon.output("copy");
-        let damaged = Daemon::number(&row, "losses/shed/damaged");
+        let damaged = Daemon::number(&row, "losses/dropped/damaged");
         finding.named += damaged;
         kept_aside += Daemon::number(&row, "disk/quarantined_bytes");
         finding.promise(damaged <= most, || {
@@ -135,8 +135,9 @@ pub(crate) fn run(bench: &Bench) -> End {
     finding.add(&endpoint.oracle.count());
     finding.done = format!("{flipped} bits, {shortened} files cut short or gone, {rounds} restarts");
     let (damaged, share) = (finding.named, finding.named as f64 * 100.0 / next as f64);
-    finding
-        .figure(format!("{damaged} records ({share:.1} %) shed as damaged, {kept_aside} bytes kept aside"));
+    finding.figure(format!(
+        "{damaged} records ({share:.1} %) dropped as damaged, {kept_aside} bytes kept aside"
+    ));
     finding.promise(damaged > 0, || "no bit hit a record: this run shows nothing".into());
     finding.promise_exact();
     daemon.stop();

@@ -58,7 +58,7 @@ impl Relay {
 
     /// True when nothing waits for any endpoint.
     pub(crate) fn is_drained(&self) -> bool {
-        let waiting = |at| Daemon::number(&self.daemon.output(&self.output(at)), "waiting");
+        let waiting = |at| Daemon::number(&self.daemon.output(&self.output(at)), "queued");
         (0..self.endpoints.len()).all(|at| waiting(at) == 0)
     }
 }

@@ -24,12 +24,12 @@ pub struct TargetFigures<'a> {
     pub since_s: u64,
     /// Copies delivered.
     pub delivered: u64,
-    /// Copies shed, refused or expired.
+    /// Copies dropped, refused or expired.
     pub lost: u64,
     /// Copies waiting.
     pub waiting: u64,
     /// Bytes waiting.
-    pub waiting_bytes: u64,
+    pub queued_bytes: u64,
     /// The last error in words; empty for none.
     pub last_error: &'a str,
 }
@@ -135,7 +135,7 @@ impl Replies {
         line(&[name, b".delivered"], target.delivered, out);
         line(&[name, b".lost"], target.lost, out);
         line(&[name, b".waiting"], target.waiting, out);
-        line(&[name, b".waiting_bytes"], target.waiting_bytes, out);
+        line(&[name, b".queued_bytes"], target.queued_bytes, out);
         if !target.last_error.is_empty() {
             words(name, b".last_error", target.last_error, out);
         }

@@ -266,7 +266,7 @@ fn our_own_commands() {
         delivered: 5,
         lost: 1,
         waiting: 7,
-        waiting_bytes: 300,
+        queued_bytes: 300,
         last_error: "connection\nrefused",
     };
     let text = written(|out| {
@@ -278,9 +278,9 @@ fn our_own_commands() {
         text,
         "carbon/10.0.0.5:2003.state: down\ncarbon/10.0.0.5:2003.since: 60\n\
          carbon/10.0.0.5:2003.delivered: 5\ncarbon/10.0.0.5:2003.lost: 1\n\
-         carbon/10.0.0.5:2003.waiting: 7\ncarbon/10.0.0.5:2003.waiting_bytes: 300\n\
+         carbon/10.0.0.5:2003.waiting: 7\ncarbon/10.0.0.5:2003.queued_bytes: 300\n\
          carbon/10.0.0.5:2003.last_error: connection refused\nb.state: up\nb.since: 60\nb.delivered: 5\n\
-         b.lost: 1\nb.waiting: 7\nb.waiting_bytes: 300\nEND\n\n"
+         b.lost: 1\nb.waiting: 7\nb.queued_bytes: 300\nEND\n\n"
     );
     assert_eq!(
         written(|out| replies.drop("app", "rejected", "bad_value", 3, out)),

@@ -652,8 +652,8 @@ fn print_queue(out: &mut Out, queue: &QueueLimits, kind: QueueKind) {
     let when_full = |when_full| match when_full {
         WhenFull::Block => text("block"),
         WhenFull::BlockWhileUp => text("block_while_up"),
-        WhenFull::ShedOldest => text("drop_oldest"),
-        WhenFull::ShedNewest => text("drop_newest"),
+        WhenFull::DropOldest => text("drop_oldest"),
+        WhenFull::DropNewest => text("drop_newest"),
     };
     let pairs = [
         ("kind", text(word), text("memory")),

@@ -179,10 +179,10 @@ fn print_rollup(out: &mut Out, relay: &RelayPlan, rule: &AggregateStatement) {
     };
     out.key_unless("stamp", text(stamp), text("end"));
     let late = match rollup.late {
-        Late::Shed => "shed",
+        Late::Dropped => "dropped",
         Late::Oldest => "oldest",
     };
-    out.key_unless("late", text(late), text("shed"));
+    out.key_unless("late", text(late), text("dropped"));
     out.flag_unless("exact", rollup.exact, false);
     print_to(out, relay, &rule.to);
     out.flag_unless("stop", rule.stop, false);

@@ -245,7 +245,7 @@ impl Rule<'_> {
             computes: self.computes(wrong),
             late: match self.fields.word("late") {
                 Some("oldest") => Late::Oldest,
-                _ => Late::Shed,
+                _ => Late::Dropped,
             },
             exact: self.fields.flag("exact").unwrap_or(false),
         }

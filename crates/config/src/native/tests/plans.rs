@@ -568,7 +568,7 @@ fn packets_output() -> BoxedStrategy<Draft> {
 
 fn queue() -> impl Strategy<Value = (QueueLimits, QueueKind)> {
     let when_full =
-        select(vec![WhenFull::Block, WhenFull::BlockWhileUp, WhenFull::ShedOldest, WhenFull::ShedNewest]);
+        select(vec![WhenFull::Block, WhenFull::BlockWhileUp, WhenFull::DropOldest, WhenFull::DropNewest]);
     let limits = (QueueLimits::BYTES_MIN..1 << 40, 0u64..1 << 30, when_full, 0u64..1 << 34);
     let limits = limits.prop_map(|(bytes_max, records_max, when_full, age_max_ms)| QueueLimits {
         bytes_max,

@@ -260,7 +260,7 @@ fn rollup() -> impl Strategy<Value = RollupPlan> {
     let compute = (compute, replacement()).prop_map(|(compute, name)| ComputePlan { compute, name });
     let times = (1u32..=100_000, 1u32..=100_000);
     let stamp = select(vec![Stamp::Start, Stamp::Middle, Stamp::End]);
-    (times, vec(compute, 1..5), stamp, select(vec![Late::Shed, Late::Oldest])).prop_map(
+    (times, vec(compute, 1..5), stamp, select(vec![Late::Dropped, Late::Oldest])).prop_map(
         |((every_s, more), computes, stamp, late)| RollupPlan {
             every_s,
             expire_s: every_s + more,

@@ -125,7 +125,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Whole { min: 0, max: u32::MAX as u64 },
         Absent("0, no cap"),
         "100000",
-        "Most distinct series (name and tags); lines of further ones are shed as `series_max`.",
+        "Most distinct series (name and tags); lines of further ones are dropped as `series_max`.",
         "Each takes 8 to 32 bytes.",
     ),
     row(

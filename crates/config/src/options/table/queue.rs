@@ -44,7 +44,7 @@ pub(super) const ROWS: &[Row] = &[
         Toml("0"),
         "100000",
         "Most records, those on the way included.",
-        "`0`: as many as there are bytes for. Records come in blocks, and a block is kept or shed as a whole; one that comes alone may be larger.",
+        "`0`: as many as there are bytes for. Records come in blocks, and a block is kept or dropped as a whole; one that comes alone may be larger.",
     ),
     row(
         &[Queue],
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Duration { min_ms: 0, max_ms: YEAR },
         Toml("\"0s\""),
         "\"1h\"",
-        "What waited longer is shed as `too_old`.",
+        "What waited longer is dropped as `too_old`.",
         "`0s`: never.",
     ),
     row(

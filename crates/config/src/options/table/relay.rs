@@ -99,7 +99,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Whole { min: 1, max: 1_000_000_000 },
         Toml("2000000"),
         "100000",
-        "Most results of rollups under way; values for new ones past it are shed as `series_max`.",
+        "Most results of rollups under way; values for new ones past it are dropped as `series_max`.",
         "",
     ),
     row(
@@ -108,7 +108,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Size { min: 0, max: TIB },
         Toml("\"256MiB\""),
         "\"1GiB\"",
-        "Most bytes that rollups hold; values past it are shed as `rollup_full`.",
+        "Most bytes that rollups hold; values past it are dropped as `rollup_full`.",
         "A window takes 56 bytes and a value of a percentile 8.",
     ),
     // Clusters
@@ -287,10 +287,10 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &[RelayRule],
         "late",
-        Type::Word(&["shed", "oldest"]),
-        Toml("\"shed\""),
+        Type::Word(&["dropped", "oldest"]),
+        Toml("\"dropped\""),
         "\"oldest\"",
-        "What becomes of points whose window is over: shed, or counted in the oldest one that is open.",
+        "What becomes of points whose window is over: dropped, or counted in the oldest one that is open.",
         "",
     ),
     row(

@@ -131,7 +131,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Whole { min: 1, max: 1_000_000_000 },
         Toml("2000000"),
         "100000",
-        "Most series at once; samples of new ones past it are shed as `series_max`.",
+        "Most series at once; samples of new ones past it are dropped as `series_max`.",
         "",
     ),
     row(
@@ -141,7 +141,7 @@ pub(super) const ROWS: &[Row] = &[
         Toml("\"4GiB\""),
         "\"1GiB\"",
         "Most bytes that the series take: names, tags, values of timers, members of sets.",
-        "Past it samples that need more are shed as `aggregate_full`; counters and gauges that are known go on.",
+        "Past it samples that need more are dropped as `aggregate_full`; counters and gauges that are known go on.",
     ),
     row(
         AGGREGATE,

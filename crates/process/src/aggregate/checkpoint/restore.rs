@@ -66,7 +66,7 @@ pub struct Restored {
     /// Of these: had a sample in the window that was open.
     pub active: u64,
     /// Series past `series_max`: left out.
-    pub shed_series_max: u64,
+    pub dropped_series_max: u64,
     /// Series that could not be read: left out. When the end is missing as well, some more may have been.
     pub damaged: u64,
     /// The end is missing.
@@ -115,7 +115,7 @@ impl Aggregator {
             restored: Restored {
                 series: 0,
                 active: 0,
-                shed_series_max: 0,
+                dropped_series_max: 0,
                 damaged: 0,
                 cut_short: true,
                 window: Window::Over,
@@ -225,7 +225,7 @@ impl Aggregator {
         canonical: &mut impl FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
     ) -> Option<()> {
         let Some(id) = self.restored_id::<S>(record.key, canonical) else {
-            restoring.restored.shed_series_max += 1;
+            restoring.restored.dropped_series_max += 1;
             // It is read all the same: the next record begins behind it.
             let (mut state, before) = (S::default(), self.desk.tally);
             state.load(from, 0, &mut self.desk)?;

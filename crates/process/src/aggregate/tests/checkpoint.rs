@@ -127,7 +127,7 @@ proptest! {
         let bytes = saved(&mut rig.aggregator, at(ms), series);
         let (mut other, told) = restored(plan, &bytes, None, ms);
         prop_assert_eq!(told.window, Window::GoesOn);
-        prop_assert_eq!((told.damaged, told.cut_short, told.shed_series_max), (0, false, 0));
+        prop_assert_eq!((told.damaged, told.cut_short, told.dropped_series_max), (0, false, 0));
         prop_assert_eq!(other.aggregator.due_ns(), rig.aggregator.due_ns());
         rig.take();
         let mut other_ms = ms;
@@ -310,7 +310,7 @@ fn series_max_holds_and_what_is_past_it_is_counted() {
     let bytes = saved(&mut rig.aggregator, at(100), 10);
     for (series_max, series) in [(4, 4), (3, 3), (2, 2), (0, 0)] {
         let (mut other, found) = restored(AggregatePlan { series_max, ..small() }, &bytes, None, 100);
-        assert_eq!((found.series, found.shed_series_max, found.damaged), (series, 4 - series, 0));
+        assert_eq!((found.series, found.dropped_series_max, found.damaged), (series, 4 - series, 0));
         assert_eq!(other.aggregator.figures().series_total(), series);
         other.flush(2000);
         assert_eq!(other.aggregator.figures().timer_values, 0);

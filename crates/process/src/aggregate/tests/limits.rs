@@ -10,13 +10,13 @@ fn delete() -> AggregatePlan {
 }
 
 #[test]
-fn new_series_past_the_limit_are_shed_and_known_ones_are_not() {
+fn new_series_past_the_limit_are_dropped_and_known_ones_are_not() {
     let mut rig = Rig::new(AggregatePlan { series_max: 4, ..delete() });
     rig.aggregator.add_own(Kind::Counter, "own", 1.0, |_, _| {});
     let added = rig.add(0, "a:1|c\na:1|g\na:1|ms\na:1|s");
     assert_eq!(added, Added { aggregated: 4, conflicts: 3, ..Added::default() }, "at the limit");
     let added = rig.add(0, "b:1|c\na:1|c\nb:1|g\nb/c:1|s\nown:1|c");
-    assert_eq!(added, Added { aggregated: 2, shed_series_max: 3, ..Added::default() }, "past it");
+    assert_eq!(added, Added { aggregated: 2, dropped_series_max: 3, ..Added::default() }, "past it");
     rig.aggregator.add_own(Kind::Gauge, "own2", 1.0, |_, _| {});
     assert_eq!(
         rig.flushed(2000),
@@ -32,7 +32,7 @@ fn new_series_past_the_limit_are_shed_and_known_ones_are_not() {
 fn the_name_of_a_line_is_looked_at_once_however_many_values_it_has() {
     let mut rig = Rig::new(AggregatePlan { series_max: 1, ..plan() });
     let added = rig.add_packed(0, b"a/b:1|c\nc/d:1|c\nc/d:2|g\na/b:4|c", 1000);
-    assert_eq!(added, Added { aggregated: 2000, shed_series_max: 2000, ..Added::default() });
+    assert_eq!(added, Added { aggregated: 2000, dropped_series_max: 2000, ..Added::default() });
     assert_eq!(rig.asked, 3, "also where there is no series for it");
     assert_eq!(rig.flushed(2000), "c a-b 5000.0 2500.0");
 }
@@ -152,14 +152,14 @@ fn timers_past_the_exact_limit_are_sketched() {
 }
 
 #[test]
-fn without_an_exact_limit_values_are_shed_at_the_hard_one() {
+fn without_an_exact_limit_values_are_dropped_at_the_hard_one() {
     let mut rig = Rig::new(plan());
     let lines = "t:1|ms\n".repeat(50_000);
     for _ in 0..limits::TIMER_VALUES_MAX / 50_000 {
-        assert_eq!(rig.add(0, &lines).shed_timer_values, 0);
+        assert_eq!(rig.add(0, &lines).dropped_timer_values, 0);
     }
     let added = rig.add(0, "t:1|ms\nu:1|ms");
-    assert_eq!(added, Added { aggregated: 1, shed_timer_values: 1, ..Added::default() });
+    assert_eq!(added, Added { aggregated: 1, dropped_timer_values: 1, ..Added::default() });
     assert_eq!(rig.aggregator.figures().timer_values, limits::TIMER_VALUES_MAX as u64 + 1);
 }
 
@@ -172,7 +172,7 @@ fn filled(bytes_max: u64, line: impl Fn(u32) -> String) -> (Rig, Added) {
     for number in 0..3_000 {
         let added = rig.add(0, &line(number));
         all.aggregated += added.aggregated;
-        all.shed_bytes_max += added.shed_bytes_max;
+        all.dropped_bytes_max += added.dropped_bytes_max;
     }
     (rig, all)
 }
@@ -196,11 +196,11 @@ fn what_series_hold_is_bounded_in_bytes_whatever_they_are() {
         let (mut rig, added) = filled(BYTES_MAX, line);
         let held = rig.aggregator.figures().memory_bytes;
         assert!(held < BYTES_MAX + SLACK_BYTES, "{what}: {held} bytes");
-        assert!(added.shed_bytes_max > 0 && added.aggregated > 50, "{what}: {added:?}");
+        assert!(added.dropped_bytes_max > 0 && added.aggregated > 50, "{what}: {added:?}");
         let known = rig.add(0, "known:1|c\nlevel:2|g");
         assert_eq!(known, Added { aggregated: 2, ..Added::default() }, "{what}: known ones go on");
         let new = rig.add(0, "new:1|c");
-        assert_eq!(new, Added { shed_bytes_max: 1, ..Added::default() }, "{what}");
+        assert_eq!(new, Added { dropped_bytes_max: 1, ..Added::default() }, "{what}");
         rig.flushed(2000);
         rig.flushed(4000);
         rig.flushed(6000);

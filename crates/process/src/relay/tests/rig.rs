@@ -52,7 +52,7 @@ pub(super) fn rollup(computes: &[(Compute, &str)]) -> RollupPlan {
         expire_s: 20,
         stamp: Stamp::End,
         computes: computes.iter().map(plan).collect(),
-        late: Late::Shed,
+        late: Late::Dropped,
         exact: false,
     }
 }

@@ -8,7 +8,7 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 
 use super::place::{Owner, Place};
-use crate::admin::queues::{Dropped, QueueRow, QueuesPage, Replayed};
+use crate::admin::queues::{DropResult, QueueRow, QueuesPage, Replayed};
 use crate::ask::{Access, Question, Server, ask};
 
 /// Longest wait for a list.
@@ -46,7 +46,7 @@ pub(super) fn drop_waiting(
     to: (Owner, &Access),
     name: &str,
     order: &serde_json::Value,
-) -> anyhow::Result<Dropped> {
+) -> anyhow::Result<DropResult> {
     let body = serde_json::to_vec(order)?;
     let answer = change(to, name, "drop", ("application/json", body))?;
     serde_json::from_slice(&answer).context("the daemon's answer cannot be read")

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use deliver::disk_queue::{DiskQueue, DiskQueuePlan};
 use deliver::plan::{QueueLimits, WhenFull};
-use model::{OutputAccount, Shed};
+use model::{Dropped, OutputAccount};
 
 use super::place::{Place, Queue};
 use crate::daemon::data_dir::DataDir;
@@ -45,7 +45,7 @@ impl Opened {
 
     /// Copies that turned out to be damaged.
     pub(super) fn damaged(&self) -> u64 {
-        self.account.shed(Shed::Damaged)
+        self.account.dropped(Dropped::Damaged)
     }
 
     /// Syncs everything, the cursor included.

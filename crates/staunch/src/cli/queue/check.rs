@@ -307,8 +307,8 @@ fn document(report: &Report) -> Value {
     json!({
         "name": report.name,
         "sound": report.is_sound(),
-        "blocks_waiting": report.waiting_blocks,
-        "copies_waiting": report.waiting_copies,
+        "blocks_queued": report.waiting_blocks,
+        "copies_queued": report.waiting_copies,
         "copies_lost": report.lost_copies,
         "damaged_ranges": report.ranges,
         "damaged_bytes": report.damaged_bytes,

@@ -7,14 +7,14 @@ use anyhow::bail;
 use deliver::disk_queue::inspect::Inspection;
 use deliver::disk_queue::salvage::quarantined;
 use deliver::queue::Queue as _;
-use model::{SECOND_NS, Shed};
+use model::{Dropped, SECOND_NS};
 use serde_json::json;
 
 use super::api;
 use super::change::Opened;
 use super::place::{Place, Queue};
 use super::{copies, files};
-use crate::admin::queues::{Amount, Dropped};
+use crate::admin::queues::{Amount, DropResult};
 use crate::ask::Access;
 use crate::cli::MISTAKES;
 use crate::cli::args::QueueDropArgs;
@@ -93,16 +93,16 @@ fn agreed() -> anyhow::Result<bool> {
 }
 
 /// Drops it where no daemon runs.
-fn alone(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<Dropped> {
+fn alone(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<DropResult> {
     let mut opened = Opened::open(place, queue)?;
-    let mut dropped = Dropped { queue: queue.name.clone(), ..Dropped::default() };
+    let mut dropped = DropResult { queue: queue.name.clone(), ..DropResult::default() };
     if args.quarantine {
         let (copies, bytes) = opened.queue.remove_quarantine()?;
         dropped.quarantine = Amount { copies, bytes };
     } else {
         let age_ns = args.older_than.unwrap_or(0).saturating_mul(SECOND_NS / 1000);
-        opened.queue.shed_older(age_ns, Shed::Dropped, usize::MAX, Clock::now());
-        dropped.dropped = Amount::shed(&opened.account, Shed::Dropped);
+        opened.queue.drop_older(age_ns, Dropped::ByOperator, usize::MAX, Clock::now());
+        dropped.dropped = Amount::dropped(&opened.account, Dropped::ByOperator);
     }
     dropped.damaged = opened.damaged();
     dropped.left = Amount { copies: opened.queue.copies(), bytes: opened.queue.bytes() };
@@ -110,7 +110,7 @@ fn alone(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<D
     Ok(dropped)
 }
 
-fn told(name: &str, dropped: &Dropped, quarantine: bool) -> String {
+fn told(name: &str, dropped: &DropResult, quarantine: bool) -> String {
     if quarantine {
         let Amount { copies: count, bytes } = dropped.quarantine;
         return format!("staunch: {} of `{name}` removed, {}\n", files(count), talk::bytes(bytes));

@@ -55,8 +55,8 @@ struct Row {
     name: String,
     path: String,
     state: State,
-    copies_waiting: u64,
-    bytes_waiting: u64,
+    copies_queued: u64,
+    queued_bytes: u64,
     oldest_s: Option<f64>,
     segments: usize,
     bytes: u64,
@@ -97,7 +97,7 @@ fn row_of(place: &Place, queue: &Queue, in_use: Option<&[QueueRow]>) -> anyhow::
     let oldest = inspection.oldest_wall_ns(&disk);
     let age_s = |made_ns: u64| Clock::now().wall_ns.saturating_sub(made_ns) as f64 / SECOND_NS as f64;
     let listed = in_use.and_then(|queues| queues.iter().find(|listed| listed.name == queue.name));
-    let (copies_waiting, bytes_waiting, oldest_s) = match listed {
+    let (copies_queued, queued_bytes, oldest_s) = match listed {
         Some(listed) => (listed.copies, listed.bytes, listed.oldest_s),
         None => (waiting.copies, waiting.disk_bytes, oldest.map(age_s)),
     };
@@ -105,8 +105,8 @@ fn row_of(place: &Place, queue: &Queue, in_use: Option<&[QueueRow]>) -> anyhow::
         name: queue.name.clone(),
         path: queue.path.display().to_string(),
         state: state(place, &queue.name, in_use.map(|_| listed.is_some())),
-        copies_waiting,
-        bytes_waiting,
+        copies_queued,
+        queued_bytes,
         oldest_s,
         segments: inspection.segments().count(),
         bytes: inspection.segments().map(|segment| segment.1).sum(),
@@ -139,12 +139,12 @@ fn table(rows: &[Row]) -> String {
              {aside:>5}\n"
         )
     };
-    let mut text = line("queue", "state", ["waiting", "bytes", "oldest", "segments", "aside"]);
+    let mut text = line("queue", "state", ["queued", "bytes", "oldest", "segments", "aside"]);
     for row in rows {
         let oldest = row.oldest_s.map_or_else(|| "-".to_owned(), figure::age);
         let figures = [
-            figure::count(row.copies_waiting as f64),
-            figure::bytes(row.bytes_waiting),
+            figure::count(row.copies_queued as f64),
+            figure::bytes(row.queued_bytes),
             oldest,
             figure::count(row.segments as f64),
             figure::count(row.quarantined as f64),
@@ -174,8 +174,8 @@ fn document(place: &Place, rows: &[Row]) -> Value {
                 "name": row.name,
                 "path": row.path,
                 "state": row.state.word(),
-                "copies_waiting": row.copies_waiting,
-                "bytes_waiting": row.bytes_waiting,
+                "copies_queued": row.copies_queued,
+                "queued_bytes": row.queued_bytes,
                 "oldest_s": row.oldest_s,
                 "segments": row.segments,
                 "bytes": row.bytes,
@@ -191,16 +191,16 @@ fn document(place: &Place, rows: &[Row]) -> Value {
 mod tests {
     use super::*;
 
-    fn row(name: &str, state: State, copies_waiting: u64, bytes_waiting: u64) -> Row {
+    fn row(name: &str, state: State, copies_queued: u64, queued_bytes: u64) -> Row {
         Row {
             name: name.into(),
             path: format!("d/queues/{name}"),
             state,
-            copies_waiting,
-            bytes_waiting,
-            oldest_s: (copies_waiting > 0).then_some(11_000.0),
+            copies_queued,
+            queued_bytes,
+            oldest_s: (copies_queued > 0).then_some(11_000.0),
             segments: 3,
-            bytes: bytes_waiting + 240,
+            bytes: queued_bytes + 240,
             quarantined: 0,
             quarantined_bytes: 0,
         }
@@ -215,7 +215,7 @@ mod tests {
             row("datacentre/eu-west-1.example.org:2003", State::Stopped, 12, 1200),
         ];
         let want = "\
-queue             state                  waiting  bytes  oldest  segments  aside
+queue             state                   queued  bytes  oldest  segments  aside
 carbon            in use by pid 4194304    1.23M  64.0M      3h         3      0
 web               orphan                       0      0       -         3      0
 datacen…org:2003  stopped                     12  1.17k      3h         3      0

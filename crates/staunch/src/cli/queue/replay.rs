@@ -156,7 +156,7 @@ impl Replay {
                         self.done.copies += copies;
                         Ok(Ok(()))
                     }
-                    Appended::Full(_) | Appended::Shed => {
+                    Appended::Full(_) | Appended::Dropped => {
                         self.done.full = true;
                         Ok(Err(Full))
                     }

@@ -65,7 +65,7 @@ pub(crate) struct RelayArgs {
     /// Records that wait per server [default: 25000].
     #[arg(short = 'q', value_name = "N", allow_hyphen_values = true)]
     pub(super) queue: Option<String>,
-    /// Stalls of a client in a row before records are shed [default: 4].
+    /// Stalls of a client in a row before records are dropped [default: 4].
     #[arg(hide_short_help = true, short = 'L', value_name = "N", allow_hyphen_values = true)]
     pub(super) stalls: Option<String>,
     /// Authorities for TLS: servers, and clients with mtls [default: the system's].

@@ -28,7 +28,7 @@ pub struct CheckpointFigures {
     /// Series of it that could not be read.
     pub restored_damaged: u64,
     /// Series of it that were past `series_max`.
-    pub restored_shed: u64,
+    pub restored_dropped: u64,
     /// Files that could not be read at all.
     pub unreadable: u64,
 }

@@ -114,12 +114,12 @@ fn existing(folder: &Path) -> Result<Option<Folder>, DiskError> {
 
 fn tell(name: &str, path: &Path, restored: &Restored, board: &Board, now: Now) {
     let age_ns = now.wall_ns.saturating_sub(restored.begun_wall_ns);
-    let Restored { series, damaged, shed_series_max, cut_short, .. } = *restored;
+    let Restored { series, damaged, dropped_series_max, cut_short, .. } = *restored;
     board.change(name, |row| {
         row.restored_series = series;
         row.restored_age_ms = age_ns / 1_000_000;
         row.restored_damaged = damaged;
-        row.restored_shed = shed_series_max;
+        row.restored_dropped = dropped_series_max;
     });
     let window = match restored.window {
         Window::GoesOn => String::new(),
@@ -136,8 +136,8 @@ fn tell(name: &str, path: &Path, restored: &Restored, board: &Board, now: Now) {
         let end = if cut_short { ", and its end is missing" } else { "" };
         tracing::warn!("checkpoint {}: {damaged} series are damaged and were left out{end}", path.display());
     }
-    if shed_series_max > 0 {
-        tracing::warn!("checkpoint {}: {shed_series_max} series are past `max_series`", path.display());
+    if dropped_series_max > 0 {
+        tracing::warn!("checkpoint {}: {dropped_series_max} series are past `max_series`", path.display());
     }
 }
 

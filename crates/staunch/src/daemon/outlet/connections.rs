@@ -10,7 +10,7 @@ use deliver::EndpointState;
 use deliver::lanes::Lanes;
 use deliver::queue::Queue;
 use deliver::stream::{Action, StreamSender};
-use model::{Now, Shed};
+use model::{Dropped, Now};
 use tokio::sync::Notify;
 
 use super::Outlet;
@@ -97,14 +97,14 @@ impl Outlet {
 
     /// [`Queue::shed_older`], also of what waits for other connections than the next one. None while it is parked: then
     /// nothing of it may change.
-    pub fn shed_older(&self, age_ns: u64, reason: Shed, blocks_max: usize, now: Now) -> Option<bool> {
+    pub fn drop_older(&self, age_ns: u64, reason: Dropped, blocks_max: usize, now: Now) -> Option<bool> {
         let mut queue = self.queue();
         if self.is_parked() {
             return None;
         }
         Some(match self.lanes() {
-            None => queue.shed_older(age_ns, reason, blocks_max, now),
-            Some(mut lanes) => lanes.of(&mut *queue, 0).shed_older(age_ns, reason, blocks_max, now),
+            None => queue.drop_older(age_ns, reason, blocks_max, now),
+            Some(mut lanes) => lanes.of(&mut *queue, 0).drop_older(age_ns, reason, blocks_max, now),
         })
     }
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_other_connections_is_shed_by_age_as_well() {
+    fn what_waits_for_other_connections_is_dropped_by_age_as_well() {
         let account = Arc::new(OutputAccount::default());
         let outlet = Outlet::new("o", QueueLimits::default(), &account).with_connections(4);
         for partition in 0..4 {
@@ -166,10 +166,13 @@ mod tests {
         // The last connection takes its own, and what is in front of it waits for the others.
         let held = outlet.lanes().expect("four connections").of(&mut *outlet.queue(), 3).pop(at(5));
         assert_eq!(outlet.oldest_age_ns(at(5)), Some(5 * SECOND_NS));
-        assert_eq!(outlet.shed_older(4 * SECOND_NS, Shed::Dropped, 9, at(5)), Some(false));
-        assert_eq!((account.shed(Shed::Dropped), outlet.oldest_age_ns(at(5))), (2, Some(3 * SECOND_NS)));
-        assert_eq!(outlet.shed_older(0, Shed::Dropped, 1, at(5)), Some(true), "there may be more");
-        assert_eq!((account.shed(Shed::Dropped), account.copies_waiting()), (3, 1));
+        assert_eq!(outlet.drop_older(4 * SECOND_NS, Dropped::ByOperator, 9, at(5)), Some(false));
+        assert_eq!(
+            (account.dropped(Dropped::ByOperator), outlet.oldest_age_ns(at(5))),
+            (2, Some(3 * SECOND_NS))
+        );
+        assert_eq!(outlet.drop_older(0, Dropped::ByOperator, 1, at(5)), Some(true), "there may be more");
+        assert_eq!((account.dropped(Dropped::ByOperator), account.copies_queued()), (3, 1));
         held.expect("it took its own").settle(CopyOutcome::Delivered);
         assert!(account.sum(0).holds());
     }

@@ -98,8 +98,8 @@ impl Outlet {
         let past = |held: u64, most: u64| {
             most > 0 && u128::from(held) * 100 > u128::from(most) * u128::from(DEGRADED_PERCENT)
         };
-        past(self.account.bytes_waiting.load(Relaxed), limits.bytes_max)
-            || past(self.account.copies_waiting(), limits.records_max)
+        past(self.account.queued_bytes.load(Relaxed), limits.bytes_max)
+            || past(self.account.copies_queued(), limits.records_max)
     }
 }
 

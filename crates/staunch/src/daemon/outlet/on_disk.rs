@@ -109,7 +109,7 @@ impl Outlet {
     /// Puts a queue on disk in the place of one in memory that nothing has come into. Once.
     pub fn put_on_disk(&self, queue: DiskQueue<Folder>, folder: Folder) {
         let mut place = self.queue();
-        debug_assert!(place.copies() == 0, "what was in memory would be shed");
+        debug_assert!(place.copies() == 0, "what was in memory would be dropped");
         let disk = OnDisk::new(folder);
         disk.open.store(u32::from(!self.has_ended()), Relaxed);
         if self.disk.set(Arc::new(disk)).is_ok() {

@@ -65,7 +65,7 @@ impl Outlet {
         if !self.is_heeded() {
             return;
         }
-        let (waits, state) = (self.account.copies_waiting() > 0, self.state());
+        let (waits, state) = (self.account.copies_queued() > 0, self.state());
         let checked_down = self.is_checked_down();
         let mut heeded = self.heeded.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(heeded) = &mut *heeded else { return };

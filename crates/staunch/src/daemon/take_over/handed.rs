@@ -176,7 +176,7 @@ impl Handed {
             if let Ok(Restored { told_s: Some(label_s), .. }) = &restored {
                 handover.told(name, Note { label_s: *label_s, number: None });
             }
-            let left_out = restored.as_ref().map_or(0, |restored| restored.shed_series_max);
+            let left_out = restored.as_ref().map_or(0, |restored| restored.dropped_series_max);
             if left_out > 0 {
                 tracing::warn!(
                     "aggregation `{name}`: {left_out} series are past `max_series` now and left out"

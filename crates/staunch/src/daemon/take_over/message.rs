@@ -483,7 +483,7 @@ mod tests {
         let place =
             |role| Place { role, source: text("app"), listen: text("udp://[::]:0"), at: text("udp://é") };
         let roles = [Role::Source, Role::Http, Role::Management, Role::Control, Role::Lock];
-        let figure = Figure { family: text("shed"), reason: text(""), count: u64::MAX, bytes: 1 };
+        let figure = Figure { family: text("dropped"), reason: text(""), count: u64::MAX, bytes: 1 };
         let told = |when| Told { when, lines: u64::MAX, rejected: 1, acked: 2 };
         let connection = |told: Option<Told>| {
             let outputs = if told.is_some() { vec![3, 0] } else { Vec::new() };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::queue::Room;
-use model::{Now, Outcome, OutputId, PeerKey, SampleBatch, Shed};
+use model::{Dropped, Now, Outcome, OutputId, PeerKey, SampleBatch};
 use pipeline::Look;
 use sys::clock::Clock;
 
@@ -158,7 +158,7 @@ impl Worker {
         }
         while let Some((_, batch)) = self.exchange.take_oldest() {
             if let Some(left) = self.take_batch(batch, &[], Clock::now(), 0) {
-                left.receipt.settle(Outcome::Shed(Shed::Stopped));
+                left.receipt.settle(Outcome::Dropped(Dropped::Stopped));
             }
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::Listen;
-use model::{Now, Outcome, Peer, SampleBatch, Shed, SourceAccount, SourceId, Span};
+use model::{Dropped, Now, Outcome, Peer, SampleBatch, SourceAccount, SourceId, Span};
 use pipeline::{Exchange, Intake, Routed, Scratch, Shard};
 
 use super::Complaints;
@@ -140,7 +140,7 @@ impl DatagramSocket {
         for batch in std::mem::take(&mut self.left) {
             to.exchange.uncount_outside(self.source, batch.receipt.records());
             let left = to.shard.push_owned_while(batch, Clock::now(), to.routed, &mut || false);
-            left.into_iter().for_each(|left| left.receipt.settle(Outcome::Shed(Shed::Stopped)));
+            left.into_iter().for_each(|left| left.receipt.settle(Outcome::Dropped(Dropped::Stopped)));
         }
     }
 

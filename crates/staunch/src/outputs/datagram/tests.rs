@@ -57,7 +57,7 @@ impl World {
         let ended = self.running.take().expect("it was started");
         let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
         ended.expect("ends at its deadline").expect("without a panic");
-        assert!(self.outlet.sum().holds() && self.outlet.sum().waiting == 0);
+        assert!(self.outlet.sum().holds() && self.outlet.sum().queued == 0);
         self.outlet
     }
 }
@@ -107,9 +107,9 @@ async fn an_endpoint_that_cannot_be_found_is_down_and_does_not_hold_up_the_stop(
     let outlet = Arc::clone(&world.outlet);
     until("the failure", || outlet.state().is_some_and(|state| state.status == Status::Down)).await;
     let failure = outlet.state().and_then(|state| state.last_failure).map(|(failure, _)| failure.word());
-    assert_eq!((failure, outlet.sum().waiting), (Some("unresolved"), 1));
+    assert_eq!((failure, outlet.sum().queued), (Some("unresolved"), 1));
     let outlet = world.stop(Duration::from_millis(100)).await;
-    assert_eq!(outlet.account.shed(model::Shed::Stopped), 1);
+    assert_eq!(outlet.account.dropped(model::Dropped::Stopped), 1);
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn our_own_listener_gets_nothing() {
     until("the refusal", || outlet.state().is_some_and(|state| state.last_failure.is_some())).await;
     let state = outlet.state().expect("it was published");
     assert_eq!(state.last_failure.map(|(failure, _)| failure.word()), Some("loop"));
-    assert_eq!((state.status, outlet.sum().waiting), (Status::Down, 1));
+    assert_eq!((state.status, outlet.sum().queued), (Status::Down, 1));
     world.stop(Duration::from_millis(1)).await;
     assert!(own.try_recv(&mut [0; 10]).is_err(), "nothing was sent");
 }
@@ -178,7 +178,7 @@ async fn an_address_that_refuses_gives_way_to_the_next() {
     }
     let outlet = world.stop(Duration::from_secs(30)).await;
     let sum = outlet.sum();
-    assert!(sum.delivered >= 15 && sum.refused + sum.delivered == 20, "{sum:?}");
+    assert!(sum.delivered >= 15 && sum.rejected_by_peer + sum.delivered == 20, "{sum:?}");
 }
 
 /// Sockets with one port at these addresses; None (and a note) where that cannot be had.
@@ -202,7 +202,7 @@ async fn append_slowly(world: &World, range: std::ops::Range<usize>) {
     for number in range {
         world.append(format!("n{number}").as_bytes());
         let account = Arc::clone(&world.outlet.account);
-        until("the queue's end", || account.bytes_waiting.load(Relaxed) == 0).await;
+        until("the queue's end", || account.queued_bytes.load(Relaxed) == 0).await;
     }
 }
 
@@ -242,7 +242,7 @@ async fn addresses_take_turns_and_come_and_go_with_the_name() {
     let counts: Vec<usize> = sockets.iter().map(|socket| drain(socket).len()).collect();
     assert_eq!(counts, [0, 10, 10]);
     let outlet = world.stop(Duration::from_secs(30)).await;
-    assert_eq!((outlet.sum().delivered, outlet.sum().refused), (40, 0));
+    assert_eq!((outlet.sum().delivered, outlet.sum().rejected_by_peer), (40, 0));
 }
 
 #[tokio::test]
@@ -269,7 +269,11 @@ async fn an_address_that_refuses_is_passed_over_and_has_its_turns_again_when_it_
     assert!(more < 3_000, "it never had its turns again");
     let outlet = world.stop(Duration::from_secs(30)).await;
     let sum = outlet.sum();
-    assert_eq!(sum.refused + arrived as u64, 60, "what did not arrive was refused, and counted: {sum:?}");
+    assert_eq!(
+        sum.rejected_by_peer + arrived as u64,
+        60,
+        "what did not arrive was refused, and counted: {sum:?}"
+    );
     assert_eq!(sum.delivered, arrived as u64 + more as u64, "{sum:?}");
     assert!(outlet.errors.table().contains_key("ECONNREFUSED"));
 }
@@ -284,16 +288,16 @@ async fn when_all_addresses_refuse_the_endpoint_is_down_and_its_packets_wait() {
     (0..100).for_each(|number| world.append(format!("n{number}").as_bytes()));
     let outlet = Arc::clone(&world.outlet);
     until("the failure", || outlet.state().is_some_and(|state| state.status == Status::Down)).await;
-    assert!(outlet.sum().waiting > 50, "{:?}", outlet.sum());
+    assert!(outlet.sum().queued > 50, "{:?}", outlet.sum());
     let Ok(back) = UdpSocket::bind(("127.0.0.2", port)).await else { return };
     let mut got = 0;
     let all = async {
-        while outlet.sum().refused + got < 100 {
+        while outlet.sum().rejected_by_peer + got < 100 {
             tokio::time::sleep(Duration::from_millis(20)).await;
             got += drain(&back).len() as u64;
         }
     };
     tokio::time::timeout(Duration::from_secs(30), all).await.expect("the rest comes");
     let outlet = world.stop(Duration::from_secs(30)).await;
-    assert_eq!((outlet.sum().delivered, outlet.sum().delivered + outlet.sum().refused), (got, 100));
+    assert_eq!((outlet.sum().delivered, outlet.sum().delivered + outlet.sum().rejected_by_peer), (got, 100));
 }

@@ -152,7 +152,7 @@ impl Parts<'_> {
             (
                 row.sum.received - row.sum.rejected.min(row.sum.received),
                 row.sum.in_flight,
-                row.sum.rejected + row.sum.shed,
+                row.sum.rejected + row.sum.dropped,
             )
         });
         Destination {
@@ -204,16 +204,15 @@ fn destination(place: String, row: &OutputRow) -> Destination {
     Destination {
         place,
         sent: row.sum.delivered,
-        queued: row.sum.waiting,
+        queued: row.sum.queued,
         stalls: row.stalls,
         dropped: row.sum.lost(),
         dropped_by: dropped_by(&row.losses, row.sum.expired),
         busy_ns: row.busy_us * 1_000,
         sent_bytes: row.bytes_delivered,
-        queued_bytes: row.bytes_waiting,
+        queued_bytes: row.queued_bytes,
         oldest_ms: (row.oldest_s * 1e3) as u64,
-        full_percent: percent(row.sum.waiting, row.max_records)
-            .max(percent(row.bytes_waiting, row.max_bytes)),
+        full_percent: percent(row.sum.queued, row.max_records).max(percent(row.queued_bytes, row.max_bytes)),
     }
 }
 

@@ -381,7 +381,7 @@ impl Daemon {
         wait_for("both sums to hold", || {
             let page = self.json("/api/v1/accounts");
             let holds = |rows: &str| {
-                page[rows].as_array().is_some_and(|rows| rows.iter().all(|row| row["holds"] == true))
+                page[rows].as_array().is_some_and(|rows| rows.iter().all(|row| row["balanced"] == true))
             };
             (holds("sources") && holds("outputs")).then_some(())
         });

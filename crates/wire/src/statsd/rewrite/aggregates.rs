@@ -71,7 +71,7 @@ pub struct Encoded {
     pub left_out: Option<(LeftOut, u64)>,
     /// Samples left out because the series had become more than [`WRITTEN_PER_BYTE_MAX`](super::super::WRITTEN_PER_BYTE_MAX) bytes
     /// for each byte of its name, its tags and its samples.
-    pub shed: u64,
+    pub dropped: u64,
     /// Tags left out of the series' name because the form cannot hold them.
     pub tags_left_out: u32,
 }
@@ -218,7 +218,7 @@ impl AggregateEncoder {
         let mut room = self.room(out);
         for member in members.split(|&byte| byte == b'\n') {
             if !room.takes(member.len(), out) {
-                encoded.shed += 1;
+                encoded.dropped += 1;
                 continue;
             }
             out.extend_from_slice(&self.head);
@@ -273,7 +273,7 @@ impl AggregateEncoder {
             text.clear();
             js_format(value, &mut text);
             if !room.takes(text.len(), out) {
-                encoded.shed += 1;
+                encoded.dropped += 1;
                 continue;
             }
             if let Some(begin) = open {

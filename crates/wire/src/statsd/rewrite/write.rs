@@ -33,7 +33,7 @@ pub struct Written {
     pub values_left_out: u32,
     /// Values left out because the line had become [`WRITTEN_BYTES_MAX`] bytes, or more than [`WRITTEN_PER_BYTE_MAX`](super::super::WRITTEN_PER_BYTE_MAX) for
     /// each of its own.
-    pub values_shed: u32,
+    pub values_dropped: u32,
 }
 
 impl Rewrite {
@@ -176,7 +176,7 @@ impl Written {
         self.lines += other.lines;
         self.tags_left_out += other.tags_left_out;
         self.values_left_out += other.values_left_out;
-        self.values_shed += other.values_shed;
+        self.values_dropped += other.values_dropped;
     }
 }
 
@@ -284,7 +284,7 @@ impl<'a> Line<'a, '_> {
             let rate = BitRate { own: bit.rate(), factor: self.factor.filter(|_| bit.is_sampled_type()) };
             for value in bit.values() {
                 if self.out.len() - begin >= bytes_max {
-                    self.written.values_shed += 1;
+                    self.written.values_dropped += 1;
                     continue;
                 }
                 match gauge_value(gauges, value) {

@@ -64,7 +64,7 @@ fn counters_are_sent_as_their_sums() {
         let (text, encoded) = encoded(AggregateForm::default(), &counter(count));
         assert_eq!(
             (text.as_str(), encoded),
-            (want, Encoded { lines: 1, samples: 1, left_out: None, shed: 0, tags_left_out: 0 })
+            (want, Encoded { lines: 1, samples: 1, left_out: None, dropped: 0, tags_left_out: 0 })
         );
     }
     let quiet = AggregateForm { zero_counters: false, ..AggregateForm::default() };
@@ -113,7 +113,7 @@ fn sets_are_sent_as_their_members() {
     let set = |count, members| Flushed::Set { series: series(b"u", b"k:v"), count, members };
     let (text, said) = encoded(tags(TagForm::Dogstatsd), &set(3, b"a\nb:c\nd e"));
     assert_eq!(text, "u:a|s|#k:v\nu:b_c|s|#k:v\nu:d e|s|#k:v\n");
-    assert_eq!(said, Encoded { lines: 3, samples: 3, left_out: None, shed: 0, tags_left_out: 0 });
+    assert_eq!(said, Encoded { lines: 3, samples: 3, left_out: None, dropped: 0, tags_left_out: 0 });
     let packed = AggregateForm { packed: true, ..tags(TagForm::Drop) };
     assert_eq!(encoded(packed, &set(1, b"b:c|d")).0, "u:b:c_d|s\n");
     assert_eq!(encoded(tags(TagForm::Drop), &set(5000, b"")).1.left_out, Some((LeftOut::Estimated, 5000)));
@@ -142,7 +142,7 @@ fn timers_are_sent_as_their_values() {
         let (text, said) = encoded(form, &timer(&plain, &values));
         assert_eq!(
             (text.as_str(), said),
-            (want, Encoded { lines, samples: 3, left_out: None, shed: 0, tags_left_out: 0 })
+            (want, Encoded { lines, samples: 3, left_out: None, dropped: 0, tags_left_out: 0 })
         );
     }
     let whole = "t:1:2.5|ms|#k:v".len();
@@ -267,11 +267,11 @@ fn a_series_becomes_so_many_bytes_and_no_more() {
         for (text, encoded) in of(&name, packed) {
             let came_bytes = name.len() + 5 * 4_000;
             assert!(text.len() < WRITTEN_BYTES_ALWAYS + WRITTEN_PER_BYTE_MAX * came_bytes + 8_010);
-            assert!(encoded.shed > 0 && encoded.lines > 256, "{encoded:?}");
-            assert_eq!(encoded.samples + encoded.shed, 4_000);
+            assert!(encoded.dropped > 0 && encoded.lines > 256, "{encoded:?}");
+            assert_eq!(encoded.samples + encoded.dropped, 4_000);
         }
         for (_, encoded) in of(&name[..500], packed) {
-            assert_eq!((encoded.samples, encoded.shed), (4_000, 0));
+            assert_eq!((encoded.samples, encoded.dropped), (4_000, 0));
         }
     }
 }

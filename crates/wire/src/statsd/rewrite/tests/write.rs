@@ -375,9 +375,9 @@ fn one_line_becomes_so_many_bytes_and_no_more() {
     // `a:1|c|#`, the tags, LF.
     let line_len = 8 + tags.len();
     let fit = WRITTEN_BYTES_MAX.div_ceil(line_len);
-    for (count, shed) in [(fit, 0), (fit + 1, 1), (16_000, 16_000 - fit)] {
+    for (count, dropped) in [(fit, 0), (fit + 1, 1), (16_000, 16_000 - fit)] {
         let (text, written) = of(count);
-        assert_eq!((written.lines as usize, written.values_shed as usize), (count - shed, shed));
+        assert_eq!((written.lines as usize, written.values_dropped as usize), (count - dropped, dropped));
         assert!(text.len() < WRITTEN_BYTES_MAX + line_len);
     }
 }
@@ -392,13 +392,13 @@ fn a_byte_of_a_line_becomes_so_many_and_no_more() {
     // 512 bytes with the type and the LF.
     for (name_bytes, values) in [(507, 2_000), (1_000, 500), (20, 30_000)] {
         let (_, _, written) = of(name_bytes, values);
-        assert_eq!((written.lines as usize, written.values_shed), (values, 0));
+        assert_eq!((written.lines as usize, written.values_dropped), (values, 0));
     }
     let (came, went, written) = of(2_900, 1_450);
     let bytes_max = WRITTEN_BYTES_ALWAYS + WRITTEN_PER_BYTE_MAX * came;
     assert!((bytes_max..bytes_max + 2_906).contains(&went), "{went} of {bytes_max}");
     // `rewritten` takes the last LF away.
-    assert_eq!((written.lines + written.values_shed, went + 1), (1_450, 2_905 * written.lines as usize));
+    assert_eq!((written.lines + written.values_dropped, went + 1), (1_450, 2_905 * written.lines as usize));
 }
 
 #[test]
@@ -415,6 +415,6 @@ fn a_line_of_nothing_but_values_and_fields_takes_no_longer_than_its_bytes() {
     // Looking at each field for each value would be 10^8 looks; whoever tries notices.
     let line = format!("a:{}|g{}|T9", vec!["-1"; 10_000].join(":"), "|zz".repeat(10_000));
     let (text, written) = rewritten(&to(Form::ETSY), None, &line);
-    assert_eq!((written.lines, written.values_shed), (20_000, 0));
+    assert_eq!((written.lines, written.values_dropped), (20_000, 0));
     assert!(text.starts_with("a:0|g\na:-1|g\na:0|g\n"));
 }
