@@ -3,7 +3,8 @@
 //!
 //! One window may be told twice, under one label: its flush was on its way when the process died, or a loss of power took
 //! the note of it along. What was in the checkpoint of that window is then given again, and no more.
-//! A fault that no checkpoint can undo (a write that the disk lost, a flipped byte) lets more be forgotten.
+//! A fault that no checkpoint can undo (a write that the disk lost, a flipped byte) lets more be forgotten, or brings an earlier
+//! checkpoint back, whose window was told since.
 
 use std::collections::BTreeMap;
 
@@ -118,7 +119,8 @@ impl Memory {
         for (name, sent) in sent {
             let of = |map: &BTreeMap<String, f64>| map.get(name).copied().unwrap_or(0.0);
             let (back, given, forgotten) = (of(back), of(given), of(forgotten));
-            let is_given = in_doubt && there.is_none_or(|there| given > of(&there.given));
+            let is_given =
+                in_doubt && (self.damaged > 0 || there.is_none_or(|there| given > of(&there.given)));
             let twice = if is_given { back } else { 0.0 };
             if forgotten < -twice {
                 return Err(format!(

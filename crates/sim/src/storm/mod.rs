@@ -335,6 +335,7 @@ mod tests {
         (637_106_210, "a client wrote on after its connection had ended, to another of its name"),
         (2_557_910_910, "a process died in writing its first checkpoint, which was whole"),
         (2_557_910_466, "a save was whole while the next one had begun"),
+        (1_545_462_715, "a disk that had lost a write brought an earlier checkpoint back"),
         (2_557_910_265, "two reloads during a save gave its number away again, and its window counted twice"),
     ];
 
