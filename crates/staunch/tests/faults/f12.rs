@@ -65,7 +65,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     let memory = sys::memory_of(daemon.pid()).expect("it runs").resident_high;
     daemon.stop();
     let mut finding =
-        Finding { sent: new, named: Daemon::number(&row, "losses/dropped/max_series"), ..Finding::default() };
+        Finding { sent: new, named: Daemon::number(&row, "losses/dropped/series_max"), ..Finding::default() };
     let expected = series_max - KNOWN;
     endpoint.read_to_the_end(bench);
     finding.add(&endpoint.oracle.count());
