@@ -1,6 +1,7 @@
 //! The terminal: taken over, drawn on, read from, and given back however it ends.
 
 use std::io::{self, Stdout, Write};
+use std::mem::ManuallyDrop;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -29,7 +30,8 @@ pub(super) fn size() -> (u16, u16) {
 
 /// A terminal in raw mode, on its second screen. Dropping it gives the first one back.
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Never dropped: that shows the cursor, which [`give_back`] does, and panics where there is no terminal any more.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Screen {
@@ -48,7 +50,7 @@ impl Screen {
         let opened = execute!(io::stdout(), terminal::EnterAlternateScreen, cursor::Hide)
             .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
         match opened {
-            Ok(terminal) => Ok(Screen { terminal }),
+            Ok(terminal) => Ok(Screen { terminal: ManuallyDrop::new(terminal) }),
             Err(error) => {
                 give_back();
                 Err(error)
@@ -108,9 +110,14 @@ impl Keys {
 impl Drop for Keys {
     fn drop(&mut self) {
         self.presses.close();
-        if let Some(reader) = self.reader.take() {
-            // A reader that panicked has told so itself.
-            let _ended = reader.join();
+        // Within one look at the keys, so that it takes none that are meant for the shell. Where the terminal is gone it reads
+        // the end of input for ever: it is left to the end of the process.
+        const LOOKS: u32 = 10;
+        for _ in 0..2 * LOOKS {
+            if self.reader.as_ref().is_none_or(JoinHandle::is_finished) {
+                break;
+            }
+            std::thread::sleep(KEY_WAIT / LOOKS);
         }
     }
 }

@@ -134,6 +134,16 @@ fn the_terminal_is_given_back_on_control_c() {
 }
 
 #[test]
+fn a_keyboard_that_is_gone_keeps_no_top_from_its_end() {
+    let (daemon, _live) = start();
+    let (mut top, keyboard) = Terminal::start_with_keys_of_another(&["top", "--api", &api(&daemon)]);
+    top.wait_rows("a frame", |rows| rows[3].starts_with(" app "));
+    // The kernel says so with SIGHUP. Whoever reads from it gets the end of input, again and again.
+    drop(keyboard);
+    assert!(top.wait_end().success());
+}
+
+#[test]
 fn once_on_a_terminal_is_text_that_stays() {
     let (daemon, _live) = start();
     let top = Terminal::start(&["top", "--once", "--api", &api(&daemon)], &[]);

@@ -25,18 +25,41 @@ pub(crate) struct Terminal {
     reader: Option<JoinHandle<()>>,
 }
 
+/// A pseudo-terminal of 80 by 24: the person's side, and the program's.
+fn pair() -> (OwnedFd, OwnedFd) {
+    // Nobody else is to keep it open.
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let person = openpt(flags).expect("the system has pseudo-terminals");
+    grantpt(&person).expect("it is ours");
+    unlockpt(&person).expect("it is ours");
+    let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&person, size).expect("a terminal has a size");
+    let name = ptsname(&person, Vec::new()).expect("it has a name");
+    let program = rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty());
+    (person, program.expect("it is unlocked"))
+}
+
 impl Terminal {
     /// Starts `staunch ARGS` on a terminal of 80 by 24, with these variables set.
     pub(crate) fn start(args: &[&str], variables: &[(&str, &str)]) -> Terminal {
-        let person =
-            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("the system has pseudo-terminals");
-        grantpt(&person).expect("it is ours");
-        unlockpt(&person).expect("it is ours");
-        let name = ptsname(&person, Vec::new()).expect("it has a name");
-        let program = rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty());
-        let program = program.expect("it is unlocked");
-        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&person, size).expect("a terminal has a size");
+        let (person, program) = pair();
+        let keys = program.try_clone().expect("a descriptor is free");
+        Terminal::start_on(person, program, keys, args, variables)
+    }
+
+    /// The same with keys from a second terminal, which is gone once what comes with it is dropped.
+    pub(crate) fn start_with_keys_of_another(args: &[&str]) -> (Terminal, OwnedFd) {
+        let ((person, program), (keyboard, keys)) = (pair(), pair());
+        (Terminal::start_on(person, program, keys, args, &[]), keyboard)
+    }
+
+    fn start_on(
+        person: OwnedFd,
+        program: OwnedFd,
+        keys: OwnedFd,
+        args: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Terminal {
         let side = || Stdio::from(program.try_clone().expect("a descriptor is free"));
         // In a session of its own: the terminal that the tests were started from, if any, is not the program's.
         let child = Command::new("setsid")
@@ -45,7 +68,7 @@ impl Terminal {
             .env("TERM", "xterm")
             .env_remove("NO_COLOR")
             .envs(variables.iter().copied())
-            .stdin(side())
+            .stdin(keys)
             .stdout(side())
             .stderr(side())
             .spawn()
@@ -98,6 +121,11 @@ impl Terminal {
     /// Types.
     pub(crate) fn press(&mut self, keys: &str) {
         self.person.write_all(keys.as_bytes()).expect("the terminal is there");
+    }
+
+    /// Waits for the end, whatever becomes of the terminal.
+    pub(crate) fn wait_end(&mut self) -> ExitStatus {
+        wait_for("the end", || self.child.try_wait().expect("it is our child"))
     }
 
     /// Sends a signal by its name.
