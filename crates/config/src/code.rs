@@ -41,6 +41,13 @@ macro_rules! codes {
     };
 }
 
+impl Code {
+    /// True when something of an original's file is missing from what was made of it.
+    pub fn loses_a_line(self) -> bool {
+        matches!(self, Code::ImportUnknownKey | Code::UnknownBackend | Code::NotCarriedOver)
+    }
+}
+
 codes! {
     Syntax "C001" "The file is not TOML or YAML"
         cause "The text breaks a rule of its format at the marked place. A file that ends in `.yaml`, `.yml` or `.json` is read as YAML, every other one as TOML."

@@ -28,30 +28,41 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         talk::data(code.explain().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let text =
-        |page: &Page, what: &str| format!("{}: {what}\n\n{}\n\n{}\n", page.word, page.why, page.advice);
-    let outcome = pages.iter().filter(|page| page.word == word.as_str());
-    let outcome = outcome.map(|page| text(page, &format!("an outcome of the family `{}`", page.family)));
-    let answer = unacked.iter().filter(|page| page.word == word.as_str());
-    let answer =
-        answer.map(|page| text(page, "a reason of `err` lines, for clients that want acknowledgements"));
-    let failure = outcomes::LAST_ERRORS.iter().filter(|(other, _)| other == word);
-    let failure = failure.map(|(word, about)| format!("{word}: a word of `last_error`\n\n{about}\n"));
-    let texts: Vec<String> = outcome.chain(answer).chain(failure).collect();
+    let texts = texts(word, &pages, &unacked);
     if !texts.is_empty() {
         talk::data(texts.join("\n").as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let others = outcomes::NO_LOSS.iter().chain(&outcomes::OUTSIDE);
-    if let Some((word, about)) = others.clone().find(|(other, _)| other == word) {
-        talk::data(format!("{word}\n\n{about}\n").as_bytes())?;
-        return Ok(ExitCode::SUCCESS);
-    }
+    let others = outcomes::NO_LOSS.iter().chain(&outcomes::OUTSIDE).chain(&outcomes::TOTALS);
     let known =
         Code::ALL.iter().map(|code| code.word()).chain(pages.iter().chain(&unacked).map(|page| page.word));
-    let known = known.chain(others.chain(&outcomes::LAST_ERRORS).map(|(word, _)| *word));
+    let others = others.chain(&outcomes::LAST_ERRORS).chain(&outcomes::FAMILIES);
+    let known = known.chain(others.map(|(word, _)| *word));
     let hint = nearest(word, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     talk::say(&format!("staunch: there is no code or outcome `{word}`{hint}\n"));
     talk::say("`staunch explain` without a word lists them all\n");
     Ok(ExitCode::from(MISTAKES))
+}
+
+/// Everything that a word means.
+fn texts(word: &str, pages: &[Page], unacked: &[Page]) -> Vec<String> {
+    let text =
+        |page: &Page, what: &str| format!("{}: {what}\n\n{}\n\n{}\n", page.word, page.why, page.advice);
+    let outcome = pages.iter().filter(|page| page.word == word);
+    let outcome = outcome.map(|page| text(page, &format!("an outcome of the family `{}`", page.family)));
+    let answer = unacked.iter().filter(|page| page.word == word);
+    let answer =
+        answer.map(|page| text(page, "a reason of `err` lines, for clients that want acknowledgements"));
+    let failure = outcomes::LAST_ERRORS.iter().filter(|(other, _)| *other == word);
+    let failure = failure.map(|(word, about)| format!("{word}: a word of `last_error`\n\n{about}\n"));
+    let family = outcomes::FAMILIES.iter().filter(|(family, _)| *family == word);
+    let family = family.map(|(family, about)| {
+        let reasons = pages.iter().filter(|page| page.family == *family);
+        let reasons: String = reasons.map(|page| format!("  {:<22} {}\n", page.word, page.why)).collect();
+        format!("{family}: a family of outcomes\n\n{about}\n\n{reasons}")
+    });
+    let others = outcomes::TOTALS.iter().chain(&outcomes::NO_LOSS).chain(&outcomes::OUTSIDE);
+    let others = others.filter(|(other, _)| *other == word);
+    let others = others.map(|(word, about)| format!("{word}: a figure of the accounts\n\n{about}\n"));
+    others.chain(family).chain(outcome).chain(answer).chain(failure).collect()
 }

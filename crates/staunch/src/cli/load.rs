@@ -251,7 +251,7 @@ pub(crate) fn statsd_proxy(file: &Path) -> anyhow::Result<Loaded> {
 ///
 /// # Errors
 /// When carbon.conf cannot be read.
-pub(crate) fn carbon(file: &Path, section: &str) -> anyhow::Result<(Option<Plan>, String)> {
+pub(crate) fn carbon(file: &Path, section: &str) -> anyhow::Result<Imported> {
     let (name, text) = read(file)?;
     let folder = file.parent().unwrap_or(Path::new("")).to_owned();
     // Rules stand beside carbon.conf, unless they are named by a whole path.
@@ -262,7 +262,20 @@ pub(crate) fn carbon(file: &Path, section: &str) -> anyhow::Result<(Option<Plan>
     let told = files.iter().filter(|file| !file.diagnostics.is_empty());
     let told =
         told.map(|file| render(Source { name: &file.name, text: &file.text }, &file.diagnostics, colour));
-    Ok((plan, told.collect()))
+    let codes = files.iter().flat_map(|file| &file.diagnostics).map(|diagnostic| diagnostic.code);
+    let loses_a_line = codes.clone().any(Code::loses_a_line);
+    Ok(Imported { plan, said: told.collect(), loses_a_line })
+}
+
+/// What a file of an original comes to.
+#[derive(Debug)]
+pub(crate) struct Imported {
+    /// None when there is a mistake in it.
+    pub(crate) plan: Option<Plan>,
+    /// What there is to say, for people.
+    pub(crate) said: String,
+    /// Some line of it is not in the plan.
+    pub(crate) loses_a_line: bool,
 }
 
 /// Reads a config of node's statsd, of its cluster proxy, or of Net::Statsd::Server, whichever it is.

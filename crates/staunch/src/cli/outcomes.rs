@@ -285,6 +285,12 @@ pub(crate) const NO_LOSS: [(&str, &str); 9] = [
     ("expired", "Always 0 in this version. It is there so that the sum keeps its form."),
 ];
 
+/// What the parts of an account add up to.
+pub(crate) const TOTALS: [(&str, &str); 2] = [
+    ("received", "Records that came in at a source; each of them ends in one of the outcomes beside it."),
+    ("copies", "What was routed to an output; each copy ends in one of the outcomes beside it."),
+];
+
 /// Losses that no sum holds, because nobody could count the records.
 pub(crate) const OUTSIDE: [(&str, &str); 7] = [
     (
@@ -375,8 +381,7 @@ pub(crate) const LAST_ERRORS: [(&str, &str); 14] = [
 ];
 
 /// What each family is, before its reasons.
-#[cfg(test)]
-const FAMILIES: [(&str, &str); 5] = [
+pub(crate) const FAMILIES: [(&str, &str); 5] = [
     (
         "rejected",
         "Refused at intake: the sender wrote something that the dialect cannot read. The log quotes the first line of each reason per source; later ones are only counted.",

@@ -140,6 +140,16 @@ fn a_node_config_is_imported_and_what_comes_out_passes_check() {
     assert_eq!(checked.status.code(), Some(0), "{}", stderr(&checked));
     assert_eq!(stderr(&checked), "");
 
+    // A warning that loses nothing.
+    std::fs::write(
+        folder.path().join("old.js"),
+        "{ port: 8125, graphite: { legacyNamespace: true }, legacyNamespace: false }",
+    )
+    .expect("it can be written");
+    let old = staunch(folder.path(), &["import", "statsd", "old.js"]);
+    assert!(stderr(&old).contains("I007"), "{}", stderr(&old));
+    assert_eq!(old.status.code(), Some(0), "{}", stderr(&old));
+
     std::fs::write(folder.path().join("odd.js"), "{ port: 8125, flushInteger: 5 }")
         .expect("it can be written");
     let odd = staunch(folder.path(), &["import", "statsd", "odd.js"]);

@@ -190,6 +190,24 @@ fn a_word_that_means_two_things_is_explained_as_both() {
         let text = explained(word);
         assert_eq!((text.contains(outcome), text.contains(answer)), (of_outcome, of_answer), "{text}");
     }
+    for word in ["rejected", "dropped", "rejected_by_peer", "filtered", "internal"] {
+        let text = explained(word);
+        assert!(text.contains(&format!("{word}: a family of outcomes")), "{text}");
+    }
+    for word in [
+        "received",
+        "aggregated",
+        "routed",
+        "in_flight",
+        "copies",
+        "delivered",
+        "queued",
+        "moved",
+        "filtered",
+    ] {
+        let text = explained(word);
+        assert!(text.contains(&format!("{word}: a figure of the accounts")), "{text}");
+    }
     for word in ["connect_failed", "unresolved", "check_timeout", "refused"] {
         let text = explained(word);
         assert!(text.contains(&format!("{word}: a word of `last_error`")), "{text}");

@@ -195,6 +195,8 @@ pub(super) struct Loaded {
     pub(super) plan: Option<Plan>,
     /// What there is to say about it, for people.
     pub(super) said: String,
+    /// Some line of it is not in the plan.
+    pub(super) loses_a_line: bool,
     /// The same in the original's words, when there is no plan.
     original: String,
     /// Its canonical form, when it can be read.
@@ -209,9 +211,11 @@ pub(super) fn load(args: &RelayArgs, settings: &Settings) -> Loaded {
     let colour = settings.log.is_none() && colour();
     let mut said = rendered(&reading, colour);
     let mut original = upstream_lines(&reading.files, &reading.mistakes);
+    let loses = |mistakes: &[Mistake]| mistakes.iter().any(|mistake| mistake.diagnostic.code.loses_a_line());
+    let mut loses_a_line = loses(&reading.mistakes);
     let Some(conf) = &reading.conf else {
         let (canonical, printed) = Default::default();
-        return Loaded { plan: None, said, original, canonical, printed };
+        return Loaded { plan: None, said, loses_a_line, original, canonical, printed };
     };
     let http = match args.http {
         None => Some(std::net::SocketAddr::from(([127, 0, 0, 1], 8680))),
@@ -230,10 +234,11 @@ pub(super) fn load(args: &RelayArgs, settings: &Settings) -> Loaded {
     wrong.extend(more);
     if !wrong.is_empty() {
         said.push_str(&render_mistakes(&reading.files, &wrong, colour));
+        loses_a_line |= loses(&wrong);
     }
     if plan.is_none() {
         // Nothing of what the original says of a file that it can read.
         original = format!("failed to read configuration '{}'\n", settings.config);
     }
-    Loaded { plan, said, original, canonical, printed }
+    Loaded { plan, said, loses_a_line, original, canonical, printed }
 }

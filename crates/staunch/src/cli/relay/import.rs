@@ -5,10 +5,10 @@
 use std::path::Path;
 
 use clap::Parser;
-use config::plan::Plan;
 use import::relay::flags::{Flags, settings};
 
 use super::{RelayArgs, daemon, machine, told};
+use crate::cli::load::Imported;
 
 /// carbon-c-relay's flags and nothing else.
 #[derive(Debug, Parser)]
@@ -18,11 +18,11 @@ struct Alone {
     relay: RelayArgs,
 }
 
-/// The plan, when there is one, and what there is to say.
+/// What carbon-c-relay's file and flags come to.
 ///
 /// # Errors
 /// When the flags are none of carbon-c-relay's.
-pub(crate) fn import(file: &Path, words: &[String]) -> anyhow::Result<(Option<Plan>, String)> {
+pub(crate) fn import(file: &Path, words: &[String]) -> anyhow::Result<Imported> {
     let words = std::iter::once("carbon-c-relay").chain(words.iter().map(String::as_str));
     let mut args = Alone::try_parse_from(words).map_err(|error| {
         let text = error.to_string();
@@ -31,11 +31,12 @@ pub(crate) fn import(file: &Path, words: &[String]) -> anyhow::Result<(Option<Pl
     args.relay.config = Some(file.display().to_string());
     let flags = args.relay.flags();
     let (settings, mistakes) = settings(&flags, &machine());
-    let mut said = told(&mistakes);
-    said.push_str(&left_out(&flags));
-    let Some(settings) = settings else { return Ok((None, said)) };
+    let left_out = left_out(&flags);
+    let said = told(&mistakes) + &left_out;
+    let Some(settings) = settings else { return Ok(Imported { plan: None, said, loses_a_line: true }) };
     let loaded = daemon::load(&args.relay, &settings);
-    Ok((loaded.plan, said + &loaded.said))
+    let loses_a_line = loaded.loses_a_line || !left_out.is_empty();
+    Ok(Imported { plan: loaded.plan, said: said + &loaded.said, loses_a_line })
 }
 
 /// Flags that a native file has no options for.
@@ -61,7 +62,8 @@ fn flags_become_options_or_are_named() {
     let file = std::env::temp_dir().join(format!("staunch-import-relay-{}.conf", std::process::id()));
     std::fs::write(&file, "cluster c forward 10.0.0.1;\nmatch ^a\\. send to c stop;\n").expect("a file");
     let words = ["-p", "2013", "-q100", "-b", "5", "-c", "-_", "-D", "-l", "relay.log"].map(str::to_owned);
-    let (plan, said) = import(&file, &words).expect("right flags");
+    let Imported { plan, said, loses_a_line } = import(&file, &words).expect("right flags");
+    assert!(loses_a_line, "-b, -D and -l");
     let refused = import(&file, &["-Z".to_owned()]);
     std::fs::remove_file(&file).expect("it is ours");
     let text = config::print(&plan.expect("a plan"));
