@@ -34,7 +34,7 @@ pub enum Appended {
     /// It was dropped, and counted as such.
     Dropped,
     /// The queue is full and `when_full` is `block`: here it is again, and nothing was counted. The caller waits
-    /// and tries again, or drops it with [`MemoryQueue::dropped`].
+    /// and tries again, or drops it with [`Queue::drop_block`].
     Full(Block),
 }
 

@@ -112,6 +112,8 @@ pub struct Worker {
     /// How aggregations and notes were before a last flush for another process.
     before_last: Option<(pipeline::BeforeLast, pipeline::checkpoints::Notes)>,
     ended: bool,
+    /// Questions that were there before the sockets were last read: they are answered with what had come before them.
+    asked: usize,
     /// Another process may be going on with everything: nothing is read, ticked or appended.
     frozen: bool,
     /// By output: bytes that its endpoint had taken when last looked at, and when that last changed.
@@ -222,6 +224,7 @@ impl Worker {
             flushes_told: 0,
             before_last: None,
             ended: false,
+            asked: 0,
             frozen: false,
             progress: Vec::new(),
             stalled: Vec::new(),
@@ -249,6 +252,7 @@ impl Worker {
                 }
                 continue;
             }
+            self.note_questions();
             got = self.receive(SEARCH_MAX_NS);
             let now = Clock::now();
             got.more |= self.take_exchange(now);

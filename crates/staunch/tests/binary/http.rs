@@ -1,6 +1,7 @@
 //! The HTTP API: pages of series, the accounts, and self-metrics whose names are an interface.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use serde_json::Value;
 
@@ -53,6 +54,36 @@ fn series_are_found_by_glob_and_type() {
         (&serde_json::json!(["az:1", "dc:x"]), &Value::from("counter"))
     );
     assert_eq!(tagged["transform"], "stats");
+    daemon.stop();
+}
+
+/// Whoever sends a datagram and then asks finds it: a script (and the first example of the README) does just that.
+#[test]
+fn a_datagram_is_in_the_answer_to_a_question_that_was_asked_after_it() {
+    let (mut daemon, _graphite) = start();
+    let client = udp(daemon.at("app", "udp"));
+    let done = AtomicBool::new(false);
+    let missing = std::thread::scope(|scope| {
+        // The daemon has something to do when the question comes.
+        scope.spawn(|| {
+            let busy = udp(daemon.at("app", "udp"));
+            let packet = b"busy:1|c\n".repeat(50);
+            while !done.load(Relaxed) {
+                let _ = busy.send(&packet);
+                std::thread::sleep(std::time::Duration::from_micros(200));
+            }
+        });
+        let missing = (0..300)
+            .filter(|n| {
+                client.send(format!("asked.{n}:1|c").as_bytes()).expect("it is there");
+                names(&daemon.json(&format!("/api/v1/series?name=asked.{n}"))).is_empty()
+            })
+            .count();
+        done.store(true, Relaxed);
+        missing
+    });
+    // A busy kernel may hand a datagram on from a thread of its own, after the call that sent it.
+    assert!(missing <= 3, "{missing} of 300 answers were made before what had come was read");
     daemon.stop();
 }
 

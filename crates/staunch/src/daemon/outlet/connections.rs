@@ -95,7 +95,7 @@ impl Outlet {
         seats.for_each(|(_, seat)| seat.more.notify_one());
     }
 
-    /// [`Queue::shed_older`], also of what waits for other connections than the next one. None while it is parked: then
+    /// [`Queue::drop_older`], also of what waits for other connections than the next one. None while it is parked: then
     /// nothing of it may change.
     pub fn drop_older(&self, age_ns: u64, reason: Dropped, blocks_max: usize, now: Now) -> Option<bool> {
         let mut queue = self.queue();

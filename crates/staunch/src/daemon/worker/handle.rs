@@ -252,13 +252,20 @@ impl Jobs {
 impl Worker {
     /// Runs calls, as many as one turn has time for. `busy`: packets keep coming.
     pub(super) fn run_jobs(&mut self, busy: bool) {
-        let mut questions = if busy { QUESTIONS_PER_BUSY_TURN } else { QUESTIONS_PER_TURN };
+        let questions = if busy { QUESTIONS_PER_BUSY_TURN } else { QUESTIONS_PER_TURN };
+        let mut questions = if self.frozen { questions } else { questions.min(self.asked) };
         for _call in 0..CALLS_PER_TURN {
             // Taken one by one: a job may call as well.
             let next = self.handle.jobs().next(&mut questions);
             let Some(job) = next else { return };
             job(self);
         }
+    }
+
+    /// Questions that are there now may be answered once the sockets have been read: whoever sends a datagram and then asks
+    /// for it finds it.
+    pub(super) fn note_questions(&mut self) {
+        self.asked = self.handle.jobs().questions.len();
     }
 
     /// True while calls are left that the last turn had no time for.
