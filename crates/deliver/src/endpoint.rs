@@ -24,6 +24,10 @@ pub enum Failure {
     Broken,
     /// Nothing was taken for `write_timeout_ms`.
     WriteTimeout,
+    /// No encrypted connection could be made or kept: a certificate is not accepted, or the endpoint speaks no TLS.
+    TlsFailed,
+    /// It speaks TLS only, and was sent plain lines.
+    TlsWanted,
     /// It refused a packet (ICMP).
     Refused,
     /// The system would not take a packet for a long time.
@@ -43,6 +47,8 @@ impl Failure {
             Failure::ClosedByPeer => "closed_by_peer",
             Failure::Broken => "broken",
             Failure::WriteTimeout => "write_timeout",
+            Failure::TlsFailed => "tls_failed",
+            Failure::TlsWanted => "tls_wanted",
             Failure::Refused => "refused",
             Failure::Blocked => "blocked",
             Failure::WriteFailed => "write_failed",

@@ -141,8 +141,7 @@ async fn encrypted(
     let tls = tls::for_question(server.access.ca.as_deref(), host, server.access.any_name)?;
     let connected = TlsConnector::from(tls.config).connect(tls.name, stream).await;
     connected.map_err(|error| {
-        let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        match cause {
+        match tls::words::cause(&error) {
             Some(rustls::Error::InvalidMessage(_)) => {
                 "the server does not speak TLS: leave out https:// and --ca".to_owned()
             }
@@ -151,7 +150,7 @@ async fn encrypted(
                 CertificateError::UnknownIssuer | CertificateError::BadSignature,
             )) => "no authority that is known has signed its certificate: name the authority's file with --ca FILE"
                 .to_owned(),
-            _ => format!("no TLS: {error}"),
+            _ => format!("no TLS: {}", tls::words::connecting(&error, "--ca")),
         }
     })
 }

@@ -52,8 +52,8 @@ pub const IN_FLIGHT_BYTES_MAX: u64 = 4 << 20;
 /// A connection that lived so long and then closed counts as a first failure, not as the next one.
 const STABLE_NS: u64 = 5 * SECOND_NS;
 
-/// After a write time-out an endpoint counts as up again when it still takes something so long after it was connected to:
-/// its kernel takes the first of it whether or not anybody reads there.
+/// After a failure that its kernel hides (see [`is_deceptive`]) an endpoint counts as up again when it still takes something so
+/// long after it was connected to.
 const BELIEVED_AFTER_NS: u64 = SECOND_NS;
 
 /// Pauses between two looks at what the peer has acknowledged: short after progress, then doubling.
@@ -86,8 +86,18 @@ pub enum CloseReason {
     ConnectTimeout,
     /// The peer took nothing in time.
     WriteTimeout,
+    /// Its encryption failed: the peer did not accept our certificate, or wrote what is no TLS.
+    TlsFailed,
+    /// The peer answered plain lines with an alert of TLS: it understood none of them.
+    TlsWanted,
     /// The sender stops.
     Stopped,
+}
+
+/// An endpoint that fails so goes on taking connections, and its kernel takes the first bytes of each whether or not anybody
+/// can make use of them.
+fn is_deceptive(failure: Failure) -> bool {
+    matches!(failure, Failure::WriteTimeout | Failure::TlsWanted | Failure::TlsFailed)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,11 +300,11 @@ impl StreamSender {
 
     /// The attempt to connect failed, or the name could not be resolved.
     pub fn on_connect_failed(&mut self, now: Now) {
-        self.on_no_address(Failure::ConnectFailed, now);
+        self.on_attempt_failed(Failure::ConnectFailed, now);
     }
 
-    /// There is no address to connect to, for this reason: the name has none, or it is one of our own.
-    pub fn on_no_address(&mut self, why: Failure, now: Now) {
+    /// The attempt to connect failed for this reason: the name has no address, or one of our own, or TLS cannot be spoken.
+    pub fn on_attempt_failed(&mut self, why: Failure, now: Now) {
         if matches!(self.phase, Phase::Connecting { .. }) {
             self.failed(why, now);
         }
@@ -477,7 +487,7 @@ impl StreamSender {
     /// Whether what has arrived shows that the endpoint is up.
     fn is_believed(&self, now: Now) -> bool {
         let EndpointState { status, last_failure, .. } = self.health.state();
-        let hung = status == Status::Down && matches!(last_failure, Some((Failure::WriteTimeout, _)));
+        let hung = status == Status::Down && last_failure.is_some_and(|(failure, _)| is_deceptive(failure));
         let since = |since_ns| now.mono_ns.saturating_sub(since_ns) >= BELIEVED_AFTER_NS;
         !hung || matches!(self.phase, Phase::Up { since_ns } if since(since_ns))
     }
@@ -490,13 +500,15 @@ impl StreamSender {
             CloseReason::Broken | CloseReason::Stopped => Failure::Broken,
             CloseReason::ConnectTimeout => Failure::ConnectTimeout,
             CloseReason::WriteTimeout => Failure::WriteTimeout,
+            CloseReason::TlsFailed => Failure::TlsFailed,
+            CloseReason::TlsWanted => Failure::TlsWanted,
         };
         // A peer that takes connections and nothing else must not be courted at the shortest pause for ever.
-        if now.mono_ns.saturating_sub(since_ns) >= STABLE_NS && failure != Failure::WriteTimeout {
+        if now.mono_ns.saturating_sub(since_ns) >= STABLE_NS && !is_deceptive(failure) {
             self.backoff.reset();
         }
         self.note_doubt();
-        if self.held.is_empty() && failure != Failure::WriteTimeout {
+        if self.held.is_empty() && !is_deceptive(failure) {
             self.health.idle(now);
             self.phase = Phase::Down { retry_ns: now.mono_ns.saturating_add(self.backoff.fail()) };
         } else {

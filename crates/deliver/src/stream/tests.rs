@@ -217,6 +217,26 @@ fn a_peer_that_acknowledges_nothing_is_left_after_the_write_timeout() {
 }
 
 #[test]
+fn an_endpoint_that_wants_tls_is_down_while_its_kernel_takes_the_first_lines() {
+    let mut world = World::connected();
+    world.append("aa\n");
+    for attempt in 1..=3 {
+        world.append("bb\n");
+        let Action::Write(bytes) = world.poll() else { panic!("something waits") };
+        let len = bytes.len();
+        world.sender.on_written(len, world.now);
+        world.sender.on_acked(0, world.now);
+        world.pass(5);
+        world.sender.on_closed(CloseReason::TlsWanted, world.now);
+        let state = world.sender.state();
+        assert_eq!((state.status, state.attempts), (Status::Down, attempt), "nothing was on the way");
+        assert_eq!(state.last_failure.map(|failure| failure.0), Some(Failure::TlsWanted));
+        world.pass_until_connect();
+        world.sender.on_connected(world.now);
+    }
+}
+
+#[test]
 fn a_socket_that_takes_nothing_is_left_after_the_write_timeout() {
     let mut world = World::connected();
     world.pass(60_000);

@@ -335,7 +335,7 @@ pub(crate) const OUTSIDE: [(&str, &str); 7] = [
 
 /// Words of `last_error`: why an attempt at an endpoint, or its check, has failed. They are no outcomes: what waits goes on
 /// waiting.
-pub(crate) const LAST_ERRORS: [(&str, &str); 14] = [
+pub(crate) const LAST_ERRORS: [(&str, &str); 16] = [
     (
         "connect_failed",
         "The endpoint could not be reached or opened; the log has the system's word, such as connection refused. Look whether \
@@ -361,6 +361,16 @@ pub(crate) const LAST_ERRORS: [(&str, &str); 14] = [
     (
         "write_timeout",
         "The endpoint took nothing for `write_timeout`: it is stopped or overloaded, or the network between is broken.",
+    ),
+    (
+        "tls_failed",
+        "No encrypted connection could be made or kept: one side does not accept the other's certificate, or the endpoint \
+         speaks no TLS. The log says which. Nothing is sent in the clear instead, and what waits goes on waiting.",
+    ),
+    (
+        "tls_wanted",
+        "The endpoint answered plain lines with an alert of TLS: it speaks TLS only and understood none of them. Add `tls = {}` \
+         to the output (docs/graphite.md), or name a port that takes plain lines. Lines that its kernel took first count as delivered.",
     ),
     (
         "refused",
@@ -450,6 +460,8 @@ fn every_failure_of_an_endpoint_is_explained() {
         Failure::ClosedByPeer,
         Failure::Broken,
         Failure::WriteTimeout,
+        Failure::TlsFailed,
+        Failure::TlsWanted,
         Failure::Refused,
         Failure::Blocked,
         Failure::WriteFailed,

@@ -22,7 +22,7 @@ use super::{
 use crate::admin::Ports;
 use crate::admin::accounts::AccountsPage;
 use crate::daemon::acks::AckDesk;
-use crate::daemon::data_dir::DataDir;
+use crate::daemon::data_dir::{DataDir, DataDirError};
 use crate::daemon::handover::Handover;
 use crate::daemon::listeners::{Listeners, Opened};
 use crate::daemon::outlet::Outlet;
@@ -255,7 +255,10 @@ pub(super) fn take_data_dir(
     }
     match DataDir::lock(&plan.data_dir, http) {
         Ok(data_dir) => Ok(Some(data_dir)),
-        Err(error) if needed => Err(error.into()),
+        // Without a config two would also write the same files of results.
+        Err(error) if needed || (plan.built_in && matches!(error, DataDirError::Held { .. })) => {
+            Err(error.into())
+        }
         Err(error) => {
             if wanted {
                 tracing::warn!("there are no checkpoints: {:#}", anyhow::Error::from(error));

@@ -11,6 +11,9 @@ const AT_ONCE_BYTES_MAX: usize = 64 * 1024;
 /// How long the rest is.
 const REST_NS: u64 = model::SECOND_NS / 100;
 
+/// How an alert of TLS begins: its type, and the first half of a version 3.x.
+const TLS_ALERT: [u8; 2] = [21, 3];
+
 /// How much of an endpoint's answers has been read.
 #[derive(Debug, Default)]
 pub struct Hearing {
@@ -18,15 +21,25 @@ pub struct Hearing {
     heard: usize,
     /// When the rest ends; 0 for none.
     until_ns: u64,
+    /// Whether it has said anything yet, and whether that was an alert of TLS.
+    begin: Option<bool>,
 }
 
 impl Hearing {
-    /// So many bytes were read.
-    pub fn heard(&mut self, bytes: usize, now_ns: impl FnOnce() -> u64) {
-        self.heard += bytes;
-        if self.heard >= AT_ONCE_BYTES_MAX {
-            *self = Hearing { heard: 0, until_ns: now_ns() + REST_NS };
+    /// This was read.
+    pub fn heard(&mut self, bytes: &[u8], now_ns: impl FnOnce() -> u64) {
+        if !bytes.is_empty() {
+            self.begin.get_or_insert_with(|| bytes.starts_with(&TLS_ALERT));
         }
+        self.heard += bytes.len();
+        if self.heard >= AT_ONCE_BYTES_MAX {
+            (self.heard, self.until_ns) = (0, now_ns() + REST_NS);
+        }
+    }
+
+    /// The first that came was an alert of TLS: the endpoint understands nothing else.
+    pub fn is_tls_alert(&self) -> bool {
+        self.begin == Some(true)
     }
 
     /// Nanoseconds for which nothing is to be read.
@@ -40,17 +53,33 @@ fn an_endpoint_that_talks_without_end_is_heard_now_and_then() {
     let mut hearing = Hearing::default();
     let unasked = || panic!("who is quiet costs no look at the clock");
     for _ in 1..AT_ONCE_BYTES_MAX {
-        hearing.heard(1, unasked);
+        hearing.heard(b"x", unasked);
     }
     assert_eq!(hearing.rest_ns(unasked), 0, "at the limit");
-    hearing.heard(1, || 5);
+    hearing.heard(b"x", || 5);
     assert_eq!((hearing.rest_ns(|| 5), hearing.rest_ns(|| 6)), (REST_NS, REST_NS - 1), "past it");
     assert_eq!(hearing.rest_ns(|| 5 + REST_NS), 0);
     let (mut bytes, mut now_ns) = (0, 0);
     while now_ns < model::SECOND_NS {
         now_ns += hearing.rest_ns(|| now_ns);
-        hearing.heard(4096, || now_ns);
+        hearing.heard(&[0; 4096], || now_ns);
         bytes += 4096;
     }
     assert!(bytes <= 102 * AT_ONCE_BYTES_MAX, "{bytes} bytes in a second");
+}
+
+#[test]
+fn an_alert_of_tls_is_told_from_other_answers() {
+    for (said, want) in [
+        (&[&[21, 3, 3, 0, 2, 2, 40][..]][..], true),
+        (&[b"", &[21, 3, 1], b"more"], true),
+        (&[b"ERROR", &[21, 3, 3]], false),
+        (&[b""], false),
+    ] {
+        let mut hearing = Hearing::default();
+        for bytes in said {
+            hearing.heard(bytes, || 0);
+        }
+        assert_eq!(hearing.is_tls_alert(), want, "{said:?}");
+    }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::plan::{Addresses, Packing};
+use deliver::endpoint::Failure;
 use deliver::plan::SenderPlan;
 use deliver::stream::{Action, CloseReason, StreamSender};
 use model::OutputId;
@@ -22,6 +23,7 @@ use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;
 use crate::outputs::wrapping::Wrapping;
 use crate::outputs::{end, publish, tell, worked};
+use crate::tls;
 use sys::clock::Clock;
 use sys::{self, AsFd};
 
@@ -126,7 +128,7 @@ impl Connection {
     fn hear(&mut self, answer: &mut [u8]) -> io::Result<bool> {
         let read = self.socket.try_read(answer);
         let len = self.noted(read)?;
-        self.hearing.heard(len, Clock::mono_ns);
+        self.hearing.heard(&answer[..len], Clock::mono_ns);
         match (len, &mut self.wrapping) {
             (0, _) => Ok(false),
             (len, Some(wrapping)) => wrapping.receive(&answer[..len]),
@@ -331,7 +333,7 @@ fn open(
     let connecting = match locator.find() {
         Found::NotYet => return (Link::Wanted, None),
         Found::Nowhere(why, words) => {
-            sender.on_no_address(why, Clock::now());
+            sender.on_attempt_failed(why, Clock::now());
             return (Link::Closed, Some(words));
         }
         Found::Path(path) => {
@@ -416,12 +418,14 @@ fn on_event(event: Event, sender: &mut StreamSender, outlet: &Outlet, link: &mut
         Event::Opened(Err(error)) => {
             *link = Link::Closed;
             outlet.errors.count(&error);
-            sender.on_connect_failed(Clock::now());
-            Some(error.to_string())
+            let is_tls = tls::words::cause(&error).is_some();
+            let why = if is_tls { Failure::TlsFailed } else { Failure::ConnectFailed };
+            sender.on_attempt_failed(why, Clock::now());
+            Some(tls::words::connecting(&error, "tls.ca"))
         }
         Event::Readable(readable) => {
             let Link::Open(open) = link else { return None };
-            let mut answer = [0; ANSWER_BYTES];
+            let (mut answer, mut words) = ([0; ANSWER_BYTES], None);
             let heard = readable.and_then(|()| open.hear(&mut answer));
             let why = match heard {
                 Ok(true) => return None,
@@ -429,11 +433,14 @@ fn on_event(event: Event, sender: &mut StreamSender, outlet: &Outlet, link: &mut
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(broken) => {
                     outlet.errors.count(&broken);
-                    CloseReason::Broken
+                    let cause = tls::words::cause(&broken);
+                    words = cause.map(|cause| tls::words::of(cause, "tls.ca"));
+                    if cause.is_some() { CloseReason::TlsFailed } else { CloseReason::Broken }
                 }
             };
-            close(sender, link, why);
-            None
+            let wants_tls = open.hearing.is_tls_alert() && open.wrapping.is_none();
+            close(sender, link, if wants_tls { CloseReason::TlsWanted } else { why });
+            words
         }
     }
 }

@@ -17,6 +17,7 @@ use wire::packing::Unpacker;
 
 use crate::sources::handshakes::{Handshakes, STALL};
 use crate::sources::stream::{End, Stream, StreamSource, read_scratch, take_apart};
+use crate::tls;
 use sys::clock::Clock;
 
 /// Longest silence before a handshake.
@@ -247,7 +248,9 @@ impl Wrapping {
             match read {
                 Ok(state) if state.peer_has_closed() => self.end = Some(Ending::Closed),
                 Ok(_) => {}
-                Err(error) => self.end = Some(Ending::Broken(error.to_string())),
+                Err(error) => {
+                    self.end = Some(Ending::Broken(tls::words::connecting(&error, "tls.client_ca")));
+                }
             }
         }
         if let Some(unpacker) = &mut self.unpacker {

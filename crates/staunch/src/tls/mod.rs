@@ -10,6 +10,7 @@ mod files;
 #[cfg(test)]
 mod tests;
 mod trust;
+pub mod words;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -128,9 +128,16 @@ fn who_is_not_who_he_should_be_gets_nothing_and_is_told_of() {
         + &output("clear", "in", &to, "");
     let mut near = Builder::native(&near).start();
     send(near.at("in", "tcp"), "secret 1 1700000000\n");
-    for (name, word) in [("other-ca", "invalid peer certificate"), ("other-name", "not valid for name")] {
+    for (name, word) in [("other-ca", "authorities of `tls.ca`"), ("other-name", "is not for `else.test`")] {
         wait_for("a word of what is wrong", || near.stderr().contains(word).then_some(()));
         near.wait_output(name, "queued", 1);
+    }
+    wait_for("why plain lines arrive nowhere", || {
+        near.stderr().contains("is down (tls_wanted)").then_some(())
+    });
+    for (name, word) in [("other-ca", "tls_failed"), ("other-name", "tls_failed"), ("clear", "tls_wanted")] {
+        let output = near.output(name);
+        assert_eq!((&output["state"], &output["last_error"]), (&"down".into(), &word.into()), "{name}");
     }
     // A client in the clear; the endpoints above have refused their handshakes.
     let mut clear = TcpStream::connect(far.at("in", "tcp")).expect("it listens");

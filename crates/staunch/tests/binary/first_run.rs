@@ -112,6 +112,24 @@ fn a_taken_port_is_a_warning_without_a_config() {
     drop(taken);
 }
 
+/// Two would write the same files of results.
+#[test]
+fn a_second_run_in_the_same_folder_is_refused() {
+    let _turn = turn();
+    let mut daemon = first_run();
+    let second = Command::new(STAUNCH)
+        .args(["run", "--http", "127.0.0.1:0", "--management", "127.0.0.1:0"])
+        .current_dir(daemon.folder.path())
+        .output()
+        .expect("the binary starts");
+    let told = String::from_utf8_lossy(&second.stderr);
+    assert!(!second.status.success(), "{told}");
+    for part in ["in use by another daemon", &format!("process {}", daemon.pid()), "hint: stop that one"] {
+        assert!(told.contains(part), "{told}");
+    }
+    daemon.stop();
+}
+
 #[test]
 fn taken_ports_are_one_error_with_a_config() {
     let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
