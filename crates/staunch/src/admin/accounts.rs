@@ -237,6 +237,8 @@ pub struct DiskRow {
     pub quarantine_full: u64,
     /// Writes that failed, those on a full disk included.
     pub write_errors: u64,
+    /// Why the disk takes nothing now, such as no space; none while it does.
+    pub write_error: Option<String>,
     /// Reads that failed and were tried again.
     pub read_errors: u64,
     /// Why nothing can be read although records wait; none while reading goes on.
@@ -581,6 +583,7 @@ fn disk_row(outlet: &Outlet) -> Option<DiskRow> {
         quarantined_bytes: counts.quarantined_bytes,
         quarantine_full: counts.quarantine_full,
         write_errors: counts.write_errors,
+        write_error: queue.write_error().map(|error| error.to_string()),
         read_errors: counts.read_errors,
         read_error: queue.read_error().map(|error| error.to_string()),
         missing: missing.map(|missing| missing.error.to_string()),

@@ -90,6 +90,9 @@ pub struct DiskFigures {
     pub damaged_records: u64,
     /// Bytes that were kept aside.
     pub quarantined_bytes: u64,
+    /// Copies in files that are gone, or in a folder that is away.
+    #[serde(default)]
+    pub records_missing: u64,
 }
 
 /// What was dropped.
@@ -165,6 +168,7 @@ fn row(outlet: &Outlet, now: Now) -> QueueRow {
         damaged_ranges: queue.counts().damaged_ranges,
         damaged_records: queue.counts().damaged_records,
         quarantined_bytes: queue.counts().quarantined_bytes,
+        records_missing: queue.missing().map_or(0, |missing| missing.copies),
     });
     QueueRow {
         name: outlet.name.clone(),

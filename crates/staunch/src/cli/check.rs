@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::args::{CheckArgs, Original};
 use super::keys::Keys;
+use super::kind::FileKind;
 use super::load::Loaded;
 use super::rules::{self, Place};
 use super::{MISTAKES, copies, load, relay};
@@ -44,7 +45,8 @@ impl From<Loaded> for Checked {
 
 /// `staunch check`
 pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let checked = checked(args)?;
+    let CheckArgs { file, compat, ignore_unknown_backends, .. } = args.clone();
+    let checked = checked(&Original { file, compat, ignore_unknown_backends })?;
     if args.json {
         let mut json = serde_json::to_vec_pretty(&document(&checked, args)?)?;
         json.push(b'\n');
@@ -56,15 +58,17 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     Ok(if checked.plan.is_none() { ExitCode::from(MISTAKES) } else { ExitCode::SUCCESS })
 }
 
-fn checked(args: &CheckArgs) -> anyhow::Result<Checked> {
-    if args.compat.is_none() && load::is_relay(&args.file)? {
-        return Ok(relay::checked(&args.file));
+/// Reads a config, whosever it is.
+///
+/// # Errors
+/// When it cannot be read, or is of carbon.
+pub(crate) fn checked(file: &Original) -> anyhow::Result<Checked> {
+    let kind = if file.compat.is_some() { FileKind::Statsd } else { load::kind(&file.file)? };
+    match kind {
+        FileKind::Relay => Ok(relay::checked(&file.file)),
+        FileKind::Statsd => Ok(load::any_original(file)?.into()),
+        FileKind::Native | FileKind::Carbon => Ok(load::native(&file.file)?.into()),
     }
-    if load::is_original(&args.file) || args.compat.is_some() {
-        let CheckArgs { file, compat, ignore_unknown_backends, .. } = args.clone();
-        return Ok(load::any_original(&Original { file, compat, ignore_unknown_backends })?.into());
-    }
-    Ok(load::native(&args.file)?.into())
 }
 
 /// For people: that the file is good, what it makes of each packet, and the rules of its relays. For programs that ask about

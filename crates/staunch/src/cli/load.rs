@@ -11,6 +11,7 @@ use config::plan::{ManagementPlan, Plan};
 use import::{self, javascript};
 
 use super::args::{Compat, FanoutArgs, FanoutMode, Original, Port, Ports};
+use super::kind::FileKind;
 use super::wants_colour;
 
 /// Largest config file that is read.
@@ -159,50 +160,23 @@ fn what_has_no_end_is_no_config() {
     assert!(may_be_reread(folder.path()).is_ok() && may_be_reread(Path::new("none")).is_ok());
 }
 
-/// True for names that configs of node's statsd and Net::Statsd::Server have.
-pub(crate) fn is_original(file: &Path) -> bool {
-    file.extension().is_some_and(|ending| ending == "js" || ending == "conf")
-}
-
-/// Whether the file is written in carbon-c-relay's language: it ends in `.conf`, as configs of Net::Statsd::Server do, which
-/// begin with a brace and not with a word.
+/// Whose config the file is.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(crate) fn is_relay(file: &Path) -> anyhow::Result<bool> {
-    Ok(file.extension().is_some_and(|ending| ending == "conf") && begins_with_a_word(&read(file)?.1))
-}
-
-fn begins_with_a_word(text: &str) -> bool {
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.next().is_some_and(|line| line.starts_with(|c: char| c.is_ascii_lowercase()))
-}
-
-#[test]
-fn a_relays_config_begins_with_a_word() {
-    for (text, is_relay) in [
-        ("# a comment\n\n  cluster c forward a;", true),
-        ("match * send to c;", true),
-        ("clutser c;", true),
-        ("{ port: 8125 }", false),
-        ("# of the other kind\n{", false),
-        ("", false),
-    ] {
-        assert_eq!(begins_with_a_word(text), is_relay, "{text:?}");
-    }
+pub(crate) fn kind(file: &Path) -> anyhow::Result<FileKind> {
+    Ok(FileKind::of(file, &read(file)?.1))
 }
 
 /// Reads a native file.
 ///
 /// # Errors
-/// When the file cannot be read, or its name does not say what it is.
+/// When the file cannot be read, or is another program's.
 pub(crate) fn native(file: &Path) -> anyhow::Result<Loaded> {
     let (name, text) = read(file)?;
-    anyhow::ensure!(
-        file.extension().is_none_or(|ending| ending != "js"),
-        "{name} is a config of node's statsd or Net::Statsd::Server by its name: run it with `staunch statsd {name}`, \
-         or turn it into a native one with `staunch import statsd {name}`"
-    );
+    if let Some(instead) = FileKind::of(file, &text).instead_of_native(&name) {
+        anyhow::bail!("{instead}");
+    }
     let format = Format::of_name(&name);
     let (plan, diagnostics) = config::check(Source { name: &name, text: &text }, format);
     Ok(Loaded { plan, diagnostics, name, text }.without_loops().with_files_read())

@@ -10,6 +10,7 @@ mod copies;
 mod explain;
 mod import;
 mod keys;
+mod kind;
 mod load;
 mod manual;
 mod outcomes;

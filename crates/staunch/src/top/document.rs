@@ -123,6 +123,17 @@ pub(crate) struct Disk {
     pub(crate) blocks_in_doubt: u64,
     pub(crate) write_errors: u64,
     pub(crate) sync_errors: u64,
+    /// Why the disk takes nothing now.
+    #[serde(default)]
+    pub(crate) write_error: Option<String>,
+    /// Why nothing can be read although records wait.
+    #[serde(default)]
+    pub(crate) read_error: Option<String>,
+    /// Why the next process would not find what waits.
+    #[serde(default)]
+    pub(crate) missing: Option<String>,
+    #[serde(default)]
+    pub(crate) records_missing: u64,
 }
 
 impl Output {

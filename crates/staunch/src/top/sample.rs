@@ -124,7 +124,8 @@ pub(crate) enum DiskState {
     Safe,
     /// Some of it is not synced yet.
     Unsynced,
-    /// A write or a sync has failed since the look before, or a sync has failed of what still waits.
+    /// The disk takes or gives nothing now, files are gone, a write or a sync has failed since the look before, or a sync has
+    /// failed of what still waits.
     Failing,
 }
 
@@ -137,6 +138,8 @@ pub(crate) struct DiskSample {
     pub(crate) blocks_in_doubt: u64,
     pub(crate) write_errors: u64,
     pub(crate) sync_errors: u64,
+    /// What is wrong with the disk now, in words.
+    pub(crate) trouble: Option<String>,
 }
 
 /// Makes samples of the looks at one daemon.
@@ -296,9 +299,10 @@ fn output_sample(row: &Output, interval: Option<&Interval<'_>>) -> OutputSample 
 fn disk_sample(disk: &Disk, before: Option<&Disk>) -> DiskSample {
     let errors = |disk: &Disk| disk.write_errors + disk.sync_errors;
     let failed = before.is_some_and(|before| errors(disk) > errors(before));
+    let trouble = disk_trouble(disk);
     DiskSample {
         state: match () {
-            () if failed || disk.blocks_in_doubt > 0 => DiskState::Failing,
+            () if failed || trouble.is_some() || disk.blocks_in_doubt > 0 => DiskState::Failing,
             () if disk.blocks_unsynced > 0 => DiskState::Unsynced,
             () => DiskState::Safe,
         },
@@ -307,7 +311,18 @@ fn disk_sample(disk: &Disk, before: Option<&Disk>) -> DiskSample {
         blocks_in_doubt: disk.blocks_in_doubt,
         write_errors: disk.write_errors,
         sync_errors: disk.sync_errors,
+        trouble,
     }
+}
+
+fn disk_trouble(disk: &Disk) -> Option<String> {
+    let missing = disk
+        .missing
+        .as_ref()
+        .map(|why| format!("{} records in files that are gone: {why}", disk.records_missing));
+    let write = disk.write_error.as_ref().map(|why| format!("it takes nothing: {why}"));
+    let read = disk.read_error.as_ref().map(|why| format!("it cannot be read: {why}"));
+    missing.or(write).or(read)
 }
 
 fn top_reason(row: &Output, before: Option<&Output>) -> Option<String> {
@@ -467,6 +482,7 @@ pub(crate) mod tests {
                 blocks_in_doubt: in_doubt,
                 write_errors,
                 sync_errors,
+                ..Disk::default()
             };
             let output = Output { name: "a".into(), disk: Some(disk), ..Output::default() };
             let sample = tracker.take(Ok(document(Vec::new(), vec![output])), at(second as f64));

@@ -450,7 +450,8 @@ fn troubles(disk: &DiskSample) -> String {
         ("sync errors", disk.sync_errors),
     ];
     let told = figures.iter().filter(|(_, count)| *count > 0);
-    told.map(|(what, count)| format!("{what} {count}; ")).collect()
+    let now = disk.trouble.iter().map(|trouble| format!("disk: {trouble}; "));
+    now.chain(told.map(|(what, count)| format!("{what} {count}; "))).collect()
 }
 
 fn lost(reasons: &[(String, u64)]) -> String {

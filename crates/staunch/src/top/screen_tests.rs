@@ -222,10 +222,15 @@ fn a_queue_on_disk_says_how_safe_it_is() {
     let failing =
         DiskSample { state: DiskState::Failing, blocks_in_doubt: 2, sync_errors: 1, ..unsynced.clone() };
     let more = "blocks in doubt 2; sync errors 1; ";
-    let outputs =
-        [&safe, &unsynced, &failing].map(|disk| OutputSample { disk: Some(disk.clone()), ..down("d") });
+    let trouble = Some("it takes nothing: no space".to_owned());
+    let full = DiskSample { state: DiskState::Failing, trouble, ..safe.clone() };
+    let why = "disk: it takes nothing: no space; ";
+    let outputs = [&safe, &unsynced, &failing, &full]
+        .map(|disk| OutputSample { disk: Some(disk.clone()), ..down("d") });
     let mut shown = shown(Vec::new(), outputs.into());
-    for (at, (cell, more)) in [(" safe", ""), ("12.3k", ""), ("FAIL!", more)].into_iter().enumerate() {
+    for (at, (cell, more)) in
+        [(" safe", ""), ("12.3k", ""), ("FAIL!", more), ("FAIL!", why)].into_iter().enumerate()
+    {
         let buffer = frame(&shown, 80, 24);
         let with = rows(&buffer);
         assert_eq!(&with[4 + at][64..69], cell, "{with:?}");

@@ -114,6 +114,31 @@ fn check_has_three_exit_codes() {
     assert_eq!(staunch(folder.path(), &["check", "bytes.toml"]).status.code(), Some(2));
 }
 
+#[test]
+fn what_a_file_says_tells_whose_it_is() {
+    let native = "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n";
+    let relay = "cluster a forward 127.0.0.1:1;\nmatch * send to a;\n";
+    let folder = folder_with("demo.conf", native);
+    for (name, text) in [("relay", relay), ("carbon.conf", "[cache]\nLINE_RECEIVER_INTERFACE = 0.0.0.0\n")] {
+        std::fs::write(folder.path().join(name), text).expect("it can be written");
+    }
+    for (args, code, told) in [
+        (&["check", "demo.conf"][..], 0, ""),
+        (&["check", "relay"], 0, ""),
+        (&["check", "carbon.conf"], 2, "staunch import carbon carbon.conf"),
+        (
+            &["run", "relay"],
+            2,
+            "relay is a configuration of carbon-c-relay: run it with `staunch relay -f relay`",
+        ),
+        (&["queue", "ls", "--config", "relay"], 2, "no data directory"),
+    ] {
+        let output = staunch(folder.path(), args);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(told), "{args:?}: {}", stderr(&output));
+    }
+}
+
 /// A file as they are found in the field; port 0 would mean 8125 there, so a free one is named.
 fn node_config(port: u16, graphite: u16) -> String {
     format!(

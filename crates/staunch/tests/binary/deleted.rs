@@ -32,6 +32,23 @@ fn a_deleted_queue_is_told_within_seconds_and_what_it_held_is_lost_at_the_stop()
     let disk = daemon.output("copy")["disk"].clone();
     assert_eq!(disk["missing"], "the file or its folder was deleted", "{disk}");
     assert_eq!((disk["records_missing"].as_u64(), daemon.stderr().matches(line).count()), (Some(100), 1));
+    let ask = |args: &[&str]| {
+        let out =
+            Command::new(env!("CARGO_BIN_EXE_staunch")).args(args).current_dir(daemon.folder.path()).output();
+        let out = out.expect("it runs");
+        (String::from_utf8_lossy(&out.stderr).into_owned(), String::from_utf8_lossy(&out.stdout).into_owned())
+    };
+    for verb in ["ls", "check"] {
+        let (told, _) = ask(&["queue", verb]);
+        assert!(told.contains("copy: 100 copies in files that are gone"), "{verb}: {told}");
+    }
+    let (_, top) = ask(&["top", "--json", "--once", "--api", &daemon.http().to_string()]);
+    let top: serde_json::Value = serde_json::from_str(&top).expect("JSON");
+    let disk = &top["outputs"][0]["disk"];
+    assert_eq!(disk["state"], "failing", "{top}");
+    let trouble = disk["trouble"].as_str().expect("a text");
+    assert!(trouble.starts_with("100 records in files that are gone"), "{trouble}");
+    assert!(daemon.get("/metrics").body.contains("staunch_queue_records_missing{output=\"copy\"} 100"));
     // What comes now goes into a new folder, and is there after the next start.
     send(&daemon, 10, 110);
     wait_for("a new folder", || queue.is_dir().then_some(()));

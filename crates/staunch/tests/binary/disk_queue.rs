@@ -311,11 +311,17 @@ fn waits_for_room(data: &Path, _disk: SmallDisk) {
         writer.write_all(lines.as_bytes()).expect("it is read in the end");
     });
     wait_for("the disk to be full", || daemon.stderr().contains("no space left").then_some(()));
+    wait_for("the disk to take nothing", || {
+        let error = daemon.output("copy")["disk"]["write_error"].clone();
+        error.as_str().is_some_and(|error| error.contains("no space left")).then_some(())
+    });
+    assert!(daemon.get("/metrics").body.contains("staunch_queue_write_waits{output=\"copy\"} 1"));
     endpoint.come_back();
     sender.join().expect("it sends all");
     daemon.wait_output("copy", "copies", count);
     assert_all_came(&daemon, "copy", &endpoint, 0..count);
     let copy = daemon.output("copy");
+    assert!(copy["disk"]["write_error"].is_null(), "{copy}");
     assert_eq!(
         (Daemon::number(&copy, "dropped"), Daemon::number(&copy, "disk/blocks_damaged")),
         (0, 0),

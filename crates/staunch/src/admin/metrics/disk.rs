@@ -5,7 +5,7 @@ use crate::admin::accounts::{AccountsPage, DiskRow};
 
 pub(super) fn queues(out: &mut String, page: &AccountsPage) {
     type Read = fn(&DiskRow) -> u64;
-    let rows: [(&'static str, &str, &str, Read); 12] = [
+    let rows: [(&'static str, &str, &str, Read); 14] = [
         ("staunch_queue_segments", "gauge", "Files of a queue on disk that hold records.", |row| {
             row.segments
         }),
@@ -31,6 +31,9 @@ pub(super) fn queues(out: &mut String, page: &AccountsPage) {
             |row| row.quarantine_full,
         ),
         ("staunch_queue_write_errors_total", "counter", "Writes that failed.", |row| row.write_errors),
+        ("staunch_queue_write_waits", "gauge", "1 while the disk takes nothing.", |row| {
+            u64::from(row.write_error.is_some())
+        }),
         ("staunch_queue_read_errors_total", "counter", "Reads that failed and were tried again.", |row| {
             row.read_errors
         }),
@@ -39,6 +42,12 @@ pub(super) fn queues(out: &mut String, page: &AccountsPage) {
             "gauge",
             "1 while records wait that cannot be read for want of something.",
             |row| u64::from(row.read_error.is_some()),
+        ),
+        (
+            "staunch_queue_records_missing",
+            "gauge",
+            "Records in files that are gone, which a stop loses.",
+            |row| row.records_missing,
         ),
         ("staunch_queue_sync_errors_total", "counter", "Syncs that failed.", |row| row.sync_errors),
         ("staunch_queue_remove_errors_total", "counter", "Files that could not be removed.", |row| {

@@ -10,8 +10,12 @@ use deliver::disk_queue::{DamageKind, Totals};
 use model::SECOND_NS;
 use serde_json::{Value, json};
 
+use super::api;
+use super::list::missing_text;
 use super::place::{Place, Queue};
 use super::{copies, count_of, files};
+use crate::admin::queues::QueueRow;
+use crate::ask::Access;
 use crate::cli::{FAILED, MISTAKES};
 use crate::talk;
 use sys::clock::Clock;
@@ -59,11 +63,14 @@ struct Report {
     unfinished: Vec<DamagedRange>,
     written_from: Option<u64>,
     quarantine: Vec<Quarantined>,
+    /// Copies in files that are gone, as the daemon says that has them open.
+    missing: u64,
 }
 
 impl Report {
     fn is_sound(&self) -> bool {
-        self.ranges == 0 && self.lost_copies == 0 && self.unreadable == 0 && self.foreign.is_empty()
+        let is_whole = self.ranges == 0 && self.lost_copies == 0 && self.missing == 0;
+        is_whole && self.unreadable == 0 && self.foreign.is_empty()
     }
 
     fn record(&mut self, record: &FoundRecord<'_>) {
@@ -112,12 +119,17 @@ impl Report {
 }
 
 /// `staunch queue check`
-pub(super) fn check(place: &mut Place, names: &[String], as_json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn check(
+    (place, access): (&mut Place, &Access),
+    names: &[String],
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
     let queues = place.pick(names)?;
     let (mut reports, mut failed) = (Vec::new(), false);
+    let listed = api::listed(place, access).unwrap_or_default();
     for queue in &queues {
         match walk(place, queue) {
-            Ok(report) => reports.push(report),
+            Ok(report) => reports.push(Report { missing: missing(&listed, &queue.name), ..report }),
             Err(error) => {
                 failed = true;
                 talk::say(&format!("staunch: {error:#}\n"));
@@ -134,11 +146,20 @@ pub(super) fn check(place: &mut Place, names: &[String], as_json: bool) -> anyho
     } else {
         talk::data(reports.iter().map(text).collect::<String>().as_bytes())?;
     }
+    if !as_json {
+        talk::say(&missing_text(&listed));
+    }
     Ok(match (failed, reports.iter().all(Report::is_sound)) {
         (true, _) => ExitCode::from(FAILED),
         (false, false) => ExitCode::from(MISTAKES),
         (false, true) => ExitCode::SUCCESS,
     })
+}
+
+/// Copies that only the daemon still has.
+fn missing(listed: &[QueueRow], name: &str) -> u64 {
+    let disk = listed.iter().find(|row| row.name == name).and_then(|row| row.disk);
+    disk.map_or(0, |disk| disk.records_missing)
 }
 
 /// Looks at the queue; once more when a daemon was started meanwhile, which changes what is damage.
@@ -200,7 +221,11 @@ fn plural(count: u64, word: &str) -> String {
 }
 
 fn text(report: &Report) -> String {
-    let verdict = if report.is_sound() { "sound" } else { "damaged" };
+    let verdict = match report {
+        report if report.is_sound() => "sound",
+        Report { missing: 0, .. } => "damaged",
+        _ => "files are gone",
+    };
     let bytes: u64 = report.segments.iter().map(|segment| segment.bytes).sum();
     let mut text = format!(
         "{}: {verdict}\n  {} in {}; {} wait, in {}\n",
@@ -307,6 +332,7 @@ fn document(report: &Report) -> Value {
     json!({
         "name": report.name,
         "sound": report.is_sound(),
+        "records_missing": report.missing,
         "blocks_queued": report.waiting_blocks,
         "copies_queued": report.waiting_copies,
         "copies_lost": report.lost_copies,

@@ -7,6 +7,7 @@ use deliver::disk_queue::salvage::quarantined;
 use model::SECOND_NS;
 use serde_json::{Value, json};
 
+use super::copies;
 use super::place::{Owner, Place, Queue};
 use crate::admin::queues::QueueRow;
 use crate::cli::FAILED;
@@ -62,6 +63,8 @@ struct Row {
     bytes: u64,
     quarantined: usize,
     quarantined_bytes: u64,
+    /// Of those that wait, in files that are gone, as far as a daemon says so.
+    records_missing: u64,
 }
 
 /// `staunch queue ls`
@@ -84,6 +87,9 @@ pub(super) fn list(place: &Place, in_use: Option<&[QueueRow]>, as_json: bool) ->
         talk::say(&format!("staunch: nothing is queued on disk in {}\n", place.data_dir.display()));
     } else {
         talk::data(table(&rows).as_bytes())?;
+    }
+    if !as_json {
+        talk::say(&missing_text(in_use.unwrap_or_default()));
     }
     Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
@@ -112,6 +118,7 @@ fn row_of(place: &Place, queue: &Queue, in_use: Option<&[QueueRow]>) -> anyhow::
         bytes: inspection.segments().map(|segment| segment.1).sum(),
         quarantined: aside.len(),
         quarantined_bytes: aside.iter().map(|file| file.bytes).sum(),
+        records_missing: listed.and_then(|listed| listed.disk).map_or(0, |disk| disk.records_missing),
     })
 }
 
@@ -154,6 +161,17 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
+/// Which queues of a running daemon have records in files that are gone; their folders may be as well.
+pub(super) fn missing_text(in_use: &[QueueRow]) -> String {
+    let missing = |row: &QueueRow| row.disk.map_or(0, |disk| disk.records_missing);
+    let gone = in_use.iter().filter(|row| missing(row) > 0);
+    gone.map(|row| {
+        let lost = copies(missing(row));
+        format!("staunch: {}: {lost} in files that are gone; a stop of the daemon loses them\n", row.name)
+    })
+    .collect()
+}
+
 /// The name, with its middle left out where it is too long: its ends tell it from others.
 fn shortened(name: &str, width: usize) -> String {
     let letters: Vec<char> = name.chars().collect();
@@ -181,6 +199,7 @@ fn document(place: &Place, rows: &[Row]) -> Value {
                 "bytes": row.bytes,
                 "quarantined": row.quarantined,
                 "quarantined_bytes": row.quarantined_bytes,
+                "records_missing": row.records_missing,
             })
         })
         .collect();
@@ -203,6 +222,7 @@ mod tests {
             bytes: queued_bytes + 240,
             quarantined: 0,
             quarantined_bytes: 0,
+            records_missing: 0,
         }
     }
 

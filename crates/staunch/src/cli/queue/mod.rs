@@ -28,7 +28,7 @@ pub(super) fn queue(args: QueueArgs) -> anyhow::Result<ExitCode> {
             let place = Place::find(&whose)?;
             list::list(&place, api::listed(&place, access).as_deref(), json)
         }
-        QueueVerb::Check { names } => check::check(&mut Place::find(&whose)?, &names, json),
+        QueueVerb::Check { names } => check::check((&mut Place::find(&whose)?, access), &names, json),
         QueueVerb::Export(args) => export::export(&Place::find(&whose)?, &args, json),
         QueueVerb::Drop(args) => drop::drop_waiting((&Place::find(&whose)?, access), &args, json),
         QueueVerb::Replay(args) => replay::replay((&Place::find(&whose)?, access), &args, json),

@@ -11,8 +11,8 @@ use anyhow::{Context, bail};
 use config::diagnostic::nearest;
 use config::plan::{OutputPlan, Plan};
 
-use crate::cli::args::Whose;
-use crate::cli::load;
+use crate::cli::args::{Original, Whose};
+use crate::cli::check::checked;
 use crate::daemon::data_dir::{self, LOCK_FILE};
 use sys::disk::Folder;
 
@@ -166,11 +166,9 @@ impl Queue {
 }
 
 fn plan_of(file: &Path) -> anyhow::Result<Plan> {
-    let loaded = load::native(file)?;
-    if loaded.has_errors() {
-        bail!("{0} has mistakes: `staunch check {0}` shows them", loaded.name);
-    }
-    loaded.plan.context("a config without mistakes has a plan")
+    let file = Original { file: file.to_owned(), compat: None, ignore_unknown_backends: true };
+    let checked = checked(&file)?;
+    checked.plan.with_context(|| format!("{0} has mistakes: `staunch check {0}` shows them", checked.name))
 }
 
 /// Who has the directory. A lock that nobody holds was left behind.

@@ -1,0 +1,107 @@
+//! Whose a config file is: by the end of its name, and where that does not tell, by what it says. The one place that decides.
+
+use std::path::Path;
+
+/// Whose language a config file is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    /// Ours: TOML, YAML or JSON.
+    Native,
+    /// carbon-c-relay's.
+    Relay,
+    /// That of node's statsd or Net::Statsd::Server: an object.
+    Statsd,
+    /// carbon's: sections with keys in capitals, or of schemas and aggregations.
+    Carbon,
+}
+
+/// Keys of carbon's other files: storage-schemas.conf, storage-aggregation.conf, relay-rules.conf.
+const CARBON_KEYS: [&str; 5] = ["pattern", "retentions", "xFilesFactor", "aggregationMethod", "destinations"];
+
+impl FileKind {
+    /// What the file of that name and text is. One that is nobody's is taken for ours.
+    pub(crate) fn of(file: &Path, text: &str) -> FileKind {
+        let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        match ending.to_ascii_lowercase().as_str() {
+            "toml" | "yaml" | "yml" | "json" => FileKind::Native,
+            "js" => FileKind::Statsd,
+            _ => FileKind::of_text(text),
+        }
+    }
+
+    fn of_text(text: &str) -> FileKind {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        match lines.clone().next() {
+            None => FileKind::Native,
+            Some(line) if line.starts_with('[') => {
+                let is_carbons = |line: &str| key(line).is_some_and(is_carbon_key);
+                if lines.any(is_carbons) { FileKind::Carbon } else { FileKind::Native }
+            }
+            Some(line) if begins_a_statement(line) => FileKind::Relay,
+            Some(line) if line.starts_with(['{', '(', '/']) || line.starts_with("module") => FileKind::Statsd,
+            Some(_) => FileKind::Native,
+        }
+    }
+
+    /// Why a native config was expected instead, and what to do with this one; none for a native one.
+    pub(crate) fn instead_of_native(self, name: &str) -> Option<String> {
+        match self {
+            FileKind::Native => None,
+            FileKind::Relay => Some(format!(
+                "{name} is a configuration of carbon-c-relay: run it with `staunch relay -f {name}`, or turn it into a \
+                 native one with `staunch import relay {name}`"
+            )),
+            FileKind::Statsd => Some(format!(
+                "{name} is a config of node's statsd or Net::Statsd::Server: run it with `staunch statsd {name}`, or turn \
+                 it into a native one with `staunch import statsd {name}`"
+            )),
+            FileKind::Carbon => Some(format!(
+                "{name} is a config of carbon: turn it into a native one with `staunch import carbon {name}`"
+            )),
+        }
+    }
+}
+
+/// A statement of carbon-c-relay begins with a word, and what follows that word is neither a value nor a part of a key.
+fn begins_a_statement(line: &str) -> bool {
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    line.starts_with(|c: char| c.is_ascii_lowercase())
+        && !rest.trim_start().starts_with(['=', '.', ':'])
+        && !line.starts_with("module")
+}
+
+fn key(line: &str) -> Option<&str> {
+    line.split_once('=').map(|(key, _)| key.trim())
+}
+
+fn is_carbon_key(key: &str) -> bool {
+    let is_capital = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    CARBON_KEYS.contains(&key) || (key.len() > 1 && key.chars().all(is_capital))
+}
+
+#[test]
+fn what_a_file_says_tells_whose_it_is() {
+    use FileKind::{Carbon, Native, Relay, Statsd};
+    for (name, text, want) in [
+        ("relay.conf", "# a comment\n\n  cluster c forward a;", Relay),
+        ("relay", "match * send to c;", Relay),
+        ("a.conf", "clutser c;", Relay),
+        ("a.conf", "listen type linemode 2003 proto tcp;", Relay),
+        ("a.conf", "{ port: 8125 }", Statsd),
+        ("a.conf", "# of the other kind\n{", Statsd),
+        ("a.conf", "// node's\n{ port: 8125 }", Statsd),
+        ("local.js", "match * send to c;", Statsd),
+        ("a.conf", "", Native),
+        ("demo.conf", "[sources.app]\ntype = \"statsd\"", Native),
+        ("demo.conf", "data_dir = \"/x\"", Native),
+        ("demo.conf", "http.listen = \"127.0.0.1:1\"", Native),
+        ("demo", "[outputs.a]\ntype = \"graphite\"\nto = [\"tcp://HOST=1\"]", Native),
+        ("a.toml", "cluster c", Native),
+        ("a.YML", "cluster c", Native),
+        ("carbon.conf", "[cache]\nLINE_RECEIVER_INTERFACE = 0.0.0.0", Carbon),
+        ("storage-schemas.conf", "[carbon]\npattern = ^carbon\\.\nretentions = 60:90d", Carbon),
+    ] {
+        assert_eq!(FileKind::of(Path::new(name), text), want, "{name}: {text:?}");
+    }
+}
