@@ -176,12 +176,17 @@ impl Way {
 
     /// For a terminal: what is longer than a line is cut where it is an expression, and never where it is a name.
     pub fn text(&self, colour: bool) -> String {
-        let mut page = Page { out: String::new(), colour };
+        let mut page = Page { out: String::new(), colour, has_value: self.has_value() };
         page.headed(&self.name, &self.rest_shown());
         self.rules.iter().for_each(|rule| page.rule(rule));
         self.gave_up.iter().for_each(|gave_up| page.gave_up(gave_up));
         page.line(0, &format!("= {}", self.sum()));
         page.out
+    }
+
+    /// Whether more than a name, with its tags, was asked for.
+    fn has_value(&self) -> bool {
+        !matches!(self.rest.as_bytes().first(), None | Some(b';'))
     }
 
     fn rest_shown(&self) -> String {
@@ -212,6 +217,7 @@ impl Way {
             [copies, results].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
         let why_not = match (self.end, self.rules.is_empty()) {
             ("blackholed", _) => "swallowed by the blackhole",
+            ("invalid", _) if !self.has_value() => "dropped if `validate` fails: ask with NAME VALUE TIMESTAMP",
             ("invalid", _) => "dropped: it does not pass `validate`",
             (_, true) => "meets no rule and goes nowhere",
             _ => "no rule sends it anywhere",
@@ -411,6 +417,7 @@ pub(crate) fn shown(text: &str) -> String {
 struct Page {
     out: String,
     colour: bool,
+    has_value: bool,
 }
 
 impl Page {
@@ -437,6 +444,7 @@ impl Page {
         if let Some(validate) = &rule.validate {
             let verdict = match (validate.passes, validate.logs) {
                 (true, _) => "passes",
+                (false, _) if !self.has_value => "looks at the value, and none was given",
                 (false, true) => "fails: not sent here, and logged",
                 (false, false) => "fails: not sent here",
             };
@@ -598,6 +606,15 @@ relay.conf:6: match ^old  (begins)
     validate ^1: fails: not sent here
     stop: no later rule is looked at
 = dropped: it does not pass `validate`
+",
+            ),
+            (
+                "old",
+                "old
+relay.conf:6: match ^old  (begins)
+    validate ^1: looks at the value, and none was given
+    stop: no later rule is looked at
+= dropped if `validate` fails: ask with NAME VALUE TIMESTAMP
 ",
             ),
             (
