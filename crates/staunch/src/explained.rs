@@ -217,7 +217,9 @@ impl Way {
             [copies, results].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
         let why_not = match (self.end, self.rules.is_empty()) {
             ("blackholed", _) => "swallowed by the blackhole",
-            ("invalid", _) if !self.has_value() => "dropped if `validate` fails: ask with NAME VALUE TIMESTAMP",
+            ("invalid", _) if !self.has_value() => {
+                "dropped if `validate` fails: ask with NAME VALUE TIMESTAMP"
+            }
             ("invalid", _) => "dropped: it does not pass `validate`",
             (_, true) => "meets no rule and goes nowhere",
             _ => "no rule sends it anywhere",
@@ -609,15 +611,6 @@ relay.conf:6: match ^old  (begins)
 ",
             ),
             (
-                "old",
-                "old
-relay.conf:6: match ^old  (begins)
-    validate ^1: looks at the value, and none was given
-    stop: no later rule is looked at
-= dropped if `validate` fails: ask with NAME VALUE TIMESTAMP
-",
-            ),
-            (
                 "gone",
                 "gone
 relay.conf:7: match ^gone  (begins)
@@ -630,6 +623,17 @@ relay.conf:7: match ^gone  (begins)
         for (line, want) in table {
             assert_eq!(way(line, &[]).text(false), want, "{line}");
         }
+    }
+
+    #[test]
+    fn a_validate_that_was_given_no_value_says_so() {
+        let want = "old
+relay.conf:6: match ^old  (begins)
+    validate ^1: looks at the value, and none was given
+    stop: no later rule is looked at
+= dropped if `validate` fails: ask with NAME VALUE TIMESTAMP
+";
+        assert_eq!(way("old", &[]).text(false), want);
     }
 
     #[test]

@@ -114,6 +114,8 @@ pub struct Worker {
     ended: bool,
     /// Questions that were there before the sockets were last read: they are answered with what had come before them.
     asked: usize,
+    /// Outputs whose queues keep what comes past their bound.
+    unbounded: Vec<OutputId>,
     /// Another process may be going on with everything: nothing is read, ticked or appended.
     frozen: bool,
     /// By output: bytes that its endpoint had taken when last looked at, and when that last changed.
@@ -225,6 +227,7 @@ impl Worker {
             before_last: None,
             ended: false,
             asked: 0,
+            unbounded: Vec::new(),
             frozen: false,
             progress: Vec::new(),
             stalled: Vec::new(),
@@ -360,7 +363,8 @@ impl Worker {
     /// The same, of a batch that these outputs had room for: they keep what became of it.
     fn deliver_admitted(&mut self, admitted: &[OutputId], now: Now) {
         for (output, block) in self.routed.blocks.drain(..) {
-            let admission = if admitted.contains(&output) { Admission::Granted } else { Admission::Bounded };
+            let is_granted = admitted.contains(&output) || self.unbounded.contains(&output);
+            let admission = if is_granted { Admission::Granted } else { Admission::Bounded };
             let _place = self.outlets[output.index()].append_as(block, admission, now);
         }
         for line in self.routed.invalid.drain(..) {
@@ -398,6 +402,13 @@ impl Worker {
             self.deliver(Clock::now());
         }
         self.drop_left();
+    }
+
+    /// From now on, queues on disk that connections wait for keep what was read of those past their bound, as long as the disk
+    /// takes it: the daemon stops, and nobody would come back with it.
+    fn keep_past_bounds(&mut self) {
+        let on_disk = |id: &OutputId| self.outlets[id.index()].disk().is_some();
+        self.unbounded = self.shard.waited_for().filter(on_disk).collect();
     }
 
     /// Closes the datagram sockets at these places of sources; what they have received still counts.
@@ -438,6 +449,8 @@ impl Worker {
         self.last_read();
         let now = Clock::now();
         self.exchange.close();
+        self.deliver(now);
+        self.keep_past_bounds();
         self.take_all_until(until_ns);
         self.drop_left();
         // Who waits for room need not.

@@ -319,6 +319,10 @@ impl Plain {
             }
             reads += u64::from(!has_more || reads == 0);
             let _turn = turn_to_read(intake, *from, shared).await;
+            if shared.exchange.is_closed() && !has_more {
+                // Nobody takes it any more: what is not read is not lost here, and its client sees the connection reset.
+                return End::Stopped;
+            }
             let batch = match shared.floor.run(|| read_some(stream, wrapping.as_deref_mut(), intake)) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => return End::Stopped,

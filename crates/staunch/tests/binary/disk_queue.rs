@@ -331,6 +331,42 @@ fn waits_for_room(data: &Path, _disk: SmallDisk) {
     daemon.stop();
 }
 
+/// What was read of a connection that waits for room has nobody else who could send it again.
+#[test]
+fn a_stop_while_a_connection_waits_for_room_keeps_all_that_was_read() {
+    let mut endpoint = away();
+    let queue = format!("{DISK}, max_bytes = \"8MiB\", when_full = \"block\"");
+    let toml = format!("stop_timeout = \"200ms\"\n{}", config(&[("copy", &endpoint)], &queue));
+    let mut daemon = Builder::native(&toml).start();
+    let at = daemon.at("app", "tcp");
+    let sender = std::thread::spawn(move || {
+        let mut stream = TcpStream::connect(at).expect("it listens");
+        let lines: String = (0..2_000_000).map(|number| format!("id.{number}:1|c\n")).collect();
+        // It ends with the daemon.
+        let _broken = stream.write_all(lines.as_bytes());
+    });
+    wait_for("a source that waits", || (Daemon::number(&daemon.output("copy"), "stalls") > 0).then_some(()));
+    wait_for("all that is read while it waits", || {
+        let read = Daemon::number(&daemon.source("app"), "received");
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        (Daemon::number(&daemon.source("app"), "received") == read).then_some(())
+    });
+    let (read, queued) =
+        (Daemon::number(&daemon.source("app"), "received"), Daemon::number(&daemon.output("copy"), "queued"));
+    assert!(read > queued, "some of it waits in memory: {read} {queued}");
+    daemon.signal("TERM");
+    daemon.wait_exit();
+    sender.join().expect("it sees the connection end");
+    assert!(!daemon.stderr().contains("queue_full"), "{}", daemon.stderr());
+    daemon.start_again();
+    endpoint.come_back();
+    daemon.wait_output("copy", "queued", 0);
+    let came = came(&endpoint);
+    assert!(came.len() as u64 >= read, "{} of {read}", came.len());
+    assert!(came.keys().copied().eq(0..came.len() as u64), "without a gap");
+    daemon.stop();
+}
+
 /// The folder is away for a moment, as a disk that comes back: nothing can be written, and it is not for want of room.
 #[test]
 fn a_disk_that_fails_for_a_moment_costs_nothing() {
