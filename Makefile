@@ -5,7 +5,7 @@ STEP := .ci/step
 # One build for the tests, the flows and everything in compat/: the debug one that `cargo test` makes anyway.
 export STAUNCH ?= $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/debug/staunch
 
-.PHONY: help run test bench faults attacks compat fmt lint docs fuzz tools
+.PHONY: help run test bench faults attacks storms compat fmt lint docs fuzz tools
 
 help:
 	@echo 'make run      build the daemon and start it on its built-in defaults, loopback only'
@@ -13,6 +13,7 @@ help:
 	@echo 'make bench    speed on this machine, with the method'
 	@echo 'make faults   kills, starves and floods the daemon, and counts what was lost'
 	@echo 'make attacks  hostile peers, and what an innocent one notices of them'
+	@echo 'make storms   thousands of simulated storms from fresh seeds'
 	@echo 'make compat   ten minutes of random traffic beside the original node StatsD'
 	@echo 'make fmt | lint | docs | fuzz'
 
@@ -51,8 +52,8 @@ test:
 	@$(STEP) docs $(MAKE) --no-print-directory docs
 	@$(STEP) fuzz cargo xtask fuzz --seconds 10
 	@$(STEP) instructions cargo xtask instructions
-	@$(STEP) sim cargo xtask sim --seeds 120
-	@$(STEP) relays cargo xtask sim --relay --seeds 60
+	@$(STEP) sim cargo xtask sim --seeds 120 --first 1
+	@$(STEP) relays cargo xtask sim --relay --seeds 60 --first 1
 	@$(STEP) clocks cargo xtask sim --clock --seeds 150 --first 1
 	@$(STEP) canary cargo xtask sim --canary
 	@$(STEP) readme cargo xtask readme
@@ -69,6 +70,12 @@ faults: tools
 # Likewise; CASES=A5 for one of them, AGAINST=PATH for another binary than that of this tree.
 attacks: tools
 	cargo test --release --locked --package staunch --test attacks -- --full $(MARKDOWN) $(if $(AGAINST),--staunch $(AGAINST)) $(CASES)
+
+# Fresh seeds each time; the steps of `make test` take the same ones each time. SEEDS=20000 for a night.
+storms:
+	cargo run --profile storms --locked --package xtask -- sim --seeds $(or $(SEEDS),2000)
+	cargo run --profile storms --locked --package xtask -- sim --relay --seeds $(or $(SEEDS),2000)
+	cargo run --profile storms --locked --package xtask -- sim --clock --seeds $(or $(SEEDS),2000)
 
 compat: tools
 	cargo build --locked --package staunch

@@ -89,6 +89,11 @@ impl Memory {
         self.damaged = CHECKPOINTS_HEAL;
     }
 
+    /// True when what is on disk may be damaged.
+    pub(super) fn may_be_damaged(&self) -> bool {
+        self.damaged > 0
+    }
+
     /// A process has begun whose plan has checkpoints, or none: then those that there were are removed.
     pub(super) fn begin(&mut self, plan: &Plan) {
         let is_kept = |transform: &TransformPlan| {

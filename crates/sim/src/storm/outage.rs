@@ -137,7 +137,11 @@ impl Storm {
             return Err(format!("after a restart {broken}"));
         }
         let first = self.traffic.first();
-        self.world.datagram("a", &first)
+        self.world.datagram("a", &first)?;
+        if self.memory.may_be_damaged() {
+            self.traffic.follow_only(&self.world.counters(memory::FOLLOWED, "ledger."));
+        }
+        Ok(())
     }
 
     /// Decides what the next process finds on each disk, and holds it against what must be there.

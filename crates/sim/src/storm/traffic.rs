@@ -1,6 +1,6 @@
 //! Random traffic: mostly good lines, some that are bad in every way we know, some that are only bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::random::Random;
 
@@ -33,11 +33,13 @@ pub(super) struct Traffic {
     serial: u64,
     /// Name of a followed counter -> sum of what was sent.
     pub(super) ledger: BTreeMap<String, u64>,
+    /// Names that are followed no more.
+    kept_out: BTreeSet<String>,
 }
 
 impl Traffic {
     pub(super) fn new(seed: u64) -> Traffic {
-        Traffic { random: Random::new(seed), serial: 0, ledger: BTreeMap::new() }
+        Traffic { random: Random::new(seed), serial: 0, ledger: BTreeMap::new(), kept_out: BTreeSet::new() }
     }
 
     /// A packet that makes every followed counter exist, so that no limit on series can keep one out.
@@ -50,8 +52,17 @@ impl Traffic {
         let value = self.random.between(1, 1000);
         let name = format!("ledger.{name}");
         let line = format!("{name}:{value}|c");
-        *self.ledger.entry(name).or_default() += value;
+        if !self.kept_out.contains(&name) {
+            *self.ledger.entry(name).or_default() += value;
+        }
         line
+    }
+
+    /// Follows only counters that are `there` from now on. A checkpoint that was damaged may have brought back all the
+    /// series that a transform takes, and none of these.
+    pub(super) fn follow_only(&mut self, there: &BTreeMap<String, f64>) {
+        let kept_out = self.ledger.extract_if(.., |name, _| !there.contains_key(name));
+        self.kept_out.extend(kept_out.map(|(name, _)| name));
     }
 
     /// A whole packet of some lines, followed counters among them.
