@@ -190,8 +190,8 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     report.segments_damaged = (headless + foreign.len()) as u64;
     let (mut end, mut tail) = end_of_last(disk, unreadable, elected.unwrap_or_default(), &segments)?;
 
-    let cursor = slots.iter().filter(|(slot, ..)| Some(slot.queue_id) == elected);
-    let cursor = cursor.max_by_key(|(slot, ..)| slot.write).copied();
+    let of_queue = || slots.iter().filter(|(slot, ..)| Some(slot.queue_id) == elected);
+    let cursor = of_queue().max_by_key(|(slot, ..)| slot.write).copied();
     let first = segments.front().map_or(end, |segment| segment.before);
     // Where nothing was settled yet there never was one.
     let was_there = first.records > 0 || was_written;
@@ -210,7 +210,9 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     }
     let settled_segments = settled_segments(&segments, end, settled);
     report.segments_removed = settled_segments as u64;
-    let passed = cursor.map_or(0, |(slot, ..)| slot.place.sequence.min(SEQUENCE_MAX));
+    // A number that is given twice would have an older slot of the cursor speak of another segment's bytes, should a
+    // newer one be damaged.
+    let passed = of_queue().map(|(slot, ..)| slot.place.sequence.min(SEQUENCE_MAX)).max().unwrap_or(0);
     Ok(Survey {
         names,
         queue_id: elected,
@@ -229,15 +231,16 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     })
 }
 
-/// Where reading begins: where the cursor says, if that is still there.
+/// Where reading begins: where the cursor says, if that is still there. Where no segment is, the cursor goes on saying
+/// what it said: from that the next runs know which sequence numbers were given.
 fn place(first: Option<&Segment>, cursor: Option<Place>) -> Place {
-    let there = |place: &Place| {
-        first.is_some_and(|segment| {
-            segment.sequence == place.sequence && (segment.start..=segment.size).contains(&place.offset)
-        })
+    let Some(first) = first else {
+        return cursor.filter(|place| place.sequence <= SEQUENCE_MAX).unwrap_or_default();
     };
-    let start = first.map_or(Place::default(), |segment| segment.place());
-    cursor.filter(there).unwrap_or(start)
+    let there = |place: &Place| {
+        first.sequence == place.sequence && (first.start..=first.size).contains(&place.offset)
+    };
+    cursor.filter(there).unwrap_or(first.place())
 }
 
 /// (Sequence number, size) of a file that the disk does not open; none where it does not tell the size either.

@@ -325,6 +325,33 @@ fn any_slot_of_the_cursor_may_be_torn() {
 }
 
 #[test]
+fn an_older_slot_of_the_cursor_never_speaks_of_a_newer_segment() {
+    for slot in format::SLOT_OFFSETS {
+        let disk = FaultyDisk::new(1);
+        // Every other run finds no segment, and leaves none.
+        let open_twice = || {
+            let (mut queue, _) = open(&disk, plan(300));
+            let _written = sync(&mut queue, &disk);
+            drop(queue);
+            open(&disk, plan(300)).0
+        };
+        for number in 0..5 {
+            let mut queue = open_twice();
+            append(&mut queue, &format!("{number}\n"));
+            assert_eq!(drain(&mut queue), [format!("{number}\n")]);
+            assert!(sync(&mut queue, &disk).is_some());
+        }
+        let mut queue = open_twice();
+        append(&mut queue, "a line that is longer\n");
+        append(&mut queue, "b\n");
+        drop(queue);
+        disk.damage("cursor-0", |bytes| bytes[slot as usize + 20] ^= 1);
+        let (mut queue, _) = open(&disk, plan(300));
+        assert_eq!(drain(&mut queue), ["a line that is longer\n", "b\n"]);
+    }
+}
+
+#[test]
 fn a_cursor_is_lost_only_where_one_was_written() {
     let lost = |disk: &FaultyDisk| open(&disk.copy(), plan(300)).1.cursor_lost;
     let disk = six();

@@ -102,6 +102,7 @@ impl Memory {
         };
         if !plan.transforms.iter().any(is_kept) {
             (self.whole, self.first) = (None, None);
+            self.begun.clear();
         }
     }
 
@@ -119,13 +120,13 @@ impl Memory {
         forgotten: &BTreeMap<String, f64>,
     ) -> Result<(), String> {
         let whole = self.whole.as_ref();
-        let there = whole.or(self.first.as_ref());
-        let in_doubt = self.damaged > 0 || there.is_some_and(|there| power || self.noted <= there.flushes);
+        // The process may have died between the last write of a checkpoint and what follows it.
+        let there = || whole.into_iter().chain(&self.first).chain(self.begun.first());
+        let in_doubt = || there().filter(|there| power || self.noted <= there.flushes);
         for (name, sent) in sent {
             let of = |map: &BTreeMap<String, f64>| map.get(name).copied().unwrap_or(0.0);
             let (back, given, forgotten) = (of(back), of(given), of(forgotten));
-            let is_given =
-                in_doubt && (self.damaged > 0 || there.is_none_or(|there| given > of(&there.given)));
+            let is_given = self.damaged > 0 || in_doubt().any(|there| given > of(&there.given));
             let twice = if is_given { back } else { 0.0 };
             if forgotten < -twice {
                 return Err(format!(
@@ -150,7 +151,7 @@ impl Memory {
     /// That process goes on.
     pub(super) fn restart(&mut self, power: bool, sent: &Sums) {
         self.sent_before.clone_from(sent);
-        let begun = std::mem::take(&mut self.begun).into_iter().next().filter(|_| self.whole.is_none());
+        let begun = std::mem::take(&mut self.begun).into_iter().next();
         self.first = self.first.take().or(begun);
         if power {
             // An older note may be back.
