@@ -50,8 +50,9 @@ impl Parked {
             _ => source.intake.make(),
         };
         intake.set_peer(peer(stream.peer_ip()));
-        intake.set_peer_key(crate::admission::peer_key(stream.peer_ip()));
+        // Of a process of this machine, where there is no address: one of them does not use up what all may hold.
         let from = stream.peer_key();
+        intake.set_peer_key(from);
         // What holds for a connection holds to its end.
         let when = match unfinished {
             Some(unfinished) => unfinished.told.map(|told| told.when),

@@ -42,7 +42,7 @@ pub(super) const TOP: &[Row] = &[
         Toml("\"256MiB\""),
         "\"64MiB\"",
         "Most memory for lines and messages that have not come whole, of all connections together.",
-        "Counted is what a connection holds above 64 KiB, which each may always have; of `transport`, blocks that have not come whole as well. One client may have half of it: an address, of IPv6 a /64; all clients of unix sockets are one. A connection whose message finds no more room is closed, and the message counted as `unfinished_full`. Lower it where memory is little; raise it where many clients send large messages at once.",
+        "Counted is what a connection holds above 64 KiB, which each may always have; of `transport`, blocks that have not come whole as well. One client may have half of it: an address, of IPv6 a /64, or a process at a unix socket. A connection whose message finds no more room is closed, and the message counted as `unfinished_full`. Lower it where memory is little; raise it where many clients send large messages at once.",
     ),
     row(
         &[Top],
