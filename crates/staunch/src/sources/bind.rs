@@ -235,8 +235,9 @@ pub(crate) fn listen_tcp(address: SocketAddr) -> io::Result<std::net::TcpListene
 
 fn datagram(socket: Socket, receive_buffer_bytes: u64) -> io::Result<(Bound, Option<ShortBuffer>)> {
     let granted = sys::set_receive_buffer(socket.as_fd(), receive_buffer_bytes)?;
-    let short =
-        (granted < receive_buffer_bytes).then_some(ShortBuffer { asked: receive_buffer_bytes, granted });
+    // Of 1 GiB the last byte is more than any setting of the kernel allows.
+    let asked = receive_buffer_bytes.min(sys::RECEIVE_BUFFER_BYTES_MAX);
+    let short = (granted < asked).then_some(ShortBuffer { asked, granted });
     socket.set_nonblocking(true)?;
     Ok((Bound::Datagram(OwnedFd::from(socket)), short))
 }
