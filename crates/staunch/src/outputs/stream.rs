@@ -476,7 +476,7 @@ mod tests {
         let first = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = first.local_addr().expect("it is bound").port();
         let Ok(second) = tokio::net::TcpListener::bind(("127.0.0.2", port)).await else {
-            eprintln!("SKIPPED: 127.0.0.2:{port} cannot be bound here");
+            crate::outputs::skip(&format!("127.0.0.2:{port} cannot be bound here"));
             return;
         };
         let account = Arc::new(OutputAccount::default());
@@ -518,7 +518,7 @@ mod tests {
         let first = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = first.local_addr().expect("it is bound").port();
         let Ok(second) = tokio::net::TcpListener::bind(("127.0.0.2", port)).await else {
-            eprintln!("SKIPPED: 127.0.0.2:{port} cannot be bound here");
+            crate::outputs::skip(&format!("127.0.0.2:{port} cannot be bound here"));
             return;
         };
         dns.set("carbon.test.", &[[127, 0, 0, 1], [127, 0, 0, 2]]);

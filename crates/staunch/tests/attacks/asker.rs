@@ -25,9 +25,9 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// 99 of 100.
+    /// 99 of 100, and there was a question.
     pub(crate) fn is_good(&self) -> bool {
-        self.answered * 100 >= self.asked * 99
+        self.asked > 0 && self.answered * 100 >= self.asked * 99
     }
 
     /// Both.

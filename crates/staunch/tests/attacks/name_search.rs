@@ -37,8 +37,8 @@ pub(crate) fn run(bench: &Bench) -> End {
     let asked = held.end();
     scene.finding.figure(format!("{} questions begun", asked.begun));
     let row = scene.source("app");
-    scene.finding.promise(row.as_ref().is_none_or(|row| Daemon::number(row, "received") == series), || {
-        "series were counted that nobody sent".into()
+    scene.finding.promise(row.as_ref().is_some_and(|row| Daemon::number(row, "received") == series), || {
+        "the account does not have exactly the series that were sent".into()
     });
     End::Ran(scene.end(format!("glob of {stars} stars, {series} series")))
 }

@@ -247,8 +247,9 @@ impl<'a> Scene<'a> {
     /// That no more was counted at a source than `most` records.
     pub(crate) fn promise_at_most(&mut self, source: &str, most: u64) {
         let got = self.source(source).map(|row| Daemon::number(&row, "received"));
-        self.finding.promise(got.is_none_or(|got| got <= most), || {
-            format!("`{source}` counts {} records, and at most {most} were sent", got.unwrap_or(0))
+        self.finding.promise(got.is_some_and(|got| got <= most), || match got {
+            Some(got) => format!("`{source}` counts {got} records, and at most {most} were sent"),
+            None => format!("the account of `{source}` cannot be read"),
         });
     }
 
@@ -279,6 +280,10 @@ impl<'a> Scene<'a> {
         self.finding.promise(alive, || "the daemon is gone".into());
         if self.bench.full {
             self.compare();
+        } else {
+            // Without a bare loop beside it: a busy machine takes some packets of a debug build, and not most of them.
+            let Loss { sent, lost } = self.finding.innocent;
+            self.finding.promise(lost <= sent / 2, || format!("the innocent sender lost {lost} of {sent}"));
         }
         Box::new(self.finding)
     }
@@ -291,7 +296,7 @@ impl<'a> Scene<'a> {
             let row = row(&page["sources"], "innocent")?;
             let whole = Daemon::number(&row, "received") + Daemon::number(&row, "kernel_dropped") == sent;
             let balanced = ["sources", "outputs"].iter().all(|rows| {
-                page[rows].as_array().is_some_and(|rows| rows.iter().all(|row| row["balanced"] != false))
+                page[rows].as_array().is_some_and(|rows| rows.iter().all(|row| row["balanced"] == true))
             });
             last = Some(row);
             (whole && balanced).then_some(())

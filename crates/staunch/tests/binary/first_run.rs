@@ -31,7 +31,7 @@ fn standard_port_is_free() -> bool {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    println!("skipped: another program has {STANDARD}");
+    crate::support::skip("first_run", &format!("another program has {STANDARD}"));
     false
 }
 
@@ -81,7 +81,9 @@ fn a_first_run_listens_on_loopback_only_and_its_tip_works() {
     let tip = banner.lines().find_map(|line| line.strip_prefix("try it:")).expect("a tip").trim();
     match Command::new("bash").args(["-c", tip]).status() {
         Ok(status) => assert!(status.success(), "{tip}"),
-        Err(error) => return println!("skipped: no bash to paste the tip into: {error}"),
+        Err(error) => {
+            return crate::support::skip("first_run", &format!("no bash to paste the tip into: {error}"));
+        }
     }
     daemon.wait_source("statsd", "aggregated", 1);
     let series = daemon.json("/api/v1/series?name=hello.*");
@@ -291,7 +293,7 @@ fn colour_is_for_terminals_without_no_color() {
     assert!(!output.stderr.contains(&0x1b) && output.stdout.is_empty(), "no colour in a pipe");
 
     let Some(coloured) = on_a_terminal(None) else {
-        return println!("skipped: no `script` to make a terminal with");
+        return crate::support::skip("first_run", "no `script` to make a terminal with");
     };
     assert!(coloured.contains('\u{1b}'), "{coloured}");
     let plain = on_a_terminal(Some("1")).expect("it worked a moment ago");

@@ -146,7 +146,7 @@ fn a_socket_file_left_behind_is_replaced_and_one_in_use_is_not() {
 #[test]
 fn ipv6_listens_where_the_machine_has_it() {
     if let Err(error) = UdpSocket::bind("[::1]:0") {
-        return println!("skipped: this machine has no IPv6 loopback: {error}");
+        return crate::support::skip("sources", &format!("this machine has no IPv6 loopback: {error}"));
     }
     let graphite = FakeGraphite::new();
     let mut daemon = Builder::native(&config(&["udp://[::1]:0", "tcp://[::]:0"], &graphite)).start();

@@ -136,7 +136,7 @@ async fn a_name_that_leads_elsewhere_is_followed_without_loss() {
     let first = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
     let port = first.local_addr().expect("it is bound").port();
     let Ok(second) = UdpSocket::bind(("127.0.0.2", port)).await else {
-        eprintln!("SKIPPED: 127.0.0.2:{port} cannot be bound here");
+        crate::outputs::skip(&format!("127.0.0.2:{port} cannot be bound here"));
         return;
     };
     world.append(b"early");
@@ -164,7 +164,7 @@ async fn an_address_that_refuses_gives_way_to_the_next() {
     let live = UdpSocket::bind("127.0.0.2:0").await.expect("a free port");
     let port = live.local_addr().expect("it is bound").port();
     if std::net::UdpSocket::bind(("127.0.0.1", port)).is_err() {
-        eprintln!("SKIPPED: somebody else has 127.0.0.1:{port}");
+        crate::outputs::skip(&format!("somebody else has 127.0.0.1:{port}"));
         return;
     }
     world.dns.set("agent.test.", &[[127, 0, 0, 1], [127, 0, 0, 2]]);
@@ -189,7 +189,7 @@ async fn listeners(addresses: &[[u8; 4]]) -> Option<(Vec<UdpSocket>, u16)> {
         match UdpSocket::bind((Ipv4Addr::from(*address), port)).await {
             Ok(socket) => sockets.push(socket),
             Err(error) => {
-                eprintln!("SKIPPED: {address:?}:{port} cannot be bound here ({error})");
+                crate::outputs::skip(&format!("{address:?}:{port} cannot be bound here ({error})"));
                 return None;
             }
         }
