@@ -28,10 +28,10 @@ fn a_deleted_queue_is_told_within_seconds_and_what_it_held_is_lost_at_the_stop()
     let queue = daemon.folder.path().join("staunch-data/queues/copy");
     std::fs::remove_dir_all(queue.parent().expect("it has one")).expect("it is there");
     let line = "in which 100 records wait";
-    wait_for("a word about it", || daemon.stderr().contains(line).then_some(()));
+    daemon.wait_logged_times(line, 1);
     let disk = daemon.output("copy")["disk"].clone();
     assert_eq!(disk["missing"], "the file or its folder was deleted", "{disk}");
-    assert_eq!((disk["records_missing"].as_u64(), daemon.stderr().matches(line).count()), (Some(100), 1));
+    assert_eq!(disk["records_missing"], 100, "{disk}");
     let ask = |args: &[&str]| {
         let out =
             Command::new(env!("CARGO_BIN_EXE_staunch")).args(args).current_dir(daemon.folder.path()).output();
@@ -101,7 +101,7 @@ fn a_data_directory_whose_lock_file_is_deleted_still_has_one_daemon() {
     std::fs::remove_file(daemon.folder.path().join("staunch-data/lock")).expect("it is there");
     let mut other = daemon.beside();
     other.wait_exit();
-    assert!(other.stderr().contains("is in use by another daemon"), "{}", other.stderr());
+    other.wait_logged("is in use by another daemon");
     daemon.stop();
 }
 
@@ -162,8 +162,7 @@ fn a_socket_file_that_was_deleted_is_made_again() {
         frame(&mut framed_before);
         daemon.wait_source("app", "received", 2 + 5 * (round + 1));
     }
-    let said = daemon.stderr();
-    assert_eq!(said.matches("was deleted or replaced; listening there anew").count(), 6, "{said}");
+    daemon.wait_logged_times("was deleted or replaced; listening there anew", 6);
     // Another program has taken the place: it keeps it.
     std::fs::remove_file(path(NAMES[0])).expect("it is there");
     // Unless we were first.

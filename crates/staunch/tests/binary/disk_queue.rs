@@ -87,7 +87,7 @@ fn what_waits_survives_a_kill_and_is_delivered_once() {
     send(&daemon, 0..1000, &["copy"]);
     kill(&mut daemon);
     daemon.start_again();
-    assert!(daemon.stderr().contains("1000 records"), "{}", daemon.stderr());
+    daemon.wait_logged("1000 records");
     daemon.wait_output("copy", "queued", 1000);
     send(&daemon, 1000..1500, &["copy"]);
     kill(&mut daemon);
@@ -221,7 +221,7 @@ fn a_queue_that_no_output_owns_any_more_is_told_and_comes_back_with_its_output()
     kill(&mut daemon);
     daemon.rewrite(&other);
     daemon.start_again();
-    assert!(daemon.stderr().contains("queues/copy is the queue of an output `copy`"), "{}", daemon.stderr());
+    daemon.wait_logged("queues/copy is the queue of an output `copy`");
     endpoint.come_back();
     daemon.reload(&toml, "done");
     assert_all_came(&daemon, "copy", &endpoint, 0..10);
@@ -466,7 +466,7 @@ fn a_start_without_the_folder_of_a_queue_is_refused_and_makes_no_other() {
     fs::rename(&folder, &elsewhere).expect("nobody has it");
     let mut refused = daemon.beside();
     assert_eq!(refused.wait_exit().code(), Some(2), "{}", refused.stderr());
-    assert!(refused.stderr().contains("its file system is not mounted"), "{}", refused.stderr());
+    refused.wait_logged("its file system is not mounted");
     assert!(!folder.exists(), "nothing is made in its place");
     fs::rename(&elsewhere, &folder).expect("it is free");
     daemon.start_again();

@@ -261,7 +261,7 @@ fn a_pipe_that_is_included_refuses_a_start_and_a_reload() {
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
     let mut daemon = builder.spawn();
     assert!(!daemon.wait_exit().success());
-    assert!(daemon.stderr().contains("is a pipe or a device"), "{}", daemon.stderr());
+    daemon.wait_logged("is a pipe or a device");
 }
 
 /// The names that its pattern has to go through are without end: reading it takes for ever.
@@ -298,7 +298,7 @@ fn a_limit_on_the_size_of_files_is_an_error_and_not_the_end() {
     let pid = daemon.pid().to_string();
     let limited = Command::new("prlimit").args(["--fsize=64", "--pid", &pid]).status();
     if !limited.is_ok_and(|status| status.success()) {
-        println!("SKIPPED: no prlimit here");
+        crate::support::skip("exhausted", "no prlimit here");
         return daemon.stop();
     }
     let socket = udp(daemon.at("app", "udp"));
@@ -423,7 +423,7 @@ fn where_descriptors_are_few_one_peer_leaves_some_to_others_and_one_source_to_an
     while comes([127, 0, 0, 3], a, &mut held) {}
     assert!(!comes([127, 0, 0, 5], a, &mut held), "nothing is left for this source");
     assert!(comes([127, 0, 0, 5], b, &mut held), "the other one has a part of its own");
-    assert!(daemon.stderr().contains("raise the limit on open files"), "{}", daemon.stderr());
+    daemon.wait_logged("raise the limit on open files");
     drop(held);
     daemon.wait_source("a", "connections_open", 0);
     // A process is a peer where there are no addresses.

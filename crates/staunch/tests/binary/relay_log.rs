@@ -143,7 +143,7 @@ fn a_reload_tells_what_has_changed_or_why_it_is_refused() {
         );
         said.contains(&want).then_some(())
     });
-    assert!(daemon.stderr().contains("hint: "), "{}", daemon.stderr());
+    daemon.wait_logged("hint: ");
     // What was refused never was in force: nothing has changed since.
     daemon.reload(&changed, "done");
     wait_for("no changes", || daemon.stdout().contains("no config changes found").then_some(()));
@@ -203,7 +203,7 @@ fn a_second_signal_ends_at_once() {
     wait_for("the stop to begin", || daemon.stdout().contains("shutting down...").then_some(()));
     daemon.signal("INT");
     assert_eq!(daemon.wait_exit().code(), Some(1));
-    assert!(daemon.stderr().contains("caught SIGINT again"), "{}", daemon.stderr());
+    daemon.wait_logged("caught SIGINT again");
 }
 
 #[cfg(target_os = "linux")]

@@ -62,12 +62,12 @@ fn kill_9_takes_at_most_what_came_after_the_last_checkpoint() {
     let graphite = FakeGraphite::new();
     let mut daemon = Builder::native(&config(&graphite, "1h", "")).start();
     let mut socket = udp(daemon.at("app", "udp"));
-    for round in 0..3 {
+    for _round in 0..3 {
         socket.send(TRAFFIC).expect("it is there");
         daemon.wait_source("app", "aggregated", 7);
         daemon.wait_checkpoint(&socket);
         daemon.kill_and_start_again();
-        assert!(daemon.stderr().contains("series of `stats` from"), "round {round}: {}", daemon.stderr());
+        daemon.wait_logged("series of `stats` from");
         assert!(daemon.checkpoint()["restored_series"].as_u64().is_some_and(|series| series >= 4));
         socket = udp(daemon.at("app", "udp"));
     }
@@ -88,7 +88,7 @@ fn a_window_that_was_flushed_is_not_counted_again_and_gauges_stay() {
     let graphite = FakeGraphite::new();
     let mut daemon = Builder::native(&config(&graphite, "1s", "")).start();
     let mut sent = 0.0;
-    for round in 1..=2 {
+    for _round in 1..=2 {
         let socket = udp(daemon.at("app", "udp"));
         socket.send(b"hits:10|c\nload:5|g").expect("it is there");
         sent += 10.0;
@@ -107,7 +107,7 @@ fn a_window_that_was_flushed_is_not_counted_again_and_gauges_stay() {
             (Some(found) >= label).then_some(())
         });
         daemon.kill_and_start_again();
-        assert!(daemon.stderr().contains("series of `stats` from"), "round {round}: {}", daemon.stderr());
+        daemon.wait_logged("series of `stats` from");
     }
     udp(daemon.at("app", "udp")).send(b"load:+1|g").expect("it is there");
     daemon.wait_source("app", "aggregated", 1);
@@ -156,7 +156,7 @@ fn a_window_that_ended_while_nobody_ran_is_told_under_its_own_label() {
     udp(daemon.at("app", "udp")).send(b"hits:7|c\nload:+1|g").expect("it is there");
     daemon.wait_source("app", "aggregated", 2);
     daemon.stop();
-    assert!(daemon.stderr().contains(&format!("is flushed now, labelled {label}")), "{}", daemon.stderr());
+    daemon.wait_logged(&format!("is flushed now, labelled {label}"));
     let points = |name: &str| -> Vec<(u64, f64)> {
         graphite.of(name).iter().map(|point| (point.time_s, point.value)).collect()
     };
@@ -208,15 +208,14 @@ fn damaged_checkpoints_are_told_and_never_fatal() {
         std::fs::write(path, bytes).expect("writable");
     }
     daemon.start_again();
-    assert!(daemon.stderr().contains("are damaged and were left out"), "{}", daemon.stderr());
+    daemon.wait_logged("are damaged and were left out");
     assert!(daemon.checkpoint()["restored_damaged"].as_u64().is_some_and(|damaged| damaged > 0));
     daemon.signal("KILL");
     daemon.wait_exit();
     std::fs::write(whole[0], "hello").expect("writable");
     std::fs::write(whole[1], b"STNAGG\r\n\x01\0\0\0").expect("writable");
     daemon.start_again();
-    let told = daemon.stderr();
-    assert_eq!(told.matches("cannot use the checkpoint").count(), 2, "{told}");
+    daemon.wait_logged_times("cannot use the checkpoint", 2);
     assert_eq!(daemon.checkpoint()["unreadable"], 2);
     let socket = udp(daemon.at("app", "udp"));
     socket.send(b"hits:4|c").expect("it is there");
@@ -240,7 +239,7 @@ fn checkpoints_that_cannot_be_written_change_nothing_else_and_off_leaves_nothing
         socket.send(b"tick:1|g").expect("it is there");
         (daemon.checkpoint()["failed"].as_u64()? >= 3).then_some(())
     });
-    assert_eq!(daemon.stderr().matches("cannot write a checkpoint").count(), 1, "{}", daemon.stderr());
+    daemon.wait_logged_times("cannot write a checkpoint", 1);
     std::fs::remove_file(&state).expect("it was there");
     daemon.wait_checkpoint(&socket);
     wait_for("a word of it", || daemon.stderr().contains("can be written again").then_some(()));
@@ -259,7 +258,7 @@ fn a_data_directory_that_another_has_means_no_checkpoints_and_no_more() {
     let data_dir = first.folder.path().join("staunch-data");
     let toml = format!("data_dir = {data_dir:?}\n{}", config(&graphite, "1h", ""));
     let mut second = Builder::native(&toml).start();
-    assert!(second.stderr().contains("there are no checkpoints"), "{}", second.stderr());
+    second.wait_logged("there are no checkpoints");
     assert_eq!(second.json("/api/v1/accounts")["checkpoints"], serde_json::json!([]));
     udp(second.at("app", "udp")).send(b"hits:4|c").expect("it is there");
     second.wait_source("app", "aggregated", 1);

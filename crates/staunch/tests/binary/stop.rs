@@ -80,7 +80,7 @@ fn sigterm_with_a_graphite_that_hangs_ends_in_time() {
     crate::support::traffic::send_all(&udp(daemon.at("app", "udp")), packets);
     daemon.wait_source("app", "aggregated", 30_000);
     daemon.stop();
-    assert!(daemon.stderr().contains("could not be delivered"), "{}", daemon.stderr());
+    daemon.wait_logged("could not be delivered");
 }
 
 #[test]
@@ -223,5 +223,5 @@ fn a_stop_that_something_keeps_for_ever_is_ended() {
     std::thread::sleep(Duration::from_secs(3));
     daemon.signal("TERM");
     assert_eq!(daemon.wait_exit().code(), Some(1));
-    assert!(daemon.stderr().contains("the stop has not ended"), "{}", daemon.stderr());
+    daemon.wait_logged("the stop has not ended");
 }

@@ -401,7 +401,7 @@ fn a_successor_that_cannot_start_changes_nothing() {
         daemon.rewrite(&config);
         let mut new = daemon.successor();
         assert!(!new.wait_exit().success());
-        assert!(new.stderr().contains(word), "{word}: {}", new.stderr());
+        new.wait_logged(word);
         socket.send(b"hits:1|c").expect("the old one has the port");
     }
     daemon.wait_source("app", "aggregated", rounds);
@@ -609,7 +609,7 @@ fn when_the_old_one_dies_on_the_way_the_successor_goes_on() {
     wait_for("the hand-over to begin", || new.stderr().contains("go on here").then_some(()));
     daemon.signal("KILL");
     new.wait_ready();
-    assert!(new.stderr().contains("has died on the way"), "{}", new.stderr());
+    new.wait_logged("has died on the way");
     assert_eq!(new.at("app", "udp"), at);
     socket.send(b"hits:1|c").expect("it has the port");
     new.wait_source("app", "aggregated", 1);
@@ -772,7 +772,7 @@ fn a_stop_that_comes_during_a_hand_over_is_done_after_it() {
         daemon.wait_source("app", "aggregated", 1);
         let mut child = ask_up_to(step, &daemon);
         daemon.stop();
-        assert!(daemon.stderr().contains("going on"), "{step}: {}", daemon.stderr());
+        daemon.wait_logged("going on");
         // It may have been ended already.
         let _gone = child.kill();
         child.wait().expect("it is our child");
@@ -869,7 +869,7 @@ fn a_socket_that_nobody_listens_at_any_more_is_nobody() {
     assert!(control.exists());
     let mut next = daemon.successor();
     next.wait_ready();
-    assert!(next.stderr().contains("nobody to take over from"), "{}", next.stderr());
+    next.wait_logged("nobody to take over from");
     let mut last = replace(&mut next);
     assert_eq!(mode(&control) & 0o777, 0o600);
     last.stop();
@@ -880,7 +880,7 @@ fn a_socket_that_nobody_listens_at_any_more_is_nobody() {
 fn with_nobody_to_take_over_from_it_starts_as_usual() {
     let graphite = FakeGraphite::new();
     let mut daemon = Builder::native(&config(&graphite.to(), "1h")).args(&["--take-over"]).start();
-    assert!(daemon.stderr().contains("nobody to take over from"), "{}", daemon.stderr());
+    daemon.wait_logged("nobody to take over from");
     daemon.stop();
     assert!(!daemon.folder.path().join("staunch-data/control.sock").exists());
 }

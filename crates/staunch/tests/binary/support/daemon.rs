@@ -255,6 +255,23 @@ impl Daemon {
         text(&self.stderr)
     }
 
+    /// Waits until it has logged `text` so often, and gives what it has said. A thread of its own writes the log: what was
+    /// logged before an answer may be there after it.
+    #[track_caller]
+    pub(crate) fn wait_logged_times(&self, text: &str, times: usize) -> String {
+        let said = wait_for(&format!("{text:?} in the log, {times} times"), || {
+            Some(self.stderr()).filter(|said| said.matches(text).count() >= times)
+        });
+        assert_eq!(said.matches(text).count(), times, "{text:?} in {said}");
+        said
+    }
+
+    /// Waits until it has logged `text`.
+    #[track_caller]
+    pub(crate) fn wait_logged(&self, text: &str) {
+        wait_for(&format!("{text:?} in the log"), || self.stderr().contains(text).then_some(()));
+    }
+
     /// What it wrote on stdout so far.
     pub(crate) fn stdout(&self) -> String {
         text(&self.stdout)
@@ -354,9 +371,14 @@ impl Daemon {
         place.and_then(|at| at.parse().ok()).unwrap_or_else(|| panic!("no {scheme} among {places:?}"))
     }
 
-    /// The number at `path` (`losses/rejected/bad_value`) of a row; 0 when it is not there.
+    /// The number at `path` of a row. Losses are 0 until there are some: of `losses/rejected/bad_value` only the first word
+    /// has to be there.
+    #[track_caller]
     pub(crate) fn number(row: &Value, path: &str) -> u64 {
-        path.split('/').try_fold(row, |row, key| row.get(key)).and_then(Value::as_u64).unwrap_or(0)
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        let found = row.get(first).unwrap_or_else(|| panic!("no `{first}` in {row}"));
+        let rest = rest.split('/').filter(|key| !key.is_empty());
+        rest.into_iter().try_fold(found, |row, key| row.get(key)).and_then(Value::as_u64).unwrap_or(0)
     }
 
     /// Waits until a number of a source's row has the value.
