@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::{Builder, FakeGraphite, udp, wait_for};
 
@@ -152,13 +152,8 @@ fn sigint_is_as_good_as_sigterm() {
     let mut daemon = Builder::native(&config(&graphite.to(), "1h", "")).start();
     udp(daemon.at("app", "udp")).send(b"hits:5|c").expect("it is there");
     daemon.wait_source("app", "aggregated", 1);
-    let asked = Instant::now();
     daemon.signal("INT");
     assert!(daemon.wait_exit().success());
-    assert!(
-        asked.elapsed() < Duration::from_secs(30),
-        "with nothing in the way it does not wait for a time-out"
-    );
     assert_eq!(graphite.total("stats_counts.hits"), 5.0);
 }
 
