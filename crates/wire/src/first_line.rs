@@ -4,13 +4,11 @@
 //! lines. No memory but the state: the decision does not depend on where reads cut the bytes, and no length of the line
 //! escapes it.
 //! Not here: what becomes of the connection, and protocols with frames, where such bytes are a length past every limit.
-//! Invariant: no line that a protocol of ours reads is taken for a request. `GET 1 1700000000` is a good point; a request
-//! ends in `HTTP/1.1` or the like, which is no time, no value and no type, and holds no `#`, which begins tags in StatsD.
+//! Invariants: no request escapes, whatever its method: a page may choose any that RFC 9110 allows, of any length. And no
+//! sample or point is taken for a request. `GET 1 1700000000` is a good point; a request ends in `HTTP/1.1` or the like, which is no
+//! time, no value and no type, and its target holds no `#`, which begins tags in StatsD.
 
 use model::Reject;
-
-/// Longest method that is looked for; the longest that is registered has 17 bytes.
-const METHOD_BYTES_MAX: u8 = 32;
 
 /// Bytes of a TLS record with a ClientHello that are looked at: record header, handshake header, version.
 const HELLO_BYTES: usize = 11;
@@ -56,8 +54,8 @@ enum State {
     /// Empty lines at most.
     #[default]
     Begin,
-    /// So many bytes of a method.
-    Method(u8),
+    /// In a method.
+    Method,
     /// Behind the first blank; whether something of the target has come.
     Target(bool),
     /// So many bytes of `HTTP/`.
@@ -98,10 +96,9 @@ impl State {
         const LINES: State = State::Decided(Opening::Lines);
         match (self, byte) {
             (State::Begin, b'\r' | b'\n') => State::Begin,
-            (State::Begin, b'A'..=b'Z') => State::Method(1),
+            (State::Begin | State::Method, byte) if is_token(byte) => State::Method,
             (State::Begin, 0x16) => State::Hello([0x16; HELLO_BYTES], 1),
-            (State::Method(len), b'A'..=b'Z' | b'-') if len < METHOD_BYTES_MAX => State::Method(len + 1),
-            (State::Method(_), b' ') => State::Target(false),
+            (State::Method, b' ') => State::Target(false),
             (State::Target(true), b' ') => State::Protocol(0),
             (State::Target(_), b'!'..=b'"' | b'$'..=b'~' | 0x80..) => State::Target(true),
             (State::Protocol(at), byte) if b"HTTP/".get(usize::from(at)) == Some(&byte) => {
@@ -130,6 +127,11 @@ impl State {
             _ => LINES,
         }
     }
+}
+
+/// What a method consists of (`tchar` of RFC 9110 §5.6.2).
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// The major version 3 is in all of them, from SSL 3.0 to TLS 1.3; the type 1 is ClientHello, whose length has three
@@ -192,6 +194,8 @@ mod tests {
             ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", http),
             ("GET http://a.test/ HTTP/3\r\n", http),
             ("\r\n\nPUT /\u{fc} HTTP/1.1\r\n", http),
+            ("patch / HTTP/1.1\r\n", http),
+            ("x!#$%&'*+-.^_`|~9 / HTTP/1.1\r\n", http),
             // Not all there yet.
             ("", Opening::Undecided),
             ("GET", Opening::Undecided),
@@ -214,7 +218,10 @@ mod tests {
             ("GET\t/ HTTP/1.1\n", Opening::Lines),
             ("GET /\n", Opening::Lines),
             ("GET / http/1.1\n", Opening::Lines),
-            ("get / HTTP/1.1\n", Opening::Lines),
+            ("get: / HTTP/1.1\n", Opening::Lines),
+            ("g\u{e9}t / HTTP/1.1\n", Opening::Lines),
+            ("a 1 1700000000\n", Opening::Lines),
+            ("a;b=c 1 1700000000\n", Opening::Lines),
             (" GET / HTTP/1.1\n", Opening::Lines),
             ("api.hits:3|c\n", Opening::Lines),
             ("health\n", Opening::Lines),
@@ -225,14 +232,12 @@ mod tests {
     }
 
     #[test]
-    fn a_method_and_a_target_have_their_bounds() {
-        let method = |len: usize| format!("{} / HTTP/1.1\n", "M".repeat(len));
-        let max = usize::from(METHOD_BYTES_MAX);
-        assert_eq!(opening(method(max).as_bytes()), Opening::Foreign(Foreign::Http));
-        assert_eq!(opening(method(max + 1).as_bytes()), Opening::Lines);
-        // A target has none: the line of a long one would be discarded, and its body read.
-        let long = format!("POST /{} HTTP/1.1\r\n", "a".repeat(300_000));
-        assert_eq!(FirstLine::default().push(long.as_bytes()), Opening::Foreign(Foreign::Http));
+    fn a_method_and_a_target_may_be_long() {
+        // The line of a long one would be discarded, and its body read.
+        for (method, target) in [(300_000, 1), (1, 300_000)] {
+            let long = format!("{} /{} HTTP/1.1\r\n", "M".repeat(method), "a".repeat(target));
+            assert_eq!(FirstLine::default().push(long.as_bytes()), Opening::Foreign(Foreign::Http));
+        }
     }
 
     #[test]
@@ -264,7 +269,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_good_line_is_a_request(
-            name in "(GET|POST|PUT|[A-Z-]{1,9})( [!-~]{1,9})?",
+            name in "(GET|POST|put|[A-Z-]{1,9}|[a-z0-9_.|*-]{1,9})( [!-~]{1,9})?",
             kind in "c|g|ms|s|h|d",
             value in any::<i32>(),
             tags in "(\\|#[a-zA-Z/:,. 0-9]{1,12}( HTTP/1\\.1)?)?",
