@@ -11,8 +11,11 @@ use super::{Broken, Packing, Step, UNPACKED_BYTES_MAX, gather, le32};
 /// Longest header of a member: its texts have no bound of their own.
 const HEADER_BYTES_MAX: usize = 128 * 1024;
 
+/// Packed bytes that a step unpacks at most: a block that holds nothing takes ten bits, and as long as unpacking 500 bytes.
+const INPUT_BYTES_MAX: usize = 512;
+
 /// Room that the first step of a member unpacks to. It has to be cleared, which a member of twenty bytes may not ask for
-/// 64 KiB of; each step that fills its room has twice as much the next time.
+/// 64 KiB of; each step that fills its room has twice as much the next time, and each that does not has what it took.
 const ROOM_BYTES_MIN: usize = 2 * 1024;
 
 const CHECKSUM: u8 = 2;
@@ -48,6 +51,8 @@ pub(super) struct Inflater {
     crc: Crc,
     /// Room of the next step.
     room_bytes: usize,
+    /// Packed bytes that the last step unpacked.
+    body_bytes: usize,
 }
 
 impl Default for Inflater {
@@ -60,6 +65,7 @@ impl Default for Inflater {
             inflate: Decompress::new(false),
             crc: Crc::new(),
             room_bytes: ROOM_BYTES_MIN,
+            body_bytes: 0,
         }
     }
 }
@@ -76,8 +82,14 @@ impl Inflater {
         self.part == Part::Fixed && self.header_bytes == 1 && self.held.is_empty()
     }
 
+    /// Packed bytes that the last step unpacked, which may be blocks that hold nothing.
+    pub(super) fn body_bytes(&self) -> usize {
+        self.body_bytes
+    }
+
     /// Goes on with `input`, filling `out` up to `max`.
     pub(super) fn step(&mut self, input: &[u8], out: &mut Vec<u8>, max: usize) -> Step {
+        self.body_bytes = 0;
         if self.part == Part::Body {
             return self.body(input, out, max);
         }
@@ -175,15 +187,17 @@ impl Inflater {
         let start = out.len();
         let before = (self.inflate.total_in(), self.inflate.total_out());
         let room = self.room_bytes.min(max - start);
+        let input = &input[..input.len().min(INPUT_BYTES_MAX)];
         touch(room);
         out.resize(start + room, 0);
         let status = self.inflate.decompress(input, &mut out[start..], FlushDecompress::None);
         let used = (self.inflate.total_in() - before.0) as usize;
         out.truncate(start + (self.inflate.total_out() - before.1) as usize);
         self.crc.update(&out[start..]);
-        if out.len() == start + room {
-            self.room_bytes = (2 * self.room_bytes).min(UNPACKED_BYTES_MAX);
-        }
+        let given = out.len() - start;
+        self.room_bytes = if given == room { 2 * room } else { given.next_power_of_two() };
+        self.room_bytes = self.room_bytes.clamp(ROOM_BYTES_MIN, UNPACKED_BYTES_MAX);
+        self.body_bytes = used;
         match status {
             Ok(Status::StreamEnd) => self.part = Part::Trailer,
             Ok(_) if used == 0 && out.len() == start => return Ok(None),

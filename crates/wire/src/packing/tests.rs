@@ -173,6 +173,27 @@ fn a_cut_is_told_where_something_is_lost_by_it() {
 }
 
 #[test]
+fn blocks_that_hold_nothing_are_work() {
+    // Ten bits each: not the last, fixed tables, the end; four of them are five bytes.
+    let mut wire = b"\x1f\x8b\x08\0\0\0\0\0\0\xff".to_vec();
+    wire.extend_from_slice(&[0x02, 0x08, 0x20, 0x80, 0x00].repeat(13_107));
+    let mut unpacker = Unpacker::new(Packing::Gzip).expect("it is packed");
+    unpacker.push(&wire);
+    let (mut calls, mut out) = (0, Vec::new());
+    while unpacker.has_more() {
+        let used = unpacker.used;
+        unpacker.unpack(&mut out).expect("it is good");
+        assert!(
+            unpacker.held.is_empty() || unpacker.used - used <= 3 * 1024,
+            "{} bytes",
+            unpacker.used - used
+        );
+        calls += 1;
+    }
+    assert!(out.is_empty() && calls >= 20, "{calls}");
+}
+
+#[test]
 fn bombs_give_a_little_at_a_time() {
     let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
     for _ in 0..64 {
