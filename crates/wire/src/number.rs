@@ -6,7 +6,7 @@
 
 mod parse;
 
-pub(crate) use parse::{is_decimal, is_js_space};
+pub(crate) use parse::{double, is_decimal, is_js_space};
 pub use parse::{js_parse, js_trim};
 
 /// Whole numbers of a smaller size are exact in a double and print as plain digits.

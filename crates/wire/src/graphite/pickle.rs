@@ -7,7 +7,7 @@
 use memchr::memmem;
 
 use super::encoder::NAME_BYTES_MAX;
-use crate::number::is_decimal;
+use crate::number::{double, is_decimal};
 
 pub(super) use super::name::escape_quoted as escape;
 
@@ -77,7 +77,7 @@ fn is_number(text: &[u8]) -> bool {
         return false;
     }
     let is_small = text.len() <= DIGITS_FINITE && !digits.iter().any(|byte| byte.eq_ignore_ascii_case(&b'e'));
-    is_small || fast_float2::parse::<f64, _>(digits).is_ok_and(f64::is_finite)
+    is_small || double(digits).is_some_and(f64::is_finite)
 }
 
 /// Appends one frame that holds `points`.

@@ -206,6 +206,21 @@ proptest! {
     }
 
     #[test]
+    fn doubles_are_those_of_the_standard_library(
+        whole in "[0-9]{1,40}", fraction in "(\\.[0-9]{0,40})?", exponent in proptest::option::of(-350..350),
+        bits in any::<u64>(), decimals in 0..60_usize,
+    ) {
+        // Digits as they come, and those of a double: near to it, and where they are many, near to the half.
+        let near = format!("{:.decimals$e}", f64::from_bits(bits & !(1 << 63)));
+        let exponent = exponent.map_or_else(String::new, |exponent| format!("e{exponent}"));
+        for text in [format!("{whole}{fraction}{exponent}"), near] {
+            let want = text.parse::<f64>().ok().filter(|_| text != "inf" && text != "NaN");
+            prop_assume!(want.is_some());
+            prop_assert_eq!(double(text.as_bytes()).map(f64::to_bits), want.map(f64::to_bits), "{}", text);
+        }
+    }
+
+    #[test]
     fn no_text_makes_the_parser_panic(text in proptest::collection::vec(any::<u8>(), 0..24)) {
         let _ = js_parse(&text);
     }

@@ -4,6 +4,7 @@ use memchr::memchr;
 use model::Span;
 
 use crate::cost::touch;
+use crate::number::double;
 
 use super::{Bad, DEPTH_MAX, LISTS_MAX, Pickle, Text, VALUES_MAX, Value};
 
@@ -419,7 +420,7 @@ fn float(text: &[u8]) -> Result<f64, Bad> {
         b"nan" => Ok(f64::NAN),
         b"inf" => Ok(f64::INFINITY),
         b"-inf" => Ok(f64::NEG_INFINITY),
-        _ => fast_float2::parse(text).map_err(|_| Bad::Text),
+        _ => double(text).ok_or(Bad::Text),
     }
 }
 

@@ -5,6 +5,7 @@
 //! Invariant: every text gives a number or `None`, never a panic; decimals are correctly rounded.
 
 use super::blank::{js_trim, perl_blank};
+use crate::number::double;
 
 /// Powers of ten that a double holds exactly, as far as [`plain`] needs them.
 const POWERS_OF_TEN: [f64; 16] =
@@ -110,7 +111,7 @@ pub(super) fn decimal(text: &[u8]) -> Option<f64> {
     if !matches!(unsigned.first(), Some(b'0'..=b'9' | b'.')) {
         return None;
     }
-    let number = plain(unsigned).or_else(|| fast_float2::parse::<f64, _>(unsigned).ok())?;
+    let number = plain(unsigned).or_else(|| double(unsigned))?;
     Some(if negative { -number } else { number })
 }
 

@@ -3,7 +3,7 @@
 //! Decimals with a sign, a point and an exponent, and the words `inf`, `infinity` and `nan` in any case. Underscores
 //! (Python) and hexadecimal (Go) are refused everywhere: nobody sends them, and they hide typos.
 
-use crate::number::is_decimal;
+use crate::number::{double, is_decimal};
 
 /// What a text is worth.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub(super) fn read(text: &[u8]) -> Option<Number> {
     };
     if is_decimal(unsigned) {
         let text = text.strip_prefix(b"+").unwrap_or(text);
-        let value: f64 = fast_float2::parse(text).ok()?;
+        let value = double(text)?;
         return Some(if value.is_finite() { Number::Finite(value) } else { Number::Overflow });
     }
     let is = |word: &str| unsigned.eq_ignore_ascii_case(word.as_bytes());
