@@ -28,7 +28,7 @@ mod union;
 
 pub use key::hash_key;
 pub use options::{Dialect, GaugeSign, Options};
-pub use unfolded::{WRITTEN_BYTES_ALWAYS, WRITTEN_PER_BYTE_MAX};
+pub use unfolded::{LINE_WRITTEN_BYTES_MAX, WRITTEN_BYTES_ALWAYS, WRITTEN_PER_BYTE_MAX};
 
 use memchr::memchr;
 use model::{Canonical, Event, Extra, Kind, RawKey, Reject, Sample, Span};

@@ -2,7 +2,7 @@
 
 use model::{Extra, GaugeOp, Kind, RawKey, Reject, Sample, Span, Value};
 
-use super::unfolded::written_bytes_max;
+use super::unfolded::line_written_bytes_max;
 use super::{Options, Parsed, Parser};
 use crate::cost::touch;
 
@@ -139,7 +139,7 @@ impl<'a> Sink<'a, '_> {
     /// True when the samples since `mark`, each with the whole key, are more than the line may become.
     pub(super) fn unfolds_too_far(&self, mark: Mark, key: RawKey<'_>) -> bool {
         let samples = self.into.samples.len() - mark.samples;
-        samples * (key.name.len() + key.tags.len()) > written_bytes_max(self.line.len())
+        samples * (key.name.len() + key.tags.len()) > line_written_bytes_max(self.line.len())
     }
 
     /// Forgets the samples since `mark`.

@@ -140,9 +140,9 @@ fn metric(options: &Options, text: &[u8]) -> Result<Vec<ReadSample>, Reject> {
     if samples.is_empty() { Err(Reject::BadValue) } else { Ok(samples) }
 }
 
-/// Samples with a time are written one by one: 64 KiB and 256 bytes for each of the line's are enough.
+/// Samples with a time are written one by one: 64 KiB and 256 bytes for each of the line's are enough, up to 4 MiB.
 fn too_far(samples: usize, name: &[u8], fields: &Fields, text: &[u8]) -> bool {
-    samples * (name.len() + fields.tags.len()) > 65_536 + 256 * text.len()
+    samples * (name.len() + fields.tags.len()) > (65_536 + 256 * text.len()).min(4 << 20)
 }
 
 fn number_of(

@@ -27,4 +27,4 @@ pub use form::{Distributions, Form, Gauges, Strip, TagForm};
 pub use pack::Packer;
 pub use parts::{Bit, Field, FieldKind, LineKind, Parts, parts};
 pub use plan::{Rewrite, RewriteError, RewritePlan};
-pub use write::{WRITTEN_BYTES_MAX, Written};
+pub use write::Written;

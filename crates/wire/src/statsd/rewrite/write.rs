@@ -9,17 +9,13 @@ use model::Reject;
 
 use super::super::blank::{js_trim, js_trim_end};
 use super::super::number::strtod;
-use super::super::unfolded::written_bytes_max;
+use super::super::unfolded::line_written_bytes_max;
 use super::form::{Distributions, Form, Gauges};
 use super::parts::{Bit, Field, FieldKind, LineKind, Parts};
 use super::plan::Rewrite;
 use super::tags::{TagTexts, Tags};
 use crate::cost::touch;
 use crate::number::js_format;
-
-/// Most bytes that one line may become where each value gets a line; its name, tags and fields are written again for
-/// each. Lines of clients stay far below, but one datagram of two-byte values and long tags could ask for 500 MB.
-pub const WRITTEN_BYTES_MAX: usize = 4 << 20;
 
 /// What became of one line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +27,7 @@ pub struct Written {
     /// Bits without a type, or with something in place of their rate that is none, left out where each value gets a
     /// line. The dialects that know such lines refuse these bits.
     pub values_left_out: u32,
-    /// Values left out because the line had become [`WRITTEN_BYTES_MAX`] bytes, or more than [`WRITTEN_PER_BYTE_MAX`](super::super::WRITTEN_PER_BYTE_MAX) for
+    /// Values left out because the line had become [`LINE_WRITTEN_BYTES_MAX`](super::super::LINE_WRITTEN_BYTES_MAX) bytes, or more than [`WRITTEN_PER_BYTE_MAX`](super::super::WRITTEN_PER_BYTE_MAX) for
     /// each of its own.
     pub values_dropped: u32,
 }
@@ -269,7 +265,7 @@ impl<'a> Line<'a, '_> {
     /// Each value in a line of its own.
     fn write_apart(&mut self, gauges: Gauges) {
         let begin = self.out.len();
-        let bytes_max = written_bytes_max(self.parts.line.len()).min(WRITTEN_BYTES_MAX);
+        let bytes_max = line_written_bytes_max(self.parts.line.len());
         let has_bad_rate = self.parts.has_bad_rate();
         self.written.tags_left_out += self.rewrite.write_name(self.parts.name, &self.tags, self.out);
         let head = begin..self.out.len();

@@ -807,6 +807,9 @@ fn values_with_a_time_are_no_more_than_the_line_may_become() {
         }
         let parsed = timed(&format!("{}:{packed}1|c|T9", name(4_000)));
         assert_eq!((parsed.rejects[unsupported], parsed.samples.len(), parsed.extras.len()), (1, 0, 0));
+        // A line of 60,000 bytes may become no more than one of 16 KiB.
+        let long = timed(&format!("{}:{}1|c|T9", name(200), "1:".repeat(30_000)));
+        assert_eq!((long.rejects[unsupported], long.samples.len()), (1, 0), "{dialect:?}");
         if dialect == Dialect::Union {
             let line = format!("{}:{bits}1|c|#t|T9", name(4_000));
             let parsed = timed(&line);

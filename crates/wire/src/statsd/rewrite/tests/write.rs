@@ -1,9 +1,8 @@
 //! Every edit and every conversion, line by line.
 
-use super::super::super::{WRITTEN_BYTES_ALWAYS, WRITTEN_PER_BYTE_MAX};
+use super::super::super::{LINE_WRITTEN_BYTES_MAX, WRITTEN_BYTES_ALWAYS, WRITTEN_PER_BYTE_MAX};
 use super::super::{
-    Distributions, Form, Gauges, Rewrite, RewriteError, RewritePlan, Strip, TagForm, WRITTEN_BYTES_MAX,
-    Written, parts,
+    Distributions, Form, Gauges, Rewrite, RewriteError, RewritePlan, Strip, TagForm, Written, parts,
 };
 
 fn rewritten(plan: &RewritePlan, rate_factor: Option<f64>, line: &str) -> (String, Written) {
@@ -374,11 +373,11 @@ fn one_line_becomes_so_many_bytes_and_no_more() {
         |count: usize| rewritten(&to(Form::DOGSTATSD_1_0), None, &format!("a:{}|c|#{tags}", values(count)));
     // `a:1|c|#`, the tags, LF.
     let line_len = 8 + tags.len();
-    let fit = WRITTEN_BYTES_MAX.div_ceil(line_len);
+    let fit = LINE_WRITTEN_BYTES_MAX.div_ceil(line_len);
     for (count, dropped) in [(fit, 0), (fit + 1, 1), (16_000, 16_000 - fit)] {
         let (text, written) = of(count);
         assert_eq!((written.lines as usize, written.values_dropped as usize), (count - dropped, dropped));
-        assert!(text.len() < WRITTEN_BYTES_MAX + line_len);
+        assert!(text.len() < LINE_WRITTEN_BYTES_MAX + line_len);
     }
 }
 
