@@ -32,7 +32,7 @@ pub fn parse_listen(text: &str) -> Result<Listen, BadAddress> {
     let Some((scheme, rest)) = text.split_once("://") else {
         return Err(BadAddress {
             label: "begins with none of udp://, tcp://, unix://, unixgram://, unix-frames://".into(),
-            hint: parse_socket(text).ok().map(|_| format!("write \"udp://{text}\" or \"tcp://{text}\"")),
+            hint: with_address(text).map(|at| format!("write \"udp://{at}\" or \"tcp://{at}\"")),
         });
     };
     match scheme {
@@ -52,6 +52,12 @@ pub fn parse_listen(text: &str) -> Result<Listen, BadAddress> {
             })
         }
     }
+}
+
+/// An address that a text without a scheme may mean: itself, or a port of this machine.
+fn with_address(text: &str) -> Option<SocketAddr> {
+    let port = || text.strip_prefix(':').unwrap_or(text).parse().ok();
+    text.parse().ok().or_else(|| Some(SocketAddr::from(([127, 0, 0, 1], port()?))))
 }
 
 /// Writes one entry of `listen`.

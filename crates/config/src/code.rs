@@ -74,7 +74,7 @@ codes! {
         example "[outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]"
         mend "Add the option that the message names."
     UnknownType "C007" "No such type of source, transform or output"
-        cause "The `type` of the section is none that this version knows, so the other options of the section were not checked."
+        cause "The `type` of the section is none that this version knows. The rest of the section is checked as the type of the hint; without a hint only for options that no type has."
         example "[outputs.carbon]\ntype = \"grahpite\""
         mend "Use one of the types that the message lists."
     DuplicateName "C008" "Two things have one name"

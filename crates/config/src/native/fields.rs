@@ -168,8 +168,11 @@ fn unknown_key(section: Section, whose: &str, entry: &Entry) -> Diagnostic {
     if let Some(near) = nearest(&entry.key, section.rows().map(|row| row.key)) {
         return diagnostic.hint(format!("did you mean `{near}`?"));
     }
-    if let Some(ours) = options::other_name(&entry.key).filter(|ours| section.row(ours).is_some()) {
+    if let Some(ours) = options::other_name(section, &entry.key) {
         return diagnostic.hint(format!("it is called `{ours}` here"));
+    }
+    if let Some((table, ours)) = in_table(section, &entry.key) {
+        return diagnostic.hint(format!("it goes into `{table}`: {table} = {{ {ours} = … }}"));
     }
     let elsewhere = options::rows().find(|row| row.key == entry.key).and_then(|row| row.sections.first());
     match elsewhere {
@@ -183,6 +186,20 @@ fn unknown_key(section: Section, whose: &str, entry: &Entry) -> Diagnostic {
         Some(other) => diagnostic.hint(format!("`{}` is an option of `{}`", entry.key, other.heading())),
         None => diagnostic.hint(format!("options are: {}", keys(section))),
     }
+}
+
+/// The option of a table of this section, such as `tls`, that a key may mean which was written beside the table.
+fn in_table(section: Section, key: &str) -> Option<(&'static str, &'static str)> {
+    section.rows().find_map(|row| match row.value {
+        Type::Table(
+            table @ (Section::SourceTls | Section::OutputTls | Section::HttpTls | Section::Queue),
+        ) => {
+            let ours = table.row(key).map(|row| row.key).or_else(|| options::other_name(table, key));
+            // `type` and its like are not meant for the queue.
+            Some((row.key, ours.filter(|ours| *ours != "kind")?))
+        }
+        _ => None,
+    })
 }
 
 /// Longest list of options that stands behind another hint.
@@ -218,9 +235,30 @@ pub(super) fn table<'a>(key: &str, node: &'a Node, wrong: &mut Vec<Diagnostic>) 
         Value::Table(entries) => Some(entries),
         Value::Nothing => Some(&[]),
         other => {
-            wrong.push(value::wrong_type(key, "a table", other).at(node.place));
+            let mut diagnostic = value::wrong_type(key, "a table", other).at(node.place);
+            diagnostic.hint = table_hint(key, other);
+            wrong.push(diagnostic);
             None
         }
+    }
+}
+
+/// How the table is written that a single value was meant to be.
+fn table_hint(key: &str, got: &Value) -> Option<String> {
+    match (key, got) {
+        ("queue", Value::Text(kind)) if matches!(&**kind, "disk" | "memory") => {
+            Some(format!("write queue = {{ kind = \"{kind}\" }}"))
+        }
+        ("queue", Value::Text(size)) if crate::text::parse_size(size).is_some() => {
+            Some(format!("write queue = {{ max_bytes = \"{size}\" }}"))
+        }
+        ("tls", Value::Flag(true)) => Some(
+            "a listener needs a certificate, tls = { cert = \"FILE\", key = \"FILE\" }; an output may do with tls = {}, \
+             or name the authority, tls = { ca = \"FILE\" }"
+                .into(),
+        ),
+        ("tls", Value::Flag(false)) => Some("without the line there is no TLS".into()),
+        _ => None,
     }
 }
 

@@ -210,6 +210,7 @@ fn section_of(
         wrong.push(
             Diagnostic::error(Code::MissingKey, format!("{whose} needs `type`")).at(place).label(known),
         );
+        strange_keys(family, whose, entries, wrong);
         return None;
     };
     let Value::Text(given) = &entry.node.value else {
@@ -222,9 +223,27 @@ fn section_of(
     let mut diagnostic = Diagnostic::error(Code::UnknownType, format!("{whose} has an unknown type"))
         .at(entry.node.place)
         .label(known);
-    diagnostic.hint = nearest(given, words.into_iter()).map(|near| format!("did you mean \"{near}\"?"));
+    // The rest is checked as what was meant, so that one letter does not hide all other mistakes.
+    let near = nearest(given, words.into_iter());
+    diagnostic.hint = near.map(|near| format!("did you mean \"{near}\"?"));
     wrong.push(diagnostic);
-    None
+    if near.is_none() {
+        strange_keys(family, whose, entries, wrong);
+    }
+    types.iter().find(|(word, _)| Some(*word) == near).map(|(_, section)| *section)
+}
+
+/// Reports options that no type of the family has, where the type is not known.
+fn strange_keys(family: Family, whose: &str, entries: &[Entry], wrong: &mut Vec<Diagnostic>) {
+    let keys = || family.types().iter().flat_map(|(_, section)| section.rows()).map(|row| row.key);
+    for entry in entries.iter().filter(|entry| keys().all(|key| key != entry.key)) {
+        let message =
+            format!("{whose} has an option `{}`, and no type of {} has it", entry.key, family.one());
+        let mut diagnostic =
+            Diagnostic::error(Code::UnknownKey, message).at(entry.key_place).label("unknown option");
+        diagnostic.hint = nearest(&entry.key, keys()).map(|near| format!("did you mean `{near}`?"));
+        wrong.push(diagnostic);
+    }
 }
 
 fn check_name(named: &Named, wrong: &mut Vec<Diagnostic>) {

@@ -11,9 +11,60 @@ use crate::diagnostic::{Code, Diagnostic, Place};
 pub(super) fn read(text: &str) -> (Option<Node>, Vec<Diagnostic>) {
     let (root, errors) = DeTable::parse_recoverable(text);
     let diagnostics = first_ones(text, errors.iter().map(diagnostic).collect());
+    let broken = diagnostics.iter().find(|diagnostic| diagnostic.code == Code::Syntax);
+    if let Some((wrong, other)) = broken.and_then(|wrong| Some((wrong, OtherLanguage::of(text)?))) {
+        return (None, vec![other.diagnostic(wrong.place.unwrap_or(Place::new(0, 0)))]);
+    }
     let readable = diagnostics.iter().all(|diagnostic| diagnostic.code == Code::Repeated);
     let root = Node { place: Place::new(0, 0), value: Value::Table(table(root.get_ref())) };
     (readable.then_some(root), diagnostics)
+}
+
+/// What a text may be that is not TOML.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OtherLanguage {
+    Yaml,
+    Json,
+    /// An object of JavaScript: a config of node's statsd.
+    JavaScript,
+}
+
+impl OtherLanguage {
+    /// By the first line that says something.
+    fn of(text: &str) -> Option<OtherLanguage> {
+        let is_remark = |line: &&str| line.is_empty() || line.starts_with('#');
+        let mut lines = text.lines().map(str::trim_end).skip_while(is_remark);
+        let first = lines.next()?.trim_start();
+        if let Some(inner) = first.strip_prefix('{').map(str::trim_start) {
+            let inner = if inner.is_empty() { lines.next().unwrap_or_default().trim_start() } else { inner };
+            let json = inner.starts_with('"');
+            return Some(if json { OtherLanguage::Json } else { OtherLanguage::JavaScript });
+        }
+        let key = first.split_once(':').filter(|(_, rest)| rest.is_empty() || rest.starts_with([' ', '\t']));
+        let is_word =
+            |key: &str| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        let yaml = first == "---" || key.is_some_and(|(key, _)| !key.is_empty() && is_word(key));
+        yaml.then_some(OtherLanguage::Yaml)
+    }
+
+    fn diagnostic(self, place: Place) -> Diagnostic {
+        let (what, hint) = match self {
+            OtherLanguage::Yaml => {
+                ("YAML", "give the file a name that ends in .yaml, and it is read as YAML")
+            }
+            OtherLanguage::Json => {
+                ("JSON", "give the file a name that ends in .json, and it is read as JSON")
+            }
+            OtherLanguage::JavaScript => (
+                "JavaScript",
+                "a config of node's statsd is turned into a native one by `staunch import statsd FILE`",
+            ),
+        };
+        Diagnostic::error(Code::Syntax, format!("this is {what}, and a file of this name is read as TOML"))
+            .at(place)
+            .label("not TOML")
+            .hint(hint)
+    }
 }
 
 /// Leaves out syntax errors on the line of the one before, or the next: what follows an unclosed bracket is noise.

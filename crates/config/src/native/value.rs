@@ -159,6 +159,9 @@ fn mismatch(row: &Row, got: &Value) -> Diagnostic {
         (Type::Percentiles | Type::Bins, Value::Number { value, .. }) => {
             diagnostic.hint(format!("write [{value}]"))
         }
+        (Type::Address, Value::Number { whole: Some(port @ 1..=65_535), .. }) => {
+            diagnostic.hint(format!("write \"127.0.0.1:{port}\""))
+        }
         (Type::Text | Type::Map, Value::Number { value, .. }) => {
             diagnostic.hint(format!("write \"{value}\""))
         }
@@ -240,6 +243,31 @@ const SIZE: Measure =
     Measure { parse: parse_size, text: size, forms: "a number and B, KiB, MiB, GiB or TiB", unit: "B" };
 const SIZE_OR_OFF: Measure = Measure { forms: "a number and B, KiB, MiB, GiB or TiB, or \"off\"", ..SIZE };
 
+/// What was probably meant by a number without a unit, or with one of other programs.
+fn with_our_unit(text: &str, measure: &Measure) -> Option<String> {
+    const OTHERS: [(&[&str], &str); 9] = [
+        (&["tb", "t"], "TiB"),
+        (&["gb", "g"], "GiB"),
+        (&["mb", "m"], "MiB"),
+        (&["kb", "k"], "KiB"),
+        (&["bytes", "byte"], "B"),
+        (&["days", "day"], "d"),
+        (&["hours", "hour", "hrs", "hr"], "h"),
+        (&["minutes", "minute", "mins", "min"], "m"),
+        (&["seconds", "second", "secs", "sec"], "s"),
+    ];
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.trim().to_ascii_lowercase();
+    let ours = match &*unit {
+        "" => Some(measure.unit),
+        _ => OTHERS.iter().find(|(others, _)| others.contains(&&*unit)).map(|(_, ours)| *ours),
+    };
+    let whole = format!("{number}{}", ours?);
+    (measure.parse)(&whole).map(|_| whole)
+}
+
 fn measure(
     row: &Row,
     node: &Node,
@@ -257,11 +285,11 @@ fn measure(
     };
     let Some(value) = (measure.parse)(text) else {
         let message = format!("`{}` is not {}", row.key, row.value.wanted());
-        wrong.push(
-            Diagnostic::error(Code::BadValue, message)
-                .at(node.place)
-                .label(format!("must be {}", measure.forms)),
-        );
+        let mut diagnostic = Diagnostic::error(Code::BadValue, message)
+            .at(node.place)
+            .label(format!("must be {}", measure.forms));
+        diagnostic.hint = with_our_unit(text, measure).map(|ours| format!("write \"{ours}\""));
+        wrong.push(diagnostic);
         return None;
     };
     if !(min..=max).contains(&value) {
@@ -281,9 +309,14 @@ fn addresses<T>(
 ) -> Option<Vec<(T, Place)>> {
     let Value::List(list) = &node.value else {
         let mut diagnostic = mismatch(row, &node.value).at(node.place);
-        if let Value::Text(text) = &node.value {
-            diagnostic.hint = Some(format!("write [\"{text}\"]"));
-        }
+        diagnostic.hint = match &node.value {
+            Value::Text(text) => match parse(text) {
+                Ok(_) => Some(format!("write [\"{text}\"]")),
+                Err(bad) => bad.hint,
+            },
+            Value::Number { value, .. } => parse(&value.to_string()).err().and_then(|bad| bad.hint),
+            _ => diagnostic.hint,
+        };
         wrong.push(diagnostic);
         return None;
     };

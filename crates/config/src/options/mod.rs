@@ -349,19 +349,30 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
     table::TABLES.iter().copied().flatten()
 }
 
-/// What option a name may mean that another program, or version 0.1.0, has for it. The caller sees whether the section has it.
-pub fn other_name(key: &str) -> Option<&'static str> {
-    OTHER_NAMES.iter().find(|(other, _)| *other == key).map(|(_, ours)| *ours)
+/// What option of a section a name may mean that another program, or version 0.1.0, has for it.
+pub fn other_name(section: Section, key: &str) -> Option<&'static str> {
+    let means = |(other, ours): &&(&str, &'static str)| *other == key && section.row(ours).is_some();
+    OTHER_NAMES.iter().find(means).map(|(_, ours)| *ours)
 }
 
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("address", "listen"),
+    ("address", "to"),
     ("addresses", "to"),
     ("age_max", "max_age"),
     ("any_name", "skip_hostname_check"),
+    ("backends", "outputs"),
     ("bind", "listen"),
+    ("buffer", "queue"),
     ("bytes_max", "max_bytes"),
+    ("ca_file", "ca"),
+    ("cafile", "ca"),
+    ("cert_file", "cert"),
+    ("certificate", "cert"),
     ("connections_max", "max_connections"),
+    ("crt_file", "cert"),
+    ("destinations", "to"),
+    ("destinations", "outputs"),
     ("endpoint", "to"),
     ("endpoints", "to"),
     ("file_bytes_max", "max_file_bytes"),
@@ -370,9 +381,14 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("form", "encoding"),
     ("host", "to"),
     ("idle", "expiry"),
+    ("hosts", "to"),
     ("inputs", "from"),
+    ("inputs", "sources"),
     ("interval", "window"),
     ("key_bytes_max", "max_key_bytes"),
+    ("key_file", "key"),
+    ("key_path", "key"),
+    ("keyfile", "key"),
     ("line_bytes_max", "max_line_bytes"),
     ("max_size", "max_bytes"),
     ("message_bytes_max", "max_message_bytes"),
@@ -381,7 +397,9 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("packet_bytes_max", "max_packet_bytes"),
     ("personality", "compatibility"),
     ("placement", "sharding"),
+    ("port", "listen"),
     ("rate_min", "min_sample_rate"),
+    ("receivers", "sources"),
     ("records_max", "max_records"),
     ("retry_max", "max_retry_delay"),
     ("retry_min", "min_retry_delay"),
@@ -390,10 +408,13 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("series_idle", "series_expiry"),
     ("series_max", "max_series"),
     ("set_exact_max", "max_exact_set_members"),
+    ("servers", "to"),
     ("share", "type"),
+    ("sinks", "outputs"),
     ("tag_form", "tag_format"),
     ("tags_max", "max_tags"),
     ("timer_exact_max", "max_exact_timer_values"),
+    ("token", "token_file"),
     ("type", "kind"),
     ("url", "to"),
 ];
