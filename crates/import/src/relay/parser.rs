@@ -43,6 +43,9 @@ pub(super) const RESERVED: [&str; 19] = [
 /// Words that are no expressions and replacements in `match` and `rewrite` without quotes.
 const CLAUSES: [&str; 4] = ["validate", "route", "send", "*"];
 
+/// Words that go on with a statement where it could end.
+const CLAUSE_WORDS: [&str; 5] = ["validate", "route", "send", "stop", "write"];
+
 /// The mistake has been told; its statement gives nothing.
 pub(super) struct Told;
 
@@ -234,6 +237,9 @@ impl Parser<'_, '_> {
             }
             None if keywords == [";"] && token.first_on_line => {
                 Some("each statement ends in `;`: is one missing before this?".to_owned())
+            }
+            None if keywords == [";"] => {
+                nearest(written, CLAUSE_WORDS.into_iter()).map(|near| format!("did you mean `{near}`?"))
             }
             None if many => Some(format!("write {}", one_of(&wanted))),
             None if !what.is_empty() && is_keyword(written) => {

@@ -26,7 +26,7 @@ pub struct LostReference {
 /// The references of a replacement to groups that an expression with so many of them does not have. Without any group a
 /// replacement is text, and refers to nothing.
 pub fn lost_references(text: &str, groups: usize) -> Vec<LostReference> {
-    read(text, groups).1
+    scan(text, groups).1
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,10 +129,15 @@ pub fn statistics_prefix(text: &str, host: &str) -> Vec<u8> {
 
 /// The parts of a replacement, and the references that name no group.
 fn read(text: &str, groups: usize) -> (Vec<Part>, Vec<LostReference>) {
-    let (mut parts, mut lost) = (Vec::new(), Vec::new());
     if groups == 0 {
-        return (vec![Part::Text(text.into())], lost);
+        return (vec![Part::Text(text.into())], Vec::new());
     }
+    scan(text, groups)
+}
+
+/// The same of an expression that has groups.
+fn scan(text: &str, groups: usize) -> (Vec<Part>, Vec<LostReference>) {
+    let (mut parts, mut lost) = (Vec::new(), Vec::new());
     let mut rest = text.as_bytes();
     let mut plain = Vec::new();
     while let Some((first, behind)) = rest.split_first() {
@@ -302,7 +307,8 @@ mod tests {
             (r"é\g{.2}", 1, &[r"\g{.2}"]),
             (r"\99999999999999999999999", 1, &[r"\99999999999999999999999"]),
             (r"\x\", 1, &[]),
-            (r"\1", 0, &[]),
+            (r"\1.x", 0, &[r"\1"]),
+            (r"x", 0, &[]),
         ];
         for (text, groups, want) in table {
             let lost = lost_references(text, *groups);

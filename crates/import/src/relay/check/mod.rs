@@ -106,7 +106,7 @@ impl Check<'_> {
         let found = clusters.iter().position(|cluster| cluster.name == name.text);
         if found.is_none() && !self.mistakes.lost_clusters.contains(&name.text) {
             let names = clusters.iter().map(|cluster| &*cluster.name);
-            let hint = match nearest(&name.text, names.clone().chain(["blackhole"])) {
+            let hint = match nearest(&name.text, names.clone().chain(["blackhole", "stop"])) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if clusters.is_empty() => "no cluster is defined before this statement".into(),
                 None => format!("defined before it are: {}", names.take(8).collect::<Vec<_>>().join(", ")),

@@ -193,6 +193,13 @@ impl Check<'_> {
 
     pub(super) fn replacement(&mut self, word: &Word, groups: usize) -> Replacement {
         for reference in lost_references(&word.text, groups) {
+            if groups == 0 {
+                let warning = Diagnostic::warning(Code::ImportNoEffect, "the expression has no group to refer to")
+                    .label("taken as it is written")
+                    .hint("put ( ) around the part of the expression that is meant: `^sys\\.([^.]+)` has one group, \\1");
+                self.mistakes.add(inside(word, reference.at), warning);
+                continue;
+            }
             let message = match reference.number {
                 0 | usize::MAX => "this reference names no group, and gives nothing".to_owned(),
                 number => format!("there is no group {number}: this reference gives nothing"),
