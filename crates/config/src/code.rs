@@ -182,6 +182,10 @@ codes! {
         cause "The file of `http.token_file` can be read by others than its owner, and who has the token may read everything over HTTP. The token is in use all the same: this is a warning."
         example "[http]\ntoken_file = \"/etc/staunch/http.token\""
         mend "`chmod 600` the file, and let it belong to the user that the daemon runs as. Where others have read it, write a new token; a reload reads it again."
+    CertificateDates "C036" "A certificate is not valid today"
+        cause "The certificate of a listener, or the one that an output shows to its endpoint, has expired or is not valid yet. A peer that looks at the dates refuses it; nothing else does. This is a warning: connections are made."
+        example "[sources.points]\ntype = \"graphite\"\nlisten = [\"tcp://0.0.0.0:2003\"]\ntls = { cert = \"/etc/staunch/points.pem\" }"
+        mend "Have the certificate renewed, and reload with SIGHUP: its file is read again. Where it is not valid yet, look at this machine's clock. `staunch_source_certificate_expires_in_seconds` and its kin tell beforehand."
 
     UnsupportedJavascript "I001" "This JavaScript cannot be evaluated here"
         cause "The file of the original is a JavaScript expression. Literals, `process.env`, simple operators and a few functions are understood; loops, function calls and the like are not."

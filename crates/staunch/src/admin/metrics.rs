@@ -1,6 +1,7 @@
 //! `/metrics`: self-metrics as Prometheus text. Names are an interface: they change with a changelog line only.
 
 mod acks;
+mod certificates;
 mod disk;
 mod kernel;
 mod relay;
@@ -99,6 +100,7 @@ fn render(
     sources(&mut out, page);
     management(&mut out, shared);
     http(&mut out, shared);
+    certificates::all(&mut out, shared.wiring.load().certificates.expiries(), now);
     acks::sources(&mut out, page);
     kernel::sockets(&mut out, page);
     kernel::batches(&mut out, shared);
@@ -389,6 +391,7 @@ fn every_self_metric_has_its_heading_in_the_docs() {
         include_str!("metrics/kernel.rs"),
         include_str!("metrics/disk.rs"),
         include_str!("metrics/acks.rs"),
+        include_str!("metrics/certificates.rs"),
         include_str!("metrics/relay.rs"),
     ];
     let names = files.iter().flat_map(|text| text.split(begin).skip(1));

@@ -6,6 +6,7 @@
 //! Whose certificates are taken is in `trust`.
 //! Invariants: an endpoint's certificate is verified, always; nothing older than TLS 1.2 is spoken.
 
+mod dates;
 mod files;
 #[cfg(test)]
 mod tests;
@@ -17,14 +18,16 @@ use std::sync::Arc;
 
 use config::diagnostic::{Code, Diagnostic};
 use config::plan::{Endpoint, EndpointTls, HttpPlan, ListenTls, OutputKind, PemFile, Plan, TlsVersion};
-use model::{OutputId, SourceId};
+use model::{OutputId, SECOND_NS, SourceId};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::ServerName;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+use sys::clock::Clock;
 
 use crate::admin::token::{self, Token};
 
+pub use self::dates::{Expiry, Whose};
 use self::trust::{OfClients, OfEndpoint, Trust};
 
 /// What is needed for connections to an endpoint.
@@ -43,6 +46,7 @@ pub struct Certificates {
     outputs: Vec<Option<ForEndpoint>>,
     http: Option<Arc<ServerConfig>>,
     token: Option<Token>,
+    expiries: Vec<Expiry>,
 }
 
 /// What is wrong with the certificates of a source or output.
@@ -92,7 +96,7 @@ pub fn mistakes(plan: &Plan) -> Vec<(usize, Diagnostic)> {
     let first =
         wrong.iter().enumerate().filter(|(at, one)| !wrong[..*at].iter().any(|other| is_same(one, other)));
     let mistakes = first.map(|(_, one)| (one.file.as_ref().map_or(0, |file| file.file), one.diagnostic()));
-    mistakes.chain(open_token(plan)).collect()
+    mistakes.chain(dates::warnings(plan, Clock::now().wall_ns / SECOND_NS)).chain(open_token(plan)).collect()
 }
 
 /// A warning when others than its owner can read the token.
@@ -144,7 +148,11 @@ impl Certificates {
         if plan.http.is_some() {
             loaded.read_http(&plan.http_server, &mut wrong);
         }
-        if wrong.is_empty() { Ok(loaded) } else { Err(wrong) }
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        loaded.expiries = dates::expiries(plan);
+        Ok(loaded)
     }
 
     fn read_http(&mut self, plan: &HttpPlan, wrong: &mut Vec<Mistake>) {
@@ -178,6 +186,11 @@ impl Certificates {
                 wrong.push(mistake("`http.token_file`".to_owned(), wrong_token));
             }
         }
+    }
+
+    /// When the certificates that we show expire, in the order of the plan.
+    pub fn expiries(&self) -> &[Expiry] {
+        &self.expiries
     }
 
     /// For connections of the HTTP server; none when they are not encrypted.

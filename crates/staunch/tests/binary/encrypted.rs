@@ -222,6 +222,87 @@ fn a_check_shows_files_that_cannot_be_used_where_they_are_named() {
     }
 }
 
+/// Writes `past.pem` and `future.pem`, chain and key, and `client.pem` and `client.key` whose time is over.
+fn out_of_date(folder: &Path) {
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("it can be written");
+    let made = |from, until| {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("good names");
+        params.not_before = rcgen::date_time_ymd(from, 1, 1);
+        params.not_after = rcgen::date_time_ymd(until, 1, 1);
+        (params.self_signed(&key).expect("it signs itself").pem(), key.serialize_pem())
+    };
+    let (cert, key) = made(2000, 2001);
+    write("past.pem", &(cert + &key));
+    let (cert, key) = made(3000, 3001);
+    write("future.pem", &(cert + &key));
+    let (cert, key) = made(2000, 2002);
+    write("old.pem", &cert);
+    write("old.key", &key);
+}
+
+#[test]
+fn a_check_and_a_start_warn_of_certificates_that_are_out_of_date() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    certificates(folder.path());
+    out_of_date(folder.path());
+    let config = source("in", "tls = { cert = \"past.pem\" }")
+        + &source("late", "tls = { cert = \"both.pem\" }")
+        + "[http]\nlisten = \"127.0.0.1:0\"\ntls = { cert = \"future.pem\" }\n"
+        + &output(
+            "o",
+            "in\", \"late",
+            "tcp://127.0.0.1:9",
+            "tls = { ca = \"ca.pem\", cert = \"old.pem\", key = \"old.key\" }",
+        );
+    std::fs::write(folder.path().join("c.toml"), config).expect("it can be written");
+    let mut staunch = Command::new(env!("CARGO_BIN_EXE_staunch"));
+    let out = staunch.arg("check").arg("c.toml").current_dir(folder.path()).output().expect("it runs");
+    let told = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{told}");
+    for want in [
+        "the certificate of source `in` has expired",
+        "past.pem: expired on 2001-01-01 00:00:00 UTC",
+        "the certificate of output `o` has expired",
+        "old.pem: expired on 2002-01-01 00:00:00 UTC",
+        "the certificate of `http` is not valid yet",
+        "future.pem: valid from 3000-01-01 00:00:00 UTC",
+    ] {
+        assert!(told.contains(want), "{want}: {told}");
+    }
+    assert_eq!(told.matches("warning[C036]").count(), 3, "{told}");
+}
+
+#[test]
+fn a_relay_warns_of_a_certificate_that_is_out_of_date_and_starts() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    out_of_date(folder.path());
+    let text = "listen type linemode transport plain ssl past.pem 127.0.0.1:1 proto tcp;\n\
+                cluster a forward 127.0.0.1:2;\nmatch * send to a;\n";
+    std::fs::write(folder.path().join("relay.conf"), text).expect("it can be written");
+    let mut staunch = Command::new(env!("CARGO_BIN_EXE_staunch"));
+    let out = staunch.args(["relay", "-f", "relay.conf", "-tt"]).current_dir(folder.path()).output();
+    let out = out.expect("it runs");
+    let told = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
+    assert!(out.status.code() == Some(0) && told.contains("past.pem: expired on 2001-01-01"), "{told}");
+    assert!(told.contains("relay.conf:1:"), "{told}");
+}
+
+#[test]
+fn metrics_tell_when_certificates_expire() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    out_of_date(folder.path());
+    let cert = folder.path().join("past.pem");
+    let config = source("in", &format!("tls = {{ cert = {cert:?} }}"))
+        + "[outputs.o]\ntype = \"graphite_file\"\nfrom = [\"in\"]\n";
+    let mut daemon = Builder::native(&config).start();
+    let metrics = daemon.get("/metrics").body;
+    let row = "staunch_source_certificate_expires_in_seconds{source=\"in\"} -";
+    assert!(metrics.contains(row), "{metrics}");
+    assert!(daemon.stderr().contains("past.pem: expired on 2001-01-01"), "{}", daemon.stderr());
+    daemon.stop();
+}
+
 #[test]
 fn a_relay_shows_files_that_cannot_be_used_where_its_configuration_names_them() {
     let folder = tempfile::TempDir::new().expect("a folder");

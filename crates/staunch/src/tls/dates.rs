@@ -1,0 +1,123 @@
+//! From when until when the certificates that we show are valid: those of listeners, and those of outputs for their endpoints.
+//!
+//! Who judges them is the peer, so dates make warnings and figures, never mistakes.
+
+use config::diagnostic::{Code, Diagnostic};
+use config::plan::{Identity, OutputKind, PemFile, Plan};
+use rustls::pki_types::CertificateDer;
+use wire::report::numeric_date;
+use x509_parser::parse_x509_certificate;
+
+use super::files;
+
+/// Who shows a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// A source, by name.
+    Source(String),
+    /// An output, by name.
+    Output(String),
+    /// The HTTP server.
+    Http,
+}
+
+impl std::fmt::Display for Whose {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Whose::Source(name) => write!(f, "source `{name}`"),
+            Whose::Output(name) => write!(f, "output `{name}`"),
+            Whose::Http => f.write_str("`http`"),
+        }
+    }
+}
+
+/// When a certificate expires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expiry {
+    /// Whose it is.
+    pub whose: Whose,
+    /// Unix seconds; of a chain its earliest end.
+    pub at_s: i64,
+}
+
+/// Unix seconds of a certificate's first and last moment.
+struct Validity {
+    from_s: i64,
+    until_s: i64,
+}
+
+impl Validity {
+    /// None when they cannot be read: such a certificate is a matter between the peer and us.
+    fn of(cert: &CertificateDer<'_>) -> Option<Validity> {
+        let (_rest, cert) = parse_x509_certificate(cert).ok()?;
+        let dates = cert.validity();
+        Some(Validity { from_s: dates.not_before.timestamp(), until_s: dates.not_after.timestamp() })
+    }
+
+    /// What is wrong with them at a time, and what to do.
+    fn wrong_at(&self, now_s: i64) -> Option<(&'static str, String, &'static str)> {
+        if now_s > self.until_s {
+            let hint = "have it renewed and reload with SIGHUP; peers that look at the date refuse it";
+            return Some(("has expired", format!("expired on {}", date(self.until_s)), hint));
+        }
+        let hint = "look at the clock of this machine, or wait: peers that look at the date refuse it";
+        let from = || ("is not valid yet", format!("valid from {}", date(self.from_s)), hint);
+        (now_s < self.from_s).then(from)
+    }
+}
+
+fn date(unix_s: i64) -> String {
+    format!("{} UTC", numeric_date(unix_s.max(0).unsigned_abs()))
+}
+
+/// Everything that a plan shows to peers.
+fn identities(plan: &Plan) -> impl Iterator<Item = (Whose, &Identity)> {
+    let sources =
+        plan.sources.iter().filter(|source| !source.listen.is_empty()).filter_map(|source| {
+            Some((Whose::Source(source.name.clone()), &source.tls.as_deref()?.identity))
+        });
+    let outputs = plan.outputs.iter().filter_map(|output| match &output.kind {
+        OutputKind::Graphite { tls: Some(tls), .. } => {
+            Some((Whose::Output(output.name.clone()), tls.identity.as_ref()?))
+        }
+        _ => None,
+    });
+    let http = plan.http.and(plan.http_server.tls.as_deref());
+    sources.chain(outputs).chain(http.map(|tls| (Whose::Http, &tls.identity)))
+}
+
+fn validities(file: &PemFile) -> Vec<Validity> {
+    let chain = files::certificates(file).unwrap_or_default();
+    chain.iter().filter_map(Validity::of).collect()
+}
+
+/// When each certificate of a plan expires. Files that cannot be read have none: `Certificates` speaks of them.
+pub(super) fn expiries(plan: &Plan) -> Vec<Expiry> {
+    let expiry = |(whose, identity): (Whose, &Identity)| {
+        let at_s = validities(&identity.cert).iter().map(|dates| dates.until_s).min()?;
+        Some(Expiry { whose, at_s })
+    };
+    identities(plan).filter_map(expiry).collect()
+}
+
+/// Warnings of certificates that are not valid at a time, with the number of the file of the config that names them. One
+/// that several sources or outputs show in one place is warned of once.
+pub(super) fn warnings(plan: &Plan, now_s: u64) -> Vec<(usize, Diagnostic)> {
+    let now_s = i64::try_from(now_s).unwrap_or(i64::MAX);
+    let (mut seen, mut warnings) = (Vec::new(), Vec::new());
+    for (whose, Identity { cert: file, .. }) in identities(plan) {
+        if seen.contains(&file) {
+            continue;
+        }
+        seen.push(file);
+        let dates = validities(file);
+        let wrong = dates.iter().enumerate().find_map(|(at, dates)| Some((at, dates.wrong_at(now_s)?)));
+        let Some((at, (what, when, hint))) = wrong else { continue };
+        let which = if at == 0 { "the certificate" } else { "a certificate in the chain" };
+        let warning = Diagnostic::warning(Code::CertificateDates, format!("{which} of {whose} {what}"))
+            .label(format!("{}: {when}", file.path.display()))
+            .hint(hint);
+        warnings.push((file.file, file.place.map_or(warning.clone(), |place| warning.at(place))));
+    }
+    warnings
+}
