@@ -48,6 +48,18 @@ pub fn open_at_once(options: &mut OpenOptions, path: &Path) -> io::Result<File> 
     options.custom_flags(libc::O_NONBLOCK).open(path)
 }
 
+/// Whether this process may list the folder `path`, and make and remove files in it.
+///
+/// # Errors
+/// Why it may not.
+pub fn may_change(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let all = libc::R_OK | libc::W_OK | libc::X_OK;
+    // SAFETY: the path ends in NUL and outlives the call.
+    super::checked(unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), all, libc::AT_EACCESS) })?;
+    Ok(())
+}
+
 /// True for a pipe with a name, or that of a process.
 pub fn is_pipe(about: &Metadata) -> bool {
     about.file_type().is_fifo()
@@ -81,4 +93,16 @@ fn a_file_system_tells_its_room_and_forgets() {
     assert!(room_at(&folder.path().join("not there")).is_err());
     let file = File::create(folder.path().join("file")).expect("it can be made");
     drop_from_cache(&file).expect("it is a file");
+}
+
+#[test]
+fn a_folder_may_be_changed_and_what_is_none_may_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    may_change(folder.path()).expect("it is ours");
+    let gone = may_change(&folder.path().join("gone")).expect_err("there is none");
+    assert_eq!(gone.kind(), io::ErrorKind::NotFound);
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").expect("the folder is ours");
+    let file = may_change(&file).expect_err("nobody may look into it");
+    assert_eq!(file.kind(), io::ErrorKind::PermissionDenied);
 }

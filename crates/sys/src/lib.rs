@@ -41,7 +41,7 @@ mod tests;
 #[cfg(target_os = "linux")]
 pub use background::{Background, into_background};
 #[cfg(unix)]
-pub use filesystem::{drop_from_cache, is_pipe, open_at_once, room_at};
+pub use filesystem::{drop_from_cache, is_pipe, may_change, open_at_once, room_at};
 pub use gather::{Gather, Rest};
 pub use handle::{AsFd, BorrowedFd, OwnedFd, errno, is_final_for_reading, is_out_of_resources, is_scarce};
 pub use memory::give_memory_back;
@@ -51,7 +51,7 @@ pub use place::{read_exact_at, reserve, write_parts_at};
 #[cfg(not(target_os = "linux"))]
 pub use portable::{PacketReader, PacketWriter};
 #[cfg(not(unix))]
-pub use portable::{is_pipe, open_at_once};
+pub use portable::{is_pipe, may_change, open_at_once};
 #[cfg(target_os = "linux")]
 pub use process::on_core;
 #[cfg(unix)]

@@ -209,6 +209,15 @@ pub fn open_at_once(
     options.open(path)
 }
 
+/// Found out by whoever tries.
+///
+/// # Errors
+/// None; where there are permissions it may have one.
+#[cfg(not(unix))]
+pub fn may_change(_path: &std::path::Path) -> io::Result<()> {
+    Ok(())
+}
+
 /// Pipes have no names in folders here.
 #[cfg(not(unix))]
 pub fn is_pipe(_about: &std::fs::Metadata) -> bool {

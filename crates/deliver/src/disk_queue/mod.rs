@@ -97,6 +97,7 @@ pub use holding::{FAILING_MS_MAX, HELD_BYTES_MAX};
 use missing::KeptOpen;
 pub use missing::{Look, Looked, Missing};
 use quarantine::Quarantine;
+use recovery::Survey;
 pub use recovery::Unreadable;
 pub use scan::DamageKind;
 use scan::SegmentReader;
@@ -288,6 +289,30 @@ pub struct DiskQueue<D: Disk> {
     canary: Option<Canary>,
 }
 
+/// A queue that was read and is not open yet, see [`DiskQueue::prepare`].
+#[derive(Debug)]
+pub struct Prepared<D: Disk> {
+    disk: D,
+    plan: DiskQueuePlan,
+    survey: Survey,
+    quarantine: Quarantine,
+}
+
+impl<D: Disk> Prepared<D> {
+    /// The second half of opening: puts the directory in order, and counts what waits there as routed.
+    ///
+    /// # Errors
+    /// Only after [`Unreadable::PassedOver`], when what the disk fails to read cannot be kept aside.
+    pub fn open(
+        self,
+        account: Arc<OutputAccount>,
+        fresh_id: u64,
+        now: Now,
+    ) -> Result<(DiskQueue<D>, Recovery), DiskError> {
+        DiskQueue::of_prepared(self, account, fresh_id, now)
+    }
+}
+
 impl<D: Disk> DiskQueue<D> {
     /// Opens what is in the directory, whatever that is, and counts what waits there as routed. Fails when the directory
     /// cannot be listed, or something in it cannot be read for a reason that may pass ([`DiskError::passes`]): nothing was
@@ -311,8 +336,27 @@ impl<D: Disk> DiskQueue<D> {
         (fresh_id, unreadable): (u64, Unreadable),
         now: Now,
     ) -> Result<(DiskQueue<D>, Recovery), DiskError> {
-        let found =
-            recovery::recover(&disk, unreadable, (plan.quarantine_bytes_max, plan.segment_bytes), fresh_id)?;
+        DiskQueue::prepare(disk, plan, unreadable)?.open(account, fresh_id, now)
+    }
+
+    /// The first half of opening: reads everything that opening has to read, and changes nothing. Another process may still
+    /// have the directory, as long as it writes nothing there between this and [`Prepared::open`].
+    ///
+    /// # Errors
+    /// As [`DiskQueue::open`].
+    pub fn prepare(disk: D, plan: DiskQueuePlan, unreadable: Unreadable) -> Result<Prepared<D>, DiskError> {
+        let survey = recovery::survey(&disk, unreadable, false)?;
+        let quarantine = Quarantine::new(&disk, &survey.names, plan.quarantine_bytes_max)?;
+        Ok(Prepared { disk, plan, survey, quarantine })
+    }
+
+    fn of_prepared(
+        Prepared { disk, plan, survey, quarantine }: Prepared<D>,
+        account: Arc<OutputAccount>,
+        fresh_id: u64,
+        now: Now,
+    ) -> Result<(DiskQueue<D>, Recovery), DiskError> {
+        let found = recovery::recover(&disk, (survey, quarantine), plan.segment_bytes, fresh_id)?;
         let waiting = found.end.since(found.settled);
         account.route(waiting.copies, waiting.copy_bytes);
         hold(&account, waiting.disk_bytes);

@@ -111,15 +111,14 @@ impl Unreadable {
     }
 }
 
-/// Fails when the directory cannot be listed, or something in it cannot be read now.
+/// Puts in order what was found: removes what is settled, keeps aside what cannot be used. Fails when something that the
+/// disk fails to read cannot be kept aside.
 pub(super) fn recover<D: Disk>(
     disk: &D,
-    unreadable: Unreadable,
-    (quarantine_bytes_max, segment_bytes): (u64, u64),
+    (mut survey, mut quarantine): (Survey, Quarantine),
+    segment_bytes: u64,
     fresh_id: u64,
 ) -> Result<Found<D::File>, DiskError> {
-    let mut survey = survey(disk, unreadable, false)?;
-    let mut quarantine = Quarantine::new(disk, &survey.names, quarantine_bytes_max)?;
     let mut counts = DiskQueueCounts::default();
     for (sequence, size) in &survey.unreadable {
         // The next run must not take it for settled.

@@ -74,10 +74,14 @@ pub(super) async fn launch(
     let mut checks = JoinSet::new();
     outputs::check::spawn(&mut checks, &shared);
     if let Some(inherited) = inherited {
-        handed.look_at_queues(&plan, data_dir.as_ref())?;
+        let wiring = shared.wiring.load_full();
+        let queues = match handed.prepare_queues(&wiring, data_dir.as_ref(), &mut syncs) {
+            Ok(queues) => queues,
+            Err(error) => return Err(inherited.give_up(error)),
+        };
         inherited.taken()?;
         let paused_ns = handed.paused_ns;
-        handed.go_on(&shared, data_dir.as_ref(), &mut syncs, startup).await;
+        handed.go_on(&shared, data_dir.as_ref(), queues);
         // It answers nobody: the thread goes on by itself.
         let _answer = shared.shard.call(move |worker| {
             worker.thaw();

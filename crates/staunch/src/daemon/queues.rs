@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::plan::{OutputKind, OutputPlan, Plan};
-use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Recovery, Unreadable};
+use deliver::disk_queue::{self, DiskQueue, DiskQueuePlan, Recovery, Unreadable};
 use deliver::plan::{QueueKind, QueueLimits};
 use model::{DiskError, OutputAccount};
 
@@ -56,21 +56,49 @@ pub fn open_at_once(
     Ok(on_disk(output, queue, folder))
 }
 
-/// As [`open`], for an outlet that was made while another process still had the folder.
+/// A queue on disk that was read and is not open yet: another process still has its folder, and perhaps goes on with it.
+pub struct Prepared<'a> {
+    place: Place<'a>,
+    queue: disk_queue::Prepared<Folder>,
+    folder: Folder,
+    /// The descriptor that its cursor will need.
+    spare: Folder,
+}
+
+/// Tries everything that can keep a queue from being opened, for an outlet that was made while another process has the
+/// folder. None when the queue is in memory.
 ///
 /// # Errors
-/// The same.
-pub async fn open_late(
-    output: &OutputPlan,
-    outlet: &Outlet,
-    data_dir: Option<&DataDir>,
-    startup: &mut Startup<'_>,
-) -> anyhow::Result<()> {
-    let Some(place) = Place::of(output, data_dir) else { return Ok(()) };
-    let open = |unreadable| place.open(&outlet.account, unreadable);
-    let (queue, folder) = place.logged(opened_in_time(&output.name, startup, open).await)?;
-    outlet.put_on_disk(queue, folder);
-    Ok(())
+/// When it could not be opened now.
+pub fn prepare<'a>(
+    output: &'a OutputPlan,
+    data_dir: Option<&'a DataDir>,
+) -> anyhow::Result<Option<Prepared<'a>>> {
+    let Some(place) = Place::of(output, data_dir) else { return Ok(None) };
+    let prepared = place.prepare(Unreadable::Fails).and_then(|(queue, folder)| {
+        let spare = sys::may_change(folder.path()).and_then(|()| Folder::to_read(folder.path().to_owned()));
+        Ok((queue, folder, spare.map_err(OpenError::of_folder)?))
+    });
+    match prepared {
+        Ok((queue, folder, spare)) => Ok(Some(Prepared { place, queue, folder, spare })),
+        Err(cause) => Err(place.cannot_open(&cause)),
+    }
+}
+
+impl Prepared<'_> {
+    /// Opens it: nobody else has the folder any more.
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub fn open(self, outlet: &Outlet) -> anyhow::Result<()> {
+        let Prepared { place, queue, folder, spare } = self;
+        drop(spare);
+        let opened = queue.open(Arc::clone(&outlet.account), random_seed(), Clock::now());
+        let opened = opened.map(|opened| (opened, folder)).map_err(OpenError::of_queue);
+        let (queue, folder) = place.logged(opened)?;
+        outlet.put_on_disk(queue, folder);
+        Ok(())
+    }
 }
 
 fn in_memory(output: &OutputPlan, account: &Arc<OutputAccount>) -> Arc<Outlet> {
@@ -103,7 +131,8 @@ impl<'a> Place<'a> {
         Some(Place { output: &output.name, data_dir, path, plan: disk_plan(output.queue, sync_window_ms) })
     }
 
-    fn open(&self, account: &Arc<OutputAccount>, unreadable: Unreadable) -> Result<Found, OpenError> {
+    /// Reads what opening needs, and makes the folder where there was none.
+    fn prepare(&self, unreadable: Unreadable) -> Result<(disk_queue::Prepared<Folder>, Folder), OpenError> {
         if known_queues::is_away(self.data_dir.path(), &self.path).map_err(OpenError::of_folder)? {
             return Err(OpenError::away(&self.path));
         }
@@ -112,21 +141,28 @@ impl<'a> Place<'a> {
             None => Folder::open(self.path.clone()),
         };
         let folder = folder.map_err(OpenError::of_folder)?;
-        let with = (random_seed(), unreadable);
-        let opened = DiskQueue::open_with(folder.clone(), self.plan, Arc::clone(account), with, Clock::now());
+        let prepared = DiskQueue::prepare(folder.clone(), self.plan, unreadable);
+        Ok((prepared.map_err(OpenError::of_queue)?, folder))
+    }
+
+    fn open(&self, account: &Arc<OutputAccount>, unreadable: Unreadable) -> Result<Found, OpenError> {
+        let (prepared, folder) = self.prepare(unreadable)?;
+        let opened = prepared.open(Arc::clone(account), random_seed(), Clock::now());
         Ok((opened.map_err(OpenError::of_queue)?, folder))
+    }
+
+    fn cannot_open(&self, cause: &OpenError) -> anyhow::Error {
+        anyhow::anyhow!(
+            "cannot open the queue on disk of output `{}` in {}: {cause}\n  hint: make the folder readable and \
+             writable for this user, or write kind = \"memory\"; what waits on disk then stays there",
+            self.output,
+            self.path.display()
+        )
     }
 
     /// Logs what was found, or says why there is no queue.
     fn logged(&self, opened: Result<Found, OpenError>) -> anyhow::Result<(DiskQueue<Folder>, Folder)> {
-        let ((queue, found), folder) = opened.map_err(|cause| {
-            anyhow::anyhow!(
-                "cannot open the queue on disk of output `{}` in {}: {cause}\n  hint: make the folder readable and \
-                 writable for this user, or write kind = \"memory\"; what waits on disk then stays there",
-                self.output,
-                self.path.display()
-            )
-        })?;
+        let ((queue, found), folder) = opened.map_err(|cause| self.cannot_open(&cause))?;
         tell(self.output, &self.path, &found);
         if let Err(error) = known_queues::note(self.data_dir.path(), &self.path) {
             tracing::warn!(

@@ -5,6 +5,7 @@
 //! Not here: what is due and what a sync means (`deliver::disk_queue`).
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use deliver::disk_queue::{DiskQueue, DiskQueueCounts, Missing};
@@ -29,17 +30,37 @@ const LOOK_EVERY_NS: u64 = 2 * SECOND_NS;
 /// # Errors
 /// When the system has no thread for it.
 pub fn spawn(tasks: &mut JoinSet<()>, outlet: &Arc<Outlet>) -> std::io::Result<()> {
-    if outlet.disk().is_none() {
-        return Ok(());
+    if outlet.disk().is_some() {
+        prepare(tasks, outlet)?.begin();
     }
+    Ok(())
+}
+
+/// A thread that is there and has nothing to sync yet. It ends when nobody says that it begins.
+#[derive(Debug)]
+pub struct Prepared(SyncSender<()>);
+
+impl Prepared {
+    /// The queue on disk is open.
+    pub fn begin(self) {
+        // It only waits for this.
+        let _waits = self.0.send(());
+    }
+}
+
+/// The same as [`spawn`] for an outlet whose queue on disk is not open yet.
+///
+/// # Errors
+/// The same.
+pub fn prepare(tasks: &mut JoinSet<()>, outlet: &Arc<Outlet>) -> std::io::Result<Prepared> {
     let outlet = Arc::clone(outlet);
+    let (begin, begun) = std::sync::mpsc::sync_channel(1);
     let (ended, end) = tokio::sync::oneshot::channel::<()>();
     std::thread::Builder::new().name(format!("sync {}", outlet.name)).spawn(move || {
-        loop {
+        let mut goes_on = begun.recv().is_ok();
+        while goes_on {
             run(&outlet);
-            if outlet.release() {
-                break;
-            }
+            goes_on = !outlet.release();
         }
         drop(ended);
     })?;
@@ -47,7 +68,7 @@ pub fn spawn(tasks: &mut JoinSet<()>, outlet: &Arc<Outlet>) -> std::io::Result<(
         // The sender is dropped, not used: that is the news.
         let _ended = end.await;
     });
-    Ok(())
+    Ok(Prepared(begin))
 }
 
 /// Syncs until the outlet is closed and its output has ended, and then a last time.

@@ -315,3 +315,57 @@ fn while_connections_wait_for_room_on_a_full_disk_nothing_is_handed_over() {
     assert_eq!(Daemon::number(&new.output("copy"), "dropped"), 0);
     new.stop();
 }
+
+/// A source that calls lines safe, and outputs with queues on disk.
+fn on_disk(outputs: &[&str], to: &str) -> String {
+    let mut toml =
+        "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"safe\"\n"
+            .to_owned();
+    for name in outputs {
+        toml += &format!(
+            "[outputs.{name}]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{to}\"]\nmin_retry_delay = \"20ms\"\n\
+             max_retry_delay = \"100ms\"\nqueue = {{ kind = \"disk\" }}\n"
+        );
+    }
+    toml
+}
+
+#[test]
+fn a_successor_that_cannot_open_a_queue_on_disk_says_so_and_the_old_one_goes_on() {
+    let mut graphite = FakeGraphite::new();
+    graphite.refuse();
+    let mut daemon = Builder::native(&on_disk(&["copy"], &graphite.to())).start();
+    let mut client = Client::connect(daemon.at("app", "tcp"));
+    client.send("a:1|c\n");
+    client.wait_reply("ack 1");
+    let data = daemon.folder.path().join("staunch-data");
+    let (known, folder) = (data.join("known-queues"), data.join("queues/more"));
+    let names = std::fs::read_to_string(&known).expect("it has the queue that there is");
+    daemon.rewrite(&on_disk(&["copy", "more"], &graphite.to()));
+
+    std::fs::write(&known, format!("{names}more\n")).expect("the folder is ours");
+    refused(&daemon, "it was moved, or its file system is not mounted");
+    std::fs::remove_file(&known).and_then(|()| std::fs::create_dir(&known)).expect("the folder is ours");
+    refused(&daemon, "cannot open the queue on disk of output `more`");
+    std::fs::remove_dir(&known).and_then(|()| std::fs::write(&known, &names)).expect("the folder is ours");
+    // What the disk fails to read may be readable at the next look: only a start without `--take-over` passes it over.
+    std::fs::create_dir(&folder).expect("the folder is ours");
+    let segment = folder.join("0000000000000001.segment");
+    assert!(Command::new("mkfifo").arg(&segment).status().expect("there is mkfifo").success());
+    refused(&daemon, "the disk failed");
+    daemon.wait_logged_times("did not take over: cannot open the queue on disk of output `more`", 3);
+
+    client.send("b:1|c\n");
+    client.wait_reply("ack 2");
+    std::fs::remove_file(&segment).expect("it was there");
+    let mut new = daemon.successor();
+    new.wait_ready();
+    assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+    client.send("c:1|c\n");
+    client.wait_reply("ack 3");
+    graphite.come_back();
+    new.wait_output("copy", "delivered", 3);
+    new.wait_output("more", "delivered", 1);
+    new.assert_sums_hold();
+    new.stop();
+}

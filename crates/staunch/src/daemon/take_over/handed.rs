@@ -1,7 +1,7 @@
 //! What another process has handed over, and where it goes here.
 //!
 //! Accounts and states go in before that process is told that it may end, since they may be refused; queues after it,
-//! since a queue on disk has one owner at a time.
+//! since a queue on disk has one owner at a time. Whether they can be opened is found out before ([`Handed::prepare_queues`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::Context;
-use config::plan::{OutputPlan, Plan};
 use deliver::queue::Left;
 use model::{AckMark, ConnectionId, Figure, Now, OutputId, Unacked};
 use pipeline::checkpoints::Note;
@@ -18,11 +17,10 @@ use process::aggregate::checkpoint::{Restored, Told};
 use tokio::task::JoinSet;
 
 use super::message::Owner;
-use crate::daemon::data_dir::{self, DataDir};
+use crate::daemon::data_dir::DataDir;
 use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
-use crate::daemon::shared::Shared;
-use crate::daemon::startup::Startup;
+use crate::daemon::shared::{Shared, Wiring};
 use crate::daemon::{checkpoint, queues, syncs};
 use crate::kernel::Drops;
 use crate::sources::parked::Parked;
@@ -52,6 +50,13 @@ pub struct Handed {
     pub paused_ns: Option<u64>,
     /// Nobody else has the queues on disk: they may be opened before another process has been told that it may end.
     pub owns_queues: bool,
+}
+
+/// A queue on disk that can be opened as soon as the other process has let go of it.
+pub struct PreparedQueue<'a> {
+    outlet: &'a Arc<Outlet>,
+    queue: queues::Prepared<'a>,
+    sync: syncs::Prepared,
 }
 
 /// A connection that another process had accepted.
@@ -194,38 +199,29 @@ impl Handed {
         self.states.iter().any(|(known, _)| known == name)
     }
 
-    /// Looks whether the folders of queues on disk can be opened, before another process lets go of them.
+    /// Tries everything that can keep queues on disk from being opened, before another process lets go of them: from here on
+    /// only [`Self::go_on`] is left. One for each output that has one.
     ///
     /// # Errors
-    /// When one cannot: that process goes on with it.
-    pub fn look_at_queues(&self, plan: &Plan, data_dir: Option<&DataDir>) -> anyhow::Result<()> {
-        let Some(data_dir) = data_dir.filter(|_| !self.owns_queues) else { return Ok(()) };
-        for output in plan.outputs.iter().filter(|output| output.queue_kind.is_disk()) {
-            let path = data_dir.queues_dir().join(data_dir::queue_folder(&output.name));
-            match std::fs::read_dir(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    let (name, path) = (&output.name, path.display());
-                    return Err(error).with_context(|| {
-                        format!(
-                            "cannot open the queue on disk of output `{name}` in {path}; the running process goes on"
-                        )
-                    });
-                }
-                // One that is not there is made.
-                Err(_) | Ok(_) => {}
-            }
+    /// When one cannot be opened: that process goes on with it.
+    pub fn prepare_queues<'a>(
+        &self,
+        wiring: &'a Wiring,
+        data_dir: Option<&'a DataDir>,
+        syncs: &mut JoinSet<()>,
+    ) -> anyhow::Result<Vec<PreparedQueue<'a>>> {
+        let data_dir = data_dir.filter(|_| !self.owns_queues);
+        let mut prepared = Vec::new();
+        for (output, outlet) in wiring.plan.outputs.iter().zip(&wiring.outlets) {
+            let Some(queue) = queues::prepare(output, data_dir)? else { continue };
+            let sync = syncs::prepare(syncs, outlet).context("cannot start a thread for a queue on disk")?;
+            prepared.push(PreparedQueue { outlet, queue, sync });
         }
-        Ok(())
+        Ok(prepared)
     }
 
     /// Goes on with the queues: those on disk, which nobody else touches any more, and what waited in memory.
-    pub async fn go_on(
-        self,
-        shared: &Shared,
-        data_dir: Option<&DataDir>,
-        syncs: &mut JoinSet<()>,
-        startup: &mut Startup<'_>,
-    ) {
+    pub fn go_on(self, shared: &Shared, data_dir: Option<&DataDir>, queues: Vec<PreparedQueue<'_>>) {
         let wiring = shared.wiring.load_full();
         // Before a queue is opened, so that what is lost in it is not missed.
         let inherited = |output: &OutputId| Inherited::new(*output, &wiring.outlets[output.index()].account);
@@ -234,20 +230,19 @@ impl Handed {
             .iter()
             .map(|Waiting { mark, outputs }| (*mark, outputs.iter().map(inherited).collect()))
             .collect();
-        let late = |_: &(&OutputPlan, &Arc<Outlet>)| !self.owns_queues;
         let mut without_disk = BTreeSet::new();
-        for (output, outlet) in wiring.plan.outputs.iter().zip(&wiring.outlets).filter(late) {
-            let opened = queues::open_late(output, outlet, data_dir, startup).await.and_then(|()| {
-                syncs::spawn(syncs, outlet).context("cannot start a thread for a queue on disk")
-            });
-            if let Err(error) = opened {
-                // The other process is gone: going on with less is all that is left.
-                let name = &output.name;
-                tracing::error!(
-                    "{error:#}; output `{name}` has its queue in memory until the next start, and what waits on disk \
-                     stays there"
-                );
-                without_disk.insert(output.name.clone());
+        for PreparedQueue { outlet, queue, sync } in queues {
+            match queue.open(outlet) {
+                Ok(()) => sync.begin(),
+                Err(error) => {
+                    // The other process is gone: going on with less is all that is left.
+                    let name = &outlet.name;
+                    tracing::error!(
+                        "{error:#}; output `{name}` has its queue in memory until the next start, and what waits on disk \
+                         stays there"
+                    );
+                    without_disk.insert(name.clone());
+                }
             }
         }
         for (output, left) in self.left {

@@ -314,6 +314,14 @@ impl Inheritance {
         Handed { drops: drops.collect(), ..Handed::nothing() }
     }
 
+    /// Says why nothing goes on here: the other process goes on. Gives the error for the log of this one.
+    pub fn give_up(mut self, error: anyhow::Error) -> anyhow::Error {
+        let deadline_ns = Clock::mono_ns() + TAKEN_WITHIN_NS;
+        // It goes on without it, too.
+        let _heard = self.link.send(&Message::Refused { why: format!("{error:#}") }, deadline_ns);
+        error.context(CANNOT)
+    }
+
     /// Says that everything goes on here: the last word, after which nothing may fail.
     ///
     /// # Errors

@@ -565,6 +565,7 @@ fn tell(link: &mut Link, told: &Told, paused_ns: u64, timeout_ns: u64) -> Result
     note("everything is told", paused_ns);
     match link.receive(deadline_ns)? {
         Message::Taken => Ok(()),
+        Message::Refused { why } => Err(LinkError::Refused { why }.into()),
         _ => Err(LinkError::OutOfTurn.into()),
     }
 }
