@@ -190,6 +190,14 @@ pub(super) fn find(shared: &Shared, name: &str) -> Result<(Arc<Outlet>, &'static
     if shared.stopping.load(Relaxed) {
         return Err((StatusCode::SERVICE_UNAVAILABLE, "the daemon is stopping".into()));
     }
+    if shared.handing_over.load(Relaxed) {
+        return Err(parked());
+    }
+    // Another process may still have what waits, and go on with it.
+    if !shared.ready.load(Relaxed) {
+        let why = "the daemon is starting, and its queues are not open yet: ask again";
+        return Err((StatusCode::SERVICE_UNAVAILABLE, why.into()));
+    }
     Ok((Arc::clone(outlet), takes(&plan.kind)))
 }
 

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::acks::Client;
 use crate::disk_queue::SmallDisk;
-use crate::support::{Builder, Daemon, FakeGraphite, udp, wait_for};
+use crate::support::{Builder, Daemon, FakeGraphite, http, udp, wait_for};
 
 /// A pipe that nobody reads: opening it to write waits for ever, so that an output to it does not stop.
 struct Pipe {
@@ -366,6 +366,49 @@ fn a_successor_that_cannot_open_a_queue_on_disk_says_so_and_the_old_one_goes_on(
     graphite.come_back();
     new.wait_output("copy", "delivered", 3);
     new.wait_output("more", "delivered", 1);
+    new.assert_sums_hold();
+    new.stop();
+}
+
+#[test]
+fn changes_of_queues_are_refused_until_the_successor_has_them() {
+    let mut graphite = FakeGraphite::new();
+    graphite.refuse();
+    let patient = "take_over_timeout = \"1m\"\n";
+    let mut daemon = Builder::native(&format!("{patient}{}", on_disk(&["copy"], &graphite.to()))).start();
+    let mut client = Client::connect(daemon.at("app", "tcp"));
+    client.send("a:1|c\n");
+    client.wait_reply("ack 1");
+    // The successor waits for it after everything was handed to it, and before it has any queue.
+    let known = daemon.folder.path().join("staunch-data/known-queues");
+    std::fs::remove_file(&known).expect("it is there");
+    assert!(Command::new("mkfifo").arg(&known).status().expect("there is mkfifo").success());
+    let at = crate::support::nobody();
+    let both = on_disk(&["copy", "more"], &graphite.to());
+    daemon.rewrite(&format!("{patient}{both}[http]\nlisten = \"{at}\"\n"));
+    let mut new = daemon.successor();
+    wait_for("the successor to answer", || {
+        assert!(new.is_alive(), "{}", new.stderr());
+        http::get(at, "/healthz")
+    });
+    let block = r#"{"form":"packets","copies":1,"packets":[[0,5]],"bytes":"b:1|c"}"#;
+    let replay = || http::post(at, "/api/v1/queues/copy/replay", "application/x-ndjson", block);
+    let clear = || http::post(at, "/api/v1/queues/copy/drop", "application/json", "{}");
+    for answer in [replay(), clear()] {
+        let answer = answer.expect("it answers");
+        assert_eq!(answer.status, 503, "{}", answer.body);
+        assert!(answer.body.contains("not open yet"), "{}", answer.body);
+    }
+    // It reads that there was no queue, and finds a file at the next look.
+    let nothing = std::fs::OpenOptions::new().write(true).open(&known).expect("the successor reads it");
+    std::fs::remove_file(&known).and_then(|()| std::fs::write(&known, "")).expect("the folder is ours");
+    drop(nothing);
+    new.wait_ready();
+    assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+    assert_eq!(replay().map(|answer| answer.status), Some(200));
+    new.wait_output("copy", "queued", 2);
+    graphite.come_back();
+    new.wait_output("copy", "delivered", 2);
     new.assert_sums_hold();
     new.stop();
 }

@@ -18,9 +18,21 @@ pub(crate) struct Answer {
 
 /// GET `path`. None when nobody listens or the answer was cut.
 pub(crate) fn get(at: SocketAddr, path: &str) -> Option<Answer> {
+    ask(at, &format!("GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n"))
+}
+
+/// POST of `body` to `path`, in the same way.
+#[allow(dead_code, reason = "not every program needs it")]
+pub(crate) fn post(at: SocketAddr, path: &str, content_type: &str, body: &str) -> Option<Answer> {
+    let len = body.len();
+    let head = format!("Host: {at}\r\nContent-Type: {content_type}\r\nContent-Length: {len}");
+    ask(at, &format!("POST {path} HTTP/1.1\r\n{head}\r\nConnection: close\r\n\r\n{body}"))
+}
+
+fn ask(at: SocketAddr, request: &str) -> Option<Answer> {
     let mut stream = TcpStream::connect(at).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n").ok()?;
+    stream.write_all(request.as_bytes()).ok()?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).ok()?;
     let answer = String::from_utf8(answer).ok()?;
