@@ -3,17 +3,22 @@
 //!
 //! A listener asks with [`Admission::admit`]; the [`Seat`] that it gets is held for as long as the connection lives. Where
 //! [`Admission::admit_or_replace`] is asked, connections that only wait (for their client to say something, or to read)
-//! give way to a new one when there is no other place.
+//! give way to a new one when there is no other place, and then the oldest of the peer that has the most does, if it has at
+//! least two more than the peer that comes: few peers that are always at work lock nobody out.
 //! Not here: the limits (`config`), what is counted and under which name (the listeners).
 //! Invariant: a place is counted from `admit` until its seat is dropped, or was asked to leave.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use model::{PeerKey, SECOND_NS};
 use tokio::sync::Notify;
+
+/// A connection that has waited for less gives way to others of its own peer at most: its first request may be on the way.
+const SETTLED_NS: u64 = SECOND_NS;
 
 /// A refusal is told at most once in so long.
 const TOLD_EVERY_NS: u64 = 60 * SECOND_NS;
@@ -45,6 +50,15 @@ pub enum Full {
     PerPeer,
 }
 
+/// Why a connection is to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// It only waited, and its place is needed.
+    Replaced,
+    /// It was at work, and its peer has the most connections; the place is needed by one that has fewer.
+    Preempted,
+}
+
 /// The places of one listener.
 #[derive(Debug, Default)]
 pub struct Admission {
@@ -62,7 +76,8 @@ struct State {
 struct Waiting {
     /// Since when its connection only waits, monotonic nanoseconds; `u64::MAX` while it is at work.
     since_ns: AtomicU64,
-    leave: Notify,
+    leave: OnceLock<Leave>,
+    asked: Notify,
 }
 
 /// One place, given back when it is dropped.
@@ -86,9 +101,10 @@ impl Admission {
         }
     }
 
-    /// The same. When there is none, a connection that has only waited for `stalled_ns` is asked to leave, the one that
-    /// has waited the longest: of the peer itself where its own limit is reached, else of the peer that has the most.
-    /// What that costs grows with the connections that are open.
+    /// The same. When there is none, a connection is asked to leave. Where the peer's own limit is reached: one of its own that
+    /// has only waited for `stalled_ns`, the one that has waited the longest. Else one that has waited for a second, of the
+    /// peers that have more connections (of its own for `stalled_ns`); and when there is none, one of the peer that has the
+    /// most, at work or not, if it still has more than this one then. What that costs grows with the connections that are open.
     ///
     /// # Errors
     /// Which limit is reached when nobody can be asked.
@@ -102,18 +118,28 @@ impl Admission {
         let mut state = self.lock();
         // A reload may have lowered the limits: then one makes no room.
         while let Some(full) = state.full(peer, limits) {
-            let of_peer = (full == Full::PerPeer).then_some(peer);
-            if !state.ask_to_leave(of_peer, now_ns, stalled_ns) {
+            let has = state.of(peer);
+            let is_own = |of: PeerKey, waited: Option<u64>| of == peer && waited >= Some(stalled_ns);
+            let leaves = match full {
+                Full::PerPeer => state.ask_to_leave(now_ns, |of, _has, waited| is_own(of, waited)),
+                Full::All => {
+                    let settled = Some(stalled_ns.max(SETTLED_NS));
+                    state.ask_to_leave(now_ns, |of, others, waited| {
+                        is_own(of, waited) || (others > has && waited >= settled)
+                    }) || state.ask_to_leave(now_ns, |_of, others, _waited| others >= has + 2)
+                }
+            };
+            if !leaves {
                 return Err(full);
             }
         }
         Ok(state.seat(peer, self))
     }
 
-    /// Asks a connection to leave as [`Admission::admit_or_replace`] does when all places are taken: the process lacks
-    /// what the next connection needs. False when each has something to do.
+    /// Asks the connection to leave that has waited the longest, of the peer that has the most: the process lacks what the next
+    /// connection needs. False when each has something to do.
     pub fn make_room(&self, now_ns: u64) -> bool {
-        self.lock().ask_to_leave(None, now_ns, 0)
+        self.lock().ask_to_leave(now_ns, |_of, _has, waited| waited.is_some())
     }
 
     /// A place for a connection that is there already: another process has accepted it.
@@ -150,7 +176,11 @@ impl State {
     fn seat(&mut self, peer: PeerKey, admission: &Arc<Admission>) -> Seat {
         let id = self.next_id;
         self.next_id += 1;
-        let waiting = Arc::new(Waiting { since_ns: AtomicU64::new(u64::MAX), leave: Notify::new() });
+        let waiting = Arc::new(Waiting {
+            since_ns: AtomicU64::new(u64::MAX),
+            leave: OnceLock::new(),
+            asked: Notify::new(),
+        });
         self.seats.insert(id, (peer, Arc::clone(&waiting)));
         *self.of_peer.entry(peer).or_insert(0) += 1;
         Seat { id, waiting, admission: Arc::clone(admission) }
@@ -168,17 +198,20 @@ impl State {
         Some(waiting)
     }
 
-    /// Asks one that has waited for `stalled_ns` to leave, of `peer` or of everybody; false when nobody has.
-    fn ask_to_leave(&mut self, peer: Option<PeerKey>, now_ns: u64, stalled_ns: u64) -> bool {
-        let waited_ns = |waiting: &Waiting| now_ns.checked_sub(waiting.since_ns.load(Relaxed));
-        let candidates = self.seats.iter().filter(|(_, (of, waiting))| {
-            peer.is_none_or(|peer| *of == peer) && waited_ns(waiting).is_some_and(|ns| ns >= stalled_ns)
+    /// Asks one of those to leave that `may` says so of, by its peer, how many connections that has, and how long it has waited,
+    /// if it does: of the peer that has the most, the one that has waited the longest, else the oldest. False when there is none.
+    fn ask_to_leave(&mut self, now_ns: u64, may: impl Fn(PeerKey, usize, Option<u64>) -> bool) -> bool {
+        let candidates = self.seats.iter().filter_map(|(id, (of, waiting))| {
+            let waited_ns = now_ns.checked_sub(waiting.since_ns.load(Relaxed));
+            let has = self.of(*of);
+            may(*of, has, waited_ns).then_some((has, waited_ns, Reverse(*id)))
         });
-        // Of two that have waited equally long, the one that came first.
-        let longest = candidates
-            .max_by_key(|(id, (of, waiting))| (self.of(*of), waited_ns(waiting), std::cmp::Reverse(**id)));
-        let Some(waiting) = longest.map(|(id, _)| *id).and_then(|id| self.forget(id)) else { return false };
-        waiting.leave.notify_one();
+        let Some((_has, waited_ns, Reverse(id))) = candidates.max() else { return false };
+        let Some(waiting) = self.forget(id) else { return false };
+        let leave = if waited_ns.is_some() { Leave::Replaced } else { Leave::Preempted };
+        // It is asked once: it is forgotten here.
+        let _first = waiting.leave.set(leave);
+        waiting.asked.notify_waiters();
         true
     }
 }
@@ -194,9 +227,17 @@ impl Seat {
         self.waiting.since_ns.store(u64::MAX, Relaxed);
     }
 
-    /// Resolves when its place is needed. Cancel-safe, for one who asks at a time.
-    pub async fn asked_to_leave(&self) {
-        self.waiting.leave.notified().await;
+    /// Resolves when its place is needed. Cancel-safe.
+    pub async fn asked_to_leave(&self) -> Leave {
+        loop {
+            let mut asked = std::pin::pin!(self.waiting.asked.notified());
+            // Enabled before it is looked at: who asks in between is heard.
+            asked.as_mut().enable();
+            if let Some(leave) = self.waiting.leave.get() {
+                return *leave;
+            }
+            asked.await;
+        }
     }
 }
 
@@ -292,11 +333,14 @@ mod tests {
         assert_eq!(seats.len(), LIMITS.all);
     }
 
-    /// Whether it was asked to leave.
-    fn asked(seat: &Seat) -> bool {
+    /// How it was asked to leave, if it was.
+    fn asked(seat: &Seat) -> Option<Leave> {
         let mut asked = std::pin::pin!(seat.asked_to_leave());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        asked.as_mut().poll(&mut context).is_ready()
+        match asked.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(leave) => Some(leave),
+            std::task::Poll::Pending => None,
+        }
     }
 
     #[test]
@@ -309,7 +353,7 @@ mod tests {
         second.wait_begins(92);
         assert_eq!(come("10.0.0.1", 101).err(), Some(Full::PerPeer), "neither has waited for long");
         let third = come("10.0.0.1", 102).expect("the second one leaves");
-        assert_eq!((asked(&first), asked(&second), admission.open()), (false, true, 2));
+        assert_eq!((asked(&first), asked(&second), admission.open()), (None, Some(Leave::Replaced), 2));
         // It goes later, and nothing is given back twice.
         drop(second);
         assert_eq!(admission.open(), 2);
@@ -318,10 +362,47 @@ mod tests {
         let others = [come("10.0.0.2", 110).expect("room"), come("10.0.0.3", 110).expect("room")];
         others[0].wait_begins(103);
         // Of the peer that has the most, although another one has waited longer.
-        let _fifth = come("10.0.0.4", 120).expect("the third one leaves");
-        assert_eq!((asked(&third), asked(&others[0]), asked(&first)), (true, false, false));
+        let _fifth = come("10.0.0.4", 120 + SETTLED_NS).expect("the third one leaves");
+        assert_eq!((asked(&third), asked(&others[0]), asked(&first)), (Some(Leave::Replaced), None, None));
         drop((first, third, others));
         assert_eq!(admission.open(), 1);
+    }
+
+    #[test]
+    fn peers_at_work_that_have_all_places_give_one_to_each_that_comes() {
+        let admission = Arc::new(Admission::default());
+        let limits = Limits { all: 8, per_peer: 4 };
+        let come = |last: u8| {
+            let peer = peer_key(Some([10, 0, 0, last].into()));
+            admission.admit_or_replace(peer, limits, 100, 10)
+        };
+        let busy: Vec<Seat> =
+            [1, 2].into_iter().flat_map(|last| [last; 4]).map_while(|last| come(last).ok()).collect();
+        assert_eq!(busy.len(), limits.all);
+        let third = come(3).expect("the oldest of those that have the most leaves");
+        assert_eq!((asked(&busy[0]), admission.open()), (Some(Leave::Preempted), limits.all));
+        // It has not said anything yet, and keeps its place.
+        third.wait_begins(99);
+        assert_eq!(come(1).err(), Some(Full::All), "the other one would have no more than this one then");
+        assert_eq!(asked(&third), None);
+        let others: Vec<Seat> = (4..8).map_while(|last| come(last).ok()).collect();
+        let leave: Vec<bool> = busy.iter().map(|seat| asked(seat).is_some()).collect();
+        assert_eq!((others.len(), leave), (4, vec![true, true, true, false, true, true, false, false]));
+        let _last = come(8).expect("the one that has two");
+        assert_eq!(asked(&busy[6]), Some(Leave::Preempted));
+        assert_eq!(come(9).err(), Some(Full::All), "each peer has one");
+    }
+
+    #[test]
+    fn of_the_peer_that_has_the_most_one_that_waits_leaves_first() {
+        let admission = Arc::new(Admission::default());
+        let limits = Limits { all: 4, per_peer: 4 };
+        let come = |address: &str| admission.admit_or_replace(peer(address), limits, 100, 10);
+        let many: Vec<Seat> = (0..4).map_while(|_| come("10.0.0.1").ok()).collect();
+        many[2].wait_begins(99);
+        let _one = come("10.0.0.2").expect("although it has not waited for long");
+        assert_eq!(asked(&many[2]), Some(Leave::Replaced));
+        assert!(many.iter().filter(|seat| asked(seat).is_some()).count() == 1);
     }
 
     #[test]
@@ -331,7 +412,7 @@ mod tests {
             ["10.0.0.1", "10.0.0.2"].map(|address| admission.admit(peer(address), LIMITS).expect("room"));
         assert!(!admission.make_room(100), "both are at work");
         seats[0].wait_begins(100);
-        assert!(admission.make_room(100) && asked(&seats[0]) && !asked(&seats[1]));
+        assert!(admission.make_room(100) && asked(&seats[0]).is_some() && asked(&seats[1]).is_none());
         assert!(!admission.make_room(100), "it is gone");
         assert_eq!(admission.open(), 1);
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use wire::first_line::Foreign;
 
-use crate::admission::{Full, Refusals};
+use crate::admission::{Full, Leave, Refusals};
 
 /// How a client ended, or why it was not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum ClientEnd {
     RefusedPerPeer,
     /// It only waited, and its place was needed.
     Replaced,
+    /// It was at work, its peer had the most connections, and a peer with fewer needed its place.
+    Preempted,
     /// It sent nothing for too long.
     Silent,
     /// It read nothing of its answer for too long.
@@ -38,12 +40,13 @@ pub enum ClientEnd {
 
 impl ClientEnd {
     /// All of them, in their order.
-    const ALL: [ClientEnd; 11] = [
+    const ALL: [ClientEnd; 12] = [
         ClientEnd::Orderly,
         ClientEnd::Broken,
         ClientEnd::Refused,
         ClientEnd::RefusedPerPeer,
         ClientEnd::Replaced,
+        ClientEnd::Preempted,
         ClientEnd::Silent,
         ClientEnd::Unread,
         ClientEnd::Slow,
@@ -60,6 +63,7 @@ impl ClientEnd {
             ClientEnd::Refused => "refused",
             ClientEnd::RefusedPerPeer => "refused_per_peer",
             ClientEnd::Replaced => "replaced",
+            ClientEnd::Preempted => "preempted",
             ClientEnd::Silent => "silent",
             ClientEnd::Unread => "unread",
             ClientEnd::Slow => "slow",
@@ -83,6 +87,15 @@ impl From<Full> for ClientEnd {
         match full {
             Full::All => ClientEnd::Refused,
             Full::PerPeer => ClientEnd::RefusedPerPeer,
+        }
+    }
+}
+
+impl From<Leave> for ClientEnd {
+    fn from(leave: Leave) -> ClientEnd {
+        match leave {
+            Leave::Replaced => ClientEnd::Replaced,
+            Leave::Preempted => ClientEnd::Preempted,
         }
     }
 }

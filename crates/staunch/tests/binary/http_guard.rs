@@ -169,14 +169,64 @@ fn connections_past_a_limit_are_counted_when_nobody_can_give_way() {
     daemon.stop();
 }
 
-/// The status of an answer of which no more is read, and the connection that it comes on.
-fn unread(to: SocketAddr, from: [u8; 4], path: &str) -> (u16, TcpStream) {
+#[test]
+fn two_peers_that_keep_all_connections_busy_lock_out_nobody() {
+    let (mut daemon, _graphite) = start("max_connections = 4\nmax_connections_per_peer = 2");
+    let at = daemon.http();
+    let kind = "Content-Type: application/octet-stream\r\nContent-Length: 9\r\nExpect: 100-continue";
+    let mut busy: Vec<TcpStream> = [2, 2, 3, 3]
+        .into_iter()
+        .map(|last| {
+            let mut stream = connect_from([127, 0, 0, last], at);
+            write!(stream, "POST /api/v1/queues/carbon/replay HTTP/1.1\r\nHost: {at}\r\n{kind}\r\n\r\n")
+                .expect("it reads");
+            let mut goes_on = [0; 25];
+            stream.read_exact(&mut goes_on).expect("its body is wanted, and never comes");
+            assert!(goes_on.starts_with(b"HTTP/1.1 100"), "{}", goes_on.escape_ascii());
+            stream
+        })
+        .collect();
+    let mut third = connect(at);
+    let mut ask = || {
+        write!(third, "GET /healthz HTTP/1.1\r\nHost: {at}\r\n\r\n").expect("it reads");
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\nok\n") {
+            let mut byte = [0];
+            assert_eq!(third.read(&mut byte).expect("an answer"), 1, "{}", answer.escape_ascii());
+            answer.push(byte[0]);
+        }
+    };
+    ask();
+    wait_for("the oldest to be closed", || is_closed(&mut busy[0]).then_some(()));
+    // It has one now, and the other one two: no fewer than it would have then.
+    wait_for("its next one to be closed", || is_closed(&mut connect_from([127, 0, 0, 2], at)).then_some(()));
+    ask();
+    assert_eq!(busy.iter_mut().filter_map(|stream| (!is_closed(stream)).then_some(())).count(), 3);
+    drop(busy);
+    wait_for("their count", || {
+        let text = daemon.get("/metrics").body;
+        let ended = |reason: &str| {
+            let sample = format!("staunch_http_connections_ended_total{{reason=\"{reason}\"}} ");
+            text.lines().find_map(|line| line.strip_prefix(&sample)?.parse::<u64>().ok())
+        };
+        (ended("preempted")? == 1 && ended("refused")? >= 1).then_some(())
+    });
+    daemon.stop();
+}
+
+fn connect_from(from: [u8; 4], to: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a descriptor is free");
     socket.set_recv_buffer_size(4096).expect("a socket has a buffer");
     socket.bind(&SocketAddr::from((from, 0)).into()).expect("it is on loopback");
     socket.connect(&to.into()).expect("it listens");
-    let mut stream = TcpStream::from(socket);
+    let stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket has time-outs");
+    stream
+}
+
+/// The status of an answer of which no more is read, and the connection that it comes on.
+fn unread(to: SocketAddr, from: [u8; 4], path: &str) -> (u16, TcpStream) {
+    let mut stream = connect_from(from, to);
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {to}\r\n\r\n").expect("it reads");
     let mut begin = [0; 12];
     stream.read_exact(&mut begin).expect("an answer");

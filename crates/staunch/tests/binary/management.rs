@@ -1,10 +1,12 @@
 //! The StatsD management port: what clients that exist rely on, byte for byte.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
 
 use crate::support::traffic::send_all;
 use crate::support::{Builder, Daemon, PATIENCE, udp, wait_for};
@@ -306,6 +308,40 @@ fn clients_that_dump_all_the_time_keep_nobody_from_the_metrics() {
     drop(daemon);
     clients.into_iter().for_each(|client| client.join().expect("it only reads"));
     assert_eq!(statuses, [200; 50]);
+}
+
+#[test]
+fn two_peers_that_dump_all_the_time_have_no_more_than_their_share() {
+    let daemon = start("max_connections = 8\nmax_connections_per_peer = 4\n");
+    udp(daemon.at("app", "udp")).send(b"a:1|c\nb:1|c").expect("it is there");
+    daemon.wait_source("app", "aggregated", 2);
+    let (over, answers) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let clients: Vec<_> = [2, 2, 2, 2, 3, 3, 3, 3]
+        .into_iter()
+        .map(|last| {
+            let stream = connect_from([127, 0, 0, last], daemon.management());
+            let (over, answers) = (Arc::clone(&over), Arc::clone(&answers));
+            std::thread::spawn(move || dump(stream, &"counters\n".repeat(100), &answers, &over))
+        })
+        .collect();
+    wait_for("all of them to be at it", || (answers.load(SeqCst) >= 2_400).then_some(()));
+    let mut others = [Client::new(&daemon), Client::new(&daemon)];
+    for client in &mut others {
+        assert_eq!(client.ask("health", "\n"), "health: up\n");
+    }
+    wait_for("two of theirs to be closed", || {
+        (ended(&daemon, "preempted") + ended(&daemon, "replaced") == 2).then_some(())
+    });
+    over.store(true, SeqCst);
+    drop(daemon);
+    clients.into_iter().for_each(|client| client.join().expect("it only reads"));
+}
+
+fn connect_from(from: [u8; 4], to: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a descriptor is free");
+    socket.bind(&SocketAddr::from((from, 0)).into()).expect("it is on loopback");
+    socket.connect(&to.into()).expect("it listens");
+    socket.into()
 }
 
 #[test]

@@ -139,7 +139,7 @@ pub(super) const SERVERS: &[Row] = &[
         Toml("256"),
         "64",
         "Most connections at once.",
-        "At the bound the connection that has been without a request for longest is closed for a new one; when all of them have a request, the new one is closed.",
+        "At the bound the connection that has been without a request for longest is closed for a new one; when all of them have a request, the oldest of the client that has the most, if it still has more than the new one's client then; else the new one is closed.",
     ),
     row(
         &[Http],
@@ -203,7 +203,7 @@ pub(super) const SERVERS: &[Row] = &[
         Toml("256"),
         "32",
         "Most clients at once.",
-        "When there are so many, the one that has been silent the longest, or has not read its answer for the longest time, gives its place to a new one; with none that has been so for a second the new one is closed.",
+        "When there are so many, the one that has been silent the longest, or has not read its answer for the longest time, gives its place to a new one; with none that has been so for a second, the oldest of the address that has the most, if it still has more than the new one's address then; else the new one is closed.",
     ),
     row(
         &[Management],

@@ -108,6 +108,7 @@ impl Door {
         let full = match self.places.admit_or_replace(peer, limits, now_ns, STALLED_NS) {
             Ok(seat) => {
                 let (input, output) = stream.into_split();
+                let seat = Arc::new(seat);
                 let client = Client { plan, shared: Arc::clone(&self.shared), peer, input, output, seat };
                 return Some((client, account.accept()));
             }
@@ -152,7 +153,7 @@ struct Client {
     peer: PeerKey,
     input: OwnedReadHalf,
     output: OwnedWriteHalf,
-    seat: Seat,
+    seat: Arc<Seat>,
 }
 
 /// Whether the client stays.
@@ -172,9 +173,12 @@ enum Said {
 
 impl Client {
     async fn serve(self) -> ClientEnd {
-        match self.run().await {
-            Ok(()) => ClientEnd::Orderly,
-            Err(end) => end,
+        let seat = Arc::clone(&self.seat);
+        // A client that leaves in the middle of a command is closed. What it has deleted until then is deleted.
+        tokio::select! {
+            biased;
+            leave = seat.asked_to_leave() => leave.into(),
+            ended = self.run() => ended.err().unwrap_or(ClientEnd::Orderly),
         }
     }
 
@@ -219,12 +223,7 @@ impl Client {
 
     async fn hear(&mut self, buffer: &mut [u8], patience: Duration) -> Result<Said, ClientEnd> {
         self.seat.wait_begins(Clock::mono_ns());
-        // All branches are cancel-safe.
-        let said = tokio::select! {
-            biased;
-            read = tokio::time::timeout(patience, self.input.read(buffer)) => read,
-            () = self.seat.asked_to_leave() => return Err(ClientEnd::Replaced),
-        };
+        let said = tokio::time::timeout(patience, self.input.read(buffer)).await;
         self.seat.wait_ends();
         match said {
             Err(_elapsed) => Ok(Said::Nothing),

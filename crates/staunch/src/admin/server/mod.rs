@@ -3,8 +3,7 @@
 //! Path of a request: [`start`] -> `Admission` -> one connection (TLS, [`patience`]) -> hyper reads the head ->
 //! `http::front` -> the API. Nothing of it runs on the thread of the sources' connections: a large document, a glob or a handshake
 //! delays other requests at most.
-//! Bounds: connections (`http.max_connections`, and of one client; at either the one that has been without a request for
-//! longest gives its place to a new one), [`HEAD_BYTES_MAX`] and [`HEAD_TIME_MAX`] for a head,
+//! Bounds: connections (`http.max_connections`, and of one client; who gives its place to a new one says `admission`), [`HEAD_BYTES_MAX`] and [`HEAD_TIME_MAX`] for a head,
 //! [`HANDSHAKE_MAX`], [`WRITE_PATIENCE`] for an answer that nobody reads and [`ANSWER_TIME_MAX`] for all of one; of bodies
 //! and answers in `bodies`.
 //! Not here: what is answered, and to whom (`http`, `guard`).
@@ -151,7 +150,9 @@ async fn serve(
 /// Why a connection of `peer` was refused, and what would help.
 fn why_full(full: Full, limits: Limits, peer: SocketAddr) -> String {
     match full {
-        Full::All => "all connections that may be open have a request (http.max_connections)".to_owned(),
+        Full::All => {
+            "all connections have a request, and each client its share (http.max_connections)".to_owned()
+        }
         Full::PerPeer => format!(
             "{} has {} connections, each with a request (http.max_connections_per_peer)",
             peer.ip().to_canonical(),
@@ -178,7 +179,7 @@ async fn connection(
     // Cancel-safe enough: a connection that is left in the middle of it is closed.
     let shaken = tokio::select! {
         biased;
-        () = seat.asked_to_leave() => return ClientEnd::Replaced,
+        leave = seat.asked_to_leave() => return leave.into(),
         shaken = tokio::time::timeout(HANDSHAKE_MAX, handshake) => shaken,
     };
     match shaken {
@@ -273,7 +274,7 @@ where
                 };
             }
             () = late.as_mut() => return ClientEnd::Slow,
-            () = seat.asked_to_leave() => return ClientEnd::Replaced,
+            leave = seat.asked_to_leave() => return leave.into(),
             _ = stop.wait_for(|stop| *stop), if !stops => {
                 stops = true;
                 served.as_mut().graceful_shutdown();
