@@ -28,6 +28,8 @@ pub enum Failure {
     TlsFailed,
     /// It speaks TLS only, and was sent plain lines.
     TlsWanted,
+    /// It takes connections and has closed each of the last ones right after its first bytes.
+    ClosesAtOnce,
     /// It refused a packet (ICMP).
     Refused,
     /// The system would not take a packet for a long time.
@@ -49,6 +51,7 @@ impl Failure {
             Failure::WriteTimeout => "write_timeout",
             Failure::TlsFailed => "tls_failed",
             Failure::TlsWanted => "tls_wanted",
+            Failure::ClosesAtOnce => "closes_at_once",
             Failure::Refused => "refused",
             Failure::Blocked => "blocked",
             Failure::WriteFailed => "write_failed",

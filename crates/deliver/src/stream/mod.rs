@@ -56,6 +56,13 @@ const STABLE_NS: u64 = 5 * SECOND_NS;
 /// long after it was connected to.
 const BELIEVED_AFTER_NS: u64 = SECOND_NS;
 
+/// A connection that its peer ends so soon after its first bytes was closed at once. An endpoint that failed so counts as up
+/// again when a connection lives longer.
+const AT_ONCE_NS: u64 = SECOND_NS;
+
+/// So many connections in a row that were closed at once are a failure: one or two may be a restart of the endpoint.
+const CLOSED_AT_ONCE_MAX: u32 = 3;
+
 /// Pauses between two looks at what the peer has acknowledged: short after progress, then doubling.
 const ACK_PAUSE_MIN_NS: u64 = SECOND_NS / 100;
 const ACK_PAUSE_MAX_NS: u64 = SECOND_NS / 2;
@@ -97,7 +104,13 @@ pub enum CloseReason {
 /// An endpoint that fails so goes on taking connections, and its kernel takes the first bytes of each whether or not anybody
 /// can make use of them.
 fn is_deceptive(failure: Failure) -> bool {
-    matches!(failure, Failure::WriteTimeout | Failure::TlsWanted | Failure::TlsFailed)
+    failure == Failure::WriteTimeout || ends_connections(failure)
+}
+
+/// An endpoint that fails so takes a connection, perhaps all that waits, and ends it then: only one that lasts shows that it
+/// does no more.
+fn ends_connections(failure: Failure) -> bool {
+    matches!(failure, Failure::TlsWanted | Failure::TlsFailed | Failure::ClosesAtOnce)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +164,10 @@ pub struct StreamSender {
     held: VecDeque<Held>,
     held_bytes: u64,
     held_copies: u64,
+    /// When the first bytes of this connection were written.
+    first_bytes_ns: Option<u64>,
+    /// Connections in a row that the peer closed at once.
+    closed_at_once: u32,
     /// Bytes of this connection.
     written: u64,
     acked: u64,
@@ -180,6 +197,8 @@ impl StreamSender {
             held: VecDeque::new(),
             held_bytes: 0,
             held_copies: 0,
+            first_bytes_ns: None,
+            closed_at_once: 0,
             written: 0,
             acked: 0,
             progress_ns: 0,
@@ -259,7 +278,7 @@ impl StreamSender {
 
     fn poll_up(&mut self, queue: &mut impl Queue, now: Now) -> Action<'_> {
         let at_rest = self.held.is_empty() && queue.is_empty();
-        if at_rest {
+        if at_rest && self.lasts_from_ns().is_none_or(|lasts_ns| now.mono_ns >= lasts_ns) {
             // Nothing is left that could prove the endpoint good: that it could be reached must do.
             self.health.good(self.backlog_copies, now);
         }
@@ -291,6 +310,7 @@ impl StreamSender {
         self.phase = Phase::Up { since_ns: now.mono_ns };
         self.account.connects.fetch_add(1, Relaxed);
         self.eager = false;
+        self.first_bytes_ns = None;
         self.written = 0;
         self.acked = 0;
         self.progress_ns = now.mono_ns;
@@ -324,6 +344,7 @@ impl StreamSender {
         let (twice, _) = last.entry.block().copies_between(last.written, twice_up_to);
         self.account.resent.fetch_add(u64::from(twice), Relaxed);
         last.written = written;
+        self.first_bytes_ns.get_or_insert(now.mono_ns);
         if self.written == self.acked {
             self.progress_ns = now.mono_ns;
             self.ack_pause_ns = ACK_PAUSE_MIN_NS;
@@ -385,7 +406,9 @@ impl StreamSender {
         match self.phase {
             Phase::Down { retry_ns } => Some(earliest(retry_ns, [self.stop_ns])),
             Phase::Connecting { deadline_ns } => Some(earliest(deadline_ns, [self.stop_ns])),
-            Phase::Up { .. } if self.held.is_empty() => self.stop_ns,
+            Phase::Up { .. } if self.held.is_empty() => {
+                [self.lasts_from_ns(), self.stop_ns].into_iter().flatten().min()
+            }
             Phase::Up { .. } => {
                 let check_ns = (self.acks && self.in_flight_bytes() > 0).then_some(self.ack_check_ns);
                 Some(earliest(self.timeout_ns(), [check_ns, self.stop_ns]))
@@ -486,16 +509,48 @@ impl StreamSender {
 
     /// Whether what has arrived shows that the endpoint is up.
     fn is_believed(&self, now: Now) -> bool {
+        if let Some(lasts_ns) = self.lasts_from_ns() {
+            return now.mono_ns >= lasts_ns;
+        }
         let EndpointState { status, last_failure, .. } = self.health.state();
         let hung = status == Status::Down && last_failure.is_some_and(|(failure, _)| is_deceptive(failure));
         let since = |since_ns| now.mono_ns.saturating_sub(since_ns) >= BELIEVED_AFTER_NS;
         !hung || matches!(self.phase, Phase::Up { since_ns } if since(since_ns))
     }
 
+    /// From when on this connection has lasted longer than those that the endpoint ended; none while it is not down for
+    /// that.
+    fn lasts_from_ns(&self) -> Option<u64> {
+        let Phase::Up { since_ns } = self.phase else { return None };
+        let EndpointState { status, last_failure, .. } = self.health.state();
+        let ended = last_failure.is_some_and(|(failure, _)| ends_connections(failure));
+        (status == Status::Down && ended).then(|| self.begun_ns(since_ns).saturating_add(AT_ONCE_NS))
+    }
+
+    /// When this connection, made at `since_ns`, got its first bytes, if it got any.
+    fn begun_ns(&self, since_ns: u64) -> u64 {
+        self.first_bytes_ns.unwrap_or(since_ns)
+    }
+
+    /// Notes that the peer has ended the connection. True when that is one too many that it closed at once.
+    fn is_closed_at_once_again(&mut self, since_ns: u64, now: Now) -> bool {
+        let at_once = now.mono_ns.saturating_sub(self.begun_ns(since_ns)) < AT_ONCE_NS;
+        if at_once {
+            self.closed_at_once = self.closed_at_once.saturating_add(1);
+        } else if self.first_bytes_ns.is_some() {
+            // One that got nothing and was left open shows nothing.
+            self.closed_at_once = 0;
+        }
+        at_once && self.closed_at_once >= CLOSED_AT_ONCE_MAX
+    }
+
     /// The connection is gone: notes what may have to be sent a second time.
     fn lost(&mut self, why: CloseReason, now: Now) {
         let Phase::Up { since_ns } = self.phase else { return };
         let failure = match why {
+            CloseReason::Peer | CloseReason::Broken if self.is_closed_at_once_again(since_ns, now) => {
+                Failure::ClosesAtOnce
+            }
             CloseReason::Peer => Failure::ClosedByPeer,
             CloseReason::Broken | CloseReason::Stopped => Failure::Broken,
             CloseReason::ConnectTimeout => Failure::ConnectTimeout,

@@ -236,6 +236,88 @@ fn an_endpoint_that_wants_tls_is_down_while_its_kernel_takes_the_first_lines() {
     }
 }
 
+/// The next connection takes one line, whole or not at all, and lives so long.
+fn take_a_line_and_end(world: &mut World, acked: bool, lives_ms: u64, why: CloseReason) {
+    if world.poll() != Action::Connect {
+        world.pass_until_connect();
+    }
+    world.sender.on_connected(world.now);
+    let Action::Write(bytes) = world.poll() else { panic!("something waits") };
+    let len = bytes.len();
+    world.sender.on_written(len, world.now);
+    world.sender.on_acked(if acked { 0 } else { len as u64 }, world.now);
+    let end_ns = world.now.mono_ns + lives_ms * MS;
+    while world.now.mono_ns < end_ns {
+        world.poll();
+        world.pass(10);
+    }
+    world.sender.on_closed(why, world.now);
+}
+
+#[test]
+fn an_endpoint_that_closes_each_connection_at_once_is_down_though_its_kernel_takes_the_lines() {
+    use CloseReason::{Broken, Peer};
+    // How long each connection lives in ms, and how it ends; whether the last end was one too many.
+    type Ends<'a> = &'a [(u64, CloseReason)];
+    let table: [(Ends<'_>, bool); 6] = [
+        (&[(5, Peer), (5, Peer)], false),
+        (&[(5, Peer), (0, Peer), (990, Peer)], true),
+        (&[(5, Broken), (5, Peer), (5, Broken)], true),
+        (&[(5, Peer), (5, Peer), (1000, Peer)], false),
+        (&[(5, Peer), (5, Peer), (1000, Peer), (5, Peer), (5, Peer)], false),
+        (&[(5, Peer), (5, Peer), (1000, Peer), (5, Peer), (5, Peer), (5, Peer)], true),
+    ];
+    for (ends, failing) in table {
+        let mut world = World::connected();
+        world.sender.on_closed(Peer, world.now.plus_ns(60 * SECOND_NS));
+        for (lives_ms, why) in ends {
+            world.append("aa\n");
+            take_a_line_and_end(&mut world, true, *lives_ms, *why);
+        }
+        assert_eq!(world.delivered(), ends.len() as u64, "what counts as delivered stays so");
+        let state = world.sender.state();
+        let last = state.last_failure.map(|(failure, _)| failure);
+        assert_eq!(last, failing.then_some(Failure::ClosesAtOnce), "{ends:?}");
+        assert_eq!(state.status == Status::Down, failing, "{ends:?}");
+    }
+}
+
+#[test]
+fn an_endpoint_that_closed_at_once_is_up_again_when_a_connection_lasts() {
+    let mut world = World::new();
+    for _ in 0..5 {
+        world.append("aa\n");
+        // Not acknowledged: it goes back and is sent again, as on any broken connection.
+        take_a_line_and_end(&mut world, false, 5, CloseReason::Broken);
+    }
+    assert_eq!((world.delivered(), world.resent()), (0, 4));
+    let news: Vec<News> = std::iter::from_fn(|| world.sender.take_news()).collect();
+    assert_eq!(news, [News::Down { failure: Failure::Broken }], "{news:?}");
+    world.pass_until_connect();
+    world.sender.on_connected(world.now);
+    let made_ns = world.now.mono_ns;
+    loop {
+        match world.poll() {
+            Action::Write(bytes) => {
+                let len = bytes.len();
+                world.sender.on_written(len, world.now);
+                world.sender.on_acked(0, world.now);
+            }
+            Action::WaitUntil(at_ns) => world.now = world.now.plus_ns(at_ns - world.now.mono_ns),
+            Action::Idle => break,
+            other => panic!("{other:?}"),
+        }
+        let lasts = world.now.mono_ns >= made_ns + SECOND_NS;
+        assert!(
+            lasts || world.sender.state().status == Status::Down,
+            "that its kernel took the lines shows nothing"
+        );
+    }
+    assert_eq!((world.delivered(), world.sender.state().status), (5, Status::Up));
+    let news = world.sender.take_news();
+    assert!(matches!(news, Some(News::Back { attempts: 5, .. })), "{news:?}");
+}
+
 #[test]
 fn a_socket_that_takes_nothing_is_left_after_the_write_timeout() {
     let mut world = World::connected();

@@ -335,7 +335,7 @@ pub(crate) const OUTSIDE: [(&str, &str); 7] = [
 
 /// Words of `last_error`: why an attempt at an endpoint, or its check, has failed. They are no outcomes: what waits goes on
 /// waiting.
-pub(crate) const LAST_ERRORS: [(&str, &str); 16] = [
+pub(crate) const LAST_ERRORS: [(&str, &str); 17] = [
     (
         "connect_failed",
         "The endpoint could not be reached or opened; the log has the system's word, such as connection refused. Look whether \
@@ -371,6 +371,13 @@ pub(crate) const LAST_ERRORS: [(&str, &str); 16] = [
         "tls_wanted",
         "The endpoint answered plain lines with an alert of TLS: it speaks TLS only and understood none of them. Add `tls = {}` \
          to the output (docs/graphite.md), or name a port that takes plain lines. Lines that its kernel took first count as delivered.",
+    ),
+    (
+        "closes_at_once",
+        "The endpoint takes connections and closes each of them within a second of its first bytes, three or more in a row. It \
+         does not understand what it gets: look whether the port is the right one, at `encoding` (a pickle port closes at lines) \
+         and at `tls`. The log quotes the first line of its answer, if it gives one. Lines that its kernel took first count as \
+         delivered.",
     ),
     (
         "refused",
@@ -462,6 +469,7 @@ fn every_failure_of_an_endpoint_is_explained() {
         Failure::WriteTimeout,
         Failure::TlsFailed,
         Failure::TlsWanted,
+        Failure::ClosesAtOnce,
         Failure::Refused,
         Failure::Blocked,
         Failure::WriteFailed,

@@ -1,8 +1,10 @@
-//! Errors of one output by the system's word for them: a table of fixed size.
+//! Errors of one output by the system's word for them, or by ours where the system saw none: a table of fixed size.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use deliver::Failure;
 
 #[cfg(windows)]
 use sys::errno;
@@ -54,16 +56,25 @@ const WORDS: &[(i32, &str)] = &[
     (10_060, "ETIMEDOUT"),
 ];
 
+/// Failures that the system knows nothing of: a connection was made, and is of no use.
+const OWN: [Failure; 3] = [Failure::TlsFailed, Failure::TlsWanted, Failure::ClosesAtOnce];
+
 /// Stands for every error without a word of its own.
 const OTHER: &str = "other";
 
 /// Counts by word.
 #[derive(Debug)]
-pub struct ErrorCounts([AtomicU64; WORDS.len() + 1]);
+pub struct ErrorCounts {
+    system: [AtomicU64; WORDS.len() + 1],
+    own: [AtomicU64; OWN.len()],
+}
 
 impl Default for ErrorCounts {
     fn default() -> ErrorCounts {
-        ErrorCounts(std::array::from_fn(|_| AtomicU64::new(0)))
+        ErrorCounts {
+            system: std::array::from_fn(|_| AtomicU64::new(0)),
+            own: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
     }
 }
 
@@ -76,13 +87,20 @@ impl ErrorCounts {
             io::ErrorKind::TimedOut => WORDS.iter().position(|(_, word)| *word == "ETIMEDOUT"),
             _ => None,
         };
-        self.0[known.or_else(ours).unwrap_or(WORDS.len())].fetch_add(1, Relaxed);
+        self.system[known.or_else(ours).unwrap_or(WORDS.len())].fetch_add(1, Relaxed);
+    }
+
+    /// Counts a failure, if the system has no error for it.
+    pub fn count_failure(&self, failure: Failure) {
+        if let Some(at) = OWN.iter().position(|own| *own == failure) {
+            self.own[at].fetch_add(1, Relaxed);
+        }
     }
 
     /// Those above 0.
     pub fn table(&self) -> BTreeMap<&'static str, u64> {
-        let words = WORDS.iter().map(|(_, word)| *word).chain([OTHER]);
-        let counts = self.0.iter().map(|count| count.load(Relaxed));
+        let words = WORDS.iter().map(|(_, word)| *word).chain([OTHER]).chain(OWN.map(Failure::word));
+        let counts = self.system.iter().chain(&self.own).map(|count| count.load(Relaxed));
         words.zip(counts).filter(|(_, count)| *count > 0).collect()
     }
 }
@@ -95,7 +113,13 @@ fn errors_are_counted_by_their_word_and_the_table_does_not_grow() {
     }
     counts.count(&io::Error::other("no number"));
     counts.count(&io::ErrorKind::TimedOut.into());
-    let table = counts.table();
+    for failure in [Failure::ClosesAtOnce, Failure::ClosesAtOnce, Failure::TlsFailed, Failure::ConnectFailed]
+    {
+        counts.count_failure(failure);
+    }
+    let mut table = counts.table();
+    let own = [table.remove("closes_at_once"), table.remove("tls_failed"), table.remove("connect_failed")];
+    assert_eq!(own, [Some(2), Some(1), None], "what the system counts is not counted twice");
     assert_eq!((table["ECONNREFUSED"], table["ETIMEDOUT"], table.len()), (1, 2, WORDS.len() + 1));
     assert_eq!(table.values().sum::<u64>(), 5002);
     assert_eq!(ErrorCounts::default().table(), BTreeMap::new());

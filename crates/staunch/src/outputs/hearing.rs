@@ -11,6 +11,9 @@ const AT_ONCE_BYTES_MAX: usize = 64 * 1024;
 /// How long the rest is.
 const REST_NS: u64 = model::SECOND_NS / 100;
 
+/// Most bytes of an answer that are quoted.
+const QUOTED_BYTES_MAX: usize = 80;
+
 /// How an alert of TLS begins: its type, and the first half of a version 3.x.
 const TLS_ALERT: [u8; 2] = [21, 3];
 
@@ -45,6 +48,49 @@ impl Hearing {
     /// Nanoseconds for which nothing is to be read.
     pub fn rest_ns(&self, now_ns: impl FnOnce() -> u64) -> u64 {
         if self.until_ns == 0 { 0 } else { self.until_ns.saturating_sub(now_ns()) }
+    }
+}
+
+/// The first line of what an endpoint says: with it HTTP servers and the like tell what they are.
+#[derive(Debug, Default)]
+pub struct FirstLine(Vec<u8>);
+
+impl FirstLine {
+    /// This was read.
+    pub fn heard(&mut self, bytes: &[u8]) {
+        let room = (QUOTED_BYTES_MAX + 1).saturating_sub(self.0.len());
+        self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// It, escaped and cut; none when nothing was said.
+    pub fn quoted(&self) -> Option<String> {
+        let line = self.0.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let cut = if line.len() > QUOTED_BYTES_MAX { "…" } else { "" };
+        let line = line[..line.len().min(QUOTED_BYTES_MAX)].trim_ascii();
+        (!line.is_empty()).then(|| format!("{}{cut}", line.escape_ascii()))
+    }
+}
+
+#[test]
+fn the_first_line_of_an_answer_is_quoted_escaped_and_cut() {
+    let long = "x".repeat(QUOTED_BYTES_MAX);
+    let longer = format!("{long}y");
+    for (said, want) in [
+        (
+            &[&b"HTTP/1.1 400 Bad Request\r\nServer: a\r\n"[..]][..],
+            Some("HTTP/1.1 400 Bad Request".to_owned()),
+        ),
+        (&[b"ERR", b"OR\nmore"], Some("ERROR".to_owned())),
+        (&[b"\x1b[31m\xff"], Some("\\x1b[31m\\xff".to_owned())),
+        (&[long.as_bytes()], Some(long.clone())),
+        (&[longer.as_bytes(), &[b'z'; 4096]], Some(format!("{long}…"))),
+        (&[b"\r\n"], None),
+        (&[], None),
+    ] {
+        let mut line = FirstLine::default();
+        said.iter().for_each(|bytes| line.heard(bytes));
+        assert_eq!(line.quoted(), want, "{said:?}");
+        assert!(line.0.len() <= QUOTED_BYTES_MAX + 1);
     }
 }
 

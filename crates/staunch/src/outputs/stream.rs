@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
-use crate::outputs::hearing::Hearing;
+use crate::outputs::hearing::{FirstLine, Hearing};
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;
 use crate::outputs::wrapping::Wrapping;
@@ -82,6 +82,7 @@ struct Connection {
     /// The peer has reset it. At a unix socket nobody can tell any more what it had read.
     is_reset: bool,
     hearing: Hearing,
+    said: FirstLine,
 }
 
 impl Connection {
@@ -91,7 +92,8 @@ impl Connection {
         wrapping: io::Result<Option<Wrapping>>,
     ) -> io::Result<Box<Connection>> {
         let (socket, wrapping) = (socket?, wrapping?);
-        let mut open = Connection { socket, wrapping, is_reset: false, hearing: Hearing::default() };
+        let (hearing, said) = (Hearing::default(), FirstLine::default());
+        let mut open = Connection { socket, wrapping, is_reset: false, hearing, said };
         if let Some(wrapping) = &mut open.wrapping {
             wrapping.shake_hands(&open.socket).await?;
         }
@@ -124,15 +126,18 @@ impl Connection {
         done
     }
 
-    /// Reads what the endpoint says, and throws it away. False when it has closed its side.
+    /// Reads what the endpoint says, and throws it away but for the first line. False when it has closed its side.
     fn hear(&mut self, answer: &mut [u8]) -> io::Result<bool> {
         let read = self.socket.try_read(answer);
         let len = self.noted(read)?;
         self.hearing.heard(&answer[..len], Clock::mono_ns);
         match (len, &mut self.wrapping) {
             (0, _) => Ok(false),
-            (len, Some(wrapping)) => wrapping.receive(&answer[..len]),
-            (_, None) => Ok(true),
+            (len, Some(wrapping)) => wrapping.receive(&answer[..len], &mut self.said),
+            (len, None) => {
+                self.said.heard(&answer[..len]);
+                Ok(true)
+            }
         }
     }
 
@@ -210,6 +215,40 @@ impl Turns {
     }
 }
 
+/// What is known of the last failure, for people.
+#[derive(Default)]
+struct Trouble {
+    /// The system's words for it.
+    words: Option<String>,
+    /// The first line of the last answer of a connection that has ended.
+    said: Option<String>,
+}
+
+impl Trouble {
+    /// The connection is about to be given up: what the endpoint said on it last may tell why.
+    fn hear_out(&mut self, open: &mut Connection) {
+        let _ended = open.hear(&mut [0; ANSWER_BYTES]);
+        self.said = open.said.quoted().or(self.said.take());
+    }
+
+    /// Words for `failure`, once.
+    fn take_words(&mut self, failure: Option<Failure>) -> Option<String> {
+        let words = self.words.take();
+        if failure == Some(Failure::ClosesAtOnce) {
+            return Some(closing_words(self.said.as_deref()));
+        }
+        words
+    }
+}
+
+/// What there is to say of an endpoint that closes each connection at once.
+fn closing_words(said: Option<&str>) -> String {
+    match said {
+        Some(line) => format!("it answers `{line}`: does it take what this output sends?"),
+        None => "it closes each connection at once: does it take what this output sends?".to_owned(),
+    }
+}
+
 /// Drives the sender of one connection to an endpoint until its outlet stops: of several, the one of that number.
 pub async fn run(
     mut locator: Locator,
@@ -226,7 +265,8 @@ pub async fn run(
     let connect_within = Duration::from_millis(plan.connect_timeout_ms);
     let mut link = Link::Closed;
     let mut turns = Turns { addresses: dialing.addresses, last: None };
-    let mut error = None;
+    let mut trouble = Trouble::default();
+    let mut failed = None;
     while !sender.stopped() {
         let since_ns = Clock::mono_ns();
         if outlet.is_stopping() {
@@ -234,21 +274,26 @@ pub async fn run(
         }
         report_acks(&mut sender, &mut link);
         sender.probe(outlet.is_heeded());
-        let step = step(&mut sender, (&outlet, number), &mut link);
+        let step = step(&mut sender, (&outlet, number), &mut link, &mut trouble);
         if matches!(link, Link::Wanted) {
             let (next, words) = open(&mut sender, &mut locator, &turns, (connect_within, &dialing));
             link = next;
-            error = words.or(error);
+            trouble.words = words.or(trouble.words);
+        }
+        let last_failure = sender.state().last_failure;
+        if last_failure != std::mem::replace(&mut failed, last_failure) {
+            last_failure.iter().for_each(|(failure, _)| outlet.errors.count_failure(*failure));
         }
         while let Some(news) = sender.take_news() {
-            tell(&outlet, &place, news, error.take().as_deref());
+            let words = trouble.take_words(last_failure.map(|(failure, _)| failure));
+            tell(&outlet, &place, news, words.as_deref());
         }
         publish(&outlet, number, sender.waiting_copies(), sender.queued_bytes(), sender.state());
         worked(&outlet, since_ns);
         // A sender that has just come to its end says `Idle`, for good.
         if let Some(waits_for_room) = step.filter(|_| !sender.stopped()) {
-            error =
-                wait(&mut sender, (&outlet, number), &mut link, &mut locator, waits_for_room).await.or(error);
+            let seat = (&*outlet, number);
+            wait(&mut sender, seat, (&mut link, &mut trouble), &mut locator, waits_for_room).await;
             turns.remember(&link);
         } else {
             // An endpoint that takes bytes as fast as they are written would keep the thread from everything else.
@@ -270,7 +315,12 @@ fn report_acks(sender: &mut StreamSender, link: &mut Link) {
 }
 
 /// Does what the sender says. `None`: go on at once; `Some(true)`: wait, also for room in the socket.
-fn step(sender: &mut StreamSender, (outlet, number): (&Outlet, usize), link: &mut Link) -> Option<bool> {
+fn step(
+    sender: &mut StreamSender,
+    (outlet, number): (&Outlet, usize),
+    link: &mut Link,
+    trouble: &mut Trouble,
+) -> Option<bool> {
     let now = Clock::now();
     let action = outlet.poll(number, sender, now);
     match action {
@@ -294,6 +344,7 @@ fn step(sender: &mut StreamSender, (outlet, number): (&Outlet, usize), link: &mu
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(true),
                 Err(broken) => {
                     outlet.errors.count(&broken);
+                    trouble.hear_out(open);
                     close(sender, link, CloseReason::Broken);
                     None
                 }
@@ -314,6 +365,7 @@ fn step(sender: &mut StreamSender, (outlet, number): (&Outlet, usize), link: &mu
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(true),
                 Err(broken) => {
                     outlet.errors.count(&broken);
+                    trouble.hear_out(open);
                     close(sender, link, CloseReason::Broken);
                     None
                 }
@@ -356,14 +408,14 @@ fn close(sender: &mut StreamSender, link: &mut Link, why: CloseReason) {
     sender.on_closed(why, Clock::now());
 }
 
-/// Waits until something happens. Gives the system's words when a connection could not be made.
+/// Waits until something happens.
 async fn wait(
     sender: &mut StreamSender,
     (outlet, number): (&Outlet, usize),
-    link: &mut Link,
+    (link, trouble): (&mut Link, &mut Trouble),
     locator: &mut Locator,
     for_room: bool,
-) -> Option<String> {
+) {
     let pause = match sender.wake_ns() {
         Some(at_ns) => Duration::from_nanos(at_ns.saturating_sub(Clock::mono_ns())),
         None => Duration::from_secs(3600),
@@ -371,9 +423,9 @@ async fn wait(
     // All branches are cancel-safe: a connection attempt is a task of its own and stays in `link`, readiness is a
     // question, and a wake-up that is missed leaves its permit behind.
     tokio::select! {
-        () = outlet.woken(number) => None,
-        () = tokio::time::sleep(pause) => None,
-        event = event(link, locator, for_room) => on_event(event, sender, outlet, link),
+        () = outlet.woken(number) => {}
+        () = tokio::time::sleep(pause) => {}
+        event = event(link, locator, for_room) => on_event(event, sender, outlet, (link, trouble)),
     }
 }
 
@@ -406,41 +458,50 @@ async fn event(link: &mut Link, locator: &mut Locator, for_room: bool) -> Event 
     }
 }
 
-fn on_event(event: Event, sender: &mut StreamSender, outlet: &Outlet, link: &mut Link) -> Option<String> {
+fn on_event(
+    event: Event,
+    sender: &mut StreamSender,
+    outlet: &Outlet,
+    (link, trouble): (&mut Link, &mut Trouble),
+) {
     match event {
         // The next turn looks where.
-        Event::Found | Event::Room => None,
+        Event::Found | Event::Room => {}
         Event::Opened(Ok(open)) => {
             *link = Link::Open(open);
             sender.on_connected(Clock::now());
-            None
         }
         Event::Opened(Err(error)) => {
             *link = Link::Closed;
-            outlet.errors.count(&error);
             let is_tls = tls::words::cause(&error).is_some();
+            if !is_tls {
+                outlet.errors.count(&error);
+            }
             let why = if is_tls { Failure::TlsFailed } else { Failure::ConnectFailed };
             sender.on_attempt_failed(why, Clock::now());
-            Some(tls::words::connecting(&error, "tls.ca"))
+            trouble.words = Some(tls::words::connecting(&error, "tls.ca"));
         }
         Event::Readable(readable) => {
-            let Link::Open(open) = link else { return None };
-            let (mut answer, mut words) = ([0; ANSWER_BYTES], None);
-            let heard = readable.and_then(|()| open.hear(&mut answer));
+            let Link::Open(open) = link else { return };
+            let heard = readable.and_then(|()| open.hear(&mut [0; ANSWER_BYTES]));
             let why = match heard {
-                Ok(true) => return None,
+                Ok(true) => return,
                 Ok(false) => CloseReason::Peer,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-                Err(broken) => {
-                    outlet.errors.count(&broken);
-                    let cause = tls::words::cause(&broken);
-                    words = cause.map(|cause| tls::words::of(cause, "tls.ca"));
-                    if cause.is_some() { CloseReason::TlsFailed } else { CloseReason::Broken }
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(broken) => match tls::words::cause(&broken) {
+                    Some(cause) => {
+                        trouble.words = Some(tls::words::of(cause, "tls.ca"));
+                        CloseReason::TlsFailed
+                    }
+                    None => {
+                        outlet.errors.count(&broken);
+                        CloseReason::Broken
+                    }
+                },
             };
+            trouble.said = open.said.quoted().or(trouble.said.take());
             let wants_tls = open.hearing.is_tls_alert() && open.wrapping.is_none();
             close(sender, link, if wants_tls { CloseReason::TlsWanted } else { why });
-            words
         }
     }
 }

@@ -12,6 +12,7 @@ use deliver::stream::Marks;
 use rustls::ClientConnection;
 use wire::packing::{FLUSH_BYTES, Packer, Packing};
 
+use crate::outputs::hearing::FirstLine;
 use crate::outputs::socket::StreamSocket;
 use crate::tls::ForEndpoint;
 
@@ -88,7 +89,7 @@ impl Wrapping {
             match socket.try_read(&mut buffer) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(len) => {
-                    if let Err(error) = self.receive(&buffer[..len]) {
+                    if let Err(error) = self.receive(&buffer[..len], &mut FirstLine::default()) {
                         // It may be told why; it hears it or not.
                         let _unsent = socket.try_write(&self.wire);
                         return Err(error);
@@ -101,12 +102,16 @@ impl Wrapping {
         Ok(())
     }
 
-    /// Takes what the endpoint says. Answers are thrown away: Graphite never answers. False when it has closed its side.
+    /// Takes what the endpoint says. Answers are thrown away but for the first line: Graphite never answers. False when it has
+    /// closed its side.
     ///
     /// # Errors
     /// When it cannot be followed.
-    pub fn receive(&mut self, mut bytes: &[u8]) -> io::Result<bool> {
-        let Some(tls) = &mut self.tls else { return Ok(true) };
+    pub fn receive(&mut self, mut bytes: &[u8], said: &mut FirstLine) -> io::Result<bool> {
+        let Some(tls) = &mut self.tls else {
+            said.heard(bytes);
+            return Ok(true);
+        };
         let mut open = true;
         while !bytes.is_empty() && open {
             tls.read_tls(&mut bytes)?;
@@ -122,6 +127,7 @@ impl Wrapping {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
                 _ => {}
             }
+            said.heard(&thrown);
         }
         Ok(open)
     }

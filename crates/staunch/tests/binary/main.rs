@@ -55,3 +55,4 @@ mod take_over;
 mod take_over_refused;
 mod top;
 mod unproven;
+mod useless;

@@ -1,0 +1,59 @@
+//! Endpoints that take connections and can make nothing of what they get: they are told of, and counted as failing.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+use crate::support::{Builder, Daemon, wait_for};
+
+/// Takes connections, reads a little from each, answers so and closes it.
+fn closer(answer: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let at = listener.local_addr().expect("it is bound");
+    // Ends with the test.
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let _len = stream.read(&mut [0; 16]);
+            let _gone = stream.write_all(answer);
+        }
+    });
+    at
+}
+
+fn config(to: SocketAddr) -> String {
+    format!(
+        "stop_timeout = \"100ms\"\n\
+         [sources.in]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [outputs.o]\ntype = \"graphite\"\nfrom = [\"in\"]\nto = [\"tcp://{to}\"]\n\
+         min_retry_delay = \"10ms\"\nmax_retry_delay = \"100ms\"\n"
+    )
+}
+
+#[test]
+fn an_endpoint_that_closes_each_connection_at_once_is_told_of_with_what_it_answers() {
+    for (answer, want) in [
+        (
+            &b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"[..],
+            "it answers `HTTP/1.1 400 Bad Request`",
+        ),
+        (b"", "it closes each connection at once"),
+    ] {
+        let mut daemon = Builder::native(&config(closer(answer))).start();
+        let mut client = TcpStream::connect(daemon.at("in", "tcp")).expect("it listens");
+        let mut lines = 0_u64;
+        wait_for("the endpoint to be told of", || {
+            lines += 1;
+            client.write_all(format!("a.b {lines} 1700000000\n").as_bytes()).expect("it reads");
+            daemon.stderr().contains(want).then_some(())
+        });
+        let output = daemon.output("o");
+        assert_eq!((&output["state"], &output["last_error"]), (&"down".into(), &"closes_at_once".into()));
+        assert!(Daemon::number(&output, "errors_by/closes_at_once") > 0, "{output}");
+        assert!(Daemon::number(&output, "connects") >= 3, "{output}");
+        daemon.wait_source("in", "routed", lines);
+        daemon.assert_sums_hold();
+        daemon.stop();
+        let told = daemon.stderr();
+        assert_eq!(told.matches(want).count(), 1, "once, however often it closes:\n{told}");
+        assert!(told.contains("does it take what this output sends?"), "{told}");
+    }
+}
