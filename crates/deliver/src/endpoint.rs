@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 
-use model::Now;
+use model::{Now, SECOND_NS};
 
 /// News that nobody has taken yet; older ones give way.
 const NEWS_MAX: usize = 8;
+
+/// An outage that lasts is told again after these seconds, and then each time that the last of them have passed.
+const REMINDERS_S: [u64; 3] = [60, 600, 3600];
 
 /// Why an attempt failed, as far as the sender knows. The binary has the system's own words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,6 +113,18 @@ pub enum News {
         /// What failed first.
         failure: Failure,
     },
+    /// Still down, for another reason that was not told in this outage.
+    Changed {
+        /// What failed now.
+        failure: Failure,
+    },
+    /// Still down; told rarely.
+    Still {
+        /// What failed last.
+        failure: Failure,
+        /// How long it has been down.
+        down_ns: u64,
+    },
     /// Down before; now it takes records again.
     Back {
         /// How long it was down.
@@ -126,12 +141,16 @@ pub enum News {
 pub(crate) struct Health {
     state: EndpointState,
     news: VecDeque<News>,
+    /// Reasons that were told in this outage, a bit for each.
+    reasons_told: u32,
+    /// When it is told again that the endpoint is down, in nanoseconds since it is.
+    reminder_ns: u64,
 }
 
 impl Health {
     pub(crate) fn new() -> Health {
         let state = EndpointState { status: Status::Starting, since_ns: 0, attempts: 0, last_failure: None };
-        Health { state, news: VecDeque::new() }
+        Health { state, news: VecDeque::new(), reasons_told: 0, reminder_ns: 0 }
     }
 
     pub(crate) fn state(&self) -> EndpointState {
@@ -164,9 +183,18 @@ impl Health {
         }
         self.state.attempts = self.state.attempts.saturating_add(1);
         self.state.last_failure = Some((failure, now));
+        let reason = 1 << failure as u32;
+        let down_ns = now.mono_ns.saturating_sub(self.state.since_ns);
         if self.state.status != Status::Down {
             self.tell(News::Down { failure });
             self.change(Status::Down, now);
+            (self.reasons_told, self.reminder_ns) = (reason, reminder_after(0));
+        } else if self.reasons_told & reason == 0 {
+            self.tell(News::Changed { failure });
+            self.reasons_told |= reason;
+        } else if down_ns >= self.reminder_ns {
+            self.tell(News::Still { failure, down_ns });
+            self.reminder_ns = reminder_after(down_ns);
         }
     }
 
@@ -196,6 +224,14 @@ impl Health {
     }
 }
 
+/// When an outage is told again that was told after `down_ns`.
+fn reminder_after(down_ns: u64) -> u64 {
+    let down_s = down_ns / SECOND_NS;
+    let every_s = REMINDERS_S[REMINDERS_S.len() - 1];
+    let next_s = REMINDERS_S.into_iter().find(|at_s| *at_s > down_s);
+    next_s.unwrap_or(down_s - down_s % every_s + every_s) * SECOND_NS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +256,48 @@ mod tests {
         assert_eq!((health.take_news(), health.take_news()), (Some(back), None));
         assert_eq!(health.state().last_failure, Some((Failure::ConnectFailed, at(15))));
         assert_eq!(health.state().attempts, 0);
+    }
+
+    #[test]
+    fn an_outage_that_lasts_is_told_again_ever_more_rarely() {
+        let mut health = Health::new();
+        let mut told = Vec::new();
+        for s in (0..5 * 3600).step_by(15) {
+            health.fail(Failure::ConnectFailed, at(1 + s));
+            told.extend(health.take_news());
+        }
+        let still = |s: u64| News::Still { failure: Failure::ConnectFailed, down_ns: s * SECOND_NS };
+        let first = News::Down { failure: Failure::ConnectFailed };
+        let want = [first, still(60), still(600), still(3600), still(7200), still(10_800), still(14_400)];
+        assert_eq!(told, want);
+        // Nothing to send for hours, so no attempt either: one reminder, and the next on the hour.
+        let mut health = Health::new();
+        for s in [0, 20_000, 21_000, 21_600] {
+            health.fail(Failure::ConnectFailed, at(1 + s));
+        }
+        let told: Vec<News> = std::iter::from_fn(|| health.take_news()).collect();
+        assert_eq!(told, [first, still(20_000), still(21_600)]);
+    }
+
+    #[test]
+    fn each_reason_of_an_outage_is_told_once() {
+        use Failure::{ConnectFailed, TlsFailed, Unresolved};
+        let mut health = Health::new();
+        for outage in 0..2 {
+            for (s, failure) in
+                [ConnectFailed, ConnectFailed, Unresolved, ConnectFailed, Unresolved, TlsFailed, TlsFailed]
+                    .into_iter()
+                    .enumerate()
+            {
+                health.fail(failure, at(1 + s as u64));
+            }
+            health.good(0, at(10));
+            let told: Vec<News> = std::iter::from_fn(|| health.take_news()).collect();
+            let changed = |failure| News::Changed { failure };
+            let first = News::Down { failure: ConnectFailed };
+            assert_eq!(told[..3], [first, changed(Unresolved), changed(TlsFailed)], "outage {outage}");
+            assert!(matches!(told[3..], [News::Back { .. }]), "{told:?}");
+        }
     }
 
     #[test]

@@ -172,6 +172,7 @@ fn a_dead_endpoint_gets_a_packet_now_and_then_and_the_rest_waits() {
         world.sender.on_error(SendError::Refused, world.now);
     }
     assert_eq!(world.sender.take_news(), Some(News::Down { failure: Failure::Refused }));
+    assert!(matches!(world.sender.take_news(), Some(News::Still { .. })), "more than a minute has passed");
     assert_eq!((world.sender.take_news(), world.sender.state().attempts), (None, 20));
     // Back: the packet that finds out is not refused, and the others follow at once.
     world.pass(15_000);

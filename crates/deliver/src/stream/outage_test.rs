@@ -102,6 +102,8 @@ fn after_ten_minutes_away_every_flush_arrives_once_and_in_order() {
         assert_eq!(output.account.resent.load(Relaxed), 0);
         assert_eq!(output.sender.take_news(), Some(News::Up));
         assert_eq!(output.sender.take_news(), Some(News::Down { failure: Failure::ConnectFailed }));
+        let still = output.sender.take_news();
+        assert!(matches!(still, Some(News::Still { .. })), "after a minute: {still:?}");
         let back = output.sender.take_news();
         let Some(News::Back { down_ns, waiting_copies, attempts }) = back else { panic!("{back:?}") };
         assert!((590..=625).contains(&(down_ns / SECOND_NS)), "{down_ns} ns");

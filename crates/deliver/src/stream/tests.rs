@@ -292,7 +292,9 @@ fn an_endpoint_that_closed_at_once_is_up_again_when_a_connection_lasts() {
     }
     assert_eq!((world.delivered(), world.resent()), (0, 4));
     let news: Vec<News> = std::iter::from_fn(|| world.sender.take_news()).collect();
-    assert_eq!(news, [News::Down { failure: Failure::Broken }], "{news:?}");
+    let (down, changed) =
+        (News::Down { failure: Failure::Broken }, News::Changed { failure: Failure::ClosesAtOnce });
+    assert_eq!(news, [down, changed]);
     world.pass_until_connect();
     world.sender.on_connected(world.now);
     let made_ns = world.now.mono_ns;

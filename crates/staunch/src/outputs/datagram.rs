@@ -25,7 +25,8 @@ use crate::daemon::outlet::Outlet;
 use crate::outputs::lanes::Lanes;
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::DatagramSocket;
-use crate::outputs::{end, publish, tell, worked};
+use crate::outputs::telling::Teller;
+use crate::outputs::{end, publish, worked};
 use sys::clock::Clock;
 use sys::errno;
 
@@ -71,8 +72,7 @@ struct Driver {
     addresses: Addresses,
     outlet: Arc<Outlet>,
     locator: Locator,
-    /// The endpoint, as logs name it.
-    place: String,
+    teller: Teller,
     /// The sender waits to be told of a socket.
     opening: bool,
     /// The socket had no room for the last packet.
@@ -95,7 +95,7 @@ impl Driver {
             sender: DatagramSender::new(plan, Arc::clone(&outlet.account), seed),
             lanes: Lanes::new(format!("output `{}`: {place}", outlet.name), plan),
             addresses,
-            place,
+            teller: Teller::new(place),
             outlet,
             locator,
             opening: false,
@@ -240,8 +240,9 @@ impl Driver {
     }
 
     fn tell(&mut self) {
+        self.teller.look(&self.outlet, self.sender.state(), |_failure| self.words.take());
         while let Some(news) = self.sender.take_news() {
-            tell(&self.outlet, &self.place, news, self.words.take().as_deref());
+            self.teller.tell(&self.outlet, news);
         }
         let sender = &self.sender;
         publish(&self.outlet, 0, sender.waiting_copies(), sender.queued_bytes(), sender.state());

@@ -12,7 +12,8 @@ use deliver::file::{FileAction, FileSender, RotationStep, rotation};
 use deliver::plan::FilePlan;
 
 use crate::daemon::outlet::{Outlet, Seen};
-use crate::outputs::{end, publish, tell, worked};
+use crate::outputs::telling::Teller;
+use crate::outputs::{end, publish, worked};
 use sys::clock::Clock;
 use sys::{self, Writable, links};
 
@@ -52,6 +53,7 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
         Place::Stdout => "standard output".into(),
         Place::Stderr => "standard error".into(),
     };
+    let mut teller = Teller::new(shown);
     let mut open = None;
     while !sender.stopped() {
         let since_ns = Clock::mono_ns();
@@ -63,8 +65,9 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
             sender.reopen();
         }
         let (rest, error) = step(&mut sender, outlet, place, plan, &mut open);
+        teller.look(outlet, sender.state(), |_failure| error.as_ref().map(io::Error::to_string));
         while let Some(news) = sender.take_news() {
-            tell(outlet, &shown, news, error.as_ref().map(io::Error::to_string).as_deref());
+            teller.tell(outlet, news);
         }
         publish(outlet, 0, sender.waiting_copies(), sender.queued_bytes(), sender.state());
         worked(outlet, since_ns);

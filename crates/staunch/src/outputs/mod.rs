@@ -11,22 +11,21 @@ pub mod locator;
 pub mod names;
 pub mod socket;
 pub mod stream;
+pub mod telling;
 pub mod wrapping;
 
 use std::sync::Arc;
 
 use config::plan::{Addresses, ConsoleForm, Destination, OutputKind, OutputPlan};
+use deliver::EndpointState;
 use deliver::plan::{FilePlan, SenderPlan};
-use deliver::{EndpointState, Failure, News};
-use model::{OutputId, SECOND_NS};
+use model::OutputId;
 use tokio::task::JoinSet;
 
-use crate::daemon::original;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
 use crate::outputs::locator::{Directory, Locator};
 use crate::outputs::stream::Dialing;
-use crate::talk::{ORIGINAL, OURS};
 use sys::clock::Clock;
 
 /// Starts the task or thread of the output `id`.
@@ -178,48 +177,6 @@ fn spawn_file(
 /// True when nothing feeds the output any more: a reload has retired it.
 pub fn is_retired(plan: &OutputPlan) -> bool {
     plan.from.is_empty()
-}
-
-/// One log line for a change of an endpoint's state.
-fn tell(outlet: &Outlet, place: &str, news: News, error: Option<&str>) {
-    let name = &outlet.name;
-    tell_as_the_original(place, news, error);
-    match news {
-        News::Up => tracing::info!("output `{name}`: {place} is up"),
-        News::Down { failure } => {
-            let why = error.unwrap_or_else(|| failure.word());
-            tracing::warn!(target: OURS, "output `{name}`: {place} is down ({why}); records wait in its queue");
-        }
-        News::Back { down_ns, attempts, waiting_copies } => {
-            let seconds = down_ns as f64 / SECOND_NS as f64;
-            let plural = if attempts == 1 { "" } else { "s" };
-            tracing::info!(
-                target: OURS,
-                "output `{name}`: {place} is back after {seconds:.1} s and {attempts} attempt{plural}; {waiting_copies} records waited"
-            );
-        }
-    }
-}
-
-/// The same in the words that scripts of carbon-c-relay's users look for (spec graphite §2.13).
-fn tell_as_the_original(place: &str, news: News, error: Option<&str>) {
-    let place = original::endpoint(place);
-    match news {
-        News::Up => {}
-        News::Down { failure } => {
-            let why = error.unwrap_or_else(|| failure.word());
-            // The system's words without its number.
-            let why = why.split(" (os error").next().unwrap_or(why);
-            let what = match failure {
-                Failure::ConnectFailed | Failure::Unresolved | Failure::Loop | Failure::ConnectTimeout => {
-                    "connect"
-                }
-                _ => "write",
-            };
-            tracing::error!(target: ORIGINAL, "failed to {what}() to {place}: {why}");
-        }
-        News::Back { .. } => tracing::info!(target: ORIGINAL, "server {place}: OK"),
-    }
 }
 
 /// The last act of the task of connection `number`.

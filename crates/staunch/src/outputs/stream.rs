@@ -21,8 +21,9 @@ use crate::daemon::shared::Shared;
 use crate::outputs::hearing::{FirstLine, Hearing};
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;
+use crate::outputs::telling::Teller;
 use crate::outputs::wrapping::Wrapping;
-use crate::outputs::{end, publish, tell, worked};
+use crate::outputs::{end, publish, worked};
 use crate::tls;
 use sys::clock::Clock;
 use sys::{self, AsFd};
@@ -231,13 +232,13 @@ impl Trouble {
         self.said = open.said.quoted().or(self.said.take());
     }
 
-    /// Words for `failure`, once.
-    fn take_words(&mut self, failure: Option<Failure>) -> Option<String> {
+    /// Words for `failure`, which is the last one.
+    fn take_words(&mut self, failure: Failure) -> Option<String> {
         let words = self.words.take();
-        if failure == Some(Failure::ClosesAtOnce) {
-            return Some(closing_words(self.said.as_deref()));
+        match failure {
+            Failure::ClosesAtOnce => Some(closing_words(self.said.as_deref())),
+            _ => words,
         }
-        words
     }
 }
 
@@ -261,12 +262,11 @@ pub async fn run(
     if cfg!(not(target_os = "linux")) && dialing.is_plain() {
         sender = sender.without_acks();
     }
-    let place = locator.to().to_string();
+    let mut teller = Teller::new(locator.to().to_string());
     let connect_within = Duration::from_millis(plan.connect_timeout_ms);
     let mut link = Link::Closed;
     let mut turns = Turns { addresses: dialing.addresses, last: None };
     let mut trouble = Trouble::default();
-    let mut failed = None;
     while !sender.stopped() {
         let since_ns = Clock::mono_ns();
         if outlet.is_stopping() {
@@ -280,13 +280,9 @@ pub async fn run(
             link = next;
             trouble.words = words.or(trouble.words);
         }
-        let last_failure = sender.state().last_failure;
-        if last_failure != std::mem::replace(&mut failed, last_failure) {
-            last_failure.iter().for_each(|(failure, _)| outlet.errors.count_failure(*failure));
-        }
+        teller.look(&outlet, sender.state(), |failure| trouble.take_words(failure));
         while let Some(news) = sender.take_news() {
-            let words = trouble.take_words(last_failure.map(|(failure, _)| failure));
-            tell(&outlet, &place, news, words.as_deref());
+            teller.tell(&outlet, news);
         }
         publish(&outlet, number, sender.waiting_copies(), sender.queued_bytes(), sender.state());
         worked(&outlet, since_ns);
@@ -344,6 +340,7 @@ fn step(
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(true),
                 Err(broken) => {
                     outlet.errors.count(&broken);
+                    trouble.words = Some(broken.to_string());
                     trouble.hear_out(open);
                     close(sender, link, CloseReason::Broken);
                     None
@@ -365,6 +362,7 @@ fn step(
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(true),
                 Err(broken) => {
                     outlet.errors.count(&broken);
+                    trouble.words = Some(broken.to_string());
                     trouble.hear_out(open);
                     close(sender, link, CloseReason::Broken);
                     None
@@ -495,6 +493,7 @@ fn on_event(
                     }
                     None => {
                         outlet.errors.count(&broken);
+                        trouble.words = Some(broken.to_string());
                         CloseReason::Broken
                     }
                 },

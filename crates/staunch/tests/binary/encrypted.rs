@@ -155,6 +155,40 @@ fn who_is_not_who_he_should_be_gets_nothing_and_is_told_of() {
 }
 
 #[test]
+fn an_outage_whose_reason_changes_is_told_of_once_more() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    certificates(folder.path());
+    // Ours, and nobody listens there yet.
+    let port = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+    let any: SocketAddr = ([127, 0, 0, 1], 0).into();
+    port.bind(&any.into()).expect("a free port");
+    let to = port.local_addr().expect("it is bound").as_socket().expect("an address of IP");
+    let tls = format!("tls = {{ ca = \"{}\" }}", folder.path().join("ca.pem").display());
+    let near = "stop_timeout = \"100ms\"\n".to_owned()
+        + &source("in", "")
+        + &output("o", "in", &format!("tcp://{to}"), &tls);
+    let mut near = Builder::native(&near).start();
+    send(near.at("in", "tcp"), "a.b 1 1700000000\n");
+    wait_for("nobody to be there", || near.stderr().contains("is down (Connection refused").then_some(()));
+    port.listen(64).expect("the port is ours");
+    let listener = std::net::TcpListener::from(port);
+    // Ends with the test.
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let _gone = stream.write_all(b"ERROR\n");
+        }
+    });
+    let told = "is still down, now for another reason (the peer does not speak TLS)";
+    wait_for("somebody without TLS to be there", || near.stderr().contains(told).then_some(()));
+    let attempts = || crate::support::Daemon::number(&near.output("o"), "errors_by/tls_failed");
+    wait_for("more attempts", || (attempts() >= 5).then_some(()));
+    assert_eq!(near.output("o")["last_error"], "tls_failed");
+    near.stop();
+    let told = near.stderr();
+    assert_eq!(told.matches("output `o`: tcp://").count(), 2, "one line for each reason:\n{told}");
+}
+
+#[test]
 fn a_reload_reads_certificates_anew_and_leaves_connections_alone() {
     let folder = tempfile::TempDir::new().expect("a folder");
     certificates(folder.path());

@@ -1,0 +1,124 @@
+//! What the log says of an output's endpoint: one line for each change of its state, and now and then one while it is down.
+//!
+//! Path of a failure: a sender notes it -> **[`Teller::look`]** takes the system's words and counts it -> [`Teller::tell`] logs
+//! the sender's news with them.
+//! Not here: which changes are news (`deliver::endpoint`), lines of checks (`check`).
+
+use deliver::{EndpointState, Failure, News};
+use model::{Now, SECOND_NS};
+
+use crate::daemon::original;
+use crate::daemon::outlet::Outlet;
+use crate::talk::{self, ASIDE, ORIGINAL, OURS};
+
+/// What the log says of the endpoint of one sender.
+#[derive(Debug)]
+pub struct Teller {
+    /// The endpoint, as logs name it.
+    place: String,
+    last: Option<(Failure, Now)>,
+    /// Words for the last failure; none where its own word has to do.
+    words: Option<String>,
+}
+
+impl Teller {
+    /// Nothing has failed yet.
+    pub fn new(place: String) -> Teller {
+        Teller { place, last: None, words: None }
+    }
+
+    /// Takes notice of what the sender knows. Of a failure that is new, `words` gives what there is to say.
+    pub fn look(
+        &mut self,
+        outlet: &Outlet,
+        state: EndpointState,
+        words: impl FnOnce(Failure) -> Option<String>,
+    ) {
+        if state.last_failure == self.last {
+            return;
+        }
+        self.last = state.last_failure;
+        if let Some((failure, _)) = state.last_failure {
+            outlet.errors.count_failure(failure);
+            self.words = words(failure);
+        }
+    }
+
+    /// One log line.
+    pub fn tell(&self, outlet: &Outlet, news: News) {
+        let (name, place) = (&outlet.name, &self.place);
+        self.tell_as_the_original(news);
+        match news {
+            News::Up => tracing::info!("output `{name}`: {place} is up"),
+            News::Down { failure } => {
+                let why = self.why(failure);
+                tracing::warn!(target: OURS, "output `{name}`: {place} is down ({why}); records wait in its queue");
+            }
+            News::Changed { failure } => {
+                let why = self.why(failure);
+                tracing::warn!(target: OURS, "output `{name}`: {place} is still down, now for another reason ({why})");
+            }
+            News::Still { failure, down_ns } => {
+                let (why, long) = (self.why(failure), long(down_ns));
+                let (records, bytes) = (outlet.sum().queued, talk::bytes(outlet.bytes()));
+                tracing::warn!(
+                    target: ASIDE,
+                    "output `{name}`: {place} has been down for {long} ({why}); {records} records ({bytes}) wait in its queue"
+                );
+            }
+            News::Back { down_ns, attempts, waiting_copies } => {
+                let seconds = down_ns as f64 / SECOND_NS as f64;
+                let plural = if attempts == 1 { "" } else { "s" };
+                tracing::info!(
+                    target: OURS,
+                    "output `{name}`: {place} is back after {seconds:.1} s and {attempts} attempt{plural}; {waiting_copies} records waited"
+                );
+            }
+        }
+    }
+
+    fn why(&self, failure: Failure) -> &str {
+        self.words.as_deref().unwrap_or_else(|| failure.word())
+    }
+
+    /// The same in the words that scripts of carbon-c-relay's users look for (spec graphite §2.13).
+    fn tell_as_the_original(&self, news: News) {
+        let place = original::endpoint(&self.place);
+        match news {
+            News::Up | News::Still { .. } => {}
+            News::Down { failure } | News::Changed { failure } => {
+                let why = self.why(failure);
+                // The system's words without its number.
+                let why = why.split(" (os error").next().unwrap_or(why);
+                let what = match failure {
+                    Failure::ConnectFailed
+                    | Failure::Unresolved
+                    | Failure::Loop
+                    | Failure::ConnectTimeout => "connect",
+                    _ => "write",
+                };
+                tracing::error!(target: ORIGINAL, "failed to {what}() to {place}: {why}");
+            }
+            News::Back { .. } => tracing::info!(target: ORIGINAL, "server {place}: OK"),
+        }
+    }
+}
+
+/// A time of a minute or more, for people.
+fn long(ns: u64) -> String {
+    let minutes = ns / SECOND_NS / 60;
+    match (minutes / 60, minutes % 60) {
+        (0, minutes) => format!("{minutes} min"),
+        (hours, 0) => format!("{hours} h"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
+#[test]
+fn long_times_read_well() {
+    for (seconds, want) in
+        [(60, "1 min"), (659, "10 min"), (3600, "1 h"), (7_300, "2 h 1 min"), (90_000, "25 h")]
+    {
+        assert_eq!(long(seconds * SECOND_NS), want);
+    }
+}
