@@ -37,7 +37,7 @@ fn lines<'a>(end: LineEnd, max: usize, reads: impl IntoIterator<Item = &'a [u8]>
         assert!(framer.held() <= max);
     }
     let tail = framer.finish();
-    (lines, tail, framer.take_too_long())
+    (lines, tail, framer.take_too_long().0)
 }
 
 fn lines_at_once(end: LineEnd, max: usize, stream: &[u8]) -> Lines {

@@ -6,6 +6,9 @@ pub const DATAGRAM_BYTES_MAX: usize = 65_535;
 /// Longest line on a stream, LF excluded; longer ones are discarded up to their LF as `line_too_long`.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;
 
+/// Longest piece of a line that the log quotes, in bytes before they are escaped.
+pub const QUOTED_BYTES_MAX: usize = 100;
+
 /// Most bytes that unfinished lines and frames of all connections hold together, above what each may always have.
 pub const UNFINISHED_BYTES_MAX: u64 = 256 << 20;
 

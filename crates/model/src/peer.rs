@@ -25,6 +25,25 @@ pub enum PeerKey {
     },
 }
 
+impl fmt::Display for PeerKey {
+    /// As the log names it, where its whole address is not at hand.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            PeerKey::V4(bits) => {
+                let [a, b, c, d] = bits.to_be_bytes();
+                write!(f, "{a}.{b}.{c}.{d}")
+            }
+            PeerKey::V6(bits) => {
+                let [a, b, c, d] = [48, 32, 16, 0].map(|shift| (bits >> shift) as u16);
+                write!(f, "{a:x}:{b:x}:{c:x}:{d:x}::/64")
+            }
+            PeerKey::Local => f.write_str("an unknown client"),
+            PeerKey::Process { uid, pid: 0 } => write!(f, "a process of user {uid}"),
+            PeerKey::Process { uid, pid } => write!(f, "process {pid} of user {uid}"),
+        }
+    }
+}
+
 /// The client that a batch came from, without its port.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
@@ -80,4 +99,17 @@ fn a_peer_is_its_text() {
     assert_eq!(Peer::OWN.text(), b"");
     assert_eq!(Peer::default().text(), b"(unknown)");
     assert_eq!(format!("{:?}", Peer::cut(b"a\n")), "Peer(a\\n)");
+}
+
+#[test]
+fn a_peer_key_has_a_name() {
+    for (key, name) in [
+        (PeerKey::V4(0x7f00_0001), "127.0.0.1"),
+        (PeerKey::V6(0xfd00_0000_0000_0001), "fd00:0:0:1::/64"),
+        (PeerKey::Local, "an unknown client"),
+        (PeerKey::Process { uid: 1000, pid: 42 }, "process 42 of user 1000"),
+        (PeerKey::Process { uid: 1000, pid: 0 }, "a process of user 1000"),
+    ] {
+        assert_eq!(key.to_string(), name);
+    }
 }

@@ -2,10 +2,8 @@
 //!
 //! Not here: the counts (`intake`), the log (`staunch`).
 
+use model::limits::QUOTED_BYTES_MAX;
 use model::{Reject, SourceAccount, Span};
-
-/// Longest piece of a bad line that a complaint quotes, in bytes.
-const QUOTED_BYTES_MAX: usize = 200;
 
 /// The first bad line of a kind, for one message; later ones are only counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,8 +12,16 @@ pub struct Complaint {
     pub source: String,
     /// Why it was refused.
     pub reason: Reject,
-    /// The line, or its beginning, with everything unprintable escaped.
+    /// The line, or its beginning, with everything unprintable escaped; or what else there is to say of what came.
     pub line: String,
+    /// Where the line begins in the bytes of a call that were several packets.
+    pub at: Option<u32>,
+}
+
+/// What may be shown of bytes from outside: their beginning, with everything unprintable escaped.
+pub(crate) fn quote(bytes: &[u8]) -> String {
+    let shown = bytes[..bytes.len().min(QUOTED_BYTES_MAX)].escape_ascii();
+    format!("{shown}{}", if bytes.len() > QUOTED_BYTES_MAX { "..." } else { "" })
 }
 
 /// Notes the complaint of what a parser found first.
@@ -27,10 +33,7 @@ pub(crate) fn note_complaint(
     complaints: &mut Vec<Complaint>,
 ) {
     let Some((reason, line)) = first_reject else { return };
-    complain(name, account, reason, complaints, || {
-        let line = line.of(bytes);
-        line[..line.len().min(QUOTED_BYTES_MAX)].escape_ascii().to_string()
-    });
+    complain(name, account, reason, complaints, Some(line.at), || quote(line.of(bytes)));
 }
 
 /// Notes a complaint, if it is the source's first for this reason: at most one for each, so few wait at any time.
@@ -39,9 +42,25 @@ pub(crate) fn complain(
     account: &SourceAccount,
     reason: Reject,
     complaints: &mut Vec<Complaint>,
+    at: Option<u32>,
     line: impl FnOnce() -> String,
 ) {
     if account.first_complaint(reason) {
-        complaints.push(Complaint { source: source.to_owned(), reason, line: line() });
+        complaints.push(Complaint { source: source.to_owned(), reason, line: line(), at });
+    }
+}
+
+#[test]
+fn what_is_quoted_is_short_and_harmless() {
+    let long = [b'x'; QUOTED_BYTES_MAX + 1];
+    for (bytes, shown) in [
+        (&b"a:1|c"[..], "a:1|c".to_owned()),
+        (b"", String::new()),
+        (b"\x1b[31mred\x07\r\n\0", r"\x1b[31mred\x07\r\n\x00".to_owned()),
+        ("é\u{202e}".as_bytes(), r"\xc3\xa9\xe2\x80\xae".to_owned()),
+        (&long[1..], "x".repeat(QUOTED_BYTES_MAX)),
+        (&long, "x".repeat(QUOTED_BYTES_MAX) + "..."),
+    ] {
+        assert_eq!(quote(bytes), shown);
     }
 }

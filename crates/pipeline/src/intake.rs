@@ -13,6 +13,7 @@ pub(crate) mod tests;
 use std::sync::Arc;
 
 use config::plan::SourcePlan;
+use model::limits::QUOTED_BYTES_MAX;
 use model::{
     AckMark, AckWhen, ConnectionId, Now, Outcome, Peer, PeerKey, Reject, SourceAccount, SourceId, Span,
 };
@@ -21,7 +22,7 @@ use wire::frame::{LengthFramer, LineFramer};
 use wire::statsd::Parser;
 
 use crate::broken::Broken;
-use crate::complaints::{Complaint, complain, note_complaint};
+use crate::complaints::{Complaint, complain, note_complaint, quote};
 use crate::first_line::Beginning;
 use crate::framing::{Framing, Unfinished};
 use crate::points::{Messages, PointReading};
@@ -256,7 +257,7 @@ impl Intake {
         let bytes = match self.beginning.lines_of(bytes) {
             Ok(lines) => lines,
             Err((reason, what)) => {
-                self.end_foreign(reason, what);
+                self.end_foreign(reason, what, bytes);
                 &[]
             }
         };
@@ -348,8 +349,13 @@ impl Intake {
         self.account.receive(1);
         self.account.settle(Outcome::Rejected(reason), 1);
         let bound = if self.points.is_some() { "max_message_bytes" } else { "max_line_bytes" };
-        let line = || format!("a frame of more than `{bound}` bytes");
-        complain(&self.name, &self.account, reason, &mut self.complaints, line);
+        let line = || match &self.framing {
+            Framing::Frames(framer) => {
+                format!("a frame of more than `{bound}` bytes that begins with {}", quote(framer.length()))
+            }
+            Framing::Lines(_) => format!("a frame of more than `{bound}` bytes"),
+        };
+        complain(&self.name, &self.account, reason, &mut self.complaints, None, line);
     }
 
     /// Holds what is unfinished, or gives it up where there is no room for it: one rejected record.
@@ -373,14 +379,20 @@ impl Intake {
     }
 
     /// The connection carries something else than lines.
-    fn end_foreign(&mut self, reason: Reject, what: &str) {
+    fn end_foreign(&mut self, reason: Reject, what: &str, bytes: &[u8]) {
         self.broken = Some(Broken::Rejected(reason));
+        let mut begin = Vec::new();
         if let Framing::Lines(framer) = &mut self.framing {
             // What came of its first line is the record that is rejected, also where it was too long.
-            framer.finish();
-            framer.take_too_long();
+            begin = framer.finish();
+            let (_lines, too_long) = framer.take_too_long();
+            begin.extend(too_long);
         }
-        self.reject_lines(reason, 1, what);
+        // No more than its first line: headers may hold what is to be kept secret.
+        let mut lines = bytes.split(|byte| matches!(byte, b'\r' | b'\n'));
+        let first_line = lines.find(|line| !line.is_empty() || !begin.is_empty());
+        begin.extend(first_line.unwrap_or_default().iter().take(QUOTED_BYTES_MAX + 1));
+        self.reject_lines(reason, 1, None, || format!("{} ({what})", quote(&begin)));
     }
 
     /// True when a frame could not be followed, no lines come, or there is no room: the connection must be closed.
@@ -408,13 +420,14 @@ impl Intake {
 
     fn reject_too_long(&mut self) {
         let Framing::Lines(framer) = &mut self.framing else { return };
-        let lines = framer.take_too_long();
+        let (lines, begin) = framer.take_too_long();
         if lines > 0 {
             if let Some(replies) = &mut self.replies {
                 // Their line feeds are counted as they come.
                 replies.received(0, lines);
             }
-            self.reject_lines(Reject::LineTooLong, lines, "a line of more than `max_line_bytes` bytes");
+            let line = || format!("{}... (more than `max_line_bytes` bytes)", quote(&begin));
+            self.reject_lines(Reject::LineTooLong, lines, None, line);
         }
     }
 
@@ -424,12 +437,16 @@ impl Intake {
         self.reject_too_long();
         scratch.clear();
         let Scratch { parsed, points: found, whole, packets, lines } = scratch;
+        let mut begin = Vec::new();
         let (is_cut, counts) = match &mut self.framing {
             Framing::Lines(framer) => {
                 *whole = framer.finish();
                 (!whole.is_empty(), self.tail_counts && orderly)
             }
-            Framing::Frames(framer) => (framer.held() > 0, false),
+            Framing::Frames(framer) => {
+                begin = framer.begin(QUOTED_BYTES_MAX + 1);
+                (framer.held() > 0, false)
+            }
         };
         // Its answers may be waited for; what it held is gone.
         self.framing.give_up();
@@ -437,8 +454,10 @@ impl Intake {
         if is_cut && counts {
             packets.push(Span::new(0, whole.len()));
         } else if is_cut {
+            begin.extend(whole.iter().take(QUOTED_BYTES_MAX + 1));
             whole.clear();
-            self.reject_lines(Reject::TailLost, 1, "the last line had no end when the connection closed");
+            let line = || format!("{} (it had no end when the connection closed)", quote(&begin));
+            self.reject_lines(Reject::TailLost, 1, None, line);
         }
         let Intake { source, name, account, peer, parser, parses, points, complaints, replies, .. } = self;
         let _counting = account.counting();
@@ -534,22 +553,26 @@ impl Intake {
         if !self.parses && self.points.is_none() {
             return packet;
         }
-        self.reject_lines(Reject::PacketTruncated, 1, "the last line of a packet of more than 65535 bytes");
         let lines = memchr::memrchr(b'\n', packet.of(bytes)).map_or(0, |last| last + 1);
+        let line = || {
+            let cut = quote(&packet.of(bytes)[lines..]);
+            format!("{cut} (the last line of a packet of more than 65535 bytes)")
+        };
+        self.reject_lines(Reject::PacketTruncated, 1, Some(packet.at), line);
         Span::new(packet.at as usize, lines)
     }
 
     /// The packed stream of this connection cannot be unpacked any further, for this reason. One record is rejected for
     /// it: nobody can say how many there were.
     pub fn reject_packing(&mut self, why: &'static str) {
-        self.reject_lines(Reject::BadPacking, 1, why);
+        self.reject_lines(Reject::BadPacking, 1, None, || why.to_owned());
     }
 
-    fn reject_lines(&mut self, reason: Reject, lines: u64, what: &str) {
+    fn reject_lines(&mut self, reason: Reject, lines: u64, at: Option<u32>, what: impl FnOnce() -> String) {
         let _counting = self.account.counting();
         self.account.receive(lines);
         self.account.lines.fetch_add(lines, Relaxed);
         self.account.settle(Outcome::Rejected(reason), lines);
-        complain(&self.name, &self.account, reason, &mut self.complaints, || what.into());
+        complain(&self.name, &self.account, reason, &mut self.complaints, at, what);
     }
 }

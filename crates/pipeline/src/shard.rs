@@ -26,6 +26,7 @@ use crate::aggregation::{Aggregation, add_tally};
 use crate::batch::borrowed;
 use crate::checkpoints::Note;
 use crate::clusters::ClusterState;
+use crate::complaints::quote;
 use crate::encode::{OutputEncoder, OutputFigures, Routed};
 use crate::points::PointReading;
 use crate::relay::{Ended, Relay, RelayState};
@@ -231,6 +232,9 @@ impl Shard {
             let canonical =
                 |kind, key: model::RawKey<'_>, name: &mut Vec<u8>| parser.canonical(kind, key, name);
             let added = aggregator.add(view, now, canonical, &mut emit);
+            if added.dropped_series_max > 0 {
+                receipt.account().note_refused_series(|| quote(aggregator.refused()));
+            }
             // A record has one outcome; with several aggregations the first one speaks for it.
             if std::mem::take(&mut first) {
                 settle_added(&mut receipt, added);

@@ -71,7 +71,7 @@ pub use unix_socket::{
 };
 pub use wait::{Waker, Watch, Writable, wait_readable, wait_writable};
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use model::Span;
 
@@ -108,6 +108,7 @@ pub struct Packets<'a> {
     pub truncated: &'a [u16],
     /// Who sent each of them, none at unix sockets; empty when nobody asked ([`PacketReader::receive_with_peers`]).
     pub peers: &'a [Option<IpAddr>],
+    senders: Senders<'a>,
     /// True when every slot was filled: more packets may wait, so calling again beats sleeping.
     pub more: bool,
 }
@@ -123,6 +124,28 @@ impl<'a> Packets<'a> {
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
+
+    /// Who sent the packet at this place of `spans`; none at unix sockets, or when it was not noted
+    /// ([`PacketReader::receive_named`]).
+    pub fn sender(&self, place: usize) -> Option<SocketAddr> {
+        match self.senders {
+            Senders::NotNoted => None,
+            #[cfg(target_os = "linux")]
+            Senders::Names(names) => names.get(place).and_then(packets::sender),
+            #[cfg(any(test, not(target_os = "linux")))]
+            Senders::Addresses(addresses) => addresses.get(place).copied().flatten(),
+        }
+    }
+}
+
+/// Who sent the packets of a call, as the system has noted it.
+#[derive(Clone, Copy, Debug)]
+enum Senders<'a> {
+    NotNoted,
+    #[cfg(target_os = "linux")]
+    Names(&'a [packets::Name]),
+    #[cfg(any(test, not(target_os = "linux")))]
+    Addresses(&'a [Option<SocketAddr>]),
 }
 
 /// Turns the -1 of a system call into the error that it left behind.

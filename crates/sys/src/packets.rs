@@ -8,14 +8,14 @@
 //! Not here: sleeping (see `wait`), options of sockets (see `socket`).
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
 use model::Span;
 use model::limits::DATAGRAM_BYTES_MAX;
 
-use super::{PACKETS_MAX, Packets, Wait};
+use super::{PACKETS_MAX, Packets, Senders, Wait};
 
 /// Distance between the starts of two slots of a reader's arena, in bytes.
 ///
@@ -30,6 +30,9 @@ const _: () = assert!((SLOT_STRIDE / 64) % 2 == 1, "an odd number of lines visit
 const _: () = assert!(PACKETS_MAX * SLOT_STRIDE <= u32::MAX as usize, "spans are 32 bits wide");
 const _: () = assert!(PACKETS_MAX <= u16::MAX as usize, "places in `truncated` are 16 bits wide");
 
+/// A name as the kernel writes it.
+pub(super) type Name = libc::sockaddr_storage;
+
 /// Receives datagrams in batches into an arena of its own. For UDP and unix datagram sockets.
 #[derive(Debug)]
 pub struct PacketReader {
@@ -40,7 +43,9 @@ pub struct PacketReader {
     /// Where `headers` point; kept for as long as they do.
     _vectors: Box<[libc::iovec]>,
     /// Where the kernel writes who sent each packet, while somebody wants to know.
-    names: Box<[libc::sockaddr_storage]>,
+    names: Box<[Name]>,
+    /// It was asked to for this call.
+    named: bool,
     spans: Vec<Span>,
     truncated: Vec<u16>,
     peers: Vec<Option<IpAddr>>,
@@ -65,13 +70,14 @@ impl PacketReader {
             .collect();
         let headers = vectors.iter_mut().map(header).collect();
         // SAFETY: the structure is integers: all zeros is a valid value, an address of no family.
-        let nobody: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+        let nobody: Name = unsafe { std::mem::zeroed() };
         Ok(PacketReader {
             arena,
             headers,
             used: slots,
             _vectors: vectors,
             names: vec![nobody; slots].into_boxed_slice(),
+            named: false,
             spans: Vec::with_capacity(slots),
             truncated: Vec::with_capacity(slots),
             peers: Vec::new(),
@@ -93,30 +99,39 @@ impl PacketReader {
             header.msg_hdr.msg_name = ptr::null_mut();
             header.msg_hdr.msg_namelen = 0;
         }
-        self.peers.clear();
+        self.named = false;
         self.receive_as_told(socket, wait)
     }
 
-    /// The same, with who sent each packet.
+    /// The same, and the kernel notes who sent each packet; nobody looks at it before [`Packets::sender`] is asked.
     ///
     /// # Errors
     /// As [`Self::receive`].
-    pub fn receive_with_peers(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
+    pub fn receive_named(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
         for (header, name) in self.headers[..self.used].iter_mut().zip(&mut self.names) {
             header.msg_hdr.msg_name = ptr::from_mut(name).cast();
             header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
             name.ss_family = libc::AF_UNSPEC as libc::sa_family_t;
         }
-        self.peers.clear();
-        let got = self.receive_as_told(socket, wait)?.spans.len();
-        self.peers.extend(self.names[..got].iter().map(address));
-        Ok(Packets { peers: &self.peers, ..self.received(got) })
+        self.named = true;
+        self.receive_as_told(socket, wait)
+    }
+
+    /// The same, with the address of who sent each packet.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    pub fn receive_with_peers(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
+        let got = self.receive_named(socket, wait)?.spans.len();
+        self.peers.extend(self.names[..got].iter().map(|name| sender(name).map(|from| from.ip())));
+        Ok(self.received(got))
     }
 
     /// Receives, with names if the headers have room for them.
     fn receive_as_told(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
         self.spans.clear();
         self.truncated.clear();
+        self.peers.clear();
         let flags = match wait {
             Wait::No => libc::MSG_DONTWAIT,
             Wait::Yes => libc::MSG_WAITFORONE,
@@ -155,23 +170,28 @@ impl PacketReader {
             spans: &self.spans,
             truncated: &self.truncated,
             peers: &self.peers,
+            senders: if self.named { Senders::Names(&self.names[..got]) } else { Senders::NotNoted },
             more: got == self.used,
         }
     }
 }
 
 /// The address in a name that the kernel wrote; none if it is of a unix socket, or nothing was written.
-fn address(name: &libc::sockaddr_storage) -> Option<IpAddr> {
+pub(super) fn sender(name: &Name) -> Option<SocketAddr> {
     match libc::c_int::from(name.ss_family) {
         libc::AF_INET => {
             // SAFETY: the kernel wrote an address of this family, and the storage is as large as any and as aligned.
             let name = unsafe { &*ptr::from_ref(name).cast::<libc::sockaddr_in>() };
-            Some(Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr)).into())
+            let port = u16::from_be(name.sin_port);
+            Some(SocketAddrV4::new(u32::from_be(name.sin_addr.s_addr).into(), port).into())
         }
         libc::AF_INET6 => {
             // SAFETY: as above.
             let name = unsafe { &*ptr::from_ref(name).cast::<libc::sockaddr_in6>() };
-            Some(Ipv6Addr::from(name.sin6_addr.s6_addr).to_canonical())
+            let port = u16::from_be(name.sin6_port);
+            let from = SocketAddrV6::new(name.sin6_addr.s6_addr.into(), port, 0, name.sin6_scope_id);
+            let is_v4 = from.ip().to_ipv4_mapped();
+            Some(is_v4.map_or(from.into(), |ip| SocketAddrV4::new(ip, port).into()))
         }
         _ => None,
     }

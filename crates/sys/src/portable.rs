@@ -2,12 +2,12 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use model::Span;
 use model::limits::DATAGRAM_BYTES_MAX;
 
-use super::{BorrowedFd, PACKETS_MAX, Packets, Wait};
+use super::{BorrowedFd, PACKETS_MAX, Packets, Senders, Wait};
 
 /// Receives datagrams in batches into an arena of its own. For UDP and unix datagram sockets.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub struct PacketReader {
     used: usize,
     spans: Vec<Span>,
     truncated: Vec<u16>,
+    senders: Vec<Option<SocketAddr>>,
     peers: Vec<Option<IpAddr>>,
 }
 
@@ -36,6 +37,7 @@ impl PacketReader {
             used: slots,
             spans: Vec::new(),
             truncated: Vec::new(),
+            senders: Vec::new(),
             peers: Vec::new(),
         })
     }
@@ -53,33 +55,44 @@ impl PacketReader {
         self.receive_as_told(socket, wait, false)
     }
 
-    /// The same, with who sent each packet.
+    /// The same, and it is noted who sent each packet.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    pub fn receive_named(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
+        self.receive_as_told(socket, wait, true)
+    }
+
+    /// The same, with the address of who sent each packet.
     ///
     /// # Errors
     /// As [`Self::receive`].
     pub fn receive_with_peers(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
-        self.receive_as_told(socket, wait, true)
+        let more = self.receive_as_told(socket, wait, true)?.more;
+        self.peers.extend(self.senders.iter().map(|sender| sender.map(|from| from.ip())));
+        Ok(self.received(more))
     }
 
     fn receive_as_told(
         &mut self,
         socket: BorrowedFd<'_>,
         wait: Wait,
-        with_peers: bool,
+        named: bool,
     ) -> io::Result<Packets<'_>> {
         self.spans.clear();
         self.truncated.clear();
+        self.senders.clear();
         self.peers.clear();
         let mut at = 0;
         for slot in 0..self.used {
             let wait = if slot == 0 { wait } else { Wait::No };
             let room = &mut self.arena[at..][..DATAGRAM_BYTES_MAX + 1];
-            let got = if with_peers {
+            let got = if named {
                 receive_one_from(socket, room, wait)
             } else {
                 receive_one(socket, room, wait).map(|got| (got, None))
             };
-            let (got, peer) = match got {
+            let (got, sender) = match got {
                 Ok(got) => got,
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => break,
@@ -94,18 +107,24 @@ impl PacketReader {
             }
             let len = got.min(DATAGRAM_BYTES_MAX);
             self.spans.push(Span::new(at, len));
-            if with_peers {
-                self.peers.push(peer);
+            if named {
+                self.senders.push(sender);
             }
             at += len;
         }
-        Ok(Packets {
+        Ok(self.received(self.spans.len() == self.used))
+    }
+
+    /// What the last call gave.
+    fn received(&self, more: bool) -> Packets<'_> {
+        Packets {
             bytes: &self.arena,
-            more: self.spans.len() == self.used,
             spans: &self.spans,
             truncated: &self.truncated,
             peers: &self.peers,
-        })
+            senders: Senders::Addresses(&self.senders),
+            more,
+        }
     }
 }
 
@@ -164,7 +183,7 @@ fn receive_one_from(
     socket: BorrowedFd<'_>,
     room: &mut [u8],
     wait: Wait,
-) -> io::Result<(usize, Option<IpAddr>)> {
+) -> io::Result<(usize, Option<SocketAddr>)> {
     #[cfg(unix)]
     let flags = if wait == Wait::Yes { 0 } else { libc::MSG_DONTWAIT };
     #[cfg(windows)]
@@ -172,7 +191,8 @@ fn receive_one_from(
     // SAFETY: initialised bytes are valid as bytes that may not be, and the call only writes initialised ones.
     let room = unsafe { &mut *(std::ptr::from_mut(room) as *mut [MaybeUninit<u8>]) };
     let (got, name) = socket2::SockRef::from(&socket).recv_from_with_flags(room, flags)?;
-    Ok((got, name.as_socket().map(|name| name.ip().to_canonical())))
+    let from = name.as_socket().map(|from| SocketAddr::new(from.ip().to_canonical(), from.port()));
+    Ok((got, from))
 }
 
 #[cfg(unix)]

@@ -86,11 +86,19 @@ macro_rules! reader_and_writer_tests {
                     // An IPv4 address at an IPv6 socket is told as what it is.
                     assert_eq!((packets.peers, packets.spans.len()), (&addresses.map(Some)[..], 2));
                     clients[0].send_to(b"nobody asks", (addresses[0], port)).unwrap();
-                    assert!(reader.receive(server.as_fd(), Wait::No).unwrap().peers.is_empty());
+                    let packets = reader.receive(server.as_fd(), Wait::No).unwrap();
+                    assert!(packets.peers.is_empty() && packets.sender(0).is_none());
+                    let from = &clients[1];
+                    from.send_to(b"noted", (addresses[1], port)).unwrap();
+                    let packets = reader.receive_named(server.as_fd(), Wait::No).unwrap();
+                    assert!(packets.peers.is_empty(), "nobody looked");
+                    assert_eq!(packets.sender(0), Some(from.local_addr().unwrap()));
+                    assert_eq!(packets.sender(1), None, "no such packet");
                 }
                 let (client, server) = UnixDatagram::pair().unwrap();
                 client.send(b"unix").unwrap();
-                assert_eq!(reader.receive_with_peers(server.as_fd(), Wait::No).unwrap().peers, [None]);
+                let packets = reader.receive_with_peers(server.as_fd(), Wait::No).unwrap();
+                assert_eq!((packets.peers, packets.sender(0)), (&[None][..], None));
             }
 
             #[test]

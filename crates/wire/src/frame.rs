@@ -11,6 +11,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2, memrchr, memrchr2};
 use model::Reject;
+use model::limits::QUOTED_BYTES_MAX;
 
 use crate::cost::touch;
 
@@ -50,6 +51,8 @@ pub struct LineFramer {
     /// Under way to the end of a line that is too long.
     discarding: bool,
     too_long: u64,
+    /// How the first of them begins, for the log.
+    first_too_long: Vec<u8>,
     line_bytes_max: usize,
     end: LineEnd,
 }
@@ -62,7 +65,8 @@ impl LineFramer {
 
     /// A framer for lines with such ends, of at most `line_bytes_max` bytes without it.
     pub fn ended_by(end: LineEnd, line_bytes_max: usize) -> LineFramer {
-        LineFramer { held: Vec::new(), discarding: false, too_long: 0, line_bytes_max, end }
+        let (held, first_too_long) = (Vec::new(), Vec::new());
+        LineFramer { held, discarding: false, too_long: 0, first_too_long, line_bytes_max, end }
     }
 
     /// Takes what was read and gives all lines that are whole now, each with its end; empty when there is none. They lie
@@ -112,6 +116,10 @@ impl LineFramer {
                 start = room.len();
                 rest = &rest[last + 1..];
             } else if window.len() == within {
+                if self.too_long == 0 {
+                    let begin = room[start..].iter().chain(window);
+                    self.first_too_long = begin.take(QUOTED_BYTES_MAX).copied().collect();
+                }
                 room.truncate(start);
                 self.too_long += 1;
                 self.discarding = true;
@@ -137,9 +145,9 @@ impl LineFramer {
         std::mem::take(&mut self.held)
     }
 
-    /// Lines left out as too long since the last call.
-    pub fn take_too_long(&mut self) -> u64 {
-        std::mem::take(&mut self.too_long)
+    /// Lines left out as too long since the last call, and how the first of them begins, as far as the log quotes it.
+    pub fn take_too_long(&mut self) -> (u64, Vec<u8>) {
+        (std::mem::take(&mut self.too_long), std::mem::take(&mut self.first_too_long))
     }
 
     /// Bytes of the unfinished line: at most `line_bytes_max`.
@@ -283,6 +291,11 @@ impl LengthFramer {
         Ok(())
     }
 
+    /// The bytes that were read as the length of the last frame, which says what somebody sent who sends no frames.
+    pub fn length(&self) -> &[u8] {
+        &self.length
+    }
+
     /// Bytes of the unfinished frame and its length: under 4 + `frame_bytes_max`.
     pub fn held(&self) -> usize {
         self.length_bytes + self.held.len()
@@ -301,6 +314,11 @@ impl LengthFramer {
     /// The unfinished frame with its length, or a part of the length.
     pub fn unfinished(&self) -> Vec<u8> {
         [&self.length[..self.length_bytes], &self.held].concat()
+    }
+
+    /// The first of these bytes.
+    pub fn begin(&self, most: usize) -> Vec<u8> {
+        self.length[..self.length_bytes].iter().chain(&self.held).take(most).copied().collect()
     }
 
     /// Goes on, as new, where another framer was. A frame that is over the limit here is found at the next call.
@@ -335,7 +353,7 @@ mod tests {
         }
         let tail = framer.finish();
         assert_eq!(framer.held(), 0);
-        (lines, tail, framer.take_too_long())
+        (lines, tail, framer.take_too_long().0)
     }
 
     #[test]
@@ -349,7 +367,7 @@ mod tests {
             let mut second = LineFramer::new(8);
             second.go_on_with(unfinished, discarding);
             lines.extend_from_slice(second.push(&stream[cut..], &mut room));
-            let too_long = first.take_too_long() + second.take_too_long();
+            let too_long = first.take_too_long().0 + second.take_too_long().0;
             assert_eq!((&*lines, too_long), (&b"a\n12345678\nb\n"[..], 1), "cut at {cut}");
             assert_eq!(second.finish(), b"last", "cut at {cut}");
         }
@@ -366,7 +384,7 @@ mod tests {
         let mut shorter = LineFramer::new(4);
         shorter.go_on_with(b"12345", false);
         assert_eq!(shorter.push(b"6\nok\n", &mut Vec::new()), b"ok\n");
-        assert_eq!(shorter.take_too_long(), 1);
+        assert_eq!(shorter.take_too_long().0, 1);
         let mut shorter = LengthFramer::new(4);
         shorter.go_on_with(b"\x05\0\0\0he");
         assert_eq!(shorter.push(b"llo", |_| panic!("it is too long")), Err(Reject::BadFrame));
@@ -391,7 +409,7 @@ mod tests {
         assert_eq!(framer.push(b"\n\nc", &mut room), b"b:2|c\n\n");
         assert_eq!(framer.finish(), b"c");
         assert_eq!(framer.push(b"d\n", &mut room), b"d\n", "as new after its end");
-        assert_eq!(framer.take_too_long(), 0);
+        assert_eq!(framer.take_too_long().0, 0);
     }
 
     #[test]
@@ -412,6 +430,23 @@ mod tests {
     }
 
     #[test]
+    fn how_the_first_line_that_is_too_long_begins_does_not_depend_on_reads() {
+        let long = "first ".repeat(40);
+        let stream = format!("a\n{long}\nb\n{}\nc\n", "second".repeat(60));
+        for (max, quoted) in [(8, 9), (98, 99), (99, 100), (150, 100)] {
+            for step in [1, 7, 64, 4096] {
+                let mut framer = LineFramer::new(max);
+                for read in stream.as_bytes().chunks(step) {
+                    framer.push(read, &mut Vec::new());
+                }
+                let want = long.as_bytes()[..quoted].to_vec();
+                assert_eq!(framer.take_too_long(), (2, want), "{max} bytes, reads of {step}");
+                assert_eq!(framer.take_too_long(), (0, Vec::new()), "told once");
+            }
+        }
+    }
+
+    #[test]
     fn a_frame_at_the_limit_passes_and_one_byte_more_closes() {
         let mut framer = LengthFramer::new(5);
         let mut got = Vec::new();
@@ -422,7 +457,7 @@ mod tests {
 
         let mut framer = LengthFramer::new(5);
         let sent = framer.push(b"\x01\0\0\0x\x06\0\0\0hello!", |frame| assert_eq!(frame, b"x"));
-        assert_eq!(sent, Err(Reject::BadFrame));
+        assert_eq!((sent, framer.length()), (Err(Reject::BadFrame), &b"\x06\0\0\0"[..]));
         assert_eq!(framer.push(b"\x01\0\0\0x", |_| panic!("nothing follows")), Err(Reject::BadFrame));
         assert_eq!(framer.held(), 0);
     }
@@ -444,7 +479,7 @@ mod tests {
                     assert!(framer.held() <= 8);
                 }
                 assert_eq!(got.escape_ascii().to_string(), lines.escape_default().to_string());
-                assert_eq!(framer.take_too_long(), too_long);
+                assert_eq!(framer.take_too_long().0, too_long);
                 assert_eq!(framer.finish(), tail.as_bytes());
             }
         }

@@ -1,5 +1,6 @@
 //! A source's account: what came in, and how each record of it ended.
 
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 
@@ -19,6 +20,8 @@ pub struct SourceAccount {
     internal: [AtomicU64; Internal::COUNT],
     /// Reasons that a line was quoted for already.
     complained: [AtomicBool; Reject::COUNT],
+    /// The first new series that `series_max` refused, as text for the log.
+    refused_series: OnceLock<String>,
     /// Times that somebody began to count what belongs together, and was done with it.
     begun: AtomicU64,
     done: AtomicU64,
@@ -132,6 +135,7 @@ impl Default for SourceAccount {
             begun: zero(),
             done: zero(),
             complained: std::array::from_fn(|_| AtomicBool::new(false)),
+            refused_series: OnceLock::new(),
             packets: zero(),
             bytes: zero(),
             lines: zero(),
@@ -198,6 +202,21 @@ impl SourceAccount {
     /// sockets, connections and reloads, so none of them begins anew.
     pub fn first_complaint(&self, reason: Reject) -> bool {
         !self.complained[reason.index()].swap(true, Relaxed)
+    }
+
+    /// The complaint was not made: the next bad line may make it, with more to say.
+    pub fn put_complaint_back(&self, reason: Reject) {
+        self.complained[reason.index()].store(false, Relaxed);
+    }
+
+    /// Notes the name of a new series that `series_max` refused, if it is the first one.
+    pub fn note_refused_series(&self, name: impl FnOnce() -> String) {
+        self.refused_series.get_or_init(name);
+    }
+
+    /// The first new series that `series_max` refused since the start.
+    pub fn refused_series(&self) -> Option<&str> {
+        self.refused_series.get().map(String::as_str)
     }
 
     /// Records refused for one reason.

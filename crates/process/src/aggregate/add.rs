@@ -172,7 +172,7 @@ impl Aggregator {
         E: FnMut(&FlushInfo, Flushed<'_>),
     {
         let Some(id) = self.find::<S, C>(hint, &mut hooks.canonical, added) else {
-            self.count_refused(added);
+            self.count_refused(hint.raw, added);
             return;
         };
         if !S::table(&self.tables).slab.get(id).is_open(self.parity) {

@@ -1,5 +1,6 @@
 //! The birth of a series, and the other spellings under which it is known.
 
+use model::limits::QUOTED_BYTES_MAX;
 use model::{Canonical, Kind, RawKey};
 
 use super::add::Hint;
@@ -99,10 +100,16 @@ impl Aggregator {
 
     /// Counts a sample that began no series although it would have.
     #[cold]
-    pub(super) fn count_refused(&self, added: &mut Added) {
+    pub(super) fn count_refused(&mut self, raw: RawKey<'_>, added: &mut Added) {
         if self.has_numbers() {
             added.dropped_bytes_max += 1;
         } else {
+            if added.dropped_series_max == 0 {
+                self.refused.clear();
+                let space: &[u8] = if raw.tags.is_empty() { b"" } else { b" " };
+                let bytes = raw.name.iter().chain(space).chain(raw.tags);
+                self.refused.extend(bytes.take(QUOTED_BYTES_MAX + 1));
+            }
             added.dropped_series_max += 1;
         }
     }

@@ -102,6 +102,8 @@ pub struct Aggregator {
     totals: Totals,
     /// Room for canonical keys.
     canonical: Vec<u8>,
+    /// How the raw key begins that the last batch with one brought past `series_max` first.
+    refused: Vec<u8>,
     /// Within a batch: the series of the sample before.
     found: Option<add::Found>,
 }
@@ -134,6 +136,7 @@ impl Aggregator {
             busy: BusyNames::new(plan.key_flush, start),
             totals: Totals::default(),
             canonical: Vec::new(),
+            refused: Vec::new(),
             found: None,
             plan,
         }
@@ -212,6 +215,12 @@ impl Aggregator {
     /// Monotonic nanoseconds at which the next `keyFlush` report is due; None without a plan for it.
     pub fn key_flush_due_ns(&self) -> Option<u64> {
         self.busy.due_ns()
+    }
+
+    /// The first series that the last [`Aggregator::add`] with `dropped_series_max` refused: how its name and tags begin, as they
+    /// came.
+    pub fn refused(&self) -> &[u8] {
+        &self.refused
     }
 
     /// The state in numbers. Cheap, but not free: once per flush or request, not per batch.

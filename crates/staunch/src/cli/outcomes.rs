@@ -401,7 +401,7 @@ pub(crate) const LAST_ERRORS: [(&str, &str); 17] = [
 pub(crate) const FAMILIES: [(&str, &str); 5] = [
     (
         "rejected",
-        "Refused at intake: the sender wrote something that the dialect cannot read. The log quotes the first line of each reason per source; later ones are only counted.",
+        "Refused at intake: the sender wrote something that the dialect cannot read. The log quotes the first line of each reason per source and names who sent it; later ones are only counted.",
     ),
     (
         "dropped",

@@ -309,11 +309,11 @@ fn spawn_watches(
 }
 
 /// The one message about a kind of bad line; the account counts the rest.
-pub(super) fn complain(complaint: &Complaint) {
-    let Complaint { source, reason, line } = complaint;
+pub(super) fn complain(complaint: &Complaint, from: &str) {
+    let Complaint { source, reason, line, at: _ } = complaint;
     tracing::warn!(
         target: ASIDE,
-        "source `{source}`: a line was rejected as `{}`: {} It reads: {line}   Further ones are only counted.",
+        "source `{source}`: a line from {from} was rejected as `{}`: {} It reads: {line}   Further ones are only counted.",
         reason.word(),
         reason.why(),
     );

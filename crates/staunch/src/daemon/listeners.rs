@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use crate::daemon::launch::complain;
 use crate::daemon::shared::Shared;
 use crate::daemon::take_over::Inheritance;
-use crate::daemon::worker::{DatagramSocket, Reading, Share, shown};
+use crate::daemon::worker::{DatagramSocket, Reading, Senders, Share, shown};
 use crate::kernel::{Drops, Kernel, SocketOpened};
 use crate::sources::accept::{Before, accept};
 use crate::sources::bind::{self, Bound, ShortBuffer, SocketFile, bind};
@@ -148,6 +148,7 @@ pub fn datagram_sockets(
             account: Arc::clone(account),
             reading: Reading::default(),
             share: Share::default(),
+            senders: Senders::default(),
         });
     }
     Ok(sockets)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
-use model::Dropped;
+use model::{Dropped, SourceId};
 use tokio::sync::watch;
 
 use crate::admin::accounts::{self, AccountsPage};
@@ -43,10 +43,26 @@ pub async fn losses(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before
             if let Some(new) = tell(told.entry(loss.clone()).or_default(), count) {
                 let (what, name, reason) = loss;
                 let records = if new == 1 { "record" } else { "records" };
-                tracing::warn!("{what} `{name}`: {new} {records} lost as `{reason}` ({count} in all)");
+                let first = match reason == Dropped::SeriesMax.word() && what == "source" {
+                    true => refused_series(&shared, &name),
+                    false => String::new(),
+                };
+                tracing::warn!("{what} `{name}`: {new} {records} lost as `{reason}` ({count} in all){first}");
             }
         }
     }
+}
+
+/// What came first of what `series_max` refused at a source.
+fn refused_series(shared: &Shared, source: &str) -> String {
+    let wiring = shared.wiring.load();
+    let at = wiring.plan.sources.iter().position(|plan| plan.name == source);
+    let account = at.map(|at| wiring.accounts.source(SourceId(at as u16)));
+    account.and_then(|account| account.refused_series()).map_or_else(String::new, |name| {
+        format!(
+            "; the first new series that was refused: {name}   `staunch explain series_max` says what to do."
+        )
+    })
 }
 
 /// The last words: every loss since the start, so that an instance that has ended can be added up from its log. What was

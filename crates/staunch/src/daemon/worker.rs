@@ -12,6 +12,7 @@ mod handing_over;
 mod handle;
 mod moving;
 mod reading;
+mod senders;
 mod share;
 mod socket;
 
@@ -38,6 +39,7 @@ use crate::talk::ORIGINAL_DEBUG;
 pub use handing_over::{HandedOver, PassedOn};
 pub use handle::{Asking, QUESTIONS_MAX, Question, ShardHandle, Unanswered};
 pub use reading::Reading;
+pub use senders::Senders;
 pub use share::Share;
 pub use socket::{DatagramSocket, peer, shown};
 use sys::clock::Clock;
@@ -139,8 +141,8 @@ pub struct LoopTimes {
     pub slept_ns: u64,
 }
 
-/// Where complaints about bad lines go.
-pub type Complaints = fn(complaint: &Complaint);
+/// Where complaints about bad lines go, with who sent them.
+pub type Complaints = fn(complaint: &Complaint, from: &str);
 
 /// Reports of busy names, on their way to their file.
 pub type KeyFlushes = tokio::sync::mpsc::Sender<KeyFlushReport>;
@@ -326,6 +328,7 @@ impl Worker {
         if now.mono_ns >= self.chores_due_ns {
             self.chores_due_ns = now.mono_ns + CHORES_EVERY_NS;
             self.count_drops();
+            self.tell_complaints();
             self.tell_stalls(now);
             for (transform, names) in self.shard.key_flush(now) {
                 // A full channel means that the report before is still being written: this one is left out.
@@ -421,11 +424,17 @@ impl Worker {
         let Worker { shard, routed, exchange, scratch, sockets, .. } = self;
         let mut to = To { shard, routed, exchange, scratch, until_ns: 0 };
         sockets.iter_mut().filter(|socket| goes(socket)).for_each(|socket| socket.finish_left(&mut to));
+        self.tell_complaints();
         self.sockets.retain(|socket| {
             socket.count_drops();
             !goes(socket)
         });
         self.deliver(Clock::now());
+    }
+
+    fn tell_complaints(&mut self) {
+        let Worker { sockets, complaints, .. } = self;
+        sockets.iter_mut().for_each(|socket| socket.tell_rest(*complaints));
     }
 
     /// Reads the kernel's drop counts into the accounts.
@@ -456,6 +465,7 @@ impl Worker {
         // Who waits for room need not.
         self.room.notify_waiters();
         self.read_to_count();
+        self.tell_complaints();
         self.count_drops();
         self.shard.stop_while(now, &mut self.routed, &mut || Clock::mono_ns() < until_ns);
         self.deliver(now);

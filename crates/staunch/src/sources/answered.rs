@@ -87,7 +87,7 @@ impl Answered {
                 End::AtRest => return Some(self),
                 end => end,
             };
-            note_end(&end, &self.source, &self.stream);
+            note_end(&end, &self.source, (&self.stream, self.from));
             let mut last = close(&mut self.intake, matches!(end, End::Orderly));
             last.ack = self.intake.mark();
             self.hand_on(last, shared).await;
@@ -261,7 +261,7 @@ impl Answered {
 
     /// Hands a batch to the shard; answers go on meanwhile.
     async fn hand_on(&mut self, batch: SampleBatch, shared: &Shared) {
-        complain(&mut self.intake, &self.source);
+        complain(&mut self.intake, &self.source, (&self.stream, self.from));
         self.count_unacked();
         let mut handing = std::pin::pin!(hand_on(batch, self.from, shared));
         let taken = loop {

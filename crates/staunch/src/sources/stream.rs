@@ -10,7 +10,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -161,6 +161,16 @@ impl Stream {
         }
     }
 
+    /// The client, for the log: one that has gone is known by less.
+    pub(super) fn shown_peer(&self, from: PeerKey) -> String {
+        let address = match self {
+            Stream::Tcp(stream) => stream.peer_addr().ok(),
+            Stream::Unix(_) => None,
+        };
+        let canonical = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
+        address.map_or_else(|| from.to_string(), |address| canonical(address).to_string())
+    }
+
     /// Replies do not wait for more to come.
     pub(super) fn send_at_once(&self) {
         if let Stream::Tcp(stream) = self {
@@ -203,21 +213,21 @@ impl Plain {
         if matches!(end, End::AtRest) {
             return Some(self);
         }
-        note_end(&end, &self.source, &self.stream);
+        note_end(&end, &self.source, (&self.stream, self.from));
         // It has just had its turn to read. With room it has no other one, for which thousands that have ended would wait, each
         // with half a line.
         if !shared.exchange.has_room(self.intake.source()) {
             shared.floor.turn(self.intake.source(), self.from).await;
         }
         let last = shared.floor.run(|| close(&mut self.intake, matches!(end, End::Orderly)));
-        complain(&mut self.intake, &self.source);
+        complain(&mut self.intake, &self.source, (&self.stream, self.from));
         let _taken = hand_on(last, self.from, shared).await;
         None
     }
 
     /// What comes before the first byte of an encrypted connection.
     async fn shake_hands(&mut self, orders: &mut watch::Receiver<Order>) -> Result<(), End> {
-        let Plain { stream, source, wrapping, .. } = self;
+        let Plain { stream, from, source, wrapping, .. } = self;
         let Some(wrapping) = wrapping.as_mut().filter(|wrapping| wrapping.is_handshaking()) else {
             return Ok(());
         };
@@ -229,7 +239,7 @@ impl Plain {
         };
         done.map_err(|why| {
             let failed = 1 + source.account.handshakes_failed.fetch_add(1, Relaxed);
-            tell_failed(&source.plan.name, &why, failed);
+            tell_failed(&source.plan.name, &stream.shown_peer(*from), &why, failed);
             End::Broken(why)
         })
     }
@@ -285,8 +295,8 @@ impl Plain {
                     Ok(None) => break,
                     Err(end) => return end,
                 };
-                complain(intake, source);
-                let _taken = hand_on_all(batch, intake, (source, *from), shared).await;
+                complain(intake, source, (stream, *from));
+                let _taken = hand_on_all(batch, intake, (source, stream, *from), shared).await;
                 if let Some(broken) = intake.broken() {
                     return End::Unreadable(broken);
                 }
@@ -328,7 +338,7 @@ impl Plain {
                 Ok(None) => return End::Stopped,
                 Err(end) => return end,
             };
-            let _taken = hand_on_all(batch, intake, (source, *from), shared).await;
+            let _taken = hand_on_all(batch, intake, (source, stream, *from), shared).await;
             if shared.exchange.is_closed() {
                 return End::Stopped;
             }
@@ -442,12 +452,12 @@ pub(super) fn take_apart(bytes: &[u8], intake: &mut Intake) -> SampleBatch {
 }
 
 /// Counts and logs a connection that cannot be read any further, whether or not its client is told something.
-pub(super) fn note_end(end: &End, source: &StreamSource, stream: &Stream) {
+pub(super) fn note_end(end: &End, source: &StreamSource, (stream, from): (&Stream, PeerKey)) {
     let why = match end {
         End::Broken(why) => why,
         End::Unreadable(broken) => {
             if let Broken::NoRoom(full) = broken {
-                tell_full(source, stream.peer_ip(), *full);
+                tell_full(source, (stream, from), *full);
             }
             broken.why()
         }
@@ -455,7 +465,7 @@ pub(super) fn note_end(end: &End, source: &StreamSource, stream: &Stream) {
         End::AtRest | End::Orderly | End::CutOff | End::Stopped | End::Failed => return,
     };
     source.account.connections_broken.fetch_add(1, Relaxed);
-    tracing::debug!("connection to {}: {why}", shown(&source.listen));
+    tracing::debug!("connection of {} to {}: {why}", stream.shown_peer(from), shown(&source.listen));
 }
 
 /// The last batch of a connection, see [`Intake::close`].
@@ -478,7 +488,7 @@ pub(super) async fn turn_to_read(intake: &Intake, from: PeerKey, shared: &Shared
 async fn hand_on_all(
     batch: SampleBatch,
     intake: &mut Intake,
-    (source, from): (&StreamSource, PeerKey),
+    (source, stream, from): (&StreamSource, &Stream, PeerKey),
     shared: &Shared,
 ) -> bool {
     let mut taken = hand_on(batch, from, shared).await;
@@ -489,7 +499,7 @@ async fn hand_on_all(
         let batch = shared
             .floor
             .run(|| PARSED.with_borrow_mut(|parsed| intake.more(Clock::now(), parsed).into_owned()));
-        complain(intake, source);
+        complain(intake, source, (stream, from));
         taken = hand_on(batch, from, shared).await;
     }
     taken
@@ -555,8 +565,9 @@ fn settle_nothing(receipt: Receipt) {
     receipt.settle(Outcome::Routed);
 }
 
-pub(super) fn complain(intake: &mut Intake, source: &StreamSource) {
+pub(super) fn complain(intake: &mut Intake, source: &StreamSource, (stream, from): (&Stream, PeerKey)) {
     while let Some(complaint) = intake.take_complaint() {
-        (source.complaints)(&complaint);
+        let from = format!("{} at {}", stream.shown_peer(from), shown(&source.listen));
+        (source.complaints)(&complaint, &from);
     }
 }

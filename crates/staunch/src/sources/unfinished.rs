@@ -2,12 +2,11 @@
 //!
 //! Not here: who finds room (`pipeline`), the count (`unfinished_full` of the source).
 
-use std::net::IpAddr;
-
+use model::PeerKey;
 use pipeline::UnfinishedFull;
 
 use crate::admission::Refusals;
-use crate::sources::stream::StreamSource;
+use crate::sources::stream::{Stream, StreamSource};
 use sys::clock::Clock;
 
 thread_local! {
@@ -16,16 +15,16 @@ thread_local! {
 }
 
 /// One connection of `source` was closed so, of the client `from`.
-pub(super) fn tell_full(source: &StreamSource, from: Option<IpAddr>, full: UnfinishedFull) {
+pub(super) fn tell_full(source: &StreamSource, (stream, from): (&Stream, PeerKey), full: UnfinishedFull) {
     let Some(closed) = CLOSED.with(|closed| closed.note(Clock::mono_ns())) else { return };
-    let whose = match (full, from) {
-        (UnfinishedFull::All, _) => "all connections".to_owned(),
-        (UnfinishedFull::PerPeer, Some(from)) => from.to_canonical().to_string(),
-        (UnfinishedFull::PerPeer, None) => "clients of unix sockets".to_owned(),
+    let whose = match full {
+        UnfinishedFull::All => "all connections".to_owned(),
+        UnfinishedFull::PerPeer => from.to_string(),
     };
     tracing::warn!(
-        "unfinished messages of {whose} hold as much memory as they may, and a connection to source `{}` was closed: \
-         raise `max_unfinished_bytes` if so large messages are wanted ({closed} closed since this was last said)",
+        "unfinished messages of {whose} hold as much memory as they may, and a connection of {} to source `{}` was \
+         closed: raise `max_unfinished_bytes` if so large messages are wanted ({closed} closed since this was last said)",
+        stream.shown_peer(from),
         source.plan.name
     );
 }

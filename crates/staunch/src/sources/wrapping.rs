@@ -64,11 +64,11 @@ enum Ending {
 }
 
 /// Tells of a failed handshake, one now and then.
-pub(super) fn tell_failed(source: &str, why: &str, failed: u64) {
+pub(super) fn tell_failed(source: &str, from: &str, why: &str, failed: u64) {
     let now_ns = Clock::mono_ns();
     if TOLD_AT_NS.get().is_none_or(|at_ns| now_ns.saturating_sub(at_ns) >= TOLD_NS) {
         TOLD_AT_NS.set(Some(now_ns));
-        tracing::warn!("source `{source}`: a TLS handshake failed: {why} ({failed} so far)");
+        tracing::warn!("source `{source}`: a TLS handshake with {from} failed: {why} ({failed} so far)");
     }
 }
 

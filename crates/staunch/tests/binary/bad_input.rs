@@ -366,6 +366,8 @@ fn a_flood_of_new_series_leaves_the_known_ones_alone() {
     wait_for("a word about it", || {
         (daemon.stderr().matches("lost as `series_max`").count() == 1).then_some(())
     });
+    let named = (0..20_000).any(|at| daemon.stderr().contains(&format!("that was refused: new.{at} ")));
+    assert!(named, "{}", daemon.stderr());
     daemon.assert_sums_hold();
     daemon.stop();
     assert_eq!(graphite.total("stats_counts.known"), 11.0);
@@ -373,6 +375,70 @@ fn a_flood_of_new_series_leaves_the_known_ones_alone() {
     let new =
         graphite.points().into_iter().filter(|point| point.name.starts_with("stats_counts.new.")).count();
     assert_eq!(new as u64, 20_004 - dropped - 4);
+}
+
+#[test]
+fn a_complaint_names_who_sent_the_line_and_quotes_it() {
+    let listen = [
+        "udp://127.0.0.1:0",
+        "tcp://127.0.0.1:0",
+        "unix://lines.sock",
+        "unixgram://packets.sock",
+        "unix-frames://frames.sock",
+    ];
+    let daemon = start(&listen, "max_line_bytes = \"200B\"", "");
+    let path = |name: &str| daemon.folder.path().join(name);
+    let told = |said: &str| daemon.wait_logged(said);
+    // By UDP: the sender of the bad line, not of the good ones beside it. Nothing in it reaches a terminal.
+    let (good, bad) = (udp(daemon.at("app", "udp")), udp(daemon.at("app", "udp")));
+    good.send(b"good:1|c").expect("it is there");
+    bad.send(b"good:1|c\n\x1b[31mred:1|\x07").expect("it is there");
+    good.send(b"good:1|c").expect("it is there");
+    let from = |socket: &std::net::UdpSocket| socket.local_addr().expect("it is bound").to_string();
+    told(&format!("a line from {} at udp://", from(&bad)));
+    told(r"It reads: \x1b[31mred:1|\x07 ");
+    // A connection, as long as it is there and when it is gone.
+    let mut tcp = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    tcp.write_all(format!("{}\n", "long ".repeat(50)).as_bytes()).expect("it reads");
+    let from = tcp.local_addr().expect("it is bound");
+    told(&format!("a line from {from} at tcp://"));
+    told(&format!("It reads: {}... (more than `max_line_bytes` bytes)", "long ".repeat(20)));
+    let before = Daemon::number(&daemon.source("app"), "bytes");
+    tcp.write_all(b"half a li").expect("it reads");
+    daemon.wait_source("app", "bytes", before + 9);
+    reset(&tcp);
+    drop(tcp);
+    told("It reads: half a li (it had no end when the connection closed)");
+    let mut web = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    web.write_all(b"GET /metrics HTTP/1.1\r\nCookie: secret\r\n\r\n").expect("it reads");
+    told(&format!("a line from {} at tcp://", web.local_addr().expect("it is bound")));
+    told("It reads: GET /metrics HTTP/1.1 (an HTTP request)");
+    // Unix sockets.
+    let mut lines = UnixStream::connect(path("lines.sock")).expect("it listens");
+    lines.write_all(b"x:y|c\n").expect("it reads");
+    told(&format!("a line from process {} of user ", std::process::id()));
+    let packets = UnixDatagram::unbound().expect("a socket");
+    packets.send_to(b"junk", path("packets.sock")).expect("it reads");
+    told("a line from a client of unixgram://");
+    let mut frames = UnixStream::connect(path("frames.sock")).expect("it listens");
+    frames.write_all(b"x:y|c\n").expect("it reads");
+    told("bytes that begins with x:y|");
+    let log = assert_well(daemon);
+    assert!(!log.contains("secret") && !log.contains('\x1b'), "{log}");
+}
+
+#[test]
+fn a_complaint_names_who_sent_the_line_also_at_a_socket_that_is_flooded() {
+    let daemon = start(&["udp://127.0.0.1:0"], "", "");
+    let flood = udp(daemon.at("app", "udp"));
+    let packets = (0..3000).map(|at| if at % 100 == 99 { "bad" } else { "good:1|c" });
+    send_all(&flood, packets);
+    daemon.wait_source("app", "losses/rejected/no_type", 30);
+    assert_told(&daemon, "no_type");
+    let log = assert_well(daemon);
+    let from = flood.local_addr().expect("it is bound").to_string();
+    // With all of the flood in one call nobody may have been noted; the word comes all the same.
+    assert!(log.contains(&format!("a line from {from} ")) || log.contains("an unknown sender at"), "{log}");
 }
 
 #[test]

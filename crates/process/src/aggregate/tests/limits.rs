@@ -17,6 +17,7 @@ fn new_series_past_the_limit_are_dropped_and_known_ones_are_not() {
     assert_eq!(added, Added { aggregated: 4, conflicts: 3, ..Added::default() }, "at the limit");
     let added = rig.add(0, "b:1|c\na:1|c\nb:1|g\nb/c:1|s\nown:1|c");
     assert_eq!(added, Added { aggregated: 2, dropped_series_max: 3, ..Added::default() }, "past it");
+    assert_eq!(rig.aggregator.refused(), b"b");
     rig.aggregator.add_own(Kind::Gauge, "own2", 1.0, |_, _| {});
     assert_eq!(
         rig.flushed(2000),

@@ -12,6 +12,7 @@ use pipeline::{Exchange, Intake, Routed, Scratch, Shard};
 
 use super::Complaints;
 use super::reading::{Reading, Word};
+use super::senders::Senders;
 use super::share::Share;
 use crate::kernel::SocketGauge;
 use sys::clock::Clock;
@@ -40,6 +41,8 @@ pub struct DatagramSocket {
     pub reading: Reading,
     /// How much it may give.
     pub share: Share,
+    /// Who sent bad lines.
+    pub senders: Senders,
     /// What was read and is not with the shard yet, because a relay had to search long for its names. Meanwhile the socket is not
     /// read, so it is never more than one call gave.
     pub left: VecDeque<SampleBatch>,
@@ -62,6 +65,8 @@ impl DatagramSocket {
         reader.take_at_most(self.share.slots());
         if self.intake.wants_peers() {
             reader.receive_with_peers(self.fd.as_fd(), Wait::No)
+        } else if self.senders.are_noted(self.share.slots()) {
+            reader.receive_named(self.fd.as_fd(), Wait::No)
         } else {
             reader.receive(self.fd.as_fd(), Wait::No)
         }
@@ -94,8 +99,13 @@ impl DatagramSocket {
             }
         }
         while let Some(complaint) = self.intake.take_complaint() {
-            complaints(&complaint);
+            self.senders.tell(complaint, packets, &self.listen, &self.account, complaints);
         }
+    }
+
+    /// Makes the complaints that wait for a name.
+    pub(super) fn tell_rest(&mut self, complaints: Complaints) {
+        self.senders.tell_rest(&self.listen, &self.account, complaints);
     }
 
     /// Packets of one sender, or of nobody in particular, to the shard: as many at once as may unfold at once.
