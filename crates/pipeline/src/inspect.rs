@@ -99,6 +99,11 @@ impl<'a> SeriesCopy<'a> {
         self.row.name.of(&self.slice.bytes)
     }
 
+    /// Bytes of its name and tags.
+    pub fn bytes(&self) -> usize {
+        (self.row.name.len + self.row.tags.len) as usize
+    }
+
     /// Where it is.
     pub fn cursor(&self) -> u64 {
         self.row.cursor

@@ -610,7 +610,7 @@ async fn others_have_turns_between_the_rows_of_many_outputs() {
 
 #[test]
 fn the_page_on_the_api_shows_these_documents() {
-    use crate::admin::series::{SeriesDocument, SeriesItem};
+    use crate::admin::series::{SeriesItem, SeriesPage};
     fn members(value: &serde_json::Value) -> Vec<&String> {
         value.as_object().into_iter().flat_map(|object| object.keys()).collect()
     }
@@ -653,8 +653,9 @@ fn the_page_on_the_api_shows_these_documents() {
         value: 2.0,
         values: vec![1.0],
     };
-    let document = SeriesDocument { series: vec![item], next: Some(1) };
-    let document = serde_json::to_value(document).expect("serializes");
+    let mut document = SeriesPage::default();
+    assert!(document.push(&item));
+    let document: serde_json::Value = serde_json::from_slice(&document.end(Some(1))).expect("it is JSON");
     assert_eq!(members(series), members(&document));
     assert_eq!(members(&series["series"][1]), members(&document["series"][0]));
 }

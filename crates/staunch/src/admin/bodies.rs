@@ -1,8 +1,9 @@
 //! Bodies of requests and answers, within bounds.
 //!
 //! A body is read only after the head has passed (`guard`), by few requests at a time, and within a time. An answer counts
-//! against what all answers may hold, and those of one client half of what the others leave, until nearly all of it is with the kernel, and is copied out piece by piece, so that
-//! one that is read slowly holds its document no longer than that.
+//! against what all answers may hold, and those of one client half of what the others leave, until nearly all of it is with
+//! the kernel, and is copied out piece by piece, so that one that is read slowly holds its document no longer than that. One
+//! whose length names from outside decide (`series`) counts from before it is made on.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -36,6 +37,9 @@ const ANSWERS_BYTES_MAX: usize = 64 << 20;
 
 /// Most bytes of the answers of one client among them, while no other has any.
 const PEER_ANSWERS_BYTES_MAX: usize = ANSWERS_BYTES_MAX / 2;
+
+/// When to ask again after a limit, in seconds.
+const RETRY_AFTER_S: &str = "1";
 
 /// What of an answer is given to the connection at a time.
 const PIECE_BYTES: usize = 16 * 1024;
@@ -107,18 +111,37 @@ impl Bodies {
 
     /// An answer of that type for `peer`, if there is room for it.
     pub(super) fn bytes(&self, peer: PeerKey, kind: &'static str, bytes: Vec<u8>) -> Response {
-        let room = match self.answers.room(peer, bytes.len()) {
-            Ok(room) => room,
-            Err(why) => return refused(StatusCode::SERVICE_UNAVAILABLE, why),
-        };
-        let body = Body::new(Pieces { bytes, at: 0, _room: room });
-        let mut answer = body.into_response();
-        answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-        answer
+        match self.answers.room(peer, bytes.len()) {
+            Ok(room) => answer(kind, bytes, room),
+            Err(why) => refused(StatusCode::SERVICE_UNAVAILABLE, why),
+        }
+    }
+
+    /// Room for what making an answer takes for `peer`.
+    ///
+    /// # Errors
+    /// A status and a sentence, when there is none.
+    pub(super) fn reserve(&self, peer: PeerKey, bytes: usize) -> Result<Room, Refusal> {
+        self.answers.room(peer, bytes).map_err(|why| (StatusCode::SERVICE_UNAVAILABLE, why.to_owned()))
+    }
+
+    /// An answer of JSON that was made in `room`, and takes no more than its bytes from now on.
+    pub(super) fn made(&self, mut room: Room, mut json: Vec<u8>) -> Response {
+        json.shrink_to_fit();
+        match room.resize(json.len()) {
+            Ok(()) => answer("application/json", json, room),
+            Err((status, why)) => refused(status, &why),
+        }
     }
 }
 
-/// The bytes of answers that are under way.
+fn answer(kind: &'static str, bytes: Vec<u8>, room: Room) -> Response {
+    let mut answer = Body::new(Pieces { bytes, at: 0, _room: room }).into_response();
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
+
+/// The bytes of answers that are under way, or that are being made.
 #[derive(Debug, Default)]
 struct Answers(Mutex<Held>);
 
@@ -130,7 +153,7 @@ struct Held {
 
 /// What an answer holds, until it is dropped.
 #[derive(Debug)]
-struct Room {
+pub(super) struct Room {
     answers: Arc<Answers>,
     peer: PeerKey,
     of_all: usize,
@@ -141,21 +164,7 @@ impl Answers {
     /// Room for an answer, or why there is none. One that is larger than all may be has to be alone, and of its client where
     /// it is larger than those may be.
     fn room(self: &Arc<Answers>, peer: PeerKey, bytes: usize) -> Result<Room, &'static str> {
-        let (of_all, of_peer) = (bytes.min(ANSWERS_BYTES_MAX), bytes.min(PEER_ANSWERS_BYTES_MAX));
-        let mut held = self.lock();
-        let held_of_peer = held.of_peer.get(&peer).copied().unwrap_or(0);
-        if held_of_peer + of_peer > PEER_ANSWERS_BYTES_MAX {
-            return Err("too many answers to this client wait to be read: ask again later");
-        }
-        // However many clients there are, each leaves something to the next.
-        let of_others: usize =
-            held.of_peer.iter().filter(|(other, _)| **other != peer).map(|(_, has)| has).sum();
-        let left = ANSWERS_BYTES_MAX.saturating_sub(of_others);
-        if held.all + of_all > ANSWERS_BYTES_MAX || (of_others > 0 && held_of_peer + of_peer > left / 2) {
-            return Err("too many answers wait to be read: ask again later");
-        }
-        held.all += of_all;
-        held.of_peer.insert(peer, held_of_peer + of_peer);
+        let (of_all, of_peer) = self.lock().take(peer, bytes)?;
         Ok(Room { answers: Arc::clone(self), peer, of_all, of_peer })
     }
 
@@ -164,22 +173,79 @@ impl Answers {
     }
 }
 
-impl Drop for Room {
-    fn drop(&mut self) {
-        let mut held = self.answers.lock();
-        held.all -= self.of_all;
-        if let Some(bytes) = held.of_peer.get_mut(&self.peer) {
-            *bytes -= self.of_peer;
+impl Held {
+    /// What an answer of so many bytes counts as, of all and of its peer's.
+    fn take(&mut self, peer: PeerKey, bytes: usize) -> Result<(usize, usize), &'static str> {
+        let (of_all, of_peer) = (bytes.min(ANSWERS_BYTES_MAX), bytes.min(PEER_ANSWERS_BYTES_MAX));
+        let held_of_peer = self.of_peer.get(&peer).copied().unwrap_or(0);
+        if held_of_peer + of_peer > PEER_ANSWERS_BYTES_MAX {
+            return Err("too many answers to this client wait to be read: ask again later");
+        }
+        // However many clients there are, each leaves something to the next.
+        let of_others: usize =
+            self.of_peer.iter().filter(|(other, _)| **other != peer).map(|(_, has)| has).sum();
+        let left = ANSWERS_BYTES_MAX.saturating_sub(of_others);
+        if self.all + of_all > ANSWERS_BYTES_MAX || (of_others > 0 && held_of_peer + of_peer > left / 2) {
+            return Err("too many answers wait to be read: ask again later");
+        }
+        self.all += of_all;
+        self.of_peer.insert(peer, held_of_peer + of_peer);
+        Ok((of_all, of_peer))
+    }
+
+    fn give_back(&mut self, peer: PeerKey, (of_all, of_peer): (usize, usize)) {
+        self.all -= of_all;
+        if let Some(bytes) = self.of_peer.get_mut(&peer) {
+            *bytes -= of_peer;
             if *bytes == 0 {
-                held.of_peer.remove(&self.peer);
+                self.of_peer.remove(&peer);
             }
         }
     }
 }
 
-/// No, in a sentence.
+impl Room {
+    /// From now on it is for so many bytes.
+    ///
+    /// # Errors
+    /// A status and a sentence, when there is not so much; then it is as it was. Never for less.
+    pub(super) fn resize(&mut self, bytes: usize) -> Result<(), Refusal> {
+        let mut held = self.answers.lock();
+        let before = (self.of_all, self.of_peer);
+        // Less than before is not asked for: others may have come meanwhile, of whose rest it is more than half.
+        if bytes <= self.of_peer {
+            held.give_back(self.peer, (self.of_all - bytes, self.of_peer - bytes));
+            (self.of_all, self.of_peer) = (bytes, bytes);
+            return Ok(());
+        }
+        held.give_back(self.peer, before);
+        match held.take(self.peer, bytes) {
+            Ok(now) => {
+                (self.of_all, self.of_peer) = now;
+                Ok(())
+            }
+            Err(why) => {
+                held.all += before.0;
+                *held.of_peer.entry(self.peer).or_insert(0) += before.1;
+                Err((StatusCode::SERVICE_UNAVAILABLE, why.to_owned()))
+            }
+        }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.answers.lock().give_back(self.peer, (self.of_all, self.of_peer));
+    }
+}
+
+/// No, in a sentence. What is at a limit is soon below it: 503 says when to ask again.
 pub(super) fn refused(status: StatusCode, why: &str) -> Response {
-    (status, format!("{why}\n")).into_response()
+    let mut refusal = (status, format!("{why}\n")).into_response();
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        refusal.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
+    }
+    refusal
 }
 
 /// An answer on its way, piece by piece.
@@ -295,6 +361,36 @@ mod tests {
         assert_eq!(bytes(2, 1).status(), StatusCode::SERVICE_UNAVAILABLE);
         drop(most);
         assert_eq!(bytes(2, 1).status(), StatusCode::OK);
+    }
+
+    #[test]
+    fn answers_in_the_making_count_and_leave_what_they_do_not_need() {
+        const MAKING: usize = 2 << 20;
+        let bodies = Bodies::default();
+        let mut making: Vec<Room> = (0..99).map_while(|_| bodies.reserve(peer(1), MAKING).ok()).collect();
+        assert_eq!(making.len(), PEER_ANSWERS_BYTES_MAX / MAKING, "at the bound");
+        let refusal = bodies.bytes(peer(1), "text/plain", vec![0; 1]);
+        assert_eq!(refusal.status(), StatusCode::SERVICE_UNAVAILABLE, "past it");
+        assert_eq!(refusal.headers()[header::RETRY_AFTER], RETRY_AFTER_S);
+        let others: Vec<Room> =
+            (2..99).filter_map(|number| bodies.reserve(peer(number), MAKING).ok()).collect();
+        let all = (making.len() + others.len()) * MAKING;
+        assert!(all < ANSWERS_BYTES_MAX, "the bound is that of all answers: {all}");
+        assert_eq!(bodies.answers.lock().all, all);
+        // Others leave it less than it has: it keeps what it needs of that.
+        let made = bodies.made(making.pop().expect("there are some"), vec![0; MAKING / 2]);
+        assert_eq!(made.status(), StatusCode::OK);
+        assert_eq!(bodies.answers.lock().all, all - MAKING / 2);
+        let most = making.last_mut().expect("there are some").resize(PEER_ANSWERS_BYTES_MAX);
+        assert_eq!(most.expect_err("past the bound").0, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(bodies.answers.lock().all, all - MAKING / 2, "it has what it had");
+        drop((making, others, made));
+        assert_eq!(bodies.answers.lock().all, 0);
+        assert!(bodies.answers.lock().of_peer.is_empty());
+        let mut alone = bodies.reserve(peer(1), 1).expect("nobody else is there");
+        alone.resize(2 * ANSWERS_BYTES_MAX).expect("alone there is room for any");
+        alone.resize(1).expect("it is less");
+        assert_eq!(bodies.answers.lock().all, 1);
     }
 
     #[test]

@@ -152,9 +152,14 @@ async fn series_page(
 ) -> Response {
     let page = async {
         let mut asking = api.shared.shard.ask(ends.peer(), Question::Details)?;
-        series::page(&mut asking, query.0).await
+        let mut room = api.bodies.reserve(ends.peer(), series::MAKING_BYTES)?;
+        let json = series::page(&mut asking, &mut room, query.0).await?;
+        Ok::<_, Refusal>((json, room))
     };
-    api.bodies.answer(ends.peer(), page.await)
+    match page.await {
+        Ok((json, room)) => api.bodies.made(room, json),
+        Err((status, why)) => refused(status, &why),
+    }
 }
 
 async fn relay_page(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>) -> Response {

@@ -2,7 +2,9 @@
 //!
 //! The shard's thread gives copies of some series at a time ([`pipeline::SeriesSlice`]) and knows nothing of names that are
 //! looked for: those are chosen here, on HTTP's thread, which lets other requests through in between. A page ends where
-//! it is full, or where the request has had its share of work: its cursor says where to go on.
+//! it is full (by rows, or by bytes), or where the request has had its share of work: its cursor says where to go on.
+//! Bounds: rows are written one by one into the page, for which and for what is copied there is room before ([`MAKING_BYTES`]
+//! of what all answers may hold).
 
 use axum::http::StatusCode;
 use model::Kind;
@@ -11,6 +13,7 @@ use process::glob::Glob;
 use serde::{Deserialize, Serialize};
 
 use super::Refusal;
+use super::bodies::Room;
 use crate::daemon::worker::Asking;
 
 /// Rows of a page when the request does not say.
@@ -18,6 +21,15 @@ const ROWS: usize = 100;
 
 /// Most rows of a page.
 const ROWS_MAX: usize = 1000;
+
+/// Most bytes of a page. A series that is longer by itself is alone on one.
+const PAGE_BYTES_MAX: usize = 512 * 1024;
+
+/// What making a page takes: the page, the slice that its series are copied from, and one of them as a row.
+pub(super) const MAKING_BYTES: usize = 4 * PAGE_BYTES_MAX;
+
+/// What a row takes for each byte of its name and tags: as text, and as JSON, which writes some bytes as `\\u0000`.
+const ROW_FACTOR: usize = 16;
 
 /// Series that one request may look at.
 const LOOKS_MAX: usize = 1_000_000;
@@ -46,15 +58,48 @@ pub struct SeriesQuery {
     pub limit: Option<usize>,
 }
 
-/// A page of series.
-#[derive(Debug, Serialize)]
-pub struct SeriesDocument {
-    /// The rows.
-    pub series: Vec<SeriesItem>,
-    /// Cursor of the next page; absent at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<u64>,
+/// A page of series as JSON: `series`, the rows, and `next`, the cursor of the next page, absent at the end.
+pub struct SeriesPage {
+    json: Vec<u8>,
+    rows: usize,
 }
+
+impl Default for SeriesPage {
+    fn default() -> SeriesPage {
+        let mut json = Vec::with_capacity(PAGE_BYTES_MAX);
+        json.extend_from_slice(b"{\"series\":[");
+        SeriesPage { json, rows: 0 }
+    }
+}
+
+impl SeriesPage {
+    /// One more row; false where it goes on the next page.
+    pub fn push(&mut self, item: &SeriesItem) -> bool {
+        let row = serde_json::to_vec(item).expect("text and numbers are JSON");
+        if self.rows > 0 && self.json.len() + row.len() + PAGE_END.len() > PAGE_BYTES_MAX {
+            return false;
+        }
+        if self.rows > 0 {
+            self.json.push(b',');
+        }
+        self.json.extend_from_slice(&row);
+        self.rows += 1;
+        true
+    }
+
+    /// The whole of it.
+    pub fn end(mut self, next: Option<u64>) -> Vec<u8> {
+        let end = match next {
+            Some(next) => format!("],\"next\":{next}}}"),
+            None => "]}".to_owned(),
+        };
+        self.json.extend_from_slice(end.as_bytes());
+        self.json
+    }
+}
+
+/// The longest end of a page, and a comma before it.
+const PAGE_END: &str = ",],\"next\":18446744073709551615}";
 
 /// One series.
 #[derive(Debug, Serialize)]
@@ -98,29 +143,37 @@ impl Spent {
 /// Answers a request.
 ///
 /// # Errors
-/// A status with a sentence: the query cannot be read, or the shard has ended.
-pub async fn page(asking: &mut Asking, query: SeriesQuery) -> Result<SeriesDocument, Refusal> {
+/// A status with a sentence: the query cannot be read, there is no room for a long series, or the shard has ended.
+pub(super) async fn page(
+    asking: &mut Asking,
+    room: &mut Room,
+    query: SeriesQuery,
+) -> Result<Vec<u8>, Refusal> {
     let wanted = understood(&query)?;
-    let mut document = SeriesDocument { series: Vec::new(), next: Some(query.cursor.unwrap_or(0)) };
+    let (mut page, mut next) = (SeriesPage::default(), Some(query.cursor.unwrap_or(0)));
     let mut spent = Spent::default();
-    while let Some(cursor) = document.next {
-        let left = wanted.limit - document.series.len();
+    'page: while let Some(cursor) = next {
+        let left = wanted.limit - page.rows;
         if left == 0 || spent.is_all() {
             break;
         }
         let (kind, max) = (wanted.kind, if wanted.glob.is_some() { SLICE_SERIES_MAX } else { left });
         let slice = asking.call(move |worker| worker.shard.series(kind, cursor, max)).await?;
-        document.next = slice.next;
+        next = slice.next;
         let mut yielded_at = spent.work;
         for series in slice.rows() {
-            if document.series.len() == wanted.limit || spent.is_all() {
-                document.next = Some(series.cursor());
-                break;
+            if page.rows == wanted.limit || spent.is_all() {
+                next = Some(series.cursor());
+                break 'page;
             }
             spent.looks += 1;
             let glob = wanted.glob.as_ref();
             if glob.is_none_or(|glob| glob.matches_within(series.name(), &mut spent.work)) {
-                document.series.push(item(series.row()));
+                let fits = make_room(&page, room, series.bytes())? && page.push(&item(series.row()));
+                if !fits {
+                    next = Some(series.cursor());
+                    break 'page;
+                }
             }
             if spent.work - yielded_at >= WORK_SLICE {
                 yielded_at = spent.work;
@@ -128,7 +181,19 @@ pub async fn page(asking: &mut Asking, query: SeriesQuery) -> Result<SeriesDocum
             }
         }
     }
-    Ok(document)
+    Ok(page.end(next))
+}
+
+/// Room for a row of a series whose name and tags have so many bytes. False when the page ends before it.
+fn make_room(page: &SeriesPage, room: &mut Room, bytes: usize) -> Result<bool, Refusal> {
+    if bytes * ROW_FACTOR <= MAKING_BYTES / 2 {
+        return Ok(true);
+    }
+    if page.rows > 0 {
+        return Ok(false);
+    }
+    room.resize(MAKING_BYTES + bytes * ROW_FACTOR)?;
+    Ok(true)
 }
 
 fn understood(query: &SeriesQuery) -> Result<Wanted, Refusal> {
@@ -168,4 +233,32 @@ fn item(row: SeriesRow) -> SeriesItem {
         value: row.value,
         values: row.values,
     }
+}
+
+#[test]
+fn a_page_has_so_many_bytes_and_one_series_however_long_it_is() {
+    let of = |name: &str| SeriesItem {
+        name: name.to_owned(),
+        tags: vec!["a=b".to_owned()],
+        kind: "gauge",
+        transform: "stats".to_owned(),
+        value: 1.5,
+        values: vec![2.0],
+    };
+    let many = |name: &str| {
+        let mut page = SeriesPage::default();
+        let rows = (0..10_000).take_while(|_| page.push(&of(name))).count();
+        let json = page.end(Some(u64::MAX));
+        let read: serde_json::Value = serde_json::from_slice(&json).expect("it is JSON");
+        assert_eq!(read["series"].as_array().map(Vec::len), Some(rows));
+        (rows, json.len())
+    };
+    for name in ["x".repeat(4096), "\u{1}".repeat(4096), "\u{1}".repeat(65_000)] {
+        let row = serde_json::to_vec(&of(&name)).expect("it is JSON").len();
+        let (rows, bytes) = many(&name);
+        assert!(bytes <= PAGE_BYTES_MAX && bytes + row + PAGE_END.len() > PAGE_BYTES_MAX, "{rows} {bytes}");
+    }
+    assert_eq!(many(&"x".repeat(PAGE_BYTES_MAX)).0, 1, "alone");
+    let none = SeriesPage::default().end(None);
+    assert_eq!(none, b"{\"series\":[]}");
 }
