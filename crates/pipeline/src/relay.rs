@@ -18,7 +18,8 @@ use process::rollup::{Fed, Feed, NotRestored, Restored, RollupFigures, Rollups, 
 use crate::Routed;
 use crate::encode::OutputEncoder;
 
-/// Memory for names that are known, for each of them: name, place and a share of what was decided.
+/// Memory for names that are known, for each of them: name, place and a share of what was decided. With the default of
+/// `max_names` 512 MiB, as docs/security.md says.
 const NAME_COST_BYTES: u64 = 128;
 
 /// Time between two looks for windows that are over.

@@ -85,8 +85,9 @@ pub struct Shared {
     pub heartbeat: Heartbeat,
     /// How outputs find their endpoints.
     pub directory: Arc<Directory>,
-    /// Connections of messages, by source: one at a time takes messages apart, so that
-    /// the memory for that is needed once for each source.
+    /// Connections of messages, by source: one at a time takes messages apart, so that the memory for that is needed once for
+    /// each source. Not once for all of them: one may have to wait in the middle of a message until there is room behind a
+    /// queue that blocks, and then holds up its own source only, which waits for the same.
     pub turns: Turns,
     /// When a connection is read.
     pub floor: Floor,

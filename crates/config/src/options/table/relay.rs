@@ -91,7 +91,7 @@ pub(super) const ROWS: &[Row] = &[
         Toml("4194304"),
         "1000000",
         "Names whose way is remembered, so that their rules are not gone through again.",
-        "With names of 48 bytes the default takes some 400 MiB when all of them are there. Past it names that were not seen for long are forgotten, and looked up anew.",
+        "All of them together take at most 128 bytes for each, 512 MiB with the default; with names of 48 bytes some 400 MiB. Past either names that were not seen for long are forgotten, and looked up anew.",
     ),
     row(
         &[TransformRelay],
