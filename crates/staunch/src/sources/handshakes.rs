@@ -1,8 +1,9 @@
 //! TLS handshakes that are under way: so many at once, and no peer more than half of them.
 //!
 //! A handshake without a place waits for one: those of a peer in the order of coming, and peers take turns, so that an honest one waits for
-//! one handshake of each of the others at most. One that is under way for longer than [`STALL`] gives its
-//! place to those that wait. A connection asks for a place only with its first byte, so that silent ones take none.
+//! one handshake of each of the others at most. One whose client takes longer than [`STALL`] gives its place to those that wait. A connection asks for a place only with its first byte, so that silent ones take none.
+//! What a handshake costs (a signature, with a long key some milliseconds) is done in [`Handshakes::step`]: one at a time, and
+//! the runtime's thread goes round all that it has to do before the next, peers in turn.
 //! Not here: the handshake itself (`wrapping`).
 
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ pub(super) const HANDSHAKES_MAX: usize = 512;
 /// Most of them of one peer.
 pub(super) const HANDSHAKES_PER_PEER_MAX: usize = HANDSHAKES_MAX / 2;
 
-/// A handshake that others wait for has so long. One that is served at once takes two journeys through the network.
+/// A client that others wait for has so long in all to answer in its handshake. One that is served at once takes two journeys through the network.
 pub(super) const STALL: Duration = Duration::from_secs(1);
 
 /// Looks for others that wait, in the time of one stall.
@@ -35,6 +36,8 @@ pub(super) struct Handshakes {
     /// How many wait for one of `all`.
     waiting: Arc<AtomicUsize>,
     of_peer: Mutex<BTreeMap<PeerKey, OfPeer>>,
+    /// Whose step it is.
+    steps: Arc<turns::Places>,
 }
 
 /// Places of a peer, and how many wait for one.
@@ -71,6 +74,7 @@ impl Default for Handshakes {
             all: Arc::new(turns::Places::new(HANDSHAKES_MAX)),
             waiting: Arc::default(),
             of_peer: Mutex::default(),
+            steps: Arc::new(turns::Places::new(1)),
         }
     }
 }
@@ -90,6 +94,15 @@ impl Handshakes {
             _of_all: of_all,
             _here: here,
         }
+    }
+
+    /// Does a step of a handshake of `peer`, when it is its turn. Whatever else the runtime's thread has to do, reads of other
+    /// sources among it, is done before the next step. Cancel-safe until the step is done.
+    pub(super) async fn step<T>(&self, peer: PeerKey, step: impl FnOnce() -> T) -> T {
+        let _turn = self.steps.take(peer).await;
+        let done = step();
+        tokio::task::yield_now().await;
+        done
     }
 
     fn come(self: &Arc<Handshakes>, peer: PeerKey) -> (Places, Here) {
@@ -145,9 +158,10 @@ impl Drop for Waits<'_> {
 }
 
 impl Handshake {
-    /// Resolves when it has had its place for `stall` and others wait for it. Cancel-safe.
-    pub(super) async fn is_needed(&self, stall: Duration) {
-        tokio::time::sleep(stall).await;
+    /// Resolves when so much time has passed and others wait for its place, looked at several times in that of a `stall`.
+    /// Cancel-safe.
+    pub(super) async fn is_needed(&self, after: Duration, stall: Duration) {
+        tokio::time::sleep(after).await;
         while self.waiting.iter().all(|waiting| waiting.load(Relaxed) == 0) {
             tokio::time::sleep(stall / LOOKS).await;
         }
@@ -220,6 +234,35 @@ mod tests {
     }
 
     #[test]
+    fn between_two_steps_everything_else_has_its_turn_and_peers_take_turns() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.expect("a runtime").block_on(async {
+            let all = Arc::new(Handshakes::default());
+            let (done, seen) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+            let mut tasks = tokio::task::JoinSet::new();
+            for last in [1, 1, 1, 1, 1, 1, 2] {
+                let (all, done) = (Arc::clone(&all), Arc::clone(&done));
+                tasks.spawn(
+                    async move { all.step(peer(last), || done.lock().expect("whole").push(last)).await },
+                );
+            }
+            let (steps, looks) = (Arc::clone(&done), Arc::clone(&seen));
+            let other = tokio::spawn(async move {
+                loop {
+                    let so_far = steps.lock().expect("whole").len();
+                    looks.lock().expect("whole").push(so_far);
+                    tokio::task::yield_now().await;
+                }
+            });
+            while tasks.join_next().await.is_some() {}
+            other.abort();
+            assert_eq!(*done.lock().expect("whole"), [1, 1, 2, 1, 1, 1, 1]);
+            let seen = seen.lock().expect("whole");
+            assert!((1..7).all(|steps| seen.contains(&steps)), "one at a time: {seen:?}");
+        });
+    }
+
+    #[test]
     fn a_place_is_needed_only_when_somebody_waits_for_it() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         runtime.expect("a runtime").block_on(async {
@@ -229,8 +272,8 @@ mod tests {
             let stall = Duration::from_millis(1);
             let mut waits = pin!(all.begin(peer(1)));
             assert!(poll(waits.as_mut()).is_pending());
-            of_peer.is_needed(stall).await;
-            let free = tokio::time::timeout(stall * 20, of_another[0].is_needed(stall)).await;
+            of_peer.is_needed(stall, stall).await;
+            let free = tokio::time::timeout(stall * 20, of_another[0].is_needed(stall, stall)).await;
             assert!(free.is_err(), "nobody waits for a place of this peer");
         });
     }

@@ -10,12 +10,12 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{SECOND_NS, SampleBatch};
+use model::{PeerKey, SECOND_NS, SampleBatch};
 use pipeline::{Broken, Intake};
 use rustls::ServerConnection;
 use wire::packing::Unpacker;
 
-use crate::sources::handshakes::{Handshakes, STALL};
+use crate::sources::handshakes::{Handshake, Handshakes, STALL};
 use crate::sources::stream::{End, Stream, StreamSource, read_scratch, take_apart};
 use crate::tls;
 use sys::clock::Clock;
@@ -41,6 +41,30 @@ thread_local! {
     // All connections are on the runtime's thread.
     static HANDSHAKES: Arc<Handshakes> = Arc::default();
     static TOLD_AT_NS: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// A handshake with a place, and how long its client may still take while others wait for that. What others cost, and its own
+/// steps, is not the client's fault.
+struct Patience {
+    one: Handshake,
+    stall: Duration,
+    left: Duration,
+}
+
+impl Patience {
+    /// Waits for the client.
+    async fn wait(&mut self, ready: impl Future<Output = io::Result<()>>) -> Result<(), String> {
+        let since_ns = Clock::mono_ns();
+        let ready = tokio::select! {
+            biased;
+            ready = ready => ready,
+            () = self.one.is_needed(self.left, self.stall) => {
+                return Err("it took long, and others waited".to_owned());
+            }
+        };
+        self.left = self.left.saturating_sub(Duration::from_nanos(Clock::mono_ns().saturating_sub(since_ns)));
+        ready.map_err(|error| error.to_string())
+    }
 }
 
 /// What a connection's bytes go through.
@@ -114,16 +138,12 @@ impl Wrapping {
         stream: &Stream,
     ) -> Result<(), String> {
         let all = HANDSHAKES.with(Arc::clone);
-        let place = tokio::time::timeout(PLACE_MAX, all.begin(stream.peer_key())).await;
+        let peer = stream.peer_key();
+        let place = tokio::time::timeout(PLACE_MAX, all.begin(peer)).await;
         let Ok(one) = place else { return Err("too many others were under way".to_owned()) };
-        let done = tokio::time::timeout(limit, async {
-            // A handshake that is left is over: the connection is closed.
-            tokio::select! {
-                biased;
-                done = self.shake(stream) => done,
-                () = one.is_needed(stall) => Err("it took long, and others waited".to_owned()),
-            }
-        });
+        let mut patience = Patience { one, stall, left: stall };
+        // A handshake that is left is over: the connection is closed.
+        let done = tokio::time::timeout(limit, self.shake(stream, (&all, peer), &mut patience));
         done.await.unwrap_or_else(|_elapsed| Err("it took too long".to_owned()))?;
         match (&self.end, self.is_handshaking()) {
             (Some(Ending::Broken(why)), true) => Err(why.clone()),
@@ -132,13 +152,21 @@ impl Wrapping {
         }
     }
 
-    async fn shake(&mut self, stream: &Stream) -> Result<(), String> {
+    async fn shake(
+        &mut self,
+        stream: &Stream,
+        (all, peer): (&Handshakes, PeerKey),
+        patience: &mut Patience,
+    ) -> Result<(), String> {
         while self.is_handshaking() && self.end.is_none() {
-            stream.readable().await.map_err(|error| error.to_string())?;
-            match read_scratch(stream, |bytes| {
-                self.decrypt(bytes);
-                Ok(())
-            }) {
+            patience.wait(stream.readable()).await?;
+            let read = || {
+                read_scratch(stream, |bytes| {
+                    self.decrypt(bytes);
+                    Ok(())
+                })
+            };
+            match all.step(peer, read).await {
                 Ok(_some) => {}
                 Err(End::Broken(why)) => return Err(why),
                 Err(_end) => return Err("the client went away".to_owned()),
@@ -146,7 +174,7 @@ impl Wrapping {
             loop {
                 match self.answer(stream) {
                     Ok(false) => break,
-                    Ok(true) => stream.writable().await.map_err(|error| error.to_string())?,
+                    Ok(true) => patience.wait(stream.writable()).await?,
                     // Tickets for a next time. Who has said all and gone wants none, and what he said counts.
                     Err(_gone) if !self.is_handshaking() => break,
                     Err(error) => return Err(error.to_string()),
@@ -378,6 +406,39 @@ mod tests {
             let (done, ()) = tokio::join!(waits.shake_hands_within(limit, STALL, &stream), frees);
             assert_eq!(done, Err("the client went away".to_owned()), "and not that it took too long");
         });
+    }
+
+    #[test]
+    fn a_burst_of_handshakes_is_one_for_each_turn_of_the_others() {
+        run(async {
+            let mut near = Vec::new();
+            let mut tasks = tokio::task::JoinSet::new();
+            for _ in 0..20 {
+                let (mut wrapping, stream, mut client, socket) = ends();
+                let mut hello = Vec::new();
+                client.write_tls(&mut hello).expect("memory");
+                assert_eq!(socket.try_write(&hello).expect("there is room"), hello.len());
+                near.push(socket);
+                tasks.spawn(async move { wrapping.shake_hands(&stream).await });
+            }
+            let mut answered = 0;
+            while answered < near.len() {
+                tokio::task::yield_now().await;
+                let now = near.iter().filter(|socket| is_readable(socket)).count();
+                assert!(now <= answered + 1, "{now} after {answered}");
+                answered = now;
+            }
+            drop(near);
+            while let Some(done) = tasks.join_next().await {
+                assert!(done.expect("no panic").is_err(), "the client went away");
+            }
+        });
+    }
+
+    /// True when something has come; it is not taken.
+    fn is_readable(socket: &UnixStream) -> bool {
+        let socket = socket2::SockRef::from(socket);
+        socket.peek(&mut [std::mem::MaybeUninit::uninit()]).is_ok()
     }
 
     #[test]
