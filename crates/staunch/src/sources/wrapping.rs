@@ -32,6 +32,11 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// What the unpacker of a connection may always hold: a window of up to 80 KiB, and a block as long as a small message.
 const UNPACKER_FREE_BYTES: usize = 160 * 1024;
 
+/// What a client may send over TLS without a byte of data coming of it: its handshake, or a part of a record or of a message
+/// between two of them. rustls keeps up to 64 KiB of that; a record has 18 KiB at most, and a handshake with a long chain of
+/// client certificates some 10 KiB.
+const WITHOUT_DATA_BYTES_MAX: usize = 32 * 1024;
+
 /// A failed handshake is told at most once in so long.
 const TOLD_NS: u64 = 60 * SECOND_NS;
 
@@ -70,6 +75,8 @@ impl Patience {
 /// What a connection's bytes go through.
 pub(super) struct Wrapping {
     tls: Option<Box<ServerConnection>>,
+    /// Bytes that rustls was given since it last gave some.
+    without_data: usize,
     /// Decrypted, and for nobody to unpack: lines.
     plain: Vec<u8>,
     unpacker: Option<Unpacker>,
@@ -104,7 +111,7 @@ impl Wrapping {
         if begun || (unpacker.is_none() && source.tls.is_none()) {
             return None;
         }
-        let mut wrapping = Wrapping { tls: None, plain: Vec::new(), unpacker, end: None };
+        let mut wrapping = Wrapping { tls: None, without_data: 0, plain: Vec::new(), unpacker, end: None };
         if let Some(config) = &source.tls {
             match ServerConnection::new(config.clone()) {
                 Ok(tls) => wrapping.tls = Some(Box::new(tls)),
@@ -265,7 +272,9 @@ impl Wrapping {
         let Some(tls) = &mut self.tls else { return };
         let start = self.plain.len();
         while !bytes.is_empty() && self.end.is_none() {
-            let read = tls.read_tls(&mut bytes).and_then(|_len| {
+            let before = self.plain.len();
+            let read = tls.read_tls(&mut bytes).and_then(|len| {
+                self.without_data += len;
                 let state = tls.process_new_packets();
                 match tls.reader().read_to_end(&mut self.plain) {
                     Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
@@ -273,8 +282,15 @@ impl Wrapping {
                 }
                 state.map_err(io::Error::other)
             });
+            if self.plain.len() > before {
+                self.without_data = 0;
+            }
             match read {
                 Ok(state) if state.peer_has_closed() => self.end = Some(Ending::Closed),
+                Ok(_) if self.without_data > WITHOUT_DATA_BYTES_MAX => {
+                    let why = format!("more than {WITHOUT_DATA_BYTES_MAX} bytes of TLS without data");
+                    self.end = Some(Ending::Broken(why));
+                }
                 Ok(_) => {}
                 Err(error) => {
                     self.end = Some(Ending::Broken(tls::words::connecting(&error, "tls.client_ca")));
@@ -365,7 +381,8 @@ mod tests {
         let name = ServerName::try_from("a.test").expect("a name");
         let client = ClientConnection::new(Arc::new(client), name).expect("a good config");
         let tls = ServerConnection::new(Arc::new(server)).expect("a good config");
-        let wrapping = Wrapping { tls: Some(Box::new(tls)), plain: Vec::new(), unpacker: None, end: None };
+        let tls = Some(Box::new(tls));
+        let wrapping = Wrapping { tls, without_data: 0, plain: Vec::new(), unpacker: None, end: None };
         let (near, far) = UnixStream::pair().expect("two sockets");
         (wrapping, Stream::Unix(far), client, near)
     }
@@ -405,6 +422,66 @@ mod tests {
             };
             let (done, ()) = tokio::join!(waits.shake_hands_within(limit, STALL, &stream), frees);
             assert_eq!(done, Err("the client went away".to_owned()), "and not that it took too long");
+        });
+    }
+
+    #[test]
+    fn what_rustls_holds_of_a_message_that_never_ends_is_bounded() {
+        let (mut wrapping, ..) = run(async { ends() });
+        // The beginning of a ClientHello of 65520 bytes, in records of 16 KiB.
+        let mut said = 0;
+        while wrapping.end.is_none() {
+            let mut record = vec![0x16, 3, 1, 0x40, 0];
+            record.resize(5 + 0x4000, 0);
+            if said == 0 {
+                record[5..9].copy_from_slice(&[1, 0, 0xff, 0xf0]);
+            }
+            wrapping.decrypt(&record);
+            said += record.len();
+        }
+        assert!(matches!(&wrapping.end, Some(Ending::Broken(why)) if why.contains("without data")));
+        assert!(said <= WITHOUT_DATA_BYTES_MAX + 2 * 0x4000, "{said}");
+    }
+
+    #[test]
+    fn data_is_not_bounded_by_what_may_come_without() {
+        run(async {
+            let (mut wrapping, stream, mut client, mut socket) = ends();
+            let says = async move {
+                let mut wire = Vec::new();
+                while client.is_handshaking() {
+                    client.write_tls(&mut wire).expect("memory");
+                    socket.write_all(&wire).await.expect("it listens");
+                    wire.clear();
+                    let mut answer = [0; 4096];
+                    let len = socket.read(&mut answer).await.expect("it answers");
+                    client.read_tls(&mut &answer[..len]).expect("memory");
+                    client.process_new_packets().expect("a good answer");
+                }
+                client
+            };
+            let finishes = async {
+                let mut client = says.await;
+                let mut wire = Vec::new();
+                client.write_tls(&mut wire).expect("memory");
+                (client, wire)
+            };
+            let (mut client, wire) = tokio::select! {
+                biased;
+                _done = wrapping.shake_hands(&stream) => panic!("its last word is not sent"),
+                finished = finishes => finished,
+            };
+            wrapping.decrypt(&wire);
+            assert!(!wrapping.is_handshaking());
+            for _ in 0..20 {
+                client.writer().write_all(&[b'x'; 16_384]).expect("memory");
+                let mut record = Vec::new();
+                while client.wants_write() {
+                    client.write_tls(&mut record).expect("memory");
+                }
+                wrapping.decrypt(&record);
+            }
+            assert_eq!((wrapping.plain.len(), wrapping.end.is_none()), (20 * 16_384, true));
         });
     }
 
