@@ -31,6 +31,8 @@ const SLOT_VERSION: u32 = 2;
 const MARK_FORM: u8 = 3;
 const SEGMENT_SUFFIX: &str = ".segment";
 const QUARANTINE_SUFFIX: &str = ".quarantine";
+const WHOLE: &str = "whole";
+const MISPLACED: &str = "misplaced";
 
 /// What a queue has held from its very beginning up to some place in it. Two of them tell what lies between, even if
 /// nothing of that can be read.
@@ -415,22 +417,49 @@ pub(super) fn segment_sequence(name: &str) -> Option<u64> {
     hexadecimal(name.strip_suffix(SEGMENT_SUFFIX)?)
 }
 
-/// `offset` is none for a whole segment.
-pub(super) fn quarantine_name(sequence: u64, offset: Option<u64>) -> String {
-    let place = offset.map_or_else(|| "whole".to_owned(), |offset| format!("{offset:016x}"));
+/// What a file of the quarantine holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// A copy of a range that begins at this byte.
+    Range(u64),
+    /// A segment of which something could not be read, or another queue's.
+    Whole,
+    /// A segment of this queue that is not where its records belong.
+    Misplaced,
+}
+
+/// The sequence number is that of the segment's name.
+pub(super) fn quarantine_name(sequence: u64, kept: Kept) -> String {
+    let place = match kept {
+        Kept::Range(from) => format!("{from:016x}"),
+        Kept::Whole => WHOLE.to_owned(),
+        Kept::Misplaced => MISPLACED.to_owned(),
+    };
     format!("{sequence:016x}-{place}{QUARANTINE_SUFFIX}")
+}
+
+/// The same for a segment whose name there is taken: `again` tells it from the others.
+pub(super) fn quarantine_name_again(sequence: u64, kept: Kept, again: u32) -> String {
+    let name = quarantine_name(sequence, kept);
+    let stem = name.strip_suffix(QUARANTINE_SUFFIX).unwrap_or(&name);
+    format!("{stem}-{again}{QUARANTINE_SUFFIX}")
 }
 
 pub(super) fn is_quarantine(name: &str) -> bool {
     name.ends_with(QUARANTINE_SUFFIX)
 }
 
-/// Sequence number and offset in a name that [`quarantine_name`] made.
-pub(super) fn quarantine_place(name: &str) -> Option<(u64, Option<u64>)> {
+/// Sequence number and what is there, by a name that [`quarantine_name`] or [`quarantine_name_again`] made.
+pub(super) fn quarantine_place(name: &str) -> Option<(u64, Kept)> {
     let (sequence, place) = name.strip_suffix(QUARANTINE_SUFFIX)?.split_once('-')?;
     let sequence = hexadecimal(sequence)?;
-    let offset = if place == "whole" { None } else { Some(hexadecimal(place)?) };
-    Some((sequence, offset))
+    let (word, again) = place.split_once('-').unwrap_or((place, "1"));
+    let kept = match word {
+        WHOLE => Kept::Whole,
+        MISPLACED => Kept::Misplaced,
+        _ => return Some((sequence, Kept::Range(hexadecimal(place)?))),
+    };
+    again.parse::<u32>().is_ok().then_some((sequence, kept))
 }
 
 /// Sixteen lower-case digits.
@@ -648,12 +677,23 @@ pub(super) mod tests {
         for (name, want) in table {
             assert_eq!(segment_sequence(name), want, "{name}");
         }
-        for place in [(1, None), (1, Some(2)), (u64::MAX, Some(u64::MAX))] {
-            let name = quarantine_name(place.0, place.1);
-            assert!(is_quarantine(&name));
-            assert_eq!(quarantine_place(&name), Some(place));
+        for (sequence, kept) in
+            [(1, Kept::Whole), (1, Kept::Misplaced), (1, Kept::Range(2)), (u64::MAX, Kept::Range(u64::MAX))]
+        {
+            let names = [quarantine_name(sequence, kept), quarantine_name_again(sequence, kept, 12)];
+            // Of a range there is one copy.
+            for name in &names[..if matches!(kept, Kept::Range(_)) { 1 } else { 2 }] {
+                assert!(is_quarantine(name));
+                assert_eq!(quarantine_place(name), Some((sequence, kept)), "{name}");
+            }
         }
-        for name in ["x.quarantine", "0000000000000001-half.quarantine", "0000000000000001.segment"] {
+        for name in [
+            "x.quarantine",
+            "0000000000000001-half.quarantine",
+            "0000000000000001-whole-x.quarantine",
+            "0000000000000001-0000000000000050-2.quarantine",
+            "0000000000000001.segment",
+        ] {
             assert_eq!(quarantine_place(name), None, "{name}");
         }
     }

@@ -8,6 +8,7 @@
 use model::{Disk, DiskError};
 
 use super::format::{Place, RecordHeader, Totals, segment_name};
+use super::quarantine::Aside;
 use super::recovery::{Survey, Unreadable, survey};
 use super::scan::{Damage, DamageKind, SegmentReader};
 use super::{Recovery, Segment};
@@ -129,7 +130,7 @@ impl Inspection {
     pub fn recovery(&self) -> Recovery {
         let waiting = self.waiting();
         let (copies_queued, queued_bytes) = (waiting.copies, waiting.disk_bytes);
-        Recovery { copies_queued, queued_bytes, ..self.survey.report }
+        Recovery { copies_queued, queued_bytes, ..self.survey.report.clone() }
     }
 
     /// (sequence number, bytes) of the queue's segments, in order.
@@ -137,9 +138,9 @@ impl Inspection {
         self.survey.segments.iter().map(|segment| (segment.sequence, segment.size))
     }
 
-    /// (sequence number, bytes) of segments that are not the queue's.
-    pub fn foreign(&self) -> &[(u64, u64)] {
-        &self.survey.foreign
+    /// Segments that are not read, and that opening the queue sets aside.
+    pub fn aside(&self) -> &[Aside] {
+        &self.survey.aside
     }
 
     /// All that waits, damaged or not.

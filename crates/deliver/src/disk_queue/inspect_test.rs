@@ -154,6 +154,143 @@ fn damage_is_found_where_it_is_and_costs_what_the_queue_counts() {
     }
 }
 
+/// Copies a file of the queue under another number, and removes the first where `moved`.
+fn copy(disk: &FaultyDisk, from: u64, to: u64, moved: bool) {
+    let bytes = disk.bytes(&format::segment_name(from)).expect("it is there");
+    disk.store(&format::segment_name(to), &bytes);
+    if moved {
+        disk.remove(&format::segment_name(from)).expect("it is there");
+    }
+}
+
+/// Which of the six records are whole in some file of the folder.
+fn kept(disk: &FaultyDisk) -> String {
+    let all: Vec<u8> = files(disk).into_iter().flat_map(|(_, bytes)| bytes).collect();
+    let is_there = |number: &u64| {
+        let block = Block::lines(format!("{number}\n").into_bytes(), 1, 0);
+        let before = Totals {
+            records: *number,
+            copies: *number,
+            copy_bytes: 2 * number,
+            disk_bytes: number * RECORD as u64,
+        };
+        let header = format::RecordHeader::of(&block, &[], before, now().wall_ns, 77).expect("small");
+        let record = [&header.encode(77)[..], &block.bytes].concat();
+        memchr::memmem::find(&all, &record).is_some()
+    };
+    (0..6).filter(is_there).map(|number| number.to_string()).collect()
+}
+
+/// (name, settled, what somebody does, what waits, copies lost, what is aside, what is kept for the next run)
+type Move =
+    (&'static str, usize, fn(&FaultyDisk), &'static str, u64, &'static [(u64, &'static str)], &'static str);
+const MOVES: &[Move] = &[
+    ("a copy behind all", 1, |d| copy(d, 2, 9, false), "12345", 0, &[(9, "misnamed")], "012345"),
+    ("a copy before all", 1, |d| copy(d, 3, 0, false), "12345", 0, &[(0, "misnamed")], "012345"),
+    ("the first renamed", 1, |d| copy(d, 1, 9, true), "2345", 1, &[(9, "misnamed")], "012345"),
+    ("one within renamed", 1, |d| copy(d, 2, 9, true), "145", 2, &[(9, "misnamed")], "012345"),
+    ("one within renamed to the front", 1, |d| copy(d, 2, 0, true), "145", 2, &[(0, "misnamed")], "012345"),
+    ("the last renamed", 1, |d| copy(d, 3, 9, true), "123", 2, &[(9, "misnamed")], "012345"),
+    ("the last renamed to the front", 1, |d| copy(d, 3, 0, true), "123", 2, &[(0, "misnamed")], "012345"),
+    ("all settled and renamed", 6, |d| copy(d, 3, 9, true), "", 0, &[(9, "misnamed")], "45"),
+    (
+        "swapped",
+        1,
+        |d| {
+            copy(d, 2, 9, true);
+            copy(d, 3, 2, true);
+            copy(d, 9, 3, true);
+        },
+        "1",
+        4,
+        &[(2, "misnamed"), (3, "misnamed")],
+        "012345",
+    ),
+    (
+        "an older copy behind the one that is read, its header damaged",
+        3,
+        |d| {
+            copy(d, 2, 3, false);
+            d.damage(&format::segment_name(3), |bytes| {
+                bytes.truncate(HEADER + RECORD);
+                bytes[3] ^= 1;
+            });
+        },
+        "",
+        3,
+        &[(2, "displaced")],
+        "23",
+    ),
+    (
+        "another in the place of the one that is read, its header damaged",
+        1,
+        |d| {
+            copy(d, 2, 1, true);
+            d.damage(&format::segment_name(1), |bytes| bytes[3] ^= 1);
+        },
+        "2345",
+        1,
+        &[],
+        "2345",
+    ),
+    (
+        "the last renamed to the front, its header damaged",
+        1,
+        |d| {
+            copy(d, 3, 0, true);
+            d.damage(&format::segment_name(0), |bytes| bytes[3] ^= 1);
+        },
+        "123",
+        2,
+        &[(0, "displaced")],
+        "012345",
+    ),
+];
+
+#[test]
+fn a_segment_that_is_not_where_its_records_belong_is_kept_aside_and_named() {
+    for (name, settled, act, want, lost, aside, want_kept) in MOVES {
+        let disk = six(*settled);
+        act(&disk);
+        let walked = check_agreement(&disk);
+        assert_eq!(walked.waiting().concat().replace('\n', ""), *want, "{name}");
+        assert_eq!(walked.lost_copies(), *lost, "{name}");
+        let inspection = Inspection::of(&disk, false).expect("it lists");
+        let found: Vec<(u64, &str)> =
+            inspection.aside().iter().map(|aside| (aside.sequence, aside.why.word())).collect();
+        assert_eq!(&found, aside, "{name}");
+        let opened = DiskQueue::open(disk.clone(), DiskQueuePlan::default(), Arc::default(), 1, now());
+        let (queue, report) = opened.expect("it lists");
+        assert_eq!(report.misplaced, inspection.aside(), "{name}");
+        assert_eq!(queue.counts().damaged_ranges, aside.len() as u64, "{name}");
+        drop(queue);
+        assert_eq!(kept(&disk), *want_kept, "{name}");
+        for (sequence, _) in *aside {
+            let names = disk.list().expect("it lists");
+            let is_there = names.contains(&format::quarantine_name(*sequence, format::Kept::Misplaced));
+            assert!(is_there && !names.contains(&format::segment_name(*sequence)), "{name}: {names:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_set_aside_twice_under_one_number_is_kept_twice() {
+    let disk = six(0);
+    for (from, want) in [(1, 1), (2, 2), (3, 3)] {
+        copy(&disk, from, 9, false);
+        let opened = DiskQueue::open(disk.clone(), DiskQueuePlan::default(), Arc::default(), 1, now());
+        drop(opened.expect("it lists"));
+        let inspection = Inspection::of(&disk, false).expect("it lists");
+        assert_eq!((inspection.aside(), quarantined(&inspection, &disk).len()), (&[][..], want));
+    }
+    let names: Vec<String> = disk.list().expect("it lists");
+    for name in ["9-misplaced.quarantine", "9-misplaced-2.quarantine", "9-misplaced-3.quarantine"] {
+        assert!(names.contains(&format!("000000000000000{name}")), "{names:?}");
+    }
+    let found: Vec<String> = salvaged(&disk).into_iter().map(|(text, ..)| text).collect();
+    assert_eq!(found.len(), 6, "all that is in them comes out: {found:?}");
+}
+
 #[test]
 fn what_is_settled_and_still_there_does_not_wait() {
     for settled in 0..=6 {

@@ -55,6 +55,7 @@ mod holding;
 pub mod inspect;
 #[cfg(test)]
 mod inspect_test;
+mod misplaced;
 mod missing;
 #[cfg(test)]
 mod missing_test;
@@ -97,6 +98,7 @@ pub use holding::{FAILING_MS_MAX, HELD_BYTES_MAX};
 use missing::KeptOpen;
 pub use missing::{Look, Looked, Missing};
 use quarantine::Quarantine;
+pub use quarantine::{Aside, WhyAside};
 use recovery::Survey;
 pub use recovery::Unreadable;
 pub use scan::DamageKind;
@@ -144,7 +146,7 @@ impl Default for DiskQueuePlan {
 }
 
 /// What opening found, for the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// Segments that belong to the queue.
     pub segments: u64,
@@ -152,6 +154,9 @@ pub struct Recovery {
     pub segments_damaged: u64,
     /// Segments that the disk fails to open. They go to the quarantine.
     pub segments_unreadable: u64,
+    /// Segments of the queue that somebody copied, renamed or put back, and that are not where their records belong. They go to
+    /// the quarantine.
+    pub misplaced: Vec<Aside>,
     /// Segments that were settled whole and could be removed.
     pub segments_removed: u64,
     /// There are segments and no cursor that fits them: all that is there will be delivered, perhaps again.
@@ -160,7 +165,8 @@ pub struct Recovery {
     pub copies_queued: u64,
     /// What they take up on disk.
     pub queued_bytes: u64,
-    /// Of these copies, those that were written behind everything that is there: the last segment was cut short, or is gone.
+    /// Of these copies, those that were written behind everything that is there: the last segment was cut short, or is gone
+    /// from its place.
     pub copies_gone: u64,
 }
 

@@ -3,10 +3,11 @@
 //! Checked after every operation: the answers, the account's sum, that what was called safe stays so. After every crash
 //! a copy of the disk is read to its end: nothing is there twice, out of order or changed; all that was safe, or that a
 //! killed process had accepted, is there unless it has its outcome; nothing before the durable cursor is. Each flipped
-//! byte may take one record; a last segment that is cut short or gone takes what was in it. Whatever is missing is
-//! counted as damaged, to the copy.
+//! byte may take one record; a last segment that is cut short or gone takes what was in it; of segments that are copied,
+//! renamed and swapped each record that waits is read, or stays in a file of the folder. Whatever is missing is counted as
+//! damaged, to the copy.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -46,6 +47,19 @@ enum Op {
     Flip(usize, usize, u8),
     /// So much of the last segment is left, or none; the process dies with it.
     CutLast(Option<usize>),
+    /// Somebody moves files of the queue about; the process dies with it.
+    Move(Move, usize, usize),
+}
+
+/// What is done with a segment.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    /// A copy under a number that is not there.
+    Copy,
+    /// Another number.
+    Rename,
+    /// It and another change their numbers.
+    Swap,
 }
 
 /// What is done to the files themselves.
@@ -54,6 +68,7 @@ enum Harm {
     None,
     Flips,
     Cuts,
+    Moves,
 }
 
 fn ops(harm: Harm) -> impl Strategy<Value = Vec<Op>> {
@@ -79,6 +94,10 @@ fn ops(harm: Harm) -> impl Strategy<Value = Vec<Op>> {
             Harm::None => Op::Pass(1),
             Harm::Flips => Op::Flip(file, at, change),
             Harm::Cuts => Op::CutLast((change > 60).then_some(at)),
+            Harm::Moves => {
+                let moves = [Move::Copy, Move::Rename, Move::Swap];
+                Op::Move(moves[usize::from(change) % moves.len()], file, at)
+            }
         }),
     ];
     proptest::collection::vec(op, 1..90)
@@ -146,6 +165,9 @@ struct Sim {
     flips: usize,
     lost_to_flips: usize,
     cuts: usize,
+    moves: usize,
+    /// Records that a move has taken out of the queue's reach: they stay in the folder.
+    aside: BTreeSet<u64>,
     /// A machine or a process has died in the middle of something.
     torn: bool,
     /// Copies of the record that was last given each number.
@@ -194,6 +216,8 @@ impl Sim {
             flips: 0,
             lost_to_flips: 0,
             cuts: 0,
+            moves: 0,
+            aside: BTreeSet::new(),
             torn: false,
             numbers: BTreeMap::new(),
             doubtful: false,
@@ -241,6 +265,7 @@ impl Sim {
             }
             Op::Flip(file, at, change) => self.flip(*file, *at, *change),
             Op::CutLast(left) => self.cut_last(*left),
+            Op::Move(what, from, to) => self.move_segment(*what, *from, *to),
         }
         if self.disk.is_dead() {
             self.crash(self.power);
@@ -452,6 +477,45 @@ impl Sim {
         self.crash(false);
     }
 
+    fn move_segment(&mut self, what: Move, from: usize, to: usize) {
+        let numbers: Vec<u64> =
+            self.disk.names().iter().filter_map(|name| format::segment_sequence(name)).collect();
+        let Some(from) = numbers.get(from % numbers.len().max(1)).copied() else { return };
+        let bytes = |number: u64| self.disk.bytes(&format::segment_name(number)).expect("it was listed");
+        let free: Vec<u64> = (0..=numbers.len() as u64 + 40).filter(|to| !numbers.contains(to)).collect();
+        let free = free[to % free.len()];
+        self.disk.change_faults(|faults| *faults = Faults::default());
+        // Whoever moves files about has them on the disk, also what a sync of the queue's had failed for.
+        numbers.iter().for_each(|number| self.disk.store(&format::segment_name(*number), &bytes(*number)));
+        match what {
+            Move::Copy => self.disk.store(&format::segment_name(free), &bytes(from)),
+            Move::Rename => {
+                let (from, to) = (format::segment_name(from), format::segment_name(free));
+                self.disk.rename(&from, &to).expect("nobody has that name");
+            }
+            Move::Swap => {
+                let other = numbers[to % numbers.len()];
+                let both = (bytes(from), bytes(other));
+                self.disk.store(&format::segment_name(other), &both.0);
+                self.disk.store(&format::segment_name(from), &both.1);
+            }
+        }
+        self.disk.sync_directory().expect("no faults");
+        self.moves += 1;
+        self.lift_bounds();
+        self.crash(false);
+    }
+
+    /// What waited and is read no more is whole in some file.
+    fn check_aside(&self) {
+        let names = self.disk.names();
+        let kept: Vec<u8> = names.iter().filter_map(|name| self.disk.bytes(name)).flatten().collect();
+        for id in &self.aside {
+            let text = self.records[id].text.as_bytes();
+            assert!(memchr::memmem::find(&kept, text).is_some(), "block {id} is nowhere in {names:?}");
+        }
+    }
+
     fn crash(&mut self, power: bool) {
         let accepted = self.queue.accepted_up_to().0;
         self.held.clear();
@@ -477,6 +541,11 @@ impl Sim {
             .expect("the disk lists");
         self.queue = queue;
         self.queue.canary = self.canary;
+        if self.moves > 0 && !power {
+            let lost = self.records.iter().filter(|(id, record)| !record.gone && !found.contains(id));
+            self.aside.extend(lost.map(|(id, _)| *id));
+        }
+        self.check_aside();
         for (id, record) in &mut self.records {
             record.gone = !found.contains(id);
             record.copies_left = if record.gone { 0 } else { record.text.matches('\n').count() as u64 };
@@ -547,7 +616,7 @@ impl Sim {
         }
         self.lost_to_flips += missing;
         assert!(
-            self.cuts > 0 || self.lost_to_flips <= self.flips,
+            self.cuts + self.moves > 0 || self.lost_to_flips <= self.flips,
             "{missing} blocks are gone, with {} flips",
             self.flips
         );
@@ -567,7 +636,7 @@ impl Sim {
         let waiting = self.queue.account().queued_bytes.load(Relaxed);
         assert_eq!(waiting, self.queue.bytes() + held_bytes);
         let damaged = self.queue.account().dropped(Dropped::Damaged);
-        let may_be_damaged = self.torn || self.flips + self.cuts > 0;
+        let may_be_damaged = self.torn || self.flips + self.cuts + self.moves > 0;
         assert!(may_be_damaged || damaged == 0, "{damaged} copies are damaged, and no byte is");
         for record in self.records.values_mut().filter(|record| !record.gone) {
             let safe = self.queue.promise(Position(record.number)) == Promise::Safe;
@@ -593,6 +662,7 @@ impl Sim {
             assert_eq!(self.queue.on_synced(job.perform(&self.disk)).error, None);
         }
         assert!(self.queue.segments() <= 1, "only one that is written may be left");
+        self.check_aside();
         self.disk.lose_power();
         // What an earlier loss of power took may show up with a file that was removed; what was delivered may not.
         let found = self.read_copy().found;
@@ -626,6 +696,13 @@ proptest! {
     #[test]
     fn what_was_in_a_last_segment_that_is_cut_short_or_gone_is_counted(
         plan in plans(), ops in ops(Harm::Cuts), seed in any::<u64>(),
+    ) {
+        run(plan, &ops, None, seed);
+    }
+
+    #[test]
+    fn no_record_is_removed_with_a_segment_that_was_copied_renamed_or_swapped(
+        plan in plans(), ops in ops(Harm::Moves), seed in any::<u64>(),
     ) {
         run(plan, &ops, None, seed);
     }

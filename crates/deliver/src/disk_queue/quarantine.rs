@@ -1,16 +1,82 @@
 //! What cannot be used is kept aside, with the reason, as far as there is room for it: somebody may want to look.
 //!
 //! Copies of ranges that failed their checksum (`SEGMENT-OFFSET.quarantine`) go first when room is wanted, here or for
-//! records that wait. Whole segments (`SEGMENT-whole.quarantine`) may hold records that can be read: only the operator
-//! removes them. Both count towards the bound of the queue.
+//! records that wait. Whole segments (`SEGMENT-whole.quarantine`, and `SEGMENT-misplaced.quarantine` for those of the queue that are
+//! not where their records belong) may hold records that can be read: only the operator removes them. All count towards the
+//! bound of the queue.
 
 use model::{Disk, DiskError};
 
 use super::DiskQueueCounts;
-use super::format::{is_quarantine, quarantine_name, quarantine_place, segment_name};
-use super::scan::{Damage, DamageKind, SegmentReader};
+use super::format::{
+    Kept, is_quarantine, quarantine_name, quarantine_name_again, quarantine_place, segment_name,
+};
+use super::scan::{Damage, SegmentReader};
 
 const PIECE_BYTES: u64 = 64 * 1024;
+
+/// Names that are tried for a whole segment: one of its number may be there from before.
+const NAMES_MAX: u32 = 1000;
+
+/// Why a segment as a whole is none of those that the queue reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyAside {
+    /// The disk cannot read all of it.
+    Unreadable,
+    /// It has no record of this queue.
+    Foreign,
+    /// Its header says that it is the segment of this number: somebody copied or renamed it.
+    Misnamed(u64),
+    /// Another segment stands where its records belong.
+    Displaced,
+}
+
+impl WhyAside {
+    /// One word for programs.
+    pub fn word(self) -> &'static str {
+        match self {
+            WhyAside::Unreadable => "unreadable",
+            WhyAside::Foreign => "foreign",
+            WhyAside::Misnamed(_) => "misnamed",
+            WhyAside::Displaced => "displaced",
+        }
+    }
+
+    /// What is to be said of it behind its name.
+    pub fn text(self) -> String {
+        match self {
+            WhyAside::Unreadable => "cannot be read".to_owned(),
+            WhyAside::Foreign => "not of this queue".to_owned(),
+            WhyAside::Misnamed(header) => format!("its header is that of {}", segment_name(header)),
+            WhyAside::Displaced => "another segment is where its records belong".to_owned(),
+        }
+    }
+
+    fn kept(self) -> Kept {
+        match self {
+            WhyAside::Unreadable | WhyAside::Foreign => Kept::Whole,
+            WhyAside::Misnamed(_) | WhyAside::Displaced => Kept::Misplaced,
+        }
+    }
+}
+
+/// A segment that goes to the quarantine when the queue is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aside {
+    /// The number in its name.
+    pub sequence: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// Why.
+    pub why: WhyAside,
+}
+
+impl Aside {
+    /// The name of its file, and why it is none of those that are read.
+    pub fn text(&self) -> String {
+        format!("{}: {}", segment_name(self.sequence), self.why.text())
+    }
+}
 
 /// The side files of one queue.
 #[derive(Debug)]
@@ -23,7 +89,7 @@ pub(super) struct Quarantine {
 }
 
 fn is_range(name: &str) -> bool {
-    matches!(quarantine_place(name), Some((_, Some(_))))
+    matches!(quarantine_place(name), Some((_, Kept::Range(_))))
 }
 
 impl Quarantine {
@@ -116,7 +182,7 @@ impl Quarantine {
         }
         let later = |error: DiskError| error.passes() && error != DiskError::Full;
         // An earlier run may have found the same range.
-        let create = || disk.create(&quarantine_name(sequence, Some(from)));
+        let create = || disk.create(&quarantine_name(sequence, Kept::Range(from)));
         let (source, target) = match disk.open(&name).and_then(|source| Ok((source, create()?))) {
             Ok(files) => files,
             Err(error) => return if later(error) { Err(error) } else { Ok(()) },
@@ -147,21 +213,29 @@ impl Quarantine {
     pub(super) fn keep_segment<D: Disk>(
         &mut self,
         disk: &D,
-        sequence: u64,
-        size: u64,
-        kind: DamageKind,
+        aside: Aside,
         counts: &mut DiskQueueCounts,
     ) -> Result<(), DiskError> {
+        let Aside { sequence, bytes: size, why } = aside;
         let name = segment_name(sequence);
         if size > self.bytes_max.saturating_sub(self.bytes()) {
             counts.quarantine_full += 1;
-            if kind == DamageKind::Foreign && !has_records(disk, sequence, size)? {
+            if why == WhyAside::Foreign && !has_records(disk, sequence, size)? {
                 counts.damaged_ranges += 1;
                 return disk.remove(&name);
             }
         }
-        disk.rename(&name, &quarantine_name(sequence, None))?;
-        counts.damaged_ranges += u64::from(kind == DamageKind::Foreign);
+        let names = (2..NAMES_MAX).map(|again| quarantine_name_again(sequence, why.kept(), again));
+        let names = [quarantine_name(sequence, why.kept())].into_iter().chain(names);
+        let mut renamed = Err(DiskError::Exists);
+        for to in names {
+            renamed = disk.rename(&name, &to);
+            if renamed != Err(DiskError::Exists) {
+                break;
+            }
+        }
+        renamed?;
+        counts.damaged_ranges += u64::from(why != WhyAside::Unreadable);
         self.whole_bytes += size;
         counts.quarantined_bytes += size;
         Ok(())

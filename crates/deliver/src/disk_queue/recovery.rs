@@ -1,9 +1,13 @@
 //! Opening whatever is in the directory.
 //!
-//! Headers of all segments and the mark that ends the last one are read; where there is none, because a write was cut
+//! Headers of all segments and the marks that end them are read; where there is none, because a write was cut
 //! short, the end of that segment; only where that has no record, either, the headers of all its records. Each header says what came before it, so that the counts of
 //! everything between are known, and the cursor says what was there in all. 10 GB are 160 segments. Damage inside a
 //! segment is found by whoever reads there. A new run always begins a new segment, so no tail has to be trusted or cut.
+//!
+//! Names may lie, since files can be copied and renamed: a segment whose header is whole and says another number is not read.
+//! Where each segment ends is compared with where the next one begins, so that none goes away that has more than that one
+//! knows of (`misplaced`).
 //!
 //! What cannot be read for want of descriptors, memory, permission or the folder is an error, and nothing was changed: the
 //! caller waits and opens again. So is what the disk fails to read, unless [`Unreadable::PassedOver`] says otherwise.
@@ -16,8 +20,9 @@ use super::cursor::{Cursor, read_slots};
 use super::format::{
     Place, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Slot, Totals, segment_name, segment_sequence,
 };
-use super::quarantine::Quarantine;
-use super::scan::{Damage, DamageKind, SegmentReader};
+use super::misplaced;
+use super::quarantine::{Aside, Quarantine, WhyAside};
+use super::scan::{Damage, SegmentReader};
 use super::{DiskQueueCounts, Recovery, Segment};
 
 /// Sequence numbers from here on are none of ours: counting up from them would overflow.
@@ -60,8 +65,8 @@ pub(super) struct Survey {
     pub(super) segments: VecDeque<Segment>,
     /// Segments that were begun and have no record.
     begun: Vec<u64>,
-    /// (sequence number, size) of segments that are not the queue's.
-    pub(super) foreign: Vec<(u64, u64)>,
+    /// Segments that are not read.
+    pub(super) aside: Vec<Aside>,
     /// Segments that the disk does not open, with their sizes where the folder lists them.
     unreadable: Vec<(u64, Option<u64>)>,
     /// How many of the first segments are settled whole.
@@ -82,7 +87,34 @@ pub(super) struct Survey {
 struct Candidate {
     sequence: u64,
     size: u64,
+    /// May say that it is another segment's.
     header: Option<SegmentHeader>,
+}
+
+impl Candidate {
+    /// The header, when the file has its name from it.
+    fn own_header(&self) -> Option<&SegmentHeader> {
+        self.header.as_ref().filter(|header| header.sequence == self.sequence)
+    }
+
+    fn segment(&self, before: Totals, start: u64) -> Segment {
+        Segment {
+            sequence: self.sequence,
+            before,
+            start,
+            size: self.size,
+            unreadable: false,
+            kept_whole: false,
+            missing: false,
+        }
+    }
+
+    /// It as a segment of the queue, wherever that has its place.
+    fn misnamed(&self, queue_id: u64) -> Option<Segment> {
+        let header = self.header.filter(|header| header.queue_id == queue_id)?;
+        let is_misnamed = header.sequence != self.sequence;
+        is_misnamed.then(|| self.segment(header.before, SEGMENT_HEADER_BYTES as u64))
+    }
 }
 
 /// What is to be done about bytes that the disk fails to read, again and again.
@@ -105,6 +137,20 @@ impl Unreadable {
         }
     }
 
+    /// A segment, to be read from header to header; none when it is not there, or is passed over.
+    pub(super) fn open<D: Disk>(
+        self,
+        disk: &D,
+        sequence: u64,
+    ) -> Result<Option<SegmentReader<D::File>>, DiskError> {
+        let file = match disk.open(&segment_name(sequence)) {
+            // Removed since its name was read, by the process that owns the queue.
+            Err(DiskError::NotFound) => return Ok(None),
+            file => self.unless_passed(file)?,
+        };
+        Ok(file.map(|file| self.reader(SegmentReader::of_headers(sequence, file))))
+    }
+
     fn reader<F: Clone>(self, mut reader: SegmentReader<F>) -> SegmentReader<F> {
         reader.passes_over(self == Unreadable::PassedOver);
         reader
@@ -122,15 +168,21 @@ pub(super) fn recover<D: Disk>(
     let mut counts = DiskQueueCounts::default();
     for (sequence, size) in &survey.unreadable {
         // The next run must not take it for settled.
-        let size = size.unwrap_or(segment_bytes);
-        quarantine.keep_segment(disk, *sequence, size, DamageKind::Unreadable, &mut counts)?;
+        let bytes = size.unwrap_or(segment_bytes);
+        let aside = Aside { sequence: *sequence, bytes, why: WhyAside::Unreadable };
+        quarantine.keep_segment(disk, aside, &mut counts)?;
     }
     for sequence in &survey.begun {
         // A crash at the start of a segment.
         let _left = disk.remove(&segment_name(*sequence));
     }
-    for (sequence, size) in &survey.foreign {
-        let _left = quarantine.keep_segment(disk, *sequence, *size, DamageKind::Foreign, &mut counts);
+    for aside in &survey.aside {
+        // One that cannot be renamed stays under its name, and no segment of ours gets that.
+        let _left = quarantine.keep_segment(disk, *aside, &mut counts);
+    }
+    if !survey.aside.is_empty() {
+        // Its name is the only way to what is in it. Where that fails the next run may find it as this one did.
+        let _named = disk.sync_directory();
     }
     if let Some(last) = survey.segments.back_mut() {
         for damage in &survey.tail {
@@ -173,21 +225,13 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     let (mut slots, was_written) = read_slots(disk, |read| unreadable.unless_passed(read))?;
     slots.retain(|(slot, ..)| can_be(slot.settled) && can_be(slot.written));
     let elected = queue_id(disk, unreadable, &candidates, &slots)?;
-    let (mut segments, mut begun, mut foreign) = (VecDeque::new(), Vec::new(), Vec::new());
-    for candidate in candidates {
-        let before = segments.back().map_or(Totals::default(), |last: &Segment| last.before);
-        let adopt = |queue_id| adopt(disk, unreadable, &candidate, queue_id, before);
-        let adopted = elected.map_or(Ok(None), adopt)?;
-        match adopted {
-            Some(segment) => segments.push_back(segment),
-            None if candidate.size <= SEGMENT_HEADER_BYTES as u64 => begun.push(candidate.sequence),
-            None => foreign.push((candidate.sequence, candidate.size)),
-        }
-    }
-    report.segments = segments.len() as u64;
+    let Sorted { mut segments, begun, mut aside } = sorted(disk, unreadable, &candidates, elected)?;
     let headless = segments.iter().filter(|segment| segment.start == 0).count();
-    report.segments_damaged = (headless + foreign.len()) as u64;
-    let (mut end, mut tail) = end_of_last(disk, unreadable, elected.unwrap_or_default(), &segments)?;
+    let foreign = aside.iter().filter(|aside| aside.why == WhyAside::Foreign).count();
+    report.segments_damaged = (headless + foreign) as u64;
+    let id = elected.unwrap_or_default();
+    let last = segments.back().map(|last| end_of(disk, unreadable, id, last));
+    let (mut end, mut tail) = last.transpose()?.unwrap_or_default();
 
     let of_queue = || slots.iter().filter(|(slot, ..)| Some(slot.queue_id) == elected);
     let cursor = of_queue().max_by_key(|(slot, ..)| slot.write).copied();
@@ -207,18 +251,39 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
         // What is left of it is found by whoever looks for it.
         tail.clear();
     }
-    let settled_segments = settled_segments(&segments, end, settled);
+    let misnamed: Vec<Segment> = candidates.iter().filter_map(|candidate| candidate.misnamed(id)).collect();
+    let elsewhere = misplaced::end_of_all(disk, unreadable, id, &misnamed)?;
+    if !live && elsewhere.records > end.records {
+        report.copies_gone += elsewhere.since(end).copies;
+        end = end.at_least(elsewhere);
+        tail.clear();
+    }
+    let mut settled_segments = settled_segments(&segments, end, settled);
+    let ends = misplaced::own_ends(disk, unreadable, id, &mut segments)?;
+    aside.extend(misplaced::take_displaced(&mut segments, &ends, &mut settled_segments, settled));
+    report.segments = segments.len() as u64;
     report.segments_removed = settled_segments as u64;
+    let is_misplaced = |aside: &&Aside| aside.why != WhyAside::Foreign;
+    report.misplaced = aside.iter().filter(is_misplaced).copied().collect();
+    let (first, noted) = (segments.get(settled_segments), cursor.map(|(slot, ..)| slot.place));
+    // Of a segment whose header is damaged nothing but the name says that the cursor means it.
+    let is_meant = match first {
+        Some(first) if first.start == 0 => {
+            misplaced::begins_at(disk, unreadable, id, (first, noted), settled)?
+        }
+        Some(_) | None => true,
+    };
+    let place = place(first, noted.filter(|_| is_meant));
     // A number that is given twice would have an older slot of the cursor speak of another segment's bytes, should a
     // newer one be damaged.
     let passed = of_queue().map(|(slot, ..)| slot.place.sequence.min(SEQUENCE_MAX)).max().unwrap_or(0);
     Ok(Survey {
         names,
         queue_id: elected,
-        place: place(segments.get(settled_segments), cursor.map(|(slot, ..)| slot.place)),
+        place,
         segments,
         begun,
-        foreign,
+        aside,
         unreadable: not_opened,
         settled_segments,
         end,
@@ -228,6 +293,37 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
         tail,
         report,
     })
+}
+
+/// Files that have the name of a segment, each for what it is.
+#[derive(Default)]
+struct Sorted {
+    segments: VecDeque<Segment>,
+    begun: Vec<u64>,
+    aside: Vec<Aside>,
+}
+
+fn sorted<D: Disk>(
+    disk: &D,
+    unreadable: Unreadable,
+    candidates: &[Candidate],
+    elected: Option<u64>,
+) -> Result<Sorted, DiskError> {
+    let mut sorted = Sorted::default();
+    for (at, candidate) in candidates.iter().enumerate() {
+        let before = sorted.segments.back().map_or(Totals::default(), |last: &Segment| last.before);
+        let adopt = |queue_id| adopt(disk, unreadable, (candidate, &candidates[at + 1..]), queue_id, before);
+        match elected.map_or(Ok(Err(WhyAside::Foreign)), adopt)? {
+            Ok(segment) => sorted.segments.push_back(segment),
+            Err(WhyAside::Foreign) if candidate.size <= SEGMENT_HEADER_BYTES as u64 => {
+                sorted.begun.push(candidate.sequence);
+            }
+            Err(why) => {
+                sorted.aside.push(Aside { sequence: candidate.sequence, bytes: candidate.size, why });
+            }
+        }
+    }
+    Ok(sorted)
 }
 
 /// Where reading begins: where the cursor says, if that is still there. Where no segment is, the cursor goes on saying
@@ -271,7 +367,7 @@ fn candidates<D: Disk>(
         let mut bytes = [0; SEGMENT_HEADER_BYTES];
         let read = disk.read_at(&file, 0, &mut bytes).or_else(|_| disk.read_at(&file, 0, &mut bytes));
         let header = unreadable.unless_passed(read)?.and_then(|()| SegmentHeader::decode(&bytes));
-        let header = header.filter(|header| header.sequence == sequence && can_be(header.before));
+        let header = header.filter(|header| header.sequence < SEQUENCE_MAX && can_be(header.before));
         candidates.push(Candidate { sequence, size, header });
     }
     Ok((candidates, not_opened))
@@ -285,9 +381,14 @@ fn queue_id<D: Disk>(
     slots: &[(Slot, usize, usize)],
 ) -> Result<Option<u64>, DiskError> {
     let last_slot = slots.iter().max_by_key(|(slot, ..)| slot.write).map(|(slot, ..)| slot.queue_id);
-    let headers = candidates.iter().filter_map(|candidate| candidate.header.map(|header| header.queue_id));
+    let own = candidates.iter().filter_map(|candidate| candidate.own_header().map(|header| header.queue_id));
+    let mut ids: Vec<u64> = last_slot.into_iter().chain(own).collect();
+    if ids.is_empty() {
+        // Names that somebody gave say less.
+        ids.extend(candidates.iter().filter_map(|candidate| Some(candidate.header?.queue_id)));
+    }
     let mut votes: Vec<(u64, usize)> = Vec::new();
-    for id in last_slot.into_iter().chain(headers) {
+    for id in ids {
         match votes.iter_mut().find(|vote| vote.0 == id) {
             Some(vote) => vote.1 += 1,
             None => votes.push((id, 1)),
@@ -311,52 +412,46 @@ fn queue_id<D: Disk>(
     Ok(None)
 }
 
-/// The segment, if it is one of the queue and can follow what came before.
+/// The segment, if it is one of the queue and can stand between what came before and what comes `behind`; otherwise why not.
 fn adopt<D: Disk>(
     disk: &D,
     unreadable: Unreadable,
-    candidate: &Candidate,
+    (candidate, behind): (&Candidate, &[Candidate]),
     queue_id: u64,
     previous: Totals,
-) -> Result<Option<Segment>, DiskError> {
+) -> Result<Result<Segment, WhyAside>, DiskError> {
     let Candidate { sequence, size, .. } = *candidate;
-    let segment = |before, start| Segment {
-        sequence,
-        before,
-        start,
-        size,
-        unreadable: false,
-        kept_whole: false,
-        missing: false,
-    };
     let segment = match candidate.header {
-        Some(header) if header.queue_id == queue_id => segment(header.before, SEGMENT_HEADER_BYTES as u64),
-        Some(_) => return Ok(None),
+        Some(header) if header.queue_id != queue_id => return Ok(Err(WhyAside::Foreign)),
+        Some(header) if header.sequence != sequence => return Ok(Err(WhyAside::Misnamed(header.sequence))),
+        Some(header) => candidate.segment(header.before, SEGMENT_HEADER_BYTES as u64),
         None => {
             let file = disk.open(&segment_name(sequence));
-            let Some(file) = unreadable.unless_passed(file)? else { return Ok(None) };
+            let Some(file) = unreadable.unless_passed(file)? else { return Ok(Err(WhyAside::Foreign)) };
             let mut reader = unreadable.reader(SegmentReader::new(sequence, file));
             let fits = |header: &RecordHeader| header.before.covers(previous) && can_be(header.after());
             let next = reader.next(disk, queue_id, (0, size), fits, &mut Vec::new())?;
-            let Some((header, _)) = next else { return Ok(None) };
-            segment(header.before, 0)
+            let Some((header, _)) = next else { return Ok(Err(WhyAside::Foreign)) };
+            candidate.segment(header.before, 0)
         }
     };
-    Ok(Some(segment).filter(|segment| segment.before.covers(previous)))
+    // Where a header is damaged only the name says where the segment belongs: one that has its header is believed before it.
+    let own = behind.iter().filter_map(Candidate::own_header).filter(|header| header.queue_id == queue_id);
+    let next = own.map(|header| header.before).find(|before| before.covers(previous));
+    let follows = segment.before.covers(previous);
+    let precedes = candidate.header.is_some() || next.is_none_or(|next| next.covers(segment.before));
+    Ok(if follows && precedes { Ok(segment) } else { Err(WhyAside::Displaced) })
 }
 
-/// Everything that the last segment speaks of, cut off or not, and its damage.
-fn end_of_last<D: Disk>(
+/// Everything that a segment speaks of, cut off or not, and its damage.
+pub(super) fn end_of<D: Disk>(
     disk: &D,
     unreadable: Unreadable,
     queue_id: u64,
-    segments: &VecDeque<Segment>,
+    last: &Segment,
 ) -> Result<(Totals, Vec<Damage>), DiskError> {
     let mut damage = Vec::new();
-    let Some(last) = segments.back() else { return Ok((Totals::default(), damage)) };
-    let file = disk.open(&segment_name(last.sequence));
-    let Some(file) = unreadable.unless_passed(file)? else { return Ok((last.before, damage)) };
-    let mut reader = unreadable.reader(SegmentReader::of_headers(last.sequence, file));
+    let Some(mut reader) = unreadable.open(disk, last.sequence)? else { return Ok((last.before, damage)) };
     let belongs = |(header, at): &(RecordHeader, u64)| {
         let before = header.before;
         before.covers(last.before)

@@ -9,8 +9,8 @@ use std::ops::Range;
 use model::Disk;
 
 use super::format::{
-    RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, is_quarantine,
-    quarantine_place,
+    Kept, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader,
+    is_quarantine, quarantine_place,
 };
 use super::inspect::Inspection;
 use super::scan::{DamageKind, SegmentReader};
@@ -58,9 +58,15 @@ fn read_about<D: Disk>(disk: &D, name: &str) -> Option<Quarantined> {
     let bytes = disk.size(&file).ok()?;
     let about =
         |reason: &str, start| Quarantined { name: name.to_owned(), bytes, reason: reason.to_owned(), start };
-    let Some((_, Some(_))) = quarantine_place(name) else {
-        return Some(about("a whole segment: not this queue's, or one that the disk could not read", 0));
-    };
+    match quarantine_place(name) {
+        Some((_, Kept::Range(_))) => {}
+        Some((_, Kept::Misplaced)) => {
+            return Some(about("a whole segment: it was not where its records belong", 0));
+        }
+        Some((_, Kept::Whole)) | None => {
+            return Some(about("a whole segment: not this queue's, or one that the disk could not read", 0));
+        }
+    }
     let mut head = vec![0; REASON_BYTES_MAX.min(bytes) as usize];
     let read = disk.read_at(&file, 0, &mut head);
     let line = read.ok().and_then(|()| head.split(|byte| *byte == b'\n').next());
@@ -83,13 +89,14 @@ pub fn salvage<D: Disk, E>(
 ) -> Result<(), E> {
     for file in files {
         let place = quarantine_place(&file.name);
-        let whole_too =
-            |sequence| files.iter().any(|other| quarantine_place(&other.name) == Some((sequence, None)));
+        let whole_too = |sequence| {
+            files.iter().any(|other| quarantine_place(&other.name) == Some((sequence, Kept::Whole)))
+        };
         let wanted = match place {
             // The whole segment has these bytes as well, and what was not read then may be now.
-            Some((sequence, Some(_))) if whole_too(sequence) => continue,
-            Some((sequence, None)) => ranges_of(files, sequence),
-            _ => Vec::new(),
+            Some((sequence, Kept::Range(_))) if whole_too(sequence) => continue,
+            Some((sequence, Kept::Whole)) => ranges_of(files, sequence),
+            Some((_, Kept::Range(_) | Kept::Misplaced)) | None => Vec::new(),
         };
         in_file(inspection, disk, (file, &wanted), visit)?;
     }
@@ -99,7 +106,9 @@ pub fn salvage<D: Disk, E>(
 /// The ranges of a segment that were set aside as well; at least as long as they were.
 fn ranges_of(files: &[Quarantined], sequence: u64) -> Vec<Range<u64>> {
     let range = |file: &Quarantined| match quarantine_place(&file.name) {
-        Some((of, Some(from))) if of == sequence => Some(from..end_in(&file.reason).unwrap_or(u64::MAX)),
+        Some((of, Kept::Range(from))) if of == sequence => {
+            Some(from..end_in(&file.reason).unwrap_or(u64::MAX))
+        }
         _ => None,
     };
     files.iter().filter_map(range).collect()

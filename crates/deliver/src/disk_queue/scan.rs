@@ -30,8 +30,6 @@ pub enum DamageKind {
     CutOff,
     /// The disk could not read it.
     Unreadable,
-    /// The segment does not belong to the queue, or has no record at all.
-    Foreign,
 }
 
 impl DamageKind {
@@ -42,7 +40,6 @@ impl DamageKind {
             DamageKind::Body => "body",
             DamageKind::CutOff => "cut_off",
             DamageKind::Unreadable => "unreadable",
-            DamageKind::Foreign => "foreign",
         }
     }
 
@@ -53,7 +50,6 @@ impl DamageKind {
             DamageKind::Body => "the record's header is whole, but its block does not match its checksum",
             DamageKind::CutOff => "the file ends within a record: it was never written whole",
             DamageKind::Unreadable => "the disk could not read here",
-            DamageKind::Foreign => "the segment has no record of this queue",
         }
     }
 }
@@ -126,7 +122,7 @@ impl<F: Clone> SegmentReader<F> {
     ) -> Result<Option<(RecordHeader, u64)>, DiskError> {
         let (mut from, mut at) = (from, from);
         while at < size {
-            let header = self.header(disk, queue_id, at, size)?;
+            let header = self.header_at(disk, queue_id, at, size)?;
             if let Some(header) = header.filter(&mut fits) {
                 if header.is_mark() {
                     note(damage, from, at, DamageKind::NotARecord);
@@ -202,18 +198,19 @@ impl<F: Clone> SegmentReader<F> {
         size: u64,
     ) -> Result<Option<(RecordHeader, u64)>, DiskError> {
         let Some(at) = size.checked_sub(RECORD_HEADER_BYTES as u64) else { return Ok(None) };
-        let mark = self.header(disk, queue_id, at, size)?.filter(RecordHeader::is_mark);
+        let mark = self.header_at(disk, queue_id, at, size)?.filter(RecordHeader::is_mark);
         Ok(mark.map(|mark| (mark, at)))
     }
 
-    fn header<D: Disk<File = F>>(
+    /// The header of the record, or the mark, that is at this place.
+    pub(super) fn header_at<D: Disk<File = F>>(
         &mut self,
         disk: &D,
         queue_id: u64,
         at: u64,
         size: u64,
     ) -> Result<Option<RecordHeader>, DiskError> {
-        if size - at < RECORD_HEADER_BYTES as u64 {
+        if size.saturating_sub(at) < RECORD_HEADER_BYTES as u64 {
             return Ok(None);
         }
         let bytes = self.head_at(disk, at, size)?;

@@ -118,7 +118,7 @@ fn what_the_disk_fails_to_read_for_long_is_passed_over_and_its_segment_is_kept()
     assert_eq!((damaged(&queue), queue.read_error()), (2, None));
     let _synced = queue.begin_last_sync().map(|job| queue.on_synced(job.perform(&disk)));
     let names = disk.names();
-    assert!(names.contains(&format::quarantine_name(2, None)), "{names:?}");
+    assert!(names.contains(&format::quarantine_name(2, format::Kept::Whole)), "{names:?}");
 }
 
 #[test]
@@ -273,7 +273,10 @@ fn what_cannot_be_removed_is_removed_later() {
 #[test]
 fn only_bytes_that_fail_their_checksum_make_way_in_the_quarantine() {
     let disk = six();
-    let other = disk.bytes(&segment_name(2)).expect("it is there");
+    let mut other = disk.bytes(&segment_name(2)).expect("it is there");
+    let head = other.first_chunk_mut().expect("a header");
+    let header = format::SegmentHeader::decode(head).expect("it is whole");
+    *head = format::SegmentHeader { sequence: 9, queue_id: header.queue_id + 1, ..header }.encode();
     disk.store(&segment_name(8), &vec![7; 500]);
     disk.store(&segment_name(9), &other[..200]);
     let plan = DiskQueuePlan { quarantine_bytes_max: 10, ..plan() };
@@ -281,8 +284,8 @@ fn only_bytes_that_fail_their_checksum_make_way_in_the_quarantine() {
     let (mut queue, report) = opened.expect("everything can be read");
     assert_eq!(report.segments_damaged, 2);
     let names = disk.names();
-    assert!(!names.contains(&format::quarantine_name(8, None)), "{names:?}");
-    assert!(names.contains(&format::quarantine_name(9, None)), "{names:?}");
+    assert!(!names.contains(&format::quarantine_name(8, format::Kept::Whole)), "{names:?}");
+    assert!(names.contains(&format::quarantine_name(9, format::Kept::Whole)), "{names:?}");
     assert_eq!(queue.counts().quarantine_full, 2);
     // It counts towards the bound of the queue.
     let record = (format::RECORD_HEADER_BYTES + 2) as u64;
@@ -328,7 +331,7 @@ fn a_damaged_range_that_cannot_be_copied_keeps_its_segment() {
     assert_eq!(read(&mut queue, READ_AGAIN_MS), "2345");
     let _synced = queue.begin_last_sync().map(|job| queue.on_synced(job.perform(&disk)));
     let names = disk.names();
-    assert!(names.contains(&format::quarantine_name(1, None)), "{names:?}");
+    assert!(names.contains(&format::quarantine_name(1, format::Kept::Whole)), "{names:?}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::format::{
     RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Totals, encode_borders,
     segment_name,
 };
-use super::scan::DamageKind;
+use super::quarantine::{Aside, WhyAside};
 use super::{DiskQueue, Segment};
 use crate::block::Block;
 use crate::plan::WhenFull;
@@ -297,9 +297,9 @@ impl<D: Disk> DiskQueue<D> {
             // A file that somebody has open keeps its room on the disk.
             self.reader.take_if(|reader| reader.sequence == first.sequence);
             let removed = if first.unreadable || first.kept_whole {
-                let Segment { sequence, size, .. } = first;
-                let (quarantine, counts) = (&mut self.quarantine, &mut self.counts);
-                quarantine.keep_segment(&self.disk, sequence, size, DamageKind::Unreadable, counts)
+                let Segment { sequence, size: bytes, .. } = first;
+                let aside = Aside { sequence, bytes, why: WhyAside::Unreadable };
+                self.quarantine.keep_segment(&self.disk, aside, &mut self.counts)
             } else {
                 self.disk.remove(&segment_name(first.sequence))
             };

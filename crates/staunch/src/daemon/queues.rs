@@ -244,12 +244,15 @@ pub fn disk_plan(limits: QueueLimits, sync_window_ms: u64) -> DiskQueuePlan {
     DiskQueuePlan { limits, sync_window_ms, segment_bytes, ..usual }
 }
 
+/// Segments that somebody moved, and that are named.
+const MISPLACED_SHOWN: usize = 10;
+
 /// One line on what was found, if there was anything.
 fn tell(output: &str, path: &Path, found: &Recovery) {
     let text = recovered(found);
     let path = path.display();
     let damaged = found.segments_damaged + found.segments_unreadable + found.copies_gone > 0;
-    if damaged || found.cursor_lost {
+    if damaged || !found.misplaced.is_empty() || found.cursor_lost {
         tracing::warn!("output `{output}`: {text}; what cannot be used is put in quarantine in {path}");
     } else if found.copies_queued > 0 {
         tracing::info!("output `{output}`: {text}");
@@ -273,9 +276,15 @@ fn recovered(found: &Recovery) -> String {
             text.push_str(&format!("; {count} segment{} {what}", plural(count)));
         }
     }
+    for aside in found.misplaced.iter().take(MISPLACED_SHOWN) {
+        text.push_str(&format!("; {}", aside.text()));
+    }
+    if found.misplaced.len() > MISPLACED_SHOWN {
+        text.push_str(&format!("; and {} more such segments", found.misplaced.len() - MISPLACED_SHOWN));
+    }
     if found.copies_gone > 0 {
         text.push_str(&format!(
-            "; {} of them {} gone, with the end of the last segment",
+            "; {} of them {} gone from the end, with the last segment or a part of it",
             found.copies_gone,
             if found.copies_gone == 1 { "is" } else { "are" }
         ));
@@ -310,6 +319,8 @@ pub fn tell_orphans(plan: &Plan, data_dir: &DataDir) {
 
 #[cfg(test)]
 mod tests {
+    use deliver::disk_queue::{Aside, WhyAside};
+
     use super::*;
 
     #[test]
@@ -319,10 +330,20 @@ mod tests {
         found.segments_damaged = 1;
         found.cursor_lost = true;
         found.copies_gone = 2;
+        found.misplaced =
+            (0..12).map(|sequence| Aside { sequence, bytes: 500, why: WhyAside::Misnamed(0x13) }).collect();
+        let misplaced: String = (0..10)
+            .map(|sequence| {
+                format!("; {sequence:016x}.segment: its header is that of 0000000000000013.segment")
+            })
+            .collect();
         assert_eq!(
             recovered(&found),
-            "3 records (512 bytes, 1 segment) wait on disk from before; 1 segment with a damaged header; 2 of \
-             them are gone, with the end of the last segment; where reading had come to is lost, so that some may be sent again"
+            "3 records (512 bytes, 1 segment) wait on disk from before; 1 segment with a damaged header"
+                .to_owned()
+                + &misplaced
+                + "; and 2 more such segments; 2 of \
+             them are gone from the end, with the last segment or a part of it; where reading had come to is lost, so that some may be sent again"
         );
     }
 

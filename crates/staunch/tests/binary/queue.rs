@@ -268,6 +268,34 @@ fn a_flipped_bit_is_found_and_what_it_cost_comes_back_from_the_quarantine() {
 }
 
 #[test]
+fn a_segment_that_somebody_renamed_is_named_and_nothing_in_it_is_lost() {
+    let endpoint = away();
+    let mut daemon = Builder::native(&config(&endpoint)).start();
+    let folder = daemon.folder.path().to_owned();
+    fs::write(folder.join("some.txt"), lines(0..1000)).expect("written");
+    assert!(queue(&folder, &["replay", "carbon", "--from", "some.txt"]).status.success());
+    daemon.stop();
+    let path = segment(&folder, "carbon");
+    let own = path.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
+    fs::rename(&path, path.with_file_name("0000000000000099.segment")).expect("moved");
+    let why = format!("its header is that of {own}");
+    let text = format!("0000000000000099.segment: {why}");
+    let check = queue(&folder, &["check", "carbon"]);
+    let told = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert!(check.status.code() == Some(1) && told.contains(&why), "{told}");
+    let listed = stderr(&queue(&folder, &["ls"]));
+    assert!(listed.contains(&format!("carbon: {text}")), "{listed}");
+    daemon.start_again();
+    wait_for("a word about it", || daemon.stderr().contains(&text).then_some(()));
+    // And the daemon's own figures, which the stop has flushed.
+    let damaged = || Daemon::number(&daemon.output("carbon"), "losses/dropped/damaged");
+    wait_for("what is missing to be counted", || (damaged() >= 1000).then_some(()));
+    let aside = good(&queue(&folder, &["export", "carbon", "--quarantine"]));
+    assert_eq!(ids(&aside), (0..1000).collect::<Vec<_>>());
+    daemon.assert_sums_hold();
+}
+
+#[test]
 fn an_export_into_a_pipe_that_closes_is_no_error() {
     let endpoint = away();
     let mut daemon = Builder::native(&config(&endpoint)).start();

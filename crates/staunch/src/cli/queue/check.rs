@@ -6,7 +6,7 @@ use deliver::disk_queue::inspect::{
     Begin, CursorPlace, DamagedRange, FoundRecord, Inspection, Step, Stretch,
 };
 use deliver::disk_queue::salvage::{Quarantined, quarantined};
-use deliver::disk_queue::{DamageKind, Totals};
+use deliver::disk_queue::{Aside, DamageKind, Totals, WhyAside};
 use model::SECOND_NS;
 use serde_json::{Value, json};
 
@@ -50,9 +50,9 @@ struct Report {
     segments: Vec<Segment>,
     cursor: Option<CursorPlace>,
     cursor_lost: bool,
-    /// Segments that the disk does not open, and that are not the queue's.
+    /// Segments that the disk does not open, and those that are not read.
     unreadable: u64,
-    foreign: Vec<(u64, u64)>,
+    aside: Vec<Aside>,
     waiting_blocks: u64,
     waiting_copies: u64,
     stretches: Vec<Stretch>,
@@ -70,7 +70,7 @@ struct Report {
 impl Report {
     fn is_sound(&self) -> bool {
         let is_whole = self.ranges == 0 && self.lost_copies == 0 && self.missing == 0;
-        is_whole && self.unreadable == 0 && self.foreign.is_empty()
+        is_whole && self.unreadable == 0 && self.aside.is_empty()
     }
 
     fn record(&mut self, record: &FoundRecord<'_>) {
@@ -185,7 +185,7 @@ fn walk_once(queue: &Queue, live: bool) -> anyhow::Result<Report> {
         cursor: inspection.cursor(),
         cursor_lost: inspection.recovery().cursor_lost,
         unreadable: inspection.recovery().segments_unreadable,
-        foreign: inspection.foreign().to_vec(),
+        aside: inspection.aside().to_vec(),
         quarantine: quarantined(&inspection, &disk),
         ..Report::default()
     };
@@ -241,8 +241,9 @@ fn text(report: &Report) -> String {
     if report.stretches.len() == STRETCHES_SHOWN {
         text.push_str("  … and more, which are counted below\n");
     }
-    for (sequence, bytes) in &report.foreign {
-        text.push_str(&format!("  {sequence:016x}.segment, {}: not of this queue\n", talk::bytes(*bytes)));
+    for aside in &report.aside {
+        let Aside { sequence, bytes, why } = aside;
+        text.push_str(&format!("  {sequence:016x}.segment, {}:\n    {}\n", talk::bytes(*bytes), why.text()));
     }
     if report.unreadable > 0 {
         text.push_str(&format!("  {} cannot be opened\n", plural(report.unreadable, "segment")));
@@ -328,6 +329,13 @@ fn document(report: &Report) -> Value {
     let cursor = report.cursor.map(|cursor| {
         json!({ "segment": cursor.segment, "offset": cursor.offset, "settled": totals(cursor.settled) })
     });
+    let aside = |aside: &Aside| {
+        let header = match aside.why {
+            WhyAside::Misnamed(header) => Some(header),
+            WhyAside::Unreadable | WhyAside::Foreign | WhyAside::Displaced => None,
+        };
+        json!({ "segment": aside.sequence, "bytes": aside.bytes, "why": aside.why.word(), "header": header })
+    };
     let file = |file: &Quarantined| json!({ "name": file.name, "bytes": file.bytes, "reason": file.reason });
     json!({
         "name": report.name,
@@ -343,7 +351,8 @@ fn document(report: &Report) -> Value {
         "cursor": cursor,
         "segments": report.segments.iter().map(segment).collect::<Vec<Value>>(),
         "segments_unreadable": report.unreadable,
-        "segments_foreign": report.foreign.iter().map(|foreign| foreign.0).collect::<Vec<u64>>(),
+        "segments_foreign": report.aside.iter().map(|aside| aside.sequence).collect::<Vec<u64>>(),
+        "segments_aside": report.aside.iter().map(aside).collect::<Vec<Value>>(),
         "damage": report.stretches.iter().map(stretch).collect::<Vec<Value>>(),
         "quarantine": report.quarantine.iter().map(file).collect::<Vec<Value>>(),
     })
@@ -465,7 +474,9 @@ carbon: sound
         let lost = |copies, copy_bytes| Totals { copies, copy_bytes, ..Totals::default() };
         let mut report = Report {
             cursor_lost: true,
-            foreign: vec![(9, 4096)],
+            aside: [WhyAside::Foreign, WhyAside::Misnamed(3), WhyAside::Displaced]
+                .map(|why| Aside { sequence: 9, bytes: 4096, why })
+                .to_vec(),
             unreadable: 1,
             quarantine: Vec::new(),
             ..report()
@@ -500,7 +511,12 @@ carbon: damaged
     nothing that waits was in it
   a segment, or the end of one, is missing
     lost: 5 copies, 200 B
-  0000000000000009.segment, 4 KiB: not of this queue
+  0000000000000009.segment, 4 KiB:
+    not of this queue
+  0000000000000009.segment, 4 KiB:
+    its header is that of 0000000000000003.segment
+  0000000000000009.segment, 4 KiB:
+    another segment is where its records belong
   1 segment cannot be opened
   in all 4 damaged ranges, 3.7 GiB; 1484 copies that waited cannot be read
   no cursor: all of it waits, and some of that may have been delivered before

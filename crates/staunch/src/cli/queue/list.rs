@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use deliver::disk_queue::Aside;
 use deliver::disk_queue::inspect::Inspection;
 use deliver::disk_queue::salvage::quarantined;
 use model::SECOND_NS;
@@ -17,6 +18,9 @@ use sys::clock::Clock;
 
 /// Columns of a terminal.
 const WIDTH: usize = 80;
+
+/// Segments of a queue that are named below the table.
+const MISPLACED_SHOWN: usize = 10;
 
 /// Least columns that a name gets.
 const NAME_WIDTH_MIN: usize = 12;
@@ -65,6 +69,8 @@ struct Row {
     quarantined_bytes: u64,
     /// Of those that wait, in files that are gone, as far as a daemon says so.
     records_missing: u64,
+    /// Segments that are not where their records belong, and that the next start sets aside.
+    misplaced: Vec<Aside>,
 }
 
 /// `staunch queue ls`
@@ -90,6 +96,7 @@ pub(super) fn list(place: &Place, in_use: Option<&[QueueRow]>, as_json: bool) ->
     }
     if !as_json {
         talk::say(&missing_text(in_use.unwrap_or_default()));
+        talk::say(&rows.iter().map(misplaced_text).collect::<String>());
     }
     Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
@@ -108,6 +115,7 @@ fn row_of(place: &Place, queue: &Queue, in_use: Option<&[QueueRow]>) -> anyhow::
         None => (waiting.copies, waiting.disk_bytes, oldest.map(age_s)),
     };
     Ok(Row {
+        misplaced: inspection.recovery().misplaced,
         name: queue.name.clone(),
         path: queue.path.display().to_string(),
         state: state(place, &queue.name, in_use.map(|_| listed.is_some())),
@@ -172,6 +180,19 @@ pub(super) fn missing_text(in_use: &[QueueRow]) -> String {
     .collect()
 }
 
+/// Files of a queue that somebody copied or renamed.
+fn misplaced_text(row: &Row) -> String {
+    let line = |aside: &Aside| {
+        format!("staunch: {}: {}; the next start puts it in quarantine\n", row.name, aside.text())
+    };
+    let mut text: String = row.misplaced.iter().take(MISPLACED_SHOWN).map(line).collect();
+    if row.misplaced.len() > MISPLACED_SHOWN {
+        let more = row.misplaced.len() - MISPLACED_SHOWN;
+        text.push_str(&format!("staunch: {}: and {more} more such segments\n", row.name));
+    }
+    text
+}
+
 /// The name, with its middle left out where it is too long: its ends tell it from others.
 fn shortened(name: &str, width: usize) -> String {
     let letters: Vec<char> = name.chars().collect();
@@ -200,6 +221,7 @@ fn document(place: &Place, rows: &[Row]) -> Value {
                 "quarantined": row.quarantined,
                 "quarantined_bytes": row.quarantined_bytes,
                 "records_missing": row.records_missing,
+                "segments_misplaced": row.misplaced.iter().map(|aside| aside.sequence).collect::<Vec<u64>>(),
             })
         })
         .collect();
@@ -223,6 +245,7 @@ mod tests {
             quarantined: 0,
             quarantined_bytes: 0,
             records_missing: 0,
+            misplaced: Vec::new(),
         }
     }
 
@@ -243,6 +266,21 @@ datacen…org:2003  stopped                     12  1.17k      3h         3     
         let found = table(&rows);
         assert_eq!(found, want, "\n{found}");
         assert!(found.lines().all(|line| line.chars().count() <= WIDTH));
+    }
+
+    #[test]
+    fn segments_that_somebody_moved_are_named_up_to_ten() {
+        use deliver::disk_queue::WhyAside;
+        let aside = |sequence| Aside { sequence, bytes: 500, why: WhyAside::Misnamed(3) };
+        for (count, lines) in [(0, 0), (1, 1), (10, 10), (11, 11), (99, 11)] {
+            let misplaced = (9..9 + count).map(aside).collect();
+            let text = misplaced_text(&Row { misplaced, ..row("carbon", State::Stopped, 0, 0) });
+            assert_eq!(text.lines().count(), lines, "{text}");
+        }
+        let one = Row { misplaced: vec![aside(9)], ..row("carbon", State::Stopped, 0, 0) };
+        let want = "staunch: carbon: 0000000000000009.segment: its header is that of 0000000000000003.segment; the next \
+                    start puts it in quarantine\n";
+        assert_eq!(misplaced_text(&one), want);
     }
 
     #[test]

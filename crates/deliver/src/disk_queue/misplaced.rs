@@ -1,0 +1,82 @@
+//! Segments that are not where their records belong: somebody copied, renamed, swapped or put back files of the queue.
+//!
+//! Path of a packet: none; opening (`recovery`) and looking (`inspect`) ask here.
+//! Not here: whose a segment is (`recovery`), the quarantine.
+//! Invariant: a record that waits and can be read is in a segment that is read or kept aside, never in one that is removed.
+
+use std::collections::VecDeque;
+
+use model::{Disk, DiskError};
+
+use super::Segment;
+use super::format::{Place, Totals};
+use super::quarantine::{Aside, WhyAside};
+use super::recovery::{Unreadable, end_of};
+
+/// The furthest end of these segments: their records were taken by the queue, wherever the files are now.
+pub(super) fn end_of_all<D: Disk>(
+    disk: &D,
+    unreadable: Unreadable,
+    queue_id: u64,
+    segments: &[Segment],
+) -> Result<Totals, DiskError> {
+    let mut furthest = Totals::default();
+    for segment in segments {
+        let (end, _damage) = end_of(disk, unreadable, queue_id, segment)?;
+        if end.records > furthest.records {
+            furthest = end;
+        }
+    }
+    Ok(furthest)
+}
+
+/// How many records were taken up to the end of each segment, as its own headers say; of the last one, which nothing follows,
+/// none are counted. One that says more than the next one's beginning has records that are not read: it is kept whole.
+pub(super) fn own_ends<D: Disk>(
+    disk: &D,
+    unreadable: Unreadable,
+    queue_id: u64,
+    segments: &mut VecDeque<Segment>,
+) -> Result<Vec<u64>, DiskError> {
+    let mut ends = Vec::with_capacity(segments.len());
+    for at in 1..segments.len() {
+        let (end, _damage) = end_of(disk, unreadable, queue_id, &segments[at - 1])?;
+        segments[at - 1].kept_whole |= end.records > segments[at].before.records;
+        ends.push(end.records);
+    }
+    Ok(ends)
+}
+
+/// Whether what comes behind all that is `settled` begins at this place of the segment.
+pub(super) fn begins_at<D: Disk>(
+    disk: &D,
+    unreadable: Unreadable,
+    queue_id: u64,
+    (segment, place): (&Segment, Option<Place>),
+    settled: Totals,
+) -> Result<bool, DiskError> {
+    let Some(place) = place.filter(|place| place.sequence == segment.sequence) else { return Ok(false) };
+    let Some(mut reader) = unreadable.open(disk, segment.sequence)? else { return Ok(false) };
+    let found = reader.header_at(disk, queue_id, place.offset, segment.size)?;
+    Ok(found.is_some_and(|header| header.before == settled))
+}
+
+/// Takes segments out that the next one's beginning says are settled, and that have records which are not.
+pub(super) fn take_displaced(
+    segments: &mut VecDeque<Segment>,
+    ends: &[u64],
+    settled_segments: &mut usize,
+    settled: Totals,
+) -> Vec<Aside> {
+    let mut displaced = Vec::new();
+    for at in (0..*settled_segments).rev() {
+        if ends.get(at).is_some_and(|end| *end > settled.records)
+            && let Some(Segment { sequence, size: bytes, .. }) = segments.remove(at)
+        {
+            displaced.push(Aside { sequence, bytes, why: WhyAside::Displaced });
+            *settled_segments -= 1;
+        }
+    }
+    displaced.reverse();
+    displaced
+}
