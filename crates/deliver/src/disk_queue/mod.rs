@@ -48,6 +48,7 @@
 
 mod commit;
 mod cursor;
+mod expiry;
 #[cfg(any(test, feature = "faulty_disk"))]
 pub mod faulty_disk;
 mod format;
@@ -90,6 +91,7 @@ use crate::queue::{Appended, Entry, Queue};
 use commit::{Commit, NotSynced};
 pub use commit::{Promise, SyncDone, SyncJob, Synced};
 use cursor::Cursor;
+use expiry::Expiry;
 pub use format::Totals;
 use format::{Place, RecordHeader};
 pub(crate) use format::{decode_borders, encode_borders, form_code};
@@ -271,6 +273,7 @@ pub struct DiskQueue<D: Disk> {
     is_away: bool,
     /// Why nothing can be read; none while reading goes on.
     stalled: Option<Stalled>,
+    expiry: Expiry,
     /// Monotonic time of the last call that said it.
     now_ns: u64,
     returned: BTreeMap<u64, Returned>,
@@ -393,6 +396,7 @@ impl<D: Disk> DiskQueue<D> {
             kept_open: KeptOpen::default(),
             is_away: false,
             stalled: None,
+            expiry: Expiry::default(),
             now_ns: now.mono_ns,
             returned: BTreeMap::new(),
             returned_copies: 0,
@@ -659,6 +663,9 @@ impl<D: Disk> Queue for DiskQueue<D> {
     /// and settled in any order.
     fn pop(&mut self, now: Now) -> Option<Entry> {
         self.expire(now);
+        if self.expiry.goes_on() {
+            return None;
+        }
         while let Some((number, returned)) = self.returned.pop_first() {
             match returned {
                 Returned::Entry(entry) => {
@@ -691,13 +698,11 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.returned.insert(entry.number(), Returned::Entry(entry));
     }
 
-    /// Drops what is older than `age_max_ms` (`too_old`).
+    /// Drops what is older than `age_max_ms` (`too_old`), a slice of it: [`Queue::withholds`] while there is more.
     fn expire(&mut self, now: Now) {
         self.now_ns = self.now_ns.max(now.mono_ns);
         self.take_notes();
-        while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) && self.drop_front(Dropped::TooOld)
-        {
-        }
+        self.expire_slice(now);
     }
 
     fn drop_front(&mut self, reason: Dropped) -> bool {
@@ -742,6 +747,9 @@ impl<D: Disk> Queue for DiskQueue<D> {
 
     fn withholds(&mut self) -> bool {
         self.take_notes();
+        if self.expiry.goes_on() {
+            return true;
+        }
         let pauses = self.pauses().is_some();
         match self.returned.first_key_value() {
             Some((_, Returned::Entry(_))) => false,

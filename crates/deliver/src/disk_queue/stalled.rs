@@ -10,6 +10,7 @@ use model::{Disk, DiskError, Now};
 
 #[cfg(any(test, feature = "canary"))]
 use super::Canary;
+use super::expiry::Expiry;
 use super::{DiskQueue, FAILING_MS_MAX};
 use crate::pause::MS_NS;
 
@@ -42,15 +43,20 @@ impl<D: Disk> DiskQueue<D> {
         self.stalled.filter(|stalled| self.now_ns < stalled.again_ns).map(|stalled| stalled.error)
     }
 
-    /// When reading is tried again, unless somebody was woken for it.
+    /// When reading is tried again, or goes on past what is too old, unless somebody was woken for it.
     pub(super) fn read_due_ns(&self) -> Option<u64> {
-        self.stalled.filter(|stalled| !stalled.told).map(|stalled| stalled.again_ns)
+        let expires_ns = (self.expiry == Expiry::GoesOn).then_some(self.now_ns);
+        let again_ns = self.stalled.filter(|stalled| !stalled.told).map(|stalled| stalled.again_ns);
+        expires_ns.or(again_ns)
     }
 
-    /// True once after each pause: whoever reads is to be woken.
+    /// True once after each pause, and after each slice of what is too old: whoever reads is to be woken.
     pub fn read_again(&mut self, now: Now) -> bool {
         self.now_ns = self.now_ns.max(now.mono_ns);
         let now_ns = self.now_ns;
+        if self.expires_again() {
+            return true;
+        }
         self.stalled
             .as_mut()
             .filter(|stalled| !stalled.told && stalled.again_ns <= now_ns)

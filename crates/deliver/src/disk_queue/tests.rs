@@ -450,6 +450,40 @@ fn too_old_blocks_are_dropped_whatever_the_wall_clock_does_and_over_a_restart() 
 
 /// A machine without a battery for its clock: the daemon begins in 1970, and then somebody sets the clock.
 #[test]
+fn what_is_too_old_goes_in_slices_and_whoever_reads_is_woken_for_the_next_one() {
+    let disk = FaultyDisk::new(1);
+    let limits = QueueLimits { age_max_ms: 1000, ..plan(0).limits };
+    let aged = DiskQueuePlan { limits, ..plan(20_000) };
+    let large = "x".repeat(300 << 10) + "\n";
+    // (blocks, text of each, calls until nothing is too old)
+    for (blocks, lines, calls) in [(600, "a\n", 3), (256, "a\n", 1), (257, "a\n", 2), (10, large.as_str(), 2)]
+    {
+        let disk = disk.copy();
+        let (mut queue, _) = open(&disk, aged);
+        (0..blocks).for_each(|_| append(&mut queue, lines));
+        assert_eq!(
+            queue.append(Block::lines(b"young\n".to_vec(), 1, at_ms(5000).mono_ns), at_ms(0)),
+            Appended::Kept
+        );
+        let dropped = |queue: &Queued| queue.account().dropped(Dropped::TooOld);
+        let mut before = 0;
+        for call in 1..calls {
+            assert!(queue.pop(at_ms(2000)).is_none(), "{blocks}: what is too old is not given");
+            assert!(dropped(&queue) > before && dropped(&queue) < blocks, "{blocks}: slice {call}");
+            before = dropped(&queue);
+            assert!(queue.withholds() && !queue.is_empty());
+            assert!(queue.sync_due_ns(at_ms(2000)).is_some_and(|due_ns| due_ns <= at_ms(2000).mono_ns));
+            assert!(queue.read_again(at_ms(2000)) && !queue.read_again(at_ms(2000)), "once");
+        }
+        let young = queue.pop(at_ms(2000)).expect("it is young");
+        assert_eq!((text(&young), dropped(&queue)), ("young\n".to_owned(), blocks));
+        young.settle(CopyOutcome::Delivered);
+        assert!(!queue.withholds() && !queue.read_again(at_ms(2000)));
+        check(&queue, 0);
+    }
+}
+
+#[test]
 fn records_made_after_the_clock_was_set_are_of_that_time_in_the_next_run() {
     let disk = FaultyDisk::new(1);
     let limits = QueueLimits { age_max_ms: 3_600_000, ..QueueLimits::default() };

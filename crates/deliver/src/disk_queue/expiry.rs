@@ -1,0 +1,63 @@
+//! What is too old goes in slices: each record's header is read from the disk, and the threads of records and senders wait
+//! meanwhile.
+//!
+//! Path of a packet: `append`, `pop` and a sender's `poll` -> `Queue::expire` -> **[`DiskQueue::expire_slice`]**.
+//! Not here: when a record is too old (`stamps`), queues in memory.
+//! Invariant: while there is more to drop, `pop` gives nothing, and whoever reads is woken to go on.
+
+use model::{Disk, Dropped, Now};
+
+use super::DiskQueue;
+use crate::queue::Queue;
+
+/// Most records that one call drops.
+const SLICE_RECORDS_MAX: usize = 256;
+
+/// Bytes of records, as they are on disk, after which a call ends.
+const SLICE_BYTES_MAX: u64 = 2 << 20;
+
+/// How far the slices have come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Expiry {
+    /// Nothing is too old, as far as the last look tells.
+    #[default]
+    Done,
+    /// There is more.
+    GoesOn,
+    /// There is more, and somebody was woken for it.
+    Told,
+}
+
+impl Expiry {
+    pub(super) fn goes_on(self) -> bool {
+        self != Expiry::Done
+    }
+}
+
+impl<D: Disk> DiskQueue<D> {
+    pub(super) fn expire_slice(&mut self, now: Now) {
+        let begun = self.read.disk_bytes;
+        self.expiry = Expiry::Done;
+        for _ in 0..SLICE_RECORDS_MAX {
+            let is_old = self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns);
+            if !is_old || !self.drop_front(Dropped::TooOld) {
+                return;
+            }
+            if self.read.disk_bytes.saturating_sub(begun) >= SLICE_BYTES_MAX {
+                break;
+            }
+        }
+        if self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
+            self.expiry = Expiry::GoesOn;
+        }
+    }
+
+    /// True once after each slice that has left something.
+    pub(super) fn expires_again(&mut self) -> bool {
+        let goes_on = self.expiry == Expiry::GoesOn;
+        if goes_on {
+            self.expiry = Expiry::Told;
+        }
+        goes_on
+    }
+}
