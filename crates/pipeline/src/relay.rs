@@ -413,7 +413,7 @@ impl Relay {
     ) {
         let Relay { router, rollups, figures, shown, .. } = self;
         let line = Line { name: point.name(bytes), rest: point.rest(bytes) };
-        let (mut best, mut invalid) = (None, false);
+        let (mut best, mut invalid, mut fed_values) = (None, false, 0);
         let mut number = None;
         let routing = router.route(entry, point.hash, line, &mut |act| match act {
             Act::Copy { output, renamed: None } => outputs[output.index()].point(bytes, point, now, out),
@@ -422,6 +422,7 @@ impl Relay {
             }
             Act::Feed { rollup, compute, name } => {
                 figures.rolled_up += u64::from(compute == 0);
+                fed_values += 1;
                 let fed = match number.get_or_insert_with(|| value_and_time(bytes, point)) {
                     Some((value, timestamp)) => {
                         let feed = Feed { rollup, compute, name, value: *value, timestamp: *timestamp };
@@ -445,6 +446,7 @@ impl Relay {
                 }
             }
         });
+        router.has_fed(fed_values);
         figures.copies_refused += u64::from(routing.copies_refused);
         figures.names_refused += u64::from(routing.names_refused);
         figures.gave_up += u64::from(routing.gave_up);

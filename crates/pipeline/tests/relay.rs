@@ -490,7 +490,7 @@ fn what_moves_and_is_let_go_of_is_where_it_was() {
     assert_eq!(queues.iter().map(Queue::copies).sum::<u64>(), 2, "in both");
 }
 
-/// Lines of one batch, taken in parts: each ends behind the first name that needs a long search.
+/// Lines of one batch, taken in parts: each ends behind the first name that needs a long search, or behind many values.
 fn in_parts(world: &mut World, text: &str) -> usize {
     let mut intake = world.shard.intakes(&world.plan, SourceId(0), &world.accounts).make();
     let spans = [Span::new(0, text.len())];
@@ -528,6 +528,20 @@ fn batch_of_names_with_long_searches_is_taken_in_parts() {
     assert!(in_parts(&mut cut, &lines) < parts);
     let known: String = (0..1_000).map(|n| format!("k.{} 1 5\nxxz.{} 1 5\n", n % 200, n % 200)).collect();
     assert_eq!(in_parts(&mut cut, &known), 1);
+}
+
+#[test]
+fn batch_that_feeds_many_values_is_taken_in_parts() {
+    let statements = "aggregate ^r every 1 seconds expire after 3600 seconds compute sum write to sum compute count write to count \
+                      send to a stop;";
+    let lines: String = (0..2_000).map(|n| format!("r.{} 1 {}\n", n % 10, 999_999_000 + n)).collect();
+    let mut world = World::new(plan(statements), 1);
+    let parts = in_parts(&mut world, &lines);
+    assert!((10..100).contains(&parts), "{parts}");
+    assert!(world.accounts.source(SourceId(0)).sum(0).holds());
+    // The same lines without rollups, whose names are known.
+    let mut plain = World::new(plan("match ^r send to a stop;"), 1);
+    assert_eq!(in_parts(&mut plain, &lines), 1);
 }
 
 #[test]

@@ -30,6 +30,9 @@ const FORGOTTEN_AT_ONCE_BYTES: usize = 256 << 10;
 /// What a name that is new counts as at least.
 pub(super) const NAME_WORK: u64 = 16;
 
+/// What a value for a rollup counts as: its series and its window are looked for wherever they are in memory.
+const FED_WORK: u64 = 64;
+
 /// How much is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
@@ -141,8 +144,8 @@ impl CachedRouter {
         run(decision, &self.router, &mut self.work, line, turn, act)
     }
 
-    /// Whether lines since the last time that it was have searched so much that time has gone by. Names that are known never
-    /// do, but for what looks behind them.
+    /// Whether lines since the last time that it was have searched or fed so much that time has gone by. Names that are known
+    /// search nothing, but for what looks behind them.
     #[inline]
     pub fn has_worked_much(&mut self) -> bool {
         let much = self.work >= WORK_MAX;
@@ -150,6 +153,12 @@ impl CachedRouter {
             self.begin_work();
         }
         much
+    }
+
+    /// Values of the last line went to rollups.
+    #[inline]
+    pub fn has_fed(&mut self, values: u32) {
+        self.work += u64::from(values) * FED_WORK;
     }
 
     #[cold]
