@@ -19,10 +19,13 @@ mod series;
 #[cfg(test)]
 mod tests;
 mod window;
+mod windows;
 
 pub use plan::{COMPUTES_MAX, Compute, ComputePlan, Late, RollupPlan, Stamp};
 pub use saved::{NotRestored, Restored, matched};
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::hash::Hasher;
 use std::io::Write;
 
@@ -32,20 +35,24 @@ use model::Now;
 
 use crate::placement::key_hash;
 use clock::RollupClock;
-use series::{Series, VALUE_BYTES, WINDOW_BYTES, series_bytes};
+use series::{PLACE_BYTES, Series};
 use window::Window;
+use windows::{WINDOW_BYTES, Windows, grown};
 
 /// Bounds of what rollups hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RollupLimits {
     /// Most results under way.
     pub series_max: u32,
-    /// Most bytes of names, windows and values of percentiles, of all results together. A window takes 56 bytes and a value
-    /// 8; lists double when they are full, so that up to twice as much memory is taken.
+    /// Most bytes of names, windows and values of percentiles, of all results together: of the room that is taken for them, of
+    /// which lists have up to half as much again. A window takes 56 bytes, 128 where a result has more than 64, and a value 8.
     pub bytes_max: usize,
     /// Most values of one percentile in one window: the result looks at all of them at once.
     pub values_max: usize,
 }
+
+/// Places of results that are kept although few of them are in use.
+const PLACES_KEPT_MAX: usize = 1024;
 
 /// Bytes of windows and values that are as much work to tell as a series of one window.
 const BYTES_OF_ONE: usize = 2 * WINDOW_BYTES;
@@ -186,8 +193,10 @@ pub struct Rollups {
     future_results: u64,
     /// In the order in which they began, but for places that are used again.
     series: Vec<Option<Series>>,
-    free: Vec<u32>,
+    /// Places that are used again, the first one first.
+    free: BinaryHeap<Reverse<u32>>,
     index: HashTable<u32>,
+    /// What names, windows and values take.
     bytes: usize,
     /// Nothing is due before this second.
     due_s: u64,
@@ -211,7 +220,7 @@ impl Rollups {
             clock: RollupClock::default(),
             future_results: 0,
             series: Vec::new(),
-            free: Vec::new(),
+            free: BinaryHeap::new(),
             index: HashTable::new(),
             bytes: 0,
             due_s: u64::MAX,
@@ -249,9 +258,7 @@ impl Rollups {
         let at = match known {
             Some(at) => at,
             None if self.index.len() >= self.limits.series_max as usize => return Fed::SeriesMax,
-            None if self.bytes + series_bytes(feed.name) + WINDOW_BYTES + VALUE_BYTES
-                > self.limits.bytes_max =>
-            {
+            None if !self.has_room(self.bytes_of_one_more(feed.name) + first_bytes(compute)) => {
                 return Fed::BytesMax;
             }
             None => self.begin(hash, &feed, open),
@@ -299,6 +306,7 @@ impl Rollups {
         self.cursor = if told.more { end } else { 0 };
         if !told.more {
             self.due_s = self.next_due_s;
+            self.give_back();
         }
         told
     }
@@ -328,9 +336,7 @@ impl Rollups {
     }
 
     fn forget(&mut self) {
-        self.series.clear();
-        self.free.clear();
-        self.index.clear();
+        (self.series, self.free, self.index) = (Vec::new(), BinaryHeap::new(), HashTable::new());
         (self.bytes, self.cursor, self.due_s, self.next_due_s) = (0, 0, u64::MAX, u64::MAX);
     }
 
@@ -370,7 +376,7 @@ impl Rollups {
     pub fn figures(&self) -> RollupFigures {
         RollupFigures {
             series: self.index.len() as u32,
-            bytes: self.bytes,
+            bytes: self.taken_bytes(),
             jumps_back: self.clock.jumps_back,
             future_results: self.future_results,
         }
@@ -409,7 +415,7 @@ impl Rollups {
         let splay_s = self.splay_s(feed.rollup, feed.name);
         let (rollup, compute) = (feed.rollup, feed.compute);
         let name = feed.name.into();
-        self.insert(Series { hash, name, rollup, compute, splay_s, open, windows: Vec::new() })
+        self.insert(Series { hash, name, rollup, compute, splay_s, open, windows: Windows::new() })
     }
 
     /// Of the name alone, so that the same input is told at the same time by each process.
@@ -429,13 +435,16 @@ impl Rollups {
     fn insert(&mut self, series: Series) -> usize {
         let hash = series.hash;
         let at = match self.free.pop() {
-            Some(at) => at as usize,
+            Some(Reverse(at)) => at as usize,
             None => {
+                if self.series.len() == self.series.capacity() {
+                    self.series.reserve_exact(grown(self.series.len()) - self.series.len());
+                }
                 self.series.push(None);
                 self.series.len() - 1
             }
         };
-        self.bytes += series_bytes(&series.name);
+        self.bytes += series.name.len();
         self.series[at] = Some(series);
         let series = &self.series;
         let rehash = |at: &u32| series[*at as usize].as_ref().map_or(0, |series| series.hash);
@@ -445,33 +454,88 @@ impl Rollups {
 
     /// Adds a value to a window; false when there is no room for it.
     fn add(&mut self, at: usize, open: u64, number: u64, compute: Compute, value: f64) -> bool {
+        let room = self.limits.bytes_max.saturating_sub(self.taken_bytes());
         let series = self.series[at].as_mut().expect("the index names places in use");
-        let place = series.windows.partition_point(|(known, _)| *known < number);
-        let known = series.windows.get(place).is_some_and(|(known, _)| *known == number);
-        let value_bytes = if compute.keeps_values() { VALUE_BYTES } else { 0 };
-        let more = if known { value_bytes } else { WINDOW_BYTES + value_bytes };
-        let values = if known { series.windows[place].1.kept() } else { 0 };
-        if self.bytes + more > self.limits.bytes_max || values >= self.limits.values_max {
+        let taken = series.windows.bytes();
+        let (windows, kept, values) = match series.windows.get(number) {
+            Some(window) => {
+                (taken, window.kept_bytes_of_one_more(compute) - window.kept_bytes(), window.kept())
+            }
+            None => {
+                (series.windows.bytes_of_one_more(), Window::default().kept_bytes_of_one_more(compute), 0)
+            }
+        };
+        // A list that becomes a tree may take less.
+        let more = (windows + kept).saturating_sub(taken);
+        if more > room || values >= self.limits.values_max {
             return false;
         }
-        self.bytes += more;
         series.open = open;
-        if !known {
-            series.windows.insert(place, (number, Window::default()));
-        }
-        series.windows[place].1.add(compute, value);
+        let window = series.windows.at(number);
+        let kept = window.kept_bytes();
+        window.add(compute, value);
+        self.bytes += window.kept_bytes() - kept;
+        self.bytes = self.bytes + series.windows.bytes() - taken;
         let due_s = series.due_s(&self.plans[usize::from(series.rollup)]);
         (self.due_s, self.next_due_s) = (self.due_s.min(due_s), self.next_due_s.min(due_s));
         true
+    }
+
+    /// What is taken of `bytes_max`.
+    fn taken_bytes(&self) -> usize {
+        self.bytes + PLACE_BYTES * self.series.capacity()
+    }
+
+    fn has_room(&self, more: usize) -> bool {
+        self.taken_bytes() + more <= self.limits.bytes_max
+    }
+
+    /// What a series of this name takes more, without windows.
+    fn bytes_of_one_more(&self, name: &[u8]) -> usize {
+        let is_full = self.free.is_empty() && self.series.len() == self.series.capacity();
+        let places = if is_full { grown(self.series.len()) - self.series.len() } else { 0 };
+        name.len() + places * PLACE_BYTES
+    }
+
+    /// After a peak: places behind the last series go, and room for many more than there are.
+    fn give_back(&mut self) {
+        if self.index.is_empty() {
+            (self.series, self.free, self.index) = (Vec::new(), BinaryHeap::new(), HashTable::new());
+            return;
+        }
+        if self.series.last().is_some_and(Option::is_some) {
+            return;
+        }
+        while self.series.pop_if(|series| series.is_none()).is_some() {}
+        let places = self.series.len();
+        self.free.retain(|Reverse(at)| (*at as usize) < places);
+        if self.series.capacity() <= PLACES_KEPT_MAX.max(4 * places) {
+            return;
+        }
+        self.free.shrink_to_fit();
+        self.series.shrink_to(2 * places);
+        let series = &self.series;
+        let rehash = |at: &u32| series[*at as usize].as_ref().map_or(0, |series| series.hash);
+        self.index.shrink_to(2 * self.index.len(), rehash);
     }
 
     fn end(&mut self, at: usize) {
         let series = self.series[at].take().expect("a series in use");
         let entry = self.index.find_entry(series.hash, |place| *place as usize == at);
         entry.expect("a series in use is in the index").remove();
-        self.bytes -= series_bytes(&series.name);
-        self.free.push(at as u32);
+        self.bytes -= series.name.len() + series.windows.bytes();
+        if self.free.len() == self.free.capacity() {
+            // No more than there are places, with which it is counted.
+            let room = grown(self.free.len()).min(self.series.capacity());
+            self.free.reserve_exact(room.saturating_sub(self.free.len()));
+        }
+        self.free.push(Reverse(at as u32));
     }
+}
+
+/// What the first window of a result takes.
+fn first_bytes(compute: Compute) -> usize {
+    Windows::new().bytes_of_one_more() + Window::default().kept_bytes_of_one_more(compute)
 }
 
 fn shortest_s(plans: &[RollupPlan]) -> u64 {

@@ -108,5 +108,7 @@ fn goes_on(rollups: &Rollups, keys: &[Vec<u8>]) {
     let mut next = Rollups::new(plans(), LIMITS, 2);
     let restored = next.restore(keys, &saved).expect("it was saved just now");
     assert_eq!(restored.values_left, 0);
-    assert_eq!((held(&next), next.save(keys, ID).len()), (held(rollups), saved.len()));
+    let ((series, bytes), (series_before, bytes_before)) = (held(&next), held(rollups));
+    assert_eq!((series, next.save(keys, ID).len()), (series_before, saved.len()));
+    assert!(bytes <= bytes_before, "{bytes} bytes of {bytes_before}: room for more is not saved");
 }

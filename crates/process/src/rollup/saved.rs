@@ -17,8 +17,9 @@
 
 use twox_hash::XxHash3_64;
 
-use super::series::{Series, series_bytes};
+use super::series::Series;
 use super::window::Window;
+use super::windows::Windows;
 use super::{Feed, Rollups};
 use crate::bytes::{Bytes, put_varint};
 
@@ -93,8 +94,8 @@ impl Rollups {
             put_text(&series.name, &mut to);
             put_varint(series.open, &mut to);
             put_varint(series.windows.len() as u64, &mut to);
-            for (number, window) in &series.windows {
-                put_varint(*number, &mut to);
+            for (number, window) in series.windows.iter() {
+                put_varint(number, &mut to);
                 window.save(&mut to);
             }
         }
@@ -177,9 +178,10 @@ impl Rollups {
             return None;
         }
         let splay_s = self.splay_s(rollup, name);
+        let windows = Windows::of(windows);
         let series = Series { hash, name: name.into(), rollup, compute, splay_s, open, windows };
-        let bytes = self.bytes + series_bytes(name) + series.windows_bytes();
-        if self.index.len() >= self.limits.series_max as usize || bytes > self.limits.bytes_max {
+        let more = self.bytes_of_one_more(name) + series.windows_bytes();
+        if self.index.len() >= self.limits.series_max as usize || !self.has_room(more) {
             restored.values_left += series.values();
             return Some(());
         }

@@ -3,7 +3,8 @@
 //! Invariant: a window is told once, and none before one that was told takes a value again.
 
 use super::window::Window;
-use super::{Rolled, RollupPlan, Stamp, Told};
+use super::windows::Windows;
+use super::{Compute, Rolled, RollupPlan, Stamp, Told};
 
 /// One result under way.
 #[derive(Clone, Debug)]
@@ -16,20 +17,13 @@ pub(super) struct Series {
     pub(super) splay_s: u64,
     /// Number of the first window that is open: all before have been told or can take nothing.
     pub(super) open: u64,
-    /// Those that have values, ascending; all from `open` on.
-    pub(super) windows: Vec<(u64, Window)>,
+    /// Those that have values; all from `open` on.
+    pub(super) windows: Windows,
 }
 
-/// What a window takes, without values that it keeps.
-pub(super) const WINDOW_BYTES: usize = size_of::<(u64, Window)>();
-
-/// What a value takes that is kept.
-pub(super) const VALUE_BYTES: usize = size_of::<f64>();
-
-/// What a series takes, without its windows.
-pub(super) fn series_bytes(name: &[u8]) -> usize {
-    size_of::<Option<Series>>() + size_of::<u32>() + name.len()
-}
+/// What the place of a series takes, without its name and its windows: itself, its number where it is free, and its part of
+/// the index.
+pub(super) const PLACE_BYTES: usize = size_of::<Option<Series>>() + size_of::<u32>() + 12;
 
 impl RollupPlan {
     /// Windows that a series keeps.
@@ -64,26 +58,37 @@ impl Series {
         told: &mut Told,
         emit: &mut impl FnMut(Rolled<'_>),
     ) -> usize {
-        let compute = plan.computes[usize::from(self.compute)].compute;
-        let count = self.windows.partition_point(|(number, _)| *number < over);
         if !self.windows.is_empty() {
             // Else it stays: it says when a series without windows can be forgotten.
             self.open = self.open.max(over);
         }
-        let mut bytes = 0;
-        for (number, mut window) in self.windows.drain(..count) {
-            bytes += WINDOW_BYTES + window.kept() * VALUE_BYTES;
+        self.ended(plan, |windows, ended| windows.end_before(over, ended), told, emit).0
+    }
+
+    /// Tells the windows that `end` takes out; gives the bytes that they took, and their number.
+    fn ended(
+        &mut self,
+        plan: &RollupPlan,
+        end: impl FnOnce(&mut Windows, &mut dyn FnMut(u64, Window)),
+        told: &mut Told,
+        emit: &mut impl FnMut(Rolled<'_>),
+    ) -> (usize, u64) {
+        let Series { windows, name, rollup, .. } = self;
+        let compute: Compute = plan.computes[usize::from(self.compute)].compute;
+        let (before, mut kept, mut count) = (windows.bytes(), 0, 0);
+        end(windows, &mut |number, mut window| {
+            kept += window.kept_bytes();
+            count += 1;
             let value = window.result(compute);
             if !value.is_finite() {
                 told.not_finite += 1;
-                continue;
+                return;
             }
             told.results += 1;
-            let timestamp = plan.timestamp(number);
-            let exact = plan.exact;
-            emit(Rolled { rollup: self.rollup, compute, name: &self.name, value, timestamp, exact });
-        }
-        bytes
+            let (timestamp, exact) = (plan.timestamp(number), plan.exact);
+            emit(Rolled { rollup: *rollup, compute, name, value, timestamp, exact });
+        });
+        (before - windows.bytes() + kept, count)
     }
 
     /// Number of the first window that is open: `first`, when the clock has been set back behind all that this one knows.
@@ -102,16 +107,7 @@ impl Series {
         emit: &mut impl FnMut(Rolled<'_>),
     ) -> (usize, u64) {
         let behind = self.open.max(first).saturating_add(plan.windows());
-        let count = self.windows.partition_point(|(number, _)| *number < behind);
-        if count == self.windows.len() {
-            return (0, 0);
-        }
-        let mut ahead = self.windows.split_off(count);
-        std::mem::swap(&mut self.windows, &mut ahead);
-        let (open, number) = (self.open, self.windows.len() as u64);
-        let bytes = self.tell(plan, u64::MAX, told, emit);
-        (self.windows, self.open) = (ahead, open);
-        (bytes, number)
+        self.ended(plan, |windows, ended| windows.end_from(behind, ended), told, emit)
     }
 
     /// Tells every window whose seconds have passed, and counts the values of the others.
@@ -133,7 +129,7 @@ impl Series {
 
     /// What its windows take.
     pub(super) fn windows_bytes(&self) -> usize {
-        self.windows.iter().map(|(_, window)| WINDOW_BYTES + window.kept() * VALUE_BYTES).sum()
+        self.windows.bytes() + self.windows.iter().map(|(_, window)| window.kept_bytes()).sum::<usize>()
     }
 
     /// The second at which its oldest window is told; without windows the one at which it can be forgotten: from then on
@@ -141,7 +137,7 @@ impl Series {
     pub(super) fn due_s(&self, plan: &RollupPlan) -> u64 {
         let (every, expire) = (u64::from(plan.every_s), u64::from(plan.expire_s));
         match self.windows.first() {
-            Some((number, _)) => number * every + expire + self.splay_s + 1,
+            Some(number) => number * every + expire + self.splay_s + 1,
             None => self.open * every + expire,
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::SECOND_NS;
 use proptest::prelude::*;
 
+use super::window::VALUE_BYTES;
 use super::*;
 
 fn at(second: u64) -> Now {
@@ -101,7 +102,7 @@ fn a_window_is_told_once_late_points_can_come_no_more() {
     // Empty: forgotten as soon as a new one would not tell a window again.
     assert_eq!(
         rollups.figures(),
-        RollupFigures { series: 1, bytes: series_bytes(b"n"), ..RollupFigures::default() }
+        RollupFigures { series: 1, bytes: PLACE_BYTES + 1 + 2 * WINDOW_BYTES, ..RollupFigures::default() }
     );
     assert_eq!(ticked(&mut rollups, due(101) + 10), [""; 0]);
     assert_eq!((rollups.figures().series, rollups.due_s()), (0, None));
@@ -226,7 +227,7 @@ fn what_senders_with_the_same_wrong_clock_sent_does_not_wait_for_its_time() {
 
 #[test]
 fn each_bound_has_its_outcome() {
-    let bytes_max = 2 * (series_bytes(b"a") + WINDOW_BYTES) + 4 * VALUE_BYTES;
+    let bytes_max = 2 * (PLACE_BYTES + 1 + WINDOW_BYTES) + 4 * VALUE_BYTES;
     let median = || vec![plan(10, 25, &[Compute::Percentile(50)])];
     let mut rollups =
         Rollups::new(median(), RollupLimits { series_max: 2, bytes_max, ..RollupLimits::default() }, 7);
@@ -243,7 +244,7 @@ fn each_bound_has_its_outcome() {
     assert_eq!(ticked(&mut rollups, 2000), ["a 2.000000 1000", "b 1.000000 1000"]);
     assert_eq!(rollups.figures(), RollupFigures::default());
 
-    let one = series_bytes(b"a") + WINDOW_BYTES + VALUE_BYTES;
+    let one = PLACE_BYTES + 1 + WINDOW_BYTES + VALUE_BYTES;
     for (bytes_max, want) in [(one, Fed::Counted), (one - 1, Fed::BytesMax)] {
         let mut narrow =
             Rollups::new(median(), RollupLimits { series_max: 9, bytes_max, ..RollupLimits::default() }, 7);
@@ -292,6 +293,33 @@ fn a_slice_is_bounded_in_windows_and_values_and_not_only_in_series() {
         }
         assert_eq!(calls(&mut rollups), want, "{windows} windows of {values} values");
     }
+}
+
+#[test]
+fn room_counts_as_it_is_taken_and_is_given_back_after_the_peak() {
+    let mut rollups = rollups(vec![plan(10, 36_000, &[Compute::Percentile(50)])]);
+    let names: Vec<String> = (0..3_000).map(|number| format!("n{number}")).collect();
+    assert_eq!(rollups.feed(feed("first", 1.0, 100_000), at(100_000)), Fed::Counted);
+    let before = rollups.figures().bytes;
+    for name in &names {
+        assert_eq!(rollups.feed(feed(name, 1.0, 100_000), at(100_000)), Fed::Counted);
+    }
+    let used = names.iter().map(|name| PLACE_BYTES + name.len() + WINDOW_BYTES + VALUE_BYTES).sum::<usize>();
+    assert!(rollups.figures().bytes > before + used, "room beside what is used");
+    // One with many windows, each begun before the others, and many values in one of them.
+    for window in (0..2_000).rev() {
+        assert_eq!(rollups.feed(feed("first", 1.0, 100_010 + window * 10), at(120_010)), Fed::Counted);
+    }
+    for _ in 0..1_000 {
+        assert_eq!(rollups.feed(feed("first", 1.0, 100_010), at(120_010)), Fed::Counted);
+    }
+    let last = 100_000 + 20_000 + 36_000 + 11;
+    let results = ticked(&mut rollups, last - 10_000).len() + ticked(&mut rollups, last - 20).len();
+    assert!(results > 3_000 + 1_900, "{results}");
+    assert_eq!((rollups.figures().series, rollups.figures().bytes > 10 * before), (1, false));
+    assert!(rollups.series.capacity() + rollups.free.capacity() + rollups.index.capacity() < 100);
+    let _all = (ticked(&mut rollups, last), ticked(&mut rollups, last + 40_000));
+    assert_eq!(rollups.figures(), RollupFigures::default());
 }
 
 #[test]

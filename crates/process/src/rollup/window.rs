@@ -4,8 +4,11 @@
 //! values in the same order give the same bits.
 
 use super::Compute;
-use super::series::VALUE_BYTES;
+use super::windows::grown;
 use crate::bytes::{Bytes, put_f64, put_varint};
+
+/// What a value takes that is kept.
+pub(super) const VALUE_BYTES: usize = size_of::<f64>();
 
 /// Most values that a window may have been saved with: a million a second for twelve days. So no sum over windows leaves
 /// its range, whatever was read.
@@ -42,7 +45,12 @@ impl Window {
             Compute::Sum | Compute::Average => self.first += value,
             Compute::Max => self.first = if first { value } else { self.first.max(value) },
             Compute::Min => self.first = if first { value } else { self.first.min(value) },
-            Compute::Percentile(_) | Compute::Interpolated(_) => self.values.push(value),
+            Compute::Percentile(_) | Compute::Interpolated(_) => {
+                if self.values.len() == self.values.capacity() {
+                    self.values.reserve_exact(grown(self.values.len()) - self.values.len());
+                }
+                self.values.push(value);
+            }
             Compute::Variance | Compute::Stddev => {
                 // Welford: exact where sums of squares cancel.
                 let distance = value - self.first;
@@ -80,6 +88,19 @@ impl Window {
     /// Values that it keeps.
     pub(super) fn kept(&self) -> usize {
         self.values.len()
+    }
+
+    /// What these take, and the room beside them.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.values.capacity() * VALUE_BYTES
+    }
+
+    /// The same with one more value.
+    pub(super) fn kept_bytes_of_one_more(&self, compute: Compute) -> usize {
+        match compute.keeps_values() && self.values.len() == self.values.capacity() {
+            true => grown(self.values.len()) * VALUE_BYTES,
+            false => self.kept_bytes(),
+        }
     }
 
     /// The result; the window has at least one value.

@@ -109,7 +109,8 @@ pub(super) const ROWS: &[Row] = &[
         Toml("\"256MiB\""),
         "\"1GiB\"",
         "Most bytes that rollups hold; values past it are dropped as `rollup_full`.",
-        "A window takes 56 bytes and a value of a percentile 8.",
+        "A result takes about 100 bytes and its name, a window 56 bytes, or 128 where a result has more than 64 of them, and a \
+         value of a percentile 8. Memory that is taken and not used yet counts, which may be half as much again.",
     ),
     // Clusters
     row(
