@@ -16,6 +16,9 @@ const SLICE_RECORDS_MAX: usize = 256;
 /// Bytes of records, as they are on disk, after which a call ends.
 const SLICE_BYTES_MAX: u64 = 2 << 20;
 
+/// Most further slices for one block: each gives room for many records as small as those that it drops.
+const SLICES_FOR_ROOM_MAX: usize = 16;
+
 /// How far the slices have come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Expiry {
@@ -49,6 +52,16 @@ impl<D: Disk> DiskQueue<D> {
         }
         if self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
             self.expiry = Expiry::GoesOn;
+        }
+    }
+
+    /// Goes on while what is too old takes the room of a new block, which is not to be dropped for it.
+    pub(super) fn expire_for_room(&mut self, (disk_bytes, copies): (u64, u64), now: Now) {
+        for _ in 0..SLICES_FOR_ROOM_MAX {
+            if !self.expiry.goes_on() || self.has_room(disk_bytes, copies) {
+                return;
+            }
+            self.expire_slice(now);
         }
     }
 

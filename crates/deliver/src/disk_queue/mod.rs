@@ -635,6 +635,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
             self.drop_block(block, Dropped::QueueFull);
             return Appended::Dropped;
         };
+        self.expire_for_room((header.disk_bytes(), u64::from(header.copies)), now);
         let waiting = self.account.queued_bytes.load(Relaxed).saturating_add(header.disk_bytes());
         let room = (waiting, self.plan.limits.bytes_max);
         self.quarantine.make_way(&self.disk, room, &mut self.counts);

@@ -484,6 +484,23 @@ fn what_is_too_old_goes_in_slices_and_whoever_reads_is_woken_for_the_next_one() 
 }
 
 #[test]
+fn what_is_too_old_makes_room_for_what_comes_whatever_is_done_when_the_queue_is_full() {
+    for when_full in [WhenFull::Block, WhenFull::DropNewest, WhenFull::DropOldest] {
+        let disk = FaultyDisk::new(1);
+        let bytes_max = 600 * disk_bytes("a\n");
+        let limits = QueueLimits { age_max_ms: 1000, bytes_max, when_full, ..plan(0).limits };
+        let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(20_000) });
+        (0..600).for_each(|_| append(&mut queue, "a\n"));
+        // As long as all that one slice drops, and half as much again.
+        let long = "x".repeat((bytes_max * 2 / 3) as usize) + "\n";
+        let young = Block::lines(long.into_bytes(), 1, at_ms(2000).mono_ns);
+        assert_eq!(queue.append(young, at_ms(2000)), Appended::Kept, "{when_full:?}");
+        let account = queue.account();
+        assert_eq!((account.dropped(Dropped::TooOld), account.dropped(Dropped::QueueFull)), (512, 0));
+    }
+}
+
+#[test]
 fn records_made_after_the_clock_was_set_are_of_that_time_in_the_next_run() {
     let disk = FaultyDisk::new(1);
     let limits = QueueLimits { age_max_ms: 3_600_000, ..QueueLimits::default() };
