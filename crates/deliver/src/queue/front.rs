@@ -16,6 +16,11 @@ struct Front {
 }
 
 impl SettledFront {
+    /// Everything before `settled` has its outcome.
+    pub(super) fn at(settled: u64) -> SettledFront {
+        SettledFront(Mutex::new(Front { settled, ahead: BTreeSet::new() }))
+    }
+
     /// A block has its outcome.
     pub(super) fn done(&self, number: u64) {
         // A panic elsewhere leaves a set behind that misses one number at most: the front then stays where it is.

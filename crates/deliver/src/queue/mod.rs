@@ -251,6 +251,12 @@ impl MemoryQueue {
         }
     }
 
+    /// An empty queue in the place of one that has settled everything before `place`.
+    pub fn after(place: Position, limits: QueueLimits, account: Arc<OutputAccount>) -> MemoryQueue {
+        let front = Arc::new(SettledFront::at(place.0));
+        MemoryQueue { appended: place.0, front, ..MemoryQueue::new(limits, account) }
+    }
+
     /// Whether what waits stays when its sender ends, for the next sender or another process (see [`MemoryQueue::left`]).
     pub fn keep(&mut self, kept: bool) {
         self.kept = kept;

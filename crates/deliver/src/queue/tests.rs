@@ -286,3 +286,14 @@ fn who_can_wait_does_as_when_full_says_and_what_was_let_in_is_kept() {
         queue.in_memory().expect("it is").drop_all(Dropped::Stopped);
     }
 }
+
+#[test]
+fn a_queue_in_the_place_of_another_has_settled_what_that_one_had() {
+    let mut queue = MemoryQueue::after(Position(7), QueueLimits::default(), Arc::default());
+    let (before, next) = (Position(6), Position(7));
+    assert_eq!((queue.accepted_up_to(), queue.settled_up_to()), (next, next));
+    assert_eq!((queue.promise(before), queue.promise(next)), (Promise::Safe, Promise::Accepted));
+    assert_eq!(queue.append(block_of(400, 1, at_ms(0)), at_ms(0)), Appended::Kept);
+    queue.pop(at_ms(0)).expect("it waits").settle(CopyOutcome::Delivered);
+    assert_eq!((queue.accepted_up_to(), queue.settled_up_to()), (Position(8), Position(8)));
+}

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use config::plan::OutputPlan;
 use deliver::disk_queue::{DiskQueue, Position, Promise};
 use deliver::lanes::Lanes;
@@ -61,8 +62,8 @@ pub struct Outlet {
     /// Errors that its endpoint or file gave, by the system's word. They go with the account.
     pub errors: Arc<ErrorCounts>,
     queue: Arc<Mutex<OutputQueue<Folder>>>,
-    /// Of a queue on disk only.
-    disk: OnceLock<Arc<OnDisk>>,
+    /// Of a queue on disk only, while its files are open. Shared by all outlets of the queue.
+    disk: Arc<ArcSwapOption<OnDisk>>,
     /// Told after each sync of a queue on disk: promises may have changed.
     pub synced: Arc<Notify>,
     /// Between the senders of an output of several connections; locked after the queue.
@@ -127,14 +128,30 @@ impl Outlet {
         Outlet::with_queue(name, OutputQueue::Disk(Box::new(queue)), Some(OnDisk::new(folder)), &account)
     }
 
-    /// Another outlet of the same queue on disk, for another endpoint. Its task may begin when this one's has ended.
-    pub fn successor(&self) -> Outlet {
+    /// Another outlet of the same queue on disk, for another endpoint. Its task may begin when this one's has ended. None when
+    /// the files of the queue are closed: it is to be opened again.
+    pub fn successor(&self) -> Option<Outlet> {
+        // The files are closed under it.
+        let _open = self.queue();
+        self.disk()?;
         let queue = Arc::clone(&self.queue);
-        let (disk, synced) = (self.disk.get().cloned(), Arc::clone(&self.synced));
+        let (disk, synced) = (Arc::clone(&self.disk), Arc::clone(&self.synced));
         let mut outlet = Outlet::sharing(&self.name, queue, disk, synced, &self.account);
         outlet.progress = Arc::clone(&self.progress);
         outlet.errors = Arc::clone(&self.errors);
-        outlet
+        Some(outlet)
+    }
+
+    /// True when both have one queue.
+    pub fn shares_queue_with(&self, other: &Outlet) -> bool {
+        Arc::ptr_eq(&self.queue, &other.queue)
+    }
+
+    /// Goes on counting the errors of an outlet of its name, as it does with its account.
+    #[must_use]
+    pub fn with_errors_of(mut self, earlier: &Outlet) -> Outlet {
+        self.errors = Arc::clone(&earlier.errors);
+        self
     }
 
     fn with_queue(
@@ -143,17 +160,18 @@ impl Outlet {
         disk: Option<OnDisk>,
         account: &Arc<OutputAccount>,
     ) -> Outlet {
-        Outlet::sharing(name, Arc::new(Mutex::new(queue)), disk.map(Arc::new), Arc::default(), account)
+        let (queue, disk) = (Arc::new(Mutex::new(queue)), ArcSwapOption::from_pointee(disk));
+        Outlet::sharing(name, queue, Arc::new(disk), Arc::default(), account)
     }
 
     fn sharing(
         name: &str,
         queue: Arc<Mutex<OutputQueue<Folder>>>,
-        disk: Option<Arc<OnDisk>>,
+        disk: Arc<ArcSwapOption<OnDisk>>,
         synced: Arc<Notify>,
         account: &Arc<OutputAccount>,
     ) -> Outlet {
-        if let Some(disk) = &disk {
+        if let Some(disk) = &*disk.load() {
             disk.open.fetch_add(1, Relaxed);
         }
         Outlet {
@@ -161,7 +179,7 @@ impl Outlet {
             account: Arc::clone(account),
             errors: Arc::default(),
             queue,
-            disk: disk.map(OnceLock::from).unwrap_or_default(),
+            disk,
             synced,
             lanes: None,
             senders: Box::new([Seat::default()]),

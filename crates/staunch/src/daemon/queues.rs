@@ -1,7 +1,7 @@
 //! Opening the outputs' queues: in memory, or on disk with what an earlier run has left there.
 //!
 //! Not here: what a queue on disk recovers (`deliver::disk_queue`), the data directory's lock (`data_dir`).
-//! Invariant: a folder is opened once in the life of the process; see `reload` for outputs that come back. A start that
+//! Invariant: a folder is open once at a time; see `reload` for outputs that come back. A start that
 //! lacks descriptors, memory or the folder waits (`startup`) and is refused then: going on without what waits on disk
 //! would count it as lost.
 
@@ -36,10 +36,10 @@ pub async fn open(
     data_dir: Option<&DataDir>,
     startup: &mut Startup<'_>,
 ) -> anyhow::Result<Arc<Outlet>> {
-    let Some(place) = Place::of(output, data_dir) else { return Ok(in_memory(output, account)) };
+    let Some(place) = Place::of(output, data_dir) else { return Ok(Arc::new(in_memory(output, account))) };
     let opened = opened_in_time(&output.name, startup, |unreadable| place.open(account, unreadable)).await;
     let (queue, folder) = place.logged(opened)?;
-    Ok(on_disk(output, queue, folder))
+    Ok(Arc::new(on_disk(output, queue, folder)))
 }
 
 /// The same for a reload, which waits for nothing: it is refused, and changes nothing.
@@ -51,6 +51,14 @@ pub fn open_at_once(
     account: &Arc<OutputAccount>,
     data_dir: Option<&DataDir>,
 ) -> anyhow::Result<Arc<Outlet>> {
+    Ok(Arc::new(opened_at_once(output, account, data_dir)?))
+}
+
+fn opened_at_once(
+    output: &OutputPlan,
+    account: &Arc<OutputAccount>,
+    data_dir: Option<&DataDir>,
+) -> anyhow::Result<Outlet> {
     let Some(place) = Place::of(output, data_dir) else { return Ok(in_memory(output, account)) };
     let (queue, folder) = place.logged(place.open(account, Unreadable::Fails))?;
     Ok(on_disk(output, queue, folder))
@@ -101,13 +109,12 @@ impl Prepared<'_> {
     }
 }
 
-fn in_memory(output: &OutputPlan, account: &Arc<OutputAccount>) -> Arc<Outlet> {
-    let outlet = Outlet::new(&output.name, output.queue, account);
-    Arc::new(outlet.with_connections(connections(output)))
+fn in_memory(output: &OutputPlan, account: &Arc<OutputAccount>) -> Outlet {
+    Outlet::new(&output.name, output.queue, account).with_connections(connections(output))
 }
 
-fn on_disk(output: &OutputPlan, queue: DiskQueue<Folder>, folder: Folder) -> Arc<Outlet> {
-    Arc::new(Outlet::on_disk(&output.name, queue, folder).with_connections(connections(output)))
+fn on_disk(output: &OutputPlan, queue: DiskQueue<Folder>, folder: Folder) -> Outlet {
+    Outlet::on_disk(&output.name, queue, folder).with_connections(connections(output))
 }
 
 /// Where the queue on disk of an output is, and how it is opened.
@@ -223,11 +230,22 @@ async fn opened_in_time<T>(
     }
 }
 
-/// An outlet of the same queue on disk for an output that goes on with it, see `reload`.
-pub fn successor(output: &OutputPlan, earlier: &Outlet) -> Arc<Outlet> {
-    let outlet = Arc::new(earlier.successor().with_connections(connections(output)));
-    earlier.disk().into_iter().for_each(|disk| disk.followed_by(&outlet));
-    outlet
+/// An outlet for an output that goes on with the queue on disk of an earlier one of its name, see `reload`. One that was done
+/// with and closed is opened again.
+///
+/// # Errors
+/// As [`open_at_once`].
+pub fn successor(
+    output: &OutputPlan,
+    earlier: &Outlet,
+    data_dir: Option<&DataDir>,
+) -> anyhow::Result<Arc<Outlet>> {
+    if let Some(outlet) = earlier.successor() {
+        let outlet = Arc::new(outlet.with_connections(connections(output)));
+        earlier.disk().into_iter().for_each(|disk| disk.followed_by(&outlet));
+        return Ok(outlet);
+    }
+    Ok(Arc::new(opened_at_once(output, &earlier.account, data_dir)?.with_errors_of(earlier)))
 }
 
 fn connections(output: &OutputPlan) -> usize {

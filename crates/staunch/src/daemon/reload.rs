@@ -272,8 +272,10 @@ async fn put_in_force(running: &mut Running, wiring: Wiring, opened: Vec<listene
     shared.wiring.store(Arc::clone(&wiring));
     for (at, outlet) in wiring.outlets.iter().enumerate().skip(before) {
         let id = OutputId(at as u16);
-        if let Some(earlier) = earlier_self(&plan, at) {
-            outputs::spawn_after(&mut running.outputs, &shared, id, &wiring.outlets[earlier.index()]);
+        let earlier = earlier_self(&plan, at).map(|earlier| &wiring.outlets[earlier.index()]);
+        if let Some(earlier) = earlier.filter(|earlier| earlier.shares_queue_with(outlet)) {
+            outlet.disk().into_iter().for_each(|disk| disk.set_retired(false));
+            outputs::spawn_after(&mut running.outputs, &shared, id, earlier);
             continue;
         }
         let spawned = syncs::spawn(&mut running.syncs, outlet)
@@ -299,7 +301,7 @@ async fn put_in_force(running: &mut Running, wiring: Wiring, opened: Vec<listene
     let deadline_ns = Clock::mono_ns().saturating_add(RETIRED_DRAIN_NS);
     let retired = wiring.outlets.iter().zip(&plan.outputs).filter(|(_, output)| outputs::is_retired(output));
     for (outlet, _) in retired.filter(|(outlet, _)| !outlet.is_stopping()) {
-        outlet.stop(deadline_ns);
+        outlet.retire(deadline_ns);
     }
     failed
 }
@@ -315,7 +317,7 @@ fn outlets(
     let mut outlets = before.outlets.clone();
     for (at, output) in plan.outputs.iter().enumerate().skip(outlets.len()) {
         outlets.push(match earlier_self(plan, at) {
-            Some(earlier) => queues::successor(output, &outlets[earlier.index()]),
+            Some(earlier) => queues::successor(output, &outlets[earlier.index()], data_dir)?,
             None => {
                 let account = accounts.output(OutputId(at as u16));
                 queues::open_at_once(output, account, data_dir)?

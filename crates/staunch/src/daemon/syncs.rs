@@ -19,6 +19,9 @@ use sys::disk::Folder;
 /// Pause when a sync is due and there is nothing to sync, which the disk's errors may lead to.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// Pause before files that nobody uses any more are closed after a sync that failed.
+const CLOSE_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
 /// Least time between two lines about a disk that fails: the first failure is logged at once, then their count.
 const TELL_EVERY_NS: u64 = 60 * SECOND_NS;
 
@@ -71,9 +74,11 @@ pub fn prepare(tasks: &mut JoinSet<()>, outlet: &Arc<Outlet>) -> std::io::Result
     Ok(Prepared(begin))
 }
 
-/// Syncs until the outlet is closed and its output has ended, and then a last time.
+/// Syncs until the outlet is closed and its output has ended, and then a last time; or until a reload has removed the output
+/// and nothing waits for it any more: then the files are closed.
 pub fn run(outlet: &Outlet) {
     let Some(disk) = outlet.disk() else { return };
+    let disk = &*disk;
     let mut complaints = Complaints::default();
     let mut look_ns = Clock::mono_ns() + LOOK_EVERY_NS;
     while !disk.is_done() {
@@ -83,8 +88,14 @@ pub fn run(outlet: &Outlet) {
             look_ns = Clock::mono_ns() + LOOK_EVERY_NS;
         }
         complaints.look(outlet, disk);
+        if is_done_with(outlet, disk) {
+            if last_sync(outlet, disk).is_none() && outlet.close_files(disk) {
+                return;
+            }
+            std::thread::sleep(CLOSE_AGAIN_AFTER);
+        }
     }
-    last_sync(outlet, disk);
+    let _counted = last_sync(outlet, disk);
     look(outlet, disk);
     complaints.look(outlet, disk);
     let missing = outlet.queue().on_disk().and_then(|queue| queue.missing());
@@ -95,15 +106,19 @@ pub fn run(outlet: &Outlet) {
         outlet.progressed();
     }
     // The cursor's file may be gone as well, or has to go past what is missing.
-    last_sync(outlet, disk);
+    let _counted = last_sync(outlet, disk);
 }
 
-fn last_sync(outlet: &Outlet, disk: &OnDisk) {
+/// A reload has removed the output, and nothing waits for it.
+fn is_done_with(outlet: &Outlet, disk: &OnDisk) -> bool {
+    outlet.is_done_with(disk, &outlet.queue())
+}
+
+/// Gives what failed, which is counted.
+fn last_sync(outlet: &Outlet, disk: &OnDisk) -> Option<DiskError> {
     let last = outlet.queue().on_disk().and_then(|queue| queue.begin_last_sync());
-    if let Some(job) = last {
-        let done = job.perform(disk.folder());
-        let _counted = outlet.on_synced(done);
-    }
+    let done = last?.perform(disk.folder());
+    outlet.on_synced(done)
 }
 
 /// Looks which files are there.
@@ -146,7 +161,7 @@ fn turn(outlet: &Outlet, disk: &OnDisk, look_ns: u64) -> bool {
         _ if is_due => Some(PAUSE),
         due_ns => due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now.mono_ns))),
     };
-    if !disk.is_done() {
+    if !disk.is_done() && !outlet.is_done_with(disk, &guard) {
         disk.sleep(guard, now.mono_ns, pause);
     }
     false

@@ -264,3 +264,58 @@ fn connections_that_are_open_are_read_as_the_new_plan_wants_it() {
     daemon.assert_sums_hold();
     daemon.stop();
 }
+
+/// Threads, but for the pool's, which are kept; and descriptors. None while a queue on disk is open.
+fn threads_and_descriptors(daemon: &Daemon) -> Option<(usize, usize)> {
+    let process = std::path::PathBuf::from(format!("/proc/{}", daemon.pid()));
+    let mut threads = 0;
+    for thread in std::fs::read_dir(process.join("task")).ok()? {
+        // One that ends meanwhile is looked for again.
+        let name = std::fs::read_to_string(thread.ok()?.path().join("comm")).ok()?;
+        if name.starts_with("sync ") {
+            return None;
+        }
+        threads += usize::from(!name.starts_with("tokio"));
+    }
+    Some((threads, std::fs::read_dir(process.join("fd")).ok()?.count()))
+}
+
+#[test]
+fn outputs_with_queues_on_disk_that_reloads_remove_leave_no_thread_and_no_descriptor() {
+    let endpoint = FakeGraphite::new();
+    let output = |name: &str, queue: &str| {
+        let to = endpoint.to();
+        let queue = format!("queue = {{ kind = \"{queue}\" }}");
+        format!("[outputs.{name}]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{to}\"]\n{queue}\n")
+    };
+    let source = format!("[sources.app]\ntype = \"statsd\"\nlisten = [{TCP:?}]\n");
+    let lean = source + &output("kept", "memory");
+    let mut daemon = Builder::native(&lean).start();
+    let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    let mut send_and_remove = |name: &str, times: u64| {
+        daemon.reload(&(lean.clone() + &output(name, "disk")), "done");
+        stream.write_all(b"a:1|c\n").expect("it reads");
+        daemon.wait_output(name, "delivered", times);
+        daemon.reload(&lean, "done");
+    };
+    // The first one brings the data directory, which stays.
+    send_and_remove("again", 1);
+    let before = wait_for("the first queue to be closed", || threads_and_descriptors(&daemon));
+    let rounds = 50;
+    for round in 1..=rounds {
+        // By turns one that was there before, and a new one.
+        match round % 2 {
+            0 => send_and_remove("again", 1 + round / 2),
+            _ => send_and_remove(&format!("other{round}"), 1),
+        }
+    }
+    wait_for("no more threads and descriptors than before", || {
+        let (threads, descriptors) = threads_and_descriptors(&daemon)?;
+        (threads <= before.0 && descriptors <= before.1).then_some(())
+    });
+    daemon.wait_output("kept", "delivered", rounds + 1);
+    daemon.assert_sums_hold();
+    daemon.stop();
+    let lines = endpoint.bytes().iter().filter(|byte| **byte == b'\n').count();
+    assert_eq!(lines as u64, 2 * (rounds + 1), "each line to each output, once");
+}

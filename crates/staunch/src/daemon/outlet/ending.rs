@@ -36,6 +36,17 @@ impl Outlet {
         }
     }
 
+    /// A reload has removed the output: as [`Outlet::stop`], and the files of a queue on disk are closed when nothing waits
+    /// in it any more.
+    pub fn retire(&self, deadline_ns: u64) {
+        if let Some(disk) = self.disk() {
+            disk.set_retired(true);
+        }
+        self.stop(deadline_ns);
+        // Its task may never have been there.
+        self.wake_to_end();
+    }
+
     /// Orders the output to leave at once, for its successor.
     pub fn hand_over(&self) {
         self.stop(0);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use deliver::disk_queue::{DiskQueue, SyncDone};
-use deliver::queue::{OutputQueue, Queue};
+use deliver::queue::{MemoryQueue, OutputQueue, Queue};
 use model::DiskError;
 
 use super::{MS_NS, Outlet};
@@ -31,6 +31,8 @@ pub struct OnDisk {
     pub(super) closing: AtomicBool,
     /// Nobody syncs it any more.
     pub(super) released: AtomicBool,
+    /// A reload has removed its output: its files are closed when all tasks have ended and nothing waits.
+    retired: AtomicBool,
     work: Condvar,
     /// Outlets of the queue for endpoints that reloads have brought.
     successors: Mutex<Vec<Weak<Outlet>>>,
@@ -49,6 +51,7 @@ impl OnDisk {
             open: AtomicU32::new(0),
             closing: AtomicBool::new(false),
             released: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
             work: Condvar::new(),
             successors: Mutex::default(),
         }
@@ -69,6 +72,16 @@ impl OnDisk {
     /// True when the daemon ends and nothing is settled or appended any more: only the last sync is left.
     pub fn is_done(&self) -> bool {
         self.closing.load(Relaxed) && self.open.load(Relaxed) == 0
+    }
+
+    /// Whether a reload has removed its output.
+    pub fn set_retired(&self, retired: bool) {
+        self.retired.store(retired, Relaxed);
+    }
+
+    /// True when no output has the queue any more.
+    pub fn is_left(&self) -> bool {
+        self.retired.load(Relaxed) && self.open.load(Relaxed) == 0
     }
 
     /// Told by the thread, with the queue locked, before it looks for something to do.
@@ -112,22 +125,40 @@ impl Outlet {
         debug_assert!(place.copies() == 0, "what was in memory would be dropped");
         let disk = OnDisk::new(folder);
         disk.open.store(u32::from(!self.has_ended()), Relaxed);
-        if self.disk.set(Arc::new(disk)).is_ok() {
-            *place = OutputQueue::Disk(Box::new(queue));
-        }
+        self.disk.store(Some(Arc::new(disk)));
+        *place = OutputQueue::Disk(Box::new(queue));
         drop(place);
         self.wake();
     }
 
     /// What the thread that syncs needs; none for a queue in memory.
-    pub fn disk(&self) -> Option<&OnDisk> {
-        self.disk.get().map(|disk| &**disk)
+    pub fn disk(&self) -> Option<Arc<OnDisk>> {
+        self.disk.load_full()
+    }
+
+    /// True when no output has the queue any more and nothing waits in it, on its way or in doubt.
+    pub fn is_done_with(&self, disk: &OnDisk, queue: &OutputQueue<Folder>) -> bool {
+        disk.is_left() && queue.copies() == 0 && self.account.copies_queued() == 0
+    }
+
+    /// Closes the files of a queue on disk that nobody uses any more. An output of its name opens them again. False when
+    /// one has come back meanwhile.
+    pub fn close_files(&self, disk: &OnDisk) -> bool {
+        let mut queue = self.queue();
+        let done = self.is_done_with(disk, &queue);
+        if done {
+            let place = queue.accepted_up_to();
+            *queue =
+                OutputQueue::Memory(MemoryQueue::after(place, queue.limits(), Arc::clone(&self.account)));
+            self.disk.store(None);
+        }
+        done
     }
 
     /// Wakes the output and those that a reload has brought for its queue: which of them sends is not known here.
     pub fn wake_all(&self) {
         self.wake();
-        self.disk().into_iter().for_each(OnDisk::wake_successors);
+        self.disk().into_iter().for_each(|disk| disk.wake_successors());
     }
 
     /// Something may have been settled, which the disk is to know soon: wakes a thread that would sleep for long.
@@ -150,7 +181,7 @@ impl Outlet {
 
     /// What stays on disk of an output that a reload has removed and whose time is over; none while the daemon ends, or
     /// when a successor goes on.
-    pub fn left_on_disk(&self) -> Option<(&OnDisk, u64)> {
+    pub fn left_on_disk(&self) -> Option<(Arc<OnDisk>, u64)> {
         let copies = self.queue().copies();
         let disk = self.disk().filter(|disk| !disk.closing.load(Relaxed))?;
         (copies > 0 && self.deadline_ns.load(Relaxed) != 0).then_some((disk, copies))

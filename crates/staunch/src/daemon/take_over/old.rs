@@ -237,7 +237,7 @@ fn queue_is_there(outlet: &Outlet) -> Result<(), Failure> {
     let Some(disk) = outlet.disk() else { return Ok(()) };
     let folder = disk.folder().path();
     // What was deleted since the last look would be found by the next process only, which has nothing of it open.
-    syncs::look(outlet, disk);
+    syncs::look(outlet, &disk);
     let (behind, copies) = {
         let mut queue = outlet.queue();
         (queue.on_disk().and_then(|queue| queue.stays_behind(Clock::now())), queue.copies())
