@@ -69,7 +69,7 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
         while let Some(news) = sender.take_news() {
             teller.tell(outlet, news);
         }
-        publish(outlet, 0, sender.waiting_copies(), sender.queued_bytes(), sender.state());
+        publish_held(outlet, &sender);
         worked(outlet, since_ns);
         // A sender that has just come to its end says `Idle`, for good.
         if let Some((records, pause)) = rest.filter(|_| !sender.stopped()) {
@@ -78,6 +78,11 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
     }
     sender.finish_stop(&mut *outlet.queue(), Clock::now());
     end(outlet, 0, sender.state());
+}
+
+/// Also before whatever may take for ever: what the sender holds is in no queue any more, and what it has put back is.
+fn publish_held(outlet: &Outlet, sender: &FileSender) {
+    publish(outlet, 0, sender.waiting_copies(), sender.queued_bytes(), sender.state());
 }
 
 /// Does what the sender says. Gives how long to rest, if it does, and whether it rests although records wait.
@@ -91,16 +96,19 @@ fn step(
     let now = Clock::now();
     let action = sender.poll(&mut *outlet.queue(), now);
     let done = match action {
-        FileAction::Open => open_place(place).map(|(opened, size, ended)| {
-            *open = Some(opened);
-            sender.on_opened(size, ended, Clock::now());
-        }),
+        FileAction::Open => {
+            publish_held(outlet, sender);
+            open_place(place).map(|(opened, size, ended)| {
+                *open = Some(opened);
+                sender.on_opened(size, ended, Clock::now());
+            })
+        }
         FileAction::Write(_) => {
-            // Before the write, which may take for ever: what the sender holds is in no queue any more.
-            publish(outlet, 0, sender.waiting_copies(), sender.queued_bytes(), sender.state());
+            publish_held(outlet, sender);
             write(sender, open)
         }
         FileAction::Rotate => {
+            publish_held(outlet, sender);
             *open = None;
             rotate(place, plan.files_max).map(|()| sender.on_rotated())
         }
@@ -293,4 +301,52 @@ fn what_a_write_holds_that_hangs_is_in_the_account() {
     reader.read_exact(&mut text).expect("it is all written");
     thread.join().expect("it only ends");
     assert_eq!((outlet.sum().delivered, outlet.sum().queued), (lines as u64 + 1, 0));
+}
+
+/// A pipe that was moved away in the middle of a block, with one in its place that nobody has open.
+#[cfg(unix)]
+#[test]
+fn what_went_back_to_the_queue_is_in_the_account_once_while_opening_hangs() {
+    use deliver::queue::{Block, Queue};
+    use model::Now;
+
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("pipe");
+    let make = || {
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.is_ok_and(|status| status.success()), "there is mkfifo");
+    };
+    let waits = |what: &str, see: &dyn Fn() -> bool| {
+        let seen = (0..3000).any(|_| {
+            see() || {
+                std::thread::sleep(Duration::from_millis(10));
+                false
+            }
+        });
+        assert!(seen, "{what}");
+    };
+    make();
+    let outlet = Arc::new(Outlet::new("pipe", deliver::plan::QueueLimits::default(), &Arc::default()));
+    let thread = {
+        let (outlet, place) = (Arc::clone(&outlet), Place::File(path.clone()));
+        std::thread::spawn(move || run(&place, FilePlan::default(), &outlet, 1))
+    };
+    // What a pipe has room for ends with a line.
+    let (lines, line) = (50_000, b"a 1 123\n");
+    let reader = File::open(&path).expect("a pipe");
+    outlet.append(Block::lines(line.repeat(lines), lines as u32, 0), Now::default());
+    waits("the thread to take the block", &|| outlet.queue().copies() == 0);
+    fs::rename(&path, folder.path().join("moved")).expect("it is there");
+    make();
+    outlet.reopen();
+    drop(reader);
+    waits("the rest to go back to the queue", &|| outlet.queue().copies() > 0);
+    waits("the account to hold while opening hangs", &|| outlet.sum().holds());
+    assert_eq!(outlet.sum().queued, outlet.queue().copies());
+    outlet.stop(u64::MAX);
+    let rest = outlet.queue().copies() as usize;
+    let mut text = vec![0; rest * line.len()];
+    File::open(&path).and_then(|mut reader| reader.read_exact(&mut text)).expect("it is all written");
+    thread.join().expect("it only ends");
+    assert_eq!((outlet.sum().delivered, outlet.sum().queued), (lines as u64, 0));
 }

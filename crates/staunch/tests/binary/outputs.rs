@@ -1,6 +1,6 @@
 //! What leaves: Graphite as text and pickle, documents, files, and packets repeated byte for byte.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 
 use serde_json::Value;
@@ -194,4 +194,54 @@ fn what_graphite_says_is_no_reason_to_stop() {
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("lines are text");
     assert!(text.contains("stats_counts.hits 3 "), "{text}");
+}
+
+#[test]
+fn lines_for_a_file_that_cannot_be_opened_wait_and_are_written_once() {
+    let toml = "[sources.points]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+                [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"points\"]\npath = \"results/points\"\n";
+    let builder = Builder::native(toml);
+    let folder = builder.folder().join("results");
+    let path = folder.join("points");
+    std::fs::write(&folder, "no folder").expect("the folder is ours");
+    let mut daemon = builder.start();
+    let mut stream = TcpStream::connect(daemon.at("points", "tcp")).expect("it listens");
+    let mut send = |lines: std::ops::Range<u64>| {
+        let text: String = lines.map(|number| format!("a.{number} 1 1700000000\n")).collect();
+        stream.write_all(text.as_bytes()).expect("it is read");
+    };
+    let wait_for_row = |daemon: &Daemon, delivered: u64, queued: u64| {
+        daemon.wait_output("file", "copies", delivered + queued);
+        daemon.wait_output("file", "delivered", delivered);
+        daemon.wait_output("file", "queued", queued);
+        daemon.assert_sums_hold();
+    };
+    let is_down = |daemon: &Daemon| {
+        wait_for("the file to be down", || (daemon.output("file")["state"] == "down").then_some(()));
+    };
+    send(0..100);
+    is_down(&daemon);
+    wait_for_row(&daemon, 0, 100);
+    std::fs::remove_file(&folder).expect("it was there");
+    wait_for_row(&daemon, 100, 0);
+
+    let moved = daemon.folder.path().join("moved");
+    std::fs::rename(&path, &moved).and_then(|()| std::fs::create_dir(&path)).expect("the folder is ours");
+    std::fs::remove_file(&moved).expect("it was there");
+    send(100..200);
+    is_down(&daemon);
+    wait_for_row(&daemon, 100, 100);
+    std::fs::remove_dir(&path).expect("it is empty");
+    wait_for_row(&daemon, 200, 0);
+
+    std::fs::remove_dir_all(&folder).and_then(|()| std::fs::write(&folder, "")).expect("the folder is ours");
+    send(200..300);
+    is_down(&daemon);
+    wait_for_row(&daemon, 200, 100);
+    std::fs::remove_file(&folder).expect("it was there");
+    wait_for_row(&daemon, 300, 0);
+    daemon.stop();
+    let text = std::fs::read_to_string(&path).expect("it was written");
+    let want: String = (200..300).map(|number| format!("a.{number} 1 1700000000\n")).collect();
+    assert_eq!(text, want, "what came before is in files that were removed");
 }
