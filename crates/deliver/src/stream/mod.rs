@@ -182,6 +182,8 @@ pub struct StreamSender {
     /// Connect although there is nothing to send while the endpoint is down: others have it meanwhile.
     probes: bool,
     stop_ns: Option<u64>,
+    /// Another sender goes on with the queue: nothing more is taken out of it.
+    leaves: bool,
 }
 
 impl StreamSender {
@@ -208,6 +210,7 @@ impl StreamSender {
             eager: true,
             probes: false,
             stop_ns: None,
+            leaves: false,
         }
     }
 
@@ -244,7 +247,7 @@ impl StreamSender {
     fn poll_down(&mut self, retry_ns: u64, queue: &mut impl Queue, now: Now) -> Action<'static> {
         self.hand_back(queue);
         queue.expire(now);
-        let nothing_waits = queue.is_empty();
+        let nothing_waits = queue.is_empty() || self.leaves;
         if let Some(stop_ns) = self.stop_ns
             && (nothing_waits || now.mono_ns >= stop_ns)
         {
@@ -266,7 +269,7 @@ impl StreamSender {
     }
 
     fn poll_connecting(&mut self, deadline_ns: u64, queue: &mut impl Queue, now: Now) -> Action<'static> {
-        if self.stop_ns.is_some_and(|stop_ns| now.mono_ns >= stop_ns) {
+        if self.leaves || self.stop_ns.is_some_and(|stop_ns| now.mono_ns >= stop_ns) {
             return self.close_stopped(now);
         }
         if now.mono_ns >= deadline_ns {
@@ -282,7 +285,8 @@ impl StreamSender {
             // Nothing is left that could prove the endpoint good: that it could be reached must do.
             self.health.good(self.backlog_copies, now);
         }
-        if self.stop_ns.is_some_and(|stop_ns| at_rest || now.mono_ns >= stop_ns) {
+        let is_done = at_rest || self.leaves && self.held.is_empty();
+        if self.stop_ns.is_some_and(|stop_ns| is_done || now.mono_ns >= stop_ns) {
             return self.close_stopped(now);
         }
         if !self.held.is_empty() && now.mono_ns >= self.timeout_ns() {
@@ -293,7 +297,7 @@ impl StreamSender {
             // Nobody reported what the peer has acknowledged: still no reason to spin.
             self.ack_check_ns = now.mono_ns + self.ack_pause_ns;
         }
-        if self.unwritten().is_empty() {
+        if self.unwritten().is_empty() && !self.leaves {
             self.take_next(queue, now);
         }
         if self.unwritten().is_empty() {
@@ -384,6 +388,13 @@ impl StreamSender {
     /// From now on: send what waits until `deadline_ns` (monotonic), then close. [`Self::stopped`] tells when it
     /// is done; then call [`Self::finish_stop`]. Nothing should be appended to the queue any more.
     pub fn begin_stop(&mut self, deadline_ns: u64) {
+        self.stop_ns = Some(deadline_ns);
+    }
+
+    /// From now on: take nothing more out of the queue, with which another sender goes on; close as soon as what was taken has
+    /// arrived, at `deadline_ns` (monotonic) at the latest. Otherwise as [`Self::begin_stop`].
+    pub fn begin_leave(&mut self, deadline_ns: u64) {
+        self.leaves = true;
         self.stop_ns = Some(deadline_ns);
     }
 

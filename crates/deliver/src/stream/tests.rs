@@ -703,3 +703,44 @@ fn what_a_stopped_sender_had_on_the_way_is_sent_again_by_the_next_one_and_counte
     world.sender.on_acked(0, world.now);
     assert_eq!((world.delivered(), world.resent()), (3, 2));
 }
+
+#[test]
+fn a_sender_that_leaves_waits_for_what_is_on_its_way_and_takes_nothing_more() {
+    // (acknowledged in time, copies delivered, copies left for the next sender)
+    for (acked, delivered, left) in [(true, 2, 1), (false, 0, 3)] {
+        let mut world = World::connected();
+        world.append("a 1\nb 2\n");
+        assert_eq!(world.poll(), Action::Write(b"a 1\nb 2\n"));
+        world.sender.on_written(4, world.now);
+        world.append("c 3\n");
+        world.sender.begin_leave(world.now.plus_ns(SECOND_NS).mono_ns);
+        // What was begun is written to its end.
+        assert_eq!(world.poll(), Action::Write(b"b 2\n"));
+        world.sender.on_written(4, world.now);
+        assert!(matches!(world.poll(), Action::WaitUntil(_)));
+        world.pass(if acked { 10 } else { 1000 });
+        if acked {
+            world.sender.on_acked(0, world.now);
+        }
+        assert_eq!(world.poll(), Action::Close(CloseReason::Stopped));
+        assert!(world.sender.stopped());
+        world.sender.hand_back(&mut world.queue);
+        assert_eq!((world.delivered(), world.queue.copies()), (delivered, left), "acknowledged: {acked}");
+    }
+}
+
+#[test]
+fn a_sender_that_leaves_an_endpoint_that_is_down_leaves_at_once() {
+    for connecting in [false, true] {
+        let mut world = World::new();
+        world.append("a 1\n");
+        assert_eq!(world.poll(), Action::Connect);
+        if !connecting {
+            world.sender.on_connect_failed(world.now);
+        }
+        world.sender.begin_leave(u64::MAX);
+        world.poll();
+        assert!(world.sender.stopped());
+        assert_eq!(world.queue.copies(), 1);
+    }
+}

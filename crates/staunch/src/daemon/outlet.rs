@@ -86,6 +86,9 @@ pub struct Outlet {
     stopping: AtomicBool,
     /// Monotonic nanosecond at which draining ends.
     deadline_ns: AtomicU64,
+    /// Monotonic nanosecond until which an output that leaves for its successor waits for what is on its way; 0 for one that
+    /// does not.
+    leaves_by_ns: AtomicU64,
     /// Told when all tasks have ended.
     at_end: Notify,
     /// The orders that it had when it was parked; none while it is not.
@@ -191,6 +194,7 @@ impl Outlet {
             reopens: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             deadline_ns: AtomicU64::new(u64::MAX),
+            leaves_by_ns: AtomicU64::new(0),
             at_end: Notify::new(),
             parked: Mutex::new(None),
             unparked: Notify::new(),

@@ -270,7 +270,10 @@ pub async fn run(
     while !sender.stopped() {
         let since_ns = Clock::mono_ns();
         if outlet.is_stopping() {
-            sender.begin_stop(outlet.deadline_ns(number));
+            match outlet.leaves_by_ns() {
+                Some(by_ns) => sender.begin_leave(by_ns),
+                None => sender.begin_stop(outlet.deadline_ns(number)),
+            }
         }
         report_acks(&mut sender, &mut link);
         sender.probe(outlet.is_heeded());

@@ -3,13 +3,17 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::Status;
-use model::Now;
+use model::{Now, SECOND_NS};
 
 use super::Outlet;
+use sys::clock::Clock;
 
 /// Share of the time for stopping, in percent, in which the output of a queue on disk drains; the rest is for its last
 /// sync.
 const DRAIN_PERCENT: u64 = 80;
+
+/// Longest time that lines on their way to an endpoint may take to arrive before another endpoint gets the queue.
+const LEAVE_NS_MAX: u64 = SECOND_NS;
 
 impl Outlet {
     /// Orders the output to drain until `deadline_ns` and end.
@@ -47,9 +51,16 @@ impl Outlet {
         self.wake_to_end();
     }
 
-    /// Orders the output to leave at once, for its successor.
+    /// Orders the output to leave for its successor: at once, but for lines that are on their way to a healthy endpoint, which
+    /// would be sent twice. They have [`LEAVE_NS_MAX`] to arrive.
     pub fn hand_over(&self) {
+        self.leaves_by_ns.store(Clock::mono_ns() + LEAVE_NS_MAX, Relaxed);
         self.stop(0);
+    }
+
+    /// When an output that leaves for its successor is to have left; none for one that does not.
+    pub fn leaves_by_ns(&self) -> Option<u64> {
+        Some(self.leaves_by_ns.load(Relaxed)).filter(|by_ns| *by_ns > 0)
     }
 
     /// True once the output is to drain and end.
