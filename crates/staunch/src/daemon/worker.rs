@@ -5,7 +5,8 @@
 //! In files of their own: `handle` (calls from other threads), `socket`, `share` (how much each socket gives), `batches` (what came on connections), `moving`
 //! (what waits for endpoints that are down), and `handing_over` (a hot restart).
 //! Not here: connections and outputs (tasks of their own), and decisions about records (`pipeline`).
-//! Invariant: no call in the loop waits for anything but the sockets, the waker and the clock.
+//! Invariant: no call in the loop waits for anything but the sockets, the waker, the clock, and the disk of a queue: its blocks
+//! are written here, by `Outlet::append`. A disk that does not answer stops this thread, and with it the daemon.
 
 mod batches;
 mod handing_over;
