@@ -202,6 +202,31 @@ fn a_start_that_lacks_something_changes_nothing_and_is_tried_again() {
     assert_eq!((read(&mut queue, 0).as_str(), damaged(&queue)), ("12345", 0));
 }
 
+/// Another process may go on with the directory instead, and nothing may be in the way of this one.
+#[test]
+fn what_is_prepared_has_changed_nothing_and_opens_whatever_the_disk_does_then() {
+    let faults = [
+        Faults::default(),
+        Faults { opens_fail: Some(EMFILE), ..Faults::default() },
+        Faults { opens_fail: Some(DiskError::Denied), ..Faults::default() },
+        Faults { away: true, ..Faults::default() },
+    ];
+    for faults in faults {
+        let disk = six();
+        // Opening keeps it aside.
+        disk.store(&segment_name(9), &[b'x'; 200]);
+        let before = files(&disk);
+        let prepared = DiskQueue::prepare(disk.clone(), plan(), Unreadable::Fails).expect("all can be read");
+        assert_eq!(files(&disk), before);
+        disk.set_faults(faults.clone());
+        let opened = prepared.open(Arc::default(), 7, at_ms(0));
+        let (mut queue, found) = opened.expect("everything was read before");
+        assert_eq!((found.copies_queued, found.segments_damaged), (6, 1), "{faults:?}");
+        disk.set_faults(Faults::default());
+        assert_eq!((read(&mut queue, 0).as_str(), damaged(&queue)), ("012345", 0), "{faults:?}");
+    }
+}
+
 #[test]
 fn a_segment_that_cannot_be_opened_counts_in_the_quarantine_with_its_size() {
     let disk = six();

@@ -307,7 +307,7 @@ async fn put_in_force(running: &mut Running, wiring: Wiring, opened: Vec<listene
 }
 
 /// Those that stay, and one for each output that is new: with a queue of its own, or with that on disk of an output that
-/// had the name before. A folder is never opened twice.
+/// had the name before. A folder is never open twice.
 fn outlets(
     before: &Wiring,
     plan: &Plan,
