@@ -129,11 +129,16 @@ async fn healthz(State(api): ApiState) -> Response {
 
 async fn ready(State(api): ApiState, headers: HeaderMap) -> Response {
     let why = api.shared.not_ready();
-    if why.is_empty() {
-        return "ready\n".into_response();
-    }
     // The reasons name sources, outputs and addresses.
-    let text = if may_read(&api, &headers).is_ok() { why.join("\n") } else { "not ready".to_owned() };
+    let tells = may_read(&api, &headers).is_ok();
+    if why.is_empty() {
+        let waits = if tells { api.shared.waited_for() } else { Vec::new() };
+        return waits
+            .into_iter()
+            .fold("ready\n".to_owned(), |text, line| text + &line + "\n")
+            .into_response();
+    }
+    let text = if tells { why.join("\n") } else { "not ready".to_owned() };
     (StatusCode::SERVICE_UNAVAILABLE, text + "\n").into_response()
 }
 

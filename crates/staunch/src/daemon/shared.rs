@@ -186,6 +186,22 @@ impl Shared {
         }
         why
     }
+
+    /// Outputs for whose queues sources wait, a sentence each. That is no reason to send records elsewhere: an output that is
+    /// one is `required`.
+    pub fn waited_for(&self) -> Vec<String> {
+        let (wiring, now_ns) = (self.wiring.load(), Clock::mono_ns());
+        let outputs = wiring.plan.outputs.iter().zip(&wiring.outlets);
+        let waits = outputs.filter_map(|(plan, outlet)| {
+            let since_ns = outlet.account.stalled_since_ns.load(Relaxed);
+            (since_ns > 0).then(|| {
+                let for_s = now_ns.saturating_sub(since_ns) / model::SECOND_NS;
+                let name = &plan.name;
+                format!("sources wait for room in the queue of output `{name}` (when_full = \"block\"), for {for_s} s")
+            })
+        });
+        waits.collect()
+    }
 }
 
 /// A question to the shard's thread, one at a time however many ask.

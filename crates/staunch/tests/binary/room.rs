@@ -39,6 +39,46 @@ impl Slow {
 }
 
 #[test]
+fn who_makes_sources_wait_is_shown_and_is_no_reason_to_send_nothing() {
+    let slow = Slow::new();
+    let to = slow.0.local_addr().expect("it is bound");
+    let config = format!(
+        "stop_timeout = \"1s\"\n\
+         [sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [outputs.store]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://{to}\"]\n\
+         queue = {{ kind = \"memory\", max_bytes = \"1MiB\", when_full = \"block\" }}\n"
+    );
+    let mut daemon = Builder::native(&config).start();
+    let (endpoint, _) = slow.0.accept().expect("the output connects");
+    let ready = || (daemon.get("/ready").status, daemon.get("/ready").body);
+    assert_eq!(ready(), (200, "ready\n".to_owned()));
+    let mut client = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
+    client.set_nonblocking(true).expect("it is a socket");
+    let lines = format!("{}:1|c\n", "a".repeat(1_000)).repeat(64);
+    let told = "sources wait for room in the queue of output `store` (when_full = \"block\"), for ";
+    wait_for("the queue to be full", || {
+        // Cut lines are as good as any.
+        while client.write(lines.as_bytes()).is_ok() {}
+        let (status, body) = ready();
+        assert_eq!(status, 200, "{body}");
+        body.strip_prefix("ready\n").is_some_and(|rest| rest.starts_with(told)).then_some(())
+    });
+    assert!(Daemon::number(&daemon.output("store"), "stalls") > 0);
+    wait_for("the seconds", || (Daemon::number(&daemon.output("store"), "stalled_for_s") > 0).then_some(()));
+    // They are for those who may read them.
+    let mut stream = TcpStream::connect(daemon.http()).expect("it listens");
+    stream
+        .write_all(b"GET /ready HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+        .expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\n\r\nready\n"), "{answer}");
+    drop((client, endpoint, slow));
+    daemon.signal("KILL");
+    daemon.wait_exit();
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn room_goes_from_peer_to_peer_and_not_from_connection_to_connection() {
     let slow = Slow::new();
