@@ -15,6 +15,9 @@ use sys::clock::Clock;
 /// How often the accounts are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// Datagrams that the kernel dropped before anybody read them.
+const KERNEL_DROPPED: &str = "kernel_dropped";
+
 /// Looks between two reports of the same loss.
 const LOOKS_BETWEEN: u32 = 60;
 
@@ -42,7 +45,7 @@ pub async fn losses(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before
         for (loss, count) in counted(&accounts::page(&shared, Clock::now())) {
             if let Some(new) = tell(told.entry(loss.clone()).or_default(), count) {
                 let (what, name, reason) = loss;
-                let records = if new == 1 { "record" } else { "records" };
+                let records = unit(reason, new);
                 let first = match reason == Dropped::SeriesMax.word() && what == "source" {
                     true => refused_series(&shared, &name),
                     false => String::new(),
@@ -70,9 +73,19 @@ fn refused_series(shared: &Shared, source: &str) -> String {
 pub fn last_words(page: &AccountsPage) {
     for ((what, name, reason), count) in counted(page) {
         if reason != Dropped::Stopped.word() {
-            let records = if count == 1 { "record" } else { "records" };
+            let records = unit(reason, count);
             tracing::warn!("{what} `{name}`: {count} {records} lost as `{reason}` since the start");
         }
+    }
+}
+
+/// What such a loss counts: nobody knows the records in a datagram that was never read.
+fn unit(reason: &str, count: u64) -> &'static str {
+    match (reason == KERNEL_DROPPED, count) {
+        (true, 1) => "datagram",
+        (true, _) => "datagrams",
+        (false, 1) => "record",
+        (false, _) => "records",
     }
 }
 
@@ -98,7 +111,7 @@ fn counted(page: &AccountsPage) -> Vec<(Loss, u64)> {
             }
         }
         if row.kernel_dropped > 0 {
-            counted.push((("source", row.name.clone(), "kernel_dropped"), row.kernel_dropped));
+            counted.push((("source", row.name.clone(), KERNEL_DROPPED), row.kernel_dropped));
         }
     }
     for row in &page.outputs {

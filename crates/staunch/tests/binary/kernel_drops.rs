@@ -49,7 +49,7 @@ fn packets_that_the_kernel_dropped_are_counted_exactly() {
     daemon.assert_sums_hold();
     wait_for("a word about it", || {
         let told = daemon.stderr();
-        (told.matches("lost as `kernel_dropped`").count() == 1).then_some(())
+        (told.matches(" datagrams lost as `kernel_dropped`").count() == 1).then_some(())
     });
     daemon.stop();
 }
