@@ -196,6 +196,9 @@ pub enum RequestRefusal {
 }
 
 impl RequestRefusal {
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
+
     /// All of them, in their order.
     const ALL: [RequestRefusal; 3] = [RequestRefusal::Host, RequestRefusal::Token, RequestRefusal::Change];
 

@@ -33,6 +33,11 @@ impl Ends {
         crate::admission::peer_key(Some(self.peer))
     }
 
+    /// The client's address.
+    pub(super) fn client(self) -> IpAddr {
+        self.peer.to_canonical()
+    }
+
     /// True when the peer is on this machine: it comes from loopback, or from the very address that it has come to.
     fn are_here(self) -> bool {
         let peer = self.peer.to_canonical();
@@ -55,11 +60,21 @@ pub(super) fn host(headers: &HeaderMap, allowed: &[String]) -> Result<(), String
     if hosts.next().is_none() && is_ours(host, allowed) {
         return Ok(());
     }
-    let name: String =
-        name_of(host).unwrap_or(host).chars().filter(char::is_ascii_graphic).take(80).collect();
     Err(format!(
-        "requests have to be for an address, localhost, or a name in `http.allowed_hosts`, and `{name}` is none"
+        "requests have to be for an address, localhost, or a name in `http.allowed_hosts`, and `{}` is none",
+        name_asked_for(headers)
     ))
+}
+
+/// The name in the Host of a request, as far as it may be shown.
+pub(super) fn name_asked_for(headers: &HeaderMap) -> String {
+    let host = text(headers, HOST).unwrap_or("");
+    name_of(host).unwrap_or(host).chars().filter(char::is_ascii_graphic).take(80).collect()
+}
+
+/// What a request gave in the place of the token, in words.
+pub(super) fn instead_of_token(headers: &HeaderMap) -> &'static str {
+    if headers.contains_key(AUTHORIZATION) { "a wrong token" } else { "no token" }
 }
 
 /// Whether a request has the token that it needs, if it needs one.

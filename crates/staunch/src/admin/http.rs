@@ -23,6 +23,7 @@ use crate::admin::queues;
 use crate::admin::relay::{self, ExplainQuery, Explains};
 use crate::admin::series::{self, SeriesQuery};
 use crate::admin::{Refusal, accounts, metrics};
+use crate::admission::Refusals;
 use crate::daemon::shared::{Beat, Pulse, Shared};
 use crate::daemon::worker::Question;
 use sys::clock::Clock;
@@ -48,6 +49,8 @@ pub(super) struct Api {
     pub(super) shared: Arc<Shared>,
     bodies: Bodies,
     explains: Explains,
+    /// Of the reasons in turn.
+    refusals: [Refusals; RequestRefusal::COUNT],
     /// The thread of connections and senders.
     main: Pulse,
 }
@@ -59,6 +62,7 @@ impl Api {
             shared: Arc::clone(shared),
             bodies: Bodies::default(),
             explains: Explains::default(),
+            refusals: Default::default(),
             main: Pulse::of(Handle::current()),
         }
     }
@@ -93,8 +97,32 @@ pub(super) fn front(api: &Api, request: &Request<Body>) -> Result<(), Response> 
     }
     may_read(api, request.headers()).map_err(|(why, answer)| {
         api.shared.http_account.refuse(why);
+        tell_refused(api, request, why);
         answer
     })
+}
+
+/// Says who was refused, once a minute for each reason; never what was given as the token.
+fn tell_refused(api: &Api, request: &Request<Body>, why: RequestRefusal) {
+    let Some(refused) = api.refusals[why as usize].note(Clock::mono_ns()) else { return };
+    let from = request.extensions().get::<ConnectInfo<Ends>>().map(|ConnectInfo(ends)| ends.client());
+    let from = from.map_or_else(|| "an unknown client".to_owned(), |from| from.to_string());
+    let what = match why {
+        RequestRefusal::Host => {
+            let name = guard::name_asked_for(request.headers());
+            format!("its Host `{name}` is none of `http.allowed_hosts` (docs/api.md)")
+        }
+        RequestRefusal::Token => {
+            format!(
+                "it had {}, and `http.token_file` asks for one",
+                guard::instead_of_token(request.headers())
+            )
+        }
+        RequestRefusal::Change => "it changes something and may not".to_owned(),
+    };
+    tracing::warn!(
+        "http: a request of {from} was refused: {what} ({refused} refused since this was last said)"
+    );
 }
 
 /// Whether a request may read what the daemon knows: its Host is ours, and it has the token where one is set.

@@ -322,6 +322,15 @@ fn with_a_token_everything_but_health_needs_it() {
         assert_eq!((with("GET", "/metrics", token), with("POST", drop, token)), (get, post), "{token}");
         assert_eq!((with("GET", "/healthz", token), with("GET", "/ready", token)), (200, 200));
     }
+    // Who it was is told, once for many, and not what was given.
+    let told = daemon.wait_logged_times("http: a request of 127.0.0.1 was refused: it had a wrong token", 1);
+    assert!(told.contains("`http.token_file` asks for one (1 refused since this was last said)"), "{told}");
+    assert!(!told.contains("0123456789abcde"), "{told}");
+    assert_eq!(status(at, "GET /metrics HTTP/1.1\r\nHost: \u{1b}evil.example"), 400);
+    assert_eq!(status(at, "GET /metrics HTTP/1.1\r\nHost: evil.example"), 421);
+    daemon.wait_logged(
+        "http: a request of 127.0.0.1 was refused: its Host `evil.example` is none of `http.allowed_hosts`",
+    );
     std::fs::write(&file, "another-token-of-ours").expect("it can be written");
     daemon.signal("HUP");
     wait_for("the new token to hold", || {
