@@ -44,6 +44,8 @@ const KINDS: usize = 3;
 /// How many descriptors each kind may have, and how many sources have.
 #[derive(Debug)]
 pub struct Descriptors {
+    /// All of them; `u64::MAX` while nobody has said.
+    total: AtomicU64,
     max: [AtomicU64; KINDS],
     of_sources: AtomicU64,
 }
@@ -79,13 +81,41 @@ pub fn max(kind: Kind) -> u64 {
     OURS.max[kind as usize].load(Relaxed)
 }
 
+/// The limit, who may have how many, and how to raise it: for the log, where one is missing.
+pub fn told() -> String {
+    OURS.told()
+}
+
 impl Descriptors {
     /// Without a limit.
     const fn new() -> Descriptors {
-        Descriptors { max: [const { AtomicU64::new(u64::MAX) }; KINDS], of_sources: AtomicU64::new(0) }
+        Descriptors {
+            total: AtomicU64::new(u64::MAX),
+            max: [const { AtomicU64::new(u64::MAX) }; KINDS],
+            of_sources: AtomicU64::new(0),
+        }
+    }
+
+    /// For the log, where one is missing.
+    fn told(&self) -> String {
+        let max = |kind: Kind| self.max[kind as usize].load(Relaxed);
+        let limit = match self.total.load(Relaxed) {
+            u64::MAX => "This process has a limit on open files".to_owned(),
+            total => format!("This process may have {total} files open"),
+        };
+        format!(
+            "{limit}: connections of sources have {} (at most {}), those of HTTP at most {}, of management at most {}; the \
+             rest is for outputs, queues and the daemon itself. Raise it: LimitNOFILE= in the systemd unit, `ulimit -n` in \
+             the shell that starts it",
+            self.of_sources.load(Relaxed),
+            max(Kind::Source),
+            max(Kind::Http),
+            max(Kind::Management),
+        )
     }
 
     fn divide(&self, total: u64, outputs: usize) {
+        self.total.store(total, Relaxed);
         let own = OWN_DESCRIPTORS.saturating_add(DESCRIPTORS_OF_OUTPUT.saturating_mul(outputs as u64));
         let peers = total - own.min(total / 2);
         let http = (peers / 4).clamp(1, HTTP_CONNECTIONS_MAX);
@@ -152,5 +182,12 @@ mod tests {
         taken.push(DESCRIPTORS.take());
         taken.pop();
         assert!(DESCRIPTORS.try_take().is_none(), "one that is there already counts");
+        let told = DESCRIPTORS.told();
+        let want = "This process may have 80 files open: connections of sources have 25 (at most 25), those of HTTP at most 10, \
+                    of management at most 5; ";
+        assert!(
+            told.starts_with(want) && told.contains("LimitNOFILE=") && told.contains("`ulimit -n`"),
+            "{told}"
+        );
     }
 }

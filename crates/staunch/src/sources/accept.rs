@@ -10,13 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use model::PeerKey;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
 use crate::admission::{Admission, Full, Limits, Refusals, Seat};
-use crate::daemon::descriptors::{self, Kind, Permit};
+use crate::daemon::descriptors::{self, Permit};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::shown;
 use crate::sources::bind::{BACKLOG, Bound};
@@ -147,7 +148,7 @@ impl Door {
                 let plan = Arc::clone(&self.shared.wiring.load().plan);
                 let share = match shares::try_take(source.intake.source(), peer, &plan) {
                     Ok(share) => share,
-                    Err(short) => return self.refuse_at_descriptors(&source, short, from),
+                    Err(short) => return self.refuse_at_descriptors(&source, short, peer),
                 };
                 source.account.connections_accepted.fetch_add(1, Relaxed);
                 let parked = Parked::begin(stream, source, &self.shared);
@@ -179,7 +180,7 @@ impl Door {
         }
     }
 
-    fn refuse_at_descriptors(&self, source: &StreamSource, short: Short, from: Option<IpAddr>) {
+    fn refuse_at_descriptors(&self, source: &StreamSource, short: Short, peer: PeerKey) {
         let StreamSource { plan, account, .. } = source;
         let count = match short {
             Short::All => &account.connections_refused,
@@ -187,20 +188,20 @@ impl Door {
         };
         count.fetch_add(1, Relaxed);
         let Some(refused) = self.refusals.note(Clock::mono_ns()) else { return };
-        let raise = "raise the limit on open files (LimitNOFILE, `ulimit -Hn`";
+        let (name, told) = (&plan.name, descriptors::told());
         match short {
-            Short::All => tracing::warn!(
-                "of {} connections of all sources together none is left for source `{}`: {raise}; {refused} refused \
-                 since this was last said)",
-                descriptors::max(Kind::Source),
-                plan.name
-            ),
+            Short::All => {
+                let most = shares::most().map(|(peer, count)| format!("; {peer} has most, {count}"));
+                tracing::warn!(
+                    "source `{name}` refuses connections: all descriptors for connections of sources are in use{}. {told} \
+                     ({refused} refused since this was last said)",
+                    most.unwrap_or_default()
+                );
+            }
             Short::PerPeer => tracing::warn!(
-                "{} has {} connections, half of those that all sources may have together, and source `{}` refuses \
-                 more: {raise}; {refused} refused since this was last said)",
-                from.map_or_else(|| "one process".to_owned(), |from| from.to_canonical().to_string()),
-                shares::of_peer_max(),
-                plan.name
+                "source `{name}` refuses connections of {peer}, which has {}, half of what all sources may have together. \
+                 {told} ({refused} refused since this was last said)",
+                shares::of_peer_max()
             ),
         }
     }
@@ -241,7 +242,8 @@ impl Door {
         if let Some(times) = self.failures.note(Clock::mono_ns()) {
             let at = shown(&source.listen);
             tracing::warn!(
-                "cannot accept connections on {at}: {error} ({times} attempts); they wait in the kernel"
+                "cannot accept connections on {at}: {error} ({times} attempts); they wait in the kernel. {}",
+                descriptors::told()
             );
         }
         true

@@ -64,6 +64,13 @@ pub(super) fn of_peer_max() -> u64 {
     half(descriptors::max(Kind::Source))
 }
 
+/// The peer that has most connections of all sources, and how many.
+pub(super) fn most() -> Option<(PeerKey, u64)> {
+    let taken = OURS.lock();
+    let most = taken.of_peer.iter().max_by_key(|(_, count)| **count);
+    most.map(|(peer, count)| (*peer, *count))
+}
+
 fn half(max: u64) -> u64 {
     (max / 2).max(1)
 }

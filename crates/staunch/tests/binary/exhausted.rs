@@ -420,7 +420,9 @@ fn where_descriptors_are_few_one_peer_leaves_some_to_others_and_one_source_to_an
     while comes([127, 0, 0, 3], a, &mut held) {}
     assert!(!comes([127, 0, 0, 5], a, &mut held), "nothing is left for this source");
     assert!(comes([127, 0, 0, 5], b, &mut held), "the other one has a part of its own");
-    daemon.wait_logged("raise the limit on open files");
+    daemon.wait_logged("source `a` refuses connections of 127.0.0.2, which has ");
+    daemon.wait_logged("This process may have 200 files open: connections of sources have ");
+    daemon.wait_logged("Raise it: LimitNOFILE= in the systemd unit, `ulimit -n` in the shell that starts it");
     drop(held);
     daemon.wait_source("a", "connections_open", 0);
     // A process is a peer where there are no addresses.

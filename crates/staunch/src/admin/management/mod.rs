@@ -134,7 +134,8 @@ impl Door {
             tracing::debug!("management: accept: {error}");
         } else if let Some(times) = self.failures.note(Clock::mono_ns()) {
             tracing::warn!(
-                "cannot accept clients on {listen}: {error} ({times} attempts); they wait in the kernel"
+                "cannot accept clients on {listen}: {error} ({times} attempts); they wait in the kernel. {}",
+                descriptors::told()
             );
         }
     }

@@ -130,10 +130,12 @@ async fn serve(
             }
             Err(error) => {
                 let now_ns = Clock::mono_ns();
+                let is_short = sys::is_out_of_resources(&error);
                 if let Some(times) = failures.note(now_ns) {
-                    tracing::warn!("http: cannot accept connections: {error} ({times} attempts)");
+                    let told = if is_short { descriptors::told() } else { String::new() };
+                    tracing::warn!("http: cannot accept connections: {error} ({times} attempts). {told}");
                 }
-                if sys::is_out_of_resources(&error) && places.make_room(now_ns) {
+                if is_short && places.make_room(now_ns) {
                     // It closes its connection, and the next attempt has its descriptor.
                     tokio::task::yield_now().await;
                 } else {
