@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::plan::{Listen, ManagementPlan, ManagementReplies, Plan};
 
 /// True for an address that other machines can reach.
-pub(crate) fn is_open(address: SocketAddr) -> bool {
+pub fn is_open(address: SocketAddr) -> bool {
     !address.ip().to_canonical().is_loopback()
 }
 

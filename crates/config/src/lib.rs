@@ -11,6 +11,6 @@ pub mod plan;
 pub mod text;
 pub mod transport;
 
-pub use exposure::{clear_listeners, open_http, open_management};
+pub use exposure::{clear_listeners, is_open, open_http, open_management};
 pub use loops::own_loops;
 pub use native::{Format, SECTIONS_MAX, check, defaults, print};

@@ -43,6 +43,16 @@ impl Loaded {
         render(self.source(), &self.diagnostics, wants_colour(std::io::stderr().is_terminal()))
     }
 
+    /// The same of a daemon that starts: what is open to a network its log says.
+    pub(crate) fn rendered_at_start(&self) -> String {
+        let is_logged = |said: &Diagnostic| matches!(said.code, Code::HttpOpen | Code::ManagementOpen);
+        let rest: Vec<_> = self.diagnostics.iter().filter(|said| !is_logged(said)).cloned().collect();
+        if rest.is_empty() {
+            return String::new();
+        }
+        render(self.source(), &rest, wants_colour(std::io::stderr().is_terminal()))
+    }
+
     /// Adds what the file cannot show: endpoints at addresses of this machine that lead back to the daemon.
     fn without_loops(mut self) -> Loaded {
         let loops = self.plan.as_ref().map(|plan| config::own_loops(plan, is_own)).unwrap_or_default();

@@ -101,7 +101,7 @@ fn start(
 /// Says what there is to say of a config. A daemon that starts waits for nobody who reads it.
 fn say_of(loaded: &Loaded, starts: bool) {
     if starts && !loaded.has_errors() {
-        crate::log_stream::to_stderr(loaded.rendered().as_bytes());
+        crate::log_stream::to_stderr(loaded.rendered_at_start().as_bytes());
     } else {
         crate::talk::say(&loaded.rendered());
     }

@@ -44,20 +44,25 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
             SourceKind::Statsd(_) | SourceKind::Graphite(_) => None,
         } {
             let every = config::text::duration(every_ms);
-            lines.push(format!("  {:<14}every {every}, names begin with `{prefix}`", source_word(source)));
+            let (word, name) = (source_word(source), &source.name);
+            lines.push(format!("  {word:<14}every {every}, names begin with `{prefix}`  (source {name})"));
             continue;
         }
+        let open = if places.iter().any(|place| is_open(place)) { OPEN } else { "" };
         let places = if places.is_empty() { "nowhere".to_owned() } else { places.join("  ") };
-        lines.push(format!("  {:<14}{places}", source_word(source)));
+        lines.push(format!("  {:<14}{places}  (source {}{open})", source_word(source), source.name));
     }
     for address in management {
-        lines.push(format!("  {:<14}tcp://{address}", "management"));
+        let open = if config::is_open(*address) { "  (open to the network)" } else { "" };
+        lines.push(format!("  {:<14}tcp://{address}{open}", "management"));
     }
     if let Some(http) = http {
-        lines.push(format!("  {:<14}{scheme}://{http}/", "http"));
+        let open = if config::is_open(http) { "  (open to the network)" } else { "" };
+        lines.push(format!("  {:<14}{scheme}://{http}/{open}", "http"));
     }
     for output in &plan.outputs {
-        lines.push(format!("  {:<14}{}", output_word(&output.kind), place(&output.kind)));
+        let (word, name) = (output_word(&output.kind), &output.name);
+        lines.push(format!("  -> {word:<14}{}  (output {name})", place(&output.kind)));
     }
     let sources = plan.sources.iter().zip(listening);
     let mut tip_of = sources.filter_map(|(source, places)| tip(places, line_to_try(&source.kind)?));
@@ -85,6 +90,23 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
         lines.push(format!("{:<9}{tip}", if at == 0 { "try it:" } else { "" }));
     }
     lines.join("\n") + "\n"
+}
+
+/// Warns in the log of each listener that is open to a network without protection, as `staunch check` does.
+pub fn warn_of_open_ports(plan: &Plan) {
+    for warning in config::open_management(plan).chain(config::open_http(plan)) {
+        let hint = warning.hint.as_ref().map(|hint| format!(": {hint}")).unwrap_or_default();
+        tracing::warn!(target: crate::talk::ASIDE, "{}{hint} (docs/security.md)", warning.message);
+    }
+}
+
+/// What stands behind the name of a source that other machines can reach.
+const OPEN: &str = ", open to the network";
+
+/// True for a place of a source such as `udp://0.0.0.0:8125`.
+fn is_open(place: &str) -> bool {
+    let address = place.split_once("://").and_then(|(_, address)| address.parse().ok());
+    address.is_some_and(config::is_open)
 }
 
 /// What a shell can send to such a source. Nobody types a pickle.

@@ -297,6 +297,7 @@ fn announce(
     if original.as_ref().is_none_or(|original| original.banner) {
         banner::print(&running.shared, file);
     }
+    banner::warn_of_open_ports(&running.shared.wiring.load().plan);
     original.iter_mut().for_each(|original| original.tell_start(&running.shared));
 }
 

@@ -110,8 +110,34 @@ fn a_taken_port_is_a_warning_without_a_config() {
         assert!(line.contains("in use") && line.contains("staunch run FILE"), "{line}");
     }
     assert_eq!(daemon.banner("statsd").as_deref(), Some("nowhere"), "{told}");
+    assert!(told.contains("nowhere  (source statsd)\n"), "{told}");
     daemon.stop();
     drop(taken);
+}
+
+#[test]
+fn what_is_open_to_a_network_is_said_once() {
+    let toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://0.0.0.0:0\"]\n\
+                [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"tcp://127.0.0.1:1\"]\n\
+                [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\n\
+                [http]\nlisten = \"0.0.0.0:0\"\n[management]\nlisten = \"0.0.0.0:0\"\n";
+    let mut daemon = Builder::native(toml).start();
+    for warning in
+        ["the HTTP server is open to a network, without a token", "the management port is open to a network"]
+    {
+        daemon.wait_logged_times(warning, 1);
+    }
+    let told = daemon.stderr();
+    let warned = told.lines().filter(|line| line.contains("WARN") && line.contains("is open to a network"));
+    assert_eq!(warned.count(), 2, "{told}");
+    for line in
+        ["(source app, open to the network)", "  -> graphite      tcp://127.0.0.1:1  (output carbon)\n"]
+    {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    let open = told.lines().filter(|line| line.ends_with("  (open to the network)")).count();
+    assert_eq!(open, 2, "HTTP and management: {told}");
+    daemon.stop();
 }
 
 /// Two would write the same files of results.

@@ -297,11 +297,11 @@ impl Daemon {
         });
     }
 
-    /// The banner's line about `what`, without that word.
+    /// The banner's line about `what`, without that word and without what stands in brackets at its end.
     pub(crate) fn banner(&self, what: &str) -> Option<String> {
         let text = self.stderr();
         let line = text.lines().find_map(|line| line.strip_prefix("  ")?.strip_prefix(what))?;
-        Some(line.trim().to_owned())
+        Some(line.split("  (").next().unwrap_or(line).trim().to_owned())
     }
 
     fn http_at(&self) -> Option<SocketAddr> {
