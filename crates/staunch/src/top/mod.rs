@@ -12,6 +12,7 @@ pub(crate) mod relays;
 pub(crate) mod sample;
 pub(crate) mod screen;
 pub(crate) mod terminal;
+pub(crate) mod totals;
 pub(crate) mod view;
 
 use std::io::IsTerminal;
@@ -25,6 +26,7 @@ use tokio::time::MissedTickBehavior;
 
 use self::sample::{Sample, Tracker};
 use self::terminal::{Keys, Screen};
+use self::totals::Totals;
 use self::view::{Shown, View};
 use crate::ask::Server;
 use crate::daemon::signals::Signals;
@@ -79,7 +81,10 @@ async fn once(server: &Server, json: bool) -> anyhow::Result<()> {
     } else {
         let mut shown = Shown::new(&server.at, View::default());
         shown.take(sample);
-        talk::data(screen::text(&shown, terminal::size()).as_bytes())?;
+        let ((columns, rows), last) = (terminal::size(), last_words(&shown));
+        // All of it is to be seen.
+        let rows = rows.saturating_sub(last.lines().count() as u16);
+        talk::data((screen::text(&shown, (columns, rows)) + &last).as_bytes())?;
     }
     Ok(())
 }
@@ -121,7 +126,16 @@ async fn watch(server: &Server) -> anyhow::Result<()> {
             Some(sample) = looks.recv() => shown.take(sample),
         }
     }
+    // The terminal is as it was before something is written that stays. It may be gone.
+    drop(screen);
+    let _gone = talk::data(last_words(&shown).as_bytes());
     Ok(())
+}
+
+/// What was counted and lost, as far as it was seen.
+fn last_words(shown: &Shown) -> String {
+    let totals = shown.sample.as_ref().and_then(|sample| sample.totals.as_ref());
+    totals.map(Totals::text).unwrap_or_default()
 }
 
 /// Looks at the daemon once a second, for as long as the set lives. An answer that takes longer delays the next look.

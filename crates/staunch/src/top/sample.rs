@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::document::{Disk, Document, Output, Relay, Source};
 use super::relays::{ClusterSample, RelaySample, relay_sample};
+use super::totals::Totals;
 
 /// Whether the two sums of an account hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -47,6 +48,8 @@ pub(crate) struct Sample {
     pub(crate) interval_s: Option<f64>,
     /// The worst of all rows; none when it is away.
     pub(crate) sums: Option<Sums>,
+    /// Since the daemon's start; none when it is away.
+    pub(crate) totals: Option<Totals>,
     /// In the order of the configuration.
     pub(crate) sources: Vec<SourceSample>,
     /// In the order of the configuration.
@@ -175,6 +178,7 @@ impl Tracker {
             error: Some(error),
             interval_s: None,
             sums: None,
+            totals: None,
             sources: Vec::new(),
             outputs: Vec::new(),
             relays: Vec::new(),
@@ -200,6 +204,7 @@ impl Tracker {
             error: None,
             interval_s: interval.as_ref().map(|interval| interval.seconds),
             sums: Some(sums.flatten().max().unwrap_or(Sums::Hold)),
+            totals: Some(Totals::of(&document)),
             relays: self::relays(&document, interval.as_ref()),
             sources,
             outputs,

@@ -69,7 +69,7 @@ const HELP: &[&str] = &[
     "SOURCES  pkt/s, rec/s  datagrams (or reads) and records received a second",
     "         kdrop/s       datagrams dropped by the kernel a second; kdrops: in all",
     "         queue         how full the fullest receive buffer is",
-    "         rej/s         records refused at intake a second; reject: in all",
+    "         rej/s         bad records rejected a second; reject: in all",
     "         drop/s        records lost at a limit a second",
     "RELAYS   pts/s, rtd/s  points that met the rules, and that were sent somewhere",
     "         unmat/s ...   that no rule sent, the blackhole took, validate refused",
@@ -208,7 +208,8 @@ fn status(canvas: &Canvas<'_>, shown: &Shown) -> (String, Style) {
     if shown.view.paused {
         return (format!("PAUSED at {at}; p goes on"), Style::new().add_modifier(Modifier::BOLD));
     }
-    (format!("{at}, every second"), Style::new())
+    let totals = sample.totals.as_ref().map_or_else(|| "every second".to_owned(), |totals| totals.short());
+    (format!("{at}, {totals}"), Style::new())
 }
 
 fn tables(canvas: &mut Canvas<'_>, sample: &Sample, shown: &Shown) {
@@ -407,7 +408,7 @@ fn table_row(
 fn about_source(source: &SourceSample) -> [String; 2] {
     let mut reasons = source.reasons.clone();
     if source.kernel_dropped > 0 {
-        reasons.insert(0, ("kernel_dropped".to_owned(), source.kernel_dropped));
+        reasons.insert(0, ("datagrams dropped by the kernel".to_owned(), source.kernel_dropped));
     }
     [format!("{}  {}  {}", source.name, source.kind, source.listen.join("  ")), lost(&reasons)]
 }

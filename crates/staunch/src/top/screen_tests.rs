@@ -73,6 +73,7 @@ fn shown(sources: Vec<SourceSample>, outputs: Vec<OutputSample>) -> Shown {
         error: None,
         interval_s: Some(1.0),
         sums: Some(Sums::Hold),
+        totals: None,
         sources,
         outputs,
         relays: Vec::new(),
@@ -212,7 +213,7 @@ fn the_selected_row_is_told_in_full() {
     assert!(with[2].starts_with("[SOURCES] 1") && with[4].starts_with(" OUTPUTS  2"), "{with:?}");
     assert!(with[3].starts_with(">app"));
     assert_eq!(with[21], "app  statsd  udp://127.0.0.1:8125  tcp://127.0.0.1:8125");
-    assert_eq!(with[22], "lost: kernel_dropped 12345, bad_value 5, no_type 2");
+    assert_eq!(with[22], "lost: datagrams dropped by the kernel 12345, bad_value 5, no_type 2");
 }
 
 #[test]

@@ -132,6 +132,7 @@ mod tests {
             error: None,
             interval_s: None,
             sums: None,
+            totals: None,
             sources: vec![SourceSample::default(); sources],
             outputs: vec![OutputSample::default(); outputs],
             relays: Vec::new(),
