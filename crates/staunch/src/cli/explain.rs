@@ -6,7 +6,7 @@ use config::diagnostic::{Code, nearest};
 
 use super::args::ExplainArgs;
 use super::outcomes::Page;
-use super::{MISTAKES, outcomes, unacked};
+use super::{MISTAKES, outcomes, states, unacked};
 use crate::talk;
 
 /// `staunch explain`
@@ -21,7 +21,13 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
             let first = about.split_inclusive(['.', ';', ':']).next().unwrap_or(about);
             format!("{word:<22} last_error: {}\n", first.trim_end_matches(['.', ';', ':']))
         });
-        talk::data(codes.chain(reasons).chain(failures).collect::<String>().as_bytes())?;
+        let states = states::STATES.iter().map(|(word, about)| (word, "state", about));
+        let states = states.chain(states::FIGURES.iter().map(|(word, about)| (word, "accounts", about)));
+        let states = states.map(|(word, what, about)| {
+            let first = about.split(". ").next().unwrap_or(about).trim_end_matches('.');
+            format!("{word:<22} {what}: {first}\n")
+        });
+        talk::data(codes.chain(reasons).chain(failures).chain(states).collect::<String>().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     };
     if let Some(code) = Code::of_word(&word.to_uppercase()) {
@@ -37,6 +43,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let known =
         Code::ALL.iter().map(|code| code.word()).chain(pages.iter().chain(&unacked).map(|page| page.word));
     let others = others.chain(&outcomes::LAST_ERRORS).chain(&outcomes::FAMILIES);
+    let others = others.chain(&states::STATES).chain(&states::FIGURES);
     let known = known.chain(others.map(|(word, _)| *word));
     let hint = nearest(word, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     talk::say(&format!("staunch: there is no code or outcome `{word}`{hint}\n"));
@@ -64,5 +71,9 @@ fn texts(word: &str, pages: &[Page], unacked: &[Page]) -> Vec<String> {
     let others = outcomes::TOTALS.iter().chain(&outcomes::NO_LOSS).chain(&outcomes::OUTSIDE);
     let others = others.filter(|(other, _)| *other == word);
     let others = others.map(|(word, about)| format!("{word}: a figure of the accounts\n\n{about}\n"));
-    others.chain(family).chain(outcome).chain(answer).chain(failure).collect()
+    let state = states::STATES.iter().filter(|(state, _)| *state == word);
+    let state = state.map(|(word, about)| format!("{word}: a state of an output\n\n{about}\n"));
+    let figure = states::FIGURES.iter().filter(|(figure, _)| *figure == word);
+    let figure = figure.map(|(word, about)| format!("{word}: a word of the accounts\n\n{about}\n"));
+    others.chain(family).chain(outcome).chain(answer).chain(failure).chain(state).chain(figure).collect()
 }

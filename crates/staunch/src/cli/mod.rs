@@ -20,6 +20,7 @@ mod rules;
 mod run;
 #[cfg(windows)]
 mod service;
+mod states;
 mod test;
 mod unacked;
 

@@ -436,6 +436,13 @@ fn markdown() -> String {
     for (word, about) in LAST_ERRORS {
         text += &format!("| `{word}` | {about} |\n");
     }
+    for (title, words) in [
+        ("States of outputs", &super::states::STATES[..]),
+        ("Figures beside the sums", &super::states::FIGURES[..]),
+    ] {
+        text += &format!("\n## {title}\n\n| word | what it says, and what to do |\n|---|---|\n");
+        text.extend(words.iter().map(|(word, about)| format!("| `{word}` | {about} |\n")));
+    }
     text
 }
 
