@@ -164,6 +164,8 @@ pub struct StreamSender {
     held: VecDeque<Held>,
     held_bytes: u64,
     held_copies: u64,
+    /// The endpoint that is being connected to was reached: what has not come yet is the end of the handshake.
+    shakes_hands: bool,
     /// When the first bytes of this connection were written.
     first_bytes_ns: Option<u64>,
     /// Connections in a row that the peer closed at once.
@@ -199,6 +201,7 @@ impl StreamSender {
             held: VecDeque::new(),
             held_bytes: 0,
             held_copies: 0,
+            shakes_hands: false,
             first_bytes_ns: None,
             closed_at_once: 0,
             written: 0,
@@ -264,6 +267,7 @@ impl StreamSender {
         }
         let deadline_ns = after_ms(now, self.plan.connect_timeout_ms);
         self.phase = Phase::Connecting { deadline_ns };
+        self.shakes_hands = false;
         self.backlog_copies = queue.copies();
         Action::Connect
     }
@@ -273,7 +277,8 @@ impl StreamSender {
             return self.close_stopped(now);
         }
         if now.mono_ns >= deadline_ns {
-            self.failed(Failure::ConnectTimeout, now);
+            let failure = if self.shakes_hands { Failure::TlsFailed } else { Failure::ConnectTimeout };
+            self.failed(failure, now);
             return Action::Close(CloseReason::ConnectTimeout);
         }
         Action::WaitUntil(earliest(deadline_ns, [self.stop_ns, queue.expires_ns()]))
@@ -320,6 +325,11 @@ impl StreamSender {
         self.progress_ns = now.mono_ns;
         self.ack_pause_ns = ACK_PAUSE_MIN_NS;
         debug_assert!(self.held.is_empty(), "what was on the way went back to the queue before connecting");
+    }
+
+    /// The endpoint was reached, and is to answer the handshake of an encrypted connection.
+    pub fn on_handshake_begun(&mut self) {
+        self.shakes_hands = true;
     }
 
     /// The attempt to connect failed, or the name could not be resolved.

@@ -186,6 +186,22 @@ fn an_attempt_that_takes_too_long_has_failed() {
 }
 
 #[test]
+fn a_handshake_that_is_not_answered_in_time_is_a_failure_of_tls() {
+    let mut world = World::new();
+    for (begun, failure) in [(true, Failure::TlsFailed), (false, Failure::ConnectTimeout)] {
+        assert_eq!(world.poll(), Action::Connect);
+        if begun {
+            world.sender.on_handshake_begun();
+        }
+        world.append("a 1\n");
+        world.pass(5000);
+        assert_eq!(world.poll(), Action::Close(CloseReason::ConnectTimeout));
+        assert_eq!(world.sender.state().last_failure, Some((failure, world.now)));
+        world.pass(15_000);
+    }
+}
+
+#[test]
 fn a_peer_that_acknowledges_nothing_is_left_after_the_write_timeout() {
     // Written at 0 and again at 6 s: only acknowledgements restart the clock, writes do not.
     for (acked_at_ms, closed_at_ms) in [(None, 10_000), (Some(4000), 14_000), (Some(9999), 19_999)] {

@@ -364,8 +364,8 @@ pub(crate) const LAST_ERRORS: [(&str, &str); 17] = [
     ),
     (
         "tls_failed",
-        "No encrypted connection could be made or kept: one side does not accept the other's certificate, or the endpoint \
-         speaks no TLS. The log says which. Nothing is sent in the clear instead, and what waits goes on waiting.",
+        "No encrypted connection could be made or kept. One side does not accept the other's certificate, or the endpoint \
+         speaks no TLS, or no version of it that is spoken here, or does not answer the handshake: the log says which. Nothing is sent in the clear instead, and what waits goes on waiting.",
     ),
     (
         "tls_wanted",

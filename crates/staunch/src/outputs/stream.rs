@@ -7,6 +7,7 @@ use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use config::plan::{Addresses, Packing};
@@ -71,8 +72,15 @@ enum Link {
     Closed,
     /// To be opened as soon as it is known where the endpoint is.
     Wanted,
-    Opening(JoinHandle<io::Result<Box<Connection>>>),
+    Opening(Attempt),
     Open(Box<Connection>),
+}
+
+/// A connection that is being made.
+struct Attempt {
+    task: JoinHandle<io::Result<Box<Connection>>>,
+    /// The endpoint was reached, and its handshake has begun.
+    shakes_hands: Arc<AtomicBool>,
 }
 
 /// A connection that is open.
@@ -91,11 +99,13 @@ impl Connection {
     async fn begin(
         socket: io::Result<StreamSocket>,
         wrapping: io::Result<Option<Wrapping>>,
+        shakes_hands: &AtomicBool,
     ) -> io::Result<Box<Connection>> {
         let (socket, wrapping) = (socket?, wrapping?);
         let (hearing, said) = (Hearing::default(), FirstLine::default());
         let mut open = Connection { socket, wrapping, is_reset: false, hearing, said };
         if let Some(wrapping) = &mut open.wrapping {
+            shakes_hands.store(wrapping.is_encrypted(), Relaxed);
             wrapping.shake_hands(&open.socket).await?;
         }
         Ok(Box::new(open))
@@ -216,6 +226,10 @@ impl Turns {
     }
 }
 
+/// All other failures of a handshake have words of their own.
+const UNANSWERED: &str =
+    "the TLS handshake was not answered within `connect_timeout`: does the endpoint speak TLS?";
+
 /// What is known of the last failure, for people.
 #[derive(Default)]
 struct Trouble {
@@ -237,6 +251,8 @@ impl Trouble {
         let words = self.words.take();
         match failure {
             Failure::ClosesAtOnce => Some(closing_words(self.said.as_deref())),
+            Failure::TlsWanted => Some("it answers plain lines with an alert of TLS: set `tls`".to_owned()),
+            Failure::TlsFailed => words.or_else(|| Some(UNANSWERED.to_owned())),
             _ => words,
         }
     }
@@ -276,6 +292,9 @@ pub async fn run(
             }
         }
         report_acks(&mut sender, &mut link);
+        if matches!(&link, Link::Opening(attempt) if attempt.shakes_hands.load(Relaxed)) {
+            sender.on_handshake_begun();
+        }
         sender.probe(outlet.is_heeded());
         let step = step(&mut sender, (&outlet, number), &mut link, &mut trouble);
         if matches!(link, Link::Wanted) {
@@ -325,7 +344,7 @@ fn step(
     match action {
         Action::Connect => {
             if let Link::Opening(attempt) = std::mem::replace(link, Link::Closed) {
-                attempt.abort();
+                attempt.task.abort();
             }
             *link = Link::Wanted;
             None
@@ -352,7 +371,7 @@ fn step(
         }
         Action::Close(why) => {
             match std::mem::replace(link, Link::Closed) {
-                Link::Opening(attempt) => attempt.abort(),
+                Link::Opening(attempt) => attempt.task.abort(),
                 Link::Open(mut open) if why == CloseReason::Stopped => open.finish(),
                 _ => {}
             }
@@ -383,23 +402,26 @@ fn open(
     (within, dialing): (Duration, &Dialing),
 ) -> (Link, Option<String>) {
     let wrapping = dialing.wrapping();
-    let connecting = match locator.find() {
-        Found::NotYet => return (Link::Wanted, None),
-        Found::Nowhere(why, words) => {
-            sender.on_attempt_failed(why, Clock::now());
-            return (Link::Closed, Some(words));
-        }
-        Found::Path(path) => {
-            tokio::spawn(async move { Connection::begin(StreamSocket::unix(&path).await, wrapping).await })
-        }
-        Found::Addresses(mut addresses) => {
-            turns.order(&mut addresses);
-            tokio::spawn(async move {
-                Connection::begin(StreamSocket::tcp(&addresses, within).await, wrapping).await
-            })
-        }
-    };
-    (Link::Opening(connecting), None)
+    let shakes_hands = Arc::new(AtomicBool::new(false));
+    let begun = Arc::clone(&shakes_hands);
+    let task =
+        match locator.find() {
+            Found::NotYet => return (Link::Wanted, None),
+            Found::Nowhere(why, words) => {
+                sender.on_attempt_failed(why, Clock::now());
+                return (Link::Closed, Some(words));
+            }
+            Found::Path(path) => tokio::spawn(async move {
+                Connection::begin(StreamSocket::unix(&path).await, wrapping, &begun).await
+            }),
+            Found::Addresses(mut addresses) => {
+                turns.order(&mut addresses);
+                tokio::spawn(async move {
+                    Connection::begin(StreamSocket::tcp(&addresses, within).await, wrapping, &begun).await
+                })
+            }
+        };
+    (Link::Opening(Attempt { task, shakes_hands }), None)
 }
 
 /// The last figures of a connection that broke are still worth having: they tell what arrived.
@@ -445,7 +467,7 @@ async fn event(link: &mut Link, locator: &mut Locator, for_room: bool) -> Event 
             locator.changed().await;
             Event::Found
         }
-        Link::Opening(attempt) => match attempt.await {
+        Link::Opening(attempt) => match (&mut attempt.task).await {
             Ok(opened) => Event::Opened(opened),
             Err(ended) => Event::Opened(Err(io::Error::other(ended))),
         },

@@ -14,7 +14,7 @@ use wire::packing::{FLUSH_BYTES, Packer, Packing};
 
 use crate::outputs::hearing::FirstLine;
 use crate::outputs::socket::StreamSocket;
-use crate::tls::ForEndpoint;
+use crate::tls::{self, ForEndpoint};
 
 /// Bytes that one read of a handshake takes.
 const HANDSHAKE_BYTES: usize = 4 * 1024;
@@ -87,7 +87,7 @@ impl Wrapping {
             }
             socket.readable().await?;
             match socket.try_read(&mut buffer) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(0) => return Err(tls::words::ended_early()),
                 Ok(len) => {
                     if let Err(error) = self.receive(&buffer[..len], &mut FirstLine::default()) {
                         // It may be told why; it hears it or not.
@@ -96,10 +96,19 @@ impl Wrapping {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // What it makes of the first bytes is no handshake.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return Err(tls::words::ended_early());
+                }
                 Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+
+    /// True when there is a handshake before the first line.
+    pub fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// Takes what the endpoint says. Answers are thrown away but for the first line: Graphite never answers. False when it has

@@ -5,7 +5,7 @@
 use std::io;
 
 use rustls::pki_types::UnixTime;
-use rustls::{AlertDescription, CertificateError, Error};
+use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 
 /// What the library had to say, when `error` came from it and not from the socket.
 pub fn cause(error: &io::Error) -> Option<&Error> {
@@ -17,6 +17,12 @@ pub fn connecting(error: &io::Error, trust: &str) -> String {
     cause(error).map_or_else(|| error.to_string(), |cause| of(cause, trust))
 }
 
+/// The peer has ended the connection in the middle of the handshake, as one does that speaks something else.
+pub fn ended_early() -> io::Error {
+    let words = "the peer closed the connection during the TLS handshake: does it speak TLS?";
+    io::Error::other(Error::General(words.to_owned()))
+}
+
 /// What the library has to say. `trust`: the option that names the authorities whose certificates are taken.
 pub fn of(error: &Error, trust: &str) -> String {
     match error {
@@ -26,6 +32,12 @@ pub fn of(error: &Error, trust: &str) -> String {
         }
         Error::InvalidCertificate(wrong) => certificate(wrong, trust),
         Error::AlertReceived(alert) => refusal(*alert),
+        Error::PeerIncompatible(why) => incompatible(why),
+        Error::PeerMisbehaved(why) => format!("the peer breaks the rules of TLS ({})", spelled(why)),
+        Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. } => {
+            "the peer breaks the rules of TLS (a message at the wrong time)".to_owned()
+        }
+        Error::General(words) => words.clone(),
         other => other.to_string(),
     }
 }
@@ -34,7 +46,7 @@ fn certificate(wrong: &CertificateError, trust: &str) -> String {
     match wrong {
         // A bad signature: an authority of the same name is known, and has not signed it.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            format!("none of the authorities of `{trust}` has signed the peer's certificate")
+            format!("the peer's certificate is signed by no CA that is trusted here: look at `{trust}`")
         }
         CertificateError::Expired => "the peer's certificate has expired".to_owned(),
         CertificateError::ExpiredContext { time, not_after } => {
@@ -47,9 +59,25 @@ fn certificate(wrong: &CertificateError, trust: &str) -> String {
         CertificateError::NotValidForName => "the peer's certificate is for another name".to_owned(),
         CertificateError::NotValidForNameContext { expected, presented } => {
             let expected = expected.to_str();
-            format!("the peer's certificate is not for `{expected}` but for {}", presented.join(", "))
+            format!("the peer's certificate is not for `{expected}` but for {}", names(presented))
         }
-        other => format!("the peer's certificate is not accepted: {other}"),
+        CertificateError::Other(why) => {
+            format!("the peer's certificate is not accepted ({})", spelled(&*why.0))
+        }
+        other => format!("the peer's certificate is not accepted ({})", spelled(other)),
+    }
+}
+
+/// The names of a certificate, which may bear any number of them. The library has them as `DnsName("a")`.
+fn names(presented: &[String]) -> String {
+    const SHOWN_MAX: usize = 4;
+    let inner = |name: &String| Some(name.split_once('(')?.1.strip_suffix(')')?.trim_matches('"').to_owned());
+    let plain = |name: &String| inner(name).unwrap_or_else(|| name.clone());
+    let shown: Vec<String> = presented.iter().take(SHOWN_MAX).map(plain).collect();
+    match presented.len() {
+        0 => "no name".to_owned(),
+        all if all > SHOWN_MAX => format!("{} and {} others", shown.join(", "), all - SHOWN_MAX),
+        _ => shown.join(", "),
     }
 }
 
@@ -64,11 +92,43 @@ fn refusal(alert: AlertDescription) -> String {
         | AlertDescription::CertificateExpired
         | AlertDescription::CertificateUnknown
         | AlertDescription::AccessDenied => {
-            format!("the peer does not accept our certificate ({alert:?})")
+            format!("the peer does not accept our certificate ({})", spelled(&alert))
         }
-        AlertDescription::ProtocolVersion => "the peer speaks no version of TLS that we do".to_owned(),
-        other => format!("the peer refused the TLS handshake ({other:?})"),
+        AlertDescription::ProtocolVersion => VERSIONS.to_owned(),
+        AlertDescription::UnrecognisedName => {
+            "the peer knows no such name: look at `tls.server_name`".to_owned()
+        }
+        other => format!("the peer refused the TLS handshake ({})", spelled(&other)),
     }
+}
+
+const VERSIONS: &str = "the peer speaks no version of TLS that is spoken here (1.2 and 1.3)";
+
+/// Nothing that both can speak.
+fn incompatible(why: &PeerIncompatible) -> String {
+    match why {
+        PeerIncompatible::ServerDoesNotSupportTls12Or13
+        | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig
+        | PeerIncompatible::SupportedVersionsExtensionRequired
+        | PeerIncompatible::Tls12NotOffered
+        | PeerIncompatible::Tls12NotOfferedOrEnabled => VERSIONS.to_owned(),
+        other => format!("the peer and we have no way to encrypt in common ({})", spelled(other)),
+    }
+}
+
+/// The name of one of the library's values as words: `UnknownCA` as `unknown ca`.
+fn spelled(value: &(impl std::fmt::Debug + ?Sized)) -> String {
+    let text = format!("{value:?}");
+    let name: Vec<char> = text.chars().take_while(char::is_ascii_alphanumeric).collect();
+    let mut words = String::new();
+    for (at, letter) in name.iter().enumerate() {
+        let begins = letter.is_ascii_uppercase() && at > 0 && !name[at - 1].is_ascii_uppercase();
+        if begins {
+            words.push(' ');
+        }
+        words.push(letter.to_ascii_lowercase());
+    }
+    words
 }
 
 /// The time between two points, in its largest whole unit.
@@ -84,6 +144,9 @@ fn span(from: UnixTime, to: UnixTime) -> String {
 mod tests {
     use std::time::Duration;
 
+    use rustls::PeerMisbehaved;
+    use rustls::pki_types::ServerName;
+
     use super::*;
 
     fn at(seconds: u64) -> UnixTime {
@@ -95,7 +158,7 @@ mod tests {
         for (error, want) in [
             (
                 CertificateError::UnknownIssuer.into(),
-                "none of the authorities of `ca` has signed the peer's certificate",
+                "the peer's certificate is signed by no CA that is trusted here: look at `ca`",
             ),
             (
                 CertificateError::ExpiredContext { time: at(3 * 86_400), not_after: at(0) }.into(),
@@ -111,13 +174,45 @@ mod tests {
             ),
             (
                 Error::AlertReceived(AlertDescription::UnknownCA),
-                "the peer does not accept our certificate (UnknownCA)",
+                "the peer does not accept our certificate (unknown ca)",
+            ),
+            (
+                Error::AlertReceived(AlertDescription::HandshakeFailure),
+                "the peer refused the TLS handshake (handshake failure)",
+            ),
+            (
+                Error::AlertReceived(AlertDescription::ProtocolVersion),
+                "the peer speaks no version of TLS that is spoken here (1.2 and 1.3)",
+            ),
+            (
+                PeerIncompatible::ServerDoesNotSupportTls12Or13.into(),
+                "the peer speaks no version of TLS that is spoken here (1.2 and 1.3)",
+            ),
+            (
+                PeerIncompatible::NoCipherSuitesInCommon.into(),
+                "the peer and we have no way to encrypt in common (no cipher suites in common)",
+            ),
+            (
+                PeerMisbehaved::IllegalTlsInnerPlaintext.into(),
+                "the peer breaks the rules of TLS (illegal tls inner plaintext)",
+            ),
+            (CertificateError::Revoked.into(), "the peer's certificate is not accepted (revoked)"),
+            (
+                CertificateError::NotValidForNameContext {
+                    expected: ServerName::try_from("else.test").expect("a name"),
+                    presented: vec!["DnsName(\"carbon.test\")".into(), "IpAddress(127.0.0.1)".into()],
+                }
+                .into(),
+                "the peer's certificate is not for `else.test` but for carbon.test, 127.0.0.1",
             ),
             (Error::HandshakeNotComplete, "handshake not complete"),
         ] {
             let error = io::Error::new(io::ErrorKind::InvalidData, error);
             assert_eq!(connecting(&error, "ca"), want);
         }
+        assert!(connecting(&ended_early(), "ca").ends_with("does it speak TLS?"));
+        let many: Vec<String> = (0..9).map(|n| format!("DnsName(\"{n}.test\")")).collect();
+        assert_eq!(names(&many), "0.test, 1.test, 2.test, 3.test and 5 others");
         let broken = io::Error::from(io::ErrorKind::ConnectionReset);
         assert_eq!(connecting(&broken, "ca"), broken.to_string());
     }

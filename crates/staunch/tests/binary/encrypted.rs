@@ -128,12 +128,15 @@ fn who_is_not_who_he_should_be_gets_nothing_and_is_told_of() {
         + &output("clear", "in", &to, "");
     let mut near = Builder::native(&near).start();
     send(near.at("in", "tcp"), "secret 1 1700000000\n");
-    for (name, word) in [("other-ca", "authorities of `tls.ca`"), ("other-name", "is not for `else.test`")] {
+    for (name, word) in [
+        ("other-ca", "signed by no CA that is trusted here: look at `tls.ca`"),
+        ("other-name", "is not for `else.test`"),
+    ] {
         wait_for("a word of what is wrong", || near.stderr().contains(word).then_some(()));
         near.wait_output(name, "queued", 1);
     }
     wait_for("why plain lines arrive nowhere", || {
-        near.stderr().contains("is down (tls_wanted)").then_some(())
+        near.stderr().contains("(it answers plain lines with an alert of TLS: set `tls`)").then_some(())
     });
     for (name, word) in [("other-ca", "tls_failed"), ("other-name", "tls_failed"), ("clear", "tls_wanted")] {
         let output = near.output(name);
@@ -188,6 +191,46 @@ fn an_outage_whose_reason_changes_is_told_of_once_more() {
     near.stop();
     let told = near.stderr();
     assert_eq!(told.matches("output `o`: tcp://").count(), 2, "one line for each reason:\n{told}");
+}
+
+#[test]
+fn who_answers_no_handshake_is_asked_whether_he_speaks_tls() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    certificates(folder.path());
+    let tls = format!(
+        "tls = {{ ca = \"{}\" }}\nconnect_timeout = \"300ms\"",
+        folder.path().join("ca.pem").display()
+    );
+    let closer = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    // The kernel takes its connections, and nobody answers.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let to = |listener: &TcpListener| format!("tcp://{}", listener.local_addr().expect("it is bound"));
+    let near = "stop_timeout = \"100ms\"\n".to_owned()
+        + &source("in", "")
+        + &output("closer", "in", &to(&closer), &tls)
+        + &output("silent", "in", &to(&silent), &tls);
+    // Ends with the test.
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = closer.accept() {
+            let _len = stream.read(&mut [0; 4096]);
+        }
+    });
+    let mut near = Builder::native(&near).start();
+    send(near.at("in", "tcp"), "a.b 1 1700000000\n");
+    for (name, words) in [
+        ("closer", "the peer closed the connection during the TLS handshake: does it speak TLS?"),
+        ("silent", "the TLS handshake was not answered within `connect_timeout`"),
+    ] {
+        wait_for("a word of the handshake", || near.stderr().contains(words).then_some(()));
+        let output = near.output(name);
+        assert_eq!(
+            (&output["state"], &output["last_error"]),
+            (&"down".into(), &"tls_failed".into()),
+            "{name}"
+        );
+        assert!(crate::support::Daemon::number(&output, "errors_by/tls_failed") > 0, "{output}");
+    }
+    near.stop();
 }
 
 #[test]
