@@ -172,6 +172,10 @@ pub struct OutputRow {
     pub state: &'static str,
     /// The last failure in a word; empty for none.
     pub last_error: &'static str,
+    /// A sentence about it for people; empty for none.
+    pub last_error_text: String,
+    /// Unix milliseconds of it; 0 for none.
+    pub last_error_time_ms: u64,
     /// Seconds since the state began; 0 before the first attempt.
     pub state_for_s: u64,
     /// Whether `/ready` says no while it is down.
@@ -541,6 +545,8 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         losses_bytes: table(account.losses_bytes()),
         state: shown.word,
         last_error: shown.last_error,
+        last_error_text: outlet.last_error_text(shown.last_error),
+        last_error_time_ms: shown.last_error_time_ms,
         state_for_s: shown.for_ns / SECOND_NS,
         required: plan.required,
         errors_by: outlet.errors.table(),

@@ -29,6 +29,7 @@ use model::{Now, OutputAccount, OutputSum};
 use tokio::sync::Notify;
 
 use self::connections::Seat;
+use self::health::Checked;
 use self::parking::Orders;
 use self::standing::Heeded;
 use crate::daemon::queues::disk_plan;
@@ -75,7 +76,9 @@ pub struct Outlet {
     /// A thread has waited: only then is there one to wake, which is a system call.
     is_thread: AtomicBool,
     /// What its check has found, and since when; none without a check.
-    checked: Mutex<Option<(CheckState, u64)>>,
+    checked: Mutex<Option<Checked>>,
+    /// The word of a failure, and what the system had to say of it.
+    error_words: Mutex<Option<(&'static str, String)>>,
     /// A task checks it.
     has_checks: AtomicBool,
     /// Monotonic nanosecond at which the queue became nearly full; 0 while it is not.
@@ -189,6 +192,7 @@ impl Outlet {
             more_for_thread: Condvar::new(),
             is_thread: AtomicBool::new(false),
             checked: Mutex::new(None),
+            error_words: Mutex::new(None),
             has_checks: AtomicBool::new(false),
             degraded_since_ns: AtomicU64::new(0),
             reopens: AtomicBool::new(false),

@@ -123,7 +123,10 @@ async fn run(
         let health = health.get_or_insert_with(|| Health::new(plan.health));
         health.replan(plan.health);
         tell(&outlet, &plan.at, health.checked(result.is_ok()), result.as_ref().err());
-        let failure = result.err().map(|trouble| trouble.word());
+        let failure = result.err().map(|trouble| {
+            outlet.set_error_words(trouble.word(), Some(&trouble.to_string()));
+            trouble.word()
+        });
         outlet.set_checked(CheckState { up: health.is_up(), failure }, Clock::now());
         on_health(health.is_up());
     }

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod datagram;
 pub mod errors;
+pub mod failures;
 pub mod file;
 pub mod hearing;
 pub mod key_flush;

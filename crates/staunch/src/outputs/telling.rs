@@ -41,6 +41,7 @@ impl Teller {
         if let Some((failure, _)) = state.last_failure {
             outlet.errors.count_failure(failure);
             self.words = words(failure);
+            outlet.set_error_words(failure.word(), self.words.as_deref());
         }
     }
 

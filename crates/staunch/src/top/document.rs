@@ -107,6 +107,8 @@ pub(crate) struct Output {
     pub(crate) state: String,
     pub(crate) state_for_s: u64,
     pub(crate) last_error: String,
+    pub(crate) last_error_text: String,
+    pub(crate) last_error_time_ms: u64,
     pub(crate) stalled_for_s: u64,
     pub(crate) queued_bytes: u64,
     pub(crate) max_bytes: u64,

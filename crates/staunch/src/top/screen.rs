@@ -440,7 +440,9 @@ fn about_output(output: &OutputSample) -> [String; 2] {
         text.push_str(&format!("; last error: {}", output.last_error));
     }
     let troubles = output.disk.as_ref().map(troubles).unwrap_or_default();
-    [text, troubles + &lost(&output.reasons)]
+    let told = [troubles + &lost(&output.reasons), output.last_error_text.clone()];
+    let told: Vec<String> = told.into_iter().filter(|part| !part.is_empty()).collect();
+    [text, told.join("; ")]
 }
 
 /// What the log says more of.

@@ -56,6 +56,7 @@ fn a_person_sees_rates_states_and_losses() {
     top.wait_rows("the selected output in full", |rows| {
         rows[21].starts_with("dead  graphite  down for ")
             && rows[21].ends_with("; last error: connect_failed")
+            && rows[22].contains("Connection refused")
     });
     top.press("s");
     top.wait_rows("the source in full", |rows| {

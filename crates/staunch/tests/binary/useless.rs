@@ -48,6 +48,12 @@ fn an_endpoint_that_closes_each_connection_at_once_is_told_of_with_what_it_answe
         let output = daemon.output("o");
         assert_eq!((&output["state"], &output["last_error"]), (&"down".into(), &"closes_at_once".into()));
         assert!(Daemon::number(&output, "errors_by/closes_at_once") > 0, "{output}");
+        let text = output["last_error_text"].as_str().unwrap_or_default();
+        assert!(
+            text.starts_with("The endpoint takes connections and closes each") && text.contains(want),
+            "{text}"
+        );
+        assert!(Daemon::number(&output, "last_error_time_ms") > 1_700_000_000_000, "{output}");
         assert!(Daemon::number(&output, "connects") >= 3, "{output}");
         daemon.wait_source("in", "routed", lines);
         daemon.assert_sums_hold();

@@ -7,7 +7,8 @@ use deliver::queue::Queue;
 use deliver::{EndpointState, Status};
 use model::Now;
 
-use super::{Outlet, Seat};
+use super::{MS_NS, Outlet, Seat};
+use crate::outputs::failures;
 
 /// Share of a queue, in hundredths, past which its output is `degraded` (spec statsd §14 R8).
 const DEGRADED_PERCENT: u64 = 80;
@@ -21,6 +22,16 @@ pub struct CheckState {
     pub failure: Option<&'static str>,
 }
 
+/// The same, and since when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Checked {
+    found: CheckState,
+    /// Monotonic nanoseconds since when it is up or is not.
+    since_ns: u64,
+    /// When a check failed last.
+    failed: Option<Now>,
+}
+
 /// Where an output stands, as the API shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShownState {
@@ -28,6 +39,8 @@ pub struct ShownState {
     pub word: &'static str,
     /// The last failure in a word; empty for none.
     pub last_error: &'static str,
+    /// Unix milliseconds of that failure; 0 for none.
+    pub last_error_time_ms: u64,
     /// How long it has been so, in nanoseconds; 0 before the first attempt.
     pub for_ns: u64,
 }
@@ -48,8 +61,10 @@ impl Outlet {
     /// Tells what the endpoint's check has found.
     pub fn set_checked(&self, found: CheckState, now: Now) {
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-        let since_ns = checked.filter(|(before, _)| before.up == found.up).map(|(_, since_ns)| since_ns);
-        *checked = Some((found, since_ns.unwrap_or(now.mono_ns)));
+        let same = checked.filter(|before| before.found.up == found.up);
+        let failed = found.failure.map(|_| now).or(checked.and_then(|before| before.failed));
+        let since_ns = same.map_or(now.mono_ns, |before| before.since_ns);
+        *checked = Some(Checked { found, since_ns, failed });
         drop(checked);
         self.look_at_endpoint();
     }
@@ -57,22 +72,36 @@ impl Outlet {
     /// Where the output stands: what sending has shown, unless a check says that the endpoint is down; and
     /// `degraded` while it takes what it is sent but its queue is nearly full.
     pub fn shown(&self, now: Now) -> ShownState {
-        let shown = |word, last_error, since_ns: u64| {
+        let shown = |word, (last_error, failed): (&'static str, Option<Now>), since_ns: u64| {
             // 0: no change of state has been seen yet.
             let for_ns = if since_ns == 0 { 0 } else { now.mono_ns.saturating_sub(since_ns) };
-            ShownState { word, last_error, for_ns }
+            let last_error_time_ms = failed.map_or(0, |failed| failed.wall_ns / MS_NS);
+            ShownState { word, last_error, last_error_time_ms, for_ns }
         };
         let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((CheckState { up: false, failure }, since_ns)) = checked {
-            return shown("down", failure.unwrap_or("check_failed"), since_ns);
+        if let Some(Checked { found: CheckState { up: false, failure }, since_ns, failed }) = checked {
+            return shown("down", (failure.unwrap_or("check_failed"), failed), since_ns);
         }
-        let Some(state) = self.state() else { return ShownState { word: "new", last_error: "", for_ns: 0 } };
-        let last_error = state.last_failure.map_or("", |(failure, _)| failure.word());
+        let Some(state) = self.state() else { return shown("new", ("", None), 0) };
+        let last_error = state.last_failure.map_or(("", None), |(failure, at)| (failure.word(), Some(at)));
         let degraded_since_ns = self.degraded_since_ns.load(Relaxed);
         if degraded_since_ns != 0 && matches!(state.status, Status::Up | Status::Idle) {
             return shown("degraded", last_error, degraded_since_ns);
         }
         shown(state.status.word(), last_error, state.since_ns)
+    }
+
+    /// Keeps what the system had to say of a failure of that word.
+    pub fn set_error_words(&self, word: &'static str, words: Option<&str>) {
+        let words = words.map(|words| (word, words.to_owned()));
+        *self.error_words.lock().unwrap_or_else(PoisonError::into_inner) = words;
+    }
+
+    /// A sentence about the last failure, whose word is `last_error`, for people.
+    pub fn last_error_text(&self, last_error: &str) -> String {
+        let words = self.error_words.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = words.as_ref().filter(|(word, _)| *word == last_error);
+        failures::text(last_error, words.map(|(_, words)| words.as_str()))
     }
 
     /// True while sending or its check says that the endpoint is down.
@@ -83,7 +112,7 @@ impl Outlet {
     /// True while its check says that the endpoint is down.
     pub(super) fn is_checked_down(&self) -> bool {
         let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-        checked.is_some_and(|(found, _)| !found.up)
+        checked.is_some_and(|checked| !checked.found.up)
     }
 
     /// State of the endpoint; none before the first attempt. Of several connections that of one that is down, if there
@@ -124,7 +153,8 @@ mod tests {
     }
 
     fn shown(outlet: &Outlet, s: u64) -> (&'static str, &'static str, u64) {
-        let ShownState { word, last_error, for_ns } = outlet.shown(at(s));
+        let ShownState { word, last_error, last_error_time_ms, for_ns } = outlet.shown(at(s));
+        assert_eq!(last_error_time_ms == 0, last_error.is_empty(), "a failure has its time");
         (word, last_error, for_ns / SECOND_NS)
     }
 
@@ -145,6 +175,22 @@ mod tests {
         outlet.publish(0, 0, 0, endpoint(Status::Down, 3));
         outlet.set_checked(CheckState { up: true, failure: None }, at(11));
         assert_eq!(shown(&outlet, 12), ("down", "refused", 9));
+    }
+
+    #[test]
+    fn the_last_failure_has_its_time_and_the_systems_words_while_they_are_its_own() {
+        let outlet = Outlet::new("o", QueueLimits::default(), &Arc::new(OutputAccount::default()));
+        outlet.publish(0, 0, 0, endpoint(Status::Down, 3));
+        outlet.set_error_words("refused", Some("Connection refused"));
+        assert_eq!(outlet.shown(at(9)).last_error_time_ms, at(3).wall_ns / MS_NS);
+        assert!(outlet.last_error_text("refused").ends_with(" (Connection refused)"));
+        outlet.set_checked(CheckState { up: false, failure: Some("check_timeout") }, at(5));
+        outlet.set_checked(CheckState { up: false, failure: None }, at(7));
+        assert_eq!(outlet.shown(at(9)).last_error_time_ms, at(5).wall_ns / MS_NS);
+        assert_eq!(
+            outlet.last_error_text("check_timeout"),
+            "The check of the endpoint was not answered in time"
+        );
     }
 
     #[test]
