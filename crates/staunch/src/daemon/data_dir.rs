@@ -160,6 +160,13 @@ impl DataDir {
     }
 }
 
+/// That another process has the directory, when one does. Nothing is made or changed there.
+pub fn held(path: &Path) -> Option<DataDirError> {
+    let lock = File::open(path.join(LOCK_FILE)).ok()?;
+    let is_held = matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock));
+    is_held.then(|| DataDirError::Held { path: path.to_owned(), holder: holder(&lock) })
+}
+
 /// Locks the directory when the process that we have taken over from has ended. Until then that one has it locked.
 fn lock_later(opened: Weak<File>) {
     let locks = move || {

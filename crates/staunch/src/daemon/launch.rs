@@ -45,9 +45,17 @@ pub(super) async fn launch(
     mut inherited: Option<Inheritance>,
     startup: &mut Startup<'_>,
 ) -> anyhow::Result<Running> {
+    // Said first: that its ports are in use as well follows from it.
+    let held = if inherited.is_none() { data_dir::held(&plan.data_dir) } else { None };
+    if let Some(held) = held.as_ref().filter(|_| data_dir::is_needed(&plan) || plan.built_in) {
+        anyhow::bail!("{held}");
+    }
     let (opened, mut failures) = listeners::open(&plan, &[], inherited.as_mut());
     let (ports, closed_ports) = admin::open(&plan, http_optional, inherited.as_mut());
     failures.extend(closed_ports);
+    if let Some(held) = held.filter(|_| !failures.is_empty()) {
+        failures.insert(0, held.to_string());
+    }
     anyhow::ensure!(failures.is_empty(), "{}", failures.join("\nstaunch: "));
     let data_dir = take_data_dir(&plan, ports.http_at, inherited.as_mut())?;
     let control = Control::open(&plan.data_dir, inherited.as_mut());

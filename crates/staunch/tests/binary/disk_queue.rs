@@ -145,6 +145,11 @@ fn a_data_directory_has_one_daemon() {
     for part in ["in use by another daemon", &format!("process {}", daemon.pid()), "hint:", "data_dir"] {
         assert!(told.contains(part), "{told}");
     }
+    // The same file again: that its ports are taken as well is not said.
+    let taken = toml.replace("127.0.0.1:0", &daemon.at("app", "tcp").to_string());
+    let again = format!("data_dir = {:?}\n{taken}", data.display().to_string());
+    let (_, told) = Builder::native(&again).run_to_end();
+    assert!(told.contains("in use by another daemon") && !told.contains("cannot listen"), "{told}");
     // One that keeps nothing there may share it.
     let third =
         format!("data_dir = {:?}\n{}", data.display().to_string(), config(&[("copy", &endpoint)], ""));
