@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use config::plan::{Destination, Listen};
+use config::plan::{Destination, Listen, Plan};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -412,7 +412,7 @@ pub(crate) enum ManualKind {
 /// Whose queues.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Whose {
-    /// The daemon's config, which names its data directory.
+    /// The daemon's config: data directory, and the token and certificate of its HTTP API.
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "data_dir")]
     pub(crate) config: Option<PathBuf>,
     /// The data directory [default: ./staunch-data].
@@ -432,6 +432,16 @@ pub(crate) struct AccessArgs {
 }
 
 impl AccessArgs {
+    /// What no flag says as the daemon's config has it: its token, and its own certificate as the one to be trusted.
+    pub(crate) fn or_of(self, plan: Option<&Plan>) -> AccessArgs {
+        let Some(server) = plan.map(|plan| &plan.http_server) else { return self };
+        let (cert, token) = (server.tls.as_deref().map(|tls| &tls.identity.cert), server.token_file.as_ref());
+        AccessArgs {
+            ca: self.ca.or_else(|| cert.map(|file| file.path.clone())),
+            token_file: self.token_file.or_else(|| token.map(|file| file.path.clone())),
+        }
+    }
+
     /// To a server whose certificate bears the name it is asked by.
     pub(crate) fn by_name(self) -> Access {
         Access { ca: self.ca, token_file: self.token_file, any_name: false }
@@ -536,9 +546,12 @@ fn age_ms(text: &str) -> Result<u64, String> {
 /// `staunch top`
 #[derive(Debug, clap::Args)]
 pub(crate) struct TopArgs {
-    /// HTTP API of the daemon: HOST:PORT, a port of 127.0.0.1, or its http:// or https:// address.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8680")]
-    pub(crate) api: Api,
+    /// HTTP API: HOST:PORT, a port, or an http(s):// address [default: 127.0.0.1:8680].
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) api: Option<Api>,
+    /// Config of a daemon of this machine: address, certificate and token are as it says.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// What it wants.
     #[command(flatten)]
     pub(crate) access: AccessArgs,

@@ -87,8 +87,17 @@ pub fn main() -> ExitCode {
 
 /// `staunch top`
 fn top(args: TopArgs) -> anyhow::Result<ExitCode> {
-    let TopArgs { api, access, json, once } = args;
-    let server = crate::ask::Server { at: api.0, access: access.by_name() };
+    let TopArgs { api, config, access, json, once } = args;
+    let plan = config.as_deref().map(queue::plan_of).transpose()?;
+    let access = access.or_of(plan.as_ref());
+    let server = match (api, &plan) {
+        (Some(api), _) => crate::ask::Server { at: api.0, access: access.by_name() },
+        (None, Some(plan)) => {
+            let at = queue::http_of(plan)?.to_string();
+            crate::ask::Server { at, access: access.of_this_machine() }
+        }
+        (None, None) => crate::ask::Server { at: "127.0.0.1:8680".to_owned(), access: access.by_name() },
+    };
     crate::top::run(&crate::top::Options { server, json, once })
 }
 

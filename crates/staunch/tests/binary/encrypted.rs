@@ -383,6 +383,42 @@ fn metrics_tell_when_certificates_expire() {
 }
 
 #[test]
+fn a_protected_daemon_is_reached_by_its_config_alone() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    certificates(folder.path());
+    std::fs::write(folder.path().join("token"), "0123456789abcdef0123456789abcdef\n").expect("written");
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let config = source("in", "")
+        + &output("o", "in", "tcp://127.0.0.1:9", "queue = { kind = \"disk\" }")
+        + &format!(
+            "[http]\nlisten = \"127.0.0.1:0\"\ntoken_file = {:?}\ntls = {{ cert = {:?} }}\n",
+            file("token"),
+            file("both.pem")
+        );
+    let builder = Builder::native(&config);
+    let place = builder.folder().to_owned();
+    let mut daemon = builder.spawn();
+    wait_for("the banner", || daemon.stderr().contains("try it").then_some(()));
+    let asked = |args: &[&str]| {
+        let mut staunch = Command::new(env!("CARGO_BIN_EXE_staunch"));
+        let out = staunch.args(args).current_dir(&place).output().expect("it runs");
+        let text = [out.stdout, out.stderr].concat();
+        (out.status.code(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let (code, told) = asked(&["top", "--once", "--json", "--config", "staunch.toml"]);
+    assert!(code == Some(0) && told.contains("\"reachable\":true"), "{told}");
+    let (code, told) = asked(&["queue", "drop", "o", "--yes", "--config", "staunch.toml"]);
+    assert_eq!(code, Some(0), "only the daemon may drop: {told}");
+    // A flag wins over the config.
+    std::fs::write(folder.path().join("other"), "ffffffffffffffffffffffffffffffff\n").expect("written");
+    let other = file("other");
+    let (code, told) =
+        asked(&["queue", "drop", "o", "--yes", "--config", "staunch.toml", "--token-file", &other]);
+    assert!(code == Some(2) && told.contains("is not the daemon's"), "{told}");
+    daemon.stop();
+}
+
+#[test]
 fn a_relay_shows_files_that_cannot_be_used_where_its_configuration_names_them() {
     let folder = tempfile::TempDir::new().expect("a folder");
     certificates(folder.path());

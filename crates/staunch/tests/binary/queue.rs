@@ -333,6 +333,11 @@ fn mistakes_are_told_with_a_hint() {
     check(&["ls"], &["there is no data directory", "--data-dir"]);
     let mut daemon = builder.start();
     check(&["check", "carbn"], &["did you mean `carbon`?"]);
+    check(
+        &["check", "staunch-data/queues/carbon"],
+        &["is a folder", "`carbon` with --data-dir staunch-data"],
+    );
+    check(&["check", "./staunch.toml"], &["is a file, and no queue", "--data-dir DIR"]);
     check(&["drop", "nothing", "--yes"], &["there are: carbon, copy"]);
     check(&["replay", "carbon", "--from", "missing.txt"], &["cannot read missing.txt"]);
     fs::write(folder.join("bad.json"), "{\"form\":\"lines\"}\n").expect("written");

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use hyper::StatusCode;
 use hyper::body::Bytes;
 
-use super::place::{Owner, Place};
+use super::place::{Owner, Place, within_reach};
 use crate::admin::queues::{DropResult, QueueRow, QueuesPage, Replayed};
 use crate::ask::{Access, Question, Server, ask};
 
@@ -87,14 +87,7 @@ fn escaped(name: &str) -> String {
 }
 
 fn asked(api: SocketAddr, access: &Access, question: Question) -> anyhow::Result<(StatusCode, Bytes)> {
-    // Whoever listens everywhere listens here.
-    let api = match api {
-        SocketAddr::V4(at) if at.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], at.port())),
-        SocketAddr::V6(at) if at.ip().is_unspecified() => {
-            SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], at.port()))
-        }
-        at => at,
-    };
+    let api = within_reach(api);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let server = Server { at: api.to_string(), access: access.clone() };
     let answer = runtime.block_on(ask(&server, question));

@@ -17,21 +17,26 @@ use std::process::ExitCode;
 
 use super::args::{QueueArgs, QueueVerb, Whose};
 use place::Place;
+pub(super) use place::{http_of, plan_of};
 
 /// `staunch queue`
 pub(super) fn queue(args: QueueArgs) -> anyhow::Result<ExitCode> {
     let QueueArgs { verb, whose, access, json } = args;
-    let access = &access.of_this_machine();
+    let whose = match &verb {
+        QueueVerb::Ls { file } => Whose { config: file.clone().or(whose.config), ..whose },
+        QueueVerb::Check { .. } | QueueVerb::Export(_) | QueueVerb::Drop(_) | QueueVerb::Replay(_) => whose,
+    };
+    if let QueueVerb::Check { names } = &verb {
+        place::are_no_paths(names)?;
+    }
+    let mut place = Place::find(&whose)?;
+    let access = &access.or_of(place.plan.as_ref()).of_this_machine();
     match verb {
-        QueueVerb::Ls { file } => {
-            let whose = Whose { config: file.or(whose.config), ..whose };
-            let place = Place::find(&whose)?;
-            list::list(&place, api::listed(&place, access).as_deref(), json)
-        }
-        QueueVerb::Check { names } => check::check((&mut Place::find(&whose)?, access), &names, json),
-        QueueVerb::Export(args) => export::export(&Place::find(&whose)?, &args, json),
-        QueueVerb::Drop(args) => drop::drop_waiting((&Place::find(&whose)?, access), &args, json),
-        QueueVerb::Replay(args) => replay::replay((&Place::find(&whose)?, access), &args, json),
+        QueueVerb::Ls { file: _ } => list::list(&place, api::listed(&place, access).as_deref(), json),
+        QueueVerb::Check { names } => check::check((&mut place, access), &names, json),
+        QueueVerb::Export(args) => export::export(&place, &args, json),
+        QueueVerb::Drop(args) => drop::drop_waiting((&place, access), &args, json),
+        QueueVerb::Replay(args) => replay::replay((&place, access), &args, json),
     }
 }
 

@@ -165,10 +165,36 @@ impl Queue {
     }
 }
 
-fn plan_of(file: &Path) -> anyhow::Result<Plan> {
+/// The plan of a daemon's config.
+///
+/// # Errors
+/// When it cannot be read or has mistakes.
+pub(in crate::cli) fn plan_of(file: &Path) -> anyhow::Result<Plan> {
     let file = Original { file: file.to_owned(), compat: None, ignore_unknown_backends: true };
     let checked = checked(&file)?;
     checked.plan.with_context(|| format!("{0} has mistakes: `staunch check {0}` shows them", checked.name))
+}
+
+/// Where the HTTP API of a plan's daemon is: as that daemon says in its data directory, else as the plan does.
+///
+/// # Errors
+/// When the plan has none.
+pub(in crate::cli) fn http_of(plan: &Plan) -> anyhow::Result<SocketAddr> {
+    let owner = owner_of(&plan.data_dir).unwrap_or_default();
+    let at = owner.and_then(|owner| owner.http).or(plan.http);
+    at.map(within_reach)
+        .context("the config has no HTTP API (http.enabled): name its address with --api ADDR")
+}
+
+/// Whoever listens everywhere listens here.
+pub(super) fn within_reach(at: SocketAddr) -> SocketAddr {
+    match at {
+        SocketAddr::V4(at) if at.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], at.port())),
+        SocketAddr::V6(at) if at.ip().is_unspecified() => {
+            SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], at.port()))
+        }
+        at => at,
+    }
 }
 
 /// Who has the directory. A lock that nobody holds was left behind.
@@ -213,6 +239,43 @@ fn no_queue(name: &str, queues: &[Queue], folder: &Path) -> String {
     let more = if queues.len() > NAMES_SHOWN { ", …" } else { "" };
     let shown: Vec<&str> = names().take(NAMES_SHOWN).collect();
     format!("there is no queue `{name}` in {folder}\n  hint: there are: {}{more}", shown.join(", "))
+}
+
+/// Refuses files and folders of queues in the place of names.
+///
+/// # Errors
+/// With what to write instead.
+pub(super) fn are_no_paths(names: &[String]) -> anyhow::Result<()> {
+    let is_path = |name: &&String| name.contains('/') || name.ends_with(".segment");
+    match names.iter().filter(is_path).find_map(|name| file_of_queue(name)) {
+        Some(instead) => bail!("{instead}"),
+        None => Ok(()),
+    }
+}
+
+/// What to write instead when a file or folder of a queue was named, and not the queue.
+fn file_of_queue(name: &str) -> Option<String> {
+    let path = Path::new(name);
+    let folder = if path.is_dir() { path } else { path.parent().filter(|_| path.is_file())? };
+    let place = || {
+        let queues = folder.parent().filter(|queues| queues.ends_with("queues"))?;
+        let output = folder.file_name().and_then(|name| name.to_str()).and_then(data_dir::output_of)?;
+        Some((output, queues.parent()?))
+    };
+    let what = if path.is_dir() { "a folder" } else { "a file" };
+    Some(match place() {
+        Some((output, data_dir)) if data_dir.as_os_str().is_empty() => format!(
+            "{name} is {what}, and a queue is looked at as a whole\n  hint: name it by its output: `{output}` with --data-dir ."
+        ),
+        Some((output, data_dir)) => format!(
+            "{name} is {what}, and a queue is looked at as a whole\n  hint: name it by its output: `{output}` with --data-dir {}",
+            data_dir.display()
+        ),
+        None => format!(
+            "{name} is {what}, and no queue of a data directory (DIR/queues/OUTPUT)\n  hint: name a queue by its output, and its \
+             data directory with --data-dir DIR or --config FILE"
+        ),
+    })
 }
 
 #[cfg(test)]
