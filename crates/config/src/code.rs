@@ -186,6 +186,10 @@ codes! {
         cause "The certificate of a listener, or the one that an output shows to its endpoint, has expired or is not valid yet. A peer that looks at the dates refuses it; nothing else does. This is a warning: connections are made."
         example "[sources.points]\ntype = \"graphite\"\nlisten = [\"tcp://0.0.0.0:2003\"]\ntls = { cert = \"/etc/staunch/points.pem\" }"
         mend "Have the certificate renewed, and reload with SIGHUP: its file is read again. Where it is not valid yet, look at this machine's clock. `staunch_source_certificate_expires_in_seconds` and its kin tell beforehand."
+    DiskTooSmall "C037" "The disk has no room for its queues"
+        cause "Queues on disk may grow to `queue.max_bytes` each. Together that is more than is free on the disk of the data directory, so that an outage fills the disk before the queues are full; then records wait in memory. This is a warning: the rest works."
+        example "[outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"tcp://10.0.0.5:2003\"]\nqueue = { kind = \"disk\", max_bytes = \"1TiB\" }"
+        mend "Lower `queue.max_bytes` to bytes per second times the longest outage that you want to survive, or let `data_dir` be on a larger disk."
 
     UnsupportedJavascript "I001" "This JavaScript cannot be evaluated here"
         cause "The file of the original is a JavaScript expression. Literals, `process.env`, simple operators and a few functions are understood; loops, function calls and the like are not."

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use config::diagnostic::{Code, Diagnostic, Severity, Source, render, to_json};
 use config::{Format, check};
 
-/// Of files that the config names, and not of its text: `staunch check` has them (`tests/binary/check.rs`, `encrypted.rs`).
-const OF_FILES: [Code; 2] = [Code::TokenOpen, Code::CertificateDates];
+/// Of files that the config names, or of the disk, and not of its text: `staunch check` has them (`tests/binary/check.rs`, `encrypted.rs`).
+const OF_FILES: [Code; 3] = [Code::TokenOpen, Code::CertificateDates, Code::DiskTooSmall];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")

@@ -8,6 +8,7 @@ pub mod bench;
 pub mod blocks;
 pub mod cli;
 pub mod daemon;
+mod disk_room;
 pub mod explained;
 pub mod kernel;
 mod log_stream;

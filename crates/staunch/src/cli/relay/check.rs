@@ -51,5 +51,7 @@ pub(super) fn plan_of(asked: &Relay<'_>) -> (Option<Plan>, Vec<Mistake>) {
     let is_warning = |(_, said): &(usize, Diagnostic)| said.severity == Severity::Warning;
     let plan = plan.filter(|_| of_files.iter().all(is_warning));
     wrong.extend(of_files.into_iter().map(|(file, wrong)| Mistake::ours(file, wrong)));
+    let small = plan.as_ref().and_then(crate::disk_room::warning);
+    wrong.extend(small.map(|warning| Mistake::ours(0, warning)));
     (plan, wrong)
 }
