@@ -315,8 +315,9 @@ fn receive_buffer_bytes(text: &str) -> Result<u64, String> {
 /// `staunch check`
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Config: .toml, .yaml, or an original's: relay.conf, .js of statsd.
-    pub(crate) file: PathBuf,
+    /// Configs: .toml, .yaml, or an original's: relay.conf, .js of statsd.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// Whose config a .js file is; found out from the file when not given.
     #[arg(long, value_name = "WHOSE")]
     pub(crate) compat: Option<Compat>,

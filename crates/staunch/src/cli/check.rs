@@ -11,7 +11,7 @@ use super::keys::Keys;
 use super::kind::FileKind;
 use super::load::Loaded;
 use super::rules::{self, Place};
-use super::{MISTAKES, copies, load, relay};
+use super::{FAILED, MISTAKES, copies, load, opens, relay};
 use crate::talk;
 
 /// A config that was read, whatever it is of.
@@ -45,17 +45,37 @@ impl From<Loaded> for Checked {
 
 /// `staunch check`
 pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let CheckArgs { file, compat, ignore_unknown_backends, .. } = args.clone();
-    let checked = checked(&Original { file, compat, ignore_unknown_backends })?;
+    let is_one = args.files.len() == 1;
+    anyhow::ensure!(is_one || args.keys.is_none(), "--keys is about one config: name one file");
+    let (mut code, mut documents) = (0, Vec::new());
+    for file in &args.files {
+        let CheckArgs { compat, ignore_unknown_backends, .. } = args.clone();
+        let original = Original { file: file.clone(), compat, ignore_unknown_backends };
+        let checked = match checked(&original) {
+            Err(error) if !is_one => {
+                talk::say(&format!("staunch: {error:#}\n"));
+                code = FAILED;
+                continue;
+            }
+            checked => checked?,
+        };
+        if args.json {
+            documents.push(document(&checked, args)?);
+        } else {
+            talk::say(&checked.said);
+            told(&checked, args)?;
+        }
+        if checked.plan.is_none() {
+            code = code.max(MISTAKES);
+        }
+    }
     if args.json {
-        let mut json = serde_json::to_vec_pretty(&document(&checked, args)?)?;
+        let json = if is_one { documents.remove(0) } else { Value::Array(documents) };
+        let mut json = serde_json::to_vec_pretty(&json)?;
         json.push(b'\n');
         talk::data(&json)?;
-    } else {
-        talk::say(&checked.said);
-        told(&checked, args)?;
     }
-    Ok(if checked.plan.is_none() { ExitCode::from(MISTAKES) } else { ExitCode::SUCCESS })
+    Ok(ExitCode::from(code))
 }
 
 /// Reads a config, whosever it is.
@@ -67,7 +87,9 @@ pub(crate) fn checked(file: &Original) -> anyhow::Result<Checked> {
     match kind {
         FileKind::Relay => Ok(relay::checked(&file.file)),
         FileKind::Statsd => Ok(load::any_original(file)?.into()),
-        FileKind::Native | FileKind::Carbon => Ok(load::native(&file.file)?.into()),
+        FileKind::Native | FileKind::Carbon | FileKind::CarbonRules | FileKind::Pem => {
+            Ok(load::native(&file.file)?.into())
+        }
     }
 }
 
@@ -79,6 +101,7 @@ fn told(checked: &Checked, args: &CheckArgs) -> anyhow::Result<()> {
         return Keys::new(plan, &*checked.place)?.write(keys);
     }
     let mut text = format!("{}: good\n", checked.name);
+    text.push_str(&opens::of_plan(plan).text());
     copies::of_plan(plan).iter().for_each(|copies| text.push_str(&copies.text()));
     text.push_str(&clear_text(plan));
     rules::of_plan(plan, &*checked.place).iter().for_each(|rules| text.push_str(&rules.text()));
@@ -101,12 +124,14 @@ fn clear_text(plan: &Plan) -> String {
 fn document(checked: &Checked, args: &CheckArgs) -> anyhow::Result<Value> {
     let Count { errors, warnings } = checked.count;
     let mut document = json!({
+        "file": checked.name,
         "good": checked.plan.is_some(),
         "errors": errors,
         "warnings": warnings,
         "diagnostics": checked.diagnostics,
     });
     if let Some(plan) = &checked.plan {
+        document["opens"] = serde_json::to_value(opens::of_plan(plan))?;
         document["sources"] = copies::of_plan(plan).iter().map(copies::Copies::json).collect();
         let clear = config::clear_listeners(plan);
         document["open_and_not_encrypted"] =

@@ -13,6 +13,10 @@ pub(crate) enum FileKind {
     Statsd,
     /// carbon's: sections with keys in capitals, or of schemas and aggregations.
     Carbon,
+    /// Carbon's as well, but rules that carbon.conf stands beside: storage-schemas.conf and its like.
+    CarbonRules,
+    /// Certificates or keys.
+    Pem,
 }
 
 /// Keys of carbon's other files: storage-schemas.conf, storage-aggregation.conf, relay-rules.conf.
@@ -31,12 +35,19 @@ impl FileKind {
 
     fn of_text(text: &str) -> FileKind {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         match lines.clone().next() {
             None => FileKind::Native,
+            Some(line) if line.starts_with("-----BEGIN ") => FileKind::Pem,
             Some(line) if line.starts_with('[') => {
-                let is_carbons = |line: &str| key(line).is_some_and(is_carbon_key);
-                if lines.any(is_carbons) { FileKind::Carbon } else { FileKind::Native }
+                let mut keys = lines.filter_map(key);
+                if keys.clone().any(is_capital_key) {
+                    FileKind::Carbon
+                } else if keys.any(|key| CARBON_KEYS.contains(&key)) {
+                    FileKind::CarbonRules
+                } else {
+                    FileKind::Native
+                }
             }
             Some(line) if begins_a_statement(line) => FileKind::Relay,
             Some(line) if line.starts_with(['{', '(', '/']) || line.starts_with("module") => FileKind::Statsd,
@@ -59,6 +70,13 @@ impl FileKind {
             FileKind::Carbon => Some(format!(
                 "{name} is a config of carbon: turn it into a native one with `staunch import carbon {name}`"
             )),
+            FileKind::CarbonRules => Some(format!(
+                "{name} has rules of carbon, which are read beside its carbon.conf: turn that one into a native one with \
+                 `staunch import carbon carbon.conf`"
+            )),
+            FileKind::Pem => Some(format!(
+                "{name} has certificates or keys (PEM), and is no config: a config names it, as tls = {{ cert = \"{name}\" }}"
+            )),
         }
     }
 }
@@ -75,14 +93,14 @@ fn key(line: &str) -> Option<&str> {
     line.split_once('=').map(|(key, _)| key.trim())
 }
 
-fn is_carbon_key(key: &str) -> bool {
+fn is_capital_key(key: &str) -> bool {
     let is_capital = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-    CARBON_KEYS.contains(&key) || (key.len() > 1 && key.chars().all(is_capital))
+    key.len() > 1 && key.chars().all(is_capital)
 }
 
 #[test]
 fn what_a_file_says_tells_whose_it_is() {
-    use FileKind::{Carbon, Native, Relay, Statsd};
+    use FileKind::{Carbon, CarbonRules, Native, Pem, Relay, Statsd};
     for (name, text, want) in [
         ("relay.conf", "# a comment\n\n  cluster c forward a;", Relay),
         ("relay", "match * send to c;", Relay),
@@ -100,7 +118,9 @@ fn what_a_file_says_tells_whose_it_is() {
         ("a.toml", "cluster c", Native),
         ("a.YML", "cluster c", Native),
         ("carbon.conf", "[cache]\nLINE_RECEIVER_INTERFACE = 0.0.0.0", Carbon),
-        ("storage-schemas.conf", "[carbon]\npattern = ^carbon\\.\nretentions = 60:90d", Carbon),
+        ("storage-schemas.conf", "[carbon]\npattern = ^carbon\\.\nretentions = 60:90d", CarbonRules),
+        ("relay-rules.conf", "[default]\ndefault = true\ndestinations = 127.0.0.1:2004", CarbonRules),
+        ("http.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n", Pem),
     ] {
         assert_eq!(FileKind::of(Path::new(name), text), want, "{name}: {text:?}");
     }

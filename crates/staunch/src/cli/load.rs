@@ -119,7 +119,9 @@ fn the_machines_addresses_are_known() {
 fn read(file: &Path) -> anyhow::Result<(String, String)> {
     let name = file.display().to_string();
     let opened = std::fs::File::open(file).with_context(|| format!("cannot read {name}"))?;
-    let size = opened.metadata().with_context(|| format!("cannot read {name}"))?.len();
+    let about = opened.metadata().with_context(|| format!("cannot read {name}"))?;
+    anyhow::ensure!(!about.is_dir(), "{name} is a directory, and a config is a file: write {name}/FILE");
+    let size = about.len();
     anyhow::ensure!(
         size <= CONFIG_BYTES_MAX,
         "{name} has {size} bytes, and a config has at most {CONFIG_BYTES_MAX}"
@@ -134,8 +136,25 @@ fn read(file: &Path) -> anyhow::Result<(String, String)> {
         bytes.len() as u64 <= CONFIG_BYTES_MAX,
         "{name} has no end within {CONFIG_BYTES_MAX} bytes, the most that a config has"
     );
-    let text = String::from_utf8(bytes).ok().with_context(|| format!("{name} is not UTF-8 text"))?;
-    Ok((name, text))
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok((name, text)),
+        Err(error) => anyhow::bail!("{name} is not UTF-8 text{}", looks_like(error.as_bytes())),
+    }
+}
+
+/// What bytes that are no text look like, by how they begin.
+fn looks_like(bytes: &[u8]) -> &'static str {
+    const BEGINNINGS: [(&[u8], &str); 8] = [
+        (b"\x7fELF", ": it is a program"),
+        (b"MZ", ": it is a program"),
+        (b"\x1f\x8b", ": it is packed with gzip; unpack it first"),
+        (b"\x28\xb5\x2f\xfd", ": it is packed with zstd; unpack it first"),
+        (b"PK\x03\x04", ": it is a zip archive; unpack it first"),
+        (b"\xff\xfe", ", but UTF-16: save it as UTF-8"),
+        (b"\xfe\xff", ", but UTF-16: save it as UTF-8"),
+        (b"\x30\x82", ": it may be a certificate or key (DER), which a config names as PEM"),
+    ];
+    BEGINNINGS.iter().find(|(begin, _)| bytes.starts_with(begin)).map_or("", |(_, what)| what)
 }
 
 /// Whether a running daemon may read its config from `file` again: opening a pipe that nobody writes to would wait for ever.

@@ -13,6 +13,7 @@ mod keys;
 mod kind;
 mod load;
 mod manual;
+mod opens;
 mod outcomes;
 mod queue;
 mod relay;

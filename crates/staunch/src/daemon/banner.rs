@@ -162,7 +162,7 @@ fn tip(places: &[String], line: &str) -> Option<String> {
     Some(format!("echo \"{line}\" > /dev/{way}/{host}/{port}"))
 }
 
-fn place(kind: &OutputKind) -> String {
+pub(crate) fn place(kind: &OutputKind) -> String {
     match kind {
         OutputKind::Graphite { to, .. } => Destination::Tcp(to.clone()).to_string(),
         OutputKind::GraphiteDatagrams { to, .. } => Destination::Udp(to.clone()).to_string(),

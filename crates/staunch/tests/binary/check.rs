@@ -119,9 +119,16 @@ fn what_a_file_says_tells_whose_it_is() {
     let native = "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n";
     let relay = "cluster a forward 127.0.0.1:1;\nmatch * send to a;\n";
     let folder = folder_with("demo.conf", native);
-    for (name, text) in [("relay", relay), ("carbon.conf", "[cache]\nLINE_RECEIVER_INTERFACE = 0.0.0.0\n")] {
+    for (name, text) in [
+        ("relay", relay),
+        ("carbon.conf", "[cache]\nLINE_RECEIVER_INTERFACE = 0.0.0.0\n"),
+        ("storage-schemas.conf", "[all]\npattern = .*\nretentions = 60:90d\n"),
+        ("local.js", "{ port: 8125 }"),
+        ("http.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+    ] {
         std::fs::write(folder.path().join(name), text).expect("it can be written");
     }
+    std::fs::write(folder.path().join("packed"), b"\x1f\x8b\x08\x00").expect("it can be written");
     for (args, code, told) in [
         (&["check", "demo.conf"][..], 0, ""),
         (&["check", "relay"], 0, ""),
@@ -132,10 +139,56 @@ fn what_a_file_says_tells_whose_it_is() {
             "relay is a configuration of carbon-c-relay: run it with `staunch relay -f relay`",
         ),
         (&["queue", "ls", "--config", "relay"], 2, "no data directory"),
+        (&["check", "storage-schemas.conf"], 2, "`staunch import carbon carbon.conf`"),
+        (&["check", "http.pem"], 2, "tls = { cert = \"http.pem\" }"),
+        (&["check", "."], 2, ". is a directory"),
+        (&["check", "packed"], 2, "it is packed with gzip"),
+        (&["import", "statsd", "relay"], 1, "`staunch import relay relay`"),
+        (&["import", "relay", "local.js"], 1, "`staunch import statsd local.js`"),
+        (&["import", "carbon", "relay"], 1, "`staunch import relay relay`"),
+        (&["check", "demo.conf", "relay"], 0, ""),
+        (&["check", "demo.conf", "nosuch", "relay"], 2, "cannot read nosuch"),
     ] {
         let output = staunch(folder.path(), args);
         assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));
         assert!(stderr(&output).contains(told), "{args:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_check_lists_what_would_be_opened_by_each_of_several_files() {
+    let good = "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:8125\"]\n[outputs.copy]\ntype = \"udp\"\n\
+                from = [\"app\"]\nto = [\"udp://10.0.0.5:8125\"]\n[http]\nlisten = \"127.0.0.1:8681\"\n";
+    let folder = folder_with("good.toml", good);
+    let bad = "[sources.app]\ntype = \"statsd\"\nx = 1\n";
+    std::fs::write(folder.path().join("bad.toml"), bad).expect("it can be written");
+    let output = staunch(folder.path(), &["check", "good.toml", "bad.toml"]);
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("good.toml: good") && !told.contains("bad.toml: good"), "{told}");
+    for part in ["udp://127.0.0.1:8125", "http://127.0.0.1:8681", "udp://10.0.0.5:8125"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let output = staunch(folder.path(), &["check", "--json", "good.toml", "bad.toml"]);
+    let json: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!((&json[0]["good"], &json[1]["good"]), (&true.into(), &false.into()), "{json}");
+    assert_eq!(json[0]["opens"]["sends"][0]["at"], "udp://10.0.0.5:8125");
+}
+
+#[test]
+fn a_check_warns_of_queues_that_are_larger_than_the_disk() {
+    let to: Vec<String> = (1..=100).map(|at| format!("\"tcp://10.0.0.{at}:2003\"")).collect();
+    let text = format!(
+        "[sources.in]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:2003\"]\n[outputs.o]\ntype = \"graphite\"\n\
+         from = [\"in\"]\nto = [{}]\nqueue = {{ kind = \"disk\", max_bytes = \"1TiB\" }}\n",
+        to.join(", ")
+    );
+    let folder = folder_with("c.toml", &text);
+    let output = staunch(folder.path(), &["check", "c.toml"]);
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    for part in ["warning[C037]", "may take 100 TiB", "`o/10.0.0.1:2003`", "the disk of ./staunch-data has"] {
+        assert!(told.contains(part), "{part}: {told}");
     }
 }
 
@@ -233,7 +286,8 @@ fn check_tells_copies_and_owners_of_keys() {
     std::fs::write(folder.path().join("keys"), "foo\nusers.online:1|c\n").expect("it can be written");
     let output = staunch(folder.path(), &["check", "cluster.toml"]);
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(told.starts_with("cluster.toml: good\nsource app: 2 copies of each packet\n"), "{told}");
+    assert!(told.starts_with("cluster.toml: good\nlistens at\n"), "{told}");
+    assert!(told.contains("\nsource app: 2 copies of each packet\n"), "{told}");
     assert!(told.contains("each line to one of 3 endpoints (statsd-node)"), "{told}");
     // Spec of the ring: its table for three nodes.
     let output = staunch(folder.path(), &["check", "cluster.toml", "--keys", "keys"]);
