@@ -11,11 +11,20 @@ use crate::daemon::original;
 use crate::daemon::outlet::Outlet;
 use crate::talk::{self, ASIDE, ORIGINAL, OURS};
 
+/// What becomes of records while an endpoint is away …
+const WAITS: &str = "records wait in its queue";
+
+/// … and of packets to a port that is closed.
+const PROBES: &str = "what was sent just before is lost and counts as `rejected_by_peer`; other records wait in its queue, and \
+                      single packets find out whether somebody listens again";
+
 /// What the log says of the endpoint of one sender.
 #[derive(Debug)]
 pub struct Teller {
     /// The endpoint, as logs name it.
     place: String,
+    /// Packets go to it by UDP, so that little is known of it: whether it is up or down is not.
+    is_udp: bool,
     last: Option<(Failure, Now)>,
     /// Words for the last failure; none where its own word has to do.
     words: Option<String>,
@@ -24,7 +33,8 @@ pub struct Teller {
 impl Teller {
     /// Nothing has failed yet.
     pub fn new(place: String) -> Teller {
-        Teller { place, last: None, words: None }
+        let is_udp = place.starts_with("udp://");
+        Teller { place, is_udp, last: None, words: None }
     }
 
     /// Takes notice of what the sender knows. Of a failure that is new, `words` gives what there is to say.
@@ -52,19 +62,24 @@ impl Teller {
         match news {
             News::Up => tracing::info!("output `{name}`: {place} is up"),
             News::Down { failure } => {
-                let why = self.why(failure);
-                tracing::warn!(target: OURS, "output `{name}`: {place} is down ({why}); records wait in its queue");
+                let what = self.what(failure);
+                let so = if self.is_udp && failure == Failure::Refused { PROBES } else { WAITS };
+                tracing::warn!(target: OURS, "output `{name}`: {what}; {so}");
+            }
+            News::Changed { failure } if self.is_udp => {
+                let what = self.what(failure);
+                tracing::warn!(target: OURS, "output `{name}`: another reason now: {what}");
             }
             News::Changed { failure } => {
                 let why = self.why(failure);
                 tracing::warn!(target: OURS, "output `{name}`: {place} is still down, now for another reason ({why})");
             }
             News::Still { failure, down_ns } => {
-                let (why, long) = (self.why(failure), long(down_ns));
+                let (what, long) = (self.what(failure), long(down_ns));
                 let (records, bytes) = (outlet.sum().queued, talk::bytes(outlet.bytes()));
                 tracing::warn!(
                     target: ASIDE,
-                    "output `{name}`: {place} has been down for {long} ({why}); {records} records ({bytes}) wait in its queue"
+                    "output `{name}`: {what}, for {long} now; {records} records ({bytes}) wait in its queue"
                 );
             }
             News::Back { down_ns, attempts, waiting_copies } => {
@@ -75,6 +90,16 @@ impl Teller {
                     "output `{name}`: {place} is back after {seconds:.1} s and {attempts} attempt{plural}; {waiting_copies} records waited"
                 );
             }
+        }
+    }
+
+    /// What is known of an endpoint that fails so.
+    fn what(&self, failure: Failure) -> String {
+        let (place, why) = (&self.place, self.why(failure));
+        match failure {
+            _ if !self.is_udp => format!("{place} is down ({why})"),
+            Failure::Refused => format!("the port of {place} is closed: its machine refuses packets (ICMP)"),
+            _ => format!("nothing can be sent to {place} ({why})"),
         }
     }
 
@@ -112,6 +137,19 @@ fn long(ns: u64) -> String {
         (0, minutes) => format!("{minutes} min"),
         (hours, 0) => format!("{hours} h"),
         (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
+#[test]
+fn of_an_endpoint_by_udp_only_what_is_known_is_said() {
+    let closed = "the port of udp://a:1 is closed: its machine refuses packets (ICMP)";
+    for (place, failure, want) in [
+        ("tcp://a:1", Failure::ConnectFailed, "tcp://a:1 is down (connect_failed)"),
+        ("unixgram:///a", Failure::Broken, "unixgram:///a is down (broken)"),
+        ("udp://a:1", Failure::Refused, closed),
+        ("udp://a:1", Failure::Unresolved, "nothing can be sent to udp://a:1 (unresolved)"),
+    ] {
+        assert_eq!(Teller::new(place.to_owned()).what(failure), want);
     }
 }
 

@@ -130,7 +130,9 @@ fn endpoints_that_are_dead_blocked_unknown_or_narrow_are_named_and_harmless() {
     assert_eq!(lost_at_stop(&stderr, "nowhere"), waits_for_name, "{stderr}");
     assert_eq!(lost_at_stop(&stderr, "blocked"), waits_for_room, "{stderr}");
     assert!(lost_at_stop(&stderr, "live") + lost_at_stop(&stderr, "wide") == 0, "{stderr}");
-    assert!(stderr.contains("udp://nothing.invalid:8125 is down"), "{stderr}");
+    assert!(stderr.contains("nothing can be sent to udp://nothing.invalid:8125 ("), "{stderr}");
+    assert!(stderr.contains(&format!("the port of udp://{dead_at} is closed")), "{stderr}");
+    assert!(stderr.contains("counts as `rejected_by_peer`"), "{stderr}");
 }
 
 #[test]
