@@ -22,7 +22,7 @@ use crate::daemon::shared::{Reloads, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::{Reread, Running, data_dir, launch, listeners, queues, startup, supervisor, syncs};
 use crate::kernel::Drops;
 use crate::outputs;
-use crate::talk::OURS;
+use crate::talk::{ASIDE, OURS};
 use crate::tls::{self, Certificates};
 use sys::clock::Clock;
 
@@ -31,6 +31,9 @@ const SHARD_ENDED: &str = "the shard has ended, and the daemon ends";
 /// How long an output that a reload has removed may take to send what waits for it: ten minutes. An endpoint that is
 /// gone for good would keep its memory, and an alert, for as long as the daemon runs.
 const RETIRED_DRAIN_NS: u64 = 600 * SECOND_NS;
+
+/// The same for people.
+const RETIRED_DRAIN: &str = "ten minutes";
 
 /// How long a reload waits for what it opens: files, folders and sockets. As long as a start waits.
 const OPENING_MAX: Duration = Duration::from_nanos(startup::WAIT_NS_MAX);
@@ -301,9 +304,23 @@ async fn put_in_force(running: &mut Running, wiring: Wiring, opened: Vec<listene
     let deadline_ns = Clock::mono_ns().saturating_add(RETIRED_DRAIN_NS);
     let retired = wiring.outlets.iter().zip(&plan.outputs).filter(|(_, output)| outputs::is_retired(output));
     for (outlet, _) in retired.filter(|(outlet, _)| !outlet.is_stopping()) {
+        tell_retired(outlet);
         outlet.retire(deadline_ns);
     }
     failed
+}
+
+/// One log line for an output that is gone, or leads elsewhere under its name.
+fn tell_retired(outlet: &Outlet) {
+    let name = &outlet.name;
+    match outlet.left_behind(RETIRED_DRAIN) {
+        Some(left) => {
+            tracing::warn!(target: ASIDE, "output `{name}` as it was is not in the new configuration: {left}");
+        }
+        None => {
+            tracing::info!(target: OURS, "output `{name}` as it was is not in the new configuration: nothing waits for it");
+        }
+    }
 }
 
 /// Those that stay, and one for each output that is new: with a queue of its own, or with that on disk of an output that

@@ -397,6 +397,33 @@ fn a_disk_that_fails_for_a_moment_costs_nothing() {
     }
 }
 
+#[test]
+fn a_reload_says_what_the_outputs_that_it_removes_still_hold() {
+    let (kept, gone) = (FakeGraphite::new(), away());
+    for (queue, place, then) in [
+        (DISK, "on disk in ./staunch-data/queues/gone;", "stays there until an output of that name"),
+        ("kind = \"memory\"", "in memory;", "is dropped as `stopped`"),
+    ] {
+        let both = config(&[("kept", &kept), ("gone", &gone), ("empty", &kept)], queue);
+        let mut daemon = Builder::native(&("stop_timeout = \"1s\"\n".to_owned() + &both)).start();
+        send(&daemon, 0..100, &["kept", "gone", "empty"]);
+        daemon.wait_output("empty", "delivered", 100);
+        let one = "stop_timeout = \"1s\"\n".to_owned() + &config(&[("kept", &kept)], queue);
+        daemon.reload(&one, "done");
+        let told = |name: &str| {
+            let stderr = daemon.stderr();
+            let begin = format!("output `{name}` as it was is not in the new configuration: ");
+            stderr.lines().find_map(|line| Some(line.split_once(&begin)?.1.to_owned()))
+        };
+        let left = wait_for("what waits for one of them", || told("gone"));
+        let empty = wait_for("that nothing waits for the other", || told("empty"));
+        assert_eq!(empty, "nothing waits for it");
+        assert!(left.starts_with("100 records (") && left.contains(place) && left.contains(then), "{left}");
+        assert_eq!(told("kept"), None);
+        daemon.stop();
+    }
+}
+
 /// The thread that syncs was started for the endpoint before.
 #[test]
 fn a_disk_that_is_well_again_after_a_reload_is_delivered_to_the_endpoint_of_today() {

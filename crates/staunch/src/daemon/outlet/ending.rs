@@ -6,6 +6,7 @@ use deliver::Status;
 use model::{Now, SECOND_NS};
 
 use super::Outlet;
+use crate::talk;
 use sys::clock::Clock;
 
 /// Share of the time for stopping, in percent, in which the output of a queue on disk drains; the rest is for its last
@@ -38,6 +39,23 @@ impl Outlet {
         if let Some(disk) = self.disk() {
             disk.wake_before(0, &self.queue());
         }
+    }
+
+    /// For the log: what waits for an output that a reload has removed, and what becomes of it, when it has `time` to send
+    /// that. None when nothing waits.
+    pub fn left_behind(&self, time: &str) -> Option<String> {
+        let (records, bytes) = (self.sum().queued, talk::bytes(self.bytes()));
+        let (place, then) = match self.disk() {
+            _ if records == 0 => return None,
+            Some(disk) => (
+                format!("on disk in {}", disk.folder().path().display()),
+                "stays there until an output of that name has its queue on disk again",
+            ),
+            None => ("in memory".to_owned(), "is dropped as `stopped`"),
+        };
+        Some(format!(
+            "{records} records ({bytes}) wait {place}; it has {time} to send them, and what is left then {then}"
+        ))
     }
 
     /// A reload has removed the output: as [`Outlet::stop`], and the files of a queue on disk are closed when nothing waits
