@@ -51,7 +51,7 @@ const TLS_HANDSHAKE: &str =
 
 /// Advice on [`Reject::TimestampUnsupported`].
 const TIMESTAMP_UNSUPPORTED: &str = "Only counters and gauges may carry a `T` field, and each of their values is written with the whole name: a \
-     line may become 64 KiB and 256 times its own length. Correct the sender, or have it send shorter names or \
+     line may become 64 KiB and 256 times its own length, and 4 MiB at most. Correct the sender, or have it send shorter names or \
      fewer values in a line.";
 
 /// Advice on [`Dropped::TooBig`].

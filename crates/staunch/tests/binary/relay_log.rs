@@ -186,7 +186,7 @@ fn among_errors_stands_what_the_original_calls_one() {
         fs::read_to_string(&log).expect("it is there")
     };
     let text = log_of(&["-d"]);
-    assert!(text.contains("(MSG) source `lines`: a line was rejected"), "{text}");
+    assert!(text.contains("(MSG) source `lines`: a line from 127.0.0.1:"), "{text}");
     assert!(text.contains("(ERR) aggregator: dropping incorrect metric: a.b 1\n"), "{text}");
     let text = log_of(&[]);
     assert!(!text.contains("incorrect metric"), "only with -d: {text}");
