@@ -219,10 +219,14 @@ impl<F: Clone> Commit<F> {
         if records.is_empty() {
             return;
         }
-        match self.in_doubt.back_mut() {
-            Some(last) if last.end >= records.start => last.end = records.end,
-            _ => self.in_doubt.push_back(records),
-        }
+        // Not always the last: a segment that could not be opened at first fails after younger ones.
+        let first = self.in_doubt.partition_point(|range| range.end < records.start);
+        let after = self.in_doubt.partition_point(|range| range.start <= records.end);
+        let joined = self
+            .in_doubt
+            .drain(first..after)
+            .fold(records, |joined, range| joined.start.min(range.start)..joined.end.max(range.end));
+        self.in_doubt.insert(first, joined);
         if self.in_doubt.len() > IN_DOUBT_RANGES_MAX
             && let Some(first) = self.in_doubt.pop_front()
         {
@@ -305,6 +309,27 @@ mod tests {
             let found: Vec<Promise> = (0..4).map(|number| commit.promise(number, 0)).collect();
             assert_eq!((found, commit.safe_up_to()), (promises.to_vec(), safe));
             assert_eq!(commit.since_ns(), (safe == 3).then_some(13));
+        }
+    }
+
+    #[test]
+    fn doubts_may_come_in_any_order() {
+        let ranges = [0..2, 2..3, 5..6, 8..9, 0..9, 4..8];
+        for first in 0..ranges.len() {
+            for second in 0..ranges.len() {
+                for third in 0..ranges.len() {
+                    let order = [first, second, third].map(|at| ranges[at].clone());
+                    let mut commit = Commit::<u8>::new(std::iter::empty(), 10, 0);
+                    order.iter().for_each(|range| commit.doubt(range.clone()));
+                    for number in 0..10 {
+                        let is_in_doubt = order.iter().any(|range| range.contains(&number));
+                        let want = if is_in_doubt { Promise::InDoubt } else { Promise::Safe };
+                        assert_eq!(commit.promise(number, 0), want, "{number} of {order:?}");
+                    }
+                    let mut gaps = commit.in_doubt.iter().zip(commit.in_doubt.iter().skip(1));
+                    assert!(gaps.all(|(one, next)| one.end < next.start), "{:?}", commit.in_doubt);
+                }
+            }
         }
     }
 

@@ -275,6 +275,28 @@ fn a_segment_of_before_that_cannot_be_opened_is_synced_later_and_not_in_doubt() 
     assert_eq!(queue.on_synced(job.perform(&disk)).safe_up_to, Position(6));
 }
 
+/// The old segments could not be opened when the sync of the new one failed, and fail as well once they can be.
+#[test]
+fn what_is_in_doubt_stays_so_when_older_segments_fail_later() {
+    // (which sync fails then: those of the three old segments and the folder's, or none; the doubtful records it adds)
+    for (fails, doubtful) in [(Some(0), 2), (Some(1), 2), (Some(2), 2), (Some(3), 6), (None, 0)] {
+        let disk = six();
+        let mut queue = opened(&disk);
+        let block = Block::lines(b"6\n".to_vec(), 1, at_ms(0).mono_ns);
+        assert_eq!(queue.append(block, at_ms(0)), Appended::Kept);
+        let opens_fail = Some(EMFILE);
+        disk.set_faults(Faults { opens_fail, sync_error_in: Some(0), ..Faults::default() });
+        let job = queue.begin_sync(at_ms(10)).expect("a new record, and what an earlier run left");
+        assert_eq!(queue.on_synced(job.perform(&disk)).in_doubt_records, 1);
+        assert_eq!(queue.promise(Position(6)), Promise::InDoubt);
+        disk.set_faults(Faults { sync_error_in: fails, ..Faults::default() });
+        let job = queue.begin_sync(at_ms(20)).expect("what could not be opened");
+        let synced = queue.on_synced(job.perform(&disk));
+        assert_eq!((synced.in_doubt_records, synced.safe_up_to), (doubtful, Position(7)), "{fails:?}");
+        assert_eq!(queue.promise(Position(6)), Promise::InDoubt, "{fails:?}");
+    }
+}
+
 #[test]
 fn what_cannot_be_removed_is_removed_later() {
     let disk = six();
