@@ -192,11 +192,12 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    /// A file that we removed ourselves while it was synced is no loss: all in it has its outcome. One that somebody else
-    /// removed is missing.
+    /// A file that we removed ourselves before or while it was to be synced is no loss: all in it has its outcome. One that
+    /// somebody else removed is missing.
     pub(super) fn allow_removed(&mut self, done: &mut SyncDone) {
         for (sequence, result) in &mut done.segments {
-            if *result != Err(NotSynced::Failed(DiskError::Deleted)) {
+            let gone = [DiskError::Deleted, DiskError::NotFound].map(|error| Err(NotSynced::Failed(error)));
+            if !gone.contains(result) {
                 continue;
             }
             match self.segments.iter_mut().find(|segment| segment.sequence == *sequence) {

@@ -297,6 +297,24 @@ fn what_is_in_doubt_stays_so_when_older_segments_fail_later() {
     }
 }
 
+/// It could not be opened when all in it was delivered and the cursor synced.
+#[test]
+fn a_segment_of_before_that_was_removed_meanwhile_is_no_failed_sync() {
+    let disk = six();
+    let mut queue = opened(&disk);
+    assert_eq!(read(&mut queue, 0), "012345");
+    disk.set_faults(Faults { opens_fail: Some(EMFILE), ..Faults::default() });
+    let job = queue.begin_last_sync().expect("what an earlier run left, and the cursor");
+    assert_eq!(queue.on_synced(job.perform(&disk)).cursor, Some(Position(6)));
+    assert_eq!(queue.segments(), 0);
+    disk.set_faults(Faults::default());
+    if let Some(job) = queue.begin_last_sync() {
+        let synced = queue.on_synced(job.perform(&disk));
+        assert_eq!((synced.error, synced.in_doubt_records, synced.safe_up_to), (None, 0, Position(6)));
+    }
+    assert_eq!((queue.counts().sync_errors, queue.missing()), (0, None));
+}
+
 #[test]
 fn what_cannot_be_removed_is_removed_later() {
     let disk = six();
