@@ -2,7 +2,7 @@
 //!
 //! A write goes to the slot that is neither the one that was synced last nor the one that was written last: wherever it
 //! is torn, the next process finds the last write, and the next machine the last sync. A file whose sync failed is
-//! given up for another one.
+//! given up for another one. The next process does not know of that: it writes the slot that it found again before it trusts it.
 
 use model::{Disk, DiskError};
 
@@ -44,11 +44,26 @@ pub(super) struct Cursor<F> {
 }
 
 /// The last slot of a file of version 1 ends earlier.
+fn slot_len<D: Disk>(disk: &D, file: &D::File, offset: u64) -> Result<usize, DiskError> {
+    let left = disk.size(file)?.saturating_sub(offset);
+    Ok(left.clamp(SLOT_BYTES_MIN as u64, SLOT_BYTES as u64) as usize)
+}
+
 fn read_slot<D: Disk>(disk: &D, file: &D::File, offset: u64) -> Result<[u8; SLOT_BYTES], DiskError> {
-    let len = disk.size(file)?.saturating_sub(offset).clamp(SLOT_BYTES_MIN as u64, SLOT_BYTES as u64);
+    let len = slot_len(disk, file, offset)?;
     let mut bytes = [0; SLOT_BYTES];
-    disk.read_at(file, offset, &mut bytes[..len as usize])?;
+    disk.read_at(file, offset, &mut bytes[..len])?;
     Ok(bytes)
+}
+
+/// Makes a slot safe that an earlier run wrote. Its own sync may have failed, after which the system calls the bytes clean: a
+/// sync alone would prove nothing. The same bytes in their place change nothing, wherever the write is torn.
+fn make_safe<D: Disk>(disk: &D, file: &D::File, offset: u64) -> Result<(), DiskError> {
+    let len = slot_len(disk, file, offset)?;
+    let bytes = read_slot(disk, file, offset).or_else(|_| read_slot(disk, file, offset))?;
+    disk.write_at(file, offset, &[&bytes[..len]])?;
+    disk.sync(file)?;
+    disk.sync_directory()
 }
 
 type SlotBytes = [u8; SLOT_BYTES];
@@ -107,9 +122,9 @@ impl<F: Clone> Cursor<F> {
         if let Some((slot, name, place)) = found {
             cursor.name = name;
             cursor.write = slot.write;
-            // Nobody knows whether this slot was synced; the other one may only be written when it is.
-            let synced = |file: &F| disk.sync(file).is_ok() && disk.sync_directory().is_ok();
-            cursor.file = disk.open(NAMES[name]).ok().filter(synced);
+            // Nobody knows whether this slot was synced; the other ones may only be written when it is.
+            let is_safe = |file: &F| make_safe(disk, file, SLOT_OFFSETS[place]).is_ok();
+            cursor.file = disk.open(NAMES[name]).ok().filter(is_safe);
             match cursor.file {
                 Some(_) => cursor.synced = Some((slot.noted(), place)),
                 None => cursor.name = 1 - name,

@@ -652,6 +652,34 @@ fn a_failed_cursor_sync_moves_to_another_file_and_removes_nothing() {
     assert_eq!(queue.account().dropped(Dropped::Damaged), 0);
 }
 
+/// Killed before it could write to the other file, and the next run loses its power.
+#[test]
+fn a_cursor_whose_sync_failed_is_not_trusted_by_the_next_run() {
+    for seed in 0..40 {
+        let disk = FaultyDisk::new(seed);
+        let (mut queue, _) = open(&disk, plan(1000));
+        (0..6).for_each(|number| append(&mut queue, &format!("{number}\n")));
+        let settle_one = |queue: &mut Queued| {
+            queue.pop(at_ms(0)).expect("some wait").settle(CopyOutcome::Delivered);
+        };
+        (0..2).for_each(|_| settle_one(&mut queue));
+        assert_eq!(sync(&mut queue, &disk).expect("all of it").cursor, Some(Position(2)));
+        settle_one(&mut queue);
+        disk.set_faults(Faults { sync_error_in: Some(0), ..Faults::default() });
+        assert!(sync(&mut queue, &disk).expect("the cursor has moved").error.is_some());
+        drop(queue);
+        disk.restart();
+        let (mut queue, _) = open(&disk, plan(1000));
+        settle_one(&mut queue);
+        let _written = queue.begin_sync(at_ms(0));
+        disk.lose_power();
+        let (mut queue, _) = open(&disk, plan(1000));
+        let first = queue.pop(at_ms(0)).map(|entry| text(&entry));
+        assert!(["3\n", "4\n"].contains(&first.as_deref().expect("some wait")), "seed {seed}: {first:?}");
+        assert_eq!(queue.account().dropped(Dropped::Damaged), 0);
+    }
+}
+
 #[test]
 fn room_that_was_reserved_is_there_when_a_block_comes() {
     let disk = FaultyDisk::new(1);
