@@ -243,13 +243,14 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     // After a loss of power the cursor may be ahead of the segments, and one that was removed may be back with records
     // that were lost and whose numbers were given again: what the cursor says holds, and counts never go back.
     end = if settled.records >= end.records { settled } else { end.at_least(settled) };
-    let written =
-        cursor.map(|(slot, ..)| slot.written).filter(|written| !live && written.records > end.records);
-    if let Some(written) = written {
+    let written = cursor.map(|(slot, ..)| slot.written);
+    if let Some(written) = written.filter(|written| !live && tells_of_more(*written, end)) {
         report.copies_gone = written.since(end).copies;
+        if written.records > end.records {
+            // What is left of it is found by whoever looks for it.
+            tail.clear();
+        }
         end = end.at_least(written);
-        // What is left of it is found by whoever looks for it.
-        tail.clear();
     }
     let misnamed: Vec<Segment> = candidates.iter().filter_map(|candidate| candidate.misnamed(id)).collect();
     let elsewhere = misplaced::end_of_all(disk, unreadable, id, &misnamed)?;
@@ -488,6 +489,12 @@ pub(super) fn end_of<D: Disk>(
             }
         }
     }
+}
+
+/// Whether the cursor tells of something behind all that is there. Of as many records it may tell of more copies: an earlier try
+/// at the last number came back, and the segment of its record is gone.
+fn tells_of_more(written: Totals, end: Totals) -> bool {
+    written.records >= end.records && !end.covers(written)
 }
 
 /// How many of the first segments hold nothing that waits.

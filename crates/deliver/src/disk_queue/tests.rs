@@ -272,6 +272,34 @@ fn a_missing_segment_is_counted() {
     }
 }
 
+/// A loss of power brings back a try at the last number that had failed and was wiped, and the segment of the record that has
+/// the number since is gone.
+#[test]
+fn what_the_cursor_tells_of_more_copies_than_came_back_is_counted() {
+    // (copies of the try, of the record; what is damaged)
+    for (tried, own, damaged) in [(1, 2, 1), (1, 5, 4), (2, 2, 0), (3, 1, 0)] {
+        let disk = FaultyDisk::new(1);
+        let (mut queue, _) = open(&disk, plan(1000));
+        append(&mut queue, "0\n");
+        let first = format::segment_name(1);
+        let wiped = disk.bytes(&first).expect("it was begun");
+        append(&mut queue, &"try\n".repeat(tried));
+        let with_try = disk.bytes(&first).expect("it was begun");
+        drop(queue);
+        disk.store(&first, &wiped);
+        let (mut queue, _) = open(&disk, plan(1000));
+        append(&mut queue, &"own\n".repeat(own));
+        assert!(sync(&mut queue, &disk).is_some());
+        disk.store(&first, &with_try);
+        disk.delete(&format::segment_name(2));
+        let (mut queue, report) = open(&disk, plan(1000));
+        let queued = 1 + tried.max(own) as u64;
+        assert_eq!((report.copies_queued, report.copies_gone), (queued, damaged), "{tried}, {own}");
+        assert_eq!(drain(&mut queue), ["0\n", &"try\n".repeat(tried)]);
+        assert_eq!(queue.account().dropped(Dropped::Damaged), damaged);
+    }
+}
+
 #[test]
 fn foreign_files_are_left_alone_and_foreign_segments_set_aside() {
     let disk = six();
