@@ -25,7 +25,7 @@ use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
 use crate::sources::turns::Place;
 use crate::sources::unfinished::tell_full;
-use crate::sources::wrapping::{Wrapping, tell_failed};
+use crate::sources::wrapping::{Wrapping, tell_closed, tell_failed};
 #[cfg(target_os = "linux")]
 use sys::UnixStream;
 use sys::clock::Clock;
@@ -293,7 +293,14 @@ impl Plain {
                 let batch = match shared.floor.run(|| read_some(stream, wrapping.as_deref_mut(), intake)) {
                     Ok(Some(batch)) => batch,
                     Ok(None) => break,
-                    Err(end) => return end,
+                    Err(end) => {
+                        if let (End::Broken(why), true) =
+                            (&end, wrapping.as_ref().is_some_and(|wrapping| wrapping.is_tls_broken()))
+                        {
+                            tell_closed(&source.plan.name, &stream.shown_peer(*from), why);
+                        }
+                        return end;
+                    }
                 };
                 complain(intake, source, (stream, *from));
                 let _taken = hand_on_all(batch, intake, (source, stream, *from), shared).await;

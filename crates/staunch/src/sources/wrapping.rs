@@ -32,12 +32,12 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// What the unpacker of a connection may always hold: a window of up to 80 KiB, and a block as long as a small message.
 const UNPACKER_FREE_BYTES: usize = 160 * 1024;
 
-/// What a client may send over TLS without a byte of data coming of it: its handshake, or a part of a record or of a message
-/// between two of them. rustls keeps up to 64 KiB of that; a record has 18 KiB at most, and a handshake with a long chain of
-/// client certificates some 10 KiB.
+/// What a client may send over TLS without a byte of data coming of it: its handshake, and then a part of a record or of a
+/// message between two of them. rustls keeps up to 64 KiB of that; a record has 18 KiB at most, and a handshake with a long chain
+/// of client certificates, or hundreds of names in one, 10 to 20 KiB.
 const WITHOUT_DATA_BYTES_MAX: usize = 32 * 1024;
 
-/// A failed handshake is told at most once in so long.
+/// A failed handshake or broken connection is told at most once in so long.
 const TOLD_NS: u64 = 60 * SECOND_NS;
 
 thread_local! {
@@ -77,6 +77,8 @@ pub(super) struct Wrapping {
     tls: Option<Box<ServerConnection>>,
     /// Bytes that rustls was given since it last gave some.
     without_data: usize,
+    /// It ends for what came of TLS, and not for its socket.
+    tls_broken: bool,
     /// Decrypted, and for nobody to unpack: lines.
     plain: Vec<u8>,
     unpacker: Option<Unpacker>,
@@ -96,11 +98,25 @@ enum Ending {
 
 /// Tells of a failed handshake, one now and then.
 pub(super) fn tell_failed(source: &str, from: &str, why: &str, failed: u64) {
-    let now_ns = Clock::mono_ns();
-    if TOLD_AT_NS.get().is_none_or(|at_ns| now_ns.saturating_sub(at_ns) >= TOLD_NS) {
-        TOLD_AT_NS.set(Some(now_ns));
+    if is_told_now() {
         tracing::warn!("source `{source}`: a TLS handshake with {from} failed: {why} ({failed} so far)");
     }
+}
+
+/// The same for a connection that is closed behind its handshake for what came of TLS.
+pub(super) fn tell_closed(source: &str, from: &str, why: &str) {
+    if is_told_now() {
+        tracing::warn!("source `{source}`: a TLS connection from {from} is closed: {why}");
+    }
+}
+
+fn is_told_now() -> bool {
+    let now_ns = Clock::mono_ns();
+    let told = TOLD_AT_NS.get().is_none_or(|at_ns| now_ns.saturating_sub(at_ns) >= TOLD_NS);
+    if told {
+        TOLD_AT_NS.set(Some(now_ns));
+    }
+    told
 }
 
 impl Wrapping {
@@ -111,7 +127,14 @@ impl Wrapping {
         if begun || (unpacker.is_none() && source.tls.is_none()) {
             return None;
         }
-        let mut wrapping = Wrapping { tls: None, without_data: 0, plain: Vec::new(), unpacker, end: None };
+        let mut wrapping = Wrapping {
+            tls: None,
+            without_data: 0,
+            tls_broken: false,
+            plain: Vec::new(),
+            unpacker,
+            end: None,
+        };
         if let Some(config) = &source.tls {
             match ServerConnection::new(config.clone()) {
                 Ok(tls) => wrapping.tls = Some(Box::new(tls)),
@@ -119,6 +142,11 @@ impl Wrapping {
             }
         }
         Some(wrapping)
+    }
+
+    /// True for a connection that ends for what came of TLS, and not for its socket.
+    pub(super) fn is_tls_broken(&self) -> bool {
+        self.tls_broken
     }
 
     pub(super) fn is_handshaking(&self) -> bool {
@@ -272,7 +300,7 @@ impl Wrapping {
         let Some(tls) = &mut self.tls else { return };
         let start = self.plain.len();
         while !bytes.is_empty() && self.end.is_none() {
-            let before = self.plain.len();
+            let (before, handshaking) = (self.plain.len(), tls.is_handshaking());
             let read = tls.read_tls(&mut bytes).and_then(|len| {
                 self.without_data += len;
                 let state = tls.process_new_packets();
@@ -282,17 +310,18 @@ impl Wrapping {
                 }
                 state.map_err(io::Error::other)
             });
-            if self.plain.len() > before {
+            if self.plain.len() > before || handshaking != tls.is_handshaking() {
                 self.without_data = 0;
             }
             match read {
                 Ok(state) if state.peer_has_closed() => self.end = Some(Ending::Closed),
                 Ok(_) if self.without_data > WITHOUT_DATA_BYTES_MAX => {
                     let why = format!("more than {WITHOUT_DATA_BYTES_MAX} bytes of TLS without data");
-                    self.end = Some(Ending::Broken(why));
+                    (self.end, self.tls_broken) = (Some(Ending::Broken(why)), true);
                 }
                 Ok(_) => {}
                 Err(error) => {
+                    self.tls_broken = true;
                     self.end = Some(Ending::Broken(tls::words::connecting(&error, "tls.client_ca")));
                 }
             }
@@ -382,7 +411,14 @@ mod tests {
         let client = ClientConnection::new(Arc::new(client), name).expect("a good config");
         let tls = ServerConnection::new(Arc::new(server)).expect("a good config");
         let tls = Some(Box::new(tls));
-        let wrapping = Wrapping { tls, without_data: 0, plain: Vec::new(), unpacker: None, end: None };
+        let wrapping = Wrapping {
+            tls,
+            without_data: 0,
+            tls_broken: false,
+            plain: Vec::new(),
+            unpacker: None,
+            end: None,
+        };
         let (near, far) = UnixStream::pair().expect("two sockets");
         (wrapping, Stream::Unix(far), client, near)
     }
@@ -473,6 +509,7 @@ mod tests {
             };
             wrapping.decrypt(&wire);
             assert!(!wrapping.is_handshaking());
+            assert_eq!(wrapping.without_data, 0, "a long handshake takes nothing from the first record");
             for _ in 0..20 {
                 client.writer().write_all(&[b'x'; 16_384]).expect("memory");
                 let mut record = Vec::new();
