@@ -75,7 +75,9 @@ impl Worker {
         while self.receive(SEARCH_MAX_NS).brought() && Clock::mono_ns() < until_ns {}
         self.sockets.extend(kept);
         if self.waits_for_a_disk(Clock::now()) {
-            return Err("connections wait for room on the disk of a queue: make room there, raise its `max_bytes` by a reload, or `staunch queue drop`");
+            return Err(
+                "connections wait for room on the disk of a queue: make room there, raise its `max_bytes` by a reload, or `staunch queue drop`",
+            );
         }
         if !self.take_all_until(until_ns) {
             self.deliver(Clock::now());
