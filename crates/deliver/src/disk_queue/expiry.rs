@@ -3,7 +3,7 @@
 //!
 //! Path of a packet: `append`, `pop` and a sender's `poll` -> `Queue::expire` -> **[`DiskQueue::expire_slice`]**.
 //! Not here: when a record is too old (`stamps`), queues in memory.
-//! Invariant: while there is more to drop, `pop` gives nothing, and whoever reads is woken to go on.
+//! Invariant: while there is more to drop, `pop` gives nothing, and the sender is woken to go on.
 
 use model::{Disk, Dropped, Now};
 
@@ -22,7 +22,7 @@ const SLICES_FOR_ROOM_MAX: usize = 16;
 /// How far the slices have come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Expiry {
-    /// Nothing is too old, as far as the last look tells.
+    /// Nothing was too old at the last look.
     #[default]
     Done,
     /// There is more.

@@ -438,7 +438,7 @@ pub(super) fn quarantine_name(sequence: u64, kept: Kept) -> String {
     format!("{sequence:016x}-{place}{QUARANTINE_SUFFIX}")
 }
 
-/// The same for a segment whose name there is taken: `again` tells it from the others.
+/// The same for a segment whose name there is taken: `again` makes it another name.
 pub(super) fn quarantine_name_again(sequence: u64, kept: Kept, again: u32) -> String {
     let name = quarantine_name(sequence, kept);
     let stem = name.strip_suffix(QUARANTINE_SUFFIX).unwrap_or(&name);

@@ -601,7 +601,7 @@ impl Sim {
         let all: u64 = self.numbers.range(accounted.clone()).map(|(_, copies)| copies).sum();
         // A cut, or a flip in the header of a segment, may leave an earlier try at a number as the last that is there: a loss of
         // power had brought it back, and what was given the number since is gone, or was not written either. The try is whole
-        // and delivered; of the other the cursor or a header tells the difference in copies, or nothing does.
+        // and delivered; of the other the cursor or a header has the difference in copies, or nothing has.
         let mut numbers = self.numbers.clone();
         if self.cuts + self.flips > 0 {
             numbers.extend(found.iter().map(|(_, record)| (record.number, record.copies_left)));

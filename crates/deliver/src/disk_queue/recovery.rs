@@ -247,7 +247,7 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     if let Some(written) = written.filter(|written| !live && tells_of_more(*written, end)) {
         report.copies_gone = written.since(end).copies;
         if written.records > end.records {
-            // What is left of it is found by whoever looks for it.
+            // What is left of it is found when it is read.
             tail.clear();
         }
         end = end.at_least(written);
@@ -491,7 +491,7 @@ pub(super) fn end_of<D: Disk>(
     }
 }
 
-/// Whether the cursor tells of something behind all that is there. Of as many records it may tell of more copies: an earlier try
+/// Whether the cursor counts more than is there. With as many records it may count more copies: an earlier try
 /// at the last number came back, and the segment of its record is gone.
 fn tells_of_more(written: Totals, end: Totals) -> bool {
     written.records >= end.records && !end.covers(written)
