@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use model::{Disk, DiskError};
 
 use super::Segment;
-use super::format::{Place, Totals};
+use super::format::{Place, RECORD_HEADER_BYTES, Totals};
 use super::quarantine::{Aside, WhyAside};
 use super::recovery::{Unreadable, end_of};
 
@@ -40,11 +40,24 @@ pub(super) fn own_ends<D: Disk>(
 ) -> Result<Vec<u64>, DiskError> {
     let mut ends = Vec::with_capacity(segments.len());
     for at in 1..segments.len() {
+        if ends_where_next_begins(&segments[at - 1], segments[at].before) {
+            ends.push(segments[at].before.records);
+            continue;
+        }
         let (end, _damage) = end_of(disk, unreadable, queue_id, &segments[at - 1])?;
         segments[at - 1].kept_whole |= end.records > segments[at].before.records;
         ends.push(end.records);
     }
     Ok(ends)
+}
+
+/// Whether a segment with a whole header has just the bytes that the next one's says: then nothing of it need be read.
+fn ends_where_next_begins(segment: &Segment, next: Totals) -> bool {
+    let bytes = segment.size.saturating_sub(segment.start);
+    let records = next.disk_bytes.checked_sub(segment.before.disk_bytes);
+    segment.start > 0
+        && next.covers(segment.before)
+        && records.is_some_and(|records| bytes == records || bytes == records + RECORD_HEADER_BYTES as u64)
 }
 
 /// Whether what comes behind all that is `settled` begins at this place of the segment.
