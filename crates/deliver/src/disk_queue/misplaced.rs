@@ -51,12 +51,11 @@ pub(super) fn own_ends<D: Disk>(
     Ok(ends)
 }
 
-/// Whether a segment with a whole header has just the bytes that the next one's says: then nothing of it need be read.
+/// Whether a segment has just the bytes that the next one's header says: then nothing of it need be read.
 fn ends_where_next_begins(segment: &Segment, next: Totals) -> bool {
-    let bytes = segment.size.saturating_sub(segment.start);
+    let bytes = segment.size.saturating_sub(segment.counted_from);
     let records = next.disk_bytes.checked_sub(segment.before.disk_bytes);
-    segment.start > 0
-        && next.covers(segment.before)
+    next.covers(segment.before)
         && records.is_some_and(|records| bytes == records || bytes == records + RECORD_HEADER_BYTES as u64)
 }
 

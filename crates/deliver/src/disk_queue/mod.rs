@@ -203,6 +203,8 @@ struct Segment {
     before: Totals,
     /// Where its records begin: behind the header, or at 0 when that is damaged.
     start: u64,
+    /// Where that is what `before` says: behind `start` when its first bytes are damaged.
+    counted_from: u64,
     /// Where they end.
     size: u64,
     /// The disk could not read all of it: it goes to the quarantine rather than away.

@@ -34,6 +34,9 @@ const TOTAL_MAX: u64 = 1 << 62;
 /// Bytes at the end of the last segment in which its last records are looked for, before all of it is read.
 const TAIL_BYTES: u64 = if cfg!(test) { 1000 } else { 1 << 20 };
 
+/// (start, counted from) of a segment whose header is whole.
+const BEHIND_HEADER: (u64, u64) = (SEGMENT_HEADER_BYTES as u64, SEGMENT_HEADER_BYTES as u64);
+
 /// Whatever its checksum says, a structure with more is none of ours.
 fn can_be(totals: Totals) -> bool {
     let Totals { records, copies, copy_bytes, disk_bytes } = totals;
@@ -97,11 +100,12 @@ impl Candidate {
         self.header.as_ref().filter(|header| header.sequence == self.sequence)
     }
 
-    fn segment(&self, before: Totals, start: u64) -> Segment {
+    fn segment(&self, before: Totals, (start, counted_from): (u64, u64)) -> Segment {
         Segment {
             sequence: self.sequence,
             before,
             start,
+            counted_from,
             size: self.size,
             unreadable: false,
             kept_whole: false,
@@ -113,7 +117,7 @@ impl Candidate {
     fn misnamed(&self, queue_id: u64) -> Option<Segment> {
         let header = self.header.filter(|header| header.queue_id == queue_id)?;
         let is_misnamed = header.sequence != self.sequence;
-        is_misnamed.then(|| self.segment(header.before, SEGMENT_HEADER_BYTES as u64))
+        is_misnamed.then(|| self.segment(header.before, BEHIND_HEADER))
     }
 }
 
@@ -425,15 +429,15 @@ fn adopt<D: Disk>(
     let segment = match candidate.header {
         Some(header) if header.queue_id != queue_id => return Ok(Err(WhyAside::Foreign)),
         Some(header) if header.sequence != sequence => return Ok(Err(WhyAside::Misnamed(header.sequence))),
-        Some(header) => candidate.segment(header.before, SEGMENT_HEADER_BYTES as u64),
+        Some(header) => candidate.segment(header.before, BEHIND_HEADER),
         None => {
             let file = disk.open(&segment_name(sequence));
             let Some(file) = unreadable.unless_passed(file)? else { return Ok(Err(WhyAside::Foreign)) };
             let mut reader = unreadable.reader(SegmentReader::new(sequence, file));
             let fits = |header: &RecordHeader| header.before.covers(previous) && can_be(header.after());
             let next = reader.next(disk, queue_id, (0, size), fits, &mut Vec::new())?;
-            let Some((header, _)) = next else { return Ok(Err(WhyAside::Foreign)) };
-            candidate.segment(header.before, 0)
+            let Some((header, offset)) = next else { return Ok(Err(WhyAside::Foreign)) };
+            candidate.segment(header.before, (0, offset))
         }
     };
     // Where a header is damaged only the name says where the segment belongs: one that has its header is believed before it.
@@ -457,7 +461,7 @@ pub(super) fn end_of<D: Disk>(
         let before = header.before;
         before.covers(last.before)
             && can_be(before)
-            && before.since(last.before).disk_bytes == at.saturating_sub(last.start)
+            && before.since(last.before).disk_bytes == at.saturating_sub(last.counted_from)
     };
     if let Some((mark, _)) = reader.last_mark(disk, queue_id, last.size)?.filter(belongs) {
         // Nobody was killed in the middle of a write: it says all that the headers would.

@@ -905,6 +905,39 @@ fn opening_reads_headers_and_marks_and_the_end_of_a_segment_without() {
 }
 
 #[test]
+fn opening_reads_the_beginning_of_a_segment_whose_header_is_damaged() {
+    let disk = FaultyDisk::new(1);
+    let segment_bytes = 2_000_000;
+    let (mut queue, _) = open(&disk, plan(segment_bytes));
+    let line = "x".repeat(19_999) + "\n";
+    for _ in 0..800 {
+        append(&mut queue, &line);
+    }
+    drop(queue);
+    let mut names = disk.list().expect("it lists");
+    names.retain(|name| format::segment_sequence(name).is_some());
+    names.sort_unstable();
+    let damaged = names.len().div_ceil(2);
+    let first_record = format::RECORD_HEADER_BYTES + line.len();
+    // (bytes that are damaged, records that are gone with them)
+    for (lost, gone) in [(HEADER, 0), (HEADER + first_record, 1)] {
+        let disk = disk.copy();
+        for name in names.iter().step_by(2) {
+            disk.damage(name, |bytes| bytes[..lost].iter_mut().for_each(|byte| *byte ^= 1));
+        }
+        let before = disk.bytes_read();
+        let (queue, report) = open(&disk, plan(segment_bytes));
+        let read = disk.bytes_read() - before;
+        assert_eq!((report.segments_damaged, report.misplaced.len()), (damaged as u64, 0), "{lost}");
+        // Only the first segment has nothing before it that tells what it began with.
+        assert_eq!(queue.copies(), 800 - gone, "{lost}");
+        let beginning = 400_000;
+        let most = damaged as u64 * beginning + 100_000;
+        assert!(read <= most, "{lost}: {read} bytes of {damaged} damaged segments");
+    }
+}
+
+#[test]
 fn what_may_be_open_at_one_time_is_bounded() {
     for settle_behind in [false, true] {
         let disk = FaultyDisk::new(1);

@@ -181,6 +181,7 @@ impl<D: Disk> DiskQueue<D> {
             sequence,
             before: self.end,
             start,
+            counted_from: start,
             size: start,
             unreadable: false,
             kept_whole: false,
