@@ -77,7 +77,7 @@ impl Totals {
         }
     }
 
-    fn plus(self, more: Totals) -> Totals {
+    pub(super) fn plus(self, more: Totals) -> Totals {
         Totals {
             records: self.records.saturating_add(more.records),
             copies: self.copies.saturating_add(more.copies),
@@ -86,13 +86,13 @@ impl Totals {
         }
     }
 
-    fn put(self, out: &mut Writer<'_>) {
+    pub(super) fn put(self, out: &mut Writer<'_>) {
         for value in [self.records, self.copies, self.copy_bytes, self.disk_bytes] {
             out.u64(value);
         }
     }
 
-    fn take(reader: &mut Reader<'_>) -> Totals {
+    pub(super) fn take(reader: &mut Reader<'_>) -> Totals {
         Totals {
             records: reader.u64(),
             copies: reader.u64(),
@@ -369,6 +369,17 @@ pub(super) struct Place {
     pub(super) offset: u64,
 }
 
+impl Place {
+    pub(super) fn put(self, out: &mut Writer<'_>) {
+        out.u64(self.sequence);
+        out.u64(self.offset);
+    }
+
+    pub(super) fn take(reader: &mut Reader<'_>) -> Place {
+        Place { sequence: reader.u64(), offset: reader.u64() }
+    }
+}
+
 impl Slot {
     pub(super) fn noted(&self) -> Noted {
         Noted { settled: self.settled, place: self.place, written: self.written }
@@ -382,8 +393,7 @@ impl Slot {
         out.u32(SLOT_BYTES as u32);
         out.u64(self.queue_id);
         out.u64(self.write);
-        out.u64(self.place.sequence);
-        out.u64(self.place.offset);
+        self.place.put(&mut out);
         self.settled.put(&mut out);
         self.written.put(&mut out);
         seal(&mut bytes, 0);
@@ -401,7 +411,7 @@ impl Slot {
             return None;
         }
         let (queue_id, write) = (reader.u64(), reader.u64());
-        let place = Place { sequence: reader.u64(), offset: reader.u64() };
+        let place = Place::take(&mut reader);
         let settled = Totals::take(&mut reader);
         let written = if version == 1 { settled } else { Totals::take(&mut reader) };
         Some(Slot { queue_id, write, place, settled, written })
@@ -484,26 +494,27 @@ fn sealed(bytes: &[u8], seed: u64) -> bool {
     checksum == XxHash3_64::oneshot_with_seed(seed, body).to_le_bytes()
 }
 
-struct Writer<'a>(&'a mut [u8]);
+/// Writes fixed layouts only, as [`Reader`] reads them.
+pub(super) struct Writer<'a>(pub(super) &'a mut [u8]);
 
 impl Writer<'_> {
-    fn bytes(&mut self, bytes: &[u8]) {
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
         let (head, rest) = std::mem::take(&mut self.0).split_at_mut(bytes.len());
         head.copy_from_slice(bytes);
         self.0 = rest;
     }
 
-    fn u32(&mut self, value: u32) {
+    pub(super) fn u32(&mut self, value: u32) {
         self.bytes(&value.to_le_bytes());
     }
 
-    fn u64(&mut self, value: u64) {
+    pub(super) fn u64(&mut self, value: u64) {
         self.bytes(&value.to_le_bytes());
     }
 }
 
 /// Reads fixed layouts only: the callers' arrays are as long as their fields.
-struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl Reader<'_> {
     fn bytes<const N: usize>(&mut self) -> [u8; N] {
@@ -512,11 +523,11 @@ impl Reader<'_> {
         *head
     }
 
-    fn u32(&mut self) -> u32 {
+    pub(super) fn u32(&mut self) -> u32 {
         u32::from_le_bytes(self.bytes())
     }
 
-    fn u64(&mut self) -> u64 {
+    pub(super) fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.bytes())
     }
 }

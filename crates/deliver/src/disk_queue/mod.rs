@@ -76,6 +76,7 @@ mod stalled_test;
 mod stamps;
 #[cfg(test)]
 mod tests;
+mod unsettled;
 mod writing;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -110,6 +111,7 @@ pub(crate) use settle::{Part, SettleLog, Ticket};
 pub use stalled::READ_AGAIN_MS;
 use stalled::Stalled;
 use stamps::Stamps;
+pub use unsettled::Unsettled;
 
 /// Most records that may be read and unsettled at one time, or settled behind one that is not. [`DiskQueue::pop`] gives
 /// none past it.
@@ -163,6 +165,9 @@ pub struct Recovery {
     pub segments_removed: u64,
     /// There are segments and no cursor that fits them: all that is there will be delivered, perhaps again.
     pub cursor_lost: bool,
+    /// Another process has told how far it had come, and that does not fit what is there: what it had sent since the cursor will
+    /// be sent again.
+    pub unsettled_lost: bool,
     /// Copies that wait, damaged ones included.
     pub copies_queued: u64,
     /// What they take up on disk.
@@ -320,7 +325,20 @@ impl<D: Disk> Prepared<D> {
         fresh_id: u64,
         now: Now,
     ) -> Result<(DiskQueue<D>, Recovery), DiskError> {
-        DiskQueue::of_prepared(self, account, fresh_id, now)
+        self.open_after(None, account, (fresh_id, now))
+    }
+
+    /// The same, after a process that has told how far it had come.
+    ///
+    /// # Errors
+    /// As [`Prepared::open`].
+    pub fn open_after(
+        self,
+        unsettled: Option<Unsettled>,
+        account: Arc<OutputAccount>,
+        (fresh_id, now): (u64, Now),
+    ) -> Result<(DiskQueue<D>, Recovery), DiskError> {
+        DiskQueue::of_prepared(self, unsettled, account, (fresh_id, now))
     }
 }
 
@@ -363,16 +381,25 @@ impl<D: Disk> DiskQueue<D> {
 
     fn of_prepared(
         Prepared { disk, plan, survey, quarantine }: Prepared<D>,
+        unsettled: Option<Unsettled>,
         account: Arc<OutputAccount>,
-        fresh_id: u64,
-        now: Now,
+        (fresh_id, now): (u64, Now),
     ) -> Result<(DiskQueue<D>, Recovery), DiskError> {
         let found = recovery::recover(&disk, (survey, quarantine), plan.segment_bytes, fresh_id)?;
-        let waiting = found.end.since(found.settled);
+        let was_told = unsettled.is_some();
+        let begin = (found.settled, found.place);
+        let unsettled = unsettled.filter(|unsettled| unsettled.fits(found.queue_id, begin, found.end));
+        let waiting = unsettled
+            .as_ref()
+            .map_or_else(|| found.end.since(found.settled), |unsettled| unsettled.waiting(found.end));
         account.route(waiting.copies, waiting.copy_bytes);
         hold(&account, waiting.disk_bytes);
-        let report =
-            Recovery { copies_queued: waiting.copies, queued_bytes: waiting.disk_bytes, ..found.report };
+        let report = Recovery {
+            copies_queued: waiting.copies,
+            queued_bytes: waiting.disk_bytes,
+            unsettled_lost: was_told && unsettled.is_none(),
+            ..found.report
+        };
         let ends = found.segments.iter().skip(1).map(|next| next.before.records).chain([found.end.records]);
         let ranges = found.segments.iter().zip(ends).map(|(segment, end)| {
             let first = segment.before.records;
@@ -417,6 +444,7 @@ impl<D: Disk> DiskQueue<D> {
             #[cfg(any(test, feature = "canary"))]
             canary: None,
         };
+        unsettled.into_iter().for_each(|unsettled| queue.go_on_from(unsettled));
         if queue.cursor_is_behind() {
             // What was found is missed from now on, should more of it go. Tried again with the first sync.
             let _noted = queue.cursor.write(&queue.disk, queue.noted());

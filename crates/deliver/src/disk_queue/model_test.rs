@@ -33,6 +33,8 @@ enum Op {
     /// The process dies in so many calls; does the machine, too?
     CrashIn(u64, bool),
     Crash(bool),
+    /// Another process goes on with the queue.
+    HandOver,
     SyncErrorIn(u64),
     WriteErrorIn(u64),
     /// Files can or cannot be opened.
@@ -84,6 +86,7 @@ fn ops(harm: Harm) -> impl Strategy<Value = Vec<Op>> {
         2 => (0..300_u64).prop_map(Op::Pass),
         1 => (0..12_u64, any::<bool>()).prop_map(|(calls, power)| Op::CrashIn(calls, power)),
         1 => any::<bool>().prop_map(Op::Crash),
+        1 => Just(Op::HandOver),
         1 => (0..4_u64).prop_map(Op::SyncErrorIn),
         1 => (0..6_u64).prop_map(Op::WriteErrorIn),
         1 => proptest::option::of(0..400_u64).prop_map(Op::DiskBytes),
@@ -248,6 +251,7 @@ impl Sim {
                 self.disk.change_faults(|faults| faults.crash_in = Some(*calls));
             }
             Op::Crash(power) => self.crash(*power),
+            Op::HandOver => self.hand_over(),
             Op::SyncErrorIn(calls) => self.disk.change_faults(|faults| faults.sync_error_in = Some(*calls)),
             Op::WriteErrorIn(calls) => self.disk.change_faults(|faults| faults.write_error_in = Some(*calls)),
             Op::OpensFail(error) => self.disk.change_faults(|faults| faults.opens_fail = *error),
@@ -553,6 +557,46 @@ impl Sim {
             record.safe &= !record.gone;
         }
         self.waiting = found.into();
+    }
+
+    /// The senders come to rest, the queue is synced a last time, and another process goes on where this one stopped.
+    fn hand_over(&mut self) {
+        while !self.held.is_empty() {
+            self.with_held(0, DiskQueue::put_back, false);
+        }
+        for step in [Sim::finish_sync, |sim: &mut Sim| sim.begin_sync(true), Sim::finish_sync] {
+            if !self.disk.is_dead() {
+                step(self);
+            }
+        }
+        // Not with a disk that fails.
+        if self.disk.is_dead()
+            || self.may_wait()
+            || self.queue.held_copies() > 0
+            || self.queue.write_error().is_some()
+        {
+            return;
+        }
+        let Some(unsettled) = self.queue.unsettled() else { return };
+        let left = self.queue.account().copies_queued();
+        let told = Unsettled::decode(&unsettled.encode()).expect("it was told");
+        assert_eq!(told, unsettled);
+        let Ok(prepared) = DiskQueue::prepare(self.disk.clone(), self.plan, Unreadable::Fails) else {
+            return;
+        };
+        let opened = prepared.open_after(Some(told), Arc::default(), (3, self.now));
+        let (queue, report) = opened.expect("it was prepared");
+        if report.unsettled_lost {
+            // The disk lost what the other process had written.
+            assert!(
+                self.torn || self.flips + self.cuts + self.moves > 0,
+                "{unsettled:?} does not fit {report:?}"
+            );
+            return self.crash(false);
+        }
+        assert_eq!(queue.account().copies_queued(), left, "{unsettled:?}");
+        self.queue = queue;
+        self.queue.canary = self.canary;
     }
 
     /// What is damaged takes up room until somebody reads there, which the model does not follow.

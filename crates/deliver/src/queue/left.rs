@@ -2,7 +2,7 @@
 //!
 //! Path of a block: `finish_stop` of its sender -> **[`MemoryQueue::left`]** -> [`Left::encode`] -> another process ->
 //! [`Left::decode`] -> **[`MemoryQueue::go_on_with`]** -> `pop`.
-//! Not here: how the bytes get there (the binary's take-over), blocks on disk, which need no hand-over.
+//! Not here: how the bytes get there (the binary's take-over), blocks on disk (`disk_queue::unsettled`).
 //! Invariant: any byte string gives a block that senders can cut, or none (fuzz target `left`). Copies with an outcome
 //! stay with the account that counted them; those without are counted as routed by whoever goes on with them.
 
@@ -99,16 +99,7 @@ impl MemoryQueue {
     /// Everything that waits here, oldest first. It goes on waiting: until another process has said that it goes on with
     /// these blocks, they are still ours.
     pub fn left(&self) -> impl ExactSizeIterator<Item = Left> {
-        self.entries.iter().map(|entry| Left {
-            block: entry.block.clone(),
-            part: Part {
-                settled: entry.settled,
-                written_before: entry.written_before,
-                packets_done: entry.packets_done,
-                copies_left: entry.copies_left,
-                bytes_left: entry.bytes_left,
-            },
-        })
+        self.entries.iter().map(|entry| Left { block: entry.block.clone(), part: entry.part() })
     }
 
     /// Takes what another process has left, behind what is here. The bounds are those that it was taken under there, so

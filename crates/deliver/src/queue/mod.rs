@@ -185,6 +185,17 @@ impl Entry {
         self.bytes_left
     }
 
+    /// How far it got.
+    pub(crate) fn part(&self) -> Part {
+        Part {
+            settled: self.settled,
+            written_before: self.written_before,
+            packets_done: self.packets_done,
+            copies_left: self.copies_left,
+            bytes_left: self.bytes_left,
+        }
+    }
+
     fn settle_left(&mut self, outcome: CopyOutcome) {
         self.settle_part(outcome, self.copies_left, self.bytes_left);
     }
@@ -203,13 +214,7 @@ impl Drop for Entry {
                 self.settle_left(CopyOutcome::Dropped(Dropped::Stopped));
                 None
             }
-            Home::Disk(_) => (self.copies_left > 0).then_some(Part {
-                settled: self.settled,
-                written_before: self.written_before,
-                packets_done: self.packets_done,
-                copies_left: self.copies_left,
-                bytes_left: self.bytes_left,
-            }),
+            Home::Disk(_) => (self.copies_left > 0).then_some(self.part()),
         };
         if part.is_none() {
             self.account.queued_bytes.fetch_sub(self.memory_bytes, Relaxed);

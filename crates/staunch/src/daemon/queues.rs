@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::plan::{OutputKind, OutputPlan, Plan};
-use deliver::disk_queue::{self, DiskQueue, DiskQueuePlan, Recovery, Unreadable};
+use deliver::disk_queue::{self, DiskQueue, DiskQueuePlan, Recovery, Unreadable, Unsettled};
 use deliver::plan::{QueueKind, QueueLimits};
 use model::{DiskError, OutputAccount};
 
@@ -94,14 +94,15 @@ pub fn prepare<'a>(
 }
 
 impl Prepared<'_> {
-    /// Opens it: nobody else has the folder any more.
+    /// Opens it, after a process that may have told how far it had come: nobody else has the folder any more.
     ///
     /// # Errors
     /// As [`open`].
-    pub fn open(self, outlet: &Outlet) -> anyhow::Result<()> {
+    pub fn open(self, outlet: &Outlet, unsettled: Option<Unsettled>) -> anyhow::Result<()> {
         let Prepared { place, queue, folder, spare } = self;
         drop(spare);
-        let opened = queue.open(Arc::clone(&outlet.account), random_seed(), Clock::now());
+        let account = Arc::clone(&outlet.account);
+        let opened = queue.open_after(unsettled, account, (random_seed(), Clock::now()));
         let opened = opened.map(|opened| (opened, folder)).map_err(OpenError::of_queue);
         let (queue, folder) = place.logged(opened)?;
         outlet.put_on_disk(queue, folder);
@@ -270,7 +271,7 @@ fn tell(output: &str, path: &Path, found: &Recovery) {
     let text = recovered(found);
     let path = path.display();
     let damaged = found.segments_damaged + found.segments_unreadable + found.copies_gone > 0;
-    if damaged || !found.misplaced.is_empty() || found.cursor_lost {
+    if damaged || !found.misplaced.is_empty() || found.cursor_lost || found.unsettled_lost {
         tracing::warn!("output `{output}`: {text}; what cannot be used is put in quarantine in {path}");
     } else if found.copies_queued > 0 {
         tracing::info!("output `{output}`: {text}");
@@ -306,6 +307,11 @@ fn recovered(found: &Recovery) -> String {
             found.copies_gone,
             if found.copies_gone == 1 { "is" } else { "are" }
         ));
+    }
+    if found.unsettled_lost {
+        text.push_str(
+            "; what the other process told of them does not fit, so that some are sent and counted again",
+        );
     }
     if found.cursor_lost {
         text.push_str("; where reading had come to is lost, so that some may be sent again");

@@ -651,6 +651,88 @@ fn what_waits_for_an_endpoint_that_is_away_goes_on_with_the_successor() {
     }
 }
 
+/// Lines of a reader that takes its time, and how often each came.
+struct SlowReader {
+    listener: TcpListener,
+    counts: Vec<u64>,
+}
+
+impl SlowReader {
+    fn new(lines: u64) -> SlowReader {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        socket2::SockRef::from(&listener).set_recv_buffer_size(4096).expect("it is a socket");
+        SlowReader { listener, counts: vec![0; lines as usize] }
+    }
+
+    fn count(&mut self, bytes: &[u8]) {
+        let text = std::str::from_utf8(bytes).expect("lines are ASCII");
+        // The last one of a connection may be cut off.
+        for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
+            let number =
+                line.trim_start_matches('n').split(':').next().and_then(|digits| digits.parse().ok());
+            let number: usize = number.unwrap_or_else(|| panic!("{line:?}"));
+            self.counts[number] += 1;
+        }
+    }
+
+    fn all_came(&self) -> bool {
+        self.counts.iter().all(|count| *count > 0)
+    }
+}
+
+#[test]
+fn what_a_slow_endpoint_has_acknowledged_is_counted_once_and_the_rest_of_its_block_sent_again() {
+    const LINES: u64 = 40_000;
+    for kind in ["memory", "disk"] {
+        let mut reader = SlowReader::new(LINES);
+        let to = reader.listener.local_addr().expect("it is bound");
+        let mut daemon = Builder::native(&format!(
+            "[sources.bulk]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+             [outputs.slow]\ntype = \"tcp\"\nfrom = [\"bulk\"]\nto = [\"tcp://{to}\"]\nqueue = {{ kind = \"{kind}\" }}\n"
+        ))
+        .start();
+        let mut first = reader.listener.accept().expect("the daemon connects").0;
+        let lines: String = (0..LINES).map(|n| format!("n{n:0>60}:1|c\n")).collect();
+        TcpStream::connect(daemon.at("bulk", "tcp"))
+            .expect("it listens")
+            .write_all(lines.as_bytes())
+            .expect("it reads");
+        daemon.wait_source("bulk", "routed", LINES);
+        // Blocks of 64 KiB: some are acknowledged whole, and one in part.
+        let mut bytes = vec![0; 200_000];
+        first.read_exact(&mut bytes).expect("there is more");
+        wait_for("acknowledgements", || {
+            (Daemon::number(&daemon.output("slow"), "delivered") > 1000).then_some(())
+        });
+        let mut successor = daemon.successor();
+        successor.wait_ready();
+        assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
+        daemon = successor;
+        let row = daemon.output("slow");
+        let (copies, queued) = (Daemon::number(&row, "copies"), Daemon::number(&row, "queued"));
+        assert!(copies == LINES && queued > 0 && queued < LINES - 1000, "{kind}: {row}");
+        // The end of the connection may be a reset.
+        let _reset = first.read_to_end(&mut bytes);
+        reader.count(&bytes);
+        let mut second = reader.listener.accept().expect("the daemon connects").0;
+        bytes.clear();
+        let mut chunk = vec![0; 1 << 16];
+        while !bytes.ends_with(&lines.as_bytes()[lines.len() - 70..]) {
+            let read = second.read(&mut chunk).expect("it is open");
+            bytes.extend_from_slice(&chunk[..read]);
+        }
+        reader.count(&bytes);
+        assert!(reader.all_came());
+        daemon.wait_output("slow", "delivered", LINES);
+        let row = daemon.output("slow");
+        let twice = reader.counts.iter().sum::<u64>() - LINES;
+        assert_eq!(Daemon::number(&row, "copies"), LINES, "{kind}: {row}");
+        assert!(Daemon::number(&row, "resent") >= twice, "{kind}: {twice} came twice: {row}");
+        daemon.assert_sums_hold();
+        daemon.stop();
+    }
+}
+
 #[test]
 fn what_the_kernel_dropped_before_is_not_counted_again() {
     let toml =

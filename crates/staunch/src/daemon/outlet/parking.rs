@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{MutexGuard, PoisonError};
 
+use deliver::disk_queue::{DiskQueue, Unsettled};
 use deliver::queue::Left;
 
 use super::{Admission, Outlet};
@@ -52,6 +53,12 @@ impl Outlet {
     pub fn left(&self) -> Vec<Left> {
         self.recall();
         self.queue().in_memory().map(|queue| queue.left().collect()).unwrap_or_default()
+    }
+
+    /// How far its queue on disk has been read; none for a queue in memory, and where there is nothing to tell.
+    pub fn unsettled(&self) -> Option<Unsettled> {
+        self.recall();
+        self.queue().on_disk().and_then(DiskQueue::unsettled)
     }
 
     /// Takes what waited in another process's memory.

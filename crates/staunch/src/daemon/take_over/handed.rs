@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::Context;
+use deliver::disk_queue::Unsettled;
 use deliver::queue::Left;
 use model::{AckMark, ConnectionId, Figure, Now, OutputId, Unacked};
 use pipeline::checkpoints::Note;
@@ -42,6 +43,8 @@ pub struct Handed {
     pub states: Vec<(String, Vec<u8>)>,
     /// What its queues in memory held.
     pub left: Vec<(OutputId, Left)>,
+    /// How far its queues on disk had been read, by output.
+    pub unsettled: Vec<(String, Unsettled)>,
     /// Connections that go on here.
     pub connections: Vec<HandedConnection>,
     /// Those of them whose clients wait for what another process has taken.
@@ -82,9 +85,19 @@ pub struct Waiting {
 impl Handed {
     /// Of a process that has not been asked, or has died: nothing, and nothing is its any more.
     pub fn nothing() -> Handed {
-        let (accounts, drops, states, left, connections, waiting) = Default::default();
+        let (accounts, drops, states, left, unsettled, connections, waiting) = Default::default();
         let paused_ns = None;
-        Handed { accounts, drops, states, left, connections, waiting, paused_ns, owns_queues: true }
+        Handed {
+            accounts,
+            drops,
+            states,
+            left,
+            unsettled,
+            connections,
+            waiting,
+            paused_ns,
+            owns_queues: true,
+        }
     }
 
     /// What was counted of the kernel's drops at a socket, by its number.
@@ -221,7 +234,7 @@ impl Handed {
     }
 
     /// Goes on with the queues: those on disk, which nobody else touches any more, and what waited in memory.
-    pub fn go_on(self, shared: &Shared, data_dir: Option<&DataDir>, queues: Vec<PreparedQueue<'_>>) {
+    pub fn go_on(mut self, shared: &Shared, data_dir: Option<&DataDir>, queues: Vec<PreparedQueue<'_>>) {
         let wiring = shared.wiring.load_full();
         // Before a queue is opened, so that what is lost in it is not missed.
         let inherited = |output: &OutputId| Inherited::new(*output, &wiring.outlets[output.index()].account);
@@ -232,7 +245,9 @@ impl Handed {
             .collect();
         let mut without_disk = BTreeSet::new();
         for PreparedQueue { outlet, queue, sync } in queues {
-            match queue.open(outlet) {
+            let told = self.unsettled.iter().position(|(output, _)| *output == outlet.name);
+            let unsettled = told.map(|at| self.unsettled.swap_remove(at).1);
+            match queue.open(outlet, unsettled) {
                 Ok(()) => sync.begin(),
                 Err(error) => {
                     // The other process is gone: going on with less is all that is left.

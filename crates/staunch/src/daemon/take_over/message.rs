@@ -158,6 +158,13 @@ pub enum Message {
         /// Bytes of all parts.
         len: u64,
     },
+    /// Old: how far reading of a queue on disk has come follows, in parts.
+    Unsettled {
+        /// Its output: whatever endpoint that has there, it goes on with the queue.
+        output: String,
+        /// Bytes of all parts.
+        len: u64,
+    },
     /// Old: the next connections. As many descriptors come with it; what was announced of them follows, one behind the
     /// other, in parts.
     Connections(Vec<Connection>),
@@ -198,6 +205,7 @@ impl Message {
             Message::Drops { .. } => 7,
             Message::State { .. } => 8,
             Message::Left { .. } => 9,
+            Message::Unsettled { .. } => 14,
             Message::Part(_) => PART,
             Message::Yours { .. } => 11,
             Message::Taken => 12,
@@ -261,6 +269,10 @@ impl Message {
             }
             Message::Left { output, len } => {
                 out.extend_from_slice(&output.to_le_bytes());
+                out.extend_from_slice(&len.to_le_bytes());
+            }
+            Message::Unsettled { output, len } => {
+                put_text(&mut out, output);
                 out.extend_from_slice(&len.to_le_bytes());
             }
             Message::Connections(connections) => put_list(&mut out, connections, put_connection),
@@ -366,6 +378,7 @@ impl Body<'_> {
             11 => self.u64().map(|paused_ns| Message::Yours { paused_ns }),
             12 => Some(Message::Taken),
             13 => self.list(Body::connection).map(Message::Connections),
+            14 => self.unsettled(),
             _ => return Err(Bad::Kind),
         })
     }
@@ -423,6 +436,10 @@ impl Body<'_> {
 
     fn left(&mut self) -> Option<Message> {
         Some(Message::Left { output: self.u32()?, len: self.u64()? })
+    }
+
+    fn unsettled(&mut self) -> Option<Message> {
+        Some(Message::Unsettled { output: self.text()?, len: self.u64()? })
     }
 
     fn connection(&mut self) -> Option<Connection> {
@@ -510,6 +527,7 @@ mod tests {
             Message::Drops { socket: 1, seen: 2, dropped: 3 },
             Message::State { transform: text("stats"), len: 5 },
             Message::Left { output: 3, len: 1 << 40 },
+            Message::Unsettled { output: text("carbon"), len: 148 },
             Message::Connections(connections.to_vec()),
             Message::Part(vec![0, 255]),
             Message::Part(Vec::new()),
@@ -570,7 +588,7 @@ mod tests {
         let endless_list = u32::MAX.to_le_bytes();
         let table: [(u8, &[u8], Bad); 8] = [
             (0, b"", Bad::Kind),
-            (14, b"", Bad::Kind),
+            (15, b"", Bad::Kind),
             (2, &text_without_end, Bad::Body),
             (2, &no_utf8, Bad::Body),
             (3, &endless_list, Bad::Body),

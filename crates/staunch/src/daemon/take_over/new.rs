@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use config::plan::{Listen, Plan};
+use deliver::disk_queue::Unsettled;
 use deliver::queue::Left;
 use model::{OutputId, SECOND_NS};
 use pipeline::{Kept, Unfinished};
@@ -266,6 +267,11 @@ impl Inheritance {
                         .ok_or(LinkError::OutOfTurn)?;
                     let left = Left::decode(&bytes, Clock::mono_ns()).ok_or(LinkError::OutOfTurn)?;
                     handed.left.push((*id, left));
+                }
+                Message::Unsettled { output, len } => {
+                    let bytes = self.link.receive_parts(len, deadline_ns)?;
+                    let unsettled = Unsettled::decode(&bytes).ok_or(LinkError::OutOfTurn)?;
+                    handed.unsettled.push((output, unsettled));
                 }
                 Message::Connections(connections) => {
                     self.receive_connections(connections, outputs, &mut handed.connections, deadline_ns)?

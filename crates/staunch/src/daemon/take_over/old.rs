@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use config::plan::Listen;
 use deliver::Status;
+use deliver::disk_queue::Unsettled;
 use deliver::queue::{Block, Left, Queue};
 use model::{
     AckWhen, DiskError, Figure, Losses, OutputId, Reject, SECOND_NS, SourceAccount, SourceId, Unacked,
@@ -98,6 +99,7 @@ struct Told {
     messages: Vec<Message>,
     states: Vec<SavedState>,
     left: Vec<(u32, Vec<Left>)>,
+    unsettled: Vec<(String, Unsettled)>,
     connections: Vec<AtRest>,
     ending: Ending,
 }
@@ -415,13 +417,15 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
             None => ending.blocks.push((id, block)),
         }
     }
+    let unsettled = outlets.iter().filter_map(|outlet| Some((outlet.name.clone(), outlet.unsettled()?)));
+    let unsettled = unsettled.collect();
     // Whoever can be told something is told it here, and is counted from there on by the new process.
     shared.acks.resolve(&wiring.outlets);
     let connections = at_rest(running, passed);
     let messages = messages(running, passed, &handed, &connections);
     ending.outputs = ends_here(&wiring.outlets);
     note("everything is gathered", paused_ns);
-    (Ok(Told { messages, states: handed.states, left, connections, ending }), Some(paused_ns))
+    (Ok(Told { messages, states: handed.states, left, unsettled, connections, ending }), Some(paused_ns))
 }
 
 /// Waits until nothing touches what outputs hold. A disk may have failed since the first look, with what was taken since then in
@@ -559,6 +563,11 @@ fn tell(link: &mut Link, told: &Told, paused_ns: u64, timeout_ns: u64) -> Result
             link.send(&Message::Left { output: *output, len: bytes.len() as u64 }, deadline_ns)?;
             link.send_parts(&bytes, deadline_ns)?;
         }
+    }
+    for (output, unsettled) in &told.unsettled {
+        let bytes = unsettled.encode();
+        link.send(&Message::Unsettled { output: output.clone(), len: bytes.len() as u64 }, deadline_ns)?;
+        link.send_parts(&bytes, deadline_ns)?;
     }
     tell_connections(link, &told.connections, deadline_ns)?;
     link.send(&Message::Yours { paused_ns }, deadline_ns)?;

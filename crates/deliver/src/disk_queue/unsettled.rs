@@ -1,0 +1,260 @@
+//! How far reading has come, for the process that goes on with the queue (hot restart): the cursor says only what is settled
+//! from the first record on.
+//!
+//! Path: the senders are at rest -> [`DiskQueue::unsettled`] -> [`Unsettled::encode`] -> another process -> [`Unsettled::decode`]
+//! -> [`Prepared::open_after`](super::Prepared::open_after). Without it everything from the cursor on is sent again.
+//! Invariant: any byte string is what a queue can go on from, or nothing; what does not fit the queue that is opened changes
+//! nothing there, which then sends everything from the cursor on.
+
+use model::Disk;
+
+use super::format::{Place, RECORD_HEADER_BYTES, Reader, RecordHeader, Totals, Writer};
+use super::settle::Part;
+use super::{DiskQueue, OPEN_RECORDS_MAX, Returned};
+
+/// Queue id, totals and place of what is read next.
+const HEAD_BYTES: usize = 8 + 32 + 16;
+
+/// A record's header, its place, and how far it got.
+const RECORD_BYTES: usize = RECORD_HEADER_BYTES + 16 + 4 * 8 + 4;
+
+/// Records that were read and have no outcome for all their copies. Everything else before `read` has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsettled {
+    queue_id: u64,
+    read: Totals,
+    place: Place,
+    records: Vec<(RecordHeader, Place, Part)>,
+}
+
+impl Unsettled {
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; HEAD_BYTES + self.records.len() * RECORD_BYTES];
+        let mut out = Writer(&mut bytes);
+        out.u64(self.queue_id);
+        self.read.put(&mut out);
+        self.place.put(&mut out);
+        for (header, place, part) in &self.records {
+            out.bytes(&header.encode(self.queue_id));
+            place.put(&mut out);
+            for number in [part.settled, part.written_before, part.packets_done] {
+                out.u64(number as u64);
+            }
+            out.u64(part.bytes_left);
+            out.u32(part.copies_left);
+        }
+        bytes
+    }
+
+    /// What [`Self::encode`] made. None when the bytes cannot be what a queue was left with.
+    pub fn decode(bytes: &[u8]) -> Option<Unsettled> {
+        let (head, records) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+        let (records, rest) = records.as_chunks::<RECORD_BYTES>();
+        let mut reader = Reader(head);
+        let (queue_id, read) = (reader.u64(), Totals::take(&mut reader));
+        let place = Place::take(&mut reader);
+        let records = records.iter().map(|bytes| record(bytes, queue_id)).collect::<Option<Vec<_>>>()?;
+        let unsettled = Unsettled { queue_id, read, place, records };
+        (rest.is_empty() && unsettled.is_in_order()).then_some(unsettled)
+    }
+
+    fn is_in_order(&self) -> bool {
+        let (mut end, mut place) = (Totals::default(), Place::default());
+        for (header, start, _) in &self.records {
+            if !header.before.covers(end) || *start < place {
+                return false;
+            }
+            (end, place) = (header.after(), end_of(header, *start));
+        }
+        self.records.len() <= OPEN_RECORDS_MAX && self.read.covers(end) && self.place >= place
+    }
+
+    /// Whether it is of this queue, in which everything up to `settled` has its outcome and everything up to `end` was written.
+    pub(super) fn fits(&self, queue_id: u64, (settled, place): (Totals, Place), end: Totals) -> bool {
+        let first = self.records.first();
+        let begins = first.is_none_or(|(header, start, _)| header.before.covers(settled) && *start >= place);
+        self.queue_id == queue_id && begins && self.read.covers(settled) && end.covers(self.read)
+    }
+
+    /// What waits in that queue: copies, their bytes, and bytes on disk.
+    pub(super) fn waiting(&self, end: Totals) -> Totals {
+        let left = |(header, _, part): &(RecordHeader, Place, Part)| Totals {
+            records: 1,
+            copies: u64::from(part.copies_left),
+            copy_bytes: part.bytes_left,
+            disk_bytes: header.disk_bytes(),
+        };
+        self.records.iter().map(left).fold(end.since(self.read), Totals::plus)
+    }
+}
+
+impl<D: Disk> DiskQueue<D> {
+    /// How far reading has come, when nobody holds an entry. None where there is nothing to tell, and where it has to be read
+    /// again: somebody holds an entry, or a segment with damage has to be kept, which whoever reads there finds out.
+    pub fn unsettled(&mut self) -> Option<Unsettled> {
+        self.take_notes();
+        if self.read.records == 0
+            || self.segments.iter().any(|segment| segment.unreadable || segment.kept_whole)
+        {
+            return None;
+        }
+        let records = self.settlement.records().map(|(header, place)| {
+            let part = match self.returned.get(&header.before.records)? {
+                Returned::Entry(entry) => entry.part(),
+                Returned::Part(part) => *part,
+            };
+            Some((header, place, part))
+        });
+        let records = records.collect::<Option<_>>()?;
+        Some(Unsettled { queue_id: self.queue_id, read: self.read, place: self.place, records })
+    }
+
+    /// Goes on where another process has stopped reading. Its records are the next ones to be sent.
+    pub(super) fn go_on_from(&mut self, unsettled: Unsettled) {
+        let Unsettled { read, place, records, .. } = unsettled;
+        let place = self.place.max(place);
+        let mut done = self.read.records;
+        for (header, start, part) in records {
+            let number = header.before.records;
+            if number > done {
+                self.settlement.pass(done, header.before, start);
+            }
+            self.settlement.hand_out(header, start, end_of(&header, start));
+            self.count_returned(u64::from(part.copies_left), header.disk_bytes(), true);
+            self.returned.insert(number, Returned::Part(part));
+            done = number + 1;
+        }
+        if read.records > done {
+            self.settlement.pass(done, read, place);
+        }
+        (self.read, self.place) = (read, place);
+    }
+}
+
+fn end_of(header: &RecordHeader, start: Place) -> Place {
+    Place { offset: start.offset.saturating_add(header.disk_bytes()), ..start }
+}
+
+fn record(bytes: &[u8; RECORD_BYTES], queue_id: u64) -> Option<(RecordHeader, Place, Part)> {
+    let (header, rest) = bytes.split_first_chunk::<RECORD_HEADER_BYTES>()?;
+    let header = RecordHeader::decode(header, queue_id).filter(|header| !header.is_mark())?;
+    let mut reader = Reader(rest);
+    let place = Place::take(&mut reader);
+    let at = |number: u64| usize::try_from(number).ok().filter(|at| *at <= header.block_len as usize);
+    let part = Part {
+        settled: at(reader.u64())?,
+        written_before: at(reader.u64())?,
+        packets_done: usize::try_from(reader.u64()).ok()?,
+        bytes_left: reader.u64(),
+        copies_left: reader.u32(),
+    };
+    let possible = part.copies_left <= header.copies
+        && part.packets_done <= header.copies as usize
+        && part.bytes_left <= header.copy_bytes;
+    possible.then_some((header, place, part))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use model::{CopyOutcome, Now};
+
+    use super::super::faulty_disk::FaultyDisk;
+    use super::super::{DiskQueuePlan, Recovery, Unreadable};
+    use super::*;
+    use crate::block::Block;
+    use crate::queue::{Appended, Queue};
+
+    const NOW: Now = Now { mono_ns: 1 << 40, wall_ns: 1 << 60 };
+
+    /// Six records of three lines; of the second two lines have come, the third has come whole, the rest waits.
+    fn left(disk: &FaultyDisk) -> Unsettled {
+        let opened = DiskQueue::open(disk.clone(), DiskQueuePlan::default(), Arc::default(), 1, NOW);
+        let mut queue = opened.expect("an empty disk").0;
+        for number in 0..6 {
+            let lines = format!("{number}a\n{number}b\n{number}c\n").into_bytes();
+            assert_eq!(queue.append(Block::lines(lines, 3, NOW.mono_ns), NOW), Appended::Kept);
+        }
+        let mut entries: Vec<_> = (0..4).map_while(|_| queue.pop(NOW)).collect();
+        entries.remove(2).settle(CopyOutcome::Delivered);
+        entries.remove(0).settle(CopyOutcome::Delivered);
+        let mut second = entries.remove(0);
+        second.delivered_up_to(6);
+        second.written_before = 9;
+        assert_eq!(queue.unsettled(), None, "somebody holds entries");
+        queue.put_back(second);
+        drop(entries);
+        let unsettled = queue.unsettled().expect("nobody holds any");
+        let _synced = queue.begin_last_sync().map(|job| queue.on_synced(job.perform(disk)));
+        unsettled
+    }
+
+    fn open(disk: &FaultyDisk, told: Unsettled) -> (DiskQueue<FaultyDisk>, Recovery) {
+        let prepared = DiskQueue::prepare(disk.clone(), DiskQueuePlan::default(), Unreadable::Fails);
+        prepared.expect("it reads").open_after(Some(told), Arc::default(), (2, NOW)).expect("it reads")
+    }
+
+    fn waits(queue: &mut DiskQueue<FaultyDisk>) -> Vec<(String, u64)> {
+        let mut waits = Vec::new();
+        while let Some(entry) = queue.pop(NOW) {
+            waits.push((String::from_utf8_lossy(&entry.block().bytes[..2]).into_owned(), entry.copies()));
+            entry.settle(CopyOutcome::Delivered);
+        }
+        waits
+    }
+
+    #[test]
+    fn another_process_sends_what_is_left_and_counts_it_once() {
+        let disk = FaultyDisk::new(1);
+        let told = left(&disk);
+        let (mut queue, report) = open(&disk, told.clone());
+        assert_eq!((report.unsettled_lost, report.copies_queued, queue.copies()), (false, 10, 10));
+        assert_eq!(queue.unsettled(), Some(told), "as it was left");
+        assert_eq!(queue.account().sum(10).copies, 10);
+        let second = queue.pop(NOW).expect("it waits");
+        assert_eq!((second.copies(), second.part().settled, second.written_before), (1, 6, 9));
+        drop(second);
+        let want =
+            [("1a", 1), ("3a", 3), ("4a", 3), ("5a", 3)].map(|(first, copies)| (first.to_owned(), copies));
+        assert_eq!(waits(&mut queue), want);
+        assert_eq!((queue.settled_up_to().0, queue.account().copies_queued()), (6, 0));
+    }
+
+    #[test]
+    fn what_does_not_fit_changes_nothing() {
+        let disk = FaultyDisk::new(1);
+        let told = left(&disk);
+        let past_end = Totals { records: 7, ..told.read };
+        let before = Totals::default();
+        for (what, wrong) in [
+            ("another queue's", Unsettled { queue_id: 9, ..told.clone() }),
+            ("more than there is", Unsettled { read: past_end, ..told.clone() }),
+            ("less than the cursor says", Unsettled { read: before, records: Vec::new(), ..told.clone() }),
+        ] {
+            let (mut queue, report) = open(&disk.copy(), wrong);
+            assert!(report.unsettled_lost, "{what}");
+            // From the cursor on: the first record is settled.
+            assert_eq!(waits(&mut queue).len(), 5, "{what}");
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_what_was_left_or_nothing() {
+        let bytes = left(&FaultyDisk::new(1)).encode();
+        let same = |bytes: &[u8]| Unsettled::decode(bytes).is_some_and(|told| told.encode() == bytes);
+        assert!(same(&bytes));
+        for len in 0..bytes.len() {
+            assert!(Unsettled::decode(&bytes[..len]).is_none_or(|_| same(&bytes[..len])), "{len}");
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Unsettled::decode(&flipped).is_none_or(|_| same(&flipped)), "bit {bit}");
+        }
+        let told = left(&FaultyDisk::new(1));
+        let turned = Unsettled { records: told.records.iter().rev().copied().collect(), ..told };
+        assert_eq!(Unsettled::decode(&turned.encode()), None, "not in order");
+    }
+}
