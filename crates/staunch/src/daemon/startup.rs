@@ -1,7 +1,7 @@
 //! What a start waits for: descriptors or memory that are short, a disk that fails. One bound for all of it, however many
 //! queues there are, and SIGTERM is heard meanwhile.
 //!
-//! Not here: which errors pass (each caller says so). Nothing of this is for a reload, which is refused at once.
+//! Not here: which errors pass (each caller says so). A reload waits as long for what it opens (`reload`).
 
 use std::fmt::Display;
 use std::time::Duration;

@@ -146,7 +146,7 @@ pub(super) const ROWS: &[Row] = &[
         Type::Flag,
         Toml("false"),
         "true",
-        "Let others stand in for a member that is down, with a `type` that ends in `_ch`.",
+        "Let other members take the place of one that is down, with a `type` that ends in `_ch`.",
         "Otherwise its points wait in its queue.",
     ),
     row(
