@@ -1,10 +1,12 @@
 //! `/api/v1/series`: what is being counted, a page at a time.
 //!
 //! The shard's thread gives copies of some series at a time ([`pipeline::SeriesSlice`]) and knows nothing of names that are
-//! looked for: those are chosen here, on HTTP's thread, which lets other requests through in between. A page ends where
+//! looked for: those are chosen here, on HTTP's thread, which lets other requests through in between (a long name is matched beside it). A page ends where
 //! it is full (by rows, or by bytes), or where the request has had its share of work: its cursor says where to go on.
 //! Bounds: rows are written one by one into the page, for which and for what is copied there is room before ([`MAKING_BYTES`]
 //! of what all answers may hold).
+
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use model::Kind;
@@ -14,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Refusal;
 use super::bodies::Room;
+use super::queues::on_thread;
 use crate::daemon::worker::Asking;
 
 /// Rows of a page when the request does not say.
@@ -122,7 +125,7 @@ pub struct SeriesItem {
 
 /// What a query asks for, understood.
 struct Wanted {
-    glob: Option<Glob>,
+    glob: Option<Arc<Glob>>,
     kind: Option<Kind>,
     limit: usize,
 }
@@ -167,8 +170,11 @@ pub(super) async fn page(
                 break 'page;
             }
             spent.looks += 1;
-            let glob = wanted.glob.as_ref();
-            if glob.is_none_or(|glob| glob.matches_within(series.name(), &mut spent.work)) {
+            let matches = match &wanted.glob {
+                None => true,
+                Some(glob) => matches(glob, series.name(), &mut spent.work).await?,
+            };
+            if matches {
                 let fits = make_room(&page, room, series.bytes())? && page.push(&item(series.row()));
                 if !fits {
                     next = Some(series.cursor());
@@ -182,6 +188,21 @@ pub(super) async fn page(
         }
     }
     Ok(page.end(next))
+}
+
+/// Whether a name matches. Others are answered meanwhile, where it is a long one.
+async fn matches(glob: &Arc<Glob>, name: &[u8], work: &mut u64) -> Result<bool, Refusal> {
+    if glob.work_max(name.len()) <= WORK_SLICE {
+        return Ok(glob.matches_within(name, work));
+    }
+    let (glob, name) = (Arc::clone(glob), name.to_vec());
+    let (matches, spent) = on_thread(move || {
+        let mut spent = 0;
+        (glob.matches_within(&name, &mut spent), spent)
+    })
+    .await?;
+    *work += spent;
+    Ok(matches)
 }
 
 /// Room for a row of a series whose name and tags have so many bytes. False when the page ends before it.
@@ -211,7 +232,8 @@ fn understood(query: &SeriesQuery) -> Result<Wanted, Refusal> {
             return Err(bad(format!("`name` is longer than {GLOB_BYTES_MAX} bytes")));
         }
         Some(text) => {
-            Some(Glob::new(text.as_bytes()).map_err(|error| bad(format!("`name` is no glob: {error}")))?)
+            let glob = Glob::new(text.as_bytes());
+            Some(Arc::new(glob.map_err(|error| bad(format!("`name` is no glob: {error}")))?))
         }
     };
     if query.limit == Some(0) {
