@@ -42,6 +42,12 @@ fn send(daemon: &Daemon, numbers: std::ops::Range<u64>, outputs: &[&str]) {
     }
 }
 
+/// Waits until everything is synced: until then the files are open, and read whatever becomes of their folder.
+fn wait_synced(daemon: &Daemon, output: &str) {
+    let unsynced = || Daemon::number(&daemon.output(output), "disk/blocks_unsynced");
+    wait_for("the queue to be synced", || (unsynced() == 0).then_some(()));
+}
+
 /// How often each number has come.
 fn came(endpoint: &FakeGraphite) -> BTreeMap<u64, u64> {
     let mut times = BTreeMap::new();
@@ -431,6 +437,7 @@ fn a_disk_that_is_well_again_after_a_reload_is_delivered_to_the_endpoint_of_toda
     let (before, today) = (away(), FakeGraphite::new());
     let mut daemon = Builder::native(&config(&[("copy", &before)], SEGMENTS)).start();
     send(&daemon, 0..60_000, &["copy"]);
+    wait_synced(&daemon, "copy");
     let folder = daemon.folder.path().join("staunch-data/queues/copy");
     let elsewhere = daemon.folder.path().join("elsewhere");
     fs::rename(&folder, &elsewhere).expect("it is ours");
@@ -474,6 +481,7 @@ fn a_queue_waits_for_a_folder_that_is_away() {
     let data = builder.folder().to_owned();
     let daemon = builder.start();
     send(&daemon, 0..60_000, &["copy"]);
+    wait_synced(&daemon, "copy");
     let folder = data.join(daemon.output("copy")["disk"]["folder"].as_str().expect("it has one"));
     let elsewhere = folder.with_extension("away");
     fs::rename(&folder, &elsewhere).expect("moved");
