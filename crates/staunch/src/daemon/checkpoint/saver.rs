@@ -161,6 +161,17 @@ mod tests {
             turns
         }
 
+        /// Turns from `from_ms` after the start on, until so many have been written.
+        fn wait_written(&mut self, written: u64, from_ms: u64) {
+            for ms in from_ms..from_ms + 10_000 {
+                if self.board.all()[0].1.written >= written {
+                    return;
+                }
+                self.turns(START.plus_ns(ms * 1_000_000));
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
+
         /// (written, series of the last one), when everything has been written.
         fn end(&mut self) -> (u64, u64) {
             self.saver.end(&mut self.shard).expect("a keeper runs").write();
@@ -239,24 +250,24 @@ mod tests {
         let mut world = World::new(folder.path());
         world.send(0..1500, START);
         let at = |ms: u64| START.plus_ns(ms * 1_000_000);
-        (0..2).for_each(|_| world.saver.turn(&mut world.shard, at(1000)));
+        world.turns(at(1000));
+        // Then its thread has the files.
+        world.wait_written(1, 1001);
+        world.send(0..1500, at(20_000));
+        (0..2).for_each(|_| world.saver.turn(&mut world.shard, at(21_000)));
         // A take-over was refused since the disk is busy with this one, and the daemon goes on.
         let busy = world.saver.end(&mut world.shard).expect("a keeper runs");
-        world.saver.follow(&world.plan, &mut world.shard, at(1100));
-        world.turns(at(2100));
+        world.saver.follow(&world.plan, &mut world.shard, at(21_100));
+        world.turns(at(22_100));
         std::thread::sleep(std::time::Duration::from_millis(200));
-        assert_eq!(world.board.all()[0].1.written, 0, "both write to one file");
+        assert_eq!(world.board.all()[0].1.written, 1, "both write to one file");
         busy.write();
         // While its thread has not come to wait, it may have had no room for all of it.
-        for ms in 2101..12_100 {
-            if world.board.all()[0].1.written > 0 {
-                break;
-            }
-            world.turns(at(ms));
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        assert_eq!(world.end().0, 1);
+        world.wait_written(2, 22_101);
+        assert_eq!(world.end().0, 2);
         let disk = Folder::open(folder.path().to_owned()).expect("it is there");
-        assert_eq!(generations(&disk, "t").map(|found| found.len()), Ok(1));
+        let found = generations(&disk, "t").expect("it can be read");
+        let whole = found.iter().filter(|generation| generation.peeked.is_ok()).count();
+        assert_eq!((found.len(), whole), (2, 2));
     }
 }
