@@ -20,7 +20,8 @@
 //! kernel says.
 //!
 //! The limit of this: what the peer's kernel has acknowledged and its process never read is lost when that process
-//! dies, and counts as delivered. A protocol without replies cannot tell.
+//! dies, and counts as delivered. A protocol without replies cannot tell. Only behind a connection that the peer ended at
+//! once does the next one have to last before anything of it counts.
 //!
 //! Not here: sockets, name resolution, TLS, the queue's bounds.
 //! Invariant: the account's sum holds with `queue.copies() + sender.waiting_copies()` between any two calls.
@@ -173,6 +174,8 @@ pub struct StreamSender {
     /// Bytes of this connection.
     written: u64,
     acked: u64,
+    /// Bytes of it whose copies were settled: all that is acknowledged, but for one on trial.
+    settled: u64,
     /// When the peer took something last, or when something was first on the way.
     progress_ns: u64,
     ack_pause_ns: u64,
@@ -206,6 +209,7 @@ impl StreamSender {
             closed_at_once: 0,
             written: 0,
             acked: 0,
+            settled: 0,
             progress_ns: 0,
             ack_pause_ns: ACK_PAUSE_MIN_NS,
             ack_check_ns: 0,
@@ -285,6 +289,9 @@ impl StreamSender {
     }
 
     fn poll_up(&mut self, queue: &mut impl Queue, now: Now) -> Action<'_> {
+        if self.settled < self.acked && !self.is_on_trial(now) {
+            self.settle_arrived();
+        }
         let at_rest = self.held.is_empty() && queue.is_empty();
         if at_rest && self.lasts_from_ns().is_none_or(|lasts_ns| now.mono_ns >= lasts_ns) {
             // Nothing is left that could prove the endpoint good: that it could be reached must do.
@@ -322,6 +329,7 @@ impl StreamSender {
         self.first_bytes_ns = None;
         self.written = 0;
         self.acked = 0;
+        self.settled = 0;
         self.progress_ns = now.mono_ns;
         self.ack_pause_ns = ACK_PAUSE_MIN_NS;
         debug_assert!(self.held.is_empty(), "what was on the way went back to the queue before connecting");
@@ -432,7 +440,8 @@ impl StreamSender {
             }
             Phase::Up { .. } => {
                 let check_ns = (self.acks && self.in_flight_bytes() > 0).then_some(self.ack_check_ns);
-                Some(earliest(self.timeout_ns(), [check_ns, self.stop_ns]))
+                let trial_ns = self.trial_ends_ns().filter(|_| self.settled < self.acked);
+                Some(earliest(self.timeout_ns(), [check_ns, self.stop_ns, trial_ns]))
             }
             Phase::Stopped => None,
         }
@@ -512,9 +521,28 @@ impl StreamSender {
         if self.is_believed(now) {
             self.health.good(self.backlog_copies, now);
         }
+        if !self.is_on_trial(now) {
+            self.settle_arrived();
+        }
+    }
+
+    /// When a connection after one that the peer closed at once has lasted longer. Until then nothing of it is settled: a peer
+    /// that resets it has not read what its kernel acknowledged.
+    fn trial_ends_ns(&self) -> Option<u64> {
+        let Phase::Up { since_ns } = self.phase else { return None };
+        (self.closed_at_once > 0).then(|| self.begun_ns(since_ns).saturating_add(AT_ONCE_NS))
+    }
+
+    fn is_on_trial(&self, now: Now) -> bool {
+        self.trial_ends_ns().is_some_and(|ends_ns| now.mono_ns < ends_ns)
+    }
+
+    /// Whole copies that were acknowledged are delivered.
+    fn settle_arrived(&mut self) {
+        self.settled = self.acked;
         while let Some(front) = self.held.front_mut() {
             let len = front.entry.block().bytes.len();
-            let arrived = usize::try_from(acked as i64 - front.starts_at).unwrap_or(0).min(len);
+            let arrived = usize::try_from(self.acked as i64 - front.starts_at).unwrap_or(0).min(len);
             debug_assert!(arrived <= front.written, "only what was written can arrive");
             if arrived <= front.entry.settled {
                 return;
@@ -568,6 +596,10 @@ impl StreamSender {
     /// The connection is gone: notes what may have to be sent a second time.
     fn lost(&mut self, why: CloseReason, now: Now) {
         let Phase::Up { since_ns } = self.phase else { return };
+        if why == CloseReason::Peer || !self.is_on_trial(now) {
+            // In order: a peer that had not read all would have reset it.
+            self.settle_arrived();
+        }
         let failure = match why {
             CloseReason::Peer | CloseReason::Broken if self.is_closed_at_once_again(since_ns, now) => {
                 Failure::ClosesAtOnce
@@ -592,13 +624,14 @@ impl StreamSender {
         }
         self.written = 0;
         self.acked = 0;
+        self.settled = 0;
     }
 
     /// What was written and is not known to have arrived may be sent a second time, by whoever goes on.
     fn note_doubt(&mut self) {
         let doubt = self.held.iter().map(Held::in_doubt).sum();
         self.account.in_doubt.fetch_add(doubt, Relaxed);
-        self.account.in_doubt_bytes.fetch_add(self.written - self.acked, Relaxed);
+        self.account.in_doubt_bytes.fetch_add(self.written - self.settled, Relaxed);
         for held in &mut self.held {
             held.entry.written_before = held.entry.written_before.max(held.written);
         }
@@ -627,6 +660,7 @@ impl StreamSender {
     }
 
     fn timeout_ns(&self) -> u64 {
-        self.progress_ns.saturating_add(self.plan.write_timeout_ms.saturating_mul(MS_NS))
+        let since_ns = self.progress_ns.max(self.trial_ends_ns().unwrap_or(0));
+        since_ns.saturating_add(self.plan.write_timeout_ms.saturating_mul(MS_NS))
     }
 }

@@ -187,7 +187,8 @@ impl Sim {
             }
             Op::Close(bytes, orderly) if self.connection.is_some() => {
                 self.arrive(*bytes);
-                self.close();
+                let settled = if *orderly { usize::MAX } else { self.settled() };
+                self.close(settled);
                 let why = if *orderly { CloseReason::Peer } else { CloseReason::Broken };
                 self.sender.on_closed(why, self.now);
             }
@@ -218,6 +219,7 @@ impl Sim {
     }
 
     fn poll(&mut self, take: usize) {
+        let settled = self.settled();
         let action = self.sender.poll(&mut self.queue, self.now);
         self.trace.push(format!("{action:?}"));
         match action {
@@ -231,7 +233,7 @@ impl Sim {
                 self.sender.on_written(take, self.now);
             }
             Action::Close(CloseReason::ConnectTimeout) => self.connecting = false,
-            Action::Close(_) => self.close(),
+            Action::Close(_) => self.close(settled),
             Action::WaitUntil(at_ns) => assert!(at_ns > self.now.mono_ns, "a wait ends later than now"),
             Action::Idle => {}
         }
@@ -258,11 +260,17 @@ impl Sim {
         }
     }
 
-    fn close(&mut self) {
+    /// What counts as delivered when the connection breaks now, of what was reported.
+    fn settled(&self) -> usize {
+        if self.sender.is_on_trial(self.now) { self.sender.settled as usize } else { usize::MAX }
+    }
+
+    fn close(&mut self, settled: usize) {
         let Some(connection) = self.connection.take() else { return };
+        let settled = settled.min(connection.reported);
         self.arrived.extend(records(&connection.taken[..connection.arrived]));
         let taken = records(&connection.taken);
-        for number in &taken[records(&connection.taken[..connection.reported]).len()..] {
+        for number in &taken[records(&connection.taken[..settled]).len()..] {
             *self.on_the_way.entry(*number).or_default() += 1;
         }
         for number in taken {
@@ -287,7 +295,7 @@ impl Sim {
                 self.apply(op);
             }
             if self.queue.copies() + self.sender.waiting_copies() == 0 {
-                self.close();
+                self.close(usize::MAX);
                 return;
             }
         }

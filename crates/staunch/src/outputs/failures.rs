@@ -46,8 +46,8 @@ pub const LAST_ERRORS: [(&str, &str); 17] = [
         "closes_at_once",
         "The endpoint takes connections and closes each of them within a second of its first bytes, three or more in a row. It \
          does not understand what it gets: look whether the port is the right one, at `encoding` (a pickle port closes at lines) \
-         and at `tls`. The log quotes the first line of its answer, if it gives one. Lines that its kernel took first count as \
-         delivered.",
+         and at `tls`. The log quotes the first line of its answer, if it gives one. What it resets waits and is sent again; what \
+         its first connection took, and what it closes in order, counts as delivered.",
     ),
     (
         "refused",

@@ -63,3 +63,41 @@ fn an_endpoint_that_closes_each_connection_at_once_is_told_of_with_what_it_answe
         assert!(told.contains("does it take what this output sends?"), "{told}");
     }
 }
+
+/// Whoever takes connections and closes them unread has nothing, whatever its kernel acknowledged.
+#[test]
+fn an_endpoint_that_resets_each_connection_at_once_uses_up_no_queue() {
+    const LINES: u64 = 5_000;
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let to = listener.local_addr().expect("it is bound");
+    let (reads, is_to_read) = std::sync::mpsc::channel::<()>();
+    let reader = std::thread::spawn(move || {
+        loop {
+            let (mut stream, _) = listener.accept().expect("the daemon connects");
+            // Something must have come, or it is closed in order.
+            let _there = stream.peek(&mut [0; 1]);
+            if is_to_read.try_recv().is_ok() {
+                let mut lines = String::new();
+                let _len = stream.read_to_string(&mut lines).expect("text");
+                return lines;
+            }
+        }
+    });
+    let mut daemon = Builder::native(&config(to)).start();
+    let mut client = TcpStream::connect(daemon.at("in", "tcp")).expect("it listens");
+    let lines: String = (0..LINES).map(|line| format!("a.b {line} 1700000000\n")).collect();
+    client.write_all(lines.as_bytes()).expect("it reads");
+    daemon.wait_source("in", "routed", LINES);
+    wait_for("many connections", || (Daemon::number(&daemon.output("o"), "connects") >= 20).then_some(()));
+    let output = daemon.output("o");
+    let delivered = Daemon::number(&output, "delivered");
+    assert!(Daemon::number(&output, "in_doubt") > 0 && output["losses"] == serde_json::json!({}), "{output}");
+    reads.send(()).expect("it waits");
+    daemon.wait_output("o", "delivered", LINES);
+    daemon.assert_sums_hold();
+    daemon.stop();
+    let came = reader.join().expect("no panic");
+    // The first connection took what it took; all the rest is there, once.
+    let first = came.lines().next().and_then(|line| line.split(' ').nth(1)?.parse::<u64>().ok());
+    assert_eq!((first, came.lines().count() as u64), (Some(delivered), LINES - delivered));
+}
