@@ -25,6 +25,13 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
+    /// True when [`crate::queue::Queue::oldest_age_ns`] has nothing to read.
+    pub fn knows_oldest(&mut self) -> bool {
+        self.take_notes();
+        let has_read = self.front.is_some() || self.read.records >= self.end.records;
+        !self.returned.is_empty() || has_read || self.pauses().is_some()
+    }
+
     /// The next record to be read: its header and place. None also while reading waits.
     fn front(&mut self) -> Option<(RecordHeader, Place)> {
         while self.front.is_none() && self.read.records < self.end.records {

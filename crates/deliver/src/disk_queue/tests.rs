@@ -529,6 +529,28 @@ fn what_is_too_old_makes_room_for_what_comes_whatever_is_done_when_the_queue_is_
 }
 
 #[test]
+fn whoever_asks_first_whether_the_oldest_is_known_reads_nothing() {
+    let disk = FaultyDisk::new(1);
+    let (mut queue, _) = open(&disk, plan(20_000));
+    assert!(queue.knows_oldest() && queue.oldest_age_ns(at_ms(1)).is_none(), "there is none");
+    (0..3).for_each(|_| append(&mut queue, "a\n"));
+    let asks = |queue: &mut Queued| {
+        let before = disk.bytes_read();
+        let knows = queue.knows_oldest();
+        let age_ns = if knows { queue.oldest_age_ns(at_ms(5)) } else { None };
+        assert_eq!(disk.bytes_read(), before);
+        (knows, age_ns.is_some())
+    };
+    assert_eq!(asks(&mut queue), (false, false), "it is on disk");
+    assert!(queue.oldest_age_ns(at_ms(5)).is_some());
+    assert_eq!(asks(&mut queue), (true, true));
+    let entry = queue.pop(at_ms(5)).expect("three wait");
+    assert_eq!(asks(&mut queue), (false, false), "the next one is on disk");
+    drop(entry);
+    assert_eq!(asks(&mut queue), (true, true), "the one that came back is older");
+}
+
+#[test]
 fn records_made_after_the_clock_was_set_are_of_that_time_in_the_next_run() {
     let disk = FaultyDisk::new(1);
     let limits = QueueLimits { age_max_ms: 3_600_000, ..QueueLimits::default() };

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Destination, OutputKind, SourceKind, SourcePlan};
-use deliver::queue::Queue;
 use model::{
     AckWhen, Losses, Now, OutputId, OutputSum, SECOND_NS, SourceAccount, SourceId, SourceSum, Unacked,
 };
@@ -13,7 +12,7 @@ use serde::{Serialize, Serializer};
 
 use crate::admin::checkpoints::{self, CheckpointRow};
 use crate::admin::clients::{ClientAccount, HttpAccount};
-use crate::daemon::outlet::Outlet;
+use crate::daemon::outlet::{DiskLook, Look, Outlet};
 use crate::daemon::shared::{Shared, Wiring};
 use crate::daemon::worker::Asking;
 use crate::kernel::SocketFigures;
@@ -216,6 +215,9 @@ pub struct OutputRow {
     pub busy_us: u64,
     /// Tags left out of lines that were sent.
     pub tags_left_out: u64,
+    /// Somebody had the queue all the time, such as a disk that does not answer: what waits is by the account, and figures of
+    /// the queue are those of the last look.
+    pub busy: bool,
     /// Its queue on disk; none for a queue in memory.
     pub disk: Option<DiskRow>,
 }
@@ -323,17 +325,42 @@ async fn sources_in_slices(
 pub async fn outputs_in_slices(wiring: &Wiring, now: Now) -> Vec<OutputRow> {
     let mut rows = Vec::new();
     let ids: Vec<OutputId> = wiring.accounts.outputs_once().map(|(id, _, _)| id).collect();
-    in_slices(ids, |id| add_output(&mut rows, output_row_at_rest(wiring, id, now))).await;
+    let each = |id| {
+        let row = output_row_at_rest(wiring, id, now);
+        let took = Took::of(row.busy);
+        add_output(&mut rows, row);
+        took
+    };
+    in_slices(ids, each).await;
     rows
 }
 
-/// Does something with each of `items`, [`SLICE_OUTPUTS`] between two turns of others on the thread.
-async fn in_slices<T>(items: Vec<T>, mut each: impl FnMut(T)) {
-    for (at, item) in items.into_iter().enumerate() {
-        if at > 0 && at.is_multiple_of(SLICE_OUTPUTS) {
+/// How long the thread was at a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Took {
+    Microseconds,
+    /// It has waited for a queue.
+    Milliseconds,
+}
+
+impl Took {
+    pub(super) fn of(busy: bool) -> Took {
+        if busy { Took::Milliseconds } else { Took::Microseconds }
+    }
+}
+
+/// Does something with each of `items`: others on the thread have a turn after [`SLICE_OUTPUTS`], and after one that took long.
+pub(super) async fn in_slices<T>(items: impl IntoIterator<Item = T>, mut each: impl FnMut(T) -> Took) {
+    let mut in_slice = 0;
+    for item in items {
+        if in_slice == SLICE_OUTPUTS {
             tokio::task::yield_now().await;
+            in_slice = 0;
         }
-        each(item);
+        in_slice = match each(item) {
+            Took::Microseconds => in_slice + 1,
+            Took::Milliseconds => SLICE_OUTPUTS,
+        };
     }
 }
 
@@ -431,6 +458,7 @@ impl OutputRow {
         self.queued_bytes_high = self.queued_bytes_high.max(before.queued_bytes_high).max(self.queued_bytes);
         self.oldest_s = self.oldest_s.max(before.oldest_s);
         self.balanced &= before.balanced;
+        self.busy |= before.busy;
         self
     }
 }
@@ -516,7 +544,7 @@ fn output_row_at_rest(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
     let account = &outlet.account;
     let counts = || {
         let bytes = (account.bytes_routed(), account.bytes_delivered());
-        (outlet.sum(), account.losses(), account.losses_bytes(), bytes)
+        (account.sum(0), account.losses(), account.losses_bytes(), bytes)
     };
     for _ in 0..LOOKS {
         let before = counts();
@@ -533,9 +561,9 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
     let plan = &wiring.plan.outputs[id.index()];
     let outlet = &wiring.outlets[id.index()];
     let account = &outlet.account;
-    let sum = outlet.sum();
+    let look = outlet.look(now);
+    let sum = look.sum;
     let shown = outlet.shown(now);
-    let oldest_ns = outlet.oldest_age_ns(now);
     OutputRow {
         name: plan.name.clone(),
         kind: output_word(&plan.kind),
@@ -552,10 +580,10 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         errors_by: outlet.errors.table(),
         queued_high: account.copies_waiting_high(),
         max_records: plan.queue.records_max,
-        queued_bytes: outlet.bytes(),
+        queued_bytes: look.bytes,
         queued_bytes_high: account.queued_bytes_high.load(Relaxed),
         max_bytes: plan.queue.bytes_max,
-        oldest_s: oldest_ns.map_or(0.0, |oldest_ns| oldest_ns as f64 / 1e9),
+        oldest_s: look.oldest_age_ns.map_or(0.0, |oldest_ns| oldest_ns as f64 / 1e9),
         bytes_routed: account.bytes_routed(),
         bytes_delivered: account.bytes_delivered(),
         connects: account.connects.load(Relaxed),
@@ -570,28 +598,27 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         },
         busy_us: account.busy_ns.load(Relaxed) / 1_000,
         tags_left_out: account.tags_left_out.load(Relaxed),
-        disk: disk_row(outlet),
+        busy: look.busy,
+        disk: disk_row(outlet, &look),
     }
 }
 
-fn disk_row(outlet: &Outlet) -> Option<DiskRow> {
+fn disk_row(outlet: &Outlet, look: &Look) -> Option<DiskRow> {
     let folder = outlet.disk()?.folder().path().display().to_string();
-    let mut queue = outlet.queue();
-    let queue = queue.on_disk()?;
-    let (counts, missing) = (queue.counts(), queue.missing());
+    let DiskLook { segments, blocks_unsynced, counts, missing, write_error, read_error } = look.disk?;
     Some(DiskRow {
         folder,
-        segments: queue.segments() as u64,
-        blocks_unsynced: queue.accepted_up_to().0.saturating_sub(queue.safe_up_to().0),
+        segments,
+        blocks_unsynced,
         blocks_in_doubt: counts.in_doubt_records,
         damaged_ranges: counts.damaged_ranges,
         blocks_damaged: counts.damaged_records,
         quarantined_bytes: counts.quarantined_bytes,
         quarantine_full: counts.quarantine_full,
         write_errors: counts.write_errors,
-        write_error: queue.write_error().map(|error| error.to_string()),
+        write_error: write_error.map(|error| error.to_string()),
         read_errors: counts.read_errors,
-        read_error: queue.read_error().map(|error| error.to_string()),
+        read_error: read_error.map(|error| error.to_string()),
         missing: missing.map(|missing| missing.error.to_string()),
         records_missing: missing.map_or(0, |missing| missing.copies),
         sync_errors: counts.sync_errors,
@@ -603,7 +630,11 @@ fn disk_row(outlet: &Outlet) -> Option<DiskRow> {
 async fn others_have_turns_between_the_rows_of_many_outputs() {
     let (many, turns) = (5 * SLICE_OUTPUTS, std::cell::Cell::new(0));
     let mut seen = Vec::new();
-    let rows = in_slices((0..many).collect(), |at| seen.push((at, turns.get())));
+    // The last one takes long, and nobody waits after it.
+    let rows = in_slices(0..many, |at| {
+        seen.push((at, turns.get()));
+        Took::of(at == 1 || at == many - 1)
+    });
     let others = async {
         for _ in 0..10 {
             turns.set(turns.get() + 1);
@@ -611,7 +642,8 @@ async fn others_have_turns_between_the_rows_of_many_outputs() {
         }
     };
     tokio::join!(biased; rows, others);
-    assert_eq!(seen, (0..many).map(|at| (at, at / SLICE_OUTPUTS)).collect::<Vec<_>>());
+    let turn_of = |at: usize| if at < 2 { 0 } else { 1 + (at - 2) / SLICE_OUTPUTS };
+    assert_eq!(seen, (0..many).map(|at| (at, turn_of(at))).collect::<Vec<_>>());
 }
 
 #[test]

@@ -204,7 +204,7 @@ async fn relay_page(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>) 
 }
 
 async fn queues_page(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>) -> Response {
-    api.bodies.answer(ends.peer(), Ok(queues::page(&api.shared)))
+    api.bodies.answer(ends.peer(), Ok(queues::page(&api.shared).await))
 }
 
 async fn relay_explain(

@@ -11,11 +11,12 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use config::plan::{GraphiteForm, OutputKind};
 use deliver::disk_queue::{Position, Promise};
-use deliver::queue::{Block, Queue};
+use deliver::queue::Block;
 use model::{Dropped, Now, OutputAccount, SECOND_NS};
 use serde::{Deserialize, Serialize};
 
 use super::Refusal;
+use super::accounts::{Took, in_slices};
 use crate::blocks::{Form, LineBlocks, from_json};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
@@ -33,6 +34,9 @@ const DROP_STEP: usize = 256;
 
 /// Longest wait until what was replayed is safe.
 const SAFE_WAIT: Duration = Duration::from_secs(10);
+
+/// Pause before another look at a queue that somebody has.
+const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Copies and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +78,10 @@ pub struct QueueRow {
     pub max_bytes: u64,
     /// Age of the oldest that nobody holds, in seconds.
     pub oldest_s: Option<f64>,
+    /// Somebody had the queue all the time, such as a disk that does not answer: age and figures of the disk are those of the
+    /// last look.
+    #[serde(default)]
+    pub busy: bool,
     /// Of queues on disk.
     #[serde(flatten)]
     pub disk: Option<DiskFigures>,
@@ -145,11 +153,22 @@ pub fn takes(kind: &OutputKind) -> &'static [Form] {
 }
 
 /// `GET /api/v1/queues`
-pub(super) fn page(shared: &Shared) -> QueuesPage {
-    let wiring = shared.wiring.load();
+pub(super) async fn page(shared: &Shared) -> QueuesPage {
+    let wiring = shared.wiring.load_full();
     let now = Clock::now();
-    let outputs = wiring.plan.outputs.iter().zip(&wiring.outlets).filter(|(plan, _)| !is_retired(plan));
-    QueuesPage { queues: outputs.map(|(_, outlet)| row(outlet, now)).collect() }
+    let mut queues = Vec::new();
+    let each = |at: usize| {
+        let plan = &wiring.plan.outputs[at];
+        if is_retired(plan) {
+            return Took::Microseconds;
+        }
+        let row = row(&wiring.outlets[at], plan.queue.bytes_max, now);
+        let took = Took::of(row.busy);
+        queues.push(row);
+        took
+    };
+    in_slices(0..wiring.outlets.len(), each).await;
+    QueuesPage { queues }
 }
 
 /// What is on its way waits as well, until it has its outcome.
@@ -158,17 +177,15 @@ fn waiting(outlet: &Outlet) -> Amount {
     Amount { copies: account.copies_queued(), bytes: account.queued_bytes.load(Relaxed) }
 }
 
-fn row(outlet: &Outlet, now: Now) -> QueueRow {
-    let oldest_s = outlet.oldest_age_ns(now).map(|age_ns| age_ns as f64 / SECOND_NS as f64);
+fn row(outlet: &Outlet, max_bytes: u64, now: Now) -> QueueRow {
+    let look = outlet.look(now);
     let Amount { copies, bytes } = waiting(outlet);
-    let mut queue = outlet.queue();
-    let max_bytes = queue.limits().bytes_max;
-    let disk = queue.on_disk().map(|queue| DiskFigures {
-        segments: queue.segments() as u64,
-        damaged_ranges: queue.counts().damaged_ranges,
-        damaged_records: queue.counts().damaged_records,
-        quarantined_bytes: queue.counts().quarantined_bytes,
-        records_missing: queue.missing().map_or(0, |missing| missing.copies),
+    let disk = look.disk.map(|disk| DiskFigures {
+        segments: disk.segments,
+        damaged_ranges: disk.counts.damaged_ranges,
+        damaged_records: disk.counts.damaged_records,
+        quarantined_bytes: disk.counts.quarantined_bytes,
+        records_missing: disk.missing.map_or(0, |missing| missing.copies),
     });
     QueueRow {
         name: outlet.name.clone(),
@@ -176,7 +193,8 @@ fn row(outlet: &Outlet, now: Now) -> QueueRow {
         copies,
         bytes,
         max_bytes,
-        oldest_s,
+        oldest_s: look.oldest_age_ns.map(|age_ns| age_ns as f64 / SECOND_NS as f64),
+        busy: look.busy,
         disk,
     }
 }
@@ -321,9 +339,10 @@ async fn is_safe(outlet: &Outlet, place: Position) -> bool {
         loop {
             // Before the look, so that no news is missed in between.
             let news = outlet.synced.notified();
-            match outlet.promise(place) {
-                Promise::Accepted => news.await,
-                promise => return promise == Promise::Safe,
+            match outlet.promise_soon(place) {
+                None => tokio::time::sleep(BUSY_PAUSE).await,
+                Some(Promise::Accepted) => news.await,
+                Some(promise) => return promise == Promise::Safe,
             }
         }
     };

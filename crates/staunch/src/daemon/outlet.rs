@@ -4,19 +4,20 @@
 //! shares the queue and the account, and whose task starts when that of the first has ended.
 //!
 //! Here: what goes into the queue, and who is woken. In files of their own: `connections` (what goes out to each sender),
-//! `on_disk` (the thread that syncs), `health` (what is shown of it), `standing` (others stand in
+//! `on_disk` (the thread that syncs), `health` and `look` (what is shown of it), `standing` (others stand in
 //! for its endpoint), `ending`, and `parking` (a hot restart).
 //! Invariant: no lock of an outlet is held while anybody waits for a disk's sync.
 
 mod connections;
 mod ending;
 mod health;
+mod look;
 mod on_disk;
 mod parking;
 mod standing;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -35,6 +36,7 @@ use self::standing::Heeded;
 use crate::daemon::queues::disk_plan;
 use crate::outputs::errors::ErrorCounts;
 pub use health::{CheckState, ShownState};
+pub use look::{DiskLook, Look};
 pub use on_disk::OnDisk;
 use sys::disk::Folder;
 
@@ -79,6 +81,8 @@ pub struct Outlet {
     checked: Mutex<Option<Checked>>,
     /// The word of a failure, and what the system had to say of it.
     error_words: Mutex<Option<(&'static str, String)>>,
+    /// What the last looks at the queue have found.
+    found: Mutex<look::Found>,
     /// A task checks it.
     has_checks: AtomicBool,
     /// Monotonic nanosecond at which the queue became nearly full; 0 while it is not.
@@ -193,6 +197,7 @@ impl Outlet {
             is_thread: AtomicBool::new(false),
             checked: Mutex::new(None),
             error_words: Mutex::new(None),
+            found: Mutex::default(),
             has_checks: AtomicBool::new(false),
             degraded_since_ns: AtomicU64::new(0),
             reopens: AtomicBool::new(false),
@@ -384,7 +389,10 @@ impl Outlet {
 
     /// Bytes that wait, in the queue and in the senders.
     pub fn bytes(&self) -> u64 {
-        let mut queue = self.queue();
+        self.bytes_of(&mut self.queue())
+    }
+
+    fn bytes_of(&self, queue: &mut OutputQueue<Folder>) -> u64 {
         let ahead = self.lanes().map_or(0, |lanes| lanes.bytes());
         queue.bytes() + ahead + self.senders.iter().map(|seat| seat.bytes.load(Relaxed)).sum::<u64>()
     }
@@ -392,27 +400,28 @@ impl Outlet {
     /// Copies that are lost if the process ends now; none when somebody has the queue. Waits for nobody. What is on disk is
     /// left there.
     pub fn would_lose(&self) -> Option<u64> {
-        let queue = match self.queue.try_lock() {
-            Ok(queue) => queue,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        let queue = self.queue_now()?;
         if self.disk().is_some() {
             return Some(0);
         }
-        // Only who has the queue locks them.
-        let ahead = self.lanes().map_or(0, |lanes| lanes.copies());
-        let held: u64 = self.senders.iter().map(|seat| seat.copies.load(Relaxed)).sum();
-        Some(queue.copies() + ahead + held + self.moving_copies.load(Relaxed))
+        Some(self.copies_of(&queue))
     }
 
     /// The account's sum now.
     pub fn sum(&self) -> OutputSum {
-        let queue = self.queue();
+        self.sum_of(&self.queue())
+    }
+
+    fn sum_of(&self, queue: &OutputQueue<Folder>) -> OutputSum {
+        self.account.sum(self.copies_of(queue))
+    }
+
+    /// Copies in the queue, in the senders and on the way from one to the other.
+    fn copies_of(&self, queue: &OutputQueue<Folder>) -> u64 {
+        // Only who has the queue locks them.
         let ahead = self.lanes().map_or(0, |lanes| lanes.copies());
         let held: u64 = self.senders.iter().map(|seat| seat.copies.load(Relaxed)).sum();
-        let moving = self.moving_copies.load(Relaxed);
-        self.account.sum(queue.copies() + ahead + held + moving)
+        queue.copies() + ahead + held + self.moving_copies.load(Relaxed)
     }
 }
 

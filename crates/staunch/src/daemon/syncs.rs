@@ -9,6 +9,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use deliver::disk_queue::{DiskQueue, DiskQueueCounts, Missing};
+use deliver::queue::Queue as _;
 use model::{DiskError, SECOND_NS};
 use tokio::task::JoinSet;
 
@@ -137,6 +138,10 @@ fn turn(outlet: &Outlet, disk: &OnDisk, look_ns: u64) -> bool {
     disk.falls_asleep();
     let now = Clock::now();
     let Some(queue) = guard.on_disk() else { return false };
+    if disk.take_wants_oldest() && !outlet.is_parked() {
+        // Known from now on without reading.
+        let _age_ns = queue.oldest_age_ns(now);
+    }
     let due_ns = queue.sync_due_ns(now);
     let is_due = due_ns.is_some_and(|due_ns| due_ns <= now.mono_ns);
     let held_copies = queue.held_copies();

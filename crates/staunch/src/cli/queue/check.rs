@@ -11,7 +11,7 @@ use model::SECOND_NS;
 use serde_json::{Value, json};
 
 use super::api;
-use super::list::missing_text;
+use super::list::{busy_text, missing_text};
 use super::place::{Place, Queue};
 use super::{copies, count_of, files};
 use crate::admin::queues::QueueRow;
@@ -148,6 +148,7 @@ pub(super) fn check(
     }
     if !as_json {
         talk::say(&missing_text(&listed));
+        talk::say(&busy_text(&listed));
     }
     Ok(match (failed, reports.iter().all(Report::is_sound)) {
         (true, _) => ExitCode::from(FAILED),

@@ -69,6 +69,8 @@ struct Row {
     quarantined_bytes: u64,
     /// Of those that wait, in files that are gone, as far as a daemon says so.
     records_missing: u64,
+    /// A daemon has it and cannot look into it.
+    busy: bool,
     /// Segments that are not where their records belong, and that the next start sets aside.
     misplaced: Vec<Aside>,
 }
@@ -96,6 +98,7 @@ pub(super) fn list(place: &Place, in_use: Option<&[QueueRow]>, as_json: bool) ->
     }
     if !as_json {
         talk::say(&missing_text(in_use.unwrap_or_default()));
+        talk::say(&busy_text(in_use.unwrap_or_default()));
         talk::say(&rows.iter().map(misplaced_text).collect::<String>());
     }
     Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
@@ -127,6 +130,7 @@ fn row_of(place: &Place, queue: &Queue, in_use: Option<&[QueueRow]>) -> anyhow::
         quarantined: aside.len(),
         quarantined_bytes: aside.iter().map(|file| file.bytes).sum(),
         records_missing: listed.and_then(|listed| listed.disk).map_or(0, |disk| disk.records_missing),
+        busy: listed.is_some_and(|listed| listed.busy),
     })
 }
 
@@ -180,6 +184,17 @@ pub(super) fn missing_text(in_use: &[QueueRow]) -> String {
     .collect()
 }
 
+/// Which queues of a running daemon it could not look into.
+pub(super) fn busy_text(in_use: &[QueueRow]) -> String {
+    let line = |row: &QueueRow| {
+        format!(
+            "staunch: {}: the queue is busy, perhaps because its disk does not answer; some figures are older\n",
+            row.name
+        )
+    };
+    in_use.iter().filter(|row| row.busy).map(line).collect()
+}
+
 /// Files of a queue that somebody copied or renamed.
 fn misplaced_text(row: &Row) -> String {
     let line = |aside: &Aside| {
@@ -221,6 +236,7 @@ fn document(place: &Place, rows: &[Row]) -> Value {
                 "quarantined": row.quarantined,
                 "quarantined_bytes": row.quarantined_bytes,
                 "records_missing": row.records_missing,
+                "busy": row.busy,
                 "segments_misplaced": row.misplaced.iter().map(|aside| aside.sequence).collect::<Vec<u64>>(),
             })
         })
@@ -245,6 +261,7 @@ mod tests {
             quarantined: 0,
             quarantined_bytes: 0,
             records_missing: 0,
+            busy: false,
             misplaced: Vec::new(),
         }
     }
@@ -266,6 +283,16 @@ datacen…org:2003  stopped                     12  1.17k      3h         3     
         let found = table(&rows);
         assert_eq!(found, want, "\n{found}");
         assert!(found.lines().all(|line| line.chars().count() <= WIDTH));
+    }
+
+    #[test]
+    fn queues_that_the_daemon_cannot_look_into_are_named() {
+        let listed = |name: &str, busy| QueueRow { name: name.into(), busy, ..QueueRow::default() };
+        let text = busy_text(&[listed("carbon", true), listed("web", false)]);
+        assert!(
+            text.starts_with("staunch: carbon: the queue is busy") && text.lines().count() == 1,
+            "{text}"
+        );
     }
 
     #[test]

@@ -8,12 +8,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use deliver::EndpointState;
 use deliver::lanes::Lanes;
-use deliver::queue::Queue;
+use deliver::queue::{OutputQueue, Queue};
 use deliver::stream::{Action, StreamSender};
 use model::{Dropped, Now};
 use tokio::sync::Notify;
 
 use super::Outlet;
+use sys::disk::Folder;
 
 /// What one sender of an output tells of itself.
 #[derive(Debug, Default)]
@@ -109,11 +110,10 @@ impl Outlet {
     }
 
     /// Age of the oldest block that no sender holds, in nanoseconds.
-    pub fn oldest_age_ns(&self, now: Now) -> Option<u64> {
-        let mut queue = self.queue();
+    pub(super) fn oldest_age_of(&self, queue: &mut OutputQueue<Folder>, now: Now) -> Option<u64> {
         match self.lanes() {
             None => queue.oldest_age_ns(now),
-            Some(mut lanes) => lanes.of(&mut *queue, 0).oldest_age_ns(now),
+            Some(mut lanes) => lanes.of(queue, 0).oldest_age_ns(now),
         }
     }
 
@@ -165,10 +165,10 @@ mod tests {
         }
         // The last connection takes its own, and what is in front of it waits for the others.
         let held = outlet.lanes().expect("four connections").of(&mut *outlet.queue(), 3).pop(at(5));
-        assert_eq!(outlet.oldest_age_ns(at(5)), Some(5 * SECOND_NS));
+        assert_eq!(outlet.look(at(5)).oldest_age_ns, Some(5 * SECOND_NS));
         assert_eq!(outlet.drop_older(4 * SECOND_NS, Dropped::ByOperator, 9, at(5)), Some(false));
         assert_eq!(
-            (account.dropped(Dropped::ByOperator), outlet.oldest_age_ns(at(5))),
+            (account.dropped(Dropped::ByOperator), outlet.look(at(5)).oldest_age_ns),
             (2, Some(3 * SECOND_NS))
         );
         assert_eq!(outlet.drop_older(0, Dropped::ByOperator, 1, at(5)), Some(true), "there may be more");

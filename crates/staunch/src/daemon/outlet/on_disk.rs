@@ -33,6 +33,8 @@ pub struct OnDisk {
     pub(super) released: AtomicBool,
     /// A reload has removed its output: its files are closed when all tasks have ended and nothing waits.
     retired: AtomicBool,
+    /// Who only looks wants to know how old the oldest record is, and does not read for it.
+    pub(super) wants_oldest: AtomicBool,
     work: Condvar,
     /// Outlets of the queue for endpoints that reloads have brought.
     successors: Mutex<Vec<Weak<Outlet>>>,
@@ -52,6 +54,7 @@ impl OnDisk {
             closing: AtomicBool::new(false),
             released: AtomicBool::new(false),
             retired: AtomicBool::new(false),
+            wants_oldest: AtomicBool::new(true),
             work: Condvar::new(),
             successors: Mutex::default(),
         }
@@ -92,6 +95,11 @@ impl OnDisk {
     /// Told by the thread when it has found something.
     pub fn is_awake(&self) {
         self.sleeps_until_ns.store(0, Relaxed);
+    }
+
+    /// True once when somebody wants to know how old the oldest record is.
+    pub fn take_wants_oldest(&self) -> bool {
+        self.wants_oldest.swap(false, Relaxed)
     }
 
     /// Sleeps until it is woken, or for `pause`.

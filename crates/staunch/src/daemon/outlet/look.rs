@@ -1,0 +1,185 @@
+//! A look at an outlet's queue by whoever answers questions: it waits for no disk.
+//!
+//! A thread that writes to a queue on disk, or reads from it, has the queue's lock meanwhile, for ever where the disk gives no
+//! answer. The threads of HTTP and of connections must not wait with it.
+//! Not here: the rows that are made of it (`admin::accounts`, `admin::queues`).
+//! Invariant: nothing here waits for a lock of a queue for longer than [`LOOK_NS_MAX`], and nothing here reads a file.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use deliver::disk_queue::{DiskQueue, DiskQueueCounts, Missing, Promise};
+use deliver::queue::{OutputQueue, Queue};
+use model::{DiskError, Now, OutputSum};
+
+use super::{Outlet, Position};
+use sys::clock::Clock;
+use sys::disk::Folder;
+
+/// Longest wait for a queue that somebody has: far longer than an append to a disk that is well.
+const LOOK_NS_MAX: u64 = 20 * super::MS_NS;
+
+/// Pause between two tries.
+const TRY_EVERY: Duration = Duration::from_micros(200);
+
+/// What a look has found.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Somebody had the queue all the time: what waits is by the account, and the rest is as of the last look that found it.
+    pub busy: bool,
+    /// The account's sum.
+    pub sum: OutputSum,
+    /// Bytes that wait.
+    pub bytes: u64,
+    /// Age of the oldest block that no sender holds, in nanoseconds.
+    pub oldest_age_ns: Option<u64>,
+    /// Of a queue on disk.
+    pub disk: Option<DiskLook>,
+}
+
+/// Figures of a queue on disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiskLook {
+    /// Files with records.
+    pub segments: u64,
+    /// Blocks that were taken and are not synced yet.
+    pub blocks_unsynced: u64,
+    /// What went wrong so far.
+    pub counts: DiskQueueCounts,
+    /// What is not where the next process would look for it.
+    pub missing: Option<Missing>,
+    /// Why the disk takes nothing now.
+    pub write_error: Option<DiskError>,
+    /// Why nothing can be read although records wait.
+    pub read_error: Option<DiskError>,
+}
+
+impl DiskLook {
+    fn of(queue: &DiskQueue<Folder>) -> DiskLook {
+        DiskLook {
+            segments: queue.segments() as u64,
+            blocks_unsynced: queue.accepted_up_to().0.saturating_sub(queue.safe_up_to().0),
+            counts: queue.counts(),
+            missing: queue.missing(),
+            write_error: queue.write_error(),
+            read_error: queue.read_error(),
+        }
+    }
+}
+
+/// What the last looks have found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Found {
+    /// The last one found nobody at home: the next one does not wait again.
+    busy: bool,
+    /// Monotonic nanosecond at which the oldest block was made.
+    oldest_ns: Option<u64>,
+    disk: DiskLook,
+}
+
+impl Outlet {
+    /// The queue, if nobody has it.
+    pub(super) fn queue_now(&self) -> Option<MutexGuard<'_, OutputQueue<Folder>>> {
+        match self.queue.try_lock() {
+            Ok(queue) => Some(queue),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// The queue, if it is free soon.
+    fn queue_soon(&self) -> Option<MutexGuard<'_, OutputQueue<Folder>>> {
+        let until_ns = Clock::mono_ns() + LOOK_NS_MAX;
+        loop {
+            let queue = self.queue_now();
+            if queue.is_some() || Clock::mono_ns() >= until_ns {
+                return queue;
+            }
+            std::thread::sleep(TRY_EVERY);
+        }
+    }
+
+    /// What waits in the queue, and how its disk is.
+    pub fn look(&self, now: Now) -> Look {
+        let mut found = *self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let queue = if found.busy { self.queue_now() } else { self.queue_soon() };
+        found.busy = queue.is_none();
+        let waiting = queue.map(|mut queue| {
+            if self.knows_oldest(&mut queue) {
+                let age_ns = self.oldest_age_of(&mut queue, now);
+                found.oldest_ns = age_ns.map(|age_ns| now.mono_ns.saturating_sub(age_ns));
+            }
+            found.disk = queue.on_disk().map_or_else(DiskLook::default, |queue| DiskLook::of(queue));
+            (self.sum_of(&queue), self.bytes_of(&mut queue))
+        });
+        let (sum, bytes) = waiting.unwrap_or_else(|| {
+            let account = &self.account;
+            (account.sum(account.copies_queued()), account.queued_bytes.load(Relaxed))
+        });
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        Look {
+            busy: found.busy,
+            sum,
+            bytes,
+            oldest_age_ns: found.oldest_ns.map(|oldest_ns| now.mono_ns.saturating_sub(oldest_ns)),
+            disk: self.disk().map(|_| found.disk),
+        }
+    }
+
+    /// Whether the oldest block is known without reading. Where it is not, the thread that syncs the queue reads on, and the
+    /// next look knows it.
+    fn knows_oldest(&self, queue: &mut OutputQueue<Folder>) -> bool {
+        let knows = queue.on_disk().is_none_or(|queue| queue.knows_oldest());
+        if let (false, Some(disk)) = (knows, self.disk()) {
+            disk.wants_oldest.store(true, Relaxed);
+            disk.wake_before(0, queue);
+        }
+        knows
+    }
+
+    /// [`Outlet::promise`]; none while somebody has the queue.
+    pub fn promise_soon(&self, of: Position) -> Option<Promise> {
+        Some(self.queue_soon()?.promise(of))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use deliver::plan::QueueLimits;
+    use deliver::queue::Block;
+    use model::{OutputAccount, SECOND_NS};
+
+    use super::*;
+
+    #[test]
+    fn a_queue_that_somebody_has_is_looked_at_without_it() {
+        let at = |s: u64| Now::default().plus_ns(s * SECOND_NS);
+        let outlet = Outlet::new("o", QueueLimits::default(), &Arc::new(OutputAccount::default()));
+        let block = |s| Block::lines(b"a 1 2\nb 1 2\n".to_vec(), 2, at(s).mono_ns);
+        let place = outlet.append(block(1), at(1)).expect("there is room");
+        let free = outlet.look(at(3));
+        assert_eq!((free.busy, free.sum.queued, free.oldest_age_ns), (false, 2, Some(2 * SECOND_NS)));
+        let (held, release) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _queue = outlet.queue();
+                held.wait();
+                release.wait();
+            });
+            held.wait();
+            for s in [4, 5] {
+                let busy = outlet.look(at(s));
+                assert!(busy.busy && busy.sum.holds());
+                assert_eq!((busy.sum.queued, busy.bytes), (2, free.bytes));
+                assert_eq!(busy.oldest_age_ns, Some((s - 1) * SECOND_NS));
+            }
+            assert_eq!(outlet.promise_soon(place), None);
+            release.wait();
+        });
+        assert!(outlet.promise_soon(place).is_some());
+        assert!(!outlet.look(at(6)).busy);
+    }
+}
