@@ -1,10 +1,12 @@
 //! `/api/v1/accounts`: the two sums, with every loss under its reason.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Destination, OutputKind, SourceKind, SourcePlan};
+use foldhash::fast::FixedState;
 use model::{
     AckWhen, Losses, Now, OutputId, OutputSum, SECOND_NS, SourceAccount, SourceId, SourceSum, Unacked,
 };
@@ -163,7 +165,7 @@ pub struct OutputRow {
     /// Whether the sum holds, and its copies did not move while the row was made. While they do it may be false for a
     /// moment.
     pub balanced: bool,
-    /// Reasons of `dropped`, `refused`, `filtered` and `internal`.
+    /// Reasons of `dropped`, `rejected_by_peer`, `filtered` and `internal`.
     pub losses: LossTable,
     /// Bytes of those copies.
     pub losses_bytes: LossTable,
@@ -307,32 +309,92 @@ async fn sources_in_slices(
     wiring: &Arc<Wiring>,
     asking: &mut Asking,
 ) -> Vec<SourceRow> {
-    let ids: Vec<SourceId> = wiring.accounts.sources().map(|(id, _, _)| id).collect();
-    let mut sources = Vec::with_capacity(ids.len());
-    for some in ids.chunks(SLICE_SOURCES) {
-        let (theirs, their_wiring, asked) = (Arc::clone(shared), Arc::clone(wiring), some.to_vec());
-        let rows = asking.call(move |worker| {
-            worker.count_drops_of(&asked);
-            source_rows(&theirs, &their_wiring, &asked)
-        });
-        // The worker is gone only while stopping: the counts of its last turn are then the last ones.
-        sources.extend(rows.await.unwrap_or_else(|_gone| source_rows(shared, wiring, some)));
+    let mut sources = Vec::new();
+    loop {
+        let some = some_sources(shared, wiring, asking, sources.len()).await;
+        if some.is_empty() {
+            return sources;
+        }
+        sources.extend(some);
     }
-    sources
 }
 
-/// The rows of outputs as of `now`, a few at a time.
-pub async fn outputs_in_slices(wiring: &Wiring, now: Now) -> Vec<OutputRow> {
+/// The rows of the next sources behind so many, as many as are made in one slice of the shard's thread. None: it was the last.
+pub async fn some_sources(
+    shared: &Arc<Shared>,
+    wiring: &Arc<Wiring>,
+    asking: &mut Asking,
+    behind: usize,
+) -> Vec<SourceRow> {
+    let ids = wiring.accounts.sources().map(|(id, _, _)| id).skip(behind).take(SLICE_SOURCES);
+    let ids: Vec<SourceId> = ids.collect();
+    if ids.is_empty() {
+        return Vec::new();
+    }
+    let (theirs, their_wiring, asked) = (Arc::clone(shared), Arc::clone(wiring), ids.clone());
+    let rows = asking.call(move |worker| {
+        worker.count_drops_of(&asked);
+        source_rows(&theirs, &their_wiring, &asked)
+    });
+    // The worker is gone only while stopping: the counts of its last turn are then the last ones.
+    rows.await.unwrap_or_else(|_gone| source_rows(shared, wiring, &ids))
+}
+
+/// The outputs of a wiring that have a row, those of one name together.
+#[derive(Debug)]
+pub struct OutputOrder(Vec<InRow>);
+
+/// An output, and the first one of its name, whose place its row has.
+type InRow = (OutputId, OutputId);
+
+impl OutputOrder {
+    /// Of this wiring. What its ids stand for stays so.
+    pub fn of(wiring: &Wiring) -> OutputOrder {
+        OutputOrder::of_names(wiring.accounts.outputs_once().map(|(id, name, _)| (id, name)))
+    }
+
+    fn of_names<'a>(outputs: impl Iterator<Item = (OutputId, &'a str)>) -> OutputOrder {
+        let mut first: HashMap<&str, OutputId, FixedState> = HashMap::default();
+        let mut order: Vec<InRow> =
+            outputs.map(|(id, name)| (*first.entry(name).or_insert(id), id)).collect();
+        order.sort_by_key(|(first, _)| first.index());
+        OutputOrder(order)
+    }
+
+    /// The outputs of each row.
+    fn rows(&self) -> impl Iterator<Item = &[InRow]> {
+        self.0.chunk_by(|one, next| one.0 == next.0)
+    }
+}
+
+/// The rows of all outputs, with time for others on the thread in between.
+async fn outputs_in_slices(wiring: &Wiring, now: Now) -> Vec<OutputRow> {
+    some_outputs(wiring, &OutputOrder::of(wiring), 0..usize::MAX, now).await
+}
+
+/// The rows of outputs at these places in `order`, of which `wiring` has all. None: the last one was before them.
+pub async fn some_outputs(
+    wiring: &Wiring,
+    order: &OutputOrder,
+    places: Range<usize>,
+    now: Now,
+) -> Vec<OutputRow> {
     let mut rows = Vec::new();
-    let ids: Vec<OutputId> = wiring.accounts.outputs_once().map(|(id, _, _)| id).collect();
-    let each = |id| {
-        let row = output_row_at_rest(wiring, id, now);
-        let took = Took::of(row.busy);
-        add_output(&mut rows, row);
+    let each = |outputs| {
+        let row = row_of(wiring, outputs, now);
+        let took = row.as_ref().map_or(Took::Microseconds, |row| Took::of(row.busy));
+        rows.extend(row);
         took
     };
-    in_slices(ids, each).await;
+    in_slices(order.rows().skip(places.start).take(places.len()), each).await;
     rows
+}
+
+/// A reload may have given a name to another endpoint: what its row was before goes on in the row that is now. With a queue
+/// on disk both have one account, and the row that is now says it all.
+fn row_of(wiring: &Wiring, outputs: &[InRow], now: Now) -> Option<OutputRow> {
+    let rows = outputs.iter().map(|(_, id)| output_row_at_rest(wiring, *id, now));
+    rows.reduce(|before, row| row.with_before(&before))
 }
 
 /// How long the thread was at a row.
@@ -369,10 +431,8 @@ pub fn page(shared: &Shared, now: Now) -> AccountsPage {
     let wiring = shared.wiring.load();
     let ids: Vec<SourceId> = wiring.accounts.sources().map(|(id, _, _)| id).collect();
     let sources = source_rows(shared, &wiring, &ids);
-    let mut outputs = Vec::new();
-    for (id, _, _) in wiring.accounts.outputs_once() {
-        add_output(&mut outputs, output_row_at_rest(&wiring, id, now));
-    }
+    let order = OutputOrder::of(&wiring);
+    let outputs = order.rows().filter_map(|outputs| row_of(&wiring, outputs, now)).collect();
     with_ports(shared, sources, outputs, now)
 }
 
@@ -387,15 +447,6 @@ fn source_rows(shared: &Shared, wiring: &Wiring, ids: &[SourceId]) -> Vec<Source
         )
     };
     ids.iter().map(row).collect()
-}
-
-/// A reload may have given a name to another endpoint: what its row was before goes on in the row that is now. With a queue
-/// on disk both have one account, and the row that is now says it all.
-fn add_output(rows: &mut Vec<OutputRow>, row: OutputRow) {
-    match rows.iter_mut().find(|known| known.name == row.name) {
-        Some(before) => *before = row.with_before(before),
-        None => rows.push(row),
-    }
 }
 
 fn with_ports(shared: &Shared, sources: Vec<SourceRow>, outputs: Vec<OutputRow>, now: Now) -> AccountsPage {
@@ -644,6 +695,16 @@ async fn others_have_turns_between_the_rows_of_many_outputs() {
     tokio::join!(biased; rows, others);
     let turn_of = |at: usize| if at < 2 { 0 } else { 1 + (at - 2) / SLICE_OUTPUTS };
     assert_eq!(seen, (0..many).map(|at| (at, turn_of(at))).collect::<Vec<_>>());
+}
+
+#[test]
+fn outputs_of_one_name_share_the_place_of_the_first() {
+    let names = ["a", "b", "a", "c", "b", "a"];
+    let outputs = names.iter().enumerate().map(|(at, name)| (OutputId(at as u16), *name));
+    let order = OutputOrder::of_names(outputs);
+    let rows: Vec<Vec<u16>> =
+        order.rows().map(|outputs| outputs.iter().map(|(_, id)| id.0).collect()).collect();
+    assert_eq!(rows, [vec![0, 2, 5], vec![1, 4], vec![3]]);
 }
 
 #[test]

@@ -74,7 +74,7 @@ impl ClientEnd {
     }
 
     fn is_of_management(self) -> bool {
-        !matches!(self, ClientEnd::HandshakeFailed | ClientEnd::Slow)
+        !matches!(self, ClientEnd::HandshakeFailed)
     }
 
     fn is_of_http(self) -> bool {

@@ -15,13 +15,16 @@ use wire::management::{Command, Form, Names, Pattern, ProxyCommand, ProxyReplies
 use super::delete::Wanted;
 use super::reply::Reply;
 use super::{ClientEnd, Next, dump};
-use crate::admin::accounts::{self, LossTable};
+use crate::admin::accounts::{self, LossTable, OutputOrder, OutputRow};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::ShardHandle;
 use sys::clock::Clock;
 
 /// Outputs whose figures are read in one slice of the shard's thread.
 const SLICE_FIGURES: usize = 256;
+
+/// Rows of outputs that an answer is made of at a time.
+const SLICE_ROWS: usize = 32;
 
 /// Who asks, and of whom.
 #[derive(Clone, Copy)]
@@ -124,14 +127,21 @@ impl Asked<'_> {
             bad,
             &mut reply.made,
         );
+        drop(accounts);
+        drop(wiring);
         for figures in output_figures(&self.shared.shard, self.peer).await {
-            let plan = &wiring.plan.outputs[figures.output.index()];
-            if plan.from.is_empty() {
-                continue;
+            {
+                // Not kept while the client reads: a reload may replace it.
+                let wiring = self.shared.wiring.load();
+                let plan = &wiring.plan.outputs[figures.output.index()];
+                if plan.from.is_empty() {
+                    continue;
+                }
+                let account = &wiring.outlets[figures.output.index()].account;
+                let last_exception_s = account.last_error_s.load(Relaxed);
+                let moments = Moments { started_s, last_exception_s, now_s: now.wall_seconds() };
+                backend_stats(replies, self.form(), &plan.kind, figures, moments, &mut reply.made);
             }
-            let last_exception_s = wiring.outlets[figures.output.index()].account.last_error_s.load(Relaxed);
-            let moments = Moments { started_s, last_exception_s, now_s: now.wall_seconds() };
-            backend_stats(replies, self.form(), &plan.kind, figures, moments, &mut reply.made);
             reply.go_on().await?;
         }
         replies.end(&mut reply.made);
@@ -161,6 +171,7 @@ impl Asked<'_> {
             });
             let Ok((deleted, next)) = slice.await else { break };
             drop(asking);
+            reply.begin_slice();
             for name in deleted.iter().filter(|name| wanted.deleted(name, &mut found)) {
                 replies.deleted(name, &mut reply.made);
                 reply.go_on().await?;
@@ -187,28 +198,47 @@ impl Asked<'_> {
         replies: Replies,
         reply: &mut Reply<'_, W>,
     ) -> Result<(), ClientEnd> {
-        let rows = {
-            // The shard is not asked, but it costs as much.
-            let _turn = self.shared.shard.ask_in_line(self.peer).await;
-            accounts::outputs_in_slices(&self.shared.wiring.load_full(), Clock::now()).await
+        let mut write = |row: OutputRow, out: &mut Vec<u8>| {
+            let figures = TargetFigures {
+                name: &row.name,
+                state: row.state,
+                since_s: row.state_for_s,
+                delivered: row.sum.delivered,
+                lost: row.sum.lost(),
+                waiting: row.sum.queued,
+                queued_bytes: row.queued_bytes,
+                last_error: row.last_error,
+            };
+            replies.target(&figures, out);
         };
-        for row in rows {
-            replies.target(
-                &TargetFigures {
-                    name: &row.name,
-                    state: row.state,
-                    since_s: row.state_for_s,
-                    delivered: row.sum.delivered,
-                    lost: row.sum.lost(),
-                    waiting: row.sum.queued,
-                    queued_bytes: row.queued_bytes,
-                    last_error: row.last_error,
-                },
-                &mut reply.made,
-            );
-            reply.go_on().await?;
-        }
+        self.outputs(&mut write, reply).await?;
         replies.end(&mut reply.made);
+        Ok(())
+    }
+
+    /// Writes something of each output. What was asked for is a few rows at a time: a client that does not read holds no
+    /// more, and no wiring that a reload has replaced.
+    async fn outputs<W: AsyncWrite + Unpin>(
+        self,
+        write: &mut (dyn FnMut(OutputRow, &mut Vec<u8>) + Send),
+        reply: &mut Reply<'_, W>,
+    ) -> Result<(), ClientEnd> {
+        let order = OutputOrder::of(&self.shared.wiring.load());
+        for from in (0..).step_by(SLICE_ROWS) {
+            let rows = {
+                // The shard is not asked, but it costs as much.
+                let _turn = self.shared.shard.ask_in_line(self.peer).await;
+                let wiring = self.shared.wiring.load_full();
+                accounts::some_outputs(&wiring, &order, from..from + SLICE_ROWS, Clock::now()).await
+            };
+            if rows.is_empty() {
+                break;
+            }
+            for row in rows {
+                write(row, &mut reply.made);
+                reply.go_on().await?;
+            }
+        }
         Ok(())
     }
 
@@ -217,24 +247,29 @@ impl Asked<'_> {
         replies: Replies,
         reply: &mut Reply<'_, W>,
     ) -> Result<(), ClientEnd> {
-        let page = {
-            let mut asking = self.shared.shard.ask_in_line(self.peer).await;
-            accounts::snapshot(self.shared, &mut asking).await
-        };
         let of = |name: &str, losses: &LossTable, out: &mut Vec<u8>| {
             for (family, reasons) in losses {
                 reasons.iter().for_each(|(reason, count)| replies.drop(name, family, reason, *count, out));
             }
         };
-        for row in &page.sources {
-            of(&row.name, &row.losses, &mut reply.made);
-            replies.drop(&row.name, "kernel", "dropped", row.kernel_dropped, &mut reply.made);
-            reply.go_on().await?;
+        let mut sources = 0;
+        loop {
+            let rows = {
+                let mut asking = self.shared.shard.ask_in_line(self.peer).await;
+                let wiring = self.shared.wiring.load_full();
+                accounts::some_sources(self.shared, &wiring, &mut asking, sources).await
+            };
+            if rows.is_empty() {
+                break;
+            }
+            sources += rows.len();
+            for row in rows {
+                of(&row.name, &row.losses, &mut reply.made);
+                replies.drop(&row.name, "kernel", "dropped", row.kernel_dropped, &mut reply.made);
+                reply.go_on().await?;
+            }
         }
-        for row in &page.outputs {
-            of(&row.name, &row.losses, &mut reply.made);
-            reply.go_on().await?;
-        }
+        self.outputs(&mut |row, out| of(&row.name, &row.losses, out), reply).await?;
         replies.end(&mut reply.made);
         Ok(())
     }

@@ -38,6 +38,7 @@ pub(super) async fn write<W: AsyncWrite + Unpin>(
         // The shard is gone only while the daemon stops.
         let Ok(slice) = asking.call(move |worker| worker.shard.dump(kind, from)).await else { break };
         drop(asking);
+        reply.begin_slice();
         for row in slice.rows {
             // Another series may have come in its place meanwhile.
             if !(row.goes_on && list.is_of(&row.name)) {

@@ -15,6 +15,9 @@ const PIECE_BYTES: usize = 32 * 1024;
 /// A client that reads nothing of its answer for so long is closed.
 const WRITE_STALL_MAX: Duration = Duration::from_secs(10);
 
+/// A client that has been waited for this long in all while it reads an answer, or a slice of a dump, is closed.
+const READING_MAX: Duration = Duration::from_secs(60);
+
 /// One answer.
 pub(super) struct Reply<'a, W> {
     to: &'a mut W,
@@ -22,17 +25,32 @@ pub(super) struct Reply<'a, W> {
     /// Made, and not written.
     pub(super) made: Vec<u8>,
     stall_max: Duration,
+    reading_max: Duration,
+    /// How long the client has been waited for.
+    waited: Duration,
 }
 
 impl<'a, W: AsyncWrite + Unpin> Reply<'a, W> {
     pub(super) fn new(to: &'a mut W, seat: &'a Seat) -> Reply<'a, W> {
-        Reply { to, seat, made: Vec::new(), stall_max: WRITE_STALL_MAX }
+        Reply {
+            to,
+            seat,
+            made: Vec::new(),
+            stall_max: WRITE_STALL_MAX,
+            reading_max: READING_MAX,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// A part of an answer without a bound begins, which has the time of a whole one.
+    pub(super) fn begin_slice(&mut self) {
+        self.waited = Duration::ZERO;
     }
 
     /// Writes what is made, once it is long enough.
     ///
     /// # Errors
-    /// When the client is gone, or reads nothing.
+    /// When the client is gone, or reads nothing, or too slowly.
     pub(super) async fn go_on(&mut self) -> Result<(), ClientEnd> {
         if self.made.len() >= PIECE_BYTES { self.finish().await } else { Ok(()) }
     }
@@ -44,10 +62,15 @@ impl<'a, W: AsyncWrite + Unpin> Reply<'a, W> {
     pub(super) async fn finish(&mut self) -> Result<(), ClientEnd> {
         let mut written = 0;
         while written < self.made.len() {
-            self.seat.wait_begins(Clock::mono_ns());
-            let wrote = tokio::time::timeout(self.stall_max, self.to.write(&self.made[written..])).await;
+            let begun_ns = Clock::mono_ns();
+            let left = self.reading_max.saturating_sub(self.waited);
+            self.seat.wait_begins(begun_ns);
+            let write = self.to.write(&self.made[written..]);
+            let wrote = tokio::time::timeout(self.stall_max.min(left), write).await;
             self.seat.wait_ends();
+            self.waited += Duration::from_nanos(Clock::mono_ns() - begun_ns);
             written += match wrote {
+                Err(_elapsed) if left < self.stall_max => return Err(ClientEnd::Slow),
                 Err(_elapsed) => return Err(ClientEnd::Unread),
                 Ok(Ok(len)) if len > 0 => len,
                 Ok(failed) => {
@@ -96,6 +119,37 @@ mod tests {
             let mut got = Vec::new();
             far.read_to_end(&mut got).await.expect("memory");
             assert_eq!((got.len(), &got[got.len() - 2..]), (PIECE_BYTES + 1, &b"yz"[..]));
+        });
+    }
+
+    #[test]
+    fn who_reads_a_byte_now_and_then_is_closed_at_the_time_for_all_of_it() {
+        run(async {
+            let seat = Arc::new(Admission::default()).admit_anyway(PeerKey::Local);
+            let (mut near, mut far) = tokio::io::duplex(1);
+            let mut reply = Reply::new(&mut near, &seat);
+            reply.reading_max = Duration::from_millis(20);
+            reply.stall_max = Duration::from_secs(3600);
+            let reads = async {
+                while far.read(&mut [0; 1]).await.is_ok_and(|len| len > 0) {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            let writes = async {
+                loop {
+                    reply.made.resize(PIECE_BYTES, b'x');
+                    if let Err(end) = reply.go_on().await {
+                        return end;
+                    }
+                }
+            };
+            tokio::select! {
+                end = writes => assert_eq!(end, ClientEnd::Slow),
+                () = reads => panic!("the other end is there"),
+            }
+            // A slice of a dump has a time of its own.
+            reply.begin_slice();
+            assert_eq!(reply.waited, Duration::ZERO);
         });
     }
 
