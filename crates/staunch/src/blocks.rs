@@ -43,6 +43,8 @@ pub struct About {
 struct Row {
     #[serde(flatten)]
     about: About,
+    /// Earlier versions wrote it as `form`.
+    #[serde(rename = "encoding", alias = "form")]
     form: Form,
     copies: u32,
     /// Of the block's series, when they are all of one.
@@ -253,19 +255,19 @@ mod tests {
         let blocks = [
             (
                 Block::lines(b"a 1 2\nb 3 4\n".to_vec(), 2, 5),
-                r#""form":"lines","copies":2,"bytes":"a 1 2\nb 3 4\n"}"#,
+                r#""encoding":"lines","copies":2,"bytes":"a 1 2\nb 3 4\n"}"#,
             ),
             (
                 Block { partition: Some(3), ..Block::lines(b"c 1 2\n".to_vec(), 1, 5) },
-                r#""form":"lines","copies":1,"partition":3,"bytes":"c 1 2\n"}"#,
+                r#""encoding":"lines","copies":1,"partition":3,"bytes":"c 1 2\n"}"#,
             ),
             (
                 Block::frames(b"\x80\x02ab".to_vec(), vec![(2, 1), (4, 7)], 5),
-                r#""form":"frames","copies":8,"frames":[[2,1],[4,7]],"bytes":{"hex":"80026162"}}"#,
+                r#""encoding":"frames","copies":8,"frames":[[2,1],[4,7]],"bytes":{"hex":"80026162"}}"#,
             ),
             (
                 Block::packets(PacketBatch { bytes: b"a\nbb\n".to_vec(), packets: spans }, 5),
-                r#""form":"packets","copies":3,"packets":[[0,1],[2,2],[5,0]],"bytes":"a\nbb\n"}"#,
+                r#""encoding":"packets","copies":3,"packets":[[0,1],[2,2],[5,0]],"bytes":"a\nbb\n"}"#,
             ),
         ];
         let about = About { queue: Some("web".into()), block: Some(7), made_ms: Some(9), ..About::default() };
@@ -273,26 +275,36 @@ mod tests {
             let line = to_json(&about, &block);
             let head = r#"{"queue":"web","block":7,"made_ms":9,"#;
             assert_eq!(String::from_utf8_lossy(&line), format!("{head}{want}\n"));
-            assert_eq!(from_json(&line, 5), Ok(block));
+            assert_eq!(from_json(&line, 5).as_ref(), Ok(&block));
+            let earlier = String::from_utf8_lossy(&line).replace(r#""encoding":"#, r#""form":"#);
+            assert_eq!(from_json(earlier.as_bytes(), 5), Ok(block), "{earlier}");
         }
     }
 
     #[test]
     fn rows_that_no_sender_could_cut_are_refused() {
         for (row, why) in [
-            (r#"{"form":"lines","copies":1,"bytes":"a"}"#, "line feed"),
-            (r#"{"form":"lines","copies":1}"#, "bytes"),
-            (r#"{"form":"words","copies":1,"bytes":"a"}"#, "unknown variant"),
-            (r#"{"form":"frames","copies":1,"bytes":"a"}"#, "[end, copies]"),
-            (r#"{"form":"frames","copies":1,"frames":[[2,1]],"bytes":"a"}"#, "[end, copies]"),
-            (r#"{"form":"frames","copies":1,"frames":[[1,1],[1,1]],"bytes":"a"}"#, "[end, copies]"),
-            (r#"{"form":"frames","copies":1,"frames":[[1,4294967295],[2,1]],"bytes":"ab"}"#, "4 Gi copies"),
-            (r#"{"form":"packets","copies":1,"bytes":"a"}"#, "missing"),
-            (r#"{"form":"packets","copies":1,"packets":[[0,2]],"bytes":"a"}"#, "within `bytes`"),
-            (r#"{"form":"packets","copies":1,"packets":[[1,1],[0,1]],"bytes":"ab"}"#, "ascending"),
-            (r#"{"form":"packets","copies":1,"packets":[[4294967295,1]],"bytes":"ab"}"#, "within `bytes`"),
-            (r#"{"form":"lines","copies":1,"bytes":{"hex":"0"}}"#, "pairs"),
-            (r#"{"form":"lines","copies":1,"bytes":{"hex":"+1"}}"#, "pairs"),
+            (r#"{"encoding":"lines","copies":1,"bytes":"a"}"#, "line feed"),
+            (r#"{"encoding":"lines","copies":1}"#, "bytes"),
+            (r#"{"copies":1,"bytes":"a"}"#, "encoding"),
+            (r#"{"encoding":"lines","form":"lines","copies":1,"bytes":"a\n"}"#, "duplicate"),
+            (r#"{"encoding":"words","copies":1,"bytes":"a"}"#, "unknown variant"),
+            (r#"{"encoding":"frames","copies":1,"bytes":"a"}"#, "[end, copies]"),
+            (r#"{"encoding":"frames","copies":1,"frames":[[2,1]],"bytes":"a"}"#, "[end, copies]"),
+            (r#"{"encoding":"frames","copies":1,"frames":[[1,1],[1,1]],"bytes":"a"}"#, "[end, copies]"),
+            (
+                r#"{"encoding":"frames","copies":1,"frames":[[1,4294967295],[2,1]],"bytes":"ab"}"#,
+                "4 Gi copies",
+            ),
+            (r#"{"encoding":"packets","copies":1,"bytes":"a"}"#, "missing"),
+            (r#"{"encoding":"packets","copies":1,"packets":[[0,2]],"bytes":"a"}"#, "within `bytes`"),
+            (r#"{"encoding":"packets","copies":1,"packets":[[1,1],[0,1]],"bytes":"ab"}"#, "ascending"),
+            (
+                r#"{"encoding":"packets","copies":1,"packets":[[4294967295,1]],"bytes":"ab"}"#,
+                "within `bytes`",
+            ),
+            (r#"{"encoding":"lines","copies":1,"bytes":{"hex":"0"}}"#, "pairs"),
+            (r#"{"encoding":"lines","copies":1,"bytes":{"hex":"+1"}}"#, "pairs"),
             ("a 1 2", "expected"),
         ] {
             let error = from_json(row.as_bytes(), 0).expect_err(row);

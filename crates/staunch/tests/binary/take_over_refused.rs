@@ -391,7 +391,7 @@ fn changes_of_queues_are_refused_until_the_successor_has_them() {
         assert!(new.is_alive(), "{}", new.stderr());
         http::get(at, "/healthz")
     });
-    let block = r#"{"form":"packets","copies":1,"packets":[[0,5]],"bytes":"b:1|c"}"#;
+    let block = r#"{"encoding":"packets","copies":1,"packets":[[0,5]],"bytes":"b:1|c"}"#;
     let replay = || http::post(at, "/api/v1/queues/copy/replay", "application/x-ndjson", block);
     let clear = || http::post(at, "/api/v1/queues/copy/drop", "application/json", "{}");
     for answer in [replay(), clear()] {
