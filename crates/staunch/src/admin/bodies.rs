@@ -1,12 +1,14 @@
 //! Bodies of requests and answers, within bounds.
 //!
-//! A body is read only after the head has passed (`guard`), by few requests at a time, and within a time. An answer counts
+//! A body is read only after the head has passed (`guard`), by few requests at a time, and within a time; it counts until it is
+//! done with. An answer counts
 //! against what all answers may hold, and those of one client half of what the others leave, until nearly all of it is with
 //! the kernel, and is copied out piece by piece, so that one that is read slowly holds its document no longer than that. One
 //! whose length names from outside decide (`series`) counts from before it is made on.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -19,11 +21,11 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Bytes, Frame, SizeHint};
 use model::PeerKey;
 use serde::Serialize;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Refusal;
 
-/// Most bodies that are read at once.
+/// Most bodies that are read, or that somebody works on, at once.
 const BODIES_MAX: usize = 4;
 
 /// Longest time until a whole body is there.
@@ -47,16 +49,31 @@ const PIECE_BYTES: usize = 16 * 1024;
 /// What bodies and answers may take, of all connections together.
 #[derive(Debug)]
 pub(super) struct Bodies {
-    read: Semaphore,
+    read: Arc<Semaphore>,
     time_max: Duration,
     patience: Duration,
     answers: Arc<Answers>,
 }
 
+/// A body that has been read whole. It counts as one that is read until it is dropped.
+#[derive(Debug)]
+pub(super) struct Whole {
+    bytes: Vec<u8>,
+    _one: OwnedSemaphorePermit,
+}
+
+impl Deref for Whole {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 impl Default for Bodies {
     fn default() -> Bodies {
         Bodies {
-            read: Semaphore::new(BODIES_MAX),
+            read: Arc::new(Semaphore::new(BODIES_MAX)),
             time_max: BODY_TIME_MAX,
             patience: BODY_PATIENCE,
             answers: Arc::default(),
@@ -69,14 +86,14 @@ impl Bodies {
     ///
     /// # Errors
     /// A status and a sentence; nothing is read when its length says that it is too long.
-    pub(super) async fn read(&self, body: Body, bytes_max: usize) -> Result<Bytes, Refusal> {
+    pub(super) async fn read(&self, body: Body, bytes_max: usize) -> Result<Whole, Refusal> {
         let too_long =
             || (StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {bytes_max} bytes"));
         if body.size_hint().lower() > bytes_max as u64 {
             return Err(too_long());
         }
-        let _one = self.read.try_acquire().map_err(|_full| {
-            let why = format!("{BODIES_MAX} bodies are being read: ask again later");
+        let one = Arc::clone(&self.read).try_acquire_owned().map_err(|_full| {
+            let why = format!("{BODIES_MAX} bodies are being worked on: ask again later");
             (StatusCode::SERVICE_UNAVAILABLE, why)
         })?;
         let late = |_late| (StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned());
@@ -86,7 +103,7 @@ impl Bodies {
             loop {
                 let frame = tokio::time::timeout(self.patience, limited.frame()).await.map_err(late)?;
                 match frame {
-                    None => return Ok(Bytes::from(bytes)),
+                    None => return Ok(bytes),
                     Some(Ok(frame)) => bytes.extend(frame.into_data().iter().flatten()),
                     Some(Err(error)) if error.is::<LengthLimitError>() => return Err(too_long()),
                     Some(Err(error)) => {
@@ -95,7 +112,8 @@ impl Bodies {
                 }
             }
         };
-        tokio::time::timeout(self.time_max, whole).await.map_err(late)?
+        let bytes = tokio::time::timeout(self.time_max, whole).await.map_err(late)??;
+        Ok(Whole { bytes, _one: one })
     }
 
     /// A document as JSON for `peer`, or why not.
@@ -291,6 +309,10 @@ mod tests {
         // One that does not say its length.
         let frames = futures_of(vec![60, 41]);
         assert_eq!(bodies.read(frames, 100).await.expect_err("past it").0, StatusCode::PAYLOAD_TOO_LARGE);
+        let most = [read(1).await, read(2).await, read(3).await, read(4).await];
+        assert_eq!(most.len(), BODIES_MAX);
+        assert_eq!(read(1).await.expect_err("none is done with").0, StatusCode::SERVICE_UNAVAILABLE);
+        drop(most);
         let _others = bodies.read.acquire_many(BODIES_MAX as u32).await.expect("it is open");
         assert_eq!(read(1).await.expect_err("no turn").0, StatusCode::SERVICE_UNAVAILABLE);
     }

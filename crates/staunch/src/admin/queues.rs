@@ -4,6 +4,7 @@
 //! Not here: who may ask for a change (`guard`), queues of a daemon that does not run (`cli::queue`).
 //! Invariant: what is dropped is counted as dropped (`dropped`), and what is replayed as routed, like everything else.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Refusal;
 use super::accounts::{Took, in_slices};
+use super::bodies::Whole;
 use crate::blocks::{Form, LineBlocks, from_json};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
@@ -283,12 +285,12 @@ pub(super) async fn replay(
     shared: &Shared,
     name: &str,
     as_json: bool,
-    body: axum::body::Bytes,
+    body: Whole,
 ) -> Result<Replayed, Refusal> {
     let (outlet, forms) = find(shared, name)?;
-    let blocks = blocks_of(&body, as_json, forms)?;
     let taker = Arc::clone(&outlet);
-    let (mut done, last) = on_thread(move || append(&taker, blocks)).await?;
+    // The body ends with this: nobody keeps it while the disk is waited for.
+    let (mut done, last) = on_thread(move || append(&taker, &body, as_json, forms)).await??;
     done.safe = match last {
         Some(last) => is_safe(&outlet, last).await,
         None => true,
@@ -297,37 +299,60 @@ pub(super) async fn replay(
     Ok(done)
 }
 
-/// All blocks of a request, each checked before the first is taken.
-fn blocks_of(body: &[u8], as_json: bool, forms: &[Form]) -> Result<Vec<Block>, Refusal> {
-    let (mut blocks, mut lines) = (Vec::new(), LineBlocks::default());
-    let now_ns = Clock::mono_ns();
-    for (at, line) in body.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        let wrong = |why: String| (StatusCode::BAD_REQUEST, format!("line {}: {why}", at + 1));
-        if !as_json {
-            blocks.extend(lines.push(line, now_ns).map_err(wrong)?);
-        } else if !line.iter().all(u8::is_ascii_whitespace) {
-            blocks.push(from_json(line, now_ns).map_err(wrong)?);
-        }
-    }
-    blocks.extend(lines.take(now_ns));
-    let wrong = blocks.iter().find_map(|block| Form::check(block, forms).err());
-    wrong.map_or(Ok(blocks), |why| Err((StatusCode::BAD_REQUEST, why)))
-}
-
-/// Appends until the queue is full. Gives the place of the last one that was taken.
-fn append(outlet: &Outlet, blocks: Vec<Block>) -> (Replayed, Option<Position>) {
+/// Appends the blocks of a request until the queue is full, once all of them have been checked. Gives the place of the last
+/// one that was taken.
+fn append(
+    outlet: &Outlet,
+    body: &[u8],
+    as_json: bool,
+    forms: &[Form],
+) -> Result<(Replayed, Option<Position>), Refusal> {
+    // Read twice, so that no more than one block is there beside the body.
+    each_block(body, as_json, forms, |_block| ControlFlow::Continue(()))?;
     let (mut done, mut last) = (Replayed::default(), None);
-    for block in blocks {
+    each_block(body, as_json, forms, |block| {
         let copies = u64::from(block.copies);
         let Some(place) = outlet.offer(block, Clock::now()) else {
             done.full = true;
-            break;
+            return ControlFlow::Break(());
         };
         done.blocks += 1;
         done.copies += copies;
         last = Some(place);
+        ControlFlow::Continue(())
+    })?;
+    Ok((done, last))
+}
+
+/// Gives the blocks of a request to `take`, as long as it wants more.
+fn each_block(
+    body: &[u8],
+    as_json: bool,
+    forms: &[Form],
+    mut take: impl FnMut(Block) -> ControlFlow<()>,
+) -> Result<(), Refusal> {
+    let mut lines = LineBlocks::default();
+    let now_ns = Clock::mono_ns();
+    let wrong = |at: usize, why: String| (StatusCode::BAD_REQUEST, format!("line {}: {why}", at + 1));
+    for (at, line) in body.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let block = if !as_json {
+            lines.push(line, now_ns).map_err(|why| wrong(at, why))?
+        } else if line.iter().all(u8::is_ascii_whitespace) {
+            None
+        } else {
+            Some(from_json(line, now_ns).map_err(|why| wrong(at, why))?)
+        };
+        let Some(block) = block else { continue };
+        Form::check(&block, forms).map_err(|why| (StatusCode::BAD_REQUEST, why))?;
+        if take(block).is_break() {
+            return Ok(());
+        }
     }
-    (done, last)
+    if let Some(block) = lines.take(now_ns) {
+        Form::check(&block, forms).map_err(|why| (StatusCode::BAD_REQUEST, why))?;
+        let _last = take(block);
+    }
+    Ok(())
 }
 
 /// Waits until a block is safe, or nobody will say so any more. In memory nothing is.
@@ -359,6 +384,7 @@ pub(super) async fn on_thread<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use deliver::plan::QueueLimits;
     use serde_json::Value;
 
     use super::*;
@@ -389,10 +415,10 @@ mod tests {
 
     #[test]
     fn a_request_is_checked_whole_before_anything_of_it_is_taken() {
-        let good = r#"{"form":"lines","copies":1,"bytes":"a 1 2\n"}"#;
-        let packets = r#"{"form":"packets","copies":1,"packets":[[0,1]],"bytes":"a"}"#;
+        let good = r#"{"encoding":"lines","copies":1,"bytes":"a 1 2\n"}"#;
+        let packets = r#"{"encoding":"packets","copies":1,"packets":[[0,1]],"bytes":"a"}"#;
         // (body, as JSON, blocks, or a word of the refusal)
-        let table: &[(String, bool, Result<usize, &str>)] = &[
+        let table: &[(String, bool, Result<u64, &str>)] = &[
             ("a 1 2\nb 1 2".into(), false, Ok(1)),
             (String::new(), false, Ok(0)),
             (format!("{good}\n\n{good}\n"), true, Ok(2)),
@@ -401,13 +427,20 @@ mod tests {
             (format!("a\n{}\n", "x".repeat(2 << 20)), false, Err("line 2: it is longer")),
         ];
         for (body, as_json, want) in table {
-            match (blocks_of(body.as_bytes(), *as_json, &[Form::Lines]), want) {
-                (Ok(blocks), Ok(count)) => assert_eq!(blocks.len(), *count),
+            let outlet = Outlet::new("o", QueueLimits::default(), &Arc::default());
+            match (append(&outlet, body.as_bytes(), *as_json, &[Form::Lines]), want) {
+                (Ok((done, _last)), Ok(count)) => assert_eq!((done.blocks, done.full), (*count, false)),
                 (Err((status, why)), Err(word)) => {
                     assert!(status == StatusCode::BAD_REQUEST && why.contains(word), "{why}");
+                    assert_eq!(outlet.sum().copies, 0);
                 }
                 (found, want) => panic!("{found:?} instead of {want:?}"),
             }
         }
+        let limits = QueueLimits { records_max: 1, ..QueueLimits::default() };
+        let outlet = Outlet::new("o", limits, &Arc::default());
+        let two = format!("{good}\n{good}\n");
+        let (done, last) = append(&outlet, two.as_bytes(), true, &[Form::Lines]).expect("both are good");
+        assert_eq!((done.blocks, done.copies, done.full, last.is_some()), (1, 1, true, true));
     }
 }
