@@ -1,5 +1,6 @@
 //! One account for each source and output of the plan, kept over a reload.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use config::plan::Plan;
@@ -68,8 +69,11 @@ impl Accounts {
 
     /// The same with each account once: outputs that share one, see [`earlier_self`], are the last of them.
     pub fn outputs_once(&self) -> impl Iterator<Item = (OutputId, &str, &Arc<OutputAccount>)> {
-        let later = |id: OutputId| self.outputs[id.index() + 1..].iter();
-        self.outputs()
-            .filter(move |(id, _, account)| !later(*id).any(|(_, other)| Arc::ptr_eq(account, other)))
+        let mut known = BTreeSet::new();
+        let outputs = self.outputs.iter().rev();
+        let mut is_last: Vec<bool> =
+            outputs.map(|(_, account)| known.insert(Arc::as_ptr(account).addr())).collect();
+        is_last.reverse();
+        self.outputs().filter(move |(id, _, _)| is_last[id.index()])
     }
 }
