@@ -96,30 +96,28 @@ pub(super) fn front(api: &Api, request: &Request<Body>) -> Result<(), Response> 
         return Ok(());
     }
     may_read(api, request.headers()).map_err(|(why, answer)| {
-        api.shared.http_account.refuse(why);
-        tell_refused(api, request, why);
+        let what = match why {
+            RequestRefusal::Host => {
+                let name = guard::name_asked_for(request.headers());
+                format!("its Host `{name}` is none of `http.allowed_hosts` (docs/api.md)")
+            }
+            RequestRefusal::Token => {
+                let gave = guard::instead_of_token(request.headers());
+                format!("it had {gave}, and `http.token_file` asks for one")
+            }
+            RequestRefusal::Change => "it may not change anything".to_owned(),
+        };
+        refuse(api, request, why, &what);
         answer
     })
 }
 
-/// Says who was refused, once a minute for each reason; never what was given as the token.
-fn tell_refused(api: &Api, request: &Request<Body>, why: RequestRefusal) {
+/// Counts a refusal, and says who was refused and for `what`, once a minute for each reason; never what was given as the token.
+fn refuse(api: &Api, request: &Request<Body>, why: RequestRefusal, what: &str) {
+    api.shared.http_account.refuse(why);
     let Some(refused) = api.refusals[why as usize].note(Clock::mono_ns()) else { return };
     let from = request.extensions().get::<ConnectInfo<Ends>>().map(|ConnectInfo(ends)| ends.client());
     let from = from.map_or_else(|| "an unknown client".to_owned(), |from| from.to_string());
-    let what = match why {
-        RequestRefusal::Host => {
-            let name = guard::name_asked_for(request.headers());
-            format!("its Host `{name}` is none of `http.allowed_hosts` (docs/api.md)")
-        }
-        RequestRefusal::Token => {
-            format!(
-                "it had {}, and `http.token_file` asks for one",
-                guard::instead_of_token(request.headers())
-            )
-        }
-        RequestRefusal::Change => "it changes something and may not".to_owned(),
-    };
     tracing::warn!(
         "http: a request of {from} was refused: {what} ({refused} refused since this was last said)"
     );
@@ -220,7 +218,7 @@ async fn relay_explain(
 fn change(api: &Api, ends: Ends, request: &Request<Body>) -> Result<&'static str, Refusal> {
     let wiring = api.shared.wiring.load();
     guard::changes(ends, request.headers(), &wiring.plan.http_server.allowed_hosts).map_err(|why| {
-        api.shared.http_account.refuse(RequestRefusal::Change);
+        refuse(api, request, RequestRefusal::Change, why);
         (StatusCode::FORBIDDEN, why.to_owned())
     })
 }

@@ -95,6 +95,9 @@ fn bodies_are_refused_by_their_heads() {
     }
     let refused = ["host", "change", "token"].map(|why| counted(&daemon, "requests_refused", why));
     assert_eq!(refused, [2, 2, 0]);
+    let logged =
+        daemon.wait_logged_times("http: a request of 127.0.0.1 was refused: the Content-Type is none of", 1);
+    assert!(!logged.contains("of another origin"), "once a minute for each reason: {logged}");
     daemon.stop();
 }
 
