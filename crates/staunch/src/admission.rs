@@ -2,9 +2,10 @@
 //! can take every place.
 //!
 //! A listener asks with [`Admission::admit`]; the [`Seat`] that it gets is held for as long as the connection lives. Where
-//! [`Admission::admit_or_replace`] is asked, connections that only wait (for their client to say something, or to read)
-//! give way to a new one when there is no other place, and then the oldest of the peer that has the most does, if it has at
-//! least two more than the peer that comes: few peers that are always at work lock nobody out.
+//! [`Admission::admit_or_replace`] is asked, a connection that only waits (for its client to say something, or to read)
+//! gives way to a new one when there is no other place: of the peer that has the most, the one that has waited the longest.
+//! When none waits, the oldest of the peer that has the most does, if it has at least two more than the peer that comes: few
+//! peers that are always at work lock nobody out.
 //! Not here: the limits (`config`), what is counted and under which name (the listeners).
 //! Invariant: a place is counted from `admit` until its seat is dropped, or was asked to leave.
 
