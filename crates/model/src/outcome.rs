@@ -132,6 +132,7 @@ reasons! {
         InDoubt "in_doubt" "The disk of an output's queue failed to sync a copy.",
         Reloaded "reloaded" "Since a reload the condition that held when the connection was made can no longer be met for the source; a new connection has the new one.",
         IdleTimeout "idle_timeout" "Nothing came for as long as `idle_timeout`, and nothing more could be acknowledged.",
+        Replaced "replaced" "All `max_connections` were taken, nothing had come for long, and a client whose address had fewer connections needed the place.",
         Unread "unread" "The client did not read its acknowledgements for 30 seconds, or for as long as `idle_timeout` where that is shorter.",
         BadFrame "bad_frame" "A frame was longer than `max_line_bytes`, so that what follows cannot be told apart.",
         UnfinishedFull "unfinished_full" "A message was not finished when unfinished messages of all connections, or of one client, held as many bytes as they may.",

@@ -5,7 +5,9 @@
 //! [`Admission::admit_or_replace`] is asked, a connection that only waits (for its client to say something, or to read)
 //! gives way to a new one when there is no other place: of the peer that has the most, the one that has waited the longest.
 //! When none waits, the oldest of the peer that has the most does, if it has at least two more than the peer that comes: few
-//! peers that are always at work lock nobody out.
+//! peers that are always at work lock nobody out. Connections of sources,
+//! whose clients may be silent between two flushes, give way only when they have been silent for long
+//! ([`Admission::admit_or_replace_silent`]).
 //! Not here: the limits (`config`), what is counted and under which name (the listeners).
 //! Invariant: a place is counted from `admit` until its seat is dropped, or was asked to leave.
 
@@ -20,6 +22,10 @@ use tokio::sync::Notify;
 
 /// A connection that has waited for less gives way to others of its own peer at most: its first request may be on the way.
 const SETTLED_NS: u64 = SECOND_NS;
+
+/// Whoever comes when all connections of a source are taken, and none was silent for long, changes nothing of that for so long:
+/// looking at all of them again for each would cost more than to accept it.
+const LOOK_AGAIN_NS: u64 = SECOND_NS / 10;
 
 /// A refusal is told at most once in so long.
 const TOLD_EVERY_NS: u64 = 60 * SECOND_NS;
@@ -71,6 +77,8 @@ struct State {
     next_id: u64,
     seats: BTreeMap<u64, (PeerKey, Arc<Waiting>)>,
     of_peer: BTreeMap<PeerKey, usize>,
+    /// When nobody was found who was silent for long, for a peer that had so many connections.
+    found_none: Option<(u64, usize)>,
 }
 
 #[derive(Debug)]
@@ -125,22 +133,58 @@ impl Admission {
                 Full::PerPeer => state.ask_to_leave(now_ns, |of, _has, waited| is_own(of, waited)),
                 Full::All => {
                     let settled = Some(stalled_ns.max(SETTLED_NS));
-                    state.ask_to_leave(now_ns, |of, others, waited| {
-                        is_own(of, waited) || (others > has && waited >= settled)
-                    }) || state.ask_to_leave(now_ns, |_of, others, _waited| others >= has + 2)
+                    state
+                        .ask_to_leave(now_ns, |of, others, waited| {
+                            is_own(of, waited) || (others > has && waited >= settled)
+                        })
+                        .or_else(|| state.ask_to_leave(now_ns, |_of, others, _waited| others >= has + 2))
                 }
             };
-            if !leaves {
+            if leaves.is_none() {
                 return Err(full);
             }
         }
         Ok(state.seat(peer, self))
     }
 
+    /// The same for connections whose clients may be silent for some time. When all places are taken, one is asked to leave that
+    /// has been silent for `silent_ns`, of the peer that has the most, if that has at least two more than this one: the one that
+    /// has been silent the longest. Gives that peer, and how many it had.
+    ///
+    /// # Errors
+    /// Which limit is reached when nobody is asked.
+    pub fn admit_or_replace_silent(
+        self: &Arc<Admission>,
+        peer: PeerKey,
+        limits: Limits,
+        now_ns: u64,
+        silent_ns: u64,
+    ) -> Result<(Seat, Option<(PeerKey, usize)>), Full> {
+        let mut state = self.lock();
+        match state.full(peer, limits) {
+            None => return Ok((state.seat(peer, self), None)),
+            Some(Full::PerPeer) => return Err(Full::PerPeer),
+            Some(Full::All) => {}
+        }
+        let has = state.of(peer);
+        let is_known = |(at_ns, of): (u64, usize)| has >= of && now_ns.saturating_sub(at_ns) < LOOK_AGAIN_NS;
+        if state.found_none.is_some_and(is_known) {
+            return Err(Full::All);
+        }
+        // One for one: where a reload has lowered the limit, nobody is cut for what is past it.
+        let leaves =
+            state.ask_to_leave(now_ns, |_of, others, waited| others >= has + 2 && waited >= Some(silent_ns));
+        if leaves.is_none() {
+            state.found_none = Some((now_ns, has));
+            return Err(Full::All);
+        }
+        Ok((state.seat(peer, self), leaves))
+    }
+
     /// Asks the connection to leave that has waited the longest, of the peer that has the most: the process lacks what the next
     /// connection needs. False when each has something to do.
     pub fn make_room(&self, now_ns: u64) -> bool {
-        self.lock().ask_to_leave(now_ns, |_of, _has, waited| waited.is_some())
+        self.lock().ask_to_leave(now_ns, |_of, _has, waited| waited.is_some()).is_some()
     }
 
     /// A place for a connection that is there already: another process has accepted it.
@@ -200,20 +244,25 @@ impl State {
     }
 
     /// Asks one of those to leave that `may` says so of, by its peer, how many connections that has, and how long it has waited,
-    /// if it does: of the peer that has the most, the one that has waited the longest, else the oldest. False when there is none.
-    fn ask_to_leave(&mut self, now_ns: u64, may: impl Fn(PeerKey, usize, Option<u64>) -> bool) -> bool {
+    /// if it does: of the peer that has the most, the one that has waited the longest, else the oldest. Gives its peer, and how many
+    /// that had. None when there is none.
+    fn ask_to_leave(
+        &mut self,
+        now_ns: u64,
+        may: impl Fn(PeerKey, usize, Option<u64>) -> bool,
+    ) -> Option<(PeerKey, usize)> {
         let candidates = self.seats.iter().filter_map(|(id, (of, waiting))| {
             let waited_ns = now_ns.checked_sub(waiting.since_ns.load(Relaxed));
             let has = self.of(*of);
-            may(*of, has, waited_ns).then_some((has, waited_ns, Reverse(*id)))
+            may(*of, has, waited_ns).then_some((has, waited_ns, Reverse(*id), *of))
         });
-        let Some((_has, waited_ns, Reverse(id))) = candidates.max() else { return false };
-        let Some(waiting) = self.forget(id) else { return false };
+        let (has, waited_ns, Reverse(id), of) = candidates.max()?;
+        let waiting = self.forget(id)?;
         let leave = if waited_ns.is_some() { Leave::Replaced } else { Leave::Preempted };
         // It is asked once: it is forgotten here.
         let _first = waiting.leave.set(leave);
         waiting.asked.notify_waiters();
-        true
+        Some((of, has))
     }
 }
 
@@ -226,6 +275,11 @@ impl Seat {
     /// The client has said something, or read something.
     pub fn wait_ends(&self) {
         self.waiting.since_ns.store(u64::MAX, Relaxed);
+    }
+
+    /// True when its place was needed, and is another one's.
+    pub fn is_to_leave(&self) -> bool {
+        self.waiting.leave.get().is_some()
     }
 
     /// Resolves when its place is needed. Cancel-safe.
@@ -392,6 +446,63 @@ mod tests {
         let _last = come(8).expect("the one that has two");
         assert_eq!(asked(&busy[6]), Some(Leave::Preempted));
         assert_eq!(come(9).err(), Some(Full::All), "each peer has one");
+    }
+
+    #[test]
+    fn who_was_silent_for_long_of_the_peer_that_has_the_most_gives_way_to_one_that_has_fewer() {
+        let second = SECOND_NS;
+        // Of three peers, how many connections each has, for how many seconds they are silent (none: at work), how many of its own
+        // the newcomer has; and which one of all leaves.
+        type Case = (&'static [(u8, Option<u64>)], u8, Option<usize>);
+        let table: &[Case] = &[
+            (&[(1, Some(70)), (1, Some(90)), (2, Some(99)), (3, Some(95))], 4, Some(1)),
+            (&[(1, Some(59)), (1, Some(9)), (2, None), (2, Some(59))], 4, None),
+            (&[(1, None), (1, None), (2, None), (2, None)], 4, None),
+            (&[(1, None), (1, None), (2, Some(60)), (2, Some(1))], 4, Some(2)),
+            (&[(1, Some(99)), (1, Some(99)), (1, Some(98)), (2, Some(99))], 2, Some(0)),
+            // They would only change places.
+            (&[(1, Some(99)), (1, Some(99)), (2, Some(99)), (3, Some(99))], 2, None),
+            (&[(1, Some(99)), (2, Some(99)), (3, Some(99)), (4, Some(99))], 5, None),
+            (&[(1, Some(99)), (1, Some(99)), (1, Some(99)), (1, Some(99))], 1, None),
+        ];
+        let limits = Limits { all: 4, per_peer: 4 };
+        for (case, (there, comes, leaves)) in table.iter().enumerate() {
+            let admission = Arc::new(Admission::default());
+            let key = |last: u8| peer_key(Some([10, 0, 0, last].into()));
+            let now_ns = 100 * second;
+            let come = |last| admission.admit_or_replace_silent(key(last), limits, now_ns, 60 * second);
+            let seats: Vec<Seat> =
+                there.iter().map_while(|(last, _)| come(*last).ok().map(|(seat, _)| seat)).collect();
+            for (seat, (_, silent_s)) in seats.iter().zip(*there) {
+                if let Some(silent_s) = silent_s {
+                    seat.wait_begins(now_ns - silent_s * second);
+                }
+            }
+            let came = come(*comes);
+            assert_eq!(came.is_ok(), leaves.is_some(), "case {case}");
+            let left = seats.iter().position(|seat| asked(seat) == Some(Leave::Replaced));
+            assert_eq!((left, admission.open()), (*leaves, 4), "case {case}");
+            assert_eq!(left, seats.iter().position(Seat::is_to_leave), "case {case}");
+            if let (Ok((_, who)), Some(leaves)) = (came, leaves) {
+                let of = there[*leaves].0;
+                let had = there.iter().filter(|(last, _)| *last == of).count();
+                assert_eq!(who, Some((key(of), had)), "case {case}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_finds_nobody_silent_is_not_looked_for_again_at_once() {
+        let admission = Arc::new(Admission::default());
+        let limits = Limits { all: 4, per_peer: 4 };
+        let come =
+            |address: &str, now_ns| admission.admit_or_replace_silent(peer(address), limits, now_ns, 10);
+        let seats: Vec<Seat> = (0..4).map_while(|_| Some(come("10.0.0.1", 0).ok()?.0)).collect();
+        assert_eq!(come("10.0.0.1", 100).err(), Some(Full::All));
+        assert_eq!(come("10.0.0.2", 100).err(), Some(Full::All), "that was said of one that has more");
+        seats[2].wait_begins(0);
+        assert_eq!(come("10.0.0.3", 101).err(), Some(Full::All), "it was just looked");
+        assert!(come("10.0.0.3", 100 + LOOK_AGAIN_NS).is_ok() && seats[2].is_to_leave());
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub struct SourceAccount {
     /// Connections that were turned away at `max_connections_per_peer`, or because their peer had half of the sources'
     /// descriptors.
     pub connections_refused_per_peer: AtomicU64,
+    /// Connections that were silent for long, and gave their place to one of a peer that had fewer.
+    pub connections_replaced: AtomicU64,
     /// Connections that ended in an error (reset, time-out).
     pub connections_broken: AtomicU64,
     /// Connections that ended before their encryption began.
@@ -146,6 +148,7 @@ impl Default for SourceAccount {
             connections_accepted: zero(),
             connections_refused: zero(),
             connections_refused_per_peer: zero(),
+            connections_replaced: zero(),
             connections_broken: zero(),
             handshakes_failed: zero(),
             connections_open: zero(),
@@ -286,6 +289,7 @@ impl SourceAccount {
             ("connections_accepted", "", &self.connections_accepted),
             ("connections_refused", "", &self.connections_refused),
             ("connections_refused_per_peer", "", &self.connections_refused_per_peer),
+            ("connections_replaced", "", &self.connections_replaced),
             ("connections_broken", "", &self.connections_broken),
             ("handshakes_failed", "", &self.handshakes_failed),
             ("glued_tag_fields", "", &self.glued_tag_fields),

@@ -38,6 +38,7 @@ pub(crate) fn of_source(account: &SourceAccount, sum: SourceSum) -> Vec<Line> {
         ("connections_accepted", &account.connections_accepted),
         ("connections_refused", &account.connections_refused),
         ("connections_refused_per_peer", &account.connections_refused_per_peer),
+        ("connections_replaced", &account.connections_replaced),
         ("connections_broken", &account.connections_broken),
         ("handshakes_failed", &account.handshakes_failed),
         ("connections_open", &account.connections_open),

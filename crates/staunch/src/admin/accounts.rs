@@ -109,6 +109,8 @@ pub struct SourceRow {
     pub connections_refused: u64,
     /// Connections turned away at `max_connections_per_peer`, or because their peer had half of the sources' descriptors.
     pub connections_refused_per_peer: u64,
+    /// Connections that were silent for long, and gave their place to one of a peer that had fewer.
+    pub connections_replaced: u64,
     /// Connections that ended in an error.
     pub connections_broken: u64,
     /// Connections that ended before their encryption began.
@@ -568,6 +570,7 @@ fn source_row(shared: &Shared, wiring: &Wiring, id: SourceId) -> SourceRow {
         connections_accepted: account.connections_accepted.load(Relaxed),
         connections_refused: account.connections_refused.load(Relaxed),
         connections_refused_per_peer: account.connections_refused_per_peer.load(Relaxed),
+        connections_replaced: account.connections_replaced.load(Relaxed),
         connections_broken: account.connections_broken.load(Relaxed),
         handshakes_failed: account.handshakes_failed.load(Relaxed),
         glued_tag_fields: account.glued_tag_fields.load(Relaxed),

@@ -141,7 +141,7 @@ fn sources(out: &mut String, page: &AccountsPage) {
         loss_rows(&mut records, source, &row.losses);
     }
     type Read = fn(&accounts::SourceRow) -> u64;
-    let counters: [(&'static str, &str, Read); 12] = [
+    let counters: [(&'static str, &str, Read); 13] = [
         ("staunch_source_received_total", "Records received, good or bad.", |row| row.sum.received),
         ("staunch_source_packets_total", "Datagrams, or reads that gave a whole line.", |row| row.packets),
         ("staunch_source_packets_empty_total", "Datagrams without a byte.", |row| row.packets_empty),
@@ -158,6 +158,11 @@ fn sources(out: &mut String, page: &AccountsPage) {
             "staunch_source_connections_refused_per_peer_total",
             "Connections turned away at the limit of their peer, or at half of the sources' descriptors.",
             |row| row.connections_refused_per_peer,
+        ),
+        (
+            "staunch_source_connections_replaced_total",
+            "Silent connections that gave their place to one of a peer that had fewer.",
+            |row| row.connections_replaced,
         ),
         (
             "staunch_source_read_errors_total",

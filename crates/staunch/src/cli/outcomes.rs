@@ -294,7 +294,7 @@ pub(crate) const TOTALS: [(&str, &str); 2] = [
 ];
 
 /// Losses that no sum holds, because nobody could count the records.
-pub(crate) const OUTSIDE: [(&str, &str); 7] = [
+pub(crate) const OUTSIDE: [(&str, &str); 8] = [
     (
         "kernel_dropped",
         "Datagrams that the kernel threw away because the receive buffer was full, before anybody could count their \
@@ -322,6 +322,13 @@ pub(crate) const OUTSIDE: [(&str, &str); 7] = [
         "Attempts to read a datagram socket that failed: the system was short of memory, for example. Nothing that waited in \
          it was lost by them; it is read again in a moment. A socket that can never be read again is told of by the log and \
          by `/ready`.",
+    ),
+    (
+        "connections_replaced",
+        "Connections that had said nothing for a minute (or half of `idle_timeout` where that is shorter) when all \
+         `max_connections` were taken, and gave their place to a client whose address had fewer connections: they were of the \
+         address that had the most. The log names it. What a client sent before counts; a line that one left unfinished is \
+         rejected as `tail_lost`.",
     ),
     (
         "connections_broken",

@@ -35,6 +35,10 @@ fn advice(why: Unacked) -> &'static str {
             "Connect again when there is something to send. If an endpoint may be away for longer than that, raise \
              `idle_timeout` of the source, or ask for `safe` instead of `delivered`."
         }
+        Unacked::Replaced => {
+            "Connect again when there is something to send, and let fewer connections of one address be open without a word; \
+             or raise `max_connections` of the source."
+        }
         Unacked::Unread => "Have the client read its answers while it sends: docs/acks.md has one that does.",
         Unacked::BadFrame => {
             "Raise `max_line_bytes` of the source, or correct the client: on `unix-frames://` each packet stands behind its \

@@ -1,8 +1,8 @@
 //! Accepting connections of a source: whoever comes has a place, or is told by a close that there is none.
 //!
-//! Path of a connection: [`accept`] -> `Admission::admit` -> `Parked::begin` -> a task of its own.
+//! Path of a connection: [`accept`] -> `Admission::admit_or_replace_silent` -> `Parked::begin` -> a task of its own.
 //! Not here: reading (`stream`), how places are shared out (`admission`).
-//! Invariant: a connection has its place for as long as its task lives.
+//! Invariant: a connection has its place for as long as its task lives, or until another one needs it.
 
 use std::io;
 use std::net::IpAddr;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use config::plan::SourcePlan;
 use model::PeerKey;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -23,7 +24,7 @@ use crate::daemon::worker::shown;
 use crate::sources::bind::{BACKLOG, Bound};
 use crate::sources::parked::Parked;
 use crate::sources::shares::{self, Share, Short};
-use crate::sources::stream::{Order, Stream, StreamSource, ordered};
+use crate::sources::stream::{Order, Stream, StreamSource, idle_timeout, ordered};
 use sys::clock::Clock;
 use sys::{self, UnixListener};
 
@@ -32,6 +33,13 @@ const BACKLOG_MAX: usize = 1024;
 
 /// How often a listener looks whether refusals are left that were not logged: a line comes once a minute.
 const TELL_REST_EVERY: Duration = Duration::from_secs(5);
+
+/// A connection that was silent for so long, or for half of `idle_timeout` where that is shorter, may give its place to another
+/// one: longer than clients usually keep their samples before they send them.
+const SILENT: Duration = Duration::from_secs(60);
+
+/// Most connections that gave their place to others and are not closed yet: what is left of them may have to wait for room.
+const LEAVING_MAX: usize = 256;
 
 /// Pause before another attempt to accept when the process is out of descriptors, or the system out of memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -112,6 +120,7 @@ struct Door {
     orders: watch::Receiver<Order>,
     places: Arc<Admission>,
     refusals: Refusals,
+    replaced: Refusals,
     failures: Refusals,
     connections: JoinSet<Option<Parked>>,
 }
@@ -126,10 +135,11 @@ impl Door {
     }
 
     fn serve(&mut self, parked: Parked, place: (Seat, (Share, Permit))) {
-        let served = parked.go_on(Arc::clone(&self.shared), self.updates.clone(), self.orders.clone());
+        let (seat, share) = place;
+        let served = parked.go_on(Arc::clone(&self.shared), self.updates.clone(), self.orders.clone(), seat);
         self.connections.spawn(async move {
             let at_rest = served.await;
-            drop(place);
+            drop(share);
             at_rest
         });
     }
@@ -140,22 +150,45 @@ impl Door {
         let source = self.updates.borrow().clone();
         let plan = &source.plan;
         let limits = Limits { all: plan.connections_max, per_peer: plan.connections_per_peer_max() };
-        match self.places.admit(crate::admission::peer_key(from), limits) {
-            Ok(seat) => {
-                // Of a process of this machine, where there is no address.
-                let peer =
-                    from.map_or_else(|| stream.peer_key(), |from| crate::admission::peer_key(Some(from)));
-                let plan = Arc::clone(&self.shared.wiring.load().plan);
-                let share = match shares::try_take(source.intake.source(), peer, &plan) {
-                    Ok(share) => share,
-                    Err(short) => return self.refuse_at_descriptors(&source, short, peer),
-                };
+        // Of a process of this machine, where there is no address.
+        let peer = from.map_or_else(|| stream.peer_key(), |from| crate::admission::peer_key(Some(from)));
+        let of_all = Arc::clone(&self.shared.wiring.load().plan);
+        // Before a place: nobody gives one up for a connection that has no descriptor.
+        let share = shares::try_take(source.intake.source(), peer, &of_all);
+        let key = crate::admission::peer_key(from);
+        let seat = if share.is_ok() && self.leaving() < LEAVING_MAX {
+            self.places.admit_or_replace_silent(key, limits, Clock::mono_ns(), silent_ns(plan))
+        } else {
+            self.places.admit(key, limits).map(|seat| (seat, None))
+        };
+        match (seat, share) {
+            (Ok((seat, replaced)), Ok(share)) => {
+                if let Some(most) = replaced {
+                    self.tell_replaced(&source, most, peer);
+                }
                 source.account.connections_accepted.fetch_add(1, Relaxed);
                 let parked = Parked::begin(stream, source, &self.shared);
                 self.serve(parked, (seat, share));
             }
-            Err(full) => self.refuse(&source, from, full),
+            (Ok(_seat), Err(short)) => self.refuse_at_descriptors(&source, short, peer),
+            (Err(full), _) => self.refuse(&source, from, full),
         }
+    }
+
+    /// Connections that gave their place to others and are there still.
+    fn leaving(&self) -> usize {
+        self.connections.len().saturating_sub(self.places.open())
+    }
+
+    fn tell_replaced(&self, source: &StreamSource, (most, had): (PeerKey, usize), by: PeerKey) {
+        let Some(replaced) = self.replaced.note(Clock::mono_ns()) else { return };
+        tracing::warn!(
+            "source `{}` has {} connections, most of them, {had}, of {most}: one of those that said nothing for long gave its \
+             place to one of {by}; raise `max_connections` if all of them are wanted ({replaced} replaced since this was last \
+             said)",
+            source.plan.name,
+            source.plan.connections_max
+        );
     }
 
     fn refuse(&self, source: &StreamSource, from: Option<IpAddr>, full: Full) {
@@ -211,6 +244,12 @@ impl Door {
         if let Some(refused) = self.refusals.rest(Clock::mono_ns(), is_end) {
             let name = &self.updates.borrow().plan.name;
             tracing::warn!("source `{name}` refused {refused} more connections since this was last said");
+        }
+        if let Some(replaced) = self.replaced.rest(Clock::mono_ns(), is_end) {
+            let name = &self.updates.borrow().plan.name;
+            tracing::warn!(
+                "source `{name}` replaced {replaced} more silent connections since this was last said"
+            );
         }
     }
 
@@ -270,6 +309,7 @@ pub async fn accept(
         orders: orders.clone(),
         places: Arc::default(),
         refusals: Refusals::default(),
+        replaced: Refusals::default(),
         failures: Refusals::default(),
         connections: JoinSet::new(),
     };
@@ -333,6 +373,10 @@ pub async fn accept(
         at_rest.extend(ended.ok().flatten());
     }
     Ok(at_rest)
+}
+
+fn silent_ns(plan: &SourcePlan) -> u64 {
+    SILENT.min(idle_timeout(plan) / 2).as_nanos() as u64
 }
 
 impl StreamSource {

@@ -14,6 +14,7 @@ use model::{PeerKey, SampleBatch, Unacked};
 use pipeline::{Broken, Intake, MARKS_MAX};
 use tokio::sync::watch;
 
+use crate::admission::Seat as Place;
 use crate::daemon::acks::Seat;
 use crate::daemon::shared::Shared;
 use crate::sources::stream::{
@@ -81,12 +82,14 @@ impl Answered {
         shared: &Shared,
         updates: &mut watch::Receiver<StreamSource>,
         orders: &mut watch::Receiver<Order>,
+        place: &Place,
     ) -> Option<Box<Answered>> {
         if self.end.is_none() {
-            let end = match self.read_to_end(shared, updates, orders).await {
+            let end = match self.read_to_end(shared, updates, orders, place).await {
                 End::AtRest => return Some(self),
                 end => end,
             };
+            place.wait_ends();
             note_end(&end, &self.source, (&self.stream, self.from));
             let mut last = close(&mut self.intake, matches!(end, End::Orderly));
             last.ack = self.intake.mark();
@@ -156,6 +159,7 @@ impl Answered {
         shared: &Shared,
         updates: &mut watch::Receiver<StreamSource>,
         orders: &mut watch::Receiver<Order>,
+        place: &Place,
     ) -> End {
         loop {
             if let Err(gone) = self.answer() {
@@ -167,6 +171,12 @@ impl Answered {
             let waits = self.intake.marks_unanswered(&self.seat.answer());
             let blocked = !self.reply.is_empty();
             let reads = !blocked && waits < MARKS_MAX;
+            if waits == 0 && !blocked {
+                place.wait_begins(Clock::mono_ns());
+            } else {
+                // A client that waits for an answer is not silent.
+                place.wait_ends();
+            }
             // All branches are cancel-safe: nothing has been read or written when another one wins.
             tokio::select! {
                 biased;
@@ -189,7 +199,9 @@ impl Answered {
                     self.seat.fail(why);
                     return End::Broken(why.why().to_owned());
                 }
+                _leave = place.asked_to_leave() => return self.replaced(),
             }
+            place.wait_ends();
             match self.room(shared, orders).await {
                 Order::Serve => {}
                 Order::HandOver => return End::AtRest,
@@ -209,9 +221,18 @@ impl Answered {
                 Some(broken) => return End::Unreadable(broken),
                 None => {}
             }
+            if place.is_to_leave() {
+                return self.replaced();
+            }
             // As in `stream`: a client that always has more leaves the others their turns.
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Its place is another one's, which its client is told: what was not acknowledged is to be sent again.
+    fn replaced(&self) -> End {
+        self.seat.fail(Unacked::Replaced);
+        End::Replaced
     }
 
     /// How long its client may do nothing.

@@ -11,6 +11,7 @@ use model::PeerKey;
 use pipeline::Unfinished;
 use tokio::sync::watch;
 
+use crate::admission::Seat;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::peer;
 use crate::sources::answered::Answered;
@@ -90,19 +91,20 @@ impl Parked {
         }
     }
 
-    /// Goes on until it ends, or comes to rest again.
+    /// Goes on until it ends, comes to rest again, or its place is needed.
     pub(super) async fn go_on(
         self,
         shared: Arc<Shared>,
         mut updates: watch::Receiver<StreamSource>,
         mut orders: watch::Receiver<Order>,
+        seat: Seat,
     ) -> Option<Parked> {
         // A reload may have come since it was made.
         updates.mark_changed();
         Some(Parked(match self.0 {
-            Kind::Plain(plain) => Kind::Plain(plain.serve(&shared, &mut updates, &mut orders).await?),
+            Kind::Plain(plain) => Kind::Plain(plain.serve(&shared, &mut updates, &mut orders, &seat).await?),
             Kind::Answered(answered) => {
-                Kind::Answered(answered.serve(&shared, &mut updates, &mut orders).await?)
+                Kind::Answered(answered.serve(&shared, &mut updates, &mut orders, &seat).await?)
             }
         }))
     }

@@ -21,6 +21,7 @@ use pipeline::{Broken, Intake, IntakeMaker, Scratch};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use crate::admission::Seat;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
 use crate::sources::turns::Place;
@@ -205,11 +206,13 @@ impl Plain {
         shared: &Shared,
         updates: &mut watch::Receiver<StreamSource>,
         orders: &mut watch::Receiver<Order>,
+        seat: &Seat,
     ) -> Option<Box<Plain>> {
         let end = match self.shake_hands(orders).await {
-            Ok(()) => self.read_to_end(shared, updates, orders).await,
+            Ok(()) => self.read_to_end(shared, updates, orders, seat).await,
             Err(end) => end,
         };
+        seat.wait_ends();
         if matches!(end, End::AtRest) {
             return Some(self);
         }
@@ -249,19 +252,24 @@ impl Plain {
         shared: &Shared,
         updates: &mut watch::Receiver<StreamSource>,
         orders: &mut watch::Receiver<Order>,
+        seat: &Seat,
     ) -> End {
         let Plain { stream, from, intake, source, wrapping } = self;
         let idle = idle_timeout(&source.plan);
         loop {
             // What was read and is not unpacked yet comes first: for that the socket need not be readable.
             let has_more = wrapping.as_ref().is_some_and(|wrapping| wrapping.has_more());
-            // All branches are cancel-safe: nothing has been read when another one wins.
+            seat.wait_begins(Clock::mono_ns());
+            // All branches are cancel-safe: nothing has been read when another one wins. What has come before its place was needed is
+            // read first.
             let ready = tokio::select! {
                 biased;
                 order = ordered(orders) => Err(order),
                 () = std::future::ready(()), if has_more => Ok(Ok(Ok(()))),
                 ready = tokio::time::timeout(idle, stream.readable()) => Ok(ready),
+                _leave = seat.asked_to_leave() => return End::Replaced,
             };
+            seat.wait_ends();
             let ready = match ready {
                 Ok(ready) => ready,
                 // What lies between the socket and the lines can be given to nobody: such a connection ends here.
@@ -285,6 +293,8 @@ impl Plain {
                     _stop => return self.last_read(shared).await,
                 },
                 turn = turn_to_read(intake, *from, shared) => turn,
+                // It has said something at the moment at which it was asked, and there is no room for that: it is not read.
+                _leave = seat.asked_to_leave() => return End::Replaced,
             };
             follow(intake, updates);
             // What leaves much unfinished is read a second time at once: a peer that has gone meanwhile, of which there may be
@@ -310,6 +320,9 @@ impl Plain {
                 if wrapping.is_some() || intake.memory_bytes() < MUCH_UNFINISHED_BYTES {
                     break;
                 }
+            }
+            if seat.is_to_leave() {
+                return End::Replaced;
             }
             // A socket that always has more is always readable, and asking it never waits: without this, one busy peer
             // would keep the thread from every other connection, from the outputs and from signals.
@@ -395,6 +408,8 @@ pub(super) enum End {
     CutOff,
     /// We stop before it has: the rest of its last line may be on the way.
     Stopped,
+    /// It was silent for long, and its place is another one's.
+    Replaced,
     /// Reset, or time-out.
     Broken(String),
     /// Nothing more of it can be read as what its source carries.
@@ -469,6 +484,10 @@ pub(super) fn note_end(end: &End, source: &StreamSource, (stream, from): (&Strea
             broken.why()
         }
         End::Unpackable(why) => why,
+        End::Replaced => {
+            source.account.connections_replaced.fetch_add(1, Relaxed);
+            return;
+        }
         End::AtRest | End::Orderly | End::CutOff | End::Stopped | End::Failed => return,
     };
     source.account.connections_broken.fetch_add(1, Relaxed);

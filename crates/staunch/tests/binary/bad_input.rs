@@ -261,6 +261,41 @@ fn connections_past_the_limit_are_turned_away_and_counted() {
 }
 
 #[test]
+fn two_silent_peers_that_have_all_connections_leave_room_for_a_third() {
+    for acks in ["", "ack_when = \"accepted\""] {
+        // Connections that are closed for `idle_timeout` meanwhile, on a busy machine, are made again.
+        let limits = format!("max_connections = 4\nidle_timeout = \"2s\"\n{acks}");
+        let daemon = start(&["udp://127.0.0.1:0", "tcp://0.0.0.0:0"], &limits, "");
+        let at = SocketAddr::from(([127, 0, 0, 1], daemon.at("app", "tcp").port()));
+        let count = |name| Daemon::number(&daemon.source("app"), name);
+        let mut silent = Vec::new();
+        wait_for("a silent connection that gives way", || {
+            if count("connections_open") < 4 {
+                silent.extend([1, 2].map(|last| from(last, at)));
+                return None;
+            }
+            let mut third = from(3, at);
+            let mut answer = Vec::new();
+            // One that is refused is closed at once, or has been.
+            let _refused = third.write_all(b"third:1|c\n").and_then(|()| third.shutdown(Shutdown::Write));
+            let _reset = third.read_to_end(&mut answer);
+            (count("connections_replaced") > 0 && count("aggregated") > 0).then_some(())
+        });
+        wait_for("a word about it", || daemon.stderr().contains("gave its place").then_some(()));
+        if !acks.is_empty() {
+            let is_told = |mut stream: &TcpStream| {
+                stream.set_nonblocking(true).expect("a socket can be asked not to block");
+                let mut answer = [0; 64];
+                stream.read(&mut answer).is_ok_and(|len| answer[..len] == *b"err 0 replaced\n")
+            };
+            wait_for("a word to the client", || silent.iter().any(is_told).then_some(()));
+        }
+        drop(silent);
+        assert_well(daemon);
+    }
+}
+
+#[test]
 fn no_peer_takes_more_than_half_of_the_connections_unless_it_is_told_so() {
     let daemon = start(&["udp://127.0.0.1:0", "tcp://[::]:0"], "max_connections = 6", "");
     let port = daemon.at("app", "tcp").port();
@@ -272,14 +307,7 @@ fn no_peer_takes_more_than_half_of_the_connections_unless_it_is_told_so() {
     }
     daemon.wait_source("app", "connections_refused_per_peer", 7);
     // Another address has places left.
-    let from = |address: &str| {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
-        let bound = |text: &str| SocketAddr::from((text.parse::<Ipv4Addr>().expect("an address"), 0)).into();
-        socket.bind(&bound(address)).expect("all of 127.0.0.0/8 is here");
-        socket.connect(&SocketAddr::from(([127, 0, 0, 1], port)).into()).expect("it listens");
-        TcpStream::from(socket)
-    };
-    let mut others: Vec<TcpStream> = (0..3).map(|_| from("127.0.0.2")).collect();
+    let mut others: Vec<TcpStream> = (0..3).map(|_| from(2, ([127, 0, 0, 1], port).into())).collect();
     others.iter_mut().for_each(|other| other.write_all(b"other:1|c\n").expect("it reads"));
     daemon.wait_source("app", "aggregated", 3);
     assert_eq!(Daemon::number(&daemon.source("app"), "connections_refused"), 0);

@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
         Toml("10000"),
         "100",
         "Most connections at once, per stream listener.",
-        "Further ones are closed at once and counted.",
+        "Further ones are closed at once and counted, or get the place of one that was silent for long (docs/security.md).",
     ),
     row(
         LISTENING,
