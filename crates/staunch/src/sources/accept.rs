@@ -22,7 +22,7 @@ use crate::daemon::descriptors::{self, Permit};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::shown;
 use crate::sources::bind::{BACKLOG, Bound};
-use crate::sources::parked::Parked;
+use crate::sources::parked::{Client, Parked};
 use crate::sources::shares::{self, Share, Short};
 use crate::sources::stream::{Order, Stream, StreamSource, idle_timeout, ordered};
 use sys::clock::Clock;
@@ -128,7 +128,7 @@ struct Door {
 impl Door {
     /// Goes on with a connection that has a place already.
     fn go_on(&mut self, parked: Parked) {
-        let seat = self.places.admit_anyway(crate::admission::peer_key(parked.peer_ip()));
+        let seat = self.places.admit_anyway(seat_key(parked.peer_key()));
         let source = self.updates.borrow().intake.source();
         let share = shares::take(source, parked.peer_key());
         self.serve(parked, (seat, share));
@@ -150,12 +150,12 @@ impl Door {
         let source = self.updates.borrow().clone();
         let plan = &source.plan;
         let limits = Limits { all: plan.connections_max, per_peer: plan.connections_per_peer_max() };
-        // Of a process of this machine, where there is no address.
-        let peer = from.map_or_else(|| stream.peer_key(), |from| crate::admission::peer_key(Some(from)));
+        let client = Client::of(&stream, from);
+        let peer = client.key;
         let of_all = Arc::clone(&self.shared.wiring.load().plan);
         // Before a place: nobody gives one up for a connection that has no descriptor.
         let share = shares::try_take(source.intake.source(), peer, &of_all);
-        let key = crate::admission::peer_key(from);
+        let key = seat_key(peer);
         let seat = if share.is_ok() && self.leaving() < LEAVING_MAX {
             self.places.admit_or_replace_silent(key, limits, Clock::mono_ns(), silent_ns(plan))
         } else {
@@ -167,7 +167,7 @@ impl Door {
                     self.tell_replaced(&source, most, peer);
                 }
                 source.account.connections_accepted.fetch_add(1, Relaxed);
-                let parked = Parked::begin(stream, source, &self.shared);
+                let parked = Parked::begin(stream, client, source, &self.shared);
                 self.serve(parked, (seat, share));
             }
             (Ok(_seat), Err(short)) => self.refuse_at_descriptors(&source, short, peer),
@@ -375,6 +375,14 @@ pub async fn accept(
     Ok(at_rest)
 }
 
+/// Whose place a connection has: clients of a unix socket share only the bound on all.
+fn seat_key(peer: PeerKey) -> PeerKey {
+    match peer {
+        PeerKey::V4(_) | PeerKey::V6(_) => peer,
+        PeerKey::Local | PeerKey::Process { .. } => PeerKey::Local,
+    }
+}
+
 fn silent_ns(plan: &SourcePlan) -> u64 {
     SILENT.min(idle_timeout(plan) / 2).as_nanos() as u64
 }
@@ -402,6 +410,37 @@ mod tests {
     use tokio::net::TcpStream;
 
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_client_that_was_gone_when_it_was_accepted_has_its_own_key() {
+        let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+        let bound = crate::sources::bind::listen_tcp(any).expect("a port is free");
+        let at = bound.local_addr().expect("it is bound");
+        let listener = Listener::new(Bound::Tcp(bound)).expect("it is a listener");
+        let client = std::net::TcpStream::connect(at).expect("it listens");
+        socket2::SockRef::from(&client).set_linger(Some(Duration::ZERO)).expect("it is a socket");
+        drop(client);
+        let (stream, from) = listener.accept().await.expect("somebody came");
+        // The reset is here at the latest when the socket can be read.
+        stream.readable().await.expect("it is registered");
+        assert_eq!(stream.peer_ip(), None, "the socket does not know it any more");
+        assert_eq!(Client::of(&stream, from).key, PeerKey::V4(0x7f00_0001));
+    }
+
+    #[test]
+    fn clients_of_a_unix_socket_have_places_together() {
+        let process = PeerKey::Process { uid: 1, pid: 2 };
+        let table = [
+            (PeerKey::V4(1), PeerKey::V4(1)),
+            (PeerKey::V6(1), PeerKey::V6(1)),
+            (process, PeerKey::Local),
+            (PeerKey::Local, PeerKey::Local),
+        ];
+        for (peer, key) in table {
+            assert_eq!(seat_key(peer), key);
+        }
+    }
 
     #[tokio::test]
     async fn a_listener_that_was_closed_from_outside_listens_again() {

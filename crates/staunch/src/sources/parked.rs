@@ -3,6 +3,7 @@
 //!
 //! Not here: how it is read (`stream`, `answered`), what two processes say about it (`daemon::take_over`).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,12 +12,29 @@ use model::PeerKey;
 use pipeline::Unfinished;
 use tokio::sync::watch;
 
-use crate::admission::Seat;
+use crate::admission::{Seat, peer_key};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::peer;
 use crate::sources::answered::Answered;
 use crate::sources::stream::{Order, Plain, Stream, StreamSource};
 use crate::sources::wrapping::Wrapping;
+
+/// Whose a connection is, as it was when it was accepted: of a client that has gone again the socket does not say it any more.
+#[derive(Clone, Copy)]
+pub(super) struct Client {
+    /// None at a unix socket.
+    pub(super) address: Option<IpAddr>,
+    /// Whose turn it is when it is read.
+    pub(super) key: PeerKey,
+}
+
+impl Client {
+    /// Of a connection from `address`; of a process of this machine where there is none.
+    pub(super) fn of(stream: &Stream, address: Option<IpAddr>) -> Client {
+        let key = address.map_or_else(|| stream.process_key(), |_| peer_key(address));
+        Client { address, key }
+    }
+}
 
 /// A connection that nobody reads at the moment. One that is dropped is closed.
 pub struct Parked(Kind);
@@ -33,14 +51,15 @@ impl std::fmt::Debug for Parked {
 }
 
 impl Parked {
-    /// A connection that has just been accepted.
-    pub(super) fn begin(stream: Stream, source: StreamSource, shared: &Shared) -> Parked {
-        Parked::made(stream, source, shared, None)
+    /// A connection that has just been accepted, and whose it is.
+    pub(super) fn begin(stream: Stream, from: Client, source: StreamSource, shared: &Shared) -> Parked {
+        Parked::made(stream, from, source, shared, None)
     }
 
     /// With what another process knows of it, if it is from one.
     fn made(
         stream: Stream,
+        Client { address, key: from }: Client,
         source: StreamSource,
         shared: &Shared,
         unfinished: Option<&Unfinished>,
@@ -50,9 +69,8 @@ impl Parked {
             Listen::UnixFrames { .. } => source.intake.make_framed(),
             _ => source.intake.make(),
         };
-        intake.set_peer(peer(stream.peer_ip()));
+        intake.set_peer(peer(address));
         // Of a process of this machine, where there is no address: one of them does not use up what all may hold.
-        let from = stream.peer_key();
         intake.set_peer_key(from);
         // What holds for a connection holds to its end.
         let when = match unfinished {
@@ -73,14 +91,6 @@ impl Parked {
             }
             Some((_, seat)) => Kind::Answered(Box::new(Answered::new((stream, from), intake, seat, source))),
         })
-    }
-
-    /// Address of its client, where it has one.
-    pub(super) fn peer_ip(&self) -> Option<std::net::IpAddr> {
-        match &self.0 {
-            Kind::Plain(plain) => plain.stream.peer_ip(),
-            Kind::Answered(answered) => answered.stream().peer_ip(),
-        }
     }
 
     /// Whose turn it is when it is read.
@@ -114,7 +124,7 @@ impl Parked {
 mod passing {
     use std::io;
 
-    use super::{Kind, Parked};
+    use super::{Client, Kind, Parked};
     use crate::daemon::shared::Shared;
     use crate::sources::stream::{Stream, StreamSource};
     use model::ConnectionId;
@@ -176,7 +186,8 @@ mod passing {
             unfinished: &Unfinished,
         ) -> io::Result<Parked> {
             let stream = Stream::adopted(fd, &source.listen)?;
-            Ok(Parked::made(stream, source, shared, Some(unfinished)))
+            let from = Client::of(&stream, stream.peer_ip());
+            Ok(Parked::made(stream, from, source, shared, Some(unfinished)))
         }
 
         /// Ends it here. Its client is told what can be, in time that the daemon gives to all of them.

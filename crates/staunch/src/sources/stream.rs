@@ -141,6 +141,7 @@ impl Stream {
     }
 
     /// Address of its client; none at a unix socket, or when the client has gone.
+    #[cfg(target_os = "linux")]
     pub(super) fn peer_ip(&self) -> Option<IpAddr> {
         match self {
             Stream::Tcp(stream) => Some(stream.peer_addr().ok()?.ip()),
@@ -148,10 +149,10 @@ impl Stream {
         }
     }
 
-    /// Whose turn it is when it is read.
-    pub(super) fn peer_key(&self) -> PeerKey {
+    /// The process that its client is at a unix socket.
+    pub(super) fn process_key(&self) -> PeerKey {
         match self {
-            Stream::Tcp(_) => crate::admission::peer_key(self.peer_ip()),
+            Stream::Tcp(_) => PeerKey::Local,
             #[cfg(unix)]
             Stream::Unix(stream) => stream.peer_cred().map_or(PeerKey::Local, |peer| PeerKey::Process {
                 uid: peer.uid(),
@@ -238,7 +239,7 @@ impl Plain {
         let done = tokio::select! {
             biased;
             _order = ordered(orders) => return Err(End::Stopped),
-            done = wrapping.shake_hands(stream) => done,
+            done = wrapping.shake_hands((stream, *from)) => done,
         };
         done.map_err(|why| {
             let failed = 1 + source.account.handshakes_failed.fetch_add(1, Relaxed);

@@ -158,9 +158,9 @@ impl Wrapping {
     ///
     /// # Errors
     /// In words.
-    pub(super) async fn shake_hands(&mut self, stream: &Stream) -> Result<(), String> {
+    pub(super) async fn shake_hands(&mut self, (stream, from): (&Stream, PeerKey)) -> Result<(), String> {
         match tokio::time::timeout(SILENCE_MAX, stream.readable()).await {
-            Ok(Ok(())) => self.shake_hands_within(HANDSHAKE_MAX, STALL, stream).await,
+            Ok(Ok(())) => self.shake_hands_within(HANDSHAKE_MAX, STALL, (stream, from)).await,
             Ok(Err(error)) => Err(error.to_string()),
             Err(_elapsed) => Err("the client said nothing".to_owned()),
         }
@@ -170,10 +170,9 @@ impl Wrapping {
         &mut self,
         limit: Duration,
         stall: Duration,
-        stream: &Stream,
+        (stream, peer): (&Stream, PeerKey),
     ) -> Result<(), String> {
         let all = HANDSHAKES.with(Arc::clone);
-        let peer = stream.peer_key();
         let place = tokio::time::timeout(PLACE_MAX, all.begin(peer)).await;
         let Ok(one) = place else { return Err("too many others were under way".to_owned()) };
         let mut patience = Patience { one, stall, left: stall };
@@ -389,6 +388,9 @@ mod tests {
     use super::*;
     use crate::sources::handshakes::HANDSHAKES_PER_PEER_MAX;
 
+    /// Not what a socket pair itself would say.
+    const PEER: PeerKey = PeerKey::V4(0x0a00_0001);
+
     /// A server's end of a connection, and a client's with the socket that it has.
     fn ends() -> (Wrapping, Stream, ClientConnection, UnixStream) {
         let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
@@ -433,11 +435,11 @@ mod tests {
         run(async {
             let (mut wrapping, stream, _client, _silent) = ends();
             let limit = Duration::from_millis(1);
-            let done = wrapping.shake_hands_within(limit, STALL, &stream).await;
+            let done = wrapping.shake_hands_within(limit, STALL, (&stream, PEER)).await;
             assert_eq!(done, Err("it took too long".to_owned()));
             let (mut wrapping, stream, _client, gone) = ends();
             drop(gone);
-            assert_eq!(wrapping.shake_hands(&stream).await, Err("the client went away".to_owned()));
+            assert_eq!(wrapping.shake_hands((&stream, PEER)).await, Err("the client went away".to_owned()));
         });
     }
 
@@ -448,7 +450,7 @@ mod tests {
             let (mut waits, stream, _client, gone) = ends();
             let mut others = Vec::new();
             for _ in 0..HANDSHAKES_PER_PEER_MAX {
-                others.push(all.begin(stream.peer_key()).await);
+                others.push(all.begin(PEER).await);
             }
             let limit = Duration::from_millis(50);
             let frees = async {
@@ -456,7 +458,7 @@ mod tests {
                 drop(gone);
                 others.clear();
             };
-            let (done, ()) = tokio::join!(waits.shake_hands_within(limit, STALL, &stream), frees);
+            let (done, ()) = tokio::join!(waits.shake_hands_within(limit, STALL, (&stream, PEER)), frees);
             assert_eq!(done, Err("the client went away".to_owned()), "and not that it took too long");
         });
     }
@@ -504,7 +506,7 @@ mod tests {
             };
             let (mut client, wire) = tokio::select! {
                 biased;
-                _done = wrapping.shake_hands(&stream) => panic!("its last word is not sent"),
+                _done = wrapping.shake_hands((&stream, PEER)) => panic!("its last word is not sent"),
                 finished = finishes => finished,
             };
             wrapping.decrypt(&wire);
@@ -533,7 +535,7 @@ mod tests {
                 client.write_tls(&mut hello).expect("memory");
                 assert_eq!(socket.try_write(&hello).expect("there is room"), hello.len());
                 near.push(socket);
-                tasks.spawn(async move { wrapping.shake_hands(&stream).await });
+                tasks.spawn(async move { wrapping.shake_hands((&stream, PEER)).await });
             }
             let mut answered = 0;
             while answered < near.len() {
@@ -560,7 +562,7 @@ mod tests {
         run(async {
             let all = HANDSHAKES.with(Arc::clone);
             let (mut slow, stream, _client, near) = ends();
-            let peer = stream.peer_key();
+            let peer = PEER;
             let mut others = Vec::new();
             for _ in 1..HANDSHAKES_PER_PEER_MAX {
                 others.push(all.begin(peer).await);
@@ -572,9 +574,11 @@ mod tests {
             // Nothing ends here but by order: no handshake has a limit, and the slow one has the last place before the next
             // one asks. A runtime lets a task do only so much between two waits, and would turn that round.
             let (limit, stall) = (Duration::MAX, Duration::from_millis(1));
-            let mut slow = pin!(tokio::task::unconstrained(slow.shake_hands_within(limit, stall, &stream)));
+            let mut slow =
+                pin!(tokio::task::unconstrained(slow.shake_hands_within(limit, stall, (&stream, PEER))));
             assert!(slow.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-            let (slow, next) = tokio::join!(slow, next.shake_hands_within(limit, stall, &other_stream));
+            let (slow, next) =
+                tokio::join!(slow, next.shake_hands_within(limit, stall, (&other_stream, PEER)));
             assert_eq!(slow, Err("it took long, and others waited".to_owned()));
             assert_eq!(next, Err("the client went away".to_owned()));
         });
@@ -600,7 +604,7 @@ mod tests {
                 }
                 // Nobody reads the tickets that come now.
             };
-            let (done, ()) = tokio::join!(wrapping.shake_hands(&stream), says);
+            let (done, ()) = tokio::join!(wrapping.shake_hands((&stream, PEER)), says);
             assert_eq!(done, Ok(()));
             assert_eq!(wrapping.plain, b"a 1 2\n");
         });
