@@ -10,6 +10,7 @@ pub mod parked;
 pub mod relay_own;
 mod shares;
 pub mod stream;
+mod told;
 pub mod turns;
 mod unfinished;
 mod wrapping;

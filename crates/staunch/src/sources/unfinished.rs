@@ -1,22 +1,23 @@
-//! Says that a connection was closed because its unfinished message found no room, once a minute.
+//! Says that a connection was closed because its unfinished message found no room, once a minute for each source.
 //!
 //! Not here: who finds room (`pipeline`), the count (`unfinished_full` of the source).
 
 use model::PeerKey;
 use pipeline::UnfinishedFull;
 
-use crate::admission::Refusals;
 use crate::sources::stream::{Stream, StreamSource};
+use crate::sources::told::ToldOf;
 use sys::clock::Clock;
 
 thread_local! {
     // All connections are on the runtime's thread.
-    static CLOSED: Refusals = Refusals::default();
+    static CLOSED: ToldOf = ToldOf::default();
 }
 
 /// One connection of `source` was closed so, of the client `from`.
 pub(super) fn tell_full(source: &StreamSource, (stream, from): (&Stream, PeerKey), full: UnfinishedFull) {
-    let Some(closed) = CLOSED.with(|closed| closed.note(Clock::mono_ns())) else { return };
+    let closed = CLOSED.with(|closed| closed.note(&source.plan.name, Clock::mono_ns()));
+    let Some(closed) = closed else { return };
     let whose = match full {
         UnfinishedFull::All => "all connections".to_owned(),
         UnfinishedFull::PerPeer => from.to_string(),

@@ -5,18 +5,19 @@
 //! Invariant: the socket is read only when everything before has been given on; an idle connection holds what rustls and its
 //! unpacker cannot do without: keys and a part of a record, and a window or a part of a block.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{PeerKey, SECOND_NS, SampleBatch};
+use model::{PeerKey, SampleBatch};
 use pipeline::{Broken, Intake};
 use rustls::ServerConnection;
 use wire::packing::Unpacker;
 
 use crate::sources::handshakes::{Handshake, Handshakes, STALL};
 use crate::sources::stream::{End, Stream, StreamSource, read_scratch, take_apart};
+use crate::sources::told::ToldOf;
 use crate::tls;
 use sys::clock::Clock;
 
@@ -37,15 +38,12 @@ const UNPACKER_FREE_BYTES: usize = 160 * 1024;
 /// of client certificates, or hundreds of names in one, 10 to 20 KiB.
 const WITHOUT_DATA_BYTES_MAX: usize = 32 * 1024;
 
-/// A failed handshake or broken connection is told at most once in so long.
-const TOLD_NS: u64 = 60 * SECOND_NS;
-
 thread_local! {
     // One buffer for all connections of the runtime's thread: it is in use only between two awaits.
     static UNWRAPPED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     // All connections are on the runtime's thread.
     static HANDSHAKES: Arc<Handshakes> = Arc::default();
-    static TOLD_AT_NS: Cell<Option<u64>> = const { Cell::new(None) };
+    static FAILED: ToldOf = ToldOf::default();
 }
 
 /// A handshake with a place, and how long its client may still take while others wait for that. What others cost, and its own
@@ -96,27 +94,22 @@ enum Ending {
     Broken(String),
 }
 
-/// Tells of a failed handshake, one now and then.
+/// Tells of a failed handshake, one a minute for each source.
 pub(super) fn tell_failed(source: &str, from: &str, why: &str, failed: u64) {
-    if is_told_now() {
+    if is_told_now(source) {
         tracing::warn!("source `{source}`: a TLS handshake with {from} failed: {why} ({failed} so far)");
     }
 }
 
 /// The same for a connection that is closed behind its handshake for what came of TLS.
 pub(super) fn tell_closed(source: &str, from: &str, why: &str) {
-    if is_told_now() {
+    if is_told_now(source) {
         tracing::warn!("source `{source}`: a TLS connection from {from} is closed: {why}");
     }
 }
 
-fn is_told_now() -> bool {
-    let now_ns = Clock::mono_ns();
-    let told = TOLD_AT_NS.get().is_none_or(|at_ns| now_ns.saturating_sub(at_ns) >= TOLD_NS);
-    if told {
-        TOLD_AT_NS.set(Some(now_ns));
-    }
-    told
+fn is_told_now(source: &str) -> bool {
+    FAILED.with(|failed| failed.note(source, Clock::mono_ns())).is_some()
 }
 
 impl Wrapping {
