@@ -207,8 +207,9 @@ impl Door {
                 from.to_canonical()
             ),
             _ => tracing::warn!(
-                "source `{name}` has {all} connections and refuses more: raise `max_connections` \
-                 ({refused} refused since this was last said)"
+                "source `{name}` has {all} connections and refuses more: raise `max_connections`{} \
+                 ({refused} refused since this was last said)",
+                self.places.told_most()
             ),
         }
     }

@@ -258,6 +258,7 @@ fn connections_past_the_limit_are_turned_away_and_counted() {
     // The first one was logged at once, the others at the latest at the stop.
     let log = assert_well(daemon);
     assert!(log.contains("source `app` refused 19 more connections since this was last said"), "{log}");
+    assert!(log.contains("127.0.0.1 has most, 5"), "{log}");
 }
 
 #[test]

@@ -214,6 +214,7 @@ fn two_peers_that_keep_all_connections_busy_lock_out_nobody() {
         };
         (ended("preempted")? == 1 && ended("refused")? >= 1).then_some(())
     });
+    daemon.wait_logged("127.0.0.3 has most, 2");
     daemon.stop();
 }
 

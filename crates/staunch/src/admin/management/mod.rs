@@ -114,15 +114,15 @@ impl Door {
             }
             Err(full) => full,
         };
-        let option = match full {
-            Full::All => "max_connections",
-            Full::PerPeer => "max_connections_per_peer",
+        let (option, most) = match full {
+            Full::All => ("max_connections", self.places.told_most()),
+            Full::PerPeer => ("max_connections_per_peer", String::new()),
         };
         account.end(full.into());
         if let Some(refused) = self.refusals.note(now_ns) {
             let listen = self.opened.listen;
             tracing::warn!(
-                "management port {listen} refuses clients at `{option}`, the last one from {from} ({refused} since this was last said)"
+                "management port {listen} refuses clients at `{option}`, the last one from {from}{most} ({refused} since this was last said)"
             );
         }
         None

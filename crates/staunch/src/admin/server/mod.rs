@@ -121,7 +121,8 @@ async fn serve(
                     Err(full) => {
                         api.shared.http_account.clients.end(full.into());
                         if let Some(refused) = refusals.note(now_ns) {
-                            tracing::warn!("http: {}; {refused} refused", why_full(full, limits, peer));
+                            let why = why_full(full, limits, peer, &places);
+                            tracing::warn!("http: {why}; {refused} refused");
                         }
                     }
                 }
@@ -150,11 +151,12 @@ async fn serve(
 }
 
 /// Why a connection of `peer` was refused, and what would help.
-fn why_full(full: Full, limits: Limits, peer: SocketAddr) -> String {
+fn why_full(full: Full, limits: Limits, peer: SocketAddr, places: &Admission) -> String {
     match full {
-        Full::All => {
-            "all connections have a request, and each client its share (http.max_connections)".to_owned()
-        }
+        Full::All => format!(
+            "all connections have a request, and each client its share (http.max_connections){}",
+            places.told_most()
+        ),
         Full::PerPeer => format!(
             "{} has {} connections, each with a request (http.max_connections_per_peer)",
             peer.ip().to_canonical(),
