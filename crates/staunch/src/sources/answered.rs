@@ -337,7 +337,8 @@ impl Answered {
             if !waits && self.reply.is_empty() {
                 let why = match self.end {
                     Some(End::Unreadable(Broken::NoRoom(_))) => Some(Unacked::UnfinishedFull),
-                    Some(End::Unreadable(_)) => Some(Unacked::BadFrame),
+                    Some(End::Unreadable(Broken::Reloaded)) => Some(Unacked::Reloaded),
+                    Some(End::Unreadable(Broken::Rejected(_))) => Some(Unacked::BadFrame),
                     _ => None,
                 };
                 if let Some(why) = why.filter(|_| !self.failed) {

@@ -155,6 +155,29 @@ fn a_reload_that_takes_the_ground_from_a_promise_ends_who_had_it() {
 }
 
 #[test]
+fn a_reload_after_which_a_source_takes_messages_ends_who_sends_lines() {
+    let graphite = FakeGraphite::new();
+    let source = "[sources.app]\nlisten = [\"tcp://127.0.0.1:0\"]\n";
+    let lines = format!(
+        "{source}type = \"statsd\"\nack_when = \"accepted\"\n\
+         [outputs.store]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\n",
+        graphite.to()
+    );
+    let messages = format!(
+        "{source}type = \"graphite\"\nencoding = \"pickle\"\n\
+         [outputs.points]\ntype = \"graphite_file\"\nfrom = [\"app\"]\n"
+    );
+    let mut daemon = Builder::native(&lines).start();
+    let mut client = Client::connect(daemon.at("app", "tcp"));
+    client.send("a:1|c\n");
+    assert_eq!(client.reply(), "ack 1");
+    daemon.reload(&messages, "done");
+    client.send("a:1|c\n");
+    assert_eq!(client.reply(), "err 1 reloaded");
+    daemon.stop();
+}
+
+#[test]
 fn what_was_acknowledged_as_safe_is_delivered_after_a_kill() {
     let mut graphite = FakeGraphite::new();
     graphite.refuse();
