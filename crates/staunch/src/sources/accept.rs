@@ -389,19 +389,17 @@ fn silent_ns(plan: &SourcePlan) -> u64 {
 }
 
 impl StreamSource {
-    /// Whether one more connection of another process may come to those that are `open`; told and counted when not.
-    pub fn has_room(&self, open: usize) -> bool {
-        let max = self.plan.connections_max;
-        if open < max {
-            return true;
+    /// Counts and logs connections that another process handed over, past what may be here.
+    pub fn refuse_handed_over(&self, refused: usize) {
+        if refused == 0 {
+            return;
         }
-        if self.account.connections_refused.fetch_add(1, Relaxed) == 0 {
-            tracing::warn!(
-                "source `{}` has {max} connections and refuses more: raise `max_connections`",
-                self.plan.name
-            );
-        }
-        false
+        self.account.connections_refused.fetch_add(refused as u64, Relaxed);
+        tracing::warn!(
+            "source `{}` takes over {} connections and refuses {refused} more: raise `max_connections`",
+            self.plan.name,
+            self.plan.connections_max
+        );
     }
 }
 

@@ -110,11 +110,13 @@ impl Handed {
     /// `max_connections` is refused.
     #[cfg(target_os = "linux")]
     pub fn adopt(&mut self, number: usize, source: &StreamSource, shared: &Shared) -> Vec<Parked> {
-        let mut adopted = Vec::new();
+        let (mut adopted, mut refused) = (Vec::new(), 0);
         for HandedConnection { fd, unfinished, outputs, .. } in
             self.connections.extract_if(.., |connection| connection.socket == number)
         {
-            if !source.has_room(adopted.len()) {
+            // Whose they are makes no difference: a limit of one peer is for those that come.
+            if adopted.len() >= source.plan.connections_max {
+                refused += 1;
                 continue;
             }
             match Parked::adopted(fd, source.clone(), shared, &unfinished) {
@@ -133,6 +135,7 @@ impl Handed {
                 }
             }
         }
+        source.refuse_handed_over(refused);
         adopted
     }
 
