@@ -21,7 +21,7 @@ use crate::admission::{Admission, Full, Limits, Refusals, Seat};
 use crate::daemon::descriptors::{self, Permit};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::shown;
-use crate::sources::bind::{BACKLOG, Bound};
+use crate::sources::bind::{BACKLOG, Bound, listen_again};
 use crate::sources::parked::{Client, Parked};
 use crate::sources::shares::{self, Share, Short};
 use crate::sources::stream::{Order, Stream, StreamSource, idle_timeout, ordered};
@@ -61,15 +61,10 @@ impl Listener {
         }
     }
 
-    /// The same socket, listening again after somebody has closed it from outside (`ss -K`, shutdown of a copy). It is
-    /// registered with the runtime anew, for which it would be closed for good.
+    /// As [`listen_again`].
     fn again(&self) -> io::Result<Listener> {
         match self {
-            Listener::Tcp(listener) => {
-                let socket = socket2::SockRef::from(listener);
-                socket.listen(BACKLOG)?;
-                Listener::new(Bound::Tcp(socket.try_clone()?.into()))
-            }
+            Listener::Tcp(listener) => listen_again(listener).map(Listener::Tcp),
             #[cfg(unix)]
             Listener::Unix(listener) => {
                 let socket = socket2::SockRef::from(listener);

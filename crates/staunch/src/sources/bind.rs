@@ -233,6 +233,14 @@ pub(crate) fn listen_tcp(address: SocketAddr) -> io::Result<std::net::TcpListene
     Ok(socket.into())
 }
 
+/// The same socket, listening again after somebody has closed it from outside (`ss -K`, shutdown of a copy). It is registered with
+/// the runtime anew, for which it would be closed for good.
+pub(crate) fn listen_again(listener: &tokio::net::TcpListener) -> io::Result<tokio::net::TcpListener> {
+    let socket = SockRef::from(listener);
+    socket.listen(BACKLOG)?;
+    tokio::net::TcpListener::from_std(socket.try_clone()?.into())
+}
+
 fn datagram(socket: Socket, receive_buffer_bytes: u64) -> io::Result<(Bound, Option<ShortBuffer>)> {
     let granted = sys::set_receive_buffer(socket.as_fd(), receive_buffer_bytes)?;
     // Of 1 GiB the last byte is more than any setting of the kernel allows.

@@ -17,6 +17,8 @@ mod alerts;
 mod bad_input;
 mod bench;
 mod check;
+#[cfg(target_os = "linux")]
+mod closed_listeners;
 mod deleted;
 mod disk_queue;
 mod encrypted;

@@ -30,6 +30,7 @@ use crate::admission::{Admission, Full, Limits, Refusals, Seat};
 use crate::daemon::descriptors::{self, Kind};
 use crate::daemon::shared::Shared;
 use crate::sources::accept::ACCEPT_PAUSE;
+use crate::sources::bind::listen_again;
 use sys::clock::Clock;
 
 /// Silence after which a command without LF counts: health checkers that send none exist.
@@ -55,7 +56,7 @@ struct Door {
 
 /// Serves until `stop` turns true.
 pub async fn serve(
-    listener: TcpListener,
+    mut listener: TcpListener,
     plan: ManagementPlan,
     shared: Arc<Shared>,
     mut stop: watch::Receiver<bool>,
@@ -86,7 +87,17 @@ pub async fn serve(
             }
             Err(error) => {
                 door.failed(&error);
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                if sys::is_out_of_resources(&error) && door.places.make_room(Clock::mono_ns()) {
+                    // It closes its connection, and the next attempt has its descriptor.
+                    tokio::task::yield_now().await;
+                } else {
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+                // What fails now fails again when somebody is to be accepted.
+                if let (true, Ok(again)) = (sys::is_final_for_reading(&error), listen_again(&listener)) {
+                    tracing::info!("management port {} listens again", door.opened.listen);
+                    listener = again;
+                }
             }
         }
     }
@@ -130,7 +141,13 @@ impl Door {
 
     fn failed(&self, error: &io::Error) {
         let listen = self.opened.listen;
-        if !sys::is_out_of_resources(error) {
+        if sys::is_final_for_reading(error) {
+            if let Some(times) = self.failures.note(Clock::mono_ns()) {
+                tracing::error!(
+                    "management port {listen} is closed: {error} ({times} attempts); listening again"
+                );
+            }
+        } else if !sys::is_out_of_resources(error) {
             tracing::debug!("management: accept: {error}");
         } else if let Some(times) = self.failures.note(Clock::mono_ns()) {
             tracing::warn!(

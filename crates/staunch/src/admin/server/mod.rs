@@ -38,6 +38,7 @@ use crate::admin::guard::Ends;
 use crate::admin::http::{self, Api};
 use crate::admission::{Admission, Full, Limits, Refusals, Seat};
 use crate::daemon::descriptors::{self, Kind};
+use crate::sources::bind::listen_again;
 use sys::clock::Clock;
 
 /// Largest head of a request. The longest query that means anything is a line of 4 KiB, written as URLs write it; proxies
@@ -90,7 +91,7 @@ async fn serve(
     api: Arc<Api>,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let listener = TcpListener::from_std(listener)?;
+    let mut listener = TcpListener::from_std(listener)?;
     let places = Arc::<Admission>::default();
     let (refusals, failures) = (Refusals::default(), Refusals::default());
     let mut tasks = JoinSet::new();
@@ -141,6 +142,11 @@ async fn serve(
                     tokio::task::yield_now().await;
                 } else {
                     tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+                // What fails now fails again when somebody is to be accepted.
+                if let (true, Ok(again)) = (sys::is_final_for_reading(&error), listen_again(&listener)) {
+                    tracing::info!("http listens again");
+                    listener = again;
                 }
             }
         }
