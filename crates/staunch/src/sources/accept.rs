@@ -178,8 +178,8 @@ impl Door {
     fn tell_replaced(&self, source: &StreamSource, (most, had): (PeerKey, usize), by: PeerKey) {
         let Some(replaced) = self.replaced.note(Clock::mono_ns()) else { return };
         tracing::warn!(
-            "source `{}` has {} connections, most of them, {had}, of {most}: one of those that said nothing for long gave its \
-             place to one of {by}; raise `max_connections` if all of them are wanted ({replaced} replaced since this was last \
+            "source `{}` has {} connections; {most} has most, {had}, and one of them that said nothing for long gave its place \
+             to one of {by}; raise `max_connections` if all of them are wanted ({replaced} replaced since this was last \
              said)",
             source.plan.name,
             source.plan.connections_max
