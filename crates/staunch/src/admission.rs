@@ -5,8 +5,8 @@
 //! [`Admission::admit_or_replace`] is asked, a connection that only waits (for its client to say something, or to read)
 //! gives way to a new one when there is no other place: of the peer that has the most, the one that has waited the longest.
 //! When none waits, the oldest of the peer that has the most does, if it has at least two more than the peer that comes: few
-//! peers that are always at work lock nobody out. Connections of sources,
-//! whose clients may be silent between two flushes, give way only when they have been silent for long
+//! peers that are always at work lock nobody out. Connections of sources, whose clients may be silent between two flushes, give
+//! way only when they have been silent for long
 //! ([`Admission::admit_or_replace_silent`]).
 //! Not here: the limits (`config`), what is counted and under which name (the listeners).
 //! Invariant: a place is counted from `admit` until its seat is dropped, or was asked to leave.
