@@ -96,7 +96,7 @@ pub struct Outlet {
     /// Monotonic nanosecond until which an output that leaves for its successor waits for what is on its way; 0 for one that
     /// does not.
     leaves_by_ns: AtomicU64,
-    /// Told when all tasks have ended.
+    /// Told when one of its tasks has ended.
     at_end: Notify,
     /// The orders that it had when it was parked; none while it is not.
     parked: Mutex<Option<Orders>>,

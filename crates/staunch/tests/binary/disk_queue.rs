@@ -6,7 +6,7 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 
-use crate::support::{Builder, Daemon, FakeGraphite, wait_for};
+use crate::support::{Builder, Daemon, FakeGraphite, Manner, wait_for};
 
 fn config(outputs: &[(&str, &FakeGraphite)], queue: &str) -> String {
     let mut toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n".to_owned();
@@ -511,5 +511,45 @@ fn a_start_without_the_folder_of_a_queue_is_refused_and_makes_no_other() {
     fs::rename(&elsewhere, &folder).expect("it is free");
     daemon.start_again();
     daemon.wait_output("copy", "copies", 100);
+    daemon.stop();
+}
+
+/// Of several connections one has nothing on its way and ends at once; the others give back what they have when their time is up.
+#[test]
+fn a_reload_of_an_output_with_several_connections_leaves_nothing_behind_in_its_queue() {
+    const EACH: u64 = 60_000;
+    let (hangs, reads) = (FakeGraphite::new(), FakeGraphite::new());
+    hangs.behave(Manner::Hang);
+    let toml = |to: &FakeGraphite| {
+        format!(
+            "[sources.points]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+             [outputs.copy]\ntype = \"graphite\"\nfrom = [\"points\"]\nto = [\"{}\"]\nconnections = 3\nqueue = {{ {DISK} }}\n",
+            to.to()
+        )
+    };
+    let mut daemon = Builder::native(&toml(&hangs)).start();
+    let mut stream = TcpStream::connect(daemon.at("points", "tcp")).expect("it listens");
+    let lines: String = (0..EACH)
+        .map(|time| format!("one.series {time} 1700000000\nanother.one {time} 1700000000\n"))
+        .collect();
+    stream.write_all(lines.as_bytes()).expect("it reads");
+    daemon.wait_output("copy", "copies", 2 * EACH);
+    wait_for("the endpoint to take what its kernel takes", || {
+        let taken = || Daemon::number(&daemon.output("copy"), "delivered");
+        let before = taken();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        (before > 0 && taken() == before).then_some(())
+    });
+    daemon.reload(&toml(&reads), "done");
+    daemon.wait_output("copy", "delivered", 2 * EACH);
+    // All that comes was on its way to the other endpoint, or waited behind that.
+    let came = || (reads.of("one.series").len() + reads.of("another.one").len()) as u64;
+    wait_for("all of the rest", || {
+        (came() >= Daemon::number(&daemon.output("copy"), "resent")).then_some(())
+    });
+    for name in ["one.series", "another.one"] {
+        let values: Vec<u64> = reads.of(name).iter().map(|point| point.value as u64).collect();
+        assert!(values.is_sorted_by(|one, next| one < next) && values.last() == Some(&(EACH - 1)), "{name}");
+    }
     daemon.stop();
 }

@@ -109,9 +109,12 @@ impl Outlet {
 
     /// Resolves when all tasks have ended.
     pub async fn ended(&self) {
-        // Before the look, so that an end that comes between the two is not missed.
-        let end = self.at_end.notified();
-        if !self.has_ended() {
+        loop {
+            // Before the look, so that an end that comes between the two is not missed.
+            let end = self.at_end.notified();
+            if self.has_ended() {
+                return;
+            }
             end.await;
         }
     }

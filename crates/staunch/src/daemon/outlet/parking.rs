@@ -31,6 +31,8 @@ impl Outlet {
             // It is synced, and then nobody touches it.
             disk.closing.store(true, Relaxed);
         }
+        // One that leaves for its successor has no longer than others, which wait for it. 0 stays 0: it does not leave.
+        self.leaves_by_ns.fetch_min(deadline_ns, Relaxed);
         self.stop(deadline_ns);
         self.wake_to_end();
     }
