@@ -83,6 +83,84 @@ struct Narrow {
     forever: u64,
 }
 
+impl Narrow {
+    fn start(&self) -> u64 {
+        self.after[self.after.len() - 1]
+    }
+
+    fn is_match(&self, now: u64) -> bool {
+        now >> (self.after.len() - 1) & 1 == 1
+    }
+
+    /// Takes a piece of the text; whether it matches where the rest does not matter, and else what is reached.
+    #[inline]
+    fn over(&self, steps: &[Step], start: u64, text: &[u8], mut spend: impl FnMut(u32)) -> Result<bool, u64> {
+        let mut now = start;
+        for &byte in text {
+            if now & self.forever != 0 {
+                return Ok(true);
+            }
+            let mut rest = now;
+            spend(1 + rest.count_ones());
+            now = 0;
+            while rest != 0 {
+                let at = rest.trailing_zeros() as usize;
+                rest &= rest - 1;
+                if steps[at].takes(byte) {
+                    now |= self.after[at];
+                }
+            }
+            if now == 0 {
+                return Ok(false);
+            }
+        }
+        Err(now)
+    }
+}
+
+/// A text that is matched piece by piece, for who has to do something else in between.
+#[derive(Debug)]
+pub struct Search<'a> {
+    glob: &'a Glob,
+    reached: Found,
+}
+
+#[derive(Debug)]
+enum Found {
+    Narrow(u64),
+    Wide(Box<[Reached; 2]>),
+    /// Whatever follows.
+    Decided(bool),
+}
+
+impl Search<'_> {
+    /// Takes the next piece of the text, and adds what it cost to `work`: steps that were looked at, some nanoseconds each, at
+    /// most [`Glob::work_per_byte`].
+    pub fn feed(&mut self, text: &[u8], work: &mut u64) {
+        let spend = |steps| *work += u64::from(steps);
+        match (&mut self.reached, &self.glob.narrow) {
+            (Found::Narrow(now), Some(narrow)) => match narrow.over(&self.glob.steps, *now, text, spend) {
+                Ok(matches) => self.reached = Found::Decided(matches),
+                Err(after) => *now = after,
+            },
+            (Found::Wide(both), _) => self.glob.wide_over(both, text, spend),
+            (Found::Narrow(_) | Found::Decided(_), _) => {}
+        }
+    }
+
+    /// True when the text matches, were this its end.
+    pub fn matches(&self) -> bool {
+        match (&self.reached, &self.glob.narrow) {
+            (Found::Narrow(now), Some(narrow)) => narrow.is_match(*now),
+            (Found::Wide(both), _) => {
+                both[0].list.iter().any(|at| matches!(self.glob.steps[*at], Step::Match))
+            }
+            (Found::Decided(matches), _) => *matches,
+            (Found::Narrow(_), None) => false,
+        }
+    }
+}
+
 impl Glob {
     /// Compiles a pattern.
     ///
@@ -120,43 +198,34 @@ impl Glob {
         self.run(text, |_| {})
     }
 
-    /// The same, and adds what it cost to `work`: steps that were looked at, some nanoseconds each. No pattern makes
-    /// that more than its steps for each byte of the text, and one more time.
-    pub fn matches_within(&self, text: &[u8], work: &mut u64) -> bool {
-        *work += 1;
-        self.run(text, |steps| *work += u64::from(steps))
+    /// Begins to match a text that comes in pieces.
+    pub fn search(&self) -> Search<'_> {
+        let reached = match &self.narrow {
+            Some(narrow) => Found::Narrow(narrow.start()),
+            None => {
+                let mut now = Reached::new(self.steps.len());
+                self.reach(0, &mut now);
+                Found::Wide(Box::new([now, Reached::new(self.steps.len())]))
+            }
+        };
+        Search { glob: self, reached }
     }
 
-    /// The most that [`Self::matches_within`] may add for a text of so many bytes.
-    pub fn work_max(&self, bytes: usize) -> u64 {
+    /// Most work for each byte of a text ([`Search::feed`]).
+    pub fn work_per_byte(&self) -> u64 {
         // Each step is taken and reached, forks from two sides.
-        4 * self.steps.len() as u64 * (bytes as u64 + 1)
+        4 * self.steps.len() as u64
     }
 
     #[inline]
-    fn run(&self, text: &[u8], mut spend: impl FnMut(u32)) -> bool {
-        let Some(Narrow { after, forever }) = &self.narrow else { return self.matches_wide(text, spend) };
-        let last = after.len() - 1;
-        let mut now = after[last];
-        for &byte in text {
-            if now & forever != 0 {
-                return true;
-            }
-            let mut rest = now;
-            spend(1 + rest.count_ones());
-            now = 0;
-            while rest != 0 {
-                let at = rest.trailing_zeros() as usize;
-                rest &= rest - 1;
-                if self.steps[at].takes(byte) {
-                    now |= after[at];
-                }
-            }
-            if now == 0 {
-                return false;
-            }
-        }
-        now >> last & 1 == 1
+    fn run(&self, text: &[u8], spend: impl FnMut(u32)) -> bool {
+        let Some(narrow) = &self.narrow else {
+            let mut work = 0;
+            let mut search = self.search();
+            search.feed(text, &mut work);
+            return search.matches();
+        };
+        narrow.over(&self.steps, narrow.start(), text, spend).unwrap_or_else(|now| narrow.is_match(now))
     }
 
     /// Steps that are reached from `at` without reading a byte, as bits.
@@ -166,28 +235,24 @@ impl Glob {
         reached.list.iter().fold(0, |bits, at| bits | 1 << at)
     }
 
-    /// The same for any number of steps.
-    fn matches_wide(&self, text: &[u8], mut spend: impl FnMut(u32)) -> bool {
-        let mut now = Reached::new(self.steps.len());
-        let mut next = Reached::new(self.steps.len());
-        self.reach(0, &mut now);
+    /// Takes a piece of the text with any number of steps; what is reached behind it is in the first of the two.
+    fn wide_over(&self, [now, next]: &mut [Reached; 2], text: &[u8], mut spend: impl FnMut(u32)) {
         for byte in text {
             if now.list.is_empty() {
-                return false;
+                return;
             }
             // To forget which steps were seen costs some for all of them.
             spend((now.list.len() + self.steps.len() / 16) as u32);
             for at in now.list.drain(..) {
                 if self.steps[at].takes(*byte) {
-                    self.reach(at + 1, &mut next);
+                    self.reach(at + 1, next);
                 }
             }
             spend(next.visits);
             next.visits = 0;
             now.seen.fill(false);
-            std::mem::swap(&mut now, &mut next);
+            std::mem::swap(now, next);
         }
-        now.list.iter().any(|at| matches!(self.steps[*at], Step::Match))
     }
 
     /// Adds a step and all that are reached from it without reading a byte.
@@ -208,6 +273,7 @@ impl Glob {
 }
 
 /// Steps that are reached, each once.
+#[derive(Debug)]
 struct Reached {
     list: Vec<usize>,
     seen: Vec<bool>,
@@ -360,10 +426,7 @@ mod tests {
             assert_eq!(glob.pattern(), pattern.as_bytes());
             for text in good.split(' ') {
                 assert!(glob.matches(text.as_bytes()), "`{pattern}` should match `{text}`");
-                assert!(
-                    glob.matches_wide(text.as_bytes(), |_| {}),
-                    "`{pattern}` should match `{text}` the long way"
-                );
+                assert!(wide(&glob, text.as_bytes()), "`{pattern}` should match `{text}` the long way");
             }
             for text in bad.split(' ').filter(|text| !text.is_empty()) {
                 assert!(!glob.matches(text.as_bytes()), "`{pattern}` should not match `{text}`");
@@ -431,11 +494,25 @@ mod tests {
             for bytes in [10, 100, 1000] {
                 let mut work = 0;
                 let text = vec![b'a'; bytes];
-                assert_eq!(glob.matches_within(&text, &mut work), glob.matches(&text));
-                let bound = glob.work_max(bytes);
-                assert!(work > 0 && work <= bound, "{work} of {bound} for `{pattern}`");
+                let mut search = glob.search();
+                text.chunks(7).for_each(|piece| search.feed(piece, &mut work));
+                assert_eq!(search.matches(), glob.matches(&text));
+                let bound = glob.work_per_byte() * bytes as u64;
+                // That of stars alone is decided before the first byte.
+                assert!(
+                    (work > 0) == pattern.contains('a') && work <= bound,
+                    "{work} of {bound} for `{pattern}`"
+                );
             }
         }
+    }
+
+    /// As a pattern of many steps is matched.
+    fn wide(glob: &Glob, text: &[u8]) -> bool {
+        let wide = Glob { narrow: None, ..glob.clone() };
+        let mut search = wide.search();
+        text.chunks(3).for_each(|piece| search.feed(piece, &mut 0));
+        search.matches()
     }
 
     /// The obvious matcher with backtracking, for patterns of `*`, `?` and plain bytes.
@@ -464,7 +541,10 @@ mod tests {
             text in prop::collection::vec(any::<u8>(), 0..20),
         ) {
             if let Ok(glob) = Glob::new(&pattern) {
-                prop_assert_eq!(glob.matches(&text), glob.matches_wide(&text, |_| {}));
+                prop_assert_eq!(glob.matches(&text), wide(&glob, &text));
+                let mut search = glob.search();
+                text.chunks(3).for_each(|piece| search.feed(piece, &mut 0));
+                prop_assert_eq!(glob.matches(&text), search.matches());
             }
         }
     }

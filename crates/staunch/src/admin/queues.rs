@@ -375,9 +375,7 @@ async fn is_safe(outlet: &Outlet, place: Position) -> bool {
 }
 
 /// Work with files and locks, away from the connections.
-pub(super) async fn on_thread<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Refusal> {
+async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
     let ended = |error| (StatusCode::INTERNAL_SERVER_ERROR, format!("the work was not done: {error}"));
     tokio::task::spawn_blocking(work).await.map_err(ended)
 }

@@ -1,12 +1,11 @@
 //! `/api/v1/series`: what is being counted, a page at a time.
 //!
 //! The shard's thread gives copies of some series at a time ([`pipeline::SeriesSlice`]) and knows nothing of names that are
-//! looked for: those are chosen here, on HTTP's thread, which lets other requests through in between (a long name is matched beside it). A page ends where
-//! it is full (by rows, or by bytes), or where the request has had its share of work: its cursor says where to go on.
+//! looked for: those are chosen here, on HTTP's thread, which lets other requests through in between, also within a long name.
+//! A page ends where it is full (by rows, or by bytes), or where the request has had its share of work: its cursor says where
+//! to go on.
 //! Bounds: rows are written one by one into the page, for which and for what is copied there is room before ([`MAKING_BYTES`]
 //! of what all answers may hold).
-
-use std::sync::Arc;
 
 use axum::http::StatusCode;
 use model::Kind;
@@ -16,7 +15,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Refusal;
 use super::bodies::Room;
-use super::queues::on_thread;
 use crate::daemon::worker::Asking;
 
 /// Rows of a page when the request does not say.
@@ -37,7 +35,7 @@ const ROW_FACTOR: usize = 16;
 /// Series that one request may look at.
 const LOOKS_MAX: usize = 1_000_000;
 
-/// Work that one request may spend on its glob, in steps of some nanoseconds ([`Glob::matches_within`]).
+/// Work that one request may spend on its glob, in steps of some nanoseconds ([`process::glob::Search::feed`]).
 const WORK_MAX: u64 = 20_000_000;
 
 /// Work after which other requests are let through.
@@ -125,7 +123,7 @@ pub struct SeriesItem {
 
 /// What a query asks for, understood.
 struct Wanted {
-    glob: Option<Arc<Glob>>,
+    glob: Option<Glob>,
     kind: Option<Kind>,
     limit: usize,
 }
@@ -135,11 +133,20 @@ struct Wanted {
 struct Spent {
     looks: usize,
     work: u64,
+    /// The work at which others were let through last.
+    yielded_at: u64,
 }
 
 impl Spent {
     fn is_all(&self) -> bool {
         self.looks >= LOOKS_MAX || self.work >= WORK_MAX
+    }
+
+    async fn let_others_through(&mut self) {
+        if self.work - self.yielded_at >= WORK_SLICE {
+            self.yielded_at = self.work;
+            tokio::task::yield_now().await;
+        }
     }
 }
 
@@ -163,16 +170,16 @@ pub(super) async fn page(
         let (kind, max) = (wanted.kind, if wanted.glob.is_some() { SLICE_SERIES_MAX } else { left });
         let slice = asking.call(move |worker| worker.shard.series(kind, cursor, max)).await?;
         next = slice.next;
-        let mut yielded_at = spent.work;
         for series in slice.rows() {
             if page.rows == wanted.limit || spent.is_all() {
                 next = Some(series.cursor());
                 break 'page;
             }
-            spent.looks += 1;
+            // A look costs something too.
+            (spent.looks, spent.work) = (spent.looks + 1, spent.work + 1);
             let matches = match &wanted.glob {
                 None => true,
-                Some(glob) => matches(glob, series.name(), &mut spent.work).await?,
+                Some(glob) => matches(glob, series.name(), &mut spent).await,
             };
             if matches {
                 let fits = make_room(&page, room, series.bytes())? && page.push(&item(series.row()));
@@ -181,28 +188,20 @@ pub(super) async fn page(
                     break 'page;
                 }
             }
-            if spent.work - yielded_at >= WORK_SLICE {
-                yielded_at = spent.work;
-                tokio::task::yield_now().await;
-            }
         }
     }
     Ok(page.end(next))
 }
 
-/// Whether a name matches. Others are answered meanwhile, where it is a long one.
-async fn matches(glob: &Arc<Glob>, name: &[u8], work: &mut u64) -> Result<bool, Refusal> {
-    if glob.work_max(name.len()) <= WORK_SLICE {
-        return Ok(glob.matches_within(name, work));
+/// Whether a name matches. Other requests are let through within a long one, too.
+async fn matches(glob: &Glob, name: &[u8], spent: &mut Spent) -> bool {
+    let mut search = glob.search();
+    let piece = usize::try_from(WORK_SLICE / glob.work_per_byte()).unwrap_or(usize::MAX).max(1);
+    for piece in name.chunks(piece) {
+        search.feed(piece, &mut spent.work);
+        spent.let_others_through().await;
     }
-    let (glob, name) = (Arc::clone(glob), name.to_vec());
-    let (matches, spent) = on_thread(move || {
-        let mut spent = 0;
-        (glob.matches_within(&name, &mut spent), spent)
-    })
-    .await?;
-    *work += spent;
-    Ok(matches)
+    search.matches()
 }
 
 /// Room for a row of a series whose name and tags have so many bytes. False when the page ends before it.
@@ -232,8 +231,7 @@ fn understood(query: &SeriesQuery) -> Result<Wanted, Refusal> {
             return Err(bad(format!("`name` is longer than {GLOB_BYTES_MAX} bytes")));
         }
         Some(text) => {
-            let glob = Glob::new(text.as_bytes());
-            Some(Arc::new(glob.map_err(|error| bad(format!("`name` is no glob: {error}")))?))
+            Some(Glob::new(text.as_bytes()).map_err(|error| bad(format!("`name` is no glob: {error}")))?)
         }
     };
     if query.limit == Some(0) {
