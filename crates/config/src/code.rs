@@ -190,6 +190,10 @@ codes! {
         cause "Queues on disk may grow to `queue.max_bytes` each. Together that is more than is free on the disk of the data directory, so that an outage fills the disk before the queues are full; then records wait in memory. This is a warning: the rest works."
         example "[outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"tcp://10.0.0.5:2003\"]\nqueue = { kind = \"disk\", max_bytes = \"1TiB\" }"
         mend "Lower `queue.max_bytes` to bytes per second times the longest outage that you want to survive, or let `data_dir` be on a larger disk."
+    RingCollision "C038" "Members of a cluster share one place in its ring"
+        cause "The rings of `carbon_ch`, `python_carbon_ch` and `python_mmh3_ch` place a member by its host or its instance, never by its port, and that of `python_fnv1a_ch` by its instance alone. Members that look alike to the ring have the same places in it: the first one gets every name, the others none. This is a warning: it is what the originals do."
+        example "[sources.lines]\ntype = \"graphite\"\n\n[transforms.relay]\ntype = \"relay\"\nfrom = [\"lines\"]\nclusters.storage = { type = \"carbon_ch\", to = [\"carbon\"] }\nrules = [{ to = \"storage\" }]\n\n[outputs.carbon]\ntype = \"graphite\"\nfrom = [\"relay\"]\nto = [\"tcp://127.0.0.1:12003\", \"tcp://127.0.0.1:12103\"]"
+        mend "Name each member with an instance: `to = [\"carbon/127.0.0.1:12003=a\", \"carbon/127.0.0.1:12103=b\"]`. Or use a ring that looks at ports, such as `fnv1a_ch`."
 
     UnsupportedJavascript "I001" "This JavaScript cannot be evaluated here"
         cause "The file of the original is a JavaScript expression. Literals, `process.env`, simple operators and a few functions are understood; loops, function calls and the like are not."

@@ -2,12 +2,13 @@
 //!
 //! Not here: where a key lies (`process::placement`), whether the outputs are such as a relay can feed (`feeds`).
 
+use foldhash::HashSet;
 use model::{OutputId, TransformId};
 use process::placement::{CarbonHash, Placement};
 use process::relay::{Member, RelayCluster, Sharing};
 
 use super::{BLACKHOLE, File};
-use crate::address::destination_name;
+use crate::address::{destination_name, host_port_text};
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
 use crate::native::fields::{Fields, table};
 use crate::native::value::{Checked, empty, repeated};
@@ -105,7 +106,7 @@ pub(super) fn read(
         let fields = Fields::read(Section::RelayCluster, &whose, entry.key_place, entries, wrong);
         let sharing = sharing(&whose, &fields, wrong);
         let before = wrong.len();
-        let cluster_members = members.of(&whose, &fields, wrong);
+        let (cluster_members, written) = members.of(&whose, &fields, wrong);
         is_unclear |= wrong.len() > before || fields.other("to").is_none();
         cluster_members.iter().for_each(|member| used[member.output.index()] = true);
         let at = ClusterPlaces {
@@ -115,6 +116,7 @@ pub(super) fn read(
         };
         if wrong.len() == before {
             check_replication(&whose, &sharing, cluster_members.len(), &at, wrong);
+            note_collision(&whose, &sharing, &cluster_members, &written, wrong);
         }
         clusters.push(RelayCluster { name: entry.key.clone(), members: cluster_members, sharing });
         places.push(at);
@@ -169,6 +171,39 @@ fn check_replication(
     }
 }
 
+/// Some rings do not look at ports: of two members on one host without instances the second one gets nothing. Told once
+/// for each cluster.
+fn note_collision(
+    whose: &str,
+    sharing: &Sharing,
+    members: &[Member],
+    written: &[(String, Place)],
+    wrong: &mut Vec<Diagnostic>,
+) {
+    let Sharing::Placed { placement, .. } = sharing else { return };
+    let (by_host, why) = match placement {
+        Placement::CarbonPython { fast: false, hash: CarbonHash::Fnv1aCh, .. } => {
+            (false, "this ring looks at instances only")
+        }
+        Placement::CarbonCh | Placement::CarbonPython { fast: false, .. } => {
+            (true, "this ring does not look at ports")
+        }
+        _ => return,
+    };
+    let mut seen = HashSet::default();
+    let second = members.iter().position(|member| {
+        member.instance.is_none() && !seen.insert(if by_host { member.host.as_str() } else { "" })
+    });
+    let Some(at) = second else { return };
+    let member = &members[at];
+    let (output, place) = &written[at];
+    let message = format!("two members of {whose} share one place in the ring, and one of them gets nothing");
+    let address = host_port_text(&Endpoint { host: member.host.clone(), port: member.port });
+    let hint = format!("{why}: give each an instance, here such as \"{output}/{address}=b\"");
+    let diagnostic = Diagnostic::warning(Code::RingCollision, message).at(*place);
+    wrong.push(diagnostic.label(format!("{address} gets nothing")).hint(hint));
+}
+
 /// The outputs that take from one relay.
 struct Members<'a> {
     file: File<'a>,
@@ -181,13 +216,19 @@ impl<'a> Members<'a> {
         Members { file, relay, plan }
     }
 
-    /// The members that `to` of a cluster names.
-    fn of(&self, whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<Member> {
-        let Some(Checked::Texts(texts)) = fields.other("to") else { return Vec::new() };
+    /// The members that `to` of a cluster names, and for each the output's section and the entry that names it.
+    fn of(
+        &self,
+        whose: &str,
+        fields: &Fields,
+        wrong: &mut Vec<Diagnostic>,
+    ) -> (Vec<Member>, Vec<(String, Place)>) {
+        let Some(Checked::Texts(texts)) = fields.other("to") else { return Default::default() };
         if texts.is_empty() {
             wrong.push(empty("to", fields.place_of("to").unwrap_or(fields.place)));
         }
         let mut members: Vec<Member> = Vec::with_capacity(texts.len());
+        let mut written = Vec::with_capacity(texts.len());
         for (text, place) in texts {
             let (name, instance) = match text.split_once('=') {
                 Some((name, instance)) => (name, Some(instance)),
@@ -219,9 +260,11 @@ impl<'a> Members<'a> {
                     break;
                 }
                 members.push(Member { output: id, host, port, instance });
+                let section = self.file.outputs().find(|(_, made)| made.contains(&id.index()));
+                written.push((section.map_or("", |(named, _)| &*named.name).to_owned(), *place));
             }
         }
-        members
+        (members, written)
     }
 
     /// The outputs of a name, in their order.

@@ -26,6 +26,42 @@ fn relay(rest: &str) -> RelayTransform {
     plan.transforms[0].kind.as_relay().expect("a relay").clone()
 }
 
+#[test]
+fn members_that_share_a_place_in_the_ring_are_told() {
+    let warned = |kind: &str, to: &str, second: &str| {
+        let text = file(&format!(
+            "[transforms.r.clusters.c]\ntype = \"{kind}\"\nto = [{to}]\n[[transforms.r.rules]]\nto = \"c\"\n"
+        ))
+        .replace("tcp://h2:2", second);
+        let (_, wrong) = run(&text, Format::Toml);
+        let of_rings = wrong.into_iter().filter(|wrong| wrong.code == crate::diagnostic::Code::RingCollision);
+        of_rings.map(|wrong| wrong.hint.unwrap_or_default()).collect::<Vec<_>>()
+    };
+    let hint = "this ring does not look at ports: give each an instance, here such as \"a/h1:2=b\"";
+    for (kind, to, second, want) in [
+        ("carbon_ch", "\"a\"", "tcp://h1:2", Some(hint)),
+        ("carbon_ch", "\"a/h1:1\", \"a/h1:2\"", "tcp://h1:2", Some(hint)),
+        ("python_carbon_ch", "\"a\"", "tcp://h1:2", Some(hint)),
+        ("python_mmh3_ch", "\"a\"", "tcp://h1:2", Some(hint)),
+        (
+            "python_fnv1a_ch",
+            "\"a\"",
+            "tcp://h2:2",
+            Some("this ring looks at instances only: give each an instance, here such as \"a/h2:2=b\""),
+        ),
+        ("carbon_ch", "\"a\"", "tcp://h2:2", None),
+        ("carbon_ch", "\"a/h1:1=a\", \"a/h1:2=b\"", "tcp://h1:2", None),
+        ("carbon_ch", "\"a/h1:1\", \"a/h1:2=b\"", "tcp://h1:2", None),
+        ("fnv1a_ch", "\"a\"", "tcp://h1:2", None),
+        ("jump_fnv1a_ch", "\"a\"", "tcp://h1:2", None),
+        ("python_fast_carbon_ch", "\"a\"", "tcp://h1:2", None),
+        ("any_of", "\"a\"", "tcp://h1:2", None),
+        ("forward", "\"a\"", "tcp://h1:2", None),
+    ] {
+        assert_eq!(warned(kind, to, second), Vec::from_iter(want), "{kind} {to} {second}");
+    }
+}
+
 /// A whole file in which `line` stands in a section of a relay, with what else the section needs unless it is `key`.
 pub(super) fn file_with(section: Section, key: &str, line: &str) -> String {
     match section {
