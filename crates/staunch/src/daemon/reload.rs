@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use config::plan::{Against, Listen, OutputPlan, Plan};
+use config::plan::{Against, Listen, ManagementPlan, OutputPlan, Plan};
 use model::limits::OUTPUTS_MAX;
 use model::{OutputId, SECOND_NS, SourceId};
 use pipeline::{Accounts, earlier_self, laid_over};
@@ -143,8 +143,10 @@ async fn prepared(
         http: shared.http,
     };
     let ready = running.opening.open(to_open, stop_asked).await?;
-    let Ready { plan, certificates, listeners: opened, data_dir, accounts, outlets } = ready;
+    let had_data_dir = running.data_dir.is_some();
+    let Ready { mut plan, certificates, listeners: opened, data_dir, accounts, outlets } = ready;
     running.data_dir = data_dir;
+    keep_what_stays(&before.plan, &mut plan, had_data_dir);
     let listening = running.listeners.listening(&plan, &opened);
     let (plan, generation) = (Arc::new(plan), before.generation + 1);
     Ok((Wiring { certificates, plan, accounts, outlets, generation, listening }, opened))
@@ -391,6 +393,24 @@ async fn rewire_worker(
     Some(makers)
 }
 
+/// Puts into `plan` what stays as it is until the next start, so that the next reload compares with what runs.
+fn keep_what_stays(old: &Plan, plan: &mut Plan, has_data_dir: bool) {
+    plan.http = old.http;
+    // What else changed of a port is in force.
+    let now = |old: &ManagementPlan| {
+        plan.management.iter().find(|new| new.listen == old.listen).unwrap_or(old).clone()
+    };
+    plan.management = old.management.iter().map(now).collect();
+    for (before, after) in old.sources.iter().zip(&mut plan.sources) {
+        if after.listen.iter().any(|place| before.listen.contains(place)) {
+            after.receive_buffer_bytes = before.receive_buffer_bytes;
+        }
+    }
+    if has_data_dir {
+        plan.data_dir.clone_from(&old.data_dir);
+    }
+}
+
 fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     if old.http != new.http {
@@ -442,6 +462,28 @@ fn what_a_reload_cannot_change_is_told() {
     assert_eq!(unchanged_until_restart(&old, &new), [""; 0], "no socket stays");
     new.http = None;
     assert_eq!(unchanged_until_restart(&old, &new), ["the new address of `http`"]);
+}
+
+#[test]
+fn what_a_reload_cannot_change_is_told_until_it_agrees() {
+    let old = config::defaults(std::path::Path::new("."));
+    let mut new = old.clone();
+    (new.http, new.data_dir) = (None, "elsewhere".into());
+    new.sources[0].receive_buffer_bytes += 1;
+    let notes = |in_force: &Plan, new: &Plan| {
+        let notes = unchanged_until_restart(in_force, &laid_over(in_force, new));
+        notes.into_iter().chain(kept_queues(in_force, new)).collect::<Vec<_>>()
+    };
+    let mut in_force = old.clone();
+    for (file, want) in [(&new, 3), (&new, 3), (&old, 0), (&old, 0), (&new, 3)] {
+        assert_eq!(notes(&in_force, file).len(), want);
+        let mut plan = laid_over(&in_force, file);
+        keep_what_stays(&in_force, &mut plan, true);
+        in_force = plan;
+    }
+    let mut plan = new.clone();
+    keep_what_stays(&old, &mut plan, false);
+    assert_eq!(plan.data_dir, new.data_dir, "nothing is in the one before");
 }
 
 #[test]

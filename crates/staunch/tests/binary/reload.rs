@@ -112,6 +112,21 @@ fn a_taken_port_refuses_the_reload() {
 }
 
 #[test]
+fn what_waits_for_the_next_start_is_said_until_the_file_agrees_again() {
+    let graphite = FakeGraphite::new();
+    let toml = config(&[UDP], &[("carbon", &graphite)]);
+    let mut daemon = Builder::native(&toml).start();
+    let note = "the new `receive_buffer` of source `app` takes effect at the next start only";
+    let told = |daemon: &Daemon| daemon.stderr().matches(note).count();
+    let other = toml.replace("[transforms", "receive_buffer = \"300KiB\"\n[transforms");
+    for (file, want) in [(&other, 1), (&other, 2), (&toml, 2), (&toml, 2), (&other, 3)] {
+        daemon.reload(file, "done");
+        wait_for("a note", || (told(&daemon) == want).then_some(()));
+    }
+    daemon.stop();
+}
+
+#[test]
 fn outputs_come_and_go_and_the_others_stay() {
     let (one, other, third) = (FakeGraphite::new(), FakeGraphite::new(), FakeGraphite::new());
     let short = |toml: String| toml.replace("window = \"1h\"", "window = \"1s\"");
