@@ -158,9 +158,11 @@ async fn ready(State(api): ApiState, headers: HeaderMap) -> Response {
     // The reasons name sources, outputs and addresses.
     let tells = may_read(&api, &headers).is_ok();
     if why.is_empty() {
-        let waits = if tells { api.shared.waited_for() } else { Vec::new() };
-        return waits
+        let (troubles, waits) =
+            if tells { (api.shared.troubles(), api.shared.waited_for()) } else { Default::default() };
+        return troubles
             .into_iter()
+            .chain(waits)
             .fold("ready\n".to_owned(), |text, line| text + &line + "\n")
             .into_response();
     }

@@ -24,6 +24,7 @@ use crate::kernel::Drops;
 use crate::outputs;
 use crate::talk::{ASIDE, OURS};
 use crate::tls::{self, Certificates};
+use crate::top::figure::time_of_day;
 use sys::clock::Clock;
 
 const SHARD_ENDED: &str = "the shard has ended, and the daemon ends";
@@ -85,12 +86,49 @@ pub(crate) async fn end(
     };
     counter(&running.shared.reloads, &result).fetch_add(1, Relaxed);
     let done = !matches!(result, Err(Failure::Unchanged(_)));
+    let refused = match &result {
+        Err(Failure::Unchanged(mistakes)) => {
+            let at = time_of_day(Clock::now().wall_ns / 1_000_000);
+            Some(format!("{at}: {}", in_short(mistakes)))
+        }
+        Ok(()) | Err(Failure::InPart(_)) => None,
+    };
+    running.shared.reloads.note(refused);
     match result {
         Ok(()) => tracing::info!(target: OURS, "reloaded: the new configuration is in force"),
         Err(failure) => tracing::error!("{}", failure.told()),
     }
     supervisor::ready(&running.shared, None);
     done
+}
+
+/// The first mistake of a refused reload: its code and place, or the first line when it is none of a file.
+fn in_short(mistakes: &str) -> String {
+    let mut lines = mistakes.lines().skip_while(|line| !line.starts_with("error["));
+    let code = lines.next().and_then(|line| line.strip_prefix("error[")?.split(']').next());
+    let place = lines.next().and_then(|line| line.trim_start().strip_prefix("--> "));
+    let without_column = |place: &str| match place.rsplit_once(':') {
+        Some((line, _)) if line.contains(':') => line.to_owned(),
+        _ => place.to_owned(),
+    };
+    match (code, place) {
+        (Some(code), Some(place)) => format!("{code} at {}", without_column(place)),
+        (Some(code), None) => code.to_owned(),
+        (None, _) => mistakes.lines().next().unwrap_or_default().to_owned(),
+    }
+}
+
+#[test]
+fn a_refused_reload_is_told_in_short() {
+    for (mistakes, want) in [
+        ("error[C004]: bad\n  --> relay.toml:13:9\n   |", "C004 at relay.toml:13"),
+        ("warning[C017]: x\n --> a:1:1\nerror[C023]: no source\n  --> relay.toml\n", "C023 at relay.toml"),
+        ("error[C001]: x", "C001"),
+        ("cannot read a.toml\nmore", "cannot read a.toml"),
+        ("", ""),
+    ] {
+        assert_eq!(in_short(mistakes), want, "{mistakes}");
+    }
 }
 
 /// What a reload that ended so adds to.
@@ -522,7 +560,7 @@ fn each_end_of_a_reload_is_counted_by_itself() {
     for result in [Ok(()), Err(Failure::InPart(part())), Err(Failure::Unchanged(String::new()))] {
         counter(&reloads, &result).fetch_add(1, Relaxed);
     }
-    let Reloads { done, partial, refused } = reloads;
+    let Reloads { done, partial, refused, .. } = reloads;
     assert_eq!([done, partial, refused].map(AtomicU64::into_inner), [1, 1, 1]);
 }
 

@@ -1,8 +1,8 @@
 //! What the daemon's threads and tasks share: the wiring of the moment and the way to the shard.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -116,6 +116,20 @@ pub struct Reloads {
     pub partial: AtomicU64,
     /// Refused because of a mistake in the file; nothing changed.
     pub refused: AtomicU64,
+    /// When the last one was refused, and why; none since one took effect.
+    last_refused: Mutex<Option<String>>,
+}
+
+impl Reloads {
+    /// Notes how one ended: refused at a time and for a reason, in a few words, or not.
+    pub fn note(&self, refused: Option<String>) {
+        *self.last_refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
+    }
+
+    /// When the last one was refused, and why; none since one took effect.
+    pub fn last_refused(&self) -> Option<String> {
+        self.last_refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// A place for each source, see [`Shared::turns`].
@@ -187,6 +201,30 @@ impl Shared {
         why
     }
 
+    /// What does not work although the daemon takes records, a sentence each. An output that records should not come without
+    /// is `required`.
+    pub fn troubles(&self) -> Vec<String> {
+        let wiring = self.wiring.load();
+        let now = Clock::now();
+        let outputs = wiring.plan.outputs.iter().zip(&wiring.outlets);
+        let down = outputs.filter_map(|(plan, outlet)| {
+            let shown = outlet.shown(now);
+            (shown.word == "down" && !is_retired(plan)).then(|| {
+                let (name, for_s) = (&plan.name, shown.for_ns / model::SECOND_NS);
+                format!("output `{name}` is down: {}, for {for_s} s", shown.last_error)
+            })
+        });
+        let sources = wiring.plan.sources.iter().zip(&wiring.listening);
+        let deaf = sources.filter(|(plan, at)| !plan.listen.is_empty() && at.is_empty());
+        let deaf = deaf.map(|(plan, _)| format!("source `{}` listens nowhere", plan.name));
+        let refused = self.reloads.last_refused().map(|refused| format!("reload refused at {refused}"));
+        refused
+            .into_iter()
+            .chain(bounded(deaf, "sources listen nowhere"))
+            .chain(bounded(down, "outputs are down"))
+            .collect()
+    }
+
     /// Outputs for whose queues sources wait, a sentence each. That is no reason to send records elsewhere: an output that is
     /// one is `required`.
     pub fn waited_for(&self) -> Vec<String> {
@@ -201,6 +239,27 @@ impl Shared {
             })
         });
         waits.collect()
+    }
+}
+
+/// Most lines of `/ready` of one kind.
+const TROUBLES_MAX: usize = 20;
+
+/// The first of `lines`, and how many more there are.
+fn bounded(mut lines: impl Iterator<Item = String>, what: &str) -> Vec<String> {
+    let mut shown: Vec<String> = lines.by_ref().take(TROUBLES_MAX).collect();
+    let more = lines.count();
+    shown.extend((more > 0).then(|| format!("{more} more {what}")));
+    shown
+}
+
+#[test]
+fn lines_of_ready_are_bounded() {
+    for (number, want, last) in
+        [(0, 0, None), (20, 20, Some("19")), (21, 21, Some("1 more x")), (99, 21, Some("79 more x"))]
+    {
+        let lines = bounded((0..number).map(|at| at.to_string()), "x");
+        assert_eq!((lines.len(), lines.last().map(String::as_str)), (want, last), "{number}");
     }
 }
 

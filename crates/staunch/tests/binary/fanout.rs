@@ -112,6 +112,8 @@ fn endpoints_that_are_dead_blocked_unknown_or_narrow_are_named_and_harmless() {
     wait_for("the unknown one to be down", || {
         (daemon.output("nowhere")["last_error"] == "unresolved").then_some(())
     });
+    let line = "output `nowhere` is down: unresolved, for ";
+    wait_for("a line below `ready`", || daemon.get("/ready").body.contains(line).then_some(()));
     for name in ["live", "dead", "nowhere", "wide", "blocked"] {
         assert_eq!(Daemon::number(&daemon.output(name), "copies"), all, "{name}");
         assert_eq!(Daemon::number(&daemon.output(name), "connects") == 0, name == "nowhere", "{name}");

@@ -110,6 +110,8 @@ fn a_taken_port_is_a_warning_without_a_config() {
         assert!(line.contains("in use") && line.contains("staunch run FILE"), "{line}");
     }
     assert_eq!(daemon.banner("statsd").as_deref(), Some("nowhere"), "{told}");
+    let ready = daemon.get("/ready");
+    assert_eq!((ready.status, &*ready.body), (200, "ready\nsource `statsd` listens nowhere\n"));
     assert!(told.contains("nowhere  (source statsd)\n"), "{told}");
     daemon.stop();
     drop(taken);

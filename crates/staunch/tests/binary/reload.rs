@@ -42,8 +42,13 @@ fn a_broken_file_changes_nothing_and_is_shown() {
         parts.iter().all(|part| told.contains(part)).then_some(())
     });
     assert_eq!(daemon.at("app", "udp"), at);
+    let ready = daemon.get("/ready");
+    assert!(ready.status == 200 && ready.body.starts_with("ready\nreload refused at "), "{}", ready.body);
+    assert!(ready.body.contains(" UTC: C007 at staunch.toml:6\n"), "{}", ready.body);
     udp(at).send(b"hits:10|c").expect("it is there");
     daemon.wait_source("app", "aggregated", 2);
+    daemon.reload(&good, "done");
+    assert!(!daemon.get("/ready").body.contains("reload"));
     std::fs::remove_file(daemon.file.as_ref().expect("it has one")).expect("it was there");
     daemon.signal("HUP");
     wait_for("a word about it", || daemon.stderr().contains("cannot read staunch.toml").then_some(()));
