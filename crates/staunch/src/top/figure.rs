@@ -14,9 +14,16 @@ pub(crate) fn rate(number: Option<f64>) -> String {
     number.map_or_else(|| "-".to_owned(), count)
 }
 
-/// A size in at most five characters, in binary units: `0`, `1000`, `64.0M`, `1.50G`.
+/// A size with its unit, in binary steps: `0 B`, `1000 B`, `64.0 MiB`, `1.50 GiB`.
 pub(crate) fn bytes(number: u64) -> String {
-    scaled(number as f64, 1024.0, 1023.5)
+    let scaled = scaled(number as f64, 1024.0, 1023.5);
+    match scaled.strip_suffix(['k', 'M', 'G', 'T']) {
+        Some(figure) => {
+            let unit = scaled[figure.len()..].to_uppercase();
+            format!("{figure} {unit}iB")
+        }
+        None => format!("{scaled} B"),
+    }
 }
 
 /// A share in at most four characters.
@@ -92,7 +99,7 @@ fn counts_keep_to_five_characters() {
     }
     for exponent in 0..64 {
         for number in [(1u64 << exponent) - 1, 1 << exponent, (1 << exponent) + 1] {
-            assert!(count(number as f64).len() <= 5 && bytes(number).len() <= 5, "{number}");
+            assert!(count(number as f64).len() <= 5 && bytes(number).len() <= 9, "{number}");
             assert!(count(number as f64 / 7.0).len() <= 5, "{number} / 7");
         }
     }
@@ -101,12 +108,13 @@ fn counts_keep_to_five_characters() {
 #[test]
 fn sizes_shares_and_ages_are_short() {
     for (number, want) in [
-        (0, "0"),
-        (1023, "1023"),
-        (1024, "1.00k"),
-        (67_108_864, "64.0M"),
-        (1 << 30, "1.00G"),
-        (1_048_000, "1.00M"),
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.00 KiB"),
+        (67_108_864, "64.0 MiB"),
+        (1 << 30, "1.00 GiB"),
+        (1_048_000, "1.00 MiB"),
+        (u64::MAX, ">999 TiB"),
     ] {
         assert_eq!(bytes(number), want, "{number}");
     }

@@ -5,6 +5,7 @@
 //! Not here: any other way into the daemon, and anything that changes it.
 //! Invariant: however it ends, the terminal is as it was.
 
+mod about;
 pub(crate) mod ask;
 pub(crate) mod document;
 pub(crate) mod figure;

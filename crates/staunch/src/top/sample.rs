@@ -120,6 +120,14 @@ pub(crate) struct OutputSample {
     pub(crate) reasons: Vec<(String, u64)>,
 }
 
+impl OutputSample {
+    /// Down, losing copies, or with a disk that fails: what somebody has to look at.
+    pub(crate) fn fails(&self) -> bool {
+        let disk_fails = self.disk.as_ref().is_some_and(|disk| disk.state == DiskState::Failing);
+        self.state == "down" || self.lost_per_s.is_some_and(|per_s| per_s > 0.0) || disk_fails
+    }
+}
+
 /// How safe what waits on disk is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

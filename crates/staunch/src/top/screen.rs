@@ -1,6 +1,6 @@
 //! One frame, from what is shown to cells. Pure.
 //!
-//! For 80 columns and 24 rows: title, status, sources, relays if there are any, outputs, two lines about the selected row, keys. What a colour
+//! For 80 columns and 24 rows: title, status, sources, relays if there are any, outputs, lines about the selected row (`about`), keys. What a colour
 //! says is said by a word, a number or a mark too. Wider terminals give their width to names, higher ones to rows.
 //! Not here: figures (`sample`), what keys do (`view`), the terminal.
 
@@ -9,16 +9,20 @@ use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::Span;
 
-use super::figure::{age, bytes, count, percent, rate, time_of_day};
+use super::about;
+use super::figure::{age, count, percent, rate, time_of_day};
 use super::relays::{ClusterSample, RelaySample};
-use super::sample::{DiskSample, DiskState, OutputSample, Sample, SourceSample, Sums};
+use super::sample::{DiskState, OutputSample, Sample, SourceSample, Sums};
 use super::view::{Focus, Shown};
 
 /// From here on a queue counts as filling, in the API's words degraded.
 const FILL_HIGH: f64 = 0.8;
 
-/// Rows that are no rows of a table: title, status, two headings, two lines about a row, keys.
-const ROWS_AROUND: usize = 7;
+/// Rows that are no rows of a table: title, status, two headings, keys.
+const ROWS_AROUND: usize = 5;
+
+/// Rows that are always kept for the lines about the selected row.
+const ABOUT_ROWS_MIN: usize = 2;
 
 /// A column behind the name: heading, width, whether it stands at the right.
 type Column = (&'static str, usize, bool);
@@ -215,7 +219,10 @@ fn status(canvas: &Canvas<'_>, shown: &Shown) -> (String, Style) {
 fn tables(canvas: &mut Canvas<'_>, sample: &Sample, shown: &Shown) {
     let (sources, outputs) = (sample.sources.len(), sample.outputs.len());
     let clusters: Vec<_> = sample.clusters().collect();
-    let room = canvas.rows().saturating_sub(ROWS_AROUND);
+    let about = about(sample, shown, canvas.columns());
+    // Full tables leave the lines about a row a quarter of the screen.
+    let about_rows = about.len().clamp(ABOUT_ROWS_MIN, (canvas.rows() / 4).max(ABOUT_ROWS_MIN));
+    let room = canvas.rows().saturating_sub(ROWS_AROUND + about_rows);
     // Relays and their clusters get at most half, with their headings; most daemons have none, or one.
     let relay_room = if sample.relays.is_empty() { 0 } else { (room / 2).saturating_sub(2) };
     let relay_rows = sample.relays.len().min(relay_room.div_ceil(3));
@@ -255,15 +262,32 @@ fn tables(canvas: &mut Canvas<'_>, sample: &Sample, shown: &Shown) {
         row += 1;
         output_row(canvas, row, line.mark, &sample.outputs[line.at]);
     }
-    let details = match shown.view.focus {
-        Focus::Sources => sample.sources.get(selected).map(about_source),
-        Focus::Clusters => clusters.get(at_cluster).map(|(relay, cluster)| about_cluster(relay, cluster)),
-        Focus::Outputs => sample.outputs.get(chosen).map(about_output),
-    };
-    let from = canvas.rows().saturating_sub(3).max(row + 1);
-    for (row, text) in (from..).zip(details.into_iter().flatten()) {
-        canvas.put(0, row, &clipped(&text, canvas.columns()), Style::new());
+    let details_from = canvas.rows().saturating_sub(1 + about.len()).max(row + 1);
+    // The last row is that of the keys.
+    for (row, text) in (details_from..canvas.rows().saturating_sub(1)).zip(about) {
+        canvas.put(0, row, &text, Style::new());
     }
+}
+
+/// The lines about the selected row, the most important first.
+fn about(sample: &Sample, shown: &Shown, columns: usize) -> Vec<String> {
+    let at = |row: usize, rows: usize| row.min(rows.saturating_sub(1));
+    match shown.view.focus {
+        Focus::Sources => {
+            let source = sample.sources.get(at(shown.view.source, sample.sources.len()));
+            source.map(|source| about::source(source, columns))
+        }
+        Focus::Clusters => {
+            let clusters: Vec<_> = sample.clusters().collect();
+            let cluster = clusters.get(at(shown.view.cluster, clusters.len()));
+            cluster.map(|(relay, cluster)| about::cluster(relay, cluster, columns))
+        }
+        Focus::Outputs => {
+            let output = sample.outputs.get(at(shown.view.output, sample.outputs.len()));
+            output.map(|output| about::output(output, sample.time_ms, columns))
+        }
+    }
+    .unwrap_or_default()
 }
 
 /// A row of a table that is visible.
@@ -405,66 +429,6 @@ fn table_row(
     }
 }
 
-fn about_source(source: &SourceSample) -> [String; 2] {
-    let mut reasons = source.reasons.clone();
-    if source.kernel_dropped > 0 {
-        reasons.insert(0, ("datagrams dropped by the kernel".to_owned(), source.kernel_dropped));
-    }
-    [format!("{}  {}  {}", source.name, source.kind, source.listen.join("  ")), lost(&reasons)]
-}
-
-fn about_cluster(relay: &RelaySample, cluster: &ClusterSample) -> [String; 2] {
-    let waits = bytes(cluster.queued_bytes);
-    let text = format!("{}  {} of relay {}, {waits} wait", cluster.name, cluster.sharing, relay.name);
-    if cluster.down.is_empty() && cluster.out.is_empty() {
-        return [text, "all are up".to_owned()];
-    }
-    let named = |what: &str, names: &[String]| match names {
-        [] => String::new(),
-        names => format!("{what}: {}", names.join(", ")),
-    };
-    let told = [named("down", &cluster.down), named("others stand in for", &cluster.out)];
-    let told: Vec<String> = told.into_iter().filter(|part| !part.is_empty()).collect();
-    [text, told.join("; ")]
-}
-
-fn about_output(output: &OutputSample) -> [String; 2] {
-    let mut text =
-        format!("{}  {}  {} for {}", output.name, output.kind, output.state, age(output.state_for_s as f64));
-    let place = if output.disk.is_some() { "on disk" } else { "in memory" };
-    text.push_str(&format!(", {} {place}", bytes(output.queued_bytes)));
-    if output.stalled_for_s > 0 {
-        text.push_str(&format!("; sources wait for room: {}", age(output.stalled_for_s as f64)));
-    }
-    if !output.last_error.is_empty() {
-        text.push_str(&format!("; last error: {}", output.last_error));
-    }
-    let troubles = output.disk.as_ref().map(troubles).unwrap_or_default();
-    let told = [troubles + &lost(&output.reasons), output.last_error_text.clone()];
-    let told: Vec<String> = told.into_iter().filter(|part| !part.is_empty()).collect();
-    [text, told.join("; ")]
-}
-
-/// What the log says more of.
-fn troubles(disk: &DiskSample) -> String {
-    let figures = [
-        ("blocks in doubt", disk.blocks_in_doubt),
-        ("write errors", disk.write_errors),
-        ("sync errors", disk.sync_errors),
-    ];
-    let told = figures.iter().filter(|(_, count)| *count > 0);
-    let now = disk.trouble.iter().map(|trouble| format!("disk: {trouble}; "));
-    now.chain(told.map(|(what, count)| format!("{what} {count}; "))).collect()
-}
-
-fn lost(reasons: &[(String, u64)]) -> String {
-    if reasons.is_empty() {
-        return "nothing lost".to_owned();
-    }
-    let reasons: Vec<String> = reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-    format!("lost: {}", reasons.join(", "))
-}
-
 /// The keys are the marked letters.
 fn keys(canvas: &mut Canvas<'_>, row: usize, has_clusters: bool) {
     let key = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
@@ -478,13 +442,13 @@ fn keys(canvas: &mut Canvas<'_>, row: usize, has_clusters: bool) {
 }
 
 /// Columns that a text takes.
-fn width(text: &str) -> usize {
+pub(super) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
 /// The text in at most `columns`: what is left out is in the middle, since names often differ at their ends. What is
 /// no character of text is shown as `?`.
-fn clipped(text: &str, columns: usize) -> String {
+pub(super) fn clipped(text: &str, columns: usize) -> String {
     let clean: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     if width(&clean) <= columns {
         return clean;

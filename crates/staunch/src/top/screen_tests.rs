@@ -4,6 +4,7 @@ use ratatui_core::backend::TestBackend;
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::crossterm::event::KeyCode;
 
+use super::super::sample::DiskSample;
 use super::super::view::View;
 use super::*;
 
@@ -64,7 +65,7 @@ fn down(name: &str) -> OutputSample {
 }
 
 fn shown(sources: Vec<SourceSample>, outputs: Vec<OutputSample>) -> Shown {
-    let mut shown = Shown::new("127.0.0.1:8680", View { colour: true, ..View::default() });
+    let mut shown = Shown::new("127.0.0.1:8680", View { colour: true, chosen: true, ..View::default() });
     shown.take(Sample {
         time_ms: 1_795_214_205_226,
         api: shown.api.clone(),
@@ -131,7 +132,7 @@ staunch top  127.0.0.1:8680                                             balanced
 
 
 
-live/10.0.0.1:8125  udp  up for 1h, 4.88k in memory
+live/10.0.0.1:8125  udp  up for 1h, 4.88 KiB in memory
 nothing lost
 quit   sources   outputs   pause   ? help";
     let rows = rows(&frame(&shown, 80, 24));
@@ -181,8 +182,9 @@ fn a_relay_has_tables_of_its_own() {
     shown.press(Some(KeyCode::Char('c').into()));
     let with = rows(&frame(&shown, 80, 24));
     assert!(with[6].starts_with("[CLUSTERS] 2") && with[7].starts_with(">ring"), "{with:?}");
-    assert_eq!(with[21], "ring  fnv1a_ch of relay relay, 6.00M wait");
-    assert_eq!(with[22], "down: ring/10.0.0.2:2003, b; others stand in for: ring/10.0.0.2:2003");
+    assert_eq!(with[21], "down: ring/10.0.0.2:2003, b");
+    assert_eq!(with[22], "others stand in for: ring/10.0.0.2:2003");
+    assert_eq!(with[20], "ring  fnv1a_ch of relay relay, 6.00 MiB queued");
     shown.press(Some(KeyCode::Down.into()));
     assert_eq!(rows(&frame(&shown, 80, 24))[22], "all are up");
     // Many of everything: each table has some rows, and every cluster can be reached.
@@ -206,14 +208,62 @@ fn the_selected_row_is_told_in_full() {
     let mut shown = shown(vec![source("app")], vec![output("live"), down("dead")]);
     shown.press(Some(KeyCode::Down.into()));
     let with = rows(&frame(&shown, 80, 24));
-    assert_eq!(with[21], "dead  udp  down for 2m, 64.0M in memory; last error: refused");
+    assert_eq!(with[20], "dead  udp  down for 2m, 64.0 MiB in memory");
+    assert_eq!(with[21], "last error: refused");
     assert_eq!(with[22], "lost: queue_full 999990, too_old 10");
     shown.press(Some(KeyCode::Char('s').into()));
     let with = rows(&frame(&shown, 80, 24));
     assert!(with[2].starts_with("[SOURCES] 1") && with[4].starts_with(" OUTPUTS  2"), "{with:?}");
     assert!(with[3].starts_with(">app"));
-    assert_eq!(with[21], "app  statsd  udp://127.0.0.1:8125  tcp://127.0.0.1:8125");
-    assert_eq!(with[22], "lost: datagrams dropped by the kernel 12345, bad_value 5, no_type 2");
+    assert_eq!(with[22], "app  statsd  udp://127.0.0.1:8125  tcp://127.0.0.1:8125");
+    assert_eq!(with[21], "lost: datagrams dropped by the kernel 12345, bad_value 5, no_type 2");
+}
+
+#[test]
+fn what_one_needs_is_never_cut() {
+    let text = "The endpoint could not be reached or opened (Connection refused (os error 111))";
+    let trouble = "it takes nothing: no space left on device";
+    let failing = OutputSample {
+        kind: "graphite".into(),
+        last_error: "connect_failed".into(),
+        last_error_text: text.into(),
+        last_error_time_ms: 1_795_214_205_226 - 7_000,
+        stalled_for_s: 4,
+        disk: Some(DiskSample {
+            state: DiskState::Failing,
+            trouble: Some(trouble.into()),
+            ..DiskSample::default()
+        }),
+        ..down(&format!("{}/127.0.0.1:2003", "carbon".repeat(20)))
+    };
+    let state = "  graphite  down for 2m, 64.0 MiB on disk";
+    let error = [
+        "last error 7s ago: connect_failed: The endpoint could not be reached or opened",
+        "  (Connection refused (os error 111))",
+    ];
+    let mut with = shown(vec![source("app")], vec![failing.clone()]);
+    let seen = rows(&frame(&with, 80, 24));
+    assert!(seen[14].ends_with(state) && seen[14].len() == 80, "{seen:?}");
+    assert_eq!(seen[15..17], error);
+    assert_eq!(seen[17], format!("disk: {trouble}"));
+    assert_eq!(seen[18], "sources wait for room: 4s");
+    assert_eq!(seen[19], "lost: queue_full 999990, too_old 10");
+    assert_eq!(seen[20..23].concat().replace("  ", ""), format!("name:{}", failing.name), "{seen:?}");
+    // Fewer rows have the same lines, as many as fit.
+    with.sample.as_mut().expect("there is one").outputs = vec![failing; 50];
+    let full = rows(&frame(&with, 80, 24));
+    assert_eq!(full[17..23], seen[14..20]);
+    let small = rows(&frame(&with, 80, 10));
+    assert_eq!(small[7..9], seen[14..16]);
+    // An error that is over has its time, and comes last.
+    let mut over = with.sample.as_ref().expect("there is one").outputs[0].clone();
+    (over.state, over.name, over.disk, over.stalled_for_s) = ("up".into(), "carbon".into(), None, 0);
+    over.last_error_time_ms -= 600_000;
+    with.sample.as_mut().expect("there is one").outputs = vec![over];
+    let seen = rows(&frame(&with, 80, 24));
+    assert_eq!(seen[19], "carbon  graphite  up for 2m, 64.0 MiB in memory");
+    assert_eq!(seen[20], "lost: queue_full 999990, too_old 10");
+    assert!(seen[21].starts_with("last error 10m ago: connect_failed: The endpoint"), "{seen:?}");
 }
 
 #[test]
@@ -222,10 +272,10 @@ fn a_queue_on_disk_says_how_safe_it_is() {
     let unsynced = DiskSample { state: DiskState::Unsynced, blocks_unsynced: 12_345, ..safe.clone() };
     let failing =
         DiskSample { state: DiskState::Failing, blocks_in_doubt: 2, sync_errors: 1, ..unsynced.clone() };
-    let more = "blocks in doubt 2; sync errors 1; ";
+    let more = "disk: blocks in doubt 2, sync errors 1";
     let trouble = Some("it takes nothing: no space".to_owned());
     let full = DiskSample { state: DiskState::Failing, trouble, ..safe.clone() };
-    let why = "disk: it takes nothing: no space; ";
+    let why = "disk: it takes nothing: no space";
     let outputs = [&safe, &unsynced, &failing, &full]
         .map(|disk| OutputSample { disk: Some(disk.clone()), ..down("d") });
     let mut shown = shown(Vec::new(), outputs.into());
@@ -235,8 +285,13 @@ fn a_queue_on_disk_says_how_safe_it_is() {
         let buffer = frame(&shown, 80, 24);
         let with = rows(&buffer);
         assert_eq!(&with[4 + at][64..69], cell, "{with:?}");
-        assert_eq!(with[21], "d  udp  down for 2m, 64.0M on disk; last error: refused");
-        assert_eq!(with[22], format!("{more}lost: queue_full 999990, too_old 10"));
+        let first = "d  udp  down for 2m, 64.0 MiB on disk";
+        let mut about = vec![first, "last error: refused", "lost: queue_full 999990, too_old 10", more];
+        if more == why {
+            about.swap(2, 3);
+        }
+        about.retain(|line| !line.is_empty());
+        assert_eq!(with[23 - about.len()..23], about[..]);
         assert_eq!(buffer[(65, 4 + at as u16)].fg == Color::Red, cell == "FAIL!");
         shown.press(Some(KeyCode::Down.into()));
     }
@@ -412,5 +467,5 @@ fn as_text_it_has_no_keys_and_no_blank_end() {
     let shown = shown(vec![source("app")], vec![output("live")]);
     let text = text(&shown, (80, 24));
     assert!(text.starts_with("staunch top  127.0.0.1:8680 "), "{text}");
-    assert!(text.ends_with("\nlive  udp  up for 1h, 4.88k in memory\nnothing lost\n"), "{text}");
+    assert!(text.ends_with("\nlive  udp  up for 1h, 4.88 KiB in memory\nnothing lost\n"), "{text}");
 }

@@ -2,7 +2,7 @@
 
 use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::sample::Sample;
+use super::sample::{OutputSample, Sample};
 
 /// Which table the arrow keys move in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub(crate) struct View {
     pub(crate) cluster: usize,
     /// As `source`.
     pub(crate) output: usize,
+    /// A row was selected, by keys or because its output fails: it stays selected.
+    pub(crate) chosen: bool,
     /// The figures stand still.
     pub(crate) paused: bool,
     /// The keys are explained.
@@ -64,9 +66,15 @@ impl Shown {
             return;
         }
         self.away = None;
-        if !self.view.paused {
-            self.sample = Some(sample);
+        if self.view.paused {
+            return;
         }
+        // Whoever looks wants to know what fails. What was selected is not taken away.
+        let failing = sample.outputs.iter().position(OutputSample::fails).filter(|_| !self.view.chosen);
+        if let Some(at) = failing {
+            (self.view.output, self.view.chosen) = (at, true);
+        }
+        self.sample = Some(sample);
     }
 
     /// Takes a key, or None for anything else that needs a new frame. False means the end.
@@ -97,6 +105,7 @@ impl Shown {
     }
 
     fn scroll(&mut self, code: KeyCode) {
+        self.view.chosen = true;
         let sample = self.sample.as_ref();
         let (row, rows) = match self.view.focus {
             Focus::Sources => (&mut self.view.source, sample.map_or(0, |sample| sample.sources.len())),
@@ -119,7 +128,7 @@ impl Shown {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{OutputSample, SourceSample};
+    use super::super::sample::{DiskSample, DiskState, SourceSample};
     use super::*;
 
     fn shown(sources: usize, outputs: usize) -> Shown {
@@ -172,6 +181,40 @@ mod tests {
         shown.press(Some(Char('o').into()));
         shown.press(Some(Up.into()));
         assert_eq!(shown.view.output, 1);
+    }
+
+    #[test]
+    fn the_first_output_that_fails_is_selected_until_a_key_selects() {
+        let look = |shown: &mut Shown, failing: &[usize]| {
+            let mut sample = shown.sample.clone().expect("taken before");
+            for (at, output) in sample.outputs.iter_mut().enumerate() {
+                output.state = if failing.contains(&at) { "down" } else { "up" }.into();
+            }
+            shown.take(sample);
+            shown.view.output
+        };
+        let mut with = shown(1, 5);
+        assert_eq!(look(&mut with, &[]), 0);
+        assert_eq!(look(&mut with, &[3, 4]), 3);
+        // It stays where it is, so that it can be read.
+        assert_eq!((look(&mut with, &[1, 3]), look(&mut with, &[1])), (3, 3));
+        let mut with = shown(1, 5);
+        with.press(Some(KeyCode::Down.into()));
+        assert_eq!(look(&mut with, &[3]), 1, "a person has chosen another");
+        // One that loses, or whose disk fails, is as urgent.
+        for output in [
+            OutputSample { lost_per_s: Some(0.5), ..OutputSample::default() },
+            OutputSample {
+                disk: Some(DiskSample { state: DiskState::Failing, ..DiskSample::default() }),
+                ..OutputSample::default()
+            },
+        ] {
+            let mut with = shown(1, 5);
+            let mut sample = with.sample.clone().expect("taken before");
+            sample.outputs[2] = output;
+            with.take(sample);
+            assert_eq!(with.view.output, 2);
+        }
     }
 
     #[test]

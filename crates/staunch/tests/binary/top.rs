@@ -51,16 +51,18 @@ fn a_person_sees_rates_states_and_losses() {
         let state = |row: &str| row.split_whitespace().nth(1).map(str::to_owned);
         (state(&rows[5]).as_deref(), state(&rows[6]).as_deref()) == (Some("up"), Some("down"))
     });
-    assert!(rows[5].starts_with(">live") && rows[6].starts_with(" dead"), "{rows:#?}");
-    top.press("\u{1b}[B");
+    assert!(rows[5].starts_with(" live") && rows[6].starts_with(">dead"), "{rows:#?}");
+    // The output that is down is selected by itself.
     top.wait_rows("the selected output in full", |rows| {
-        rows[21].starts_with("dead  graphite  down for ")
-            && rows[21].ends_with("; last error: connect_failed")
-            && rows[22].contains("Connection refused")
+        rows[19].starts_with("dead  graphite  down for ")
+            && rows[20].starts_with("last error ")
+            && rows[20].contains(" ago: connect_failed: ")
+            && rows[21].contains("Connection refused")
+            && rows[22] == "nothing lost"
     });
     top.press("s");
     top.wait_rows("the source in full", |rows| {
-        rows[21].starts_with("app  statsd  udp://127.0.0.1:") && rows[22] == "lost: no_type 50"
+        rows[22].starts_with("app  statsd  udp://127.0.0.1:") && rows[21] == "lost: no_type 50"
     });
     top.press("?");
     top.wait_rows("help", |rows| rows.iter().any(|row| row.contains("share of the queue's bound")));
@@ -281,8 +283,9 @@ fn a_relay_shows_what_becomes_of_points_and_who_is_down() {
     assert_eq!(cells[..5], ["spare", "failover", "1", "1", "1"], "{rows:#?}");
     top.press("c");
     top.wait_rows("the cluster in full", |rows| {
-        rows[21].starts_with("spare  failover of relay relay, ")
-            && rows[22] == "down: dead; others stand in for: dead"
+        rows[20].starts_with("spare  failover of relay relay, ")
+            && rows[21] == "down: dead"
+            && rows[22] == "others stand in for: dead"
     });
     top.press("q");
     let (status, rows) = top.wait_restored();
