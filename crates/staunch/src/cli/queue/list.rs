@@ -16,14 +16,8 @@ use crate::talk;
 use crate::top::figure;
 use sys::clock::Clock;
 
-/// Columns of a terminal.
-const WIDTH: usize = 80;
-
 /// Segments of a queue that are named below the table.
 const MISPLACED_SHOWN: usize = 10;
-
-/// Least columns that a name gets.
-const NAME_WIDTH_MIN: usize = 12;
 
 /// Whose a queue is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,13 +142,11 @@ fn state(place: &Place, name: &str, in_use: Option<bool>) -> State {
 
 fn table(rows: &[Row]) -> String {
     let state_width = rows.iter().map(|row| row.state.text().len()).max().unwrap_or(0).max("state".len());
-    let rest = state_width + "  ".len() + "  waiting  bytes  oldest  segments  aside".len();
-    let longest = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).max("queue".len());
-    let name_width = longest.min(WIDTH.saturating_sub(rest).max(NAME_WIDTH_MIN));
+    // Names are whole, however wide that is: the other commands take nothing else.
+    let name_width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).max("queue".len());
     let line = |name: &str, state: &str, [waiting, bytes, oldest, segments, aside]: [&str; 5]| {
-        let name = shortened(name, name_width);
         format!(
-            "{name:<name_width$}  {state:<state_width$}  {waiting:>7}  {bytes:>5}  {oldest:>6}  {segments:>8}  \
+            "{name:<name_width$}  {state:<state_width$}  {waiting:>6}  {bytes:>8}  {oldest:>6}  {segments:>8}  \
              {aside:>5}\n"
         )
     };
@@ -206,17 +198,6 @@ fn misplaced_text(row: &Row) -> String {
         text.push_str(&format!("staunch: {}: and {more} more such segments\n", row.name));
     }
     text
-}
-
-/// The name, with its middle left out where it is too long: its ends tell it from others.
-fn shortened(name: &str, width: usize) -> String {
-    let letters: Vec<char> = name.chars().collect();
-    if letters.len() <= width {
-        return name.to_owned();
-    }
-    let head = (width - 1) / 2;
-    let tail = letters.len() - (width - 1 - head);
-    letters[..head].iter().chain(['…'].iter()).chain(&letters[tail..]).collect()
 }
 
 fn document(place: &Place, rows: &[Row]) -> Value {
@@ -272,17 +253,20 @@ mod tests {
         let rows = [
             row("carbon", State::InUse(owner), 1_234_567, 64 << 20),
             row("web", State::Orphan, 0, 0),
-            row("datacentre/eu-west-1.example.org:2003", State::Stopped, 12, 1200),
+            row("10.0.0.5:2003", State::Stopped, 12, 1200),
         ];
         let want = "\
-queue             state                   queued  bytes  oldest  segments  aside
-carbon            in use by pid 4194304    1.23M  64.0M      3h         3      0
-web               orphan                       0      0       -         3      0
-datacen…org:2003  stopped                     12  1.17k      3h         3      0
+queue          state                  queued     bytes  oldest  segments  aside
+carbon         in use by pid 4194304   1.23M  64.0 MiB      3h         3      0
+web            orphan                      0       0 B       -         3      0
+10.0.0.5:2003  stopped                    12  1.17 KiB      3h         3      0
 ";
         let found = table(&rows);
         assert_eq!(found, want, "\n{found}");
-        assert!(found.lines().all(|line| line.chars().count() <= WIDTH));
+        assert!(found.lines().all(|line| line.chars().count() <= 80));
+        // A longer one is whole: it is to be given to other commands.
+        let long = "datacentre/eu-west-1.example.org:2003";
+        assert!(table(&[row(long, State::Stopped, 12, 1200)]).contains(&format!("\n{long}  stopped ")));
     }
 
     #[test]
@@ -308,14 +292,5 @@ datacen…org:2003  stopped                     12  1.17k      3h         3     
         let want = "staunch: carbon: 0000000000000009.segment: its header is that of 0000000000000003.segment; the next \
                     start puts it in quarantine\n";
         assert_eq!(misplaced_text(&one), want);
-    }
-
-    #[test]
-    fn long_names_keep_both_ends() {
-        for (name, width, want) in
-            [("carbon", 6, "carbon"), ("carbon-a", 6, "ca…n-a"), ("café-ünï", 5, "ca…nï"), ("ab", 1, "…")]
-        {
-            assert_eq!(shortened(name, width), want, "{name} {width}");
-        }
     }
 }
