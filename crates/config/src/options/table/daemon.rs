@@ -24,7 +24,7 @@ pub(super) const TOP: &[Row] = &[
         Toml("\"5s\""),
         "\"30s\"",
         "Longest time between SIGTERM and exit.",
-        "In this time the last window is flushed and the queues are sent; what is left then is dropped as `stopped`.",
+        "In this time the last window is flushed and the queues are sent; what is left in memory then is dropped as `stopped`, what is left on disk waits for the next start.",
     ),
     row(
         &[Top],
