@@ -31,6 +31,8 @@ pub enum DiskError {
     /// The open file has no name any more, or the folder was deleted: somebody removed it. What is written to it ends with
     /// this process, and it does not come back.
     Deleted,
+    /// What has the name is a pipe, a socket or a device, which nothing can be read from in its order.
+    NotAFile,
     /// Anything else, with the system's error code (0 where there is none).
     Io {
         /// As the system numbers it.
@@ -48,6 +50,7 @@ impl DiskError {
             | DiskError::Exists
             | DiskError::Short
             | DiskError::Deleted
+            | DiskError::NotAFile
             | DiskError::Io { .. } => false,
         }
     }
@@ -66,6 +69,7 @@ impl fmt::Display for DiskError {
             }
             DiskError::Away => f.write_str("the folder is away, or another one is in its place"),
             DiskError::Deleted => f.write_str("the file or its folder was deleted"),
+            DiskError::NotAFile => f.write_str("it is no regular file"),
             DiskError::Io { code } => write!(f, "the disk failed (error {code})"),
         }
     }

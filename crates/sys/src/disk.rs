@@ -80,8 +80,15 @@ impl Folder {
     }
 
     fn open_with(&self, name: &str, options: &mut OpenOptions) -> Result<Arc<File>, DiskError> {
+        // A pipe of that name would have the opening wait for whoever writes it.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NONBLOCK);
         let file = options.read(true).write(!self.read_only).open(self.path.join(name));
-        Ok(Arc::new(file.map_err(|error| self.reason(error))?))
+        let file = file.map_err(|error| self.reason(error))?;
+        if !file.metadata().map_err(reason)?.is_file() {
+            return Err(DiskError::NotAFile);
+        }
+        Ok(Arc::new(file))
     }
 
     /// What a queue has to know of an error. A name is missing only where the folder is the one that was opened.
@@ -397,6 +404,21 @@ mod tests {
         assert_eq!(looking.rename("one", "two"), Err(DiskError::Denied));
         assert_eq!(looking.remove("one"), Err(DiskError::Denied));
         assert!(Folder::to_read(disk.path().join("nothing")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_refused_at_once() {
+        let (_held, disk) = folder();
+        let made = std::process::Command::new("mkfifo").arg(disk.path().join("pipe")).status();
+        assert!(made.is_ok_and(|status| status.success()), "there is mkfifo");
+        std::os::unix::fs::symlink("/dev/zero", disk.path().join("device")).expect("made");
+        let looking = Folder::to_read(disk.path().to_owned()).expect("it is there");
+        for name in ["pipe", "device"] {
+            for disk in [&disk, &looking] {
+                assert_eq!(disk.open(name).err(), Some(DiskError::NotAFile), "{name}");
+            }
+        }
     }
 
     #[cfg(unix)]

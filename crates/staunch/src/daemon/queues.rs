@@ -212,7 +212,9 @@ impl OpenError {
         let failed = matches!(error, DiskError::Io { .. });
         // Missing permission is the operator's to mend: a start says so at once.
         let waits = failed || error.passes() && error != DiskError::Denied;
-        OpenError { why: error.to_string(), waits, may_pass_over: failed }
+        // No wait makes a file of a pipe.
+        let may_pass_over = failed || error == DiskError::NotAFile;
+        OpenError { why: error.to_string(), waits, may_pass_over }
     }
 }
 
@@ -387,8 +389,12 @@ mod tests {
         let scarce = DiskError::Scarce { code: 24 };
         let mut signals = crate::daemon::signals::Signals::take().expect("there is room");
         let mut startup = Startup::new(&mut signals);
-        for (error, opens) in [(scarce, true), (DiskError::Io { code: 5 }, true), (DiskError::Denied, false)]
-        {
+        for (error, opens) in [
+            (scarce, true),
+            (DiskError::Io { code: 5 }, true),
+            (DiskError::NotAFile, true),
+            (DiskError::Denied, false),
+        ] {
             let opened = opened_in_time("o", &mut startup, failing(1, error)).await;
             assert_eq!(opened.is_ok(), opens, "{error}");
         }

@@ -296,6 +296,32 @@ fn a_segment_that_somebody_renamed_is_named_and_nothing_in_it_is_lost() {
 }
 
 #[test]
+fn pipes_among_the_files_of_a_queue_are_passed_over_and_nobody_waits_for_them() {
+    let endpoint = away();
+    let mut daemon = Builder::native(&config(&endpoint)).start();
+    let folder = daemon.folder.path().to_owned();
+    fs::write(folder.join("some.txt"), lines(0..1000)).expect("written");
+    good(&queue(&folder, &["replay", "carbon", "--from", "some.txt"]));
+    daemon.stop();
+    let queue_folder = folder.join("staunch-data/queues/carbon");
+    let _none = fs::remove_file(queue_folder.join("cursor-0"));
+    for name in ["cursor-0", "0000000000000099.segment"] {
+        let made = Command::new("mkfifo").arg(queue_folder.join(name)).status();
+        assert!(made.is_ok_and(|status| status.success()), "there is mkfifo");
+    }
+    let check = queue(&folder, &["check", "carbon"]);
+    let told = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert!(check.status.code() == Some(1) && told.contains("1 segment cannot be opened"), "{told}");
+    assert_eq!(ids(&good(&queue(&folder, &["export", "carbon"]))), (0..1000).collect::<Vec<_>>());
+    assert!(row(&folder, "carbon")["copies_queued"].as_u64().is_some_and(|copies| copies >= 1000));
+    daemon.start_again();
+    assert!(!queue_folder.join("0000000000000099.segment").exists(), "it was put aside");
+    let waits = Daemon::number(&daemon.output("carbon"), "queued");
+    assert!(waits >= 1000, "{waits}");
+    daemon.assert_sums_hold();
+}
+
+#[test]
 fn an_export_into_a_pipe_that_closes_is_no_error() {
     let endpoint = away();
     let mut daemon = Builder::native(&config(&endpoint)).start();
