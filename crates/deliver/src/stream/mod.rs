@@ -487,6 +487,10 @@ impl StreamSender {
 
     /// Takes the next block that has bytes, if the bound on what is on the way allows it.
     fn take_next(&mut self, queue: &mut impl Queue, now: Now) {
+        if self.is_on_trial(now) && !self.held.is_empty() {
+            // One block, which is sent again if the connection is reset: a peer that takes a little of each gets on so.
+            return;
+        }
         let bytes_max = IN_FLIGHT_BYTES_MAX.min(queue.limits().bytes_max / 2);
         while let Some(next_bytes) = queue.front_bytes() {
             if self.held_bytes > 0 && self.held_bytes.saturating_add(next_bytes) > bytes_max {
@@ -597,7 +601,7 @@ impl StreamSender {
     fn lost(&mut self, why: CloseReason, now: Now) {
         let Phase::Up { since_ns } = self.phase else { return };
         if why == CloseReason::Peer || !self.is_on_trial(now) {
-            // In order: a peer that had not read all would have reset it.
+            // In order: a peer that had not read all would have reset it, unless it half-closed first.
             self.settle_arrived();
         }
         let failure = match why {
