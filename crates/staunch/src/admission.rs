@@ -197,9 +197,9 @@ impl Admission {
         self.lock().seats.len()
     }
 
-    /// The peer that has most connections, and how many, to stand at the end of a line of the log; nothing where all are of one
+    /// The peer that has most connections, and how many, for the end of a line of the log; empty where all are of one
     /// unix socket.
-    pub fn told_most(&self) -> String {
+    pub fn most_as_text(&self) -> String {
         let state = self.lock();
         let most = state.of_peer.iter().max_by_key(|(_, count)| **count);
         let most = most.filter(|(peer, _)| **peer != PeerKey::Local);
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(admit("::ffff:10.0.0.1").err(), Some(Full::PerPeer));
         let _others = [admit("10.0.0.2").expect("room"), admit("10.0.0.3").expect("room")];
         assert_eq!(admit("10.0.0.4").err(), Some(Full::All));
-        assert_eq!(admission.told_most(), "; 10.0.0.1 has most, 2");
+        assert_eq!(admission.most_as_text(), "; 10.0.0.1 has most, 2");
         assert_eq!(admission.admit(PeerKey::Local, LIMITS).err(), Some(Full::All));
         drop(first);
         assert_eq!(admission.open(), 3);
@@ -395,7 +395,7 @@ mod tests {
         let admission = Arc::new(Admission::default());
         let seats: Vec<_> =
             std::iter::from_fn(|| admission.admit(peer_key(None), LIMITS).ok()).take(9).collect();
-        assert_eq!((seats.len(), admission.told_most()), (LIMITS.all, String::new()));
+        assert_eq!((seats.len(), admission.most_as_text()), (LIMITS.all, String::new()));
     }
 
     /// How it was asked to leave, if it was.

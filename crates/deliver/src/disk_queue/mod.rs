@@ -165,8 +165,8 @@ pub struct Recovery {
     pub segments_removed: u64,
     /// There are segments and no cursor that fits them: all that is there will be delivered, perhaps again.
     pub cursor_lost: bool,
-    /// Another process has told how far it had come, and that does not fit what is there: what it had sent since the cursor will
-    /// be sent again.
+    /// The position that another process handed over does not fit what is there: what it had sent since the cursor will be
+    /// sent again.
     pub unsettled_lost: bool,
     /// Copies that wait, damaged ones included.
     pub copies_queued: u64,
@@ -208,7 +208,7 @@ struct Segment {
     before: Totals,
     /// Where its records begin: behind the header, or at 0 when that is damaged.
     start: u64,
-    /// Where that is what `before` says: behind `start` when its first bytes are damaged.
+    /// Offset of the first readable record, which `before` belongs to: after `start` when its first bytes are damaged.
     counted_from: u64,
     /// Where they end.
     size: u64,
@@ -328,7 +328,7 @@ impl<D: Disk> Prepared<D> {
         self.open_after(None, account, (fresh_id, now))
     }
 
-    /// The same, after a process that has told how far it had come.
+    /// The same, from the position that another process handed over.
     ///
     /// # Errors
     /// As [`Prepared::open`].
@@ -386,7 +386,7 @@ impl<D: Disk> DiskQueue<D> {
         (fresh_id, now): (u64, Now),
     ) -> Result<(DiskQueue<D>, Recovery), DiskError> {
         let found = recovery::recover(&disk, (survey, quarantine), plan.segment_bytes, fresh_id)?;
-        let was_told = unsettled.is_some();
+        let was_handed_over = unsettled.is_some();
         let begin = (found.settled, found.place);
         let unsettled = unsettled.filter(|unsettled| unsettled.fits(found.queue_id, begin, found.end));
         let waiting = unsettled
@@ -397,7 +397,7 @@ impl<D: Disk> DiskQueue<D> {
         let report = Recovery {
             copies_queued: waiting.copies,
             queued_bytes: waiting.disk_bytes,
-            unsettled_lost: was_told && unsettled.is_none(),
+            unsettled_lost: was_handed_over && unsettled.is_none(),
             ..found.report
         };
         let ends = found.segments.iter().skip(1).map(|next| next.before.records).chain([found.end.records]);

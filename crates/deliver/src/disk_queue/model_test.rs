@@ -579,12 +579,12 @@ impl Sim {
         }
         let Some(unsettled) = self.queue.unsettled() else { return };
         let left = self.queue.account().copies_queued();
-        let told = Unsettled::decode(&unsettled.encode()).expect("it was told");
-        assert_eq!(told, unsettled);
+        let decoded = Unsettled::decode(&unsettled.encode()).expect("it was encoded");
+        assert_eq!(decoded, unsettled);
         let Ok(prepared) = DiskQueue::prepare(self.disk.clone(), self.plan, Unreadable::Fails) else {
             return;
         };
-        let opened = prepared.open_after(Some(told), Arc::default(), (3, self.now));
+        let opened = prepared.open_after(Some(decoded), Arc::default(), (3, self.now));
         let (queue, report) = opened.expect("it was prepared");
         if report.unsettled_lost {
             // The disk lost what the other process had written.

@@ -951,7 +951,7 @@ fn opening_reads_the_beginning_of_a_segment_whose_header_is_damaged() {
         let (queue, report) = open(&disk, plan(segment_bytes));
         let read = disk.bytes_read() - before;
         assert_eq!((report.segments_damaged, report.misplaced.len()), (damaged as u64, 0), "{lost}");
-        // Only the first segment has nothing before it that tells what it began with.
+        // Only the first segment has no segment before it, whose end is its beginning.
         assert_eq!(queue.copies(), 800 - gone, "{lost}");
         let beginning = 400_000;
         let most = damaged as u64 * beginning + 100_000;

@@ -90,8 +90,8 @@ impl Unsettled {
 }
 
 impl<D: Disk> DiskQueue<D> {
-    /// How far reading has come, when nobody holds an entry. None where there is nothing to tell, and where it has to be read
-    /// again: somebody holds an entry, or a segment with damage has to be kept, which whoever reads there finds out.
+    /// How far reading has come, when nobody holds an entry. None when nothing was read, when an entry is still held, and
+    /// when a damaged segment has to be kept: the next process reads that one again and finds the damage.
     pub fn unsettled(&mut self) -> Option<Unsettled> {
         self.take_notes();
         if self.read.records == 0
@@ -191,9 +191,9 @@ mod tests {
         unsettled
     }
 
-    fn open(disk: &FaultyDisk, told: Unsettled) -> (DiskQueue<FaultyDisk>, Recovery) {
+    fn open(disk: &FaultyDisk, handed_over: Unsettled) -> (DiskQueue<FaultyDisk>, Recovery) {
         let prepared = DiskQueue::prepare(disk.clone(), DiskQueuePlan::default(), Unreadable::Fails);
-        prepared.expect("it reads").open_after(Some(told), Arc::default(), (2, NOW)).expect("it reads")
+        prepared.expect("it reads").open_after(Some(handed_over), Arc::default(), (2, NOW)).expect("it reads")
     }
 
     fn waits(queue: &mut DiskQueue<FaultyDisk>) -> Vec<(String, u64)> {
@@ -208,10 +208,10 @@ mod tests {
     #[test]
     fn another_process_sends_what_is_left_and_counts_it_once() {
         let disk = FaultyDisk::new(1);
-        let told = left(&disk);
-        let (mut queue, report) = open(&disk, told.clone());
+        let handed_over = left(&disk);
+        let (mut queue, report) = open(&disk, handed_over.clone());
         assert_eq!((report.unsettled_lost, report.copies_queued, queue.copies()), (false, 10, 10));
-        assert_eq!(queue.unsettled(), Some(told), "as it was left");
+        assert_eq!(queue.unsettled(), Some(handed_over), "as it was left");
         assert_eq!(queue.account().sum(10).copies, 10);
         let second = queue.pop(NOW).expect("it waits");
         assert_eq!((second.copies(), second.part().settled, second.written_before), (1, 6, 9));
@@ -225,13 +225,16 @@ mod tests {
     #[test]
     fn what_does_not_fit_changes_nothing() {
         let disk = FaultyDisk::new(1);
-        let told = left(&disk);
-        let past_end = Totals { records: 7, ..told.read };
+        let handed_over = left(&disk);
+        let past_end = Totals { records: 7, ..handed_over.read };
         let before = Totals::default();
         for (what, wrong) in [
-            ("another queue's", Unsettled { queue_id: 9, ..told.clone() }),
-            ("more than there is", Unsettled { read: past_end, ..told.clone() }),
-            ("less than the cursor says", Unsettled { read: before, records: Vec::new(), ..told.clone() }),
+            ("another queue's", Unsettled { queue_id: 9, ..handed_over.clone() }),
+            ("more than there is", Unsettled { read: past_end, ..handed_over.clone() }),
+            (
+                "less than the cursor says",
+                Unsettled { read: before, records: Vec::new(), ..handed_over.clone() },
+            ),
         ] {
             let (mut queue, report) = open(&disk.copy(), wrong);
             assert!(report.unsettled_lost, "{what}");
@@ -243,7 +246,8 @@ mod tests {
     #[test]
     fn any_bytes_are_what_was_left_or_nothing() {
         let bytes = left(&FaultyDisk::new(1)).encode();
-        let same = |bytes: &[u8]| Unsettled::decode(bytes).is_some_and(|told| told.encode() == bytes);
+        let same =
+            |bytes: &[u8]| Unsettled::decode(bytes).is_some_and(|handed_over| handed_over.encode() == bytes);
         assert!(same(&bytes));
         for len in 0..bytes.len() {
             assert!(Unsettled::decode(&bytes[..len]).is_none_or(|_| same(&bytes[..len])), "{len}");
@@ -253,8 +257,9 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(Unsettled::decode(&flipped).is_none_or(|_| same(&flipped)), "bit {bit}");
         }
-        let told = left(&FaultyDisk::new(1));
-        let turned = Unsettled { records: told.records.iter().rev().copied().collect(), ..told };
+        let handed_over = left(&FaultyDisk::new(1));
+        let turned =
+            Unsettled { records: handed_over.records.iter().rev().copied().collect(), ..handed_over };
         assert_eq!(Unsettled::decode(&turned.encode()), None, "not in order");
     }
 }

@@ -20,8 +20,8 @@
 //! kernel says.
 //!
 //! The limit of this: what the peer's kernel has acknowledged and its process never read is lost when that process
-//! dies, and counts as delivered. A protocol without replies cannot tell. Only behind a connection that the peer ended at
-//! once does the next one have to last before anything of it counts.
+//! dies, and counts as delivered. A protocol without replies does not show it. Only after a connection that the peer
+//! closed at once, the next one has to last before anything of it counts.
 //!
 //! Not here: sockets, name resolution, TLS, the queue's bounds.
 //! Invariant: the account's sum holds with `queue.copies() + sender.waiting_copies()` between any two calls.

@@ -338,7 +338,7 @@ pub(crate) const OUTSIDE: [(&str, &str); 8] = [
         "handshakes_failed",
         "Connections to a source with `tls` that ended before their encryption began: the client speaks no TLS or no \
          version of it that is spoken here, shows no certificate that `client_ca` knows, does not trust ours, or took \
-         longer than ten seconds. They are among `connections_broken`; the log tells one a minute of each source.",
+         longer than ten seconds. They are among `connections_broken`; the log has one a minute for each source.",
     ),
 ];
 

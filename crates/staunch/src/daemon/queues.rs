@@ -94,7 +94,7 @@ pub fn prepare<'a>(
 }
 
 impl Prepared<'_> {
-    /// Opens it, after a process that may have told how far it had come: nobody else has the folder any more.
+    /// Opens it, from the position that the old process may have handed over: nobody else has the folder any more.
     ///
     /// # Errors
     /// As [`open`].
@@ -312,7 +312,7 @@ fn recovered(found: &Recovery) -> String {
     }
     if found.unsettled_lost {
         text.push_str(
-            "; what the other process told of them does not fit, so that some are sent and counted again",
+            "; the position that the old process handed over does not fit, so that some are sent and counted again",
         );
     }
     if found.cursor_lost {

@@ -159,7 +159,7 @@ impl Door {
         match (seat, share) {
             (Ok((seat, replaced)), Ok(share)) => {
                 if let Some(most) = replaced {
-                    self.tell_replaced(&source, most, peer);
+                    self.log_replaced(&source, most, peer);
                 }
                 source.account.connections_accepted.fetch_add(1, Relaxed);
                 let parked = Parked::begin(stream, client, source, &self.shared);
@@ -175,7 +175,7 @@ impl Door {
         self.connections.len().saturating_sub(self.places.open())
     }
 
-    fn tell_replaced(&self, source: &StreamSource, (most, had): (PeerKey, usize), by: PeerKey) {
+    fn log_replaced(&self, source: &StreamSource, (most, had): (PeerKey, usize), by: PeerKey) {
         let Some(replaced) = self.replaced.note(Clock::mono_ns()) else { return };
         tracing::warn!(
             "source `{}` has {} connections; {most} has most, {had}, and one of them that said nothing for long gave its place \
@@ -204,7 +204,7 @@ impl Door {
             _ => tracing::warn!(
                 "source `{name}` has {all} connections and refuses more: raise `max_connections`{} \
                  ({refused} refused since this was last said)",
-                self.places.told_most()
+                self.places.most_as_text()
             ),
         }
     }

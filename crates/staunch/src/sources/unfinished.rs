@@ -5,13 +5,13 @@
 use model::PeerKey;
 use pipeline::UnfinishedFull;
 
+use crate::sources::log_throttle::LogThrottle;
 use crate::sources::stream::{Stream, StreamSource};
-use crate::sources::told::ToldOf;
 use sys::clock::Clock;
 
 thread_local! {
     // All connections are on the runtime's thread.
-    static CLOSED: ToldOf = ToldOf::default();
+    static CLOSED: LogThrottle = LogThrottle::default();
 }
 
 /// One connection of `source` was closed so, of the client `from`.

@@ -16,8 +16,8 @@ use rustls::ServerConnection;
 use wire::packing::Unpacker;
 
 use crate::sources::handshakes::{Handshake, Handshakes, STALL};
+use crate::sources::log_throttle::LogThrottle;
 use crate::sources::stream::{End, Stream, StreamSource, read_scratch, take_apart};
-use crate::sources::told::ToldOf;
 use crate::tls;
 use sys::clock::Clock;
 
@@ -43,7 +43,7 @@ thread_local! {
     static UNWRAPPED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     // All connections are on the runtime's thread.
     static HANDSHAKES: Arc<Handshakes> = Arc::default();
-    static FAILED: ToldOf = ToldOf::default();
+    static FAILED: LogThrottle = LogThrottle::default();
 }
 
 /// A handshake with a place, and how long its client may still take while others wait for that. What others cost, and its own

@@ -29,7 +29,7 @@ pub(super) fn cluster(relay: &RelaySample, cluster: &ClusterSample, columns: usi
         facts.push(format!("down: {}", cluster.down.join(", ")));
     }
     if !cluster.out.is_empty() {
-        facts.push(format!("others stand in for: {}", cluster.out.join(", ")));
+        facts.push(format!("failed over: {}", cluster.out.join(", ")));
     }
     if facts.len() == 1 {
         facts.push("all are up".to_owned());
@@ -110,7 +110,7 @@ fn lines(fact: &str, columns: usize) -> Vec<String> {
     let clean: String = fact.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     let mut lines = Vec::new();
     let mut line = String::new();
-    // Blanks stay before the word that they stand before: two of them part columns.
+    // Blanks before a word are kept: two of them separate columns.
     for word in clean.split_inclusive(' ') {
         if width(&line) + width(word.trim_end()) > columns && !line.trim().is_empty() {
             lines.push(line.trim_end().to_owned());

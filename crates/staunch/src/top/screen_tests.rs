@@ -183,7 +183,7 @@ fn a_relay_has_tables_of_its_own() {
     let with = rows(&frame(&shown, 80, 24));
     assert!(with[6].starts_with("[CLUSTERS] 2") && with[7].starts_with(">ring"), "{with:?}");
     assert_eq!(with[21], "down: ring/10.0.0.2:2003, b");
-    assert_eq!(with[22], "others stand in for: ring/10.0.0.2:2003");
+    assert_eq!(with[22], "failed over: ring/10.0.0.2:2003");
     assert_eq!(with[20], "ring  fnv1a_ch of relay relay, 6.00 MiB queued");
     shown.press(Some(KeyCode::Down.into()));
     assert_eq!(rows(&frame(&shown, 80, 24))[22], "all are up");

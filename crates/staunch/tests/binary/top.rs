@@ -285,7 +285,7 @@ fn a_relay_shows_what_becomes_of_points_and_who_is_down() {
     top.wait_rows("the cluster in full", |rows| {
         rows[20].starts_with("spare  failover of relay relay, ")
             && rows[21] == "down: dead"
-            && rows[22] == "others stand in for: dead"
+            && rows[22] == "failed over: dead"
     });
     top.press("q");
     let (status, rows) = top.wait_restored();

@@ -126,7 +126,7 @@ impl Door {
             Err(full) => full,
         };
         let (option, most) = match full {
-            Full::All => ("max_connections", self.places.told_most()),
+            Full::All => ("max_connections", self.places.most_as_text()),
             Full::PerPeer => ("max_connections_per_peer", String::new()),
         };
         account.end(full.into());

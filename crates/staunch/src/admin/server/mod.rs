@@ -161,7 +161,7 @@ fn why_full(full: Full, limits: Limits, peer: SocketAddr, places: &Admission) ->
     match full {
         Full::All => format!(
             "all connections have a request, and each client its share (http.max_connections){}",
-            places.told_most()
+            places.most_as_text()
         ),
         Full::PerPeer => format!(
             "{} has {} connections, each with a request (http.max_connections_per_peer)",

@@ -1,4 +1,4 @@
-//! A look at an outlet's queue by whoever answers questions: it waits for no disk.
+//! Figures of an outlet's queue for HTTP and management: reading them waits for no disk.
 //!
 //! A thread that writes to a queue on disk, or reads from it, has the queue's lock meanwhile, for ever where the disk gives no
 //! answer. The threads of HTTP and of connections must not wait with it.

@@ -57,7 +57,7 @@ impl Outlet {
         self.queue().in_memory().map(|queue| queue.left().collect()).unwrap_or_default()
     }
 
-    /// How far its queue on disk has been read; none for a queue in memory, and where there is nothing to tell.
+    /// How far its queue on disk has been read; none for a queue in memory, and when nothing was read.
     pub fn unsettled(&self) -> Option<Unsettled> {
         self.recall();
         self.queue().on_disk().and_then(DiskQueue::unsettled)

@@ -1,4 +1,4 @@
-//! An outlet whose endpoint others stand in for: it tells the shard when they do, and what a moving shard asks of its queue.
+//! An outlet whose endpoint can fail over: it notifies the shard of that, and says what a moving shard asks of its queue.
 //!
 //! Path: a sender's attempt -> `publish`, or an appended block -> **here** -> a call into the shard -> `Worker::set_live`.
 //! Not here: when it is given up (`deliver::standing`), who stands in (`process::relay`), what moves (`pipeline::Moves`).

@@ -248,8 +248,8 @@ impl Handed {
             .collect();
         let mut without_disk = BTreeSet::new();
         for PreparedQueue { outlet, queue, sync } in queues {
-            let told = self.unsettled.iter().position(|(output, _)| *output == outlet.name);
-            let unsettled = told.map(|at| self.unsettled.swap_remove(at).1);
+            let found = self.unsettled.iter().position(|(output, _)| *output == outlet.name);
+            let unsettled = found.map(|at| self.unsettled.swap_remove(at).1);
             match queue.open(outlet, unsettled) {
                 Ok(()) => sync.begin(),
                 Err(error) => {

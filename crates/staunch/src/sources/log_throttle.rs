@@ -1,4 +1,4 @@
-//! One line a minute of each source, so that many at one source hide nothing of the others.
+//! At most one log line a minute for each source, so that failures at one source do not hide those at others.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,24 +7,24 @@ use crate::admission::Refusals;
 
 /// What was logged of each source, by its name: as many as configurations had.
 #[derive(Debug, Default)]
-pub(super) struct ToldOf(RefCell<BTreeMap<String, Refusals>>);
+pub(super) struct LogThrottle(RefCell<BTreeMap<String, Refusals>>);
 
-impl ToldOf {
+impl LogThrottle {
     /// As [`Refusals::note`], of `source`.
     pub(super) fn note(&self, source: &str, now_ns: u64) -> Option<u64> {
         let mut of = self.0.borrow_mut();
         if !of.contains_key(source) {
             of.insert(source.to_owned(), Refusals::default());
         }
-        of.get(source).and_then(|told| told.note(now_ns))
+        of.get(source).and_then(|noted| noted.note(now_ns))
     }
 }
 
 #[test]
-fn what_is_logged_of_one_source_hides_nothing_of_another() {
-    let told = ToldOf::default();
-    let noted = ["a", "a", "b", "a", "b"].map(|source| told.note(source, 5));
+fn lines_of_one_source_do_not_hide_those_of_another() {
+    let throttle = LogThrottle::default();
+    let noted = ["a", "a", "b", "a", "b"].map(|source| throttle.note(source, 5));
     assert_eq!(noted, [Some(1), None, Some(1), None, None]);
     let later = u64::MAX;
-    assert_eq!(["a", "b", "c"].map(|source| told.note(source, later)), [Some(3), Some(2), Some(1)]);
+    assert_eq!(["a", "b", "c"].map(|source| throttle.note(source, later)), [Some(3), Some(2), Some(1)]);
 }
