@@ -80,7 +80,7 @@ impl Folder {
     }
 
     fn open_with(&self, name: &str, options: &mut OpenOptions) -> Result<Arc<File>, DiskError> {
-        // A pipe of that name would have the opening wait for whoever writes it.
+        // Opening a pipe of that name would block until somebody writes to it.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NONBLOCK);
         let file = options.read(true).write(!self.read_only).open(self.path.join(name));

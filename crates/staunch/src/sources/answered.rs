@@ -229,7 +229,7 @@ impl Answered {
         }
     }
 
-    /// Its place is another one's, which its client is told: what was not acknowledged is to be sent again.
+    /// Its place is another one's. Its client gets `err N replaced`, and sends again what was not acknowledged.
     fn replaced(&self) -> End {
         self.seat.fail(Unacked::Replaced);
         End::Replaced

@@ -83,12 +83,12 @@ fn disk_errors(disk: &DiskSample) -> Option<String> {
         ("write errors", disk.write_errors),
         ("sync errors", disk.sync_errors),
     ];
-    let told: Vec<String> = figures
+    let shown: Vec<String> = figures
         .iter()
         .filter(|(_, count)| *count > 0)
         .map(|(what, count)| format!("{what} {count}"))
         .collect();
-    (!told.is_empty()).then(|| format!("disk: {}", told.join(", ")))
+    (!shown.is_empty()).then(|| format!("disk: {}", shown.join(", ")))
 }
 
 fn lost(reasons: &[(String, u64)]) -> String {
