@@ -171,19 +171,22 @@ fn a_log_that_is_read_a_page_at_a_time_delays_no_record_and_says_what_it_lacks()
          [outputs.all]\ntype = \"graphite_file\"\nfrom = [\"lines\"]\npath = \"all\"\n",
         (0..RELAYS).map(relay).collect::<String>()
     );
+    const DROPPED: &str = " log messages were dropped here: the log was not read";
     let (mut from, to) = std::io::pipe().expect("a pipe");
     let slow = Arc::new(AtomicBool::new(true));
     let is_slow = Arc::clone(&slow);
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&heard);
     let reading = std::thread::spawn(move || {
-        let (mut heard, mut page) = (Vec::new(), vec![0; 4096]);
+        let mut page = vec![0; 4096];
         while let Ok(len @ 1..) = from.read(&mut page) {
-            heard.extend_from_slice(&page[..len]);
+            into.lock().expect("nobody panics").extend_from_slice(&page[..len]);
             if is_slow.load(Relaxed) {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
-        String::from_utf8_lossy(&heard).into_owned()
     });
+    let heard = || String::from_utf8_lossy(&heard.lock().expect("nobody panics")).into_owned();
     let daemon = Unheard::start_with(&more, to);
     let mut client = TcpStream::connect(("127.0.0.1", listen)).expect("it listens");
     let text: String = (0..BAD).map(|at| format!("{}{at} 2 1700000000\n", "n".repeat(250))).collect();
@@ -197,13 +200,14 @@ fn a_log_that_is_read_a_page_at_a_time_delays_no_record_and_says_what_it_lacks()
         std::fs::read_to_string(daemon.path("all")).unwrap_or_default().contains("after").then_some(())
     });
     slow.store(false, Relaxed);
+    // From then on the queue has room for the last line of a stop.
+    wait_for("the number of dropped messages", || heard().contains(DROPPED).then_some(()));
     assert_eq!(daemon.end().code(), Some(0));
-    let heard = reading.join().expect("no panic");
+    reading.join().expect("no panic");
+    let heard = heard();
     let with = |what: &str| heard.lines().filter(|line| line.contains(what)).count();
     assert_eq!(with("   staunch.toml"), 1, "the banner");
-    let dropped = heard.lines().filter_map(|line| {
-        line.strip_prefix("staunch: ")?.strip_suffix(" log messages were dropped here: the log was not read")
-    });
+    let dropped = heard.lines().filter_map(|line| line.strip_prefix("staunch: ")?.strip_suffix(DROPPED));
     let dropped: usize = dropped.map(|count| count.parse::<usize>().expect("a number")).sum();
     let shown = with("dropping metric due to validation error");
     assert!(dropped > 0 && shown + dropped >= BAD * RELAYS, "{shown} {dropped}");
