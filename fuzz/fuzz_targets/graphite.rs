@@ -1,18 +1,18 @@
 //! Any packet of Graphite lines is read alike by the reader and by the naive reference, with the manners of every
-//! personality, and at a bounded cost for each byte.
+//! compatibility, and at a bounded cost for each byte.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use wire::cost::{Parser, check};
-use wire::graphite::input::{Personality, reference};
+use wire::graphite::input::{Compatibility, reference};
 
 fuzz_target!(|packet: &[u8]| {
     for options in reference::settings() {
         reference::compare(options, packet);
     }
-    for personality in Personality::ALL {
-        check(Parser::Graphite(personality), packet, allocated);
+    for compatibility in Compatibility::ALL {
+        check(Parser::Graphite(compatibility), packet, allocated);
     }
 });
 

@@ -14,7 +14,7 @@ use model::{AckWhen, SourceId, TransformId};
 pub use self::output::*;
 pub use self::source::*;
 pub use self::transform::*;
-pub use crate::transport::{EndpointTls, Identity, ListenTls, Packing, PemFile, TlsVersion};
+pub use crate::transport::{Compression, EndpointTls, Identity, ListenTls, PemFile, TlsVersion};
 
 /// A whole pipeline and the daemon around it.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,7 @@ pub struct Plan {
     /// Longest time between SIGTERM and exit, in milliseconds.
     pub stop_timeout_ms: u64,
     /// Longest time that nobody reads while another process takes over, in milliseconds.
-    pub take_over_timeout_ms: u64,
+    pub hot_restart_timeout_ms: u64,
     /// Most bytes that unfinished lines and frames of all connections hold, above what each may always have.
     pub unfinished_bytes_max: u64,
     /// Reload when the config file changes, not only on SIGHUP.

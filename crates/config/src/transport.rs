@@ -1,10 +1,10 @@
 //! How a stream is packed and encrypted, as plans say it.
 //!
-//! Not here: what the options are called (`options`), what is in the files (`staunch::tls`), who packs (`wire::packing`).
+//! Not here: what the options are called (`options`), what is in the files (`staunch::tls`), who packs (`wire::compression`).
 
 use std::path::{Path, PathBuf};
 
-pub use wire::packing::Packing;
+pub use wire::compression::Compression;
 
 use crate::diagnostic::Place;
 

@@ -18,7 +18,7 @@ pub struct Block {
     /// Copies in it: records that were routed to the output.
     pub copies: u32,
     /// How the bytes divide into copies.
-    pub form: BlockForm,
+    pub form: BlockEncoding,
     /// When it was made, monotonic nanoseconds.
     pub at_ns: u64,
     /// All its series are of this partition; none: any series may be in it. Below [`PARTITIONS`].
@@ -31,7 +31,7 @@ pub const PARTITIONS: u8 = 16;
 
 /// How a block's bytes divide into copies. Senders cut only at these borders.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BlockForm {
+pub enum BlockEncoding {
     /// One copy for each line that ends in LF.
     Lines,
     /// (end of the frame in the block's bytes, copies in the frame), ends ascending. A frame arrives as a
@@ -45,36 +45,36 @@ pub enum BlockForm {
 impl Block {
     /// A block of `copies` lines, each ended by LF.
     pub fn lines(bytes: Vec<u8>, copies: u32, at_ns: u64) -> Block {
-        Block { bytes: Arc::new(bytes), copies, form: BlockForm::Lines, at_ns, partition: None }
+        Block { bytes: Arc::new(bytes), copies, form: BlockEncoding::Lines, at_ns, partition: None }
     }
 
     /// A block of frames: (end, copies) of each, ends ascending.
     pub fn frames(bytes: Vec<u8>, frames: Vec<(u32, u32)>, at_ns: u64) -> Block {
         let copies = frames.iter().map(|frame| frame.1).sum();
-        Block { bytes: Arc::new(bytes), copies, form: BlockForm::Frames(frames), at_ns, partition: None }
+        Block { bytes: Arc::new(bytes), copies, form: BlockEncoding::Frames(frames), at_ns, partition: None }
     }
 
     /// A block of packets, one copy each.
     pub fn packets(packets: PacketBatch, at_ns: u64) -> Block {
         let copies = u32::try_from(packets.packets.len()).expect("an arena has under 4 Gi packets");
-        let form = BlockForm::Packets(Arc::new(packets.packets));
+        let form = BlockEncoding::Packets(Arc::new(packets.packets));
         Block { bytes: Arc::new(packets.bytes), copies, form, at_ns, partition: None }
     }
 
     /// Bytes of all its copies, as an account counts them: what stands between packets is not part of them.
     pub fn copy_bytes(&self) -> u64 {
         match &self.form {
-            BlockForm::Lines | BlockForm::Frames(_) => self.bytes.len() as u64,
-            BlockForm::Packets(packets) => packets.iter().map(|packet| u64::from(packet.len)).sum(),
+            BlockEncoding::Lines | BlockEncoding::Frames(_) => self.bytes.len() as u64,
+            BlockEncoding::Packets(packets) => packets.iter().map(|packet| u64::from(packet.len)).sum(),
         }
     }
 
     /// Memory that the block holds: what counts against a queue's bound. Unused capacity is held as well.
     pub fn memory_bytes(&self) -> u64 {
         let borders = match &self.form {
-            BlockForm::Lines => 0,
-            BlockForm::Frames(frames) => frames.capacity() * size_of::<(u32, u32)>(),
-            BlockForm::Packets(packets) => packets.capacity() * size_of::<Span>(),
+            BlockEncoding::Lines => 0,
+            BlockEncoding::Frames(frames) => frames.capacity() * size_of::<(u32, u32)>(),
+            BlockEncoding::Packets(packets) => packets.capacity() * size_of::<Span>(),
         };
         // Twice the fixed part: the queue's ring may be half empty after it has grown.
         (self.bytes.capacity() + borders + 2 * FIXED_BYTES) as u64
@@ -86,16 +86,16 @@ impl Block {
             return (0, 0);
         }
         match &self.form {
-            BlockForm::Lines => {
+            BlockEncoding::Lines => {
                 let lines = memchr::memchr_iter(b'\n', &self.bytes[from..to]).count();
                 (lines as u32, (to - from) as u64)
             }
-            BlockForm::Frames(frames) => {
+            BlockEncoding::Frames(frames) => {
                 let first = frames.partition_point(|frame| frame.0 as usize <= from);
                 let ended = frames[first..].iter().take_while(|frame| frame.0 as usize <= to);
                 (ended.map(|frame| frame.1).sum(), (to - from) as u64)
             }
-            BlockForm::Packets(packets) => {
+            BlockEncoding::Packets(packets) => {
                 let (first, last) = (self.packets_up_to(packets, from), self.packets_up_to(packets, to));
                 let bytes = packets[first..last].iter().map(|packet| u64::from(packet.len)).sum();
                 ((last - first) as u32, bytes)
@@ -126,12 +126,14 @@ impl Block {
             return self.bytes.len();
         }
         let border = match &self.form {
-            BlockForm::Lines => memchr::memrchr(b'\n', &self.bytes[from..at]).map(|lf| from + lf + 1),
-            BlockForm::Frames(frames) => {
+            BlockEncoding::Lines => memchr::memrchr(b'\n', &self.bytes[from..at]).map(|lf| from + lf + 1),
+            BlockEncoding::Frames(frames) => {
                 let after = frames.partition_point(|frame| frame.0 as usize <= at);
                 after.checked_sub(1).map(|last| frames[last].0 as usize)
             }
-            BlockForm::Packets(packets) => Some(self.packet_start(packets, self.packets_up_to(packets, at))),
+            BlockEncoding::Packets(packets) => {
+                Some(self.packet_start(packets, self.packets_up_to(packets, at)))
+            }
         };
         border.unwrap_or(from).max(from)
     }
@@ -139,12 +141,12 @@ impl Block {
     /// The first border past `from`: the end of the copy that begins there.
     pub(crate) fn border_after(&self, from: usize) -> usize {
         let border = match &self.form {
-            BlockForm::Lines => memchr::memchr(b'\n', &self.bytes[from..]).map(|lf| from + lf + 1),
-            BlockForm::Frames(frames) => {
+            BlockEncoding::Lines => memchr::memchr(b'\n', &self.bytes[from..]).map(|lf| from + lf + 1),
+            BlockEncoding::Frames(frames) => {
                 let after = frames.partition_point(|frame| frame.0 as usize <= from);
                 frames.get(after).map(|frame| frame.0 as usize)
             }
-            BlockForm::Packets(packets) => {
+            BlockEncoding::Packets(packets) => {
                 let place = packets.partition_point(|packet| packet.at as usize <= from);
                 Some(self.packet_start(packets, place))
             }

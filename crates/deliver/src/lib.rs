@@ -7,7 +7,7 @@
 //! - [`lanes::Lanes`]: one queue between several senders of one endpoint.
 //! - [`stream::StreamSender`]: one TCP or unix stream connection (Graphite lines, pickle frames, repeater).
 //! - [`datagram::DatagramSender`]: one UDP or unix datagram socket (repeater).
-//! - [`standing::Standing`]: whether others stand in for an endpoint.
+//! - [`standing::Failover`]: whether others stand in for an endpoint.
 //! - [`file::FileSender`]: one file, rotated or not; also the console, which is a file that is always open.
 //!
 //! Invariant: one output has one account and one queue, and between any two calls
@@ -17,12 +17,12 @@ pub mod block;
 pub mod datagram;
 pub mod disk_queue;
 pub mod endpoint;
+pub mod failover;
 pub mod file;
 pub mod lanes;
 mod pause;
 pub mod plan;
 pub mod queue;
-pub mod standing;
 pub mod stream;
 
 pub use endpoint::{EndpointState, Failure, News, Status};

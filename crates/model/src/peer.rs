@@ -52,7 +52,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Nobody: what we made ourselves, such as results of rollups and statistics.
+    /// Nobody: what we made ourselves, such as results of aggregation rules and statistics.
     pub const OWN: Peer = Peer { text: [0; TEXT_BYTES_MAX], len: 0 };
 
     /// A client without an address, as at a unix socket.

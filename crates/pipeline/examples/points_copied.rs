@@ -18,7 +18,7 @@ const READ_BYTES: usize = 64 * 1024;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [personality, lines] = args.as_slice() else {
+    let [compatibility, lines] = args.as_slice() else {
         eprintln!("usage: points_copied PERSONALITY LINES");
         return ExitCode::FAILURE;
     };
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let text = format!(
-        "[sources.in]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\ncompatibility = \"{personality}\"\n\
+        "[sources.in]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\ncompatibility = \"{compatibility}\"\n\
          [outputs.o]\ntype = \"graphite\"\nfrom = [\"in\"]\nto = [\"tcp://127.0.0.1:1\", \"tcp://127.0.0.1:2\"]\n"
     );
     let (plan, mistakes) = config::check(Source { name: "example", text: &text }, config::Format::Toml);

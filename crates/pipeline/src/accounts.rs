@@ -6,7 +6,7 @@ use std::sync::Arc;
 use config::plan::Plan;
 use model::{OutputAccount, OutputId, SourceAccount, SourceId};
 
-use crate::reload::earlier_self;
+use crate::reload::predecessor;
 use crate::unfinished::UnfinishedBytes;
 
 /// The accounts of a plan's sources and outputs, in the plan's order.
@@ -18,9 +18,9 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Accounts for `plan`, whose ids mean what they meant (see [`crate::laid_over`]): those of `self` go on, the
+    /// Accounts for `plan`, whose ids mean what they meant (see [`crate::merge_plans`]): those of `self` go on, the
     /// others start at 0. An output that has become another one has a new id and so an account of its own, unless its
-    /// queue is on disk: then both have one (see [`earlier_self`]).
+    /// queue is on disk: then both have one (see [`predecessor`]).
     #[must_use]
     pub fn carried_to(&self, plan: &Plan) -> Accounts {
         let sources = plan.sources.iter().enumerate().map(|(at, source)| {
@@ -29,7 +29,7 @@ impl Accounts {
         });
         let mut outputs: Vec<(String, Arc<OutputAccount>)> = Vec::with_capacity(plan.outputs.len());
         for (at, output) in plan.outputs.iter().enumerate() {
-            let earlier = || earlier_self(plan, at).and_then(|earlier| outputs.get(earlier.index()));
+            let earlier = || predecessor(plan, at).and_then(|earlier| outputs.get(earlier.index()));
             let known = self.outputs.get(at).or_else(earlier).map(|(_, account)| Arc::clone(account));
             outputs.push((output.name.clone(), known.unwrap_or_default()));
         }
@@ -67,7 +67,7 @@ impl Accounts {
             .map(|(at, (name, account))| (OutputId(at as u16), name.as_str(), account))
     }
 
-    /// The same with each account once: outputs that share one, see [`earlier_self`], are the last of them.
+    /// The same with each account once: outputs that share one, see [`predecessor`], are the last of them.
     pub fn outputs_once(&self) -> impl Iterator<Item = (OutputId, &str, &Arc<OutputAccount>)> {
         let mut known = BTreeSet::new();
         let outputs = self.outputs.iter().rev();

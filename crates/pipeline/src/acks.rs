@@ -216,7 +216,7 @@ impl Acks {
     /// A connection has ended, or nobody is there to be told any more.
     pub fn close(&mut self, id: ConnectionId) {
         if let Some(waiting) = self.connections.remove(&id) {
-            self.bury(waiting.waits());
+            self.drop_stale_waits(waiting.waits());
         }
     }
 
@@ -320,12 +320,12 @@ impl Acks {
             let dead = waiting.waits();
             waiting.pending.clear();
             waiting.note_change(id, &mut self.changed);
-            self.bury(dead);
+            self.drop_stale_waits(dead);
         }
     }
 
     /// Nobody waits for so many waits any more. They are taken out when they are more than the others.
-    fn bury(&mut self, waits: usize) {
+    fn drop_stale_waits(&mut self, waits: usize) {
         self.dead += waits;
         let all = || self.outputs.iter().flatten().map(VecDeque::len).sum::<usize>();
         if self.dead > DEAD_MAX && self.dead > all() / 2 {

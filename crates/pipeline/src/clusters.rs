@@ -1,12 +1,12 @@
 //! Clusters: each line goes to the endpoint that owns its key (spec statsd §13, §14 R6).
 //!
 //! Path of a line: `Shard::push` -> **[`ClusterState::lines`]** -> `OutputEncoder::line` of its owner.
-//! Not here: how keys are placed (`process::placement`), and who finds out that an endpoint is away (`staunch`).
+//! Not here: how keys are placed (`process::sharding`), and who finds out that an endpoint is away (`staunch`).
 //! Invariant: a line that nobody can take is counted at the output that would own it if all were there.
 
 use config::plan::ClusterPlan;
 use model::{CopyOutcome, Dropped, Now, OutputId, Span};
-use process::placement::{Cluster, KeyReader};
+use process::sharding::{Cluster, KeyReader};
 
 use crate::Routed;
 use crate::encode::OutputEncoder;
@@ -25,7 +25,7 @@ pub(crate) struct ClusterState {
 impl ClusterState {
     /// A cluster whose endpoints are all there.
     pub(crate) fn new(plan: &ClusterPlan) -> ClusterState {
-        let whole = Cluster::new(&plan.placement, &plan.labels).expect("config has checked the cluster");
+        let whole = Cluster::new(&plan.sharding, &plan.labels).expect("config has checked the cluster");
         let keys = KeyReader::new(plan.key);
         ClusterState { plan: plan.clone(), live: whole.clone(), whole, keys }
     }
@@ -50,14 +50,14 @@ impl ClusterState {
         &self.plan.name
     }
 
-    /// Takes an endpoint out of the placement, or back in. False when the output is none of this cluster's, or was so
+    /// Takes an endpoint out of the sharding, or back in. False when the output is none of this cluster's, or was so
     /// already.
     pub(crate) fn set_live(&mut self, output: OutputId, live: bool) -> bool {
         let place = self.plan.members.iter().position(|member| *member == output);
         place.is_some_and(|place| self.live.set_live(place, live))
     }
 
-    /// What the placement knows its live endpoints as, in its own order.
+    /// What the sharding knows its live endpoints as, in its own order.
     pub(crate) fn live_labels(&self) -> impl Iterator<Item = String> + '_ {
         self.live.listed().map(|place| self.plan.labels[place].clone())
     }

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use config::plan::{ConsoleForm, Feed, GraphiteForm, OutputKind, Plan};
+use config::plan::{ConsoleEncoding, Feed, GraphiteEncoding, OutputKind, Plan};
 use deliver::lanes::{PARTITIONS, partition};
-use deliver::queue::{Block, BlockForm};
+use deliver::queue::{Block, BlockEncoding};
 use model::{
     Dropped, Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Peer, Point, SampleBatch, Span,
 };
@@ -19,7 +19,7 @@ use wire::report::{self, Console, DOCUMENT_BYTES_MAX, Documented, PerlFile, even
 
 use crate::Accounts;
 use crate::batch::{block_memory_bytes, room_verbatim};
-use crate::lead::Leading;
+use crate::line_prefix::PrefixText;
 use crate::lines::Lines;
 use crate::packets::lines;
 use crate::shard::drop_points;
@@ -34,7 +34,7 @@ pub struct Routed {
     pub blocks: Vec<(OutputId, Block)>,
     /// Lines that did not pass a relay's `validate … else log`, or their beginnings: some of them, for people.
     pub invalid: Vec<Vec<u8>>,
-    /// Lines that a relay's rollup wanted and that have no timestamp, likewise.
+    /// Lines that a relay's aggregation rule wanted and that have no timestamp, likewise.
     pub untimed: Vec<Vec<u8>>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct OutputEncoder {
     /// One for each partition when several connections share the output's queue; otherwise one.
     open: Vec<OpenBlock>,
     /// What stands before each line.
-    leading: Option<Leading>,
+    prefix_text: Option<PrefixText>,
     /// Longest line, without its LF.
     line_bytes_max: u32,
     graphite: GraphiteFigures,
@@ -122,16 +122,20 @@ impl OutputEncoder {
     /// `seed` seeds the hashes of outside names.
     pub(crate) fn new(plan: &Plan, id: OutputId, accounts: &Accounts, seed: u64, now: Now) -> OutputEncoder {
         let form = match &plan.outputs[id.index()].kind {
-            OutputKind::Graphite { form: GraphiteForm::Lines | GraphiteForm::Syslog, namespace, .. }
+            OutputKind::Graphite {
+                form: GraphiteEncoding::Lines | GraphiteEncoding::Syslog,
+                namespace,
+                ..
+            }
             | OutputKind::GraphiteFile { namespace, .. } => Form::Lines(Encoder::new(namespace.clone())),
-            OutputKind::Graphite { form: GraphiteForm::Pickle, namespace, .. } => {
+            OutputKind::Graphite { form: GraphiteEncoding::Pickle, namespace, .. } => {
                 Form::Pickle(Encoder::new(namespace.clone()))
             }
             OutputKind::GraphiteDatagrams { .. } => Form::LineDatagrams,
             OutputKind::Console { form, pretty } => {
                 let form = match form {
-                    ConsoleForm::Node => report::ConsoleForm::Node { pretty: *pretty },
-                    ConsoleForm::Perl => report::ConsoleForm::Perl,
+                    ConsoleEncoding::Node => report::ConsoleEncoding::Node { pretty: *pretty },
+                    ConsoleEncoding::Perl => report::ConsoleEncoding::Perl,
                 };
                 let console = Console::new(form, &percentiles(plan, id), DOCUMENT_BYTES_MAX);
                 Form::Console { console, begun: false }
@@ -151,7 +155,9 @@ impl OutputEncoder {
         };
         let line_bytes_max = match &plan.outputs[id.index()].kind {
             OutputKind::Graphite {
-                form: GraphiteForm::Lines | GraphiteForm::Syslog, line_bytes_max, ..
+                form: GraphiteEncoding::Lines | GraphiteEncoding::Syslog,
+                line_bytes_max,
+                ..
             } => *line_bytes_max,
             _ => u32::MAX,
         };
@@ -161,7 +167,7 @@ impl OutputEncoder {
             account: Arc::clone(accounts.output(id)),
             form,
             open: (0..blocks).map(|_| OpenBlock::default()).collect(),
-            leading: Leading::of(&plan.outputs[id.index()].kind),
+            prefix_text: PrefixText::of(&plan.outputs[id.index()].kind),
             line_bytes_max,
             graphite,
             made_of: made_of(plan, id),
@@ -183,7 +189,7 @@ impl OutputEncoder {
                 let begin = open.bytes.len();
                 let encoded = encoder.lines(info, flushed, &mut open.bytes);
                 open.copies += encoded.points;
-                open.lead_lines(begin, &mut self.leading, now);
+                open.lead_lines(begin, &mut self.prefix_text, now);
                 count_lost(&self.account, encoded);
                 if open.bytes.len() - begin > self.line_bytes_max as usize {
                     open.drop_long_lines(begin, self.line_bytes_max, &self.account);
@@ -223,7 +229,7 @@ impl OutputEncoder {
                 let begin = open.bytes.len();
                 let encoded = encoder.own_lines(&own, &mut open.bytes);
                 open.copies += encoded.points;
-                open.lead_lines(begin, &mut self.leading, now);
+                open.lead_lines(begin, &mut self.prefix_text, now);
                 count_lost(&self.account, encoded);
                 open.drop_long_lines(begin, self.line_bytes_max, &self.account);
             }
@@ -271,7 +277,7 @@ impl OutputEncoder {
     pub(crate) fn points(&mut self, bytes: &[u8], points: &[Point], now: Now, out: &mut Routed) {
         debug_assert!(self.takes_points(), "config lets points go to outputs of Graphite only");
         let is_long = |point: &Point| point.line.len > self.line_bytes_max;
-        if !matches!(self.form, Form::Lines(_)) || self.leading.is_some() || points.iter().any(is_long) {
+        if !matches!(self.form, Form::Lines(_)) || self.prefix_text.is_some() || points.iter().any(is_long) {
             return points.iter().for_each(|point| self.point(bytes, *point, now, out));
         }
         if self.open.len() > 1 {
@@ -295,8 +301,8 @@ impl OutputEncoder {
 
     /// Whose points come next.
     pub(crate) fn set_peer(&mut self, peer: Peer) {
-        if let Some(leading) = &mut self.leading {
-            leading.set_peer(peer);
+        if let Some(prefix_text) = &mut self.prefix_text {
+            prefix_text.set_peer(peer);
         }
     }
 
@@ -358,13 +364,13 @@ impl OutputEncoder {
         if matches!(self.form, Form::Pickle(_)) {
             return self.pickled_point(at, name, bytes, point, now, out);
         }
-        let leading = self.leading.as_mut().map_or(&[][..], |leading| leading.text(now));
+        let prefix_text = self.prefix_text.as_mut().map_or(&[][..], |prefix_text| prefix_text.text(now));
         let rest = &point.line.of(bytes)[point.name_len as usize..];
-        if leading.len() + name.len() + rest.len() > self.line_bytes_max as usize {
+        if prefix_text.len() + name.len() + rest.len() > self.line_bytes_max as usize {
             return drop_points(&self.account, Dropped::TooBig, 1);
         }
         let open = &mut self.open[at];
-        open.bytes.extend_from_slice(leading);
+        open.bytes.extend_from_slice(prefix_text);
         open.bytes.extend_from_slice(name);
         open.bytes.extend_from_slice(rest);
         open.bytes.push(b'\n');
@@ -390,13 +396,13 @@ impl OutputEncoder {
         let end = (last.line.at + last.line.len) as usize + 1;
         debug_assert_eq!(bytes[end - 1], b'\n', "each line has its LF behind it");
         let open = &mut self.open[at];
-        if let Some(leading) = &mut self.leading {
+        if let Some(prefix_text) = &mut self.prefix_text {
             debug_assert_eq!(points.len(), 1, "each line has its own text before it");
-            let leading = leading.text(now);
-            if leading.len() + first.line.len as usize > self.line_bytes_max as usize {
+            let prefix_text = prefix_text.text(now);
+            if prefix_text.len() + first.line.len as usize > self.line_bytes_max as usize {
                 return drop_points(&self.account, Dropped::TooBig, 1);
             }
-            open.bytes.extend_from_slice(leading);
+            open.bytes.extend_from_slice(prefix_text);
         }
         open.bytes.extend_from_slice(&bytes[first.line.at as usize..end]);
         self.end_lines(at, points.len() as u32, now, out);
@@ -404,14 +410,14 @@ impl OutputEncoder {
 
     /// Whether lines that wait for this output can go to the other one as they are.
     pub(crate) fn writes_lines_as(&self, other: &OutputEncoder) -> bool {
-        let lead = |output: &OutputEncoder| output.leading.as_ref().map(Leading::form);
+        let line_prefix = |output: &OutputEncoder| output.prefix_text.as_ref().map(PrefixText::form);
         let lines = |output: &OutputEncoder| matches!(output.form, Form::Lines(_));
-        lines(self) && lines(other) && lead(self) == lead(other)
+        lines(self) && lines(other) && line_prefix(self) == line_prefix(other)
     }
 
     /// A line of this output without what stands before it.
     pub(crate) fn without_lead<'l>(&self, line: &'l [u8]) -> &'l [u8] {
-        self.leading.as_ref().map_or(line, |leading| leading.form().behind(line))
+        self.prefix_text.as_ref().map_or(line, |prefix_text| prefix_text.form().behind(line))
     }
 
     /// Packets of which this output wants lines.
@@ -526,13 +532,13 @@ impl OutputEncoder {
         let OpenBlock { bytes, copies, frames, .. } = std::mem::take(open);
         self.graphite.length += bytes.len() as u64;
         let form = match self.form {
-            Form::Lines(_) | Form::Events => BlockForm::Lines,
+            Form::Lines(_) | Form::Events => BlockEncoding::Lines,
             Form::Pickle(_)
             | Form::LineDatagrams
             | Form::Console { .. }
             | Form::PerlFile(_)
             | Form::Packets
-            | Form::Samples(_) => BlockForm::Frames(frames),
+            | Form::Samples(_) => BlockEncoding::Frames(frames),
         };
         let block = Block { bytes: Arc::new(bytes), copies, form, at_ns: now.mono_ns, partition };
         out.blocks.push((self.id, block));
@@ -557,10 +563,10 @@ impl OpenBlock {
     }
 
     /// Puts what stands before each line of our own before those from `begin` on.
-    fn lead_lines(&mut self, begin: usize, leading: &mut Option<Leading>, now: Now) {
-        let Some(leading) = leading else { return };
+    fn lead_lines(&mut self, begin: usize, prefix_text: &mut Option<PrefixText>, now: Now) {
+        let Some(prefix_text) = prefix_text else { return };
         let lines = self.bytes.split_off(begin);
-        leading.own_lines(&lines, now, &mut self.bytes);
+        prefix_text.own_lines(&lines, now, &mut self.bytes);
     }
 
     /// Takes out lines from `begin` on that are longer than they may be.

@@ -85,10 +85,10 @@ mod tests {
         type = \"console\"
         from = [\"t\"]
     ";
-        let graphite = |personality: &str| {
+        let graphite = |compatibility: &str| {
             format!(
                 "[sources.s]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\nmax_line_bytes = \"64B\"\n\
-             compatibility = \"{personality}\"\n\
+             compatibility = \"{compatibility}\"\n\
              [outputs.o]\ntype = \"graphite\"\nfrom = [\"s\"]\nto = [\"tcp://127.0.0.1:9\"]\n"
             )
         };

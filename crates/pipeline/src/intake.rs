@@ -51,7 +51,7 @@ pub struct Intake {
     claim: Claim,
     unfinished_bytes_max: u64,
     /// What stands between the socket and the lines holds so many bytes of it.
-    unpacker_bytes: usize,
+    decompressor_bytes: usize,
     beginning: Beginning,
     /// The source gives points; the parser has nothing to do then.
     points: Option<PointReading>,
@@ -135,7 +135,7 @@ impl IntakeMaker {
             framing,
             claim: Claim::new(unfinished),
             unfinished_bytes_max: *unfinished_bytes_max,
-            unpacker_bytes: 0,
+            decompressor_bytes: 0,
             points: points.clone(),
             messages: Messages::default(),
             complaints: Vec::new(),
@@ -211,8 +211,8 @@ impl Intake {
     }
 
     /// So many bytes of what came are not unpacked yet. They count as unfinished from the next read on.
-    pub fn set_unpacker_bytes(&mut self, bytes: usize) {
-        self.unpacker_bytes = bytes;
+    pub fn set_decompressor_bytes(&mut self, bytes: usize) {
+        self.decompressor_bytes = bytes;
     }
 
     /// Takes datagrams that lie in `bytes` at `packets`.
@@ -360,7 +360,7 @@ impl Intake {
 
     /// Holds what is unfinished, or gives it up where there is no room for it: one rejected record.
     fn claim_unfinished(&mut self) {
-        let held = self.framing.memory_bytes() + self.unpacker_bytes;
+        let held = self.framing.memory_bytes() + self.decompressor_bytes;
         let Err(full) = self.claim.hold(held, self.unfinished_bytes_max) else { return };
         self.framing.give_up();
         self.claim.hold_anyway(0);
@@ -564,8 +564,8 @@ impl Intake {
 
     /// The packed stream of this connection cannot be unpacked any further, for this reason. One record is rejected for
     /// it: nobody can say how many there were.
-    pub fn reject_packing(&mut self, why: &'static str) {
-        self.reject_lines(Reject::BadPacking, 1, None, || why.to_owned());
+    pub fn reject_compression(&mut self, why: &'static str) {
+        self.reject_lines(Reject::BadCompression, 1, None, || why.to_owned());
     }
 
     fn reject_lines(&mut self, reason: Reject, lines: u64, at: Option<u32>, what: impl FnOnce() -> String) {

@@ -20,7 +20,7 @@ mod first_line;
 mod framing;
 mod inspect;
 mod intake;
-mod lead;
+mod line_prefix;
 mod lines;
 mod moves;
 mod packets;
@@ -51,7 +51,7 @@ pub use inspect::{
 pub use intake::{Intake, IntakeMaker};
 pub use moves::{Moves, MovingQueues};
 pub use relay::{FedFigures, RelayFigures, RelayState};
-pub use reload::{earlier_self, laid_over};
+pub use reload::{merge_plans, predecessor};
 pub use replies::Told;
 pub use rotation::Rotation;
 pub use scratch::Scratch;

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use deliver::disk_queue::{Position, Promise};
 use deliver::queue::{Block, Entry};
 use model::{CopyOutcome, Now, OutputId};
-use process::relay::Heirs;
+use process::relay::Successors;
 
 use crate::Shard;
 
@@ -133,11 +133,12 @@ impl Moves {
         queues: &mut impl MovingQueues,
         now: Now,
     ) -> bool {
-        let Some(heirs) = shard.heirs(from) else { return false };
+        let Some(successors) = shard.successors(from) else { return false };
         let Some(entry) = queues.take(from, now) else { return false };
         let (on_disk, own) = (queues.is_on_disk(from), &shard.outputs[from.index()]);
-        let shared_out =
-            entry.lines_left().and_then(|lines| self.share_out(lines, &heirs, |line| own.without_lead(line)));
+        let shared_out = entry
+            .lines_left()
+            .and_then(|lines| self.share_out(lines, &successors, |line| own.without_lead(line)));
         let blocks: Vec<(OutputId, Block)> = (shared_out.into_iter().flatten())
             .map(|Lines { to, bytes, copies }| (to, Block::lines(bytes, copies, entry.block().at_ns)))
             .collect();
@@ -167,14 +168,14 @@ impl Moves {
     fn share_out<'l>(
         &mut self,
         lines: &'l [u8],
-        heirs: &Heirs<'_>,
+        successors: &Successors<'_>,
         begin: impl Fn(&'l [u8]) -> &'l [u8],
     ) -> Option<Vec<Lines>> {
         let mut shared: Vec<Lines> = Vec::new();
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
             let named = begin(line);
             let name_len = named.iter().position(|byte| matches!(byte, b';' | b' ' | b'\t' | b'\n'));
-            let takers = heirs.of(&named[..name_len.unwrap_or(named.len())], self.turn);
+            let takers = successors.of(&named[..name_len.unwrap_or(named.len())], self.turn);
             if takers.is_empty() {
                 return None;
             }

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use config::plan::GraphiteSource;
 use model::{Now, Outcome, Peer, Receipt, Reject, SampleView, SourceAccount, SourceId, Span, Tally};
 use wire::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
-use wire::graphite::input::{MessageForm, Opened, PIECE_BYTES_MAX, Parsed, Personality, Reader};
+use wire::graphite::input::{Compatibility, MessageEncoding, Opened, PIECE_BYTES_MAX, Parsed, Reader};
 
 use crate::Batch;
 
@@ -22,7 +22,7 @@ use crate::Batch;
 #[derive(Clone)]
 pub(crate) struct PointReading {
     pub(crate) reader: Arc<Reader>,
-    messages: Option<MessageForm>,
+    messages: Option<MessageEncoding>,
     message_bytes_max: usize,
     /// Raw routes use the source: they take each line as a packet.
     raw: bool,
@@ -49,9 +49,9 @@ impl PointReading {
 
     /// The framer of a connection of lines.
     pub(crate) fn line_framer(&self, line_bytes_max: usize) -> LineFramer {
-        let end = match self.reader.options().personality {
-            Personality::CRelay => LineEnd::LfOrCr,
-            Personality::Strict | Personality::Carbon | Personality::GoCarbon => LineEnd::Lf,
+        let end = match self.reader.options().compatibility {
+            Compatibility::CRelay => LineEnd::LfOrCr,
+            Compatibility::Strict | Compatibility::Carbon | Compatibility::GoCarbon => LineEnd::Lf,
         };
         LineFramer::ended_by(end, line_bytes_max)
     }

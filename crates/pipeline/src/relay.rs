@@ -1,7 +1,7 @@
 //! A relay at work: points go where its statements send their names (spec graphite §2.5).
 //!
 //! Path of a point: `Shard::push` -> **[`Relay::points`]** -> `process::relay` (what becomes of the name, remembered) ->
-//! a copy in the open block of each output it goes to, or a value in a rollup. Some time after a rollup's window is over
+//! a copy in the open block of each output it goes to, or a value in an aggregation rule. Some time after an aggregation rule's window is over
 //! [`Relay::tick`] routes its result in the same way.
 //! Not here: statements and rings (`process`), who is up (`staunch` tells it), queues.
 //! Invariants: a point without changes is copied as it stands, and never read behind its name unless a statement asks for
@@ -12,8 +12,10 @@ use std::sync::Arc;
 
 use config::plan::RelayTransform;
 use model::{Dropped, Figure, Now, Outcome, OutputId, Peer, Point, Receipt, Reject, SECOND_NS, Span};
+use process::aggregation_rules::{
+    AggregationRuleFigures, AggregationRules, Fed, Feed, NotRestored, Restored, Told, matched,
+};
 use process::relay::{Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, Router, RouterToAsk};
-use process::rollup::{Fed, Feed, NotRestored, Restored, RollupFigures, Rollups, Told, matched};
 
 use crate::Routed;
 use crate::encode::OutputEncoder;
@@ -25,7 +27,7 @@ const NAME_COST_BYTES: u64 = 128;
 /// Time between two looks for windows that are over.
 const LOOK_EVERY_NS: u64 = SECOND_NS / 4;
 
-/// Series of rollups that are looked at at once: the names of their results may each need long searches, and what has been
+/// Series of aggregation rules that are looked at at once: the names of their results may each need long searches, and what has been
 /// computed is routed before anything else is computed.
 const SERIES_AT_ONCE: usize = 64;
 
@@ -35,13 +37,13 @@ const SHOWN_BYTES_MAX: usize = 400;
 /// Most such lines that are shown within a second.
 const SHOWN_MAX: u32 = 32;
 
-/// One relay, with what it remembers and what its rollups hold.
+/// One relay, with what it remembers and what its aggregation rules hold.
 #[derive(Debug)]
 pub(crate) struct Relay {
     pub(crate) name: String,
     made_of: Arc<RelayTransform>,
     router: CachedRouter,
-    rollups: Rollups,
+    aggregation_rules: AggregationRules,
     figures: RelayFigures,
     results: Results,
     shown: Shown,
@@ -50,7 +52,7 @@ pub(crate) struct Relay {
 /// What a relay held before its end.
 #[derive(Debug)]
 pub(crate) struct HeldByRelay {
-    rollups: Rollups,
+    aggregation_rules: AggregationRules,
     figures: RelayFigures,
 }
 
@@ -72,7 +74,7 @@ pub struct RelayFigures {
     pub unmatched: u64,
     /// Points that failed a `validate`.
     pub invalid: u64,
-    /// Points that were copied nowhere and fed no rollup, and those that the blackhole took: the original's
+    /// Points that were copied nowhere and fed no aggregation rule, and those that the blackhole took: the original's
     /// `metricsBlackholed`.
     pub nowhere: u64,
     /// Copies past the most that one point may have.
@@ -81,17 +83,17 @@ pub struct RelayFigures {
     pub names_refused: u64,
     /// Searches for an expression that gave up, which counts as no match.
     pub gave_up: u64,
-    /// Points handed to rollups, once for each rollup however much it computes of them.
+    /// Points handed to aggregation rules, once for each aggregation rule however much it computes of them.
     pub rolled_up: u64,
-    /// Values handed to rollups, one for each thing computed, by what became of them.
+    /// Values handed to aggregation rules, one for each thing computed, by what became of them.
     pub fed: FedFigures,
-    /// Results of rollups.
+    /// Results of aggregation rules.
     pub results: u64,
     /// Results that were infinite, and so went nowhere.
     pub results_not_finite: u64,
     /// Results that a stop had no time to route.
     pub results_stopped: u64,
-    /// Values of windows that ended with their rollup before they were over.
+    /// Values of windows that ended with their aggregation rule before they were over.
     pub values_left: u64,
 }
 
@@ -162,8 +164,8 @@ pub struct RelayState {
     pub names: u64,
     /// Memory for them, in bytes.
     pub names_bytes: u64,
-    /// What its rollups hold.
-    pub rollups: RollupFigures,
+    /// What its aggregation rules hold.
+    pub aggregation_rules: AggregationRuleFigures,
 }
 
 /// Results on their way through the statements.
@@ -187,7 +189,7 @@ pub(crate) struct Ended {
     late: u64,
     early: u64,
     series_max: u64,
-    rollup_full: u64,
+    aggregation_rule_full: u64,
 }
 
 impl Ended {
@@ -202,7 +204,7 @@ impl Ended {
             (Outcome::Dropped(Dropped::Late), self.late),
             (Outcome::Dropped(Dropped::Early), self.early),
             (Outcome::Dropped(Dropped::SeriesMax), self.series_max),
-            (Outcome::Dropped(Dropped::RollupFull), self.rollup_full),
+            (Outcome::Dropped(Dropped::AggregationRuleFull), self.aggregation_rule_full),
         ];
         for (outcome, records) in parts {
             if records > 0 {
@@ -213,8 +215,17 @@ impl Ended {
 
     /// Those of further records.
     pub(crate) fn add(&mut self, more: Ended) {
-        let Ended { routed, aggregated, filtered, invalid, non_finite, late, early, series_max, rollup_full } =
-            more;
+        let Ended {
+            routed,
+            aggregated,
+            filtered,
+            invalid,
+            non_finite,
+            late,
+            early,
+            series_max,
+            aggregation_rule_full,
+        } = more;
         self.routed += routed;
         self.aggregated += aggregated;
         self.filtered += filtered;
@@ -223,7 +234,7 @@ impl Ended {
         self.late += late;
         self.early += early;
         self.series_max += series_max;
-        self.rollup_full += rollup_full;
+        self.aggregation_rule_full += aggregation_rule_full;
     }
 
     /// One record that was copied nowhere: `fed` is the best that became of its value.
@@ -233,7 +244,7 @@ impl Ended {
             Some(Fed::Late) => &mut self.late,
             Some(Fed::Early) => &mut self.early,
             Some(Fed::SeriesMax) => &mut self.series_max,
-            Some(Fed::BytesMax) => &mut self.rollup_full,
+            Some(Fed::BytesMax) => &mut self.aggregation_rule_full,
             Some(Fed::NotFinite) => &mut self.non_finite,
             None if invalid => &mut self.invalid,
             None => &mut self.filtered,
@@ -246,7 +257,8 @@ impl Relay {
     /// A relay that remembers nothing. `down` are the outputs whose endpoints are down.
     pub(crate) fn new(name: &str, plan: &RelayTransform, down: &[OutputId], seed: u64) -> Relay {
         let router = Router::new(&plan.plan).expect("config has checked the relay");
-        let rollups = Rollups::new(router.rollups().to_vec(), plan.rollups, seed);
+        let aggregation_rules =
+            AggregationRules::new(router.aggregation_rules().to_vec(), plan.aggregation_rules, seed);
         let limits = CacheLimits {
             names_max: usize::try_from(plan.names_max).unwrap_or(usize::MAX),
             bytes_max: usize::try_from(plan.names_max.saturating_mul(NAME_COST_BYTES)).unwrap_or(usize::MAX),
@@ -257,14 +269,14 @@ impl Relay {
             name: name.to_owned(),
             made_of: Arc::new(plan.clone()),
             router,
-            rollups,
+            aggregation_rules,
             figures: RelayFigures::default(),
             results: Results::default(),
             shown: Shown::default(),
         }
     }
 
-    /// Takes a new plan. Rollups whose statement is still there go on; what the others hold is told by the old statements
+    /// Takes a new plan. AggregationRules whose statement is still there go on; what the others hold is told by the old statements
     /// as far as its time is over. What is remembered of names is forgotten when any statement or cluster is another one.
     pub(crate) fn replan(
         &mut self,
@@ -279,10 +291,11 @@ impl Relay {
             return;
         }
         let next = Relay::new(&self.name, plan, down, seed);
-        let to = matched(&self.made_of.plan.rollup_keys(), &plan.plan.rollup_keys());
-        let plans = next.router.router().rollups().to_vec();
-        let Relay { rollups, results, .. } = self;
-        let told = rollups.replan(plans, plan.rollups, &to, now, |rolled| results.add(rolled));
+        let to = matched(&self.made_of.plan.aggregation_rule_keys(), &plan.plan.aggregation_rule_keys());
+        let plans = next.router.router().aggregation_rules().to_vec();
+        let Relay { aggregation_rules, results, .. } = self;
+        let told =
+            aggregation_rules.replan(plans, plan.aggregation_rules, &to, now, |rolled| results.add(rolled));
         self.count_told(told);
         self.route_results(outputs, now, out, &mut || true);
         if self.made_of.plan != plan.plan || self.made_of.names_max != plan.names_max {
@@ -293,15 +306,15 @@ impl Relay {
         self.made_of = Arc::new(plan.clone());
     }
 
-    /// What its rollups hold, for [`Relay::import`] in another process; none when there are none.
+    /// What its aggregation rules hold, for [`Relay::import`] in another process; none when there are none.
     pub(crate) fn export(&self, id: u64) -> Option<Vec<u8>> {
-        let keys = self.made_of.plan.rollup_keys();
-        (!keys.is_empty()).then(|| self.rollups.save(&keys, id))
+        let keys = self.made_of.plan.aggregation_rule_keys();
+        (!keys.is_empty()).then(|| self.aggregation_rules.save(&keys, id))
     }
 
     /// Goes on with what another process held.
     pub(crate) fn import(&mut self, bytes: &[u8]) -> Result<Restored, NotRestored> {
-        let restored = self.rollups.restore(&self.made_of.plan.rollup_keys(), bytes)?;
+        let restored = self.aggregation_rules.restore(&self.made_of.plan.aggregation_rule_keys(), bytes)?;
         self.figures.values_left += restored.values_left;
         Ok(restored)
     }
@@ -327,12 +340,12 @@ impl Relay {
 
     /// What it holds, for [`Relay::take_back`].
     pub(crate) fn held(&self) -> HeldByRelay {
-        HeldByRelay { rollups: self.rollups.clone(), figures: self.figures.clone() }
+        HeldByRelay { aggregation_rules: self.aggregation_rules.clone(), figures: self.figures.clone() }
     }
 
     /// Holds that again, as if it had not been finished since.
     pub(crate) fn take_back(&mut self, held: HeldByRelay) {
-        (self.rollups, self.figures) = (held.rollups, held.figures);
+        (self.aggregation_rules, self.figures) = (held.aggregation_rules, held.figures);
     }
 
     fn count_told(&mut self, told: Told) {
@@ -354,7 +367,7 @@ impl Relay {
             cache: self.router.figures(),
             names: self.router.len() as u64,
             names_bytes: self.router.memory_bytes() as u64,
-            rollups: self.rollups.figures(),
+            aggregation_rules: self.aggregation_rules.figures(),
         }
     }
 
@@ -411,7 +424,7 @@ impl Relay {
         out: &mut Routed,
         ended: &mut Ended,
     ) {
-        let Relay { router, rollups, figures, shown, .. } = self;
+        let Relay { router, aggregation_rules, figures, shown, .. } = self;
         let line = Line { name: point.name(bytes), rest: point.rest(bytes) };
         let (mut best, mut invalid, mut fed_values) = (None, false, 0);
         let mut number = None;
@@ -420,16 +433,17 @@ impl Relay {
             Act::Copy { output, renamed: Some(name) } => {
                 outputs[output.index()].renamed_point(name, bytes, point, now, out);
             }
-            Act::Feed { rollup, compute, name } => {
+            Act::Feed { aggregation_rule, compute, name } => {
                 figures.rolled_up += u64::from(compute == 0);
                 fed_values += 1;
                 let fed = match number.get_or_insert_with(|| value_and_time(bytes, point)) {
                     Some((value, timestamp)) => {
-                        let feed = Feed { rollup, compute, name, value: *value, timestamp: *timestamp };
-                        rollups.feed(feed, now)
+                        let feed =
+                            Feed { aggregation_rule, compute, name, value: *value, timestamp: *timestamp };
+                        aggregation_rules.feed(feed, now)
                     }
                     None => {
-                        // One line for each rollup, as the original shows them.
+                        // One line for each aggregation rule, as the original shows them.
                         if compute == 0 && point.time(bytes).is_empty() && shown.one_more(now) {
                             out.untimed.push(beginning(point.line.of(bytes)));
                         }
@@ -476,16 +490,17 @@ impl Relay {
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
     ) -> u64 {
-        let Relay { router, rollups, results, .. } = self;
-        if router.router().rollups().is_empty() {
+        let Relay { router, aggregation_rules, results, .. } = self;
+        if router.router().aggregation_rules().is_empty() {
             return u64::MAX;
         }
         let mut more = true;
         if results.points.is_empty() {
-            if !rollups.is_due(now) {
+            if !aggregation_rules.is_due(now) {
                 return now.mono_ns + LOOK_EVERY_NS;
             }
-            let told = rollups.tick(now, series_max.min(SERIES_AT_ONCE), |rolled| results.add(rolled));
+            let told =
+                aggregation_rules.tick(now, series_max.min(SERIES_AT_ONCE), |rolled| results.add(rolled));
             more = told.more;
             self.count_told(told);
         }
@@ -502,8 +517,8 @@ impl Relay {
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
     ) {
-        let Relay { rollups, results, .. } = self;
-        let told = rollups.finish(now, |rolled| results.add(rolled));
+        let Relay { aggregation_rules, results, .. } = self;
+        let told = aggregation_rules.finish(now, |rolled| results.add(rolled));
         self.count_told(told);
         if !self.route_results(outputs, now, out, go_on) {
             self.figures.results_stopped += (self.results.points.len() - self.results.routed) as u64;
@@ -531,9 +546,9 @@ impl Relay {
         outputs.iter_mut().for_each(|output| output.set_peer(Peer::OWN));
         let mut results = std::mem::take(&mut self.results);
         let mut ended = Ended::default();
-        while let Some((rollup, point)) = results.points.get_mut(results.routed) {
+        while let Some((aggregation_rule, point)) = results.points.get_mut(results.routed) {
             point.hash = self.router.hash(point.name(&results.bytes));
-            let entry = Entry::Result(*rollup);
+            let entry = Entry::Result(*aggregation_rule);
             self.point(entry, &results.bytes, *point, outputs, now, out, &mut ended);
             self.figures.points += 1;
             results.routed += 1;
@@ -575,18 +590,18 @@ impl Shown {
 }
 
 impl Results {
-    fn add(&mut self, rolled: process::rollup::Rolled<'_>) {
+    fn add(&mut self, rolled: process::aggregation_rules::Rolled<'_>) {
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(rolled.name);
         rolled.write_rest(&mut self.bytes);
         let line = Span::new(begin, self.bytes.len() - begin);
         self.bytes.push(b'\n');
         let point = Point { hash: 0, line, name_len: rolled.name.len() as u32, tags_len: 0 };
-        self.points.push((rolled.rollup, point));
+        self.points.push((rolled.aggregation_rule, point));
     }
 }
 
-/// What a rollup wants to know of a line: none if either is no number. The original takes what it can read of them, and 0
+/// What an aggregation rule wants to know of a line: none if either is no number. The original takes what it can read of them, and 0
 /// for the rest (spec graphite §2.7).
 fn value_and_time(bytes: &[u8], point: Point) -> Option<(f64, i64)> {
     let text = |bytes| std::str::from_utf8(bytes).ok();

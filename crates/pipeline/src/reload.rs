@@ -7,7 +7,7 @@ use config::plan::{Feed, OutputPlan, Plan, SourcePlan, TransformKind};
 use model::{OutputId, SourceId};
 
 /// `new` with the ids of `old`: a [`SourceId`] or [`model::OutputId`] means the same under both.
-pub fn laid_over(old: &Plan, new: &Plan) -> Plan {
+pub fn merge_plans(old: &Plan, new: &Plan) -> Plan {
     let mut plan = new.clone();
     plan.sources = laid(
         &old.sources,
@@ -64,7 +64,7 @@ pub fn laid_over(old: &Plan, new: &Plan) -> Plan {
 
 /// The output, retired by now, whose queue on disk and account the one at `at` goes on with: a name has one queue on
 /// disk, whatever endpoint it leads to.
-pub fn earlier_self(plan: &Plan, at: usize) -> Option<OutputId> {
+pub fn predecessor(plan: &Plan, at: usize) -> Option<OutputId> {
     let output = &plan.outputs[at];
     let is_same = |known: &OutputPlan| known.name == output.name && known.queue_kind.is_disk();
     let at = plan.outputs[..at].iter().rposition(is_same).filter(|_| output.queue_kind.is_disk())?;

@@ -5,7 +5,7 @@
 //! Not here: how a plan becomes a shard (`wiring`), who stands in for whom (`standing`), threads. With one reader its thread runs the shard; connections reach it through `Exchange`.
 //! Invariant: `push` settles the whole receipt of a batch, whatever happens to its records.
 
-mod standing;
+mod failover;
 mod wiring;
 
 use std::collections::BTreeMap;
@@ -121,7 +121,7 @@ impl Shard {
         assert!(left.is_none(), "nobody said that it should end");
     }
 
-    /// The same, or the first part of it: behind a point whose name took a relay long searches, or many values for rollups, it asks whether to `go_on`,
+    /// The same, or the first part of it: behind a point whose name took a relay long searches, or many values for aggregation rules, it asks whether to `go_on`,
     /// and gives back what is left when not. It has the rest of the receipt, and is to be taken before any other batch of
     /// its source. At least one point has been taken then.
     pub fn push_while<'a>(

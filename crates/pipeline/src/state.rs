@@ -1,4 +1,4 @@
-//! The state of a shard's aggregations and rollups as bytes, for checkpoints and for a process that takes over.
+//! The state of a shard's aggregations and aggregation rules as bytes, for checkpoints and for a process that takes over.
 //!
 //! Each aggregation is saved for itself, under its name; the bytes and what restoring makes of them are the matter of
 //! `process::aggregate::checkpoint`. Not here: files, and when to save (`staunch`).
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use config::plan::Plan;
 use model::{Figure, Kind, Now, RawKey};
 use process::aggregate::checkpoint::{NotRestored, Restored, Slice, Told};
-use process::rollup;
+use process::aggregation_rules;
 use wire::statsd::Parser;
 
 use crate::aggregation::HeldByAggregation;
 use crate::relay::HeldByRelay;
 use crate::{Routed, Shard};
 
-/// All state of one aggregation, or of the rollups of a relay.
+/// All state of one aggregation, or of the aggregation rules of a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedState {
     /// Name of the transform.
@@ -115,13 +115,13 @@ impl Shard {
         }
     }
 
-    /// Takes over what was saved of the rollups of the relay `name`, before the first batch. None when there is no such
+    /// Takes over what was saved of the aggregation rules of the relay `name`, before the first batch. None when there is no such
     /// relay.
-    pub fn import_rollups(
+    pub fn import_aggregation_rules(
         &mut self,
         name: &str,
         bytes: &[u8],
-    ) -> Option<Result<rollup::Restored, rollup::NotRestored>> {
+    ) -> Option<Result<aggregation_rules::Restored, aggregation_rules::NotRestored>> {
         let relay = self.relays.iter_mut().find(|relay| relay.name == name)?;
         Some(relay.import(bytes))
     }

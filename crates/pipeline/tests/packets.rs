@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use config::diagnostic::Source;
 use config::plan::{ClusterPlan, LinesPlan, OutputKind, Plan};
-use deliver::queue::BlockForm;
+use deliver::queue::BlockEncoding;
 use model::{Dropped, Filtered, Now, OutputId, SECOND_NS, SourceId, Span};
-use pipeline::{Accounts, BLOCK_BYTES, Routed, Scratch, Shard, laid_over};
+use pipeline::{Accounts, BLOCK_BYTES, Routed, Scratch, Shard, merge_plans};
 use process::glob::Glob;
-use process::placement::{KeyForm, Placement, RingReplicas};
+use process::sharding::{KeyForm, RingReplicas, Sharding};
 use process::stage::StagePlan;
-use wire::statsd::rewrite::{AggregateForm, Form, NegativeGauges, RewritePlan, TimerType};
+use wire::statsd::rewrite::{AggregateEncoding, Form, NegativeGauges, RewritePlan, TimerType};
 
 const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
 
@@ -33,7 +33,7 @@ fn lines_plan(packet_bytes_max: usize) -> LinesPlan {
         rewrite: RewritePlan::default(),
         packet_bytes_max,
         flush_delay_ms: 100,
-        aggregates: AggregateForm {
+        aggregates: AggregateEncoding {
             names: RewritePlan::default(),
             negative_gauges: NegativeGauges::ZeroFirst,
             timer_type: TimerType::Timer,
@@ -58,7 +58,7 @@ fn as_cluster(mut plan: Plan) -> Plan {
     let labels = plan.outputs.iter().map(|output| output.name.trim_start_matches("o/").to_owned());
     plan.clusters = vec![ClusterPlan {
         name: "o".into(),
-        placement: Placement::StatsdNode(RingReplicas::One),
+        sharding: Sharding::StatsdNode(RingReplicas::One),
         key: KeyForm::Node,
         labels: labels.collect(),
         members: (0..plan.outputs.len() as u16).map(OutputId).collect(),
@@ -92,7 +92,7 @@ impl World {
     }
 
     fn reload(&mut self, plan: &Plan) {
-        let plan = laid_over(&self.plan, plan);
+        let plan = merge_plans(&self.plan, plan);
         self.accounts = self.accounts.carried_to(&plan);
         self.shard.reconfigure(&plan, &self.accounts, self.now, &mut self.routed);
         self.plan = plan;
@@ -105,13 +105,13 @@ impl World {
         let mut packets: BTreeMap<u16, Vec<String>> = BTreeMap::new();
         for (output, block) in self.routed.blocks.drain(..) {
             let spans: Vec<Span> = match &block.form {
-                BlockForm::Packets(spans) => spans.to_vec(),
-                BlockForm::Frames(frames) => {
+                BlockEncoding::Packets(spans) => spans.to_vec(),
+                BlockEncoding::Frames(frames) => {
                     let starts = std::iter::once(0).chain(frames.iter().map(|frame| frame.0 as usize));
                     let ends = frames.iter().map(|frame| frame.0 as usize);
                     starts.zip(ends).map(|(from, to)| Span::new(from, to - from)).collect()
                 }
-                BlockForm::Lines => panic!("no output of lines here"),
+                BlockEncoding::Lines => panic!("no output of lines here"),
             };
             let texts = spans.iter().map(|span| String::from_utf8_lossy(span.of(&block.bytes)).into_owned());
             packets.entry(output.0).or_default().extend(texts);

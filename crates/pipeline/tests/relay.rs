@@ -9,13 +9,13 @@ use std::sync::Arc;
 use config::plan::{OutputKind, Plan};
 use deliver::disk_queue::{Position, Promise};
 use deliver::plan::{QueueLimits, WhenFull};
-use deliver::queue::{Appended, Block, BlockForm, Entry, MemoryQueue, Queue};
+use deliver::queue::{Appended, Block, BlockEncoding, Entry, MemoryQueue, Queue};
 use import::relay::flags::{Flags, Machine, settings};
 use import::relay::plan::{Relay, relay};
 use import::relay::read_text;
 use model::{CopyOutcome, Now, OutputAccount, OutputId, SECOND_NS, SourceId, Span};
-use pipeline::{Batch, Kept, Moves, MovingQueues, Routed, Scratch, laid_over};
-use process::rollup::Fed;
+use pipeline::{Batch, Kept, Moves, MovingQueues, Routed, Scratch, merge_plans};
+use process::aggregation_rules::Fed;
 use world::{START, World};
 
 const CLUSTERS: &str = "listen type linemode 2003 proto tcp;\n\
@@ -93,7 +93,7 @@ fn each_record_goes_where_its_name_says_and_has_one_outcome() {
     world.shard.close_blocks(START, &mut world.routed);
     let datagrams = world.routed.blocks.iter().find(|(output, _)| output.index() == of_datagrams);
     let (_, block) = datagrams.expect("lines left for it");
-    assert_eq!((block.copies, &block.form), (2, &BlockForm::Frames(vec![(14, 1), (28, 1)])));
+    assert_eq!((block.copies, &block.form), (2, &BlockEncoding::Frames(vec![(14, 1), (28, 1)])));
     let a: &[&str] = &["new.x;t=v 1 5", "sys.cpu 1.50 5", "new.z 2 5"];
     let table: &[(&str, &[&str])] = &[
         ("10.0.0.1", a),
@@ -194,7 +194,7 @@ fn results_of_rollups_go_their_own_way_and_late_points_are_counted() {
     let state = world.shard.relays().next().expect("a relay");
     let fed: BTreeMap<&str, u64> = state.figures.fed.iter().map(|(fed, count)| (fed.word(), count)).collect();
     assert_eq!((fed["counted"], fed["late"], fed["early"], fed["not_finite"]), (5, 2, 2, 2));
-    assert_eq!((state.figures.results, state.rollups.series), (3, 0));
+    assert_eq!((state.figures.results, state.aggregation_rules.series), (3, 0));
     assert_eq!(Fed::ALL.len(), fed.len());
 }
 
@@ -213,7 +213,7 @@ fn what_is_over_is_told_at_the_end_and_the_rest_is_counted() {
     assert_eq!((state.figures.results, state.figures.values_left), (1, 1));
 }
 
-/// Three rollups of ten seconds, one of each output.
+/// Three aggregation rules of ten seconds, one of each output.
 const SUMS: [&str; 3] = [
     "aggregate ^a every 10 seconds expire after 20 seconds compute sum write to sum.a send to a stop;\n",
     "aggregate ^b every 10 seconds expire after 20 seconds compute sum write to sum.b send to b stop;\n",
@@ -233,7 +233,7 @@ fn a_reload_keeps_what_the_statements_hold_that_stay() {
     let mut world = World::new(plan(&format!("{kept}{gone}")), 1);
     let time = START.wall_seconds();
     world.send(&format!("a 1 {time}\nb 1 {time}\nb 7 {}\n", time - 10), START);
-    world.reload(laid_over(&world.plan, &plan(&format!("{new}match ^x send to a;{kept}"))));
+    world.reload(merge_plans(&world.plan, &plan(&format!("{new}match ^x send to a;{kept}"))));
     // The window of ten seconds ago is over for those that are gone.
     assert_eq!(arrived(&mut world), want(&[("10.0.0.2", &[&format!("sum.b 7.000000 {time}")])]));
     world.send(&format!("ax 2 {time}\n"), START);
@@ -250,12 +250,12 @@ fn a_reload_of_something_else_keeps_what_is_known_of_names() {
     world.send("a 1 5\n", START);
     let mut new = plan("match ^a send to a;");
     new.stop_timeout_ms += 1;
-    world.reload(laid_over(&world.plan, &new));
+    world.reload(merge_plans(&world.plan, &new));
     world.send("a 1 5\n", START);
     let cache = |world: &World| world.shard.relays().next().expect("a relay").cache;
     let known = |world: &World| (cache(world).hits, cache(world).misses);
     assert_eq!(known(&world), (1, 1));
-    world.reload(laid_over(&world.plan, &plan("match ^a send to b;")));
+    world.reload(merge_plans(&world.plan, &plan("match ^a send to b;")));
     world.send("a 1 5\n", START);
     assert_eq!(known(&world), (1, 2), "another statement forgets the names, and the figures go on");
     assert_eq!(arrived(&mut world), want(&[("10.0.0.1", &["a 1 5", "a 1 5"]), ("10.0.0.2", &["a 1 5"])]));
@@ -268,7 +268,8 @@ fn copies_find_their_output_when_a_reload_names_servers_in_another_order() {
     let matches = "match ^a send to a; match ^b send to b;";
     let [a, b] = clusters;
     let mut world = World::new(whole_plan(&format!("{listen}{a}{b}{matches}"), Flags::default()), 1);
-    world.reload(laid_over(&world.plan, &whole_plan(&format!("{listen}{b}{a}{matches}"), Flags::default())));
+    world
+        .reload(merge_plans(&world.plan, &whole_plan(&format!("{listen}{b}{a}{matches}"), Flags::default())));
     world.send("a 1 5\nb 1 5\n", START);
     assert_eq!(arrived(&mut world), want(&[("10.0.0.1", &["a 1 5"]), ("10.0.0.2", &["b 1 5"])]));
 }
@@ -282,10 +283,11 @@ fn another_process_goes_on_with_the_rollups() {
     let states = before.shard.export(&Kept::of(&before.plan), 9, START, &mut before.routed);
     let [state] = &states[..] else { panic!("of one relay: {states:?}") };
     let mut after = World::new(plan(&format!("{max}{sum}")), 2);
-    let restored = after.shard.import_rollups(&state.name, &state.bytes).expect("there is such a relay");
+    let restored =
+        after.shard.import_aggregation_rules(&state.name, &state.bytes).expect("there is such a relay");
     let restored = restored.expect("it is whole");
     assert_eq!((restored.series, restored.values_left), (1, 1));
-    assert!(after.shard.import_rollups("nobody", &state.bytes).is_none());
+    assert!(after.shard.import_aggregation_rules("nobody", &state.bytes).is_none());
     after.send(&format!("a 2 {time}\n"), START);
     let end = time + 10;
     let (sum, max) = (format!("sum.a 1.000000 {end}"), format!("max.a 2.000000 {end}"));
@@ -325,11 +327,11 @@ fn lines_tell_of_their_client_where_an_endpoint_asks_for_it() {
     let lines = [format!("a 1 {time}"), format!("old;k=v  2 {time}")];
     world.send(&lines.join("\n"), START);
     let lines = [&lines[0], &format!("new;k=v  2 {time}")];
-    let lead = |second: u64, client: &str| {
+    let line_prefix = |second: u64, client: &str| {
         assert!(second < 60);
         format!("<30>1 2001-09-09T01:46:{second:02}.000Z {client} carbon-c-relay - - - ")
     };
-    let messages = lines.map(|line| format!("{}{line}", lead(40, "(unknown)")));
+    let messages = lines.map(|line| format!("{}{line}", line_prefix(40, "(unknown)")));
     let of_file = lines.map(|line| format!("(unknown) {line}"));
     let texts = |lines: &[String; 2]| lines.iter().map(String::clone).collect::<Vec<_>>();
     let arrived_at =
@@ -539,7 +541,7 @@ fn batch_that_feeds_many_values_is_taken_in_parts() {
     let parts = in_parts(&mut world, &lines);
     assert!((10..100).contains(&parts), "{parts}");
     assert!(world.accounts.source(SourceId(0)).sum(0).holds());
-    // The same lines without rollups, whose names are known.
+    // The same lines without aggregation rules, whose names are known.
     let mut plain = World::new(plan("match ^r send to a stop;"), 1);
     assert_eq!(in_parts(&mut plain, &lines), 1);
 }

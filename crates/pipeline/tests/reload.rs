@@ -4,7 +4,7 @@ mod world;
 
 use config::plan::Plan;
 use model::{OutputId, SECOND_NS, SourceId, Span};
-use pipeline::{Accounts, Kept, Scratch, earlier_self, laid_over};
+use pipeline::{Accounts, Kept, Scratch, merge_plans, predecessor};
 use world::{START, World, plan_of};
 
 fn plan(dialect: &str, transform: &str) -> Plan {
@@ -137,7 +137,7 @@ fn what_was_read_before_a_source_became_another_kind_is_counted_as_filtered() {
         let spans = [Span::new(0, line.len())];
         let mut scratch = Scratch::default();
         let batch = intake.datagrams(line.as_bytes(), &spans, START, &mut scratch).into_owned();
-        world.reload(laid_over(before, after));
+        world.reload(merge_plans(before, after));
         world.shard.push_owned(batch, START, &mut world.routed);
         world.shard.stop(START, &mut world.routed);
         assert_eq!(world.lines(), [""; 0]);
@@ -160,11 +160,11 @@ fn an_aggregation_that_stays_keeps_its_window() {
 
 #[test]
 fn members_of_a_cluster_stay_on_the_outputs_that_they_are() {
-    let plan = |ports: &[u16], placement: &str| {
+    let plan = |ports: &[u16], sharding: &str| {
         let to: Vec<String> = ports.iter().map(|port| format!("\"udp://127.0.0.1:{port}\"")).collect();
         let text = format!(
             "[sources.s]\ntype = \"statsd\"\n[outputs.o]\ntype = \"udp\"\nfrom = [\"s\"]\nto = [{}]\n\
-             sharding = \"{placement}\"\n",
+             sharding = \"{sharding}\"\n",
             to.join(", ")
         );
         plan_of(&text)
@@ -177,7 +177,7 @@ fn members_of_a_cluster_stay_on_the_outputs_that_they_are() {
     // One goes and one comes, in front; then they return in another order.
     for (ports, places) in [(&[4, 2, 3][..], &[3, 1, 2][..]), (&[3, 1], &[2, 4]), (&[4, 2, 3], &[5, 6, 2])] {
         let new = plan(ports, "ketama");
-        laid = pipeline::laid_over(&laid, &new);
+        laid = pipeline::merge_plans(&laid, &new);
         assert_eq!(names(&laid), names(&new), "{ports:?}");
         let at: Vec<usize> = laid.clusters[0].members.iter().map(|id| id.index()).collect();
         assert_eq!(at, places, "{ports:?}");
@@ -208,10 +208,10 @@ fn a_queue_on_disk_and_its_account_go_with_the_name() {
         (with(&[("b", 4, "disk")]), None, 4),
         (with(&[("a", 5, "memory")]), None, 5),
     ] {
-        plan = laid_over(&plan, &next);
+        plan = merge_plans(&plan, &next);
         accounts = accounts.carried_to(&plan);
         assert_eq!(plan.outputs.len(), last + 1);
-        assert_eq!(earlier_self(&plan, last), earlier.map(OutputId));
+        assert_eq!(predecessor(&plan, last), earlier.map(OutputId));
         if let Some(earlier) = earlier {
             let (one, other) = (accounts.output(OutputId(earlier)), accounts.output(OutputId(last as u16)));
             assert!(std::sync::Arc::ptr_eq(one, other));

@@ -12,12 +12,12 @@
 use std::io::{self, BufRead, Write};
 
 use model::OutputId;
-use process::placement::Placement;
+use process::aggregation_rules::{AggregationRulePlan, Compute, ComputePlan, Late, Stamp};
 use process::relay::{
     AggregateStatement, ClusterId, Did, Entry, ExpressionPlan, Line, MatchPlan, Meeting, Member,
     RelayCluster, RelayPlan, RewritePlan, Router, Sent, Sharing, Statement, To, ValidatePlan,
 };
-use process::rollup::{Compute, ComputePlan, Late, RollupPlan, Stamp};
+use process::sharding::Sharding;
 
 fn mistake(text: impl ToString) -> io::Error {
     io::Error::other(text.to_string())
@@ -39,17 +39,17 @@ fn member(label: &str, output: u16) -> io::Result<Member> {
 
 fn cluster(fields: &[&str]) -> io::Result<RelayCluster> {
     let [name, form, replication, dynamic, labels @ ..] = fields else { return Err(mistake("a short line")) };
-    let placed = |placement| -> io::Result<Sharing> {
+    let placed = |sharding| -> io::Result<Sharing> {
         let replication = replication.parse().map_err(mistake)?;
-        Ok(Sharing::Placed { placement, replication, stand_in: *dynamic == "dynamic" })
+        Ok(Sharing::Placed { sharding, replication, fail_over: *dynamic == "dynamic" })
     };
     let sharing = match *form {
         "forward" => Sharing::Copies,
         "failover" => Sharing::Failover,
-        "any_of" => placed(Placement::AnyOf)?,
-        "carbon_ch" => placed(Placement::CarbonCh)?,
-        "fnv1a_ch" => placed(Placement::Fnv1aCh)?,
-        "jump_fnv1a_ch" => placed(Placement::JumpFnv1aCh)?,
+        "any_of" => placed(Sharding::AnyOf)?,
+        "carbon_ch" => placed(Sharding::CarbonCh)?,
+        "fnv1a_ch" => placed(Sharding::Fnv1aCh)?,
+        "jump_fnv1a_ch" => placed(Sharding::JumpFnv1aCh)?,
         _ => return Err(mistake(format!("no type {form:?}"))),
     };
     let members = labels.iter().enumerate().map(|(at, label)| member(label, at as u16));
@@ -89,7 +89,7 @@ fn statement(plan: &RelayPlan, fields: &[&str]) -> io::Result<Statement> {
         }),
         ["aggregate", to, stop, expression, results @ ..] => {
             let compute = |name: &&str| ComputePlan { compute: Compute::Sum, name: (*name).to_owned() };
-            let rollup = RollupPlan {
+            let aggregation_rule = AggregationRulePlan {
                 every_s: 10,
                 expire_s: 20,
                 stamp: Stamp::End,
@@ -100,7 +100,13 @@ fn statement(plan: &RelayPlan, fields: &[&str]) -> io::Result<Statement> {
             let expressions = expressions(&[*expression]);
             let to = destination(plan, to)?;
             let stop = *stop == "stop";
-            Statement::Aggregate(AggregateStatement { expressions, rollup, to, stop, replaces: false })
+            Statement::Aggregate(AggregateStatement {
+                expressions,
+                aggregation_rule,
+                to,
+                stop,
+                replaces: false,
+            })
         }
         _ => return Err(mistake(format!("no statement {fields:?}"))),
     })

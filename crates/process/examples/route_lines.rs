@@ -6,11 +6,11 @@
 #![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use model::OutputId;
-use process::placement::Placement;
 use process::relay::{
     Act, CacheLimits, CachedRouter, ClusterId, Entry, Line, MatchPlan, Member, RelayCluster, RelayPlan,
     Router, Sharing, Statement, To,
 };
+use process::sharding::Sharding;
 
 fn plan(rules: usize) -> RelayPlan {
     let member = |output| Member {
@@ -19,7 +19,7 @@ fn plan(rules: usize) -> RelayPlan {
         port: 2003,
         instance: None,
     };
-    let ring = Sharing::Placed { placement: Placement::CarbonCh, replication: 1, stand_in: false };
+    let ring = Sharing::Placed { sharding: Sharding::CarbonCh, replication: 1, fail_over: false };
     let cluster = RelayCluster { name: "ring".into(), members: (0..3).map(member).collect(), sharing: ring };
     let to = || To::Clusters(vec![ClusterId(0)]);
     let rule = |at: usize| {

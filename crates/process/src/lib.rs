@@ -1,9 +1,9 @@
 //! Computing on records: aggregation and routing. No I/O, no clock.
 
 pub mod aggregate;
+pub mod aggregation_rules;
 mod bytes;
 pub mod glob;
-pub mod placement;
 pub mod relay;
-pub mod rollup;
+pub mod sharding;
 pub mod stage;

@@ -1,7 +1,7 @@
 //! Who may have a place: a bound on all connections of a listener, and a lower one on those of one peer, so that nobody
 //! can take every place.
 //!
-//! A listener asks with [`Admission::admit`]; the [`Seat`] that it gets is held for as long as the connection lives. Where
+//! A listener asks with [`Admission::admit`]; the [`ConnectionSlot`] that it gets is held for as long as the connection lives. Where
 //! [`Admission::admit_or_replace`] is asked, a connection that only waits (for its client to say something, or to read)
 //! gives way to a new one when there is no other place: of the peer that has the most, the one that has waited the longest.
 //! When none waits, the oldest of the peer that has the most does, if it has at least two more than the peer that comes: few
@@ -9,7 +9,7 @@
 //! way only when they have been silent for long
 //! ([`Admission::admit_or_replace_silent`]).
 //! Not here: the limits (`config`), what is counted and under which name (the listeners).
-//! Invariant: a place is counted from `admit` until its seat is dropped, or was asked to leave.
+//! Invariant: a place is counted from `admit` until its slot is dropped, or was asked to leave.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ pub struct Admission {
 #[derive(Debug, Default)]
 struct State {
     next_id: u64,
-    seats: BTreeMap<u64, (PeerKey, Arc<Waiting>)>,
+    slots: BTreeMap<u64, (PeerKey, Arc<Waiting>)>,
     of_peer: BTreeMap<PeerKey, usize>,
     /// When nobody was found who was silent for long, for a peer that had so many connections.
     found_none: Option<(u64, usize)>,
@@ -91,7 +91,7 @@ struct Waiting {
 
 /// One place, given back when it is dropped.
 #[derive(Debug)]
-pub struct Seat {
+pub struct ConnectionSlot {
     id: u64,
     waiting: Arc<Waiting>,
     admission: Arc<Admission>,
@@ -102,10 +102,10 @@ impl Admission {
     ///
     /// # Errors
     /// Which limit is reached.
-    pub fn admit(self: &Arc<Admission>, peer: PeerKey, limits: Limits) -> Result<Seat, Full> {
+    pub fn admit(self: &Arc<Admission>, peer: PeerKey, limits: Limits) -> Result<ConnectionSlot, Full> {
         let mut state = self.lock();
         match state.full(peer, limits) {
-            None => Ok(state.seat(peer, self)),
+            None => Ok(state.slot(peer, self)),
             Some(full) => Err(full),
         }
     }
@@ -123,7 +123,7 @@ impl Admission {
         limits: Limits,
         now_ns: u64,
         stalled_ns: u64,
-    ) -> Result<Seat, Full> {
+    ) -> Result<ConnectionSlot, Full> {
         let mut state = self.lock();
         // A reload may have lowered the limits: then one makes no room.
         while let Some(full) = state.full(peer, limits) {
@@ -144,7 +144,7 @@ impl Admission {
                 return Err(full);
             }
         }
-        Ok(state.seat(peer, self))
+        Ok(state.slot(peer, self))
     }
 
     /// The same for connections whose clients may be silent for some time. When all places are taken, one is asked to leave that
@@ -159,10 +159,10 @@ impl Admission {
         limits: Limits,
         now_ns: u64,
         silent_ns: u64,
-    ) -> Result<(Seat, Option<(PeerKey, usize)>), Full> {
+    ) -> Result<(ConnectionSlot, Option<(PeerKey, usize)>), Full> {
         let mut state = self.lock();
         match state.full(peer, limits) {
-            None => return Ok((state.seat(peer, self), None)),
+            None => return Ok((state.slot(peer, self), None)),
             Some(Full::PerPeer) => return Err(Full::PerPeer),
             Some(Full::All) => {}
         }
@@ -178,7 +178,7 @@ impl Admission {
             state.found_none = Some((now_ns, has));
             return Err(Full::All);
         }
-        Ok((state.seat(peer, self), leaves))
+        Ok((state.slot(peer, self), leaves))
     }
 
     /// Asks the connection to leave that has waited the longest, of the peer that has the most: the process lacks what the next
@@ -188,13 +188,13 @@ impl Admission {
     }
 
     /// A place for a connection that is there already: another process has accepted it.
-    pub fn admit_anyway(self: &Arc<Admission>, peer: PeerKey) -> Seat {
-        self.lock().seat(peer, self)
+    pub fn admit_anyway(self: &Arc<Admission>, peer: PeerKey) -> ConnectionSlot {
+        self.lock().slot(peer, self)
     }
 
     /// Connections that have a place.
     pub fn open(&self) -> usize {
-        self.lock().seats.len()
+        self.lock().slots.len()
     }
 
     /// The peer that has most connections, and how many, for the end of a line of the log; empty where all are of one
@@ -214,7 +214,7 @@ impl Admission {
 impl State {
     fn full(&self, peer: PeerKey, limits: Limits) -> Option<Full> {
         let full = peer != PeerKey::Local && self.of(peer) >= limits.per_peer;
-        match (self.seats.len() >= limits.all, full) {
+        match (self.slots.len() >= limits.all, full) {
             // With both, room for everybody must be made among its own.
             (_, true) if limits.per_peer < limits.all => Some(Full::PerPeer),
             (true, _) => Some(Full::All),
@@ -227,7 +227,7 @@ impl State {
         self.of_peer.get(&peer).copied().unwrap_or(0)
     }
 
-    fn seat(&mut self, peer: PeerKey, admission: &Arc<Admission>) -> Seat {
+    fn slot(&mut self, peer: PeerKey, admission: &Arc<Admission>) -> ConnectionSlot {
         let id = self.next_id;
         self.next_id += 1;
         let waiting = Arc::new(Waiting {
@@ -235,14 +235,14 @@ impl State {
             leave: OnceLock::new(),
             asked: Notify::new(),
         });
-        self.seats.insert(id, (peer, Arc::clone(&waiting)));
+        self.slots.insert(id, (peer, Arc::clone(&waiting)));
         *self.of_peer.entry(peer).or_insert(0) += 1;
-        Seat { id, waiting, admission: Arc::clone(admission) }
+        ConnectionSlot { id, waiting, admission: Arc::clone(admission) }
     }
 
     /// None when it was forgotten already.
     fn forget(&mut self, id: u64) -> Option<Arc<Waiting>> {
-        let (peer, waiting) = self.seats.remove(&id)?;
+        let (peer, waiting) = self.slots.remove(&id)?;
         let left = self.of(peer).saturating_sub(1);
         if left == 0 {
             self.of_peer.remove(&peer);
@@ -260,7 +260,7 @@ impl State {
         now_ns: u64,
         may: impl Fn(PeerKey, usize, Option<u64>) -> bool,
     ) -> Option<(PeerKey, usize)> {
-        let candidates = self.seats.iter().filter_map(|(id, (of, waiting))| {
+        let candidates = self.slots.iter().filter_map(|(id, (of, waiting))| {
             let waited_ns = now_ns.checked_sub(waiting.since_ns.load(Relaxed));
             let has = self.of(*of);
             may(*of, has, waited_ns).then_some((has, waited_ns, Reverse(*id), *of))
@@ -275,7 +275,7 @@ impl State {
     }
 }
 
-impl Seat {
+impl ConnectionSlot {
     /// From now on its connection waits for its client, and may be asked to leave.
     pub fn wait_begins(&self, now_ns: u64) {
         self.waiting.since_ns.store(now_ns, Relaxed);
@@ -305,7 +305,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.admission.lock().forget(self.id);
     }
@@ -393,14 +393,14 @@ mod tests {
     #[test]
     fn clients_of_unix_sockets_share_only_the_bound_on_all() {
         let admission = Arc::new(Admission::default());
-        let seats: Vec<_> =
+        let slots: Vec<_> =
             std::iter::from_fn(|| admission.admit(peer_key(None), LIMITS).ok()).take(9).collect();
-        assert_eq!((seats.len(), admission.most_as_text()), (LIMITS.all, String::new()));
+        assert_eq!((slots.len(), admission.most_as_text()), (LIMITS.all, String::new()));
     }
 
     /// How it was asked to leave, if it was.
-    fn asked(seat: &Seat) -> Option<Leave> {
-        let mut asked = std::pin::pin!(seat.asked_to_leave());
+    fn asked(slot: &ConnectionSlot) -> Option<Leave> {
+        let mut asked = std::pin::pin!(slot.asked_to_leave());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         match asked.as_mut().poll(&mut context) {
             std::task::Poll::Ready(leave) => Some(leave),
@@ -441,7 +441,7 @@ mod tests {
             let peer = peer_key(Some([10, 0, 0, last].into()));
             admission.admit_or_replace(peer, limits, 100, 10)
         };
-        let busy: Vec<Seat> =
+        let busy: Vec<ConnectionSlot> =
             [1, 2].into_iter().flat_map(|last| [last; 4]).map_while(|last| come(last).ok()).collect();
         assert_eq!(busy.len(), limits.all);
         let third = come(3).expect("the oldest of those that have the most leaves");
@@ -450,8 +450,8 @@ mod tests {
         third.wait_begins(99);
         assert_eq!(come(1).err(), Some(Full::All), "the other one would have no more than this one then");
         assert_eq!(asked(&third), None);
-        let others: Vec<Seat> = (4..8).map_while(|last| come(last).ok()).collect();
-        let leave: Vec<bool> = busy.iter().map(|seat| asked(seat).is_some()).collect();
+        let others: Vec<ConnectionSlot> = (4..8).map_while(|last| come(last).ok()).collect();
+        let leave: Vec<bool> = busy.iter().map(|slot| asked(slot).is_some()).collect();
         assert_eq!((others.len(), leave), (4, vec![true, true, true, false, true, true, false, false]));
         let _last = come(8).expect("the one that has two");
         assert_eq!(asked(&busy[6]), Some(Leave::Preempted));
@@ -481,18 +481,18 @@ mod tests {
             let key = |last: u8| peer_key(Some([10, 0, 0, last].into()));
             let now_ns = 100 * second;
             let come = |last| admission.admit_or_replace_silent(key(last), limits, now_ns, 60 * second);
-            let seats: Vec<Seat> =
-                there.iter().map_while(|(last, _)| come(*last).ok().map(|(seat, _)| seat)).collect();
-            for (seat, (_, silent_s)) in seats.iter().zip(*there) {
+            let slots: Vec<ConnectionSlot> =
+                there.iter().map_while(|(last, _)| come(*last).ok().map(|(slot, _)| slot)).collect();
+            for (slot, (_, silent_s)) in slots.iter().zip(*there) {
                 if let Some(silent_s) = silent_s {
-                    seat.wait_begins(now_ns - silent_s * second);
+                    slot.wait_begins(now_ns - silent_s * second);
                 }
             }
             let came = come(*comes);
             assert_eq!(came.is_ok(), leaves.is_some(), "case {case}");
-            let left = seats.iter().position(|seat| asked(seat) == Some(Leave::Replaced));
+            let left = slots.iter().position(|slot| asked(slot) == Some(Leave::Replaced));
             assert_eq!((left, admission.open()), (*leaves, 4), "case {case}");
-            assert_eq!(left, seats.iter().position(Seat::is_to_leave), "case {case}");
+            assert_eq!(left, slots.iter().position(ConnectionSlot::is_to_leave), "case {case}");
             if let (Ok((_, who)), Some(leaves)) = (came, leaves) {
                 let of = there[*leaves].0;
                 let had = there.iter().filter(|(last, _)| *last == of).count();
@@ -507,12 +507,12 @@ mod tests {
         let limits = Limits { all: 4, per_peer: 4 };
         let come =
             |address: &str, now_ns| admission.admit_or_replace_silent(peer(address), limits, now_ns, 10);
-        let seats: Vec<Seat> = (0..4).map_while(|_| Some(come("10.0.0.1", 0).ok()?.0)).collect();
+        let slots: Vec<ConnectionSlot> = (0..4).map_while(|_| Some(come("10.0.0.1", 0).ok()?.0)).collect();
         assert_eq!(come("10.0.0.1", 100).err(), Some(Full::All));
         assert_eq!(come("10.0.0.2", 100).err(), Some(Full::All), "that was said of one that has more");
-        seats[2].wait_begins(0);
+        slots[2].wait_begins(0);
         assert_eq!(come("10.0.0.3", 101).err(), Some(Full::All), "it was just looked");
-        assert!(come("10.0.0.3", 100 + LOOK_AGAIN_NS).is_ok() && seats[2].is_to_leave());
+        assert!(come("10.0.0.3", 100 + LOOK_AGAIN_NS).is_ok() && slots[2].is_to_leave());
     }
 
     #[test]
@@ -520,21 +520,21 @@ mod tests {
         let admission = Arc::new(Admission::default());
         let limits = Limits { all: 4, per_peer: 4 };
         let come = |address: &str| admission.admit_or_replace(peer(address), limits, 100, 10);
-        let many: Vec<Seat> = (0..4).map_while(|_| come("10.0.0.1").ok()).collect();
+        let many: Vec<ConnectionSlot> = (0..4).map_while(|_| come("10.0.0.1").ok()).collect();
         many[2].wait_begins(99);
         let _one = come("10.0.0.2").expect("although it has not waited for long");
         assert_eq!(asked(&many[2]), Some(Leave::Replaced));
-        assert!(many.iter().filter(|seat| asked(seat).is_some()).count() == 1);
+        assert!(many.iter().filter(|slot| asked(slot).is_some()).count() == 1);
     }
 
     #[test]
     fn room_is_made_by_who_waits_whatever_the_limits() {
         let admission = Arc::new(Admission::default());
-        let seats =
+        let slots =
             ["10.0.0.1", "10.0.0.2"].map(|address| admission.admit(peer(address), LIMITS).expect("room"));
         assert!(!admission.make_room(100), "both are at work");
-        seats[0].wait_begins(100);
-        assert!(admission.make_room(100) && asked(&seats[0]).is_some() && asked(&seats[1]).is_none());
+        slots[0].wait_begins(100);
+        assert!(admission.make_room(100) && asked(&slots[0]).is_some() && asked(&slots[1]).is_none());
         assert!(!admission.make_room(100), "it is gone");
         assert_eq!(admission.open(), 1);
     }

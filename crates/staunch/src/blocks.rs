@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use deliver::lanes::PARTITIONS;
-use deliver::queue::{BLOCK_BYTES_MAX, Block, BlockForm};
+use deliver::queue::{BLOCK_BYTES_MAX, Block, BlockEncoding};
 use model::Span;
 use serde::{Deserialize, Serialize};
 
@@ -75,9 +75,9 @@ impl Form {
     /// That of a block.
     pub fn of(block: &Block) -> Form {
         match block.form {
-            BlockForm::Lines => Form::Lines,
-            BlockForm::Frames(_) => Form::Frames,
-            BlockForm::Packets(_) => Form::Packets,
+            BlockEncoding::Lines => Form::Lines,
+            BlockEncoding::Frames(_) => Form::Frames,
+            BlockEncoding::Packets(_) => Form::Packets,
         }
     }
 
@@ -115,9 +115,11 @@ enum Bytes {
 /// The block as one line of JSON, LF included.
 pub fn to_json(about: &About, block: &Block) -> Vec<u8> {
     let (frames, packets) = match &block.form {
-        BlockForm::Lines => (Vec::new(), Vec::new()),
-        BlockForm::Frames(frames) => (frames.clone(), Vec::new()),
-        BlockForm::Packets(packets) => (Vec::new(), packets.iter().map(|span| (span.at, span.len)).collect()),
+        BlockEncoding::Lines => (Vec::new(), Vec::new()),
+        BlockEncoding::Frames(frames) => (frames.clone(), Vec::new()),
+        BlockEncoding::Packets(packets) => {
+            (Vec::new(), packets.iter().map(|span| (span.at, span.len)).collect())
+        }
     };
     let bytes = match std::str::from_utf8(&block.bytes) {
         Ok(text) => Bytes::Text(text.to_owned()),
@@ -153,12 +155,12 @@ pub fn from_json(line: &[u8], at_ns: u64) -> Result<Block, String> {
         Form::Lines => return Err("the last of its lines has no line feed".into()),
         Form::Frames => {
             let copies = frame_copies(&row.frames, len)?;
-            Block { copies, form: BlockForm::Frames(row.frames), ..Block::lines(bytes, 0, at_ns) }
+            Block { copies, form: BlockEncoding::Frames(row.frames), ..Block::lines(bytes, 0, at_ns) }
         }
         Form::Packets => {
             let spans = spans(&row.packets, len)?;
             let copies = u32::try_from(spans.len()).map_err(|_| "it has over 4 Gi packets".to_owned())?;
-            Block { copies, form: BlockForm::Packets(Arc::new(spans)), ..Block::lines(bytes, 0, at_ns) }
+            Block { copies, form: BlockEncoding::Packets(Arc::new(spans)), ..Block::lines(bytes, 0, at_ns) }
         }
     };
     Ok(Block { partition: row.partition.filter(|partition| *partition < PARTITIONS), ..block })

@@ -6,7 +6,7 @@ use config::diagnostic::{Code, Diagnostic};
 use config::plan::{OutputPlan, Plan};
 
 use crate::daemon::data_dir;
-use crate::talk::bytes;
+use crate::stdio::bytes;
 
 /// Outputs that the warning names.
 const NAMES_SHOWN: usize = 3;

@@ -2,18 +2,18 @@
 
 pub mod admin;
 pub mod admission;
-mod ask;
+mod api_client;
 #[cfg(unix)]
 pub mod bench;
 pub mod blocks;
 pub mod cli;
 pub mod daemon;
 mod disk_room;
-pub mod explained;
 pub mod kernel;
 mod log_stream;
 pub mod outputs;
+pub mod route_explanation;
 pub mod sources;
-pub mod talk;
+pub mod stdio;
 pub mod tls;
 mod top;

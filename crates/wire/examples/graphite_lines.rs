@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 
 use model::Span;
-use wire::graphite::input::{Options, Parsed, Personality, Reader};
+use wire::graphite::input::{Compatibility, Options, Parsed, Reader};
 
 const NAMES: usize = 10_000;
 
@@ -18,17 +18,17 @@ const READ_BYTES: usize = 64 * 1024;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [personality, form, lines] = args.as_slice() else {
+    let [compatibility, form, lines] = args.as_slice() else {
         eprintln!("usage: graphite_lines PERSONALITY FORM LINES");
         return ExitCode::FAILURE;
     };
-    let personality = Personality::ALL.into_iter().find(|known| known.word() == personality);
-    let (Some(personality), Ok(lines)) = (personality, lines.parse::<usize>()) else {
+    let compatibility = Compatibility::ALL.into_iter().find(|known| known.word() == compatibility);
+    let (Some(compatibility), Ok(lines)) = (compatibility, lines.parse::<usize>()) else {
         eprintln!("PERSONALITY is strict, carbon, c-relay or go-carbon; LINES is a number");
         return ExitCode::FAILURE;
     };
     let packets = packets(form);
-    let reader = Reader::new(Options::of(personality), 7);
+    let reader = Reader::new(Options::of(compatibility), 7);
     let mut parsed = Parsed::default();
     let mut read = 0;
     for packet in packets.iter().cycle() {

@@ -8,12 +8,12 @@ mod cost {
     #[inline(always)]
     pub(crate) fn touch(_bytes: usize) {}
 }
+pub mod compression;
 pub mod first_line;
 pub mod frame;
 pub mod graphite;
 pub mod management;
 pub mod number;
-pub mod packing;
 pub mod pickle;
 pub mod report;
 pub mod statsd;

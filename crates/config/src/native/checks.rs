@@ -1,6 +1,6 @@
 //! `check` of an output of packets: one plan for each endpoint.
 
-use process::placement::HealthPlan;
+use process::sharding::HealthPlan;
 
 use super::fields::{Fields, table};
 use super::value::Checked;

@@ -1,8 +1,8 @@
-//! `placement` and what belongs to it: the endpoints of an output as a cluster.
+//! `sharding` and what belongs to it: the endpoints of an output as a cluster.
 //!
-//! Not here: how keys are placed (`process::placement`), what becomes of the lines (`packets`).
+//! Not here: how keys are placed (`process::sharding`), what becomes of the lines (`packets`).
 
-use process::placement::{Cluster, ClusterMistake, KeyForm, Placement, RingReplicas, SHARDS_MAX, ShardTable};
+use process::sharding::{Cluster, ClusterMistake, KeyForm, RingReplicas, SHARDS_MAX, ShardTable, Sharding};
 
 use super::fields::Fields;
 use super::value::Checked;
@@ -12,7 +12,7 @@ use crate::plan::Destination;
 
 /// A cluster without its members.
 pub(super) struct Draft {
-    pub(super) placement: Placement,
+    pub(super) sharding: Sharding,
     pub(super) key: KeyForm,
     pub(super) labels: Vec<String>,
 }
@@ -31,24 +31,24 @@ pub(super) fn default_labels(to: &[Destination]) -> Vec<String> {
 pub(super) fn draft(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnostic>) -> Option<Draft> {
     let word = fields.word("sharding").unwrap_or("copy");
     let ring = matches!(word, "statsd-node" | "ketama");
-    let heeded = [
+    let watched = [
         ("key", word != "copy"),
         ("ring_replicas", word == "statsd-node"),
         ("labels", ring),
         ("shards", word != "copy" && !ring),
     ];
-    for (key, heeded) in heeded {
-        if let Some(place) = fields.place_of(key).filter(|_| !heeded) {
+    for (key, watched) in watched {
+        if let Some(place) = fields.place_of(key).filter(|_| !watched) {
             let message = format!("`{key}` has no effect with sharding = \"{word}\"");
             wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
         }
     }
     let before = wrong.len();
-    let placement = match word {
-        "statsd-node" => Placement::StatsdNode(replicas(fields, wrong)),
-        "ketama" => Placement::Ketama,
-        "jump" => Placement::Jump(shards(fields, to, wrong)),
-        "murmur3-statsrelay" => Placement::Murmur3Statsrelay(shards(fields, to, wrong)),
+    let sharding = match word {
+        "statsd-node" => Sharding::StatsdNode(replicas(fields, wrong)),
+        "ketama" => Sharding::Ketama,
+        "jump" => Sharding::Jump(shards(fields, to, wrong)),
+        "murmur3-statsrelay" => Sharding::Murmur3Statsrelay(shards(fields, to, wrong)),
         _ => return None,
     };
     let key = match fields.word("key") {
@@ -58,7 +58,7 @@ pub(super) fn draft(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnos
     };
     let labels = labels(fields, to, wrong);
     if wrong.len() == before
-        && let Err(mistake) = Cluster::new(&placement, &labels)
+        && let Err(mistake) = Cluster::new(&sharding, &labels)
     {
         let key = match mistake {
             ClusterMistake::SameLabel { .. } if fields.place_of("labels").is_some() => "labels",
@@ -70,7 +70,7 @@ pub(super) fn draft(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnos
         };
         wrong.push(no_cluster(mistake.to_string()).at(place(fields, key)));
     }
-    (wrong.len() == before).then_some(Draft { placement, key, labels })
+    (wrong.len() == before).then_some(Draft { sharding, key, labels })
 }
 
 fn place(fields: &Fields, key: &str) -> Place {

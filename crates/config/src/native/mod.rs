@@ -101,7 +101,7 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     let mut plan = empty_plan();
     Fields::set(&mut plan.data_dir, top.path("data_dir"));
     Fields::set(&mut plan.stop_timeout_ms, top.whole("stop_timeout"));
-    Fields::set(&mut plan.take_over_timeout_ms, top.whole("take_over_timeout"));
+    Fields::set(&mut plan.hot_restart_timeout_ms, top.whole("hot_restart_timeout"));
     Fields::set(&mut plan.unfinished_bytes_max, top.whole("max_unfinished_bytes"));
     Fields::set(&mut plan.reload_on_change, top.flag("reload_on_change"));
     let named: Vec<Named> = Family::ALL.into_iter().flat_map(|family| named(family, &top, wrong)).collect();
@@ -151,7 +151,7 @@ pub fn empty_plan() -> Plan {
         management: Vec::new(),
         data_dir: PathBuf::from("./staunch-data"),
         stop_timeout_ms: 5_000,
-        take_over_timeout_ms: 10_000,
+        hot_restart_timeout_ms: 10_000,
         unfinished_bytes_max: model::limits::UNFINISHED_BYTES_MAX,
         reload_on_change: false,
         built_in: false,
@@ -315,10 +315,10 @@ fn build(
                 }
                 plan.outputs.push(OutputPlan { from: from.to_vec(), ..built.plan });
             }
-            if let Some(clusters::Draft { placement, key, labels }) = cluster {
+            if let Some(clusters::Draft { sharding, key, labels }) = cluster {
                 // Past the limit there is no plan.
                 let members = (first..plan.outputs.len()).map(|at| OutputId(at as u16)).collect();
-                plan.clusters.push(ClusterPlan { name: named.name.clone(), placement, key, members, labels });
+                plan.clusters.push(ClusterPlan { name: named.name.clone(), sharding, key, members, labels });
             }
         }
     }

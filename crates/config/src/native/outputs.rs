@@ -13,7 +13,8 @@ use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
 use crate::plan::{
-    Addresses, ConsoleForm, Destination, Feed, Framing, GraphiteForm, OutputKind, OutputPlan, PacketsPlan,
+    Addresses, ConsoleEncoding, Destination, Feed, Framing, GraphiteEncoding, OutputKind, OutputPlan,
+    PacketsPlan,
 };
 
 /// Default of `max_file_bytes` and `max_files` of points: 64 MiB and 15 rotated ones, 1 GiB in all.
@@ -94,8 +95,8 @@ fn others(asked: &Asked<'_>, queue: Queue, data_dir: &Path, wrong: &mut Vec<Diag
         }
         Section::OutputConsole => {
             let form = match fields.word("encoding") {
-                Some("perl") => ConsoleForm::Perl,
-                _ => ConsoleForm::Node,
+                Some("perl") => ConsoleEncoding::Perl,
+                _ => ConsoleEncoding::Node,
             };
             one(OutputKind::Console { form, pretty: fields.flag("pretty").unwrap_or(false) }, fields.place)
         }
@@ -124,11 +125,11 @@ fn graphite_outputs(asked: &Asked<'_>, queue: Queue, wrong: &mut Vec<Diagnostic>
     let required = fields.flag("required").unwrap_or(false);
     let endpoints = endpoints(fields);
     unfit_datagrams(fields, endpoints, wrong);
-    if let Some(at) = fields.place_of("max_line_bytes").filter(|_| form == GraphiteForm::Pickle) {
+    if let Some(at) = fields.place_of("max_line_bytes").filter(|_| form == GraphiteEncoding::Pickle) {
         let message = "`max_line_bytes` has no effect: pickle frames hold no lines";
         wrong.push(Diagnostic::warning(Code::NoEffect, message).at(at).label("ignored"));
     }
-    let (packing, tls) = (transport::packing(fields), transport::endpoint(name, fields, wrong));
+    let (compression, tls) = (transport::compression(fields), transport::endpoint(name, fields, wrong));
     let split = endpoints.len() > 1;
     let each = endpoints.iter().filter_map(|(to, place)| {
         let kind = match to {
@@ -141,12 +142,12 @@ fn graphite_outputs(asked: &Asked<'_>, queue: Queue, wrong: &mut Vec<Diagnostic>
                     sender,
                     connections,
                     line_bytes_max,
-                    packing,
+                    compression,
                     tls,
                 }
             }
             Destination::Udp(to) => {
-                let syslog = form == GraphiteForm::Syslog;
+                let syslog = form == GraphiteEncoding::Syslog;
                 OutputKind::GraphiteDatagrams { to: to.clone(), syslog, sender }
             }
             // Its row has no other schemes.
@@ -238,7 +239,7 @@ fn addresses(section: Section, fields: &Fields) -> Addresses {
     }
 }
 
-/// Options that only streams heed, in a section with endpoints that take datagrams.
+/// Options that only streams use, in a section with endpoints that take datagrams.
 fn unfit_datagrams(fields: &Fields, to: &[(Destination, Place)], wrong: &mut Vec<Diagnostic>) {
     let Some((_, place)) = to.iter().find(|(to, _)| to.is_datagram()) else { return };
     if fields.word("encoding") == Some("pickle") {
@@ -262,11 +263,11 @@ fn unfit_datagrams(fields: &Fields, to: &[(Destination, Place)], wrong: &mut Vec
     }
 }
 
-fn graphite_form(fields: &Fields) -> GraphiteForm {
+fn graphite_form(fields: &Fields) -> GraphiteEncoding {
     match fields.word("encoding") {
-        Some("pickle") => GraphiteForm::Pickle,
-        Some("syslog") => GraphiteForm::Syslog,
-        _ => GraphiteForm::Lines,
+        Some("pickle") => GraphiteEncoding::Pickle,
+        Some("syslog") => GraphiteEncoding::Syslog,
+        _ => GraphiteEncoding::Lines,
     }
 }
 
@@ -283,7 +284,7 @@ fn rotation(fields: &Fields, (bytes, files): (u64, u32), wrong: &mut Vec<Diagnos
     (0, 0)
 }
 
-/// Options that only the modern namespace heeds.
+/// Options that only the modern namespace uses.
 const MODERN_ONLY: [&str; 5] =
     ["global_prefix", "counter_prefix", "timer_prefix", "gauge_prefix", "set_prefix"];
 

@@ -4,8 +4,8 @@
 
 use process::stage::StagePlan;
 use wire::statsd::rewrite::{
-    AggregateForm, Distributions, Form, Gauges, NegativeGauges, Rewrite, RewriteError, RewritePlan, Strip,
-    TagForm, TimerType,
+    AggregateEncoding, Distributions, Form, Gauges, NegativeGauges, Rewrite, RewriteError, RewritePlan,
+    Strip, TagFormat, TimerType,
 };
 
 use super::fields::{Fields, table};
@@ -200,11 +200,11 @@ fn form(fields: &Fields) -> Form {
 /// Words of options with what they mean.
 type Words<T, const N: usize> = [(&'static str, T); N];
 
-pub(super) const TAG_FORMS: Words<TagForm, 4> = [
-    ("keep", TagForm::Keep),
-    ("drop", TagForm::Drop),
-    ("dogstatsd", TagForm::Dogstatsd),
-    ("graphite", TagForm::Graphite),
+pub(super) const TAG_FORMS: Words<TagFormat, 4> = [
+    ("keep", TagFormat::Keep),
+    ("drop", TagFormat::Drop),
+    ("dogstatsd", TagFormat::Dogstatsd),
+    ("graphite", TagFormat::Graphite),
 ];
 
 pub(super) const DISTRIBUTIONS: Words<Distributions, 3> = [
@@ -236,9 +236,9 @@ fn of_word<T: Copy, const N: usize>(fields: &Fields, key: &str, words: &Words<T,
 fn aggregates(
     name: &str,
     fields: &Fields,
-    mut form: AggregateForm,
+    mut form: AggregateEncoding,
     wrong: &mut Vec<Diagnostic>,
-) -> AggregateForm {
+) -> AggregateEncoding {
     let Some(node) = fields.node("aggregates") else { return form };
     let Some(entries) = table("aggregates", node, wrong) else { return form };
     let whose = format!("`aggregates` of output `{name}`");

@@ -1,7 +1,7 @@
 //! A checked `[sources.NAME]` to its plan.
 
 use model::AckWhen;
-use wire::graphite::input::{Kept, MessageForm, NameForm, Personality};
+use wire::graphite::input::{Compatibility, Kept, MessageEncoding, NameForm};
 use wire::statsd::{Dialect, GaugeSign, Options};
 
 use super::fields::Fields;
@@ -10,7 +10,7 @@ use super::value::Checked;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
 use crate::plan::{
-    GraphiteSource, Listen, OwnPlan, Packing, RelayOwnPlan, RelayReport, SourceKind, SourcePlan,
+    Compression, GraphiteSource, Listen, OwnPlan, RelayOwnPlan, RelayReport, SourceKind, SourcePlan,
 };
 
 /// A source as an empty section means it.
@@ -27,16 +27,16 @@ pub fn default_plan(name: &str) -> SourcePlan {
         line_bytes_max: model::limits::LINE_BYTES_MAX,
         tail_counts: true,
         ack_when: None,
-        packing: Packing::Plain,
+        compression: Compression::Plain,
         tls: None,
     }
 }
 
 /// A source of points as an empty section means it.
-pub fn graphite_plan(name: &str, personality: Personality) -> SourcePlan {
+pub fn graphite_plan(name: &str, compatibility: Compatibility) -> SourcePlan {
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 2003));
     SourcePlan {
-        kind: SourceKind::Graphite(GraphiteSource::of(personality)),
+        kind: SourceKind::Graphite(GraphiteSource::of(compatibility)),
         listen: vec![Listen::Udp(address), Listen::Tcp(address)],
         tail_counts: false,
         ..default_plan(name)
@@ -60,7 +60,7 @@ pub(super) fn build(
         return (own(name, fields, wrong), Vec::new());
     }
     let points = section == Section::SourceGraphite;
-    let mut plan = if points { graphite_plan(name, Personality::Strict) } else { default_plan(name) };
+    let mut plan = if points { graphite_plan(name, Compatibility::Strict) } else { default_plan(name) };
     let mut places = vec![fields.place; plan.listen.len()];
     if fields.place_of("listen").is_some() {
         // When it was wrong there are none: the default would give follow-up mistakes about addresses.
@@ -80,9 +80,9 @@ pub(super) fn build(
     Fields::set(&mut plan.tail_counts, fields.flag("tail_counts"));
     if points {
         let source = graphite(fields, wrong);
-        plan.packing = transport::packing(fields);
+        plan.compression = transport::compression(fields);
         plan.tls = transport::listen(name, fields, wrong);
-        let carried = (&source, plan.packing, fields.node("tls").is_some());
+        let carried = (&source, plan.compression, fields.node("tls").is_some());
         unfit_listeners(carried, &plan.listen, &places, wrong);
         plan.kind = SourceKind::Graphite(source);
         return (plan, places);
@@ -95,12 +95,12 @@ pub(super) fn build(
 
 fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
     let word = fields.word("compatibility");
-    let personality = Personality::ALL.into_iter().find(|known| Some(known.word()) == word);
-    let personality = personality.unwrap_or(Personality::Strict);
-    let mut source = GraphiteSource::of(personality);
+    let compatibility = Compatibility::ALL.into_iter().find(|known| Some(known.word()) == word);
+    let compatibility = compatibility.unwrap_or(Compatibility::Strict);
+    let mut source = GraphiteSource::of(compatibility);
     source.messages = match fields.word("encoding") {
-        Some("pickle") => Some(MessageForm::Pickle),
-        Some("protobuf") => Some(MessageForm::Protobuf),
+        Some("pickle") => Some(MessageEncoding::Pickle),
+        Some("protobuf") => Some(MessageEncoding::Protobuf),
         _ => None,
     };
     Fields::set(&mut source.message_bytes_max, fields.whole_usize("max_message_bytes"));
@@ -118,7 +118,7 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
         }
         source.reading.kept = Kept::new(text.as_bytes());
     }
-    let relay = personality == Personality::CRelay;
+    let relay = compatibility == Compatibility::CRelay;
     let idle_options = [
         ("name_characters", relay, "only `compatibility = \"c-relay\"` changes names"),
         ("names", !relay, "`c-relay` has `name_characters`"),
@@ -126,8 +126,8 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
         ("max_message_bytes", source.messages.is_some(), "its connections carry lines"),
         ("max_line_bytes", source.messages.is_none(), "its connections carry messages"),
     ];
-    for (key, heeded, why) in idle_options {
-        if let Some(place) = fields.place_of(key).filter(|_| !heeded) {
+    for (key, watched, why) in idle_options {
+        if let Some(place) = fields.place_of(key).filter(|_| !watched) {
             let message = format!("`{key}` has no effect: {why}");
             wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
         }
@@ -137,7 +137,7 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
 
 /// Listeners that cannot carry what the source reads.
 fn unfit_listeners(
-    (source, packing, encrypted): (&GraphiteSource, Packing, bool),
+    (source, compression, encrypted): (&GraphiteSource, Compression, bool),
     listen: &[Listen],
     places: &[Place],
     wrong: &mut Vec<Diagnostic>,
@@ -148,7 +148,7 @@ fn unfit_listeners(
             Listen::Udp(_) | Listen::UnixDatagram { .. } if source.messages.is_some() => {
                 "messages come on streams: write `tcp://` or `unix://`"
             }
-            Listen::Udp(_) | Listen::UnixDatagram { .. } if packing != Packing::Plain => {
+            Listen::Udp(_) | Listen::UnixDatagram { .. } if compression != Compression::Plain => {
                 "only streams are packed (`transport`): write `tcp://` or `unix://`"
             }
             Listen::Udp(_) | Listen::UnixDatagram { .. } if encrypted => {
@@ -236,8 +236,8 @@ fn options(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Options {
         ("sanitize", dialect != Dialect::Dogstatsd),
         ("compat_quirks", dialect == Dialect::Etsy || !options.compat_quirks),
     ];
-    for (key, heeded) in idle_options {
-        if let Some(place) = fields.place_of(key).filter(|_| !heeded) {
+    for (key, watched) in idle_options {
+        if let Some(place) = fields.place_of(key).filter(|_| !watched) {
             let message = format!("`{key}` has no effect in the dialect `{}`", dialect_word(dialect));
             wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
         }

@@ -1,7 +1,7 @@
 //! A checked `[transforms.NAME]` to its plan.
 
 use process::aggregate::{
-    AggregatePlan, FlushAlign, HistogramPlan, Idle, IdlePlan, KeyFlushPlan, PercentLabel,
+    AggregatePlan, ExpiryPlan, FlushAlign, HistogramPlan, KeyFlushPlan, PercentLabel, SeriesExpiry,
 };
 use wire::statsd::Dialect;
 
@@ -104,21 +104,21 @@ fn histograms(whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<
 }
 
 /// `idle = "5m"` for all kinds, or a table with a key for each.
-fn idle(whose: &str, fields: &Fields, plan: &mut IdlePlan, wrong: &mut Vec<Diagnostic>) {
+fn idle(whose: &str, fields: &Fields, plan: &mut ExpiryPlan, wrong: &mut Vec<Diagnostic>) {
     let Some(node) = fields.node("expiry") else { return };
     if matches!(node.value, Value::Text(_)) {
         // Any kind but gauges: "3 windows" would not fit the others.
-        let row = Section::Idle.row("counters").expect("the options table has `expiry.counters`");
-        if let Some(Checked::Idle(all)) = value::check(row, node, wrong) {
-            *plan = IdlePlan { counters: all, gauges: all, timers: all, sets: all };
+        let row = Section::Expiry.row("counters").expect("the options table has `expiry.counters`");
+        if let Some(Checked::Expiry(all)) = value::check(row, node, wrong) {
+            *plan = ExpiryPlan { counters: all, gauges: all, timers: all, sets: all };
         }
         return;
     }
     let Some(entries) = table("expiry", node, wrong) else { return };
-    let fields = Fields::read(Section::Idle, &format!("`expiry` of {whose}"), node.place, entries, wrong);
-    let get = |key: &str| -> Option<Idle> {
+    let fields = Fields::read(Section::Expiry, &format!("`expiry` of {whose}"), node.place, entries, wrong);
+    let get = |key: &str| -> Option<SeriesExpiry> {
         match fields.other(key)? {
-            Checked::Idle(idle) => Some(*idle),
+            Checked::Expiry(idle) => Some(*idle),
             _ => None,
         }
     };

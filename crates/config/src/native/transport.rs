@@ -5,12 +5,12 @@
 use super::fields::{Fields, table};
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
-use crate::plan::{EndpointTls, Identity, ListenTls, Packing, PemFile, TlsVersion};
+use crate::plan::{Compression, EndpointTls, Identity, ListenTls, PemFile, TlsVersion};
 
 /// How the bytes are packed.
-pub(super) fn packing(fields: &Fields) -> Packing {
+pub(super) fn compression(fields: &Fields) -> Compression {
     let word = fields.word("transport");
-    Packing::ALL.into_iter().find(|known| Some(known.word()) == word).unwrap_or_default()
+    Compression::ALL.into_iter().find(|known| Some(known.word()) == word).unwrap_or_default()
 }
 
 /// `tls` of the source `name`; none also after a mistake.

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use process::aggregate::Idle;
+use process::aggregate::SeriesExpiry;
 use process::glob::Glob;
 
 use super::tree::{Entry, Node, Value};
@@ -36,7 +36,7 @@ pub(super) enum Checked {
     Texts(Vec<(String, Place)>),
     /// Percentiles or bins: each with the text it was written as.
     Limits(Vec<(f64, String)>),
-    Idle(Idle),
+    Expiry(SeriesExpiry),
     Globs(Vec<Glob>),
     Shares(Vec<(Glob, f64)>),
     Map(Vec<(String, String)>),
@@ -93,7 +93,7 @@ pub(super) fn check(row: &Row, node: &Node, wrong: &mut Vec<Diagnostic>) -> Opti
         }
         (Type::Percentiles, Value::List(list)) => percentiles(row, list, node.place, wrong),
         (Type::Bins, Value::List(list)) => bins(row, list, node.place, wrong),
-        (Type::Idle { gauges }, Value::Text(text)) => idle(row, text, gauges, node.place, wrong),
+        (Type::Expiry { gauges }, Value::Text(text)) => idle(row, text, gauges, node.place, wrong),
         (Type::Globs, Value::List(list)) => globs(row, list, node.place, wrong),
         (Type::Shares, Value::Table(entries)) => shares(row, entries, node.place, wrong),
         (Type::Map, Value::Table(entries)) => map(entries, wrong),
@@ -514,11 +514,11 @@ fn idle(row: &Row, text: &str, gauges: bool, place: Place, wrong: &mut Vec<Diagn
         Diagnostic::error(code, format!("`{}` {message}", row.key)).at(place).label(label)
     };
     let refused = match (text, windows, parse_duration(text)) {
-        ("keep", ..) => return Some(Checked::Idle(Idle::Keep)),
-        ("delete", ..) => return Some(Checked::Idle(Idle::Delete { ttl_windows: 1 })),
+        ("keep", ..) => return Some(Checked::Expiry(SeriesExpiry::Keep)),
+        ("delete", ..) => return Some(Checked::Expiry(SeriesExpiry::Delete { ttl_windows: 1 })),
         (_, Some(0), _) => refuse(Code::OutOfRange, "is outside its limits", "at least 1 window".into()),
         (_, Some(ttl_windows), _) if gauges || ttl_windows == 1 => {
-            return Some(Checked::Idle(Idle::Delete { ttl_windows }));
+            return Some(Checked::Expiry(SeriesExpiry::Delete { ttl_windows }));
         }
         (_, Some(_), _) => refuse(
             Code::BadValue,
@@ -526,7 +526,7 @@ fn idle(row: &Row, text: &str, gauges: bool, place: Place, wrong: &mut Vec<Diagn
             "only gauges can; write \"delete\" or a duration".into(),
         ),
         (_, None, Some(ms)) if ms % 1000 == 0 && (1000..=IDLE_MS_MAX).contains(&ms) => {
-            return Some(Checked::Idle(Idle::After { seconds: ms / 1000 }));
+            return Some(Checked::Expiry(SeriesExpiry::After { seconds: ms / 1000 }));
         }
         (_, None, Some(_)) => {
             refuse(Code::OutOfRange, "is outside its limits", "whole seconds, 1s to 365d".into())

@@ -31,7 +31,7 @@ pub enum Section {
     /// An entry of `histograms` of an aggregate.
     Histogram,
     /// `idle` of an aggregate.
-    Idle,
+    Expiry,
     /// `key_flush` of an aggregate.
     KeyFlush,
     /// `[transforms.NAME]` with `type = "relay"`.
@@ -148,7 +148,7 @@ pub enum Type {
     /// A list of ascending limits, the last may be `"inf"`.
     Bins,
     /// `keep`, `delete`, a number of windows (gauges only), or a duration.
-    Idle {
+    Expiry {
         /// True for gauges.
         gauges: bool,
     },
@@ -300,7 +300,7 @@ impl Section {
         Section::SourceTls,
         Section::TransformAggregate,
         Section::Histogram,
-        Section::Idle,
+        Section::Expiry,
         Section::KeyFlush,
         Section::TransformRelay,
         Section::RelayCluster,
@@ -395,8 +395,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("name_bytes_max", "max_name_bytes"),
     ("names_max", "max_names"),
     ("packet_bytes_max", "max_packet_bytes"),
-    ("personality", "compatibility"),
-    ("placement", "sharding"),
+    ("compatibility", "compatibility"),
+    ("sharding", "sharding"),
     ("port", "listen"),
     ("rate_min", "min_sample_rate"),
     ("receivers", "sources"),
@@ -412,6 +412,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("share", "type"),
     ("sinks", "outputs"),
     ("tag_form", "tag_format"),
+    ("take_over_timeout", "hot_restart_timeout"),
     ("tags_max", "max_tags"),
     ("timer_exact_max", "max_exact_timer_values"),
     ("token", "token_file"),
@@ -451,11 +452,11 @@ impl Type {
             Type::Shares => "a table of numbers by pattern such as { \"api.*\" = 0.1 }".into(),
             Type::Percentiles => "a list of numbers such as [90, 99]".into(),
             Type::Bins => "a list of limits such as [10, 100, \"inf\"]".into(),
-            Type::Idle { gauges: false } => "\"keep\", \"delete\" or a duration such as \"5m\"".into(),
-            Type::Idle { gauges: true } => {
+            Type::Expiry { gauges: false } => "\"keep\", \"delete\" or a duration such as \"5m\"".into(),
+            Type::Expiry { gauges: true } => {
                 "\"keep\", \"delete\", a duration such as \"5m\", or \"3 windows\"".into()
             }
-            Type::Table(Section::Idle) => "a table, or one text for all kinds such as \"5m\"".into(),
+            Type::Table(Section::Expiry) => "a table, or one text for all kinds such as \"5m\"".into(),
             Type::Table(_) | Type::Map => "a table".into(),
             Type::Tables(_) => "a list of tables".into(),
             Type::TableOrTables(_) => "a table, or a list of tables".into(),

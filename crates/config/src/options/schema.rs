@@ -82,8 +82,8 @@ fn value(of: Type) -> Value {
         // Others do no harm, so the words are offered and not demanded.
         Type::Words(words) => list(json!({ "anyOf": [{ "enum": words }, text()] })),
         Type::Percentiles | Type::Bins => list(json!({ "type": ["number", "string"] })),
-        Type::Idle { .. } => text(),
-        Type::Table(Section::Idle) => json!({ "anyOf": [text(), object(Section::Idle)] }),
+        Type::Expiry { .. } => text(),
+        Type::Table(Section::Expiry) => json!({ "anyOf": [text(), object(Section::Expiry)] }),
         Type::Table(section) => object(section),
         Type::Tables(section) => list(object(section)),
         Type::TableOrTables(section) => table_or_list(object(section)),

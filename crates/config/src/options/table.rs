@@ -14,7 +14,7 @@ mod transforms;
 mod transport;
 
 use super::Section::{
-    self, Aggregates, Check, Histogram, Http, HttpTls, Idle, KeyFlush, Management, OutputConsole,
+    self, Aggregates, Check, Expiry, Histogram, Http, HttpTls, KeyFlush, Management, OutputConsole,
     OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputPerlFile, OutputTcp, OutputTls, OutputUdp,
     OutputUnix, Queue, RelayCluster, RelayRule, RelayStatistics, SourceGraphite, SourceSelf, SourceStatsd,
     SourceTls, Top, TransformAggregate, TransformRelay,
@@ -122,7 +122,7 @@ pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
             "[[transforms.NAME.histograms]]",
             "Counts a timer's values by bins. Of several entries the first whose `name_contains` fits a timer applies.",
         ),
-        Idle => (
+        Expiry => (
             "[transforms.NAME.expiry]",
             "What becomes of a series that saw no sample in a window. `expiry = \"5m\"` sets all four at once.",
         ),

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
 use model::OutputId;
-use process::placement::{HealthPlan, KeyForm, Placement};
+use process::sharding::{HealthPlan, KeyForm, Sharding};
 use process::stage::StagePlan;
 use wire::graphite::Namespace;
-use wire::statsd::rewrite::{AggregateForm, NegativeGauges, RewritePlan, TimerType};
+use wire::statsd::rewrite::{AggregateEncoding, NegativeGauges, RewritePlan, TimerType};
 
-use super::{EndpointTls, Feed, Packing};
+use super::{Compression, EndpointTls, Feed};
 
 /// An output.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,12 +36,12 @@ pub struct ClusterPlan {
     /// As the user named it.
     pub name: String,
     /// How keys are placed.
-    pub placement: Placement,
+    pub sharding: Sharding,
     /// What of a line is its key.
     pub key: KeyForm,
-    /// Its outputs, in the order that the placement goes by. They are fed through the cluster only.
+    /// Its outputs, in the order that the sharding goes by. They are fed through the cluster only.
     pub members: Vec<OutputId>,
-    /// What the placement knows each member as: `host:port` as the user wrote it.
+    /// What the sharding knows each member as: `host:port` as the user wrote it.
     pub labels: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ pub enum OutputKind {
         /// One endpoint.
         to: Endpoint,
         /// Lines or pickle frames.
-        form: GraphiteForm,
+        form: GraphiteEncoding,
         /// What series are called.
         namespace: Namespace,
         /// Retries and time-outs.
@@ -96,7 +96,7 @@ pub enum OutputKind {
         /// Longest line, without its LF: a longer one is not sent. Nothing to pickle frames.
         line_bytes_max: u32,
         /// How their bytes are packed.
-        packing: Packing,
+        compression: Compression,
         /// How they are encrypted, if they are.
         tls: Option<Box<EndpointTls>>,
     },
@@ -125,7 +125,7 @@ pub enum OutputKind {
     /// One document per flush on stdout or stderr.
     Console {
         /// Its form.
-        form: ConsoleForm,
+        form: ConsoleEncoding,
         /// Indented (`prettyprint`).
         pretty: bool,
     },
@@ -183,7 +183,7 @@ pub struct LinesPlan {
     /// Longest time that a line waits for others, in milliseconds.
     pub flush_delay_ms: u64,
     /// How aggregates become samples.
-    pub aggregates: AggregateForm,
+    pub aggregates: AggregateEncoding,
 }
 
 impl LinesPlan {
@@ -207,7 +207,7 @@ impl LinesPlan {
             rewrite: RewritePlan::default(),
             packet_bytes_max: if each_its_own { 0 } else { packet_bytes_max },
             flush_delay_ms: LinesPlan::FLUSH_DELAY_MS,
-            aggregates: AggregateForm {
+            aggregates: AggregateEncoding {
                 names: RewritePlan::default(),
                 negative_gauges: NegativeGauges::ZeroFirst,
                 timer_type: TimerType::Timer,
@@ -304,7 +304,7 @@ impl OutputKind {
     /// Whether it writes who sent a point.
     pub fn names_peers(&self) -> bool {
         match self {
-            OutputKind::Graphite { form, .. } => *form == GraphiteForm::Syslog,
+            OutputKind::Graphite { form, .. } => *form == GraphiteEncoding::Syslog,
             OutputKind::GraphiteDatagrams { syslog, .. } => *syslog,
             OutputKind::GraphiteFile { peer, .. } => *peer,
             _ => false,
@@ -314,7 +314,7 @@ impl OutputKind {
 
 /// Wire form of Graphite points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GraphiteForm {
+pub enum GraphiteEncoding {
     /// `name value time` lines.
     Lines,
     /// Pickle frames.
@@ -325,7 +325,7 @@ pub enum GraphiteForm {
 
 /// Form of the console's document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConsoleForm {
+pub enum ConsoleEncoding {
     /// `Flushing stats at  <date>` and node's members as JSON, on stdout.
     Node,
     /// `Flushing stats at <localtime>` and one line of JSON, on stderr.

@@ -7,7 +7,7 @@ use model::AckWhen;
 use wire::graphite::input;
 use wire::statsd::{Dialect, Options};
 
-use super::{ListenTls, Packing};
+use super::{Compression, ListenTls};
 
 /// One place that a source listens at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub struct SourcePlan {
     /// When clients on connections are told that a line need not be kept; never where it is none.
     pub ack_when: Option<AckWhen>,
     /// How its streams are packed; only [`SourceKind::Graphite`] has others than plain ones.
-    pub packing: Packing,
+    pub compression: Compression,
     /// How they are encrypted, if they are; only of [`SourceKind::Graphite`].
     pub tls: Option<Box<ListenTls>>,
 }
@@ -95,7 +95,7 @@ pub struct GraphiteSource {
     /// How lines are read, and the elements of messages.
     pub reading: input::Options,
     /// Frames of messages in the place of lines.
-    pub messages: Option<input::MessageForm>,
+    pub messages: Option<input::MessageEncoding>,
     /// Longest message, in bytes.
     pub message_bytes_max: usize,
 }
@@ -104,10 +104,10 @@ impl GraphiteSource {
     /// Default of `max_message_bytes`.
     pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-    /// Lines, read as a personality reads them.
-    pub fn of(personality: input::Personality) -> GraphiteSource {
+    /// Lines, read as a compatibility reads them.
+    pub fn of(compatibility: input::Compatibility) -> GraphiteSource {
         GraphiteSource {
-            reading: input::Options::of(personality),
+            reading: input::Options::of(compatibility),
             messages: None,
             message_bytes_max: GraphiteSource::MESSAGE_BYTES_MAX,
         }
@@ -129,7 +129,7 @@ impl SourceKind {
     pub fn points(&self) -> Option<GraphiteSource> {
         match self {
             SourceKind::Graphite(source) => Some(*source),
-            SourceKind::RelayOwn(_) => Some(GraphiteSource::of(input::Personality::CRelay)),
+            SourceKind::RelayOwn(_) => Some(GraphiteSource::of(input::Compatibility::CRelay)),
             SourceKind::Statsd(_) | SourceKind::Own(_) => None,
         }
     }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use model::SourceId;
 use process::aggregate::AggregatePlan;
+use process::aggregation_rules::AggregationRuleLimits;
 use process::relay::{RelayPlan, Statement};
-use process::rollup::RollupLimits;
 use wire::statsd::Dialect;
 
 /// A transform.
@@ -65,7 +65,7 @@ pub struct RelayTransform {
     /// Names whose way is remembered, at most.
     pub names_max: u64,
     /// Bounds of what its `aggregate` statements hold.
-    pub rollups: RollupLimits,
+    pub aggregation_rules: AggregationRuleLimits,
 }
 
 impl RelayTransform {

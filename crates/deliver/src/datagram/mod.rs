@@ -31,7 +31,7 @@ use model::{CopyOutcome, Dropped, Now, OutputAccount, RejectedByPeer, SECOND_NS,
 use crate::endpoint::{EndpointState, Failure, Health, News, Status};
 use crate::pause::{Backoff, MS_NS, after_ms, earliest};
 use crate::plan::SenderPlan;
-use crate::queue::{BlockForm, Entry, Queue};
+use crate::queue::{BlockEncoding, Entry, Queue};
 
 /// Without a refusal for so long, what was sent counts as arrived and the endpoint as up.
 const PROOF_NS: u64 = SECOND_NS;
@@ -110,7 +110,7 @@ impl Held {
     fn new(entry: Entry) -> Held {
         let block = entry.block();
         let mut cut = Vec::new();
-        if !matches!(block.form, BlockForm::Packets(_)) {
+        if !matches!(block.form, BlockEncoding::Packets(_)) {
             let mut from = 0;
             while from < block.bytes.len() {
                 let to = block.border_after(from);
@@ -123,8 +123,8 @@ impl Held {
 
     fn packets(&self) -> &[Span] {
         match &self.entry.block().form {
-            BlockForm::Packets(packets) => packets,
-            BlockForm::Lines | BlockForm::Frames(_) => &self.cut,
+            BlockEncoding::Packets(packets) => packets,
+            BlockEncoding::Lines | BlockEncoding::Frames(_) => &self.cut,
         }
     }
 
@@ -137,8 +137,8 @@ impl Held {
         }
         let bytes = all[done..done + packets].iter().map(|packet| u64::from(packet.len)).sum();
         let copies = match self.entry.block().form {
-            BlockForm::Packets(_) => packets as u32,
-            BlockForm::Lines | BlockForm::Frames(_) => {
+            BlockEncoding::Packets(_) => packets as u32,
+            BlockEncoding::Lines | BlockEncoding::Frames(_) => {
                 let (from, to) = (all[done].at as usize, all[done + packets].at as usize);
                 self.entry.block().copies_between(from, to).0
             }

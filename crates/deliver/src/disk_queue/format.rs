@@ -7,7 +7,7 @@ use model::Span;
 use twox_hash::XxHash3_64;
 
 use super::cursor::Noted;
-use crate::block::{Block, BlockForm, PARTITIONS};
+use crate::block::{Block, BlockEncoding, PARTITIONS};
 
 pub(super) const SEGMENT_HEADER_BYTES: usize = 80;
 pub(super) const RECORD_HEADER_BYTES: usize = 96;
@@ -299,30 +299,30 @@ impl RecordHeader {
     }
 }
 
-pub(crate) fn form_code(form: &BlockForm) -> u8 {
+pub(crate) fn form_code(form: &BlockEncoding) -> u8 {
     match form {
-        BlockForm::Lines => 0,
-        BlockForm::Frames(_) => 1,
-        BlockForm::Packets(_) => 2,
+        BlockEncoding::Lines => 0,
+        BlockEncoding::Frames(_) => 1,
+        BlockEncoding::Packets(_) => 2,
     }
 }
 
 /// Appends how the block divides into copies: 8 bytes for each frame or packet, nothing for lines.
-pub(crate) fn encode_borders(form: &BlockForm, out: &mut Vec<u8>) {
+pub(crate) fn encode_borders(form: &BlockEncoding, out: &mut Vec<u8>) {
     let mut pair = |first: u32, second: u32| {
         out.extend_from_slice(&first.to_le_bytes());
         out.extend_from_slice(&second.to_le_bytes());
     };
     match form {
-        BlockForm::Lines => {}
-        BlockForm::Frames(frames) => frames.iter().for_each(|(end, copies)| pair(*end, *copies)),
-        BlockForm::Packets(packets) => packets.iter().for_each(|packet| pair(packet.at, packet.len)),
+        BlockEncoding::Lines => {}
+        BlockEncoding::Frames(frames) => frames.iter().for_each(|(end, copies)| pair(*end, *copies)),
+        BlockEncoding::Packets(packets) => packets.iter().for_each(|packet| pair(packet.at, packet.len)),
     }
 }
 
 /// Places past the block's end are moved to it, so that no sender cuts outside. None also where frames have more copies
 /// than a block can have.
-pub(crate) fn decode_borders(form: u8, borders: &[u8], block_len: u32) -> Option<BlockForm> {
+pub(crate) fn decode_borders(form: u8, borders: &[u8], block_len: u32) -> Option<BlockEncoding> {
     let (pairs, rest) = borders.as_chunks::<8>();
     if !rest.is_empty() {
         return None;
@@ -332,18 +332,18 @@ pub(crate) fn decode_borders(form: u8, borders: &[u8], block_len: u32) -> Option
         (reader.u32(), reader.u32())
     });
     match form {
-        0 => pairs.len().eq(&0).then_some(BlockForm::Lines),
+        0 => pairs.len().eq(&0).then_some(BlockEncoding::Lines),
         1 => {
             let copies: u64 = pairs.clone().map(|(_, copies)| u64::from(copies)).sum();
             let frames = pairs.map(|(end, copies)| (end.min(block_len), copies)).collect();
-            u32::try_from(copies).is_ok().then_some(BlockForm::Frames(frames))
+            u32::try_from(copies).is_ok().then_some(BlockEncoding::Frames(frames))
         }
         2 => {
             let span = |(at, len): (u32, u32)| {
                 let at = at.min(block_len);
                 Span { at, len: len.min(block_len - at) }
             };
-            Some(BlockForm::Packets(Arc::new(pairs.map(span).collect())))
+            Some(BlockEncoding::Packets(Arc::new(pairs.map(span).collect())))
         }
         _ => None,
     }
@@ -663,9 +663,9 @@ pub(super) mod tests {
     fn borders_never_lead_outside_the_block() {
         let pairs: Vec<u8> = [9_u32, 1, 4, 9, 4, 0].iter().flat_map(|value| value.to_le_bytes()).collect();
         let frames = decode_borders(1, &pairs, 4);
-        assert_eq!(frames, Some(BlockForm::Frames(vec![(4, 1), (4, 9), (4, 0)])));
+        assert_eq!(frames, Some(BlockEncoding::Frames(vec![(4, 1), (4, 9), (4, 0)])));
         let spans = [(4, 0), (4, 0), (4, 0)].map(|(at, len)| Span::new(at, len)).to_vec();
-        assert_eq!(decode_borders(2, &pairs, 4), Some(BlockForm::Packets(Arc::new(spans))));
+        assert_eq!(decode_borders(2, &pairs, 4), Some(BlockEncoding::Packets(Arc::new(spans))));
         let most: Vec<u8> = [1, u32::MAX, 2, 1].iter().flat_map(|value| value.to_le_bytes()).collect();
         assert!(decode_borders(1, &most[..8], 4).is_some());
         for (form, borders) in [(0, &pairs[..]), (1, &pairs[..7]), (1, &most[..]), (3, &pairs[..])] {

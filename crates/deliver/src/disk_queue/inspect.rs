@@ -8,7 +8,7 @@
 use model::{Disk, DiskError};
 
 use super::format::{Place, RecordHeader, Totals, segment_name};
-use super::quarantine::Aside;
+use super::quarantine::QuarantinedSegment;
 use super::recovery::{Survey, Unreadable, survey};
 use super::scan::{Damage, DamageKind, SegmentReader};
 use super::{Recovery, Segment};
@@ -139,7 +139,7 @@ impl Inspection {
     }
 
     /// Segments that are not read, and that opening the queue sets aside.
-    pub fn aside(&self) -> &[Aside] {
+    pub fn aside(&self) -> &[QuarantinedSegment] {
         &self.survey.aside
     }
 

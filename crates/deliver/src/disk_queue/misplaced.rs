@@ -10,7 +10,7 @@ use model::{Disk, DiskError};
 
 use super::Segment;
 use super::format::{Place, RECORD_HEADER_BYTES, Totals};
-use super::quarantine::{Aside, WhyAside};
+use super::quarantine::{QuarantineReason, QuarantinedSegment};
 use super::recovery::{Unreadable, end_of};
 
 /// The furthest end of these segments: their records were taken by the queue, wherever the files are now.
@@ -79,13 +79,13 @@ pub(super) fn take_displaced(
     ends: &[u64],
     settled_segments: &mut usize,
     settled: Totals,
-) -> Vec<Aside> {
+) -> Vec<QuarantinedSegment> {
     let mut displaced = Vec::new();
     for at in (0..*settled_segments).rev() {
         if ends.get(at).is_some_and(|end| *end > settled.records)
             && let Some(Segment { sequence, size: bytes, .. }) = segments.remove(at)
         {
-            displaced.push(Aside { sequence, bytes, why: WhyAside::Displaced });
+            displaced.push(QuarantinedSegment { sequence, bytes, why: QuarantineReason::Displaced });
             *settled_segments -= 1;
         }
     }

@@ -101,7 +101,7 @@ pub use holding::{FAILING_MS_MAX, HELD_BYTES_MAX};
 use missing::KeptOpen;
 pub use missing::{Look, Looked, Missing};
 use quarantine::Quarantine;
-pub use quarantine::{Aside, WhyAside};
+pub use quarantine::{QuarantineReason, QuarantinedSegment};
 use recovery::Survey;
 pub use recovery::Unreadable;
 pub use scan::DamageKind;
@@ -160,7 +160,7 @@ pub struct Recovery {
     pub segments_unreadable: u64,
     /// Segments of the queue that somebody copied, renamed or put back, and that are not where their records belong. They go to
     /// the quarantine.
-    pub misplaced: Vec<Aside>,
+    pub misplaced: Vec<QuarantinedSegment>,
     /// Segments that were settled whole and could be removed.
     pub segments_removed: u64,
     /// There are segments and no cursor that fits them: all that is there will be delivered, perhaps again.

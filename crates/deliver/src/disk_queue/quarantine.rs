@@ -20,7 +20,7 @@ const NAMES_MAX: u32 = 1000;
 
 /// Why a segment as a whole is none of those that the queue reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhyAside {
+pub enum QuarantineReason {
     /// The disk cannot read all of it.
     Unreadable,
     /// It has no record of this queue.
@@ -31,47 +31,47 @@ pub enum WhyAside {
     Displaced,
 }
 
-impl WhyAside {
+impl QuarantineReason {
     /// One word for programs.
     pub fn word(self) -> &'static str {
         match self {
-            WhyAside::Unreadable => "unreadable",
-            WhyAside::Foreign => "foreign",
-            WhyAside::Misnamed(_) => "misnamed",
-            WhyAside::Displaced => "displaced",
+            QuarantineReason::Unreadable => "unreadable",
+            QuarantineReason::Foreign => "foreign",
+            QuarantineReason::Misnamed(_) => "misnamed",
+            QuarantineReason::Displaced => "displaced",
         }
     }
 
     /// What is to be said of it behind its name.
     pub fn text(self) -> String {
         match self {
-            WhyAside::Unreadable => "cannot be read".to_owned(),
-            WhyAside::Foreign => "not of this queue".to_owned(),
-            WhyAside::Misnamed(header) => format!("its header is that of {}", segment_name(header)),
-            WhyAside::Displaced => "another segment is where its records belong".to_owned(),
+            QuarantineReason::Unreadable => "cannot be read".to_owned(),
+            QuarantineReason::Foreign => "not of this queue".to_owned(),
+            QuarantineReason::Misnamed(header) => format!("its header is that of {}", segment_name(header)),
+            QuarantineReason::Displaced => "another segment is where its records belong".to_owned(),
         }
     }
 
     fn kept(self) -> Kept {
         match self {
-            WhyAside::Unreadable | WhyAside::Foreign => Kept::Whole,
-            WhyAside::Misnamed(_) | WhyAside::Displaced => Kept::Misplaced,
+            QuarantineReason::Unreadable | QuarantineReason::Foreign => Kept::Whole,
+            QuarantineReason::Misnamed(_) | QuarantineReason::Displaced => Kept::Misplaced,
         }
     }
 }
 
 /// A segment that goes to the quarantine when the queue is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Aside {
+pub struct QuarantinedSegment {
     /// The number in its name.
     pub sequence: u64,
     /// Its size.
     pub bytes: u64,
     /// Why.
-    pub why: WhyAside,
+    pub why: QuarantineReason,
 }
 
-impl Aside {
+impl QuarantinedSegment {
     /// The name of its file, and why it is none of those that are read.
     pub fn text(&self) -> String {
         format!("{}: {}", segment_name(self.sequence), self.why.text())
@@ -213,14 +213,14 @@ impl Quarantine {
     pub(super) fn keep_segment<D: Disk>(
         &mut self,
         disk: &D,
-        aside: Aside,
+        aside: QuarantinedSegment,
         counts: &mut DiskQueueCounts,
     ) -> Result<(), DiskError> {
-        let Aside { sequence, bytes: size, why } = aside;
+        let QuarantinedSegment { sequence, bytes: size, why } = aside;
         let name = segment_name(sequence);
         if size > self.bytes_max.saturating_sub(self.bytes()) {
             counts.quarantine_full += 1;
-            if why == WhyAside::Foreign && !has_records(disk, sequence, size)? {
+            if why == QuarantineReason::Foreign && !has_records(disk, sequence, size)? {
                 counts.damaged_ranges += 1;
                 return disk.remove(&name);
             }
@@ -235,7 +235,7 @@ impl Quarantine {
             }
         }
         renamed?;
-        counts.damaged_ranges += u64::from(why != WhyAside::Unreadable);
+        counts.damaged_ranges += u64::from(why != QuarantineReason::Unreadable);
         self.whole_bytes += size;
         counts.quarantined_bytes += size;
         Ok(())

@@ -21,7 +21,7 @@ use super::format::{
     Place, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Slot, Totals, segment_name, segment_sequence,
 };
 use super::misplaced;
-use super::quarantine::{Aside, Quarantine, WhyAside};
+use super::quarantine::{Quarantine, QuarantineReason, QuarantinedSegment};
 use super::scan::{Damage, SegmentReader};
 use super::{DiskQueueCounts, Recovery, Segment};
 
@@ -69,7 +69,7 @@ pub(super) struct Survey {
     /// Segments that were begun and have no record.
     begun: Vec<u64>,
     /// Segments that are not read.
-    pub(super) aside: Vec<Aside>,
+    pub(super) aside: Vec<QuarantinedSegment>,
     /// Segments that the disk does not open, with their sizes where the folder lists them.
     unreadable: Vec<(u64, Option<u64>)>,
     /// How many of the first segments are settled whole.
@@ -173,7 +173,7 @@ pub(super) fn recover<D: Disk>(
     for (sequence, size) in &survey.unreadable {
         // The next run must not take it for settled.
         let bytes = size.unwrap_or(segment_bytes);
-        let aside = Aside { sequence: *sequence, bytes, why: WhyAside::Unreadable };
+        let aside = QuarantinedSegment { sequence: *sequence, bytes, why: QuarantineReason::Unreadable };
         quarantine.keep_segment(disk, aside, &mut counts)?;
     }
     for sequence in &survey.begun {
@@ -231,7 +231,7 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     let elected = queue_id(disk, unreadable, &candidates, &slots)?;
     let Sorted { mut segments, begun, mut aside } = sorted(disk, unreadable, &candidates, elected)?;
     let headless = segments.iter().filter(|segment| segment.start == 0).count();
-    let foreign = aside.iter().filter(|aside| aside.why == WhyAside::Foreign).count();
+    let foreign = aside.iter().filter(|aside| aside.why == QuarantineReason::Foreign).count();
     report.segments_damaged = (headless + foreign) as u64;
     let id = elected.unwrap_or_default();
     let last = segments.back().map(|last| end_of(disk, unreadable, id, last));
@@ -268,7 +268,7 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     aside.extend(misplaced::take_displaced(&mut segments, &ends, &mut settled_segments, settled));
     report.segments = segments.len() as u64;
     report.segments_removed = settled_segments as u64;
-    let is_misplaced = |aside: &&Aside| aside.why != WhyAside::Foreign;
+    let is_misplaced = |aside: &&QuarantinedSegment| aside.why != QuarantineReason::Foreign;
     report.misplaced = aside.iter().filter(is_misplaced).copied().collect();
     let (first, noted) = (segments.get(settled_segments), cursor.map(|(slot, ..)| slot.place));
     // Of a segment whose header is damaged nothing but the name says that the cursor means it.
@@ -305,7 +305,7 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
 struct Sorted {
     segments: VecDeque<Segment>,
     begun: Vec<u64>,
-    aside: Vec<Aside>,
+    aside: Vec<QuarantinedSegment>,
 }
 
 fn sorted<D: Disk>(
@@ -318,13 +318,17 @@ fn sorted<D: Disk>(
     for (at, candidate) in candidates.iter().enumerate() {
         let before = sorted.segments.back().map_or(Totals::default(), |last: &Segment| last.before);
         let adopt = |queue_id| adopt(disk, unreadable, (candidate, &candidates[at + 1..]), queue_id, before);
-        match elected.map_or(Ok(Err(WhyAside::Foreign)), adopt)? {
+        match elected.map_or(Ok(Err(QuarantineReason::Foreign)), adopt)? {
             Ok(segment) => sorted.segments.push_back(segment),
-            Err(WhyAside::Foreign) if candidate.size <= SEGMENT_HEADER_BYTES as u64 => {
+            Err(QuarantineReason::Foreign) if candidate.size <= SEGMENT_HEADER_BYTES as u64 => {
                 sorted.begun.push(candidate.sequence);
             }
             Err(why) => {
-                sorted.aside.push(Aside { sequence: candidate.sequence, bytes: candidate.size, why });
+                sorted.aside.push(QuarantinedSegment {
+                    sequence: candidate.sequence,
+                    bytes: candidate.size,
+                    why,
+                });
             }
         }
     }
@@ -424,19 +428,23 @@ fn adopt<D: Disk>(
     (candidate, behind): (&Candidate, &[Candidate]),
     queue_id: u64,
     previous: Totals,
-) -> Result<Result<Segment, WhyAside>, DiskError> {
+) -> Result<Result<Segment, QuarantineReason>, DiskError> {
     let Candidate { sequence, size, .. } = *candidate;
     let segment = match candidate.header {
-        Some(header) if header.queue_id != queue_id => return Ok(Err(WhyAside::Foreign)),
-        Some(header) if header.sequence != sequence => return Ok(Err(WhyAside::Misnamed(header.sequence))),
+        Some(header) if header.queue_id != queue_id => return Ok(Err(QuarantineReason::Foreign)),
+        Some(header) if header.sequence != sequence => {
+            return Ok(Err(QuarantineReason::Misnamed(header.sequence)));
+        }
         Some(header) => candidate.segment(header.before, BEHIND_HEADER),
         None => {
             let file = disk.open(&segment_name(sequence));
-            let Some(file) = unreadable.unless_passed(file)? else { return Ok(Err(WhyAside::Foreign)) };
+            let Some(file) = unreadable.unless_passed(file)? else {
+                return Ok(Err(QuarantineReason::Foreign));
+            };
             let mut reader = unreadable.reader(SegmentReader::new(sequence, file));
             let fits = |header: &RecordHeader| header.before.covers(previous) && can_be(header.after());
             let next = reader.next(disk, queue_id, (0, size), fits, &mut Vec::new())?;
-            let Some((header, offset)) = next else { return Ok(Err(WhyAside::Foreign)) };
+            let Some((header, offset)) = next else { return Ok(Err(QuarantineReason::Foreign)) };
             candidate.segment(header.before, (0, offset))
         }
     };
@@ -445,7 +453,7 @@ fn adopt<D: Disk>(
     let next = own.map(|header| header.before).find(|before| before.covers(previous));
     let follows = segment.before.covers(previous);
     let precedes = candidate.header.is_some() || next.is_none_or(|next| next.covers(segment.before));
-    Ok(if follows && precedes { Ok(segment) } else { Err(WhyAside::Displaced) })
+    Ok(if follows && precedes { Ok(segment) } else { Err(QuarantineReason::Displaced) })
 }
 
 /// Everything that a segment speaks of, cut off or not, and its damage.

@@ -12,7 +12,7 @@ use super::format::{
     RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Totals, encode_borders,
     segment_name,
 };
-use super::quarantine::{Aside, WhyAside};
+use super::quarantine::{QuarantineReason, QuarantinedSegment};
 use super::{DiskQueue, Segment};
 use crate::block::Block;
 use crate::plan::WhenFull;
@@ -299,7 +299,7 @@ impl<D: Disk> DiskQueue<D> {
             self.reader.take_if(|reader| reader.sequence == first.sequence);
             let removed = if first.unreadable || first.kept_whole {
                 let Segment { sequence, size: bytes, .. } = first;
-                let aside = Aside { sequence, bytes, why: WhyAside::Unreadable };
+                let aside = QuarantinedSegment { sequence, bytes, why: QuarantineReason::Unreadable };
                 self.quarantine.keep_segment(&self.disk, aside, &mut self.counts)
             } else {
                 self.disk.remove(&segment_name(first.sequence))

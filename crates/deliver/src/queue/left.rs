@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::{MemoryQueue, Queue};
-use crate::block::{Block, BlockForm, PARTITIONS};
+use crate::block::{Block, BlockEncoding, PARTITIONS};
 use crate::disk_queue::{Part, decode_borders, encode_borders, form_code};
 use crate::plan::QueueLimits;
 
@@ -110,11 +110,11 @@ impl MemoryQueue {
 }
 
 /// Whether borders follow each other as the block's senders take for granted.
-fn in_order(form: &BlockForm) -> bool {
+fn in_order(form: &BlockEncoding) -> bool {
     match form {
-        BlockForm::Lines => true,
-        BlockForm::Frames(frames) => frames.is_sorted_by_key(|frame| frame.0),
-        BlockForm::Packets(packets) => packets.is_sorted_by(|one, next| one.at + one.len <= next.at),
+        BlockEncoding::Lines => true,
+        BlockEncoding::Frames(frames) => frames.is_sorted_by_key(|frame| frame.0),
+        BlockEncoding::Packets(packets) => packets.is_sorted_by(|one, next| one.at + one.len <= next.at),
     }
 }
 

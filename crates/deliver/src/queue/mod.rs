@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::{CopyOutcome, Dropped, Now, OutputAccount};
 
-pub use crate::block::{BLOCK_BYTES_MAX, Block, BlockForm};
+pub use crate::block::{BLOCK_BYTES_MAX, Block, BlockEncoding};
 use crate::disk_queue::{Part, Position, Promise, SettleLog, Ticket};
 use crate::plan::QueueLimits;
 use front::SettledFront;
@@ -141,7 +141,7 @@ impl Entry {
 
     /// The lines that have no outcome yet; none of a block of another form.
     pub fn lines_left(&self) -> Option<&[u8]> {
-        matches!(self.block.form, BlockForm::Lines).then(|| &self.block.bytes[self.settled..])
+        matches!(self.block.form, BlockEncoding::Lines).then(|| &self.block.bytes[self.settled..])
     }
 
     /// Memory that it holds until it is settled.

@@ -6,7 +6,7 @@
 //! How the binary drives it, for a sender whose connection is wrapped: [`Marks::take`] what the wrapping took of a `Write`,
 //! beside `on_written`; [`Marks::flushed`] behind each flush; and in place of the kernel's figure [`Marks::unacked`] for
 //! `on_acked`. A new connection has new marks.
-//! Not here: packing (`wire::packing`), TLS and sockets (`staunch`).
+//! Not here: compression (`wire::compression`), TLS and sockets (`staunch`).
 //! Invariant: lines count as arrived only when all of the wire that they need has.
 
 use std::collections::VecDeque;

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::plan::{QueueLimits, WhenFull};
-use crate::queue::{Appended, Block, BlockForm, MemoryQueue};
+use crate::queue::{Appended, Block, BlockEncoding, MemoryQueue};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -210,7 +210,7 @@ impl Sim {
         self.next += records as u64;
         let mut block = Block::frames(bytes, ends, self.now.mono_ns);
         if !self.frames {
-            block.form = BlockForm::Lines;
+            block.form = BlockEncoding::Lines;
         }
         match self.queue.append(block, self.now) {
             Appended::Kept | Appended::Dropped => self.routed.extend(copies),

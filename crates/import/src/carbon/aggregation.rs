@@ -1,7 +1,7 @@
 //! aggregation-rules.conf: `OUTPUT (FREQUENCY) = METHOD INPUT`.
 
+use process::aggregation_rules::{AggregationRulePlan, Compute, ComputePlan, Late, Stamp};
 use process::relay::{AggregateStatement, ExpressionPlan, Statement, To};
-use process::rollup::{Compute, ComputePlan, Late, RollupPlan, Stamp};
 
 use super::{RULES_MAX, expression, lines};
 use config::diagnostic::{Code, Diagnostic, Place, has_errors, nearest};
@@ -193,7 +193,7 @@ fn name_of(
 pub fn aggregation_statements(rules: &[AggregationRule], to: &To) -> Vec<Statement> {
     let mut statements: Vec<AggregateStatement> = Vec::new();
     for rule in rules {
-        let rollup = RollupPlan {
+        let aggregation_rule = AggregationRulePlan {
             every_s: rule.frequency_s,
             expire_s: rule.frequency_s * 2,
             stamp: Stamp::Start,
@@ -202,11 +202,11 @@ pub fn aggregation_statements(rules: &[AggregationRule], to: &To) -> Vec<Stateme
             exact: true,
         };
         let expression = ExpressionPlan::from(&*rule.input);
-        match statements.iter_mut().find(|known| known.rollup == rollup) {
+        match statements.iter_mut().find(|known| known.aggregation_rule == aggregation_rule) {
             Some(known) => known.expressions.push(expression),
             None => statements.push(AggregateStatement {
                 expressions: vec![expression],
-                rollup,
+                aggregation_rule,
                 to: to.clone(),
                 stop: false,
                 replaces: true,

@@ -3,7 +3,7 @@
 //! Not here: which keys there are (`keys`), rule files (`relay`, `rewrite`, `aggregation`, `lists`), what becomes of the
 //! settings (`plan`).
 
-use process::placement::CarbonHash;
+use process::sharding::CarbonHash;
 
 use super::ini::{self, Entry};
 use super::keys;
@@ -301,7 +301,7 @@ impl<'a> Reader<'a, '_> {
             {
                 let message = "an aggregator shares out by consistent-hashing, whatever RELAY_METHOD says";
                 let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(entry.place);
-                self.wrong.push(warning.label("not heeded by carbon").hint("remove the line"));
+                self.wrong.push(warning.label("ignored by carbon").hint("remove the line"));
             }
             return (Method::Hashing, None);
         }

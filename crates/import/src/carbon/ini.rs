@@ -60,7 +60,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Warns of keys that are none of `known`: carbon does not heed them.
+    /// Warns of keys that are none of `known`: carbon ignores them.
     pub(super) fn warn_unknown(&self, known: &[&str], wrong: &mut Vec<Diagnostic>) {
         for entry in self.entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             let warning = Diagnostic::warning(
@@ -71,7 +71,7 @@ impl<'a> Section<'a> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("keys are {}", known.join(", ")),
             };
-            wrong.push(warning.at(entry.key_place).label("not heeded").hint(hint));
+            wrong.push(warning.at(entry.key_place).label("ignored").hint(hint));
         }
     }
 }

@@ -134,7 +134,7 @@ pub(super) fn tell(section: &ini::Section<'_>, wrong: &mut Vec<Diagnostic>) {
             continue;
         }
         let message = format!("carbon knows no key `{key}` in a relay or an aggregator");
-        let warning = Diagnostic::warning(Code::ImportUnknownKey, message).at(place).label("not heeded");
+        let warning = Diagnostic::warning(Code::ImportUnknownKey, message).at(place).label("ignored");
         let near = nearest(key, KEYS.into_iter()).map(|near| format!("did you mean {near}?"));
         wrong.push(Diagnostic { hint: near, ..warning });
     }

@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 
 use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::{OutputId, SourceId, TransformId};
-use process::rollup::RollupLimits;
+use process::aggregation_rules::AggregationRuleLimits;
 use wire::graphite::Namespace;
-use wire::graphite::input::{MessageForm, NameForm, Personality};
+use wire::graphite::input::{Compatibility, MessageEncoding, NameForm};
 
 use super::conf::{self, Conf, Method, Protocol};
 use super::statements::{self, Rules};
@@ -17,10 +17,10 @@ use super::{CarbonDestination, aggregation_rules, list, relay_rules, rewrite_rul
 use config::diagnostic::{Code, Diagnostic, has_errors};
 use config::native::{empty_plan, endpoint_name, graphite_source};
 use config::plan::{
-    Destination, Endpoint, Feed, GraphiteForm, GraphiteSource, Listen, OutputKind, OutputPlan, Plan,
+    Destination, Endpoint, Feed, GraphiteEncoding, GraphiteSource, Listen, OutputKind, OutputPlan, Plan,
     RelayTransform, SourceKind, SourcePlan, TransformKind, TransformPlan,
 };
-use config::transport::{EndpointTls, Packing, PemFile};
+use config::transport::{Compression, EndpointTls, PemFile};
 
 /// A file that was read, and what there is to say of it.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ fn plan(conf: &Conf, rules: &Rules, wrong: &mut Vec<Diagnostic>) -> Plan {
     let relay = RelayTransform {
         plan: statements::relay(conf, rules, &mut |one| output_of(one, &mut endpoints)),
         names_max: RelayTransform::NAMES_MAX,
-        rollups: RollupLimits::default(),
+        aggregation_rules: AggregationRuleLimits::default(),
     };
     plan.outputs = outputs(conf, &endpoints);
     let from = (0..plan.sources.len()).map(|at| SourceId(at as u16)).collect();
@@ -153,8 +153,8 @@ fn plan(conf: &Conf, rules: &Rules, wrong: &mut Vec<Diagnostic>) -> Plan {
 }
 
 fn sources(conf: &Conf) -> Vec<SourcePlan> {
-    let source = |name: &str, listen: Vec<Listen>, messages: Option<MessageForm>| {
-        let mut plan = graphite_source(name, Personality::Carbon);
+    let source = |name: &str, listen: Vec<Listen>, messages: Option<MessageEncoding>| {
+        let mut plan = graphite_source(name, Compatibility::Carbon);
         plan.listen = listen;
         // Carbon closes no connection for being idle, unless it is told to.
         plan.idle_timeout_ms = conf.idle_timeout_s.unwrap_or(0) * 1000;
@@ -162,7 +162,7 @@ fn sources(conf: &Conf) -> Vec<SourcePlan> {
             plan.connections_max = usize::try_from(connections).unwrap_or(usize::MAX);
         }
         if let SourceKind::Graphite(source) = &mut plan.kind {
-            let bytes_max = conf.pickle_bytes_max.filter(|_| messages == Some(MessageForm::Pickle));
+            let bytes_max = conf.pickle_bytes_max.filter(|_| messages == Some(MessageEncoding::Pickle));
             let default = GraphiteSource::MESSAGE_BYTES_MAX as u64;
             source.reading.names = if conf.tags_in_order { NameForm::Tagged } else { NameForm::AsSent };
             source.messages = messages;
@@ -181,8 +181,10 @@ fn sources(conf: &Conf) -> Vec<SourcePlan> {
     if !lines.is_empty() {
         sources.push(source("lines", lines, None));
     }
-    let others =
-        [("pickle", &conf.pickle, MessageForm::Pickle), ("protobuf", &conf.protobuf, MessageForm::Protobuf)];
+    let others = [
+        ("pickle", &conf.pickle, MessageEncoding::Pickle),
+        ("protobuf", &conf.protobuf, MessageEncoding::Protobuf),
+    ];
     for (name, receiver, form) in others {
         sources.extend(messages(receiver).map(|listen| source(name, vec![listen], Some(form))));
     }
@@ -205,8 +207,8 @@ fn outputs(conf: &Conf, endpoints: &[CarbonDestination]) -> Vec<OutputPlan> {
     // Receivers that pause are what flow control means, here for endpoints that are up; without it carbon drops what comes last.
     queue.when_full = if conf.flow_control { WhenFull::BlockWhileUp } else { WhenFull::DropNewest };
     let form = match conf.protocol {
-        Protocol::Lines => GraphiteForm::Lines,
-        Protocol::Pickle => GraphiteForm::Pickle,
+        Protocol::Lines => GraphiteEncoding::Lines,
+        Protocol::Pickle => GraphiteEncoding::Pickle,
     };
     let tls = conf
         .tls
@@ -225,7 +227,7 @@ fn outputs(conf: &Conf, endpoints: &[CarbonDestination]) -> Vec<OutputPlan> {
             sender: SenderPlan::default(),
             connections: 1,
             line_bytes_max: OutputKind::LINE_BYTES_MAX,
-            packing: Packing::Plain,
+            compression: Compression::Plain,
             tls: tls.clone(),
         };
         let from = vec![Feed::Transform(TransformId(0))];

@@ -56,7 +56,7 @@ pub fn relay_rules(
             let message = format!("section `{}` is no rule, and left out", section.name);
             let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(section.place);
             let hint = "add `pattern = EXPRESSION`, or `default = true`";
-            wrong.push(warning.label("not heeded by carbon").hint(hint));
+            wrong.push(warning.label("ignored by carbon").hint(hint));
             continue;
         }
         if says_default && (is_default || section.get("pattern").is_some()) {

@@ -4,10 +4,10 @@
 //! Results of aggregation rules go straight to the destinations, and meet nothing else.
 //! Not here: sources and outputs (`plan`), reading files.
 
-use process::placement::Placement;
 use process::relay::{
     ClusterId, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, Sharing, Statement, To,
 };
+use process::sharding::Sharding;
 
 use super::conf::{Conf, Method};
 use super::{
@@ -68,15 +68,15 @@ fn destinations(conf: &Conf, output: &mut dyn FnMut(&CarbonDestination) -> model
     };
     let members: Vec<Member> = conf.destinations.iter().map(member).collect();
     let most = members.len().clamp(1, 255) as u8;
-    let placement =
-        Placement::CarbonPython { hash: conf.hash, fast: conf.method.is_fast(), diverse: conf.diverse };
+    let sharding =
+        Sharding::CarbonPython { hash: conf.hash, fast: conf.method.is_fast(), diverse: conf.diverse };
     let sharing = match conf.method {
         Method::Constant | Method::Rules => Sharing::Copies,
         _ => Sharing::Placed {
-            placement,
+            sharding,
             // Carbon sends to as many as there are.
             replication: conf.replication.min(most),
-            stand_in: conf.dynamic,
+            fail_over: conf.dynamic,
         },
     };
     RelayCluster { name: DESTINATIONS.to_owned(), members, sharing }

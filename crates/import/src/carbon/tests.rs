@@ -1,8 +1,8 @@
 //! Rule files as they are found, and the mistakes of each.
 
 use model::OutputId;
+use process::aggregation_rules::Compute;
 use process::relay::{ClusterId, Entry, RelayPlan, Router, Statement, To};
-use process::rollup::Compute;
 use proptest::prelude::*;
 
 use super::*;
@@ -117,7 +117,7 @@ fn aggregation_rules_are_read() {
     assert_eq!((&*rules[1].input, rules[1].method), ("^host[^.]*\\.(.+?)$", Compute::Interpolated(999)));
     let statements = aggregation_statements(&rules, &To::Clusters(vec![ClusterId(0)]));
     let Statement::Aggregate(first) = &statements[0] else { panic!() };
-    assert_eq!((first.rollup.every_s, first.rollup.check()), (60, Ok(())));
+    assert_eq!((first.aggregation_rule.every_s, first.aggregation_rule.check()), (60, Ok(())));
     let table: &[(&str, &[&str])] = &[
         ("nonsense", &["nonsense"]),
         ("a (x) = sum b", &["x"]),
@@ -245,7 +245,7 @@ fn an_aggregator_rewrites_aggregates_and_routes() {
     let fed = router.decide(Entry::Records, b"web.a.hits");
     assert!(fed.plain().is_none_or(<[OutputId]>::is_empty), "only results go on");
     assert_eq!(router.decide(Entry::Result(0), b"all.hits").plain().map(<[OutputId]>::len), Some(1));
-    assert_eq!(router.rollups().len(), 1);
+    assert_eq!(router.aggregation_rules().len(), 1);
 }
 
 #[test]

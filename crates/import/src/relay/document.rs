@@ -5,14 +5,14 @@
 //! written: a [`Span`] equals every other.
 //! Not here: what it means for a metric (`process::relay`); how it is written (`print`).
 
-use process::placement::Placement;
+use process::sharding::Sharding;
 
 use process::relay::statistics_prefix;
 
 use super::pattern::Pattern;
 use config::diagnostic::Place;
 
-pub use config::transport::{Packing, PemFile};
+pub use config::transport::{Compression, PemFile};
 
 /// Where something was written. Equal to every other span: documents are compared by what they say.
 #[derive(Clone, Copy, Debug)]
@@ -136,11 +136,11 @@ impl Hash {
     }
 
     /// How it places keys.
-    pub fn placement(self) -> Placement {
+    pub fn sharding(self) -> Sharding {
         match self {
-            Hash::Carbon => Placement::CarbonCh,
-            Hash::Fnv1a => Placement::Fnv1aCh,
-            Hash::JumpFnv1a => Placement::JumpFnv1aCh,
+            Hash::Carbon => Sharding::CarbonCh,
+            Hash::Fnv1a => Sharding::Fnv1aCh,
+            Hash::JumpFnv1a => Sharding::JumpFnv1aCh,
         }
     }
 }
@@ -159,7 +159,7 @@ pub struct Server {
     /// How lines are written to it.
     pub lines: Lines,
     /// How the stream is packed.
-    pub packing: Packing,
+    pub compression: Compression,
     /// How the stream is encrypted.
     pub tls: ServerTls,
     /// Where it was first named.
@@ -420,7 +420,7 @@ impl Statistics {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// How the stream is packed.
-    pub packing: Packing,
+    pub compression: Compression,
     /// How the stream is encrypted.
     pub tls: Option<ListenTls>,
     /// At least one.

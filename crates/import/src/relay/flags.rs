@@ -76,7 +76,7 @@ pub struct Settings {
     pub log: Option<PathBuf>,
     /// Port of the default listeners.
     pub port: u16,
-    /// Worker threads, at least 1. We heed it as a wish.
+    /// Worker threads, at least 1. We take it as a wish.
     pub workers: u32,
     /// Records that are sent at once; at most `queue`.
     pub batch: u32,

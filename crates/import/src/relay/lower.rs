@@ -7,12 +7,14 @@
 
 use model::OutputId;
 use model::limits::OUTPUTS_MAX;
-use process::placement::Placement;
+use process::aggregation_rules::{
+    AggregationRulePlan, Compute as AggregationRuleCompute, ComputePlan, Late, Stamp,
+};
 use process::relay::{
     AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, Member, MistakeAt, RelayCluster, RelayPlan,
     RewritePlan, Router, Sharing, Statement, To, ValidatePlan,
 };
-use process::rollup::{Compute as RollupCompute, ComputePlan, Late, RollupPlan, Stamp};
+use process::sharding::Sharding;
 
 use super::document::*;
 use super::mistakes::Mistakes;
@@ -108,15 +110,15 @@ fn cluster(conf: &RelayConf, cluster: &Cluster, outputs: &mut Vec<RelayOutput>) 
         ClusterKind::Plain { way, members, .. } => {
             let sharing = match way {
                 Way::Forward => Sharing::Copies,
-                Way::AnyOf => Sharing::Placed { placement: Placement::AnyOf, replication: 1, stand_in: true },
+                Way::AnyOf => Sharing::Placed { sharding: Sharding::AnyOf, replication: 1, fail_over: true },
                 Way::Failover => Sharing::Failover,
                 Way::Balance => Sharing::Turns,
             };
             (members.iter().map(member).collect(), sharing)
         }
         ClusterKind::Hash { hash, replication, dynamic, members } => {
-            let placement = hash.placement();
-            let sharing = Sharing::Placed { placement, replication: *replication, stand_in: *dynamic };
+            let sharding = hash.sharding();
+            let sharing = Sharing::Placed { sharding, replication: *replication, fail_over: *dynamic };
             (members.iter().map(member).collect(), sharing)
         }
         ClusterKind::File { ip, paths } => {
@@ -174,7 +176,7 @@ fn statement(rule: &Rule) -> Statement {
         }),
         Rule::Aggregate(rule) => Statement::Aggregate(AggregateStatement {
             expressions: rule.patterns.iter().map(Pattern::plan).collect(),
-            rollup: RollupPlan {
+            aggregation_rule: AggregationRulePlan {
                 every_s: rule.every_s,
                 expire_s: rule.expire_s,
                 stamp: match rule.timestamp {
@@ -195,15 +197,15 @@ fn statement(rule: &Rule) -> Statement {
 
 fn compute(compute: &Compute) -> ComputePlan {
     let what = match compute.what {
-        ComputeType::Sum => RollupCompute::Sum,
-        ComputeType::Count => RollupCompute::Count,
-        ComputeType::Max => RollupCompute::Max,
-        ComputeType::Min => RollupCompute::Min,
-        ComputeType::Average => RollupCompute::Average,
-        ComputeType::Median => RollupCompute::Percentile(50),
-        ComputeType::Percentile(percent) => RollupCompute::Percentile(percent),
-        ComputeType::Variance => RollupCompute::Variance,
-        ComputeType::Stddev => RollupCompute::Stddev,
+        ComputeType::Sum => AggregationRuleCompute::Sum,
+        ComputeType::Count => AggregationRuleCompute::Count,
+        ComputeType::Max => AggregationRuleCompute::Max,
+        ComputeType::Min => AggregationRuleCompute::Min,
+        ComputeType::Average => AggregationRuleCompute::Average,
+        ComputeType::Median => AggregationRuleCompute::Percentile(50),
+        ComputeType::Percentile(percent) => AggregationRuleCompute::Percentile(percent),
+        ComputeType::Variance => AggregationRuleCompute::Variance,
+        ComputeType::Stddev => AggregationRuleCompute::Stddev,
     };
     ComputePlan { compute: what, name: compute.name.written.clone() }
 }
@@ -238,19 +240,19 @@ mod tests {
         );
         assert_eq!((members(4), members(5)), (vec![8], vec![2]));
         let sharing: Vec<&Sharing> = plan.clusters.iter().map(|cluster| &cluster.sharing).collect();
-        let placed = |placement, replication, stand_in| Sharing::Placed { placement, replication, stand_in };
-        assert_eq!(*sharing[1], placed(Placement::CarbonCh, 2, false));
-        assert_eq!(*sharing[5], placed(Placement::Fnv1aCh, 1, true));
+        let placed = |sharding, replication, fail_over| Sharing::Placed { sharding, replication, fail_over };
+        assert_eq!(*sharing[1], placed(Sharding::CarbonCh, 2, false));
+        assert_eq!(*sharing[5], placed(Sharding::Fnv1aCh, 1, true));
         assert_eq!((sharing[6], sharing[7]), (&Sharing::Failover, &Sharing::Turns));
-        assert_eq!(*sharing[8], placed(Placement::AnyOf, 1, true));
+        assert_eq!(*sharing[8], placed(Sharding::AnyOf, 1, true));
         assert_eq!(plan.statistics, To::Clusters(vec![ClusterId(3)]));
         let Statement::Match(first) = &plan.statements[0] else { panic!("{:?}", plan.statements[0]) };
         assert_eq!((first.expressions.len(), first.route_using.as_deref()), (0, Some("k")));
         let Statement::Match(third) = &plan.statements[2] else { panic!("{:?}", plan.statements[2]) };
         assert_eq!((third.expressions[1].text.as_str(), &third.to, third.stop), ("^", &To::Blackhole, true));
         let Statement::Aggregate(last) = &plan.statements[3] else { panic!("{:?}", plan.statements[3]) };
-        assert_eq!((last.rollup.stamp, last.stop), (Stamp::Middle, true));
-        assert_eq!(last.rollup.computes[1].compute, RollupCompute::Percentile(9));
+        assert_eq!((last.aggregation_rule.stamp, last.stop), (Stamp::Middle, true));
+        assert_eq!(last.aggregation_rule.computes[1].compute, AggregationRuleCompute::Percentile(9));
     }
 
     #[test]

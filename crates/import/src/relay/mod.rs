@@ -7,7 +7,7 @@
 //! The native form (issue 5) has the same parts as tables, in one order of rules: `[transforms.x]` with `type = "relay"`,
 //! `clusters.NAME = { share = "forward" | "any_of" | "failover" | "carbon_ch" …, replication, dynamic, to = […] }`, and
 //! `[[transforms.x.rules]]`, each with `match = […]` and either `to`, `stop`, `validate`, `on_invalid` and `key` (a route),
-//! `into` (a rewrite), or `every`, `expire` and `compute` (a rollup). It lowers to the same plan, so that a file and what it
+//! `into` (a rewrite), or `every`, `expire` and `compute` (an aggregation rule). It lowers to the same plan, so that a file and what it
 //! is printed as can be compared.
 //! Not here: how a record is routed (`process::relay`); taking arguments apart (`flags` says what they mean).
 //! Invariant: any files give a document or located mistakes; never a panic, in time bounded by their size and the `_max`

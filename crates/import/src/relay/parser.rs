@@ -6,7 +6,9 @@
 //! Not here: whether what is written makes sense (`check`).
 //! Invariant: any tokens give statements and mistakes in time proportional to their number.
 
-use super::document::{BucketTime, ComputeType, Hash, Lines, Packing, PemFile, Proto, ServerTls, Span, Way};
+use super::document::{
+    BucketTime, Compression, ComputeType, Hash, Lines, PemFile, Proto, ServerTls, Span, Way,
+};
 use super::lexer::{Kind, Token};
 use super::mistakes::Mistakes;
 use super::syntax::*;
@@ -360,8 +362,8 @@ impl Parser<'_, '_> {
         };
         let proto = self.clause("proto", &[("udp", Proto::Udp), ("tcp", Proto::Tcp)])?;
         let lines = self.clause("type", &[("linemode", Lines::Plain), ("syslog", Lines::Syslog)])?;
-        let packing = self.clause("transport", &PACKINGS)?;
-        let tls = match packing {
+        let compression = self.clause("transport", &PACKINGS)?;
+        let tls = match compression {
             Some(_) if self.take("ssl") => ServerTls::Tls,
             Some(_) if self.take("mtls") => {
                 let cert = self.pem("the path of a certificate", &RESERVED)?;
@@ -380,7 +382,7 @@ impl Parser<'_, '_> {
             instance,
             proto: proto.unwrap_or_default(),
             lines: lines.unwrap_or_default(),
-            packing: packing.unwrap_or_default(),
+            compression: compression.unwrap_or_default(),
             tls,
             span: self.span(Place::new(start, end)),
         })
@@ -642,8 +644,12 @@ impl Parser<'_, '_> {
 /// A message names at most so many words; more go into the hint.
 const WANTED_MAX: usize = 4;
 
-const PACKINGS: [(&str, Packing); 4] =
-    [("plain", Packing::Plain), ("gzip", Packing::Gzip), ("lz4", Packing::Lz4), ("snappy", Packing::Snappy)];
+const PACKINGS: [(&str, Compression); 4] = [
+    ("plain", Compression::Plain),
+    ("gzip", Compression::Gzip),
+    ("lz4", Compression::Lz4),
+    ("snappy", Compression::Snappy),
+];
 
 const COMPUTES: [(&str, ComputeType); 13] = [
     ("sum", ComputeType::Sum),

@@ -11,21 +11,21 @@ use std::path::{Path, PathBuf};
 
 use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::{OutputId, SourceId, TransformId};
+use process::aggregation_rules::AggregationRuleLimits;
 use process::relay::{RelayCluster, RelayPlan};
-use process::rollup::RollupLimits;
 use wire::graphite::Namespace;
-use wire::graphite::input::{Kept, Personality};
+use wire::graphite::input::{Compatibility, Kept};
 
 use crate::relay::flags::{Settings, Submission};
 use crate::relay::{
-    Lines, Listener, Lowered, Mistake, Packing, Proto, Receptor, RelayConf, RelayOutput, Server, has_errors,
-    lower,
+    Compression, Lines, Listener, Lowered, Mistake, Proto, Receptor, RelayConf, RelayOutput, Server,
+    has_errors, lower,
 };
 use config::address::{destination_name, loopback_addresses};
 use config::diagnostic::{Code, Diagnostic};
 use config::native::{SYNC_WINDOW_MS, empty_plan, graphite_source, own_source};
 use config::plan::{
-    Destination, Endpoint, Feed, GraphiteForm, Listen, OutputKind, OutputPlan, Plan, RelayOwnPlan,
+    Destination, Endpoint, Feed, GraphiteEncoding, Listen, OutputKind, OutputPlan, Plan, RelayOwnPlan,
     RelayReport, RelayTransform, SourceKind, SourcePlan, TransformKind, TransformPlan,
 };
 
@@ -69,7 +69,7 @@ pub fn relay(asked: &Relay<'_>) -> (Option<Plan>, Vec<Mistake>) {
     let relay = RelayTransform {
         plan: relay,
         names_max: RelayTransform::NAMES_MAX,
-        rollups: RollupLimits::default(),
+        aggregation_rules: AggregationRuleLimits::default(),
     };
     plan.transforms.push(TransformPlan {
         name: RELAY.to_owned(),
@@ -85,7 +85,7 @@ fn default_listeners(port: u16) -> Vec<Listener> {
     let at = |proto| Receptor::Port { host: None, port, proto };
     let socket = Receptor::Unix(format!("/tmp/.s.carbon-c-relay.{port}"));
     let receptors = vec![at(Proto::Tcp), at(Proto::Udp), socket];
-    vec![Listener { packing: Packing::Plain, tls: None, receptors }]
+    vec![Listener { compression: Compression::Plain, tls: None, receptors }]
 }
 
 fn sources(asked: &Relay<'_>, wrong: &mut Vec<Mistake>) -> Vec<SourcePlan> {
@@ -105,7 +105,7 @@ fn sources(asked: &Relay<'_>, wrong: &mut Vec<Mistake>) -> Vec<SourcePlan> {
 }
 
 fn source(name: String, settings: &Settings, listener: &Listener, wrong: &mut Vec<Mistake>) -> SourcePlan {
-    let mut plan = graphite_source(&name, Personality::CRelay);
+    let mut plan = graphite_source(&name, Compatibility::CRelay);
     if let SourceKind::Graphite(source) = &mut plan.kind {
         source.reading.name_bytes_max = settings.name_bytes_max;
         source.reading.kept = Kept::new(&settings.allowed);
@@ -117,7 +117,7 @@ fn source(name: String, settings: &Settings, listener: &Listener, wrong: &mut Ve
     if let Some(bytes) = settings.buffer_bytes {
         plan.receive_buffer_bytes = u64::from(bytes);
     }
-    plan.packing = listener.packing;
+    plan.compression = listener.compression;
     plan.tls = listener.tls.as_ref().and_then(|tls| transport::listen(tls, settings.ca.as_deref(), wrong));
     plan
 }
@@ -231,7 +231,7 @@ fn free_name(cluster: &str, kind: &OutputKind, relay: &RelayPlan, taken: &[Outpu
 }
 
 fn server_output(asked: &Relay<'_>, server: &Server) -> OutputKind {
-    let Server { host, port, proto, lines, packing, tls, .. } = server;
+    let Server { host, port, proto, lines, compression, tls, .. } = server;
     let to = Endpoint { host: host.clone(), port: *port };
     let syslog = *lines == Lines::Syslog;
     // The original tries again every 200 to 300 ms, however long it takes.
@@ -245,12 +245,12 @@ fn server_output(asked: &Relay<'_>, server: &Server) -> OutputKind {
     match proto {
         Proto::Tcp => OutputKind::Graphite {
             to,
-            form: if syslog { GraphiteForm::Syslog } else { GraphiteForm::Lines },
+            form: if syslog { GraphiteEncoding::Syslog } else { GraphiteEncoding::Lines },
             namespace: Namespace::default(),
             sender,
             connections: 1,
             line_bytes_max: OutputKind::LINE_BYTES_MAX,
-            packing: *packing,
+            compression: *compression,
             tls: transport::endpoint(tls, asked.settings.ca.as_deref()),
         },
         Proto::Udp => OutputKind::GraphiteDatagrams { to, syslog, sender },

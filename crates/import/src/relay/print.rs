@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use process::placement::Cluster as Placed;
+use process::sharding::Cluster as Placed;
 
 use self::groups::Item;
 use super::document::*;
@@ -150,7 +150,7 @@ impl Printer<'_> {
             format!("{}:{}{}", server.host, server.port, instance.unwrap_or_default())
         };
         let labels: Vec<String> = servers.iter().map(label).collect();
-        let Ok(placed) = Placed::replicated(&hash.placement(), &labels, *replication) else { return };
+        let Ok(placed) = Placed::replicated(&hash.sharding(), &labels, *replication) else { return };
         self.line(0, &format!("# hash ring for {} follows", cluster.name));
         let points: Vec<String> = placed
             .points()
@@ -206,7 +206,7 @@ impl Printer<'_> {
     fn listeners(&mut self) {
         let port = self.surroundings.port;
         let defaults = [Listener {
-            packing: Packing::Plain,
+            compression: Compression::Plain,
             tls: None,
             receptors: vec![
                 Receptor::Port { host: None, port, proto: Proto::Tcp },
@@ -244,7 +244,7 @@ impl Printer<'_> {
 
     fn transport(&self, listener: &Listener) -> String {
         let mut text = String::new();
-        text.push_str(&self.packing(listener.packing, listener.tls.is_some()));
+        text.push_str(&self.compression(listener.compression, listener.tls.is_some()));
         let Some(tls) = &listener.tls else { return text };
         let _ = write!(
             text,
@@ -266,11 +266,11 @@ impl Printer<'_> {
     }
 
     /// The original leaves out a `plain` that it cannot read without.
-    fn packing(&self, packing: Packing, tls: bool) -> String {
-        match packing {
-            Packing::Plain if !tls => String::new(),
-            Packing::Plain if !self.is_readable() => " transport".into(),
-            _ => format!(" transport {}", packing.word()),
+    fn compression(&self, compression: Compression, tls: bool) -> String {
+        match compression {
+            Compression::Plain if !tls => String::new(),
+            Compression::Plain if !self.is_readable() => " transport".into(),
+            _ => format!(" transport {}", compression.word()),
         }
     }
 
@@ -340,7 +340,7 @@ impl Printer<'_> {
         if server.lines == Lines::Syslog {
             text.push_str(" type syslog");
         }
-        text.push_str(&self.packing(server.packing, server.tls != ServerTls::None));
+        text.push_str(&self.compression(server.compression, server.tls != ServerTls::None));
         match &server.tls {
             ServerTls::None => {}
             ServerTls::Tls => text.push_str(" ssl"),

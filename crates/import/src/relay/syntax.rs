@@ -1,7 +1,7 @@
 //! Statements as they are written: what the parser gives and the check looks at. Nothing is resolved here.
 
 use super::document::{
-    BucketTime, ComputeType, Hash, Lines, ListenTls, Packing, Proto, ServerTls, Span, Way,
+    BucketTime, Compression, ComputeType, Hash, Lines, ListenTls, Proto, ServerTls, Span, Way,
 };
 
 /// A name, expression, path or number as written, quotes resolved.
@@ -33,7 +33,7 @@ pub(super) enum StatementKind {
     /// `statistics`, or `send statistics to`.
     Statistics(StatisticsSyntax),
     Listen {
-        packing: Packing,
+        compression: Compression,
         tls: Option<ListenTls>,
         receptors: Vec<ReceptorSyntax>,
     },
@@ -53,7 +53,7 @@ pub(super) struct HostSyntax {
     pub instance: Option<Word>,
     pub proto: Proto,
     pub lines: Lines,
-    pub packing: Packing,
+    pub compression: Compression,
     pub tls: ServerTls,
     pub span: Span,
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use process::aggregate::{
-    AggregatePlan, FlushAlign, HistogramPlan, Idle, IdlePlan, KeyFlushPlan, PercentLabel,
+    AggregatePlan, ExpiryPlan, FlushAlign, HistogramPlan, KeyFlushPlan, PercentLabel, SeriesExpiry,
 };
 
 use super::values::{Import, Section};
@@ -68,7 +68,7 @@ fn percentiles(import: &mut Import<'_>, root: &mut Section<'_>) -> Vec<(f64, Str
     let nodes = match &member.value.value {
         Value::Array(nodes) => &nodes[..],
         Value::Number(_) | Value::Text(_) if import.perl() => {
-            let message = "Net::Statsd::Server heeds `percentThreshold` only as a list: 90 holds";
+            let message = "Net::Statsd::Server reads `percentThreshold` only as a list: 90 holds";
             let hint = format!("write [{}]", member.value.value.to_text());
             import.warn_hint(Code::ImportNoEffect, member.value.place, message.into(), &hint);
             return default;
@@ -187,21 +187,22 @@ fn bins(import: &mut Import<'_>, name: &str, node: &Node) -> Option<Vec<(f64, St
 }
 
 /// The delete switches: one per kind wins over `deleteIdleStats`, both ways (spec statsd §7.8).
-fn idle(import: &mut Import<'_>, root: &mut Section<'_>) -> IdlePlan {
+fn idle(import: &mut Import<'_>, root: &mut Section<'_>) -> ExpiryPlan {
     let all = import.switch(root, "deleteIdleStats").unwrap_or(false);
     let mut kind = |key, ttl_windows| match import.switch(root, key).unwrap_or(all) {
-        true => Idle::Delete { ttl_windows },
-        false => Idle::Keep,
+        true => SeriesExpiry::Delete { ttl_windows },
+        false => SeriesExpiry::Keep,
     };
     let (counters, timers, sets) =
         (kind("deleteCounters", 1), kind("deleteTimers", 1), kind("deleteSets", 1));
     let gauges = kind("deleteGauges", 1);
     let ttl_windows = if import.perl() { 1 } else { gauges_ttl(import, root) };
-    let gauges = if gauges == Idle::Keep { Idle::Keep } else { Idle::Delete { ttl_windows } };
-    IdlePlan { counters, gauges, timers, sets }
+    let gauges =
+        if gauges == SeriesExpiry::Keep { SeriesExpiry::Keep } else { SeriesExpiry::Delete { ttl_windows } };
+    ExpiryPlan { counters, gauges, timers, sets }
 }
 
-/// `gaugesMaxTTL`: a whole number over 1 is heeded, anything else is 1, text that spells a number with it.
+/// `gaugesMaxTTL`: a whole number over 1 counts, anything else is 1, text that spells a number with it.
 fn gauges_ttl(import: &mut Import<'_>, root: &mut Section<'_>) -> u32 {
     let Some(member) = root.get("gaugesMaxTTL") else {
         return 1;

@@ -27,8 +27,8 @@ use super::{json, perl};
 use config::Format;
 use config::diagnostic::{Code, Diagnostic, Severity, Source, has_errors};
 use config::plan::{
-    AggregateTransform, ConsoleForm, HttpPlan, Listen, OutputKind, Packing, Plan, SelfCounters, SourceKind,
-    SourcePlan, TransformKind, TransformPlan,
+    AggregateTransform, Compression, ConsoleEncoding, HttpPlan, Listen, OutputKind, Plan, SelfCounters,
+    SourceKind, SourcePlan, TransformKind, TransformPlan,
 };
 use values::{Import, Section};
 
@@ -163,7 +163,7 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         line_bytes_max: model::limits::LINE_BYTES_MAX,
         tail_counts: true,
         ack_when: None,
-        packing: Packing::Plain,
+        compression: Compression::Plain,
         tls: None,
     };
     let transform = AggregateTransform {
@@ -188,7 +188,7 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         management: vec![management?],
         data_dir: "staunch-data".into(),
         stop_timeout_ms: STOP_TIMEOUT_MS,
-        take_over_timeout_ms: TAKE_OVER_TIMEOUT_MS,
+        hot_restart_timeout_ms: TAKE_OVER_TIMEOUT_MS,
         unfinished_bytes_max: model::limits::UNFINISHED_BYTES_MAX,
         reload_on_change,
         built_in: false,
@@ -210,7 +210,7 @@ fn proxy(import: &mut Import<'_>, root: &mut Section<'_>) {
 /// Whether the members of sets are shown, not only their number: in node's console and in Perl's file.
 fn shows_members(output: &OutputKind) -> bool {
     match output {
-        OutputKind::Console { form, .. } => *form == ConsoleForm::Node,
+        OutputKind::Console { form, .. } => *form == ConsoleEncoding::Node,
         output => matches!(output, OutputKind::PerlFile { .. }),
     }
 }

@@ -1,4 +1,4 @@
-//! Options that the originals heed and that do nothing here: each is said when it asks for something.
+//! Options that the originals know and that do nothing here: each is said when it asks for something.
 
 use super::values::{Import, Section};
 use crate::javascript::Value;

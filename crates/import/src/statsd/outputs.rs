@@ -12,8 +12,8 @@ use crate::javascript::{Node, Value};
 use config::address::host_port_text;
 use config::diagnostic::{Code, Diagnostic, nearest};
 use config::plan::{
-    Addresses, ConsoleForm, Destination, Endpoint, Feed, Framing, GraphiteForm, OutputKind, OutputPlan,
-    PacketsPlan, Packing,
+    Addresses, Compression, ConsoleEncoding, Destination, Endpoint, Feed, Framing, GraphiteEncoding,
+    OutputKind, OutputPlan, PacketsPlan,
 };
 
 /// Bound of a repeater's queue (spec statsd §14 R3).
@@ -142,7 +142,7 @@ fn graphite(
     let namespace = namespace(import, root, stats_prefix, counts.unwrap_or(true));
     let lines_port = port(import, root, "graphitePort", 2003);
     let (form, pickle_port) = if perl {
-        (GraphiteForm::Lines, None)
+        (GraphiteEncoding::Lines, None)
     } else {
         (graphite_form(import, root), port(import, root, "graphitePicklePort", 2004))
     };
@@ -163,7 +163,7 @@ fn graphite(
         return None;
     };
     let host = import.host("graphiteHost", &host.value)?;
-    let port = if form == GraphiteForm::Lines { lines_port } else { pickle_port }?;
+    let port = if form == GraphiteEncoding::Lines { lines_port } else { pickle_port }?;
     Some(OutputPlan {
         name: "graphite".into(),
         kind: OutputKind::Graphite {
@@ -173,7 +173,7 @@ fn graphite(
             sender: SenderPlan::default(),
             connections: 1,
             line_bytes_max: OutputKind::LINE_BYTES_MAX,
-            packing: Packing::Plain,
+            compression: Compression::Plain,
             tls: None,
         },
         from: vec![Feed::Transform(TRANSFORM)],
@@ -184,16 +184,16 @@ fn graphite(
     })
 }
 
-fn graphite_form(import: &mut Import<'_>, root: &mut Section<'_>) -> GraphiteForm {
+fn graphite_form(import: &mut Import<'_>, root: &mut Section<'_>) -> GraphiteEncoding {
     let Some(member) = root.set("graphiteProtocol") else {
-        return GraphiteForm::Lines;
+        return GraphiteEncoding::Lines;
     };
     match &member.value.value {
-        Value::Text(text) if text == "text" => GraphiteForm::Lines,
-        Value::Text(text) if text == "pickle" => GraphiteForm::Pickle,
+        Value::Text(text) if text == "text" => GraphiteEncoding::Lines,
+        Value::Text(text) if text == "pickle" => GraphiteEncoding::Pickle,
         _ => {
             import.bad_value("graphiteProtocol", &member.value, "`text` or `pickle`");
-            GraphiteForm::Lines
+            GraphiteEncoding::Lines
         }
     }
 }
@@ -277,10 +277,10 @@ fn console(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Out
     if !loaded {
         not_loaded(import, root, &["console"], "the console backend");
     }
-    let form = if import.perl() { ConsoleForm::Perl } else { ConsoleForm::Node };
+    let form = if import.perl() { ConsoleEncoding::Perl } else { ConsoleEncoding::Node };
     OutputPlan {
         name: "console".into(),
-        kind: OutputKind::Console { form, pretty: pretty && form == ConsoleForm::Node },
+        kind: OutputKind::Console { form, pretty: pretty && form == ConsoleEncoding::Node },
         from: vec![Feed::Transform(TRANSFORM)],
         queue: QueueLimits::default(),
         required: false,

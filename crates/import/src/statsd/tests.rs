@@ -148,8 +148,8 @@ fn aggregation_options_are_read() {
     ] {
         assert_eq!(percentiles(text), want, "percentThreshold {text}");
     }
-    let keep = Idle::Keep;
-    let delete = |ttl_windows| Idle::Delete { ttl_windows };
+    let keep = SeriesExpiry::Keep;
+    let delete = |ttl_windows| SeriesExpiry::Delete { ttl_windows };
     for (text, counters, gauges) in [
         ("{}", keep, keep),
         ("{deleteIdleStats: true}", delete(1), delete(1)),
@@ -175,7 +175,7 @@ fn aggregation_options_are_read() {
     assert_eq!((&histograms[0].bins, histograms[1].bins.len()), (&bins, 0));
 }
 
-use process::aggregate::{FlushAlign, Idle};
+use process::aggregate::{FlushAlign, SeriesExpiry};
 
 #[test]
 fn falsy_values_mean_the_default() {
@@ -207,7 +207,7 @@ fn node_and_perl_differ_where_the_originals_do() {
     let perl_default = import("{}", Some(Compat::Perl)).0.unwrap();
     assert!(matches!(
         perl_default.outputs[0].kind,
-        OutputKind::Console { form: config::plan::ConsoleForm::Perl, .. }
+        OutputKind::Console { form: config::plan::ConsoleEncoding::Perl, .. }
     ));
 }
 

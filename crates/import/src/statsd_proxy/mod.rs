@@ -2,7 +2,7 @@
 //!
 //! Text -> `import::javascript` (a tree of values with places) -> **`statsd_proxy`**. Listener, management port and
 //! `log` have the keys and the rules of statsd's own file, and are read by its import.
-//! Not here: the plan that a proxy runs by (`plan`), look-ups of names, the ring itself (`process::placement`).
+//! Not here: the plan that a proxy runs by (`plan`), look-ups of names, the ring itself (`process::sharding`).
 //! Invariant: an option is read, reported, or unknown and reported; none is passed over in silence, unless what it
 //! asks for is what happens anyway. A [`ProxyConfig`] comes back only when there is no error among the diagnostics.
 
@@ -10,7 +10,7 @@ mod plan;
 
 use std::net::{IpAddr, SocketAddr};
 
-use process::placement::{ENDPOINTS_MAX, RingReplicas};
+use process::sharding::{ENDPOINTS_MAX, RingReplicas};
 
 use super::javascript::{self, Environment, Node, Value};
 use super::statsd::values::{Import, Section};

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use model::{OutputId, SourceId};
-use process::placement::{HealthPlan, KeyForm, Placement};
+use process::sharding::{HealthPlan, KeyForm, Sharding};
 use wire::statsd::{Dialect, Options};
 
 use super::ProxyConfig;
@@ -70,7 +70,7 @@ fn whole_plan(config: &ProxyConfig) -> Plan {
     }
     plan.clusters.push(ClusterPlan {
         name: NODES.into(),
-        placement: Placement::StatsdNode(config.ring_replicas),
+        sharding: Sharding::StatsdNode(config.ring_replicas),
         key: KeyForm::Node,
         // More nodes than a plan has outputs are a mistake that `whole` finds.
         members: (0..plan.outputs.len()).map(|at| OutputId(at as u16)).collect(),

@@ -4,7 +4,7 @@
 //! After a wanted change `UPDATE=1 cargo test -p config statsd_proxy` writes the `.want` files anew: read the
 //! diff.
 
-use process::placement::{Cluster, Placement};
+use process::sharding::{Cluster, Sharding};
 use proptest::prelude::*;
 
 use super::*;
@@ -102,7 +102,7 @@ fn labels_are_what_the_original_hashes() {
     let labels: Vec<&str> = nodes.iter().map(|node| node.label.as_str()).collect();
     assert_eq!(labels, ["10.0.0.1:8125", "H:08125", "::1:8125"]);
     assert!(nodes.iter().all(|node| node.port == 8125));
-    assert!(Cluster::new(&Placement::StatsdNode(RingReplicas::One), &labels).is_ok());
+    assert!(Cluster::new(&Sharding::StatsdNode(RingReplicas::One), &labels).is_ok());
 }
 
 #[test]

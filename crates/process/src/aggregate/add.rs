@@ -5,12 +5,12 @@
 
 use model::{Canonical, FlushInfo, Flushed, Kind, Now, RawKey, Sample, SampleView, SeriesRef, Value};
 
+use super::context::Context;
 use super::counters::Counter;
-use super::desk::Desk;
 use super::gauges::Gauge;
 use super::index::{Place, short};
 use super::sets::Set;
-use super::table::{self, ACTIVE, Fate, GHOST, Key, State};
+use super::table::{self, ACTIVE, Disposition, GHOST, Key, State};
 use super::timers::{Timed, Timer};
 use super::{Added, Aggregator};
 
@@ -137,25 +137,27 @@ impl Aggregator {
             Value::Number(number) => number,
             Value::Text(member) if sample.kind == Kind::Set => {
                 let member = member.of(bytes);
-                return self
-                    .change::<Set, C, E>(hint, hooks, added, |set, seed, desk| set.add(member, seed, desk));
+                return self.change::<Set, C, E>(hint, hooks, added, |set, seed, context| {
+                    set.add(member, seed, context)
+                });
             }
             Value::Text(_) => f64::NAN,
         };
-        if sample.kind == Kind::Set || !(number.is_finite() || self.desk.allow_non_finite) {
+        if sample.kind == Kind::Set || !(number.is_finite() || self.context.allow_non_finite) {
             // Before a series is made for it. A set's value is a text: the parser knows no other.
             added.rejected_non_finite += 1;
             return;
         }
         match sample.kind {
-            Kind::Counter => self.change::<Counter, C, E>(hint, hooks, added, |counter, _, desk| {
-                Timed::finite(counter.add(number, desk.allow_non_finite))
+            Kind::Counter => self.change::<Counter, C, E>(hint, hooks, added, |counter, _, context| {
+                Timed::finite(counter.add(number, context.allow_non_finite))
             }),
-            Kind::Gauge => self.change::<Gauge, C, E>(hint, hooks, added, |gauge, _, desk| {
-                Timed::finite(gauge.add(number, sample.gauge_op, desk.allow_non_finite))
+            Kind::Gauge => self.change::<Gauge, C, E>(hint, hooks, added, |gauge, _, context| {
+                Timed::finite(gauge.add(number, sample.gauge_op, context.allow_non_finite))
             }),
-            Kind::Timer | Kind::Set => self
-                .change::<Timer, C, E>(hint, hooks, added, |timer, _, desk| timer.add(number, weight, desk)),
+            Kind::Timer | Kind::Set => self.change::<Timer, C, E>(hint, hooks, added, |timer, _, context| {
+                timer.add(number, weight, context)
+            }),
         }
     }
 
@@ -166,7 +168,7 @@ impl Aggregator {
         hint: Hint<'_>,
         hooks: &mut Hooks<C, E>,
         added: &mut Added,
-        change: impl FnOnce(&mut S, u32, &mut Desk) -> Timed,
+        change: impl FnOnce(&mut S, u32, &mut Context) -> Timed,
     ) where
         C: FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
         E: FnMut(&FlushInfo, Flushed<'_>),
@@ -179,7 +181,7 @@ impl Aggregator {
             self.open::<S>(id, &mut hooks.emit);
         }
         let entry = S::table_mut(&mut self.tables).slab.get_mut(id);
-        match change(&mut entry.state, entry.hash, &mut self.desk) {
+        match change(&mut entry.state, entry.hash, &mut self.context) {
             Timed::Added => {
                 entry.set(ACTIVE);
                 entry.seen = self.beat;
@@ -232,7 +234,9 @@ impl Aggregator {
             let closing = self.closing.as_mut().expect("the other parity exists only during a sweep");
             let idle = S::idle(&self.plan.idle);
             // On `Goes` the series begins anew, with the sample that has just come.
-            if table::flush(entry, &self.keys.arena, idle, closing, &mut self.desk, emit) == Fate::Fades {
+            if table::flush(entry, &self.keys.arena, idle, closing, &mut self.context, emit)
+                == Disposition::Drain
+            {
                 table.ghosts += 1;
             }
         }
@@ -263,7 +267,7 @@ impl Aggregator {
             (Kind::Gauge, Value::Number(number)) => number,
             _ => return false,
         };
-        if !value.is_finite() && !self.desk.allow_non_finite {
+        if !value.is_finite() && !self.context.allow_non_finite {
             added.rejected_non_finite += 1;
             return true;
         }

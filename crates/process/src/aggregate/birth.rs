@@ -57,7 +57,7 @@ impl Aggregator {
     fn remember<S: State>(&mut self, found: Known, hash: u64, raw: RawKey<'_>, target: (u32, u32)) {
         if let Known::Stale(alias) = found {
             self.keys.turn_alias(alias, target);
-        } else if !self.desk.has_room()
+        } else if !self.context.has_room()
             || !self.keys.add_alias(S::KIND, hash, raw, target, self.plan.series_max)
         {
             self.totals.aliases_refused += 1;
@@ -90,7 +90,7 @@ impl Aggregator {
 
     /// True while there are less than `series_max`, and less bytes than `bytes_max`. Our own series do not count.
     pub(super) fn has_room(&self) -> bool {
-        self.has_numbers() && self.desk.has_room()
+        self.has_numbers() && self.context.has_room()
     }
 
     /// True while there are less than `series_max`.
@@ -117,7 +117,7 @@ impl Aggregator {
     /// Sees how many bytes keys and entries take.
     pub(super) fn note_keys(&mut self) {
         let entries = self.held() as usize * (size_of::<Entry<Timer>>() + SLOT_BYTES);
-        self.desk.note_keys((self.keys.held_bytes() + entries) as u64);
+        self.context.note_keys((self.keys.held_bytes() + entries) as u64);
     }
 
     /// A new series in the index, unless there are `series_max` already.

@@ -207,7 +207,7 @@ impl Clock {
 
     /// Goes on with a window that has not ended yet, on its own grid.
     pub(super) fn go_on(&mut self, open: &OpenWindow, now: Now) {
-        self.take_over(open, now);
+        self.hot_restart(open, now);
         if self.align == FlushAlign::Interval {
             let left_ns = open.ends_wall_ns.saturating_sub(now.wall_ns).min(self.window_ns as u64);
             self.due_ns = now.mono_ns + left_ns.max(1);
@@ -221,7 +221,7 @@ impl Clock {
 
     /// Ends a window whose end has passed while nobody ran, and opens the next.
     pub(super) fn close_overdue(&mut self, open: &OpenWindow, now: Now) -> FlushInfo {
-        self.take_over(open, now);
+        self.hot_restart(open, now);
         let elapsed_ns = open.ends_wall_ns.saturating_sub(open.opened_wall_ns);
         let info = FlushInfo {
             time_s: open.label_s(),
@@ -234,7 +234,7 @@ impl Clock {
         info
     }
 
-    fn take_over(&mut self, open: &OpenWindow, now: Now) {
+    fn hot_restart(&mut self, open: &OpenWindow, now: Now) {
         if self.align == FlushAlign::Start {
             self.anchor_ns = i128::from(open.anchor_ns);
         }

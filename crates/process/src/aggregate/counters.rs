@@ -3,8 +3,8 @@
 use model::{FlushInfo, Flushed, Kind, SeriesRef};
 
 use super::checkpoint::{Bytes, put_f64};
-use super::desk::{Desk, Tally};
-use super::plan::{Idle, IdlePlan};
+use super::context::{Context, Tally};
+use super::plan::{ExpiryPlan, SeriesExpiry};
 use super::table::{Closing, State, Table, Tables};
 
 /// Sum of the window.
@@ -47,7 +47,7 @@ impl State for Counter {
         &mut tables.counters
     }
 
-    fn idle(plan: &IdlePlan) -> Idle {
+    fn idle(plan: &ExpiryPlan) -> SeriesExpiry {
         plan.counters
     }
 
@@ -56,7 +56,7 @@ impl State for Counter {
         series: SeriesRef<'_>,
         _active: bool,
         closing: &Closing,
-        _desk: &mut Desk,
+        _desk: &mut Context,
         emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
     ) {
         let rate = self.sum / closing.divisor;
@@ -75,7 +75,7 @@ impl State for Counter {
         put_f64(self.sum, to);
     }
 
-    fn load(&mut self, from: &mut Bytes<'_>, _seed: u32, _desk: &mut Desk) -> Option<()> {
+    fn load(&mut self, from: &mut Bytes<'_>, _seed: u32, _desk: &mut Context) -> Option<()> {
         self.sum = from.f64()?;
         Some(())
     }

@@ -3,15 +3,15 @@
 use model::{FlushInfo, Flushed, GaugeOp, Kind, SeriesRef};
 
 use super::checkpoint::{Bytes, put_f64, put_varint};
-use super::desk::{Desk, Tally};
-use super::plan::{Idle, IdlePlan};
+use super::context::{Context, Tally};
+use super::plan::{ExpiryPlan, SeriesExpiry};
 use super::table::{Closing, State, Table, Tables};
 
 /// Last value. A gauge that does not exist and one of 0 cannot be told apart, and need not be.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gauge {
     pub(super) value: f64,
-    /// Flushes that it outlives without an update, under `Idle::Delete`.
+    /// Flushes that it outlives without an update, under `SeriesExpiry::Delete`.
     ttl: u32,
 }
 
@@ -40,7 +40,7 @@ impl State for Gauge {
         &mut tables.gauges
     }
 
-    fn idle(plan: &IdlePlan) -> Idle {
+    fn idle(plan: &ExpiryPlan) -> SeriesExpiry {
         plan.gauges
     }
 
@@ -49,7 +49,7 @@ impl State for Gauge {
         series: SeriesRef<'_>,
         _active: bool,
         closing: &Closing,
-        _desk: &mut Desk,
+        _desk: &mut Context,
         emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
     ) {
         emit(&closing.info, Flushed::Gauge { series, value: self.value });
@@ -70,7 +70,7 @@ impl State for Gauge {
         put_varint(u64::from(self.ttl), to);
     }
 
-    fn load(&mut self, from: &mut Bytes<'_>, _seed: u32, _desk: &mut Desk) -> Option<()> {
+    fn load(&mut self, from: &mut Bytes<'_>, _seed: u32, _desk: &mut Context) -> Option<()> {
         self.value = from.f64()?;
         self.ttl = u32::try_from(from.varint()?).ok()?;
         Some(())

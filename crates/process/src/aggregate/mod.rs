@@ -19,8 +19,8 @@ mod cells;
 pub mod checkpoint;
 mod clock;
 mod clock_steps;
+mod context;
 mod counters;
-mod desk;
 mod figures;
 mod gauges;
 mod hyperloglog;
@@ -45,14 +45,16 @@ pub use clock_steps::ClockFigures;
 pub use figures::Figures;
 pub use key_flush::BUSY_NAMES_MAX;
 pub use manage::{Current, Look};
-pub use plan::{AggregatePlan, FlushAlign, HistogramPlan, Idle, IdlePlan, KeyFlushPlan, PercentLabel};
+pub use plan::{
+    AggregatePlan, ExpiryPlan, FlushAlign, HistogramPlan, KeyFlushPlan, PercentLabel, SeriesExpiry,
+};
 pub use sweep::{FlushEnd, Tick};
 
 use model::{Kind, Now};
 
 use checkpoint::Saving;
 use clock::Clock;
-use desk::Desk;
+use context::Context;
 use key_flush::BusyNames;
 use keys::Keys;
 use own::OwnSeries;
@@ -85,7 +87,7 @@ pub struct Aggregator {
     clock: Clock,
     keys: Keys,
     tables: Tables,
-    desk: Desk,
+    context: Context,
     own: OwnSeries,
     /// The closed window whose series are still being emitted.
     closing: Option<Closing>,
@@ -125,7 +127,7 @@ impl Aggregator {
             clock: Clock::new(plan.align, plan.window_ms, start),
             keys: Keys::new(),
             tables: Tables::new(),
-            desk: Desk::new(&plan),
+            context: Context::new(&plan),
             own: OwnSeries::default(),
             closing: None,
             cursor: Cursor::default(),
@@ -154,7 +156,7 @@ impl Aggregator {
         // Its header speaks of the window as it was.
         self.saving = None;
         self.changed = true;
-        self.desk.follow(&plan);
+        self.context.follow(&plan);
         self.busy.follow(plan.key_flush, now);
         let keeps_change = plan.keep_contains != self.plan.keep_contains;
         self.plan = plan;
@@ -229,7 +231,7 @@ impl Aggregator {
         for kind in Kind::ALL {
             series[kind as usize] = self.tables.len(kind) as u64;
         }
-        let tally = &self.desk.tally;
+        let tally = &self.context.tally;
         let memory = self.keys.memory_bytes() + self.tables.memory_bytes() + self.busy.memory_bytes();
         Figures {
             series,

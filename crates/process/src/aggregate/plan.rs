@@ -13,7 +13,7 @@ pub enum FlushAlign {
 
 /// What becomes of a series that saw nothing in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idle {
+pub enum SeriesExpiry {
     /// Kept and sent for ever: zeros, or a gauge's last value.
     Keep,
     /// Removed at once, or for gauges after `ttl_windows` (node's delete switches and `gaugesMaxTTL`).
@@ -30,15 +30,15 @@ pub enum Idle {
 
 /// What becomes of idle series, per kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IdlePlan {
+pub struct ExpiryPlan {
     /// Counters.
-    pub counters: Idle,
+    pub counters: SeriesExpiry,
     /// Gauges.
-    pub gauges: Idle,
+    pub gauges: SeriesExpiry,
     /// Timers.
-    pub timers: Idle,
+    pub timers: SeriesExpiry,
     /// Sets.
-    pub sets: Idle,
+    pub sets: SeriesExpiry,
 }
 
 /// One entry of node's `histogram` list (spec statsd §7.5).
@@ -98,7 +98,7 @@ pub struct AggregatePlan {
     /// Hand the members of sets to the outputs.
     pub set_members: bool,
     /// What becomes of idle series.
-    pub idle: IdlePlan,
+    pub idle: ExpiryPlan,
     /// Most series; new ones past it are dropped as `series_max`.
     pub series_max: u32,
     /// Most bytes of all series: keys, spellings, timer values and set members. What would take more is dropped as
@@ -115,7 +115,7 @@ pub struct AggregatePlan {
 impl Default for AggregatePlan {
     /// The native defaults (dialect `union`).
     fn default() -> Self {
-        let idle = Idle::After { seconds: 300 };
+        let idle = SeriesExpiry::After { seconds: 300 };
         AggregatePlan {
             window_ms: 10_000,
             align: FlushAlign::Wall,
@@ -129,7 +129,7 @@ impl Default for AggregatePlan {
             timer_exact_max: 65_536,
             set_exact_max: model::limits::SET_EXACT_MAX,
             set_members: false,
-            idle: IdlePlan { counters: idle, gauges: idle, timers: idle, sets: idle },
+            idle: ExpiryPlan { counters: idle, gauges: idle, timers: idle, sets: idle },
             series_max: model::limits::SERIES_MAX,
             bytes_max: model::limits::SERIES_BYTES_MAX,
             keep_contains: ["packets_received", "metrics_received", "bad_lines_seen"]

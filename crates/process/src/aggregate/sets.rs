@@ -7,9 +7,9 @@ use hashbrown::HashTable;
 use model::{FlushInfo, Flushed, Kind, SeriesRef};
 
 use super::checkpoint::{Bytes, put_varint};
-use super::desk::{Desk, Tally};
+use super::context::{Context, Tally};
 use super::hyperloglog::{HyperLogLog, REGISTERS};
-use super::plan::{Idle, IdlePlan};
+use super::plan::{ExpiryPlan, SeriesExpiry};
 use super::table::{Closing, State, Table, Tables};
 use super::timers::Timed;
 
@@ -115,15 +115,15 @@ impl Set {
     }
 
     /// Adds a member. `seed` must be the same for all members of a set, and unknown to senders.
-    pub(super) fn add(&mut self, member: &[u8], seed: u32, desk: &mut Desk) -> Timed {
+    pub(super) fn add(&mut self, member: &[u8], seed: u32, context: &mut Context) -> Timed {
         if member.is_ascii() {
-            return self.add_text(if member.is_empty() { b"0" } else { member }, seed, desk);
+            return self.add_text(if member.is_empty() { b"0" } else { member }, seed, context);
         }
         // Members are compared as text: two byte strings that decode to the same replacement characters are one.
-        self.add_text(String::from_utf8_lossy(member).as_bytes(), seed, desk)
+        self.add_text(String::from_utf8_lossy(member).as_bytes(), seed, context)
     }
 
-    fn add_text(&mut self, member: &[u8], seed: u32, desk: &mut Desk) -> Timed {
+    fn add_text(&mut self, member: &[u8], seed: u32, context: &mut Context) -> Timed {
         let hasher = FixedState::with_seed(u64::from(seed));
         let hash = (hasher.hash_one(member) >> 32) as u32;
         let exact = match &mut self.0 {
@@ -132,9 +132,9 @@ impl Set {
                 return Timed::Added;
             }
             Members::Exact(exact) => exact,
-            Members::None if !desk.has_room() => return Timed::NoRoom,
+            Members::None if !context.has_room() => return Timed::NoRoom,
             Members::None => {
-                desk.tally.heap(0, size_of::<Exact>());
+                context.tally.heap(0, size_of::<Exact>());
                 self.0 = Members::Exact(Box::default());
                 let Members::Exact(exact) = &mut self.0 else { return Timed::NoRoom };
                 exact
@@ -143,19 +143,19 @@ impl Set {
         if exact.has(member, hash) {
             return Timed::Added;
         }
-        if !desk.has_room() {
+        if !context.has_room() {
             return Timed::NoRoom;
         }
         let before = exact.memory_bytes();
         exact.add(member, hash);
-        desk.tally.heap(before, exact.memory_bytes());
-        let bytes_max = match desk.set_exact_max {
+        context.tally.heap(before, exact.memory_bytes());
+        let bytes_max = match context.set_exact_max {
             0 => SET_BYTES_MAX,
             members_max => members_max.saturating_mul(MEMBER_BYTES_MAX).min(SET_BYTES_MAX),
         };
-        let members_max = if desk.set_exact_max == 0 { usize::MAX } else { desk.set_exact_max };
+        let members_max = if context.set_exact_max == 0 { usize::MAX } else { context.set_exact_max };
         if exact.members.len() > members_max || exact.text.len() > bytes_max {
-            self.estimate(seed, &mut desk.tally);
+            self.estimate(seed, &mut context.tally);
         }
         Timed::Added
     }
@@ -201,7 +201,7 @@ impl State for Set {
         &mut tables.sets
     }
 
-    fn idle(plan: &IdlePlan) -> Idle {
+    fn idle(plan: &ExpiryPlan) -> SeriesExpiry {
         plan.sets
     }
 
@@ -210,10 +210,10 @@ impl State for Set {
         series: SeriesRef<'_>,
         _active: bool,
         closing: &Closing,
-        desk: &mut Desk,
+        context: &mut Context,
         emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
     ) {
-        let members = if desk.set_members { self.text() } else { b"" };
+        let members = if context.set_members { self.text() } else { b"" };
         emit(&closing.info, Flushed::Set { series, count: self.count(), members });
     }
 
@@ -247,7 +247,7 @@ impl State for Set {
         }
     }
 
-    fn load(&mut self, from: &mut Bytes<'_>, seed: u32, desk: &mut Desk) -> Option<()> {
+    fn load(&mut self, from: &mut Bytes<'_>, seed: u32, context: &mut Context) -> Option<()> {
         match from.u8()? {
             0 => {}
             1 => {
@@ -255,9 +255,9 @@ impl State for Set {
                 let members = from.take(len)?.split(|byte| *byte == b'\n');
                 // Another limit may hold now: they go the way of members that arrive, but that none of them is lost.
                 for member in members {
-                    if self.add(member, seed, desk) == Timed::NoRoom {
-                        self.estimate(seed, &mut desk.tally);
-                        self.add(member, seed, desk);
+                    if self.add(member, seed, context) == Timed::NoRoom {
+                        self.estimate(seed, &mut context.tally);
+                        self.add(member, seed, context);
                     }
                 }
             }
@@ -265,7 +265,7 @@ impl State for Set {
                 let seed = from.u32()?;
                 let sketch = HyperLogLog::of_registers(from.take(REGISTERS)?)?;
                 self.0 = Members::Estimate(Box::new(Estimate { seed, sketch }));
-                desk.tally.heap(0, self.memory_bytes());
+                context.tally.heap(0, self.memory_bytes());
             }
             _ => return None,
         }
@@ -285,8 +285,8 @@ mod tests {
     use super::*;
     use crate::aggregate::AggregatePlan;
 
-    fn desk(set_exact_max: usize) -> Desk {
-        Desk::new(&AggregatePlan { set_exact_max, ..AggregatePlan::default() })
+    fn context(set_exact_max: usize) -> Context {
+        Context::new(&AggregatePlan { set_exact_max, ..AggregatePlan::default() })
     }
 
     #[test]
@@ -298,46 +298,46 @@ mod tests {
             (b"__proto__,__proto__,a b", 2, "__proto__\na b"),
         ];
         for (members, count, text) in table {
-            let (mut set, mut desk) = (Set::default(), desk(4096));
+            let (mut set, mut context) = (Set::default(), context(4096));
             for member in members.split(|byte| *byte == b',') {
-                assert_eq!(set.add(member, 1, &mut desk), Timed::Added);
+                assert_eq!(set.add(member, 1, &mut context), Timed::Added);
             }
             assert_eq!((set.count(), set.text()), (count, text.as_bytes()));
-            set.clear(&mut desk.tally);
+            set.clear(&mut context.tally);
             assert_eq!((set.count(), set.text()), (0, &b""[..]));
         }
     }
 
     #[test]
     fn past_the_limit_members_are_estimated_and_the_next_window_is_exact_again() {
-        let (mut set, mut desk) = (Set::default(), desk(4096));
-        let add = |set: &mut Set, desk: &mut Desk, upto: u32| {
+        let (mut set, mut context) = (Set::default(), context(4096));
+        let add = |set: &mut Set, context: &mut Context, upto: u32| {
             for member in 0..upto {
-                assert_eq!(set.add(member.to_string().as_bytes(), 9, desk), Timed::Added);
+                assert_eq!(set.add(member.to_string().as_bytes(), 9, context), Timed::Added);
             }
         };
-        add(&mut set, &mut desk, 4096);
-        assert_eq!((set.count(), desk.tally.set_estimates), (4096, 0), "at the limit");
-        add(&mut set, &mut desk, 4097);
-        assert_eq!(desk.tally.set_estimates, 1, "past it");
+        add(&mut set, &mut context, 4096);
+        assert_eq!((set.count(), context.tally.set_estimates), (4096, 0), "at the limit");
+        add(&mut set, &mut context, 4097);
+        assert_eq!(context.tally.set_estimates, 1, "past it");
         assert!(set.count().abs_diff(4097) < 110, "{}", set.count());
-        add(&mut set, &mut desk, 100_000);
+        add(&mut set, &mut context, 100_000);
         assert!(set.count().abs_diff(100_000) < 2_500, "{}", set.count());
-        assert_eq!(desk.tally.heap_bytes, set.memory_bytes() as u64);
-        set.clear(&mut desk.tally);
-        assert_eq!(set.add(b"a", 9, &mut desk), Timed::Added);
+        assert_eq!(context.tally.heap_bytes, set.memory_bytes() as u64);
+        set.clear(&mut context.tally);
+        assert_eq!(set.add(b"a", 9, &mut context), Timed::Added);
         assert_eq!((set.count(), set.text()), (1, &b"a"[..]));
-        set.forget(&mut desk.tally);
-        assert_eq!(desk.tally.heap_bytes, 0);
+        set.forget(&mut context.tally);
+        assert_eq!(context.tally.heap_bytes, 0);
     }
 
     #[test]
     fn long_members_are_bounded_in_bytes() {
-        let (mut set, mut desk) = (Set::default(), desk(10));
+        let (mut set, mut context) = (Set::default(), context(10));
         for member in 0..4u8 {
-            assert_eq!(set.add(&[b'a' + member; 1000], 1, &mut desk), Timed::Added);
+            assert_eq!(set.add(&[b'a' + member; 1000], 1, &mut context), Timed::Added);
         }
-        assert_eq!(desk.tally.set_estimates, 1);
+        assert_eq!(context.tally.set_estimates, 1);
         assert_eq!(set.count(), 4);
     }
 }

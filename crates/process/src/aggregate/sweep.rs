@@ -7,7 +7,7 @@ use super::counters::Counter;
 use super::gauges::Gauge;
 use super::index::Place;
 use super::sets::Set;
-use super::table::{self, Closing, Fate, GHOST, INDEXED, OWN, PARITY, State};
+use super::table::{self, Closing, Disposition, GHOST, INDEXED, OWN, PARITY, State};
 use super::timers::Timer;
 
 /// What a call of [`Aggregator::tick`] did.
@@ -152,10 +152,10 @@ impl Aggregator {
             }
             *budget = budget.saturating_sub(entry.state.work());
             let closing = self.closing.as_mut().expect("a sweep has a closed window");
-            match table::flush(entry, &self.keys.arena, idle, closing, &mut self.desk, emit) {
-                Fate::Stays => {}
-                Fate::Fades => table.ghosts += 1,
-                Fate::Goes => {
+            match table::flush(entry, &self.keys.arena, idle, closing, &mut self.context, emit) {
+                Disposition::Keep => {}
+                Disposition::Drain => table.ghosts += 1,
+                Disposition::Remove => {
                     self.remove::<S>(id);
                     self.totals.expired += 1;
                 }
@@ -168,7 +168,7 @@ impl Aggregator {
     pub(super) fn remove<S: State>(&mut self, id: u32) {
         let table = S::table_mut(&mut self.tables);
         let entry = table.slab.get_mut(id);
-        entry.state.forget(&mut self.desk.tally);
+        entry.state.forget(&mut self.context.tally);
         if entry.has(INDEXED) {
             self.keys.index.remove(entry.hash, Place::series(S::KIND, id));
         }

@@ -8,10 +8,10 @@ use model::{FlushInfo, Flushed, Kind, Now, RawKey, SeriesRef};
 
 use super::arena::Arena;
 use super::checkpoint::Bytes;
+use super::context::{Context, Tally};
 use super::counters::Counter;
-use super::desk::{Desk, Tally};
 use super::gauges::Gauge;
-use super::plan::{Idle, IdlePlan};
+use super::plan::{ExpiryPlan, SeriesExpiry};
 use super::sets::Set;
 use super::slab::Slab;
 use super::timers::Timer;
@@ -198,7 +198,7 @@ pub(super) trait State: Default {
     fn table_mut(tables: &mut Tables) -> &mut Table<Self>;
 
     /// What the plan says about idle series of this kind.
-    fn idle(plan: &IdlePlan) -> Idle;
+    fn idle(plan: &ExpiryPlan) -> SeriesExpiry;
 
     /// Emits the closed window. `active`: it saw a sample.
     fn emit(
@@ -206,7 +206,7 @@ pub(super) trait State: Default {
         series: SeriesRef<'_>,
         active: bool,
         closing: &Closing,
-        desk: &mut Desk,
+        context: &mut Context,
         emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
     );
 
@@ -219,7 +219,7 @@ pub(super) trait State: Default {
     /// Becomes a ghost after [`State::clear`]: keeps its heap, but nothing that a new series would not have.
     fn fade(&mut self) {}
 
-    /// Whether, under `Idle::Delete`, the series outlives the flush that just emitted it.
+    /// Whether, under `SeriesExpiry::Delete`, the series outlives the flush that just emitted it.
     fn outlives(&mut self, _ttl_windows: u32, _active: bool) -> bool {
         false
     }
@@ -229,7 +229,7 @@ pub(super) trait State: Default {
 
     /// Takes over a state that was saved; it must be that of a new series. None when the bytes are no such state: what
     /// it is then may only be forgotten. `seed` is that of [`Entry::hash`].
-    fn load(&mut self, from: &mut Bytes<'_>, seed: u32, desk: &mut Desk) -> Option<()>;
+    fn load(&mut self, from: &mut Bytes<'_>, seed: u32, context: &mut Context) -> Option<()>;
 
     /// Work of one flush, in series: large timers count for more than one.
     fn work(&self) -> usize {
@@ -239,54 +239,54 @@ pub(super) trait State: Default {
 
 /// What becomes of an entry after its flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Disposition {
     /// Goes on.
-    Stays,
+    Keep,
     /// Has become a ghost.
-    Fades,
+    Drain,
     /// Goes away.
-    Goes,
+    Remove,
 }
 
 /// Ends the closed window for one entry: emits it unless it has expired, and opens the current window.
 ///
-/// On [`Fate::Goes`] the state is that of a new series: the caller removes the entry, or goes on with it as
+/// On [`Disposition::Remove`] the state is that of a new series: the caller removes the entry, or goes on with it as
 /// with a new one when a sample has just come.
 pub(super) fn flush<S: State>(
     entry: &mut Entry<S>,
     arena: &Arena,
-    idle: Idle,
+    idle: SeriesExpiry,
     closing: &mut Closing,
-    desk: &mut Desk,
+    context: &mut Context,
     emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
-) -> Fate {
+) -> Disposition {
     entry.set_parity(entry.parity() ^ PARITY);
     if entry.has(GHOST) {
-        return Fate::Goes;
+        return Disposition::Remove;
     }
     let active = entry.has(ACTIVE);
     entry.unset(ACTIVE);
     let exempt = entry.has(KEPT) || (S::KIND == Kind::Gauge && entry.has(OWN));
-    if let Idle::After { seconds } = idle
+    if let SeriesExpiry::After { seconds } = idle
         && !active
         && !exempt
         && u64::from(closing.beat.wrapping_sub(entry.seen)) >= seconds.saturating_mul(BEATS_PER_SECOND)
     {
-        entry.state.forget(&mut desk.tally);
-        return Fate::Goes;
+        entry.state.forget(&mut context.tally);
+        return Disposition::Remove;
     }
-    entry.state.emit(entry.series(arena), active, closing, desk, emit);
+    entry.state.emit(entry.series(arena), active, closing, context, emit);
     closing.emitted += 1;
-    entry.state.clear(&mut desk.tally);
-    if let Idle::Delete { ttl_windows } = idle
+    entry.state.clear(&mut context.tally);
+    if let SeriesExpiry::Delete { ttl_windows } = idle
         && !exempt
         && !entry.state.outlives(ttl_windows.max(1), active)
     {
         entry.set(GHOST);
         entry.state.fade();
-        return Fate::Fades;
+        return Disposition::Drain;
     }
-    Fate::Stays
+    Disposition::Keep
 }
 
 /// Beats are what ages are counted in: sixteenths of a second on the monotonic clock, modulo 2^32 (8 years).

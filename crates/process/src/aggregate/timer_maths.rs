@@ -4,7 +4,7 @@
 //! `timer_weights`, `sketched` for timers that saw more values than are kept. `weighted` with weights of 1
 //! gives the bits of `plain`.
 
-use super::desk::Scratch;
+use super::context::Scratch;
 use super::labels::{Bins, Labels};
 use super::sketch::Sketch;
 

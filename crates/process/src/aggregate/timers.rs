@@ -3,8 +3,8 @@
 use model::{FlushInfo, Flushed, Kind, SeriesRef, limits};
 
 use super::checkpoint::{Bytes, put_f64, put_varint};
-use super::desk::{Desk, Tally};
-use super::plan::{Idle, IdlePlan};
+use super::context::{Context, Tally};
+use super::plan::{ExpiryPlan, SeriesExpiry};
 use super::sketch::Sketch;
 use super::table::{Closing, State, Table, Tables};
 use super::timer_maths::{self, Counted};
@@ -48,48 +48,48 @@ impl Timed {
 impl Timer {
     /// Adds a value that stands for `weight` observations.
     #[inline]
-    pub(super) fn add(&mut self, value: f64, weight: f64, desk: &mut Desk) -> Timed {
-        let weight = if desk.timer_rate_ignored { 1.0 } else { weight };
+    pub(super) fn add(&mut self, value: f64, weight: f64, context: &mut Context) -> Timed {
+        let weight = if context.timer_rate_ignored { 1.0 } else { weight };
         let count = self.count + weight;
-        let simple = weight == 1.0 || !desk.timer_weights;
+        let simple = weight == 1.0 || !context.timer_weights;
         if count.is_finite()
             && simple
             && self.more.is_none()
-            && self.values.len() < self.values.capacity().min(exact_max(desk))
+            && self.values.len() < self.values.capacity().min(exact_max(context))
         {
             self.values.push(value);
             self.count = count;
-            desk.tally.timer_values += 1;
+            context.tally.timer_values += 1;
             return Timed::Added;
         }
-        self.add_slowly(value, weight, desk)
+        self.add_slowly(value, weight, context)
     }
 
     #[inline(never)]
-    fn add_slowly(&mut self, value: f64, weight: f64, desk: &mut Desk) -> Timed {
+    fn add_slowly(&mut self, value: f64, weight: f64, context: &mut Context) -> Timed {
         let count = self.count + weight;
-        if !count.is_finite() && !desk.allow_non_finite {
+        if !count.is_finite() && !context.allow_non_finite {
             return Timed::NonFinite;
         }
-        let value_weight = if desk.timer_weights { weight } else { 1.0 };
-        if self.grows_with(value_weight) && !desk.has_room() {
+        let value_weight = if context.timer_weights { weight } else { 1.0 };
+        if self.grows_with(value_weight) && !context.has_room() {
             return Timed::NoRoom;
         }
         let before = self.memory_bytes();
-        if self.sketch().is_none() && self.values.len() >= exact_max(desk) {
-            if desk.timer_exact_max == 0 {
+        if self.sketch().is_none() && self.values.len() >= exact_max(context) {
+            if context.timer_exact_max == 0 {
                 return Timed::Full;
             }
-            self.turn_to_sketch(&mut desk.tally);
+            self.turn_to_sketch(&mut context.tally);
         }
         if let Some(Some(sketch)) = self.more.as_mut().map(|more| more.sketch.as_mut()) {
             sketch.add(value, value_weight);
         } else {
-            self.keep(value, value_weight, exact_max(desk));
-            desk.tally.timer_values += 1;
+            self.keep(value, value_weight, exact_max(context));
+            context.tally.timer_values += 1;
         }
         self.count = count;
-        desk.tally.heap(before, self.memory_bytes());
+        context.tally.heap(before, self.memory_bytes());
         Timed::Added
     }
 
@@ -151,10 +151,10 @@ impl Timer {
         self.values.capacity() * size_of::<f64>() + more
     }
 
-    /// Computes all aggregates into `desk.scratch`, and sorts the values.
-    fn compute(&mut self, name: &[u8], divisor: f64, desk: &mut Desk) {
+    /// Computes all aggregates into `context.scratch`, and sorts the values.
+    fn compute(&mut self, name: &[u8], divisor: f64, context: &mut Context) {
         let counted = Counted { count: self.count, divisor };
-        let Desk { labels, scratch, timer_weights, .. } = desk;
+        let Context { labels, scratch, timer_weights, .. } = context;
         if let Some(sketch) = self.sketch() {
             return timer_maths::sketched(sketch, counted, name, labels, scratch);
         }
@@ -178,8 +178,8 @@ impl Timer {
 
 /// Values that are kept as they are.
 #[inline]
-fn exact_max(desk: &Desk) -> usize {
-    if desk.timer_exact_max == 0 { limits::TIMER_VALUES_MAX } else { desk.timer_exact_max }
+fn exact_max(context: &Context) -> usize {
+    if context.timer_exact_max == 0 { limits::TIMER_VALUES_MAX } else { context.timer_exact_max }
 }
 
 impl State for Timer {
@@ -193,7 +193,7 @@ impl State for Timer {
         &mut tables.timers
     }
 
-    fn idle(plan: &IdlePlan) -> Idle {
+    fn idle(plan: &ExpiryPlan) -> SeriesExpiry {
         plan.timers
     }
 
@@ -202,12 +202,12 @@ impl State for Timer {
         series: SeriesRef<'_>,
         _active: bool,
         closing: &Closing,
-        desk: &mut Desk,
+        context: &mut Context,
         emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
     ) {
-        desk.scratch.aggregates.clear();
-        self.compute(series.name, closing.divisor, desk);
-        let (labels, aggregates) = (desk.names(), &desk.scratch.aggregates);
+        context.scratch.aggregates.clear();
+        self.compute(series.name, closing.divisor, context);
+        let (labels, aggregates) = (context.names(), &context.scratch.aggregates);
         emit(&closing.info, Flushed::Timer { series, labels, aggregates, values: &self.values });
     }
 
@@ -246,7 +246,7 @@ impl State for Timer {
         self.values.iter().chain(weights).for_each(|number| put_f64(*number, to));
     }
 
-    fn load(&mut self, from: &mut Bytes<'_>, _seed: u32, desk: &mut Desk) -> Option<()> {
+    fn load(&mut self, from: &mut Bytes<'_>, _seed: u32, context: &mut Context) -> Option<()> {
         self.count = from.f64()?;
         let form = from.u8()?;
         match form {
@@ -258,7 +258,7 @@ impl State for Timer {
                     self.more = Some(Box::new(More { weights, sketch: None }));
                 }
                 self.values = values;
-                desk.tally.timer_values += len as u64;
+                context.tally.timer_values += len as u64;
             }
             2 => {
                 let sketch = Some(Box::new(Sketch::load(from)?));
@@ -266,7 +266,7 @@ impl State for Timer {
             }
             _ => return None,
         }
-        desk.tally.heap(0, self.memory_bytes());
+        context.tally.heap(0, self.memory_bytes());
         Some(())
     }
 

@@ -30,7 +30,7 @@ const FORGOTTEN_AT_ONCE_BYTES: usize = 256 << 10;
 /// What a name that is new counts as at least.
 pub(super) const NAME_WORK: u64 = 16;
 
-/// What a value for a rollup counts as: its series and its window are looked for wherever they are in memory.
+/// What a value for an aggregation rule counts as: its series and its window are looked for wherever they are in memory.
 const FED_WORK: u64 = 64;
 
 /// How much is remembered.
@@ -155,7 +155,7 @@ impl CachedRouter {
         much
     }
 
-    /// Values of the last line went to rollups.
+    /// Values of the last line went to aggregation rules.
     #[inline]
     pub fn has_fed(&mut self, values: u32) {
         self.work += u64::from(values) * FED_WORK;

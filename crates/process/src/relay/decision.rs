@@ -1,14 +1,14 @@
 //! What becomes of the lines of one name: steps that need no rule looked at again.
 //!
 //! Most decisions are nothing but outputs, which `plain` has as a list. Steps that are not look at the line's rest
-//! (`validate`), at who is up (`any_of`, `failover`, `dynamic`, `lb`), or hand the value to a rollup.
+//! (`validate`), at who is up (`any_of`, `failover`, `dynamic`, `lb`), or hand the value to an aggregation rule.
 //! Not here: which steps (`Router::decide`), and whether a decision is known already (`cache`).
 //! Invariants: a line gives at most `COPIES_MAX` copies, and what is more is counted; the same decision with the same
 //! endpoints up gives the same copies.
 
 use model::OutputId;
 
-use crate::placement::key_hash;
+use crate::sharding::key_hash;
 
 use super::router::{Check, ClusterState, Router, can_be_sent};
 use super::sieve::Candidates;
@@ -38,9 +38,9 @@ pub enum Act<'a> {
     },
     /// Its value counts in a result.
     Feed {
-        /// Place in [`Router::rollups`].
-        rollup: u16,
-        /// Place in the rollup's computes.
+        /// Place in [`Router::aggregation rules`].
+        aggregation_rule: u16,
+        /// Place in the aggregation rule's computes.
         compute: u16,
         /// The result's name.
         name: &'a [u8],
@@ -134,7 +134,7 @@ enum Step {
         skip: u32,
     },
     Feed {
-        rollup: u16,
+        aggregation_rule: u16,
         compute: u16,
         name: TextId,
     },
@@ -158,7 +158,7 @@ impl Decision {
         self.plain.as_deref()
     }
 
-    /// Whether something looks at what stands behind the name: a `validate`, or a rollup that wants the value.
+    /// Whether something looks at what stands behind the name: a `validate`, or an aggregation rule that wants the value.
     pub fn needs_rest(&self) -> bool {
         self.content.steps.iter().any(|step| matches!(step, Step::Check { .. } | Step::Feed { .. }))
     }
@@ -220,14 +220,14 @@ impl Decision {
                     let cluster = &router.clusters[cluster.index()];
                     let owners = &content.placed[begin as usize..][..usize::from(count)];
                     let key = content.text(key).unwrap_or(line.name);
-                    cluster.owners_or_stand_ins(owners, key, |member, _| {
+                    cluster.owners_or_failovers(owners, key, |member, _| {
                         routing.copy(&mut given, cluster.outputs[member], content.text(name), act);
                     });
                 }
-                Step::Feed { rollup, compute, name } => {
+                Step::Feed { aggregation_rule, compute, name } => {
                     routing.feeds += 1;
                     let name = content.text(name).unwrap_or(line.name);
-                    act(Act::Feed { rollup, compute, name });
+                    act(Act::Feed { aggregation_rule, compute, name });
                 }
                 Step::NameRefused => routing.names_refused += 1,
                 Step::GaveUp => routing.gave_up += 1,
@@ -304,7 +304,7 @@ impl ClusterState {
 
     /// Each owner of a key, or the member that stands in for it, with the owner: one that is up, owns no copy of the key
     /// itself and stands in for no other owner. When there is none, records wait for the owner.
-    pub(super) fn owners_or_stand_ins(&self, owners: &[u16], key: &[u8], mut each: impl FnMut(usize, usize)) {
+    pub(super) fn owners_or_failovers(&self, owners: &[u16], key: &[u8], mut each: impl FnMut(usize, usize)) {
         let placed = self.placed.as_ref().expect("a cluster whose keys are placed");
         if owners.iter().all(|owner| self.up[usize::from(*owner)]) {
             owners.iter().for_each(|owner| each(usize::from(*owner), usize::from(*owner)));
@@ -313,9 +313,9 @@ impl ClusterState {
         let hash = key_hash(key);
         let mut taken = owners.to_vec();
         for owner in owners.iter().map(|owner| usize::from(*owner)) {
-            let stand_in = if self.up[owner] { None } else { placed.stand_in(hash, &taken) };
-            taken.extend(stand_in.map(|member| member as u16));
-            each(stand_in.unwrap_or(owner), owner);
+            let fail_over = if self.up[owner] { None } else { placed.fail_over(hash, &taken) };
+            taken.extend(fail_over.map(|member| member as u16));
+            each(fail_over.unwrap_or(owner), owner);
         }
     }
 }
@@ -431,13 +431,13 @@ impl Draft {
         self.content.steps.push(Step::GaveUp);
     }
 
-    pub(super) fn feed(&mut self, rollup: u16, compute: u16, name: Vec<u8>) {
+    pub(super) fn feed(&mut self, aggregation_rule: u16, compute: u16, name: Vec<u8>) {
         if !can_be_sent(&name) {
             self.content.steps.push(Step::NameRefused);
             return;
         }
         let name = self.text(name);
-        self.content.steps.push(Step::Feed { rollup, compute, name });
+        self.content.steps.push(Step::Feed { aggregation_rule, compute, name });
     }
 
     /// Begins what a check can have left out; gives its place for [`Draft::checked`].
@@ -459,10 +459,10 @@ impl Draft {
     pub(super) fn send(&mut self, router: &Router, cluster: ClusterId, key: Option<TextId>) {
         let name = self.name_id;
         let state = &router.clusters[cluster.index()];
-        let (placed, stand_in) = match (&state.sharing, &state.placed) {
+        let (placed, fail_over) = match (&state.sharing, &state.placed) {
             (Sharing::Failover, _) => return self.content.steps.push(Step::FirstUp { cluster, name }),
             (Sharing::Turns, _) => return self.content.steps.push(Step::Turn { cluster, name }),
-            (Sharing::Placed { stand_in, .. }, Some(placed)) => (placed, *stand_in),
+            (Sharing::Placed { fail_over, .. }, Some(placed)) => (placed, *fail_over),
             (Sharing::Copies | Sharing::Placed { .. }, _) => {
                 self.content
                     .steps
@@ -471,12 +471,12 @@ impl Draft {
             }
         };
         let begin = self.content.placed.len();
-        let key = key.filter(|_| state.sharing.heeds_route_using()).unwrap_or(name);
+        let key = key.filter(|_| state.sharing.watches_route_using()).unwrap_or(name);
         // `placed` is written to while the text is read.
         let mut owners = std::mem::take(&mut self.content.placed);
         placed.placed(self.content.text(key).unwrap_or(&self.name), &mut owners);
         self.content.placed = owners;
-        if stand_in {
+        if fail_over {
             let count = (self.content.placed.len() - begin) as u8;
             self.content.steps.push(Step::Owners { cluster, name, key, begin: begin as u32, count });
             return;

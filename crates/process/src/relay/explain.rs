@@ -55,11 +55,11 @@ pub enum Did {
     Renamed(Vec<u8>),
     /// A name that cannot be sent, so that the old one stayed.
     NotRenamed(Vec<u8>),
-    /// The names of the results that the value counts in, in the order of the rollup's computes; none for one that
+    /// The names of the results that the value counts in, in the order of the aggregation rule's computes; none for one that
     /// cannot be sent.
     Fed {
-        /// Place in [`Router::rollups`].
-        rollup: u16,
+        /// Place in [`Router::aggregation rules`].
+        aggregation_rule: u16,
         /// A name for each compute.
         names: Vec<Option<Vec<u8>>>,
     },
@@ -235,7 +235,7 @@ impl Way<'_> {
                 }
                 None
             }
-            Action::Feed { rollup, names, stop, replaces } => {
+            Action::Feed { aggregation_rule, names, stop, replaces } => {
                 let name = |name: &Replacement| {
                     Some(name.replace(&self.name, &found)).filter(|name| can_be_sent(name))
                 };
@@ -244,7 +244,7 @@ impl Way<'_> {
                 self.feeds += fed as u32;
                 self.names_refused += (names.len() - fed) as u32;
                 self.replaced |= *replaces && names.iter().flatten().any(|name| *name == self.name);
-                meeting.did = Did::Fed { rollup: *rollup, names };
+                meeting.did = Did::Fed { aggregation_rule: *aggregation_rule, names };
                 stop.then_some(End::Stopped)
             }
             Action::Send { check, key, to, stop } => {
@@ -288,8 +288,8 @@ impl Way<'_> {
     fn send(&mut self, to: &To, key: Option<Vec<u8>>) -> Vec<Sent> {
         let To::Clusters(clusters) = to else { return Vec::new() };
         let key_of = |cluster: &ClusterId| {
-            let heeds = self.router.clusters[cluster.index()].sharing.heeds_route_using();
-            key.as_deref().filter(|_| heeds).unwrap_or(&self.name)
+            let watches = self.router.clusters[cluster.index()].sharing.watches_route_using();
+            key.as_deref().filter(|_| watches).unwrap_or(&self.name)
         };
         let mut sent: Vec<Sent> =
             clusters.iter().map(|cluster| self.sent(*cluster, key_of(cluster))).collect();
@@ -323,13 +323,13 @@ impl Way<'_> {
             Sharing::Turns => {
                 choose(state.at_turn(self.turn), if all_down { Why::NoneUp } else { Why::Turn });
             }
-            Sharing::Placed { stand_in, .. } => {
+            Sharing::Placed { fail_over, .. } => {
                 let placed = self.router.placed(cluster).expect("a cluster whose keys are placed");
                 position = placed.position(key);
                 let mut owners = Vec::new();
                 placed.placed(key, &mut owners);
-                if *stand_in {
-                    state.owners_or_stand_ins(&owners, key, |member, owner| {
+                if *fail_over {
+                    state.owners_or_failovers(&owners, key, |member, owner| {
                         let why = match state.up[member] {
                             true if member == owner => Why::Owner,
                             true => Why::StandsIn { owner },

@@ -174,7 +174,7 @@ fn loops(statement: usize, plan: &AggregateStatement) -> Option<RelayWarning> {
     let compiled: Vec<Expression> =
         plan.expressions.iter().filter_map(|plan| Expression::new(plan, true).ok()).collect();
     let results = compiled.iter().flat_map(|source| {
-        let names = plan.rollup.computes.iter().map(|compute| &compute.name);
+        let names = plan.aggregation_rule.computes.iter().map(|compute| &compute.name);
         let name = |name: &String, sample| Replacement::parse(name, source.groups()).sampled(sample);
         names.flat_map(move |text| SAMPLES.map(|sample| name(text, sample)))
     });

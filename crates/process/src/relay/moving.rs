@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use model::OutputId;
 
-use crate::placement::Cluster;
+use crate::sharding::Cluster;
 
 use super::router::{Action, ClusterState, Router};
 use super::{Sharing, To};
 
 /// Who takes over what waits for one output.
 #[derive(Debug)]
-pub struct Heirs<'a> {
+pub struct Successors<'a> {
     cluster: &'a ClusterState,
     /// The output's place among the members.
     member: usize,
@@ -25,10 +25,10 @@ pub struct Heirs<'a> {
 
 impl ClusterState {
     /// Whether its members stand in for each other.
-    fn stands_in(&self) -> bool {
+    fn fails_over(&self) -> bool {
         let shares = match self.sharing {
             Sharing::Failover | Sharing::Turns => true,
-            Sharing::Placed { stand_in, .. } => stand_in,
+            Sharing::Placed { fail_over, .. } => fail_over,
             Sharing::Copies => false,
         };
         shares && self.outputs.len() > 1
@@ -43,7 +43,7 @@ impl Router {
     /// How clusters whose members stand in for each other share records out, of those that name the output.
     pub fn sharing_with_others(&self, output: OutputId) -> impl Iterator<Item = &Sharing> {
         let clusters = self.clusters.iter().filter(move |cluster| cluster.place_of(output).is_some());
-        clusters.filter(|cluster| cluster.stands_in()).map(|cluster| &cluster.sharing)
+        clusters.filter(|cluster| cluster.fails_over()).map(|cluster| &cluster.sharing)
     }
 
     /// True when a cluster names the output.
@@ -62,24 +62,24 @@ impl Router {
                 Sharing::Placed { replication, .. } => usize::from(replication),
                 Sharing::Copies | Sharing::Failover | Sharing::Turns => 1,
             };
-            cluster.stands_in() && cluster.outputs.iter().zip(&cluster.up).filter(up).count() >= copies
+            cluster.fails_over() && cluster.outputs.iter().zip(&cluster.up).filter(up).count() >= copies
         };
         clusters.peek().is_some() && clusters.all(others)
     }
 
     /// Who takes over what waits for an output that is down; none when that waits until it is back.
-    pub fn heirs(&self, output: OutputId) -> Option<Heirs<'_>> {
+    pub fn successors(&self, output: OutputId) -> Option<Successors<'_>> {
         let mut clusters = self
             .clusters
             .iter()
             .enumerate()
             .filter_map(|(at, known)| Some((at, known, known.place_of(output)?)));
         let (at, cluster, member) = clusters.next()?;
-        if clusters.next().is_some() || !cluster.stands_in() || self.is_placed_by_other_keys(at) {
+        if clusters.next().is_some() || !cluster.fails_over() || self.is_placed_by_other_keys(at) {
             return None;
         }
         let others_are_up = cluster.up.iter().enumerate().any(|(other, up)| *up && other != member);
-        (!cluster.up[member] && others_are_up).then_some(Heirs { cluster, member })
+        (!cluster.up[member] && others_are_up).then_some(Successors { cluster, member })
     }
 
     /// Whether a statement sends to the cluster by another key than the name.
@@ -90,15 +90,15 @@ impl Router {
             }
             _ => false,
         });
-        sends_by_key && self.clusters[cluster].sharing.heeds_route_using()
+        sends_by_key && self.clusters[cluster].sharing.watches_route_using()
     }
 }
 
-impl Heirs<'_> {
+impl Successors<'_> {
     /// The outputs that take a line of this name over: one, but for a line of which it is not known whose copy it is. None
     /// when the line waits. `turn` counts lines: `lb` goes by it.
     pub fn of(&self, name: &[u8], turn: u64) -> Vec<OutputId> {
-        let Heirs { cluster, .. } = self;
+        let Successors { cluster, .. } = self;
         let members = match (&cluster.sharing, &cluster.placed) {
             (Sharing::Placed { .. }, Some(placed)) => self.placed(placed, name),
             (Sharing::Turns, _) => vec![cluster.at_turn(turn)],
@@ -108,11 +108,11 @@ impl Heirs<'_> {
     }
 
     fn placed(&self, placed: &Cluster, name: &[u8]) -> Vec<usize> {
-        let Heirs { cluster, member } = *self;
+        let Successors { cluster, member } = *self;
         let mut owners = Vec::new();
         placed.placed(name, &mut owners);
         let mut takes = Vec::with_capacity(owners.len());
-        cluster.owners_or_stand_ins(&owners, name, |taker, owner| takes.push((taker, owner)));
+        cluster.owners_or_failovers(&owners, name, |taker, owner| takes.push((taker, owner)));
         // Of an owner its own stand-in. A line that is here in the place of an owner that was down goes to that one if it is
         // back, and otherwise to the one that stands in for it now. Which owner that was the line does not say: one that
         // has never been away has its copy, and each of the others gets one, since twice is better than never.
@@ -136,8 +136,8 @@ mod tests {
     use super::super::{MatchPlan, Statement};
     use super::super::{Member, RelayCluster, RelayPlan};
     use super::*;
-    use crate::placement::Placement;
     use crate::relay::{Act, ClusterId, Entry, Line};
+    use crate::sharding::Sharding;
 
     fn cluster(sharing: Sharing, outputs: &[u16]) -> RelayCluster {
         let member =
@@ -145,8 +145,8 @@ mod tests {
         RelayCluster { name: "c".into(), members: outputs.iter().map(member).collect(), sharing }
     }
 
-    fn placed(placement: Placement, replication: u8, stand_in: bool) -> Sharing {
-        Sharing::Placed { placement, replication, stand_in }
+    fn placed(sharding: Sharding, replication: u8, fail_over: bool) -> Sharing {
+        Sharing::Placed { sharding, replication, fail_over }
     }
 
     fn router(clusters: Vec<RelayCluster>, route_using: Option<&str>) -> Router {
@@ -173,49 +173,53 @@ mod tests {
 
     /// The one that takes over.
     fn heir(router: &Router, from: OutputId, name: &str) -> OutputId {
-        let heirs = router.heirs(from).expect("others are up").of(name.as_bytes(), 0);
-        assert_eq!(heirs.len(), 1, "{name}: {heirs:?}");
-        heirs[0]
+        let successors = router.successors(from).expect("others are up").of(name.as_bytes(), 0);
+        assert_eq!(successors.len(), 1, "{name}: {successors:?}");
+        successors[0]
     }
 
     #[test]
     fn a_copy_goes_to_nobody_who_has_one() {
         let outputs = [0, 1, 2, 3].map(OutputId);
         for name in (0..200).map(|number| format!("a.b{number}")) {
-            let fresh = || router(vec![cluster(placed(Placement::Fnv1aCh, 2, true), &[0, 1, 2, 3])], None);
+            let fresh = || router(vec![cluster(placed(Sharding::Fnv1aCh, 2, true), &[0, 1, 2, 3])], None);
             let mut router = fresh();
             let owners = sent(&router, &name);
             for (gone, stays) in [(owners[0], owners[1]), (owners[1], owners[0])] {
                 router = fresh();
                 router.set_live(gone, false);
                 let now = sent(&router, &name);
-                let stand_in = *now.iter().find(|output| !owners.contains(output)).expect("one stands in");
+                let fail_over = *now.iter().find(|output| !owners.contains(output)).expect("one stands in");
                 // The stand-in goes as well: what it has is for the next one.
-                router.set_live(stand_in, false);
-                let next = heir(&router, stand_in, &name);
-                assert!(!owners.contains(&next) && next != stand_in, "{name}: {next:?}");
-                assert!(router.is_spared(stand_in), "two are up for two copies");
+                router.set_live(fail_over, false);
+                let next = heir(&router, fail_over, &name);
+                assert!(!owners.contains(&next) && next != fail_over, "{name}: {next:?}");
+                assert!(router.is_spared(fail_over), "two are up for two copies");
                 // That one, too: one is left, which has its copy.
                 router.set_live(next, false);
-                for output in [gone, stand_in, next] {
-                    let heirs = router.heirs(output).expect("one is up");
-                    assert_eq!(heirs.of(name.as_bytes(), 0), [], "{name}: from {output:?} to {stays:?}");
+                for output in [gone, fail_over, next] {
+                    let successors = router.successors(output).expect("one is up");
+                    assert_eq!(successors.of(name.as_bytes(), 0), [], "{name}: from {output:?} to {stays:?}");
                     assert!(!router.is_spared(output), "its copies wait");
                 }
                 // The owner is back: it was away, and the other one was not.
                 router.set_live(gone, true);
-                assert_eq!([stand_in, next].map(|from| heir(&router, from, &name)), [gone, gone], "{name}");
+                assert_eq!([fail_over, next].map(|from| heir(&router, from, &name)), [gone, gone], "{name}");
                 // With both it is not known for whom it was.
                 router.set_live(stays, false);
                 router.set_live(stays, true);
-                let heirs = router.heirs(next).expect("owners are up").of(name.as_bytes(), 0);
-                assert_eq!(heirs, owners, "{name}");
+                let successors = router.successors(next).expect("owners are up").of(name.as_bytes(), 0);
+                assert_eq!(successors, owners, "{name}");
             }
             // Nor is it for what an earlier process left.
             router = fresh();
             let other = outputs.into_iter().find(|output| !owners.contains(output)).expect("there are four");
             router.set_live(other, false);
-            assert_eq!(router.heirs(other).expect("owners are up").of(name.as_bytes(), 0), owners, "{name}");
+            assert_eq!(
+                router.successors(other).expect("owners are up").of(name.as_bytes(), 0),
+                owners,
+                "{name}"
+            );
         }
     }
 
@@ -224,13 +228,13 @@ mod tests {
         let sharings = [
             Sharing::Failover,
             Sharing::Turns,
-            placed(Placement::AnyOf, 1, true),
-            placed(Placement::Fnv1aCh, 1, true),
-            placed(Placement::CarbonCh, 2, true),
+            placed(Sharding::AnyOf, 1, true),
+            placed(Sharding::Fnv1aCh, 1, true),
+            placed(Sharding::CarbonCh, 2, true),
         ];
         for sharing in sharings {
             let mut router = router(vec![cluster(sharing.clone(), &[0, 1, 2, 3])], None);
-            assert!(router.heirs(OutputId(0)).is_none(), "it is up");
+            assert!(router.successors(OutputId(0)).is_none(), "it is up");
             for name in (0..200).map(|number| format!("a.b{number}")) {
                 let before = sent(&router, &name);
                 let gone = before[0];
@@ -252,20 +256,23 @@ mod tests {
             }
             (1..4).for_each(|output| router.set_live(OutputId(output), false));
             router.set_live(OutputId(0), false);
-            assert!(router.heirs(OutputId(0)).is_none() && !router.is_spared(OutputId(0)), "nobody is up");
+            assert!(
+                router.successors(OutputId(0)).is_none() && !router.is_spared(OutputId(0)),
+                "nobody is up"
+            );
         }
     }
 
     #[test]
     fn what_cannot_be_told_from_a_line_waits() {
-        let any_of = || placed(Placement::AnyOf, 1, true);
-        let dynamic = || placed(Placement::Fnv1aCh, 1, true);
+        let any_of = || placed(Sharding::AnyOf, 1, true);
+        let dynamic = || placed(Sharding::Fnv1aCh, 1, true);
         // (clusters, `route using`, whether new lines go elsewhere, whether those that wait do)
         let table = [
             (vec![cluster(any_of(), &[0, 1])], None, true, true),
             (vec![cluster(any_of(), &[0, 1])], Some("\\0"), true, true),
             (vec![cluster(dynamic(), &[0, 1])], Some("\\0"), true, false),
-            (vec![cluster(placed(Placement::Fnv1aCh, 1, false), &[0, 1])], None, false, false),
+            (vec![cluster(placed(Sharding::Fnv1aCh, 1, false), &[0, 1])], None, false, false),
             (vec![cluster(Sharing::Copies, &[0, 1])], None, false, false),
             (vec![cluster(Sharing::Failover, &[0])], None, false, false),
             (vec![cluster(any_of(), &[0, 1]), cluster(any_of(), &[0, 2])], None, true, false),
@@ -276,7 +283,7 @@ mod tests {
             let mut router = router(clusters, route_using);
             router.set_live(OutputId(0), false);
             assert_eq!(router.is_spared(OutputId(0)), spared, "{shown}");
-            assert_eq!(router.heirs(OutputId(0)).is_some(), moves, "{shown}");
+            assert_eq!(router.successors(OutputId(0)).is_some(), moves, "{shown}");
         }
     }
 }

@@ -6,9 +6,9 @@
 
 use model::OutputId;
 
+use crate::aggregation_rules::AggregationRulePlan;
 use crate::bytes::put_varint;
-use crate::placement::Placement;
-use crate::rollup::RollupPlan;
+use crate::sharding::Sharding;
 
 /// Place of a cluster in [`RelayPlan::clusters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,13 +38,14 @@ pub struct RelayPlan {
 impl RelayPlan {
     /// What tells each `aggregate` statement from others that do something else with what they are fed: windows,
     /// computes, names and expressions, in the statements' order. Where its results go is no part of it.
-    pub fn rollup_keys(&self) -> Vec<Vec<u8>> {
+    pub fn aggregation_rule_keys(&self) -> Vec<Vec<u8>> {
         let key = |statement: &Statement| {
-            let Statement::Aggregate(AggregateStatement { expressions, rollup, .. }) = statement else {
+            let Statement::Aggregate(AggregateStatement { expressions, aggregation_rule, .. }) = statement
+            else {
                 return None;
             };
             let mut key = Vec::new();
-            rollup.write_key(&mut key);
+            aggregation_rule.write_key(&mut key);
             for ExpressionPlan { text, ignore_case } in expressions {
                 put_varint(u64::from(*ignore_case), &mut key);
                 put_varint(text.len() as u64, &mut key);
@@ -81,7 +82,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// `host:port=instance`, as [`Cluster::new`](crate::placement::Cluster::new) takes it.
+    /// `host:port=instance`, as [`Cluster::new`](crate::sharding::Cluster::new) takes it.
     pub fn label(&self) -> String {
         match &self.instance {
             Some(instance) => format!("{}:{}={instance}", self.host, self.port),
@@ -98,11 +99,11 @@ pub enum Sharing {
     /// Those that own the key: `any_of`, `carbon_ch`, `fnv1a_ch`, `jump_fnv1a_ch`, carbon's own rings.
     Placed {
         /// How keys are placed.
-        placement: Placement,
+        sharding: Sharding,
         /// Members that own a key: at least 1, at most as many as there are.
         replication: u8,
         /// Another member stands in for one that is down (`any_of`, `dynamic`); otherwise records wait for it.
-        stand_in: bool,
+        fail_over: bool,
     },
     /// The first one that is up; the first when none is.
     Failover,
@@ -112,8 +113,8 @@ pub enum Sharing {
 
 impl Sharing {
     /// Whether `route using` has a say: `any_of` goes by the name whatever it says, as with the original.
-    pub fn heeds_route_using(&self) -> bool {
-        matches!(self, Sharing::Placed { placement, .. } if *placement != Placement::AnyOf)
+    pub fn watches_route_using(&self) -> bool {
+        matches!(self, Sharing::Placed { sharding, .. } if *sharding != Sharding::AnyOf)
     }
 }
 
@@ -124,7 +125,7 @@ pub enum Statement {
     Match(MatchPlan),
     /// `rewrite`: gives it another name for all statements that follow.
     Rewrite(RewritePlan),
-    /// `aggregate`: feeds it to a rollup.
+    /// `aggregate`: feeds it to an aggregation rule.
     Aggregate(AggregateStatement),
 }
 
@@ -200,7 +201,7 @@ pub struct AggregateStatement {
     /// Each one is a rule of its own: a name that two of them match is counted twice. At least one.
     pub expressions: Vec<ExpressionPlan>,
     /// Windows and what is computed from them.
-    pub rollup: RollupPlan,
+    pub aggregation_rule: AggregationRulePlan,
     /// Where results go, and nowhere else. [`To::Nowhere`]: they meet the statements from the top, as records do.
     pub to: To,
     /// No later statement sees the record that was fed in.

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use crate::placement::Cluster;
-use crate::rollup::RollupPlan;
+use crate::aggregation_rules::AggregationRulePlan;
+use crate::sharding::Cluster;
 use model::OutputId;
 
 use super::decision::{Decision, Draft, End};
@@ -35,7 +35,7 @@ pub const STATEMENTS_MAX: usize = 65_535;
 pub enum Entry {
     /// From a client: it meets all statements.
     Records,
-    /// From the rollup of that number: it goes where the statement says, or meets all statements.
+    /// From the aggregation rule of that number: it goes where the statement says, or meets all statements.
     Result(u16),
     /// The relay's own statistics: likewise.
     Statistics,
@@ -61,10 +61,10 @@ pub(super) struct Statements {
     pub(super) rules: Vec<Rule>,
     sieve: Arc<Sieve>,
     pub(super) checks: Vec<Expression>,
-    /// Where the results of each rollup go.
+    /// Where the results of each aggregation rule go.
     pub(super) results: Vec<To>,
     pub(super) statistics: To,
-    rollups: Vec<RollupPlan>,
+    aggregation_rules: Vec<AggregationRulePlan>,
     searches: Searches,
     /// Likewise for what `validate` looks at.
     rests: Searches,
@@ -92,7 +92,7 @@ pub(super) struct Rule {
 pub(super) enum Action {
     Send { check: Option<Check>, key: Option<Replacement>, to: To, stop: bool },
     Rewrite { into: Replacement, every_occurrence: bool },
-    Feed { rollup: u16, names: Vec<Replacement>, stop: bool, replaces: bool },
+    Feed { aggregation_rule: u16, names: Vec<Replacement>, stop: bool, replaces: bool },
 }
 
 /// A `validate`: its expression by number, and whether failures are logged.
@@ -141,12 +141,22 @@ impl Router {
         if !builder.mistakes.is_empty() {
             return Err(builder.mistakes);
         }
-        let Builder { rules, checks, clusters, results, rollups, searches, rests, .. } = builder;
+        let Builder { rules, checks, clusters, results, aggregation_rules, searches, rests, .. } = builder;
         let texts: Vec<_> = rules.iter().map(|rule| rule.matcher.as_ref()?.texts()).collect();
         let sieve = Arc::new(Sieve::new(&texts));
         let work = Work::of_name(rules.iter().flat_map(|rule| rule.matcher.iter().chain(&rule.unless)));
-        let statements =
-            Statements { rules, sieve, checks, results, statistics, rollups, searches, rests, once, work };
+        let statements = Statements {
+            rules,
+            sieve,
+            checks,
+            results,
+            statistics,
+            aggregation_rules,
+            searches,
+            rests,
+            once,
+            work,
+        };
         Ok(Router {
             statements: Arc::new(statements),
             clusters: clusters.into_iter().map(Arc::new).collect(),
@@ -186,11 +196,11 @@ impl Router {
 
     /// What the `aggregate` statements compute, in their order: the number in [`Entry::Result`] and
     /// [`Act::Feed`](super::Act::Feed) is a place in this list.
-    pub fn rollups(&self) -> &[RollupPlan] {
-        &self.statements.rollups
+    pub fn aggregation_rules(&self) -> &[AggregationRulePlan] {
+        &self.statements.aggregation_rules
     }
 
-    /// Says whether an endpoint is up, in all clusters. Only clusters whose members stand in for each other heed it.
+    /// Says whether an endpoint is up, in all clusters. Only clusters whose members fail over to each other use it.
     pub fn set_live(&mut self, output: OutputId, live: bool) {
         for cluster in &mut self.clusters {
             if !cluster.outputs.contains(&output) {
@@ -216,7 +226,7 @@ impl Router {
         Some(self.statements.rules.iter().find(same)?.matcher.as_ref()?.class())
     }
 
-    /// The cluster as placement knows it; none where keys are not placed.
+    /// The cluster as sharding knows it; none where keys are not placed.
     pub fn placed(&self, cluster: ClusterId) -> Option<&Cluster> {
         self.clusters[cluster.index()].placed.as_ref()
     }
@@ -248,7 +258,7 @@ impl Router {
     pub(super) fn straight(&self, entry: Entry) -> Option<&To> {
         let to = match entry {
             Entry::Records => return None,
-            Entry::Result(rollup) => &self.statements.results[usize::from(rollup)],
+            Entry::Result(aggregation_rule) => &self.statements.results[usize::from(aggregation_rule)],
             Entry::Statistics => &self.statements.statistics,
         };
         (*to != To::Nowhere).then_some(to)
@@ -280,11 +290,11 @@ impl Router {
                     }
                     sieve.candidates(draft.name(), candidates);
                 }
-                Action::Feed { rollup, names, stop, replaces } => {
+                Action::Feed { aggregation_rule, names, stop, replaces } => {
                     for (compute, name) in names.iter().enumerate() {
                         let name = name.replace(draft.name(), &found);
                         replaced |= *replaces && name == draft.name();
-                        draft.feed(*rollup, compute as u16, name);
+                        draft.feed(*aggregation_rule, compute as u16, name);
                     }
                     if *stop {
                         return End::Stopped;
@@ -349,7 +359,7 @@ impl Statements {
             checks: self.checks.iter().map(|check| check.apart(&rests)).collect(),
             results: self.results.clone(),
             statistics: self.statistics.clone(),
-            rollups: self.rollups.clone(),
+            aggregation_rules: self.aggregation_rules.clone(),
             searches,
             rests,
             work: self.work,
@@ -369,7 +379,7 @@ impl Rule {
         }
     }
 
-    /// Whether it hands values to a rollup: what is replaced by a result meets such rules alone.
+    /// Whether it hands values to an aggregation rule: what is replaced by a result meets such rules alone.
     pub(super) fn feeds(&self) -> bool {
         matches!(self.action, Action::Feed { .. })
     }
@@ -430,7 +440,7 @@ struct Builder {
     checks: Vec<Expression>,
     clusters: Vec<ClusterState>,
     results: Vec<To>,
-    rollups: Vec<RollupPlan>,
+    aggregation_rules: Vec<AggregationRulePlan>,
     mistakes: Vec<RelayMistake>,
     searches: Searches,
     rests: Searches,
@@ -444,8 +454,8 @@ impl Builder {
         }
         let labels: Vec<String> = plan.members.iter().map(|member| member.label()).collect();
         let placed = match &plan.sharing {
-            Sharing::Placed { placement, replication, .. } => {
-                let cluster = Cluster::replicated(placement, &labels, *replication);
+            Sharing::Placed { sharding, replication, .. } => {
+                let cluster = Cluster::replicated(sharding, &labels, *replication);
                 cluster.map_err(|mistake| wrong(mistake.to_string())).ok()
             }
             Sharing::Copies | Sharing::Failover | Sharing::Turns => None,
@@ -493,18 +503,19 @@ impl Builder {
         if plan.expressions.is_empty() {
             wrong("an aggregation needs an expression");
         }
-        if let Err(why) = plan.rollup.check() {
+        if let Err(why) = plan.aggregation_rule.check() {
             wrong(why);
         }
-        let rollup = self.rollups.len() as u16;
+        let aggregation_rule = self.aggregation_rules.len() as u16;
         let to = self.to(at, &plan.to);
         self.results.push(to);
-        self.rollups.push(plan.rollup.clone());
+        self.aggregation_rules.push(plan.aggregation_rule.clone());
         for (expression, matcher) in self.matchers(statement, &plan.expressions, true) {
             let groups = matcher.as_ref().map_or(0, Expression::groups);
-            let name = |compute: &crate::rollup::ComputePlan| Replacement::parse(&compute.name, groups);
-            let names = plan.rollup.computes.iter().map(name).collect();
-            let action = Action::Feed { rollup, names, stop: plan.stop, replaces: plan.replaces };
+            let name =
+                |compute: &crate::aggregation_rules::ComputePlan| Replacement::parse(&compute.name, groups);
+            let names = plan.aggregation_rule.computes.iter().map(name).collect();
+            let action = Action::Feed { aggregation_rule, names, stop: plan.stop, replaces: plan.replaces };
             self.rules.push(Rule { statement, expression, matcher, unless: Vec::new(), action });
         }
     }

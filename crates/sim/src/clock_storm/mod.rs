@@ -6,7 +6,7 @@
 //! Everything is checked after each window: two windows after any step labels are those of the clock, no label is used twice
 //! while the clock is right, none is left out, windows of a wrong clock are counted, and each sample is in one window.
 //!
-//! A space of seeds of its own. Not here: queues, senders, faults of disks (`storm`), rollups of relays.
+//! A space of seeds of its own. Not here: queues, senders, faults of disks (`storm`), aggregation rules of relays.
 
 mod ledger;
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-use deliver::queue::{Block, BlockForm};
+use deliver::queue::{Block, BlockEncoding};
 
 use crate::world::arrivals::{Arrived, Cutter, Reading};
 use crate::world::outlet::{Link, Outlet};
@@ -83,10 +83,10 @@ impl Watch {
         let mut units = VecDeque::new();
         let mut cutter = Cutter::new(self.reading);
         match &block.form {
-            BlockForm::Packets(packets) if self.reading == Reading::Packets => {
+            BlockEncoding::Packets(packets) if self.reading == Reading::Packets => {
                 packets.iter().for_each(|packet| cutter.push(packet.of(&block.bytes), &mut units));
             }
-            BlockForm::Frames(frames) if self.reading == Reading::Packets => {
+            BlockEncoding::Frames(frames) if self.reading == Reading::Packets => {
                 let mut from = 0;
                 for (end, _copies) in frames {
                     cutter.push(&block.bytes[from..*end as usize], &mut units);

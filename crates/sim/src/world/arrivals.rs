@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use config::plan::{GraphiteForm, OutputKind};
+use config::plan::{GraphiteEncoding, OutputKind};
 
 /// How an endpoint reads what it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +23,11 @@ pub(crate) enum Reading {
 impl Reading {
     pub(crate) fn of(kind: &OutputKind) -> Reading {
         match kind {
-            OutputKind::Graphite { form: GraphiteForm::Lines, .. }
+            OutputKind::Graphite { form: GraphiteEncoding::Lines, .. }
             | OutputKind::GraphiteFile { peer: false, .. } => Reading::Points,
-            OutputKind::Graphite { form: GraphiteForm::Syslog, .. }
+            OutputKind::Graphite { form: GraphiteEncoding::Syslog, .. }
             | OutputKind::GraphiteFile { peer: true, .. } => Reading::Lines,
-            OutputKind::Graphite { form: GraphiteForm::Pickle, .. } => Reading::Pickle,
+            OutputKind::Graphite { form: GraphiteEncoding::Pickle, .. } => Reading::Pickle,
             OutputKind::GraphiteDatagrams { .. } => Reading::Packets,
             OutputKind::Packets(packets) if packets.to.is_datagram() => Reading::Packets,
             OutputKind::Packets(_)

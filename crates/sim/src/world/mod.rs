@@ -21,15 +21,15 @@ use std::sync::Arc;
 
 use config::plan::{OutputPlan, Plan};
 use deliver::disk_queue::{DiskQueuePlan, Position, Promise};
+use deliver::failover::Failover;
 use deliver::plan::QueueKind;
 use deliver::queue::{Block, Queue, Room};
-use deliver::standing::Standing;
 use model::{
     Dropped, Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, SECOND_NS, SampleBatch, SourceId,
     SourceSum, Span,
 };
 use pipeline::{
-    Accounts, Acks, Exchange, Look, Moves, Queues, Routed, SeriesRow, Shard, Taking, earlier_self, laid_over,
+    Accounts, Acks, Exchange, Look, Moves, Queues, Routed, SeriesRow, Shard, Taking, merge_plans, predecessor,
 };
 
 use self::canary::Canary;
@@ -128,7 +128,7 @@ pub(crate) struct World {
     due_ns: u64,
     lines_due_ns: u64,
     /// How endpoints stand that others stand in for, and what moves to those.
-    standings: BTreeMap<OutputId, Standing>,
+    failovers: BTreeMap<OutputId, Failover>,
     moves: Moves,
     /// Batches that were taken out of the exchange.
     took: u64,
@@ -163,7 +163,7 @@ impl World {
             routed: Routed::default(),
             due_ns: 0,
             lines_due_ns: u64::MAX,
-            standings: BTreeMap::new(),
+            failovers: BTreeMap::new(),
             moves: Moves::default(),
             took: 0,
             wakes: 0,
@@ -199,7 +199,7 @@ impl World {
                 None => {
                     let seed = self.knobs.seed ^ at as u64;
                     // As in the daemon: a name has one queue on disk.
-                    let outlet = if let Some(earlier) = earlier_self(&self.plan, at) {
+                    let outlet = if let Some(earlier) = predecessor(&self.plan, at) {
                         self.outlets[earlier.index()].succeed(plan, at, seed, self.now)?
                     } else {
                         let account = self.accounts.output(OutputId(at as u16));
@@ -221,7 +221,7 @@ impl World {
     /// # Errors
     /// When there would be too many sources, nothing has changed then; or when a sender spins.
     pub(crate) fn reload(&mut self, new: &Plan) -> Result<(), String> {
-        let plan = laid_over(&self.plan, new);
+        let plan = merge_plans(&self.plan, new);
         if plan.sources.len() > SOURCES_MAX {
             return Err(format!("more than {SOURCES_MAX} sources since the start"));
         }
@@ -256,7 +256,7 @@ impl World {
     pub(crate) fn restart(&mut self, power: bool) {
         self.abandon();
         self.moves = Moves::default();
-        self.standings.clear();
+        self.failovers.clear();
         if power {
             self.now.mono_ns = START_MONO_NS;
         }

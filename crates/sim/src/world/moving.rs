@@ -3,8 +3,8 @@
 //! Not here: when one is given up (`deliver::standing`), what moves where (`pipeline::Moves`).
 
 use deliver::disk_queue::{Position, Promise};
+use deliver::failover::Failover;
 use deliver::queue::{Block, Entry, Queue};
-use deliver::standing::Standing;
 use model::{Now, OutputId};
 use pipeline::MovingQueues;
 
@@ -16,7 +16,7 @@ impl World {
     /// which there is more to move.
     pub(super) fn turn_moves(&mut self) -> u64 {
         for at in 0..self.outlets.len() {
-            self.look_at_standing(OutputId(at as u16));
+            self.look_at_failover(OutputId(at as u16));
         }
         if self.is_dead() {
             return u64::MAX;
@@ -24,19 +24,19 @@ impl World {
         self.moves.turn(&self.shard, &mut Outlets(&mut self.outlets), self.now)
     }
 
-    fn look_at_standing(&mut self, output: OutputId) {
+    fn look_at_failover(&mut self, output: OutputId) {
         let Some(patience) = self.shard.patience(output) else { return };
         let outlet = &mut self.outlets[output.index()];
         outlet.probe();
-        let standing = self.standings.entry(output).or_insert_with(|| Standing::new(patience));
-        let was_live = standing.is_live();
-        standing.look(Some(outlet.state()), false, self.now);
-        standing.look_at_room(&outlet.queue);
-        outlet.given_up = standing.is_given_up();
+        let failover = self.failovers.entry(output).or_insert_with(|| Failover::new(patience));
+        let was_live = failover.is_live();
+        failover.look(Some(outlet.state()), false, self.now);
+        failover.look_at_room(&outlet.queue);
+        outlet.given_up = failover.is_given_up();
         if outlet.given_up && outlet.waiting() > 0 {
             self.moves.look_at(output);
         }
-        let live = standing.is_live();
+        let live = failover.is_live();
         if live != was_live && self.shard.set_member_live(output, live) && live {
             self.shard.down().iter().for_each(|down| self.moves.look_at(*down));
         }

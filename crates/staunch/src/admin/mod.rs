@@ -23,11 +23,11 @@ use config::plan::{ManagementPlan, Plan};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::daemon::hot_restart::Inheritance;
 use crate::daemon::shared::Shared;
-use crate::daemon::take_over::Inheritance;
 use crate::daemon::worker::Unanswered;
 use crate::sources::bind::listen_tcp;
-use crate::talk::ASIDE;
+use crate::stdio::ASIDE;
 
 /// Why a request is not done: a status and a sentence.
 type Refusal = (StatusCode, String);

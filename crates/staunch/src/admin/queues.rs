@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use config::plan::{GraphiteForm, OutputKind};
+use config::plan::{GraphiteEncoding, OutputKind};
 use deliver::disk_queue::{Position, Promise};
 use deliver::queue::Block;
 use model::{Dropped, Now, OutputAccount, SECOND_NS};
@@ -144,7 +144,7 @@ pub(super) struct DropOrder {
 /// The forms of blocks that an output sends.
 pub fn takes(kind: &OutputKind) -> &'static [Form] {
     match kind {
-        OutputKind::Graphite { form: GraphiteForm::Pickle, .. }
+        OutputKind::Graphite { form: GraphiteEncoding::Pickle, .. }
         | OutputKind::Console { .. }
         | OutputKind::PerlFile { .. } => &[Form::Frames],
         OutputKind::Graphite { .. } | OutputKind::GraphiteFile { .. } | OutputKind::EventFile { .. } => {

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::Asking;
-use crate::explained::sharing;
+use crate::route_explanation::sharing;
 
 pub use explain::{ExplainQuery, Explains, explain};
 
@@ -40,7 +40,7 @@ pub struct RelayRow {
     pub unmatched: u64,
     /// Points that failed a `validate`.
     pub invalid: u64,
-    /// Points that were copied nowhere and fed no rollup, whatever the reason.
+    /// Points that were copied nowhere and fed no aggregation rule, whatever the reason.
     pub nowhere: u64,
     /// Copies past the most that one point may have.
     pub copies_refused: u64,
@@ -48,24 +48,24 @@ pub struct RelayRow {
     pub names_refused: u64,
     /// Searches that backtrack and came to a limit, which counts as no match.
     pub gave_up: u64,
-    /// Points handed to rollups, once for each.
+    /// Points handed to aggregation rules, once for each.
     pub rolled_up: u64,
-    /// Values handed to rollups, by what became of them.
+    /// Values handed to aggregation rules, by what became of them.
     pub fed: BTreeMap<&'static str, u64>,
-    /// Results of rollups.
+    /// Results of aggregation rules.
     pub results: u64,
     /// Results that were infinite, and so went nowhere.
     pub results_not_finite: u64,
     /// Results that a stop had no time to route.
     pub results_stopped: u64,
-    /// Values of windows that ended with their rollup before they were over.
+    /// Values of windows that ended with their aggregation rule before they were over.
     pub values_left: u64,
     /// Results under way.
-    pub rollup_series: u64,
-    /// Memory of what rollups hold, in bytes.
-    pub rollup_bytes: u64,
-    /// Times that the wall clock was set back by more than two windows, and rollups followed it.
-    pub rollup_jumps_back: u64,
+    pub aggregation_rule_series: u64,
+    /// Memory of what aggregation rules hold, in bytes.
+    pub aggregation_rule_bytes: u64,
+    /// Times that the wall clock was set back by more than two windows, and aggregation rules followed it.
+    pub aggregation_rule_jumps_back: u64,
     /// Results that were sent at once because their windows lay ahead of such a clock.
     pub aggregation_future_results: u64,
     /// Names whose way is remembered.
@@ -160,10 +160,10 @@ fn row(state: &RelayState) -> RelayRow {
         results_not_finite: figures.results_not_finite,
         results_stopped: figures.results_stopped,
         values_left: figures.values_left,
-        rollup_series: u64::from(state.rollups.series),
-        rollup_bytes: state.rollups.bytes as u64,
-        rollup_jumps_back: state.rollups.jumps_back,
-        aggregation_future_results: state.rollups.future_results,
+        aggregation_rule_series: u64::from(state.aggregation_rules.series),
+        aggregation_rule_bytes: state.aggregation_rules.bytes as u64,
+        aggregation_rule_jumps_back: state.aggregation_rules.jumps_back,
+        aggregation_future_results: state.aggregation_rules.future_results,
         names: state.names,
         names_bytes: state.names_bytes,
         names_found: state.cache.hits,
@@ -186,7 +186,7 @@ fn the_page_on_the_api_shows_this_document() {
         cache: Default::default(),
         names: 0,
         names_bytes: 0,
-        rollups: Default::default(),
+        aggregation_rules: Default::default(),
     };
     let ours = serde_json::to_value(RelayPage { relays: vec![row(&state)] }).expect("serializes");
     let members = |value: &serde_json::Value| -> Vec<String> {

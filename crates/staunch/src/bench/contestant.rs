@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::ask::Counts;
+use super::api_client::Counts;
 use super::bare::BareLoop;
 use super::generator::{Generator, Sent};
 use super::packets::Ring;

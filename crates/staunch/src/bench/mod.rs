@@ -9,7 +9,7 @@
 //! Not here: numbers without a comparison in the same run. Everything stays on loopback.
 //! Invariant: whatever ends a run, the children end with it.
 
-mod ask;
+mod api_client;
 mod bare;
 mod contestant;
 mod copies;

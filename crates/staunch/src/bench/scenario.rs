@@ -274,7 +274,7 @@ pub(super) fn cpu_rows(
 
 #[cfg(test)]
 mod tests {
-    use super::super::ask::Counts;
+    use super::super::api_client::Counts;
     use super::super::generator::Sent;
     use super::*;
 

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use super::ask::{self, Counts};
+use super::api_client::{self, Counts};
 use super::process::Process;
 use super::{BenchError, failed};
 use sys::Memory;
@@ -133,7 +133,7 @@ impl Server {
     /// # Errors
     /// When it does not say.
     pub(super) fn accounts(&self) -> Result<serde_json::Value, BenchError> {
-        ask::staunch_accounts(self.control.at).map_err(|error| self.no_counts(error.to_string()))
+        api_client::staunch_accounts(self.control.at).map_err(|error| self.no_counts(error.to_string()))
     }
 
     /// The error of one whose answer cannot be used.
@@ -153,9 +153,9 @@ impl Server {
 impl Control {
     fn ask(&self) -> io::Result<Counts> {
         match self.daemon {
-            Daemon::Staunch => ask::staunch_counts(self.at),
+            Daemon::Staunch => api_client::staunch_counts(self.at),
             Daemon::Node => {
-                let counts = ask::node_counts(self.at)?;
+                let counts = api_client::node_counts(self.at)?;
                 Ok(Counts {
                     dropped: dropped_at(&fs::read_to_string("/proc/net/udp")?, self.statsd),
                     ..counts

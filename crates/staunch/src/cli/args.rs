@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::relay::RelayArgs;
-use crate::ask::Access;
+use crate::api_client::Access;
 
 /// Telemetry in one binary, nothing lost silently. Start here: staunch run
 #[derive(Debug, Parser)]
@@ -139,14 +139,14 @@ impl std::str::FromStr for Port {
 
 /// Hot restart.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub(crate) struct TakeOver {
+pub(crate) struct HotRestart {
     /// Take over from the process that runs.
     ///
     /// Found by its data directory. It hands on its sockets, its state and what waits in its queues, and ends; no packet
     /// is lost between the two. Until this one has everything, that one goes on whatever happens here. Without one that
     /// runs this is a start as usual. Linux only.
-    #[arg(long)]
-    pub(crate) take_over: bool,
+    #[arg(long, alias = "take-over")]
+    pub(crate) hot_restart: bool,
 }
 
 /// `staunch run`
@@ -162,7 +162,7 @@ pub(crate) struct RunArgs {
     pub(crate) ports: Ports,
     /// Hot restart.
     #[command(flatten)]
-    pub(crate) restart: TakeOver,
+    pub(crate) restart: HotRestart,
 }
 
 /// Whose config it is.
@@ -198,7 +198,7 @@ pub(crate) struct StatsdArgs {
     pub(crate) ports: Ports,
     /// Hot restart.
     #[command(flatten)]
-    pub(crate) restart: TakeOver,
+    pub(crate) restart: HotRestart,
 }
 
 /// `staunch statsd-proxy`
@@ -211,7 +211,7 @@ pub(crate) struct StatsdProxyArgs {
     pub(crate) ports: Ports,
     /// Hot restart.
     #[command(flatten)]
-    pub(crate) restart: TakeOver,
+    pub(crate) restart: HotRestart,
 }
 
 /// What becomes of packets.
@@ -294,7 +294,7 @@ pub(crate) struct FanoutArgs {
     pub(crate) print: bool,
     /// Hot restart.
     #[command(flatten)]
-    pub(crate) restart: TakeOver,
+    pub(crate) restart: HotRestart,
 }
 
 /// A number of bytes, or a size with its unit.

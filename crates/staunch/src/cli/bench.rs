@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use super::MISTAKES;
 use super::args::{BenchArgs, BenchKind};
 use crate::bench::{fanout, queue, relay, statsd};
-use crate::talk;
+use crate::stdio;
 
 /// `staunch bench`
 pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
-    let mut tell = |progress: &str| talk::say(&format!("{progress}\n"));
+    let mut tell = |progress: &str| stdio::say(&format!("{progress}\n"));
     let report = match &args.kind {
         BenchKind::Statsd(statsd) => statsd::run(statsd, &mut tell)?,
         BenchKind::Fanout(fanout) => fanout::run(fanout, &mut tell)?,
@@ -17,6 +17,6 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         BenchKind::Relay(relay) => relay::run(relay, &mut tell)?,
     };
     let text = if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() };
-    talk::data(text.as_bytes())?;
+    stdio::data(text.as_bytes())?;
     Ok(if report.all_met() { ExitCode::SUCCESS } else { ExitCode::from(MISTAKES) })
 }

@@ -12,7 +12,7 @@ use super::kind::FileKind;
 use super::load::Loaded;
 use super::rules::{self, Place};
 use super::{FAILED, MISTAKES, copies, load, opens, relay};
-use crate::talk;
+use crate::stdio;
 
 /// A config that was read, whatever it is of.
 pub(crate) struct Checked {
@@ -53,7 +53,7 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         let original = Original { file: file.clone(), compat, ignore_unknown_backends };
         let checked = match checked(&original) {
             Err(error) if !is_one => {
-                talk::say(&format!("staunch: {error:#}\n"));
+                stdio::say(&format!("staunch: {error:#}\n"));
                 code = FAILED;
                 continue;
             }
@@ -62,7 +62,7 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         if args.json {
             documents.push(document(&checked, args)?);
         } else {
-            talk::say(&checked.said);
+            stdio::say(&checked.said);
             told(&checked, args)?;
         }
         if checked.plan.is_none() {
@@ -73,7 +73,7 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         let json = if is_one { documents.remove(0) } else { Value::Array(documents) };
         let mut json = serde_json::to_vec_pretty(&json)?;
         json.push(b'\n');
-        talk::data(&json)?;
+        stdio::data(&json)?;
     }
     Ok(ExitCode::from(code))
 }
@@ -105,7 +105,7 @@ fn told(checked: &Checked, args: &CheckArgs) -> anyhow::Result<()> {
     copies::of_plan(plan).iter().for_each(|copies| text.push_str(&copies.text()));
     text.push_str(&clear_text(plan));
     rules::of_plan(plan, &*checked.place).iter().for_each(|rules| text.push_str(&rules.text()));
-    talk::data(text.as_bytes())?;
+    stdio::data(text.as_bytes())?;
     Ok(())
 }
 

@@ -1,13 +1,13 @@
 //! What a plan makes of each packet, before anything is started: how many copies go where (spec statsd §14 R14), and
 //! which endpoint of a cluster owns a key.
 //!
-//! Called by `check`. Not here: how keys are placed (`process::placement`), what was really sent (`admin::accounts`).
+//! Called by `check`. Not here: how keys are placed (`process::sharding`), what was really sent (`admin::accounts`).
 
 use config::plan::{
     ClusterPlan, Destination, Feed, OutputKind, OutputPlan, PacketsPlan, Plan, TransformKind, TransformPlan,
 };
 use model::{OutputId, SourceId};
-use process::placement::{Cluster, KeyReader};
+use process::sharding::{Cluster, KeyReader};
 use serde_json::{Value, json};
 
 /// What becomes of the packets of one source.
@@ -92,7 +92,7 @@ impl Copies<'_> {
                     (*name, format!("{} ({})", packets.to, lines_text(packets).unwrap_or(how)))
                 }
                 Place::Cluster(cluster) => {
-                    let (number, form) = (cluster.members.len(), cluster.placement.name());
+                    let (number, form) = (cluster.members.len(), cluster.sharding.name());
                     let plural = if number == 1 { "" } else { "s" };
                     (&*cluster.name, format!("each line to one of {number} endpoint{plural} ({form})"))
                 }
@@ -120,7 +120,7 @@ impl Copies<'_> {
                 }
                 Place::Cluster(cluster) => json!({
                     "cluster": cluster.name,
-                    "placement": cluster.placement.name(),
+                    "sharding": cluster.sharding.name(),
                     "endpoints": cluster.labels,
                 }),
                 Place::Transform(name, outputs) => json!({ "transform": name, "outputs": outputs }),
@@ -182,7 +182,7 @@ impl<'a> Owners<'a> {
     /// With all endpoints live.
     pub(crate) fn new(plan: &'a Plan) -> Owners<'a> {
         let ready = |cluster: &'a ClusterPlan| {
-            let placed = Cluster::new(&cluster.placement, &cluster.labels);
+            let placed = Cluster::new(&cluster.sharding, &cluster.labels);
             let placed = placed.expect("the check of the config made this cluster before");
             (cluster, placed, KeyReader::new(cluster.key))
         };

@@ -7,7 +7,7 @@ use config::diagnostic::{Code, nearest};
 use super::args::ExplainArgs;
 use super::outcomes::Page;
 use super::{MISTAKES, outcomes, states, unacked};
-use crate::talk;
+use crate::stdio;
 
 /// `staunch explain`
 pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
@@ -27,16 +27,17 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
             let first = about.split(". ").next().unwrap_or(about).trim_end_matches('.');
             format!("{word:<22} {what}: {first}\n")
         });
-        talk::data(codes.chain(reasons).chain(failures).chain(states).collect::<String>().as_bytes())?;
+        stdio::data(codes.chain(reasons).chain(failures).chain(states).collect::<String>().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     };
     if let Some(code) = Code::of_word(&word.to_uppercase()) {
-        talk::data(code.explain().as_bytes())?;
+        stdio::data(code.explain().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
+    let word = renamed(word);
     let texts = texts(word, &pages, &unacked);
     if !texts.is_empty() {
-        talk::data(texts.join("\n").as_bytes())?;
+        stdio::data(texts.join("\n").as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     let others = outcomes::NO_LOSS.iter().chain(&outcomes::OUTSIDE).chain(&outcomes::TOTALS);
@@ -46,9 +47,20 @@ pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let others = others.chain(&states::STATES).chain(&states::FIGURES);
     let known = known.chain(others.map(|(word, _)| *word));
     let hint = nearest(word, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    talk::say(&format!("staunch: there is no code or outcome `{word}`{hint}\n"));
-    talk::say("`staunch explain` without a word lists them all\n");
+    stdio::say(&format!("staunch: there is no code or outcome `{word}`{hint}\n"));
+    stdio::say("`staunch explain` without a word lists them all\n");
     Ok(ExitCode::from(MISTAKES))
+}
+
+/// The word of today for one of version 0.1.0, which dashboards and notes may still have.
+fn renamed(word: &str) -> &str {
+    match word {
+        "bad_packing" => "bad_compression",
+        "rollup_full" => "aggregation_rule_full",
+        "shed" => "dropped",
+        "refused_by_peer" => "rejected_by_peer",
+        _ => word,
+    }
 }
 
 /// Everything that a word means.

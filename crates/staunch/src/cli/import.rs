@@ -10,7 +10,7 @@ use super::args::{ImportArgs, ImportKind};
 use super::kind::FileKind;
 use super::load::{Imported, Loaded};
 use super::{MISTAKES, load, relay};
-use crate::talk;
+use crate::stdio;
 
 /// `staunch import`
 pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
@@ -30,15 +30,15 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
             None => load::carbon(file, &args.section)?,
         },
     };
-    talk::say(&said);
+    stdio::say(&said);
     if plan.is_none()
         && let Some(instead) = of_another(args.kind, file)
     {
-        talk::say(&format!("staunch: {instead}\n"));
+        stdio::say(&format!("staunch: {instead}\n"));
     }
     let is_whole = plan.is_some() && !loses_a_line;
     if let Some(plan) = plan {
-        talk::data(config::print(&plan).as_bytes())?;
+        stdio::data(config::print(&plan).as_bytes())?;
     }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(MISTAKES) })
 }

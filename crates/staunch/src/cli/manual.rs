@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::CommandFactory;
 
 use super::args::{Args, ManualArgs, ManualKind};
-use crate::talk;
+use crate::stdio;
 
 /// The page of the program, or of one of its verbs.
 fn page(verb: Option<&str>) -> anyhow::Result<clap_mangen::Man> {
@@ -35,7 +35,7 @@ pub(crate) fn manual(args: &ManualArgs) -> anyhow::Result<ExitCode> {
             text.push(b'\n');
         }
     }
-    talk::data(&text)?;
+    stdio::data(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

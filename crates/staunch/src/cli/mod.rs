@@ -92,12 +92,14 @@ fn top(args: TopArgs) -> anyhow::Result<ExitCode> {
     let plan = config.as_deref().map(queue::plan_of).transpose()?;
     let access = access.or_of(plan.as_ref());
     let server = match (api, &plan) {
-        (Some(api), _) => crate::ask::Server { at: api.0, access: access.by_name() },
+        (Some(api), _) => crate::api_client::Server { at: api.0, access: access.by_name() },
         (None, Some(plan)) => {
             let at = queue::http_of(plan)?.to_string();
-            crate::ask::Server { at, access: access.of_this_machine() }
+            crate::api_client::Server { at, access: access.of_this_machine() }
         }
-        (None, None) => crate::ask::Server { at: "127.0.0.1:8680".to_owned(), access: access.by_name() },
+        (None, None) => {
+            crate::api_client::Server { at: "127.0.0.1:8680".to_owned(), access: access.by_name() }
+        }
     };
     crate::top::run(&crate::top::Options { server, json, once })
 }
@@ -125,7 +127,7 @@ fn start_log(args: &Args) {
     let filter =
         EnvFilter::try_from_env("STAUNCH_LOG").unwrap_or_else(|_unset| EnvFilter::new(&args.log_level));
     let colour = wants_colour(std::io::stderr().is_terminal());
-    let filter = match format!("{}=off", crate::talk::ORIGINAL).parse() {
+    let filter = match format!("{}=off", crate::stdio::ORIGINAL).parse() {
         Ok(directive) => filter.add_directive(directive),
         Err(_) => filter,
     };

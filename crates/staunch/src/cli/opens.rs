@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::admin::accounts::{output_word, source_word};
 use crate::daemon::banner;
-use crate::explained::cut;
+use crate::route_explanation::cut;
 
 /// Columns of a terminal, and the widest that names and types may be.
 const COLUMNS: usize = 80;

@@ -131,7 +131,7 @@ fn rejected(reason: Reject) -> &'static str {
         Reject::BadMessage => BAD_MESSAGE,
         Reject::BadElement => "The other points of its message were taken. Correct the sender.",
         Reject::Invalid => "Correct the sender, or the expression; with `else log` the log shows the lines.",
-        Reject::BadPacking => BAD_PACKING,
+        Reject::BadCompression => BAD_PACKING,
         Reject::HttpRequest => HTTP_REQUEST,
         Reject::TlsHandshake => TLS_HANDSHAKE,
         Reject::UnfinishedFull => UNFINISHED_FULL,
@@ -200,7 +200,7 @@ fn dropped(reason: Dropped) -> &'static str {
              what holds them up, or whose clock is slow."
         }
         Dropped::Early => "Look at the clock of whoever sends it, and at ours.",
-        Dropped::RollupFull => {
+        Dropped::AggregationRuleFull => {
             "Percentiles and medians keep every value of a window, 4,000,000 of each at most: use fewer of them or shorter \
              windows, or raise `max_aggregation_bytes`."
         }

@@ -7,7 +7,7 @@ use config::plan::{Plan, TransformKind};
 use process::relay::{RelayCluster, RelayPlan, Sharing, Statement, To};
 use serde::Serialize;
 
-use crate::explained::{compute_word, cut, endpoint, how, kind_and_expression, sharing};
+use crate::route_explanation::{compute_word, cut, endpoint, how, kind_and_expression, sharing};
 
 /// Columns of a terminal.
 const COLUMNS: usize = 80;
@@ -34,7 +34,7 @@ struct ClusterRow {
     sharing: &'static str,
     replication: u8,
     /// Another member stands in for one that is down.
-    stands_in: bool,
+    fails_over: bool,
     members: Vec<MemberRow>,
 }
 
@@ -97,8 +97,8 @@ pub(crate) fn of_plan(plan: &Plan, place: &Place<'_>) -> Vec<Rules> {
 }
 
 fn cluster_row(plan: &Plan, cluster: &RelayCluster) -> ClusterRow {
-    let (replication, stands_in) = match cluster.sharing {
-        Sharing::Placed { replication, stand_in, .. } => (replication, stand_in),
+    let (replication, fails_over) = match cluster.sharing {
+        Sharing::Placed { replication, fail_over, .. } => (replication, fail_over),
         Sharing::Copies => (1, false),
         Sharing::Failover | Sharing::Turns => (1, true),
     };
@@ -108,7 +108,7 @@ fn cluster_row(plan: &Plan, cluster: &RelayCluster) -> ClusterRow {
         instance: member.instance.clone(),
     });
     let (name, sharing) = (cluster.name.clone(), sharing(cluster));
-    ClusterRow { name, sharing, replication, stands_in, members: members.collect() }
+    ClusterRow { name, sharing, replication, fails_over, members: members.collect() }
 }
 
 fn rule_rows(relay: &RelayPlan, at: usize, place: &Place<'_>) -> Vec<RuleRow> {
@@ -151,10 +151,10 @@ fn rule_row(relay: &RelayPlan, statement: usize, expression: usize, at: String) 
             &To::Nowhere
         }
         Statement::Aggregate(rule) => {
-            let computes = rule.rollup.computes.iter().map(|compute| ComputeRow {
+            let computes = rule.aggregation_rule.computes.iter().map(|compute| ComputeRow {
                 compute: compute_word(compute.compute),
-                every_s: rule.rollup.every_s,
-                expire_s: rule.rollup.expire_s,
+                every_s: rule.aggregation_rule.every_s,
+                expire_s: rule.aggregation_rule.expire_s,
                 name: compute.name.clone(),
             });
             row.computes = computes.collect();
@@ -200,7 +200,7 @@ impl ClusterRow {
     fn shares(&self) -> String {
         let many = if self.replication > 1 { format!(" x{}", self.replication) } else { String::new() };
         // Of the others the word says it.
-        let dynamic = self.stands_in && self.sharing.ends_with("_ch");
+        let dynamic = self.fails_over && self.sharing.ends_with("_ch");
         format!("{}{many}{}", self.sharing, if dynamic { " dynamic" } else { "" })
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use config::plan::Plan;
 
 use super::MISTAKES;
-use super::args::{FanoutArgs, RunArgs, StatsdArgs, StatsdProxyArgs, TakeOver};
+use super::args::{FanoutArgs, HotRestart, RunArgs, StatsdArgs, StatsdProxyArgs};
 use super::load::{self, Loaded, set_ports};
 use crate::daemon::{self, Reread, Start};
 
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             reread: None,
             file: None,
             http_optional: true,
-            take_over: args.restart.take_over,
+            hot_restart: args.restart.hot_restart,
             original: None,
         });
     };
@@ -53,7 +53,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> anyhow::Result<ExitCode> {
     let text = loaded.text.clone();
     let Some(plan) = plan_of(loaded) else { return Ok(ExitCode::from(MISTAKES)) };
     if args.print {
-        crate::talk::data(text.as_bytes())?;
+        crate::stdio::data(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.buffer.is_some() {
@@ -64,7 +64,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> anyhow::Result<ExitCode> {
         reread: None,
         file: None,
         http_optional: args.health.is_none(),
-        take_over: args.restart.take_over,
+        hot_restart: args.restart.hot_restart,
         original: None,
     })
 }
@@ -73,7 +73,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> anyhow::Result<ExitCode> {
 fn start(
     load: impl Fn() -> anyhow::Result<Loaded> + Send + Sync + 'static,
     http_optional: bool,
-    restart: TakeOver,
+    restart: HotRestart,
 ) -> anyhow::Result<ExitCode> {
     let loaded = load()?;
     say_of(&loaded, true);
@@ -93,7 +93,7 @@ fn start(
         reread: Some(reread),
         file: Some(file),
         http_optional,
-        take_over: restart.take_over,
+        hot_restart: restart.hot_restart,
         original: None,
     })
 }
@@ -103,7 +103,7 @@ fn say_of(loaded: &Loaded, starts: bool) {
     if starts && !loaded.has_errors() {
         crate::log_stream::to_stderr(loaded.rendered_at_start().as_bytes());
     } else {
-        crate::talk::say(&loaded.rendered());
+        crate::stdio::say(&loaded.rendered());
     }
 }
 

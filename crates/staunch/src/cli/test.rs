@@ -9,7 +9,7 @@ use sim::flow::{self, Failure};
 
 use super::MISTAKES;
 use super::args::TestArgs;
-use crate::talk;
+use crate::stdio;
 
 /// Result of one flow file.
 #[derive(Debug, Serialize)]
@@ -62,7 +62,7 @@ fn report(rows: &[Row], json: bool) -> anyhow::Result<()> {
         let passed = rows.iter().filter(|row| row.passed).count();
         text += &format!("{passed} passed, {} failed\n", rows.len() - passed);
     }
-    talk::data(text.as_bytes())?;
+    stdio::data(text.as_bytes())?;
     Ok(())
 }
 

@@ -48,7 +48,7 @@ fn advice(why: Unacked) -> &'static str {
             "Connect again and send what was not acknowledged, later or in smaller pieces; or raise `max_unfinished_bytes`."
         }
         Unacked::Stopped => {
-            "Connect again and send what was not acknowledged. Where restarts are frequent, `--take-over` makes them \
+            "Connect again and send what was not acknowledged. Where restarts are frequent, `--hot-restart` makes them \
              shorter."
         }
     }

@@ -1,9 +1,9 @@
 //! Acknowledgements between the threads: the shard says what it took, outputs that they got on, connections are told.
 //!
-//! Path: `Worker::take_batch` -> [`AckDesk::taken`] -> [`Outlet::progressed`] wakes [`resolve_as_told`] ->
-//! [`AckDesk::resolve`] -> [`Seat::told`] -> the connection writes what `Intake::replies` gives.
+//! Path: `Worker::take_batch` -> [`AckRegistry::taken`] -> [`Outlet::progressed`] wakes [`resolve_as_told`] ->
+//! [`AckRegistry::resolve`] -> [`AckSlot::told`] -> the connection writes what `Intake::replies` gives.
 //! Not here: what is met (`pipeline::Acks`), sockets (`sources::answered`).
-//! Locks: the desk, then at most one queue at a time; nobody who holds a queue asks for the desk.
+//! Locks: the registry, then at most one queue at a time; nobody who holds a queue asks for the registry.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ use crate::sources::stream::stopped;
 
 /// What all connections that are answered share.
 #[derive(Debug, Default)]
-pub struct AckDesk {
+pub struct AckRegistry {
     inner: Mutex<Inner>,
     /// Told by every output that somebody waits for.
     progress: Arc<Notify>,
@@ -33,7 +33,7 @@ pub struct AckDesk {
 #[derive(Debug, Default)]
 struct Inner {
     acks: Acks,
-    seats: HashMap<ConnectionId, Arc<Notify>>,
+    slots: HashMap<ConnectionId, Arc<Notify>>,
     /// Nothing will be settled or synced any more.
     over: bool,
 }
@@ -41,8 +41,8 @@ struct Inner {
 impl Inner {
     fn tell_changed(&mut self) {
         for id in self.acks.take_changed() {
-            if let Some(seat) = self.seats.get(&id) {
-                seat.notify_one();
+            if let Some(slot) = self.slots.get(&id) {
+                slot.notify_one();
             }
         }
     }
@@ -73,18 +73,18 @@ impl Queues for Outlets<'_> {
     }
 }
 
-impl AckDesk {
+impl AckRegistry {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place for a connection; it is given back when it is dropped.
-    pub fn open(self: &Arc<Self>) -> Seat {
+    pub fn open(self: &Arc<Self>) -> AckSlot {
         let mut inner = self.inner();
         let id = inner.acks.open();
         let told = Arc::new(Notify::new());
-        inner.seats.insert(id, Arc::clone(&told));
-        Seat { desk: Arc::clone(self), id, told }
+        inner.slots.insert(id, Arc::clone(&told));
+        AckSlot { registry: Arc::clone(self), id, told }
     }
 
     /// What to remember before the shard pushes `batch`; none if nobody asks for an acknowledgement of it.
@@ -149,7 +149,7 @@ impl AckDesk {
         {
             let mut inner = self.inner();
             inner.over = true;
-            inner.seats.values().for_each(|seat| seat.notify_one());
+            inner.slots.values().for_each(|slot| slot.notify_one());
         }
         let mut last = std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner));
         let ended = async { while last.join_next().await.is_some() {} };
@@ -171,15 +171,15 @@ pub async fn resolve_as_told(shared: Arc<Shared>, mut stop: watch::Receiver<bool
     }
 }
 
-/// A connection's place at the desk.
+/// A connection's place at the registry.
 #[derive(Debug)]
-pub struct Seat {
-    desk: Arc<AckDesk>,
+pub struct AckSlot {
+    registry: Arc<AckRegistry>,
     id: ConnectionId,
     told: Arc<Notify>,
 }
 
-impl Seat {
+impl AckSlot {
     /// Who it is.
     pub fn id(&self) -> ConnectionId {
         self.id
@@ -192,25 +192,25 @@ impl Seat {
 
     /// What may be told now.
     pub fn answer(&self) -> Answer {
-        self.desk.inner().acks.answer(self.id)
+        self.registry.inner().acks.answer(self.id)
     }
 
     /// True when no more will be met than is.
     pub fn is_over(&self) -> bool {
-        self.desk.inner().over
+        self.registry.inner().over
     }
 
     /// Nothing after the last answer can be acknowledged any more.
     pub fn fail(&self, why: Unacked) {
-        self.desk.fail(self.id, why);
+        self.registry.fail(self.id, why);
     }
 }
 
-impl Drop for Seat {
+impl Drop for AckSlot {
     fn drop(&mut self) {
-        let mut inner = self.desk.inner();
+        let mut inner = self.registry.inner();
         inner.acks.close(self.id);
-        inner.seats.remove(&self.id);
+        inner.slots.remove(&self.id);
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use config::plan::{ConsoleForm, Destination, GraphiteSource, HttpPlan, OutputKind, Plan, SourceKind};
+use config::plan::{ConsoleEncoding, Destination, GraphiteSource, HttpPlan, OutputKind, Plan, SourceKind};
 
 use crate::admin::accounts::{output_word, source_word};
 use crate::daemon::shared::Shared;
@@ -96,7 +96,7 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
 pub fn warn_of_open_ports(plan: &Plan) {
     for warning in config::open_management(plan).chain(config::open_http(plan)) {
         let hint = warning.hint.as_ref().map(|hint| format!(": {hint}")).unwrap_or_default();
-        tracing::warn!(target: crate::talk::ASIDE, "{}{hint} (docs/security.md)", warning.message);
+        tracing::warn!(target: crate::stdio::ASIDE, "{}{hint} (docs/security.md)", warning.message);
     }
 }
 
@@ -171,11 +171,11 @@ pub(crate) fn place(kind: &OutputKind) -> String {
         OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
         | OutputKind::EventFile { path, file_bytes_max, files_max } => {
             let most = file_bytes_max * (u64::from(*files_max) + 1);
-            format!("{} (at most {})", path.display(), crate::talk::bytes(most))
+            format!("{} (at most {})", path.display(), crate::stdio::bytes(most))
         }
         OutputKind::PerlFile { path, .. } => path.display().to_string(),
-        OutputKind::Console { form: ConsoleForm::Node, .. } => "standard output".into(),
-        OutputKind::Console { form: ConsoleForm::Perl, .. } => "standard error".into(),
+        OutputKind::Console { form: ConsoleEncoding::Node, .. } => "standard output".into(),
+        OutputKind::Console { form: ConsoleEncoding::Perl, .. } => "standard error".into(),
     }
 }
 
@@ -186,8 +186,8 @@ mod tests {
     #[test]
     fn a_console_is_where_its_original_prints() {
         let console = |form| place(&OutputKind::Console { form, pretty: false });
-        assert_eq!(console(ConsoleForm::Node), "standard output");
-        assert_eq!(console(ConsoleForm::Perl), "standard error");
+        assert_eq!(console(ConsoleEncoding::Node), "standard output");
+        assert_eq!(console(ConsoleEncoding::Perl), "standard error");
     }
 }
 

@@ -21,19 +21,19 @@ use super::{
 };
 use crate::admin::Ports;
 use crate::admin::accounts::AccountsPage;
-use crate::daemon::acks::AckDesk;
+use crate::daemon::acks::AckRegistry;
 use crate::daemon::data_dir::{DataDir, DataDirError};
 use crate::daemon::handover::Handover;
+use crate::daemon::hot_restart::{Control, Handed, Inheritance};
 use crate::daemon::listeners::{Listeners, Opened};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Turns, Wiring};
 use crate::daemon::startup::Startup;
-use crate::daemon::take_over::{Control, Handed, Inheritance};
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
 use crate::sources::turns::Floor;
-use crate::talk::ASIDE;
+use crate::stdio::ASIDE;
 use crate::tls::{self, Certificates};
 use crate::{admin, outputs, sources};
 use sys::clock::Clock;
@@ -143,7 +143,7 @@ async fn assemble(
         State::restored(&plan, &mut shard, data_dir, handed, now, startup).await?;
     let outlets = outlets(&plan, &accounts, data_dir.filter(|_| handed.owns_queues), startup).await?;
     let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
-    let (room, acks) = (Arc::new(Notify::new()), Arc::new(AckDesk::default()));
+    let (room, acks) = (Arc::new(Notify::new()), Arc::new(AckRegistry::default()));
     let handle = ShardHandle::new().context("cannot make the shard's waker")?;
     let (key_flushes, key_flush_reports) = tokio::sync::mpsc::channel(4);
     let makers = listeners::makers(&plan, &shard, &accounts);
@@ -206,7 +206,7 @@ fn start(worker: Worker) -> std::io::Result<std::thread::JoinHandle<()>> {
 /// What outlives the process: checkpoints and labels.
 struct State {
     handover: Arc<Handover>,
-    checkpoints: Arc<checkpoint::Board>,
+    checkpoints: Arc<checkpoint::CheckpointTable>,
     saver: checkpoint::Saver,
 }
 
@@ -221,7 +221,7 @@ impl State {
         now: Now,
         startup: &mut Startup<'_>,
     ) -> anyhow::Result<State> {
-        let checkpoints = Arc::new(checkpoint::Board::default());
+        let checkpoints = Arc::new(checkpoint::CheckpointTable::default());
         let handover = Arc::new(match data_dir {
             None if data_dir::is_wanted(plan) => Handover::default(),
             _ => Handover::read(&plan.data_dir, startup).await.with_context(|| {

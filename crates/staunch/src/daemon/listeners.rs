@@ -11,9 +11,9 @@ use pipeline::{Accounts, IntakeMaker, Shard};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::daemon::hot_restart::Inheritance;
 use crate::daemon::launch::complain;
 use crate::daemon::shared::Shared;
-use crate::daemon::take_over::Inheritance;
 use crate::daemon::worker::{DatagramSocket, Reading, Senders, Share, shown};
 use crate::kernel::{Drops, Kernel, SocketOpened};
 use crate::sources::accept::{Before, accept};

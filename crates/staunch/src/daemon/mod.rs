@@ -13,6 +13,7 @@ mod closing;
 pub mod data_dir;
 pub mod descriptors;
 pub mod handover;
+pub mod hot_restart;
 pub mod known_queues;
 mod launch;
 pub mod listeners;
@@ -30,7 +31,6 @@ mod stop;
 mod stop_guard;
 pub mod supervisor;
 pub mod syncs;
-pub mod take_over;
 pub mod watch;
 pub mod worker;
 
@@ -47,6 +47,7 @@ use tokio::task::JoinSet;
 
 use crate::admin::ServedPorts;
 use crate::daemon::data_dir::DataDir;
+use crate::daemon::hot_restart::{Control, Inheritance};
 use crate::daemon::listeners::Listeners;
 use crate::daemon::original::Original;
 use crate::daemon::reread::Rereading;
@@ -54,7 +55,6 @@ use crate::daemon::shared::Shared;
 use crate::daemon::signals::{Request, Signals};
 use crate::daemon::startup::Startup;
 use crate::daemon::stop_guard::StopGuard;
-use crate::daemon::take_over::{Control, Inheritance};
 
 /// How long threads for what may wait are kept: as long as the process runs.
 const KEEP_THREADS: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
@@ -77,7 +77,7 @@ pub struct Start {
     /// Nobody asked for the HTTP address: when it is taken the daemon goes on without it.
     pub http_optional: bool,
     /// Take over from the process that runs with the same data directory, if there is one.
-    pub take_over: bool,
+    pub hot_restart: bool,
     /// Stand in for carbon-c-relay in words and signals.
     pub original: Option<Original>,
 }
@@ -115,7 +115,7 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
         make_room_for_files(&start.plan, start.plan.outputs.len());
         sys::survive_file_size_limit();
     }
-    let inherited = if start.take_over { take_over::ask(&start.plan.data_dir)? } else { None };
+    let inherited = if start.hot_restart { hot_restart::ask(&start.plan.data_dir)? } else { None };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .thread_keep_alive(KEEP_THREADS)
@@ -152,7 +152,7 @@ pub(crate) fn make_room_for_files(plan: &Plan, outputs: usize) {
             let share = descriptors::max(descriptors::Kind::Source);
             if share < connections as u64 {
                 tracing::warn!(
-                    target: crate::talk::ASIDE,
+                    target: crate::stdio::ASIDE,
                     "{connections} connections are allowed ({listeners}) and only {max} files may be open: past \
                      {share} connections sources refuse more, so that outputs and queues find files. Lower the one or \
                      raise the other (LimitNOFILE, `ulimit -Hn`)"
@@ -213,7 +213,7 @@ fn signals(of_original: bool) -> std::io::Result<Signals> {
 }
 
 async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Result<ExitCode> {
-    let Start { plan, reread, file, http_optional, take_over: _, mut original } = start;
+    let Start { plan, reread, file, http_optional, hot_restart: _, mut original } = start;
     // Before anything that takes time: a signal that comes early is not lost.
     let mut signals = signals(original.is_some())?;
     let guard = StopGuard::start(&plan, original.is_some()).context("cannot start the thread for signals")?;
@@ -269,7 +269,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
                 socket_files::listen_again(&mut running, &lost, &mut looks).await;
             }
             Some(question) = asked.recv() => {
-                if let Some(ends) = take_over::hand_over(&mut running, question).await {
+                if let Some(ends) = hot_restart::hand_over(&mut running, question).await {
                     // Who has asked meanwhile asks again, and finds the other process.
                     drop(asked);
                     original.into_iter().for_each(Original::tell_succeeded);

@@ -10,11 +10,11 @@
 
 mod connections;
 mod ending;
+mod failover;
 mod health;
 mod look;
 mod on_disk;
 mod parking;
-mod standing;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -29,10 +29,10 @@ use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue, Room};
 use model::{Now, OutputAccount, OutputSum};
 use tokio::sync::Notify;
 
-use self::connections::Seat;
+use self::connections::SenderSlot;
+use self::failover::Watcher;
 use self::health::Checked;
 use self::parking::Orders;
-use self::standing::Heeded;
 use crate::daemon::queues::disk_plan;
 use crate::outputs::errors::ErrorCounts;
 pub use health::{CheckState, ShownState};
@@ -72,7 +72,7 @@ pub struct Outlet {
     /// Between the senders of an output of several connections; locked after the queue.
     lanes: Option<Mutex<Lanes>>,
     /// One for each connection.
-    senders: Box<[Seat]>,
+    senders: Box<[SenderSlot]>,
     /// Wakes an output that is a thread.
     more_for_thread: Condvar,
     /// A thread has waited: only then is there one to wake, which is a system call.
@@ -103,8 +103,8 @@ pub struct Outlet {
     /// Told when it is no more.
     unparked: Notify,
     /// Told when others stand in for the endpoint; nobody where they do not.
-    heeded: Mutex<Option<Heeded>>,
-    is_heeded: AtomicBool,
+    watched: Mutex<Option<Watcher>>,
+    is_watched: AtomicBool,
     /// Others take new records, for want of room.
     has_no_room: AtomicBool,
     /// Copies that are on their way to those who stand in.
@@ -192,7 +192,7 @@ impl Outlet {
             disk,
             synced,
             lanes: None,
-            senders: Box::new([Seat::default()]),
+            senders: Box::new([SenderSlot::default()]),
             more_for_thread: Condvar::new(),
             is_thread: AtomicBool::new(false),
             checked: Mutex::new(None),
@@ -207,8 +207,8 @@ impl Outlet {
             at_end: Notify::new(),
             parked: Mutex::new(None),
             unparked: Notify::new(),
-            heeded: Mutex::new(None),
-            is_heeded: AtomicBool::new(false),
+            watched: Mutex::new(None),
+            is_watched: AtomicBool::new(false),
             has_no_room: AtomicBool::new(false),
             moving_copies: AtomicU64::new(0),
             progress: Progress::default(),
@@ -339,7 +339,7 @@ impl Outlet {
 
     /// Wakes the output, to look at its queue or at its orders.
     pub fn wake(&self) {
-        self.senders.iter().for_each(|seat| seat.more.notify_one());
+        self.senders.iter().for_each(|slot| slot.more.notify_one());
         if self.is_thread.load(Relaxed) {
             self.more_for_thread.notify_one();
         }
@@ -394,7 +394,7 @@ impl Outlet {
 
     fn bytes_of(&self, queue: &mut OutputQueue<Folder>) -> u64 {
         let ahead = self.lanes().map_or(0, |lanes| lanes.bytes());
-        queue.bytes() + ahead + self.senders.iter().map(|seat| seat.bytes.load(Relaxed)).sum::<u64>()
+        queue.bytes() + ahead + self.senders.iter().map(|slot| slot.bytes.load(Relaxed)).sum::<u64>()
     }
 
     /// Copies that are lost if the process ends now; none when somebody has the queue. Waits for nobody. What is on disk is
@@ -420,7 +420,7 @@ impl Outlet {
     fn copies_of(&self, queue: &OutputQueue<Folder>) -> u64 {
         // Only who has the queue locks them.
         let ahead = self.lanes().map_or(0, |lanes| lanes.copies());
-        let held: u64 = self.senders.iter().map(|seat| seat.copies.load(Relaxed)).sum();
+        let held: u64 = self.senders.iter().map(|slot| slot.copies.load(Relaxed)).sum();
         queue.copies() + ahead + held + self.moving_copies.load(Relaxed)
     }
 }

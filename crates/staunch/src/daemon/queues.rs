@@ -345,7 +345,7 @@ pub fn tell_orphans(plan: &Plan, data_dir: &DataDir) {
 
 #[cfg(test)]
 mod tests {
-    use deliver::disk_queue::{Aside, WhyAside};
+    use deliver::disk_queue::{QuarantineReason, QuarantinedSegment};
 
     use super::*;
 
@@ -356,8 +356,13 @@ mod tests {
         found.segments_damaged = 1;
         found.cursor_lost = true;
         found.copies_gone = 2;
-        found.misplaced =
-            (0..12).map(|sequence| Aside { sequence, bytes: 500, why: WhyAside::Misnamed(0x13) }).collect();
+        found.misplaced = (0..12)
+            .map(|sequence| QuarantinedSegment {
+                sequence,
+                bytes: 500,
+                why: QuarantineReason::Misnamed(0x13),
+            })
+            .collect();
         let misplaced: String = (0..10)
             .map(|sequence| {
                 format!("; {sequence:016x}.segment: its header is that of 0000000000000013.segment")

@@ -11,7 +11,7 @@ use std::time::Duration;
 use config::plan::{Against, Listen, ManagementPlan, OutputPlan, Plan};
 use model::limits::OUTPUTS_MAX;
 use model::{OutputId, SECOND_NS, SourceId};
-use pipeline::{Accounts, earlier_self, laid_over};
+use pipeline::{Accounts, merge_plans, predecessor};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
@@ -22,7 +22,7 @@ use crate::daemon::shared::{Reloads, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::{Reread, Running, data_dir, launch, listeners, queues, startup, supervisor, syncs};
 use crate::kernel::Drops;
 use crate::outputs;
-use crate::talk::{ASIDE, OURS};
+use crate::stdio::{ASIDE, OURS};
 use crate::tls::{self, Certificates};
 use crate::top::figure::time_of_day;
 use sys::clock::Clock;
@@ -162,7 +162,7 @@ async fn prepared(
 ) -> Result<(Wiring, Vec<listeners::Opened>), String> {
     let shared = Arc::clone(&running.shared);
     let before = shared.wiring.load_full();
-    let plan = laid_over(&before.plan, new);
+    let plan = merge_plans(&before.plan, new);
     fits(plan.sources.len(), plan.outputs.len())?;
     let broken = broken_promises(&plan);
     if !broken.is_empty() {
@@ -280,7 +280,7 @@ fn broken_promises(plan: &Plan) -> Vec<String> {
             Against::Datagrams(output) => format!("output `{}` sends datagrams", output.name),
         };
         Some(format!(
-            "source `{}` cannot acknowledge \"{}\": {why}\n  hint: restart for it, or take over (`--take-over`)",
+            "source `{}` cannot acknowledge \"{}\": {why}\n  hint: restart for it, or take over (`--hot-restart`)",
             source.name,
             when.word()
         ))
@@ -315,7 +315,7 @@ async fn put_in_force(running: &mut Running, wiring: Wiring, opened: Vec<listene
     shared.wiring.store(Arc::clone(&wiring));
     for (at, outlet) in wiring.outlets.iter().enumerate().skip(before) {
         let id = OutputId(at as u16);
-        let earlier = earlier_self(&plan, at).map(|earlier| &wiring.outlets[earlier.index()]);
+        let earlier = predecessor(&plan, at).map(|earlier| &wiring.outlets[earlier.index()]);
         if let Some(earlier) = earlier.filter(|earlier| earlier.shares_queue_with(outlet)) {
             outlet.disk().into_iter().for_each(|disk| disk.set_retired(false));
             outputs::spawn_after(&mut running.outputs, &shared, id, earlier);
@@ -373,7 +373,7 @@ fn outlets(
 ) -> anyhow::Result<Vec<Arc<Outlet>>> {
     let mut outlets = before.outlets.clone();
     for (at, output) in plan.outputs.iter().enumerate().skip(outlets.len()) {
-        outlets.push(match earlier_self(plan, at) {
+        outlets.push(match predecessor(plan, at) {
             Some(earlier) => queues::successor(output, &outlets[earlier.index()], data_dir)?,
             None => {
                 let account = accounts.output(OutputId(at as u16));
@@ -509,13 +509,13 @@ fn what_a_reload_cannot_change_is_told_until_it_agrees() {
     (new.http, new.data_dir) = (None, "elsewhere".into());
     new.sources[0].receive_buffer_bytes += 1;
     let notes = |in_force: &Plan, new: &Plan| {
-        let notes = unchanged_until_restart(in_force, &laid_over(in_force, new));
+        let notes = unchanged_until_restart(in_force, &merge_plans(in_force, new));
         notes.into_iter().chain(kept_queues(in_force, new)).collect::<Vec<_>>()
     };
     let mut in_force = old.clone();
     for (file, want) in [(&new, 3), (&new, 3), (&old, 0), (&old, 0), (&new, 3)] {
         assert_eq!(notes(&in_force, file).len(), want);
-        let mut plan = laid_over(&in_force, file);
+        let mut plan = merge_plans(&in_force, file);
         keep_what_stays(&in_force, &mut plan, true);
         in_force = plan;
     }
@@ -595,8 +595,8 @@ fn a_promise_that_a_queue_in_memory_cannot_keep_is_refused() {
     };
     let (safe, on_disk) = ("ack_when = \"safe\"\n", "queue = { kind = \"disk\" }\n");
     let new = plan(safe, on_disk);
-    assert_eq!(broken_promises(&laid_over(&new, &new)), [""; 0]);
-    let broken = broken_promises(&laid_over(&plan("", ""), &new));
+    assert_eq!(broken_promises(&merge_plans(&new, &new)), [""; 0]);
+    let broken = broken_promises(&merge_plans(&plan("", ""), &new));
     assert!(broken.len() == 1 && broken[0].contains("output `o` stays in memory"), "{broken:?}");
     // The source that made it has gone, and so has its listener.
     let without = plan("", "");
@@ -604,7 +604,7 @@ fn a_promise_that_a_queue_in_memory_cannot_keep_is_refused() {
     renamed.sources[0].name = "other".to_owned();
     let mut promised = new;
     promised.outputs[0].queue_kind = deliver::plan::QueueKind::Memory;
-    assert_eq!(broken_promises(&laid_over(&promised, &renamed)), [""; 0]);
+    assert_eq!(broken_promises(&merge_plans(&promised, &renamed)), [""; 0]);
 }
 
 #[test]

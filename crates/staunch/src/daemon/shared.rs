@@ -14,8 +14,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::admin::clients::{HttpAccount, ManagementAccount};
-use crate::daemon::acks::AckDesk;
-use crate::daemon::checkpoint::Board;
+use crate::daemon::acks::AckRegistry;
+use crate::daemon::checkpoint::CheckpointTable;
 use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::worker::ShardHandle;
@@ -94,13 +94,13 @@ pub struct Shared {
     /// Told when the exchange has room again.
     pub room: Arc<Notify>,
     /// Who is told what need not be kept.
-    pub acks: Arc<AckDesk>,
+    pub acks: Arc<AckRegistry>,
     /// What the kernel holds and drops of our datagram sockets.
     pub kernel: Kernel,
     /// What this instance leaves for the next.
     pub handover: Arc<Handover>,
     /// Figures of checkpoints.
-    pub checkpoints: Arc<Board>,
+    pub checkpoints: Arc<CheckpointTable>,
     /// How often reloads ended in which way.
     pub reloads: Reloads,
     /// What was told of relays' statistics.

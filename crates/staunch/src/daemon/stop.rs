@@ -16,9 +16,9 @@ use crate::admin::{
     accounts::{AccountsPage, DiskRow},
 };
 use crate::daemon::checkpoint::LastCheckpoints;
+use crate::daemon::hot_restart::{Control, EndsHere};
 use crate::daemon::original::Original;
 use crate::daemon::shared::Shared;
-use crate::daemon::take_over::{Control, EndsHere};
 use crate::daemon::worker::{Stopped, Worker};
 use sys::clock::Clock;
 

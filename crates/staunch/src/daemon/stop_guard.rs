@@ -26,7 +26,7 @@ const SAME_STOP_NS: u64 = model::SECOND_NS / 4;
 /// their own bounds within `stop_timeout` and some hundred milliseconds; the rest is for a machine that is very busy.
 const LATE_MAX: Duration = Duration::from_secs(5);
 
-/// How much a process that hands over at that moment has in addition to twice `take_over_timeout`.
+/// How much a process that hands over at that moment has in addition to twice `hot_restart_timeout`.
 const HANDING_OVER_MAX: Duration = Duration::from_secs(5);
 
 /// How long the last words may take: the log may be on the disk that hangs.
@@ -110,7 +110,7 @@ fn at_most(shared: &OnceLock<Weak<Shared>>, starting: Duration) -> Duration {
     let Some(shared) = shared.get().and_then(Weak::upgrade) else { return starting + LATE_MAX };
     let plan = Arc::clone(&shared.wiring.load().plan);
     let handing_over = match shared.handing_over.load(Relaxed) {
-        true => Duration::from_millis(2 * plan.take_over_timeout_ms) + HANDING_OVER_MAX,
+        true => Duration::from_millis(2 * plan.hot_restart_timeout_ms) + HANDING_OVER_MAX,
         false => Duration::ZERO,
     };
     Duration::from_millis(plan.stop_timeout_ms) + LATE_MAX + handing_over

@@ -31,12 +31,12 @@ use self::batches::BLOCKED_PAUSE_NS;
 use self::handle::TellEnd;
 use self::share::{Read, Turn};
 use self::socket::To;
-use crate::daemon::acks::AckDesk;
+use crate::daemon::acks::AckRegistry;
 use crate::daemon::checkpoint::{LastCheckpoints, Saver};
 use crate::daemon::handover::Handover;
 use crate::daemon::outlet::{Admission, Outlet};
 use crate::kernel::BATCH_BOUNDS;
-use crate::talk::ORIGINAL_DEBUG;
+use crate::stdio::ORIGINAL_DEBUG;
 pub use handing_over::{HandedOver, PassedOn};
 pub use handle::{Asking, QUESTIONS_MAX, Question, ShardHandle, Unanswered};
 pub use reading::Reading;
@@ -87,7 +87,7 @@ pub struct Worker {
     pub complaints: Complaints,
     exchange: Arc<Exchange>,
     room: Arc<Notify>,
-    acks: Arc<AckDesk>,
+    acks: Arc<AckRegistry>,
     handle: ShardHandle,
     reader: PacketReader,
     gather: Gather,
@@ -175,7 +175,7 @@ pub struct WorkerParts {
     /// Told when the exchange has room.
     pub room: Arc<Notify>,
     /// Who is told what need not be kept.
-    pub acks: Arc<AckDesk>,
+    pub acks: Arc<AckRegistry>,
     /// Calls.
     pub handle: ShardHandle,
     /// Reports of busy names.
@@ -238,7 +238,7 @@ impl Worker {
             since_ns: 0,
             slept_ns: 0,
         };
-        worker.heed();
+        worker.watch();
         Ok(worker)
     }
 
@@ -488,7 +488,7 @@ impl Worker {
         // Blocks of the old encoders go to the queues they were made for; ids keep their meaning.
         self.outlets = outlets;
         self.deliver(now);
-        self.heed();
+        self.watch();
         self.saver.follow(plan, &mut self.shard, now);
         self.due_ns = 0;
     }

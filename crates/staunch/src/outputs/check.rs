@@ -2,7 +2,7 @@
 //!
 //! One task per output that has a check: it asks at once and then every `every_ms`, publishes in the outlet what it
 //! learns, and tells whoever places lines on the endpoints of a cluster.
-//! Not here: how many results turn the state (`process::placement::Health`), what a reply means (`wire::management`).
+//! Not here: how many results turn the state (`process::sharding::Health`), what a reply means (`wire::management`).
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use hyper::body::Bytes;
 use hyper::header::{HOST, USER_AGENT};
 use hyper_util::rt::TokioIo;
 use model::OutputId;
-use process::placement::{Health, HealthChange};
+use process::sharding::{Health, HealthChange};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -82,11 +82,11 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>) {
             plan.check.clone().filter(|_| !is_retired(plan))
         };
         let on_health = move |live| {
-            if told.is_heeded() {
+            if told.is_watched() {
                 // It tells what its check and its sender have found between them.
                 return;
             }
-            // Nobody waits for the answer: it would only say whether the placement changed.
+            // Nobody waits for the answer: it would only say whether the sharding changed.
             drop(shard.call(move |worker| worker.shard.set_member_live(id, live)));
         };
         tasks.spawn(run(plan, Arc::clone(outlet), Arc::clone(&shared.directory.names), on_health));
@@ -230,7 +230,7 @@ mod tests {
 
     use deliver::plan::QueueLimits;
     use model::OutputAccount;
-    use process::placement::HealthPlan;
+    use process::sharding::HealthPlan;
     use tokio::net::TcpListener;
     use tokio::sync::mpsc;
 

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 
 use config::plan::{Plan, SelfCounters};
-use wire::report::{KeyFlushForm, key_flush_lines};
+use wire::report::{KeyFlushEncoding, key_flush_lines};
 
 use crate::daemon::worker::KeyFlushReport;
 
@@ -18,8 +18,8 @@ pub fn write(plan: &Plan, report: &KeyFlushReport) -> io::Result<()> {
         return Ok(());
     };
     let form = match aggregate.self_counters {
-        SelfCounters::Perl => KeyFlushForm::Perl,
-        SelfCounters::Node | SelfCounters::None => KeyFlushForm::Node,
+        SelfCounters::Perl => KeyFlushEncoding::Perl,
+        SelfCounters::Node | SelfCounters::None => KeyFlushEncoding::Node,
     };
     let mut text = Vec::new();
     let names = report.names.iter().map(|(name, count)| (name.as_slice(), *count));

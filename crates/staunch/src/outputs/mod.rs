@@ -17,7 +17,7 @@ pub mod wrapping;
 
 use std::sync::Arc;
 
-use config::plan::{Addresses, ConsoleForm, Destination, OutputKind, OutputPlan};
+use config::plan::{Addresses, ConsoleEncoding, Destination, OutputKind, OutputPlan};
 use deliver::EndpointState;
 use deliver::plan::{FilePlan, SenderPlan};
 use model::OutputId;
@@ -41,14 +41,14 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
     let directory = || Arc::clone(&shared.directory);
     let limited = |file_bytes_max: u64| FilePlan { file_bytes_max, ..FilePlan::default() };
     match &plan.kind {
-        OutputKind::Graphite { to, sender, packing, tls, .. } => {
+        OutputKind::Graphite { to, sender, compression, tls, .. } => {
             for number in 0..outlet.connections() {
                 let to = Destination::Tcp(to.clone());
                 let seed = seed.wrapping_add((number as u64) << 32);
-                let seat = (Arc::clone(&outlet), number);
+                let slot = (Arc::clone(&outlet), number);
                 let tls = tls.as_ref().map(|_| (Arc::clone(shared), id));
-                let dialing = Dialing { packing: *packing, tls, ..Dialing::default() };
-                tasks.spawn(stream_output(to, *sender, dialing, seat, directory(), seed));
+                let dialing = Dialing { compression: *compression, tls, ..Dialing::default() };
+                tasks.spawn(stream_output(to, *sender, dialing, slot, directory(), seed));
             }
         }
         OutputKind::GraphiteDatagrams { to, sender, .. } => {
@@ -75,8 +75,8 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
         }
         OutputKind::Console { form, .. } => {
             let place = match form {
-                ConsoleForm::Node => file::Place::Stdout,
-                ConsoleForm::Perl => file::Place::Stderr,
+                ConsoleEncoding::Node => file::Place::Stdout,
+                ConsoleEncoding::Perl => file::Place::Stderr,
             };
             spawn_file(tasks, place, limited(0), outlet, seed)?;
         }

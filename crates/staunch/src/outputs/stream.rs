@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use config::plan::{Addresses, Packing};
+use config::plan::{Addresses, Compression};
 use deliver::endpoint::Failure;
 use deliver::plan::SenderPlan;
 use deliver::stream::{Action, CloseReason, StreamSender};
@@ -38,7 +38,7 @@ pub struct Dialing {
     /// Which of its addresses.
     pub addresses: Addresses,
     /// How their bytes are packed.
-    pub packing: Packing,
+    pub compression: Compression,
     /// Of an output whose connections are encrypted: where to find what with, at each connection anew.
     pub tls: Option<(Arc<Shared>, OutputId)>,
 }
@@ -46,7 +46,7 @@ pub struct Dialing {
 impl Dialing {
     /// True when lines go to the socket as they are.
     fn is_plain(&self) -> bool {
-        self.packing == Packing::Plain && self.tls.is_none()
+        self.compression == Compression::Plain && self.tls.is_none()
     }
 
     /// What a new connection goes through.
@@ -63,7 +63,7 @@ impl Dialing {
                     .ok_or_else(|| io::Error::other("no certificates"))?,
             ),
         };
-        Wrapping::new(self.packing, tls.as_ref())
+        Wrapping::new(self.compression, tls.as_ref())
     }
 }
 
@@ -295,7 +295,7 @@ pub async fn run(
         if matches!(&link, Link::Opening(attempt) if attempt.shakes_hands.load(Relaxed)) {
             sender.on_handshake_begun();
         }
-        sender.probe(outlet.is_heeded());
+        sender.probe(outlet.is_watched());
         let step = step(&mut sender, (&outlet, number), &mut link, &mut trouble);
         if matches!(link, Link::Wanted) {
             let (next, words) = open(&mut sender, &mut locator, &turns, (connect_within, &dialing));
@@ -310,8 +310,8 @@ pub async fn run(
         worked(&outlet, since_ns);
         // A sender that has just come to its end says `Idle`, for good.
         if let Some(waits_for_room) = step.filter(|_| !sender.stopped()) {
-            let seat = (&*outlet, number);
-            wait(&mut sender, seat, (&mut link, &mut trouble), &mut locator, waits_for_room).await;
+            let slot = (&*outlet, number);
+            wait(&mut sender, slot, (&mut link, &mut trouble), &mut locator, waits_for_room).await;
             turns.remember(&link);
         } else {
             // An endpoint that takes bytes as fast as they are written would keep the thread from everything else.
@@ -534,7 +534,7 @@ fn on_event(
 mod tests {
     use config::plan::{Destination, Endpoint};
     use deliver::plan::QueueLimits;
-    use deliver::queue::{Block, BlockForm};
+    use deliver::queue::{Block, BlockEncoding};
     use model::OutputAccount;
 
     use super::*;
@@ -643,7 +643,7 @@ mod tests {
         let now = Clock::now();
         let line = Arc::new(b"a 1 2\n".to_vec());
         outlet.append(
-            Block { bytes: line, copies: 1, form: BlockForm::Lines, at_ns: now.mono_ns, partition: None },
+            Block { bytes: line, copies: 1, form: BlockEncoding::Lines, at_ns: now.mono_ns, partition: None },
             now,
         );
         outlet.stop(now.mono_ns + 100_000_000);

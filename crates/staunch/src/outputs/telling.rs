@@ -9,7 +9,7 @@ use model::{Now, SECOND_NS};
 
 use crate::daemon::original;
 use crate::daemon::outlet::Outlet;
-use crate::talk::{self, ASIDE, ORIGINAL, OURS};
+use crate::stdio::{self, ASIDE, ORIGINAL, OURS};
 
 /// What becomes of records while an endpoint is away …
 const WAITS: &str = "records wait in its queue";
@@ -76,7 +76,7 @@ impl Teller {
             }
             News::Still { failure, down_ns } => {
                 let (what, long) = (self.what(failure), long(down_ns));
-                let (records, bytes) = (outlet.sum().queued, talk::bytes(outlet.bytes()));
+                let (records, bytes) = (outlet.sum().queued, stdio::bytes(outlet.bytes()));
                 tracing::warn!(
                     target: ASIDE,
                     "output `{name}`: {what}, for {long} now; {records} records ({bytes}) wait in its queue"

@@ -1,16 +1,16 @@
 //! What stands between a sender's lines and its socket: they are packed, and what that makes is encrypted.
 //!
-//! Path of a line: `StreamSender::poll` gives `Write` -> [`Wrapping::take`] -> `wire::packing::Packer` -> `rustls` ->
+//! Path of a line: `StreamSender::poll` gives `Write` -> [`Wrapping::take`] -> `wire::compression::Compressor` -> `rustls` ->
 //! [`Wrapping::unsent`] -> the socket -> [`Wrapping::unacked`] -> `StreamSender::on_acked`.
 //! Not here: sockets but for the handshake (`stream`), what is settled when (`deliver::stream`), how streams are packed
-//! (`wire::packing`), certificates (`tls`).
+//! (`wire::compression`), certificates (`tls`).
 //! Invariant: nothing is taken while something waits for the socket, so a connection holds what one flush makes.
 
 use std::io::{self, Read, Write};
 
 use deliver::stream::Marks;
 use rustls::ClientConnection;
-use wire::packing::{FLUSH_BYTES, Packer, Packing};
+use wire::compression::{Compression, Compressor, FLUSH_BYTES};
 
 use crate::outputs::hearing::FirstLine;
 use crate::outputs::socket::StreamSocket;
@@ -22,7 +22,7 @@ const HANDSHAKE_BYTES: usize = 4 * 1024;
 /// What the bytes of one connection go through.
 #[derive(Debug)]
 pub struct Wrapping {
-    packer: Option<Packer>,
+    compressor: Option<Compressor>,
     /// Packed, or lines as they are, and not encrypted yet.
     packed: Vec<u8>,
     /// Bytes of lines since the last flush.
@@ -41,14 +41,14 @@ impl Wrapping {
     ///
     /// # Errors
     /// When nothing can be encrypted as it should be.
-    pub fn new(packing: Packing, tls: Option<&ForEndpoint>) -> io::Result<Option<Wrapping>> {
-        let packer = Packer::new(packing);
-        if packer.is_none() && tls.is_none() {
+    pub fn new(compression: Compression, tls: Option<&ForEndpoint>) -> io::Result<Option<Wrapping>> {
+        let compressor = Compressor::new(compression);
+        if compressor.is_none() && tls.is_none() {
             return Ok(None);
         }
         let tls = tls.map(|tls| ClientConnection::new(tls.config.clone(), tls.name.clone()));
         Ok(Some(Wrapping {
-            packer,
+            compressor,
             packed: Vec::new(),
             since_flush: 0,
             tls: tls.transpose().map_err(io::Error::other)?.map(Box::new),
@@ -150,14 +150,14 @@ impl Wrapping {
             return Ok(0);
         }
         let lines = &lines[..lines.len().min(FLUSH_BYTES - self.since_flush)];
-        let taken = match &mut self.packer {
-            Some(packer) => packer.push(lines, &mut self.packed),
+        let taken = match &mut self.compressor {
+            Some(compressor) => compressor.push(lines, &mut self.packed),
             None => {
                 self.packed.extend_from_slice(lines);
                 lines.len()
             }
         };
-        debug_assert_eq!(taken, lines.len(), "a packer has the same room");
+        debug_assert_eq!(taken, lines.len(), "a compressor has the same room");
         self.marks.take(taken);
         self.since_flush += taken;
         if self.since_flush == FLUSH_BYTES {
@@ -174,8 +174,8 @@ impl Wrapping {
         if self.since_flush == 0 {
             return Ok(());
         }
-        if let Some(packer) = &mut self.packer {
-            packer.flush(&mut self.packed);
+        if let Some(compressor) = &mut self.compressor {
+            compressor.flush(&mut self.packed);
         }
         self.encrypt()?;
         self.since_flush = 0;
@@ -214,8 +214,8 @@ impl Wrapping {
     /// # Errors
     /// When it cannot be encrypted.
     pub fn finish(&mut self) -> io::Result<()> {
-        if let Some(packer) = &mut self.packer {
-            packer.finish(&mut self.packed);
+        if let Some(compressor) = &mut self.compressor {
+            compressor.finish(&mut self.packed);
         }
         self.encrypt()?;
         if let Some(tls) = &mut self.tls {
@@ -253,19 +253,19 @@ impl Wrapping {
 
 #[cfg(test)]
 mod tests {
-    use wire::packing::Unpacker;
+    use wire::compression::Decompressor;
 
     use super::*;
 
-    fn wrapping(packing: Packing) -> Wrapping {
-        Wrapping::new(packing, None).expect("nothing is encrypted").expect("it is packed")
+    fn wrapping(compression: Compression) -> Wrapping {
+        Wrapping::new(compression, None).expect("nothing is encrypted").expect("it is packed")
     }
 
     #[test]
     fn lines_count_as_arrived_when_the_peer_can_read_them() {
-        for packing in [Packing::Gzip, Packing::Lz4, Packing::Snappy] {
-            let mut wrapping = wrapping(packing);
-            let mut unpacker = Unpacker::new(packing).expect("it is packed");
+        for compression in [Compression::Gzip, Compression::Lz4, Compression::Snappy] {
+            let mut wrapping = wrapping(compression);
+            let mut decompressor = Decompressor::new(compression).expect("it is packed");
             let lines: Vec<u8> = (0..9_000).flat_map(|n| format!("a.b.{n} {n} 17\n").into_bytes()).collect();
             let (mut taken, mut got, mut arrived) = (0, Vec::new(), 0_u64);
             let mut turn = 0;
@@ -284,19 +284,19 @@ mod tests {
                 let bytes = wrapping.unsent()[..sent].to_vec();
                 wrapping.on_sent(sent);
                 let on_the_way = bytes.len() * (turn % 2);
-                unpacker.push(&bytes);
-                while unpacker.has_more() {
-                    unpacker.unpack(&mut got).expect("it is good");
+                decompressor.push(&bytes);
+                while decompressor.has_more() {
+                    decompressor.unpack(&mut got).expect("it is good");
                 }
                 let unacked = wrapping.unacked(on_the_way as u64);
                 arrived = taken as u64 - unacked;
                 assert!(arrived as usize <= got.len(), "{arrived} of {} bytes that can be read", got.len());
             }
-            assert!(got == lines, "{packing:?}");
+            assert!(got == lines, "{compression:?}");
             wrapping.finish().expect("memory");
-            unpacker.push(wrapping.unsent());
-            unpacker.unpack(&mut got).expect("it is good");
-            assert!(got == lines && unpacker.end().is_ok());
+            decompressor.push(wrapping.unsent());
+            decompressor.unpack(&mut got).expect("it is good");
+            assert!(got == lines && decompressor.end().is_ok());
         }
     }
 
@@ -311,7 +311,7 @@ mod tests {
         use deliver::stream::{Action, CloseReason, StreamSender};
         use model::{Now, OutputAccount};
 
-        for (seed, packing) in (0..24).map(|seed| (seed, Packing::ALL[1 + seed as usize % 3])) {
+        for (seed, compression) in (0..24).map(|seed| (seed, Compression::ALL[1 + seed as usize % 3])) {
             let mut random = Lcg(seed);
             let account = Arc::new(OutputAccount::default());
             let mut queue = MemoryQueue::new(QueueLimits::default(), Arc::clone(&account));
@@ -335,7 +335,7 @@ mod tests {
                         let unacked = wrapping.unacked(on_the_way.len() as u64);
                         sender.on_acked(unacked, now);
                     } else if pick == 11 && connections < 30 {
-                        keep_whole(&mut read, packing, had);
+                        keep_whole(&mut read, compression, had);
                         link = None;
                         sender.on_closed(CloseReason::Broken, now);
                     }
@@ -343,7 +343,7 @@ mod tests {
                 match sender.poll(&mut queue, now) {
                     Action::Connect => {
                         connections += 1;
-                        let wrapping = wrapping(packing);
+                        let wrapping = wrapping(compression);
                         link = Some((wrapping, Vec::new(), Vec::new()));
                         sender.on_connected(now);
                     }
@@ -371,19 +371,19 @@ mod tests {
                 assert!(account.sum(queue.copies() + sender.waiting_copies()).holds());
             }
             let (_, had, _) = link.expect("it is still connected");
-            keep_whole(&mut read, packing, &had);
+            keep_whole(&mut read, compression, &had);
             assert!(connections > 3, "{connections} connections");
-            assert_eq!(read.concat(), lines.concat(), "seed {seed}, {packing:?}");
+            assert_eq!(read.concat(), lines.concat(), "seed {seed}, {compression:?}");
         }
     }
 
     /// Reads a stream as far as it came: it goes on with the line behind the last one, or with one that came already.
-    fn keep_whole(read: &mut Vec<String>, packing: Packing, stream: &[u8]) {
-        let mut unpacker = Unpacker::new(packing).expect("it is packed");
-        unpacker.push(stream);
+    fn keep_whole(read: &mut Vec<String>, compression: Compression, stream: &[u8]) {
+        let mut decompressor = Decompressor::new(compression).expect("it is packed");
+        decompressor.push(stream);
         let mut text = Vec::new();
-        while unpacker.has_more() {
-            unpacker.unpack(&mut text).expect("what came is good");
+        while decompressor.has_more() {
+            decompressor.unpack(&mut text).expect("what came is good");
         }
         let text = String::from_utf8(text).expect("lines");
         let whole: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
-use crate::admission::{Admission, Full, Limits, Refusals, Seat};
+use crate::admission::{Admission, ConnectionSlot, Full, Limits, Refusals};
 use crate::daemon::descriptors::{self, Permit};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::shown;
@@ -123,15 +123,15 @@ struct Door {
 impl Door {
     /// Goes on with a connection that has a place already.
     fn go_on(&mut self, parked: Parked) {
-        let seat = self.places.admit_anyway(seat_key(parked.peer_key()));
+        let slot = self.places.admit_anyway(slot_key(parked.peer_key()));
         let source = self.updates.borrow().intake.source();
         let share = shares::take(source, parked.peer_key());
-        self.serve(parked, (seat, share));
+        self.serve(parked, (slot, share));
     }
 
-    fn serve(&mut self, parked: Parked, place: (Seat, (Share, Permit))) {
-        let (seat, share) = place;
-        let served = parked.go_on(Arc::clone(&self.shared), self.updates.clone(), self.orders.clone(), seat);
+    fn serve(&mut self, parked: Parked, place: (ConnectionSlot, (Share, Permit))) {
+        let (slot, share) = place;
+        let served = parked.go_on(Arc::clone(&self.shared), self.updates.clone(), self.orders.clone(), slot);
         self.connections.spawn(async move {
             let at_rest = served.await;
             drop(share);
@@ -150,22 +150,22 @@ impl Door {
         let of_all = Arc::clone(&self.shared.wiring.load().plan);
         // Before a place: nobody gives one up for a connection that has no descriptor.
         let share = shares::try_take(source.intake.source(), peer, &of_all);
-        let key = seat_key(peer);
-        let seat = if share.is_ok() && self.leaving() < LEAVING_MAX {
+        let key = slot_key(peer);
+        let slot = if share.is_ok() && self.leaving() < LEAVING_MAX {
             self.places.admit_or_replace_silent(key, limits, Clock::mono_ns(), silent_ns(plan))
         } else {
-            self.places.admit(key, limits).map(|seat| (seat, None))
+            self.places.admit(key, limits).map(|slot| (slot, None))
         };
-        match (seat, share) {
-            (Ok((seat, replaced)), Ok(share)) => {
+        match (slot, share) {
+            (Ok((slot, replaced)), Ok(share)) => {
                 if let Some(most) = replaced {
                     self.log_replaced(&source, most, peer);
                 }
                 source.account.connections_accepted.fetch_add(1, Relaxed);
                 let parked = Parked::begin(stream, client, source, &self.shared);
-                self.serve(parked, (seat, share));
+                self.serve(parked, (slot, share));
             }
-            (Ok(_seat), Err(short)) => self.refuse_at_descriptors(&source, short, peer),
+            (Ok(_slot), Err(short)) => self.refuse_at_descriptors(&source, short, peer),
             (Err(full), _) => self.refuse(&source, from, full),
         }
     }
@@ -372,7 +372,7 @@ pub async fn accept(
 }
 
 /// Whose place a connection has: clients of a unix socket share only the bound on all.
-fn seat_key(peer: PeerKey) -> PeerKey {
+fn slot_key(peer: PeerKey) -> PeerKey {
     match peer {
         PeerKey::V4(_) | PeerKey::V6(_) => peer,
         PeerKey::Local | PeerKey::Process { .. } => PeerKey::Local,
@@ -432,7 +432,7 @@ mod tests {
             (PeerKey::Local, PeerKey::Local),
         ];
         for (peer, key) in table {
-            assert_eq!(seat_key(peer), key);
+            assert_eq!(slot_key(peer), key);
         }
     }
 

@@ -14,8 +14,8 @@ use model::{PeerKey, SampleBatch, Unacked};
 use pipeline::{Broken, Intake, MARKS_MAX};
 use tokio::sync::watch;
 
-use crate::admission::Seat as Place;
-use crate::daemon::acks::Seat;
+use crate::admission::ConnectionSlot as Place;
+use crate::daemon::acks::AckSlot;
 use crate::daemon::shared::Shared;
 use crate::sources::stream::{
     End, Order, Stream, StreamSource, close, complain, follow, hand_on, idle_timeout, last_read_until_ns,
@@ -37,7 +37,7 @@ pub(super) struct Answered {
     stream: Stream,
     from: PeerKey,
     intake: Intake,
-    seat: Seat,
+    slot: AckSlot,
     source: StreamSource,
     idle: Duration,
     /// The reply that is due, and how much of it is written.
@@ -52,11 +52,11 @@ pub(super) struct Answered {
 }
 
 impl Answered {
-    /// A connection that nothing has been read of yet here; `intake` is the seat's.
+    /// A connection that nothing has been read of yet here; `intake` is the slot's.
     pub(super) fn new(
         (stream, from): (Stream, PeerKey),
         intake: Intake,
-        seat: Seat,
+        slot: AckSlot,
         source: StreamSource,
     ) -> Answered {
         // A reply is short, and a client may wait for it.
@@ -66,7 +66,7 @@ impl Answered {
             idle: idle_timeout(&source.plan),
             stream,
             from,
-            seat,
+            slot,
             source,
             reply: Vec::new(),
             written: 0,
@@ -141,7 +141,7 @@ impl Answered {
     /// Who it is among those that wait for an answer.
     #[cfg(target_os = "linux")]
     pub(super) fn id(&self) -> model::ConnectionId {
-        self.seat.id()
+        self.slot.id()
     }
 
     /// Its connection.
@@ -168,7 +168,7 @@ impl Answered {
             if self.failed {
                 return End::Failed;
             }
-            let waits = self.intake.marks_unanswered(&self.seat.answer());
+            let waits = self.intake.marks_unanswered(&self.slot.answer());
             let blocked = !self.reply.is_empty();
             let reads = !blocked && waits < MARKS_MAX;
             if waits == 0 && !blocked {
@@ -185,7 +185,7 @@ impl Answered {
                     Order::Empty => self.last_read(shared).await.at_rest(),
                     _stop => self.last_read(shared).await,
                 },
-                () = self.seat.told() => continue,
+                () = self.slot.told() => continue,
                 room = self.stream.writable(), if blocked => match room {
                     Ok(()) => continue,
                     Err(error) => return End::Broken(error.to_string()),
@@ -196,7 +196,7 @@ impl Answered {
                 // A client that waits for an answer is not idle; one that does not take it is.
                 () = tokio::time::sleep(self.patience(blocked)), if blocked || waits == 0 => {
                     let why = if blocked { Unacked::Unread } else { Unacked::IdleTimeout };
-                    self.seat.fail(why);
+                    self.slot.fail(why);
                     return End::Broken(why.why().to_owned());
                 }
                 _leave = place.asked_to_leave() => return self.replaced(),
@@ -231,7 +231,7 @@ impl Answered {
 
     /// Its place is another one's. Its client gets `err N replaced`, and sends again what was not acknowledged.
     fn replaced(&self) -> End {
-        self.seat.fail(Unacked::Replaced);
+        self.slot.fail(Unacked::Replaced);
         End::Replaced
     }
 
@@ -272,7 +272,7 @@ impl Answered {
                 biased;
                 order = ordered(orders) => return order,
                 () = &mut room => return Order::Serve,
-                () = self.seat.told() => {
+                () = self.slot.told() => {
                     // A client that is gone shows when it is read.
                     let _gone = self.answer();
                 }
@@ -290,14 +290,14 @@ impl Answered {
             tokio::select! {
                 biased;
                 taken = &mut handing => break taken,
-                () = self.seat.told() => {
+                () = self.slot.told() => {
                     // A client that is gone shows when it is read.
                     let _gone = self.answer();
                 }
             }
         };
         if !taken {
-            self.seat.fail(Unacked::Stopped);
+            self.slot.fail(Unacked::Stopped);
         }
     }
 
@@ -305,7 +305,7 @@ impl Answered {
     fn answer(&mut self) -> io::Result<()> {
         loop {
             if self.reply.is_empty() {
-                let answer = self.seat.answer();
+                let answer = self.slot.answer();
                 let acked = self.intake.replies(&answer, &mut self.reply);
                 self.source.account.lines_acked.fetch_add(acked, Relaxed);
                 self.count_unacked();
@@ -331,9 +331,9 @@ impl Answered {
 
     /// Nothing more is read: waits for the answers that are due, and tells them.
     async fn answer_rest(&mut self) {
-        let is_there = !matches!(self.end, Some(End::Broken(_))) || self.seat.answer().failed.is_some();
+        let is_there = !matches!(self.end, Some(End::Broken(_))) || self.slot.answer().failed.is_some();
         while is_there && self.answer().is_ok() {
-            let waits = self.intake.marks_unanswered(&self.seat.answer()) > 0 && !self.failed;
+            let waits = self.intake.marks_unanswered(&self.slot.answer()) > 0 && !self.failed;
             if !waits && self.reply.is_empty() {
                 let why = match self.end {
                     Some(End::Unreadable(Broken::NoRoom(_))) => Some(Unacked::UnfinishedFull),
@@ -342,7 +342,7 @@ impl Answered {
                     _ => None,
                 };
                 if let Some(why) = why.filter(|_| !self.failed) {
-                    self.seat.fail(why);
+                    self.slot.fail(why);
                     continue;
                 }
                 if self.failed {
@@ -350,19 +350,19 @@ impl Answered {
                 }
                 break;
             }
-            if waits && self.seat.is_over() {
-                self.seat.fail(Unacked::Stopped);
+            if waits && self.slot.is_over() {
+                self.slot.fail(Unacked::Stopped);
                 continue;
             }
             let blocked = !self.reply.is_empty();
-            if blocked && self.seat.answer().failed == Some(Unacked::Unread) {
+            if blocked && self.slot.answer().failed == Some(Unacked::Unread) {
                 // It has had its time, and still takes nothing.
                 self.count_unread();
                 break;
             }
             // All branches are cancel-safe: they only ask.
             tokio::select! {
-                () = self.seat.told() => {}
+                () = self.slot.told() => {}
                 room = self.stream.writable(), if blocked => if room.is_err() {
                     break;
                 },
@@ -372,7 +372,7 @@ impl Answered {
                         self.count_unread();
                         break;
                     }
-                    self.seat.fail(Unacked::IdleTimeout);
+                    self.slot.fail(Unacked::IdleTimeout);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! A connection between two reads: the task that has just accepted it begins here, and where it comes to rest, this
 //! process or another one goes on from here (hot restart). Nothing of it is under way.
 //!
-//! Not here: how it is read (`stream`, `answered`), what two processes say about it (`daemon::take_over`).
+//! Not here: how it is read (`stream`, `answered`), what two processes say about it (`daemon::hot_restart`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use model::PeerKey;
 use pipeline::Unfinished;
 use tokio::sync::watch;
 
-use crate::admission::{Seat, peer_key};
+use crate::admission::{ConnectionSlot, peer_key};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::peer;
 use crate::sources::answered::Answered;
@@ -77,19 +77,19 @@ impl Parked {
             Some(unfinished) => unfinished.told.map(|told| told.when),
             None => source.plan.ack_when,
         };
-        let seat = when.map(|when| (when, shared.acks.open()));
-        if let Some((when, seat)) = &seat {
-            intake = intake.answering(seat.id(), *when);
+        let slot = when.map(|when| (when, shared.acks.open()));
+        if let Some((when, slot)) = &slot {
+            intake = intake.answering(slot.id(), *when);
         }
         if let Some(unfinished) = unfinished {
-            intake = intake.going_on(unfinished, seat.as_ref().map(|(_, seat)| seat.id()));
+            intake = intake.going_on(unfinished, slot.as_ref().map(|(_, slot)| slot.id()));
         }
-        Parked(match seat {
+        Parked(match slot {
             None => {
                 let wrapping = Wrapping::new(&source, unfinished.is_some()).map(Box::new);
                 Kind::Plain(Box::new(Plain { stream, from, intake, source, wrapping }))
             }
-            Some((_, seat)) => Kind::Answered(Box::new(Answered::new((stream, from), intake, seat, source))),
+            Some((_, slot)) => Kind::Answered(Box::new(Answered::new((stream, from), intake, slot, source))),
         })
     }
 
@@ -107,14 +107,14 @@ impl Parked {
         shared: Arc<Shared>,
         mut updates: watch::Receiver<StreamSource>,
         mut orders: watch::Receiver<Order>,
-        seat: Seat,
+        slot: ConnectionSlot,
     ) -> Option<Parked> {
         // A reload may have come since it was made.
         updates.mark_changed();
         Some(Parked(match self.0 {
-            Kind::Plain(plain) => Kind::Plain(plain.serve(&shared, &mut updates, &mut orders, &seat).await?),
+            Kind::Plain(plain) => Kind::Plain(plain.serve(&shared, &mut updates, &mut orders, &slot).await?),
             Kind::Answered(answered) => {
-                Kind::Answered(answered.serve(&shared, &mut updates, &mut orders, &seat).await?)
+                Kind::Answered(answered.serve(&shared, &mut updates, &mut orders, &slot).await?)
             }
         }))
     }

@@ -21,7 +21,7 @@ use pipeline::{Broken, Intake, IntakeMaker, Scratch};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use crate::admission::Seat;
+use crate::admission::ConnectionSlot;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Complaints, shown};
 use crate::sources::turns::Place;
@@ -207,13 +207,13 @@ impl Plain {
         shared: &Shared,
         updates: &mut watch::Receiver<StreamSource>,
         orders: &mut watch::Receiver<Order>,
-        seat: &Seat,
+        slot: &ConnectionSlot,
     ) -> Option<Box<Plain>> {
         let end = match self.shake_hands(orders).await {
-            Ok(()) => self.read_to_end(shared, updates, orders, seat).await,
+            Ok(()) => self.read_to_end(shared, updates, orders, slot).await,
             Err(end) => end,
         };
-        seat.wait_ends();
+        slot.wait_ends();
         if matches!(end, End::AtRest) {
             return Some(self);
         }
@@ -253,14 +253,14 @@ impl Plain {
         shared: &Shared,
         updates: &mut watch::Receiver<StreamSource>,
         orders: &mut watch::Receiver<Order>,
-        seat: &Seat,
+        slot: &ConnectionSlot,
     ) -> End {
         let Plain { stream, from, intake, source, wrapping } = self;
         let idle = idle_timeout(&source.plan);
         loop {
             // What was read and is not unpacked yet comes first: for that the socket need not be readable.
             let has_more = wrapping.as_ref().is_some_and(|wrapping| wrapping.has_more());
-            seat.wait_begins(Clock::mono_ns());
+            slot.wait_begins(Clock::mono_ns());
             // All branches are cancel-safe: nothing has been read when another one wins. What has come before its place was needed is
             // read first.
             let ready = tokio::select! {
@@ -268,9 +268,9 @@ impl Plain {
                 order = ordered(orders) => Err(order),
                 () = std::future::ready(()), if has_more => Ok(Ok(Ok(()))),
                 ready = tokio::time::timeout(idle, stream.readable()) => Ok(ready),
-                _leave = seat.asked_to_leave() => return End::Replaced,
+                _leave = slot.asked_to_leave() => return End::Replaced,
             };
-            seat.wait_ends();
+            slot.wait_ends();
             let ready = match ready {
                 Ok(ready) => ready,
                 // What lies between the socket and the lines can be given to nobody: such a connection ends here.
@@ -295,7 +295,7 @@ impl Plain {
                 },
                 turn = turn_to_read(intake, *from, shared) => turn,
                 // It has said something at the moment at which it was asked, and there is no room for that: it is not read.
-                _leave = seat.asked_to_leave() => return End::Replaced,
+                _leave = slot.asked_to_leave() => return End::Replaced,
             };
             follow(intake, updates);
             // What leaves much unfinished is read a second time at once: a peer that has gone meanwhile, of which there may be
@@ -322,7 +322,7 @@ impl Plain {
                     break;
                 }
             }
-            if seat.is_to_leave() {
+            if slot.is_to_leave() {
                 return End::Replaced;
             }
             // A socket that always has more is always readable, and asking it never waits: without this, one busy peer
@@ -341,7 +341,7 @@ impl Plain {
             // What was read of a packed stream is bounded by what was read, and counts unless it takes too long.
             if reads > 0 && Clock::mono_ns() >= until_ns {
                 if has_more {
-                    intake.reject_packing("the stop left no time to unpack the rest");
+                    intake.reject_compression("the stop left no time to unpack the rest");
                 }
                 return End::Stopped;
             }

@@ -1,9 +1,9 @@
 //! What stands between a connection's socket and its lines: TLS, and within it a packed stream.
 //!
-//! Path of a byte: the socket -> [`Wrapping::read_once`] -> `rustls` -> `wire::packing::Unpacker` -> `Intake::stream`.
-//! Not here: who reads when (`stream`), certificates (`tls`), how streams are packed (`wire::packing`).
+//! Path of a byte: the socket -> [`Wrapping::read_once`] -> `rustls` -> `wire::compression::Decompressor` -> `Intake::stream`.
+//! Not here: who reads when (`stream`), certificates (`tls`), how streams are packed (`wire::compression`).
 //! Invariant: the socket is read only when everything before has been given on; an idle connection holds what rustls and its
-//! unpacker cannot do without: keys and a part of a record, and a window or a part of a block.
+//! decompressor cannot do without: keys and a part of a record, and a window or a part of a block.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use model::{PeerKey, SampleBatch};
 use pipeline::{Broken, Intake};
 use rustls::ServerConnection;
-use wire::packing::Unpacker;
+use wire::compression::Decompressor;
 
 use crate::sources::handshakes::{Handshake, Handshakes, STALL};
 use crate::sources::log_throttle::LogThrottle;
@@ -30,7 +30,7 @@ const PLACE_MAX: Duration = Duration::from_secs(30);
 /// Longest handshake, from the moment on that it has its place.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// What the unpacker of a connection may always hold: a window of up to 80 KiB, and a block as long as a small message.
+/// What the decompressor of a connection may always hold: a window of up to 80 KiB, and a block as long as a small message.
 const UNPACKER_FREE_BYTES: usize = 160 * 1024;
 
 /// What a client may send over TLS without a byte of data coming of it: its handshake, and then a part of a record or of a
@@ -79,7 +79,7 @@ pub(super) struct Wrapping {
     tls_broken: bool,
     /// Decrypted, and for nobody to unpack: lines.
     plain: Vec<u8>,
-    unpacker: Option<Unpacker>,
+    decompressor: Option<Decompressor>,
     /// How it ends once everything before has been handed on.
     end: Option<Ending>,
 }
@@ -116,8 +116,8 @@ impl Wrapping {
     /// For a connection that nothing was read of; none where its bytes are lines, and for one that another process has
     /// begun to read as lines.
     pub(super) fn new(source: &StreamSource, begun: bool) -> Option<Wrapping> {
-        let unpacker = Unpacker::new(source.plan.packing);
-        if begun || (unpacker.is_none() && source.tls.is_none()) {
+        let decompressor = Decompressor::new(source.plan.compression);
+        if begun || (decompressor.is_none() && source.tls.is_none()) {
             return None;
         }
         let mut wrapping = Wrapping {
@@ -125,7 +125,7 @@ impl Wrapping {
             without_data: 0,
             tls_broken: false,
             plain: Vec::new(),
-            unpacker,
+            decompressor,
             end: None,
         };
         if let Some(config) = &source.tls {
@@ -213,7 +213,7 @@ impl Wrapping {
 
     /// True when there may be lines, or an end, without another read of the socket.
     pub(super) fn has_more(&self) -> bool {
-        let unpacks = self.unpacker.as_ref().is_some_and(Unpacker::has_more);
+        let unpacks = self.decompressor.as_ref().is_some_and(Decompressor::has_more);
         unpacks || !self.plain.is_empty() || self.end.is_some()
     }
 
@@ -223,7 +223,7 @@ impl Wrapping {
         stream: &Stream,
         intake: &mut Intake,
     ) -> Result<Option<SampleBatch>, End> {
-        let unpacks = self.unpacker.as_ref().is_some_and(Unpacker::has_more);
+        let unpacks = self.decompressor.as_ref().is_some_and(Decompressor::has_more);
         if !unpacks && self.plain.is_empty() {
             if let Some(end) = self.end.take() {
                 if let Some(tls) = &mut self.tls {
@@ -255,23 +255,26 @@ impl Wrapping {
         UNWRAPPED.with_borrow_mut(|lines| {
             lines.clear();
             let mut broken = None;
-            match &mut self.unpacker {
-                Some(unpacker) => {
-                    broken = unpacker.unpack(lines).err();
-                    intake.set_unpacker_bytes(unpacker.block_bytes().saturating_sub(UNPACKER_FREE_BYTES));
+            match &mut self.decompressor {
+                Some(decompressor) => {
+                    broken = decompressor.unpack(lines).err();
+                    intake.set_decompressor_bytes(
+                        decompressor.block_bytes().saturating_sub(UNPACKER_FREE_BYTES),
+                    );
                 }
                 None => lines.append(&mut std::mem::take(&mut self.plain)),
             }
             let batch = take_apart(lines, intake);
-            if let (Some(broken @ Broken::NoRoom(_)), Some(unpacker)) = (intake.broken(), &mut self.unpacker)
+            if let (Some(broken @ Broken::NoRoom(_)), Some(decompressor)) =
+                (intake.broken(), &mut self.decompressor)
             {
-                unpacker.give_up();
-                intake.set_unpacker_bytes(0);
+                decompressor.give_up();
+                intake.set_decompressor_bytes(0);
                 self.end = Some(Ending::Unreadable(broken));
                 return Ok(Some(batch));
             }
             if let Some(broken) = broken {
-                intake.reject_packing(broken.why());
+                intake.reject_compression(broken.why());
                 self.end = Some(Ending::Unpackable(broken.why()));
             }
             Ok(Some(batch))
@@ -280,14 +283,14 @@ impl Wrapping {
 
     /// Bytes of the socket.
     fn take(&mut self, bytes: &[u8]) {
-        match (&self.tls, &mut self.unpacker) {
+        match (&self.tls, &mut self.decompressor) {
             (Some(_), _) => self.decrypt(bytes),
-            (None, Some(unpacker)) => unpacker.push(bytes),
+            (None, Some(decompressor)) => decompressor.push(bytes),
             (None, None) => self.plain.extend_from_slice(bytes),
         }
     }
 
-    /// Gives what is decrypted to the unpacker, or keeps it as lines. What came before an error is given as well.
+    /// Gives what is decrypted to the decompressor, or keeps it as lines. What came before an error is given as well.
     fn decrypt(&mut self, mut bytes: &[u8]) {
         let Some(tls) = &mut self.tls else { return };
         let start = self.plain.len();
@@ -318,9 +321,9 @@ impl Wrapping {
                 }
             }
         }
-        if let Some(unpacker) = &mut self.unpacker {
-            unpacker.push(&self.plain[start..]);
-            // What an idle connection keeps is the unpacker's state.
+        if let Some(decompressor) = &mut self.decompressor {
+            decompressor.push(&self.plain[start..]);
+            // What an idle connection keeps is the decompressor's state.
             self.plain = Vec::new();
         }
     }
@@ -344,10 +347,10 @@ impl Wrapping {
             Ending::Unpackable(why) => End::Unpackable(why),
             Ending::Unreadable(broken) => End::Unreadable(broken),
             Ending::Broken(why) => End::Broken(why),
-            Ending::Closed => match self.unpacker.as_ref().map_or(Ok(()), Unpacker::end) {
+            Ending::Closed => match self.decompressor.as_ref().map_or(Ok(()), Decompressor::end) {
                 Ok(()) => End::Orderly,
                 Err(broken) => {
-                    intake.reject_packing(broken.why());
+                    intake.reject_compression(broken.why());
                     End::Unpackable(broken.why())
                 }
             },
@@ -411,7 +414,7 @@ mod tests {
             without_data: 0,
             tls_broken: false,
             plain: Vec::new(),
-            unpacker: None,
+            decompressor: None,
             end: None,
         };
         let (near, far) = UnixStream::pair().expect("two sockets");

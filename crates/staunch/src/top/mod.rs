@@ -6,7 +6,7 @@
 //! Invariant: however it ends, the terminal is as it was.
 
 mod about;
-pub(crate) mod ask;
+pub(crate) mod api_client;
 pub(crate) mod document;
 pub(crate) mod figure;
 pub(crate) mod relays;
@@ -29,9 +29,9 @@ use self::sample::{Sample, Tracker};
 use self::terminal::{Keys, Screen};
 use self::totals::Totals;
 use self::view::{Shown, View};
-use crate::ask::Server;
+use crate::api_client::Server;
 use crate::daemon::signals::Signals;
-use crate::{cli, talk};
+use crate::{cli, stdio};
 use sys::clock::Clock;
 
 /// Pause between two looks.
@@ -78,27 +78,27 @@ async fn once(server: &Server, json: bool) -> anyhow::Result<()> {
     tokio::time::sleep(LOOK_EVERY).await;
     let sample = tracker.take(Ok(asked(server).await?), Clock::now());
     if json {
-        talk::data(&line(&sample)?)?;
+        stdio::data(&line(&sample)?)?;
     } else {
         let mut shown = Shown::new(&server.at, View::default());
         shown.take(sample);
         let ((columns, rows), last) = (terminal::size(), last_words(&shown));
         // All of it is to be seen.
         let rows = rows.saturating_sub(last.lines().count() as u16);
-        talk::data((screen::text(&shown, (columns, rows)) + &last).as_bytes())?;
+        stdio::data((screen::text(&shown, (columns, rows)) + &last).as_bytes())?;
     }
     Ok(())
 }
 
 async fn asked(server: &Server) -> anyhow::Result<document::Document> {
-    ask::look(server).await.map_err(|why| anyhow::anyhow!("{}: {why}", server.at))
+    api_client::look(server).await.map_err(|why| anyhow::anyhow!("{}: {why}", server.at))
 }
 
 /// A line of JSON for each look, until nobody reads them any more.
 async fn lines(server: &Server) -> anyhow::Result<()> {
     let (mut looks, _asking) = start_asking(server);
     while let Some(sample) = looks.recv().await {
-        if !talk::data(&line(&sample)?)? {
+        if !stdio::data(&line(&sample)?)? {
             break;
         }
     }
@@ -129,7 +129,7 @@ async fn watch(server: &Server) -> anyhow::Result<()> {
     }
     // The terminal is as it was before something is written that stays. It may be gone.
     drop(screen);
-    let _gone = talk::data(last_words(&shown).as_bytes());
+    let _gone = stdio::data(last_words(&shown).as_bytes());
     Ok(())
 }
 
@@ -150,7 +150,7 @@ fn start_asking(server: &Server) -> (mpsc::Receiver<Sample>, JoinSet<()>) {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let seen = ask::look(&server).await;
+            let seen = api_client::look(&server).await;
             if samples.send(tracker.take(seen, Clock::now())).await.is_err() {
                 return;
             }

@@ -12,7 +12,7 @@ use super::document::{Cluster, Document, Output, Relay};
 pub(crate) struct RelaySample {
     pub(crate) name: String,
     pub(crate) points_per_s: Option<f64>,
-    /// Those that were copied somewhere or fed a rollup.
+    /// Those that were copied somewhere or fed an aggregation rule.
     pub(crate) routed_per_s: Option<f64>,
     pub(crate) unmatched_per_s: Option<f64>,
     pub(crate) blackholed_per_s: Option<f64>,

@@ -1,7 +1,7 @@
 //! A8: the wall clock jumps ahead (or back) for two seconds, and is right again.
 //!
 //! Samples and points come all the time, the points with the right time. Two windows after the clock is right again,
-//! windows of samples are labelled right and rollups have results.
+//! windows of samples are labelled right and aggregation rules have results.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -23,7 +23,7 @@ const DAY_S: i64 = 86_400;
 /// Time that the clock is wrong.
 const WRONG: Duration = Duration::from_secs(2);
 
-/// Seconds after which results are right again: two windows of a second, a rollup's time to expire, and a second for
+/// Seconds after which results are right again: two windows of a second, an aggregation rule's time to expire, and a second for
 /// what is under way.
 const RIGHT_AFTER_S: u64 = 2 + 2 + 1;
 

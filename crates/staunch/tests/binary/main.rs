@@ -19,6 +19,7 @@ mod bench;
 mod check;
 #[cfg(target_os = "linux")]
 mod closed_listeners;
+mod compressed;
 mod deleted;
 mod disk_queue;
 mod encrypted;
@@ -27,13 +28,16 @@ mod exhausted;
 mod fanout;
 mod first_run;
 mod graphite;
+#[cfg(target_os = "linux")]
+mod hot_restart;
+#[cfg(target_os = "linux")]
+mod hot_restart_refused;
 mod http;
 mod http_guard;
 mod kernel_drops;
 mod management;
 mod outputs;
 mod packaging;
-mod packed;
 mod points;
 mod queue;
 #[cfg(unix)]
@@ -51,10 +55,6 @@ mod sources;
 mod stop;
 mod supervisor;
 mod support;
-#[cfg(target_os = "linux")]
-mod take_over;
-#[cfg(target_os = "linux")]
-mod take_over_refused;
 mod top;
 mod unproven;
 mod useless;

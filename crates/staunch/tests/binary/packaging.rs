@@ -84,7 +84,7 @@ fn a_hot_restart_by_the_service_manager_is_one_that_the_program_understands() {
         assert_understood(&words);
         assert_eq!(words.last(), Some(&config), "{command}");
     }
-    assert!(run.contains("--take-over"));
+    assert!(run.contains("--hot-restart"));
 }
 
 #[test]

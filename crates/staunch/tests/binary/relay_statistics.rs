@@ -172,11 +172,11 @@ fn windows_of_rollups_go_on_over_hot_restarts_and_are_told_once() {
         let before = fed(&daemon, "rolled_up");
         wait_for("more lines", || (fed(&daemon, "rolled_up") > before + 100).then_some(()));
         daemon = replace(&mut daemon);
-        assert!(fed(&daemon, "rollup_series") > 0, "windows are open all the time");
+        assert!(fed(&daemon, "aggregation_rule_series") > 0, "windows are open all the time");
     }
     ended.store(true, SeqCst);
     let sent: u64 = sender.join().expect("the sender does not panic");
-    wait_for("all windows to be told", || (fed(&daemon, "rollup_series") == 0).then_some(()));
+    wait_for("all windows to be told", || (fed(&daemon, "aggregation_rule_series") == 0).then_some(()));
     assert_eq!(fed(&daemon, "rolled_up"), sent, "each of them was read");
     // A machine that stands still may make a point late; it is counted so.
     let counted = (fed(&daemon, "fed/counted") + fed(&daemon, "fed/counted_late")) / 2;

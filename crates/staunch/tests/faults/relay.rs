@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use process::placement::{Cluster, Placement};
+use process::sharding::{Cluster, Sharding};
 
 use crate::endpoint::Endpoint;
 use crate::oracle::{Form, write_point};
@@ -36,7 +36,7 @@ impl Relay {
             builder.folder().join("in.sock").display()
         );
         std::fs::write(builder.folder().join("relay.conf"), conf).expect("the config can be written");
-        let owners = Cluster::new(&Placement::CarbonCh, &members).expect("a good cluster");
+        let owners = Cluster::new(&Sharding::CarbonCh, &members).expect("a good cluster");
         Relay { daemon: builder.start(), endpoints, owners }
     }
 

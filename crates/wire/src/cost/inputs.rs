@@ -2,9 +2,9 @@
 //! repeated, the largest one once, and what has to be looked at again and again.
 
 use super::{Parser, Writer};
+use crate::compression::{Compression, Compressor};
 use crate::frame::{LengthOrder, LineEnd};
-use crate::graphite::input::{MessageForm, Personality};
-use crate::packing::{Packer, Packing};
+use crate::graphite::input::{Compatibility, MessageEncoding};
 use crate::statsd::Dialect;
 
 /// An input of any size for a parser.
@@ -24,8 +24,8 @@ pub fn inputs() -> Vec<Input> {
     for dialect in [Dialect::Etsy, Dialect::Perl, Dialect::Dogstatsd, Dialect::Union] {
         inputs.extend(STATSD.map(|(name, make)| Input { name, parser: Parser::Statsd(dialect), make }));
     }
-    for personality in Personality::ALL {
-        let parser = Parser::Graphite(personality);
+    for compatibility in Compatibility::ALL {
+        let parser = Parser::Graphite(compatibility);
         inputs.extend(GRAPHITE.map(|(name, make)| Input { name, parser, make }));
     }
     inputs.extend(STATSD.map(|(name, make)| Input { name, parser: Parser::Parts, make }));
@@ -103,8 +103,8 @@ const GRAPHITE: [(&str, Make); 8] = [
     }),
 ];
 
-const PICKLE: Parser = Parser::Message(MessageForm::Pickle);
-const PROTOBUF: Parser = Parser::Message(MessageForm::Protobuf);
+const PICKLE: Parser = Parser::Message(MessageEncoding::Pickle);
+const PROTOBUF: Parser = Parser::Message(MessageEncoding::Protobuf);
 
 const OTHERS: [(&str, Parser, Make); 24] = [
     ("a bad name, repeated", PICKLE, |bytes| repeated(bytes / 2, b' ', b"2", bytes / 2)),
@@ -137,9 +137,9 @@ const OTHERS: [(&str, Parser, Make); 24] = [
     ("a frame byte by byte", Parser::Frames(LengthOrder::Big, 1), |bytes| {
         [&(bytes as u32 + 1).to_be_bytes(), &b"x"[..].repeat(bytes)[..]].concat()
     }),
-    ("small members", Parser::Packed(Packing::Gzip, 65_536), |bytes| small(Packing::Gzip, bytes)),
-    ("small frames", Parser::Packed(Packing::Lz4, 65_536), |bytes| small(Packing::Lz4, bytes)),
-    ("small chunks", Parser::Packed(Packing::Snappy, 65_536), |bytes| small(Packing::Snappy, bytes)),
+    ("small members", Parser::Packed(Compression::Gzip, 65_536), |bytes| small(Compression::Gzip, bytes)),
+    ("small frames", Parser::Packed(Compression::Lz4, 65_536), |bytes| small(Compression::Lz4, bytes)),
+    ("small chunks", Parser::Packed(Compression::Snappy, 65_536), |bytes| small(Compression::Snappy, bytes)),
 ];
 
 /// A pickle of a point with a name of so many bytes, the last one as told, and `again` so many times behind it.
@@ -170,10 +170,10 @@ fn metric(name_bytes: usize, last: u8, points: usize) -> Vec<u8> {
 }
 
 /// One line, packed with a beginning and an end of its own, again and again.
-fn small(packing: Packing, bytes: usize) -> Vec<u8> {
-    let Some(mut packer) = Packer::new(packing) else { return Vec::new() };
+fn small(compression: Compression, bytes: usize) -> Vec<u8> {
+    let Some(mut compressor) = Compressor::new(compression) else { return Vec::new() };
     let mut one = Vec::new();
-    packer.push(b"a 1 2\n", &mut one);
-    packer.finish(&mut one);
+    compressor.push(b"a 1 2\n", &mut one);
+    compressor.finish(&mut one);
     one.repeat(bytes / one.len() + 1)
 }

@@ -18,9 +18,9 @@ use std::cell::Cell;
 
 use model::Span;
 
+use crate::compression::{Compression, Decompressor};
 use crate::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
-use crate::graphite::input::{self, MessageForm, Personality};
-use crate::packing::{Packing, Unpacker};
+use crate::graphite::input::{self, Compatibility, MessageEncoding};
 use crate::statsd::{self, Dialect, WRITTEN_PER_BYTE_MAX};
 
 pub use inputs::{Input, inputs};
@@ -76,15 +76,15 @@ pub enum Parser {
     /// StatsD packets.
     Statsd(Dialect),
     /// Graphite lines.
-    Graphite(Personality),
+    Graphite(Compatibility),
     /// One message.
-    Message(MessageForm),
+    Message(MessageEncoding),
     /// A stream of lines, in reads of so many bytes.
     Lines(LineEnd, usize),
     /// A stream of frames, in reads of so many bytes.
     Frames(LengthOrder, usize),
     /// A packed stream, in reads of so many bytes, up to a megabyte of what it gives.
-    Packed(Packing, usize),
+    Packed(Compression, usize),
     /// Lines as a rewriting endpoint takes them apart.
     Parts,
     /// Lines, and what is written for them.
@@ -179,12 +179,12 @@ fn run(parser: Parser, bytes: &[u8]) -> u64 {
             let options = statsd::Options { key_bytes_max: 0, ..statsd::Options::of(dialect) };
             statsd::Parser::new(options, 1).packet(bytes, packet, NOW_S, &mut statsd::Parsed::default());
         }
-        Parser::Graphite(personality) => {
-            let reader = input::Reader::new(input::Options::of(personality), 1);
+        Parser::Graphite(compatibility) => {
+            let reader = input::Reader::new(input::Options::of(compatibility), 1);
             reader.packet(bytes, packet, NOW_S, &mut input::Parsed::default());
         }
         Parser::Message(form) => {
-            let reader = input::Reader::new(input::Options::of(Personality::Strict), 1);
+            let reader = input::Reader::new(input::Options::of(Compatibility::Strict), 1);
             reader.message(form, bytes, packet, NOW_S, &mut input::Parsed::default());
         }
         Parser::Lines(end, step) => {
@@ -201,7 +201,7 @@ fn run(parser: Parser, bytes: &[u8]) -> u64 {
             }
         }
         Parser::Written(writer) => writers::run(writer, bytes),
-        Parser::Packed(packing, step) => return unpack(packing, step, bytes),
+        Parser::Packed(compression, step) => return unpack(compression, step, bytes),
         Parser::Parts => {
             for line in bytes.split(|byte| *byte == b'\n') {
                 touch(line.len());
@@ -214,15 +214,15 @@ fn run(parser: Parser, bytes: &[u8]) -> u64 {
     0
 }
 
-fn unpack(packing: Packing, step: usize, bytes: &[u8]) -> u64 {
+fn unpack(compression: Compression, step: usize, bytes: &[u8]) -> u64 {
     const GIVEN_BYTES_MAX: u64 = 1 << 20;
-    let Some(mut unpacker) = Unpacker::new(packing) else { return 0 };
+    let Some(mut decompressor) = Decompressor::new(compression) else { return 0 };
     let (mut out, mut given) = (Vec::new(), 0);
     for read in bytes.chunks(step.max(1)) {
-        unpacker.push(read);
-        while unpacker.has_more() && given < GIVEN_BYTES_MAX {
+        decompressor.push(read);
+        while decompressor.has_more() && given < GIVEN_BYTES_MAX {
             out.clear();
-            let broken = unpacker.unpack(&mut out).is_err();
+            let broken = decompressor.unpack(&mut out).is_err();
             given += out.len() as u64;
             if broken {
                 return given;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::graphite::input::Opened;
 
-const PICKLE: Parser = Parser::Message(MessageForm::Pickle);
+const PICKLE: Parser = Parser::Message(MessageEncoding::Pickle);
 
 /// Most steps of one piece of a message: what is looked at before it gives anything, and a piece of lines with the longest
 /// element.
@@ -25,9 +25,9 @@ fn unbounded(bytes: usize) -> Cost {
     let repeated =
         inputs().into_iter().find(|input| input.name == "a bad name, repeated").expect("it is known");
     let message = (repeated.make)(bytes);
-    let reader = input::Reader::new(input::Options::of(Personality::Strict), 1);
+    let reader = input::Reader::new(input::Options::of(Compatibility::Strict), 1);
     Cost::of(allocated, &mut || {
-        let mut opened = Opened::within(usize::MAX, MessageForm::Pickle, &message);
+        let mut opened = Opened::within(usize::MAX, MessageEncoding::Pickle, &message);
         let span = Span::new(0, message.len());
         while reader.piece(&mut opened, &message, span, 0, &mut input::Parsed::default()) {}
     })
@@ -35,7 +35,7 @@ fn unbounded(bytes: usize) -> Cost {
 
 #[test]
 fn a_piece_of_a_long_message_costs_no_more_than_one_of_a_short_one() {
-    let reader = input::Reader::new(input::Options::of(Personality::Carbon), 1);
+    let reader = input::Reader::new(input::Options::of(Compatibility::Carbon), 1);
     for input in inputs() {
         let Parser::Message(form) = input.parser else { continue };
         for bytes in [256 * 1024, 1 << 20] {

@@ -8,7 +8,7 @@ use model::{FlushInfo, Flushed, Kind, Label, SeriesRef, Span, Value};
 
 use super::touch;
 use crate::graphite::{Encoder, Namespace};
-use crate::statsd::rewrite::{AggregateEncoder, AggregateForm, Form, Rewrite, RewritePlan};
+use crate::statsd::rewrite::{AggregateEncoder, AggregateEncoding, Form, Rewrite, RewritePlan};
 use crate::statsd::{self, Dialect, Parsed};
 
 /// Who writes.
@@ -18,7 +18,7 @@ pub enum Writer {
     Rewritten(Form),
     /// Aggregates sent on as samples: packed, or each in its line.
     SentOn {
-        /// See [`AggregateForm::packed`].
+        /// See [`AggregateEncoding::packed`].
         packed: bool,
     },
     /// Points of samples with a time.
@@ -67,7 +67,7 @@ fn samples(dialect: Dialect, bytes: &[u8]) -> Parsed {
 fn sent_on(packed: bool, bytes: &[u8]) {
     let parsed = samples(Dialect::Union, bytes);
     // Long names are too long for a packed line in both sizes of an input.
-    let form = AggregateForm { packed, line_bytes_max: 256, ..AggregateForm::dogstatsd() };
+    let form = AggregateEncoding { packed, line_bytes_max: 256, ..AggregateEncoding::dogstatsd() };
     let mut encoder = AggregateEncoder::new(form).expect("a form is a plan");
     let (labels, mut text) = ([Label::from("count")], Vec::new());
     for own in parsed.samples.chunk_by(|one, next| (one.name, one.tags) == (next.name, next.tags)) {

@@ -2,7 +2,7 @@
 
 mod encoder;
 pub mod input;
-mod lead;
+mod line_prefix;
 mod name;
 mod namespace;
 mod pickle;
@@ -10,7 +10,7 @@ mod pickle;
 pub(crate) use name::mend;
 
 pub use encoder::{Encoded, Encoder, NAME_BYTES_MAX, OwnFigures};
-pub use lead::Lead;
+pub use line_prefix::LinePrefix;
 pub use namespace::{Namespace, Numbers};
 pub use pickle::{
     FRAME_BYTES_MAX, FRAME_POINTS_BYTES_MAX, Unpickled, pickle_frame, pickle_frames, pickle_point,

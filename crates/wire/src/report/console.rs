@@ -11,7 +11,7 @@ pub const DOCUMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Whose document it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConsoleForm {
+pub enum ConsoleEncoding {
     /// `Flushing stats at  <JavaScript's date text>`; indented when `pretty`.
     Node {
         /// Each value on a line of its own.
@@ -24,7 +24,7 @@ pub enum ConsoleForm {
 /// The document of one flush after the other. Series are gathered by member, so they may come in any order.
 #[derive(Debug)]
 pub struct Console {
-    form: ConsoleForm,
+    form: ConsoleEncoding,
     document_bytes_max: usize,
     percentiles: Vec<u8>,
     time_s: u64,
@@ -46,7 +46,7 @@ const TIMESTAMPED: usize = 6;
 
 impl Console {
     /// For one output. `percentiles` are the thresholds of the aggregation, for the member `pctThreshold`.
-    pub fn new(form: ConsoleForm, percentiles: &[f64], document_bytes_max: usize) -> Console {
+    pub fn new(form: ConsoleEncoding, percentiles: &[f64], document_bytes_max: usize) -> Console {
         let mut texts = Vec::new();
         separated(percentiles, |threshold, out| json_number(*threshold, out), &mut texts);
         Console {
@@ -101,8 +101,8 @@ impl Console {
     /// When series were left out a member `left_out` says how many.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Documented {
         let title = match self.form {
-            ConsoleForm::Node { .. } => format!("Flushing stats at  {}\n", date::javascript(self.time_s)),
-            ConsoleForm::Perl => format!("Flushing stats at {}\n", date::perl_localtime(self.time_s)),
+            ConsoleEncoding::Node { .. } => format!("Flushing stats at  {}\n", date::javascript(self.time_s)),
+            ConsoleEncoding::Perl => format!("Flushing stats at {}\n", date::perl_localtime(self.time_s)),
         };
         out.extend_from_slice(title.as_bytes());
         let pretty = self.pretty();
@@ -148,7 +148,7 @@ impl Console {
     }
 
     fn pretty(&self) -> bool {
-        self.form == ConsoleForm::Node { pretty: true }
+        self.form == ConsoleEncoding::Node { pretty: true }
     }
 
     /// Adds `"name": value` to one member.

@@ -5,7 +5,7 @@ use crate::text::integer;
 
 /// Whose date stands on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyFlushForm {
+pub enum KeyFlushEncoding {
     /// JavaScript's date text.
     Node,
     /// `YYYY-MM-DD HH:MM:SS`.
@@ -15,14 +15,14 @@ pub enum KeyFlushForm {
 /// Appends one line for each name with its number of lines: `<date> count=<n> key=<name>`, in the order given.
 /// A line end within a name becomes `_`.
 pub fn key_flush_lines<'a>(
-    form: KeyFlushForm,
+    form: KeyFlushEncoding,
     time_s: u64,
     names: impl IntoIterator<Item = (&'a [u8], u64)>,
     out: &mut Vec<u8>,
 ) {
     let date = match form {
-        KeyFlushForm::Node => date::javascript(time_s),
-        KeyFlushForm::Perl => date::numeric_date(time_s),
+        KeyFlushEncoding::Node => date::javascript(time_s),
+        KeyFlushEncoding::Perl => date::numeric_date(time_s),
     };
     for (name, count) in names {
         out.extend_from_slice(date.as_bytes());

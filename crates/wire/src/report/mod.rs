@@ -15,11 +15,11 @@ mod key_flush;
 
 pub(crate) use date::date_time;
 
-pub use console::{Console, ConsoleForm, DOCUMENT_BYTES_MAX};
+pub use console::{Console, ConsoleEncoding, DOCUMENT_BYTES_MAX};
 pub use date::numeric_date;
 pub use event::event_json_line;
 pub use file::PerlFile;
-pub use key_flush::{KeyFlushForm, key_flush_lines};
+pub use key_flush::{KeyFlushEncoding, key_flush_lines};
 
 /// What became of the series that a document was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

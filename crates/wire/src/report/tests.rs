@@ -31,7 +31,7 @@ fn flush(mut each: impl FnMut(&Flushed<'_>)) {
     each(&Flushed::Counter { series: series("statsd.bad_lines_seen"), count: 0.0, rate: 0.0 });
 }
 
-fn document(form: ConsoleForm) -> String {
+fn document(form: ConsoleEncoding) -> String {
     let mut console = Console::new(form, &[90.0, 99.9], DOCUMENT_BYTES_MAX);
     console.begin(&INFO);
     flush(|flushed| console.add(flushed));
@@ -52,13 +52,13 @@ const JSON: &str = concat!(
 #[test]
 fn the_document_of_nodes_console() {
     let title = "Flushing stats at  Tue Nov 14 2023 22:13:22 GMT+0000 (Coordinated Universal Time)\n";
-    assert_eq!(document(ConsoleForm::Node { pretty: false }), format!("{title}{JSON}"));
+    assert_eq!(document(ConsoleEncoding::Node { pretty: false }), format!("{title}{JSON}"));
 }
 
 #[test]
 fn the_document_of_perls_console() {
     let title = "Flushing stats at Tue Nov 14 22:13:22 2023\n";
-    assert_eq!(document(ConsoleForm::Perl), format!("{title}{JSON}"));
+    assert_eq!(document(ConsoleEncoding::Perl), format!("{title}{JSON}"));
 }
 
 #[test]
@@ -90,13 +90,13 @@ fn the_document_of_nodes_console_in_many_lines() {
   "pctThreshold": [90,99.9]
 }
 "#;
-    let document = document(ConsoleForm::Node { pretty: true });
+    let document = document(ConsoleEncoding::Node { pretty: true });
     assert_eq!(document.split_once('\n').unwrap().1, &want[1..]);
 }
 
 #[test]
 fn an_empty_flush_and_rare_values() {
-    let mut console = Console::new(ConsoleForm::Perl, &[], DOCUMENT_BYTES_MAX);
+    let mut console = Console::new(ConsoleEncoding::Perl, &[], DOCUMENT_BYTES_MAX);
     let mut out = Vec::new();
     console.begin(&INFO);
     console.finish(&mut out);
@@ -128,7 +128,7 @@ fn an_empty_flush_and_rare_values() {
 #[test]
 fn bins_between_other_aggregates_still_make_good_json() {
     let labels = labels();
-    let mut console = Console::new(ConsoleForm::Perl, &[], DOCUMENT_BYTES_MAX);
+    let mut console = Console::new(ConsoleEncoding::Perl, &[], DOCUMENT_BYTES_MAX);
     console.begin(&INFO);
     let aggregates = [(3, 1.0), (4, 2.0), (0, 3.0), (3, 4.0)];
     console.add(&Flushed::Timer {
@@ -149,7 +149,7 @@ fn bins_between_other_aggregates_still_make_good_json() {
 fn a_document_is_filled_up_to_its_bound_and_says_what_is_missing() {
     // `"a":1` takes five bytes in `gauges`; each further one has a comma.
     for (bytes_max, kept) in [(4, 0), (5, 1), (10, 1), (11, 2), (16, 2), (17, 3), (1000, 3)] {
-        let mut console = Console::new(ConsoleForm::Node { pretty: false }, &[], bytes_max);
+        let mut console = Console::new(ConsoleEncoding::Node { pretty: false }, &[], bytes_max);
         for _ in 0..2 {
             console.begin(&INFO);
             for name in ["a", "b", "c"] {
@@ -163,7 +163,7 @@ fn a_document_is_filled_up_to_its_bound_and_says_what_is_missing() {
         }
     }
     // A timer is left out of both its members.
-    let mut console = Console::new(ConsoleForm::Perl, &[], 1000);
+    let mut console = Console::new(ConsoleEncoding::Perl, &[], 1000);
     console.begin(&INFO);
     let labels = labels();
     console.add(&Flushed::Timer {
@@ -225,11 +225,11 @@ fn perls_file_is_filled_up_to_its_bound() {
 fn busy_names() {
     let names = [(b"a.b".as_slice(), 12), (b"c\nd", 3)];
     let mut out = Vec::new();
-    key_flush_lines(KeyFlushForm::Node, 1_700_000_002, names, &mut out);
+    key_flush_lines(KeyFlushEncoding::Node, 1_700_000_002, names, &mut out);
     let date = "Tue Nov 14 2023 22:13:22 GMT+0000 (Coordinated Universal Time)";
     assert_eq!(String::from_utf8(out).unwrap(), format!("{date} count=12 key=a.b\n{date} count=3 key=c_d\n"));
     let mut out = Vec::new();
-    key_flush_lines(KeyFlushForm::Perl, 1_700_000_002, names, &mut out);
+    key_flush_lines(KeyFlushEncoding::Perl, 1_700_000_002, names, &mut out);
     let date = "2023-11-14 22:13:22";
     assert_eq!(String::from_utf8(out).unwrap(), format!("{date} count=12 key=a.b\n{date} count=3 key=c_d\n"));
 }
@@ -291,7 +291,7 @@ proptest! {
         members in proptest::collection::vec(any::<u8>(), 0..30),
     ) {
         let series = SeriesRef { name: &name, tags: &tags, clean: false };
-        let mut console = Console::new(ConsoleForm::Perl, &[90.0], DOCUMENT_BYTES_MAX);
+        let mut console = Console::new(ConsoleEncoding::Perl, &[90.0], DOCUMENT_BYTES_MAX);
         console.begin(&INFO);
         console.add(&Flushed::Set { series, count: 1, members: &members });
         let mut out = Vec::new();

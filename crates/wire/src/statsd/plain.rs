@@ -3,7 +3,7 @@
 //! Nearly every line is of this form, so it is worth a path of its own, several times as quick as the long one. The fence
 //! is narrow; whatever stands outside goes the long way, which could read these lines too and gives the same (tests
 //! and the fuzz target compare them). A line is plain when
-//! - one `:` and one `|` stand before the type: no packing, no bits;
+//! - one `:` and one `|` stand before the type: no compression, no bits;
 //! - the name is not empty, not over the limit, and does not begin with `_` (events and checks of DogStatsD do);
 //! - the value is 1 to 15 digits, one point among or behind them, no sign, blank or exponent; for a set it is any
 //!   text but the empty one;

@@ -13,8 +13,8 @@ use std::path::Path;
 
 use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::SourceId;
-use process::aggregate::{AggregatePlan, FlushAlign, Idle, PercentLabel};
-use wire::graphite::input::{MessageForm, Personality};
+use process::aggregate::{AggregatePlan, FlushAlign, PercentLabel, SeriesExpiry};
+use wire::graphite::input::{Compatibility, MessageEncoding};
 use wire::graphite::{Namespace, Numbers};
 use wire::statsd::{GaugeSign, Options};
 
@@ -23,9 +23,9 @@ use self::relay::print_relay;
 use super::{default_http, default_management, empty_plan, outputs, sources, transforms};
 use crate::address::{destination_name, listen_text};
 use crate::plan::{
-    AggregateTransform, ClusterPlan, ConsoleForm, Destination, Feed, Framing, GraphiteForm, GraphiteSource,
-    HttpPlan, ManagementPlan, ManagementReplies, OutputKind, OutputPlan, Plan, SelfCounters, SourceKind,
-    SourcePlan, TransformKind, default_checkpoint_ms,
+    AggregateTransform, ClusterPlan, ConsoleEncoding, Destination, Feed, Framing, GraphiteEncoding,
+    GraphiteSource, HttpPlan, ManagementPlan, ManagementReplies, OutputKind, OutputPlan, Plan, SelfCounters,
+    SourceKind, SourcePlan, TransformKind, default_checkpoint_ms,
 };
 use crate::text::{duration, size};
 
@@ -39,8 +39,8 @@ pub fn print(plan: &Plan) -> String {
     let empty = empty_plan();
     out.key_unless("data_dir", path(&plan.data_dir), path(&empty.data_dir));
     out.key_unless("stop_timeout", time(plan.stop_timeout_ms), time(empty.stop_timeout_ms));
-    let timeouts = (plan.take_over_timeout_ms, empty.take_over_timeout_ms);
-    out.key_unless("take_over_timeout", time(timeouts.0), time(timeouts.1));
+    let timeouts = (plan.hot_restart_timeout_ms, empty.hot_restart_timeout_ms);
+    out.key_unless("hot_restart_timeout", time(timeouts.0), time(timeouts.1));
     let unfinished = (plan.unfinished_bytes_max, empty.unfinished_bytes_max);
     out.key_unless("max_unfinished_bytes", bytes(unfinished.0), bytes(unfinished.1));
     out.flag_unless("reload_on_change", plan.reload_on_change, empty.reload_on_change);
@@ -209,7 +209,7 @@ fn print_management(out: &mut Out, plan: &Plan, management: &ManagementPlan) {
 
 fn print_source(out: &mut Out, source: &SourcePlan) {
     let default = match &source.kind {
-        SourceKind::Graphite(_) => sources::graphite_plan(&source.name, Personality::Strict),
+        SourceKind::Graphite(_) => sources::graphite_plan(&source.name, Compatibility::Strict),
         SourceKind::Statsd(_) | SourceKind::Own(_) | SourceKind::RelayOwn(_) => {
             sources::default_plan(&source.name)
         }
@@ -254,7 +254,7 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
     if let Some(when) = source.ack_when {
         out.key("ack_when", text(when.word()));
     }
-    transport::print_source(out, source.packing, source.tls.as_deref());
+    transport::print_source(out, source.compression, source.tls.as_deref());
     match &source.kind {
         SourceKind::Statsd(options) => print_reading(out, options),
         SourceKind::Graphite(points) => print_points(out, points),
@@ -263,16 +263,16 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
 }
 
 fn print_points(out: &mut Out, source: &GraphiteSource) {
-    let default = GraphiteSource::of(Personality::Strict);
+    let default = GraphiteSource::of(Compatibility::Strict);
     match source.messages {
         None => {}
-        Some(MessageForm::Pickle) => out.key("encoding", text("pickle")),
-        Some(MessageForm::Protobuf) => out.key("encoding", text("protobuf")),
+        Some(MessageEncoding::Pickle) => out.key("encoding", text("pickle")),
+        Some(MessageEncoding::Protobuf) => out.key("encoding", text("protobuf")),
     }
     let size = |size: usize| bytes(size as u64);
     out.key_unless("max_message_bytes", size(source.message_bytes_max), size(default.message_bytes_max));
     let reading = source.reading;
-    out.key_unless("compatibility", text(reading.personality.word()), text("strict"));
+    out.key_unless("compatibility", text(reading.compatibility.word()), text("strict"));
     if reading.missing_time_is_now {
         out.key("missing_timestamp", text("now"));
     }
@@ -385,7 +385,7 @@ fn print_series(out: &mut Out, plan: &AggregatePlan, default: &AggregatePlan) {
     out.flag_unless("set_members", plan.set_members, default.set_members);
     let (idle, usual) = (&plan.idle, &default.idle);
     let all_one = [idle.gauges, idle.timers, idle.sets].iter().all(|other| *other == idle.counters);
-    let by_windows = matches!(idle.gauges, Idle::Delete { ttl_windows } if ttl_windows != 1);
+    let by_windows = matches!(idle.gauges, SeriesExpiry::Delete { ttl_windows } if ttl_windows != 1);
     if all_one && !by_windows {
         out.key_unless("expiry", idle_text(idle.counters), idle_text(usual.counters));
     } else {
@@ -404,12 +404,12 @@ fn print_series(out: &mut Out, plan: &AggregatePlan, default: &AggregatePlan) {
     out.flag_unless("allow_non_finite", plan.allow_non_finite, default.allow_non_finite);
 }
 
-fn idle_text(idle: Idle) -> String {
+fn idle_text(idle: SeriesExpiry) -> String {
     match idle {
-        Idle::Keep => text("keep"),
-        Idle::Delete { ttl_windows: 1 } => text("delete"),
-        Idle::Delete { ttl_windows } => text(&format!("{ttl_windows} windows")),
-        Idle::After { seconds } => time(seconds.saturating_mul(1000)),
+        SeriesExpiry::Keep => text("keep"),
+        SeriesExpiry::Delete { ttl_windows: 1 } => text("delete"),
+        SeriesExpiry::Delete { ttl_windows } => text(&format!("{ttl_windows} windows")),
+        SeriesExpiry::After { seconds } => time(seconds.saturating_mul(1000)),
     }
 }
 
@@ -526,35 +526,40 @@ fn packets_word(to: &Destination) -> &'static str {
 }
 
 fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Section<'_>) {
-    let endpoints = &section.endpoints;
     out.heading(&format!("outputs.{}", bare_or_quoted(section.name)));
     let head = |out: &mut Out, kind: &str| {
         out.key("type", text(kind));
-        let from = output.from.iter().filter_map(|feed| match feed {
-            Feed::Source(id) => plan.sources.get(id.index()).map(|source| &*source.name),
-            Feed::Transform(id) => plan.transforms.get(id.index()).map(|transform| &*transform.name),
-        });
-        out.key("from", texts(from));
+        out.key("from", texts(output.from.iter().filter_map(|feed| name_of(plan, feed))));
     };
-    let to = |out: &mut Out| out.key("to", list(endpoints.iter().map(|to| text(&to.to_string()))));
+    let to = |out: &mut Out| out.key("to", list(section.endpoints.iter().map(|to| text(&to.to_string()))));
     match &output.kind {
         OutputKind::Graphite {
-            form, namespace, sender, connections, line_bytes_max, packing, tls, ..
+            form,
+            namespace,
+            sender,
+            connections,
+            line_bytes_max,
+            compression,
+            tls,
+            ..
         } => {
             head(out, "graphite");
             to(out);
             print_form(out, *form);
             print_namespace(out, namespace);
             out.key_unless("connections", connections.to_string(), "1".to_owned());
-            let longest = (*line_bytes_max, OutputKind::LINE_BYTES_MAX);
-            out.key_unless("max_line_bytes", bytes(longest.0.into()), bytes(longest.1.into()));
+            out.key_unless(
+                "max_line_bytes",
+                bytes((*line_bytes_max).into()),
+                bytes(OutputKind::LINE_BYTES_MAX.into()),
+            );
             print_sender(out, sender);
-            transport::print_output(out, *packing, tls.as_deref());
+            transport::print_output(out, *compression, tls.as_deref());
         }
         OutputKind::GraphiteDatagrams { sender, syslog, .. } => {
             head(out, "graphite");
             to(out);
-            print_form(out, if *syslog { GraphiteForm::Syslog } else { GraphiteForm::Lines });
+            print_form(out, if *syslog { GraphiteEncoding::Syslog } else { GraphiteEncoding::Lines });
             print_sender(out, sender);
         }
         OutputKind::GraphiteFile { path: file, file_bytes_max, files_max, peer, namespace } => {
@@ -567,9 +572,7 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
         }
         OutputKind::Console { form, pretty } => {
             head(out, "console");
-            if *form == ConsoleForm::Perl {
-                out.key("encoding", text("perl"));
-            }
+            print_console(out, *form);
             out.flag_unless("pretty", *pretty, false);
         }
         OutputKind::PerlFile { path: file, stats_prefix } => {
@@ -592,16 +595,35 @@ fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Secti
             print_rotation(out, (*file_bytes_max, *files_max), outputs::EVENT_FILES);
         }
     }
+    print_common(out, output, section);
+}
+
+/// The options that every type of output has.
+fn print_common(out: &mut Out, output: &OutputPlan, section: &Section<'_>) {
     out.flag_unless("required", output.required, false);
     print_check(out, section.outputs);
     print_queue(out, &output.queue, output.queue_kind);
 }
 
-fn print_form(out: &mut Out, form: GraphiteForm) {
+fn name_of<'a>(plan: &'a Plan, feed: &Feed) -> Option<&'a str> {
+    match feed {
+        Feed::Source(id) => plan.sources.get(id.index()).map(|source| &*source.name),
+        Feed::Transform(id) => plan.transforms.get(id.index()).map(|transform| &*transform.name),
+    }
+}
+
+fn print_console(out: &mut Out, encoding: ConsoleEncoding) {
+    match encoding {
+        ConsoleEncoding::Perl => out.key("encoding", text("perl")),
+        ConsoleEncoding::Node => {}
+    }
+}
+
+fn print_form(out: &mut Out, form: GraphiteEncoding) {
     match form {
-        GraphiteForm::Lines => {}
-        GraphiteForm::Pickle => out.key("encoding", text("pickle")),
-        GraphiteForm::Syslog => out.key("encoding", text("syslog")),
+        GraphiteEncoding::Lines => {}
+        GraphiteEncoding::Pickle => out.key("encoding", text("pickle")),
+        GraphiteEncoding::Syslog => out.key("encoding", text("syslog")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Outputs of packets as native options: the mirror of `native::packets`, `clusters` and `checks`.
 
-use process::placement::{HealthPlan, KeyForm, Placement, RingReplicas};
-use wire::statsd::rewrite::{AggregateForm, Form, RewritePlan};
+use process::sharding::{HealthPlan, KeyForm, RingReplicas, Sharding};
+use wire::statsd::rewrite::{AggregateEncoding, Form, RewritePlan};
 
 use super::super::packets::{DISTRIBUTIONS, GAUGES, NEGATIVE_GAUGES, TAG_FORMS, TIMER_TYPES};
 use super::super::{checks, clusters};
@@ -47,9 +47,9 @@ fn framing(section: &Section<'_>, packets: &PacketsPlan) -> Framing {
 
 fn print_cluster(out: &mut Out, section: &Section<'_>) {
     let Some(cluster) = section.cluster else { return };
-    out.key("sharding", text(cluster.placement.name()));
-    match &cluster.placement {
-        Placement::StatsdNode(replicas) => {
+    out.key("sharding", text(cluster.sharding.name()));
+    match &cluster.sharding {
+        Sharding::StatsdNode(replicas) => {
             let number = match replicas {
                 RingReplicas::One => "1",
                 RingReplicas::Four => "4",
@@ -57,13 +57,13 @@ fn print_cluster(out: &mut Out, section: &Section<'_>) {
             out.key_unless("ring_replicas", number.into(), "1".into());
         }
         // Those of the Graphite family have nothing but their endpoints, and no section has them.
-        Placement::Ketama
-        | Placement::CarbonCh
-        | Placement::Fnv1aCh
-        | Placement::JumpFnv1aCh
-        | Placement::AnyOf
-        | Placement::CarbonPython { .. } => {}
-        Placement::Jump(table) | Placement::Murmur3Statsrelay(table) => {
+        Sharding::Ketama
+        | Sharding::CarbonCh
+        | Sharding::Fnv1aCh
+        | Sharding::JumpFnv1aCh
+        | Sharding::AnyOf
+        | Sharding::CarbonPython { .. } => {}
+        Sharding::Jump(table) | Sharding::Murmur3Statsrelay(table) => {
             print_shards(out, table, &section.endpoints)
         }
     }
@@ -157,9 +157,9 @@ fn word_of<T: PartialEq, const N: usize>(words: &[(&'static str, T); N], meant: 
     text(words.iter().find(|(_, known)| *known == meant).map_or("", |(word, _)| word))
 }
 
-fn print_aggregates(out: &mut Out, form: &AggregateForm, default: &AggregateForm) {
-    let gauges = |form: &AggregateForm| word_of(&NEGATIVE_GAUGES, form.negative_gauges);
-    let timers = |form: &AggregateForm| word_of(&TIMER_TYPES, form.timer_type);
+fn print_aggregates(out: &mut Out, form: &AggregateEncoding, default: &AggregateEncoding) {
+    let gauges = |form: &AggregateEncoding| word_of(&NEGATIVE_GAUGES, form.negative_gauges);
+    let timers = |form: &AggregateEncoding| word_of(&TIMER_TYPES, form.timer_type);
     let pairs = [
         ("negative_gauges", gauges(form), gauges(default)),
         ("timer_type", timers(form), timers(default)),

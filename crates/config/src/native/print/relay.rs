@@ -1,11 +1,11 @@
 //! Relays as native options: the mirror of `native::relay`.
 
-use process::placement::Placement;
+use process::aggregation_rules::{Compute, Late, Stamp};
 use process::relay::{
     AggregateStatement, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, RewritePlan, Sharing,
     Statement, To,
 };
-use process::rollup::{Compute, Late, Stamp};
+use process::sharding::Sharding;
 
 use super::super::relay::{BLACKHOLE, compute_word, default_plan, sharing_word};
 use super::{Out, Section, bare_or_quoted, bytes, list, text, texts};
@@ -30,9 +30,9 @@ pub(super) fn print_relay(
     out.key("from", texts(from.map(|source| &*source.name)));
     out.flag_unless("once", relay.plan.once, default.plan.once);
     out.key_unless("max_names", relay.names_max.to_string(), default.names_max.to_string());
-    let series_max = |relay: &RelayTransform| relay.rollups.series_max.to_string();
+    let series_max = |relay: &RelayTransform| relay.aggregation_rules.series_max.to_string();
     out.key_unless("max_aggregation_series", series_max(relay), series_max(&default));
-    let bytes_max = |relay: &RelayTransform| bytes(relay.rollups.bytes_max as u64);
+    let bytes_max = |relay: &RelayTransform| bytes(relay.aggregation_rules.bytes_max as u64);
     out.key_unless("max_aggregation_bytes", bytes_max(relay), bytes_max(&default));
     if relay.plan.statistics != To::Nowhere {
         out.key("statistics", format!("{{ to = {} }}", to(&relay.plan, &relay.plan.statistics)));
@@ -46,17 +46,17 @@ pub(super) fn print_relay(
         match statement {
             Statement::Match(rule) => print_route(out, &relay.plan, rule),
             Statement::Rewrite(rule) => print_rewrite(out, rule),
-            Statement::Aggregate(rule) => print_rollup(out, &relay.plan, rule),
+            Statement::Aggregate(rule) => print_aggregation_rule(out, &relay.plan, rule),
         }
     }
 }
 
 fn print_cluster(out: &mut Out, plan: &Plan, sections: &[Section<'_>], cluster: &RelayCluster) {
     out.key("type", text(sharing_word(&cluster.sharing).unwrap_or_default()));
-    if let Sharing::Placed { placement, replication, stand_in } = &cluster.sharing {
+    if let Sharing::Placed { sharding, replication, fail_over } = &cluster.sharing {
         out.key_unless("replication", replication.to_string(), "1".to_owned());
-        out.flag_unless("dynamic", *stand_in, *placement == Placement::AnyOf);
-        if let Placement::CarbonPython { diverse, .. } = placement {
+        out.flag_unless("dynamic", *fail_over, *sharding == Sharding::AnyOf);
+        if let Sharding::CarbonPython { diverse, .. } = sharding {
             out.flag_unless("diverse_replicas", *diverse, true);
         }
     }
@@ -153,37 +153,36 @@ fn print_rewrite(out: &mut Out, rule: &RewritePlan) {
     out.flag_unless("all", rule.every_occurrence, false);
 }
 
-fn print_rollup(out: &mut Out, relay: &RelayPlan, rule: &AggregateStatement) {
+fn print_aggregation_rule(out: &mut Out, relay: &RelayPlan, rule: &AggregateStatement) {
     let seconds = |seconds: u32| text(&duration(u64::from(seconds) * 1000));
-    let rollup = &rule.rollup;
+    let aggregation_rule = &rule.aggregation_rule;
     print_expressions(out, &rule.expressions, &[]);
-    out.key("every", seconds(rollup.every_s));
-    out.key("expire", seconds(rollup.expire_s));
+    out.key("every", seconds(aggregation_rule.every_s));
+    out.key("expire", seconds(aggregation_rule.expire_s));
     let pair = |(compute, name): (Compute, &str)| format!("{} = {}", compute_word(compute), written(name));
-    let computes = || rollup.computes.iter().map(|compute| (compute.compute, &*compute.name));
-    let distinct = rollup
-        .computes
-        .iter()
-        .enumerate()
-        .all(|(at, one)| !rollup.computes[..at].iter().any(|other| other.compute == one.compute));
+    let computes = || aggregation_rule.computes.iter().map(|compute| (compute.compute, &*compute.name));
+    let distinct =
+        aggregation_rule.computes.iter().enumerate().all(|(at, one)| {
+            !aggregation_rule.computes[..at].iter().any(|other| other.compute == one.compute)
+        });
     if distinct {
         out.key("compute", format!("{{ {} }}", computes().map(pair).collect::<Vec<_>>().join(", ")));
     } else {
         let each: Vec<String> = computes().map(|compute| format!("{{ {} }}", pair(compute))).collect();
         long_list(out, "compute", &each);
     }
-    let stamp = match rollup.stamp {
+    let stamp = match aggregation_rule.stamp {
         Stamp::Start => "start",
         Stamp::Middle => "middle",
         Stamp::End => "end",
     };
     out.key_unless("stamp", text(stamp), text("end"));
-    let late = match rollup.late {
+    let late = match aggregation_rule.late {
         Late::Dropped => "dropped",
         Late::Oldest => "oldest",
     };
     out.key_unless("late", text(late), text("dropped"));
-    out.flag_unless("exact", rollup.exact, false);
+    out.flag_unless("exact", aggregation_rule.exact, false);
     print_to(out, relay, &rule.to);
     out.flag_unless("stop", rule.stop, false);
     out.flag_unless("replaces", rule.replaces, false);

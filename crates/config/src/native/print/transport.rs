@@ -1,10 +1,10 @@
 //! `transport` and `tls`: the mirror of `native::transport`.
 
 use super::{Out, inline, path, text};
-use crate::plan::{EndpointTls, Identity, ListenTls, Packing, PemFile, TlsVersion};
+use crate::plan::{Compression, EndpointTls, Identity, ListenTls, PemFile, TlsVersion};
 
-pub(super) fn print_source(out: &mut Out, packing: Packing, tls: Option<&ListenTls>) {
-    print_packing(out, packing);
+pub(super) fn print_source(out: &mut Out, compression: Compression, tls: Option<&ListenTls>) {
+    print_compression(out, compression);
     print_listening(out, tls);
 }
 
@@ -21,8 +21,8 @@ pub(super) fn print_listening(out: &mut Out, tls: Option<&ListenTls>) {
     out.key("tls", inline(&pairs).unwrap_or_default());
 }
 
-pub(super) fn print_output(out: &mut Out, packing: Packing, tls: Option<&EndpointTls>) {
-    print_packing(out, packing);
+pub(super) fn print_output(out: &mut Out, compression: Compression, tls: Option<&EndpointTls>) {
+    print_compression(out, compression);
     let Some(tls) = tls else { return };
     let of = |part: fn(&Identity) -> &PemFile| file(tls.identity.as_ref().map(part));
     let cert = of(|identity| &identity.cert);
@@ -36,8 +36,8 @@ pub(super) fn print_output(out: &mut Out, packing: Packing, tls: Option<&Endpoin
     out.key("tls", inline(&pairs).unwrap_or_else(|| "{}".into()));
 }
 
-fn print_packing(out: &mut Out, packing: Packing) {
-    out.key_unless("transport", text(packing.word()), text(Packing::Plain.word()));
+fn print_compression(out: &mut Out, compression: Compression) {
+    out.key_unless("transport", text(compression.word()), text(Compression::Plain.word()));
 }
 
 fn file(file: Option<&PemFile>) -> String {

@@ -1,11 +1,11 @@
 //! `clusters` of a relay: outputs by name, and how points are shared out among them.
 //!
-//! Not here: where a key lies (`process::placement`), whether the outputs are such as a relay can feed (`feeds`).
+//! Not here: where a key lies (`process::sharding`), whether the outputs are such as a relay can feed (`feeds`).
 
 use foldhash::HashSet;
 use model::{OutputId, TransformId};
-use process::placement::{CarbonHash, Placement};
 use process::relay::{Member, RelayCluster, Sharing};
+use process::sharding::{CarbonHash, Sharding};
 
 use super::{BLACKHOLE, File};
 use crate::address::{destination_name, host_port_text};
@@ -28,12 +28,12 @@ type Share = (&'static str, fn() -> Sharing);
 /// The words of `type`.
 const SHARINGS: [Share; 13] = [
     ("forward", || Sharing::Copies),
-    ("any_of", || Sharing::Placed { placement: Placement::AnyOf, replication: 1, stand_in: true }),
+    ("any_of", || Sharing::Placed { sharding: Sharding::AnyOf, replication: 1, fail_over: true }),
     ("failover", || Sharing::Failover),
     ("lb", || Sharing::Turns),
-    ("carbon_ch", || placed(Placement::CarbonCh)),
-    ("fnv1a_ch", || placed(Placement::Fnv1aCh)),
-    ("jump_fnv1a_ch", || placed(Placement::JumpFnv1aCh)),
+    ("carbon_ch", || placed(Sharding::CarbonCh)),
+    ("fnv1a_ch", || placed(Sharding::Fnv1aCh)),
+    ("jump_fnv1a_ch", || placed(Sharding::JumpFnv1aCh)),
     ("python_carbon_ch", || placed(python(CarbonHash::CarbonCh, false))),
     ("python_fnv1a_ch", || placed(python(CarbonHash::Fnv1aCh, false))),
     ("python_mmh3_ch", || placed(python(CarbonHash::Mmh3Ch, false))),
@@ -42,24 +42,24 @@ const SHARINGS: [Share; 13] = [
     ("python_fast_mmh3_ch", || placed(python(CarbonHash::Mmh3Ch, true))),
 ];
 
-fn placed(placement: Placement) -> Sharing {
-    Sharing::Placed { placement, replication: 1, stand_in: false }
+fn placed(sharding: Sharding) -> Sharing {
+    Sharing::Placed { sharding, replication: 1, fail_over: false }
 }
 
-fn python(hash: CarbonHash, fast: bool) -> Placement {
-    Placement::CarbonPython { hash, fast, diverse: true }
+fn python(hash: CarbonHash, fast: bool) -> Sharding {
+    Sharding::CarbonPython { hash, fast, diverse: true }
 }
 
 /// The word of `type` for a plan; none for rings of StatsD's proxies, which no relay has.
 pub(in crate::native) fn sharing_word(sharing: &Sharing) -> Option<&'static str> {
     let form = |sharing: &Sharing| match sharing {
-        Sharing::Placed { placement: Placement::CarbonPython { hash, fast, .. }, .. } => {
+        Sharing::Placed { sharding: Sharding::CarbonPython { hash, fast, .. }, .. } => {
             placed(python(*hash, *fast))
         }
-        Sharing::Placed { placement: Placement::AnyOf, .. } => {
-            Sharing::Placed { placement: Placement::AnyOf, replication: 1, stand_in: true }
+        Sharing::Placed { sharding: Sharding::AnyOf, .. } => {
+            Sharing::Placed { sharding: Sharding::AnyOf, replication: 1, fail_over: true }
         }
-        Sharing::Placed { placement, .. } => placed(placement.clone()),
+        Sharing::Placed { sharding, .. } => placed(sharding.clone()),
         Sharing::Copies | Sharing::Failover | Sharing::Turns => sharing.clone(),
     };
     let form = form(sharing);
@@ -132,20 +132,20 @@ fn sharing(whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Sharing
     let found = SHARINGS.into_iter().find(|(known, _)| *known == word);
     let mut sharing = found.map_or(Sharing::Copies, |(_, form)| form());
     let (is_ring, is_python) = (word.ends_with("_ch"), word.starts_with("python_"));
-    let heeded = [("replication", is_ring), ("dynamic", is_ring), ("diverse_replicas", is_python)];
-    for (key, heeded) in heeded {
-        if let Some(place) = fields.place_of(key).filter(|_| !heeded && fields.word("type").is_some()) {
+    let watched = [("replication", is_ring), ("dynamic", is_ring), ("diverse_replicas", is_python)];
+    for (key, watched) in watched {
+        if let Some(place) = fields.place_of(key).filter(|_| !watched && fields.word("type").is_some()) {
             let message = format!("`{key}` of {whose} has no effect with type = \"{word}\"");
             wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
         }
     }
-    if let Sharing::Placed { placement, replication, stand_in } = &mut sharing
+    if let Sharing::Placed { sharding, replication, fail_over } = &mut sharing
         && is_ring
     {
         let written = fields.whole("replication").and_then(|copies| u8::try_from(copies).ok());
         Fields::set(replication, written);
-        Fields::set(stand_in, fields.flag("dynamic"));
-        if let Placement::CarbonPython { diverse, .. } = placement {
+        Fields::set(fail_over, fields.flag("dynamic"));
+        if let Sharding::CarbonPython { diverse, .. } = sharding {
             Fields::set(diverse, fields.flag("diverse_replicas"));
         }
     }
@@ -180,12 +180,12 @@ fn note_collision(
     written: &[(String, Place)],
     wrong: &mut Vec<Diagnostic>,
 ) {
-    let Sharing::Placed { placement, .. } = sharing else { return };
-    let (by_host, why) = match placement {
-        Placement::CarbonPython { fast: false, hash: CarbonHash::Fnv1aCh, .. } => {
+    let Sharing::Placed { sharding, .. } = sharing else { return };
+    let (by_host, why) = match sharding {
+        Sharding::CarbonPython { fast: false, hash: CarbonHash::Fnv1aCh, .. } => {
             (false, "this ring looks at instances only")
         }
-        Placement::CarbonCh | Placement::CarbonPython { fast: false, .. } => {
+        Sharding::CarbonCh | Sharding::CarbonPython { fast: false, .. } => {
             (true, "this ring does not look at ports")
         }
         _ => return,
@@ -336,7 +336,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// What placement knows an output as.
+/// What sharding knows an output as.
 fn host_and_port(output: &OutputPlan) -> (String, u16) {
     match &output.kind {
         OutputKind::GraphiteFile { path, .. } => (path.to_string_lossy().into_owned(), 0),

@@ -15,8 +15,8 @@ use std::ops::Range;
 
 use foldhash::HashSet;
 use model::TransformId;
+use process::aggregation_rules::AggregationRuleLimits;
 use process::relay::{ClusterId, RelayPlan, To};
-use process::rollup::RollupLimits;
 
 use super::fields::{Fields, table};
 use super::value::Checked;
@@ -37,7 +37,7 @@ pub(super) fn default_plan() -> RelayTransform {
     RelayTransform {
         plan: RelayPlan::default(),
         names_max: RelayTransform::NAMES_MAX,
-        rollups: RollupLimits::default(),
+        aggregation_rules: AggregationRuleLimits::default(),
     }
 }
 
@@ -78,8 +78,8 @@ fn one(
 ) -> RelayTransform {
     let mut relay = default_plan();
     Fields::set(&mut relay.names_max, fields.whole("max_names"));
-    Fields::set(&mut relay.rollups.series_max, fields.whole_u32("max_aggregation_series"));
-    Fields::set(&mut relay.rollups.bytes_max, fields.whole_usize("max_aggregation_bytes"));
+    Fields::set(&mut relay.aggregation_rules.series_max, fields.whole_u32("max_aggregation_series"));
+    Fields::set(&mut relay.aggregation_rules.bytes_max, fields.whole_usize("max_aggregation_bytes"));
     let before = wrong.len();
     let (clusters, cluster_places) = clusters::read(file, (named, fields), id, plan, wrong);
     let mut names = Names::new(clusters.iter().map(|cluster| &*cluster.name));

@@ -1,13 +1,13 @@
-//! `rules` of a relay: routes, rewrites and rollups in their one order.
+//! `rules` of a relay: routes, rewrites and aggregation rules in their one order.
 //!
-//! A rule is a rewrite when it has `into`, a rollup when it has `compute`, otherwise a route. Options of another kind are
+//! A rule is a rewrite when it has `into`, an aggregation rule when it has `compute`, otherwise a route. Options of another kind are
 //! mistakes: whoever writes `into` and `to` in one rule means two.
 //! Not here: whether expressions can be compiled (`verdict` asks the router).
 
+use process::aggregation_rules::{AggregationRulePlan, Compute, ComputePlan, Late, Stamp};
 use process::relay::{
     AggregateStatement, ExpressionPlan, MatchPlan, RewritePlan, STATEMENTS_MAX, Statement, ValidatePlan,
 };
-use process::rollup::{Compute, ComputePlan, Late, RollupPlan, Stamp};
 
 use super::Names;
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
@@ -32,8 +32,10 @@ pub(super) struct RulePlaces {
 /// Options that each kind of rule has beside `match` and `ignore_case`.
 const ROUTE: (&str, &[&str]) = ("a route", &["to", "stop", "unless", "validate", "on_invalid", "key"]);
 const REWRITE: (&str, &[&str]) = ("a rewrite", &["into", "all"]);
-const ROLLUP: (&str, &[&str]) =
-    ("a rollup", &["to", "stop", "compute", "every", "expire", "stamp", "late", "exact", "replaces"]);
+const ROLLUP: (&str, &[&str]) = (
+    "an aggregation rule",
+    &["to", "stop", "compute", "every", "expire", "stamp", "late", "exact", "replaces"],
+);
 
 /// Statements in the order of the file, and where they stand.
 pub(super) fn read(
@@ -91,10 +93,10 @@ impl Rule<'_> {
         let statement = if kind == REWRITE {
             Statement::Rewrite(self.rewrite(expressions, wrong))
         } else if kind == ROLLUP {
-            let (rollup, to) = (self.rollup(wrong), names.to(self.whose, fields, wrong));
+            let (aggregation_rule, to) = (self.aggregation_rule(wrong), names.to(self.whose, fields, wrong));
             let flag = |key| fields.flag(key).unwrap_or(false);
             let (stop, replaces) = (flag("stop"), flag("replaces"));
-            Statement::Aggregate(AggregateStatement { expressions, rollup, to, stop, replaces })
+            Statement::Aggregate(AggregateStatement { expressions, aggregation_rule, to, stop, replaces })
         } else {
             at.validate = fields.place_of("validate");
             let (unless, places) = self.unless(wrong);
@@ -113,7 +115,7 @@ impl Rule<'_> {
                 let Some(place) = self.fields.place_of(key).filter(|_| !told) else { continue };
                 let message = format!("{} is {}, and `{key}` belongs to {other}", self.whose, kind.0);
                 let hint = match (kind == ROUTE, other == ROLLUP.0) {
-                    (true, true) => "add `compute` to make it a rollup, or remove the option",
+                    (true, true) => "add `compute` to make it an aggregation rule, or remove the option",
                     (true, false) => "add `into` to make it a rewrite, or remove the option",
                     _ => "write it as a rule of its own, above or below",
                 };
@@ -223,7 +225,7 @@ impl Rule<'_> {
         }
     }
 
-    fn rollup(&self, wrong: &mut Vec<Diagnostic>) -> RollupPlan {
+    fn aggregation_rule(&self, wrong: &mut Vec<Diagnostic>) -> AggregationRulePlan {
         let (every_s, expire_s) = (self.seconds("every", wrong), self.seconds("expire", wrong));
         if let (Some(every), Some(expire)) = (every_s, expire_s)
             && expire <= every
@@ -234,7 +236,7 @@ impl Rule<'_> {
             let hint = "points come late: `every` and some seconds more";
             wrong.push(Diagnostic::error(Code::OutOfRange, message).at(place).label(label).hint(hint));
         }
-        RollupPlan {
+        AggregationRulePlan {
             every_s: every_s.unwrap_or(1),
             expire_s: expire_s.unwrap_or(2),
             stamp: match self.fields.word("stamp") {

@@ -25,7 +25,7 @@ fn codes(text: &str) -> Vec<&'static str> {
     run(text, Format::Toml).1.iter().map(|wrong| wrong.code.word()).collect()
 }
 
-/// The form of a source of self-metrics that heeds `key`.
+/// The form of a source of self-metrics that uses `key`.
 fn form_of(key: &str) -> &'static str {
     if matches!(key, "reset" | "report") { "encoding = \"carbon-c-relay\"\n" } else { "" }
 }
@@ -43,7 +43,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
     let output = |kind: &str, from: &str, more: &[(&str, &str)]| {
         format!("{all}[outputs.o]\ntype = \"{kind}\"\nfrom = [\"{from}\"]\n{}{line}", needs(more))
     };
-    // What an option of a part needs to be heeded.
+    // What an option of a part needs to take effect.
     let packets = |to: &'static str| {
         let more = match key {
             "series_expiry" => ("max_series", "10"),
@@ -65,7 +65,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::Histogram => {
             format!("{all}[[transforms.stats.histograms]]\n{}{line}", needs(&[("bins", "[1]")]))
         }
-        Section::Idle => format!("{all}[transforms.stats.expiry]\n{line}"),
+        Section::Expiry => format!("{all}[transforms.stats.expiry]\n{line}"),
         Section::KeyFlush => {
             format!("{all}[transforms.stats.key_flush]\n{}{line}", needs(&[("interval", "\"10s\"")]))
         }

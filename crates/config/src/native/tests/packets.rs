@@ -1,7 +1,7 @@
 //! What the options of outputs of packets mean together.
 
-use process::placement::{HealthPlan, KeyForm, Placement, RingReplicas};
-use wire::statsd::rewrite::{Form, NegativeGauges, TagForm};
+use process::sharding::{HealthPlan, KeyForm, RingReplicas, Sharding};
+use wire::statsd::rewrite::{Form, NegativeGauges, TagFormat};
 
 use super::{codes, good};
 use crate::plan::*;
@@ -80,7 +80,7 @@ fn switches_change_single_parts_of_a_form() {
     }
     let printed = crate::print(&good(&file("udp", "app", "convert = \"etsy\"\ntag_format = \"graphite\"")));
     assert!(printed.contains("convert = \"etsy_tags\"") && !printed.contains("tag_format"), "{printed}");
-    assert_eq!(Form::ETSY_TAGS.tags, TagForm::Graphite);
+    assert_eq!(Form::ETSY_TAGS.tags, TagFormat::Graphite);
 }
 
 #[test]
@@ -104,12 +104,12 @@ fn a_cluster_has_its_endpoints_as_outputs() {
     let plan = good(&text("sharding = \"statsd-node\"\nring_replicas = 4\nkey = \"series\""));
     let cluster = &plan.clusters[0];
     assert_eq!((&*cluster.name, cluster.key), ("c", KeyForm::Series));
-    assert_eq!(cluster.placement, Placement::StatsdNode(RingReplicas::Four));
+    assert_eq!(cluster.sharding, Sharding::StatsdNode(RingReplicas::Four));
     assert_eq!(cluster.labels, ["b:1", "[::1]:2"]);
     let members: Vec<&str> = cluster.members.iter().map(|id| &*plan.outputs[id.index()].name).collect();
     assert_eq!(members, ["c/b:1", "c/[::1]:2"]);
     let shards = "sharding = \"jump\"\nshards = { \"b:1\" = \"3, 0-1\", \"[::1]:2\" = \"2\" }";
-    assert_eq!(good(&text(shards)).clusters[0].placement, Placement::Jump(vec![0, 0, 1, 0]));
+    assert_eq!(good(&text(shards)).clusters[0].sharding, Sharding::Jump(vec![0, 0, 1, 0]));
     let one = good(&file("udp", "app", "sharding = \"ketama\""));
     assert_eq!(one.outputs[0].name, "o/h:1", "a member is called after its endpoint, even the only one");
     let named = file("udp", "app", "sharding = \"ketama\"").replace("outputs.o", "outputs.\"o/h:1\"");

@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::{AckWhen, OutputId, SourceId, TransformId};
 use process::aggregate::{
-    AggregatePlan, FlushAlign, HistogramPlan, Idle, IdlePlan, KeyFlushPlan, PercentLabel,
+    AggregatePlan, ExpiryPlan, FlushAlign, HistogramPlan, KeyFlushPlan, PercentLabel, SeriesExpiry,
 };
 use process::glob::Glob;
-use process::placement::{HealthPlan, KeyForm, Placement, RingReplicas};
+use process::sharding::{HealthPlan, KeyForm, RingReplicas, Sharding};
 use process::stage::StagePlan;
 use proptest::collection::vec;
 use proptest::option;
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use wire::graphite::{Namespace, Numbers};
 use wire::statsd::rewrite::{
-    AggregateForm, Distributions, Form, Gauges, NegativeGauges, RewritePlan, Strip, TagForm, TimerType,
+    AggregateEncoding, Distributions, Form, Gauges, NegativeGauges, RewritePlan, Strip, TagFormat, TimerType,
 };
 use wire::statsd::{Dialect, GaugeSign, Options};
 
@@ -55,7 +55,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
             drafts,
             management,
             (http, http_server),
-            (data_dir, stop_timeout_ms, take_over_timeout_ms, unfinished_bytes_max, reload_on_change),
+            (data_dir, stop_timeout_ms, hot_restart_timeout_ms, unfinished_bytes_max, reload_on_change),
         )| {
             let mut plan = Plan {
                 sources: Vec::new(),
@@ -67,7 +67,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
                 management,
                 data_dir: data_dir.into(),
                 stop_timeout_ms,
-                take_over_timeout_ms,
+                hot_restart_timeout_ms,
                 unfinished_bytes_max,
                 reload_on_change,
                 built_in: false,
@@ -138,7 +138,7 @@ fn subset(of: &[u16], bits: u8) -> Vec<u16> {
 /// An output without feeds, how many endpoints it is for, and the cluster that they make.
 type Draft = (OutputPlan, usize, Option<ClusterDraft>);
 
-/// Form of a cluster: placement, key, labels of its own, and numbers that give shards to endpoints.
+/// Form of a cluster: sharding, key, labels of its own, and numbers that give shards to endpoints.
 type ClusterDraft = (u8, KeyForm, bool, Vec<u8>);
 
 /// The cluster of the outputs from `first` on.
@@ -152,18 +152,18 @@ fn finish_cluster(name: &str, first: usize, (form, key, own, numbers): ClusterDr
         })
         .collect();
     let shards: Vec<usize> = numbers.iter().map(|number| usize::from(*number) % to.len()).collect();
-    let placement = match form % 5 {
-        0 => Placement::StatsdNode(RingReplicas::One),
-        1 => Placement::StatsdNode(RingReplicas::Four),
-        2 => Placement::Ketama,
-        3 => Placement::Jump(shards),
-        _ => Placement::Murmur3Statsrelay(shards),
+    let sharding = match form % 5 {
+        0 => Sharding::StatsdNode(RingReplicas::One),
+        1 => Sharding::StatsdNode(RingReplicas::Four),
+        2 => Sharding::Ketama,
+        3 => Sharding::Jump(shards),
+        _ => Sharding::Murmur3Statsrelay(shards),
     };
     let mut labels = clusters::default_labels(&to);
     if own {
         labels.iter_mut().for_each(|label| label.push('é'));
     }
-    plan.clusters.push(ClusterPlan { name: name.into(), placement, key, members, labels });
+    plan.clusters.push(ClusterPlan { name: name.into(), sharding, key, members, labels });
 }
 
 fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: &mut Plan) {
@@ -294,7 +294,7 @@ fn source() -> impl Strategy<Value = SourcePlan> {
             line_bytes_max: line,
             tail_counts,
             ack_when,
-            packing: Packing::Plain,
+            compression: Compression::Plain,
             tls: None,
         }
     })
@@ -307,20 +307,20 @@ fn own_source() -> impl Strategy<Value = SourcePlan> {
     })
 }
 
-fn idle(windows: bool) -> impl Strategy<Value = Idle> {
+fn idle(windows: bool) -> impl Strategy<Value = SeriesExpiry> {
     prop_oneof![
-        Just(Idle::Keep),
-        (1u32..if windows { 9 } else { 2 }).prop_map(|ttl_windows| Idle::Delete { ttl_windows }),
-        (1u64..=365 * 86_400).prop_map(|seconds| Idle::After { seconds }),
-        Just(Idle::After { seconds: 300 }),
+        Just(SeriesExpiry::Keep),
+        (1u32..if windows { 9 } else { 2 }).prop_map(|ttl_windows| SeriesExpiry::Delete { ttl_windows }),
+        (1u64..=365 * 86_400).prop_map(|seconds| SeriesExpiry::After { seconds }),
+        Just(SeriesExpiry::After { seconds: 300 }),
     ]
 }
 
-fn idle_plan() -> impl Strategy<Value = IdlePlan> {
+fn idle_plan() -> impl Strategy<Value = ExpiryPlan> {
     let all =
-        idle(false).prop_map(|idle| IdlePlan { counters: idle, gauges: idle, timers: idle, sets: idle });
+        idle(false).prop_map(|idle| ExpiryPlan { counters: idle, gauges: idle, timers: idle, sets: idle });
     let each = (idle(false), idle(true), idle(false), idle(false))
-        .prop_map(|(counters, gauges, timers, sets)| IdlePlan { counters, gauges, timers, sets });
+        .prop_map(|(counters, gauges, timers, sets)| ExpiryPlan { counters, gauges, timers, sets });
     prop_oneof![all, each]
 }
 
@@ -471,7 +471,7 @@ fn rewrite() -> BoxedStrategy<RewritePlan> {
 }
 
 fn form() -> BoxedStrategy<Form> {
-    let tags = select(vec![TagForm::Keep, TagForm::Drop, TagForm::Dogstatsd, TagForm::Graphite]);
+    let tags = select(vec![TagFormat::Keep, TagFormat::Drop, TagFormat::Dogstatsd, TagFormat::Graphite]);
     let types = select(vec![Distributions::Keep, Distributions::Histograms, Distributions::Timers]);
     let gauges = select(vec![Gauges::Keep, Gauges::SignsAreChanges, Gauges::SignsAreParts]);
     let any = (tags, types, gauges, any::<[bool; 8]>()).prop_map(
@@ -497,7 +497,7 @@ fn lines(to: Destination) -> BoxedStrategy<LinesPlan> {
     any.prop_map(
         move |(stage, rewrite, packet_bytes_max, flush_delay_ms, negative_gauges, timer_type, flags)| {
             let usual = LinesPlan::packet_bytes_default(&to);
-            let aggregates = AggregateForm {
+            let aggregates = AggregateEncoding {
                 names: rewrite.clone(),
                 negative_gauges,
                 timer_type,
@@ -585,8 +585,8 @@ fn queue() -> impl Strategy<Value = (QueueLimits, QueueKind)> {
 }
 
 /// Longest line of an output; frames have none.
-fn longest(form: GraphiteForm, connections: u8) -> u32 {
-    if form == GraphiteForm::Pickle { OutputKind::LINE_BYTES_MAX } else { 1024 << (connections % 7) }
+fn longest(form: GraphiteEncoding, connections: u8) -> u32 {
+    if form == GraphiteEncoding::Pickle { OutputKind::LINE_BYTES_MAX } else { 1024 << (connections % 7) }
 }
 
 fn output() -> BoxedStrategy<Draft> {
@@ -596,14 +596,14 @@ fn output() -> BoxedStrategy<Draft> {
     let kind = prop_oneof![
         (
             to.clone(),
-            select(vec![GraphiteForm::Lines, GraphiteForm::Pickle, GraphiteForm::Syslog]),
+            select(vec![GraphiteEncoding::Lines, GraphiteEncoding::Pickle, GraphiteEncoding::Syslog]),
             namespace(),
             sender(),
             1u8..=16,
-            select(Packing::ALL.to_vec()),
+            select(Compression::ALL.to_vec()),
             option::of(endpoint_tls()),
         )
-            .prop_map(|(to, form, namespace, sender, connections, packing, tls)| {
+            .prop_map(|(to, form, namespace, sender, connections, compression, tls)| {
                 OutputKind::Graphite {
                     to,
                     form,
@@ -611,7 +611,7 @@ fn output() -> BoxedStrategy<Draft> {
                     sender,
                     connections,
                     line_bytes_max: longest(form, connections),
-                    packing,
+                    compression,
                     tls: tls.map(Box::new),
                 }
             }),
@@ -621,7 +621,7 @@ fn output() -> BoxedStrategy<Draft> {
                 OutputKind::GraphiteFile { path, file_bytes_max, files_max, peer, namespace }
             }
         ),
-        (any::<bool>(), select(vec![ConsoleForm::Node, ConsoleForm::Perl]))
+        (any::<bool>(), select(vec![ConsoleEncoding::Node, ConsoleEncoding::Perl]))
             .prop_map(|(pretty, form)| OutputKind::Console { form, pretty }),
         ("[a-z]{1,5}", text())
             .prop_map(|(path, stats_prefix)| OutputKind::PerlFile { path: path.into(), stats_prefix }),

@@ -2,18 +2,20 @@
 
 use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
 use model::{OutputId, SourceId, TransformId};
-use process::placement::{CarbonHash, Placement};
+use process::aggregation_rules::{
+    AggregationRuleLimits, AggregationRulePlan, Compute, ComputePlan, Late, Stamp,
+};
 use process::relay::{
     AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, RewritePlan,
     Sharing, Statement, To, ValidatePlan,
 };
-use process::rollup::{Compute, ComputePlan, Late, RollupLimits, RollupPlan, Stamp};
+use process::sharding::{CarbonHash, Sharding};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use wire::graphite::Namespace;
-use wire::graphite::input::Personality;
+use wire::graphite::input::Compatibility;
 
 use super::super::{empty_plan, graphite_source};
 use crate::plan::*;
@@ -23,7 +25,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
     vec((vec(output(), 1..5), vec(cluster(), 1..4), vec(statement(), 0..6), statistics(), limits()), 1..3)
         .prop_map(|relays| {
             let mut plan = Plan { sources: vec![source()], ..empty_plan() };
-            for (at, (outputs, clusters, statements, statistics, (names_max, rollups))) in
+            for (at, (outputs, clusters, statements, statistics, (names_max, aggregation_rules))) in
                 relays.into_iter().enumerate()
             {
                 let first = plan.outputs.len();
@@ -53,7 +55,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
                 let relay = RelayTransform {
                     plan: RelayPlan { clusters, statements, statistics, once: names_max % 2 == 0 },
                     names_max,
-                    rollups,
+                    aggregation_rules,
                 };
                 let kind = TransformKind::Relay(Box::new(relay));
                 plan.transforms.push(TransformPlan {
@@ -67,23 +69,23 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
 }
 
 fn source() -> SourcePlan {
-    graphite_source("lines", Personality::CRelay)
+    graphite_source("lines", Compatibility::CRelay)
 }
 
-fn limits() -> impl Strategy<Value = (u64, RollupLimits)> {
+fn limits() -> impl Strategy<Value = (u64, AggregationRuleLimits)> {
     let any = (2u64..=64_000_000, 1u32..=1_000_000_000, 0usize..1 << 40).prop_map(
         |(names, series_max, bytes_max)| {
-            (names, RollupLimits { series_max, bytes_max, ..RollupLimits::default() })
+            (names, AggregationRuleLimits { series_max, bytes_max, ..AggregationRuleLimits::default() })
         },
     );
-    prop_oneof![Just((RelayTransform::NAMES_MAX, RollupLimits::default())), any]
+    prop_oneof![Just((RelayTransform::NAMES_MAX, AggregationRuleLimits::default())), any]
 }
 
 /// Kind and number of endpoints.
 fn output() -> impl Strategy<Value = (OutputKind, usize)> {
     let sender = SenderPlan { retry_min_ms: 250, retry_max_ms: 1_000, ..SenderPlan::default() };
     let to = Endpoint { host: "h".into(), port: 1 };
-    let (form, namespace) = (GraphiteForm::Lines, Namespace::default());
+    let (form, namespace) = (GraphiteEncoding::Lines, Namespace::default());
     let lines = OutputKind::Graphite {
         to: to.clone(),
         form,
@@ -91,7 +93,7 @@ fn output() -> impl Strategy<Value = (OutputKind, usize)> {
         sender,
         connections: 2,
         line_bytes_max: 1 << 20,
-        packing: Packing::Gzip,
+        compression: Compression::Gzip,
         tls: None,
     };
     let datagrams = OutputKind::GraphiteDatagrams { to, syslog: true, sender };
@@ -145,21 +147,21 @@ fn member(output: &OutputPlan, id: usize) -> Member {
 type Draft = (Sharing, Vec<(Index, Option<String>)>, bool);
 
 fn cluster() -> impl Strategy<Value = Draft> {
-    let placements = vec![
-        Placement::CarbonCh,
-        Placement::Fnv1aCh,
-        Placement::JumpFnv1aCh,
-        Placement::CarbonPython { hash: CarbonHash::CarbonCh, fast: false, diverse: true },
-        Placement::CarbonPython { hash: CarbonHash::Fnv1aCh, fast: false, diverse: false },
-        Placement::CarbonPython { hash: CarbonHash::Mmh3Ch, fast: true, diverse: true },
+    let sharding = vec![
+        Sharding::CarbonCh,
+        Sharding::Fnv1aCh,
+        Sharding::JumpFnv1aCh,
+        Sharding::CarbonPython { hash: CarbonHash::CarbonCh, fast: false, diverse: true },
+        Sharding::CarbonPython { hash: CarbonHash::Fnv1aCh, fast: false, diverse: false },
+        Sharding::CarbonPython { hash: CarbonHash::Mmh3Ch, fast: true, diverse: true },
     ];
-    let rings = (select(placements), 1u8..3, any::<bool>())
-        .prop_map(|(placement, replication, stand_in)| Sharing::Placed { placement, replication, stand_in });
+    let rings = (select(sharding), 1u8..3, any::<bool>())
+        .prop_map(|(sharding, replication, fail_over)| Sharing::Placed { sharding, replication, fail_over });
     let others = select(vec![
         Sharing::Copies,
         Sharing::Failover,
         Sharing::Turns,
-        Sharing::Placed { placement: Placement::AnyOf, replication: 1, stand_in: true },
+        Sharing::Placed { sharding: Sharding::AnyOf, replication: 1, fail_over: true },
     ]);
     let picks = vec((any::<Index>(), option::of("[a-z0-9é =.]{1,5}")), 1..5);
     (prop_oneof![rings, others], picks, any::<bool>())
@@ -235,15 +237,16 @@ fn statement() -> impl Strategy<Value = Statement> {
             Statement::Rewrite(RewritePlan { expression, into, every_occurrence })
         },
     );
-    let rollup =
-        (expressions(1), rollup(), to(), any::<[bool; 2]>()).prop_map(|(expressions, rollup, to, flags)| {
+    let aggregation_rule = (expressions(1), aggregation_rule(), to(), any::<[bool; 2]>()).prop_map(
+        |(expressions, aggregation_rule, to, flags)| {
             let [stop, replaces] = flags;
-            Statement::Aggregate(AggregateStatement { expressions, rollup, to, stop, replaces })
-        });
-    prop_oneof![route, rewrite, rollup]
+            Statement::Aggregate(AggregateStatement { expressions, aggregation_rule, to, stop, replaces })
+        },
+    );
+    prop_oneof![route, rewrite, aggregation_rule]
 }
 
-fn rollup() -> impl Strategy<Value = RollupPlan> {
+fn aggregation_rule() -> impl Strategy<Value = AggregationRulePlan> {
     let compute = prop_oneof![
         select(vec![
             Compute::Sum,
@@ -261,7 +264,7 @@ fn rollup() -> impl Strategy<Value = RollupPlan> {
     let times = (1u32..=100_000, 1u32..=100_000);
     let stamp = select(vec![Stamp::Start, Stamp::Middle, Stamp::End]);
     (times, vec(compute, 1..5), stamp, select(vec![Late::Dropped, Late::Oldest])).prop_map(
-        |((every_s, more), computes, stamp, late)| RollupPlan {
+        |((every_s, more), computes, stamp, late)| AggregationRulePlan {
             every_s,
             expire_s: every_s + more,
             stamp,

@@ -1,8 +1,8 @@
 //! Relays as tables: what they may say, what they may not, and where a mistake is shown.
 
-use process::placement::{CarbonHash, Placement};
+use process::aggregation_rules::{Compute, Late, Stamp};
 use process::relay::{Sharing, Statement, To};
-use process::rollup::{Compute, Late, Stamp};
+use process::sharding::{CarbonHash, Sharding};
 
 use super::*;
 use crate::plan::RelayTransform;
@@ -123,16 +123,19 @@ fn clusters_and_rules_are_those_of_the_file() {
          compute = [{ p90 = \"p\", sum = \"s\" }, { sum = \"t\", permille_999 = \"u\" }]\n\
          [[transforms.r.rules]]\nmatch = \"*\"\nto = \"blackhole\"\n",
     );
-    assert_eq!((relay.names_max, relay.rollups.series_max, relay.rollups.bytes_max), (7, 8, 1 << 20));
+    assert_eq!(
+        (relay.names_max, relay.aggregation_rules.series_max, relay.aggregation_rules.bytes_max),
+        (7, 8, 1 << 20)
+    );
     let labels =
         |at: usize| relay.plan.clusters[at].members.iter().map(|member| member.label()).collect::<Vec<_>>();
     assert_eq!(labels(0), ["::1:3=i", "h2:2", "::1:3", "/f:0"]);
     assert_eq!(labels(1), ["h1:1", "h2:2", "::1:3"]);
-    let placed = |placement, replication, stand_in| Sharing::Placed { placement, replication, stand_in };
-    let python = Placement::CarbonPython { hash: CarbonHash::Mmh3Ch, fast: false, diverse: false };
+    let placed = |sharding, replication, fail_over| Sharing::Placed { sharding, replication, fail_over };
+    let python = Sharding::CarbonPython { hash: CarbonHash::Mmh3Ch, fast: false, diverse: false };
     let sharing: Vec<&Sharing> = relay.plan.clusters.iter().map(|cluster| &cluster.sharing).collect();
     let want =
-        [placed(Placement::CarbonCh, 2, true), placed(python, 1, false), placed(Placement::AnyOf, 1, true)];
+        [placed(Sharding::CarbonCh, 2, true), placed(python, 1, false), placed(Sharding::AnyOf, 1, true)];
     assert_eq!(sharing, want.iter().collect::<Vec<_>>());
     let Statement::Match(route) = &relay.plan.statements[0] else { panic!("no route") };
     let expressions: Vec<(&str, bool)> =
@@ -143,12 +146,12 @@ fn clusters_and_rules_are_those_of_the_file() {
     assert_eq!((route.route_using.as_deref(), route.stop), (Some("\\1"), true));
     let Statement::Rewrite(rewrite) = &relay.plan.statements[1] else { panic!("no rewrite") };
     assert_eq!((&*rewrite.into, rewrite.every_occurrence), ("\\1", true));
-    let Statement::Aggregate(rollup) = &relay.plan.statements[2] else { panic!("no rollup") };
-    let rollup = &rollup.rollup;
-    assert_eq!((rollup.every_s, rollup.expire_s), (60, 75));
-    assert_eq!((rollup.stamp, rollup.late), (Stamp::Middle, Late::Oldest));
+    let Statement::Aggregate(rule) = &relay.plan.statements[2] else { panic!("no aggregation rule") };
+    let aggregation_rule = &rule.aggregation_rule;
+    assert_eq!((aggregation_rule.every_s, aggregation_rule.expire_s), (60, 75));
+    assert_eq!((aggregation_rule.stamp, aggregation_rule.late), (Stamp::Middle, Late::Oldest));
     let computes: Vec<(Compute, &str)> =
-        rollup.computes.iter().map(|each| (each.compute, &*each.name)).collect();
+        aggregation_rule.computes.iter().map(|each| (each.compute, &*each.name)).collect();
     let want = [
         (Compute::Percentile(90), "p"),
         (Compute::Sum, "s"),

@@ -28,11 +28,11 @@ pub(super) const TOP: &[Row] = &[
     ),
     row(
         &[Top],
-        "take_over_timeout",
+        "hot_restart_timeout",
         Type::Duration { min_ms: 100, max_ms: HOUR },
         Toml("\"10s\""),
         "\"1m\"",
-        "Longest time that nobody reads while another process takes over (`--take-over`).",
+        "Longest time that nobody reads while another process takes over (`--hot-restart`).",
         "One that is not done by then is refused, and ended if it does not answer; this one goes on with everything. Raise it where the aggregations hold many millions of series.",
     ),
     row(

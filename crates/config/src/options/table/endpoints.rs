@@ -1,6 +1,6 @@
 //! Options of outputs that have endpoints: connections and pauses, whether they are required, and checks.
 
-use process::placement::HEALTH_CHECKS_MAX;
+use process::sharding::HEALTH_CHECKS_MAX;
 
 use super::{ENDPOINTS, HOUR, PACKETS, STREAMS, YEAR, row};
 use crate::options::Default::{Absent, Depends, Required, Toml};

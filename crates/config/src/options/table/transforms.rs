@@ -2,7 +2,7 @@
 
 use super::{AGGREGATE, EXACT_MAX, HOUR, MIB, TIB, TIMER_AGGREGATES, YEAR, row};
 use crate::options::Default::{Absent, Depends, Required, Toml};
-use crate::options::Section::{Histogram, Idle, KeyFlush};
+use crate::options::Section::{Expiry, Histogram, KeyFlush};
 use crate::options::{Row, Type};
 
 /// In the order of the reference.
@@ -119,7 +119,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         AGGREGATE,
         "expiry",
-        Type::Table(Idle),
+        Type::Table(Expiry),
         Toml("\"5m\""),
         "{ counters = \"delete\", gauges = \"keep\" }",
         "What becomes of series that see no samples.",
@@ -216,38 +216,38 @@ pub(super) const ROWS: &[Row] = &[
         "Upper limits of the bins, ascending.",
         "A bin counts values from the limit before it (included) up to its own (excluded). Values past the last limit are counted only when that is `\"inf\"`. `[]`: no histogram for these timers.",
     ),
-    // Idle
+    // Expiry
     row(
-        &[Idle],
+        &[Expiry],
         "counters",
-        Type::Idle { gauges: false },
+        Type::Expiry { gauges: false },
         Toml("\"5m\""),
         "\"keep\"",
         "Idle counters.",
         "`keep`: sent as 0 for ever. `delete`: removed after the first window without a sample. A duration: sent as 0 for so long, then removed.",
     ),
     row(
-        &[Idle],
+        &[Expiry],
         "gauges",
-        Type::Idle { gauges: true },
+        Type::Expiry { gauges: true },
         Toml("\"5m\""),
         "\"3 windows\"",
         "Idle gauges.",
         "`keep`: the last value is sent for ever. `delete`: it is sent in one flush. `3 windows`: in three flushes. A duration: for so long.",
     ),
     row(
-        &[Idle],
+        &[Expiry],
         "timers",
-        Type::Idle { gauges: false },
+        Type::Expiry { gauges: false },
         Toml("\"5m\""),
         "\"delete\"",
         "Idle timers.",
         "As counters.",
     ),
     row(
-        &[Idle],
+        &[Expiry],
         "sets",
-        Type::Idle { gauges: false },
+        Type::Expiry { gauges: false },
         Toml("\"5m\""),
         "\"1h\"",
         "Idle sets.",

@@ -97,7 +97,7 @@ impl Check<'_> {
             instance,
             proto: syntax.proto,
             lines: syntax.lines,
-            packing: syntax.packing,
+            compression: syntax.compression,
             tls: syntax.tls.clone(),
             span: syntax.span,
         };
@@ -137,7 +137,7 @@ impl Check<'_> {
     }
 
     fn check_server(&mut self, server: &Server) {
-        let stream = server.packing != Packing::Plain || server.tls != ServerTls::None;
+        let stream = server.compression != Compression::Plain || server.tls != ServerTls::None;
         if server.proto == Proto::Udp && stream {
             let wrong = Diagnostic::error(Code::ImportBadValue, "datagrams are neither packed nor encrypted")
                 .label("`proto udp` and a `transport`")
@@ -192,7 +192,7 @@ impl Check<'_> {
                 instances,
             ),
             _ => {
-                if first.packing != server.packing || first.tls != server.tls {
+                if first.compression != server.compression || first.tls != server.tls {
                     let message =
                         format!("{place} was named before with another transport, which is what counts");
                     let warning = Diagnostic::warning(Code::ServerShared, message).label("has no effect");

@@ -10,8 +10,13 @@ use config::diagnostic::{Code, Diagnostic};
 const RECEPTORS_MAX: usize = 32;
 
 impl Check<'_> {
-    pub(super) fn listen(&mut self, packing: Packing, tls: Option<ListenTls>, syntax: Vec<ReceptorSyntax>) {
-        let stream = packing != Packing::Plain || tls.is_some();
+    pub(super) fn listen(
+        &mut self,
+        compression: Compression,
+        tls: Option<ListenTls>,
+        syntax: Vec<ReceptorSyntax>,
+    ) {
+        let stream = compression != Compression::Plain || tls.is_some();
         let mut receptors = Vec::new();
         for each in syntax {
             let Some(receptor) = self.receptor(&each, stream) else { continue };
@@ -50,8 +55,10 @@ impl Check<'_> {
         match self.conf.listen.last_mut() {
             _ if receptors.is_empty() => {}
             // What differs in nothing but the statement is one group, as the original prints it.
-            Some(last) if last.packing == packing && last.tls == tls => last.receptors.extend(receptors),
-            _ => self.conf.listen.push(Listener { packing, tls, receptors }),
+            Some(last) if last.compression == compression && last.tls == tls => {
+                last.receptors.extend(receptors)
+            }
+            _ => self.conf.listen.push(Listener { compression, tls, receptors }),
         }
     }
 

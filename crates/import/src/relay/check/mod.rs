@@ -56,7 +56,7 @@ impl Check<'_> {
             StatementKind::Rewrite { pattern, into } => self.rewrite(&pattern, &into, span),
             StatementKind::Aggregate(rule) => self.aggregate(rule, span),
             StatementKind::Statistics(statistics) => self.statistics(statistics, span),
-            StatementKind::Listen { packing, tls, receptors } => self.listen(packing, tls, receptors),
+            StatementKind::Listen { compression, tls, receptors } => self.listen(compression, tls, receptors),
             // Its statements stand in its place already.
             StatementKind::Include(_) => {}
         }

@@ -1,14 +1,14 @@
 //! `listen …;`
 
 use super::{PACKINGS, Parsed, Parser};
-use crate::relay::document::{ListenTls, Packing, Proto, TlsVersion};
+use crate::relay::document::{Compression, ListenTls, Proto, TlsVersion};
 use crate::relay::syntax::{ReceptorSyntax, StatementKind};
 
 impl Parser<'_, '_> {
     pub(super) fn listen(&mut self) -> Parsed<StatementKind> {
         self.keywords(&["type", "linemode"])?;
-        let packing = self.clause("transport", &PACKINGS)?;
-        let tls = match packing {
+        let compression = self.clause("transport", &PACKINGS)?;
+        let tls = match compression {
             Some(_) if self.is("ssl") || self.is("mtls") => Some(self.listen_tls()?),
             _ => None,
         };
@@ -24,7 +24,7 @@ impl Parser<'_, '_> {
             }
         }
         self.end(&["type", "transport", "ssl", "mtls", "proto"])?;
-        Ok(StatementKind::Listen { packing: packing.unwrap_or(Packing::Plain), tls, receptors })
+        Ok(StatementKind::Listen { compression: compression.unwrap_or(Compression::Plain), tls, receptors })
     }
 
     fn listen_tls(&mut self) -> Parsed<ListenTls> {

@@ -8,7 +8,7 @@ use model::{Canonical, Kind, Now, RawKey, SECOND_NS};
 
 use super::format::{BlockHeader, Form};
 use super::{Slice, Told};
-use crate::aggregate::{AggregatePlan, Aggregator, Idle, IdlePlan, KeyFlushPlan, Tick};
+use crate::aggregate::{AggregatePlan, Aggregator, ExpiryPlan, KeyFlushPlan, SeriesExpiry, Tick};
 
 const ID: u64 = 0x5eed;
 const SERIES_MAX: u32 = 40;
@@ -19,14 +19,14 @@ const BYTES_PER_BYTE: u64 = 100;
 
 const START: Now = Now { mono_ns: 50 * SECOND_NS, wall_ns: 1_000_000 * SECOND_NS };
 
-fn plan(idle: Idle) -> AggregatePlan {
+fn plan(idle: SeriesExpiry) -> AggregatePlan {
     AggregatePlan {
         window_ms: 1000,
         timer_exact_max: 4,
         set_exact_max: 4,
         set_members: true,
         series_max: SERIES_MAX,
-        idle: IdlePlan { counters: idle, gauges: idle, timers: idle, sets: idle },
+        idle: ExpiryPlan { counters: idle, gauges: idle, timers: idle, sets: idle },
         key_flush: Some(KeyFlushPlan { interval_ms: 1000, percent: 100.0, round_up: true }),
         ..AggregatePlan::default()
     }
@@ -40,7 +40,7 @@ fn canonical(kind: Kind, raw: RawKey<'_>, out: &mut Vec<u8>) -> Canonical {
 }
 
 /// Restores `bytes`, flushes, and saves what is left; gives the series that came back.
-fn read(bytes: &[u8], told_s: Option<u64>, idle: Idle) -> u64 {
+fn read(bytes: &[u8], told_s: Option<u64>, idle: SeriesExpiry) -> u64 {
     let mut aggregator = Aggregator::new(plan(idle), START);
     let Ok(restored) = aggregator.restore(bytes, Told { label_s: told_s, number: None }, START, canonical)
     else {
@@ -65,7 +65,7 @@ fn read(bytes: &[u8], told_s: Option<u64>, idle: Idle) -> u64 {
 /// The saved state of an aggregation without a series: header, a block of busy names, the end.
 fn empty() -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut aggregator = Aggregator::new(plan(Idle::Keep), START);
+    let mut aggregator = Aggregator::new(plan(SeriesExpiry::Keep), START);
     assert!(aggregator.save_begin(ID, 1, START, &mut bytes));
     while aggregator.save_slice(100, &mut bytes) == Slice::More {}
     bytes
@@ -80,7 +80,7 @@ fn block(form: Form, body: &[u8], to: &mut Vec<u8>) {
 
 /// Reads `garbage` in every place where bytes are read, and panics where a promise does not hold.
 pub fn check(garbage: &[u8]) {
-    read(garbage, None, Idle::Keep);
+    read(garbage, None, SeriesExpiry::Keep);
     [Form::Series, Form::BusyNames, Form::End].into_iter().for_each(|form| inside(form, garbage));
     around(garbage);
     over(garbage);
@@ -91,7 +91,7 @@ pub fn check_one(garbage: &[u8]) {
     let [which, garbage @ ..] = garbage else { return };
     match which % 8 {
         0 => {
-            let _series = read(garbage, None, Idle::Keep);
+            let _series = read(garbage, None, SeriesExpiry::Keep);
         }
         1 => inside(Form::BusyNames, garbage),
         2 => inside(Form::End, garbage),
@@ -105,8 +105,8 @@ pub fn check_one(garbage: &[u8]) {
 fn inside(form: Form, garbage: &[u8]) {
     let mut bytes = empty()[..super::format::HEADER_BYTES].to_vec();
     block(form, garbage, &mut bytes);
-    read(&bytes, None, Idle::Keep);
-    read(&bytes, Some(START.wall_seconds() + 1), Idle::Delete { ttl_windows: 2 });
+    read(&bytes, None, SeriesExpiry::Keep);
+    read(&bytes, Some(START.wall_seconds() + 1), SeriesExpiry::Delete { ttl_windows: 2 });
 }
 
 /// A series between garbage comes back.
@@ -117,7 +117,7 @@ fn around(garbage: &[u8]) {
     bytes.extend_from_slice(&[Kind::Counter as u8, 0, 1, 0, b'a', 0, 0, 0, 0, 0, 0, 0x45, 0x40]);
     BlockHeader::fill(Form::Series, 1, ID, start, &mut bytes);
     bytes.extend_from_slice(garbage);
-    assert!(read(&bytes, None, Idle::Keep) >= 1, "what is whole is read");
+    assert!(read(&bytes, None, SeriesExpiry::Keep) >= 1, "what is whole is read");
 }
 
 /// Any bytes over any other.
@@ -127,7 +127,7 @@ fn over(garbage: &[u8]) {
         let at = usize::from(pair[0]) * bytes.len() / 256;
         bytes[at] ^= pair[1];
     }
-    read(&bytes, None, Idle::Keep);
+    read(&bytes, None, SeriesExpiry::Keep);
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::aggregate::clock::Reopening;
 use crate::aggregate::counters::Counter;
 use crate::aggregate::gauges::Gauge;
 use crate::aggregate::keys::Known;
-use crate::aggregate::plan::Idle;
+use crate::aggregate::plan::SeriesExpiry;
 use crate::aggregate::sets::Set;
 use crate::aggregate::table::{ACTIVE, BEATS_PER_SECOND, KEPT, OWN, State};
 use crate::aggregate::timers::Timer;
@@ -227,14 +227,14 @@ impl Aggregator {
         let Some(id) = self.restored_id::<S>(record.key, canonical) else {
             restoring.restored.dropped_series_max += 1;
             // It is read all the same: the next record begins behind it.
-            let (mut state, before) = (S::default(), self.desk.tally);
-            state.load(from, 0, &mut self.desk)?;
-            self.desk.tally = before;
+            let (mut state, before) = (S::default(), self.context.tally);
+            state.load(from, 0, &mut self.context)?;
+            self.context.tally = before;
             return Some(());
         };
         let entry = S::table_mut(&mut self.tables).slab.get_mut(id);
-        entry.state.forget(&mut self.desk.tally);
-        if entry.state.load(from, entry.hash, &mut self.desk).is_none() {
+        entry.state.forget(&mut self.context.tally);
+        if entry.state.load(from, entry.hash, &mut self.context).is_none() {
             self.remove::<S>(id);
             return None;
         }
@@ -246,9 +246,9 @@ impl Aggregator {
         entry.seen = self.beat.wrapping_sub(age as u32);
         if restoring.told {
             // What its flush would have left of it.
-            entry.state.clear(&mut self.desk.tally);
+            entry.state.clear(&mut self.context.tally);
             let exempt = entry.has(KEPT) || (S::KIND == Kind::Gauge && entry.has(OWN));
-            if let Idle::Delete { ttl_windows } = S::idle(&self.plan.idle)
+            if let SeriesExpiry::Delete { ttl_windows } = S::idle(&self.plan.idle)
                 && !exempt
                 && !entry.state.outlives(ttl_windows.max(1), record.active)
             {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::rig::{Rig, at, canonical, good_hash, idle, plan};
 use crate::aggregate::checkpoint::{NotRestored, Restored, Slice, Told, Window, peek};
-use crate::aggregate::{AggregatePlan, Aggregator, FlushAlign, Idle, KeyFlushPlan, Tick};
+use crate::aggregate::{AggregatePlan, Aggregator, FlushAlign, KeyFlushPlan, SeriesExpiry, Tick};
 
 const ID: u64 = 0x5eed;
 
@@ -96,11 +96,11 @@ fn apply(rig: &mut Rig, step: &Step, ms: &mut u64) {
     }
 }
 
-fn policies() -> impl Strategy<Value = Idle> {
+fn policies() -> impl Strategy<Value = SeriesExpiry> {
     prop_oneof![
-        Just(Idle::Keep),
-        (1u32..4).prop_map(|ttl_windows| Idle::Delete { ttl_windows }),
-        (1u64..9).prop_map(|seconds| Idle::After { seconds }),
+        Just(SeriesExpiry::Keep),
+        (1u32..4).prop_map(|ttl_windows| SeriesExpiry::Delete { ttl_windows }),
+        (1u64..9).prop_map(|seconds| SeriesExpiry::After { seconds }),
     ]
 }
 
@@ -210,10 +210,13 @@ fn a_window_that_ended_while_nobody_ran_is_closed_under_its_own_label_before_the
 fn a_window_that_was_told_leaves_gauges_and_idle_series_only() {
     for align in [FlushAlign::Wall, FlushAlign::Start, FlushAlign::Interval] {
         for (idle_plan, want) in [
-            (idle(Idle::Keep), "c c 0.0 0.0; g g 5.0; s s 0 ; t t count_ps=0.0 count=0.0"),
-            (idle(Idle::Delete { ttl_windows: 2 }), "g g 5.0"),
-            (idle(Idle::After { seconds: 4 }), "c c 0.0 0.0; g g 5.0; s s 0 ; t t count_ps=0.0 count=0.0"),
-            (idle(Idle::After { seconds: 3 }), ""),
+            (idle(SeriesExpiry::Keep), "c c 0.0 0.0; g g 5.0; s s 0 ; t t count_ps=0.0 count=0.0"),
+            (idle(SeriesExpiry::Delete { ttl_windows: 2 }), "g g 5.0"),
+            (
+                idle(SeriesExpiry::After { seconds: 4 }),
+                "c c 0.0 0.0; g g 5.0; s s 0 ; t t count_ps=0.0 count=0.0",
+            ),
+            (idle(SeriesExpiry::After { seconds: 3 }), ""),
         ] {
             let mut rig = Rig::new(AggregatePlan { align, idle: idle_plan, ..plan() });
             rig.add(500, LINES);

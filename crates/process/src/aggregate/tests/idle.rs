@@ -1,12 +1,12 @@
 //! What becomes of idle series: spec statsd §7.8 and §17 A4, all kinds, over four flushes.
 
 use super::rig::{Rig, idle, plan};
-use crate::aggregate::{AggregatePlan, Idle, IdlePlan};
+use crate::aggregate::{AggregatePlan, ExpiryPlan, SeriesExpiry};
 
 const LINES: &str = "c:1|c\ng:1|g\nt:1|ms\ns:1|s";
 
 /// Samples in the first window only; which kinds each of four flushes emits.
-fn kinds_emitted(idle: IdlePlan) -> [String; 4] {
+fn kinds_emitted(idle: ExpiryPlan) -> [String; 4] {
     let mut rig = Rig::new(AggregatePlan { idle, ..plan() });
     rig.add(0, LINES);
     [2000, 4000, 6000, 8000].map(|ms| {
@@ -15,26 +15,26 @@ fn kinds_emitted(idle: IdlePlan) -> [String; 4] {
     })
 }
 
-const DELETE: Idle = Idle::Delete { ttl_windows: 1 };
+const DELETE: SeriesExpiry = SeriesExpiry::Delete { ttl_windows: 1 };
 
 #[test]
 fn deletion_by_kind_over_four_flushes() {
     let all = "cgst";
-    let keep = idle(Idle::Keep);
+    let keep = idle(SeriesExpiry::Keep);
     let delete = idle(DELETE);
-    let ttl = |ttl_windows| IdlePlan { gauges: Idle::Delete { ttl_windows }, ..delete };
-    let after = |seconds| idle(Idle::After { seconds });
-    let table: &[(&str, IdlePlan, [&str; 4])] = &[
+    let ttl = |ttl_windows| ExpiryPlan { gauges: SeriesExpiry::Delete { ttl_windows }, ..delete };
+    let after = |seconds| idle(SeriesExpiry::After { seconds });
+    let table: &[(&str, ExpiryPlan, [&str; 4])] = &[
         ("default", keep, [all; 4]),
         ("deleteIdleStats", delete, [all, "", "", ""]),
-        ("only counters", IdlePlan { counters: DELETE, ..keep }, [all, "gst", "gst", "gst"]),
-        ("only gauges", IdlePlan { gauges: DELETE, ..keep }, [all, "cst", "cst", "cst"]),
-        ("only timers", IdlePlan { timers: DELETE, ..keep }, [all, "cgs", "cgs", "cgs"]),
-        ("only sets", IdlePlan { sets: DELETE, ..keep }, [all, "cgt", "cgt", "cgt"]),
-        ("all but counters", IdlePlan { counters: Idle::Keep, ..delete }, [all, "c", "c", "c"]),
-        ("all but gauges", IdlePlan { gauges: Idle::Keep, ..delete }, [all, "g", "g", "g"]),
-        ("all but timers", IdlePlan { timers: Idle::Keep, ..delete }, [all, "t", "t", "t"]),
-        ("all but sets", IdlePlan { sets: Idle::Keep, ..delete }, [all, "s", "s", "s"]),
+        ("only counters", ExpiryPlan { counters: DELETE, ..keep }, [all, "gst", "gst", "gst"]),
+        ("only gauges", ExpiryPlan { gauges: DELETE, ..keep }, [all, "cst", "cst", "cst"]),
+        ("only timers", ExpiryPlan { timers: DELETE, ..keep }, [all, "cgs", "cgs", "cgs"]),
+        ("only sets", ExpiryPlan { sets: DELETE, ..keep }, [all, "cgt", "cgt", "cgt"]),
+        ("all but counters", ExpiryPlan { counters: SeriesExpiry::Keep, ..delete }, [all, "c", "c", "c"]),
+        ("all but gauges", ExpiryPlan { gauges: SeriesExpiry::Keep, ..delete }, [all, "g", "g", "g"]),
+        ("all but timers", ExpiryPlan { timers: SeriesExpiry::Keep, ..delete }, [all, "t", "t", "t"]),
+        ("all but sets", ExpiryPlan { sets: SeriesExpiry::Keep, ..delete }, [all, "s", "s", "s"]),
         ("gaugesMaxTTL 0 is 1", ttl(0), [all, "", "", ""]),
         ("gaugesMaxTTL 2", ttl(2), [all, "g", "", ""]),
         ("gaugesMaxTTL 3", ttl(3), [all, "g", "g", ""]),
@@ -53,7 +53,7 @@ fn deletion_by_kind_over_four_flushes() {
 #[test]
 fn an_update_renews_a_gauges_ttl_and_a_delta_after_deletion_starts_from_0() {
     let mut rig = Rig::new(AggregatePlan {
-        idle: IdlePlan { gauges: Idle::Delete { ttl_windows: 2 }, ..idle(DELETE) },
+        idle: ExpiryPlan { gauges: SeriesExpiry::Delete { ttl_windows: 2 }, ..idle(DELETE) },
         ..plan()
     });
     rig.add(0, "g:5|g");
@@ -68,7 +68,7 @@ fn an_update_renews_a_gauges_ttl_and_a_delta_after_deletion_starts_from_0() {
 
 #[test]
 fn counters_with_certain_names_survive() {
-    for policy in [DELETE, Idle::After { seconds: 1 }] {
+    for policy in [DELETE, SeriesExpiry::After { seconds: 1 }] {
         let mut rig = Rig::new(AggregatePlan { idle: idle(policy), ..plan() });
         rig.add(0, "my.packets_received.x:1|c\nplain:1|c\npackets_received:1|g");
         assert_eq!(
@@ -88,7 +88,7 @@ fn counters_with_certain_names_survive() {
 
 #[test]
 fn a_sample_for_an_expired_series_that_the_sweep_has_not_reached_begins_it_anew() {
-    let mut rig = Rig::new(AggregatePlan { idle: idle(Idle::After { seconds: 3 }), ..plan() });
+    let mut rig = Rig::new(AggregatePlan { idle: idle(SeriesExpiry::After { seconds: 3 }), ..plan() });
     rig.add(0, "g:5|g");
     rig.flush(2000);
     rig.take();

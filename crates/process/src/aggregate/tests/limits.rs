@@ -3,10 +3,10 @@
 use model::{Kind, limits};
 
 use super::rig::{Rig, idle, plan};
-use crate::aggregate::{Added, AggregatePlan, Idle};
+use crate::aggregate::{Added, AggregatePlan, SeriesExpiry};
 
 fn delete() -> AggregatePlan {
-    AggregatePlan { idle: idle(Idle::Delete { ttl_windows: 1 }), ..plan() }
+    AggregatePlan { idle: idle(SeriesExpiry::Delete { ttl_windows: 1 }), ..plan() }
 }
 
 #[test]

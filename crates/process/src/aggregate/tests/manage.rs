@@ -3,7 +3,7 @@
 use model::Kind;
 
 use super::rig::{Rig, at, idle, plan};
-use crate::aggregate::{AggregatePlan, Current, FlushAlign, Idle, Look, Tick};
+use crate::aggregate::{AggregatePlan, Current, FlushAlign, Look, SeriesExpiry, Tick};
 
 /// All series of a kind, in pages of `max`.
 fn visit(rig: &Rig, kind: Kind, max: usize) -> Vec<String> {
@@ -41,7 +41,7 @@ fn series_are_shown_in_pages() {
 
 #[test]
 fn a_visit_ends_behind_the_series_that_says_so_and_after_so_many_looks() {
-    let mut rig = Rig::new(AggregatePlan { idle: idle(Idle::Delete { ttl_windows: 1 }), ..plan() });
+    let mut rig = Rig::new(AggregatePlan { idle: idle(SeriesExpiry::Delete { ttl_windows: 1 }), ..plan() });
     rig.add(0, &(0..100).map(|n| format!("c{n}:1|c")).collect::<Vec<_>>().join("\n"));
     let mut shown = 0;
     let next = rig.aggregator.visit(Kind::Counter, 0, &mut 50, |place, _, _| {
@@ -78,7 +78,7 @@ fn series_are_deleted_a_slice_at_a_time() {
 
 #[test]
 fn deleted_series_are_gone_for_everyone() {
-    let mut rig = Rig::new(AggregatePlan { idle: idle(Idle::Delete { ttl_windows: 1 }), ..plan() });
+    let mut rig = Rig::new(AggregatePlan { idle: idle(SeriesExpiry::Delete { ttl_windows: 1 }), ..plan() });
     rig.add(0, "a.x:1|c\na.y:1|c\na/z:1|c\nab:1|c\na.x:1|g\nt:1|c|#v,u");
     assert!(rig.aggregator.delete(Kind::Counter, b"a.x"));
     assert!(!rig.aggregator.delete(Kind::Counter, b"a.x"));
@@ -169,7 +169,7 @@ fn our_own_series_and_a_users_of_the_same_name_are_one() {
 
 #[test]
 fn our_own_gauge_can_still_enter_the_window_that_was_just_closed() {
-    let mut rig = Rig::new(AggregatePlan { idle: idle(Idle::Delete { ttl_windows: 1 }), ..plan() });
+    let mut rig = Rig::new(AggregatePlan { idle: idle(SeriesExpiry::Delete { ttl_windows: 1 }), ..plan() });
     let closing = |rig: &mut Rig, value: f64| {
         let Rig { aggregator, emitted, .. } = rig;
         let emit = |info: &model::FlushInfo, flushed: model::Flushed<'_>| {

@@ -7,7 +7,7 @@ use model::{FlushInfo, Kind};
 use proptest::prelude::*;
 
 use super::rig::{Rig, T0_S, idle, plan};
-use crate::aggregate::{AggregatePlan, Idle, Tick};
+use crate::aggregate::{AggregatePlan, SeriesExpiry, Tick};
 
 /// One step of a run.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ fn beats(ms: u64) -> u64 {
 
 impl NaiveAggregator {
     fn add(&mut self, ms: u64, kind: Kind, name: String, value: f64, weight: f64, delta: bool) {
-        let Idle::Delete { ttl_windows: ttl } = self.plan.idle.gauges else {
+        let SeriesExpiry::Delete { ttl_windows: ttl } = self.plan.idle.gauges else {
             return self.add_with(ms, kind, name, value, weight, delta, 0);
         };
         self.add_with(ms, kind, name, value, weight, delta, ttl);
@@ -95,7 +95,7 @@ impl NaiveAggregator {
                 _ => ('s', plan.idle.sets),
             };
             let exempt = word == 'c' && plan.keep_contains.iter().any(|text| name.contains(text));
-            if let Idle::After { seconds } = idle
+            if let SeriesExpiry::After { seconds } = idle
                 && !exempt
                 && !series.active
                 && beats(ms) - beats(series.seen_ms) >= seconds * 16
@@ -116,7 +116,7 @@ impl NaiveAggregator {
             series.active = false;
             series.ttl = series.ttl.saturating_sub(1);
             let outlives = word == 'g' && series.ttl > 0;
-            !matches!(idle, Idle::Delete { .. }) || exempt || outlives
+            !matches!(idle, SeriesExpiry::Delete { .. }) || exempt || outlives
         });
         (self.emitted.len() - before) as u64
     }
@@ -170,11 +170,11 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn policies() -> impl Strategy<Value = Idle> {
+fn policies() -> impl Strategy<Value = SeriesExpiry> {
     prop_oneof![
-        Just(Idle::Keep),
-        (1u32..4).prop_map(|ttl_windows| Idle::Delete { ttl_windows }),
-        (1u64..9).prop_map(|seconds| Idle::After { seconds }),
+        Just(SeriesExpiry::Keep),
+        (1u32..4).prop_map(|ttl_windows| SeriesExpiry::Delete { ttl_windows }),
+        (1u64..9).prop_map(|seconds| SeriesExpiry::After { seconds }),
     ]
 }
 

@@ -8,7 +8,9 @@ use model::{
     Value,
 };
 
-use crate::aggregate::{Added, AggregatePlan, Aggregator, FlushAlign, FlushEnd, Idle, IdlePlan, Tick};
+use crate::aggregate::{
+    Added, AggregatePlan, Aggregator, ExpiryPlan, FlushAlign, FlushEnd, SeriesExpiry, Tick,
+};
 
 /// Milliseconds of the rig's clock, both monotonic and (plus a million seconds) on the wall.
 pub(super) fn at(ms: u64) -> Now {
@@ -24,13 +26,13 @@ pub(super) fn plan() -> AggregatePlan {
         align: FlushAlign::Start,
         timer_weights: false,
         timer_exact_max: 0,
-        idle: idle(Idle::Keep),
+        idle: idle(SeriesExpiry::Keep),
         ..AggregatePlan::default()
     }
 }
 
-pub(super) fn idle(idle: Idle) -> IdlePlan {
-    IdlePlan { counters: idle, gauges: idle, timers: idle, sets: idle }
+pub(super) fn idle(idle: SeriesExpiry) -> ExpiryPlan {
+    ExpiryPlan { counters: idle, gauges: idle, timers: idle, sets: idle }
 }
 
 pub(super) type Hash = fn(Kind, &[u8], &[u8]) -> u64;

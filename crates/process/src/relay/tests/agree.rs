@@ -3,7 +3,7 @@
 use model::OutputId;
 use proptest::prelude::*;
 
-use crate::placement::{CarbonHash, Placement};
+use crate::sharding::{CarbonHash, Sharding};
 
 use super::super::*;
 use super::rig::*;
@@ -36,21 +36,21 @@ fn replacement() -> impl Strategy<Value = String> {
 }
 
 fn sharing() -> impl Strategy<Value = Sharing> {
-    let placement = prop_oneof![
-        Just(Placement::CarbonCh),
-        Just(Placement::Fnv1aCh),
-        Just(Placement::JumpFnv1aCh),
-        Just(Placement::CarbonPython { hash: CarbonHash::Mmh3Ch, fast: false, diverse: true }),
+    let sharding = prop_oneof![
+        Just(Sharding::CarbonCh),
+        Just(Sharding::Fnv1aCh),
+        Just(Sharding::JumpFnv1aCh),
+        Just(Sharding::CarbonPython { hash: CarbonHash::Mmh3Ch, fast: false, diverse: true }),
     ];
     prop_oneof![
         Just(Sharing::Copies),
         Just(Sharing::Failover),
         Just(Sharing::Turns),
-        Just(placed(Placement::AnyOf, 1, true)),
-        (placement, 1u8..=2, any::<bool>()).prop_map(|(placement, replication, stand_in)| placed(
-            placement,
+        Just(placed(Sharding::AnyOf, 1, true)),
+        (sharding, 1u8..=2, any::<bool>()).prop_map(|(sharding, replication, fail_over)| placed(
+            sharding,
             replication,
-            stand_in
+            fail_over
         )),
     ]
 }
@@ -125,10 +125,14 @@ fn told(explanation: &Explanation, name: &[u8]) -> Vec<String> {
         }
         match &meeting.did {
             Did::Sent(clusters) => sent(clusters, &meeting.name, &mut acts),
-            Did::Fed { rollup, names } => {
+            Did::Fed { aggregation_rule, names } => {
                 for (compute, name) in names.iter().enumerate() {
                     let compute = compute as u16;
-                    acts.extend(name.iter().map(|name| text(Act::Feed { rollup: *rollup, compute, name })));
+                    acts.extend(
+                        name.iter().map(|name| {
+                            text(Act::Feed { aggregation_rule: *aggregation_rule, compute, name })
+                        }),
+                    );
                 }
             }
             Did::Nothing | Did::Blackholed | Did::Renamed(_) | Did::NotRenamed(_) => {}
@@ -160,13 +164,13 @@ proptest! {
     ) {
         let plan = RelayPlan { clusters, statements, statistics, once };
         let router = Router::new(&plan).expect("a valid plan");
-        let rollups = router.rollups().len() as u16;
+        let aggregation_rules = router.aggregation_rules().len() as u16;
         let mut cached =
             CachedRouter::new(router, CacheLimits { names_max: 8, bytes_max: 1 << 20 }, seed);
         for (turn, ((name, good, entry), (output, up))) in names.iter().zip(&downs).enumerate() {
             cached.set_live(OutputId(*output), *up);
             let entry = match entry {
-                0 if rollups > 0 => Entry::Result(turn as u16 % rollups),
+                0 if aggregation_rules > 0 => Entry::Result(turn as u16 % aggregation_rules),
                 1 => Entry::Statistics,
                 _ => Entry::Records,
             };

@@ -2,8 +2,8 @@
 
 use model::OutputId;
 
-use crate::placement::Placement;
-use crate::rollup::{COMPUTES_MAX, Compute};
+use crate::aggregation_rules::{COMPUTES_MAX, Compute};
+use crate::sharding::Sharding;
 
 use super::super::*;
 use super::rig::*;
@@ -138,7 +138,7 @@ fn what_cannot_be_is_told_all_at_once_with_its_place() {
     ];
     let mut clusters = two();
     clusters.push(cluster("none", copies(), &[]));
-    clusters.push(cluster("ring", placed(Placement::CarbonCh, 3, false), &[0, 1]));
+    clusters.push(cluster("ring", placed(Sharding::CarbonCh, 3, false), &[0, 1]));
     let plan = RelayPlan { statistics: to(&[8]), ..plan(clusters, statements) };
     let mistakes = Router::new(&plan).expect_err("mistakes");
     let at: Vec<MistakeAt> = mistakes.iter().map(|mistake| mistake.at).collect();
@@ -170,9 +170,9 @@ fn there_are_so_many_statements_at_most() {
 
 #[test]
 fn rollups_have_their_limits() {
-    let good = rollup(&[(Compute::Sum, "x")]);
+    let good = aggregation_rule(&[(Compute::Sum, "x")]);
     assert_eq!(good.check(), Ok(()));
-    let computes = |count| rollup(&vec![(Compute::Percentile(99), "x"); count]).check().is_ok();
+    let computes = |count| aggregation_rule(&vec![(Compute::Percentile(99), "x"); count]).check().is_ok();
     assert!(computes(COMPUTES_MAX) && !computes(COMPUTES_MAX + 1) && !computes(0));
     let mut bad = [good.clone(), good.clone(), good.clone(), good.clone()];
     bad[0].every_s = 0;
@@ -184,7 +184,7 @@ fn rollups_have_their_limits() {
 
 #[test]
 fn the_cache_keeps_within_its_bounds_and_forgets_the_older_half() {
-    let ring = vec![cluster("h", placed(Placement::CarbonCh, 1, false), &[0, 1, 2])];
+    let ring = vec![cluster("h", placed(Sharding::CarbonCh, 1, false), &[0, 1, 2])];
     let plan = plan(ring, vec![Statement::Match(matching(&[], to(&[0]), false))]);
     let cached = |names_max, bytes_max| {
         let router = Router::new(&plan).expect("a valid plan");

@@ -2,8 +2,8 @@
 
 use model::OutputId;
 
-use crate::placement::Placement;
-use crate::rollup::{Compute, ComputePlan, Late, RollupPlan, Stamp};
+use crate::aggregation_rules::{AggregationRulePlan, Compute, ComputePlan, Late, Stamp};
+use crate::sharding::Sharding;
 
 use super::super::*;
 
@@ -11,8 +11,8 @@ pub(super) fn copies() -> Sharing {
     Sharing::Copies
 }
 
-pub(super) fn placed(placement: Placement, replication: u8, stand_in: bool) -> Sharing {
-    Sharing::Placed { placement, replication, stand_in }
+pub(super) fn placed(sharding: Sharding, replication: u8, fail_over: bool) -> Sharing {
+    Sharing::Placed { sharding, replication, fail_over }
 }
 
 /// A cluster of the outputs given, each on a host of its number.
@@ -45,9 +45,9 @@ pub(super) fn valid(expression: &str, log: bool) -> Option<ValidatePlan> {
     Some(ValidatePlan { expression: expression.into(), log })
 }
 
-pub(super) fn rollup(computes: &[(Compute, &str)]) -> RollupPlan {
+pub(super) fn aggregation_rule(computes: &[(Compute, &str)]) -> AggregationRulePlan {
     let plan = |(compute, name): &(Compute, &str)| ComputePlan { compute: *compute, name: (*name).into() };
-    RollupPlan {
+    AggregationRulePlan {
         every_s: 10,
         expire_s: 20,
         stamp: Stamp::End,
@@ -62,7 +62,7 @@ pub(super) fn aggregate(expressions: &[&str], results: &[&str], to: To, stop: bo
     let expressions = expressions.iter().map(|text| (*text).into()).collect();
     Statement::Aggregate(AggregateStatement {
         expressions,
-        rollup: rollup(&results),
+        aggregation_rule: aggregation_rule(&results),
         to,
         stop,
         replaces: false,
@@ -89,8 +89,8 @@ pub(super) fn text(act: Act<'_>) -> String {
         Act::Copy { output, renamed: Some(name) } => {
             format!("{} {}", output.0, String::from_utf8_lossy(name))
         }
-        Act::Feed { rollup, compute, name } => {
-            format!("+{rollup}.{compute} {}", String::from_utf8_lossy(name))
+        Act::Feed { aggregation_rule, compute, name } => {
+            format!("+{aggregation_rule}.{compute} {}", String::from_utf8_lossy(name))
         }
         Act::Invalid { log } => if log { "logged" } else { "invalid" }.into(),
     }

@@ -1,6 +1,6 @@
 //! What each statement does, alone and after others.
 
-use crate::placement::Placement;
+use crate::sharding::Sharding;
 
 use super::super::*;
 use super::rig::*;
@@ -114,14 +114,15 @@ fn an_output_gets_a_name_once_where_that_is_wanted() {
 
 #[test]
 fn a_result_takes_the_place_of_points_of_its_name() {
-    let rollup = |expression: &str, result: &str| match aggregate(&[expression], &[result], to(&[1]), false) {
-        Statement::Aggregate(plan) => Statement::Aggregate(AggregateStatement { replaces: true, ..plan }),
-        other => other,
-    };
+    let aggregation_rule =
+        |expression: &str, result: &str| match aggregate(&[expression], &[result], to(&[1]), false) {
+            Statement::Aggregate(plan) => Statement::Aggregate(AggregateStatement { replaces: true, ..plan }),
+            other => other,
+        };
     let statements = vec![
-        rollup(r"^(a)\.(.*)$", r"\1.sum"),
+        aggregation_rule(r"^(a)\.(.*)$", r"\1.sum"),
         rewrite("sum", "x"),
-        rollup("^a", "all"),
+        aggregation_rule("^a", "all"),
         Statement::Match(matching(&[], to(&[0]), false)),
     ];
     fates(
@@ -164,8 +165,8 @@ fn validation_looks_at_the_rest() {
 
 #[test]
 fn keys_are_placed_by_what_route_using_makes_of_them() {
-    let ring = || placed(Placement::CarbonCh, 1, false);
-    let any_of = cluster("any", placed(Placement::AnyOf, 1, true), &[3, 4, 5]);
+    let ring = || placed(Sharding::CarbonCh, 1, false);
+    let any_of = cluster("any", placed(Sharding::AnyOf, 1, true), &[3, 4, 5]);
     let clusters = vec![cluster("h", ring(), &[0, 1, 2]), any_of];
     let using = MatchPlan {
         route_using: Some(r"\1".into()),
@@ -200,7 +201,7 @@ fn rollups_are_fed_and_their_results_go_where_they_are_told() {
         Statement::Match(matching(&[], to(&[1]), false)),
     ];
     let router = router(two(), statements);
-    assert_eq!(router.rollups().len(), 2);
+    assert_eq!(router.aggregation_rules().len(), 2);
     // The second expression has no groups: results are called what was written.
     let want = "+0.0 all.h, +0.1 total, +0.0 all.\\1, +0.1 total, 1; Exhausted";
     assert_eq!(fate(&router, "sys.h.cpu", "1 2"), want);
@@ -229,11 +230,11 @@ fn statistics_go_straight_to_their_cluster_when_they_have_one() {
 #[test]
 fn members_stand_in_for_those_that_are_down() {
     let clusters = vec![
-        cluster("any", placed(Placement::AnyOf, 1, true), &[0, 1, 2]),
+        cluster("any", placed(Sharding::AnyOf, 1, true), &[0, 1, 2]),
         cluster("over", Sharing::Failover, &[3, 4]),
         cluster("turns", Sharing::Turns, &[5, 6]),
-        cluster("ring", placed(Placement::Fnv1aCh, 2, false), &[0, 1, 2]),
-        cluster("dynamic", placed(Placement::Fnv1aCh, 2, true), &[0, 1, 2]),
+        cluster("ring", placed(Sharding::Fnv1aCh, 2, false), &[0, 1, 2]),
+        cluster("dynamic", placed(Sharding::Fnv1aCh, 2, true), &[0, 1, 2]),
     ];
     let statement =
         |at: u16| Statement::Match(matching(&[["a", "o", "t", "r", "d"][at as usize]], to(&[at]), true));

@@ -331,7 +331,7 @@ fn backend_stats(
 
 #[cfg(test)]
 mod tests {
-    use config::plan::ConsoleForm;
+    use config::plan::ConsoleEncoding;
     use model::OutputId;
 
     use super::*;
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn figures_have_the_names_of_the_originals_backends() {
-        let console = OutputKind::Console { form: ConsoleForm::Node, pretty: false };
+        let console = OutputKind::Console { form: ConsoleEncoding::Node, pretty: false };
         let events = OutputKind::EventFile { path: "e".into(), file_bytes_max: 1, files_max: 1 };
         let file = OutputKind::PerlFile { path: "f".into(), stats_prefix: "statsd".into() };
         let table: &[(&OutputKind, Form, u64, &str)] = &[

@@ -26,7 +26,7 @@ use wire::management::{COMMAND_BYTES_MAX, Commands};
 
 use self::reply::Reply;
 use crate::admin::clients::{ClientEnd, Counted};
-use crate::admission::{Admission, Full, Limits, Refusals, Seat};
+use crate::admission::{Admission, ConnectionSlot, Full, Limits, Refusals};
 use crate::daemon::descriptors::{self, Kind};
 use crate::daemon::shared::Shared;
 use crate::sources::accept::ACCEPT_PAUSE;
@@ -117,10 +117,10 @@ impl Door {
         let account = &self.shared.management_account.clients;
         let peer = crate::admission::peer_key(Some(from));
         let full = match self.places.admit_or_replace(peer, limits, now_ns, STALLED_NS) {
-            Ok(seat) => {
+            Ok(slot) => {
                 let (input, output) = stream.into_split();
-                let seat = Arc::new(seat);
-                let client = Client { plan, shared: Arc::clone(&self.shared), peer, input, output, seat };
+                let slot = Arc::new(slot);
+                let client = Client { plan, shared: Arc::clone(&self.shared), peer, input, output, slot };
                 return Some((client, account.accept()));
             }
             Err(full) => full,
@@ -171,7 +171,7 @@ struct Client {
     peer: PeerKey,
     input: OwnedReadHalf,
     output: OwnedWriteHalf,
-    seat: Arc<Seat>,
+    slot: Arc<ConnectionSlot>,
 }
 
 /// Whether the client stays.
@@ -191,11 +191,11 @@ enum Said {
 
 impl Client {
     async fn serve(self) -> ClientEnd {
-        let seat = Arc::clone(&self.seat);
+        let slot = Arc::clone(&self.slot);
         // A client that leaves in the middle of a command is closed. What it has deleted until then is deleted.
         tokio::select! {
             biased;
-            leave = seat.asked_to_leave() => leave.into(),
+            leave = slot.asked_to_leave() => leave.into(),
             ended = self.run() => ended.err().unwrap_or(ClientEnd::Orderly),
         }
     }
@@ -225,7 +225,7 @@ impl Client {
                 }
             }
             for command in whole {
-                let mut reply = Reply::new(&mut self.output, &self.seat);
+                let mut reply = Reply::new(&mut self.output, &self.slot);
                 let asked = answers::Asked { plan: &self.plan, shared: &self.shared, peer: self.peer };
                 let next = asked.answer(&command, &mut reply).await?;
                 reply.finish().await?;
@@ -240,9 +240,9 @@ impl Client {
     }
 
     async fn hear(&mut self, buffer: &mut [u8], patience: Duration) -> Result<Said, ClientEnd> {
-        self.seat.wait_begins(Clock::mono_ns());
+        self.slot.wait_begins(Clock::mono_ns());
         let said = tokio::time::timeout(patience, self.input.read(buffer)).await;
-        self.seat.wait_ends();
+        self.slot.wait_ends();
         match said {
             Err(_elapsed) => Ok(Said::Nothing),
             Ok(Ok(len)) => Ok(Said::Bytes(len)),

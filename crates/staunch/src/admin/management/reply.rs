@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::ClientEnd;
-use crate::admission::Seat;
+use crate::admission::ConnectionSlot;
 use sys::clock::Clock;
 
 /// A piece that is as long as this is written.
@@ -21,7 +21,7 @@ const READING_MAX: Duration = Duration::from_secs(60);
 /// One answer.
 pub(super) struct Reply<'a, W> {
     to: &'a mut W,
-    seat: &'a Seat,
+    slot: &'a ConnectionSlot,
     /// Made, and not written.
     pub(super) made: Vec<u8>,
     stall_max: Duration,
@@ -31,10 +31,10 @@ pub(super) struct Reply<'a, W> {
 }
 
 impl<'a, W: AsyncWrite + Unpin> Reply<'a, W> {
-    pub(super) fn new(to: &'a mut W, seat: &'a Seat) -> Reply<'a, W> {
+    pub(super) fn new(to: &'a mut W, slot: &'a ConnectionSlot) -> Reply<'a, W> {
         Reply {
             to,
-            seat,
+            slot,
             made: Vec::new(),
             stall_max: WRITE_STALL_MAX,
             reading_max: READING_MAX,
@@ -64,10 +64,10 @@ impl<'a, W: AsyncWrite + Unpin> Reply<'a, W> {
         while written < self.made.len() {
             let begun_ns = Clock::mono_ns();
             let left = self.reading_max.saturating_sub(self.waited);
-            self.seat.wait_begins(begun_ns);
+            self.slot.wait_begins(begun_ns);
             let write = self.to.write(&self.made[written..]);
             let wrote = tokio::time::timeout(self.stall_max.min(left), write).await;
-            self.seat.wait_ends();
+            self.slot.wait_ends();
             self.waited += Duration::from_nanos(Clock::mono_ns() - begun_ns);
             written += match wrote {
                 Err(_elapsed) if left < self.stall_max => return Err(ClientEnd::Slow),
@@ -104,9 +104,9 @@ mod tests {
     #[test]
     fn a_piece_is_written_at_its_length_and_the_rest_at_the_end() {
         run(async {
-            let seat = Arc::new(Admission::default()).admit_anyway(PeerKey::Local);
+            let slot = Arc::new(Admission::default()).admit_anyway(PeerKey::Local);
             let (mut near, mut far) = tokio::io::duplex(3 * PIECE_BYTES);
-            let mut reply = Reply::new(&mut near, &seat);
+            let mut reply = Reply::new(&mut near, &slot);
             reply.made.resize(PIECE_BYTES - 1, b'x');
             reply.go_on().await.expect("nothing is written");
             assert_eq!(reply.made.len(), PIECE_BYTES - 1);
@@ -125,9 +125,9 @@ mod tests {
     #[test]
     fn who_reads_a_byte_now_and_then_is_closed_at_the_time_for_all_of_it() {
         run(async {
-            let seat = Arc::new(Admission::default()).admit_anyway(PeerKey::Local);
+            let slot = Arc::new(Admission::default()).admit_anyway(PeerKey::Local);
             let (mut near, mut far) = tokio::io::duplex(1);
-            let mut reply = Reply::new(&mut near, &seat);
+            let mut reply = Reply::new(&mut near, &slot);
             reply.reading_max = Duration::from_millis(20);
             reply.stall_max = Duration::from_secs(3600);
             let reads = async {
@@ -157,9 +157,9 @@ mod tests {
     fn who_does_not_read_is_closed_and_may_be_replaced() {
         run(async {
             let places = Arc::new(Admission::default());
-            let seat = places.admit_anyway(PeerKey::Local);
+            let slot = places.admit_anyway(PeerKey::Local);
             let (mut near, _far) = tokio::io::duplex(10);
-            let mut reply = Reply::new(&mut near, &seat);
+            let mut reply = Reply::new(&mut near, &slot);
             reply.stall_max = Duration::from_millis(1);
             reply.made.resize(11, b'x');
             assert_eq!(reply.finish().await, Err(ClientEnd::Unread));
@@ -168,7 +168,7 @@ mod tests {
             let replace = async {
                 let now_ns = Clock::mono_ns() + 10;
                 places.admit_or_replace(PeerKey::Local, limits, now_ns, 1).expect("it only waits");
-                seat.asked_to_leave().await
+                slot.asked_to_leave().await
             };
             tokio::select! {
                 biased;

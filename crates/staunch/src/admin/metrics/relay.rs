@@ -28,8 +28,10 @@ pub(super) fn relays(out: &mut String, relays: &[RelayRow]) {
             row.names_refused
         }),
         ("staunch_relay_gave_up_total", "counter", "Searches that gave up at a limit.", |row| row.gave_up),
-        ("staunch_relay_rolled_up_total", "counter", "Points handed to rollups.", |row| row.rolled_up),
-        ("staunch_relay_results_total", "counter", "Results of rollups.", |row| row.results),
+        ("staunch_relay_rolled_up_total", "counter", "Points handed to aggregation rules.", |row| {
+            row.rolled_up
+        }),
+        ("staunch_relay_results_total", "counter", "Results of aggregation rules.", |row| row.results),
         ("staunch_relay_results_not_finite_total", "counter", "Results that were infinite.", |row| {
             row.results_not_finite
         }),
@@ -39,13 +41,17 @@ pub(super) fn relays(out: &mut String, relays: &[RelayRow]) {
         ("staunch_relay_values_left_total", "counter", "Values of windows that never ended.", |row| {
             row.values_left
         }),
-        ("staunch_relay_rollup_series", "gauge", "Results under way.", |row| row.rollup_series),
-        ("staunch_relay_rollup_bytes", "gauge", "Memory of rollups.", |row| row.rollup_bytes),
+        ("staunch_relay_aggregation_rule_series", "gauge", "Results under way.", |row| {
+            row.aggregation_rule_series
+        }),
+        ("staunch_relay_aggregation_rule_bytes", "gauge", "Memory of aggregation rules.", |row| {
+            row.aggregation_rule_bytes
+        }),
         (
-            "staunch_relay_rollup_jumps_back_total",
+            "staunch_relay_aggregation_rule_jumps_back_total",
             "counter",
-            "Times that rollups followed a wall clock back.",
-            |row| row.rollup_jumps_back,
+            "Times that aggregation rules followed a wall clock back.",
+            |row| row.aggregation_rule_jumps_back,
         ),
         ("staunch_relay_aggregation_future_results_total", "counter", "Results ahead of the clock.", |row| {
             row.aggregation_future_results
@@ -63,7 +69,7 @@ pub(super) fn relays(out: &mut String, relays: &[RelayRow]) {
         let mut rows = family(out, name, kind, help);
         relays.iter().for_each(|row| rows.row(&[("transform", &row.transform)], read(row) as f64));
     }
-    let help = "Values handed to rollups, by result.";
+    let help = "Values handed to aggregation rules, by result.";
     let mut fed = family(out, "staunch_relay_fed_total", "counter", help);
     for row in relays {
         for (word, count) in &row.fed {

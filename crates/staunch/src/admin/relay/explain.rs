@@ -19,7 +19,7 @@ use crate::admin::Refusal;
 use crate::admission::{Admission, Limits};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::Question;
-use crate::explained::{Way, line};
+use crate::route_explanation::{Way, line};
 use model::PeerKey;
 use sys::clock::Clock;
 

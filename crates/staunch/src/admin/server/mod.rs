@@ -36,7 +36,7 @@ use self::patience::Patient;
 use crate::admin::clients::ClientEnd;
 use crate::admin::guard::Ends;
 use crate::admin::http::{self, Api};
-use crate::admission::{Admission, Full, Limits, Refusals, Seat};
+use crate::admission::{Admission, ConnectionSlot, Full, Limits, Refusals};
 use crate::daemon::descriptors::{self, Kind};
 use crate::sources::bind::listen_again;
 use sys::clock::Clock;
@@ -113,10 +113,10 @@ async fn serve(
                 let now_ns = Clock::mono_ns();
                 match places.admit_or_replace(crate::admission::peer_key(Some(peer.ip())), limits, now_ns, 0)
                 {
-                    Ok(seat) => {
-                        seat.wait_begins(now_ns);
+                    Ok(slot) => {
+                        slot.wait_begins(now_ns);
                         let counted = api.shared.http_account.clients.accept();
-                        let served = connection(stream, peer, seat, Arc::clone(&api), stop.clone());
+                        let served = connection(stream, peer, slot, Arc::clone(&api), stop.clone());
                         tasks.spawn(async move { counted.end(served.await) });
                     }
                     Err(full) => {
@@ -175,25 +175,25 @@ fn why_full(full: Full, limits: Limits, peer: SocketAddr, places: &Admission) ->
 async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
-    seat: Seat,
+    slot: ConnectionSlot,
     api: Arc<Api>,
     stop: watch::Receiver<bool>,
 ) -> ClientEnd {
     let ends = Ends::new(peer.ip(), stream.local_addr().ok().map(|own| own.ip()));
-    let seat = Arc::new(seat);
+    let slot = Arc::new(slot);
     let tls = api.shared.wiring.load().certificates.of_http();
     let Some(tls) = tls else {
-        return requests(Patient::new(stream, WRITE_PATIENCE), ends, seat, api, stop).await;
+        return requests(Patient::new(stream, WRITE_PATIENCE), ends, slot, api, stop).await;
     };
     let handshake = tokio_rustls::TlsAcceptor::from(tls).accept(stream);
     // Cancel-safe enough: a connection that is left in the middle of it is closed.
     let shaken = tokio::select! {
         biased;
-        leave = seat.asked_to_leave() => return leave.into(),
+        leave = slot.asked_to_leave() => return leave.into(),
         shaken = tokio::time::timeout(HANDSHAKE_MAX, handshake) => shaken,
     };
     match shaken {
-        Ok(Ok(stream)) => requests(Patient::new(stream, WRITE_PATIENCE), ends, seat, api, stop).await,
+        Ok(Ok(stream)) => requests(Patient::new(stream, WRITE_PATIENCE), ends, slot, api, stop).await,
         Ok(Err(error)) => {
             tracing::debug!("http: handshake with {peer}: {error}");
             ClientEnd::HandshakeFailed
@@ -220,14 +220,14 @@ fn end_of(error: &hyper::Error) -> ClientEnd {
 async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     ends: Ends,
-    seat: Arc<Seat>,
+    slot: Arc<ConnectionSlot>,
     api: Arc<Api>,
     stop: watch::Receiver<bool>,
 ) -> ClientEnd {
     let deadline = Arc::new(Deadline::new(ANSWER_TIME_MAX));
     let of_answers = Arc::clone(&deadline);
     let router = TowerToHyperService::new(http::router(Arc::clone(&api)));
-    let of_requests = Arc::clone(&seat);
+    let of_requests = Arc::clone(&slot);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let under_way = UnderWay::new(Arc::clone(&of_requests));
         let (api, router, of_answers) = (Arc::clone(&api), router.clone(), Arc::clone(&of_answers));
@@ -245,13 +245,13 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
             Ok::<_, Infallible>(answer.map(|body| Answer { body, _reading: reading, _under_way: under_way }))
         }
     });
-    served(stream, service, &seat, &deadline, HEAD_TIME_MAX, stop).await
+    served(stream, service, &slot, &deadline, HEAD_TIME_MAX, stop).await
 }
 
 async fn served<S, R>(
     stream: S,
     service: R,
-    seat: &Seat,
+    slot: &ConnectionSlot,
     deadline: &Deadline,
     head_time_max: Duration,
     mut stop: watch::Receiver<bool>,
@@ -284,7 +284,7 @@ where
                 };
             }
             () = late.as_mut() => return ClientEnd::Slow,
-            leave = seat.asked_to_leave() => return leave.into(),
+            leave = slot.asked_to_leave() => return leave.into(),
             _ = stop.wait_for(|stop| *stop), if !stops => {
                 stops = true;
                 served.as_mut().graceful_shutdown();
@@ -294,12 +294,12 @@ where
 }
 
 /// A request, until its answer has been handed to the socket: its connection does not give way to another one.
-struct UnderWay(Arc<Seat>);
+struct UnderWay(Arc<ConnectionSlot>);
 
 impl UnderWay {
-    fn new(seat: Arc<Seat>) -> UnderWay {
-        seat.wait_ends();
-        UnderWay(seat)
+    fn new(slot: Arc<ConnectionSlot>) -> UnderWay {
+        slot.wait_ends();
+        UnderWay(slot)
     }
 }
 
@@ -339,9 +339,9 @@ impl hyper::body::Body for Answer {
 #[tokio::test]
 async fn a_reader_that_takes_too_long_for_its_answer_is_closed() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let seat = Arc::new(Arc::new(Admission::default()).admit_anyway(model::PeerKey::Local));
+    let slot = Arc::new(Arc::new(Admission::default()).admit_anyway(model::PeerKey::Local));
     let deadline = Arc::new(Deadline::new(Duration::from_millis(50)));
-    let (of_requests, of_answers) = (Arc::clone(&seat), Arc::clone(&deadline));
+    let (of_requests, of_answers) = (Arc::clone(&slot), Arc::clone(&deadline));
     let service = service_fn(move |_request: hyper::Request<Incoming>| {
         let bodies = crate::admin::bodies::Bodies::default();
         let body = bodies.bytes(model::PeerKey::Local, "text/plain", vec![0; 1 << 20]).into_body();
@@ -359,7 +359,7 @@ async fn a_reader_that_takes_too_long_for_its_answer_is_closed() {
         }
     };
     let near = Patient::new(near, WRITE_PATIENCE);
-    let (end, ()) = tokio::join!(served(near, service, &seat, &deadline, HEAD_TIME_MAX, stopping), reads);
+    let (end, ()) = tokio::join!(served(near, service, &slot, &deadline, HEAD_TIME_MAX, stopping), reads);
     assert_eq!(end, ClientEnd::Slow);
 }
 
@@ -367,7 +367,7 @@ async fn a_reader_that_takes_too_long_for_its_answer_is_closed() {
 async fn a_head_that_comes_too_slowly_ends_the_connection() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     for pause in [Duration::from_millis(1), Duration::from_secs(3600)] {
-        let seat = Arc::new(Arc::new(Admission::default()).admit_anyway(model::PeerKey::Local));
+        let slot = Arc::new(Arc::new(Admission::default()).admit_anyway(model::PeerKey::Local));
         let deadline = Deadline::new(ANSWER_TIME_MAX);
         let service = service_fn(async |_request: hyper::Request<Incoming>| -> Result<_, Infallible> {
             panic!("a head without an end is no request")
@@ -383,7 +383,7 @@ async fn a_head_that_comes_too_slowly_ends_the_connection() {
             std::future::pending::<Infallible>().await
         };
         let soon = Duration::from_millis(50);
-        let served = served(near, service, &seat, &deadline, soon, stopping);
+        let served = served(near, service, &slot, &deadline, soon, stopping);
         let ends = async {
             let mut answer = Vec::new();
             let (end, read) = tokio::join!(served, answers.read_to_end(&mut answer));

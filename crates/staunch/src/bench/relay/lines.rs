@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use process::placement::{Cluster, Placement};
+use process::sharding::{Cluster, Sharding};
 
 /// Endpoints behind the relay, by the instances that place them on the ring; as in `bench/relay.conf`.
 pub(super) const ENDPOINTS: usize = 3;
@@ -41,7 +41,7 @@ pub(super) struct Lines {
 impl Lines {
     /// Lines of `names` names. The same number always gives the same bytes.
     pub(super) fn new(names: u64) -> Lines {
-        let cluster = Cluster::new(&Placement::CarbonCh, &LABELS).expect("three endpoints with instances");
+        let cluster = Cluster::new(&Sharding::CarbonCh, &LABELS).expect("three endpoints with instances");
         let wanted = names * RING_LINES_MIN.div_ceil(names);
         let mut ring = Lines { bytes: Vec::with_capacity(wanted as usize * 52), lines: Vec::new() };
         for at in 0..wanted {

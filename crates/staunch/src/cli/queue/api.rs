@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 
 use super::place::{Owner, Place, within_reach};
 use crate::admin::queues::{DropResult, QueueRow, QueuesPage, Replayed};
-use crate::ask::{Access, Question, Server, ask};
+use crate::api_client::{Access, Question, Server, ask};
 
 /// Longest wait for a list.
 const LIST_WAIT: Duration = Duration::from_secs(3);

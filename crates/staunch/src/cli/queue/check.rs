@@ -6,7 +6,7 @@ use deliver::disk_queue::inspect::{
     Begin, CursorPlace, DamagedRange, FoundRecord, Inspection, Step, Stretch,
 };
 use deliver::disk_queue::salvage::{Quarantined, quarantined};
-use deliver::disk_queue::{Aside, DamageKind, Totals, WhyAside};
+use deliver::disk_queue::{DamageKind, QuarantineReason, QuarantinedSegment, Totals};
 use model::SECOND_NS;
 use serde_json::{Value, json};
 
@@ -15,9 +15,9 @@ use super::list::{busy_text, missing_text};
 use super::place::{Place, Queue};
 use super::{copies, count_of, files};
 use crate::admin::queues::QueueRow;
-use crate::ask::Access;
+use crate::api_client::Access;
 use crate::cli::{FAILED, MISTAKES};
-use crate::talk;
+use crate::stdio;
 use sys::clock::Clock;
 
 /// Damaged stretches that are listed; all are counted.
@@ -52,7 +52,7 @@ struct Report {
     cursor_lost: bool,
     /// Segments that the disk does not open, and those that are not read.
     unreadable: u64,
-    aside: Vec<Aside>,
+    aside: Vec<QuarantinedSegment>,
     waiting_blocks: u64,
     waiting_copies: u64,
     stretches: Vec<Stretch>,
@@ -132,7 +132,7 @@ pub(super) fn check(
             Ok(report) => reports.push(Report { missing: missing(&listed, &queue.name), ..report }),
             Err(error) => {
                 failed = true;
-                talk::say(&format!("staunch: {error:#}\n"));
+                stdio::say(&format!("staunch: {error:#}\n"));
             }
         }
     }
@@ -140,15 +140,15 @@ pub(super) fn check(
         let queues: Vec<Value> = reports.iter().map(document).collect();
         let mut text = serde_json::to_string_pretty(&json!({ "queues": queues }))?;
         text.push('\n');
-        talk::data(text.as_bytes())?;
+        stdio::data(text.as_bytes())?;
     } else if queues.is_empty() {
-        talk::say(&format!("staunch: nothing is queued on disk in {}\n", place.data_dir.display()));
+        stdio::say(&format!("staunch: nothing is queued on disk in {}\n", place.data_dir.display()));
     } else {
-        talk::data(reports.iter().map(text).collect::<String>().as_bytes())?;
+        stdio::data(reports.iter().map(text).collect::<String>().as_bytes())?;
     }
     if !as_json {
-        talk::say(&missing_text(&listed));
-        talk::say(&busy_text(&listed));
+        stdio::say(&missing_text(&listed));
+        stdio::say(&busy_text(&listed));
     }
     Ok(match (failed, reports.iter().all(Report::is_sound)) {
         (true, _) => ExitCode::from(FAILED),
@@ -208,8 +208,8 @@ fn walk_once(queue: &Queue, live: bool) -> anyhow::Result<Report> {
         let now_ns = Clock::mono_ns();
         if now_ns.saturating_sub(told_ns) > PROGRESS_NS {
             told_ns = now_ns;
-            let (read, all) = (talk::bytes(read), talk::bytes(all));
-            talk::say(&format!("staunch: {}: {read} of {all}\n", queue.name));
+            let (read, all) = (stdio::bytes(read), stdio::bytes(all));
+            stdio::say(&format!("staunch: {}: {read} of {all}\n", queue.name));
         }
         Ok(())
     };
@@ -231,7 +231,7 @@ fn text(report: &Report) -> String {
     let mut text = format!(
         "{}: {verdict}\n  {} in {}; {} wait, in {}\n",
         report.name,
-        talk::bytes(bytes),
+        stdio::bytes(bytes),
         plural(report.segments.len() as u64, "segment"),
         copies(report.waiting_copies),
         plural(report.waiting_blocks, "whole block"),
@@ -243,8 +243,8 @@ fn text(report: &Report) -> String {
         text.push_str("  … and more, which are counted below\n");
     }
     for aside in &report.aside {
-        let Aside { sequence, bytes, why } = aside;
-        text.push_str(&format!("  {sequence:016x}.segment, {}:\n    {}\n", talk::bytes(*bytes), why.text()));
+        let QuarantinedSegment { sequence, bytes, why } = aside;
+        text.push_str(&format!("  {sequence:016x}.segment, {}:\n    {}\n", stdio::bytes(*bytes), why.text()));
     }
     if report.unreadable > 0 {
         text.push_str(&format!("  {} cannot be opened\n", plural(report.unreadable, "segment")));
@@ -253,14 +253,14 @@ fn text(report: &Report) -> String {
         text.push_str(&format!(
             "  in all {}, {}; {} that waited cannot be read\n",
             plural(report.ranges, "damaged range"),
-            talk::bytes(report.damaged_bytes),
+            stdio::bytes(report.damaged_bytes),
             copies(report.lost_copies),
         ));
     }
     for DamagedRange { segment, from, to, .. } in report.unfinished.iter().take(UNFINISHED_SHOWN) {
         text.push_str(&format!(
             "  {segment:016x}.segment ends with an unfinished write of {}:\n    no record that waits was in it\n",
-            talk::bytes(to - from)
+            stdio::bytes(to - from)
         ));
     }
     if report.unfinished.len() > UNFINISHED_SHOWN {
@@ -289,7 +289,7 @@ fn stretch_text(stretch: &Stretch) -> String {
     }
     let cost = match stretch.lost.copies {
         0 => "    nothing that waits was in it\n".to_owned(),
-        lost => format!("    lost: {}, {}\n", copies(lost), talk::bytes(stretch.lost.copy_bytes)),
+        lost => format!("    lost: {}, {}\n", copies(lost), stdio::bytes(stretch.lost.copy_bytes)),
     };
     text + &cost
 }
@@ -297,7 +297,7 @@ fn stretch_text(stretch: &Stretch) -> String {
 fn aside_text(report: &Report) -> String {
     let bytes: u64 = report.quarantine.iter().map(|file| file.bytes).sum();
     let count = files(report.quarantine.len() as u64);
-    let mut text = format!("  kept aside from before: {count}, {}\n", talk::bytes(bytes));
+    let mut text = format!("  kept aside from before: {count}, {}\n", stdio::bytes(bytes));
     for file in report.quarantine.iter().take(FILES_SHOWN) {
         text.push_str(&format!("    {}\n      {}\n", file.name, file.reason));
     }
@@ -330,10 +330,10 @@ fn document(report: &Report) -> Value {
     let cursor = report.cursor.map(|cursor| {
         json!({ "segment": cursor.segment, "offset": cursor.offset, "settled": totals(cursor.settled) })
     });
-    let aside = |aside: &Aside| {
+    let aside = |aside: &QuarantinedSegment| {
         let header = match aside.why {
-            WhyAside::Misnamed(header) => Some(header),
-            WhyAside::Unreadable | WhyAside::Foreign | WhyAside::Displaced => None,
+            QuarantineReason::Misnamed(header) => Some(header),
+            QuarantineReason::Unreadable | QuarantineReason::Foreign | QuarantineReason::Displaced => None,
         };
         json!({ "segment": aside.sequence, "bytes": aside.bytes, "why": aside.why.word(), "header": header })
     };
@@ -475,8 +475,8 @@ carbon: sound
         let lost = |copies, copy_bytes| Totals { copies, copy_bytes, ..Totals::default() };
         let mut report = Report {
             cursor_lost: true,
-            aside: [WhyAside::Foreign, WhyAside::Misnamed(3), WhyAside::Displaced]
-                .map(|why| Aside { sequence: 9, bytes: 4096, why })
+            aside: [QuarantineReason::Foreign, QuarantineReason::Misnamed(3), QuarantineReason::Displaced]
+                .map(|why| QuarantinedSegment { sequence: 9, bytes: 4096, why })
                 .to_vec(),
             unreadable: 1,
             quarantine: Vec::new(),

@@ -15,10 +15,10 @@ use super::change::Opened;
 use super::place::{Place, Queue};
 use super::{copies, files};
 use crate::admin::queues::{Amount, DropResult};
-use crate::ask::Access;
+use crate::api_client::Access;
 use crate::cli::MISTAKES;
 use crate::cli::args::QueueDropArgs;
-use crate::talk;
+use crate::stdio;
 use crate::top::figure;
 use sys::clock::Clock;
 
@@ -29,9 +29,9 @@ pub(super) fn drop_waiting(
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
     let queue = place.one(&args.name)?;
-    talk::say(&format!("staunch: {}\n", intent(place, &queue, args)?));
+    stdio::say(&format!("staunch: {}\n", intent(place, &queue, args)?));
     if !args.yes && !agreed()? {
-        talk::say("staunch: nothing was dropped\n");
+        stdio::say("staunch: nothing was dropped\n");
         return Ok(ExitCode::from(MISTAKES));
     }
     let dropped = match place.owner {
@@ -44,9 +44,9 @@ pub(super) fn drop_waiting(
     if as_json {
         let mut text = serde_json::to_string_pretty(&dropped)?;
         text.push('\n');
-        talk::data(text.as_bytes())?;
+        stdio::data(text.as_bytes())?;
     } else {
-        talk::say(&told(&queue.name, &dropped, args.quarantine));
+        stdio::say(&told(&queue.name, &dropped, args.quarantine));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -63,7 +63,7 @@ fn intent(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<
         return Ok(format!(
             "removes what is kept aside of `{name}`\n  {}, {}",
             files(aside.len() as u64),
-            talk::bytes(bytes)
+            stdio::bytes(bytes)
         ));
     }
     let waiting = inspection.waiting();
@@ -71,7 +71,7 @@ fn intent(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<
     let age_s = |made_ns: u64| Clock::now().wall_ns.saturating_sub(made_ns) as f64 / SECOND_NS as f64;
     let oldest = made_ns
         .map_or_else(String::new, |made_ns| format!(", the oldest {} old", figure::age(age_s(made_ns))));
-    let waits = format!("{}, {}{oldest}", copies(waiting.copies), talk::bytes(waiting.disk_bytes));
+    let waits = format!("{}, {}{oldest}", copies(waiting.copies), stdio::bytes(waiting.disk_bytes));
     Ok(match args.older_than {
         Some(ms) => format!(
             "drops what has waited {} or longer in `{name}`\n  there wait {waits}",
@@ -86,7 +86,7 @@ fn agreed() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!("nobody can be asked here\n  hint: add --yes");
     }
-    talk::say("  it cannot be undone; `staunch queue export` keeps a copy\nGo on? [y/N] ");
+    stdio::say("  it cannot be undone; `staunch queue export` keeps a copy\nGo on? [y/N] ");
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -113,13 +113,13 @@ fn alone(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<D
 fn told(name: &str, dropped: &DropResult, quarantine: bool) -> String {
     if quarantine {
         let Amount { copies: count, bytes } = dropped.quarantine;
-        return format!("staunch: {} of `{name}` removed, {}\n", files(count), talk::bytes(bytes));
+        return format!("staunch: {} of `{name}` removed, {}\n", files(count), stdio::bytes(bytes));
     }
     let Amount { copies: count, bytes } = dropped.dropped;
     let mut text = format!(
         "staunch: {} of `{name}` dropped, {}; {} wait\n",
         copies(count),
-        talk::bytes(bytes),
+        stdio::bytes(bytes),
         dropped.left.copies
     );
     if dropped.damaged > 0 {

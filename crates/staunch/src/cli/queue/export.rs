@@ -11,7 +11,7 @@ use super::{copies, count_of};
 use crate::blocks::{About, Form, to_json};
 use crate::cli::FAILED;
 use crate::cli::args::QueueExportArgs;
-use crate::talk;
+use crate::stdio;
 
 /// Bytes that are written at a time.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -56,7 +56,7 @@ impl Out<'_> {
 
     fn write(&mut self) -> Result<(), Stop> {
         let bytes = std::mem::take(&mut self.open);
-        match talk::data(&bytes) {
+        match stdio::data(&bytes) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Stop::Closed),
             Err(error) => Err(Stop::Failed(error.into())),
@@ -75,12 +75,12 @@ pub(super) fn export(place: &Place, args: &QueueExportArgs, as_json: bool) -> an
     };
     match done.and_then(|()| out.write()) {
         Ok(()) => {
-            talk::say(&told(place, args, out));
+            stdio::say(&told(place, args, out));
             Ok(ExitCode::SUCCESS)
         }
         Err(Stop::Closed) => Ok(ExitCode::SUCCESS),
         Err(Stop::Failed(error)) => {
-            talk::say(&format!("staunch: {error:#}\n"));
+            stdio::say(&format!("staunch: {error:#}\n"));
             Ok(ExitCode::from(FAILED))
         }
     }

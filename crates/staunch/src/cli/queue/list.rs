@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use deliver::disk_queue::Aside;
+use deliver::disk_queue::QuarantinedSegment;
 use deliver::disk_queue::inspect::Inspection;
 use deliver::disk_queue::salvage::quarantined;
 use model::SECOND_NS;
@@ -12,7 +12,7 @@ use super::copies;
 use super::place::{Owner, Place, Queue};
 use crate::admin::queues::QueueRow;
 use crate::cli::FAILED;
-use crate::talk;
+use crate::stdio;
 use crate::top::figure;
 use sys::clock::Clock;
 
@@ -66,7 +66,7 @@ struct Row {
     /// A daemon has it and cannot look into it.
     busy: bool,
     /// Segments that are not where their records belong, and that the next start sets aside.
-    misplaced: Vec<Aside>,
+    misplaced: Vec<QuarantinedSegment>,
 }
 
 /// `staunch queue ls`
@@ -77,23 +77,23 @@ pub(super) fn list(place: &Place, in_use: Option<&[QueueRow]>, as_json: bool) ->
             Ok(row) => rows.push(row),
             Err(error) => {
                 failed = true;
-                talk::say(&format!("staunch: {error:#}\n"));
+                stdio::say(&format!("staunch: {error:#}\n"));
             }
         }
     }
     if as_json {
         let mut text = serde_json::to_string_pretty(&document(place, &rows))?;
         text.push('\n');
-        talk::data(text.as_bytes())?;
+        stdio::data(text.as_bytes())?;
     } else if rows.is_empty() && !failed {
-        talk::say(&format!("staunch: nothing is queued on disk in {}\n", place.data_dir.display()));
+        stdio::say(&format!("staunch: nothing is queued on disk in {}\n", place.data_dir.display()));
     } else {
-        talk::data(table(&rows).as_bytes())?;
+        stdio::data(table(&rows).as_bytes())?;
     }
     if !as_json {
-        talk::say(&missing_text(in_use.unwrap_or_default()));
-        talk::say(&busy_text(in_use.unwrap_or_default()));
-        talk::say(&rows.iter().map(misplaced_text).collect::<String>());
+        stdio::say(&missing_text(in_use.unwrap_or_default()));
+        stdio::say(&busy_text(in_use.unwrap_or_default()));
+        stdio::say(&rows.iter().map(misplaced_text).collect::<String>());
     }
     Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
@@ -189,7 +189,7 @@ pub(super) fn busy_text(in_use: &[QueueRow]) -> String {
 
 /// Files of a queue that somebody copied or renamed.
 fn misplaced_text(row: &Row) -> String {
-    let line = |aside: &Aside| {
+    let line = |aside: &QuarantinedSegment| {
         format!("staunch: {}: {}; the next start puts it in quarantine\n", row.name, aside.text())
     };
     let mut text: String = row.misplaced.iter().take(MISPLACED_SHOWN).map(line).collect();
@@ -281,8 +281,9 @@ web            orphan                      0       0 B       -         3      0
 
     #[test]
     fn segments_that_somebody_moved_are_named_up_to_ten() {
-        use deliver::disk_queue::WhyAside;
-        let aside = |sequence| Aside { sequence, bytes: 500, why: WhyAside::Misnamed(3) };
+        use deliver::disk_queue::QuarantineReason;
+        let aside =
+            |sequence| QuarantinedSegment { sequence, bytes: 500, why: QuarantineReason::Misnamed(3) };
         for (count, lines) in [(0, 0), (1, 1), (10, 10), (11, 11), (99, 11)] {
             let misplaced = (9..9 + count).map(aside).collect();
             let text = misplaced_text(&Row { misplaced, ..row("carbon", State::Stopped, 0, 0) });

@@ -16,11 +16,11 @@ use super::change::Opened;
 use super::place::{Owner, Place, Queue};
 use super::{api, copies};
 use crate::admin::queues::{Replayed, takes};
-use crate::ask::Access;
+use crate::api_client::Access;
 use crate::blocks::{About, Form, LineBlocks, from_json, to_json};
 use crate::cli::MISTAKES;
 use crate::cli::args::QueueReplayArgs;
-use crate::talk;
+use crate::stdio;
 use sys::clock::Clock;
 
 /// Bytes of blocks that are sent to a daemon at a time.
@@ -68,9 +68,9 @@ pub(super) fn replay(
     // What was appended before a mistake stays: it is synced and told all the same.
     let (done, read) = replay.finish(read)?;
     if as_json && args.quarantine {
-        talk::data(format!("{}\n", serde_json::to_string(&done)?).as_bytes())?;
+        stdio::data(format!("{}\n", serde_json::to_string(&done)?).as_bytes())?;
     }
-    talk::say(&told(&queue.name, &done, args));
+    stdio::say(&told(&queue.name, &done, args));
     read?;
     Ok(if done.full { ExitCode::from(MISTAKES) } else { ExitCode::SUCCESS })
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::ArgAction;
 use import::relay::flags::Flags;
 
-use super::super::args::{Port, TakeOver};
+use super::super::args::{HotRestart, Port};
 
 /// `staunch relay`
 ///
@@ -49,7 +49,7 @@ pub(crate) struct RelayArgs {
     pub(super) http: Option<Port>,
     /// Hot restart.
     #[command(flatten)]
-    pub(super) restart: TakeOver,
+    pub(super) restart: HotRestart,
     /// Append the log to FILE [default: stdout and stderr].
     #[arg(short = 'l', value_name = "FILE", allow_hyphen_values = true)]
     pub(super) log: Option<String>,

@@ -24,7 +24,7 @@ use crate::daemon::original::Original;
 use crate::daemon::pid_file::PidFile;
 use crate::daemon::{self, Reread, Start};
 use crate::log_stream;
-use crate::talk::ORIGINAL;
+use crate::stdio::ORIGINAL;
 #[cfg(target_os = "linux")]
 use sys::Background;
 
@@ -47,7 +47,7 @@ pub(super) fn run(
 
 fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -> anyhow::Result<ExitCode> {
     let http_optional = args.http.is_none();
-    let (file, take_over) = (PathBuf::from(&settings.config), args.restart.take_over);
+    let (file, hot_restart) = (PathBuf::from(&settings.config), args.restart.hot_restart);
     let (args, start) = (args.clone(), settings.clone());
     tracing::info!(target: ORIGINAL, "{}", starting());
     log::text(&settings_text(&args.flags(), &settings));
@@ -84,7 +84,7 @@ fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -
     let reread: Reread = Arc::new(move || reread(&start.config, &load, &in_force));
     let has_log = log::has_file();
     let (reread, file, original) = (Some(reread), Some(file), Some(original));
-    let done = daemon::run(Start { plan, reread, file, http_optional, take_over, original });
+    let done = daemon::run(Start { plan, reread, file, http_optional, hot_restart, original });
     if let Err(error) = &done
         && has_log
     {

@@ -10,13 +10,13 @@ use process::relay::{Entry, Router};
 use super::meetings::Parts;
 use super::{RelayArgs, colour, files, rendered};
 use crate::cli::{MISTAKES, wants_colour};
-use crate::explained::Way;
-use crate::talk;
+use crate::route_explanation::Way;
+use crate::stdio;
 
 /// Tells of each name that was asked for.
 pub(super) fn explain(args: &RelayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let reading = files::reading(&settings.config);
-    talk::say(&rendered(&reading, colour()));
+    stdio::say(&rendered(&reading, colour()));
     let Some(conf) = &reading.conf else { return Ok(ExitCode::from(MISTAKES)) };
     let plan = lower(conf).plan;
     let router = Router::new(&plan).expect("the check of the configuration made this router before");
@@ -29,11 +29,11 @@ pub(super) fn explain(args: &RelayArgs, settings: &Settings) -> anyhow::Result<E
     if args.json {
         let mut json = serde_json::to_vec_pretty(&ways)?;
         json.push(b'\n');
-        talk::data(&json)?;
+        stdio::data(&json)?;
     } else {
         let colour = wants_colour(std::io::stdout().is_terminal());
         let texts: Vec<String> = ways.iter().map(|way| way.text(colour)).collect();
-        talk::data(texts.join("\n").as_bytes())?;
+        stdio::data(texts.join("\n").as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }

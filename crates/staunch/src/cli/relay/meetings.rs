@@ -13,7 +13,7 @@ use process::relay::{
     Class, ClusterId, Did, Entry, Explanation, Line, Meeting, Member, RelayPlan, Router, Sent,
 };
 
-use crate::explained::{GaveUpAt, gave_up_at};
+use crate::route_explanation::{GaveUpAt, gave_up_at};
 
 /// A configuration that names can be put to.
 pub(super) struct Meetings<'a> {
@@ -60,7 +60,7 @@ impl<'a> Meetings<'a> {
     }
 
     /// Writes what the name of a line meets. Gives the expressions that gave up on it, of which the original knows nothing;
-    /// `place` as for [`Way::new`](crate::explained::Way::new).
+    /// `place` as for [`Way::new`](crate::route_explanation::Way::new).
     pub(super) fn write(
         &self,
         text: &[u8],
@@ -124,7 +124,7 @@ impl<'a> Meetings<'a> {
         parts: &Parts<'_>,
         out: &mut Vec<u8>,
     ) {
-        let Did::Fed { rollup, names } = &meeting.did else { return };
+        let Did::Fed { aggregation_rule, names } = &meeting.did else { return };
         let follows = self.debug && rule.send.is_some();
         let stub = if follows { stub(meeting.statement) } else { String::new() };
         for (compute, name) in rule.computes.iter().zip(names) {
@@ -134,7 +134,7 @@ impl<'a> Meetings<'a> {
             let result = name.as_deref().unwrap_or_default();
             line(out, 1, &[from.as_bytes(), b" -> ", stub.as_bytes(), result, &parts.tail]);
             if follows {
-                self.result(*rollup, result, parts, out);
+                self.result(*aggregation_rule, result, parts, out);
             }
         }
         match &rule.send {
@@ -156,10 +156,11 @@ impl<'a> Meetings<'a> {
     }
 
     /// Where the original's hidden rule sends a result.
-    fn result(&self, rollup: u16, name: &[u8], parts: &Parts<'_>, out: &mut Vec<u8>) {
+    fn result(&self, aggregation_rule: u16, name: &[u8], parts: &Parts<'_>, out: &mut Vec<u8>) {
         line(out, 0, &[b"match"]);
         line(out, 1, &[b"* -> ", name, parts.tags]);
-        let explained = self.router.explain(Entry::Result(rollup), Line { name, rest: parts.line.rest }, 0);
+        let explained =
+            self.router.explain(Entry::Result(aggregation_rule), Line { name, rest: parts.line.rest }, 0);
         explained.straight.iter().for_each(|sent| self.sent(sent, None, parts, out));
         if explained.straight.is_empty() {
             line(out, 1, &[b"blackholed"]);
@@ -172,7 +173,7 @@ impl<'a> Meetings<'a> {
         let cluster = &self.conf.clusters[usize::from(at)];
         let plan = &self.plan.clusters[usize::from(at)];
         heading(cluster, out);
-        if let (Some(using), Some(key), true) = (using, &sent.key, plan.sharing.heeds_route_using()) {
+        if let (Some(using), Some(key), true) = (using, &sent.key, plan.sharing.watches_route_using()) {
             line(out, 2, &[b"using(", using.as_bytes(), b") -> ", key, &parts.tail]);
         }
         if let (true, true, Some(position)) = (self.debug, kind(cluster).hashes, sent.position) {

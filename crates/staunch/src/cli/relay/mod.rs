@@ -31,12 +31,12 @@ pub(crate) use self::check::checked;
 pub(crate) use self::import::import;
 use super::args::Args;
 use super::{MISTAKES, load, wants_colour};
-use crate::talk;
+use crate::stdio;
 
 /// `staunch relay`
 pub(crate) fn relay(args: &RelayArgs, log_level: &str) -> anyhow::Result<ExitCode> {
     if args.version {
-        talk::data(version::lines().as_bytes())?;
+        stdio::data(version::lines().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     let ignored = |word| format!("warning: `{word}` belongs to no flag and is not used\n");
@@ -44,17 +44,17 @@ pub(crate) fn relay(args: &RelayArgs, log_level: &str) -> anyhow::Result<ExitCod
     let (settings, mistakes) = settings(&args.flags(), &machine());
     let said = ignored + &told(&mistakes);
     let Some(settings) = settings else {
-        talk::data(usage().as_bytes())?;
-        talk::say(&said);
+        stdio::data(usage().as_bytes())?;
+        stdio::say(&said);
         return Ok(ExitCode::from(MISTAKES));
     };
     let wrong = unread_authorities(&settings);
     if settings.test == Test::No && args.explain.is_empty() && wrong.is_none() {
         return daemon::run(args, settings, &said, log_level);
     }
-    talk::say(&said);
+    stdio::say(&said);
     if let Some(wrong) = wrong {
-        talk::say(&wrong);
+        stdio::say(&wrong);
         return Ok(ExitCode::from(MISTAKES));
     }
     match settings.test {
@@ -67,9 +67,9 @@ pub(crate) fn relay(args: &RelayArgs, log_level: &str) -> anyhow::Result<ExitCod
 /// What is said when the flags are not understood at all: the usage, as with the original on stdout.
 pub(crate) fn refused(error: &clap::Error) -> ExitCode {
     // Nobody may listen; the exit code says it all the same.
-    let _closed = talk::data(usage().as_bytes());
+    let _closed = stdio::data(usage().as_bytes());
     let text = error.to_string();
-    talk::say(&format!("{}\n", text.split("\n\n").next().unwrap_or(&text).trim_end()));
+    stdio::say(&format!("{}\n", text.split("\n\n").next().unwrap_or(&text).trim_end()));
     ExitCode::from(MISTAKES)
 }
 

@@ -20,8 +20,8 @@ use super::meetings::Meetings;
 use super::preamble::{configuration_text, settings_text, starting};
 use super::{addresses, colour, files, rendered, stderr_is_terminal};
 use crate::cli::MISTAKES;
-use crate::explained::GaveUpAt;
-use crate::talk;
+use crate::route_explanation::GaveUpAt;
+use crate::stdio;
 
 /// Longest line on stdin: a name that is longer is none.
 const LINE_BYTES_MAX: u64 = 1 << 20;
@@ -34,11 +34,11 @@ pub(super) fn parse(settings: &Settings) -> anyhow::Result<ExitCode> {
         let asked = Relay { conf, settings, queue_given: false, queue_dir: None, http: None };
         reading.mistakes.extend(plan_of(&asked).1);
     }
-    talk::say(&rendered(&reading, colour()));
+    stdio::say(&rendered(&reading, colour()));
     if !has_errors(&reading.mistakes) {
         return Ok(ExitCode::SUCCESS);
     }
-    talk::say(&stamped(&upstream_lines(&reading.files, &reading.mistakes)));
+    stdio::say(&stamped(&upstream_lines(&reading.files, &reading.mistakes)));
     Ok(ExitCode::from(MISTAKES))
 }
 
@@ -49,12 +49,12 @@ pub(super) fn names(flags: &Flags, settings: &Settings) -> anyhow::Result<ExitCo
     say_mistakes(&reading);
     let mut out = stamped(&starting()) + &settings_text(flags, settings);
     let Some(conf) = reading.conf else {
-        talk::data(out.as_bytes())?;
+        stdio::data(out.as_bytes())?;
         return Ok(ExitCode::from(MISTAKES));
     };
     let conf = with_use_all(&conf);
     out.push_str(&configuration_text(&conf, settings));
-    if talk::data(out.as_bytes())? {
+    if stdio::data(out.as_bytes())? {
         meet_all(&conf, &reading.files, settings)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -62,10 +62,10 @@ pub(super) fn names(flags: &Flags, settings: &Settings) -> anyhow::Result<ExitCo
 
 fn say_mistakes(reading: &Reading) {
     if stderr_is_terminal() {
-        talk::say(&rendered(reading, colour()));
+        stdio::say(&rendered(reading, colour()));
     }
-    talk::say(&stamped(&upstream_warnings(&reading.mistakes)));
-    talk::say(&stamped(&upstream_lines(&reading.files, &reading.mistakes)));
+    stdio::say(&stamped(&upstream_warnings(&reading.mistakes)));
+    stdio::say(&stamped(&upstream_lines(&reading.files, &reading.mistakes)));
 }
 
 /// With the addresses of `useall` as members: which of them a name meets depends on how many there are. Nothing else is
@@ -74,7 +74,7 @@ fn with_use_all(conf: &RelayConf) -> RelayConf {
     let known = addresses::of(&names_of_use_all(conf));
     let (conf, wrong) = with_all_used(conf, &|name| addresses::among(&known, name));
     let said: String = wrong.iter().map(|wrong| format!("warning: {}\n", wrong.message)).collect();
-    talk::say(&stamped(&said));
+    stdio::say(&stamped(&said));
     conf
 }
 
@@ -100,7 +100,7 @@ fn meet_all(conf: &RelayConf, files: &[FileText], settings: &Settings) -> anyhow
         if !write(&text)? {
             return Ok(());
         }
-        gave_up.iter().for_each(|one| talk::say(&stamped(&warning(one, name))));
+        gave_up.iter().for_each(|one| stdio::say(&stamped(&warning(one, name))));
     }
 }
 

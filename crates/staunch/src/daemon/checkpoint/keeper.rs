@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use pipeline::checkpoints::{Piece, Writer, Wrote};
 use tokio::sync::oneshot;
 
-use super::board::Board;
+use super::table::CheckpointTable;
 use sys::disk::Folder;
 
 /// Pieces that may wait for the disk; the shard's thread goes on saving when there is room again.
@@ -24,19 +24,19 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn start(folder: &Path, board: &Arc<Board>) -> io::Result<Keeper> {
+    pub(super) fn start(folder: &Path, table: &Arc<CheckpointTable>) -> io::Result<Keeper> {
         let (pieces, received) = sync_channel(PIECES_MAX);
-        let alone = Arc::clone(board);
-        let desk = Desk {
+        let alone = Arc::clone(table);
+        let registry = Registry {
             folder: folder.to_owned(),
-            board: Arc::clone(board),
+            table: Arc::clone(table),
             writer: None,
             failing: BTreeMap::new(),
         };
         let thread = std::thread::Builder::new().name("state".into()).spawn(move || {
             // The keeper before may still wait for its disk. Pieces wait meanwhile, and then the saver.
             let _alone = alone.write_alone();
-            desk.run(&received);
+            registry.run(&received);
         })?;
         Ok(Keeper { pieces, thread })
     }
@@ -88,16 +88,16 @@ impl LastCheckpoints {
 }
 
 /// Writes pieces, counts and tells.
-struct Desk {
+struct Registry {
     folder: PathBuf,
-    board: Arc<Board>,
+    table: Arc<CheckpointTable>,
     /// None before the first checkpoint, and while the folder cannot be used.
     writer: Option<Writer<Folder>>,
     /// Aggregations whose last checkpoint could not be written, with the error that was told.
     failing: BTreeMap<String, String>,
 }
 
-impl Desk {
+impl Registry {
     fn run(mut self, received: &Receiver<Piece>) {
         while let Ok(piece) = received.recv() {
             self.take(piece);
@@ -113,18 +113,18 @@ impl Desk {
                 if self.failing.remove(&name).is_some() {
                     tracing::info!("checkpoints of `{name}` can be written again");
                 }
-                self.board.change(&name, |row| {
+                self.table.change(&name, |row| {
                     row.written += 1;
                     row.is_failing = false;
                     (row.bytes, row.series, row.as_of_ns) = (bytes, series, Some(begun_ns));
                 });
             }
             Wrote::Same { name, at_ns } => {
-                self.board.change(&name, |row| row.as_of_ns = row.as_of_ns.map(|_before| at_ns));
+                self.table.change(&name, |row| row.as_of_ns = row.as_of_ns.map(|_before| at_ns));
             }
             Wrote::Removed { name } => {
                 self.failing.remove(&name);
-                self.board.remove(&name);
+                self.table.remove(&name);
             }
             Wrote::Failed { name, why } => {
                 // Somebody may have taken the folder away.
@@ -139,7 +139,7 @@ impl Desk {
         match (piece, Folder::open(self.folder.clone())) {
             (_, Ok(folder)) => return Some(Writer::new(folder)),
             (Piece::Begin { name, .. }, Err(error)) => self.failed(name.clone(), error.to_string()),
-            (Piece::Remove { name }, Err(_gone)) => self.board.remove(name),
+            (Piece::Remove { name }, Err(_gone)) => self.table.remove(name),
             (_, Err(_told)) => {}
         }
         None
@@ -147,7 +147,7 @@ impl Desk {
 
     /// A failure is counted, and told when it is not the one that was told last.
     fn failed(&mut self, name: String, error: String) {
-        self.board.change(&name, |row| {
+        self.table.change(&name, |row| {
             row.failed += 1;
             row.is_failing = true;
         });

@@ -14,12 +14,12 @@
 //! A checkpoint that cannot be written changes nothing else: it is told once, and counted. Files that cannot be read
 //! are told and left alone until two younger ones have replaced them.
 
-mod board;
 mod keeper;
 mod restore;
 mod saver;
+mod table;
 
-pub use board::{Board, CheckpointFigures};
 pub use keeper::LastCheckpoints;
 pub use restore::{remove_unwanted, restore};
 pub use saver::Saver;
+pub use table::{CheckpointFigures, CheckpointTable};

@@ -7,7 +7,7 @@ use model::{DiskError, Now, SECOND_NS};
 use pipeline::{Shard, checkpoints};
 use process::aggregate::checkpoint::{Restored, Told, Window};
 
-use super::board::Board;
+use super::table::CheckpointTable;
 use crate::daemon::handover::Handover;
 use crate::daemon::startup::Startup;
 use sys::disk::{Folder, reason};
@@ -22,12 +22,12 @@ pub async fn restore(
     plan: &Plan,
     shard: &mut Shard,
     handover: &Handover,
-    board: &Board,
+    table: &CheckpointTable,
     handed: &dyn Fn(&str) -> bool,
     now: Now,
     startup: &mut Startup<'_>,
 ) -> anyhow::Result<()> {
-    let disk = match board.folder() {
+    let disk = match table.folder() {
         Some(folder) => in_time(startup, folder, || existing(folder)).await?,
         None => None,
     };
@@ -38,15 +38,15 @@ pub async fn restore(
     for transform in plan.transforms.iter().filter(|transform| !handed(&transform.name)) {
         let (name, noted) = (transform.name.as_str(), handover.told_of(&transform.name));
         let told = checkpoints::believed(transform, noted, handover.set_back_ns());
-        let shown = |file: &str| board.folder().map(|folder| folder.join(file)).unwrap_or_default();
+        let shown = |file: &str| table.folder().map(|folder| folder.join(file)).unwrap_or_default();
         let ignored = |file: &str, why: &str| {
-            board.change(name, |row| row.unreadable += 1);
+            table.change(name, |row| row.unreadable += 1);
             tracing::warn!("cannot use the checkpoint {}: {why}. It is ignored", shown(file).display());
         };
         let begin = || checkpoints::begin(disk.as_ref(), shard, transform, told, now, ignored);
         let restored = in_time(startup, &shown(name), begin).await?;
         if let Some((file, restored)) = restored {
-            tell(name, &shown(&file), &restored, board, now);
+            tell(name, &shown(&file), &restored, table, now);
         } else if told != noted {
             shard.drop_label(name);
         }
@@ -92,8 +92,8 @@ async fn in_time<T>(
 }
 
 /// Removes the files of aggregations that want no checkpoints, for a process that has just taken over.
-pub fn remove_unwanted(plan: &Plan, board: &Board) {
-    let Some(disk) = board.folder().and_then(|folder| existing(folder).ok().flatten()) else { return };
+pub fn remove_unwanted(plan: &Plan, table: &CheckpointTable) {
+    let Some(disk) = table.folder().and_then(|folder| existing(folder).ok().flatten()) else { return };
     for (_, transform, aggregate) in plan.aggregates() {
         if aggregate.checkpoint_ms == 0 {
             let _any = checkpoints::remove(&disk, &transform.name);
@@ -112,10 +112,10 @@ fn existing(folder: &Path) -> Result<Option<Folder>, DiskError> {
     }
 }
 
-fn tell(name: &str, path: &Path, restored: &Restored, board: &Board, now: Now) {
+fn tell(name: &str, path: &Path, restored: &Restored, table: &CheckpointTable, now: Now) {
     let age_ns = now.wall_ns.saturating_sub(restored.begun_wall_ns);
     let Restored { series, damaged, dropped_series_max, cut_short, .. } = *restored;
-    board.change(name, |row| {
+    table.change(name, |row| {
         row.restored_series = series;
         row.restored_age_ms = age_ns / 1_000_000;
         row.restored_damaged = damaged;
@@ -182,7 +182,8 @@ async fn labels_of_the_instance_before_are_gone_on_behind_as_far_as_they_can_be_
         let accounts = pipeline::Accounts::default().carried_to(&plan);
         let mut shard = Shard::new(&plan, &accounts, 1, now);
         let restored =
-            restore(&plan, &mut shard, &handover, &Board::default(), &|_| false, now, &mut startup).await;
+            restore(&plan, &mut shard, &handover, &CheckpointTable::default(), &|_| false, now, &mut startup)
+                .await;
         restored.expect("nothing is there");
         shard.stop(now, &mut pipeline::Routed::default());
         let figures = shard.figures().remove(0);

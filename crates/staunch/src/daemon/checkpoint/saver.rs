@@ -9,8 +9,8 @@ use model::Now;
 use pipeline::Shard;
 use pipeline::checkpoints::{self, Keep, Piece};
 
-use super::board::Board;
 use super::keeper::{Keeper, LastCheckpoints};
+use super::table::CheckpointTable;
 use crate::daemon::handover::Handover;
 use crate::daemon::random_seed;
 
@@ -20,7 +20,7 @@ const SLICE_SERIES: usize = 512;
 /// Saves the aggregations of a shard in turn.
 #[derive(Debug)]
 pub struct Saver {
-    board: Arc<Board>,
+    table: Arc<CheckpointTable>,
     handover: Arc<Handover>,
     /// None until the first aggregation wants checkpoints.
     keeper: Option<Keeper>,
@@ -28,7 +28,7 @@ pub struct Saver {
 }
 
 /// What the pieces go to.
-struct Way<'a>(&'a Option<Keeper>, &'a Board);
+struct Way<'a>(&'a Option<Keeper>, &'a CheckpointTable);
 
 impl Keep for Way<'_> {
     fn offer(&mut self, piece: Piece) -> Result<(), Piece> {
@@ -47,22 +47,22 @@ impl Keep for Way<'_> {
 
 impl Saver {
     /// Nothing to save before [`Saver::follow`].
-    pub fn new(board: Arc<Board>, handover: Arc<Handover>) -> Saver {
-        Saver { board, handover, keeper: None, saver: checkpoints::Saver::default() }
+    pub fn new(table: Arc<CheckpointTable>, handover: Arc<Handover>) -> Saver {
+        Saver { table, handover, keeper: None, saver: checkpoints::Saver::default() }
     }
 
     /// Takes a plan: what has gone, or has checkpoints no more, loses its files. Nothing is saved while there is no
     /// folder for it.
     pub fn follow(&mut self, plan: &Plan, shard: &mut Shard, now: Now) {
-        let Saver { board, handover, keeper, saver } = self;
-        let Some(folder) = board.folder() else { return };
+        let Saver { table, handover, keeper, saver } = self;
+        let Some(folder) = table.folder() else { return };
         let number = |name: &str| super::restore::next_number(folder, name, handover.told_of(name));
         saver.follow(plan, shard, number, now);
         for (name, every_ns) in saver.jobs() {
-            board.change(name, |row| row.every_ms = every_ns / 1_000_000);
+            table.change(name, |row| row.every_ms = every_ns / 1_000_000);
         }
         if keeper.is_none() && saver.jobs().next().is_some() {
-            match Keeper::start(folder, board) {
+            match Keeper::start(folder, table) {
                 Ok(started) => *keeper = Some(started),
                 Err(error) => {
                     tracing::error!(
@@ -81,12 +81,12 @@ impl Saver {
 
     /// Saves a slice, if there is something to save.
     pub fn turn(&mut self, shard: &mut Shard, now: Now) {
-        self.saver.turn(shard, SLICE_SERIES, &mut Way(&self.keeper, &self.board), now);
+        self.saver.turn(shard, SLICE_SERIES, &mut Way(&self.keeper, &self.table), now);
     }
 
     /// The last checkpoints, of everything as it is now; to be written elsewhere. None when there are none.
     pub fn last(&mut self, shard: &mut Shard, now: Now) -> Option<LastCheckpoints> {
-        let pieces = self.saver.last(shard, &mut Way(&self.keeper, &self.board), now);
+        let pieces = self.saver.last(shard, &mut Way(&self.keeper, &self.table), now);
         Some(LastCheckpoints { keeper: self.keeper.take()?, pieces })
     }
 
@@ -117,7 +117,7 @@ mod tests {
         shard: Shard,
         routed: Routed,
         saver: Saver,
-        board: Arc<Board>,
+        table: Arc<CheckpointTable>,
     }
 
     impl World {
@@ -129,11 +129,11 @@ mod tests {
             let plan = config::check(source, config::Format::Toml).0.expect("it is good");
             let accounts = Accounts::default().carried_to(&plan);
             let mut shard = Shard::new(&plan, &accounts, 1, START);
-            let board = Arc::new(Board::default());
-            board.keep_in(folder.to_owned());
-            let mut saver = Saver::new(Arc::clone(&board), Arc::default());
+            let table = Arc::new(CheckpointTable::default());
+            table.keep_in(folder.to_owned());
+            let mut saver = Saver::new(Arc::clone(&table), Arc::default());
             saver.follow(&plan, &mut shard, START);
-            World { plan, accounts, shard, routed: Routed::default(), saver, board }
+            World { plan, accounts, shard, routed: Routed::default(), saver, table }
         }
 
         fn send(&mut self, series: std::ops::Range<usize>, now: Now) {
@@ -164,7 +164,7 @@ mod tests {
         /// Turns from `from_ms` after the start on, until so many have been written.
         fn wait_written(&mut self, written: u64, from_ms: u64) {
             for ms in from_ms..from_ms + 10_000 {
-                if self.board.all()[0].1.written >= written {
+                if self.table.all()[0].1.written >= written {
                     return;
                 }
                 self.turns(START.plus_ns(ms * 1_000_000));
@@ -175,7 +175,7 @@ mod tests {
         /// (written, series of the last one), when everything has been written.
         fn end(&mut self) -> (u64, u64) {
             self.saver.end(&mut self.shard).expect("a keeper runs").write();
-            let row = self.board.all().remove(0).1;
+            let row = self.table.all().remove(0).1;
             (row.written, row.series)
         }
     }
@@ -237,7 +237,7 @@ mod tests {
         // In the middle of a checkpoint.
         (0..2).for_each(|_| world.saver.turn(&mut world.shard, at(1000)));
         world.saver.end(&mut world.shard).expect("a keeper runs").write();
-        assert_eq!(world.board.all()[0].1.written, 0);
+        assert_eq!(world.table.all()[0].1.written, 0);
         world.saver.follow(&world.plan, &mut world.shard, at(1100));
         world.turns(at(2100));
         let (written, series) = world.end();
@@ -260,7 +260,7 @@ mod tests {
         world.saver.follow(&world.plan, &mut world.shard, at(21_100));
         world.turns(at(22_100));
         std::thread::sleep(std::time::Duration::from_millis(200));
-        assert_eq!(world.board.all()[0].1.written, 1, "both write to one file");
+        assert_eq!(world.table.all()[0].1.written, 1, "both write to one file");
         busy.write();
         // While its thread has not come to wait, it may have had no room for all of it.
         world.wait_written(2, 22_101);

@@ -18,7 +18,7 @@ use sys::disk::Folder;
 
 /// What one sender of an output tells of itself.
 #[derive(Debug, Default)]
-pub(super) struct Seat {
+pub(super) struct SenderSlot {
     /// Wakes its task.
     pub(super) more: Notify,
     /// What it holds outside the queue.
@@ -31,7 +31,7 @@ pub(super) struct Seat {
     pub(super) goes_on: AtomicBool,
 }
 
-impl Seat {
+impl SenderSlot {
     pub(super) fn state(&self) -> Option<EndpointState> {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -43,7 +43,7 @@ impl Outlet {
     pub fn with_connections(mut self, connections: usize) -> Outlet {
         if connections > 1 {
             self.lanes = Some(Mutex::new(Lanes::new(connections)));
-            self.senders = (0..connections).map(|_| Seat::default()).collect();
+            self.senders = (0..connections).map(|_| SenderSlot::default()).collect();
         }
         self
     }
@@ -92,8 +92,8 @@ impl Outlet {
             let mut queue = self.queue();
             self.lanes().map_or(0, |mut lanes| lanes.take_ready(&mut *queue))
         };
-        let seats = self.senders.iter().enumerate().filter(|(number, _)| ready & (1 << number) != 0);
-        seats.for_each(|(_, seat)| seat.more.notify_one());
+        let slots = self.senders.iter().enumerate().filter(|(number, _)| ready & (1 << number) != 0);
+        slots.for_each(|(_, slot)| slot.more.notify_one());
     }
 
     /// [`Queue::drop_older`], also of what waits for other connections than the next one. None while it is parked: then
@@ -124,10 +124,10 @@ impl Outlet {
 
     /// Tells what the sender of connection `number` holds, for the account.
     pub fn publish(&self, number: usize, copies: u64, bytes: u64, state: EndpointState) {
-        let seat = &self.senders[number];
-        seat.copies.store(copies, Relaxed);
-        seat.bytes.store(bytes, Relaxed);
-        *seat.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+        let slot = &self.senders[number];
+        slot.copies.store(copies, Relaxed);
+        slot.bytes.store(bytes, Relaxed);
+        *slot.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
         self.progressed();
         self.wake_sync();
         self.wake_others();

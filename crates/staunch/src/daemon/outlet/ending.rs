@@ -6,7 +6,7 @@ use deliver::Status;
 use model::{Now, SECOND_NS};
 
 use super::Outlet;
-use crate::talk;
+use crate::stdio;
 use sys::clock::Clock;
 
 /// Share of the time for stopping, in percent, in which the output of a queue on disk drains; the rest is for its last
@@ -44,7 +44,7 @@ impl Outlet {
     /// For the log: what waits for an output that a reload has removed, and what becomes of it, when it has `time` to send
     /// that. None when nothing waits.
     pub fn left_behind(&self, time: &str) -> Option<String> {
-        let (records, bytes) = (self.sum().queued, talk::bytes(self.bytes()));
+        let (records, bytes) = (self.sum().queued, stdio::bytes(self.bytes()));
         let (place, then) = match self.disk() {
             _ if records == 0 => return None,
             Some(disk) => (
@@ -122,12 +122,12 @@ impl Outlet {
     /// True when all tasks but that of connection `number` have ended.
     pub fn ends_with(&self, number: usize) -> bool {
         let others = self.senders.iter().enumerate().filter(|(other, _)| *other != number);
-        others.into_iter().all(|(_, seat)| seat.ended.load(Relaxed))
+        others.into_iter().all(|(_, slot)| slot.ended.load(Relaxed))
     }
 
     /// True when all tasks have ended.
     pub fn has_ended(&self) -> bool {
-        self.senders.iter().all(|seat| seat.ended.load(Relaxed))
+        self.senders.iter().all(|slot| slot.ended.load(Relaxed))
     }
 }
 

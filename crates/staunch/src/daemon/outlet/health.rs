@@ -7,7 +7,7 @@ use deliver::queue::Queue;
 use deliver::{EndpointState, Status};
 use model::Now;
 
-use super::{MS_NS, Outlet, Seat};
+use super::{MS_NS, Outlet, SenderSlot};
 use crate::outputs::failures;
 
 /// Share of a queue, in hundredths, past which its output is `degraded` (spec statsd §14 R8).
@@ -118,7 +118,7 @@ impl Outlet {
     /// State of the endpoint; none before the first attempt. Of several connections that of one that is down, if there
     /// is one: what is of its series waits.
     pub fn state(&self) -> Option<EndpointState> {
-        let states = self.senders.iter().filter_map(Seat::state);
+        let states = self.senders.iter().filter_map(SenderSlot::state);
         states.max_by_key(|state| (state.status == Status::Down, state.status == Status::Up))
     }
 

@@ -100,7 +100,7 @@ impl Outlet {
         drop(queue);
         self.deadline_ns.store(orders.deadline_ns, Relaxed);
         self.stopping.store(orders.stopping, Relaxed);
-        self.senders.iter().for_each(|seat| seat.goes_on.store(true, Relaxed));
+        self.senders.iter().for_each(|slot| slot.goes_on.store(true, Relaxed));
         self.unparked.notify_waiters();
         unsynced
     }
@@ -123,12 +123,12 @@ impl Outlet {
             }
             unparked.await;
         }
-        let seat = &self.senders[number];
-        if !seat.goes_on.swap(false, Relaxed) {
+        let slot = &self.senders[number];
+        if !slot.goes_on.swap(false, Relaxed) {
             return false;
         }
         let all_had_ended = self.has_ended();
-        seat.ended.store(false, Relaxed);
+        slot.ended.store(false, Relaxed);
         if let (Some(disk), true) = (self.disk(), all_had_ended) {
             disk.open.fetch_add(1, Relaxed);
         }

@@ -13,7 +13,7 @@ use sys::clock::Clock;
 
 use super::socket::To;
 use super::{SEARCH_MAX_NS, Worker};
-use crate::daemon::acks::AckDesk;
+use crate::daemon::acks::AckRegistry;
 use crate::daemon::outlet::Outlet;
 
 /// First pause between two looks at a queue that a source waits for; it doubles while there is no room.
@@ -256,7 +256,7 @@ impl Worker {
         // What came before it has its place in the queues, and its losses are counted.
         self.deliver(now);
         let source = batch.source;
-        let taking = AckDesk::begin(&batch, &self.shard, &self.outlets);
+        let taking = AckRegistry::begin(&batch, &self.shard, &self.outlets);
         self.shard.push_owned(batch, now, &mut self.routed);
         self.shard.close_reached(source, now, &mut self.routed);
         self.deliver_admitted(admitted, now);

@@ -1,5 +1,5 @@
 //! The shard's thread in a hot restart: brought into a state that another process can go on with, and set going again
-//! when that process does not (`daemon::take_over` has the steps).
+//! when that process does not (`daemon::hot_restart` has the steps).
 
 use config::plan::Listen;
 use deliver::plan::QueueLimits;

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
 use super::Worker;
-use crate::admission::{Admission, Full, Limits, Seat};
+use crate::admission::{Admission, ConnectionSlot, Full, Limits};
 use crate::sources::turns::{Place, Places};
 use model::PeerKey;
 use sys::Waker;
@@ -92,7 +92,7 @@ pub struct Asking {
 /// Where a question counts.
 #[derive(Debug)]
 enum Bound {
-    Api { _seat: Seat },
+    Api { _slot: ConnectionSlot },
     Management { _place: Place },
 }
 
@@ -172,11 +172,11 @@ impl ShardHandle {
     /// # Errors
     /// [`Unanswered::Busy`], [`Unanswered::BusyOfPeer`].
     pub fn ask(&self, peer: PeerKey, question: Question) -> Result<Asking, Unanswered> {
-        let seat = self.askers.admit(peer, question.limits()).map_err(|full| match full {
+        let slot = self.askers.admit(peer, question.limits()).map_err(|full| match full {
             Full::All => Unanswered::Busy,
             Full::PerPeer => Unanswered::BusyOfPeer,
         })?;
-        Ok(Asking { shard: self.clone(), _of: Bound::Api { _seat: seat } })
+        Ok(Asking { shard: self.clone(), _of: Bound::Api { _slot: slot } })
     }
 
     /// A question of a client of a management port, as soon as not too many are open: clients take turns by their

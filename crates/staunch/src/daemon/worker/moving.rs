@@ -19,10 +19,10 @@ struct Outlets<'a>(&'a [Arc<Outlet>]);
 
 impl Worker {
     /// Outlets tell what becomes of their endpoints, where others stand in for them.
-    pub(super) fn heed(&self) {
+    pub(super) fn watch(&self) {
         for (at, outlet) in self.outlets.iter().enumerate() {
             let output = OutputId(at as u16);
-            outlet.heed(self.shard.patience(output), output, &self.handle);
+            outlet.watch(self.shard.patience(output), output, &self.handle);
         }
     }
 
@@ -74,7 +74,7 @@ impl MovingQueues for Outlets<'_> {
     }
 
     fn append(&mut self, to: OutputId, block: Block, now: Now) -> Option<Position> {
-        self.0[to.index()].take_over(block, now)
+        self.0[to.index()].hot_restart(block, now)
     }
 
     fn promise(&mut self, output: OutputId, of: Position) -> Promise {

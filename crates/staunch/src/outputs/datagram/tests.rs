@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use config::plan::{Endpoint, Listen};
 use deliver::Status;
 use deliver::plan::QueueLimits;
-use deliver::queue::{Block, BlockForm};
+use deliver::queue::{Block, BlockEncoding};
 use model::{OutputAccount, Span};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
@@ -46,7 +46,7 @@ impl World {
 
     fn append(&self, packet: &[u8]) {
         let now = Clock::now();
-        let form = BlockForm::Packets(Arc::new(vec![Span::new(0, packet.len())]));
+        let form = BlockEncoding::Packets(Arc::new(vec![Span::new(0, packet.len())]));
         let block =
             Block { bytes: Arc::new(packet.to_vec()), copies: 1, form, at_ns: now.mono_ns, partition: None };
         self.outlet.append(block, now);

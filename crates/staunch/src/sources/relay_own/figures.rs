@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use config::plan::{OutputKind, Plan, SourceKind};
 use model::{OutputId, Reject, SourceId};
 use pipeline::RelayState;
+use process::aggregation_rules::Fed;
 use process::relay::Statement;
-use process::rollup::Fed;
 
 use crate::admin::accounts::{self, AccountsPage, LossTable, OutputRow};
 use crate::daemon::shared::Shared;
@@ -42,8 +42,8 @@ pub(super) struct RelayTotals {
     pub(super) disconnects: u64,
     /// Names that are known, and their memory in bytes.
     pub(super) names: (u64, u64),
-    /// Rollups; none without any.
-    pub(super) rollups: Option<RollupTotals>,
+    /// AggregationRules; none without any.
+    pub(super) aggregation_rules: Option<AggregationRuleTotals>,
 }
 
 /// One server or file.
@@ -73,9 +73,9 @@ pub(super) struct Destination {
     pub(super) full_percent: u64,
 }
 
-/// What rollups did.
+/// What aggregation rules did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RollupTotals {
+pub(super) struct AggregationRuleTotals {
     /// Points handed to them, once for each.
     pub(super) received: u64,
     /// Results.
@@ -127,9 +127,10 @@ impl Parts<'_> {
                 *totals.discarded_by.entry(reason).or_default() += count;
             }
         }
-        let is_rollup = |statement: &Statement| matches!(statement, Statement::Aggregate(_));
-        let has_rollups = plan.relays().any(|(_, _, relay)| relay.plan.statements.iter().any(is_rollup));
-        totals.rollups = has_rollups.then(|| RollupTotals {
+        let is_aggregation_rule = |statement: &Statement| matches!(statement, Statement::Aggregate(_));
+        let has_aggregation_rules =
+            plan.relays().any(|(_, _, relay)| relay.plan.statements.iter().any(is_aggregation_rule));
+        totals.aggregation_rules = has_aggregation_rules.then(|| AggregationRuleTotals {
             received: sum(|relay| relay.figures.rolled_up),
             sent: sum(|relay| relay.figures.results),
             dropped: sum(|relay| {

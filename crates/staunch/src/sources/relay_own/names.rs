@@ -95,10 +95,10 @@ fn figures(totals: &RelayTotals) -> Vec<(String, Grows, u64)> {
     add("server_wallTime_us".into(), Counter, us(totals.sum(|one| one.busy_ns)));
     add("connections".into(), Always, totals.connections);
     add("disconnects".into(), Always, totals.disconnects);
-    if let Some(rollups) = totals.rollups {
-        add("aggregators.metricsReceived".into(), Counter, rollups.received);
-        add("aggregators.metricsSent".into(), Counter, rollups.sent);
-        add("aggregators.metricsDropped".into(), Counter, rollups.dropped);
+    if let Some(aggregation_rules) = totals.aggregation_rules {
+        add("aggregators.metricsReceived".into(), Counter, aggregation_rules.received);
+        add("aggregators.metricsSent".into(), Counter, aggregation_rules.sent);
+        add("aggregators.metricsDropped".into(), Counter, aggregation_rules.dropped);
     }
     ours(totals, &mut add);
     all
@@ -133,7 +133,7 @@ mod tests {
 
     use config::plan::RelayReport;
 
-    use super::super::figures::RollupTotals;
+    use super::super::figures::AggregationRuleTotals;
     use super::*;
     use crate::daemon::worker::LoopTimes;
 
@@ -163,7 +163,7 @@ mod tests {
             ],
             connections: 4,
             disconnects: 1,
-            rollups: Some(RollupTotals { received: 8, sent: 2, dropped: 1 }),
+            aggregation_rules: Some(AggregationRuleTotals { received: 8, sent: 2, dropped: 1 }),
             ..RelayTotals::default()
         }
     }

@@ -1,7 +1,7 @@
 //! What has been told of relays, for a process that takes over: its counters go on where they were, what has not been told
 //! yet is told there, and the next report comes when it was due.
 //!
-//! Not here: counters of the relays themselves (`pipeline`), how figures get there (`daemon::take_over`).
+//! Not here: counters of the relays themselves (`pipeline`), how figures get there (`daemon::hot_restart`).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

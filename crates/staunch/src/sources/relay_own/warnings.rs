@@ -15,20 +15,23 @@ const FULL_PERCENT: u64 = 75;
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     dropped: u64,
-    rollups_dropped: u64,
+    aggregation_rules_dropped: u64,
 }
 
 impl Warnings {
     /// What another process has told of.
     pub(super) fn of_figures(figures: &[Figure]) -> Warnings {
         let warned = |reason| one(figures, WARNED, reason).unwrap_or(0);
-        Warnings { dropped: warned("dropped"), rollups_dropped: warned("rollups_dropped") }
+        Warnings {
+            dropped: warned("dropped"),
+            aggregation_rules_dropped: warned("aggregation_rules_dropped"),
+        }
     }
 
     /// For a process that takes over.
     pub(super) fn figures(&self) -> [Figure; 2] {
-        let Warnings { dropped, rollups_dropped } = *self;
-        [("dropped", dropped), ("rollups_dropped", rollups_dropped)]
+        let Warnings { dropped, aggregation_rules_dropped } = *self;
+        [("dropped", dropped), ("aggregation_rules_dropped", aggregation_rules_dropped)]
             .map(|(reason, count)| Figure::new(WARNED, reason, count, 0))
     }
 
@@ -42,13 +45,16 @@ impl Warnings {
             ));
         }
         let dropped = totals.sum(|one| one.dropped);
-        let rollups_dropped = totals.rollups.map_or(0, |rollups| rollups.dropped);
+        let aggregation_rules_dropped =
+            totals.aggregation_rules.map_or(0, |aggregation_rules| aggregation_rules.dropped);
         let news = dropped.saturating_sub(std::mem::replace(&mut self.dropped, dropped));
         if news > 0 {
             warnings.push(format!("warning: dropped {news} metrics"));
         }
-        let news =
-            rollups_dropped.saturating_sub(std::mem::replace(&mut self.rollups_dropped, rollups_dropped));
+        let news = aggregation_rules_dropped.saturating_sub(std::mem::replace(
+            &mut self.aggregation_rules_dropped,
+            aggregation_rules_dropped,
+        ));
         if news > 0 {
             warnings.push(format!("warning: aggregator dropped {news} metrics"));
         }
@@ -58,7 +64,7 @@ impl Warnings {
 
 #[test]
 fn losses_are_told_once_and_full_queues_as_long_as_they_are() {
-    use super::figures::{Destination, RollupTotals};
+    use super::figures::{AggregationRuleTotals, Destination};
     let one = |full_percent| Destination {
         place: "10.0.0.5:2003".into(),
         queued: 21,
@@ -68,7 +74,7 @@ fn losses_are_told_once_and_full_queues_as_long_as_they_are() {
     };
     let totals = |full_percent| RelayTotals {
         destinations: vec![one(full_percent), one(0)],
-        rollups: Some(RollupTotals { dropped: 3, ..RollupTotals::default() }),
+        aggregation_rules: Some(AggregationRuleTotals { dropped: 3, ..AggregationRuleTotals::default() }),
         ..RelayTotals::default()
     };
     let mut warnings = Warnings::default();

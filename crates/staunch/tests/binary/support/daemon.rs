@@ -477,8 +477,8 @@ impl Daemon {
     /// The same as [`Self::successor`], without a variable of its environment.
     pub(crate) fn successor_without(&self, variable: &str) -> Daemon {
         let mut args = self.args.clone();
-        if !args.iter().any(|arg| arg == "--take-over") {
-            args.push("--take-over".to_owned());
+        if !args.iter().any(|arg| arg == "--hot-restart") {
+            args.push("--hot-restart".to_owned());
         }
         self.another(args, variable)
     }

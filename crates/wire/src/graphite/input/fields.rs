@@ -6,7 +6,7 @@ use memchr::memchr2;
 use model::Reject;
 
 use super::number::{self, Number};
-use super::{Options, Parts, Personality, name};
+use super::{Compatibility, Options, Parts, name};
 
 /// The texts of a line. No time: the field is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,20 +18,20 @@ struct Fields<'a> {
 
 /// Appends `line` in its final form without LF: name, tags in order, the texts of value and time, one blank between.
 pub(super) fn read(options: &Options, line: &[u8], now_s: u64, out: &mut Vec<u8>) -> Result<Parts, Reject> {
-    let fields = match options.personality {
-        Personality::GoCarbon => split_go(line)?,
-        Personality::Carbon => {
+    let fields = match options.compatibility {
+        Compatibility::GoCarbon => split_go(line)?,
+        Compatibility::Carbon => {
             let text = std::str::from_utf8(line).map_err(|_| Reject::NotUtf8)?;
             three(text.split(is_python_blank).filter(|field| !field.is_empty()).map(str::as_bytes))?
         }
-        Personality::Strict | Personality::CRelay => {
+        Compatibility::Strict | Compatibility::CRelay => {
             std::str::from_utf8(line).map_err(|_| Reject::NotUtf8)?;
             three(Blanks(line))?
         }
     };
-    check_value(options.personality, fields.value)?;
+    check_value(options.compatibility, fields.value)?;
     let time = match fields.time {
-        Some(time) => read_time(options.personality, time)?,
+        Some(time) => read_time(options.compatibility, time)?,
         None if options.missing_time_is_now => Time::Now,
         None => return Err(Reject::NoTimestamp),
     };
@@ -92,14 +92,16 @@ fn split_go(line: &[u8]) -> Result<Fields<'_>, Reject> {
 }
 
 /// Carbon and go-carbon store infinities; we take none unasked, as they would poison what is computed of the series.
-fn check_value(personality: Personality, text: &[u8]) -> Result<(), Reject> {
+fn check_value(compatibility: Compatibility, text: &[u8]) -> Result<(), Reject> {
     if number::is_plain(text) {
         return Ok(());
     }
-    match (number::read(text).ok_or(Reject::BadValue)?, personality) {
-        (Number::Finite(_), _) | (Number::Infinite, Personality::Carbon | Personality::GoCarbon) => Ok(()),
+    match (number::read(text).ok_or(Reject::BadValue)?, compatibility) {
+        (Number::Finite(_), _) | (Number::Infinite, Compatibility::Carbon | Compatibility::GoCarbon) => {
+            Ok(())
+        }
         // Python reads it as infinite; for Go it is an error.
-        (Number::Overflow, Personality::Carbon) => Ok(()),
+        (Number::Overflow, Compatibility::Carbon) => Ok(()),
         _ => Err(Reject::NonFinite),
     }
 }
@@ -110,15 +112,15 @@ enum Time<'a> {
 }
 
 /// A time in Unix seconds. What truncates to -1 means now, except to go-carbon.
-fn read_time(personality: Personality, text: &[u8]) -> Result<Time<'_>, Reject> {
+fn read_time(compatibility: Compatibility, text: &[u8]) -> Result<Time<'_>, Reject> {
     if number::is_plain(text) {
         return Ok(Time::AsSent(text));
     }
     let Some(Number::Finite(time)) = number::read(text) else { return Err(Reject::BadTimestamp) };
-    match personality {
-        Personality::GoCarbon => Ok(Time::AsSent(text)),
+    match compatibility {
+        Compatibility::GoCarbon => Ok(Time::AsSent(text)),
         _ if time.trunc() == -1.0 => Ok(Time::Now),
-        Personality::Strict if time < 0.0 => Err(Reject::BadTimestamp),
+        Compatibility::Strict if time < 0.0 => Err(Reject::BadTimestamp),
         _ => Ok(Time::AsSent(text)),
     }
 }

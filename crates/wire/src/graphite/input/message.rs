@@ -2,7 +2,7 @@
 //!
 //! Path of a packet: a frame of the source's connection -> [`Opened::new`] -> [`Reader::piece`], as often as there is more: the
 //! message is looked at as a whole, then each element becomes the line that carbon would have sent for it ->
-//! [`Reader::packet`], whose personality then says what becomes of it.
+//! [`Reader::packet`], whose compatibility then says what becomes of it.
 //! Not here: cutting the stream into frames (`frame`), opcodes (`pickle`), fields (`protobuf`).
 //! Invariants: a message gives all its points and a reject for each element that is none, or one reject for the whole; what
 //! its elements refer to is added up before any of it is looked at, so that a message costs a bounded number of steps for
@@ -43,7 +43,7 @@ const LOOK_MAX: usize = 32 * 1024;
 
 /// What a message is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageForm {
+pub enum MessageEncoding {
     /// A Python pickle of `[(name, (time, value)), …]`.
     Pickle,
     /// go-carbon's and carbon's protobuf `Payload`.
@@ -90,7 +90,7 @@ impl Reader {
     ///
     /// # Panics
     /// When `message` does not lie in `bytes`.
-    pub fn message(&self, form: MessageForm, bytes: &[u8], message: Span, now_s: u64, into: &mut Parsed) {
+    pub fn message(&self, form: MessageEncoding, bytes: &[u8], message: Span, now_s: u64, into: &mut Parsed) {
         let mut opened = Opened::new(form, message.of(bytes));
         while self.piece(&mut opened, bytes, message, now_s, into) {}
     }
@@ -160,16 +160,16 @@ enum Next<'a> {
 
 impl Opened {
     /// A message of which nothing has been looked at.
-    pub fn new(form: MessageForm, message: &[u8]) -> Opened {
+    pub fn new(form: MessageEncoding, message: &[u8]) -> Opened {
         let most = TEXTS_BYTES_MAX.min(message.len().saturating_mul(TEXTS_RATIO_MAX));
         Opened::within(most, form, message)
     }
 
     /// With so many bytes of texts at most.
-    pub(crate) fn within(texts_max: usize, form: MessageForm, message: &[u8]) -> Opened {
+    pub(crate) fn within(texts_max: usize, form: MessageEncoding, message: &[u8]) -> Opened {
         let state = match form {
-            MessageForm::Pickle => State::Opcodes(Box::default()),
-            MessageForm::Protobuf => State::Fields(protobuf::Check::new(message)),
+            MessageEncoding::Pickle => State::Opcodes(Box::default()),
+            MessageEncoding::Protobuf => State::Fields(protobuf::Check::new(message)),
         };
         Opened { state, texts_max }
     }

@@ -1,7 +1,7 @@
 //! Graphite lines to points, with the manners of four originals (spec graphite §1.1).
 //!
 //! Path of a packet: the source's intake -> [`Reader::packet`] -> for each line the short way (`plain`) or, when the line
-//! is anything but plain, the reader of the personality (`fields` or `relay`) -> [`Parsed`].
+//! is anything but plain, the reader of the compatibility (`fields` or `relay`) -> [`Parsed`].
 //! A point goes on as text. Lines that are in their final form already, which is nearly all of them, are recognised as
 //! they stand and copied in one go with their neighbours; only the others are put together anew.
 //! Not here: splitting streams into packets (`frame`), where points go.
@@ -22,8 +22,8 @@ mod relay;
 #[cfg(test)]
 mod tests;
 
-pub use message::{MessageForm, Opened, PIECE_BYTES_MAX};
-pub use options::{Kept, NameForm, Options, Personality};
+pub use message::{MessageEncoding, Opened, PIECE_BYTES_MAX};
+pub use options::{Compatibility, Kept, NameForm, Options};
 
 use std::hash::Hasher;
 
@@ -101,7 +101,7 @@ impl Reader {
             options,
             hasher: NameHasher::new(seed),
             cleaned: relay::cleaned(&options.kept),
-            quick: keeps_usual || options.personality != Personality::CRelay,
+            quick: keeps_usual || options.compatibility != Compatibility::CRelay,
             name_len_max: if options.name_bytes_max == 0 {
                 usize::MAX
             } else {
@@ -158,7 +158,7 @@ impl Reader {
     #[inline(never)]
     fn any_line(&self, arena: &[u8], line: Span, now_s: u64, into: &mut Parsed) {
         let (mut at, mut text) = (line.at as usize, line.of(arena));
-        if self.options.personality == Personality::CRelay {
+        if self.options.compatibility == Compatibility::CRelay {
             while let Some(end) = memchr(b'\r', text) {
                 self.line(&text[..end], at, now_s, into);
                 at += end + 1;
@@ -182,9 +182,9 @@ impl Reader {
     fn keep(&self, line: &[u8], now_s: u64, into: &mut Parsed) -> Result<(), Reject> {
         touch(line.len());
         let begin = into.bytes.len();
-        let read = match self.options.personality {
-            Personality::CRelay => relay::clean(self, line, &mut into.bytes),
-            Personality::Strict | Personality::Carbon | Personality::GoCarbon => {
+        let read = match self.options.compatibility {
+            Compatibility::CRelay => relay::clean(self, line, &mut into.bytes),
+            Compatibility::Strict | Compatibility::Carbon | Compatibility::GoCarbon => {
                 fields::read(&self.options, line, now_s, &mut into.bytes)
             }
         };

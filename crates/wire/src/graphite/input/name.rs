@@ -12,7 +12,7 @@ use memchr::{memchr, memchr2};
 use model::Reject;
 use smallvec::SmallVec;
 
-use super::{NameForm, Options, Parts, Personality};
+use super::{Compatibility, NameForm, Options, Parts};
 
 /// A tag and its value. Values of the OpenMetrics form may have lost their backslashes.
 type Tag<'a> = (&'a [u8], Cow<'a, [u8]>);
@@ -22,7 +22,7 @@ type Tags<'a> = SmallVec<[Tag<'a>; 16]>;
 
 /// Appends the normal form of `text`.
 pub(super) fn write(options: &Options, text: &[u8], out: &mut Vec<u8>) -> Result<Parts, Reject> {
-    if has_bad_bytes(options.personality, text) {
+    if has_bad_bytes(options.compatibility, text) {
         return Err(Reject::BadName);
     }
     if options.names == NameForm::AsSent {
@@ -82,13 +82,13 @@ fn write_in_order(tags: &mut Tags<'_>, out: &mut Vec<u8>) {
 }
 
 /// Control characters; and, where text is UTF-8, the white space at which Python would split the name.
-fn has_bad_bytes(personality: Personality, text: &[u8]) -> bool {
+fn has_bad_bytes(compatibility: Compatibility, text: &[u8]) -> bool {
     // No way out of the loop, so that it becomes vector instructions.
     let bad = text.iter().fold(false, |bad, byte| bad | (*byte <= b' ') | (*byte == 0x7F));
     if bad {
         return true;
     }
-    let looks = matches!(personality, Personality::Strict | Personality::Carbon) && !text.is_ascii();
+    let looks = matches!(compatibility, Compatibility::Strict | Compatibility::Carbon) && !text.is_ascii();
     looks && std::str::from_utf8(text).is_ok_and(|text| text.chars().any(char::is_whitespace))
 }
 

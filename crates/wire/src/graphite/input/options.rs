@@ -1,8 +1,8 @@
-//! How a listener reads Graphite lines: the personality and its switches.
+//! How a listener reads Graphite lines: the compatibility and its switches.
 
 /// Whose reading of a line holds (spec graphite §1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Personality {
+pub enum Compatibility {
     /// Ours: refuses whatever the next reader may refuse or read otherwise, and says why.
     Strict,
     /// carbon's: what Python makes of a line.
@@ -13,18 +13,18 @@ pub enum Personality {
     GoCarbon,
 }
 
-impl Personality {
-    /// Every personality.
-    pub const ALL: [Personality; 4] =
-        [Personality::Strict, Personality::Carbon, Personality::CRelay, Personality::GoCarbon];
+impl Compatibility {
+    /// Every compatibility.
+    pub const ALL: [Compatibility; 4] =
+        [Compatibility::Strict, Compatibility::Carbon, Compatibility::CRelay, Compatibility::GoCarbon];
 
     /// The word in files.
     pub fn word(self) -> &'static str {
         match self {
-            Personality::Strict => "strict",
-            Personality::Carbon => "carbon",
-            Personality::CRelay => "c-relay",
-            Personality::GoCarbon => "go-carbon",
+            Compatibility::Strict => "strict",
+            Compatibility::Carbon => "carbon",
+            Compatibility::CRelay => "c-relay",
+            Compatibility::GoCarbon => "go-carbon",
         }
     }
 }
@@ -59,7 +59,7 @@ impl NameForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Whose reading holds.
-    pub personality: Personality,
+    pub compatibility: Compatibility,
     /// A line without a time means now; otherwise it is refused. `c-relay` looks at no times.
     pub missing_time_is_now: bool,
     /// Longest name without its tags, as it goes on, in bytes; 0 for none.
@@ -71,10 +71,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// What a personality means when nothing else is said.
-    pub fn of(personality: Personality) -> Options {
+    /// What a compatibility means when nothing else is said.
+    pub fn of(compatibility: Compatibility) -> Options {
         Options {
-            personality,
+            compatibility,
             missing_time_is_now: false,
             name_bytes_max: 0,
             names: NameForm::default(),
@@ -86,9 +86,11 @@ impl Options {
 impl Options {
     /// Whether the tags of a line are part of its name.
     pub fn names_have_tags(&self) -> bool {
-        match self.personality {
-            Personality::CRelay => self.kept.has(b';'),
-            Personality::Strict | Personality::Carbon | Personality::GoCarbon => self.names != NameForm::Bare,
+        match self.compatibility {
+            Compatibility::CRelay => self.kept.has(b';'),
+            Compatibility::Strict | Compatibility::Carbon | Compatibility::GoCarbon => {
+                self.names != NameForm::Bare
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The short way: lines that every personality passes on as they stand, `some.name 12.5 1700000000`.
+//! The short way: lines that every compatibility passes on as they stand, `some.name 12.5 1700000000`.
 //!
 //! Nearly every line is of this form, so it is recognised in a few steps over blocks of bytes, and not copied. The fence is
 //! narrow; whatever stands outside goes the long way, which could read these lines too and gives the same (tests and
@@ -14,7 +14,7 @@
 
 use memchr::{memchr, memrchr};
 
-use super::{Personality, Reader};
+use super::{Compatibility, Reader};
 
 /// Bytes that are looked at in one go.
 const BLOCK: usize = 16;
@@ -33,7 +33,7 @@ pub(super) fn name_len(reader: &Reader, line: &[u8]) -> Option<usize> {
     }
     let name_len = memchr(b' ', line)?;
     let fits = reader.quick && name_len <= reader.name_len_max;
-    let looks = reader.options.personality != Personality::CRelay;
+    let looks = reader.options.compatibility != Compatibility::CRelay;
     (fits && (!looks || has_plain_numbers(&line[name_len + 1..]))).then_some(name_len)
 }
 

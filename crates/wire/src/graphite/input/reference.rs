@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use model::{Reject, Span};
 
-use super::{Kept, MessageForm, NameForm, Options, Parsed, Personality, Reader, hash_name};
+use super::{Compatibility, Kept, MessageEncoding, NameForm, Options, Parsed, Reader, hash_name};
 
 /// A packet as the spec says it is to be read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -26,13 +26,13 @@ type Line = (Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// Settings that together reach every branch.
 pub fn settings() -> Vec<Options> {
-    let mut settings: Vec<Options> = Personality::ALL.into_iter().map(Options::of).collect();
-    let relay = Options::of(Personality::CRelay);
+    let mut settings: Vec<Options> = Compatibility::ALL.into_iter().map(Options::of).collect();
+    let relay = Options::of(Compatibility::CRelay);
     settings.extend([
-        Options { missing_time_is_now: true, name_bytes_max: 12, ..Options::of(Personality::Strict) },
-        Options { missing_time_is_now: true, ..Options::of(Personality::Carbon) },
-        Options { names: NameForm::AsSent, ..Options::of(Personality::Carbon) },
-        Options { names: NameForm::Tagged, name_bytes_max: 12, ..Options::of(Personality::GoCarbon) },
+        Options { missing_time_is_now: true, name_bytes_max: 12, ..Options::of(Compatibility::Strict) },
+        Options { missing_time_is_now: true, ..Options::of(Compatibility::Carbon) },
+        Options { names: NameForm::AsSent, ..Options::of(Compatibility::Carbon) },
+        Options { names: NameForm::Tagged, name_bytes_max: 12, ..Options::of(Compatibility::GoCarbon) },
         Options { name_bytes_max: 12, ..relay },
         Options { kept: Kept::new(b";/"), ..relay },
     ]);
@@ -77,7 +77,7 @@ pub fn compare(options: Options, packet: &[u8]) {
 ///
 /// # Panics
 /// When a record is lost, or a line does not come out of the reader again as it stands.
-pub fn compare_message(options: Options, form: MessageForm, message: &[u8]) {
+pub fn compare_message(options: Options, form: MessageEncoding, message: &[u8]) {
     const NOW_S: u64 = 1_700_000_000;
     let reader = Reader::new(options, 0x5eed);
     let mut got = Parsed { bytes: b"earlier\n".to_vec(), ..Parsed::default() };
@@ -98,7 +98,7 @@ fn again(reader: &Reader, got: &Parsed, now_s: u64) {
 fn read(options: &Options, packet: &[u8], now_s: u64) -> Read {
     let mut read = Read::default();
     for line in packet.split(|byte| *byte == b'\n') {
-        let relay = options.personality == Personality::CRelay;
+        let relay = options.compatibility == Compatibility::CRelay;
         let mut pieces: Vec<&[u8]> = vec![line];
         if relay {
             pieces = line.split(|byte| *byte == b'\r').collect();
@@ -171,17 +171,17 @@ fn relayed(options: &Options, line: &[u8]) -> Result<Line, Reject> {
 
 /// §1.1.1 and §1.1.3.
 fn parsed(options: &Options, line: &[u8], now_s: u64) -> Result<Line, Reject> {
-    let personality = options.personality;
-    let go = personality == Personality::GoCarbon;
+    let compatibility = options.compatibility;
+    let go = compatibility == Compatibility::GoCarbon;
     let text: String = if go {
         // Bytes are bytes: each a character of its own, and back again below.
         line.iter().map(|byte| char::from(*byte)).collect()
     } else {
         String::from_utf8(line.to_vec()).map_err(|_| Reject::NotUtf8)?
     };
-    let fields: Vec<&str> = match personality {
-        Personality::GoCarbon => text.split(' ').collect(),
-        Personality::Carbon => {
+    let fields: Vec<&str> = match compatibility {
+        Compatibility::GoCarbon => text.split(' ').collect(),
+        Compatibility::Carbon => {
             let blank = |c: char| c.is_whitespace() || ['\x1c', '\x1d', '\x1e', '\x1f'].contains(&c);
             text.split(blank).filter(|field| !field.is_empty()).collect()
         }
@@ -198,10 +198,10 @@ fn parsed(options: &Options, line: &[u8], now_s: u64) -> Result<Line, Reject> {
     }
     let value = number(fields[1]).ok_or(Reject::BadValue)?;
     let word = fields[1].to_lowercase().contains("inf");
-    let value_taken = match personality {
-        Personality::Strict | Personality::CRelay => value.is_finite(),
-        Personality::Carbon => !value.is_nan(),
-        Personality::GoCarbon => value.is_finite() || (value.is_infinite() && word),
+    let value_taken = match compatibility {
+        Compatibility::Strict | Compatibility::CRelay => value.is_finite(),
+        Compatibility::Carbon => !value.is_nan(),
+        Compatibility::GoCarbon => value.is_finite() || (value.is_infinite() && word),
     };
     if !value_taken {
         return Err(Reject::NonFinite);
@@ -212,13 +212,13 @@ fn parsed(options: &Options, line: &[u8], now_s: u64) -> Result<Line, Reject> {
         Some(text) => {
             let time = number(text).filter(|time| time.is_finite()).ok_or(Reject::BadTimestamp)?;
             let is_now = !go && time > -2.0 && time <= -1.0;
-            if personality == Personality::Strict && time < 0.0 && !is_now {
+            if compatibility == Compatibility::Strict && time < 0.0 && !is_now {
                 return Err(Reject::BadTimestamp);
             }
             if is_now { now_s.to_string() } else { (*text).to_owned() }
         }
     };
-    let (name, tags) = match (options.names, named(personality, fields[0])) {
+    let (name, tags) = match (options.names, named(compatibility, fields[0])) {
         (NameForm::Bare, named) => named?,
         (NameForm::Tagged, named) => named.map(|(name, tags)| (name + &tags, String::new()))?,
         (NameForm::AsSent, Err(Reject::BadName)) => return Err(Reject::BadName),
@@ -240,8 +240,8 @@ fn number(text: &str) -> Option<f64> {
     if plain || words.contains(&unsigned) { lower.parse().ok() } else { None }
 }
 
-fn named(personality: Personality, text: &str) -> Result<(String, String), Reject> {
-    let utf8 = personality != Personality::GoCarbon;
+fn named(compatibility: Compatibility, text: &str) -> Result<(String, String), Reject> {
+    let utf8 = compatibility != Compatibility::GoCarbon;
     let bad = |c: char| c.is_ascii_control() || (utf8 && c.is_whitespace());
     if text.chars().any(bad) {
         return Err(Reject::BadName);

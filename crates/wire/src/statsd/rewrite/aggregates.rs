@@ -11,7 +11,7 @@
 use model::{Flushed, Kind, Label, SeriesRef};
 
 use super::super::unfolded::written_bytes_max;
-use super::form::{Form, TagForm};
+use super::form::{Form, TagFormat};
 use super::plan::{Rewrite, RewriteError, RewritePlan};
 use super::tags::{TagTexts, Tags};
 use super::write::write_decimal;
@@ -43,7 +43,7 @@ pub enum TimerType {
 
 /// What the receiver reads.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AggregateForm {
+pub struct AggregateEncoding {
     /// Prefix, suffix, edits of tags, and by `to.tags` their form. Of `to` nothing else counts.
     pub names: RewritePlan,
     /// See [`NegativeGauges`].
@@ -92,7 +92,7 @@ pub enum LeftOut {
 /// Writes the series of flushes as StatsD lines.
 #[derive(Clone, Debug)]
 pub struct AggregateEncoder {
-    form: AggregateForm,
+    form: AggregateEncoding,
     names: Rewrite,
     head: Vec<u8>,
     field: Vec<u8>,
@@ -107,7 +107,7 @@ impl AggregateEncoder {
     ///
     /// # Errors
     /// [`RewriteError`] of the plan in `names`.
-    pub fn new(form: AggregateForm) -> Result<AggregateEncoder, RewriteError> {
+    pub fn new(form: AggregateEncoding) -> Result<AggregateEncoder, RewriteError> {
         let names = Rewrite::new(&form.names)?;
         let [head, field, tail, name] = [const { Vec::new() }; 4];
         Ok(AggregateEncoder { form, names, head, field, tail, name, tags_left_out: 0 })
@@ -337,25 +337,25 @@ impl Encoded {
     }
 }
 
-impl AggregateForm {
+impl AggregateEncoding {
     /// For DogStatsD and servers of its kind: `#` tags, packed values, absolute gauges, times. Timers go as `ms`.
-    pub fn dogstatsd() -> AggregateForm {
-        let to = Form { tags: TagForm::Dogstatsd, ..Form::KEEP };
-        AggregateForm {
+    pub fn dogstatsd() -> AggregateEncoding {
+        let to = Form { tags: TagFormat::Dogstatsd, ..Form::KEEP };
+        AggregateEncoding {
             names: RewritePlan { to, ..RewritePlan::default() },
             negative_gauges: NegativeGauges::Signed,
             packed: true,
             times: true,
-            ..AggregateForm::default()
+            ..AggregateEncoding::default()
         }
     }
 }
 
-impl Default for AggregateForm {
+impl Default for AggregateEncoding {
     /// For node: no tags but in names, one value per line, signs that are changes, packets of 1432 bytes.
-    fn default() -> AggregateForm {
-        let to = Form { tags: TagForm::Graphite, ..Form::KEEP };
-        AggregateForm {
+    fn default() -> AggregateEncoding {
+        let to = Form { tags: TagFormat::Graphite, ..Form::KEEP };
+        AggregateEncoding {
             names: RewritePlan { to, ..RewritePlan::default() },
             negative_gauges: NegativeGauges::ZeroFirst,
             timer_type: TimerType::Timer,

@@ -2,7 +2,7 @@
 
 /// How tags are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TagForm {
+pub enum TagFormat {
     /// As they came, each in its own style.
     Keep,
     /// Not at all, for receivers that know none.
@@ -74,7 +74,7 @@ impl Strip {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
     /// How tags are written.
-    pub tags: TagForm,
+    pub tags: TagFormat,
     /// One line for each value, for receivers that know neither `1:2:3|ms` nor `1|c:2|c`. A `:` in a set's member
     /// becomes `_`, and bits without a type are left out.
     pub one_value_per_line: bool,
@@ -93,7 +93,7 @@ pub struct Form {
 impl Form {
     /// Everything as it came.
     pub const KEEP: Form = Form {
-        tags: TagForm::Keep,
+        tags: TagFormat::Keep,
         one_value_per_line: false,
         distributions: Distributions::Keep,
         histograms_as_timers: false,
@@ -104,7 +104,7 @@ impl Form {
 
     /// For node and other classic servers without tags.
     pub const ETSY: Form = Form {
-        tags: TagForm::Drop,
+        tags: TagFormat::Drop,
         one_value_per_line: true,
         distributions: Distributions::Timers,
         histograms_as_timers: true,
@@ -114,15 +114,15 @@ impl Form {
     };
 
     /// For node: as [`Form::ETSY`], with the tags in the name.
-    pub const ETSY_TAGS: Form = Form { tags: TagForm::Graphite, ..Form::ETSY };
+    pub const ETSY_TAGS: Form = Form { tags: TagFormat::Graphite, ..Form::ETSY };
 
     /// Tags go into the name; all else stays.
-    pub const GRAPHITE_TAGS: Form = Form { tags: TagForm::Graphite, ..Form::KEEP };
+    pub const GRAPHITE_TAGS: Form = Form { tags: TagFormat::Graphite, ..Form::KEEP };
 
     /// DogStatsD before version 1.1: `#` tags, one value per line, no container id, external data, time or
     /// cardinality (spec statsd §5.1).
     pub const DOGSTATSD_1_0: Form =
-        Form { tags: TagForm::Dogstatsd, one_value_per_line: true, strip: Strip::ALL, ..Form::KEEP };
+        Form { tags: TagFormat::Dogstatsd, one_value_per_line: true, strip: Strip::ALL, ..Form::KEEP };
 
     /// The ready-made forms and their names.
     pub const NAMED: [(&'static str, Form); 5] = [

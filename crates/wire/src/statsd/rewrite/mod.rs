@@ -22,8 +22,8 @@ mod tags;
 mod tests;
 mod write;
 
-pub use aggregates::{AggregateEncoder, AggregateForm, Encoded, LeftOut, NegativeGauges, TimerType};
-pub use form::{Distributions, Form, Gauges, Strip, TagForm};
+pub use aggregates::{AggregateEncoder, AggregateEncoding, Encoded, LeftOut, NegativeGauges, TimerType};
+pub use form::{Distributions, Form, Gauges, Strip, TagFormat};
 pub use pack::Packer;
 pub use parts::{Bit, Field, FieldKind, LineKind, Parts, parts};
 pub use plan::{Rewrite, RewriteError, RewritePlan};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::form::{Form, TagForm};
+use super::form::{Form, TagFormat};
 use super::tags::TagEdits;
 
 /// Changes to each line of an endpoint. The default changes nothing.
@@ -115,6 +115,6 @@ impl Rewrite {
 
     /// True when tags are rebuilt, and not copied as they stand.
     pub(super) fn rebuilds_tags(&self) -> bool {
-        self.form.tags != TagForm::Keep || !self.edits.is_empty()
+        self.form.tags != TagFormat::Keep || !self.edits.is_empty()
     }
 }

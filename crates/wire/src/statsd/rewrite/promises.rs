@@ -6,7 +6,7 @@ use model::{GaugeOp, Kind, PacketBatch, RawKey, Span, Value};
 
 use super::super::blank::js_trim;
 use super::super::{Dialect, GaugeSign, Options, Parsed, Parser};
-use super::{FieldKind, Form, LineKind, Packer, Parts, Rewrite, RewritePlan, TagForm, parts};
+use super::{FieldKind, Form, LineKind, Packer, Parts, Rewrite, RewritePlan, TagFormat, parts};
 
 /// Takes every line of `packet` through every form, and panics where a promise does not hold.
 pub fn check(packet: &[u8]) {
@@ -155,7 +155,7 @@ fn says_the_same(line: &Parts<'_>) {
         (Form::ETSY, union, etsy),
         (Form::ETSY_TAGS, union, etsy),
         (Form::GRAPHITE_TAGS, union, union),
-        (Form { tags: TagForm::Drop, ..Form::KEEP }, union, union),
+        (Form { tags: TagFormat::Drop, ..Form::KEEP }, union, union),
         (Form::DOGSTATSD_1_0, absolute, absolute),
     ];
     for (form, from, to) in table {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use memchr::memchr;
 use smallvec::SmallVec;
 
-use super::form::TagForm;
+use super::form::TagFormat;
 use super::parts::without_cr;
 use super::plan::{RewriteError, RewritePlan};
 use crate::graphite::mend;
@@ -153,7 +153,7 @@ fn check_tag(text: &str, more: &str, shaped: bool) -> Result<(), RewriteError> {
 
 /// Tags as they are to be written: prepared once for a line, for the name and for the field.
 pub(super) struct Tags<'a> {
-    form: TagForm,
+    form: TagFormat,
     list: TagList<'a>,
     /// Written as they stand when nothing is edited.
     texts: Option<TagTexts<'a>>,
@@ -161,9 +161,9 @@ pub(super) struct Tags<'a> {
 }
 
 impl<'a> Tags<'a> {
-    pub(super) fn of(form: TagForm, edits: &'a TagEdits, texts: TagTexts<'a>) -> Tags<'a> {
-        let as_they_stand = form == TagForm::Keep && edits.is_empty();
-        let list = if as_they_stand || form == TagForm::Drop { TagList::new() } else { edits.list(texts) };
+    pub(super) fn of(form: TagFormat, edits: &'a TagEdits, texts: TagTexts<'a>) -> Tags<'a> {
+        let as_they_stand = form == TagFormat::Keep && edits.is_empty();
+        let list = if as_they_stand || form == TagFormat::Drop { TagList::new() } else { edits.list(texts) };
         let texts = as_they_stand.then_some(texts);
         Tags { form, list, texts, bare_tag_value: &edits.bare_tag_value }
     }
@@ -178,9 +178,9 @@ impl<'a> Tags<'a> {
             return 0;
         }
         match self.form {
-            TagForm::Drop | TagForm::Dogstatsd => 0,
-            TagForm::Graphite => self.write_graphite(out),
-            TagForm::Keep => {
+            TagFormat::Drop | TagFormat::Dogstatsd => 0,
+            TagFormat::Graphite => self.write_graphite(out),
+            TagFormat::Keep => {
                 for tag in self.list.iter().filter(|tag| tag.in_name) {
                     out.push(b';');
                     match tag.rest {
@@ -202,9 +202,9 @@ impl<'a> Tags<'a> {
     pub(super) fn has_field(&self) -> bool {
         match (self.texts, self.form) {
             (Some(texts), _) => texts.field.is_some(),
-            (None, TagForm::Dogstatsd) => !self.list.is_empty(),
-            (None, TagForm::Keep) => self.list.iter().any(|tag| !tag.in_name),
-            (None, TagForm::Drop | TagForm::Graphite) => false,
+            (None, TagFormat::Dogstatsd) => !self.list.is_empty(),
+            (None, TagFormat::Keep) => self.list.iter().any(|tag| !tag.in_name),
+            (None, TagFormat::Drop | TagFormat::Graphite) => false,
         }
     }
 
@@ -214,7 +214,7 @@ impl<'a> Tags<'a> {
         if let Some(texts) = self.texts {
             return out.extend_from_slice(texts.field.unwrap_or_default());
         }
-        let all = self.form == TagForm::Dogstatsd;
+        let all = self.form == TagFormat::Dogstatsd;
         for (at, tag) in self.list.iter().filter(|tag| all || !tag.in_name).enumerate() {
             if at > 0 {
                 out.push(b',');

@@ -115,7 +115,7 @@ impl Rewrite {
             let texts = TagTexts { in_name: None, field: parts.tags };
             // There is no name that could hold tags.
             let form = match self.form.tags {
-                super::TagForm::Graphite => super::TagForm::Dogstatsd,
+                super::TagFormat::Graphite => super::TagFormat::Dogstatsd,
                 form => form,
             };
             let tags = Tags::of(form, &self.edits, texts);

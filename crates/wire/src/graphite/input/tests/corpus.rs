@@ -3,28 +3,28 @@
 
 use model::Span;
 
-use super::super::{Options, Parsed, Personality, Reader, reference};
+use super::super::{Compatibility, Options, Parsed, Reader, reference};
 use crate::tests::corpus::{Random, all_files, files, meant};
 
 /// Mutations of each file in each setting. A nightly run of the fuzz target does millions.
 const MUTATIONS: u64 = 60;
 
-fn first_reject(personality: Personality, packet: &[u8]) -> Option<&'static str> {
+fn first_reject(compatibility: Compatibility, packet: &[u8]) -> Option<&'static str> {
     let mut parsed = Parsed::default();
-    Reader::new(Options::of(personality), 1).packet(packet, Span::new(0, packet.len()), 0, &mut parsed);
+    Reader::new(Options::of(compatibility), 1).packet(packet, Span::new(0, packet.len()), 0, &mut parsed);
     parsed.first_reject.map(|(why, _)| why.word())
 }
 
-/// The personalities by their words.
-fn personalities() -> impl Iterator<Item = (&'static str, Personality)> {
-    Personality::ALL.into_iter().map(|own| (own.word(), own))
+/// The compatibility by their words.
+fn compatibility() -> impl Iterator<Item = (&'static str, Compatibility)> {
+    Compatibility::ALL.into_iter().map(|own| (own.word(), own))
 }
 
 #[test]
 fn good_files_have_no_rejects() {
     for (name, packet) in files("graphite/good") {
-        for personality in meant(&name, personalities()) {
-            assert_eq!(first_reject(personality, &packet), None, "{name} by {personality:?}");
+        for compatibility in meant(&name, compatibility()) {
+            assert_eq!(first_reject(compatibility, &packet), None, "{name} by {compatibility:?}");
         }
     }
 }
@@ -32,9 +32,9 @@ fn good_files_have_no_rejects() {
 #[test]
 fn bad_files_are_refused_for_the_reason_in_their_name() {
     for (name, packet) in files("graphite/bad") {
-        for personality in meant(&name, personalities()) {
-            let word = first_reject(personality, &packet);
-            assert_eq!(word, name.split('.').nth(1), "{name} by {personality:?}");
+        for compatibility in meant(&name, compatibility()) {
+            let word = first_reject(compatibility, &packet);
+            assert_eq!(word, name.split('.').nth(1), "{name} by {compatibility:?}");
         }
     }
 }

@@ -4,18 +4,20 @@ use model::{Reject, Span};
 use proptest::prelude::*;
 
 use super::super::message::{TEXTS_BYTES_MAX, TEXTS_RATIO_MAX};
-use super::super::{MessageForm, Opened, Options, PIECE_BYTES_MAX, Parsed, Personality, Reader, reference};
+use super::super::{
+    Compatibility, MessageEncoding, Opened, Options, PIECE_BYTES_MAX, Parsed, Reader, reference,
+};
 
-fn parse(personality: Personality, form: MessageForm, message: &[u8]) -> Parsed {
+fn parse(compatibility: Compatibility, form: MessageEncoding, message: &[u8]) -> Parsed {
     let mut parsed = Parsed::default();
-    let options = Options::of(personality);
+    let options = Options::of(compatibility);
     Reader::new(options, 1).message(form, message, Span::new(0, message.len()), 9, &mut parsed);
     assert_eq!(parsed.lines, parsed.points.len() as u64 + parsed.rejected());
     parsed
 }
 
-fn lines(form: MessageForm, message: &[u8]) -> String {
-    String::from_utf8(parse(Personality::Strict, form, message).bytes).unwrap()
+fn lines(form: MessageEncoding, message: &[u8]) -> String {
+    String::from_utf8(parse(Compatibility::Strict, form, message).bytes).unwrap()
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -26,9 +28,9 @@ fn bytes(hex: &str) -> Vec<u8> {
 fn the_specs_messages_are_points() {
     let pickled = "80025d7100285807000000666f6f2e62617271014a00f15365473ff80000000000008671028671035805000000613b743d7671044a3cf153654afdffffff867105867106652e";
     let want = "foo.bar 1.5 1700000000\na;t=v -3 1700000060\n";
-    assert_eq!(lines(MessageForm::Pickle, &bytes(pickled)), want);
+    assert_eq!(lines(MessageEncoding::Pickle, &bytes(pickled)), want);
     let payload = "0a1a0a07666f6f2e626172120f0880e2cfaa0611000000000000f83f";
-    assert_eq!(lines(MessageForm::Protobuf, &bytes(payload)), "foo.bar 1.5 1700000000\n");
+    assert_eq!(lines(MessageEncoding::Protobuf, &bytes(payload)), "foo.bar 1.5 1700000000\n");
 }
 
 #[test]
@@ -57,7 +59,7 @@ fn elements_are_points_or_are_refused_one_by_one() {
     ];
     for (element, want) in table {
         let message = format!("(lp0\n{element}a(S'good'\n(I1\nI2\ntta.");
-        let parsed = parse(Personality::Strict, MessageForm::Pickle, message.as_bytes());
+        let parsed = parse(Compatibility::Strict, MessageEncoding::Pickle, message.as_bytes());
         let text = String::from_utf8_lossy(&parsed.bytes);
         let got = match parsed.first_reject {
             Some((why, span)) => {
@@ -70,32 +72,32 @@ fn elements_are_points_or_are_refused_one_by_one() {
         assert!(text.ends_with("good 2 1\n"), "{element:?} takes nothing from its neighbour");
     }
     let infinite = b"(lp0\n(S'a'\n(I5\nF-inf\ntta.";
-    assert_eq!(parse(Personality::Carbon, MessageForm::Pickle, infinite).bytes, b"a -inf 5\n");
+    assert_eq!(parse(Compatibility::Carbon, MessageEncoding::Pickle, infinite).bytes, b"a -inf 5\n");
 }
 
 #[test]
 fn a_message_that_is_no_list_is_bad_as_a_whole() {
     for (form, message) in [
-        (MessageForm::Pickle, &b"cos\nsystem\n(S'true'\ntR."[..]),
-        (MessageForm::Pickle, b"N."),
-        (MessageForm::Pickle, b"}."),
-        (MessageForm::Pickle, b"hello\n"),
-        (MessageForm::Protobuf, b"\x0a\x7f"),
-        (MessageForm::Protobuf, b"\x0a\x0c\x0a\x01a\x12\x07\x08\xff\xff\xff\xff\xff\xff"),
-        (MessageForm::Protobuf, b"\x0b"),
-        (MessageForm::Protobuf, b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+        (MessageEncoding::Pickle, &b"cos\nsystem\n(S'true'\ntR."[..]),
+        (MessageEncoding::Pickle, b"N."),
+        (MessageEncoding::Pickle, b"}."),
+        (MessageEncoding::Pickle, b"hello\n"),
+        (MessageEncoding::Protobuf, b"\x0a\x7f"),
+        (MessageEncoding::Protobuf, b"\x0a\x0c\x0a\x01a\x12\x07\x08\xff\xff\xff\xff\xff\xff"),
+        (MessageEncoding::Protobuf, b"\x0b"),
+        (MessageEncoding::Protobuf, b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
     ] {
-        let parsed = parse(Personality::Strict, form, message);
+        let parsed = parse(Compatibility::Strict, form, message);
         assert_eq!(parsed.rejects[Reject::BadMessage.index()], 1, "{}", message.escape_ascii());
         assert!(parsed.points.is_empty());
     }
     // An empty message is none of them.
-    assert_eq!(parse(Personality::Strict, MessageForm::Protobuf, b"").lines, 0);
-    assert_eq!(parse(Personality::Strict, MessageForm::Pickle, b"].").lines, 0);
+    assert_eq!(parse(Compatibility::Strict, MessageEncoding::Protobuf, b"").lines, 0);
+    assert_eq!(parse(Compatibility::Strict, MessageEncoding::Pickle, b"].").lines, 0);
 }
 
 /// Whether the message is good as a whole.
-fn is_good(form: MessageForm, message: &[u8]) -> bool {
+fn is_good(form: MessageEncoding, message: &[u8]) -> bool {
     let mut opened = Opened::new(form, message);
     loop {
         match opened.look(message) {
@@ -136,8 +138,8 @@ fn what_the_elements_refer_to_is_bounded_by_the_messages_own_length() {
     // Whether the name is one or not: nobody looks at it before it is known how often it would be looked at.
     for byte in [b'n', b' '] {
         for (form, make) in [
-            (MessageForm::Pickle, repeated as fn(&[u8], usize) -> Vec<u8>),
-            (MessageForm::Protobuf, repeated_payload),
+            (MessageEncoding::Pickle, repeated as fn(&[u8], usize) -> Vec<u8>),
+            (MessageEncoding::Protobuf, repeated_payload),
         ] {
             let name = vec![byte; 40_000];
             let good = |count: usize| {
@@ -148,9 +150,9 @@ fn what_the_elements_refer_to_is_bounded_by_the_messages_own_length() {
             };
             let most = (1..).find(|count| !good(*count)).expect("there is an end") - 1;
             assert!(most >= TEXTS_RATIO_MAX, "{most}");
-            let parsed = parse(Personality::Strict, form, &make(&name, most + 1));
+            let parsed = parse(Compatibility::Strict, form, &make(&name, most + 1));
             assert_eq!((parsed.points.len(), parsed.rejects[Reject::BadMessage.index()]), (0, 1));
-            let parsed = parse(Personality::Strict, form, &make(&name, most));
+            let parsed = parse(Compatibility::Strict, form, &make(&name, most));
             assert_eq!(parsed.lines, most as u64, "each is a point or a reject of its own");
         }
     }
@@ -160,7 +162,7 @@ fn what_the_elements_refer_to_is_bounded_by_the_messages_own_length() {
         format!("(lp0\n(S'a'\n(S'{value}'\nI1\nttp1\na{}.", "g1\na".repeat(times)).into_bytes()
     };
     for (times, good) in [(100, true), (140, false)] {
-        assert_eq!(is_good(MessageForm::Pickle, &text(times)), good, "{times} times");
+        assert_eq!(is_good(MessageEncoding::Pickle, &text(times)), good, "{times} times");
     }
 }
 
@@ -171,7 +173,7 @@ fn texts_of_one_message_are_bounded_whatever_its_length() {
     for (count, good) in [(most, true), (most + 1, false)] {
         let mut message = repeated(&name, count);
         message.resize(TEXTS_BYTES_MAX / TEXTS_RATIO_MAX + 1, 0);
-        assert_eq!(is_good(MessageForm::Pickle, &message), good, "{count} times");
+        assert_eq!(is_good(MessageEncoding::Pickle, &message), good, "{count} times");
     }
 }
 
@@ -179,12 +181,12 @@ fn texts_of_one_message_are_bounded_whatever_its_length() {
 fn a_message_gives_the_same_in_pieces_that_are_bounded() {
     let name = vec![b'n'; 4_000];
     for (form, message) in [
-        (MessageForm::Pickle, repeated(&name, 120)),
-        (MessageForm::Protobuf, repeated_payload(&name, 120)),
-        (MessageForm::Protobuf, repeated_payload(&name, 0)),
+        (MessageEncoding::Pickle, repeated(&name, 120)),
+        (MessageEncoding::Protobuf, repeated_payload(&name, 120)),
+        (MessageEncoding::Protobuf, repeated_payload(&name, 0)),
     ] {
-        let whole = parse(Personality::Strict, form, &message);
-        let reader = Reader::new(Options::of(Personality::Strict), 1);
+        let whole = parse(Compatibility::Strict, form, &message);
+        let reader = Reader::new(Options::of(Compatibility::Strict), 1);
         let span = Span::new(0, message.len());
         let (mut bytes, mut points, mut pieces) = (Vec::new(), 0, 0);
         let mut parsed = Parsed::default();
@@ -208,10 +210,10 @@ fn a_message_gives_the_same_in_pieces_that_are_bounded() {
 #[test]
 fn a_long_message_is_looked_at_in_steps_before_it_gives_anything() {
     for (form, message) in [
-        (MessageForm::Pickle, repeated(b"a", 100_000)),
-        (MessageForm::Protobuf, repeated_payload(b"a", 100_000)),
+        (MessageEncoding::Pickle, repeated(b"a", 100_000)),
+        (MessageEncoding::Protobuf, repeated_payload(b"a", 100_000)),
     ] {
-        let reader = Reader::new(Options::of(Personality::Strict), 1);
+        let reader = Reader::new(Options::of(Compatibility::Strict), 1);
         let span = Span::new(0, message.len());
         let mut opened = Opened::new(form, &message);
         let (mut parsed, mut pieces, mut empty) = (Parsed::default(), 1, 0);
@@ -223,7 +225,7 @@ fn a_long_message_is_looked_at_in_steps_before_it_gives_anything() {
         assert!(empty >= 3 && pieces >= empty + 100_000 * 48 / PIECE_BYTES_MAX, "{empty} of {pieces}");
         // A message whose end is missing is one reject, however much was good before it.
         let cut = &message[..message.len() - 1];
-        let parsed = parse(Personality::Strict, form, cut);
+        let parsed = parse(Compatibility::Strict, form, cut);
         assert_eq!((parsed.points.len(), parsed.rejects[Reject::BadMessage.index()]), (0, 1));
     }
 }
@@ -234,7 +236,7 @@ fn an_element_has_texts_of_64_kib_at_most() {
         let name = vec![b'n'; name_bytes];
         let long = format!("(S'{}'\n(K\x01K\x02tta", String::from_utf8_lossy(&name));
         let message = format!("(lp0\n{long}(S'good'\n(I1\nI2\ntta.");
-        let parsed = parse(Personality::Carbon, MessageForm::Pickle, message.as_bytes());
+        let parsed = parse(Compatibility::Carbon, MessageEncoding::Pickle, message.as_bytes());
         assert_eq!(parsed.points.len(), points, "{name_bytes}");
         assert_eq!(parsed.rejects[Reject::BadElement.index()], 2 - points as u64);
     }
@@ -244,15 +246,15 @@ fn an_element_has_texts_of_64_kib_at_most() {
 fn fields_of_protobuf_come_in_any_order_and_unknown_ones_are_passed_over() {
     let message = b"\x12\x01x\x0a\x15\x12\x09\x11\0\0\0\0\0\0\0\x40\x12\x00\x1d\0\0\0\0\x0a\x01a";
     assert_eq!(message[4] as usize, message.len() - 5);
-    assert_eq!(lines(MessageForm::Protobuf, message), "a 2 0\na 0 0\n");
+    assert_eq!(lines(MessageEncoding::Protobuf, message), "a 2 0\na 0 0\n");
 }
 
 proptest! {
     #[test]
     fn any_bytes_end_as_points_or_rejects(message in proptest::collection::vec(any::<u8>(), 0..80)) {
-        for personality in Personality::ALL {
-            for form in [MessageForm::Pickle, MessageForm::Protobuf] {
-                reference::compare_message(Options::of(personality), form, &message);
+        for compatibility in Compatibility::ALL {
+            for form in [MessageEncoding::Pickle, MessageEncoding::Protobuf] {
+                reference::compare_message(Options::of(compatibility), form, &message);
             }
         }
     }

@@ -1,9 +1,9 @@
-//! The spec's tables of vectors (graphite §1.1, §1.1.2, §1.1.4), and what the four personalities make of the same line.
+//! The spec's tables of vectors (graphite §1.1, §1.1.2, §1.1.4), and what the four compatibility make of the same line.
 
 use model::{Reject, Span};
 use proptest::prelude::*;
 
-use super::super::{Kept, Options, Parsed, Personality, Reader, reference};
+use super::super::{Compatibility, Kept, Options, Parsed, Reader, reference};
 
 const NOW_S: u64 = 1_700_000_099;
 
@@ -52,16 +52,16 @@ fn lines_are_cleansed_as_the_relay_does() {
         (b"some.name.with.dots.. 1 2", "some.name.with.dots 1 2"),
     ];
     for (line, want) in table {
-        assert_eq!(one(Options::of(Personality::CRelay), line), *want, "{}", line.escape_ascii());
+        assert_eq!(one(Options::of(Compatibility::CRelay), line), *want, "{}", line.escape_ascii());
     }
-    let kept = Options { kept: Kept::new(b";/"), ..Options::of(Personality::CRelay) };
+    let kept = Options { kept: Kept::new(b";/"), ..Options::of(Compatibility::CRelay) };
     assert_eq!(one(kept, b"a/b;c=d_e 1 2"), "a/b;c_d_e 1 2");
     assert_eq!(one(kept, b"some-name.that.is.long 1 2"), "some_name.that.is.long 1 2", "`-c` replaces");
 }
 
 #[test]
 fn a_cr_ends_a_line_of_the_relay_and_an_empty_line_is_none() {
-    let options = Options::of(Personality::CRelay);
+    let options = Options::of(Compatibility::CRelay);
     let packet = b"a 1 2\r\nb 1 2\rc 1 2\r\r\n\nd 1 2";
     reference::compare(options, packet);
     let parsed = parse(options, packet);
@@ -71,7 +71,8 @@ fn a_cr_ends_a_line_of_the_relay_and_an_empty_line_is_none() {
 
 #[test]
 fn the_personalities_differ_where_the_originals_do() {
-    let all = |line: &str| Personality::ALL.map(|personality| one(Options::of(personality), line.as_bytes()));
+    let all =
+        |line: &str| Compatibility::ALL.map(|compatibility| one(Options::of(compatibility), line.as_bytes()));
     // line; strict, carbon, c-relay, go-carbon
     let table: &[(&str, [&str; 4])] = &[
         ("a.b 1 2", ["a.b 1 2"; 4]),
@@ -111,14 +112,14 @@ fn the_personalities_differ_where_the_originals_do() {
         assert_eq!(all(line), *want, "{line:?}");
     }
     let bytes = b"a\xff 1 2";
-    let got = Personality::ALL.map(|personality| one(Options::of(personality), bytes));
+    let got = Compatibility::ALL.map(|compatibility| one(Options::of(compatibility), bytes));
     assert_eq!(got, ["not_utf8", "not_utf8", "a_ 1 2", "a\u{fffd} 1 2"]);
 }
 
 #[test]
 fn a_missing_time_is_now_where_that_is_wanted() {
-    for personality in [Personality::Strict, Personality::Carbon, Personality::GoCarbon] {
-        let options = Options { missing_time_is_now: true, ..Options::of(personality) };
+    for compatibility in [Compatibility::Strict, Compatibility::Carbon, Compatibility::GoCarbon] {
+        let options = Options { missing_time_is_now: true, ..Options::of(compatibility) };
         assert_eq!(one(options, b"some.name.of.a.series 1"), "some.name.of.a.series 1 1700000099");
         assert_eq!(one(options, b"some.name.of.a.series"), "no_value");
     }
@@ -163,16 +164,16 @@ fn tags_are_checked_and_put_in_order() {
     ];
     for (name, want) in table {
         let want = if want.contains('_') { (*want).to_owned() } else { format!("{want} 1 2") };
-        for personality in [Personality::Strict, Personality::Carbon, Personality::GoCarbon] {
-            assert_eq!(one(Options::of(personality), format!("{name} 1 2").as_bytes()), want, "{name}");
+        for compatibility in [Compatibility::Strict, Compatibility::Carbon, Compatibility::GoCarbon] {
+            assert_eq!(one(Options::of(compatibility), format!("{name} 1 2").as_bytes()), want, "{name}");
         }
     }
 }
 
 #[test]
 fn a_name_at_the_limit_passes_and_one_byte_more_does_not() {
-    for personality in Personality::ALL {
-        let options = Options { name_bytes_max: 10, ..Options::of(personality) };
+    for compatibility in Compatibility::ALL {
+        let options = Options { name_bytes_max: 10, ..Options::of(compatibility) };
         assert_eq!(one(options, b"abcdefghij 1 1700000000"), "abcdefghij 1 1700000000");
         assert_eq!(one(options, b"abcdefghijk 1 1700000000"), "name_too_long");
         assert_eq!(
@@ -188,7 +189,7 @@ fn a_name_at_the_limit_passes_and_one_byte_more_does_not() {
 fn good_lines_are_copied_together_and_bad_ones_leave_no_gap() {
     let good = "some.metric.number1 1 1700000000\nsome.metric.number2 -2.5 1700000000\n";
     let packet = format!("{good}bad\n{good}..dotted. 1 1700000000\n{good}some.metric.number3 3 1700000000");
-    let parsed = parse(Options::of(Personality::Strict), packet.as_bytes());
+    let parsed = parse(Options::of(Compatibility::Strict), packet.as_bytes());
     let want = format!("{good}{good}dotted 1 1700000000\n{good}some.metric.number3 3 1700000000\n");
     assert_eq!(String::from_utf8_lossy(&parsed.bytes), want);
     assert_eq!((parsed.points.len(), parsed.lines, parsed.rejects[Reject::NoValue.index()]), (8, 9, 1));

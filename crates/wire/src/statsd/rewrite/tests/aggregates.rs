@@ -4,14 +4,15 @@ use model::{Flushed, Kind, Label, SeriesRef};
 
 use super::super::super::{Dialect, Options, Parsed, Parser, WRITTEN_BYTES_ALWAYS, WRITTEN_PER_BYTE_MAX};
 use super::super::{
-    AggregateEncoder, AggregateForm, Encoded, Form, LeftOut, NegativeGauges, RewritePlan, TagForm, TimerType,
+    AggregateEncoder, AggregateEncoding, Encoded, Form, LeftOut, NegativeGauges, RewritePlan, TagFormat,
+    TimerType,
 };
 
 fn series<'a>(name: &'a [u8], tags: &'a [u8]) -> SeriesRef<'a> {
     SeriesRef { name, tags, clean: true }
 }
 
-fn encoded(form: AggregateForm, flushed: &Flushed<'_>) -> (String, Encoded) {
+fn encoded(form: AggregateEncoding, flushed: &Flushed<'_>) -> (String, Encoded) {
     let mut out = Vec::new();
     let encoded = AggregateEncoder::new(form).expect("a plan").encode(flushed, &mut out);
     let text = String::from_utf8(out).expect("the lines are ASCII");
@@ -19,9 +20,9 @@ fn encoded(form: AggregateForm, flushed: &Flushed<'_>) -> (String, Encoded) {
     (text, encoded)
 }
 
-fn tags(tags: TagForm) -> AggregateForm {
+fn tags(tags: TagFormat) -> AggregateEncoding {
     let names = RewritePlan { to: Form { tags, ..Form::KEEP }, ..RewritePlan::default() };
-    AggregateForm { names, ..AggregateForm::default() }
+    AggregateEncoding { names, ..AggregateEncoding::default() }
 }
 
 const TIMER_LABELS: [&str; 3] = ["mean", "count", "count_ps"];
@@ -34,12 +35,12 @@ fn labels() -> Vec<Label> {
 fn names_and_tags_are_in_the_receivers_form() {
     let counter = |name, tags| Flushed::Counter { series: series(name, tags), count: 3.5, rate: 0.35 };
     for (form, name, own, want) in [
-        (TagForm::Graphite, &b"a.b"[..], &b"k:v,x"[..], "a.b;k=v;x=true:3.5|c\n"),
-        (TagForm::Graphite, b"a;z=1;b=2", b"", "a;b=2;z=1:3.5|c\n"),
-        (TagForm::Dogstatsd, b"a", b"k:v,x", "a:3.5|c|#k:v,x\n"),
-        (TagForm::Dogstatsd, b"a;k=v", b"", "a:3.5|c|#k:v\n"),
-        (TagForm::Keep, b"a;k=v", b"x:y", "a;k=v:3.5|c|#x:y\n"),
-        (TagForm::Drop, b"a;k=v", b"x:y", "a:3.5|c\n"),
+        (TagFormat::Graphite, &b"a.b"[..], &b"k:v,x"[..], "a.b;k=v;x=true:3.5|c\n"),
+        (TagFormat::Graphite, b"a;z=1;b=2", b"", "a;b=2;z=1:3.5|c\n"),
+        (TagFormat::Dogstatsd, b"a", b"k:v,x", "a:3.5|c|#k:v,x\n"),
+        (TagFormat::Dogstatsd, b"a;k=v", b"", "a:3.5|c|#k:v\n"),
+        (TagFormat::Keep, b"a;k=v", b"x:y", "a;k=v:3.5|c|#x:y\n"),
+        (TagFormat::Drop, b"a;k=v", b"x:y", "a:3.5|c\n"),
     ] {
         assert_eq!(encoded(tags(form), &counter(name, own)).0, want);
     }
@@ -47,31 +48,31 @@ fn names_and_tags_are_in_the_receivers_form() {
         prefix: "edge.".into(),
         suffix: ".sum".into(),
         tags_add: vec!["dc:fra".into()],
-        ..AggregateForm::default().names
+        ..AggregateEncoding::default().names
     };
-    let form = AggregateForm { names, ..AggregateForm::default() };
+    let form = AggregateEncoding { names, ..AggregateEncoding::default() };
     assert_eq!(encoded(form, &counter(b"a", b"k:v")).0, "edge.a.sum;dc=fra;k=v:3.5|c\n");
     // Names that no dialect has sanitised.
     let raw = SeriesRef { name: b"a b|c;k=v:w", tags: b"", clean: false };
     let flushed = Flushed::Counter { series: raw, count: 1.0, rate: 1.0 };
-    assert_eq!(encoded(tags(TagForm::Keep), &flushed).0, "a_b_c;k=v_w:1|c\n");
+    assert_eq!(encoded(tags(TagFormat::Keep), &flushed).0, "a_b_c;k=v_w:1|c\n");
 }
 
 #[test]
 fn counters_are_sent_as_their_sums() {
     let counter = |count| Flushed::Counter { series: series(b"a", b""), count, rate: 0.0 };
     for (count, want) in [(7.0, "a:7|c\n"), (-0.25, "a:-0.25|c\n"), (1e21, "a:1e+21|c\n"), (0.0, "a:0|c\n")] {
-        let (text, encoded) = encoded(AggregateForm::default(), &counter(count));
+        let (text, encoded) = encoded(AggregateEncoding::default(), &counter(count));
         assert_eq!(
             (text.as_str(), encoded),
             (want, Encoded { lines: 1, samples: 1, left_out: None, dropped: 0, tags_left_out: 0 })
         );
     }
-    let quiet = AggregateForm { zero_counters: false, ..AggregateForm::default() };
+    let quiet = AggregateEncoding { zero_counters: false, ..AggregateEncoding::default() };
     assert_eq!(encoded(quiet.clone(), &counter(0.0)).1.left_out, Some((LeftOut::Idle, 1)));
     assert_eq!(encoded(quiet, &counter(1.0)).1.lines, 1);
     for count in [f64::NAN, f64::INFINITY] {
-        let (text, encoded) = encoded(AggregateForm::default(), &counter(count));
+        let (text, encoded) = encoded(AggregateEncoding::default(), &counter(count));
         assert_eq!((text.as_str(), encoded.left_out), ("", Some((LeftOut::NonFinite, 1))));
     }
 }
@@ -97,7 +98,7 @@ fn gauges_arrive_as_they_are() {
         (NegativeGauges::ZeroFirst, Dialect::Dogstatsd, "g:0|g\ng:-5|g\n"),
         (NegativeGauges::Equals, Dialect::Union, "g:=-5|g\n"),
     ] {
-        let form = AggregateForm { negative_gauges: rule, ..AggregateForm::default() };
+        let form = AggregateEncoding { negative_gauges: rule, ..AggregateEncoding::default() };
         let gauge = |value| Flushed::Gauge { series: series(b"g", b""), value };
         let (text, said) = encoded(form.clone(), &gauge(-5.0));
         assert_eq!((text.as_str(), said.samples, said.left_out), (want, 1, None));
@@ -111,13 +112,13 @@ fn gauges_arrive_as_they_are() {
 #[test]
 fn sets_are_sent_as_their_members() {
     let set = |count, members| Flushed::Set { series: series(b"u", b"k:v"), count, members };
-    let (text, said) = encoded(tags(TagForm::Dogstatsd), &set(3, b"a\nb:c\nd e"));
+    let (text, said) = encoded(tags(TagFormat::Dogstatsd), &set(3, b"a\nb:c\nd e"));
     assert_eq!(text, "u:a|s|#k:v\nu:b_c|s|#k:v\nu:d e|s|#k:v\n");
     assert_eq!(said, Encoded { lines: 3, samples: 3, left_out: None, dropped: 0, tags_left_out: 0 });
-    let packed = AggregateForm { packed: true, ..tags(TagForm::Drop) };
+    let packed = AggregateEncoding { packed: true, ..tags(TagFormat::Drop) };
     assert_eq!(encoded(packed, &set(1, b"b:c|d")).0, "u:b:c_d|s\n");
-    assert_eq!(encoded(tags(TagForm::Drop), &set(5000, b"")).1.left_out, Some((LeftOut::Estimated, 5000)));
-    assert_eq!(encoded(tags(TagForm::Drop), &set(0, b"")).1.left_out, Some((LeftOut::Idle, 1)));
+    assert_eq!(encoded(tags(TagFormat::Drop), &set(5000, b"")).1.left_out, Some((LeftOut::Estimated, 5000)));
+    assert_eq!(encoded(tags(TagFormat::Drop), &set(0, b"")).1.left_out, Some((LeftOut::Idle, 1)));
 }
 
 #[test]
@@ -131,13 +132,18 @@ fn timers_are_sent_as_their_values() {
     };
     let plain = [(0, 2.0), (1, 3.0), (2, 0.3)];
     let values = [1.0, 2.5, -3.0];
-    let form = |packed, line_bytes_max| AggregateForm { packed, line_bytes_max, ..tags(TagForm::Dogstatsd) };
+    let form =
+        |packed, line_bytes_max| AggregateEncoding { packed, line_bytes_max, ..tags(TagFormat::Dogstatsd) };
     for (form, want, lines) in [
         (form(true, 100), "t:1:2.5:-3|ms|#k:v\n", 1),
         (form(false, 100), "t:1|ms|#k:v\nt:2.5|ms|#k:v\nt:-3|ms|#k:v\n", 3),
         (form(true, 1), "t:1|ms|#k:v\nt:2.5|ms|#k:v\nt:-3|ms|#k:v\n", 3),
-        (AggregateForm { timer_type: TimerType::Histogram, ..form(true, 100) }, "t:1:2.5:-3|h|#k:v\n", 1),
-        (AggregateForm { timer_type: TimerType::Distribution, ..form(true, 100) }, "t:1:2.5:-3|d|#k:v\n", 1),
+        (AggregateEncoding { timer_type: TimerType::Histogram, ..form(true, 100) }, "t:1:2.5:-3|h|#k:v\n", 1),
+        (
+            AggregateEncoding { timer_type: TimerType::Distribution, ..form(true, 100) },
+            "t:1:2.5:-3|d|#k:v\n",
+            1,
+        ),
     ] {
         let (text, said) = encoded(form, &timer(&plain, &values));
         assert_eq!(
@@ -174,10 +180,13 @@ fn timers_are_sent_as_their_values() {
 #[test]
 fn samples_with_a_time_keep_it_where_the_receiver_knows_times() {
     let sample = |kind, value| Flushed::Timestamped { series: series(b"a", b"k:v"), kind, value, time_s: 99 };
-    let times = AggregateForm { times: true, ..tags(TagForm::Dogstatsd) };
+    let times = AggregateEncoding { times: true, ..tags(TagFormat::Dogstatsd) };
     assert_eq!(encoded(times.clone(), &sample(Kind::Counter, 4.0)).0, "a:4|c|#k:v|T99\n");
     assert_eq!(encoded(times, &sample(Kind::Gauge, -4.0)).0, "a:-4|g|#k:v|T99\n");
-    assert_eq!(encoded(tags(TagForm::Dogstatsd), &sample(Kind::Gauge, -4.0)).0, "a:0|g|#k:v\na:-4|g|#k:v\n");
+    assert_eq!(
+        encoded(tags(TagFormat::Dogstatsd), &sample(Kind::Gauge, -4.0)).0,
+        "a:0|g|#k:v\na:-4|g|#k:v\n"
+    );
 }
 
 #[test]
@@ -193,12 +202,12 @@ fn the_ready_made_forms_are_read_as_they_were_meant() {
     ];
     for (form, dialect, want) in [
         (
-            AggregateForm::default(),
+            AggregateEncoding::default(),
             Dialect::Etsy,
             "a;k=v:3|c\na;k=v:0|g\na;k=v:-4|g\na;k=v:1|ms|@0.5\na;k=v:2|ms|@0.5\na;k=v:x|s\na;k=v:y|s\na;k=v:2|c\n",
         ),
         (
-            AggregateForm::dogstatsd(),
+            AggregateEncoding::dogstatsd(),
             Dialect::Dogstatsd,
             "a:3|c|#k:v\na:-4|g|#k:v\na:1:2|ms|@0.5|#k:v\na:x|s|#k:v\na:y|s|#k:v\na:2|c|#k:v|T99\n",
         ),
@@ -228,7 +237,7 @@ fn a_timers_values_come_back_whatever_the_limit() {
             aggregates: &aggregates,
             values: &values,
         };
-        let form = AggregateForm { packed: true, line_bytes_max, ..AggregateForm::default() };
+        let form = AggregateEncoding { packed: true, line_bytes_max, ..AggregateEncoding::default() };
         let (text, said) = encoded(form, &flushed);
         assert_eq!(said.samples, 500);
         assert!(text.lines().all(|line| line.len() <= line_bytes_max || line.matches(':').count() == 1));
@@ -261,7 +270,7 @@ fn a_series_becomes_so_many_bytes_and_no_more() {
             Flushed::Timer { series, labels: &labels, aggregates: &[(1, 4_000.0)], values: &values },
             Flushed::Set { series, count: 4_000, members: members.as_bytes() },
         ]
-        .map(|flushed| encoded(AggregateForm { packed, ..AggregateForm::default() }, &flushed))
+        .map(|flushed| encoded(AggregateEncoding { packed, ..AggregateEncoding::default() }, &flushed))
     };
     for packed in [false, true] {
         for (text, encoded) in of(&name, packed) {

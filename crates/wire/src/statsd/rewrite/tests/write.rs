@@ -2,7 +2,7 @@
 
 use super::super::super::{LINE_WRITTEN_BYTES_MAX, WRITTEN_BYTES_ALWAYS, WRITTEN_PER_BYTE_MAX};
 use super::super::{
-    Distributions, Form, Gauges, Rewrite, RewriteError, RewritePlan, Strip, TagForm, Written, parts,
+    Distributions, Form, Gauges, Rewrite, RewriteError, RewritePlan, Strip, TagFormat, Written, parts,
 };
 
 fn rewritten(plan: &RewritePlan, rate_factor: Option<f64>, line: &str) -> (String, Written) {
@@ -95,7 +95,7 @@ fn tags_are_dropped_then_renamed_then_added() {
 
 #[test]
 fn tags_go_into_names_as_carbon_reads_them() {
-    let form = Form { tags: TagForm::Graphite, ..Form::KEEP };
+    let form = Form { tags: TagFormat::Graphite, ..Form::KEEP };
     check(
         &to(form),
         &[
@@ -136,7 +136,7 @@ fn tags_go_into_names_as_carbon_reads_them() {
 
 #[test]
 fn tags_leave_names_for_dogstatsd() {
-    let form = Form { tags: TagForm::Dogstatsd, ..Form::KEEP };
+    let form = Form { tags: TagFormat::Dogstatsd, ..Form::KEEP };
     check(
         &to(form),
         &[
@@ -147,7 +147,7 @@ fn tags_leave_names_for_dogstatsd() {
             ("a:1|c", "a:1|c"),
         ],
     );
-    check(&to(Form { tags: TagForm::Drop, ..Form::KEEP }), &[("a;k=v:1|c|#x|@0.5", "a:1|c|@0.5")]);
+    check(&to(Form { tags: TagFormat::Drop, ..Form::KEEP }), &[("a;k=v:1|c|#x|@0.5", "a:1|c|@0.5")]);
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn packets_are_rewritten_line_by_line() {
 fn many_tags_are_as_good_as_few() {
     let tags: Vec<String> = (0..300).rev().map(|at| format!("t{at:03}:{at}")).collect();
     let sorted: Vec<String> = (0..300).map(|at| format!(";t{at:03}={at}")).collect();
-    let form = Form { tags: TagForm::Graphite, ..Form::KEEP };
+    let form = Form { tags: TagFormat::Graphite, ..Form::KEEP };
     check(&to(form), &[(&format!("a:1|c|#{}", tags.join(",")), &format!("a{}:1|c", sorted.concat()))]);
 }
 

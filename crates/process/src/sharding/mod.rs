@@ -1,0 +1,379 @@
+//! Sharding instead of copying: which endpoints of a cluster a key belongs to (spec statsd §13; R6 of §14; spec
+//! graphite §3).
+//!
+//! Path of a line: `KeyReader::key` (the bytes that decide) -> **`Cluster::owner`** (`ring`, `carbon` or `shards`) -> the
+//! queue of that endpoint. `health` turns the results of checks into changes, which come back as `Cluster::set_live`.
+//! A relay asks `Cluster::placed` once for a name, and `Cluster::fail_over` for each line whose owner is away.
+//! Pure: no I/O, no clock, no look-up of names; `owner` does not allocate but on rings with replicas.
+//! Not here: who sends the health checks, and what becomes of a line that nobody owns.
+//! Invariants: an owner is live; with no endpoint live there is none; the same history of `set_live` gives the same
+//! owners in every process.
+
+mod carbon;
+mod fnv;
+mod health;
+mod key;
+mod label;
+mod ring;
+mod shards;
+
+pub use health::{HEALTH_CHECKS_MAX, Health, HealthChange, HealthPlan};
+pub use key::{KeyForm, KeyReader, node_key};
+
+use carbon::{CarbonEncoding, CarbonRing};
+use fnv::{Bytes, fnv1a_64};
+use label::Label;
+use ring::{Ring, RingKind};
+use shards::{Shards, ShardsHash, mixed};
+
+/// Most endpoints of a cluster.
+pub const ENDPOINTS_MAX: usize = 1024;
+/// Most virtual shards of a cluster.
+pub const SHARDS_MAX: usize = 65_536;
+
+/// How keys are placed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sharding {
+    /// The ring of node's cluster proxy: MD5, 40 digests for an endpoint (39 in clusters of some sizes).
+    StatsdNode(RingReplicas),
+    /// The ring of libketama with equal weights: MD5, 40 digests for an endpoint, four points of each.
+    Ketama,
+    /// Jump consistent hash over FNV-1a of 64 bits, as jjneely's statsrelay (Go) places.
+    Jump(ShardTable),
+    /// MurmurHash3 of 32 bits with seed 0xaccd3d34, modulo the number of shards, as the statsrelay of Lyft and Uber
+    /// (C, later Rust) places.
+    Murmur3Statsrelay(ShardTable),
+    /// carbon-c-relay's `carbon_ch`: a ring of MD5 by address or instance.
+    CarbonCh,
+    /// carbon-c-relay's `fnv1a_ch`: a ring of FNV-1a by address and port, or by instance.
+    Fnv1aCh,
+    /// carbon-c-relay's `jump_fnv1a_ch`: jump hash over the endpoints in the order of their instances.
+    JumpFnv1aCh,
+    /// carbon-c-relay's `any_of`: FNV-1a modulo the number of endpoints.
+    AnyOf,
+    /// The ring of carbon's own daemons, written in Python.
+    CarbonPython {
+        /// What is hashed, and how.
+        hash: CarbonHash,
+        /// One point for each endpoint, and a key's hash modulo their number (`fast-hashing`).
+        fast: bool,
+        /// Owners of one key are on different hosts (`DIVERSE_REPLICAS`, on by default).
+        diverse: bool,
+    },
+}
+
+/// `ROUTER_HASH_TYPE` of carbon's own daemons.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CarbonHash {
+    /// MD5 by address and instance.
+    #[default]
+    CarbonCh,
+    /// FNV-1a by instance.
+    Fnv1aCh,
+    /// MurmurHash3 by address and instance.
+    Mmh3Ch,
+}
+
+/// How many points of the ring come from one digest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RingReplicas {
+    /// Statsd since 0.8.0 (hashring 3.2.0): the first of the digest's words.
+    #[default]
+    One,
+    /// Statsd before 0.8.0 (hashring 1.0.1): all four words.
+    Four,
+}
+
+/// Which endpoint each virtual shard lives on, by index; empty for one shard per endpoint, in their order.
+///
+/// With many more shards than endpoints a cluster is resized by giving some shards to the new endpoint: the keys of
+/// all other shards stay where they are.
+pub type ShardTable = Vec<usize>;
+
+impl Sharding {
+    /// The form's name in configuration files.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Sharding::StatsdNode(_) => "statsd-node",
+            Sharding::Ketama => "ketama",
+            Sharding::Jump(_) => "jump",
+            Sharding::Murmur3Statsrelay(_) => "murmur3-statsrelay",
+            Sharding::CarbonCh => "carbon_ch",
+            Sharding::Fnv1aCh => "fnv1a_ch",
+            Sharding::JumpFnv1aCh => "jump_fnv1a_ch",
+            Sharding::AnyOf => "any_of",
+            Sharding::CarbonPython { .. } => "carbon-python",
+        }
+    }
+}
+
+/// Why a cluster cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterMistake {
+    /// More than [`ENDPOINTS_MAX`] endpoints.
+    TooManyEndpoints,
+    /// More than [`SHARDS_MAX`] shards.
+    TooManyShards,
+    /// Two endpoints have the same label, so that the second one's points would lie on the first one's.
+    SameLabel {
+        /// The one listed first.
+        first: usize,
+        /// The one listed again.
+        again: usize,
+    },
+    /// A shard lives on an endpoint that is not listed.
+    NoSuchEndpoint {
+        /// The shard's place in the table.
+        shard: usize,
+        /// The endpoint that it names.
+        endpoint: usize,
+    },
+    /// A label is not `HOST:PORT` or `HOST:PORT=INSTANCE`.
+    BadLabel {
+        /// The endpoint that it is of.
+        endpoint: usize,
+    },
+    /// A key has no owner, or more than there are endpoints, or more than one where the form knows but one.
+    BadReplication {
+        /// Owners that a key was to have.
+        replication: u8,
+        /// The most that it can have.
+        most: usize,
+    },
+}
+
+impl std::fmt::Display for ClusterMistake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ClusterMistake::TooManyEndpoints => write!(f, "a cluster has at most {ENDPOINTS_MAX} endpoints"),
+            ClusterMistake::TooManyShards => write!(f, "a cluster has at most {SHARDS_MAX} shards"),
+            ClusterMistake::SameLabel { first, again } => {
+                write!(f, "endpoint {again} is endpoint {first} again")
+            }
+            ClusterMistake::NoSuchEndpoint { shard, endpoint } => {
+                write!(f, "shard {shard} is on endpoint {endpoint}, which is not listed")
+            }
+            ClusterMistake::BadLabel { endpoint } => {
+                write!(f, "endpoint {endpoint} is not told as HOST:PORT or HOST:PORT=INSTANCE")
+            }
+            ClusterMistake::BadReplication { replication, most } => {
+                write!(f, "a key cannot be on {replication} endpoints, but on 1 to {most}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ClusterMistake {}
+
+/// The endpoints of a cluster, which of them are live, and what each owns.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    live: Vec<bool>,
+    /// The live ones as hashring lists them: in the order given, but for those that came back, which stand at the end
+    /// in the order of their return. It decides between points of equal value.
+    listed: Vec<u16>,
+    rule: Rule,
+    /// Owners of a key.
+    replication: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Rule {
+    Ring(Ring),
+    Carbon(CarbonRing),
+    Shards(Shards),
+}
+
+impl Cluster {
+    /// A cluster whose endpoints are all live. A label is what the original hashes for a place on its ring:
+    /// `host:port` as written in its configuration, for those of the Graphite family with `=instance` behind it where
+    /// there is one; the forms without a ring go by the order alone.
+    pub fn new<L: AsRef<[u8]>>(sharding: &Sharding, labels: &[L]) -> Result<Cluster, ClusterMistake> {
+        Cluster::replicated(sharding, labels, 1)
+    }
+
+    /// The same, with `replication` owners for each key. More than one only with the forms of the Graphite family, and not
+    /// with `any_of`.
+    pub fn replicated<L: AsRef<[u8]>>(
+        sharding: &Sharding,
+        labels: &[L],
+        replication: u8,
+    ) -> Result<Cluster, ClusterMistake> {
+        if labels.len() > ENDPOINTS_MAX {
+            return Err(ClusterMistake::TooManyEndpoints);
+        }
+        let rule = Rule::new(sharding, labels)?;
+        let most = if rule.replicates() { labels.len().max(1) } else { 1 };
+        if replication == 0 || usize::from(replication) > most {
+            return Err(ClusterMistake::BadReplication { replication, most });
+        }
+        let listed = (0..labels.len() as u16).collect();
+        let live = vec![true; labels.len()];
+        let mut cluster = Cluster { live, listed, rule, replication: usize::from(replication) };
+        cluster.rebuild();
+        Ok(cluster)
+    }
+
+    /// The endpoint that `key` belongs to, by its place in the list given to [`Cluster::new`]; of several the first.
+    /// None when no endpoint is live.
+    pub fn owner(&self, key: &[u8]) -> Option<usize> {
+        let (owner, hash) = match &self.rule {
+            Rule::Ring(ring) => return ring.owner(key),
+            Rule::Carbon(ring) => (ring.owner(key)?, key_hash(key)),
+            Rule::Shards(shards) => shards.owner(key)?,
+        };
+        if self.live[owner] { Some(owner) } else { self.fail_over(hash, &[]) }
+    }
+
+    /// Puts all owners of `key` behind what `to` holds, in their order, whether they are live or not. Only the rings of
+    /// StatsD's proxies are made of live endpoints alone.
+    pub fn placed(&self, key: &[u8], to: &mut Vec<u16>) {
+        match &self.rule {
+            Rule::Ring(ring) => to.extend(ring.owner(key).map(|owner| owner as u16)),
+            Rule::Carbon(ring) => ring.owners(key, self.replication, to),
+            Rule::Shards(shards) => shards.owners(key, self.replication, to),
+        }
+    }
+
+    /// The endpoint that takes the place of one that is out: of the live ones that are not among `taken` the one for
+    /// which the key's hash (see [`key_hash`]) mixed with the endpoint's number is highest. So the keys of one that goes
+    /// spread over the others, nothing else moves, and they return with it.
+    pub fn fail_over(&self, hash: u64, taken: &[u16]) -> Option<usize> {
+        let free = self.listed.iter().filter(|endpoint| !taken.contains(endpoint));
+        let fail_over = free.max_by_key(|endpoint| mixed(hash, u64::from(**endpoint)))?;
+        debug_assert!(self.live[usize::from(*fail_over)], "those listed are live");
+        Some(usize::from(*fail_over))
+    }
+
+    /// Where `key` lies on a ring of the Graphite family, or which shard is its own, from 0; none for other rings.
+    pub fn position(&self, key: &[u8]) -> Option<i64> {
+        match &self.rule {
+            Rule::Carbon(ring) => Some(ring.position(key)),
+            Rule::Shards(shards) => shards.shard(key).map(|(shard, _)| shard as i64),
+            Rule::Ring(_) => None,
+        }
+    }
+
+    /// The points of the ring of the Graphite family that this is, ascending, and whose they are; of a form with shards,
+    /// shard after shard, the endpoint's place in both. None of other rings.
+    pub fn points(&self) -> impl Iterator<Item = (i64, usize)> {
+        let ring = match &self.rule {
+            Rule::Carbon(ring) => Some(ring.points()),
+            Rule::Ring(_) | Rule::Shards(_) => None,
+        };
+        let shards = match &self.rule {
+            Rule::Shards(shards) => shards.table(),
+            Rule::Ring(_) | Rule::Carbon(_) => &[],
+        };
+        let shards = shards.iter().map(|endpoint| (i64::from(*endpoint), usize::from(*endpoint)));
+        ring.into_iter().flatten().chain(shards)
+    }
+
+    /// Takes an endpoint out (`false`) or puts it back; true when that changed anything.
+    ///
+    /// Only keys that the endpoint owned move when it goes, and exactly those return to it. On a ring there is an
+    /// exception, as with the originals: with some numbers of live endpoints (7, 14, 28, 49, … on node's ring; 61, 122,
+    /// … on libketama's) each has 39 digests instead of 40, and a few more keys move on the way there and back. And of
+    /// two equal points, which are rare, the endpoint that came back loses its own.
+    pub fn set_live(&mut self, endpoint: usize, live: bool) -> bool {
+        assert!(endpoint < self.live.len(), "endpoints are those given to `new`");
+        if self.live[endpoint] == live {
+            return false;
+        }
+        self.live[endpoint] = live;
+        if live {
+            self.listed.push(endpoint as u16);
+        } else {
+            self.listed.retain(|listed| usize::from(*listed) != endpoint);
+        }
+        self.rebuild();
+        true
+    }
+
+    /// Whether the endpoint is live.
+    pub fn is_live(&self, endpoint: usize) -> bool {
+        self.live[endpoint]
+    }
+
+    /// The live endpoints in the order in which node's proxy lists them (`status`): those that came back at the end.
+    pub fn listed(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.listed.iter().map(|endpoint| usize::from(*endpoint))
+    }
+
+    /// All endpoints, live or not.
+    pub fn len(&self) -> usize {
+        self.live.len()
+    }
+
+    /// True without any endpoint.
+    pub fn is_empty(&self) -> bool {
+        self.live.is_empty()
+    }
+
+    fn rebuild(&mut self) {
+        debug_assert_eq!(self.listed.len(), self.live.iter().filter(|live| **live).count());
+        if let Rule::Ring(ring) = &mut self.rule {
+            ring.rebuild(&self.listed);
+        }
+    }
+}
+
+impl Rule {
+    fn new<L: AsRef<[u8]>>(sharding: &Sharding, labels: &[L]) -> Result<Rule, ClusterMistake> {
+        let ring = |form| {
+            no_label_twice(labels)?;
+            Ok(Rule::Ring(Ring::new(form, labels)))
+        };
+        let shards = |hash, table| Ok(Rule::Shards(Shards::new(hash, table, labels.len())?));
+        let carbon = |form| Ok(Rule::Carbon(CarbonRing::new(form, &parsed(labels)?)));
+        match sharding {
+            Sharding::StatsdNode(replicas) => ring(RingKind::StatsdNode(*replicas)),
+            Sharding::Ketama => ring(RingKind::Ketama),
+            Sharding::Jump(table) => shards(ShardsHash::Jump, table),
+            Sharding::Murmur3Statsrelay(table) => shards(ShardsHash::Murmur3, table),
+            Sharding::AnyOf => shards(ShardsHash::Fnv1aSigned, &Vec::new()),
+            Sharding::JumpFnv1aCh => Ok(Rule::Shards(Shards::by_instance(&parsed(labels)?))),
+            Sharding::CarbonCh => carbon(CarbonEncoding::RelayMd5),
+            Sharding::Fnv1aCh => carbon(CarbonEncoding::RelayFnv1a),
+            Sharding::CarbonPython { hash, fast, diverse } => {
+                carbon(CarbonEncoding::Python { hash: *hash, fast: *fast, diverse: *diverse })
+            }
+        }
+    }
+
+    /// Whether a key may have several owners.
+    fn replicates(&self) -> bool {
+        match self {
+            Rule::Ring(_) => false,
+            Rule::Carbon(_) => true,
+            Rule::Shards(shards) => shards.replicates(),
+        }
+    }
+}
+
+/// The hash of a key by which stand-ins are chosen.
+pub fn key_hash(key: &[u8]) -> u64 {
+    fnv1a_64(key, Bytes::Unsigned)
+}
+
+fn parsed<L: AsRef<[u8]>>(labels: &[L]) -> Result<Vec<Label<'_>>, ClusterMistake> {
+    let parse = |(endpoint, label)| {
+        Label::parse(AsRef::<[u8]>::as_ref(label)).ok_or(ClusterMistake::BadLabel { endpoint })
+    };
+    labels.iter().enumerate().map(parse).collect()
+}
+
+fn no_label_twice<L: AsRef<[u8]>>(labels: &[L]) -> Result<(), ClusterMistake> {
+    let mut sorted: Vec<usize> = (0..labels.len()).collect();
+    sorted.sort_by_key(|at| labels[*at].as_ref());
+    let same = |pair: &&[usize]| labels[pair[0]].as_ref() == labels[pair[1]].as_ref();
+    match sorted.windows(2).find(same) {
+        Some(pair) => Err(ClusterMistake::SameLabel { first: pair[0], again: pair[1] }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod graphite_tests;
+#[cfg(test)]
+mod tests;

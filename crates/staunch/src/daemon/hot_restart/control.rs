@@ -1,0 +1,249 @@
+//! The control socket `<data_dir>/control.sock`: where a new process of the same user asks to take over.
+//!
+//! A process of another user is not listened to; one that says nothing, or something else, is told so and forgotten.
+//! Not here: what follows a good question (`old`).
+
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::plan::Listen;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
+
+use super::link::{Link, LinkError};
+use super::message::{Message, VERSION};
+use crate::daemon::hot_restart::Inheritance;
+use crate::sources::bind::{self, Bound};
+use sys::clock::Clock;
+use sys::pass::{self, Peer};
+
+/// The socket's name in the data directory.
+pub const FILE: &str = "control.sock";
+
+/// Only the daemon's own user may connect.
+const MODE: u32 = 0o600;
+
+/// Longest wait for the first word.
+const HELLO_WITHIN_NS: u64 = 2 * model::SECOND_NS;
+
+/// Most peers whose first word is waited for at a time.
+const HEARD_MAX: usize = 32;
+
+/// Pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The control socket, open.
+#[derive(Debug)]
+pub struct Control {
+    /// For the task, and for another process.
+    pub listener: UnixListener,
+    path: PathBuf,
+    /// Listens, once it is served.
+    task: Option<JoinHandle<()>>,
+}
+
+/// A process that asks to take over, in words that we know.
+#[derive(Debug)]
+pub struct Asked {
+    /// To it.
+    pub link: Link,
+    /// Its version, for people.
+    pub program: String,
+}
+
+impl Control {
+    /// Opens the control socket of a data directory, or takes the one of the process that we take over from. None, with
+    /// a word in the log, where that is not possible: the daemon works without, but cannot be taken over from.
+    pub fn open(data_dir: &Path, from: Option<&mut Inheritance>) -> Option<Control> {
+        let path = data_dir.join(FILE);
+        let opened = match from.and_then(Inheritance::take_control) {
+            Some(listener) => Ok(listener),
+            None => bind_new(data_dir, &path),
+        };
+        match opened {
+            Ok(listener) => Some(Control { listener, path, task: None }),
+            Err(why) => {
+                tracing::info!("--hot-restart will not work for this process: {}: {why}", path.display());
+                None
+            }
+        }
+    }
+
+    /// Listens until the daemon ends. Each good question goes to `asked`.
+    ///
+    /// # Errors
+    /// When the runtime cannot take the socket.
+    pub fn serve(&mut self, asked: mpsc::Sender<Asked>) -> io::Result<()> {
+        let listener = self.listener.try_clone()?;
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::UnixListener::from_std(listener)?;
+        self.task = Some(tokio::spawn(listen(listener, asked)));
+        Ok(())
+    }
+
+    /// Listens no more: whoever asks from now on is for the process that has the socket as well.
+    pub fn leave(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+        }
+    }
+
+    /// Removes the socket: nobody answers any more.
+    pub fn remove(&self) {
+        // Already gone is as good.
+        let _gone = std::fs::remove_file(&self.path);
+    }
+}
+
+fn bind_new(data_dir: &Path, path: &Path) -> Result<UnixListener, String> {
+    std::fs::create_dir_all(data_dir).map_err(|error| error.to_string())?;
+    let listen = Listen::UnixStream { path: path.to_owned(), mode: Some(MODE) };
+    match bind::bind(&listen, 0) {
+        Ok((Bound::Unix(listener), _)) => Ok(listener),
+        Ok(_) => Err("a socket of another kind".to_owned()),
+        Err(error) if error.taken => {
+            Err("another process has it; give this one a data directory of its own".to_owned())
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+async fn listen(listener: tokio::net::UnixListener, asked: mpsc::Sender<Asked>) {
+    let free = Arc::new(Semaphore::new(HEARD_MAX));
+    let mut hearings = JoinSet::new();
+    loop {
+        // Closed by nobody.
+        let Ok(place) = Arc::clone(&free).acquire_owned().await else { return };
+        while hearings.try_join_next().is_some() {}
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream.into_std(),
+            Err(error) => {
+                tracing::debug!("control socket: {error}");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let asked = asked.clone();
+        // Ends with this task.
+        hearings.spawn(async move {
+            // On a thread: a peer that says nothing makes nobody wait.
+            let heard = spawn_blocking(move || hear(Link::new(stream?)?)).await;
+            drop(place);
+            match heard {
+                // Nobody takes it when the daemon ends: the other process finds that out.
+                Ok(Ok(question)) => drop(asked.send(question).await),
+                Ok(Err(error)) => tracing::debug!("control socket: {error}"),
+                Err(error) => tracing::error!("control socket: {error}"),
+            }
+        });
+    }
+}
+
+/// Hears the first word.
+fn hear(mut link: Link) -> Result<Asked, LinkError> {
+    let deadline_ns = Clock::mono_ns() + HELLO_WITHIN_NS;
+    if !may_ask(link.peer(), pass::own_uid()) {
+        let why = "it is another user's process".to_owned();
+        link.send(&Message::Refused { why }, deadline_ns)?;
+        return Err(LinkError::OutOfTurn);
+    }
+    match link.receive(deadline_ns)? {
+        Message::Hello { version: VERSION, program } => Ok(Asked { link, program }),
+        Message::Hello { version, program } => {
+            let own = env!("CARGO_PKG_VERSION");
+            let why = format!(
+                "staunch {program} speaks version {version} of a take-over, and {own}, which runs, version {VERSION}: \
+                 stop the one and start the other"
+            );
+            link.send(&Message::Refused { why }, deadline_ns)?;
+            Err(LinkError::OutOfTurn)
+        }
+        _ => Err(LinkError::OutOfTurn),
+    }
+}
+
+/// Whether a process may take our place: one of the same user, or of root, who may do anything anyway.
+fn may_ask(peer: Peer, own_uid: u32) -> bool {
+    peer.uid == own_uid || peer.uid == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// One more silent peer than are heard at a time would have a place only after [`HELLO_WITHIN_NS`].
+    #[test]
+    fn silent_peers_keep_nobody_from_asking() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut control = Control::open(folder.path(), None).expect("it can be made");
+        let connect = || UnixStream::connect(folder.path().join(FILE)).expect("it listens");
+        let _silent: Vec<UnixStream> = (1..HEARD_MAX).map(|_| connect()).collect();
+        let mut asks = connect();
+        let hello = Message::Hello { version: VERSION, program: "9.9.9".to_owned() };
+        asks.write_all(&hello.encode().expect("it is short")).expect("it has room");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let (to, mut asked) = mpsc::channel(1);
+            control.serve(to).expect("the runtime takes it");
+            let first = asked.recv().await.expect("somebody asks");
+            assert_eq!(first.program, "9.9.9");
+        });
+        runtime.shutdown_background();
+    }
+
+    #[test]
+    fn another_user_may_not_ask() {
+        let peer = |uid| Peer { pid: 1, uid };
+        for (uid, own, may) in [(7, 7, true), (8, 7, false), (0, 7, true), (7, 0, false)] {
+            assert_eq!(may_ask(peer(uid), own), may, "{uid} asks {own}");
+        }
+    }
+
+    #[test]
+    fn the_socket_is_for_its_user_only_and_one_that_is_alive_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data_dir = folder.path().join("not/there/yet");
+        let control = Control::open(&data_dir, None).expect("it can be made");
+        let mode = std::fs::metadata(&control.path).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(Control::open(&data_dir, None).is_none(), "somebody has it");
+        drop(control);
+        let again = Control::open(&data_dir, None).expect("nobody has it any more");
+        again.remove();
+        assert!(!data_dir.join(FILE).exists());
+    }
+
+    #[test]
+    fn only_a_greeting_in_our_version_is_heard() {
+        let frame = |message: Message| message.encode().expect("it is short");
+        let hello = |version| frame(Message::Hello { version, program: "9.9.9".to_owned() });
+        let cut = hello(VERSION)[..7].to_vec();
+        let table: [(&str, Vec<u8>, bool, bool); 6] = [
+            ("ours", hello(VERSION), true, false),
+            ("another version", hello(VERSION + 1), false, true),
+            ("another message", frame(Message::Taken), false, false),
+            ("a browser", b"GET / HTTP/1.1\r\n\r\n".to_vec(), false, false),
+            ("half a message", cut, false, false),
+            ("nothing", Vec::new(), false, false),
+        ];
+        for (what, bytes, good, told) in table {
+            let (mut here, there) = UnixStream::pair().expect("a pair of our own");
+            here.write_all(&bytes).expect("it has room");
+            here.shutdown(std::net::Shutdown::Write).expect("it is connected");
+            let heard = hear(Link::new(there).expect("it is connected"));
+            assert_eq!(heard.is_ok(), good, "{what}: {heard:?}");
+            drop(heard);
+            let mut answer = Vec::new();
+            // With something unread at the other end, its end is a reset.
+            let _ended = here.read_to_end(&mut answer);
+            assert_eq!(!answer.is_empty(), told, "{what}");
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! What another process has handed over, and where it goes here.
+//!
+//! Accounts and states go in before that process is told that it may end, since they may be refused; queues after it,
+//! since a queue on disk has one owner at a time. Whether they can be opened is found out before ([`Handed::prepare_queues`]).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::sync::atomic::Ordering::Relaxed;
+
+use anyhow::Context;
+use deliver::disk_queue::Unsettled;
+use deliver::queue::Left;
+use model::{AckMark, ConnectionId, Figure, Now, OutputId, Unacked};
+use pipeline::checkpoints::Note;
+use pipeline::{Accounts, Inherited, Shard, Unfinished};
+use process::aggregate::checkpoint::{Restored, Told};
+use tokio::task::JoinSet;
+
+use super::message::Owner;
+use crate::daemon::data_dir::DataDir;
+use crate::daemon::handover::Handover;
+use crate::daemon::outlet::Outlet;
+use crate::daemon::shared::{Shared, Wiring};
+use crate::daemon::{checkpoint, queues, syncs};
+use crate::kernel::Drops;
+use crate::sources::parked::Parked;
+use crate::sources::relay_own::Reports;
+use crate::sources::stream::StreamSource;
+use sys::OwnedFd;
+
+/// What helps when the state of another process cannot be read.
+const STOP_INSTEAD: &str = "the running process goes on; stop it, then start without `--hot-restart`";
+
+/// Everything that was told.
+#[derive(Debug)]
+pub struct Handed {
+    /// Accounts.
+    pub accounts: Vec<(Owner, String, Vec<Figure>)>,
+    /// The kernel's drops that were counted, by number of the socket.
+    pub drops: Vec<(usize, Drops)>,
+    /// The state of each aggregation, by its name.
+    pub states: Vec<(String, Vec<u8>)>,
+    /// What its queues in memory held.
+    pub left: Vec<(OutputId, Left)>,
+    /// How far its queues on disk had been read, by output.
+    pub unsettled: Vec<(String, Unsettled)>,
+    /// Connections that go on here.
+    pub connections: Vec<HandedConnection>,
+    /// Those of them whose clients wait for what another process has taken.
+    pub waiting: Vec<Waiting>,
+    /// Since when nobody reads (monotonic), when the other process has said so.
+    pub paused_ns: Option<u64>,
+    /// Nobody else has the queues on disk: they may be opened before another process has been told that it may end.
+    pub owns_queues: bool,
+}
+
+/// A queue on disk that can be opened as soon as the other process has let go of it.
+pub struct PreparedQueue<'a> {
+    outlet: &'a Arc<Outlet>,
+    queue: queues::Prepared<'a>,
+    sync: syncs::Prepared,
+}
+
+/// A connection that another process had accepted.
+#[derive(Debug)]
+pub struct HandedConnection {
+    /// Number of the socket that it came from.
+    pub socket: usize,
+    /// Its own socket.
+    pub fd: OwnedFd,
+    /// What was held of it.
+    pub unfinished: Unfinished,
+    /// Outputs that lines of it wait for.
+    pub outputs: Vec<OutputId>,
+}
+
+/// A connection that goes on and whose client waits.
+#[derive(Debug)]
+pub struct Waiting {
+    mark: AckMark,
+    outputs: Vec<OutputId>,
+}
+
+impl Handed {
+    /// Of a process that has not been asked, or has died: nothing, and nothing is its any more.
+    pub fn nothing() -> Handed {
+        let (accounts, drops, states, left, unsettled, connections, waiting) = Default::default();
+        let paused_ns = None;
+        Handed {
+            accounts,
+            drops,
+            states,
+            left,
+            unsettled,
+            connections,
+            waiting,
+            paused_ns,
+            owns_queues: true,
+        }
+    }
+
+    /// What was counted of the kernel's drops at a socket, by its number.
+    pub fn drops_of(&self, number: usize) -> Drops {
+        let counted = self.drops.iter().find(|(of, _)| *of == number);
+        counted.map(|(_, drops)| *drops).unwrap_or_default()
+    }
+
+    /// The connections that came from socket `number`, for the source that has it now; what is past its
+    /// `max_connections` is refused.
+    #[cfg(target_os = "linux")]
+    pub fn adopt(&mut self, number: usize, source: &StreamSource, shared: &Shared) -> Vec<Parked> {
+        let (mut adopted, mut refused) = (Vec::new(), 0);
+        for HandedConnection { fd, unfinished, outputs, .. } in
+            self.connections.extract_if(.., |connection| connection.socket == number)
+        {
+            // Whose they are makes no difference: a limit of one peer is for those that come.
+            if adopted.len() >= source.plan.connections_max {
+                refused += 1;
+                continue;
+            }
+            match Parked::adopted(fd, source.clone(), shared, &unfinished) {
+                Ok(parked) => {
+                    let waits = unfinished.told.filter(|told| told.acked < told.lines);
+                    if let (Some(told), Some(connection)) = (waits, parked.id()) {
+                        let pipeline::Told { when, lines, rejected, .. } = told;
+                        let mark = AckMark { connection, up_to: lines, rejected, when };
+                        self.waiting.push(Waiting { mark, outputs });
+                    }
+                    adopted.push(parked);
+                }
+                Err(error) => {
+                    source.account.connections_broken.fetch_add(1, Relaxed);
+                    tracing::warn!("cannot go on with a connection: {error}");
+                }
+            }
+        }
+        source.refuse_handed_over(refused);
+        adopted
+    }
+
+    /// There are none.
+    #[cfg(not(target_os = "linux"))]
+    pub fn adopt(&mut self, _number: usize, _source: &StreamSource, _shared: &Shared) -> Vec<Parked> {
+        Vec::new()
+    }
+
+    /// Goes on with the accounts, by the names that both have.
+    pub fn take_up_accounts(&self, accounts: &Accounts) {
+        for (owner, name, figures) in &self.accounts {
+            match owner {
+                Owner::Source => {
+                    let known = accounts.sources().find(|(_, known, _)| known == name);
+                    known.into_iter().for_each(|(_, _, account)| account.go_on_with(figures));
+                }
+                // Of the shard, and of whoever reports.
+                Owner::Relay | Owner::Reports => {}
+                Owner::Output => {
+                    let known = accounts.outputs().find(|(_, known, _)| known == name);
+                    known.into_iter().for_each(|(_, _, account)| account.go_on_with(figures));
+                }
+            }
+        }
+    }
+
+    /// What sources of relays' statistics have told, by their names.
+    pub fn reports(&self) -> Reports {
+        let told = self.accounts.iter().filter(|(owner, ..)| *owner == Owner::Reports);
+        let told = told.map(|(_, name, figures)| (name.clone(), figures.clone()));
+        Reports::of(told, self.accounts.is_empty())
+    }
+
+    /// Goes on with the aggregations and relays.
+    ///
+    /// # Errors
+    /// When one of them cannot be read: the other process still has it.
+    pub fn take_up_states(&self, shard: &mut Shard, handover: &Handover, now: Now) -> anyhow::Result<()> {
+        for (_, name, counted) in self.accounts.iter().filter(|(owner, ..)| *owner == Owner::Relay) {
+            shard.go_on_with_relay(name, counted);
+        }
+        for (name, bytes) in &self.states {
+            if let Some(restored) = shard.import_aggregation_rules(name, bytes) {
+                let restored = restored.map_err(|why| {
+                    anyhow::anyhow!(
+                        "cannot take over aggregation rules of `{name}`: {}; {STOP_INSTEAD}",
+                        why.why()
+                    )
+                })?;
+                if restored.values_left > 0 {
+                    tracing::warn!(
+                        "aggregation_rules of `{name}`: {} values are of statements that are not there any more, or past a \
+                         bound, and are left out",
+                        restored.values_left
+                    );
+                }
+                continue;
+            }
+            // Only those were asked for that there are.
+            let Some(restored) = shard.import(name, bytes, Told::default(), now) else { continue };
+            if let Ok(Restored { told_s: Some(label_s), .. }) = &restored {
+                handover.told(name, Note { label_s: *label_s, number: None });
+            }
+            let left_out = restored.as_ref().map_or(0, |restored| restored.dropped_series_max);
+            if left_out > 0 {
+                tracing::warn!(
+                    "aggregation `{name}`: {left_out} series are past `max_series` now and left out"
+                );
+            }
+            let whole = restored.as_ref().is_ok_and(|restored| restored.damaged == 0 && !restored.cut_short);
+            let why = restored.err().map_or("it came damaged", |why| why.why());
+            anyhow::ensure!(whole, "cannot take over aggregation `{name}`: {why}; {STOP_INSTEAD}");
+        }
+        Ok(())
+    }
+
+    /// True when the state of the aggregation `name` has been handed over.
+    pub fn has_state(&self, name: &str) -> bool {
+        self.states.iter().any(|(known, _)| known == name)
+    }
+
+    /// Tries everything that can keep queues on disk from being opened, before another process lets go of them: from here on
+    /// only [`Self::go_on`] is left. One for each output that has one.
+    ///
+    /// # Errors
+    /// When one cannot be opened: that process goes on with it.
+    pub fn prepare_queues<'a>(
+        &self,
+        wiring: &'a Wiring,
+        data_dir: Option<&'a DataDir>,
+        syncs: &mut JoinSet<()>,
+    ) -> anyhow::Result<Vec<PreparedQueue<'a>>> {
+        let data_dir = data_dir.filter(|_| !self.owns_queues);
+        let mut prepared = Vec::new();
+        for (output, outlet) in wiring.plan.outputs.iter().zip(&wiring.outlets) {
+            let Some(queue) = queues::prepare(output, data_dir)? else { continue };
+            let sync = syncs::prepare(syncs, outlet).context("cannot start a thread for a queue on disk")?;
+            prepared.push(PreparedQueue { outlet, queue, sync });
+        }
+        Ok(prepared)
+    }
+
+    /// Goes on with the queues: those on disk, which nobody else touches any more, and what waited in memory.
+    pub fn go_on(mut self, shared: &Shared, data_dir: Option<&DataDir>, queues: Vec<PreparedQueue<'_>>) {
+        let wiring = shared.wiring.load_full();
+        // Before a queue is opened, so that what is lost in it is not missed.
+        let inherited = |output: &OutputId| Inherited::new(*output, &wiring.outlets[output.index()].account);
+        let waiting: Vec<(AckMark, Vec<Inherited>)> = self
+            .waiting
+            .iter()
+            .map(|Waiting { mark, outputs }| (*mark, outputs.iter().map(inherited).collect()))
+            .collect();
+        let mut without_disk = BTreeSet::new();
+        for PreparedQueue { outlet, queue, sync } in queues {
+            let found = self.unsettled.iter().position(|(output, _)| *output == outlet.name);
+            let unsettled = found.map(|at| self.unsettled.swap_remove(at).1);
+            match queue.open(outlet, unsettled) {
+                Ok(()) => sync.begin(),
+                Err(error) => {
+                    // The other process is gone: going on with less is all that is left.
+                    let name = &outlet.name;
+                    tracing::error!(
+                        "{error:#}; output `{name}` has its queue in memory until the next start, and what waits on disk \
+                         stays there"
+                    );
+                    without_disk.insert(name.clone());
+                }
+            }
+        }
+        for (output, left) in self.left {
+            let outlet = &wiring.outlets[output.index()];
+            outlet.go_on_with(left);
+            outlet.wake();
+        }
+        let lost = |Waiting { mark, outputs }: &Waiting| {
+            let without =
+                |output: &OutputId| without_disk.contains(&wiring.plan.outputs[output.index()].name);
+            outputs.iter().any(without).then_some(mark.connection)
+        };
+        let lost: Vec<ConnectionId> = self.waiting.iter().filter_map(lost).collect();
+        for (mark, inherited) in waiting {
+            if lost.contains(&mark.connection) {
+                shared.acks.fail(mark.connection, Unacked::Stopped);
+            } else {
+                shared.acks.go_on(mark, &inherited, &wiring.outlets);
+            }
+        }
+        checkpoint::remove_unwanted(&wiring.plan, &shared.checkpoints);
+        if let Some(data_dir) = data_dir {
+            queues::tell_orphans(&wiring.plan, data_dir);
+            if let Err(error) = data_dir.sign(shared.http) {
+                tracing::warn!("cannot write who has the data directory: {error}");
+            }
+        }
+    }
+}

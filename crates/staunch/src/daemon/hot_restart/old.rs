@@ -1,0 +1,742 @@
+//! The old process's side: gives what it has, keeps it until it hears `Taken`, and goes on when it does not.
+//!
+//! The daemon's main task does this, so neither a reload nor a stop comes in between; each step has a bound in time.
+//! Not here: the control socket (`control`), how a connection comes to rest (`sources::parked`), a sender (`deliver`).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use config::plan::Listen;
+use deliver::Status;
+use deliver::disk_queue::Unsettled;
+use deliver::queue::{Block, Left, Queue};
+use model::{
+    AckWhen, DiskError, Figure, Losses, OutputId, Reject, SECOND_NS, SourceAccount, SourceId, Unacked,
+};
+use pipeline::{IntakeMaker, Kept, SavedState, Unfinished};
+
+use super::control::Asked;
+use super::link::{Link, LinkError};
+use super::message::{Connection, Message, OutputName, Owner, Place, Role};
+use super::name_of;
+use crate::admin::PortKind;
+use crate::daemon::outlet::Outlet;
+use crate::daemon::shared::Shared;
+use crate::daemon::worker::{HandedOver, PassedOn, shown};
+use crate::daemon::{Running, listeners, random_seed, supervisor, syncs};
+use crate::outputs::is_retired;
+use crate::sources::parked::Parked;
+use sys::clock::Clock;
+use sys::pass::{self, DESCRIPTORS_MAX};
+use sys::{AsFd, BorrowedFd, OwnedFd};
+
+/// Longest wait for connections to hand on what they have read.
+const CONNECTIONS_REST_MAX: Duration = Duration::from_secs(2);
+
+/// Longest time that outputs may deliver while nobody reads. What is left then is handed over.
+pub const DRAIN_MAX: Duration = Duration::from_millis(250);
+
+/// Longest wait for a flush that is under way to end, while everything is still read.
+const FLUSH_END_MAX: Duration = Duration::from_secs(1);
+
+/// Longest wait for a checkpoint that is being written.
+const CHECKPOINT_END_MAX: Duration = Duration::from_secs(2);
+
+/// Longest wait for the note of the last flush, after the outputs have come to rest.
+const NOTE_END_MAX: Duration = Duration::from_secs(2);
+
+/// How much longer an output may take to stop: a write to a disk that hangs.
+const OUTPUTS_END_MAX: Duration = Duration::from_secs(2);
+
+/// How long a process that has been refused may still hold on to what it was given, if `hot_restart_timeout` is not less.
+const GONE_WITHIN_NS: u64 = 2 * SECOND_NS;
+
+/// How long it is tried to accept connections again after a take-over that came to nothing, and the pause between.
+const SERVE_AGAIN_WITHIN_NS: u64 = 30 * SECOND_NS;
+const SERVE_AGAIN_PAUSE: Duration = Duration::from_millis(20);
+
+/// A socket on offer, and what it is here.
+#[derive(Debug)]
+struct Offered {
+    place: Place,
+    fd: OwnedFd,
+    /// The source and its place, of a socket of a source.
+    listens: Option<(SourceId, Listen)>,
+}
+
+/// Outputs on offer.
+type Outputs = Vec<(OutputId, OutputName)>;
+
+/// What the new process goes on with, by name.
+#[derive(Debug)]
+struct Passed {
+    /// Listeners, with the number that each was offered under.
+    listens: Vec<(u32, String, SourceId, Listen)>,
+    /// Outputs, with the number that each was offered under.
+    outputs: Vec<(u32, OutputId)>,
+    /// Aggregations and relays.
+    kept: Kept,
+}
+
+impl Passed {
+    fn has(&self, source: &str, listen: &Listen) -> bool {
+        self.listens.iter().any(|(_, name, _, place)| name == source && place == listen)
+    }
+}
+
+/// What the new process has said that it goes on with.
+#[derive(Debug)]
+struct Chosen {
+    sockets: Vec<u32>,
+    outputs: Vec<u32>,
+    kept: Kept,
+}
+
+/// Everything that the new process is told.
+#[derive(Debug)]
+struct Told {
+    messages: Vec<Message>,
+    states: Vec<SavedState>,
+    left: Vec<(u32, Vec<Left>)>,
+    unsettled: Vec<(String, Unsettled)>,
+    connections: Vec<AtRest>,
+    ending: Ending,
+}
+
+/// What ends with this process when the new one goes on.
+#[derive(Debug, Default)]
+struct Ending {
+    outputs: Vec<EndsHere>,
+    /// Last blocks for them, of aggregations and relays that end as well.
+    blocks: Vec<(OutputId, Block)>,
+}
+
+/// A connection that nobody reads.
+#[derive(Debug)]
+struct AtRest {
+    /// Number of its place among the listeners.
+    place: usize,
+    connection: Parked,
+    /// What the new process needs to go on with it. None: it ends here.
+    goes: Option<Going>,
+}
+
+/// What is told of a connection that goes on elsewhere.
+#[derive(Debug)]
+struct Going {
+    /// Number of the socket that it came from.
+    socket: u32,
+    unfinished: Unfinished,
+    /// Numbers of the outputs that lines of it wait for.
+    outputs: Vec<u32>,
+}
+
+/// Hands everything over to the process that asks. When it has taken it, this one is to end, and what ends with it is
+/// given; none when this one goes on.
+pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> Option<Vec<EndsHere>> {
+    let Asked { link, program } = asked;
+    let peer = link.peer();
+    let timeout_ns = running.shared.wiring.load().plan.hot_restart_timeout_ms * 1_000_000;
+    tracing::info!("process {} (staunch {program}) asks to take over", peer.pid);
+    let (link, passed) = match agree(running, link, timeout_ns).await {
+        (link, Ok(passed)) => (link, passed),
+        (link, Err(error)) => {
+            let why = format!("{:#}", anyhow::Error::from(error));
+            tracing::warn!("process {} does not take over: {why}; going on", peer.pid);
+            // Whatever it still says, it has not been told that anything is its.
+            let (_link, _late) = on_thread(link, move |link| refuse(link, why, timeout_ns)).await;
+            return None;
+        }
+    };
+    let begun_ns = Clock::mono_ns();
+    let (told, paused_ns) = prepare(running, &passed).await;
+    let (link, (result, connections, ending)) = match told {
+        Ok(told) => {
+            let since_ns = paused_ns.unwrap_or(begun_ns);
+            let tell = move |link: &mut Link| {
+                (tell(link, &told, since_ns, timeout_ns), told.connections, told.ending)
+            };
+            on_thread(link, tell).await
+        }
+        Err(why) => (link, (Err(Failure::Own(why)), Vec::new(), Ending::default())),
+    };
+    let result = match result {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            let why = error.to_string();
+            // Its word may have been on the way already.
+            let (_link, late) = on_thread(link, move |link| refuse(link, why, timeout_ns)).await;
+            if late { Ok(()) } else { Err(error) }
+        }
+    };
+    let ms = |since_ns: u64| (Clock::mono_ns() - since_ns) / 1_000_000;
+    let paused_ms = paused_ns.map_or(0, ms);
+    match result {
+        Ok(()) => {
+            supervisor::succeeded_by(peer.pid);
+            let all_ms = ms(begun_ns);
+            tracing::info!("process {} has taken over, after {all_ms} ms", peer.pid);
+            Some(leave(running, &passed, connections, ending))
+        }
+        Err(why) => {
+            resume(running, connections).await;
+            tracing::warn!(
+                "process {} did not take over: {why}; going on, nothing was read for {paused_ms} ms",
+                peer.pid
+            );
+            None
+        }
+    }
+}
+
+/// Offers what there is, and hears what the new process wants of it. Everything goes on meanwhile.
+async fn agree(running: &Running, link: Link, timeout_ns: u64) -> (Link, Result<Passed, Failure>) {
+    let (offered, outputs) = match on_offer(running) {
+        Ok(offer) => offer,
+        Err(error) => return (link, Err(Failure::Offer(error))),
+    };
+    if let Err(failure) = queues_are_there(&running.shared, timeout_ns).await {
+        return (link, Err(failure));
+    }
+    let names = outputs.iter().map(|(_, name)| name.clone()).collect();
+    let places: Vec<_> = offered.iter().map(|offered| offered.listens.clone()).collect();
+    let (link, answer) = on_thread(link, move |link| offer(link, &offered, names, timeout_ns)).await;
+    let passed = answer.and_then(|chosen| chosen_of(running, &places, &outputs, chosen));
+    (link, passed.map_err(Failure::Link))
+}
+
+/// Why the new process does not take over.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{0}")]
+    Own(&'static str),
+    #[error("the queue of output `{output}` cannot be handed over: {why} ({folder})")]
+    Queue { output: String, folder: String, why: DiskError },
+    #[error("a queue's disk hangs")]
+    Hangs,
+    #[error("cannot offer the sockets")]
+    Offer(#[source] std::io::Error),
+    #[error(transparent)]
+    Link(#[from] LinkError),
+}
+
+/// Another process could not go on with a queue whose folder is away, whose files were deleted, or whose disk takes nothing: what
+/// it holds would stay behind, and what is in memory for it, or waits for room on it, would be lost.
+async fn queues_are_there(shared: &Shared, at_most_ns: u64) -> Result<(), Failure> {
+    let wiring = shared.wiring.load_full();
+    // It asks the disks.
+    let looked = tokio::task::spawn_blocking(move || {
+        wiring.outlets.iter().try_for_each(|outlet| queue_is_there(outlet))
+    });
+    match tokio::time::timeout(Duration::from_nanos(at_most_ns), looked).await {
+        Ok(looked) => looked.expect("looking at a folder does not panic"),
+        Err(_late) => Err(Failure::Hangs),
+    }
+}
+
+fn queue_is_there(outlet: &Outlet) -> Result<(), Failure> {
+    let Some(disk) = outlet.disk() else { return Ok(()) };
+    let folder = disk.folder().path();
+    // What was deleted since the last look would be found by the next process only, which has nothing of it open.
+    syncs::look(outlet, &disk);
+    let (behind, copies) = {
+        let mut queue = outlet.queue();
+        (queue.on_disk().and_then(|queue| queue.stays_behind(Clock::now())), queue.copies())
+    };
+    let away = (copies > 0 && !folder.is_dir()).then_some(DiskError::Away);
+    match behind.or(away) {
+        None => Ok(()),
+        Some(why) => {
+            let (output, folder) = (outlet.name.clone(), folder.display().to_string());
+            Err(Failure::Queue { output, folder, why })
+        }
+    }
+}
+
+/// The conversation waits; the runtime's thread does not.
+async fn on_thread<R: Send + 'static>(
+    mut link: Link,
+    say: impl FnOnce(&mut Link) -> R + Send + 'static,
+) -> (Link, R) {
+    let spoken = tokio::task::spawn_blocking(move || {
+        let result = say(&mut link);
+        (link, result)
+    });
+    spoken.await.expect("the conversation does not panic")
+}
+
+/// Every socket that another process could go on with, and every output.
+fn on_offer(running: &Running) -> std::io::Result<(Vec<Offered>, Outputs)> {
+    let plan = Arc::clone(&running.shared.wiring.load().plan);
+    let mut offered = Vec::new();
+    for (name, listen, at, bound) in running.listeners.passable() {
+        let Some(id) = plan.sources.iter().position(|source| source.name == name) else { continue };
+        let (source, at) = (name.to_owned(), shown(at));
+        offered.push(Offered {
+            place: Place { role: Role::Source, source, listen: shown(listen), at },
+            fd: bound.try_clone_to_owned()?,
+            listens: Some((SourceId(id as u16), listen.clone())),
+        });
+    }
+    for (kind, told, listener) in &running.ports.listeners {
+        let role = match kind {
+            PortKind::Http => Role::Http,
+            PortKind::Management => Role::Management,
+        };
+        let at = listener.local_addr()?.to_string();
+        let place = Place { role, source: String::new(), listen: told.to_string(), at };
+        offered.push(Offered { place, fd: listener.as_fd().try_clone_to_owned()?, listens: None });
+    }
+    if let Some(control) = &running.control {
+        let nowhere = String::new;
+        let place = Place { role: Role::Control, source: nowhere(), listen: nowhere(), at: nowhere() };
+        offered.push(Offered { place, fd: control.listener.as_fd().try_clone_to_owned()?, listens: None });
+    }
+    if let Some(data_dir) = &running.data_dir {
+        let nowhere = String::new;
+        let place = Place { role: Role::Lock, source: nowhere(), listen: nowhere(), at: nowhere() };
+        offered.push(Offered {
+            place,
+            fd: data_dir.lock_file().as_fd().try_clone_to_owned()?,
+            listens: None,
+        });
+    }
+    let outputs = plan.outputs.iter().enumerate().filter(|(_, output)| !is_retired(output));
+    Ok((offered, outputs.map(|(at, output)| (OutputId(at as u16), name_of(output))).collect()))
+}
+
+/// Gives the offer, and hears what is taken of it.
+fn offer(
+    link: &mut Link,
+    offered: &[Offered],
+    outputs: Vec<OutputName>,
+    timeout_ns: u64,
+) -> Result<Chosen, LinkError> {
+    let deadline_ns = Clock::mono_ns() + timeout_ns;
+    for some in offered.chunks(DESCRIPTORS_MAX) {
+        let places = some.iter().map(|offered| offered.place.clone()).collect();
+        let descriptors: Vec<BorrowedFd<'_>> = some.iter().map(|offered| offered.fd.as_fd()).collect();
+        link.send_with(&Message::Sockets(places), &descriptors, deadline_ns)?;
+    }
+    let watchdog_us = supervisor::watchdog().map_or(0, |within| within.as_micros() as u64);
+    let program = env!("CARGO_PKG_VERSION").to_owned();
+    let pid = std::process::id();
+    link.send(&Message::Offered { program, pid, outputs, watchdog_us }, deadline_ns)?;
+    match link.receive(deadline_ns)? {
+        Message::Ready { sockets, outputs, kept } => Ok(Chosen { sockets, outputs, kept }),
+        _ => Err(LinkError::OutOfTurn),
+    }
+}
+
+/// What stands behind the numbers that the new process gave.
+fn chosen_of(
+    running: &Running,
+    places: &[Option<(SourceId, Listen)>],
+    outputs: &[(OutputId, OutputName)],
+    chosen: Chosen,
+) -> Result<Passed, LinkError> {
+    let plan = Arc::clone(&running.shared.wiring.load().plan);
+    let mut passed = Passed { listens: Vec::new(), outputs: Vec::new(), kept: chosen.kept };
+    for number in chosen.sockets {
+        let place = places.get(number as usize).ok_or(LinkError::OutOfTurn)?;
+        if let Some((id, listen)) = place {
+            let name = plan.sources[id.index()].name.clone();
+            passed.listens.push((number, name, *id, listen.clone()));
+        }
+    }
+    for number in chosen.outputs {
+        let (id, _) = outputs.get(number as usize).ok_or(LinkError::OutOfTurn)?;
+        passed.outputs.push((number, *id));
+    }
+    Ok(passed)
+}
+
+/// Comes to rest, and gathers what the new process needs. Also says since when nothing is read. Whatever it says,
+/// [`resume`] can go on from there.
+async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'static str>, Option<u64>) {
+    let shared = Arc::clone(&running.shared);
+    shared.handing_over.store(true, Relaxed);
+    supervisor::handing_over();
+    let wiring = shared.wiring.load_full();
+    let shard_max = Duration::from_millis(wiring.plan.hot_restart_timeout_ms);
+    let makers = match settle_down(&shared, shard_max).await {
+        Ok(makers) => makers,
+        Err(why) => return (Err(why), None),
+    };
+    let has = |source: &str, listen: &Listen| passed.has(source, listen);
+    running.makers = makers;
+    if !running.listeners.come_to_rest(&has, CONNECTIONS_REST_MAX).await {
+        return (Err("a connection did not come to rest"), None);
+    }
+    let paused_ns = Clock::mono_ns();
+    let sockets = passed.listens.iter().map(|(_, _, id, listen)| (*id, listen.clone())).collect();
+    let passed_on = PassedOn { sockets, kept: passed.kept.clone(), state_id: random_seed() };
+    let handed = shared.shard.call(move |worker| worker.hand_over(&passed_on));
+    let mut handed = match tokio::time::timeout(shard_max, handed).await {
+        Ok(Ok(Ok(handed))) => handed,
+        Ok(Ok(Err(why))) => return (Err(why), Some(paused_ns)),
+        Ok(Err(_gone)) => return (Err("the shard's thread has ended"), Some(paused_ns)),
+        Err(_late) => return (Err("the shard's thread did not come to rest: a disk hangs"), Some(paused_ns)),
+    };
+    note("the shard is at rest, its state saved", paused_ns);
+    let handover = Arc::clone(&shared.handover);
+    // Beside the outputs: it is synced. Nobody writes it any more after this; an older one at worst lets a window be told
+    // twice.
+    let noted = handover.leave_aside();
+    // Those on disk too that the new process does not want: what is there may be its by name.
+    let is_passed = |at: usize| passed.outputs.iter().any(|(_, id)| id.index() == at);
+    let outlets = wiring.outlets.iter().enumerate();
+    let outlets = outlets.filter(|(at, outlet)| is_passed(*at) || outlet.disk().is_some());
+    let outlets: Vec<_> = outlets.map(|(_, outlet)| outlet).collect();
+    for outlet in &outlets {
+        // One that is down has nobody to deliver to.
+        let down = outlet.state().is_some_and(|state| state.status == Status::Down);
+        let drain_ns = if down { 0 } else { DRAIN_MAX.as_nanos() as u64 };
+        outlet.park(Clock::mono_ns() + drain_ns);
+    }
+    if let Err(why) = come_to_rest(&shared, &outlets).await {
+        return (Err(why), Some(paused_ns));
+    }
+    note("outputs are at rest", paused_ns);
+    // A note that is still being written could take the place of one that the new process writes.
+    match tokio::time::timeout(NOTE_END_MAX, noted).await {
+        Err(_late) => return (Err("the disk is too busy to note the last flush"), Some(paused_ns)),
+        Ok(Ok(Err(error))) => tracing::warn!("cannot leave a note for the next start: {error}"),
+        Ok(_noted) => {}
+    }
+    note("the last flush is noted", paused_ns);
+    let last = std::mem::take(&mut handed.last);
+    let (mut ending, mut left) = (Ending::default(), Vec::new());
+    for (number, id) in &passed.outputs {
+        left.push((*number, wiring.outlets[id.index()].left()));
+    }
+    for (id, block) in last {
+        match passed.outputs.iter().position(|(_, passed)| *passed == id) {
+            Some(at) => left[at].1.push(Left::whole(block)),
+            None => ending.blocks.push((id, block)),
+        }
+    }
+    let unsettled = outlets.iter().filter_map(|outlet| Some((outlet.name.clone(), outlet.unsettled()?)));
+    let unsettled = unsettled.collect();
+    // Whoever can be told something is told it here, and is counted from there on by the new process.
+    shared.acks.resolve(&wiring.outlets);
+    let connections = at_rest(running, passed);
+    let messages = messages(running, passed, &handed, &connections);
+    ending.outputs = ends_here(&wiring.outlets);
+    note("everything is gathered", paused_ns);
+    (Ok(Told { messages, states: handed.states, left, unsettled, connections, ending }), Some(paused_ns))
+}
+
+/// Waits until nothing touches what outputs hold. A disk may have failed since the first look, with what was taken since then in
+/// memory.
+async fn come_to_rest(shared: &Shared, outlets: &[&Arc<Outlet>]) -> Result<(), &'static str> {
+    let parked = async {
+        while !outlets.iter().all(|outlet| outlet.is_at_rest()) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let parked = tokio::time::timeout(DRAIN_MAX + OUTPUTS_END_MAX, parked).await;
+    parked.map_err(|_late| "an output did not stop in time")?;
+    let looked = queues_are_there(shared, OUTPUTS_END_MAX.as_nanos() as u64).await;
+    looked.map_err(|_why| "the disk of a queue has failed meanwhile, or its files are gone")
+}
+
+/// What can be done while everything is read: all that waits for room is taken, and checkpoints and a flush under way come
+/// to their ends. Gives what connections go on with after all.
+async fn settle_down(shared: &Shared, shard_max: Duration) -> Result<Vec<IntakeMaker>, &'static str> {
+    let wiring = shared.wiring.load_full();
+    let (plan, accounts) = (Arc::clone(&wiring.plan), wiring.accounts.clone());
+    let at_work = shared.shard.call(move |worker| {
+        worker.take_all_in();
+        (worker.end_checkpoints(), listeners::makers(&plan, &worker.shard, &accounts))
+    });
+    // It may be appending to a queue on a disk that hangs.
+    let (under_way, makers) = match tokio::time::timeout(shard_max, at_work).await {
+        Ok(Ok(at_work)) => at_work,
+        Ok(Err(_gone)) => return Err("the shard's thread has ended"),
+        Err(_late) => return Err("the shard's thread does not answer: a disk hangs"),
+    };
+    if let Some(under_way) = under_way
+        && tokio::time::timeout(CHECKPOINT_END_MAX, under_way.write_aside()).await.is_err()
+    {
+        return Err("the disk is too busy to end a checkpoint");
+    }
+    // What is flushed now need not be while nobody reads. One that takes longer, or begins anew, is finished there.
+    let flushed = async {
+        while let Ok(true) = shared.shard.call(|worker| worker.shard.is_flushing()).await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let _late = tokio::time::timeout(FLUSH_END_MAX, flushed).await;
+    Ok(makers)
+}
+
+/// Where the time goes, for whoever wants less of it.
+fn note(what: &str, paused_ns: u64) {
+    tracing::debug!("{what} after {} µs without reading", (Clock::mono_ns() - paused_ns) / 1000);
+}
+
+/// The connections, and what the new process needs of those that it can go on with.
+fn at_rest(running: &mut Running, passed: &Passed) -> Vec<AtRest> {
+    let places = running.listeners.places();
+    let waiting = running.shared.acks.waiting();
+    let number_of = |output: &OutputId| {
+        let passed = passed.outputs.iter().find(|(_, id)| id == output);
+        passed.map(|(number, _)| *number)
+    };
+    let goes = |place: usize, connection: &mut Parked| {
+        let (source, listen) = &places[place];
+        let (number, ..) = passed.listens.iter().find(|(_, name, _, at)| name == source && at == listen)?;
+        let unfinished = connection.unfinished()?;
+        let outputs = connection.id().and_then(|id| waiting.get(&id)).map_or(&[][..], Vec::as_slice);
+        // What waits for an output that does not go on with it is answered here, as far as it can be.
+        let outputs: Vec<u32> = outputs.iter().map(number_of).collect::<Option<_>>()?;
+        let waits = unfinished.told.is_some_and(|told| told.acked < told.lines);
+        let can_wait = unfinished.told.is_some_and(|told| told.when == AckWhen::Delivered);
+        (waits != outputs.is_empty() && (can_wait || !waits)).then_some(Going {
+            socket: *number,
+            unfinished,
+            outputs,
+        })
+    };
+    let all = running.listeners.take_parked().into_iter();
+    all.map(|(place, mut connection)| AtRest { place, goes: goes(place, &mut connection), connection })
+        .collect()
+}
+
+/// Accounts and drops.
+fn messages(running: &Running, passed: &Passed, handed: &HandedOver, connections: &[AtRest]) -> Vec<Message> {
+    let wiring = running.shared.wiring.load();
+    let account = |owner, name: &str, figures| Message::Account { owner, name: name.to_owned(), figures };
+    let sources = wiring.accounts.sources();
+    let places = running.listeners.places();
+    // Their clients are told so when nobody asks for our account any more.
+    let ending = |name: &str| {
+        let stopped = |at_rest: &&AtRest| {
+            at_rest.goes.is_none() && at_rest.connection.waits() && places[at_rest.place].0 == name
+        };
+        let count = connections.iter().filter(stopped).count() as u64;
+        Figure::new("acks_failed", Unacked::Stopped.word(), count, 0)
+    };
+    // The beginnings of lines end with their connections.
+    let tails = |name: &str| {
+        let cut = |at_rest: &&AtRest| {
+            at_rest.goes.is_none() && at_rest.connection.has_tail() && places[at_rest.place].0 == name
+        };
+        let count = connections.iter().filter(cut).count() as u64;
+        Figure::new("rejected", Reject::TailLost.word(), count, 0)
+    };
+    let figures = |name: &str, of: &SourceAccount| [of.figures(), vec![ending(name), tails(name)]].concat();
+    let sources = sources.map(|(_, name, of)| account(Owner::Source, name, figures(name, of)));
+    let outputs = wiring.accounts.outputs_once();
+    let outputs = outputs.map(|(_, name, of)| account(Owner::Output, name, of.figures()));
+    let relays = handed.relays.iter();
+    let relays = relays.map(|(name, counted)| account(Owner::Relay, name, counted.clone()));
+    let told = running.shared.reports.all().into_iter();
+    let told = told.map(|(name, told)| account(Owner::Reports, &name, told));
+    let mut messages: Vec<Message> = sources.chain(outputs).chain(relays).chain(told).collect();
+    for (number, _, id, listen) in &passed.listens {
+        let found = handed.drops.iter().find(|(source, place, _)| source == id && place == listen);
+        if let Some((_, _, drops)) = found {
+            let message = Message::Drops { socket: *number, seen: drops.seen, dropped: drops.counted };
+            messages.push(message);
+        }
+    }
+    messages
+}
+
+/// Tells everything, and waits for the word that it is taken.
+fn tell(link: &mut Link, told: &Told, paused_ns: u64, timeout_ns: u64) -> Result<(), Failure> {
+    let deadline_ns = paused_ns + timeout_ns;
+    for message in &told.messages {
+        link.send(message, deadline_ns)?;
+    }
+    for SavedState { name, bytes } in &told.states {
+        let state = Message::State { transform: name.clone(), len: bytes.len() as u64 };
+        link.send(&state, deadline_ns)?;
+        link.send_parts(bytes, deadline_ns)?;
+    }
+    for (output, left) in &told.left {
+        for left in left {
+            let bytes = left.encode(Clock::mono_ns());
+            link.send(&Message::Left { output: *output, len: bytes.len() as u64 }, deadline_ns)?;
+            link.send_parts(&bytes, deadline_ns)?;
+        }
+    }
+    for (output, unsettled) in &told.unsettled {
+        let bytes = unsettled.encode();
+        link.send(&Message::Unsettled { output: output.clone(), len: bytes.len() as u64 }, deadline_ns)?;
+        link.send_parts(&bytes, deadline_ns)?;
+    }
+    tell_connections(link, &told.connections, deadline_ns)?;
+    link.send(&Message::Yours { paused_ns }, deadline_ns)?;
+    note("everything is told", paused_ns);
+    match link.receive(deadline_ns)? {
+        Message::Taken => Ok(()),
+        Message::Refused { why } => Err(LinkError::Refused { why }.into()),
+        _ => Err(LinkError::OutOfTurn.into()),
+    }
+}
+
+/// Gives the connections that go on elsewhere. They stay ours as well.
+fn tell_connections(link: &mut Link, connections: &[AtRest], deadline_ns: u64) -> Result<(), LinkError> {
+    let going: Vec<_> =
+        connections.iter().filter_map(|at_rest| Some((at_rest, at_rest.goes.as_ref()?))).collect();
+    for some in going.chunks(DESCRIPTORS_MAX) {
+        let told = |(_, going): &(&AtRest, &Going)| Connection {
+            socket: going.socket,
+            len: going.unfinished.bytes.len() as u64,
+            discarding: going.unfinished.discarding,
+            told: going.unfinished.told,
+            outputs: going.outputs.clone(),
+        };
+        let descriptors: Vec<BorrowedFd<'_>> =
+            some.iter().map(|(at_rest, _)| at_rest.connection.fd()).collect();
+        let message = Message::Connections(some.iter().map(told).collect());
+        link.send_with(&message, &descriptors, deadline_ns)?;
+        let bytes: Vec<u8> =
+            some.iter().flat_map(|(_, going)| going.unfinished.bytes.iter().copied()).collect();
+        link.send_parts(&bytes, deadline_ns)?;
+    }
+    Ok(())
+}
+
+/// Takes the offer back. True when the new process had said before that it goes on: then it does.
+///
+/// After this it can say so no more. It is waited for, since it may hold what must not be used twice; if it does not
+/// let go of it, it hangs, and is ended.
+fn refuse(link: &mut Link, why: String, timeout_ns: u64) -> bool {
+    link.stop_listening();
+    let gone_within_ns = timeout_ns.min(GONE_WITHIN_NS);
+    let heard_until_ns = Clock::mono_ns() + gone_within_ns;
+    while let Ok(message) = link.receive(heard_until_ns) {
+        if message == Message::Taken {
+            return true;
+        }
+    }
+    let deadline_ns = Clock::mono_ns() + gone_within_ns;
+    // It may have ended, which is what is wanted.
+    let _gone = link.send(&Message::Refused { why }, deadline_ns);
+    if !link.closed_before(deadline_ns) {
+        let pid = link.peer().pid;
+        tracing::warn!("process {pid} hangs in taking over, and is ended");
+        if let Err(error) = pass::kill(pid) {
+            tracing::error!("cannot end process {pid}: {error}");
+        }
+    }
+    false
+}
+
+/// Goes on as if nothing had been.
+async fn resume(running: &mut Running, connections: Vec<AtRest>) {
+    let shared = Arc::clone(&running.shared);
+    let wiring = shared.wiring.load_full();
+    for (outlet, output) in wiring.outlets.iter().zip(&wiring.plan.outputs) {
+        if outlet.go_on()
+            && let Err(error) = syncs::spawn(&mut running.syncs, outlet)
+        {
+            tracing::error!("output `{}`: nothing syncs its queue on disk: {error}", output.name);
+        }
+    }
+    let plan = Arc::clone(&wiring.plan);
+    // Not waited for: a disk may hang in what the thread was asked before, and everybody else goes on.
+    let _answer = shared.shard.call(move |worker| worker.go_back(&plan));
+    let taken = connections.into_iter().map(|at_rest| (at_rest.place, at_rest.connection));
+    running.listeners.put_back(taken.collect());
+    let makers = std::mem::take(&mut running.makers);
+    // None are there when the connections were not asked to come to rest.
+    if !makers.is_empty() {
+        serve_again(running, &wiring.plan, &makers).await;
+    }
+    shared.handing_over.store(false, Relaxed);
+    supervisor::ready(&shared, None);
+}
+
+/// Accepts and reads connections again. Where all descriptors are in use, as soon as there is one: connections that end
+/// give theirs back.
+async fn serve_again(running: &mut Running, plan: &config::plan::Plan, makers: &[pipeline::IntakeMaker]) {
+    let shared = Arc::clone(&running.shared);
+    let until_ns = Clock::mono_ns() + SERVE_AGAIN_WITHIN_NS;
+    let mut next = 0;
+    while let Err(error) = running.listeners.serve_again(&mut next, plan, makers, &shared) {
+        if Clock::mono_ns() > until_ns {
+            return tracing::error!("cannot accept connections again: {error}");
+        }
+        tokio::time::sleep(SERVE_AGAIN_PAUSE).await;
+    }
+}
+
+/// An output that ends with this process, and what of it had been lost when its account was handed over.
+#[derive(Debug)]
+pub(crate) struct EndsHere {
+    pub(crate) output: OutputId,
+    pub(crate) lost_before: Losses,
+}
+
+/// The outputs that are not parked: what they lose from now on is in no account that the new process gets.
+fn ends_here(outlets: &[Arc<Outlet>]) -> Vec<EndsHere> {
+    let ending = outlets.iter().enumerate().filter(|(_, outlet)| !outlet.is_parked());
+    ending
+        .map(|(at, outlet)| EndsHere { output: OutputId(at as u16), lost_before: outlet.account.losses() })
+        .collect()
+}
+
+/// Ends what does not go on elsewhere.
+fn leave(running: &mut Running, passed: &Passed, connections: Vec<AtRest>, ending: Ending) -> Vec<EndsHere> {
+    let shared = Arc::clone(&running.shared);
+    let close = connections.into_iter().filter(|at_rest| at_rest.goes.is_none());
+    close.for_each(|at_rest| at_rest.connection.end(&shared));
+    shared.stopping.store(true, Relaxed);
+    let wiring = shared.wiring.load_full();
+    let deadline_ns = Clock::mono_ns() + wiring.plan.stop_timeout_ms * 1_000_000;
+    let now = Clock::now();
+    for (output, block) in ending.blocks {
+        wiring.outlets[output.index()].append(block, now);
+    }
+    // Outputs that the new process does not have deliver what they can.
+    for outlet in &wiring.outlets {
+        if outlet.is_parked() {
+            outlet.let_go();
+        } else {
+            outlet.close(deadline_ns.min(outlet.deadline_ns(0)), now);
+        }
+    }
+    let has = |source: &str, listen: &Listen| passed.has(source, listen);
+    std::mem::take(&mut running.listeners).leave(&has);
+    if let Some(control) = &mut running.control {
+        control.leave();
+    }
+    running.stop.send_replace(true);
+    ending.outputs
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_word_that_was_on_the_way_is_heard_and_none_can_come_behind_it() {
+        for said in [true, false] {
+            let (here, mut there) = UnixStream::pair().expect("a pair of our own");
+            let mut link = Link::new(here).expect("it is connected");
+            if said {
+                there.write_all(&Message::Taken.encode().expect("it is short")).expect("it has room");
+            }
+            let late = std::thread::spawn(move || refuse(&mut link, "too late".to_owned(), 30 * SECOND_NS));
+            if !said {
+                // The other end hears why, finds that it can say nothing any more, and ends.
+                let mut there = Link::new(there).expect("it is connected");
+                let deadline_ns = Clock::mono_ns() + 30 * SECOND_NS;
+                let heard = there.receive(deadline_ns).expect("a word");
+                assert_eq!(heard, Message::Refused { why: "too late".to_owned() });
+                let said = there.send(&Message::Taken, deadline_ns);
+                assert!(matches!(said, Err(LinkError::Closed)), "{said:?}");
+            }
+            assert_eq!(late.join().expect("no panic"), said);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! An outlet whose endpoint can fail over: it notifies the shard of that, and says what a moving shard asks of its queue.
+//!
+//! Path: a sender's attempt -> `publish`, or an appended block -> **here** -> a call into the shard -> `Worker::set_live`.
+//! Not here: when it is given up (`deliver::standing`), who stands in (`process::relay`), what moves (`pipeline::Moves`).
+//! Invariant: the shard is told of every change, in order; records that wait for an endpoint that was given up are told of
+//! with each attempt.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+
+use deliver::failover::{Failover, Patience};
+use deliver::queue::{Block, Entry, Queue};
+use model::{Now, OutputId};
+
+use super::{Admission, Outlet, Position};
+use crate::daemon::worker::ShardHandle;
+use sys::clock::Clock;
+
+/// Who is told.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    failover: Failover,
+    output: OutputId,
+    shard: ShardHandle,
+}
+
+impl Watcher {
+    fn tell(&self) {
+        let (output, live, given_up) = (self.output, self.failover.is_live(), self.failover.is_given_up());
+        // Nobody waits for it.
+        drop(self.shard.call(move |worker| worker.set_live(output, live, given_up)));
+    }
+}
+
+impl Outlet {
+    /// From now on the shard is told when others stand in for the endpoint, who lose patience with it so soon; nobody is
+    /// with `None`.
+    pub fn watch(&self, patience: Option<Patience>, output: OutputId, shard: &ShardHandle) {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&mut *watched, patience) {
+            (Some(known), Some(patience)) => known.failover.set_patience(patience),
+            (known, Some(patience)) => {
+                *known = Some(Watcher { failover: Failover::new(patience), output, shard: shard.clone() });
+            }
+            (known, None) => {
+                let before = known.take();
+                if let Some(before) = before.filter(|before| !before.failover.is_live()) {
+                    drop(before.shard.call(move |worker| worker.set_live(before.output, true, false)));
+                }
+            }
+        }
+        self.is_watched.store(patience.is_some(), Relaxed);
+        drop(watched);
+        self.look_at_endpoint();
+        self.wake();
+    }
+
+    /// True when others stand in for the endpoint while it is down.
+    pub fn is_watched(&self) -> bool {
+        self.is_watched.load(Relaxed)
+    }
+
+    /// Something may have been found out about the endpoint.
+    pub(super) fn look_at_endpoint(&self) {
+        if !self.is_watched() {
+            return;
+        }
+        let (waits, state) = (self.account.copies_queued() > 0, self.state());
+        let checked_down = self.is_checked_down();
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(watched) = &mut *watched else { return };
+        let changed = watched.failover.look(state, checked_down, Clock::now());
+        if changed || (watched.failover.is_given_up() && waits) {
+            watched.tell();
+        }
+    }
+
+    /// True while others take new records since the queue has no room for a batch.
+    pub(super) fn has_no_room(&self) -> bool {
+        self.has_no_room.load(Relaxed)
+    }
+
+    /// The queue has become fuller, or emptier.
+    pub(super) fn look_at_room(&self, queue: &impl Queue) {
+        if !self.is_watched() {
+            return;
+        }
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(watched) = &mut *watched else { return };
+        if watched.failover.look_at_room(queue) {
+            self.has_no_room.store(watched.failover.is_full(), Relaxed);
+            watched.tell();
+        }
+    }
+
+    /// Takes the oldest block out of the queue of an endpoint that was given up, also one that waits for another of
+    /// several connections.
+    pub fn take_to_move(&self, now: Now) -> Option<Entry> {
+        let given_up = {
+            let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+            watched.as_ref().is_some_and(|watched| watched.failover.is_given_up())
+        };
+        if !given_up {
+            return None;
+        }
+        self.recall();
+        let mut queue = self.queue();
+        let entry = if self.is_parked() || self.is_stopping() { None } else { queue.pop(now) };
+        self.moving_copies.fetch_add(entry.as_ref().map_or(0, Entry::copies), Relaxed);
+        entry
+    }
+
+    /// Puts a block back that found no other place.
+    pub fn take_back(&self, entry: Entry) {
+        let mut queue = self.queue();
+        self.moving_copies.fetch_sub(entry.copies(), Relaxed);
+        queue.put_back(entry);
+        drop(queue);
+        self.wake();
+    }
+
+    /// So many copies have their outcome: they are another output's now.
+    pub fn has_moved(&self, copies: u64) {
+        self.moving_copies.fetch_sub(copies, Relaxed);
+        self.changed();
+    }
+
+    /// Whether a block that moves here fits, also on the disk.
+    pub fn has_room_for(&self, block: &Block, now: Now) -> bool {
+        let (bytes, copies) = (block.memory_bytes(), u64::from(block.copies));
+        let mut queue = self.queue();
+        !self.is_stopping() && queue.has_room(bytes, copies) && queue.takes(bytes, copies, now)
+    }
+
+    /// Takes a block that there was room for a moment ago. Gives its place, if it was kept.
+    pub fn hot_restart(&self, block: Block, now: Now) -> Option<Position> {
+        self.append_as(block, Admission::Granted, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use deliver::plan::QueueLimits;
+    use deliver::{EndpointState, Failure, Status};
+    use model::CopyOutcome;
+
+    use super::*;
+
+    fn state(status: Status, attempts: u32) -> EndpointState {
+        let last_failure = Some((Failure::ConnectFailed, Now::default()));
+        EndpointState { status, since_ns: u64::MAX, attempts, last_failure }
+    }
+
+    #[test]
+    fn the_shard_is_told_of_every_change_and_of_what_waits_for_one_that_was_given_up() {
+        let shard = ShardHandle::new().expect("a waker");
+        let one = || Block::lines(b"a 1 2\n".to_vec(), 1, 0);
+        let limits = QueueLimits { records_max: 16, ..QueueLimits::default() };
+        let outlet = Outlet::new("o", limits, &Arc::default());
+        outlet.publish(0, 0, 0, state(Status::Down, 9));
+        assert_eq!(shard.waiting(), 0, "nobody stands in for it");
+        outlet.publish(0, 0, 0, state(Status::Up, 0));
+        outlet.watch(Some(Patience::AWhile), OutputId(0), &shard);
+        assert!(outlet.is_watched() && shard.waiting() == 0);
+        for number in 1..=16 {
+            let _place = outlet.append(one(), Now::default());
+            assert_eq!(shard.waiting(), usize::from(number > 14), "no room behind 15: {number}");
+        }
+        // Not degraded any more before there is room for two batches.
+        for number in (0..16).rev() {
+            outlet.queue().pop(Now::default()).expect("it waits").settle(CopyOutcome::Delivered);
+            outlet.publish(0, 0, 0, state(Status::Up, 0));
+            assert_eq!(shard.waiting(), 1 + usize::from(number < 13), "room from 12 on: {number}");
+        }
+        assert!(outlet.take_to_move(Now::default()).is_none());
+        outlet.publish(0, 0, 0, state(Status::Down, 5));
+        assert_eq!(shard.waiting(), 2, "it has some patience left");
+        outlet.publish(0, 0, 0, state(Status::Down, 6));
+        outlet.publish(0, 0, 0, state(Status::Down, 7));
+        assert_eq!(shard.waiting(), 3, "nothing waits for it");
+        let _place = outlet.append(one(), Now::default());
+        outlet.publish(0, 0, 0, state(Status::Down, 8));
+        assert_eq!(shard.waiting(), 4, "something does");
+        let entry = outlet.take_to_move(Now::default()).expect("it waits");
+        assert!(outlet.queue().copies() == 0 && outlet.sum().holds(), "{:?}", outlet.sum());
+        outlet.take_back(entry);
+        assert!(outlet.queue().copies() == 1 && outlet.sum().holds(), "{:?}", outlet.sum());
+        outlet.watch(None, OutputId(0), &shard);
+        assert!(!outlet.is_watched() && shard.waiting() == 5, "it is where it belongs");
+    }
+}

@@ -1,8 +1,0 @@
-//! Any bytes are read as what rollups of another process held without harm, and what is taken goes on.
-
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-use process::rollup::promises;
-
-fuzz_target!(|garbage: &[u8]| promises::check_one(garbage));
