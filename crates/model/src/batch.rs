@@ -1,12 +1,77 @@
-//! Many records at once: one arena of bytes and an array of small structs with offsets into it.
+//! Many records at once: batches of one kind each, an arena of bytes and an array of small structs with offsets into it.
+//!
+//! Path of a packet: an intake makes a [`Batches`] of each read -> the shard takes its batches one by one. On one thread they borrow the
+//! reader's memory; what crosses a thread border owns its own ([`Batches::into_owned`]).
+
+use std::borrow::Cow;
 
 use crate::{AckMark, Event, Extra, Peer, Point, Receipt, Sample, SourceId, Span};
 
-/// Samples of one source, borrowed: what an intake hands to a shard on the same thread.
+/// Least that the batches of a read count for, however little is in them: the allocator and the queues that they go through
+/// need memory for them as well, and taking them needs time.
+pub const BATCH_BYTES_MIN: usize = 1024;
+
+/// Records of one kind that came together.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    /// The records.
+    pub records: Records<'a>,
+    /// Promises them an outcome. None where another batch of the same read has the promise: packets beside the samples or points
+    /// that they hold.
+    pub receipt: Option<Receipt>,
+}
+
+/// The records of a batch, all of one kind.
+#[derive(Debug)]
+pub enum Records<'a> {
+    /// Packets with their borders, unparsed.
+    Packets(Packets<'a>),
+    /// StatsD observations.
+    Samples(Samples<'a>),
+    /// Graphite points.
+    Points(Points<'a>),
+    /// Events.
+    Events(Vec<Event>),
+}
+
+/// Packets as they came: what raw routes take.
+#[derive(Clone, Debug)]
+pub struct Packets<'a> {
+    /// The arena.
+    pub bytes: Cow<'a, [u8]>,
+    /// Where each packet lies in it.
+    pub packets: Cow<'a, [Span]>,
+}
+
+/// StatsD observations of some packets.
+#[derive(Clone, Debug)]
+pub struct Samples<'a> {
+    /// The arena that all spans point into.
+    pub bytes: Cow<'a, [u8]>,
+    /// In order of arrival.
+    pub samples: Cow<'a, [Sample]>,
+    /// Rare fields, see [`Sample::extra`].
+    pub extras: Cow<'a, [Extra]>,
+    /// Name of each line, when the plan counts names (`keyFlush`).
+    pub names: Cow<'a, [Span]>,
+    /// What the packets held.
+    pub tally: Tally,
+}
+
+/// Graphite points.
+#[derive(Clone, Debug)]
+pub struct Points<'a> {
+    /// Their lines, each with its LF, and nothing between them.
+    pub bytes: Cow<'a, [u8]>,
+    /// In order of arrival.
+    pub points: Cow<'a, [Point]>,
+    /// Who sent them, if some output wants to know.
+    pub peer: Peer,
+}
+
+/// Samples, borrowed: what an aggregation takes.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleView<'a> {
-    /// Where they came from.
-    pub source: SourceId,
     /// The arena that all spans point into.
     pub bytes: &'a [u8],
     /// The samples, in order of arrival.
@@ -35,65 +100,238 @@ impl Tally {
     }
 }
 
-/// Least that a batch counts for, however little is in it: the allocator and the queues that it goes through need memory for
-/// it as well, and taking it needs time.
-pub const BATCH_BYTES_MIN: usize = 1024;
+impl<'a> Samples<'a> {
+    /// What an aggregation takes of them.
+    pub fn view(&self) -> SampleView<'_> {
+        SampleView { bytes: &self.bytes, samples: &self.samples, extras: &self.extras }
+    }
 
-/// Samples of one source, owned: what crosses a thread border.
+    /// The same in memory of their own.
+    pub fn into_owned(self) -> Samples<'static> {
+        let Samples { bytes, samples, extras, names, tally } = self;
+        Samples {
+            bytes: owned(bytes),
+            samples: owned(samples),
+            extras: owned(extras),
+            names: owned(names),
+            tally,
+        }
+    }
+}
+
+impl Packets<'_> {
+    /// The same in memory of their own.
+    pub fn into_owned(self) -> Packets<'static> {
+        Packets { bytes: owned(self.bytes), packets: owned(self.packets) }
+    }
+}
+
+impl Points<'_> {
+    /// The same in memory of their own.
+    pub fn into_owned(self) -> Points<'static> {
+        Points { bytes: owned(self.bytes), points: owned(self.points), peer: self.peer }
+    }
+
+    /// Takes the first points away; the arena keeps their lines.
+    pub fn skip(&mut self, points: usize) {
+        match &mut self.points {
+            Cow::Borrowed(all) => *all = &all[points..],
+            Cow::Owned(all) => drop(all.drain(..points)),
+        }
+    }
+}
+
+fn owned<T: Clone>(slice: Cow<'_, [T]>) -> Cow<'static, [T]> {
+    Cow::Owned(slice.into_owned())
+}
+
+/// Memory that a slice takes beside its owner; none where it is somebody else's.
+fn memory_of<T: Clone>(slice: &Cow<'_, [T]>) -> usize {
+    match slice {
+        Cow::Borrowed(_) => 0,
+        Cow::Owned(owned) => owned.capacity() * size_of::<T>(),
+    }
+}
+
+impl Records<'_> {
+    /// The same in memory of their own.
+    pub fn into_owned(self) -> Records<'static> {
+        match self {
+            Records::Packets(packets) => Records::Packets(packets.into_owned()),
+            Records::Samples(samples) => Records::Samples(samples.into_owned()),
+            Records::Points(points) => Records::Points(points.into_owned()),
+            Records::Events(events) => Records::Events(events),
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Records::Packets(Packets { bytes, packets }) => memory_of(bytes) + memory_of(packets),
+            Records::Samples(Samples { bytes, samples, extras, names, tally: _ }) => {
+                memory_of(bytes) + memory_of(samples) + memory_of(extras) + memory_of(names)
+            }
+            Records::Points(Points { bytes, points, peer: _ }) => memory_of(bytes) + memory_of(points),
+            Records::Events(events) => events.iter().map(Event::memory_bytes).sum(),
+        }
+    }
+}
+
+impl Batch<'_> {
+    /// The same in memory of its own.
+    pub fn into_owned(self) -> Batch<'static> {
+        Batch { records: self.records.into_owned(), receipt: self.receipt }
+    }
+
+    /// Records that its receipt stands for.
+    pub fn receipt_records(&self) -> u64 {
+        self.receipt.as_ref().map_or(0, Receipt::records)
+    }
+}
+
+/// Most batches of one read: packets, what they hold, and events of the same packets.
+const KINDS_MAX: usize = 3;
+
+/// What one read of a source gave: a batch for each kind of record in it, in the order in which the shard takes them.
 #[derive(Debug)]
-pub struct SampleBatch {
+pub struct Batches<'a> {
     /// Where they came from.
     pub source: SourceId,
-    /// The arena that all spans point into.
-    pub bytes: Vec<u8>,
-    /// Who sent them, if they are points and some output wants to know.
-    pub peer: Peer,
-    /// The packets as they came, for raw routes.
-    pub packets: Vec<Span>,
-    /// Name of each line, when the plan counts names (`keyFlush`).
-    pub names: Vec<Span>,
-    /// What the packets held.
-    pub tally: Tally,
-    /// The samples, in order of arrival.
-    pub samples: Vec<Sample>,
-    /// Rare fields, see [`Sample::extra`].
-    pub extras: Vec<Extra>,
-    /// Events of the same packets; they have no place in aggregation.
-    pub events: Vec<Event>,
-    /// Points, in order of arrival, of a source that gives nothing else. The arena is then their lines, each with its LF,
-    /// and nothing between them.
-    pub points: Vec<Point>,
-    /// Stands for `samples.len() + events.len()` records, for the points, or for the packets when nothing looks inside them.
-    pub receipt: Receipt,
+    batches: [Option<Batch<'a>>; KINDS_MAX],
     /// The client wants to be told when it need not keep the lines any more.
     pub ack: Option<AckMark>,
 }
 
-impl SampleBatch {
-    /// The same batch, borrowed.
-    pub fn view(&self) -> SampleView<'_> {
-        SampleView { source: self.source, bytes: &self.bytes, samples: &self.samples, extras: &self.extras }
+impl<'a> Batches<'a> {
+    /// None yet.
+    pub fn new(source: SourceId) -> Batches<'a> {
+        Batches { source, batches: [None, None, None], ack: None }
     }
 
-    /// True when it holds nothing but its tally: no record, no client to answer, nothing for a raw route.
-    pub fn is_tally_only(&self) -> bool {
-        self.receipt.records() == 0 && self.ack.is_none() && self.packets.is_empty() && self.names.is_empty()
+    /// One batch.
+    pub fn one(source: SourceId, records: Records<'a>, receipt: Receipt) -> Batches<'a> {
+        Batches { source, batches: [Some(Batch { records, receipt: Some(receipt) }), None, None], ack: None }
     }
 
-    /// Memory that the batch holds, itself included, for exchanges that are bounded in bytes; at least [`BATCH_BYTES_MIN`].
+    /// Adds a batch behind the others.
+    ///
+    /// # Panics
+    /// When there are as many as there are kinds in a read: the caller made two of one kind.
+    pub fn push(&mut self, records: Records<'a>, receipt: Option<Receipt>) {
+        let free = self.batches.iter_mut().find(|batch| batch.is_none());
+        *free.expect("a read has a batch of each kind at most") = Some(Batch { records, receipt });
+    }
+
+    /// The batches, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Batch<'a>> {
+        self.batches.iter().flatten()
+    }
+
+    /// Takes out the first batch.
+    pub fn pop(&mut self) -> Option<Batch<'a>> {
+        let first = self.batches[0].take();
+        self.batches.rotate_left(1);
+        first
+    }
+
+    /// Puts a batch before the others: what is left of one that was taken out.
+    pub fn put_back(&mut self, batch: Batch<'a>) {
+        debug_assert!(self.batches[KINDS_MAX - 1].is_none(), "one was taken out");
+        self.batches.rotate_right(1);
+        self.batches[0] = Some(batch);
+    }
+
+    /// The same in memory of their own, to cross a thread border.
+    pub fn into_owned(self) -> Batches<'static> {
+        let batches = self.batches.map(|batch| batch.map(Batch::into_owned));
+        Batches { source: self.source, batches, ack: self.ack }
+    }
+
+    /// Records that have no outcome yet.
+    pub fn records(&self) -> u64 {
+        self.iter().map(Batch::receipt_records).sum()
+    }
+
+    /// The packets as they came, when raw routes use the source.
+    pub fn packets(&self) -> Option<&Packets<'a>> {
+        self.iter().find_map(|batch| match &batch.records {
+            Records::Packets(packets) => Some(packets),
+            Records::Samples(_) | Records::Points(_) | Records::Events(_) => None,
+        })
+    }
+
+    /// The samples.
+    pub fn samples(&self) -> Option<&Samples<'a>> {
+        self.iter().find_map(|batch| match &batch.records {
+            Records::Samples(samples) => Some(samples),
+            Records::Packets(_) | Records::Points(_) | Records::Events(_) => None,
+        })
+    }
+
+    /// The points.
+    pub fn points(&self) -> Option<&Points<'a>> {
+        self.iter().find_map(|batch| match &batch.records {
+            Records::Points(points) => Some(points),
+            Records::Packets(_) | Records::Samples(_) | Records::Events(_) => None,
+        })
+    }
+
+    /// The events.
+    pub fn events(&self) -> &[Event] {
+        let events = self.iter().find_map(|batch| match &batch.records {
+            Records::Events(events) => Some(events.as_slice()),
+            Records::Packets(_) | Records::Samples(_) | Records::Points(_) => None,
+        });
+        events.unwrap_or_default()
+    }
+
+    /// What stands in the tally of its samples when there is nothing else: no record, no client to answer, nothing for a raw
+    /// route.
+    pub fn tally_only(&self) -> Option<Tally> {
+        if self.ack.is_some() {
+            return None;
+        }
+        match &self.batches {
+            [Some(Batch { records: Records::Samples(samples), receipt: None }), None, None]
+                if samples.samples.is_empty() && samples.names.is_empty() =>
+            {
+                Some(samples.tally)
+            }
+            _ => None,
+        }
+    }
+
+    /// Adds what another read held, where this one has samples.
+    pub fn add_tally(&mut self, tally: Tally) -> bool {
+        let samples = self.batches.iter_mut().flatten().find_map(|batch| match &mut batch.records {
+            Records::Samples(samples) => Some(samples),
+            Records::Packets(_) | Records::Points(_) | Records::Events(_) => None,
+        });
+        samples.map(|samples| samples.tally.add(tally)).is_some()
+    }
+
+    /// True when there is nothing to hand on.
+    pub fn is_empty(&self) -> bool {
+        self.batches[0].is_none() && self.ack.is_none()
+    }
+
+    /// Memory that the batches hold, the struct included, for exchanges that are bounded in bytes; at least
+    /// [`BATCH_BYTES_MIN`].
     pub fn memory_bytes(&self) -> usize {
-        let held = size_of::<SampleBatch>()
-            + self.bytes.capacity()
-            + (self.packets.capacity() + self.names.capacity()) * size_of::<Span>()
-            + self.samples.capacity() * size_of::<Sample>()
-            + self.extras.capacity() * size_of::<Extra>()
-            + self.events.iter().map(Event::memory_bytes).sum::<usize>()
-            + self.points.capacity() * size_of::<Point>();
-        held.max(BATCH_BYTES_MIN)
+        let held: usize = self.iter().map(|batch| batch.records.memory_bytes()).sum();
+        (size_of::<Batches<'_>>() + held).max(BATCH_BYTES_MIN)
+    }
+
+    /// Settles all of their records.
+    pub fn settle(self, outcome: crate::Outcome) {
+        self.batches
+            .into_iter()
+            .flatten()
+            .filter_map(|batch| batch.receipt)
+            .for_each(|receipt| receipt.settle(outcome));
     }
 }
 
-/// Packets with their borders, unparsed: what a raw route carries.
+/// Packets with their borders, collected one by one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketBatch {
     /// All packets, one behind the other.
@@ -119,4 +357,33 @@ impl PacketBatch {
         self.bytes.clear();
         self.packets.clear();
     }
+}
+
+#[test]
+fn batches_come_out_in_order_and_what_is_left_comes_first() {
+    use std::sync::Arc;
+
+    use crate::{Outcome, SourceAccount};
+    let account = Arc::new(SourceAccount::default());
+    let spans = [Span::new(0, 1), Span::new(1, 1)];
+    let packets = || Packets { bytes: Cow::Borrowed(b"ab"), packets: Cow::Borrowed(&spans) };
+    let point = Point { hash: 0, line: Span::new(0, 1), name_len: 1, tags_len: 0 };
+    let points = [point, Point { line: Span::new(1, 1), ..point }];
+    let points = Points { bytes: Cow::Borrowed(b"ab"), points: Cow::Borrowed(&points), peer: Peer::UNKNOWN };
+    let mut batches = Batches::new(SourceId(3));
+    batches.push(Records::Packets(packets()), None);
+    batches.push(Records::Points(points), Some(Receipt::receive(&account, 2)));
+    let mut batches = batches.into_owned();
+    assert_eq!((batches.records(), batches.is_empty(), batches.tally_only()), (2, false, None));
+    assert!(batches.packets().is_some() && batches.points().is_some() && batches.samples().is_none());
+    assert!(matches!(batches.pop(), Some(Batch { records: Records::Packets(_), receipt: None })));
+    let Some(Batch { records: Records::Points(mut points), receipt }) = batches.pop() else {
+        panic!("points")
+    };
+    points.skip(1);
+    assert_eq!(points.points[0].line, Span::new(1, 1));
+    batches.put_back(Batch { records: Records::Points(points), receipt });
+    assert_eq!(batches.records(), 2);
+    batches.settle(Outcome::Routed);
+    assert!(account.sum(0).holds());
 }

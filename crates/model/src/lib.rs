@@ -22,7 +22,9 @@ pub mod series;
 
 pub use account::{Figure, Losses, OutputAccount, OutputSum, SourceAccount, SourceSum};
 pub use ack::{AckMark, AckWhen};
-pub use batch::{BATCH_BYTES_MIN, PacketBatch, SampleBatch, SampleView, Tally};
+pub use batch::{
+    BATCH_BYTES_MIN, Batch, Batches, PacketBatch, Packets, Points, Records, SampleView, Samples, Tally,
+};
 pub use disk::{Disk, DiskError, Reserved};
 pub use event::{Event, EventKind, EventState};
 pub use flushed::{FlushInfo, Flushed, Label};

@@ -50,7 +50,7 @@ fn run(pack: usize, samples: usize, through_exchange: bool) -> f64 {
                 "it is emptied at once"
             );
             exchange.take_all(&mut taken);
-            taken.drain(..).for_each(|batch| shard.push_owned(batch, now, &mut routed));
+            taken.drain(..).for_each(|batch| shard.push(batch, now, &mut routed));
         } else {
             shard.push(batch, now, &mut routed);
         }

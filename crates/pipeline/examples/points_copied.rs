@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         for read in stream.as_bytes().chunks(READ_BYTES) {
             // As a connection's task hands it on to the shard's thread.
             let batch = intake.stream(read, now, &mut scratch).into_owned();
-            shard.push_owned(batch, now, &mut routed);
+            shard.push(batch, now, &mut routed);
             shard.close_blocks(now, &mut routed);
             routed.blocks.clear();
         }

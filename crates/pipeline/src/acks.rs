@@ -1,6 +1,6 @@
 //! Which lines of which connections may be acknowledged (design §5): decisions, and nothing else.
 //!
-//! Path of a batch with an [`AckMark`]: [`Taking::begin`] -> `Shard::push_owned`, `Shard::close_reached`, the blocks are
+//! Path of a batch with an [`AckMark`]: [`Taking::begin`] -> `Shard::push`, `Shard::close_reached`, the blocks are
 //! appended -> **[`Acks::taken`]** -> queues settle or sync -> **[`Acks::resolve`]** -> [`Acks::answer`] ->
 //! `Intake::replies` writes the line.
 //! Pure: what queues know comes in through [`Queues`]. Not here: threads and wake-ups (`staunch`, `sim`).
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use deliver::disk_queue::{Position, Promise};
 use model::{
-    AckMark, AckWhen, ConnectionId, Dropped, OutputAccount, OutputId, SampleBatch, SourceAccount, Unacked,
+    AckMark, AckWhen, Batches, ConnectionId, Dropped, OutputAccount, OutputId, SourceAccount, Unacked,
 };
 
 use crate::Shard;
@@ -77,9 +77,9 @@ struct Before {
 
 impl Taking {
     /// To be called before the batch is pushed; none if it asks for nothing.
-    pub fn begin(batch: &SampleBatch, shard: &Shard, queues: &mut impl Queues) -> Option<Taking> {
-        let mark = batch.ack?;
-        let source = Arc::clone(batch.receipt.account());
+    pub fn begin(batches: &Batches<'_>, shard: &Shard, queues: &mut impl Queues) -> Option<Taking> {
+        let mark = batches.ack?;
+        let source = Arc::clone(shard.account(batches.source)?);
         let before = |output: &OutputId| {
             let from = queues.accepted_up_to(*output);
             let lost_here = lost_here(*output, queues);
@@ -92,8 +92,8 @@ impl Taking {
                 refused: account.refused(),
             }
         };
-        let outputs = shard.reached(batch.source).iter().map(before).collect();
-        let kept = shard.keeps(batch.source, mark.when);
+        let outputs = shard.reached(batches.source).iter().map(before).collect();
+        let kept = shard.keeps(batches.source, mark.when);
         Some(Taking { mark, source_lost: source.lost(), source, kept, outputs })
     }
 }

@@ -9,9 +9,7 @@ use std::sync::Arc;
 use config::plan::{ConsoleEncoding, Feed, GraphiteEncoding, OutputKind, Plan};
 use deliver::lanes::{PARTITIONS, partition};
 use deliver::queue::{Block, BlockEncoding};
-use model::{
-    Dropped, Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Peer, Point, SampleBatch, Span,
-};
+use model::{Batches, Dropped, Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Peer, Point, Span};
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::graphite::{Encoded, Encoder, OwnFigures, Unpickled, pickle_frame, pickle_point};
@@ -437,12 +435,12 @@ impl OutputEncoder {
         }
     }
 
-    /// Room that the lines of `batch` need in the queue, with those of the open block, at most: (bytes, records).
-    pub(crate) fn room_for(&self, batch: &SampleBatch) -> (u64, u64) {
+    /// Room that the lines of a read need in the queue, with those of the open block, at most: (bytes, records).
+    pub(crate) fn room_for(&self, batches: &Batches<'_>) -> (u64, u64) {
         match &self.form {
-            Form::Samples(lines) => lines.room_for(batch, &self.open[0]),
+            Form::Samples(lines) => lines.room_for(batches, &self.open[0]),
             Form::Lines(_) | Form::Pickle(_) => {
-                let (mut bytes, records) = room_verbatim(batch);
+                let (mut bytes, records) = room_verbatim(batches);
                 if matches!(self.form, Form::Pickle(_)) {
                     // A byte that must be escaped takes two, and around each point stand a few.
                     bytes = 2 * bytes + 32 * records;
@@ -455,7 +453,7 @@ impl OutputEncoder {
                 let blocks = self.open.len() as u64 * block_memory_bytes(0, 0);
                 (bytes + block_memory_bytes(open_bytes as u64, 0) + blocks, records + open_copies)
             }
-            _ => room_verbatim(batch),
+            _ => room_verbatim(batches),
         }
     }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use model::{Outcome, PeerKey, SampleBatch, SourceId};
+use model::{Batches, PeerKey, SourceId};
 
 use crate::rotation::Rotation;
 
@@ -42,7 +42,7 @@ struct Lanes {
 /// Batches of one source, numbered over all sources as they came.
 #[derive(Debug, Default)]
 struct Lane {
-    batches: Rotation<PeerKey, (u64, SampleBatch)>,
+    batches: Rotation<PeerKey, (u64, Batches<'static>)>,
     /// By the number of each peer's next batch: whose it is.
     by_age: BTreeMap<u64, PeerKey>,
     /// Who sent the latest batch, and its number.
@@ -51,7 +51,7 @@ struct Lane {
 }
 
 impl Lane {
-    fn push(&mut self, number: u64, from: PeerKey, batch: SampleBatch) {
+    fn push(&mut self, number: u64, from: PeerKey, batch: Batches<'static>) {
         self.bytes += batch.memory_bytes();
         if self.batches.first_of(from).is_none() {
             self.by_age.insert(number, from);
@@ -61,7 +61,7 @@ impl Lane {
     }
 
     /// The rest of a batch is the next one of its peer, and as old as one that comes now.
-    fn put_back(&mut self, number: u64, from: PeerKey, batch: SampleBatch) {
+    fn put_back(&mut self, number: u64, from: PeerKey, batch: Batches<'static>) {
         self.bytes += batch.memory_bytes();
         if let Some((next, _)) = self.batches.first_of(from) {
             self.by_age.remove(next);
@@ -71,24 +71,28 @@ impl Lane {
     }
 
     /// The batch that came last, as long as it is inside.
-    fn last(&mut self) -> Option<&mut SampleBatch> {
+    fn last(&mut self) -> Option<&mut Batches<'static>> {
         let (latest, from) = self.latest?;
         self.batches.last_of(from).filter(|(number, _)| *number == latest).map(|(_, batch)| batch)
     }
 
-    fn pop_oldest(&mut self) -> Option<(PeerKey, SampleBatch)> {
+    fn pop_oldest(&mut self) -> Option<(PeerKey, Batches<'static>)> {
         let (_, from) = self.by_age.first_key_value()?;
         let from = *from;
         let popped = self.batches.pop_of(from)?;
         Some(self.popped(from, popped))
     }
 
-    fn pop_in_turn(&mut self) -> Option<(PeerKey, SampleBatch)> {
+    fn pop_in_turn(&mut self) -> Option<(PeerKey, Batches<'static>)> {
         let (from, popped) = self.batches.pop()?;
         Some(self.popped(from, popped))
     }
 
-    fn popped(&mut self, from: PeerKey, (number, batch): (u64, SampleBatch)) -> (PeerKey, SampleBatch) {
+    fn popped(
+        &mut self,
+        from: PeerKey,
+        (number, batch): (u64, Batches<'static>),
+    ) -> (PeerKey, Batches<'static>) {
         self.by_age.remove(&number);
         if let Some((next, _)) = self.batches.first_of(from) {
             self.by_age.insert(*next, from);
@@ -123,26 +127,24 @@ impl Exchange {
     /// # Errors
     /// The batch itself: the caller keeps it and stops reading until it is taken.
     #[expect(clippy::result_large_err, reason = "the error is the batch itself, handed back")]
-    pub fn try_send(&self, from: PeerKey, batch: SampleBatch) -> Result<(), SampleBatch> {
+    pub fn try_send(&self, from: PeerKey, batch: Batches<'static>) -> Result<(), Batches<'static>> {
         let source = batch.source.index();
         let mut lanes = self.lanes();
         if lanes.of.len() <= source {
             lanes.of.resize_with(source + 1, Lane::default);
         }
-        if batch.is_tally_only()
+        if let Some(tally) = batch.tally_only()
             && !lanes.closed
             && let Some(last) = lanes.of[source].last()
+            && last.add_tally(tally)
         {
-            last.tally.add(batch.tally);
-            // It stands for no record.
-            batch.receipt.settle(Outcome::Filtered);
             return Ok(());
         }
         let held = lanes.of[source].bytes;
         if lanes.closed || held >= self.bytes_max {
             return Err(batch);
         }
-        self.in_flight[source].fetch_add(batch.receipt.records(), Relaxed);
+        self.in_flight[source].fetch_add(batch.records(), Relaxed);
         let number = lanes.next;
         lanes.next += 1;
         lanes.batches += 1;
@@ -175,14 +177,14 @@ impl Exchange {
     }
 
     /// Moves all batches to `into`, oldest first. Their records stop being in flight.
-    pub fn take_all(&self, into: &mut Vec<SampleBatch>) {
+    pub fn take_all(&self, into: &mut Vec<Batches<'static>>) {
         while let Some((_, batch)) = self.take_oldest() {
             into.push(batch);
         }
     }
 
     /// Takes out the oldest batch, if there is one, and says whose it is.
-    pub fn take_oldest(&self) -> Option<(PeerKey, SampleBatch)> {
+    pub fn take_oldest(&self) -> Option<(PeerKey, Batches<'static>)> {
         let mut lanes = self.lanes();
         if lanes.batches == 0 {
             return None;
@@ -198,8 +200,8 @@ impl Exchange {
     pub fn take_in_turn(
         &self,
         look: &mut Look,
-        mut ready: impl FnMut(&SampleBatch) -> bool,
-    ) -> Option<(PeerKey, SampleBatch)> {
+        mut ready: impl FnMut(&Batches<'static>) -> bool,
+    ) -> Option<(PeerKey, Batches<'static>)> {
         let mut lanes = self.lanes();
         if lanes.batches == 0 {
             return None;
@@ -221,16 +223,16 @@ impl Exchange {
         None
     }
 
-    fn taken(&self, lanes: &mut Lanes, batch: SampleBatch) -> SampleBatch {
+    fn taken(&self, lanes: &mut Lanes, batch: Batches<'static>) -> Batches<'static> {
         lanes.batches -= 1;
-        self.in_flight[batch.source.index()].fetch_sub(batch.receipt.records(), Relaxed);
+        self.in_flight[batch.source.index()].fetch_sub(batch.records(), Relaxed);
         batch
     }
 
     /// Puts back what is left of a batch that was taken: it is the next one of its peer, and comes behind what others have
     /// sent so far. There is room for it however much is inside, also when nothing else is taken any more.
-    pub fn set_back(&self, from: PeerKey, batch: SampleBatch) {
-        self.in_flight[batch.source.index()].fetch_add(batch.receipt.records(), Relaxed);
+    pub fn set_back(&self, from: PeerKey, batch: Batches<'static>) {
+        self.in_flight[batch.source.index()].fetch_add(batch.records(), Relaxed);
         let mut lanes = self.lanes();
         let number = lanes.next;
         lanes.next += 1;
@@ -282,42 +284,49 @@ impl Drop for Outside<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
     use std::sync::Arc;
 
-    use model::{BATCH_BYTES_MIN, Receipt, SourceAccount, Tally};
+    use model::{BATCH_BYTES_MIN, Outcome, Receipt, Records, Samples, SourceAccount, Span, Tally};
 
     use super::*;
 
     const PEER: PeerKey = PeerKey::V4(1);
 
-    /// One record that holds so many KiB, itself included.
-    fn batch(account: &Arc<SourceAccount>, kib: usize) -> SampleBatch {
-        SampleBatch {
-            source: SourceId(0),
-            bytes: vec![0; kib * 1024 - size_of::<SampleBatch>()],
-            peer: model::Peer::OWN,
-            packets: Vec::new(),
-            names: Vec::new(),
-            tally: Tally::default(),
-            samples: Vec::new(),
-            extras: Vec::new(),
-            events: Vec::new(),
-            points: Vec::new(),
-            receipt: Receipt::receive(account, 1),
-            ack: None,
+    /// One record of a source, with so many bytes.
+    fn of_source(source: u16, account: &Arc<SourceAccount>, bytes: usize) -> Batches<'static> {
+        let samples = samples(bytes, &[], Tally::default());
+        Batches::one(SourceId(source), Records::Samples(samples), Receipt::receive(account, 1))
+    }
+
+    fn samples(bytes: usize, names: &[Span], tally: Tally) -> Samples<'static> {
+        Samples {
+            bytes: Cow::Owned(vec![0; bytes]),
+            samples: Cow::Borrowed(&[]),
+            extras: Cow::Borrowed(&[]),
+            names: Cow::Owned(names.to_vec()),
+            tally,
         }
     }
 
-    fn kib(batch: &SampleBatch) -> usize {
+    /// One record that holds so many KiB, itself included.
+    fn batch(account: &Arc<SourceAccount>, kib: usize) -> Batches<'static> {
+        of_source(0, account, kib * 1024 - size_of::<Batches<'_>>())
+    }
+
+    fn kib(batch: &Batches<'_>) -> usize {
         batch.memory_bytes() / 1024
     }
 
+    fn bytes(batch: &Batches<'_>) -> usize {
+        batch.samples().map_or(0, |samples| samples.bytes.len())
+    }
+
     /// No record, but lines that were seen.
-    fn tally(account: &Arc<SourceAccount>, lines: u64) -> SampleBatch {
-        let mut only = batch(account, 1);
-        std::mem::replace(&mut only.receipt, Receipt::receive(account, 0)).settle(Outcome::Filtered);
-        only.bytes = Vec::new();
-        only.tally = Tally { packets: 1, lines, bad: lines };
+    fn tally(names: &[Span], lines: u64) -> Batches<'static> {
+        let mut only = Batches::new(SourceId(0));
+        let seen = Tally { packets: 1, lines, bad: lines };
+        only.push(Records::Samples(samples(0, names, seen)), None);
         only
     }
 
@@ -330,17 +339,17 @@ mod tests {
         assert!(exchange.try_send(PEER, batch(&account, 40)).is_ok(), "exactly at the bound");
         assert!(!exchange.has_room(SourceId(0)) && exchange.has_room(SourceId(1)));
         let back = exchange.try_send(PEER, batch(&account, 1)).expect_err("past the bound");
-        let outside = exchange.outside(SourceId(0), back.receipt.records());
+        let outside = exchange.outside(SourceId(0), back.records());
         assert!(account.sum(exchange.in_flight(SourceId(0))).holds(), "what waits outside is in flight too");
         drop(outside);
-        back.receipt.settle(Outcome::Filtered);
+        back.settle(Outcome::Filtered);
         assert_eq!(exchange.in_flight(SourceId(0)), 2);
 
         let mut taken = Vec::new();
         exchange.take_all(&mut taken);
         assert_eq!(taken.iter().map(kib).collect::<Vec<_>>(), [60, 40]);
         assert_eq!(exchange.in_flight(SourceId(0)), 0);
-        taken.drain(..).for_each(|batch| batch.receipt.settle(Outcome::Aggregated));
+        taken.drain(..).for_each(|batch| batch.settle(Outcome::Aggregated));
         assert!(exchange.try_send(PEER, batch(&account, 99)).is_ok());
         assert!(
             exchange.try_send(PEER, batch(&account, 101)).is_ok(),
@@ -348,11 +357,11 @@ mod tests {
         );
         assert!(!exchange.has_room(SourceId(0)));
         exchange.take_all(&mut taken);
-        taken.drain(..).for_each(|batch| batch.receipt.settle(Outcome::Aggregated));
+        taken.drain(..).for_each(|batch| batch.settle(Outcome::Aggregated));
         exchange.close();
         assert!(exchange.is_closed() && exchange.is_empty() && exchange.has_room(SourceId(0)));
         let back = exchange.try_send(PEER, batch(&account, 1)).expect_err("nobody will come for it");
-        back.receipt.settle(Outcome::Dropped(model::Dropped::Stopped));
+        back.settle(Outcome::Dropped(model::Dropped::Stopped));
         assert!(account.sum(0).holds());
     }
 
@@ -361,19 +370,19 @@ mod tests {
         let account = Arc::new(SourceAccount::default());
         let exchange = Exchange::new(100 * 1024, 2);
         let send = |source: u16, kib: usize| {
-            let batch = SampleBatch { source: SourceId(source), ..batch(&account, kib) };
-            exchange.try_send(PEER, batch).map_err(|back| back.receipt.settle(Outcome::Filtered))
+            let batch = of_source(source, &account, kib * 1024 - size_of::<Batches<'_>>());
+            exchange.try_send(PEER, batch).map_err(|back| back.settle(Outcome::Filtered))
         };
         for (source, kib) in [(0, 70), (1, 20), (0, 30), (1, 80)] {
             assert!(send(source, kib).is_ok());
         }
         assert!(send(0, 1).is_err() && send(1, 1).is_err(), "each source has a bound of its own");
         let mut got = Vec::new();
-        let mut take = |ready: &dyn Fn(&SampleBatch) -> bool| {
+        let mut take = |ready: &dyn Fn(&Batches<'static>) -> bool| {
             let mut look = Look::default();
             while let Some((_, batch)) = exchange.take_in_turn(&mut look, ready) {
                 got.push((batch.source.0, kib(&batch)));
-                batch.receipt.settle(Outcome::Routed);
+                batch.settle(Outcome::Routed);
             }
         };
         take(&|batch| batch.source == SourceId(1));
@@ -391,9 +400,9 @@ mod tests {
         let mut look = Look::default();
         let next = || exchange.take_in_turn(&mut look, |_| true);
         let batches = std::iter::from_fn(next).take(room).map(|(_, batch)| {
-            let from = batch.bytes.len() as u32;
+            let from = bytes(&batch) as u32;
             let source = batch.source.0;
-            batch.receipt.settle(Outcome::Routed);
+            batch.settle(Outcome::Routed);
             (source, from)
         });
         batches.collect()
@@ -406,13 +415,12 @@ mod tests {
         // A peer with a hundred batches, and innocent ones behind it at its source and at another one.
         let sent = (0..100).map(|_| (0, 1)).chain([(0, 2), (0, 3), (2, 1), (2, 4), (2, 1)]);
         for (source, peer) in sent {
-            let own = batch(&account, 1);
-            let batch = SampleBatch { source: SourceId(source), bytes: vec![0; peer as usize], ..own };
+            let batch = of_source(source, &account, peer as usize);
             assert!(exchange.try_send(PeerKey::V4(peer), batch).is_ok());
         }
         assert_eq!(in_turn(&exchange, 3), [(2, 1), (0, 1), (2, 4)]);
         assert_eq!(in_turn(&exchange, 4), [(0, 2), (2, 1), (0, 3), (0, 1)], "turns go on from look to look");
-        assert_eq!(exchange.take_oldest().map(|(_, batch)| batch.receipt.settle(Outcome::Routed)), Some(()));
+        assert_eq!(exchange.take_oldest().map(|(_, batch)| batch.settle(Outcome::Routed)), Some(()));
         assert_eq!(in_turn(&exchange, 1_000), [(0, 1); 97]);
         assert_eq!((exchange.held(), exchange.is_empty()), ((0, 0), true));
         assert!(account.sum(0).holds());
@@ -425,7 +433,7 @@ mod tests {
         let account = Arc::new(SourceAccount::default());
         let exchange = Exchange::new(1 << 20, 2);
         let send = |source: u16| {
-            let batch = SampleBatch { source: SourceId(source), ..batch(&account, 1) };
+            let batch = of_source(source, &account, 1);
             assert!(exchange.try_send(PEER, batch).is_ok());
         };
         (0..100).for_each(|_| send(0));
@@ -436,11 +444,11 @@ mod tests {
             batch.source == SourceId(1)
         }) {
             taken += 1;
-            batch.receipt.settle(Outcome::Routed);
+            batch.settle(Outcome::Routed);
         }
         assert_eq!((taken, asked), (100, [1, 100]));
         while let Some((_, batch)) = exchange.take_oldest() {
-            batch.receipt.settle(Outcome::Routed);
+            batch.settle(Outcome::Routed);
         }
         assert!(exchange.take_in_turn(&mut look, |_| true).is_none() && account.sum(0).holds());
     }
@@ -449,7 +457,7 @@ mod tests {
     fn what_is_left_of_a_batch_is_the_next_of_its_peer_behind_those_of_others() {
         let account = Arc::new(SourceAccount::default());
         let exchange = Exchange::new(200 * 1024, 2);
-        let of = |source: u16, kib: usize| SampleBatch { source: SourceId(source), ..batch(&account, kib) };
+        let of = |source: u16, kib: usize| of_source(source, &account, kib * 1024 - size_of::<Batches<'_>>());
         let other = PeerKey::V4(2);
         for (source, from, kib) in
             [(0, PEER, 70), (0, PEER, 40), (1, PEER, 20), (0, other, 10), (1, PEER, 30), (0, PEER, 15)]
@@ -465,7 +473,7 @@ mod tests {
             let mut got = Vec::new();
             while let Some((_, batch)) = exchange.take_oldest() {
                 got.push((batch.source.0, kib(&batch)));
-                batch.receipt.settle(Outcome::Routed);
+                batch.settle(Outcome::Routed);
             }
             got
         };
@@ -480,7 +488,7 @@ mod tests {
         let mut got = Vec::new();
         while let Some((_, batch)) = exchange.take_in_turn(&mut Look::default(), |_| true) {
             got.push(kib(&batch));
-            batch.receipt.settle(Outcome::Dropped(model::Dropped::Stopped));
+            batch.settle(Outcome::Dropped(model::Dropped::Stopped));
         }
         assert_eq!(got, [10, 70, 40]);
         assert!(exchange.is_empty() && account.sum(0).holds());
@@ -492,32 +500,33 @@ mod tests {
         let exchange = Exchange::new(100 * 1024, 2);
         // The first one goes on its own, those behind it with it.
         for lines in 1..=1_000 {
-            assert!(exchange.try_send(PEER, tally(&account, lines)).is_ok());
+            assert!(exchange.try_send(PEER, tally(&[], lines)).is_ok());
         }
         assert_eq!(exchange.held(), (BATCH_BYTES_MIN as u64, 0));
         // Behind one that waits, in an exchange that is full.
         assert!(exchange.try_send(PEER, batch(&account, 200)).is_ok() && !exchange.has_room(SourceId(0)));
         let held = exchange.held();
         for _ in 0..1_000 {
-            assert!(exchange.try_send(PEER, tally(&account, 2)).is_ok());
+            assert!(exchange.try_send(PEER, tally(&[], 2)).is_ok());
         }
         assert_eq!(exchange.held(), held);
         let mut taken = Vec::new();
         exchange.take_all(&mut taken);
-        let tallies: Vec<(u64, u64)> =
-            taken.iter().map(|batch| (batch.tally.packets, batch.tally.bad)).collect();
+        let tallies: Vec<(u64, u64)> = taken
+            .iter()
+            .filter_map(Batches::samples)
+            .map(|some| (some.tally.packets, some.tally.bad))
+            .collect();
         assert_eq!(tallies, [(1_000, 500_500), (1_000, 2_000)], "no line is lost to the counters");
-        taken.drain(..).for_each(|batch| batch.receipt.settle(Outcome::Aggregated));
+        taken.drain(..).for_each(|batch| batch.settle(Outcome::Aggregated));
         // What a raw route wants, or a client waits for, goes by itself.
-        let marked =
-            |at: u64| SampleBatch { names: vec![model::Span::new(0, at as usize)], ..tally(&account, 1) };
         for at in 0..3 {
-            assert!(exchange.try_send(PEER, marked(at)).is_ok());
+            assert!(exchange.try_send(PEER, tally(&[Span::new(0, at)], 1)).is_ok());
         }
         assert_eq!(exchange.held().0, 3 * BATCH_BYTES_MIN as u64);
         exchange.close();
-        assert!(exchange.try_send(PEER, tally(&account, 1)).is_err_and(|back| {
-            back.receipt.settle(Outcome::Filtered);
+        assert!(exchange.try_send(PEER, tally(&[], 1)).is_err_and(|back| {
+            back.settle(Outcome::Filtered);
             true
         }));
         assert!(account.sum(0).holds());
@@ -527,15 +536,15 @@ mod tests {
     fn however_small_batches_are_so_many_fit() {
         let account = Arc::new(SourceAccount::default());
         let exchange = Exchange::new(100 * 1024, 2);
-        let small = || SampleBatch { bytes: Vec::new(), ..batch(&account, 1) };
+        let small = || of_source(0, &account, 0);
         for _ in 0..100 {
             assert!(exchange.try_send(PEER, small()).is_ok());
         }
         let back = exchange.try_send(PEER, small()).expect_err("each takes memory");
-        back.receipt.settle(Outcome::Filtered);
+        back.settle(Outcome::Filtered);
         let mut taken = Vec::new();
         exchange.take_all(&mut taken);
-        taken.drain(..).for_each(|batch| batch.receipt.settle(Outcome::Aggregated));
+        taken.drain(..).for_each(|batch| batch.settle(Outcome::Aggregated));
         assert_eq!(exchange.held(), (0, 0));
     }
 }

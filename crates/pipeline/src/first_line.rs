@@ -107,11 +107,11 @@ mod tests {
                         break;
                     }
                     let batch = intake.stream(read, now, &mut scratch);
-                    records += batch.receipt.records();
-                    batch.receipt.settle(Outcome::Filtered);
+                    records += batch.records();
+                    batch.settle(Outcome::Filtered);
                     intake.settle_too_long();
                 }
-                intake.close(true, now, &mut scratch).receipt.settle(Outcome::Filtered);
+                intake.close(true, now, &mut scratch).settle(Outcome::Filtered);
                 assert_eq!(intake.broken(), Some(Broken::Rejected(Reject::HttpRequest)), "{text}");
                 assert!(intake.is_foreign() && records == 0, "{text}");
                 let account = accounts.source(SourceId(0));
@@ -121,10 +121,7 @@ mod tests {
             }
             let (accounts, maker) = first_source(&text);
             let mut intake = maker.make();
-            intake
-                .stream(b"GET 1 1700000000\nGET / HTTP/1.1\n", now, &mut scratch)
-                .receipt
-                .settle(Outcome::Filtered);
+            intake.stream(b"GET 1 1700000000\nGET / HTTP/1.1\n", now, &mut scratch).settle(Outcome::Filtered);
             assert!(!intake.is_broken());
             assert_eq!(accounts.source(SourceId(0)).rejected(Reject::HttpRequest), 0);
         }
@@ -149,14 +146,14 @@ mod tests {
             let mut intake = maker.make();
             let too_long = || accounts.source(SourceId(0)).rejected(Reject::LineTooLong);
             for read in begin.as_bytes().chunks(7) {
-                intake.stream(read, now, &mut scratch).receipt.settle(Outcome::Filtered);
+                intake.stream(read, now, &mut scratch).settle(Outcome::Filtered);
                 intake.settle_too_long();
             }
             assert_eq!(too_long(), 0, "it may still be a request");
             if hands_over {
                 assert!(intake.unfinished().is_some_and(|unfinished| unfinished.discarding));
             }
-            intake.close(true, now, &mut scratch).receipt.settle(Outcome::Filtered);
+            intake.close(true, now, &mut scratch).settle(Outcome::Filtered);
             assert_eq!(too_long(), 1);
             assert!(accounts.source(SourceId(0)).sum(0).received == 1);
         }
@@ -180,11 +177,11 @@ mod tests {
             [("GET / HT", true), ("", true), ("a:1|c\nGET / HT", true), ("GET /:1|c", false)]
         {
             let mut before = maker.make();
-            before.stream(begun.as_bytes(), now, &mut scratch).receipt.settle(Outcome::Filtered);
+            before.stream(begun.as_bytes(), now, &mut scratch).settle(Outcome::Filtered);
             let unfinished = before.unfinished().expect("it can be gone on with");
             let mut after = maker.make().going_on(&unfinished, None);
             let rest = if begun.is_empty() { "GET / HTTP/1.1\n" } else { "TP/1.1\n" };
-            after.stream(rest.as_bytes(), now, &mut scratch).receipt.settle(Outcome::Filtered);
+            after.stream(rest.as_bytes(), now, &mut scratch).settle(Outcome::Filtered);
             assert_eq!(after.is_foreign(), foreign, "{begun:?}");
         }
     }

@@ -1,7 +1,7 @@
 //! One intake per socket or connection: bytes in, batches of records out.
 //!
 //! Path of a packet: a reader of `staunch` calls [`Intake::datagrams`] or [`Intake::stream`] with what the socket
-//! gave; `wire` frames and parses it; refused lines are settled here, the others leave in a [`Batch`].
+//! gave; `wire` frames and parses it; refused lines are settled here, the others leave in [`Batches`].
 //! Not here: sockets, and the decision when a peer must wait (`Exchange`).
 //! Invariants: a line is counted as received exactly once, and is either rejected here or in the batch's receipt; between two
 //! reads an intake holds the unfinished line or frame, and nothing else of what came ([`Intake::memory_bytes`]), and has a claim
@@ -15,7 +15,8 @@ use std::sync::Arc;
 use config::plan::SourcePlan;
 use model::limits::QUOTED_BYTES_MAX;
 use model::{
-    AckMark, AckWhen, ConnectionId, Now, Outcome, Peer, PeerKey, Reject, SourceAccount, SourceId, Span,
+    AckMark, AckWhen, Batches, ConnectionId, Now, Outcome, Peer, PeerKey, Reject, SourceAccount, SourceId,
+    Span,
 };
 use std::sync::atomic::Ordering::Relaxed;
 use wire::frame::{LengthFramer, LineFramer};
@@ -27,9 +28,9 @@ use crate::first_line::Beginning;
 use crate::framing::{Framing, Unfinished};
 use crate::points::{Messages, PointReading};
 use crate::replies::Replies;
-use crate::samples::{Packets, batch};
+use crate::samples::{Packets, Wanted, batches};
 use crate::unfinished::{Claim, UnfinishedBytes};
-use crate::{Answer, Batch, Scratch, packets};
+use crate::{Answer, Scratch, packets};
 
 /// Reader of one socket or connection.
 pub struct Intake {
@@ -190,6 +191,10 @@ impl Intake {
         self.source
     }
 
+    fn wanted(&self) -> Wanted {
+        Wanted { parsed: self.parses, raw: self.raw }
+    }
+
     /// True when its connection carries messages, which may unfold to more than one batch.
     pub fn takes_messages(&self) -> bool {
         self.points.as_ref().is_some_and(PointReading::takes_messages)
@@ -222,23 +227,24 @@ impl Intake {
         packets: &'a [Span],
         now: Now,
         scratch: &'a mut Scratch,
-    ) -> Batch<'a> {
+    ) -> Batches<'a> {
         scratch.clear();
-        let Intake { source, name, account, peer, parser, parses, points, complaints, .. } = self;
+        let wanted = self.wanted();
+        let Intake { source, name, account, peer, parser, points, complaints, .. } = self;
         let Scratch { parsed, points: found, lines, .. } = scratch;
         account.bytes.fetch_add(packets.iter().map(|packet| u64::from(packet.len)).sum(), Relaxed);
         if let Some(points) = points {
             points.read(bytes, packets, now, found);
             note_complaint(name, bytes, found.first_reject, account, complaints);
-            return points.batch((*source, *peer), account, packets.len(), now, (found, lines));
+            return points.batches((*source, *peer), account, packets.len(), now, (found, lines));
         }
-        if *parses {
+        if wanted.parsed {
             for packet in packets {
                 parser.packet(bytes, *packet, now.wall_seconds(), parsed);
             }
         }
         note_complaint(name, bytes, parsed.first_reject, account, complaints);
-        batch(*source, account, *parses, now, bytes, Packets::each(packets), parsed)
+        batches(*source, account, wanted, now, bytes, Packets::each(packets), parsed)
     }
 
     /// Takes what a connection gave. An unfinished line or frame stays for the next call. Of messages that unfold to more
@@ -248,7 +254,7 @@ impl Intake {
     /// one rejected record, [`Self::is_broken`] turns true, and the connection must be closed. What came before it
     /// is in the batch. The same holds for a connection that begins with something else than lines, and for one whose
     /// unfinished message finds no room ([`Broken::NoRoom`]).
-    pub fn stream<'a>(&mut self, bytes: &'a [u8], now: Now, scratch: &'a mut Scratch) -> Batch<'a> {
+    pub fn stream<'a>(&mut self, bytes: &'a [u8], now: Now, scratch: &'a mut Scratch) -> Batches<'a> {
         self.account.bytes.fetch_add(bytes.len() as u64, Relaxed);
         scratch.clear();
         if self.takes_messages() {
@@ -265,27 +271,15 @@ impl Intake {
         let (whole, lost) = self.framing.cut(bytes, whole, packets);
         self.lose(lost);
         self.claim_unfinished();
-        let Intake {
-            source,
-            name,
-            account,
-            peer,
-            parser,
-            parses,
-            framing,
-            raw,
-            points,
-            complaints,
-            replies,
-            ..
-        } = self;
+        let wanted = self.wanted();
+        let Intake { source, name, account, peer, parser, framing, points, complaints, replies, .. } = self;
         let _counting = account.counting();
         if let Some(points) = points {
             points.read(whole, packets, now, found);
             note_complaint(name, whole, found.first_reject, account, complaints);
-            return points.batch((*source, *peer), account, packets.len(), now, (found, lines));
+            return points.batches((*source, *peer), account, packets.len(), now, (found, lines));
         }
-        if *parses {
+        if wanted.parsed {
             for packet in &*packets {
                 parser.packet(whole, *packet, now.wall_seconds(), parsed);
             }
@@ -296,13 +290,13 @@ impl Intake {
             let lines = if framed { packets.len() } else { memchr::memchr_iter(b'\n', bytes).count() };
             replies.received(lines as u64, parsed.rejected());
         }
-        let packets = if *raw && !framed {
+        let packets = if wanted.raw && !framed {
             lines.extend(packets::lines(whole));
             Packets { raw: lines, count: packets.len() }
         } else {
             Packets::each(packets)
         };
-        batch(*source, account, *parses, now, whole, packets, parsed)
+        batches(*source, account, wanted, now, whole, packets, parsed)
     }
 
     /// True when [`Self::more`] gives something.
@@ -311,12 +305,12 @@ impl Intake {
     }
 
     /// What the last batch had no room for, as far as the next one has.
-    pub fn more<'a>(&mut self, now: Now, scratch: &'a mut Scratch) -> Batch<'a> {
+    pub fn more<'a>(&mut self, now: Now, scratch: &'a mut Scratch) -> Batches<'a> {
         scratch.clear();
         self.messages(&[], now, scratch)
     }
 
-    fn messages<'a>(&mut self, bytes: &[u8], now: Now, scratch: &'a mut Scratch) -> Batch<'a> {
+    fn messages<'a>(&mut self, bytes: &[u8], now: Now, scratch: &'a mut Scratch) -> Batches<'a> {
         let Intake { name, account, framing, points, messages, complaints, .. } = self;
         let Scratch { points: found, lines, .. } = scratch;
         let (mut begun, mut lost) = (0, None);
@@ -331,9 +325,20 @@ impl Intake {
         self.claim_unfinished();
         let _counting = self.account.counting();
         match &self.points {
-            Some(points) => points.batch((self.source, self.peer), &self.account, begun, now, (found, lines)),
+            Some(points) => {
+                points.batches((self.source, self.peer), &self.account, begun, now, (found, lines))
+            }
             None => {
-                batch(self.source, &self.account, false, now, &[], Packets::each(&[]), &mut scratch.parsed)
+                let nothing = Wanted { parsed: false, raw: false };
+                batches(
+                    self.source,
+                    &self.account,
+                    nothing,
+                    now,
+                    &[],
+                    Packets::each(&[]),
+                    &mut scratch.parsed,
+                )
             }
         }
     }
@@ -432,7 +437,7 @@ impl Intake {
     }
 
     /// The end of a connection. An orderly one may leave a last line without LF behind.
-    pub fn close<'a>(&mut self, orderly: bool, now: Now, scratch: &'a mut Scratch) -> Batch<'a> {
+    pub fn close<'a>(&mut self, orderly: bool, now: Now, scratch: &'a mut Scratch) -> Batches<'a> {
         debug_assert!(!self.has_more(), "what was read is handed on first");
         self.reject_too_long();
         scratch.clear();
@@ -459,14 +464,15 @@ impl Intake {
             let line = || format!("{} (it had no end when the connection closed)", quote(&begin));
             self.reject_lines(Reject::TailLost, 1, None, line);
         }
-        let Intake { source, name, account, peer, parser, parses, points, complaints, replies, .. } = self;
+        let wanted = self.wanted();
+        let Intake { source, name, account, peer, parser, points, complaints, replies, .. } = self;
         let _counting = account.counting();
         if let Some(points) = points {
             points.read(whole, packets, now, found);
             note_complaint(name, whole, found.first_reject, account, complaints);
-            return points.batch((*source, *peer), account, packets.len(), now, (found, lines));
+            return points.batches((*source, *peer), account, packets.len(), now, (found, lines));
         }
-        if *parses {
+        if wanted.parsed {
             for packet in &*packets {
                 parser.packet(whole, *packet, now.wall_seconds(), parsed);
             }
@@ -475,7 +481,7 @@ impl Intake {
         if let Some(replies) = replies {
             replies.received(packets.len() as u64, parsed.rejected());
         }
-        batch(*source, account, *parses, now, whole, Packets::each(packets), parsed)
+        batches(*source, account, wanted, now, whole, Packets::each(packets), parsed)
     }
 
     /// From now on the client is told what it need not keep, as `connection`.

@@ -1,6 +1,6 @@
 //! Intake, shard and wiring, from a checked plan. No I/O, no clock.
 //!
-//! Path of a packet: [`Intake`] frames and parses it into a [`Batch`]; [`Shard::push`] aggregates the batch or
+//! Path of a packet: [`Intake`] frames and parses it into [`model::Batches`]; [`Shard::push`] aggregates them or
 //! routes it raw; at a window's end [`Shard::tick`] encodes what the aggregation gives into [`Routed`] blocks,
 //! which the caller appends to the outputs' queues.
 //! Not here: sockets, threads and timers (`staunch`), queues and retries (`deliver`).
@@ -38,7 +38,6 @@ mod unfinished;
 
 pub use accounts::Accounts;
 pub use acks::{Acks, Answer, Inherited, MARKS_MAX, Queues, Taking};
-pub use batch::Batch;
 pub use broken::Broken;
 pub use complaints::Complaint;
 pub use encode::{BLOCK_BYTES, OutputFigures, Routed};

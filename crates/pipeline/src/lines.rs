@@ -10,9 +10,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Framing, LinesPlan, PacketsPlan};
-use model::{
-    CopyOutcome, Dropped, Filtered, Flushed, Now, OutputAccount, PacketBatch, SECOND_NS, SampleBatch,
-};
+use model::{Batches, CopyOutcome, Dropped, Filtered, Flushed, Now, OutputAccount, PacketBatch, SECOND_NS};
 use process::stage::{Admit, Stage};
 use wire::statsd::rewrite::{AggregateEncoder, Gauges, LeftOut, Packer, Rewrite, parts};
 
@@ -134,14 +132,15 @@ impl Lines {
         }
     }
 
-    /// Room that the lines of `batch` need in the queue, with those that are on their way to it: (bytes, records). As
+    /// Room that the lines of a read need in the queue, with those that are on their way to it: (bytes, records). As
     /// they may all come to lie in one block, it is that of one block.
-    pub(crate) fn room_for(&self, batch: &SampleBatch, open: &OpenBlock) -> (u64, u64) {
+    pub(crate) fn room_for(&self, batches: &Batches<'_>, open: &OpenBlock) -> (u64, u64) {
         let held = self.packer.as_ref().map_or((0, 0), |packer| (packer.bytes_held(), packer.lines_held()));
         let (mut bytes, mut lines) =
             (held.0 as u64 + open.bytes.len() as u64, held.1 + u64::from(open.copies()));
-        for packet in &batch.packets {
-            let packet = packet.of(&batch.bytes);
+        let packets = batches.packets();
+        let of_one = packets.iter().flat_map(|all| all.packets.iter().map(|packet| packet.of(&all.bytes)));
+        for packet in of_one {
             let (more_bytes, more_lines) = match self.as_they_came {
                 true => (packet.len() as u64, memchr::memchr_iter(b'\n', packet).count() as u64 + 1),
                 false => self.growth.packet(packet),

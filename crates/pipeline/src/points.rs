@@ -1,7 +1,7 @@
 //! What an intake does with Graphite lines and messages: it makes points of them.
 //!
 //! Path of a packet: `Intake` frames it -> **[`PointReading::read`]**, or of messages **[`Messages::read`]** ->
-//! `wire::graphite::input` -> [`PointReading::batch`] -> `Shard::push`, which hands the lines on. The batch's arena is not what
+//! `wire::graphite::input` -> [`PointReading::batches`] -> `Shard::push`, which hands the lines on. The batch's arena is not what
 //! the socket gave but the lines as they go on: most are copied into it once, together with their neighbours.
 //! Not here: framing (`intake`), outputs (`encode`).
 //! Invariant: a batch of messages holds [`PIECE_BYTES_MAX`] of lines and an element, whatever the messages unfold to; what is
@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::GraphiteSource;
-use model::{Now, Outcome, Peer, Receipt, Reject, SampleView, SourceAccount, SourceId, Span, Tally};
+use model::{
+    Batches, Now, Outcome, Packets, Peer, Points, Receipt, Records, Reject, SourceAccount, SourceId, Span,
+};
 use wire::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
 use wire::graphite::input::{Compatibility, MessageEncoding, Opened, PIECE_BYTES_MAX, Parsed, Reader};
-
-use crate::Batch;
 
 /// How points of one source are read: made once, shared by its intakes.
 #[derive(Clone)]
@@ -76,35 +76,35 @@ impl PointReading {
         }
     }
 
-    /// Settles what was refused, and makes a batch of the rest. It came in so many packets or reads.
-    pub(crate) fn batch<'a>(
+    /// Settles what was refused, and makes batches of the rest. It came in so many packets or reads.
+    pub(crate) fn batches<'a>(
         &self,
         (source, peer): (SourceId, Peer),
         account: &Arc<SourceAccount>,
         packets: usize,
         now: Now,
         (parsed, lines): (&'a Parsed, &'a mut Vec<Span>),
-    ) -> Batch<'a> {
+    ) -> Batches<'a> {
         settle_rejects(account, &parsed.rejects);
         if packets > 0 {
             account.packets.fetch_add(packets as u64, Relaxed);
             account.last_packet_s.store(now.wall_seconds(), Relaxed);
         }
         account.lines.fetch_add(parsed.lines, Relaxed);
+        let mut batches = Batches::new(source);
+        if parsed.points.is_empty() {
+            // The account has what was read. Nobody waits for a read without a point.
+            return batches;
+        }
+        let bytes = parsed.bytes.as_slice();
         if self.raw {
             lines.extend(parsed.points.iter().map(|point| point.line));
+            let packets = Packets { bytes: Cow::Borrowed(bytes), packets: Cow::Borrowed(lines) };
+            batches.push(Records::Packets(packets), None);
         }
-        Batch {
-            view: SampleView { source, bytes: &parsed.bytes, samples: &[], extras: &[] },
-            peer,
-            packets: lines,
-            names: &[],
-            events: Vec::new(),
-            points: &parsed.points,
-            // The account has them all. A read without a point has nothing that anybody waits for.
-            tally: Tally::default(),
-            receipt: Receipt::receive(account, parsed.points.len() as u64),
-        }
+        let points = Points { bytes: Cow::Borrowed(bytes), points: Cow::Borrowed(&parsed.points), peer };
+        batches.push(Records::Points(points), Some(Receipt::receive(account, parsed.points.len() as u64)));
+        batches
     }
 }
 

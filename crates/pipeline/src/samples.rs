@@ -1,15 +1,15 @@
-//! What an intake makes of parsed samples: a batch, with what was refused settled.
+//! What an intake makes of parsed samples: batches, with what was refused settled.
 //!
-//! Path of a packet: `Intake` frames it -> `wire::statsd::Parser` -> **[`batch`]** -> `Shard::push`.
+//! Path of a packet: `Intake` frames it -> `wire::statsd::Parser` -> **[`batches`]** -> `Shard::push`.
 //! Not here: framing (`intake`), points (`points`).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{Now, Peer, Receipt, SampleView, SourceAccount, SourceId, Span, Tally};
+use model::{Batches, Now, Receipt, Records, Samples, SourceAccount, SourceId, Span, Tally};
 use wire::statsd::Parsed;
 
-use crate::Batch;
 use crate::points::settle_rejects;
 
 /// What raw routes take, and how many packets or reads it came in.
@@ -19,22 +19,31 @@ pub(crate) struct Packets<'a> {
     pub(crate) count: usize,
 }
 
+/// Who takes from a source.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    /// Somebody takes samples or events.
+    pub(crate) parsed: bool,
+    /// Raw routes take packets.
+    pub(crate) raw: bool,
+}
+
 impl<'a> Packets<'a> {
     pub(crate) fn each(packets: &'a [Span]) -> Packets<'a> {
         Packets { raw: packets, count: packets.len() }
     }
 }
 
-/// Settles what was refused, and makes a batch of the rest.
-pub(crate) fn batch<'a>(
+/// Settles what was refused, and makes batches of the rest.
+pub(crate) fn batches<'a>(
     source: SourceId,
     account: &Arc<SourceAccount>,
-    parses: bool,
+    wanted: Wanted,
     now: Now,
     bytes: &'a [u8],
     packets: Packets<'a>,
     parsed: &'a mut Parsed,
-) -> Batch<'a> {
+) -> Batches<'a> {
     let Packets { raw, count } = packets;
     let bad = settle_rejects(account, &parsed.rejects);
     if parsed.glued_tag_fields > 0 {
@@ -52,16 +61,28 @@ pub(crate) fn batch<'a>(
         account.last_packet_s.store(now.wall_seconds(), Relaxed);
     }
     account.lines.fetch_add(parsed.lines, Relaxed);
-    let events = std::mem::take(&mut parsed.events);
-    let records = if parses { parsed.samples.len() + events.len() } else { raw.len() };
-    Batch {
-        view: SampleView { source, bytes, samples: &parsed.samples, extras: &parsed.extras },
-        peer: Peer::UNKNOWN,
-        packets: raw,
-        names: &parsed.names,
-        events,
-        points: &[],
-        tally: Tally { packets: count as u64, lines: parsed.lines, bad },
-        receipt: Receipt::receive(account, records as u64),
+    let mut batches = Batches::new(source);
+    let receive = |records: usize| (records > 0).then(|| Receipt::receive(account, records as u64));
+    if !raw.is_empty() && (wanted.raw || !wanted.parsed) {
+        let records = if wanted.parsed { 0 } else { raw.len() };
+        let packets = model::Packets { bytes: Cow::Borrowed(bytes), packets: Cow::Borrowed(raw) };
+        batches.push(Records::Packets(packets), receive(records));
     }
+    let events = std::mem::take(&mut parsed.events);
+    let tally = Tally { packets: count as u64, lines: parsed.lines, bad };
+    if wanted.parsed && (tally != Tally::default() || !parsed.samples.is_empty()) {
+        let samples = Samples {
+            bytes: Cow::Borrowed(bytes),
+            samples: Cow::Borrowed(&parsed.samples),
+            extras: Cow::Borrowed(&parsed.extras),
+            names: Cow::Borrowed(&parsed.names),
+            tally,
+        };
+        batches.push(Records::Samples(samples), receive(parsed.samples.len()));
+    }
+    if !events.is_empty() {
+        let receipt = receive(events.len());
+        batches.push(Records::Events(events), receipt);
+    }
+    batches
 }

@@ -13,17 +13,15 @@ use std::sync::Arc;
 
 use config::plan::RelayTransform;
 use model::{
-    AckWhen, CopyOutcome, Dropped, Event, FlushInfo, Flushed, Now, Outcome, OutputId, Receipt, Reject,
-    SampleBatch, SourceId, Tally, TransformId,
+    AckWhen, Batch, Batches, CopyOutcome, Dropped, Event, FlushInfo, Flushed, Now, Outcome, OutputId,
+    Packets, Points, Receipt, Records, Reject, Samples, SourceAccount, SourceId, TransformId,
 };
 use process::aggregate::{Added, Figures, FlushEnd};
 use process::relay::{Entry, RouterToAsk};
 
 use wire::statsd::Parser;
 
-use crate::Batch;
 use crate::aggregation::{Aggregation, add_tally};
-use crate::batch::borrowed;
 use crate::checkpoints::Note;
 use crate::clusters::ClusterState;
 use crate::complaints::quote;
@@ -84,6 +82,7 @@ impl Gone {
 }
 
 pub(crate) struct SourceState {
+    account: Arc<SourceAccount>,
     pub(crate) routes: SourceRoutes,
     pub(crate) parser: Arc<Parser>,
     /// How its lines are read when they are points; the parser is idle then.
@@ -115,41 +114,72 @@ pub struct ShardFigures {
 }
 
 impl Shard {
-    /// Takes a batch and settles its receipt.
-    pub fn push(&mut self, batch: Batch<'_>, now: Now, out: &mut Routed) {
-        let left = self.push_while(batch, now, out, &mut || true);
+    /// Takes the batches of a read and settles their receipts.
+    pub fn push(&mut self, batches: Batches<'_>, now: Now, out: &mut Routed) {
+        let left = self.push_while(batches, now, out, &mut || true);
         assert!(left.is_none(), "nobody said that it should end");
     }
 
-    /// The same, or the first part of it: behind a point whose name took a relay long searches, or many values for aggregation rules, it asks whether to `go_on`,
-    /// and gives back what is left when not. It has the rest of the receipt, and is to be taken before any other batch of
-    /// its source. At least one point has been taken then.
+    /// The same, or the first part of it: behind a point whose name took a relay long searches, or many values for aggregation
+    /// rules, it asks whether to `go_on`, and gives back what is left when not. That has the rest of the receipts, and is to be
+    /// taken before anything else of its source. At least one point has been taken then.
     pub fn push_while<'a>(
         &mut self,
-        batch: Batch<'a>,
+        mut batches: Batches<'a>,
         now: Now,
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
-    ) -> Option<Batch<'a>> {
-        let source = &self.sources[batch.view.source.index()];
-        source.routes.raw.blocks(batch.view.bytes, batch.packets, now, out);
-        if source.points.is_some() {
-            return self.push_points(batch, now, out, go_on);
+    ) -> Option<Batches<'a>> {
+        let source = batches.source;
+        while let Some(Batch { records, receipt }) = batches.pop() {
+            match records {
+                Records::Packets(packets) => self.push_packets(source, &packets, receipt, now, out),
+                Records::Samples(samples) => self.push_samples(source, &samples, receipt, now, out),
+                Records::Events(events) => self.push_events(source, &events, receipt, now, out),
+                Records::Points(points) => {
+                    if let Some(left) = self.push_points(source, points, receipt, now, out, go_on) {
+                        batches.put_back(left);
+                        return Some(batches);
+                    }
+                }
+            }
         }
-        self.push_samples(batch, now, out);
         None
+    }
+
+    fn push_packets(
+        &mut self,
+        source: SourceId,
+        packets: &Packets<'_>,
+        receipt: Option<Receipt>,
+        now: Now,
+        out: &mut Routed,
+    ) {
+        let Shard { sources, outputs, clusters, .. } = self;
+        let routes = &sources[source.index()].routes;
+        let Packets { bytes, packets } = packets;
+        routes.raw.blocks(bytes, packets, now, out);
+        for id in &routes.lines {
+            outputs[id.index()].packets(bytes, packets, now, out);
+        }
+        for at in &routes.clusters {
+            clusters[*at].lines(bytes, packets, outputs, now, out);
+        }
+        receipt.into_iter().for_each(|receipt| receipt.settle(Outcome::Routed));
     }
 
     fn push_points<'a>(
         &mut self,
-        mut batch: Batch<'a>,
+        source: SourceId,
+        mut batch: Points<'a>,
+        receipt: Option<Receipt>,
         now: Now,
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Option<Batch<'a>> {
         let Shard { relays, sources, outputs, .. } = self;
-        let SourceState { routes, entry, .. } = &sources[batch.view.source.index()];
-        let (bytes, points) = (batch.view.bytes, batch.points);
+        let SourceState { routes, entry, .. } = &sources[source.index()];
+        let (bytes, points) = (&*batch.bytes, &*batch.points);
         routes.peers.iter().for_each(|id| outputs[id.index()].set_peer(batch.peer));
         // A record has one outcome: that it went on as it is, or else what the first relay says.
         let mut ended = None;
@@ -185,63 +215,81 @@ impl Shard {
         for id in &routes.points {
             outputs[id.index()].points(bytes, &points[..taken], now, out);
         }
+        let mut receipt = receipt?;
         let ended = ended.filter(|_| !routes.takes_points());
-        // Samples that were read before a reload made their source one of points go nowhere.
-        let goes_on = routes.takes_points() && !points.is_empty();
-        let rest_of_them = if goes_on { Outcome::Routed } else { Outcome::Filtered };
+        // Points that were read before a reload made their source one of samples go nowhere.
+        let rest_of_them = if routes.takes_points() { Outcome::Routed } else { Outcome::Filtered };
         let settle = |mut receipt: Receipt| {
             ended.into_iter().for_each(|ended| ended.settle(&mut receipt));
             receipt.settle(rest_of_them);
         };
         if taken == points.len() {
-            settle(batch.receipt);
+            settle(receipt);
             return None;
         }
-        settle(batch.receipt.split(taken as u64));
-        (batch.points, batch.packets, batch.tally) = (&points[taken..], &[], Tally::default());
-        Some(batch)
+        settle(receipt.split(taken as u64));
+        batch.skip(taken);
+        Some(Batch { records: Records::Points(batch), receipt: Some(receipt) })
     }
 
-    fn push_samples(&mut self, batch: Batch<'_>, now: Now, out: &mut Routed) {
-        let Batch { view, packets, names, events, tally, mut receipt, .. } = batch;
-        let Shard { aggregations, sources, outputs, clusters, .. } = self;
-        let source = &sources[view.source.index()];
-        for id in &source.routes.lines {
-            outputs[id.index()].packets(view.bytes, packets, now, out);
-        }
-        for at in &source.routes.clusters {
-            clusters[*at].lines(view.bytes, packets, outputs, now, out);
-        }
-        if !source.routes.parses() {
-            receipt.settle(Outcome::Routed);
-            return;
-        }
-        settle_events(&source.routes, outputs, events, &mut receipt, now, out);
+    fn push_samples(
+        &mut self,
+        source: SourceId,
+        samples: &Samples<'_>,
+        mut receipt: Option<Receipt>,
+        now: Now,
+        out: &mut Routed,
+    ) {
+        let Shard { aggregations, sources, outputs, .. } = self;
+        let SourceState { routes, parser, account, .. } = &sources[source.index()];
         let mut first = true;
-        for at in &source.routes.aggregations {
+        for at in &routes.aggregations {
             let state = &mut aggregations[*at];
             if state.key_flush {
-                names.iter().for_each(|name| state.aggregator.count_name(name.of(view.bytes)));
+                samples.names.iter().for_each(|name| state.aggregator.count_name(name.of(&samples.bytes)));
             }
             let Aggregation { aggregator, outputs: fed, names: own, .. } = state;
             let mut emit = |info: &FlushInfo, flushed: Flushed<'_>| {
                 fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));
             };
-            add_tally(aggregator, own, tally, &mut emit);
-            let parser = &source.parser;
+            add_tally(aggregator, own, samples.tally, &mut emit);
             let canonical =
                 |kind, key: model::RawKey<'_>, name: &mut Vec<u8>| parser.canonical(kind, key, name);
-            let added = aggregator.add(view, now, canonical, &mut emit);
+            let added = aggregator.add(samples.view(), now, canonical, &mut emit);
             if added.dropped_series_max > 0 {
-                receipt.account().note_refused_series(|| quote(aggregator.refused()));
+                account.note_refused_series(|| quote(aggregator.refused()));
             }
             // A record has one outcome; with several aggregations the first one speaks for it.
             if std::mem::take(&mut first) {
-                settle_added(&mut receipt, added);
+                receipt.iter_mut().for_each(|receipt| settle_added(receipt, added));
             }
         }
         // What is left had no aggregation to go to.
-        receipt.settle(Outcome::Filtered);
+        receipt.into_iter().for_each(|receipt| receipt.settle(Outcome::Filtered));
+    }
+
+    fn push_events(
+        &mut self,
+        source: SourceId,
+        events: &[Event],
+        receipt: Option<Receipt>,
+        now: Now,
+        out: &mut Routed,
+    ) {
+        let Shard { sources, outputs, .. } = self;
+        let routes = &sources[source.index()].routes;
+        let taken = events.len().min(EVENTS_MAX);
+        for event in &events[..taken] {
+            routes.events.iter().for_each(|id| outputs[id.index()].event(event, now, out));
+        }
+        let Some(mut receipt) = receipt else { return };
+        receipt.split((events.len() - taken) as u64).settle(Outcome::Dropped(Dropped::EventsMax));
+        receipt.settle(if routes.events.is_empty() { Outcome::Filtered } else { Outcome::Routed });
+    }
+
+    /// The account of a source.
+    pub fn account(&self, source: SourceId) -> Option<&Arc<SourceAccount>> {
+        self.sources.get(source.index()).map(|source| &source.account)
     }
 
     /// Outputs that must have room before a batch of the source is taken, if the source can wait: those of its packets
@@ -270,8 +318,8 @@ impl Shard {
 
     /// Room that the queue of an output needs before a batch is taken, at most: (bytes of memory, records). Lines that
     /// its encoder holds already and that are no block yet are included.
-    pub fn room_for(&self, output: OutputId, batch: &SampleBatch) -> (u64, u64) {
-        self.outputs.get(output.index()).map_or((0, 0), |encoder| encoder.room_for(batch))
+    pub fn room_for(&self, output: OutputId, batches: &Batches<'_>) -> (u64, u64) {
+        self.outputs.get(output.index()).map_or((0, 0), |encoder| encoder.room_for(batches))
     }
 
     /// True when more may become of a batch of the source than [`Shard::room_for`] says: a relay gives lines other names,
@@ -288,22 +336,6 @@ impl Shard {
     /// True when some source waits for some output.
     pub fn blocks(&self) -> bool {
         self.sources.iter().any(|source| !source.routes.blocking.is_empty())
-    }
-
-    /// Takes a batch that crossed a thread border.
-    pub fn push_owned(&mut self, batch: SampleBatch, now: Now, out: &mut Routed) {
-        borrowed(batch, |batch| self.push(batch, now, out));
-    }
-
-    /// Likewise, as far as `go_on` says; see [`Shard::push_while`].
-    pub fn push_owned_while(
-        &mut self,
-        batch: SampleBatch,
-        now: Now,
-        out: &mut Routed,
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> Option<SampleBatch> {
-        borrowed(batch, |batch| Some(self.push_while(batch, now, out, go_on)?.into_owned()))
     }
 
     /// Closes windows that are due and sweeps at most `budget` series of each aggregation.
@@ -449,26 +481,6 @@ impl Shard {
         };
         self.aggregations.iter().skip(from).take(max).map(figures).collect()
     }
-}
-
-fn settle_events(
-    routes: &SourceRoutes,
-    outputs: &mut [OutputEncoder],
-    events: Vec<Event>,
-    receipt: &mut Receipt,
-    now: Now,
-    out: &mut Routed,
-) {
-    if events.is_empty() {
-        return;
-    }
-    let taken = events.len().min(EVENTS_MAX);
-    receipt.split((events.len() - taken) as u64).settle(Outcome::Dropped(Dropped::EventsMax));
-    let outcome = if routes.events.is_empty() { Outcome::Filtered } else { Outcome::Routed };
-    for event in &events[..taken] {
-        routes.events.iter().for_each(|id| outputs[id.index()].event(event, now, out));
-    }
-    receipt.split(taken as u64).settle(outcome);
 }
 
 fn settle_added(receipt: &mut Receipt, added: Added) {

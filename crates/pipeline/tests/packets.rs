@@ -336,7 +336,7 @@ fn the_room_that_a_batch_asks_for_is_enough_for_what_becomes_of_it() {
                 .datagrams(&batch.bytes, &batch.packets, world.now, &mut Scratch::default())
                 .into_owned();
             (asked, asked_records) = world.shard.room_for(OutputId(0), &batch);
-            world.shard.push_owned(batch, world.now, &mut world.routed);
+            world.shard.push(batch, world.now, &mut world.routed);
             if round % 3 == 0 {
                 // As in a turn without much to do.
                 world.shard.close_due(world.now.plus_ns(1 << 40), &mut world.routed);

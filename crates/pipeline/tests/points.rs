@@ -43,7 +43,7 @@ fn turns(plan: &Plan, text: &str, read_bytes: usize) -> Vec<Vec<Block>> {
         let batch = intake.stream(read, START, &mut Scratch::default()).into_owned();
         let (bytes_asked, records_asked) = shard.room_for(OutputId(0), &batch);
         let mut routed = Routed::default();
-        shard.push_owned(batch, START, &mut routed);
+        shard.push(batch, START, &mut routed);
         if turns.len() % 3 == 0 {
             shard.close_blocks(START, &mut routed);
         }
@@ -141,14 +141,10 @@ fn what_comes_out_does_not_depend_on_where_the_reads_cut() {
             let mut routed = Routed::default();
             for read in bytes.chunks(step) {
                 let batch = intake.stream(read, START, &mut Scratch::default()).into_owned();
-                shard.push_owned(batch, START, &mut routed);
+                shard.push(batch, START, &mut routed);
                 intake.settle_too_long();
             }
-            shard.push_owned(
-                intake.close(true, START, &mut Scratch::default()).into_owned(),
-                START,
-                &mut routed,
-            );
+            shard.push(intake.close(true, START, &mut Scratch::default()).into_owned(), START, &mut routed);
             shard.close_blocks(START, &mut routed);
             let sum = accounts.source(SourceId(0)).sum(0);
             assert!(sum.holds() && sum.routed > 0 && sum.rejected > 0, "{options}: {sum:?}");
@@ -252,7 +248,7 @@ fn lines_that_carbon_would_close_the_connection_for_are_not_sent() {
         let mut intake = shard.intakes(&plan, SourceId(0), &accounts).make();
         let mut routed = Routed::default();
         let batch = intake.stream(text.as_bytes(), START, &mut Scratch::default()).into_owned();
-        shard.push_owned(batch, START, &mut routed);
+        shard.push(batch, START, &mut routed);
         shard.close_blocks(START, &mut routed);
         let blocks: Vec<Block> = routed.blocks.into_iter().map(|(_, block)| block).collect();
         assert_eq!(accounts.output(OutputId(0)).dropped(Dropped::TooBig), dropped, "{more}");

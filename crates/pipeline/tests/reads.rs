@@ -44,8 +44,8 @@ fn batches(intake: &mut Intake, bytes: &[u8], scratch: &mut Scratch) -> Vec<(usi
     let mut batch = intake.stream(bytes, NOW, scratch).into_owned();
     intake.settle_too_long();
     loop {
-        sizes.push((batch.memory_bytes(), batch.receipt.records()));
-        batch.receipt.settle(Outcome::Filtered);
+        sizes.push((batch.memory_bytes(), batch.records()));
+        batch.settle(Outcome::Filtered);
         if !intake.has_more() {
             return sizes;
         }
@@ -172,7 +172,7 @@ fn what_is_unfinished_has_one_bound_and_its_room_comes_back() {
         assert_eq!((second.memory_bytes(), second.unfinished()), (0, None), "{options}");
         read(&mut small, &begun(64 * KIB), &mut scratch);
         assert!(!small.is_broken(), "small messages pass: {options}");
-        second.close(false, NOW, &mut scratch).receipt.settle(Outcome::Filtered);
+        second.close(false, NOW, &mut scratch).settle(Outcome::Filtered);
         let account = accounts.source(SourceId(0));
         assert_eq!(account.rejected(Reject::UnfinishedFull), 1, "{options}");
         assert!(account.sum(0).holds(), "{options}");
@@ -186,7 +186,7 @@ fn what_is_unfinished_has_one_bound_and_its_room_comes_back() {
         drop(went_on);
         let mut fourth = maker.make();
         read(&mut fourth, &begun(most / 2), &mut scratch);
-        fourth.close(false, NOW, &mut scratch).receipt.settle(Outcome::Filtered);
+        fourth.close(false, NOW, &mut scratch).settle(Outcome::Filtered);
         let mut fifth = maker.make();
         read(&mut fifth, &begun(most / 2), &mut scratch);
         assert!(!fifth.is_broken(), "a connection that has ended holds nothing: {options}");

@@ -14,7 +14,7 @@ use import::relay::flags::{Flags, Machine, settings};
 use import::relay::plan::{Relay, relay};
 use import::relay::read_text;
 use model::{CopyOutcome, Now, OutputAccount, OutputId, SECOND_NS, SourceId, Span};
-use pipeline::{Batch, Kept, Moves, MovingQueues, Routed, Scratch, merge_plans};
+use pipeline::{Kept, Moves, MovingQueues, Routed, Scratch, merge_plans};
 use process::aggregation_rules::Fed;
 use world::{START, World};
 
@@ -499,14 +499,14 @@ fn in_parts(world: &mut World, text: &str) -> usize {
     let mut scratch = Scratch::default();
     let batch = intake.datagrams(text.as_bytes(), &spans, START, &mut scratch);
     let World { shard, routed, accounts, .. } = world;
-    let mut left = shard.push_while(batch, START, routed, &mut || false).map(Batch::into_owned);
+    let mut left = shard.push_while(batch, START, routed, &mut || false).map(model::Batches::into_owned);
     let mut parts = 1;
     while let Some(batch) = left {
-        let records = batch.receipt.records();
+        let records = batch.records();
         assert!(accounts.source(SourceId(0)).sum(records).holds(), "what is left is in flight");
-        left = shard.push_owned_while(batch, START, routed, &mut || false);
+        left = shard.push_while(batch, START, routed, &mut || false);
         parts += 1;
-        assert!(left.as_ref().is_none_or(|left| left.receipt.records() < records), "each part is something");
+        assert!(left.as_ref().is_none_or(|left| left.records() < records), "each part is something");
     }
     parts
 }

@@ -138,7 +138,7 @@ fn what_was_read_before_a_source_became_another_kind_is_counted_as_filtered() {
         let mut scratch = Scratch::default();
         let batch = intake.datagrams(line.as_bytes(), &spans, START, &mut scratch).into_owned();
         world.reload(merge_plans(before, after));
-        world.shard.push_owned(batch, START, &mut world.routed);
+        world.shard.push(batch, START, &mut world.routed);
         world.shard.stop(START, &mut world.routed);
         assert_eq!(world.lines(), [""; 0]);
         let sum = world.accounts.source(SourceId(0)).sum(0);

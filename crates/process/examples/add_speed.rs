@@ -53,7 +53,7 @@ fn add(aggregator: &mut Aggregator, packets: &Packets, watch: bool) -> (f64, f64
     let (start, mut longest) = (cpu_ns(), 0f64);
     for samples in packets.samples.chunks(BATCH) {
         let batch = watch.then(Instant::now);
-        let view = SampleView { source: SourceId(0), bytes: &packets.bytes, samples, extras: &[] };
+        let view = SampleView { bytes: &packets.bytes, samples, extras: &[] };
         let added = aggregator.add(view, Now::default(), as_it_is, |_, _| {});
         assert_eq!(added.aggregated, samples.len() as u64);
         longest = batch.map_or(0.0, |batch| longest.max(batch.elapsed().as_secs_f64() * 1e6));

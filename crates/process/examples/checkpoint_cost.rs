@@ -35,7 +35,7 @@ fn fill(aggregator: &mut Aggregator, series: usize) {
             extra: 0,
         };
         let samples = vec![sample; if kind == Kind::Timer { TIMER_VALUES } else { 1 }];
-        let view = SampleView { source: SourceId(0), bytes: text.as_bytes(), samples: &samples, extras: &[] };
+        let view = SampleView { bytes: text.as_bytes(), samples: &samples, extras: &[] };
         aggregator.add(view, Now::default(), as_it_is, |_, _| {});
     }
 }

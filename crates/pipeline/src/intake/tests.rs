@@ -31,7 +31,7 @@ fn frames_are_bounded_by_the_sources_own_limit() {
         let mut intake = maker.make_framed();
         let mut frame = bytes.to_le_bytes().to_vec();
         frame.resize(4 + bytes as usize, b'x');
-        intake.stream(&frame, now, &mut Scratch::default()).receipt.settle(Outcome::Filtered);
+        intake.stream(&frame, now, &mut Scratch::default()).settle(Outcome::Filtered);
         assert_eq!(intake.is_broken(), broken, "a frame of {bytes} bytes");
     }
     assert_eq!(accounts.source(SourceId(0)).rejected(Reject::BadFrame), 1);
@@ -67,14 +67,14 @@ fn a_mark_counts_the_same_lines_wherever_the_reads_cut() {
             let mut scratch = Scratch::default();
             let mut last = (0, 0);
             for read in bytes.chunks(step) {
-                intake.stream(read, now, &mut scratch).receipt.settle(Outcome::Filtered);
+                intake.stream(read, now, &mut scratch).settle(Outcome::Filtered);
                 intake.settle_too_long();
                 if let Some(mark) = intake.mark() {
                     assert!(mark.up_to > last.0 && mark.rejected >= last.1, "{mark:?} after {last:?}");
                     last = (mark.up_to, mark.rejected);
                 }
             }
-            intake.close(true, now, &mut scratch).receipt.settle(Outcome::Filtered);
+            intake.close(true, now, &mut scratch).settle(Outcome::Filtered);
             let mark = intake.mark().map_or(last, |mark| (mark.up_to, mark.rejected));
             assert_eq!(mark, (lines, rejected), "reads of {step} bytes");
         }

@@ -52,8 +52,9 @@ impl Shard {
     fn wire(&mut self, plan: &Plan, accounts: &Accounts, now: Now, out: &mut Routed) {
         let seed = self.seed;
         let read_before: Vec<Options> = self.sources.iter().map(|source| *source.parser.options()).collect();
-        self.sources =
-            (0..plan.sources.len()).map(|at| SourceState::new(plan, SourceId(at as u16), seed)).collect();
+        self.sources = (0..plan.sources.len())
+            .map(|at| SourceState::new(plan, SourceId(at as u16), accounts, seed))
+            .collect();
         let mut encoders = std::mem::take(&mut self.outputs).into_iter();
         self.outputs = (0..plan.outputs.len())
             .map(|at| {
@@ -132,7 +133,7 @@ impl Shard {
 }
 
 impl SourceState {
-    fn new(plan: &Plan, id: SourceId, seed: u64) -> SourceState {
+    fn new(plan: &Plan, id: SourceId, accounts: &Accounts, seed: u64) -> SourceState {
         let kind = &plan.sources[id.index()].kind;
         let routes = routes::of_source(plan, id);
         let points = kind.points().map(|source| PointReading::new(&source, !routes.raw.is_empty(), seed));
@@ -142,7 +143,8 @@ impl SourceState {
         };
         let tells_of_delivery = plan.sources[id.index()].ack_when == Some(AckWhen::Delivered);
         let parser = Arc::new(Parser::new(kind.reading(), seed));
-        SourceState { routes, parser, points, tells_of_delivery, entry }
+        let account = Arc::clone(accounts.source(id));
+        SourceState { account, routes, parser, points, tells_of_delivery, entry }
     }
 }
 

@@ -25,8 +25,8 @@ use deliver::failover::Failover;
 use deliver::plan::QueueKind;
 use deliver::queue::{Block, Queue, Room};
 use model::{
-    Dropped, Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, SECOND_NS, SampleBatch, SourceId,
-    SourceSum, Span,
+    Batches, Dropped, Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, SECOND_NS, SourceId, SourceSum,
+    Span,
 };
 use pipeline::{
     Accounts, Acks, Exchange, Look, Moves, Queues, Routed, SeriesRow, Shard, Taking, merge_plans, predecessor,
@@ -297,7 +297,7 @@ impl World {
     fn abandon(&mut self) {
         let mut left = Vec::new();
         self.exchange.take_all(&mut left);
-        left.into_iter().for_each(|batch| batch.receipt.settle(Outcome::Filtered));
+        left.into_iter().for_each(|batch| batch.settle(Outcome::Filtered));
         self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Filtered));
     }
 
@@ -433,7 +433,7 @@ impl World {
     }
 
     /// As the daemon's worker does it.
-    fn take_admitted(&mut self, batch: SampleBatch) {
+    fn take_admitted(&mut self, batch: Batches<'static>) {
         let World { shard, outlets, now, .. } = self;
         let source = batch.source;
         let is_tight = |id: &OutputId| {
@@ -452,11 +452,11 @@ impl World {
     }
 
     /// As the daemon's worker does it.
-    fn take_batch(&mut self, batch: SampleBatch, admitted: &[OutputId]) {
+    fn take_batch(&mut self, batch: Batches<'static>, admitted: &[OutputId]) {
         self.append_blocks();
         let source = batch.source;
         let taking = Taking::begin(&batch, &self.shard, &mut Outlets(&mut self.outlets));
-        self.shard.push_owned(batch, self.now, &mut self.routed);
+        self.shard.push(batch, self.now, &mut self.routed);
         if taking.is_some() {
             self.shard.close_reached(source, self.now, &mut self.routed);
         }

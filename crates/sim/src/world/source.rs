@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::{Listen, SourcePlan};
-use model::{ConnectionId, Now, Outcome, PeerKey, SampleBatch, SourceAccount, SourceId, Unacked};
+use model::{Batches, ConnectionId, Now, Outcome, PeerKey, SourceAccount, SourceId, Unacked};
 use pipeline::{Acks, Answer, Exchange, Intake, IntakeMaker, MARKS_MAX, Scratch};
 
 /// Bytes of one read, as in the daemon.
@@ -48,7 +48,7 @@ struct Connection {
     /// Its intake is closed; only a last batch may still wait.
     over: bool,
     /// Found no room in the exchange.
-    stalled: Option<Box<SampleBatch>>,
+    stalled: Option<Box<Batches<'static>>>,
 }
 
 /// How a connection ended.
@@ -216,13 +216,13 @@ impl Source {
     /// Records in batches that wait for room in the exchange.
     pub(crate) fn stalled(&self) -> u64 {
         let stalled = self.connections.values().filter_map(|connection| connection.stalled.as_ref());
-        stalled.map(|batch| batch.receipt.records()).sum()
+        stalled.map(|batch| batch.records()).sum()
     }
 
     /// Settles what waits for room, because nobody makes any more.
     pub(crate) fn abandon(&mut self, outcome: Outcome) {
         let stalled = self.connections.values_mut().filter_map(|connection| connection.stalled.take());
-        stalled.for_each(|batch| batch.receipt.settle(outcome));
+        stalled.for_each(|batch| batch.settle(outcome));
     }
 
     /// When the first connection has been silent for too long.
@@ -329,9 +329,8 @@ impl Connection {
     }
 
     /// False when there was no room: the batch waits.
-    fn hand_on(&mut self, exchange: &Exchange, batch: SampleBatch) -> bool {
-        if batch.receipt.records() == 0 && batch.tally == model::Tally::default() && batch.ack.is_none() {
-            batch.receipt.settle(Outcome::Routed);
+    fn hand_on(&mut self, exchange: &Exchange, batch: Batches<'static>) -> bool {
+        if batch.is_empty() {
             return true;
         }
         match exchange.try_send(self.from, batch) {

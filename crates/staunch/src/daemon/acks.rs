@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use deliver::disk_queue::{Position, Promise};
 use deliver::queue::Queue;
-use model::{AckMark, ConnectionId, OutputAccount, OutputId, SampleBatch, Unacked};
+use model::{AckMark, Batches, ConnectionId, OutputAccount, OutputId, Unacked};
 use pipeline::{Acks, Answer, Inherited, Queues, Shard, Taking};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -88,7 +88,7 @@ impl AckRegistry {
     }
 
     /// What to remember before the shard pushes `batch`; none if nobody asks for an acknowledgement of it.
-    pub fn begin(batch: &SampleBatch, shard: &Shard, outlets: &[Arc<Outlet>]) -> Option<Taking> {
+    pub fn begin(batch: &Batches<'static>, shard: &Shard, outlets: &[Arc<Outlet>]) -> Option<Taking> {
         Taking::begin(batch, shard, &mut Outlets(outlets))
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{PeerKey, SampleBatch, Unacked};
+use model::{Batches, PeerKey, Unacked};
 use pipeline::{Broken, Intake, MARKS_MAX};
 use tokio::sync::watch;
 
@@ -281,7 +281,7 @@ impl Answered {
     }
 
     /// Hands a batch to the shard; answers go on meanwhile.
-    async fn hand_on(&mut self, batch: SampleBatch, shared: &Shared) {
+    async fn hand_on(&mut self, batch: Batches<'static>, shared: &Shared) {
         complain(&mut self.intake, &self.source, (&self.stream, self.from));
         self.count_unacked();
         let mut handing = std::pin::pin!(hand_on(batch, self.from, shared));

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use config::plan::{Listen, SourcePlan};
-use model::{Dropped, Outcome, PeerKey, Receipt, SampleBatch, SourceAccount};
+use model::{Batches, Dropped, Outcome, PeerKey, SourceAccount};
 use pipeline::{Broken, Intake, IntakeMaker, Scratch};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -374,7 +374,7 @@ fn read_some(
     stream: &Stream,
     wrapping: Option<&mut Wrapping>,
     intake: &mut Intake,
-) -> Result<Option<SampleBatch>, End> {
+) -> Result<Option<Batches<'static>>, End> {
     match wrapping {
         None => read_once(stream, intake),
         Some(wrapping) => wrapping.read_once(stream, intake),
@@ -458,7 +458,7 @@ pub(super) fn last_reads() -> u64 {
 }
 
 /// One read. `None` when there was nothing to read after all.
-pub(super) fn read_once(stream: &Stream, intake: &mut Intake) -> Result<Option<SampleBatch>, End> {
+pub(super) fn read_once(stream: &Stream, intake: &mut Intake) -> Result<Option<Batches<'static>>, End> {
     SCRATCH.with_borrow_mut(|scratch| {
         let Some(len) = read_bytes(stream, scratch)? else { return Ok(None) };
         let mut batch = take_apart(&scratch[..len], intake);
@@ -468,7 +468,7 @@ pub(super) fn read_once(stream: &Stream, intake: &mut Intake) -> Result<Option<S
 }
 
 /// What `bytes`, which stood in the connection's lines or messages next, hold.
-pub(super) fn take_apart(bytes: &[u8], intake: &mut Intake) -> SampleBatch {
+pub(super) fn take_apart(bytes: &[u8], intake: &mut Intake) -> Batches<'static> {
     let batch = PARSED.with_borrow_mut(|parsed| intake.stream(bytes, Clock::now(), parsed).into_owned());
     intake.settle_too_long();
     batch
@@ -496,7 +496,7 @@ pub(super) fn note_end(end: &End, source: &StreamSource, (stream, from): (&Strea
 }
 
 /// The last batch of a connection, see [`Intake::close`].
-pub(super) fn close(intake: &mut Intake, orderly: bool) -> SampleBatch {
+pub(super) fn close(intake: &mut Intake, orderly: bool) -> Batches<'static> {
     PARSED.with_borrow_mut(|parsed| intake.close(orderly, Clock::now(), parsed).into_owned())
 }
 
@@ -513,7 +513,7 @@ pub(super) async fn turn_to_read(intake: &Intake, from: PeerKey, shared: &Shared
 
 /// Hands on what one read holds, of messages piece by piece. False when nobody takes it any more.
 async fn hand_on_all(
-    batch: SampleBatch,
+    batch: Batches<'static>,
     intake: &mut Intake,
     (source, stream, from): (&StreamSource, &Stream, PeerKey),
     shared: &Shared,
@@ -554,10 +554,9 @@ fn read_bytes(stream: &Stream, into: &mut [u8]) -> Result<Option<usize>, End> {
 
 /// Hands a batch of the peer `from` to the shard; waits while there is no room, in turn with those that want to read. False
 /// when nobody takes it any more: it was dropped.
-pub(super) async fn hand_on(batch: SampleBatch, from: PeerKey, shared: &Shared) -> bool {
+pub(super) async fn hand_on(batch: Batches<'static>, from: PeerKey, shared: &Shared) -> bool {
     let mut batch = batch;
-    if batch.receipt.records() == 0 && batch.tally == model::Tally::default() && batch.ack.is_none() {
-        settle_nothing(batch.receipt);
+    if batch.is_empty() {
         return true;
     }
     match shared.exchange.try_send(from, batch) {
@@ -569,7 +568,7 @@ pub(super) async fn hand_on(batch: SampleBatch, from: PeerKey, shared: &Shared) 
     }
     let source = batch.source;
     // It may be long until there is room, and the source's sum holds all the time.
-    let _outside = shared.exchange.outside(source, batch.receipt.records());
+    let _outside = shared.exchange.outside(source, batch.records());
     while !shared.exchange.is_closed() {
         // Cancel-safe: the batch is ours until it is taken.
         shared.floor.turn(source, from).await;
@@ -583,13 +582,8 @@ pub(super) async fn hand_on(batch: SampleBatch, from: PeerKey, shared: &Shared) 
             Err(back) => batch = back,
         }
     }
-    batch.receipt.settle(Outcome::Dropped(Dropped::Stopped));
+    batch.settle(Outcome::Dropped(Dropped::Stopped));
     false
-}
-
-/// A receipt for no record has nothing to settle.
-fn settle_nothing(receipt: Receipt) {
-    receipt.settle(Outcome::Routed);
 }
 
 pub(super) fn complain(intake: &mut Intake, source: &StreamSource, (stream, from): (&Stream, PeerKey)) {

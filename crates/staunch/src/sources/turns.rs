@@ -297,7 +297,7 @@ mod tests {
     use std::pin::{Pin, pin};
     use std::task::{Context, Poll, Waker};
 
-    use model::{Outcome, Receipt, SampleBatch, Tally};
+    use model::{Batches, Outcome, Receipt, Records};
 
     use super::*;
 
@@ -317,26 +317,13 @@ mod tests {
     /// One batch, which fills its source's room.
     fn fill(floor: &Floor, source: u16, last: u8) {
         let receipt = Receipt::receive(&Arc::default(), 1);
-        let batch = SampleBatch {
-            source: SourceId(source),
-            bytes: Vec::new(),
-            peer: model::Peer::OWN,
-            packets: Vec::new(),
-            names: Vec::new(),
-            tally: Tally::default(),
-            samples: Vec::new(),
-            extras: Vec::new(),
-            events: Vec::new(),
-            points: Vec::new(),
-            receipt,
-            ack: None,
-        };
+        let batch = Batches::one(SourceId(source), Records::Events(Vec::new()), receipt);
         assert!(floor.exchange.try_send(peer(last), batch).is_ok());
     }
 
     fn empty(floor: &Floor) {
         while let Some((_, batch)) = floor.exchange.take_oldest() {
-            batch.receipt.settle(Outcome::Routed);
+            batch.settle(Outcome::Routed);
         }
     }
 

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{PeerKey, SampleBatch};
+use model::{Batches, PeerKey};
 use pipeline::{Broken, Intake};
 use rustls::ServerConnection;
 use wire::compression::Decompressor;
@@ -222,7 +222,7 @@ impl Wrapping {
         &mut self,
         stream: &Stream,
         intake: &mut Intake,
-    ) -> Result<Option<SampleBatch>, End> {
+    ) -> Result<Option<Batches<'static>>, End> {
         let unpacks = self.decompressor.as_ref().is_some_and(Decompressor::has_more);
         if !unpacks && self.plain.is_empty() {
             if let Some(end) = self.end.take() {

@@ -88,7 +88,7 @@ impl Rig {
             })
             .flat_map(|sample| std::iter::repeat_n(sample, values))
             .collect();
-        let view = SampleView { source: SourceId(0), bytes: lines, samples: &samples, extras: &extras };
+        let view = SampleView { bytes: lines, samples: &samples, extras: &extras };
         let Rig { aggregator, hash, emitted, asked } = self;
         aggregator.add(
             view,

@@ -1,13 +1,13 @@
 //! Batches of connections: taken out of the exchange, each only when the outputs that must not lose it have room.
 //!
-//! Path of a batch: `sources::stream` -> `Exchange` -> [`Worker::take_exchange`] -> `Shard::push_owned` -> the outlets.
+//! Path of a batch: `sources::stream` -> `Exchange` -> [`Worker::take_exchange`] -> `Shard::push` -> the outlets.
 //! Invariant: a batch that finds no room stays in the exchange, and its source with it; nobody is waited for.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::queue::Room;
-use model::{Dropped, Now, Outcome, OutputId, PeerKey, SampleBatch};
+use model::{Batches, Dropped, Now, Outcome, OutputId, PeerKey};
 use pipeline::Look;
 use sys::clock::Clock;
 
@@ -158,7 +158,7 @@ impl Worker {
         }
         while let Some((_, batch)) = self.exchange.take_oldest() {
             if let Some(left) = self.take_batch(batch, &[], Clock::now(), 0) {
-                left.receipt.settle(Outcome::Dropped(Dropped::Stopped));
+                left.settle(Outcome::Dropped(Dropped::Stopped));
             }
         }
     }
@@ -205,7 +205,7 @@ impl Worker {
 
     /// Takes a batch that there is room for. More may become of it than there is room for: then it has blocks of its own,
     /// which are kept.
-    fn take_admitted(&mut self, (from, batch): (PeerKey, SampleBatch), now: Now, until_ns: u64) {
+    fn take_admitted(&mut self, (from, batch): (PeerKey, Batches<'static>), now: Now, until_ns: u64) {
         let Worker { shard, outlets, .. } = self;
         let source = batch.source;
         let is_tight = |id: &OutputId| {
@@ -229,7 +229,7 @@ impl Worker {
     /// Takes a batch, or the part of it that there is time for; the rest is the next batch of its peer.
     fn take_and_set_back(
         &mut self,
-        (from, batch): (PeerKey, SampleBatch),
+        (from, batch): (PeerKey, Batches<'static>),
         admitted: &[OutputId],
         now: Now,
         until_ns: u64,
@@ -244,20 +244,20 @@ impl Worker {
     /// that nobody is told of.
     fn take_batch(
         &mut self,
-        batch: SampleBatch,
+        batch: Batches<'static>,
         admitted: &[OutputId],
         now: Now,
         until_ns: u64,
-    ) -> Option<SampleBatch> {
+    ) -> Option<Batches<'static>> {
         if batch.ack.is_none() {
             let go_on = &mut || Clock::mono_ns() < until_ns;
-            return self.shard.push_owned_while(batch, now, &mut self.routed, go_on);
+            return self.shard.push_while(batch, now, &mut self.routed, go_on);
         }
         // What came before it has its place in the queues, and its losses are counted.
         self.deliver(now);
         let source = batch.source;
         let taking = AckRegistry::begin(&batch, &self.shard, &self.outlets);
-        self.shard.push_owned(batch, now, &mut self.routed);
+        self.shard.push(batch, now, &mut self.routed);
         self.shard.close_reached(source, now, &mut self.routed);
         self.deliver_admitted(admitted, now);
         if let Some(taking) = taking {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::Listen;
-use model::{Dropped, Now, Outcome, Peer, SampleBatch, SourceAccount, SourceId, Span};
+use model::{Batches, Dropped, Now, Outcome, Peer, SourceAccount, SourceId, Span};
 use pipeline::{Exchange, Intake, Routed, Scratch, Shard};
 
 use super::Complaints;
@@ -45,7 +45,7 @@ pub struct DatagramSocket {
     pub senders: Senders,
     /// What was read and is not with the shard yet, because a relay had to search long for its names. Meanwhile the socket is not
     /// read, so it is never more than one call gave.
-    pub left: VecDeque<SampleBatch>,
+    pub left: VecDeque<Batches<'static>>,
 }
 
 /// Where what was read goes.
@@ -121,7 +121,7 @@ impl DatagramSocket {
                 Some(batch)
             };
             if let Some(left) = left {
-                exchange.count_outside(self.source, left.receipt.records());
+                exchange.count_outside(self.source, left.records());
                 self.left.push_back(left.into_owned());
             }
             rest = later;
@@ -133,9 +133,9 @@ impl DatagramSocket {
         let To { shard, routed, exchange, until_ns, .. } = to;
         let mut go_on = || Clock::mono_ns() < *until_ns;
         while let Some(batch) = self.left.pop_front() {
-            exchange.uncount_outside(self.source, batch.receipt.records());
-            if let Some(left) = shard.push_owned_while(batch, Clock::now(), routed, &mut go_on) {
-                exchange.count_outside(self.source, left.receipt.records());
+            exchange.uncount_outside(self.source, batch.records());
+            if let Some(left) = shard.push_while(batch, Clock::now(), routed, &mut go_on) {
+                exchange.count_outside(self.source, left.records());
                 self.left.push_front(left);
             }
             if !go_on() {
@@ -148,9 +148,9 @@ impl DatagramSocket {
     /// Gives what is left its end: what needs no long search goes to the shard, the rest is dropped.
     pub(super) fn finish_left(&mut self, to: &mut To<'_>) {
         for batch in std::mem::take(&mut self.left) {
-            to.exchange.uncount_outside(self.source, batch.receipt.records());
-            let left = to.shard.push_owned_while(batch, Clock::now(), to.routed, &mut || false);
-            left.into_iter().for_each(|left| left.receipt.settle(Outcome::Dropped(Dropped::Stopped)));
+            to.exchange.uncount_outside(self.source, batch.records());
+            let left = to.shard.push_while(batch, Clock::now(), to.routed, &mut || false);
+            left.into_iter().for_each(|left| left.settle(Outcome::Dropped(Dropped::Stopped)));
         }
     }
 
