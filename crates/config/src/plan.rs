@@ -96,7 +96,9 @@ impl Plan {
         if when == AckWhen::Accepted {
             return None;
         }
-        let mut transforms = self.transforms.iter().filter(|transform| transform.from.contains(&source));
+        let takes =
+            |transform: &&TransformPlan| transform.from.iter().any(|feed| self.leads_from(source, *feed));
+        let mut transforms = self.transforms.iter().filter(takes);
         if let Some(transform) = transforms.find(|transform| transform.kind.aggregates()) {
             return Some(Against::Aggregated(transform));
         }
@@ -110,12 +112,22 @@ impl Plan {
         outputs.find(|output| sends_datagrams(&output.kind)).map(Against::Datagrams)
     }
 
-    /// Whether a feed brings the records of `source` as they are: it is the source, or a relay of it.
+    /// The name of the source or transform that a feed is; empty when there is none.
+    pub fn name_of(&self, feed: Feed) -> &str {
+        match feed {
+            Feed::Source(id) => self.sources.get(id.index()).map_or("", |source| &source.name),
+            Feed::Transform(id) => self.transforms.get(id.index()).map_or("", |transform| &transform.name),
+        }
+    }
+
+    /// Whether a feed brings the records of `source` as they are: it is the source, or a relay that they reach through relays
+    /// only.
     pub fn leads_from(&self, source: SourceId, feed: Feed) -> bool {
         match feed {
             Feed::Source(id) => id == source,
             Feed::Transform(id) => self.transforms.get(id.index()).is_some_and(|transform| {
-                transform.kind.as_relay().is_some() && transform.from.contains(&source)
+                let is_relay = transform.kind.as_relay().is_some();
+                is_relay && transform.from.iter().any(|feed| self.leads_from(source, *feed))
             }),
         }
     }
@@ -123,7 +135,7 @@ impl Plan {
     /// Whether the names that a relay gets have their tags in them: that is up to its sources, of which the first is asked.
     pub fn tags_are_named(&self, relay: &str) -> bool {
         let transform = self.transforms.iter().find(|transform| transform.name == relay);
-        let source = transform.and_then(|transform| self.sources.get(transform.from.first()?.index()));
+        let source = transform.and_then(|transform| self.sources.get(transform.sources().next()?.index()));
         let points = source.and_then(|source| source.kind.points());
         points.is_some_and(|points| points.reading.names_have_tags())
     }

@@ -7,10 +7,12 @@
 //! Here: what both have in common, and their figures on the way to another process.
 
 mod output;
+mod records;
 mod source;
 
 pub use output::{OutputAccount, OutputSum};
-pub use source::{SourceAccount, SourceSum};
+pub use records::{RecordAccount, RecordSum};
+pub use source::SourceAccount;
 
 /// One reason with its count, for reports: (family such as `dropped`, word such as `series_max`, count).
 pub type Losses = Vec<(&'static str, &'static str, u64)>;

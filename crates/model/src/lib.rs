@@ -20,7 +20,7 @@ pub mod receipt;
 pub mod sample;
 pub mod series;
 
-pub use account::{Figure, Losses, OutputAccount, OutputSum, SourceAccount, SourceSum};
+pub use account::{Figure, Losses, OutputAccount, OutputSum, RecordAccount, RecordSum, SourceAccount};
 pub use ack::{AckMark, AckWhen};
 pub use batch::{
     BATCH_BYTES_MIN, Batch, Batches, PacketBatch, Packets, Points, Records, SampleView, Samples, Tally,

@@ -1,19 +1,28 @@
-//! One account for each source and output of the plan, kept over a reload.
+//! One account for each source, output and edge of the plan, kept over a reload.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use config::plan::Plan;
-use model::{OutputAccount, OutputId, SourceAccount, SourceId};
+use config::plan::{Feed, Plan, TransformPlan};
+use model::{OutputAccount, OutputId, RecordAccount, SourceAccount, SourceId};
 
 use crate::reload::predecessor;
 use crate::unfinished::UnfinishedBytes;
 
-/// The accounts of a plan's sources and outputs, in the plan's order.
+/// An edge that leads into a transform.
+#[derive(Clone, Debug)]
+struct Edge {
+    transform: String,
+    from: String,
+    account: Arc<RecordAccount>,
+}
+
+/// The accounts of a plan's sources, outputs and edges, in the plan's order.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
     sources: Vec<(String, Arc<SourceAccount>)>,
     outputs: Vec<(String, Arc<OutputAccount>)>,
+    edges: Vec<Edge>,
     unfinished: Arc<UnfinishedBytes>,
 }
 
@@ -33,7 +42,28 @@ impl Accounts {
             let known = self.outputs.get(at).or_else(earlier).map(|(_, account)| Arc::clone(account));
             outputs.push((output.name.clone(), known.unwrap_or_default()));
         }
-        Accounts { sources: sources.collect(), outputs, unfinished: Arc::clone(&self.unfinished) }
+        let of_transform = |transform: &TransformPlan| -> Vec<Edge> {
+            transform.from.iter().map(|feed| self.edge_of(plan, transform, *feed)).collect()
+        };
+        let edges = plan.transforms.iter().flat_map(of_transform).collect();
+        Accounts { sources: sources.collect(), outputs, edges, unfinished: Arc::clone(&self.unfinished) }
+    }
+
+    fn edge_of(&self, plan: &Plan, transform: &TransformPlan, feed: Feed) -> Edge {
+        let (transform, from) = (transform.name.clone(), plan.name_of(feed).to_owned());
+        let account = self.edge(&transform, &from).map(Arc::clone).unwrap_or_default();
+        Edge { transform, from, account }
+    }
+
+    /// What came to a transform from one of the nodes that feed it, and what became of it. None when it is none of them.
+    pub fn edge(&self, transform: &str, from: &str) -> Option<&Arc<RecordAccount>> {
+        let edge = self.edges.iter().find(|edge| edge.transform == transform && edge.from == from);
+        edge.map(|edge| &edge.account)
+    }
+
+    /// Edges that lead into transforms: (the transform, what feeds it, the account), in the plan's order.
+    pub fn edges(&self) -> impl Iterator<Item = (&str, &str, &Arc<RecordAccount>)> {
+        self.edges.iter().map(|edge| (edge.transform.as_str(), edge.from.as_str(), &edge.account))
     }
 
     /// What unfinished lines and frames of all sources hold: one sum as long as the process lives.

@@ -3,12 +3,20 @@
 //! Path of a packet: `Shard::push` -> `process::aggregate` -> at the window's end **[`Aggregation::tick`]** ->
 //! `encode`. Not here: which batches it gets (`shard`), checkpoints (`checkpoints`, `state`).
 
+use std::sync::Arc;
+
 use config::plan::{AggregateTransform, SelfCounters};
-use model::{FlushInfo, Flushed, Kind, Now, Tally, TransformId};
+use model::{FlushInfo, Flushed, Kind, Now, Peer, RecordAccount, Tally, TransformId};
 use process::aggregate::{Aggregator, FlushEnd, Tick};
+use process::relay::Entry;
 
 use crate::checkpoints::Note;
 use crate::encode::{OutputEncoder, Routed};
+use crate::relay::Relay;
+use crate::results::Results;
+
+/// Points that each relay takes before the next one does: the question whether to go on comes behind all of them.
+pub(crate) const AT_ONCE_POINTS: usize = 4;
 
 /// One aggregation and what belongs to it.
 #[derive(Debug)]
@@ -16,8 +24,8 @@ pub(crate) struct Aggregation {
     pub(crate) id: TransformId,
     pub(crate) name: String,
     pub(crate) aggregator: Aggregator,
-    /// Places of its outputs in `Shard::outputs`.
-    pub(crate) outputs: Vec<usize>,
+    /// Where its results go.
+    pub(crate) to: Fed,
     pub(crate) names: SelfNames,
     /// Label of the flush before, for `timestamp_lag`.
     pub(crate) flushed_at_s: Option<u64>,
@@ -31,6 +39,83 @@ pub(crate) struct Aggregation {
     /// The label that another instance goes on behind after that flush; 0 for none.
     told_s: Option<u64>,
     pub(crate) key_flush: bool,
+}
+
+/// What takes the results of an aggregation.
+#[derive(Debug, Default)]
+pub(crate) struct Fed {
+    /// Places of outputs that take them as they are, in `Shard::outputs`.
+    pub(crate) outputs: Vec<usize>,
+    /// Places of relays that take them as points, in `Shard::relays`, and the accounts of the edges there.
+    pub(crate) relays: Vec<(usize, Arc<RecordAccount>)>,
+    /// Points for those relays; none when there are none.
+    pub(crate) results: Option<Results>,
+}
+
+impl Fed {
+    /// One series of a flush.
+    #[inline]
+    pub(crate) fn flushed(
+        &mut self,
+        outputs: &mut [OutputEncoder],
+        (info, flushed): (&FlushInfo, &Flushed<'_>),
+        now: Now,
+        out: &mut Routed,
+    ) {
+        self.outputs.iter().for_each(|at| outputs[*at].flushed(info, flushed, now, out));
+        if let Some(results) = &mut self.results {
+            results.flushed(info, flushed);
+        }
+    }
+
+    pub(crate) fn has_results(&self) -> bool {
+        self.results.as_ref().is_some_and(|results| !results.is_empty())
+    }
+
+    /// Routes points that were made of results, and says whether that is all: `go_on` is asked behind those whose names need long
+    /// searches.
+    pub(crate) fn route(
+        &mut self,
+        relays: &mut [Relay],
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let Some(results) = &mut self.results else { return true };
+        if results.is_empty() {
+            return true;
+        }
+        // Nobody sent them.
+        outputs.iter_mut().for_each(|output| output.set_peer(Peer::OWN));
+        while results.routed < results.points.len() {
+            let end = results.points.len().min(results.routed + AT_ONCE_POINTS);
+            let points = &mut results.points[results.routed..end];
+            let mut has_worked = false;
+            for (at, edge) in &self.relays {
+                let relay = &mut relays[*at];
+                points.iter_mut().for_each(|point| point.hash = relay.hash(point.name(&results.bytes)));
+                let worked = &mut || {
+                    has_worked = true;
+                    true
+                };
+                let (ended, _all) =
+                    relay.points(Entry::Records, &results.bytes, points, outputs, now, out, worked);
+                edge.receive(points.len() as u64);
+                ended.settle_on(edge);
+            }
+            results.routed = end;
+            if has_worked && !go_on() {
+                break;
+            }
+        }
+        let all = results.routed == results.points.len();
+        if all {
+            self.relays.iter().for_each(|(_, edge)| results.count_lost(edge));
+            results.clear();
+        }
+        all
+    }
 }
 
 /// What an aggregation held before a flush.
@@ -80,7 +165,7 @@ impl Aggregation {
             id,
             name: name.to_owned(),
             aggregator,
-            outputs: Vec::new(),
+            to: Fed::default(),
             names,
             flushed_at_s: None,
             last_flush: None,
@@ -94,9 +179,9 @@ impl Aggregation {
 
     /// Closes the window if it is over, and sweeps at most `budget` series.
     pub(crate) fn tick(&mut self, outputs: &mut [OutputEncoder], now: Now, budget: usize, out: &mut Routed) {
-        let fed = &self.outputs;
+        let to = &mut self.to;
         let mut emit = |info: &FlushInfo, flushed: Flushed<'_>| {
-            fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));
+            to.flushed(outputs, (info, &flushed), now, out);
         };
         let tick = self.aggregator.tick(now, budget, &mut emit);
         match tick {
@@ -115,9 +200,9 @@ impl Aggregation {
 
     /// Closes the window and sweeps all of it.
     pub(crate) fn flush_all(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
-        let fed = &self.outputs;
+        let to = &mut self.to;
         let end = self.aggregator.flush_all(now, |info, flushed| {
-            fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));
+            to.flushed(outputs, (info, &flushed), now, out);
         });
         self.end_flush(end, outputs, now, out);
     }
@@ -164,8 +249,11 @@ impl Aggregation {
         self.told = self.saved;
         self.told_s = Some(self.aggregator.labelled_s().unwrap_or(0));
         self.flushes += 1;
-        for at in &self.outputs {
+        for at in &self.to.outputs {
             outputs[*at].end_flush(&end, now, out);
+        }
+        if let Some(results) = &mut self.to.results {
+            results.end_flush(&end, now);
         }
     }
 }

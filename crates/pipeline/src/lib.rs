@@ -28,6 +28,7 @@ mod points;
 mod relay;
 mod reload;
 mod replies;
+mod results;
 mod rotation;
 mod routes;
 mod samples;

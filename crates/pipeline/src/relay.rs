@@ -11,7 +11,9 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 use config::plan::RelayTransform;
-use model::{Dropped, Figure, Now, Outcome, OutputId, Peer, Point, Receipt, Reject, SECOND_NS, Span};
+use model::{
+    Dropped, Figure, Now, Outcome, OutputId, Peer, Point, Receipt, RecordAccount, Reject, SECOND_NS, Span,
+};
 use process::aggregation_rules::{
     AggregationRuleFigures, AggregationRules, Fed, Feed, NotRestored, Restored, Told, matched,
 };
@@ -195,6 +197,19 @@ pub(crate) struct Ended {
 impl Ended {
     /// Settles so many records of `receipt`.
     pub(crate) fn settle(self, receipt: &mut Receipt) {
+        for (outcome, records) in self.parts() {
+            receipt.split(records).settle(outcome);
+        }
+    }
+
+    /// The same of records that were counted as received on an edge.
+    pub(crate) fn settle_on(self, edge: &RecordAccount) {
+        for (outcome, records) in self.parts() {
+            edge.settle(outcome, records);
+        }
+    }
+
+    fn parts(self) -> impl Iterator<Item = (Outcome, u64)> {
         let parts = [
             (Outcome::Routed, self.routed),
             (Outcome::Aggregated, self.aggregated),
@@ -206,11 +221,7 @@ impl Ended {
             (Outcome::Dropped(Dropped::SeriesMax), self.series_max),
             (Outcome::Dropped(Dropped::AggregationRuleFull), self.aggregation_rule_full),
         ];
-        for (outcome, records) in parts {
-            if records > 0 {
-                receipt.split(records).settle(outcome);
-            }
-        }
+        parts.into_iter().filter(|(_, records)| *records > 0)
     }
 
     /// Those of further records.
@@ -374,6 +385,11 @@ impl Relay {
     /// Its statements, and the router that was made of them, for somebody who asks it on another thread.
     pub(crate) fn to_ask(&self) -> (Arc<RelayTransform>, RouterToAsk) {
         (Arc::clone(&self.made_of), self.router.router().to_ask())
+    }
+
+    /// Its hash of a name.
+    pub(crate) fn hash(&self, name: &[u8]) -> u64 {
+        self.router.hash(name)
     }
 
     pub(crate) fn router(&self) -> &Router {

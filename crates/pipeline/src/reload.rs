@@ -21,7 +21,11 @@ pub fn merge_plans(old: &Plan, new: &Plan) -> Plan {
         SourceId(at.expect("every source of the new plan was laid over or added") as u16)
     };
     for transform in &mut plan.transforms {
-        transform.from.iter_mut().for_each(|id| *id = moved(*id));
+        for feed in &mut transform.from {
+            if let Feed::Source(id) = feed {
+                *id = moved(*id);
+            }
+        }
     }
     let with_moved_feeds = |output: &OutputPlan| {
         let mut output = output.clone();

@@ -80,12 +80,11 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
     let acks = AckWhen::ALL.into_iter().filter(keeps).collect();
     let mut routes = SourceRoutes { acks, ..SourceRoutes::default() };
     let points = plan.sources[id.index()].kind.is_graphite();
-    let aggregates =
-        plan.aggregates().enumerate().filter(|(_, (_, transform, _))| transform.from.contains(&id));
+    let aggregates = plan.aggregates().enumerate().filter(|(_, (_, transform, _))| transform.takes_from(id));
     let aggregates: Vec<(usize, TransformId)> =
         aggregates.map(|(at, (transform, ..))| (at, transform)).collect();
     routes.aggregations = aggregates.iter().map(|(at, _)| *at).collect();
-    let relays = plan.relays().enumerate().filter(|(_, (_, transform, _))| transform.from.contains(&id));
+    let relays = plan.relays().enumerate().filter(|(_, (_, transform, _))| transform.takes_from(id));
     routes.relays = relays.map(|(at, _)| at).collect();
     for (at, output) in plan.outputs.iter().enumerate() {
         let feeds = |feed: &Feed| match feed {
@@ -139,4 +138,11 @@ pub(crate) fn of_transform(plan: &Plan, id: TransformId) -> Vec<OutputId> {
     let fed = outputs
         .filter(|(_, output)| output.from.contains(&Feed::Transform(id)) && takes_aggregates(&output.kind));
     fed.map(|(at, _)| OutputId(at as u16)).collect()
+}
+
+/// Relays that take what the transform `id` gives, by their place among those of the plan.
+pub(crate) fn relays_of_transform(plan: &Plan, id: TransformId) -> Vec<usize> {
+    let relays = plan.relays().enumerate();
+    let fed = relays.filter(|(_, (_, transform, _))| transform.from.contains(&Feed::Transform(id)));
+    fed.map(|(at, _)| at).collect()
 }

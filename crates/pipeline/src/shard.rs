@@ -14,14 +14,14 @@ use std::sync::Arc;
 use config::plan::RelayTransform;
 use model::{
     AckWhen, Batch, Batches, CopyOutcome, Dropped, Event, FlushInfo, Flushed, Now, Outcome, OutputId,
-    Packets, Points, Receipt, Records, Reject, Samples, SourceAccount, SourceId, TransformId,
+    Packets, Points, Receipt, RecordAccount, Records, Reject, Samples, SourceAccount, SourceId, TransformId,
 };
 use process::aggregate::{Added, Figures, FlushEnd};
 use process::relay::{Entry, RouterToAsk};
 
 use wire::statsd::Parser;
 
-use crate::aggregation::{Aggregation, add_tally};
+use crate::aggregation::{AT_ONCE_POINTS, Aggregation, add_tally};
 use crate::checkpoints::Note;
 use crate::clusters::ClusterState;
 use crate::complaints::quote;
@@ -29,10 +29,6 @@ use crate::encode::{OutputEncoder, OutputFigures, Routed};
 use crate::points::PointReading;
 use crate::relay::{Ended, Relay, RelayState};
 use crate::routes::SourceRoutes;
-
-/// Points that each of several relays of a source takes before the next one does: the question whether to go on comes behind all
-/// of them.
-const SEVERAL_RELAYS_POINTS: usize = 4;
 
 /// Most events of one batch; further ones are dropped as `events_max`.
 const EVENTS_MAX: usize = 10_000;
@@ -69,7 +65,7 @@ impl Gone {
         self.flushes += state.flushes;
         let Some(note) = state.note() else { return };
         self.notes.insert(state.name.clone(), note);
-        for at in &state.outputs {
+        for at in &state.to.outputs {
             let label_s = self.labels.entry(*at).or_default();
             *label_s = note.label_s.max(*label_s);
         }
@@ -91,6 +87,9 @@ pub(crate) struct SourceState {
     tells_of_delivery: bool,
     /// What its points are to relays.
     entry: Entry,
+    /// Accounts of the edges to its aggregations and relays, in the order of the routes.
+    aggregation_edges: Vec<Arc<RecordAccount>>,
+    relay_edges: Vec<Arc<RecordAccount>>,
 }
 
 impl std::fmt::Debug for Shard {
@@ -134,7 +133,7 @@ impl Shard {
         while let Some(Batch { records, receipt }) = batches.pop() {
             match records {
                 Records::Packets(packets) => self.push_packets(source, &packets, receipt, now, out),
-                Records::Samples(samples) => self.push_samples(source, &samples, receipt, now, out),
+                Records::Samples(samples) => self.push_samples(source, &samples, receipt, now, out, go_on),
                 Records::Events(events) => self.push_events(source, &events, receipt, now, out),
                 Records::Points(points) => {
                     if let Some(left) = self.push_points(source, points, receipt, now, out, go_on) {
@@ -178,7 +177,7 @@ impl Shard {
         go_on: &mut dyn FnMut() -> bool,
     ) -> Option<Batch<'a>> {
         let Shard { relays, sources, outputs, .. } = self;
-        let SourceState { routes, entry, .. } = &sources[source.index()];
+        let SourceState { routes, entry, relay_edges, .. } = &sources[source.index()];
         let (bytes, points) = (&*batch.bytes, &*batch.points);
         routes.peers.iter().for_each(|id| outputs[id.index()].set_peer(batch.peer));
         // A record has one outcome: that it went on as it is, or else what the first relay says.
@@ -187,6 +186,8 @@ impl Shard {
             [] => points.len(),
             [only] => {
                 let (of_it, taken) = relays[*only].points(*entry, bytes, points, outputs, now, out, go_on);
+                relay_edges[0].receive(taken as u64);
+                of_it.settle_on(&relay_edges[0]);
                 ended = Some(of_it);
                 taken
             }
@@ -194,7 +195,7 @@ impl Shard {
                 let mut taken = 0;
                 let (mut has_worked, mut goes_on) = (false, true);
                 while goes_on && taken < points.len() {
-                    let some = &points[taken..points.len().min(taken + SEVERAL_RELAYS_POINTS)];
+                    let some = &points[taken..points.len().min(taken + AT_ONCE_POINTS)];
                     for (place, at) in several.iter().enumerate() {
                         let worked = &mut || {
                             has_worked = true;
@@ -202,6 +203,8 @@ impl Shard {
                         };
                         let (of_it, _all) =
                             relays[*at].points(*entry, bytes, some, outputs, now, out, worked);
+                        relay_edges[place].receive(some.len() as u64);
+                        of_it.settle_on(&relay_edges[place]);
                         if place == 0 {
                             ended.get_or_insert_with(Ended::default).add(of_it);
                         }
@@ -239,18 +242,19 @@ impl Shard {
         mut receipt: Option<Receipt>,
         now: Now,
         out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
     ) {
-        let Shard { aggregations, sources, outputs, .. } = self;
-        let SourceState { routes, parser, account, .. } = &sources[source.index()];
+        let Shard { aggregations, relays, sources, outputs, .. } = self;
+        let SourceState { routes, parser, account, aggregation_edges, .. } = &sources[source.index()];
         let mut first = true;
-        for at in &routes.aggregations {
+        for (at, edge) in routes.aggregations.iter().zip(aggregation_edges) {
             let state = &mut aggregations[*at];
             if state.key_flush {
                 samples.names.iter().for_each(|name| state.aggregator.count_name(name.of(&samples.bytes)));
             }
-            let Aggregation { aggregator, outputs: fed, names: own, .. } = state;
+            let Aggregation { aggregator, to, names: own, .. } = state;
             let mut emit = |info: &FlushInfo, flushed: Flushed<'_>| {
-                fed.iter().for_each(|at| outputs[*at].flushed(info, &flushed, now, out));
+                to.flushed(outputs, (info, &flushed), now, out);
             };
             add_tally(aggregator, own, samples.tally, &mut emit);
             let canonical =
@@ -259,10 +263,17 @@ impl Shard {
             if added.dropped_series_max > 0 {
                 account.note_refused_series(|| quote(aggregator.refused()));
             }
-            // A record has one outcome; with several aggregations the first one speaks for it.
-            if std::mem::take(&mut first) {
-                receipt.iter_mut().for_each(|receipt| settle_added(receipt, added));
+            edge.receive(samples.samples.len() as u64);
+            for (outcome, records) in outcomes(added) {
+                edge.settle(outcome, records);
+                // A record has one outcome; with several aggregations the first one speaks for it.
+                if first && let Some(receipt) = &mut receipt {
+                    receipt.split(records).settle(outcome);
+                }
             }
+            first = false;
+            // Samples that clients gave a time leave at once, as far as there is time.
+            let _all = to.route(relays, outputs, now, out, go_on);
         }
         // What is left had no aggregation to go to.
         receipt.into_iter().for_each(|receipt| receipt.settle(Outcome::Filtered));
@@ -338,6 +349,11 @@ impl Shard {
         self.sources.iter().any(|source| !source.routes.blocking.is_empty())
     }
 
+    /// True while results of aggregations wait to be routed: [`Shard::tick`] goes on with them at once.
+    pub fn has_results(&self) -> bool {
+        self.aggregations.iter().any(|state| state.to.has_results())
+    }
+
     /// Closes windows that are due and sweeps at most `budget` series of each aggregation.
     /// Returns the monotonic nanosecond at which there is something to do again.
     pub fn tick(&mut self, now: Now, budget: usize, out: &mut Routed) -> u64 {
@@ -355,10 +371,13 @@ impl Shard {
         let Shard { aggregations, relays, outputs, .. } = self;
         let mut due_ns = u64::MAX;
         for state in aggregations.iter_mut() {
-            if state.aggregator.due_ns() <= now.mono_ns {
+            // What has been emitted is routed before anything else is emitted.
+            let mut all = state.to.route(relays, outputs, now, out, go_on);
+            if all && state.aggregator.due_ns() <= now.mono_ns {
                 state.tick(outputs, now, budget, out);
+                all = state.to.route(relays, outputs, now, out, go_on);
             }
-            due_ns = due_ns.min(state.aggregator.due_ns());
+            due_ns = due_ns.min(if all { state.aggregator.due_ns() } else { now.mono_ns });
         }
         for relay in relays.iter_mut() {
             due_ns = due_ns.min(relay.tick(now, budget, outputs, out, go_on));
@@ -411,7 +430,10 @@ impl Shard {
     /// The same; results of relays for which there is no time, as `go_on` says, are counted and go nowhere.
     pub fn stop_while(&mut self, now: Now, out: &mut Routed, go_on: &mut dyn FnMut() -> bool) {
         let Shard { aggregations, relays, outputs, .. } = self;
-        aggregations.iter_mut().for_each(|state| state.flush_all(outputs, now, out));
+        for state in aggregations.iter_mut() {
+            state.flush_all(outputs, now, out);
+            let _all = state.to.route(relays, outputs, now, out, go_on);
+        }
         relays.iter_mut().for_each(|relay| relay.finish(outputs, now, out, go_on));
         self.close_lines(now, out);
     }
@@ -483,7 +505,8 @@ impl Shard {
     }
 }
 
-fn settle_added(receipt: &mut Receipt, added: Added) {
+/// How the samples of a batch ended in an aggregation.
+fn outcomes(added: Added) -> impl Iterator<Item = (Outcome, u64)> {
     let parts = [
         (Outcome::Aggregated, added.aggregated),
         (Outcome::Routed, added.routed),
@@ -492,11 +515,7 @@ fn settle_added(receipt: &mut Receipt, added: Added) {
         (Outcome::Dropped(Dropped::AggregateFull), added.dropped_bytes_max),
         (Outcome::Rejected(Reject::NonFinite), added.rejected_non_finite),
     ];
-    for (outcome, records) in parts {
-        if records > 0 {
-            receipt.split(records).settle(outcome);
-        }
-    }
+    parts.into_iter().filter(|(_, records)| *records > 0)
 }
 
 /// Counts points that were never written: they are copies that were routed and dropped at once.

@@ -3,6 +3,7 @@
 //! Each aggregation is saved for itself, under its name; the bytes and what restoring makes of them are the matter of
 //! `process::aggregate::checkpoint`. Not here: files, and when to save (`staunch`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use config::plan::Plan;
@@ -11,7 +12,7 @@ use process::aggregate::checkpoint::{NotRestored, Restored, Slice, Told};
 use process::aggregation_rules;
 use wire::statsd::Parser;
 
-use crate::aggregation::HeldByAggregation;
+use crate::aggregation::{Aggregation, HeldByAggregation};
 use crate::relay::HeldByRelay;
 use crate::{Routed, Shard};
 
@@ -60,8 +61,10 @@ impl Shard {
         let Shard { aggregations, relays, outputs, .. } = self;
         relays.iter_mut().for_each(|relay| relay.route_all_results(outputs, now, out));
         for state in aggregations.iter_mut() {
+            let _all = state.to.route(relays, outputs, now, out, &mut || true);
             while state.aggregator.due_ns() == 0 {
                 state.tick(outputs, now, usize::MAX, out);
+                let _all = state.to.route(relays, outputs, now, out, &mut || true);
             }
         }
         self.close_lines(now, out);
@@ -89,17 +92,22 @@ impl Shard {
     pub fn flush_others(&mut self, kept: &Kept, now: Now, out: &mut Routed) -> BeforeLast {
         let Shard { aggregations, relays, outputs, .. } = self;
         let mut before = BeforeLast::default();
-        for (at, relay) in
-            relays.iter_mut().enumerate().filter(|(_, relay)| !kept.relays.contains(&relay.name))
-        {
-            before.relays.push((at, relay.held()));
-            relay.finish(outputs, now, out, &mut || true);
-        }
+        let is_kept = |state: &Aggregation| kept.aggregations.contains(&state.name);
+        let ending = aggregations.iter().filter(|state| !is_kept(state));
+        // Relays that are kept take results of aggregations that are not, and may have to go back then.
+        let mut changed: BTreeSet<usize> =
+            ending.flat_map(|state| state.to.relays.iter().map(|to| to.0)).collect();
+        changed.extend((0..relays.len()).filter(|at| !kept.relays.contains(&relays[*at].name)));
+        before.relays.extend(changed.into_iter().map(|at| (at, relays[at].held())));
         for (at, state) in aggregations.iter_mut().enumerate() {
-            if !kept.aggregations.contains(&state.name) {
+            if !is_kept(state) {
                 before.aggregations.push((at, state.held()));
                 state.flush_all(outputs, now, out);
+                let _all = state.to.route(relays, outputs, now, out, &mut || true);
             }
+        }
+        for relay in relays.iter_mut().filter(|relay| !kept.relays.contains(&relay.name)) {
+            relay.finish(outputs, now, out, &mut || true);
         }
         self.close_lines(now, out);
         before

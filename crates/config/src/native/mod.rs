@@ -298,11 +298,7 @@ fn build(
                 claims.log(&named.whose, transform.key_flush_log.as_deref(), log_place);
                 TransformKind::Aggregate(Box::new(transform))
             };
-            let from = from.iter().filter_map(|feed| match feed {
-                Feed::Source(id) => Some(*id),
-                Feed::Transform(_) => None,
-            });
-            plan.transforms.push(TransformPlan { name: named.name.clone(), kind, from: from.collect() });
+            plan.transforms.push(TransformPlan { name: named.name.clone(), kind, from: from.to_vec() });
         }
         Family::Outputs => {
             let to = outputs::Asked { name: &named.name, section, fields, from };
@@ -459,7 +455,7 @@ pub fn defaults(data_dir: &Path) -> Plan {
         transforms: vec![TransformPlan {
             name: "aggregate".into(),
             kind: Aggregate(Box::new(transforms::default_plan())),
-            from: vec![SourceId(0)],
+            from: vec![Feed::Source(SourceId(0))],
         }],
         outputs: vec![
             output("points", points, Feed::Transform(TransformId(0))),

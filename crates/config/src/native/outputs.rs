@@ -288,7 +288,7 @@ fn rotation(fields: &Fields, (bytes, files): (u64, u32), wrong: &mut Vec<Diagnos
 const MODERN_ONLY: [&str; 5] =
     ["global_prefix", "counter_prefix", "timer_prefix", "gauge_prefix", "set_prefix"];
 
-fn namespace(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Namespace {
+pub(super) fn namespace(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Namespace {
     let mut namespace = Namespace::default();
     match fields.word("namespace") {
         Some("legacy") => namespace.legacy = true,

@@ -3,9 +3,11 @@
 use process::aggregate::{
     AggregatePlan, ExpiryPlan, FlushAlign, HistogramPlan, KeyFlushPlan, PercentLabel, SeriesExpiry,
 };
+use wire::graphite::Namespace;
 use wire::statsd::Dialect;
 
 use super::fields::{Fields, table, tables};
+use super::outputs;
 use super::tree::Value;
 use super::value::{self, Checked};
 use crate::diagnostic::{Diagnostic, Place};
@@ -20,16 +22,18 @@ pub(super) fn default_plan() -> AggregateTransform {
         self_counters: SelfCounters::Node,
         key_flush_log: None,
         checkpoint_ms: default_checkpoint_ms(Dialect::Union),
+        namespace: Namespace::default(),
     }
 }
 
 /// Fills in what depends on the dialect of the sources that feed the transform `name`, once all are known.
 pub(super) fn resolve(name: &str, fields: &Fields, plan: &mut Plan) {
-    let Some(transform) = plan.transforms.iter_mut().find(|transform| transform.name == name) else { return };
+    let Plan { sources, transforms, .. } = plan;
+    let Some(transform) = transforms.iter_mut().find(|transform| transform.name == name) else { return };
+    let dialects = transform.sources().filter_map(|id| sources.get(id.index()));
+    let by_dialect = dialects.map(|source| default_checkpoint_ms(source.kind.reading().dialect)).min();
     let TransformKind::Aggregate(aggregate) = &mut transform.kind else { return };
     let written = fields.whole("checkpoint");
-    let sources = transform.from.iter().filter_map(|id| plan.sources.get(id.index()));
-    let by_dialect = sources.map(|source| default_checkpoint_ms(source.kind.reading().dialect)).min();
     Fields::set(&mut aggregate.checkpoint_ms, written.or(by_dialect));
 }
 
@@ -70,6 +74,8 @@ pub(super) fn build(
     plan.histograms = histograms(whose, fields, wrong);
     idle(whose, fields, &mut plan.idle, wrong);
     Fields::set(&mut transform.stats_prefix, fields.text("stats_prefix"));
+    transform.namespace = outputs::namespace(fields, wrong);
+    transform.namespace.stats_prefix.clone_from(&transform.stats_prefix);
     match fields.word("self_counters") {
         Some("node") => transform.self_counters = SelfCounters::Node,
         Some("perl") => transform.self_counters = SelfCounters::Perl,

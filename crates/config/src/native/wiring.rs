@@ -154,6 +154,11 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// The type of a source or transform; none when it is unknown.
+    fn section_of(&self, name: &str) -> Option<Section> {
+        self.feeds.get(name).and_then(|(at, _)| self.named[*at].section)
+    }
+
     fn list(&self, family: Family) -> String {
         let names: Vec<&str> =
             self.named.iter().filter(|one| one.family == family).map(|one| &*one.name).collect();
@@ -273,14 +278,26 @@ fn mismatch(one: &Named, name: &str, feed: Feed, names: &Names) -> Option<Diagno
             Some(diagnostic.hint(names.list(Family::Sources)))
         }
         (Family::Transforms, Feed::Transform(_)) => {
-            // A cycle is told of on its own.
+            // A cycle has an error of its own.
             if names.cyclic.contains(&*one.name) {
                 return None;
             }
-            let message = format!("{} takes samples, which only sources give", one.whose);
-            let diagnostic =
-                Diagnostic::error(Code::NeedsSource, message).label(format!("`{name}` is a transform"));
-            Some(diagnostic.hint(names.list(Family::Sources)))
+            let giver = names.section_of(name)?;
+            match (one.section?, giver) {
+                (Section::TransformRelay, Section::TransformAggregate) => None,
+                (Section::TransformRelay, _) => {
+                    let message = format!("{} takes from another relay", one.whose);
+                    let diagnostic = Diagnostic::error(Code::WrongRecords, message);
+                    let hint = "take from the sources and aggregations of that relay";
+                    Some(diagnostic.label("a relay sends to the outputs of its clusters only").hint(hint))
+                }
+                _ => {
+                    let message = format!("{} takes samples, which only sources give", one.whose);
+                    let label = format!("`{name}` is a transform and gives points");
+                    let diagnostic = Diagnostic::error(Code::NeedsSource, message).label(label);
+                    Some(diagnostic.hint(names.list(Family::Sources)))
+                }
+            }
         }
         _ => None,
     }
@@ -355,7 +372,7 @@ pub(super) fn count_names(plan: &mut Plan) {
     let wants: Vec<(bool, Vec<SourceId>)> = plan
         .transforms
         .iter()
-        .map(|transform| (key_flush(&transform.kind), transform.from.clone()))
+        .map(|transform| (key_flush(&transform.kind), transform.sources().collect()))
         .collect();
     loop {
         let mut changed = false;

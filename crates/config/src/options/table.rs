@@ -60,7 +60,7 @@ const NAMED: &[Section] = &[
     OutputUnix,
     OutputEventFile,
 ];
-const NAMING: &[Section] = &[OutputGraphite, OutputGraphiteFile];
+const NAMING: &[Section] = &[OutputGraphite, OutputGraphiteFile, TransformAggregate];
 const STREAMS: &[Section] = &[OutputGraphite, OutputTcp, OutputUnix];
 const PACKETS: &[Section] = &[OutputUdp, OutputTcp, OutputUnix];
 const ENDPOINTS: &[Section] = &[OutputGraphite, OutputUdp, OutputTcp, OutputUnix];

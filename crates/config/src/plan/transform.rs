@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
-use model::SourceId;
+use model::{SourceId, TransformId};
 use process::aggregate::AggregatePlan;
 use process::aggregation_rules::AggregationRuleLimits;
 use process::relay::{RelayPlan, Statement};
+use wire::graphite::Namespace;
 use wire::statsd::Dialect;
+
+use super::Feed;
 
 /// A transform.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,9 +18,31 @@ pub struct TransformPlan {
     pub name: String,
     /// What it does.
     pub kind: TransformKind,
-    /// Sources that feed it; at least one. Those of an aggregation share one set of
-    /// [`Options`](wire::statsd::Options).
-    pub from: Vec<SourceId>,
+    /// What feeds it; at least one. Sources of an aggregation share one set of [`Options`](wire::statsd::Options).
+    pub from: Vec<Feed>,
+}
+
+impl TransformPlan {
+    /// Whether a source feeds it.
+    pub fn takes_from(&self, source: SourceId) -> bool {
+        self.from.contains(&Feed::Source(source))
+    }
+
+    /// The sources among what feeds it.
+    pub fn sources(&self) -> impl Iterator<Item = SourceId> {
+        self.from.iter().filter_map(|feed| match feed {
+            Feed::Source(id) => Some(*id),
+            Feed::Transform(_) => None,
+        })
+    }
+
+    /// The transforms among what feeds it.
+    pub fn transforms(&self) -> impl Iterator<Item = TransformId> {
+        self.from.iter().filter_map(|feed| match feed {
+            Feed::Transform(id) => Some(*id),
+            Feed::Source(_) => None,
+        })
+    }
 }
 
 /// What a transform does.
@@ -86,6 +111,8 @@ pub struct AggregateTransform {
     pub key_flush_log: Option<PathBuf>,
     /// Milliseconds between two checkpoints of its state; 0 for none.
     pub checkpoint_ms: u64,
+    /// Names of its points, where a transform takes them. Outputs have names of their own for them.
+    pub namespace: Namespace,
 }
 
 /// `checkpoint` of an aggregation that does not say: every five seconds, but never where the original that is stood in

@@ -146,7 +146,7 @@ fn plan(conf: &Conf, rules: &Rules, wrong: &mut Vec<Diagnostic>) -> Plan {
         aggregation_rules: AggregationRuleLimits::default(),
     };
     plan.outputs = outputs(conf, &endpoints);
-    let from = (0..plan.sources.len()).map(|at| SourceId(at as u16)).collect();
+    let from = (0..plan.sources.len()).map(|at| Feed::Source(SourceId(at as u16))).collect();
     let kind = TransformKind::Relay(Box::new(relay));
     plan.transforms.push(TransformPlan { name: RELAY.to_owned(), kind, from });
     plan

@@ -62,7 +62,7 @@ pub fn relay(asked: &Relay<'_>) -> (Option<Plan>, Vec<Mistake>) {
     }
     plan.sources = sources(asked, &mut wrong);
     plan.sources.push(statistics(asked));
-    let from = (0..plan.sources.len()).map(|at| SourceId(at as u16)).collect();
+    let from = (0..plan.sources.len()).map(|at| Feed::Source(SourceId(at as u16))).collect();
     let Lowered { plan: relay, outputs } = lower(asked.conf);
     let feed = Feed::Transform(TransformId(0));
     plan.outputs = outputs_of(asked, &relay, &outputs, feed);

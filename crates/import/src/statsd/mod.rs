@@ -20,6 +20,7 @@ pub(crate) mod values;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use model::{SourceId, TransformId};
+use wire::graphite::Namespace;
 use wire::statsd::{Dialect, Options};
 
 use super::javascript::{self, Environment, Value};
@@ -27,7 +28,7 @@ use super::{json, perl};
 use config::Format;
 use config::diagnostic::{Code, Diagnostic, Severity, Source, has_errors};
 use config::plan::{
-    AggregateTransform, Compression, ConsoleEncoding, HttpPlan, Listen, OutputKind, Plan, SelfCounters,
+    AggregateTransform, Compression, ConsoleEncoding, Feed, HttpPlan, Listen, OutputKind, Plan, SelfCounters,
     SourceKind, SourcePlan, TransformKind, TransformPlan,
 };
 use values::{Import, Section};
@@ -166,8 +167,10 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         compression: Compression::Plain,
         tls: None,
     };
+    let namespace = Namespace { stats_prefix: stats_prefix.clone(), ..Namespace::default() };
     let transform = AggregateTransform {
         plan: aggregation,
+        namespace,
         stats_prefix,
         self_counters: if perl { SelfCounters::Perl } else { SelfCounters::Node },
         key_flush_log,
@@ -179,7 +182,7 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         transforms: vec![TransformPlan {
             name: "stats".into(),
             kind: TransformKind::Aggregate(Box::new(transform)),
-            from: vec![SOURCE],
+            from: vec![Feed::Source(SOURCE)],
         }],
         outputs,
         clusters: Vec::new(),

@@ -4,20 +4,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 
+use super::records::{RecordAccount, RecordSum, zeros};
 use super::{Figure, Losses, Named, find};
-use crate::{Dropped, Internal, Outcome, Reject, Unacked};
+use crate::{Dropped, Outcome, Reject, Unacked};
 
 /// Counts of one source. Unit: records, unless a field says packets or bytes.
 #[derive(Debug)]
 pub struct SourceAccount {
-    received: AtomicU64,
-    rejected: [AtomicU64; Reject::COUNT],
-    dropped: [AtomicU64; Dropped::COUNT],
-    duplicate: AtomicU64,
-    filtered: AtomicU64,
-    aggregated: AtomicU64,
-    routed: AtomicU64,
-    internal: [AtomicU64; Internal::COUNT],
+    records: RecordAccount,
     /// Reasons that a line was quoted for already.
     complained: [AtomicBool; Reject::COUNT],
     /// The first new series that `series_max` refused, as text for the log.
@@ -78,62 +72,11 @@ impl Drop for Counting<'_> {
     }
 }
 
-/// The sum of one source at one moment: `received` equals the sum of all others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SourceSum {
-    /// Records received, good or bad.
-    pub received: u64,
-    /// Refused at intake, all reasons.
-    pub rejected: u64,
-    /// Lost at a limit, all reasons.
-    pub dropped: u64,
-    /// Copies merged.
-    pub duplicate: u64,
-    /// Wanted by no route.
-    pub filtered: u64,
-    /// Became part of an aggregate.
-    pub aggregated: u64,
-    /// Sent on as they are.
-    pub routed: u64,
-    /// Lost by a bug of ours.
-    pub internal: u64,
-    /// Between intake and shard.
-    pub in_flight: u64,
-}
-
-impl SourceSum {
-    /// Everything that `received` is the sum of, by its word.
-    pub fn parts(&self) -> [(&'static str, u64); 8] {
-        [
-            ("rejected", self.rejected),
-            ("dropped", self.dropped),
-            ("duplicate", self.duplicate),
-            ("filtered", self.filtered),
-            ("aggregated", self.aggregated),
-            ("routed", self.routed),
-            ("internal", self.internal),
-            ("in_flight", self.in_flight),
-        ]
-    }
-
-    /// True when every received record has exactly one outcome.
-    pub fn holds(&self) -> bool {
-        self.received == self.parts().iter().map(|part| part.1).sum()
-    }
-}
-
 impl Default for SourceAccount {
     fn default() -> Self {
         let zero = || AtomicU64::new(0);
         SourceAccount {
-            received: zero(),
-            rejected: zeros(),
-            dropped: zeros(),
-            duplicate: zero(),
-            filtered: zero(),
-            aggregated: zero(),
-            routed: zero(),
-            internal: zeros(),
+            records: RecordAccount::default(),
             begun: zero(),
             done: zero(),
             complained: std::array::from_fn(|_| AtomicBool::new(false)),
@@ -184,21 +127,37 @@ impl SourceAccount {
 
     /// Counts `records` as received. Each of them must be settled later, by [`Self::settle`] or a receipt.
     pub fn receive(&self, records: u64) {
-        self.received.fetch_add(records, Relaxed);
+        self.records.receive(records);
     }
 
     /// Gives `records` received records their outcome.
     pub fn settle(&self, outcome: Outcome, records: u64) {
-        let counter = match outcome {
-            Outcome::Rejected(reason) => &self.rejected[reason.index()],
-            Outcome::Dropped(reason) => &self.dropped[reason.index()],
-            Outcome::Duplicate => &self.duplicate,
-            Outcome::Filtered => &self.filtered,
-            Outcome::Aggregated => &self.aggregated,
-            Outcome::Routed => &self.routed,
-            Outcome::Internal(reason) => &self.internal[reason.index()],
-        };
-        counter.fetch_add(records, Relaxed);
+        self.records.settle(outcome, records);
+    }
+
+    /// Records refused for one reason.
+    pub fn rejected(&self, reason: Reject) -> u64 {
+        self.records.rejected(reason)
+    }
+
+    /// Records dropped for one reason.
+    pub fn dropped(&self, reason: Dropped) -> u64 {
+        self.records.dropped(reason)
+    }
+
+    /// Records that were lost after they had come in whole: dropped, or lost by a bug of ours.
+    pub fn lost(&self) -> u64 {
+        self.records.lost()
+    }
+
+    /// The sum now. `in_flight` is what the exchanges hold, counted by them.
+    pub fn sum(&self, in_flight: u64) -> RecordSum {
+        self.records.sum(in_flight)
+    }
+
+    /// Every reason with its count, those at 0 included.
+    pub fn losses(&self) -> Losses {
+        self.records.losses()
     }
 
     /// True once for each reason: whoever gets it quotes the line, later ones are only counted. The account outlives
@@ -222,21 +181,6 @@ impl SourceAccount {
         self.refused_series.get().map(String::as_str)
     }
 
-    /// Records refused for one reason.
-    pub fn rejected(&self, reason: Reject) -> u64 {
-        self.rejected[reason.index()].load(Relaxed)
-    }
-
-    /// Records dropped for one reason.
-    pub fn dropped(&self, reason: Dropped) -> u64 {
-        self.dropped[reason.index()].load(Relaxed)
-    }
-
-    /// Records that were lost after they had come in whole: dropped, or lost by a bug of ours.
-    pub fn lost(&self) -> u64 {
-        total(&self.dropped) + total(&self.internal)
-    }
-
     /// Counts a connection that wants acknowledgements and was ended by us.
     pub fn fail_acks(&self, reason: Unacked) {
         self.acks_failed[reason.index()].fetch_add(1, Relaxed);
@@ -245,35 +189,6 @@ impl SourceAccount {
     /// Connections that want acknowledgements and were ended by us for one reason.
     pub fn acks_failed(&self, reason: Unacked) -> u64 {
         self.acks_failed[reason.index()].load(Relaxed)
-    }
-
-    /// The sum now. `in_flight` is what the exchanges hold, counted by them.
-    pub fn sum(&self, in_flight: u64) -> SourceSum {
-        SourceSum {
-            received: self.received.load(Relaxed),
-            rejected: total(&self.rejected),
-            dropped: total(&self.dropped),
-            duplicate: self.duplicate.load(Relaxed),
-            filtered: self.filtered.load(Relaxed),
-            aggregated: self.aggregated.load(Relaxed),
-            routed: self.routed.load(Relaxed),
-            internal: total(&self.internal),
-            in_flight,
-        }
-    }
-
-    /// What records ended as: the parts of the sum.
-    fn outcomes(&self) -> Named<'_, AtomicU64> {
-        let mut outcomes: Named<'_, AtomicU64> = vec![
-            ("duplicate", "", &self.duplicate),
-            ("filtered", "", &self.filtered),
-            ("aggregated", "", &self.aggregated),
-            ("routed", "", &self.routed),
-        ];
-        outcomes.extend(Reject::ALL.iter().map(|r| ("rejected", r.word(), &self.rejected[r.index()])));
-        outcomes.extend(Dropped::ALL.iter().map(|r| ("dropped", r.word(), &self.dropped[r.index()])));
-        outcomes.extend(Internal::ALL.iter().map(|r| ("internal", r.word(), &self.internal[r.index()])));
-        outcomes
     }
 
     /// Counts beside the sum. What is open now belongs to a process and is none of them.
@@ -302,7 +217,7 @@ impl SourceAccount {
 
     /// Everything that another process needs to go on with this account, once nothing is in flight.
     pub fn figures(&self) -> Vec<Figure> {
-        let all = self.outcomes().into_iter().chain(self.beside());
+        let all = self.records.outcomes().into_iter().chain(self.beside());
         let figures = all.map(|(family, reason, count)| Figure::new(family, reason, count.load(Relaxed), 0));
         let mut figures: Vec<Figure> = figures.filter(|figure| figure.count > 0).collect();
         figures.push(Figure::new("last_packet_s", "", self.last_packet_s.load(Relaxed), 0));
@@ -313,35 +228,16 @@ impl SourceAccount {
     /// sum, which so holds in any case.
     pub fn go_on_with(&self, figures: &[Figure]) {
         for figure in figures {
-            if let Some(count) = find(&self.outcomes(), figure) {
-                count.fetch_add(figure.count, Relaxed);
-                self.received.fetch_add(figure.count, Relaxed);
-            } else if let Some(count) = find(&self.beside(), figure) {
+            if self.records.go_on_with(figure) {
+                continue;
+            }
+            if let Some(count) = find(&self.beside(), figure) {
                 count.fetch_add(figure.count, Relaxed);
             } else if figure.family == "last_packet_s" {
                 self.last_packet_s.fetch_max(figure.count, Relaxed);
             }
         }
     }
-
-    /// Every reason with its count, those at 0 included.
-    pub fn losses(&self) -> Losses {
-        let mut losses = Losses::new();
-        losses.extend(Reject::ALL.iter().map(|r| ("rejected", r.word(), self.rejected(*r))));
-        losses.extend(Dropped::ALL.iter().map(|r| ("dropped", r.word(), self.dropped(*r))));
-        losses.extend(
-            Internal::ALL.iter().map(|r| ("internal", r.word(), self.internal[r.index()].load(Relaxed))),
-        );
-        losses
-    }
-}
-
-fn zeros<const N: usize>() -> [AtomicU64; N] {
-    std::array::from_fn(|_| AtomicU64::new(0))
-}
-
-fn total(counts: &[AtomicU64]) -> u64 {
-    counts.iter().map(|count| count.load(Relaxed)).sum()
 }
 
 #[test]

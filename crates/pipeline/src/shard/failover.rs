@@ -59,7 +59,7 @@ impl Shard {
             |source: &SourceState| source.routes.reached.contains(&output) && source.tells_of_delivery;
         // What waits does not say who sent it there.
         let from_source = |source: &SourceState| source.routes.points.contains(&output);
-        let from_aggregation = |state: &Aggregation| state.outputs.contains(&output.index());
+        let from_aggregation = |state: &Aggregation| state.to.outputs.contains(&output.index());
         let mut relays = self.relays_of(output);
         let (relay, another) = (relays.next()?, relays.next());
         let from_others = another.is_some()

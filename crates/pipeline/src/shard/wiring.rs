@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use config::plan::{AggregateTransform, OutputKind, Plan, SourceKind};
-use model::{AckWhen, Now, OutputId, SourceId};
+use model::{AckWhen, Now, OutputId, RecordAccount, SourceId, TransformId};
 use process::relay::Entry;
 use wire::statsd::{Options, Parser};
 
 use super::{Gone, Shard, SourceState};
-use crate::aggregation::Aggregation;
+use crate::aggregation::{Aggregation, Fed};
 use crate::clusters::ClusterState;
 use crate::encode::{OutputEncoder, Routed};
 use crate::points::PointReading;
 use crate::relay::Relay;
+use crate::results::Results;
 use crate::{Accounts, IntakeMaker, routes};
 
 impl Shard {
@@ -36,9 +37,13 @@ impl Shard {
     /// open blocks are closed. One that has become the other kind is gone.
     pub fn reconfigure(&mut self, plan: &Plan, accounts: &Accounts, now: Now, out: &mut Routed) {
         let Shard { aggregations, relays, outputs, gone, .. } = self;
+        for state in aggregations.iter_mut() {
+            let _all = state.to.route(relays, outputs, now, out, &mut || true);
+        }
         let is_aggregate = |name: &str| plan.aggregates().any(|(_, kept, _)| kept.name == name);
         for state in aggregations.iter_mut().filter(|state| !is_aggregate(&state.name)) {
             state.flush_all(outputs, now, out);
+            let _all = state.to.route(relays, outputs, now, out, &mut || true);
             gone.note(state);
         }
         let is_relay = |name: &str| plan.relays().any(|(_, kept, _)| kept.name == name);
@@ -100,12 +105,12 @@ impl Shard {
             if known.is_some() {
                 let options = |id: &SourceId| *self.sources[id.index()].parser.options();
                 let other = |id: &SourceId| read_before.get(id.index()) != Some(&options(id));
-                state.reconfigure(aggregate, transform.from.iter().any(other), now);
+                state.reconfigure(aggregate, transform.sources().any(|id| other(&id)), now);
             }
             state.id = id;
-            state.outputs = outputs.iter().map(|id| id.index()).collect();
+            state.to = fed(plan, (id, &transform.name), aggregate, &outputs, accounts);
             if known.is_none() {
-                let label_s = self.gone.label_of(&state.outputs);
+                let label_s = self.gone.label_of(&state.to.outputs);
                 label_s.into_iter().for_each(|label_s| state.aggregator.resume_after_other(label_s, now));
                 // Its own labels count from now on.
                 self.gone.notes.remove(&state.name);
@@ -144,7 +149,44 @@ impl SourceState {
         let tells_of_delivery = plan.sources[id.index()].ack_when == Some(AckWhen::Delivered);
         let parser = Arc::new(Parser::new(kind.reading(), seed));
         let account = Arc::clone(accounts.source(id));
-        SourceState { account, routes, parser, points, tells_of_delivery, entry }
+        let name = &plan.sources[id.index()].name;
+        let edge = |transform: &str| accounts.edge(transform, name).map(Arc::clone).unwrap_or_default();
+        let edges = |transforms: Vec<&str>, at: &[usize]| -> Vec<Arc<RecordAccount>> {
+            at.iter().map(|at| edge(transforms[*at])).collect()
+        };
+        let aggregations = plan.aggregates().map(|(_, transform, _)| &*transform.name).collect();
+        let relays = plan.relays().map(|(_, transform, _)| &*transform.name).collect();
+        SourceState {
+            account,
+            parser,
+            points,
+            tells_of_delivery,
+            entry,
+            aggregation_edges: edges(aggregations, &routes.aggregations),
+            relay_edges: edges(relays, &routes.relays),
+            routes,
+        }
+    }
+}
+
+/// Where the results of an aggregation go.
+fn fed(
+    plan: &Plan,
+    (id, name): (TransformId, &str),
+    aggregate: &AggregateTransform,
+    outputs: &[OutputId],
+    accounts: &Accounts,
+) -> Fed {
+    let all: Vec<_> = plan.relays().collect();
+    let relays = routes::relays_of_transform(plan, id).into_iter().map(|at| {
+        let edge = accounts.edge(&all[at].1.name, name).map(Arc::clone).unwrap_or_default();
+        (at, edge)
+    });
+    let relays: Vec<_> = relays.collect();
+    Fed {
+        outputs: outputs.iter().map(|id| id.index()).collect(),
+        results: (!relays.is_empty()).then(|| Results::new(&aggregate.namespace)),
+        relays,
     }
 }
 

@@ -61,6 +61,12 @@ pub(crate) fn check(world: &mut World, what: &What) -> Result<(), String> {
             reply(&source.take_replies(connection), text.as_deref())
         }
         What::Outcomes { source, figures } => {
+            if let Some((from, transform)) = source.split_once("->") {
+                let edge = world.edge(transform, from).ok_or_else(|| {
+                    format!("there is no such edge; there are: {}", world.edges().join(", "))
+                })?;
+                return compare(figures, &figures::of_edge(edge));
+            }
             let source = world.source(source).map(|source| source.id);
             let Some(source) = source.map(|id| &world.sources[id.index()]) else {
                 let names: Vec<&str> = world.sources.iter().map(|source| source.plan.name.as_str()).collect();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use model::{Losses, OutputAccount, OutputSum, SourceAccount, SourceSum};
+use model::{Losses, OutputAccount, OutputSum, RecordAccount, RecordSum, SourceAccount};
 
 /// One number of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ fn outcomes(parts: [(&'static str, u64); 8], losses: Losses) -> impl Iterator<It
 }
 
 /// Everything that can be said of a source.
-pub(crate) fn of_source(account: &SourceAccount, sum: SourceSum) -> Vec<Line> {
+pub(crate) fn of_source(account: &SourceAccount, sum: RecordSum) -> Vec<Line> {
     let mut lines = vec![line("received", sum.received, false)];
     lines.extend(outcomes(sum.parts(), account.losses()));
     let read = |number: &AtomicU64| number.load(Relaxed);
@@ -50,6 +50,14 @@ pub(crate) fn of_source(account: &SourceAccount, sum: SourceSum) -> Vec<Line> {
     lines
 }
 
+/// Everything that can be said of an edge that leads into a transform.
+pub(crate) fn of_edge(account: &RecordAccount) -> Vec<Line> {
+    let sum = account.sum(0);
+    let mut lines = vec![line("received", sum.received, false)];
+    lines.extend(outcomes(sum.parts(), account.losses()));
+    lines
+}
+
 /// Everything that can be said of an output.
 pub(crate) fn of_output(account: &OutputAccount, sum: OutputSum) -> Vec<Line> {
     let mut lines = vec![line("copies", sum.copies, false)];
@@ -71,7 +79,7 @@ pub(crate) fn of_output(account: &OutputAccount, sum: OutputSum) -> Vec<Line> {
 
 /// Words of sources, for the parser.
 pub(crate) fn source_words() -> Vec<String> {
-    words(of_source(&SourceAccount::default(), SourceSum::default()))
+    words(of_source(&SourceAccount::default(), RecordSum::default()))
 }
 
 /// Words of outputs, for the parser.

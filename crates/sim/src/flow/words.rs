@@ -22,7 +22,7 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
     ("only", "OUTPUT [all]"),
     ("count", "OUTPUT NUMBER [PATTERN]"),
     ("reply", "SOURCE CONNECTION TEXT|none"),
-    ("outcomes", "SOURCE [exactly] WORD NUMBER|some …"),
+    ("outcomes", "SOURCE|FROM->TRANSFORM [exactly] WORD NUMBER|some …"),
     ("copies", "OUTPUT [exactly] WORD NUMBER|some …"),
     ("series", "PATTERN KIND VALUE; or PATTERN NUMBER; or PATTERN none"),
     ("delete", "counter|timer|gauge|set NAME"),

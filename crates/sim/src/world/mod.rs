@@ -25,8 +25,8 @@ use deliver::failover::Failover;
 use deliver::plan::QueueKind;
 use deliver::queue::{Block, Queue, Room};
 use model::{
-    Batches, Dropped, Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, SECOND_NS, SourceId, SourceSum,
-    Span,
+    Batches, Dropped, Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, RecordAccount, RecordSum,
+    SECOND_NS, SourceId, Span,
 };
 use pipeline::{
     Accounts, Acks, Exchange, Look, Moves, Queues, Routed, SeriesRow, Shard, Taking, merge_plans, predecessor,
@@ -408,7 +408,7 @@ impl World {
             self.took += 1;
             self.take_admitted(batch);
         }
-        if self.now.mono_ns >= self.due_ns {
+        if self.now.mono_ns >= self.due_ns || self.shard.has_results() {
             self.due_ns = self.shard.tick(self.now, self.knobs.sweep_series, &mut self.routed);
         }
         if self.due_ns > self.now.mono_ns {
@@ -638,7 +638,7 @@ impl World {
     }
 
     /// A source's sum now.
-    pub(crate) fn source_sum(&self, source: &Source) -> SourceSum {
+    pub(crate) fn source_sum(&self, source: &Source) -> RecordSum {
         source.account.sum(self.exchange.in_flight(source.id) + source.stalled())
     }
 
@@ -659,7 +659,21 @@ impl World {
             let sum = self.output_sum(outlet);
             (!sum.holds()).then(|| format!("the sum of output `{}` does not hold: {sum:?}", outlet.name))
         });
-        sources.chain(outputs).collect()
+        let edges = self.accounts.edges().filter_map(|(transform, from, account)| {
+            let sum = account.sum(0);
+            (!sum.holds()).then(|| format!("the sum of the edge {from}->{transform} does not hold: {sum:?}"))
+        });
+        sources.chain(outputs).chain(edges).collect()
+    }
+
+    /// The account of an edge that leads into a transform.
+    pub(crate) fn edge(&self, transform: &str, from: &str) -> Option<&RecordAccount> {
+        self.accounts.edge(transform, from).map(|account| &**account)
+    }
+
+    /// Edges that lead into transforms, as flow files name them.
+    pub(crate) fn edges(&self) -> Vec<String> {
+        self.accounts.edges().map(|(transform, from, _)| format!("{from}->{transform}")).collect()
     }
 
     /// Every series that the shard holds.

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use config::plan::{Destination, OutputKind, SourceKind, SourcePlan};
 use foldhash::fast::FixedState;
 use model::{
-    AckWhen, Losses, Now, OutputId, OutputSum, SECOND_NS, SourceAccount, SourceId, SourceSum, Unacked,
+    AckWhen, Losses, Now, OutputId, OutputSum, RecordSum, SECOND_NS, SourceAccount, SourceId, Unacked,
 };
 use serde::{Serialize, Serializer};
 
@@ -82,7 +82,7 @@ pub struct SourceRow {
     pub listen: Vec<String>,
     /// `received` and its parts, each a member of the row.
     #[serde(flatten, serialize_with = "source_sum")]
-    pub sum: SourceSum,
+    pub sum: RecordSum,
     /// Whether the sum holds, and the row is of one moment. While records move it may be false for a moment.
     pub balanced: bool,
     /// Reasons of `rejected`, `dropped` and `internal`.
@@ -263,7 +263,7 @@ pub struct DiskRow {
     pub remove_errors: u64,
 }
 
-fn source_sum<S: Serializer>(sum: &SourceSum, serializer: S) -> Result<S::Ok, S::Error> {
+fn source_sum<S: Serializer>(sum: &RecordSum, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map([("received", sum.received)].into_iter().chain(sum.parts()))
 }
 

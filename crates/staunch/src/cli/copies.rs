@@ -59,14 +59,16 @@ fn of_source<'a>(plan: &'a Plan, id: SourceId, source: &'a str) -> Copies<'a> {
     }
     let is_copy = |place: &&Place| matches!(place, Place::Endpoint(..) | Place::Cluster(_));
     let copies = places.iter().filter(is_copy).count();
-    for (at, transform) in plan.transforms.iter().enumerate().filter(|(_, each)| each.from.contains(&id)) {
+    for (at, transform) in plan.transforms.iter().enumerate().filter(|(_, each)| each.takes_from(id)) {
         if let TransformPlan { name, kind: TransformKind::Relay(_), .. } = transform {
             places.push(Place::Relay(name));
             continue;
         }
         let feed = Feed::Transform(model::TransformId(at as u16));
         let outputs = plan.outputs.iter().filter(|output| output.from.contains(&feed));
-        places.push(Place::Transform(&transform.name, outputs.map(|output| &*output.name).collect()));
+        let transforms = plan.transforms.iter().filter(|each| each.from.contains(&feed));
+        let fed = transforms.map(|each| &*each.name).chain(outputs.map(|output| &*output.name));
+        places.push(Place::Transform(&transform.name, fed.collect()));
     }
     Copies { source, copies, places }
 }
@@ -97,7 +99,7 @@ impl Copies<'_> {
                     (&*cluster.name, format!("each line to one of {number} endpoint{plural} ({form})"))
                 }
                 Place::Transform(name, outputs) if outputs.is_empty() => {
-                    (*name, "aggregated, for no output".into())
+                    (*name, "aggregated, for nobody".into())
                 }
                 Place::Transform(name, outputs) => (*name, format!("aggregated for {}", outputs.join(", "))),
                 Place::Relay(name) => (*name, "each line as the rules below say".into()),

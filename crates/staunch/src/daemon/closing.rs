@@ -109,7 +109,7 @@ fn listed(parts: &[(u64, String)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::{OutputSum, SourceSum};
+    use model::{OutputSum, RecordSum};
 
     use super::*;
     use crate::admin::accounts::DiskRow;
@@ -140,14 +140,14 @@ mod tests {
             SourceRow { name: "idle".into(), ..SourceRow::default() },
             SourceRow {
                 name: "lines".into(),
-                sum: SourceSum {
+                sum: RecordSum {
                     received: 20,
                     routed: 12,
                     aggregated: 3,
                     filtered: 2,
                     rejected: 2,
                     in_flight: 1,
-                    ..SourceSum::default()
+                    ..RecordSum::default()
                 },
                 losses: losses("rejected", "no_value", 2),
                 ..SourceRow::default()

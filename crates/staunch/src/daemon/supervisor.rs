@@ -184,7 +184,7 @@ fn tell(words: &[Word<'_>]) {
 mod tests {
     use std::cell::Cell;
 
-    use model::{OutputSum, SourceSum};
+    use model::{OutputSum, RecordSum};
 
     use super::*;
     use crate::admin::accounts::{OutputRow, SourceRow};
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn the_line_of_counts_is_one_line() {
         let source = |received, rejected, dropped, kernel_dropped| SourceRow {
-            sum: SourceSum { received, rejected, dropped, ..SourceSum::default() },
+            sum: RecordSum { received, rejected, dropped, ..RecordSum::default() },
             kernel_dropped,
             ..SourceRow::default()
         };

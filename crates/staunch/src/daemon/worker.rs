@@ -317,7 +317,7 @@ impl Worker {
     }
 
     fn tick(&mut self, now: Now) {
-        if now.mono_ns >= self.due_ns && !self.waits_for_outputs(now) {
+        if (now.mono_ns >= self.due_ns || self.shard.has_results()) && !self.waits_for_outputs(now) {
             let until_ns = Clock::mono_ns() + SEARCH_MAX_NS;
             let go_on = &mut || Clock::mono_ns() < until_ns;
             self.due_ns = self.shard.tick_while(now, SWEEP_SERIES, &mut self.routed, go_on);

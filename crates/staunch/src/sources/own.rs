@@ -66,7 +66,7 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before: O
 /// Those that feed something: a reload may have retired one.
 fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &OwnPlan)> {
     let feeds = |id| {
-        plan.transforms.iter().any(|transform| transform.from.contains(&id))
+        plan.transforms.iter().any(|transform| transform.takes_from(id))
             || plan.outputs.iter().any(|output| output.from.contains(&Feed::Source(id)))
     };
     plan.sources.iter().enumerate().filter_map(move |(at, source)| match &source.kind {
@@ -166,7 +166,7 @@ pub(super) fn packed(lines: &[String]) -> PacketBatch {
 
 #[cfg(test)]
 mod tests {
-    use model::{OutputSum, SourceSum};
+    use model::{OutputSum, RecordSum};
 
     use super::*;
     use crate::admin::accounts::{OutputRow, SourceRow};
@@ -175,7 +175,7 @@ mod tests {
         let row = |name: &str, kind, received| SourceRow {
             name: name.into(),
             kind,
-            sum: SourceSum { received, ..SourceSum::default() },
+            sum: RecordSum { received, ..RecordSum::default() },
             ..SourceRow::default()
         };
         let output = OutputRow {

@@ -238,7 +238,12 @@ impl Encoder {
     /// Appends the points about ourselves that end a flush: `numStats`, `calculationtime`,
     /// `processing_time`, and the four that describe the flush before.
     pub fn own_lines(&mut self, own: &OwnFigures, out: &mut Vec<u8>) -> Encoded {
-        self.own::<Lines>(own, out)
+        self.own::<Lines>(own, OWN_NAMES.len(), out)
+    }
+
+    /// Those of them that are about the flush, and not about how it was sent: for points that no connection of ours has sent yet.
+    pub fn own_lines_of_flush(&mut self, own: &OwnFigures, out: &mut Vec<u8>) -> Encoded {
+        self.own::<Lines>(own, OWN_OF_FLUSH, out)
     }
 
     /// Appends the series' points as pickle opcodes, without what makes a frame of them: see
@@ -249,7 +254,7 @@ impl Encoder {
 
     /// Like [`Encoder::own_lines`], as pickle opcodes.
     pub fn own_pickle_points(&mut self, own: &OwnFigures, out: &mut Vec<u8>) -> Encoded {
-        self.own::<Pickled>(own, out)
+        self.own::<Pickled>(own, OWN_NAMES.len(), out)
     }
 
     fn series<F: Form>(&mut self, info: &FlushInfo, flushed: &Flushed<'_>, out: &mut Vec<u8>) -> Encoded {
@@ -296,7 +301,7 @@ impl Encoder {
         points.encoded
     }
 
-    fn own<F: Form>(&mut self, own: &OwnFigures, out: &mut Vec<u8>) -> Encoded {
+    fn own<F: Form>(&mut self, own: &OwnFigures, number: usize, out: &mut Vec<u8>) -> Encoded {
         let calculation: WriteNumber = match self.numbers {
             Numbers::Shortest => js_format,
             Numbers::Perl => fixed6,
@@ -311,7 +316,7 @@ impl Encoder {
             (own.flush_length, js_format),
         ];
         let mut encoded = Encoded::default();
-        for (at, ((value, write), name)) in figures.into_iter().zip(&self.own).enumerate() {
+        for (at, ((value, write), name)) in figures.into_iter().zip(&self.own).take(number).enumerate() {
             self.time.set(if at < OWN_OF_FLUSH { own.time_s } else { own.connect_time_s });
             let mut points = Points::<F> { encoded, time: &self.time, out, form: PhantomData };
             points.add(name, Some(Name { head: b"", tail: b"" }), b"", b"", value as f64, write);

@@ -12,7 +12,6 @@ use std::fmt::Write;
 use std::path::Path;
 
 use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
-use model::SourceId;
 use process::aggregate::{AggregatePlan, FlushAlign, PercentLabel, SeriesExpiry};
 use wire::graphite::input::{Compatibility, MessageEncoding};
 use wire::graphite::{Namespace, Numbers};
@@ -25,7 +24,7 @@ use crate::address::{destination_name, listen_text};
 use crate::plan::{
     AggregateTransform, ClusterPlan, ConsoleEncoding, Destination, Feed, Framing, GraphiteEncoding,
     GraphiteSource, HttpPlan, ManagementPlan, ManagementReplies, OutputKind, OutputPlan, Plan, SelfCounters,
-    SourceKind, SourcePlan, TransformKind, default_checkpoint_ms,
+    SourceKind, SourcePlan, TransformKind, TransformPlan, default_checkpoint_ms,
 };
 use crate::text::{duration, size};
 
@@ -51,7 +50,7 @@ pub fn print(plan: &Plan) -> String {
     for transform in &plan.transforms {
         match &transform.kind {
             TransformKind::Aggregate(aggregate) => {
-                print_aggregate(&mut out, plan, &transform.name, aggregate, &transform.from);
+                print_aggregate(&mut out, plan, transform, aggregate);
             }
             TransformKind::Relay(relay) => print_relay(&mut out, plan, &sections, transform, relay),
         }
@@ -304,21 +303,25 @@ fn print_reading(out: &mut Out, options: &Options) {
 fn print_aggregate(
     out: &mut Out,
     plan: &Plan,
-    name: &str,
+    TransformPlan { name, from, .. }: &TransformPlan,
     transform: &AggregateTransform,
-    from: &[SourceId],
 ) {
     let name = bare_or_quoted(name);
     let default = transforms::default_plan();
     out.heading(&format!("transforms.{name}"));
     out.key("type", text("aggregate"));
-    let from = || from.iter().filter_map(|id| plan.sources.get(id.index()));
-    out.key("from", texts(from().map(|source| &*source.name)));
-    let by_dialect = from().map(|source| default_checkpoint_ms(source.kind.reading().dialect));
+    out.key("from", texts(from.iter().filter_map(|feed| name_of(plan, feed))));
+    let sources = from.iter().filter_map(|feed| match feed {
+        Feed::Source(id) => plan.sources.get(id.index()),
+        Feed::Transform(_) => None,
+    });
+    let by_dialect = sources.map(|source| default_checkpoint_ms(source.kind.reading().dialect));
     let default_ms = by_dialect.min().unwrap_or(default.checkpoint_ms);
     let checkpoint = |ms| if ms == 0 { text("off") } else { time(ms) };
     out.key_unless("checkpoint", checkpoint(transform.checkpoint_ms), checkpoint(default_ms));
     out.key_unless("stats_prefix", text(&transform.stats_prefix), text(&default.stats_prefix));
+    print_prefixes(out, &transform.namespace, &default.namespace);
+    print_numbers(out, &transform.namespace, &default.namespace);
     let counters = |counters| match counters {
         SelfCounters::Node => text("node"),
         SelfCounters::Perl => text("perl"),
@@ -639,6 +642,12 @@ fn print_rotation(out: &mut Out, (file_bytes, files): (u64, u32), (usual_bytes, 
 
 fn print_namespace(out: &mut Out, namespace: &Namespace) {
     let default = Namespace::default();
+    print_prefixes(out, namespace, &default);
+    out.key_unless("stats_prefix", text(&namespace.stats_prefix), text(&default.stats_prefix));
+    print_numbers(out, namespace, &default);
+}
+
+fn print_prefixes(out: &mut Out, namespace: &Namespace, default: &Namespace) {
     let word = |legacy| text(if legacy { "legacy" } else { "modern" });
     out.key_unless("namespace", word(namespace.legacy), word(default.legacy));
     out.key_unless("global_prefix", text(&namespace.global_prefix), text(&default.global_prefix));
@@ -647,7 +656,9 @@ fn print_namespace(out: &mut Out, namespace: &Namespace) {
     out.key_unless("gauge_prefix", text(&namespace.gauge_prefix), text(&default.gauge_prefix));
     out.key_unless("set_prefix", text(&namespace.set_prefix), text(&default.set_prefix));
     out.key_unless("global_suffix", text(&namespace.global_suffix), text(&default.global_suffix));
-    out.key_unless("stats_prefix", text(&namespace.stats_prefix), text(&default.stats_prefix));
+}
+
+fn print_numbers(out: &mut Out, namespace: &Namespace, default: &Namespace) {
     out.flag_unless("counts", namespace.counts, default.counts);
     out.key_unless("bare_tag_value", text(&namespace.bare_tag_value), text(&default.bare_tag_value));
     let numbers = |numbers| match numbers {

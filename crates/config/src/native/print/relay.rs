@@ -8,7 +8,7 @@ use process::relay::{
 use process::sharding::Sharding;
 
 use super::super::relay::{BLACKHOLE, compute_word, default_plan, sharing_word};
-use super::{Out, Section, bare_or_quoted, bytes, list, text, texts};
+use super::{Out, Section, bare_or_quoted, bytes, list, name_of, text, texts};
 use crate::plan::{Plan, RelayTransform, TransformPlan};
 use crate::text::duration;
 
@@ -26,8 +26,7 @@ pub(super) fn print_relay(
     let default = default_plan();
     out.heading(&format!("transforms.{name}"));
     out.key("type", text("relay"));
-    let from = transform.from.iter().filter_map(|id| plan.sources.get(id.index()));
-    out.key("from", texts(from.map(|source| &*source.name)));
+    out.key("from", texts(transform.from.iter().filter_map(|feed| name_of(plan, feed))));
     out.flag_unless("once", relay.plan.once, default.plan.once);
     out.key_unless("max_names", relay.names_max.to_string(), default.names_max.to_string());
     let series_max = |relay: &RelayTransform| relay.aggregation_rules.series_max.to_string();

@@ -2,10 +2,19 @@
 //!
 //! Not here: names (`wiring`), what else can take points (`points`).
 
-use super::File;
+use super::{File, Named};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::options::Section;
 use crate::plan::{Feed, OutputKind, Plan};
+
+/// The aggregation that takes from a source, if there is one.
+fn aggregation_of<'a>(file: File<'a>, source: &str) -> Option<&'a str> {
+    let takes = |named: &&Named| {
+        named.section == Some(Section::TransformAggregate)
+            && named.from().iter().any(|(from, _)| from == source)
+    };
+    file.named.iter().find(takes).map(|named| &*named.name)
+}
 
 /// Finds feeds of relays that cannot be.
 pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diagnostic>) {
@@ -14,8 +23,17 @@ pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diag
             let source = plan.sources.iter().find(|source| source.name == *name);
             if source.is_some_and(|source| !source.kind.is_graphite()) {
                 let message = format!("{} cannot take samples", named.whose);
-                let label = format!("`{name}` gives StatsD samples; a relay takes Graphite points");
-                wrong.push(Diagnostic::error(Code::WrongRecords, message).at(*place).label(label));
+                let label = format!("`{name}` gives StatsD samples; a relay takes points");
+                let hint = format!(
+                    "put an aggregation between: add [transforms.stats] with type = \"aggregate\" and from = [\"{name}\"], \
+                     and take from \"stats\""
+                );
+                let hint = match aggregation_of(file, name) {
+                    Some(known) => format!("take from \"{known}\", which aggregates them"),
+                    None => hint,
+                };
+                let diagnostic = Diagnostic::error(Code::WrongRecords, message).at(*place);
+                wrong.push(diagnostic.label(label).hint(hint));
             }
         }
     }

@@ -87,7 +87,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
                 let group = groups[usize::from(bits) % groups.len()];
                 let of_group: Vec<u16> =
                     (0..groups.len()).filter(|s| groups[*s] == group).map(|s| s as u16).collect();
-                let from = subset(&of_group, bits).into_iter().map(SourceId).collect();
+                let from = subset(&of_group, bits).into_iter().map(|id| Feed::Source(SourceId(id))).collect();
                 let kind = TransformKind::Aggregate(Box::new(aggregate));
                 plan.transforms.push(TransformPlan { name: format!("t.{at}"), kind, from });
             }
@@ -351,7 +351,7 @@ fn aggregate() -> impl Strategy<Value = AggregateTransform> {
     let numbers = (0usize..1_000_000_000, 0usize..1_000_000_000, 1u32..1_000_000_000, 1u64 << 20..1 << 40);
     let counters = select(vec![SelfCounters::Node, SelfCounters::Perl, SelfCounters::None]);
     let lists = (vec(percentile(), 0..4), vec(histogram(), 0..3), words, vec(text(), 0..3), idle_plan());
-    let own = (text(), counters, prop_oneof![Just(0u64), Just(5_000), 100..=3_600_000u64]);
+    let own = (text(), counters, prop_oneof![Just(0u64), Just(5_000), 100..=3_600_000u64], namespace());
     let any = (window, label, lists, numbers, any::<[bool; 5]>(), key_flush, own).prop_map(
         |(
             (window_ms, align),
@@ -360,7 +360,7 @@ fn aggregate() -> impl Strategy<Value = AggregateTransform> {
             numbers,
             flags,
             key_flush,
-            (stats_prefix, self_counters, checkpoint_ms),
+            (stats_prefix, self_counters, checkpoint_ms, namespace),
         )| {
             let plan = AggregatePlan {
                 window_ms,
@@ -387,12 +387,14 @@ fn aggregate() -> impl Strategy<Value = AggregateTransform> {
                 }),
             };
             let log = key_flush.is_some_and(|(.., log)| log);
+            let namespace = Namespace { stats_prefix: stats_prefix.clone(), ..namespace };
             AggregateTransform {
                 plan,
                 stats_prefix,
                 self_counters,
                 key_flush_log: log.then(Default::default),
                 checkpoint_ms,
+                namespace,
             }
         },
     );

@@ -61,7 +61,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
                 plan.transforms.push(TransformPlan {
                     name: format!("r.{at}"),
                     kind,
-                    from: vec![SourceId(0)],
+                    from: vec![Feed::Source(SourceId(0))],
                 });
             }
             plan

@@ -98,7 +98,7 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
 /// Those that feed something: a reload may have retired one.
 fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &str, &RelayOwnPlan)> {
     let feeds = |id| {
-        plan.transforms.iter().any(|transform| transform.from.contains(&id))
+        plan.transforms.iter().any(|transform| transform.takes_from(id))
             || plan.outputs.iter().any(|output| output.from.contains(&Feed::Source(id)))
     };
     plan.sources.iter().enumerate().filter_map(move |(at, source)| match &source.kind {
