@@ -14,6 +14,7 @@ use serde::{Serialize, Serializer};
 
 use crate::admin::checkpoints::{self, CheckpointRow};
 use crate::admin::clients::{ClientAccount, HttpAccount};
+use crate::admin::transforms::{self, TransformRow};
 use crate::daemon::outlet::{DiskLook, Look, Outlet};
 use crate::daemon::shared::{Shared, Wiring};
 use crate::daemon::worker::Asking;
@@ -36,6 +37,8 @@ pub struct AccountsPage {
     pub time_ms: u64,
     /// One row per source.
     pub sources: Vec<SourceRow>,
+    /// One row per transform.
+    pub transforms: Vec<TransformRow>,
     /// One row per output.
     pub outputs: Vec<OutputRow>,
     /// One row per aggregation with checkpoints.
@@ -81,7 +84,7 @@ pub struct SourceRow {
     /// Where it listens.
     pub listen: Vec<String>,
     /// `received` and its parts, each a member of the row.
-    #[serde(flatten, serialize_with = "source_sum")]
+    #[serde(flatten, serialize_with = "record_sum")]
     pub sum: RecordSum,
     /// Whether the sum holds, and the row is of one moment. While records move it may be false for a moment.
     pub balanced: bool,
@@ -263,7 +266,7 @@ pub struct DiskRow {
     pub remove_errors: u64,
 }
 
-fn source_sum<S: Serializer>(sum: &RecordSum, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn record_sum<S: Serializer>(sum: &RecordSum, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map([("received", sum.received)].into_iter().chain(sum.parts()))
 }
 
@@ -303,7 +306,7 @@ pub async fn snapshot(shared: &Arc<Shared>, asking: &mut Asking) -> AccountsPage
     let sources = sources_in_slices(shared, &wiring, asking).await;
     let now = Clock::now();
     let outputs = outputs_in_slices(&wiring, now).await;
-    with_ports(shared, sources, outputs, now)
+    with_ports(shared, sources, transforms::rows(&wiring), outputs, now)
 }
 
 async fn sources_in_slices(
@@ -435,7 +438,7 @@ pub fn page(shared: &Shared, now: Now) -> AccountsPage {
     let sources = source_rows(shared, &wiring, &ids);
     let order = OutputOrder::of(&wiring);
     let outputs = order.rows().filter_map(|outputs| row_of(&wiring, outputs, now)).collect();
-    with_ports(shared, sources, outputs, now)
+    with_ports(shared, sources, transforms::rows(&wiring), outputs, now)
 }
 
 fn source_rows(shared: &Shared, wiring: &Wiring, ids: &[SourceId]) -> Vec<SourceRow> {
@@ -451,12 +454,19 @@ fn source_rows(shared: &Shared, wiring: &Wiring, ids: &[SourceId]) -> Vec<Source
     ids.iter().map(row).collect()
 }
 
-fn with_ports(shared: &Shared, sources: Vec<SourceRow>, outputs: Vec<OutputRow>, now: Now) -> AccountsPage {
+fn with_ports(
+    shared: &Shared,
+    sources: Vec<SourceRow>,
+    transforms: Vec<TransformRow>,
+    outputs: Vec<OutputRow>,
+    now: Now,
+) -> AccountsPage {
     let checkpoints = checkpoints::rows(shared, now);
     let account = &shared.management_account;
     let management = clients_row(&account.clients, account.ended());
     let http = http_row(&shared.http_account);
-    AccountsPage { time_ms: now.wall_ns / 1_000_000, sources, outputs, checkpoints, management, http }
+    let time_ms = now.wall_ns / 1_000_000;
+    AccountsPage { time_ms, sources, transforms, outputs, checkpoints, management, http }
 }
 
 fn above_0(counts: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
@@ -516,7 +526,7 @@ impl OutputRow {
     }
 }
 
-fn table(losses: Losses) -> LossTable {
+pub(super) fn table(losses: Losses) -> LossTable {
     let mut table = LossTable::new();
     for (family, word, count) in losses.into_iter().filter(|(_, _, count)| *count > 0) {
         table.entry(family).or_default().insert(word, count);
@@ -713,6 +723,7 @@ fn outputs_of_one_name_share_the_place_of_the_first() {
 #[test]
 fn the_page_on_the_api_shows_these_documents() {
     use crate::admin::series::{SeriesItem, SeriesPage};
+    use crate::admin::transforms::EdgeRow;
     fn members(value: &serde_json::Value) -> Vec<&String> {
         value.as_object().into_iter().flat_map(|object| object.keys()).collect()
     }
@@ -733,6 +744,7 @@ fn the_page_on_the_api_shows_these_documents() {
     let page = AccountsPage {
         time_ms: 1,
         sources: vec![source],
+        transforms: vec![TransformRow { edges: vec![EdgeRow::default()], ..TransformRow::default() }],
         outputs: vec![output],
         checkpoints: vec![CheckpointRow::default()],
         management: ClientsRow::default(),
@@ -741,6 +753,8 @@ fn the_page_on_the_api_shows_these_documents() {
     let page = serde_json::to_value(page).expect("serializes");
     assert_eq!(members(accounts), members(&page));
     assert_eq!(members(&accounts["sources"][0]), members(&page["sources"][0]));
+    assert_eq!(members(&accounts["transforms"][0]), members(&page["transforms"][0]));
+    assert_eq!(members(&accounts["transforms"][0]["edges"][0]), members(&page["transforms"][0]["edges"][0]));
     assert_eq!(members(&accounts["outputs"][0]), members(&page["outputs"][0]));
     assert_eq!(members(&accounts["checkpoints"][0]), members(&page["checkpoints"][0]));
     assert_eq!(members(&accounts["management"]), members(&page["management"]));

@@ -5,6 +5,7 @@ mod certificates;
 mod disk;
 mod kernel;
 mod relay;
+mod transforms;
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -105,6 +106,7 @@ fn render(
     kernel::sockets(&mut out, page);
     kernel::batches(&mut out, shared);
     kernel::machine(&mut out, &crate::kernel::machine_counters());
+    transforms::edges(&mut out, page);
     copies(&mut out, page);
     outputs(&mut out, page);
     relay::outputs(&mut out, page);
@@ -118,9 +120,15 @@ fn render(
 }
 
 fn loss_rows(family: &mut Family<'_>, of: (&str, &str), losses: &LossTable) {
+    loss_rows_of(family, &[of], losses);
+}
+
+fn loss_rows_of(family: &mut Family<'_>, of: &[(&str, &str)], losses: &LossTable) {
     for (group, reasons) in losses {
         for (reason, count) in reasons {
-            family.row(&[of, ("outcome", group), ("reason", reason)], *count as f64);
+            let labels: Vec<_> =
+                of.iter().copied().chain([("outcome", *group), ("reason", *reason)]).collect();
+            family.row(&labels, *count as f64);
         }
     }
 }
@@ -398,6 +406,7 @@ fn every_self_metric_has_its_heading_in_the_docs() {
         include_str!("metrics/acks.rs"),
         include_str!("metrics/certificates.rs"),
         include_str!("metrics/relay.rs"),
+        include_str!("metrics/transforms.rs"),
     ];
     let names = files.iter().flat_map(|text| text.split(begin).skip(1));
     let names = names.filter_map(|rest| rest.split('"').next());

@@ -13,6 +13,7 @@ pub mod relay;
 pub mod series;
 mod server;
 pub mod token;
+pub mod transforms;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

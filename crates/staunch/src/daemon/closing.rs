@@ -130,6 +130,7 @@ mod tests {
         let mut page = AccountsPage {
             time_ms: 0,
             sources: Vec::new(),
+            transforms: Vec::new(),
             outputs: Vec::new(),
             checkpoints: Vec::new(),
             management: Default::default(),

@@ -226,6 +226,7 @@ mod tests {
         let page = AccountsPage {
             time_ms: 0,
             sources: vec![source(10, 2, 1, 4), source(5, 0, 0, 0)],
+            transforms: Vec::new(),
             outputs: vec![output("up", 7, 0), output("down", 1, 3)],
             management: Default::default(),
             http: Default::default(),

@@ -187,6 +187,7 @@ mod tests {
         AccountsPage {
             time_ms: 0,
             sources: vec![row("app", "statsd", received), row("me", "self", 99)],
+            transforms: Vec::new(),
             outputs: vec![output],
             management: Default::default(),
             http: Default::default(),

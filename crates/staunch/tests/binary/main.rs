@@ -36,6 +36,7 @@ mod http;
 mod http_guard;
 mod kernel_drops;
 mod management;
+mod one_daemon;
 mod outputs;
 mod packaging;
 mod points;

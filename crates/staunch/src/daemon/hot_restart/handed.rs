@@ -155,6 +155,14 @@ impl Handed {
                 }
                 // Of the shard, and of whoever reports.
                 Owner::Relay | Owner::Reports => {}
+                Owner::Edge => {
+                    let known = name.split_once('\n').and_then(|(to, from)| accounts.edge(to, from));
+                    known.into_iter().for_each(|account| {
+                        figures.iter().for_each(|figure| {
+                            let _known = account.go_on_with(figure);
+                        });
+                    });
+                }
                 Owner::Output => {
                     let known = accounts.outputs().find(|(_, known, _)| known == name);
                     known.into_iter().for_each(|(_, _, account)| account.go_on_with(figures));

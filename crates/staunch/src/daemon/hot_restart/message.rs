@@ -9,7 +9,7 @@ use model::{AckWhen, Figure};
 use pipeline::{Kept, Told};
 
 /// What we speak. A peer that speaks something else is refused.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 
 /// Kind and length.
 pub const HEADER_BYTES: usize = 5;
@@ -87,6 +87,8 @@ pub enum Owner {
     Relay,
     /// What a source of relays' statistics has told.
     Reports,
+    /// That of an edge: the name has the transform and what feeds it, each on a line of its own.
+    Edge,
 }
 
 /// One message.
@@ -417,6 +419,7 @@ impl Body<'_> {
             [1] => Owner::Output,
             [2] => Owner::Relay,
             [3] => Owner::Reports,
+            [4] => Owner::Edge,
             _ => return None,
         };
         let figure = |body: &mut Self| {
@@ -524,6 +527,7 @@ mod tests {
             Message::Account { owner: Owner::Output, name: text(""), figures: Vec::new() },
             Message::Account { owner: Owner::Relay, name: text("relay"), figures: Vec::new() },
             Message::Account { owner: Owner::Reports, name: text("own"), figures: Vec::new() },
+            Message::Account { owner: Owner::Edge, name: text("ring\nlines"), figures: Vec::new() },
             Message::Drops { socket: 1, seen: 2, dropped: 3 },
             Message::State { transform: text("stats"), len: 5 },
             Message::Left { output: 3, len: 1 << 40 },

@@ -535,7 +535,10 @@ fn messages(running: &Running, passed: &Passed, handed: &HandedOver, connections
     let relays = relays.map(|(name, counted)| account(Owner::Relay, name, counted.clone()));
     let told = running.shared.reports.all().into_iter();
     let told = told.map(|(name, told)| account(Owner::Reports, &name, told));
-    let mut messages: Vec<Message> = sources.chain(outputs).chain(relays).chain(told).collect();
+    let edges = wiring.accounts.edges();
+    let edges =
+        edges.map(|(to, from, of)| account(Owner::Edge, &format!("{to}\n{from}"), of.figures()));
+    let mut messages: Vec<Message> = sources.chain(outputs).chain(edges).chain(relays).chain(told).collect();
     for (number, _, id, listen) in &passed.listens {
         let found = handed.drops.iter().find(|(source, place, _)| source == id && place == listen);
         if let Some((_, _, drops)) = found {

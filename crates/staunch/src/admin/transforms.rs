@@ -1,0 +1,69 @@
+//! Accounts of transforms: what each edge brought, and what became of it (design §5).
+//!
+//! The shard's thread counts, once for each batch; a row is read here while it does.
+
+use config::plan::{Plan, TransformKind};
+use model::{RecordAccount, RecordSum};
+use serde::Serialize;
+
+use super::accounts::{LossTable, record_sum, table};
+use crate::daemon::shared::Wiring;
+
+/// Looks at an edge that a batch may be in the middle of, before it is shown as unbalanced.
+const LOOKS: usize = 100;
+
+/// The account of a transform.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub struct TransformRow {
+    /// As the user named it.
+    pub name: String,
+    /// What it does.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// One for each node that feeds it.
+    pub edges: Vec<EdgeRow>,
+}
+
+/// What one node brought to a transform.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub struct EdgeRow {
+    /// The source or transform.
+    pub from: String,
+    /// `received` and its parts, each a member of the row.
+    #[serde(flatten, serialize_with = "record_sum")]
+    pub sum: RecordSum,
+    /// Whether each record has one outcome. While records move it may be false for a moment.
+    pub balanced: bool,
+    /// Reasons of `rejected`, `dropped` and `internal`.
+    pub losses: LossTable,
+}
+
+/// All transforms, in the plan's order.
+pub fn rows(wiring: &Wiring) -> Vec<TransformRow> {
+    let Plan { transforms, .. } = &*wiring.plan;
+    let row = |transform: &config::plan::TransformPlan| {
+        let edge = |feed: &config::plan::Feed| {
+            let from = wiring.plan.name_of(*feed);
+            let account = wiring.accounts.edge(&transform.name, from)?;
+            Some(edge_row(from, account))
+        };
+        TransformRow {
+            name: transform.name.clone(),
+            kind: match transform.kind {
+                TransformKind::Aggregate(_) => "aggregate",
+                TransformKind::Relay(_) => "relay",
+            },
+            edges: transform.from.iter().filter_map(edge).collect(),
+        }
+    };
+    transforms.iter().map(row).collect()
+}
+
+fn edge_row(from: &str, account: &RecordAccount) -> EdgeRow {
+    let look = || {
+        let sum = account.sum(0);
+        EdgeRow { from: from.to_owned(), balanced: sum.holds(), sum, losses: table(account.losses()) }
+    };
+    let balanced = (0..LOOKS).map(|_| look()).find(|row| row.balanced);
+    balanced.unwrap_or_else(look)
+}

@@ -1,0 +1,118 @@
+//! The everyday set-up (docs/one-daemon.md): DogStatsD samples and Graphite lines in, one hash ring over three carbons with queues on
+//! disk, the raw packets copied to a second agent. One file, one daemon.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{TcpStream, UdpSocket};
+
+use crate::support::{Builder, Daemon, FakeGraphite, udp, wait_for};
+
+const COUNTERS: usize = 200;
+const LINES: usize = 1_000;
+
+fn config(carbons: &[FakeGraphite], agent: &UdpSocket) -> String {
+    let places: Vec<String> =
+        carbons.iter().map(|carbon| carbon.to().trim_start_matches("tcp://").to_owned()).collect();
+    let members: Vec<String> =
+        places.iter().zip(["a", "b", "c"]).map(|(place, name)| format!("carbon/{place}={name}")).collect();
+    let to: Vec<String> = carbons.iter().map(FakeGraphite::to).collect();
+    format!(
+        "[sources.app]\ntype = \"statsd\"\ndialect = \"dogstatsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
+         [sources.lines]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1s\"\nself_counters = \"none\"\n\
+         expiry = \"delete\"\n\
+         [transforms.ring]\ntype = \"relay\"\nfrom = [\"stats\", \"lines\"]\nrules = [{{ to = \"carbons\" }}]\n\
+         [transforms.ring.clusters]\ncarbons = {{ type = \"carbon_ch\", to = {members:?} }}\n\
+         [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"ring\"]\nto = {to:?}\nmin_retry_delay = \"20ms\"\n\
+         max_retry_delay = \"100ms\"\nqueue = {{ kind = \"disk\" }}\n\
+         [outputs.agent]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://{}\"]\n",
+        agent.local_addr().expect("it is bound")
+    )
+}
+
+/// By name: the carbon that has it, and the sum of its values.
+fn owners(carbons: &[FakeGraphite]) -> BTreeMap<String, (usize, f64)> {
+    let mut owners: BTreeMap<String, (usize, f64)> = BTreeMap::new();
+    for (at, carbon) in carbons.iter().enumerate() {
+        for point in carbon.points() {
+            let (owner, sum) = owners.entry(point.name).or_insert((at, 0.0));
+            assert_eq!(*owner, at, "a series belongs to one carbon");
+            *sum += point.value;
+        }
+    }
+    owners
+}
+
+fn queued(daemon: &Daemon, carbon: &FakeGraphite) -> u64 {
+    let name = format!("carbon/{}", carbon.to().trim_start_matches("tcp://"));
+    Daemon::number(&daemon.output(&name), "queued")
+}
+
+#[test]
+fn statsd_and_graphite_share_a_ring_and_lose_nothing_when_a_carbon_is_down_and_the_daemon_is_killed() {
+    let agent = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    agent.set_read_timeout(Some(std::time::Duration::from_secs(30))).expect("a time");
+    let mut carbons = [FakeGraphite::new(), FakeGraphite::new(), FakeGraphite::new()];
+    let text = config(&carbons, &agent);
+    carbons[0].refuse();
+    let mut daemon = Builder::native(&text).start();
+    let client = udp(daemon.at("app", "udp"));
+    for at in 0..COUNTERS {
+        client.send(format!("hits.{at}:{}|c|#env:prod", at + 1).as_bytes()).expect("it is there");
+        // The socket's buffer of the agent is no part of this.
+        let mut packet = [0; 100];
+        agent.recv(&mut packet).expect("a copy of each packet");
+    }
+    let mut stream = TcpStream::connect(daemon.at("lines", "tcp")).expect("it listens");
+    let lines: String = (0..LINES).map(|at| format!("web.{at}.load 1 1700000000\n")).collect();
+    stream.write_all(lines.as_bytes()).expect("it reads");
+    daemon.wait_source("app", "aggregated", COUNTERS as u64);
+    daemon.wait_source("lines", "routed", LINES as u64);
+    // The window has ended, and the queues on disk have what it gave.
+    let edge = |daemon: &Daemon, from: &str| {
+        let page = daemon.json("/api/v1/accounts");
+        let transforms = page["transforms"].as_array().expect("a list").clone();
+        let edges = transforms.iter().filter(|row| row["name"] == "ring");
+        let edges = edges.flat_map(|row| row["edges"].as_array().expect("a list").clone());
+        let edge = edges.into_iter().find(|edge| edge["from"] == from).expect("it feeds the ring");
+        assert_eq!(edge["balanced"], true, "{edge}");
+        (Daemon::number(&edge, "received"), Daemon::number(&edge, "routed"))
+    };
+    let stats = wait_for("the flush", || {
+        let (received, routed) = edge(&daemon, "stats");
+        (received >= 2 * COUNTERS as u64 && received == routed).then_some(received)
+    });
+    assert_eq!(edge(&daemon, "lines"), (LINES as u64, LINES as u64));
+    wait_for("what belongs to the dead carbon", || (queued(&daemon, &carbons[0]) > 100).then_some(()));
+    for carbon in &carbons[1..] {
+        wait_for("what belongs to others", || (queued(&daemon, carbon) == 0).then_some(()));
+    }
+    daemon.assert_sums_hold();
+    let copies: u64 = carbons
+        .iter()
+        .map(|carbon| {
+            let name = format!("carbon/{}", carbon.to().trim_start_matches("tcp://"));
+            Daemon::number(&daemon.output(&name), "copies")
+        })
+        .sum();
+    assert!(copies >= stats + LINES as u64, "each point has one copy: {copies}");
+    daemon.signal("KILL");
+    assert!(!daemon.wait_exit().success());
+    daemon.start_again();
+    carbons[0].come_back();
+    let counters = |owners: &BTreeMap<String, (usize, f64)>| {
+        let is_hit = |(name, _): &(&String, &(usize, f64))| name.starts_with("stats_counts.hits.");
+        owners.iter().filter(is_hit).map(|(_, (_, sum))| sum).sum::<f64>()
+    };
+    let sum = (COUNTERS * (COUNTERS + 1) / 2) as f64;
+    let owners = wait_for("every series", || {
+        let owners = owners(&carbons);
+        let lines = owners.keys().filter(|name| name.starts_with("web.")).count();
+        (lines == LINES && counters(&owners) >= sum).then_some(owners)
+    });
+    assert_eq!(counters(&owners), sum, "nothing came twice");
+    for at in 0..carbons.len() {
+        assert!(owners.values().filter(|(owner, _)| *owner == at).count() > 100, "carbon {at} has its share");
+    }
+    daemon.stop();
+}
