@@ -146,6 +146,7 @@ fn owned<T: Clone>(slice: Cow<'_, [T]>) -> Cow<'static, [T]> {
 }
 
 /// Memory that a slice takes beside its owner; none where it is somebody else's.
+#[expect(clippy::ptr_arg, reason = "it asks whose memory it is")]
 fn memory_of<T: Clone>(slice: &Cow<'_, [T]>) -> usize {
     match slice {
         Cow::Borrowed(_) => 0,
