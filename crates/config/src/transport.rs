@@ -1,6 +1,6 @@
 //! How a stream is packed and encrypted, as plans say it.
 //!
-//! Not here: what the options are called (`options`), what is in the files (`staunch::tls`), who packs (`wire::compression`).
+//! Not here: what the options are called (`options`), what is in the files (`tls`), who packs (`wire::compression`).
 
 use std::path::{Path, PathBuf};
 

@@ -17,8 +17,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
-use crate::admin::token::Token;
-use crate::tls;
+use tls::token::Token;
 
 /// Largest answer: thousands of outputs with all their reasons fit.
 const ANSWER_BYTES_MAX: usize = 64 << 20;

@@ -15,5 +15,4 @@ pub mod outputs;
 pub mod route_explanation;
 pub mod sources;
 pub mod stdio;
-pub mod tls;
 mod top;

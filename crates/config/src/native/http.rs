@@ -1,6 +1,6 @@
 //! `[http]`: how the server answers, and whom.
 //!
-//! Not here: where it listens (`native`), what is in its files (`staunch::tls`, `staunch::admin::token`).
+//! Not here: where it listens (`native`), what is in its files (`tls`).
 
 use std::net::{IpAddr, SocketAddr};
 

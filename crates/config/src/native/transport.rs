@@ -1,6 +1,6 @@
 //! `transport` and `tls` of a source of points and of an output of type `graphite`, and `tls` of HTTP.
 //!
-//! Not here: whether the files are there and what is in them (`staunch::tls`).
+//! Not here: whether the files are there and what is in them (`tls`).
 
 use super::fields::{Fields, table};
 use crate::diagnostic::{Code, Diagnostic, Place};

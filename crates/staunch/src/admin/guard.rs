@@ -10,8 +10,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue};
 
-use super::token::Token;
 use model::PeerKey;
+use tls::token::Token;
 
 /// Types of bodies that a browser sends elsewhere only when it was told that it may, which we never tell it.
 const TYPES: [&str; 3] = ["application/json", "application/x-ndjson", "application/octet-stream"];

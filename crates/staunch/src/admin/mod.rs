@@ -12,7 +12,6 @@ pub mod queues;
 pub mod relay;
 pub mod series;
 mod server;
-pub mod token;
 pub mod transforms;
 
 use std::io;

@@ -62,7 +62,7 @@ impl Loaded {
 
     /// Adds what only the files that the config names, and the disk, can show.
     fn with_files_read(mut self) -> Loaded {
-        let wrong = self.plan.as_ref().map(crate::tls::mistakes).unwrap_or_default();
+        let wrong = self.plan.as_ref().map(tls::mistakes).unwrap_or_default();
         self.diagnostics.extend(wrong.into_iter().map(|(_only, wrong)| wrong));
         self.diagnostics.extend(self.plan.as_ref().and_then(crate::disk_room::warning));
         self

@@ -34,9 +34,9 @@ use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
 use crate::sources::turns::Floor;
 use crate::stdio::ASIDE;
-use crate::tls::{self, Certificates};
 use crate::{admin, outputs, sources};
 use sys::clock::Clock;
+use tls::Certificates;
 
 /// Opens the plan's listeners and starts everything.
 pub(super) async fn launch(

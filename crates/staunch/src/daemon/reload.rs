@@ -23,9 +23,9 @@ use crate::daemon::{Reread, Running, data_dir, launch, listeners, queues, startu
 use crate::kernel::Drops;
 use crate::outputs;
 use crate::stdio::{ASIDE, OURS};
-use crate::tls::{self, Certificates};
 use crate::top::figure::time_of_day;
 use sys::clock::Clock;
+use tls::Certificates;
 
 const SHARD_ENDED: &str = "the shard has ended, and the daemon ends";
 

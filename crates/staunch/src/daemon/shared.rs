@@ -24,8 +24,8 @@ use crate::outputs::is_retired;
 use crate::outputs::locator::Directory;
 use crate::sources::relay_own::Reports;
 use crate::sources::turns::{Floor, Place, Places};
-use crate::tls::Certificates;
 use sys::clock::Clock;
+use tls::Certificates;
 
 /// Most bytes of one source between its connections and the shard.
 pub const EXCHANGE_BYTES_MAX: usize = 4 << 20;

@@ -25,7 +25,6 @@ use crate::outputs::socket::StreamSocket;
 use crate::outputs::telling::Teller;
 use crate::outputs::wrapping::Wrapping;
 use crate::outputs::{end, publish, worked};
-use crate::tls;
 use sys::clock::Clock;
 use sys::{self, AsFd};
 

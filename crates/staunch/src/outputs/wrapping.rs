@@ -14,7 +14,7 @@ use wire::compression::{Compression, Compressor, FLUSH_BYTES};
 
 use crate::outputs::hearing::FirstLine;
 use crate::outputs::socket::StreamSocket;
-use crate::tls::{self, ForEndpoint};
+use tls::ForEndpoint;
 
 /// Bytes that one read of a handshake takes.
 const HANDSHAKE_BYTES: usize = 4 * 1024;

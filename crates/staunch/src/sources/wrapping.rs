@@ -18,7 +18,6 @@ use wire::compression::Decompressor;
 use crate::sources::handshakes::{Handshake, Handshakes, STALL};
 use crate::sources::log_throttle::LogThrottle;
 use crate::sources::stream::{End, Stream, StreamSource, read_scratch, take_apart};
-use crate::tls;
 use sys::clock::Clock;
 
 /// Longest silence before a handshake.

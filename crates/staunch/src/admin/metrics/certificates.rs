@@ -3,7 +3,7 @@
 use model::{Now, SECOND_NS};
 
 use super::family;
-use crate::tls::{Expiry, Whose};
+use tls::{Expiry, Whose};
 
 /// Seconds from now to each expiry, as its file was when it was read.
 pub(super) fn all(out: &mut String, expiries: &[Expiry], now: Now) {

@@ -1,15 +1,16 @@
-//! TLS of a plan, and the token of HTTP: its files are read and found good before anything that uses them is touched.
+//! TLS and the API token of a plan: every file is read and checked before a listener or an output uses it.
 //!
-//! `staunch check` comes by [`mistakes`], every start and reload by [`Certificates::load`]. A reload reads the files anew,
-//! also when the config is the same: connections that are open stay as they are, new ones get what was read.
-//! Not here: connections (`sources::wrapping`, `outputs::wrapping`), options (`config`).
-//! Whose certificates are taken is in `trust`.
-//! Invariants: an endpoint's certificate is verified, always; nothing older than TLS 1.2 is spoken.
+//! `staunch check` calls [`mistakes`]; every start and reload calls [`Certificates::load`]. A reload reads the files again, even
+//! if the config did not change: open connections keep their certificates, new connections get the new ones.
+//! Not here: connections (`staunch::sources::wrapping`, `staunch::outputs::wrapping`), options (`config`).
+//! Which certificates are trusted is in `trust`.
+//! Invariants: the certificate of an endpoint is always verified; no version older than TLS 1.2 is used.
 
 mod dates;
 mod files;
 #[cfg(test)]
 mod tests;
+pub mod token;
 mod trust;
 pub mod words;
 
@@ -25,7 +26,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 use sys::clock::Clock;
 
-use crate::admin::token::{self, Token};
+use self::token::Token;
 
 pub use self::dates::{Expiry, Whose};
 use self::trust::{OfClients, OfEndpoint, Trust};
@@ -138,7 +139,8 @@ impl Certificates {
             let known = || before.and_then(|before| before.of_output(OutputId(at as u16)));
             loaded.outputs.push(match client(tls, to) {
                 Ok(config) => Some(config),
-                Err(_gone) if crate::outputs::is_retired(output) => known(),
+                // Nothing feeds it any more: a reload has retired it.
+                Err(_gone) if output.from.is_empty() => known(),
                 Err(error) => {
                     note("output", &output.name, error);
                     None
