@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use config::diagnostic::{Code, Diagnostic};
 use config::plan::{OutputPlan, Plan};
 
-use crate::daemon::data_dir;
-use crate::stdio::bytes;
+use client::stdio::bytes;
+use sys::data_dir;
 
 /// Outputs that the warning names.
 const NAMES_SHOWN: usize = 3;

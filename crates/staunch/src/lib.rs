@@ -2,17 +2,14 @@
 
 pub mod admin;
 pub mod admission;
-mod api_client;
 #[cfg(unix)]
 pub mod bench;
-pub mod blocks;
 pub mod cli;
 pub mod daemon;
 mod disk_room;
 pub mod kernel;
 mod log_stream;
+pub mod log_targets;
 pub mod outputs;
 pub mod route_explanation;
 pub mod sources;
-pub mod stdio;
-mod top;

@@ -69,7 +69,7 @@ pub(crate) fn last_words(text: &str) {
         to_stderr(text.as_bytes());
     } else {
         // Nothing but verbs that end by themselves: their readers may take their time.
-        crate::stdio::say(text);
+        client::stdio::say(text);
     }
 }
 

@@ -4,6 +4,7 @@
 //! (`--json`, `/api/v1/relay/explain`).
 //! Not here: what rules do (`process::relay`); carbon-c-relay's own test mode (`cli::relay::meetings`).
 
+use client::stdio::shown;
 use process::aggregation_rules::Compute;
 use process::relay::{
     Chosen, Class, ClusterId, Did, End, Explanation, ExpressionPlan, Line, Meeting, Member, MistakeAt,
@@ -408,11 +409,6 @@ pub(crate) fn line(text: &[u8], tags_are_named: bool) -> Line<'_> {
 fn text(bytes: &[u8]) -> String {
     // Names are bytes; what is no character is shown as what it is not.
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// A text for a terminal: what comes from a line of the network, or from a file of somebody else, does not steer it.
-pub(crate) fn shown(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// Lines of a text in the making.

@@ -10,6 +10,7 @@
 #[cfg(target_os = "linux")]
 mod background;
 pub mod clock;
+pub mod data_dir;
 pub mod disk;
 #[cfg(unix)]
 mod filesystem;
@@ -26,6 +27,7 @@ mod place;
 mod portable;
 #[cfg(unix)]
 mod process;
+mod seed;
 #[cfg(windows)]
 pub mod service;
 mod socket;
@@ -59,6 +61,7 @@ pub use process::{
     CpuClock, Memory, core_now, cores, hold_signals, is_suspended, let_held_signals_through, memory_of,
     pin_to_core, process_cpu_ns, raise_files_max, survive_file_size_limit, suspend, terminate, thread_cpu_ns,
 };
+pub use seed::random_seed;
 pub use socket::{
     RECEIVE_BUFFER_BYTES_MAX, SocketMemory, new_drops, refuse_more, set_receive_buffer, socket_memory,
     unacked, unread,

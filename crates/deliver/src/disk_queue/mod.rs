@@ -137,6 +137,18 @@ pub struct DiskQueuePlan {
     pub quarantine_bytes_max: u64,
 }
 
+/// Share of a queue's bound that one segment takes at most: files are removed as a whole.
+const SEGMENTS_MIN: u64 = 8;
+
+impl DiskQueuePlan {
+    /// The plan of a queue within `limits`: small queues have small segments.
+    pub fn within(limits: QueueLimits, sync_window_ms: u64) -> DiskQueuePlan {
+        let usual = DiskQueuePlan::default();
+        let segment_bytes = usual.segment_bytes.min(limits.bytes_max / SEGMENTS_MIN);
+        DiskQueuePlan { limits, sync_window_ms, segment_bytes, ..usual }
+    }
+}
+
 impl Default for DiskQueuePlan {
     fn default() -> Self {
         DiskQueuePlan {
@@ -869,4 +881,13 @@ impl<D: Disk> Queue for DiskQueue<D> {
 fn hold(account: &OutputAccount, disk_bytes: u64) {
     let waiting = account.queued_bytes.fetch_add(disk_bytes, Relaxed) + disk_bytes;
     account.queued_bytes_high.fetch_max(waiting, Relaxed);
+}
+
+#[test]
+fn a_small_queue_has_small_segments() {
+    let of = |bytes_max| {
+        let limits = QueueLimits { bytes_max, ..QueueLimits::default() };
+        DiskQueuePlan::within(limits, 5).segment_bytes
+    };
+    assert_eq!((of(QueueLimits::BYTES_MIN), of(4 << 30)), (32 << 10, 64 << 20));
 }

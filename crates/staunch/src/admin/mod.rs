@@ -26,8 +26,8 @@ use tokio::task::JoinSet;
 use crate::daemon::hot_restart::Inheritance;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::Unanswered;
+use crate::log_targets::ASIDE;
 use crate::sources::bind::listen_tcp;
-use crate::stdio::ASIDE;
 
 /// Why a request is not done: a status and a sentence.
 type Refusal = (StatusCode, String);

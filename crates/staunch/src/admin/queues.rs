@@ -1,7 +1,7 @@
 //! `/api/v1/queues`: what waits for each output, and the two things that a person may do to it.
 //!
 //! Dropping and replaying take the queue's lock in short steps: the shard and the senders go on in between.
-//! Not here: who may ask for a change (`guard`), queues of a daemon that does not run (`cli::queue`).
+//! Not here: who may ask for a change (`guard`), queues of a daemon that does not run (`client::queue`).
 //! Invariant: what is dropped is counted as dropped (`dropped`), and what is replayed as routed, like everything else.
 
 use std::ops::ControlFlow;
@@ -10,19 +10,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use config::plan::{GraphiteEncoding, OutputKind};
 use deliver::disk_queue::{Position, Promise};
 use deliver::queue::Block;
-use model::{Dropped, Now, OutputAccount, SECOND_NS};
-use serde::{Deserialize, Serialize};
+use model::{Dropped, Now, SECOND_NS};
+use serde::Deserialize;
 
 use super::Refusal;
 use super::accounts::{Took, in_slices};
 use super::bodies::Whole;
-use crate::blocks::{Form, LineBlocks, from_json};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
 use crate::outputs::is_retired;
+use client::blocks::{Form, LineBlocks, from_json, takes};
+use client::queue::document::{Amount, DiskFigures, DropResult, QueueRow, QueuesPage, Replayed};
 use sys::clock::Clock;
 
 /// Most bytes of one request to replay.
@@ -40,118 +40,12 @@ const SAFE_WAIT: Duration = Duration::from_secs(10);
 /// Pause before another look at a queue that somebody has.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Copies and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Amount {
-    /// How many; of a quarantine its files.
-    pub copies: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
-impl Amount {
-    /// What the account says was dropped under a reason.
-    pub fn dropped(account: &OutputAccount, reason: Dropped) -> Amount {
-        let bytes = account.losses_bytes();
-        let bytes = bytes.iter().find(|loss| loss.0 == "dropped" && loss.1 == reason.word());
-        Amount { copies: account.dropped(reason), bytes: bytes.map_or(0, |loss| loss.2) }
-    }
-}
-
-/// `GET /api/v1/queues`
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct QueuesPage {
-    /// One for each output.
-    pub queues: Vec<QueueRow>,
-}
-
-/// What waits for one output.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct QueueRow {
-    /// Its name.
-    pub name: String,
-    /// `memory` or `disk`.
-    pub kind: String,
-    /// Copies without an outcome.
-    pub copies: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// The bound of that.
-    pub max_bytes: u64,
-    /// Age of the oldest that nobody holds, in seconds.
-    pub oldest_s: Option<f64>,
-    /// Somebody had the queue all the time, such as a disk that does not answer: age and figures of the disk are those of the
-    /// last look.
-    #[serde(default)]
-    pub busy: bool,
-    /// Of queues on disk.
-    #[serde(flatten)]
-    pub disk: Option<DiskFigures>,
-}
-
-/// Figures of a queue on disk since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiskFigures {
-    /// Files with records.
-    pub segments: u64,
-    /// Ranges of them that could not be used.
-    pub damaged_ranges: u64,
-    /// Blocks that lay in them.
-    pub damaged_records: u64,
-    /// Bytes that were kept aside.
-    pub quarantined_bytes: u64,
-    /// Copies in files that are gone, or in a folder that is away.
-    #[serde(default)]
-    pub records_missing: u64,
-}
-
-/// What was dropped.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DropResult {
-    /// The output's name.
-    pub queue: String,
-    /// Counted as dropped (`dropped`).
-    pub dropped: Amount,
-    /// Copies on the way that turned out to be damaged, counted as such.
-    pub damaged: u64,
-    /// What waits now, what is on its way to the endpoint included.
-    pub left: Amount,
-    /// Files that were kept aside, and were removed.
-    pub quarantine: Amount,
-}
-
-/// What was put back.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Replayed {
-    /// Whole blocks, from the first on.
-    pub blocks: u64,
-    /// Copies in them.
-    pub copies: u64,
-    /// The queue had no room for the next block: this one and those behind it were not taken.
-    pub full: bool,
-    /// All of them are safe on disk.
-    pub safe: bool,
-}
-
 /// Body of a request to drop.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct DropOrder {
     older_than_ms: Option<u64>,
     quarantine: bool,
-}
-
-/// The forms of blocks that an output sends.
-pub fn takes(kind: &OutputKind) -> &'static [Form] {
-    match kind {
-        OutputKind::Graphite { form: GraphiteEncoding::Pickle, .. }
-        | OutputKind::Console { .. }
-        | OutputKind::PerlFile { .. } => &[Form::Frames],
-        OutputKind::Graphite { .. } | OutputKind::GraphiteFile { .. } | OutputKind::EventFile { .. } => {
-            &[Form::Lines]
-        }
-        OutputKind::Packets(_) | OutputKind::GraphiteDatagrams { .. } => &[Form::Packets, Form::Frames],
-    }
 }
 
 /// `GET /api/v1/queues`

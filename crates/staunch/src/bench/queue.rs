@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use deliver::disk_queue::DiskQueue;
+use deliver::disk_queue::{DiskQueue, DiskQueuePlan};
 use deliver::plan::{QueueLimits, WhenFull};
 use deliver::queue::{Block, Queue};
 use model::{OutputAccount, SECOND_NS};
@@ -22,7 +22,7 @@ use super::report::{Check, Report, Row, ScenarioReport, figure};
 use super::rounds::rounds;
 use super::{BenchError, failed, start};
 use crate::daemon::outlet::Outlet;
-use crate::daemon::{queues, random_seed, syncs};
+use crate::daemon::syncs;
 use sys::clock::Clock;
 use sys::disk::Folder;
 
@@ -293,9 +293,9 @@ pub(super) fn open(place: &Path, window_ms: u64) -> Result<Outlet, BenchError> {
     let opened = Folder::open(place.to_owned()).map_err(failed("make a queue's folder"))?;
     let limits =
         QueueLimits { bytes_max: u64::MAX / 2, when_full: WhenFull::DropNewest, ..QueueLimits::default() };
-    let plan = queues::disk_plan(limits, window_ms);
+    let plan = DiskQueuePlan::within(limits, window_ms);
     let account = Arc::<OutputAccount>::default();
-    let queue = DiskQueue::open(opened.clone(), plan, account, random_seed(), Clock::now());
+    let queue = DiskQueue::open(opened.clone(), plan, account, sys::random_seed(), Clock::now());
     let (queue, _found) = queue.map_err(|error| broken(&error.to_string()))?;
     Ok(Outlet::on_disk("bench", queue, opened))
 }

@@ -26,9 +26,9 @@ use super::report::{Check, Row, ScenarioReport, figure};
 use super::rounds::rounds;
 use super::server::free_tcp_port;
 use super::{BenchError, failed};
-use crate::daemon::data_dir;
 use crate::daemon::outlet::Outlet;
 use sys::clock::Clock;
+use sys::data_dir;
 
 /// What the project promises with 10 GB.
 const FIRST_LINE_MS_MAX: f64 = 200.0;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::MISTAKES;
 use super::args::{BenchArgs, BenchKind};
 use crate::bench::{fanout, queue, relay, statsd};
-use crate::stdio;
+use client::stdio;
 
 /// `staunch bench`
 pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {

@@ -1,7 +1,9 @@
 //! `staunch check`: every mistake at once; without one, what the file makes of each packet, and where its relays send what.
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use config::diagnostic::{Count, count, to_json};
 use config::plan::Plan;
 use serde_json::{Value, json};
@@ -12,7 +14,7 @@ use super::kind::FileKind;
 use super::load::Loaded;
 use super::rules::{self, Place};
 use super::{FAILED, MISTAKES, copies, load, opens, relay};
-use crate::stdio;
+use client::stdio;
 
 /// A config that was read, whatever it is of.
 pub(crate) struct Checked {
@@ -91,6 +93,16 @@ pub(crate) fn checked(file: &Original) -> anyhow::Result<Checked> {
             Ok(load::native(&file.file)?.into())
         }
     }
+}
+
+/// The plan of a daemon's config, for verbs that work on its data directory or its HTTP API.
+///
+/// # Errors
+/// When it cannot be read or has mistakes.
+pub(crate) fn plan_of(file: &Path) -> anyhow::Result<Plan> {
+    let file = Original { file: file.to_owned(), compat: None, ignore_unknown_backends: true };
+    let checked = checked(&file)?;
+    checked.plan.with_context(|| format!("{0} has mistakes: `staunch check {0}` shows them", checked.name))
 }
 
 /// For people: that the file is good, what it makes of each packet, and the rules of its relays. For programs that ask about

@@ -7,7 +7,7 @@ use config::diagnostic::{Code, nearest};
 use super::args::ExplainArgs;
 use super::outcomes::Page;
 use super::{MISTAKES, outcomes, states, unacked};
-use crate::stdio;
+use client::stdio;
 
 /// `staunch explain`
 pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<ExitCode> {

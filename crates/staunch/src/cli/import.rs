@@ -10,7 +10,7 @@ use super::args::{ImportArgs, ImportKind};
 use super::kind::FileKind;
 use super::load::{Imported, Loaded};
 use super::{MISTAKES, load, relay};
-use crate::stdio;
+use client::stdio;
 
 /// `staunch import`
 pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {

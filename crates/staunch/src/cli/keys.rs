@@ -14,7 +14,8 @@ use serde_json::{Map, Value, json};
 
 use super::copies::Owners;
 use super::rules::Place;
-use crate::route_explanation::{Way, line, shown};
+use crate::route_explanation::{Way, line};
+use client::stdio::shown;
 
 /// A plan, ready to be asked.
 pub(crate) struct Keys<'a> {

@@ -12,7 +12,7 @@ use import::{self, javascript};
 
 use super::args::{Compat, FanoutArgs, FanoutMode, Original, Port, Ports};
 use super::kind::FileKind;
-use super::wants_colour;
+use client::stdio::wants_colour;
 
 /// Largest config file that is read.
 const CONFIG_BYTES_MAX: u64 = 16 << 20;

@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::CommandFactory;
 
 use super::args::{Args, ManualArgs, ManualKind};
-use crate::stdio;
+use client::stdio;
 
 /// The page of the program, or of one of its verbs.
 fn page(verb: Option<&str>) -> anyhow::Result<clap_mangen::Man> {

@@ -15,7 +15,6 @@ mod load;
 mod manual;
 mod opens;
 mod outcomes;
-mod queue;
 mod relay;
 mod rules;
 mod run;
@@ -32,14 +31,12 @@ use std::process::ExitCode;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-use self::args::{Args, TopArgs, Verb};
+pub(crate) use client::exit_code::{FAILED, MISTAKES};
+use client::stdio::wants_colour;
+
+use self::args::{Args, Verb};
+use crate::daemon::signals::Signals;
 use crate::log_stream;
-
-/// Exit code for mistakes in what was given.
-pub(crate) const MISTAKES: u8 = 1;
-
-/// Exit code for what could not be done.
-pub(crate) const FAILED: u8 = 2;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
@@ -73,8 +70,8 @@ pub fn main() -> ExitCode {
         Verb::Test(args) => test::test(&args),
         #[cfg(unix)]
         Verb::Bench(kind) => bench::bench(&kind),
-        Verb::Top(args) => top(args),
-        Verb::Queue(args) => queue::queue(args),
+        Verb::Top(args) => client::top::run(args, &check::plan_of, stop_signal),
+        Verb::Queue(args) => client::queue::queue(args, &check::plan_of),
         Verb::Explain(args) => explain::explain(&args),
         Verb::Manual(args) => manual::manual(&args),
     };
@@ -86,22 +83,12 @@ pub fn main() -> ExitCode {
     code
 }
 
-/// `staunch top`
-fn top(args: TopArgs) -> anyhow::Result<ExitCode> {
-    let TopArgs { api, config, access, json, once } = args;
-    let plan = config.as_deref().map(queue::plan_of).transpose()?;
-    let access = access.or_of(plan.as_ref());
-    let server = match (api, &plan) {
-        (Some(api), _) => crate::api_client::Server { at: api.0, access: access.by_name() },
-        (None, Some(plan)) => {
-            let at = queue::http_of(plan)?.to_string();
-            crate::api_client::Server { at, access: access.of_this_machine() }
-        }
-        (None, None) => {
-            crate::api_client::Server { at: "127.0.0.1:8680".to_owned(), access: access.by_name() }
-        }
-    };
-    crate::top::run(&crate::top::Options { server, json, once })
+/// Ends `staunch top`: any of the signals by which a daemon is stopped or reloaded.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    let mut signals = Signals::take()?;
+    Ok(async move {
+        let _any = signals.next().await;
+    })
 }
 
 /// Names by which the program is called as one of the originals, and the verb that takes its command line.
@@ -127,7 +114,7 @@ fn start_log(args: &Args) {
     let filter =
         EnvFilter::try_from_env("STAUNCH_LOG").unwrap_or_else(|_unset| EnvFilter::new(&args.log_level));
     let colour = wants_colour(std::io::stderr().is_terminal());
-    let filter = match format!("{}=off", crate::stdio::ORIGINAL).parse() {
+    let filter = match format!("{}=off", crate::log_targets::ORIGINAL).parse() {
         Ok(directive) => filter.add_directive(directive),
         Err(_) => filter,
     };
@@ -137,11 +124,6 @@ fn start_log(args: &Args) {
         .with_ansi(colour)
         .with_target(false)
         .init();
-}
-
-/// Colour on a terminal, unless `NO_COLOR` is set.
-pub(crate) fn wants_colour(terminal: bool) -> bool {
-    terminal && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
 }
 
 #[test]

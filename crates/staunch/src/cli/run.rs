@@ -53,7 +53,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> anyhow::Result<ExitCode> {
     let text = loaded.text.clone();
     let Some(plan) = plan_of(loaded) else { return Ok(ExitCode::from(MISTAKES)) };
     if args.print {
-        crate::stdio::data(text.as_bytes())?;
+        client::stdio::data(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.buffer.is_some() {
@@ -103,7 +103,7 @@ fn say_of(loaded: &Loaded, starts: bool) {
     if starts && !loaded.has_errors() {
         crate::log_stream::to_stderr(loaded.rendered_at_start().as_bytes());
     } else {
-        crate::stdio::say(&loaded.rendered());
+        client::stdio::say(&loaded.rendered());
     }
 }
 

@@ -9,7 +9,7 @@ use sim::flow::{self, Failure};
 
 use super::MISTAKES;
 use super::args::TestArgs;
-use crate::stdio;
+use client::stdio;
 
 /// Result of one flow file.
 #[derive(Debug, Serialize)]

@@ -96,7 +96,7 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
 pub fn warn_of_open_ports(plan: &Plan) {
     for warning in config::open_management(plan).chain(config::open_http(plan)) {
         let hint = warning.hint.as_ref().map(|hint| format!(": {hint}")).unwrap_or_default();
-        tracing::warn!(target: crate::stdio::ASIDE, "{}{hint} (docs/security.md)", warning.message);
+        tracing::warn!(target: crate::log_targets::ASIDE, "{}{hint} (docs/security.md)", warning.message);
     }
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn place(kind: &OutputKind) -> String {
         OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
         | OutputKind::EventFile { path, file_bytes_max, files_max } => {
             let most = file_bytes_max * (u64::from(*files_max) + 1);
-            format!("{} (at most {})", path.display(), crate::stdio::bytes(most))
+            format!("{} (at most {})", path.display(), client::stdio::bytes(most))
         }
         OutputKind::PerlFile { path, .. } => path.display().to_string(),
         OutputKind::Console { form: ConsoleEncoding::Node, .. } => "standard output".into(),

@@ -21,7 +21,7 @@ use pipeline::checkpoints::{Note, Notes, set_back_ns, written_line};
 use process::aggregate::checkpoint::Told;
 use tokio::sync::oneshot;
 
-use crate::daemon::data_dir;
+use crate::daemon::kept;
 use crate::daemon::startup::Startup;
 use sys::clock::Clock;
 use sys::disk;
@@ -163,7 +163,7 @@ impl Handover {
     /// # Errors
     /// When the system has no thread left.
     pub fn keep(self: &Arc<Handover>, plan: &Plan) -> io::Result<()> {
-        if !data_dir::is_wanted(plan) || self.kept.swap(true, Relaxed) {
+        if !kept::is_wanted(plan) || self.kept.swap(true, Relaxed) {
             return Ok(());
         }
         let handover = Arc::clone(self);

@@ -16,13 +16,10 @@ use pipeline::{Accounts, Complaint, Exchange, IntakeMaker, Shard};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
-use super::{
-    Running, acks, checkpoint, data_dir, listeners, queues, random_seed, reload, supervisor, syncs, watch,
-};
+use super::{Running, acks, checkpoint, kept, listeners, queues, reload, supervisor, syncs, watch};
 use crate::admin::Ports;
 use crate::admin::accounts::AccountsPage;
 use crate::daemon::acks::AckRegistry;
-use crate::daemon::data_dir::{DataDir, DataDirError};
 use crate::daemon::handover::Handover;
 use crate::daemon::hot_restart::{Control, Handed, Inheritance};
 use crate::daemon::listeners::{Listeners, Opened};
@@ -31,11 +28,12 @@ use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX,
 use crate::daemon::startup::Startup;
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
+use crate::log_targets::ASIDE;
 use crate::outputs::locator::Directory;
 use crate::sources::turns::Floor;
-use crate::stdio::ASIDE;
 use crate::{admin, outputs, sources};
 use sys::clock::Clock;
+use sys::data_dir::{self, DataDir, DataDirError};
 use tls::Certificates;
 
 /// Opens the plan's listeners and starts everything.
@@ -47,7 +45,7 @@ pub(super) async fn launch(
 ) -> anyhow::Result<Running> {
     // Said first: that its ports are in use as well follows from it.
     let held = if inherited.is_none() { data_dir::held(&plan.data_dir) } else { None };
-    if let Some(held) = held.as_ref().filter(|_| data_dir::is_needed(&plan) || plan.built_in) {
+    if let Some(held) = held.as_ref().filter(|_| kept::is_needed(&plan) || plan.built_in) {
         anyhow::bail!("{held}");
     }
     let (opened, mut failures) = listeners::open(&plan, &[], inherited.as_mut());
@@ -138,7 +136,7 @@ async fn assemble(
         Certificates::load(&plan, None).map_err(|wrong| anyhow::anyhow!("{}", tls::told(&wrong)))?;
     let accounts = Accounts::default().carried_to(&plan);
     handed.take_up_accounts(&accounts);
-    let mut shard = Shard::new(&plan, &accounts, random_seed(), now);
+    let mut shard = Shard::new(&plan, &accounts, sys::random_seed(), now);
     let State { handover, checkpoints, saver } =
         State::restored(&plan, &mut shard, data_dir, handed, now, startup).await?;
     let outlets = outlets(&plan, &accounts, data_dir.filter(|_| handed.owns_queues), startup).await?;
@@ -223,7 +221,7 @@ impl State {
     ) -> anyhow::Result<State> {
         let checkpoints = Arc::new(checkpoint::CheckpointTable::default());
         let handover = Arc::new(match data_dir {
-            None if data_dir::is_wanted(plan) => Handover::default(),
+            None if kept::is_wanted(plan) => Handover::default(),
             _ => Handover::read(&plan.data_dir, startup).await.with_context(|| {
                 format!("cannot read what the last instance left in {}", plan.data_dir.display())
             })?,
@@ -258,7 +256,7 @@ pub(super) fn take_data_dir(
     http: Option<SocketAddr>,
     from: Option<&mut Inheritance>,
 ) -> anyhow::Result<Option<DataDir>> {
-    let (needed, wanted) = (data_dir::is_needed(plan), data_dir::is_wanted(plan));
+    let (needed, wanted) = (kept::is_needed(plan), kept::is_wanted(plan));
     if !needed && !wanted && !data_dir::has_state(&plan.data_dir) {
         return Ok(None);
     }

@@ -10,10 +10,10 @@ pub mod banner;
 pub mod change;
 pub mod checkpoint;
 mod closing;
-pub mod data_dir;
 pub mod descriptors;
 pub mod handover;
 pub mod hot_restart;
+mod kept;
 pub mod known_queues;
 mod launch;
 pub mod listeners;
@@ -34,7 +34,6 @@ pub mod syncs;
 pub mod watch;
 pub mod worker;
 
-use std::hash::{BuildHasher, Hasher};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -46,7 +45,6 @@ use tokio::sync::watch as watch_channel;
 use tokio::task::JoinSet;
 
 use crate::admin::ServedPorts;
-use crate::daemon::data_dir::DataDir;
 use crate::daemon::hot_restart::{Control, Inheritance};
 use crate::daemon::listeners::Listeners;
 use crate::daemon::original::Original;
@@ -55,6 +53,7 @@ use crate::daemon::shared::Shared;
 use crate::daemon::signals::{Request, Signals};
 use crate::daemon::startup::Startup;
 use crate::daemon::stop_guard::StopGuard;
+use sys::data_dir::DataDir;
 
 /// How long threads for what may wait are kept: as long as the process runs.
 const KEEP_THREADS: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
@@ -152,7 +151,7 @@ pub(crate) fn make_room_for_files(plan: &Plan, outputs: usize) {
             let share = descriptors::max(descriptors::Kind::Source);
             if share < connections as u64 {
                 tracing::warn!(
-                    target: crate::stdio::ASIDE,
+                    target: crate::log_targets::ASIDE,
                     "{connections} connections are allowed ({listeners}) and only {max} files may be open: past \
                      {share} connections sources refuse more, so that outputs and queues find files. Lower the one or \
                      raise the other (LimitNOFILE, `ulimit -Hn`)"
@@ -299,9 +298,4 @@ fn announce(
     }
     banner::warn_of_open_ports(&running.shared.wiring.load().plan);
     original.iter_mut().for_each(|original| original.tell_start(&running.shared));
-}
-
-/// A seed that an outsider cannot guess, from the system by way of the standard library's hasher.
-pub(crate) fn random_seed() -> u64 {
-    std::collections::hash_map::RandomState::new().build_hasher().finish()
 }

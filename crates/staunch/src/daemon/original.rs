@@ -8,7 +8,7 @@ use process::relay::Statement;
 
 use crate::daemon::pid_file::PidFile;
 use crate::daemon::shared::Shared;
-use crate::stdio::ORIGINAL;
+use crate::log_targets::ORIGINAL;
 
 /// What a daemon does that stands in for the original.
 pub struct Original {

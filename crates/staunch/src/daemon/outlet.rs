@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use config::plan::OutputPlan;
-use deliver::disk_queue::{DiskQueue, Position, Promise};
+use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Position, Promise};
 use deliver::lanes::Lanes;
 use deliver::plan::{QueueKind, QueueLimits, WhenFull};
 use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue, Room};
@@ -33,7 +33,6 @@ use self::connections::SenderSlot;
 use self::failover::Watcher;
 use self::health::Checked;
 use self::parking::Orders;
-use crate::daemon::queues::disk_plan;
 use crate::outputs::errors::ErrorCounts;
 pub use health::{CheckState, ShownState};
 pub use look::{DiskLook, Look};
@@ -331,7 +330,7 @@ impl Outlet {
         let mut queue = self.queue();
         match (&mut *queue, plan.queue_kind) {
             (OutputQueue::Disk(queue), QueueKind::Disk { sync_window_ms }) => {
-                queue.set_plan(disk_plan(plan.queue, sync_window_ms));
+                queue.set_plan(DiskQueuePlan::within(plan.queue, sync_window_ms));
             }
             (queue, _) => queue.set_limits(plan.queue),
         }

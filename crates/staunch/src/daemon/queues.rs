@@ -12,19 +12,15 @@ use std::sync::Arc;
 
 use config::plan::{OutputKind, OutputPlan, Plan};
 use deliver::disk_queue::{self, DiskQueue, DiskQueuePlan, Recovery, Unreadable, Unsettled};
-use deliver::plan::{QueueKind, QueueLimits};
+use deliver::plan::QueueKind;
 use model::{DiskError, OutputAccount};
 
-use crate::daemon::data_dir::{self, DataDir};
 use crate::daemon::known_queues;
 use crate::daemon::outlet::Outlet;
-use crate::daemon::random_seed;
 use crate::daemon::startup::Startup;
 use sys::clock::Clock;
+use sys::data_dir::{self, DataDir};
 use sys::disk::Folder;
-
-/// Share of the queue's bound that one segment takes at most: files are removed as a whole.
-const SEGMENTS_MIN: u64 = 8;
 
 /// The queue of one output, with what waits in it, for a start, which may wait for it.
 ///
@@ -102,7 +98,7 @@ impl Prepared<'_> {
         let Prepared { place, queue, folder, spare } = self;
         drop(spare);
         let account = Arc::clone(&outlet.account);
-        let opened = queue.open_after(unsettled, account, (random_seed(), Clock::now()));
+        let opened = queue.open_after(unsettled, account, (sys::random_seed(), Clock::now()));
         let opened = opened.map(|opened| (opened, folder)).map_err(OpenError::of_queue);
         let (queue, folder) = place.logged(opened)?;
         outlet.put_on_disk(queue, folder);
@@ -136,7 +132,12 @@ impl<'a> Place<'a> {
             return None;
         };
         let path = data_dir.queues_dir().join(data_dir::queue_folder(&output.name));
-        Some(Place { output: &output.name, data_dir, path, plan: disk_plan(output.queue, sync_window_ms) })
+        Some(Place {
+            output: &output.name,
+            data_dir,
+            path,
+            plan: DiskQueuePlan::within(output.queue, sync_window_ms),
+        })
     }
 
     /// Reads what opening needs, and makes the folder where there was none.
@@ -155,7 +156,7 @@ impl<'a> Place<'a> {
 
     fn open(&self, account: &Arc<OutputAccount>, unreadable: Unreadable) -> Result<Found, OpenError> {
         let (prepared, folder) = self.prepare(unreadable)?;
-        let opened = prepared.open(Arc::clone(account), random_seed(), Clock::now());
+        let opened = prepared.open(Arc::clone(account), sys::random_seed(), Clock::now());
         Ok((opened.map_err(OpenError::of_queue)?, folder))
     }
 
@@ -256,13 +257,6 @@ fn connections(output: &OutputPlan) -> usize {
         OutputKind::Graphite { connections, .. } => usize::from(*connections),
         _ => 1,
     }
-}
-
-/// What a queue on disk is told to do.
-pub fn disk_plan(limits: QueueLimits, sync_window_ms: u64) -> DiskQueuePlan {
-    let usual = DiskQueuePlan::default();
-    let segment_bytes = usual.segment_bytes.min(limits.bytes_max / SEGMENTS_MIN);
-    DiskQueuePlan { limits, sync_window_ms, segment_bytes, ..usual }
 }
 
 /// Segments that somebody moved, and that are named.
@@ -422,14 +416,5 @@ mod tests {
         open().expect("it is there again");
         std::fs::remove_dir_all(&path).and_then(|()| std::fs::create_dir(&path)).expect("it is ours");
         open().expect("somebody wants to begin anew");
-    }
-
-    #[test]
-    fn a_small_queue_has_small_segments() {
-        let of = |bytes_max| {
-            let limits = QueueLimits { bytes_max, ..QueueLimits::default() };
-            disk_plan(limits, 5).segment_bytes
-        };
-        assert_eq!((of(QueueLimits::BYTES_MIN), of(4 << 30)), (32 << 10, 64 << 20));
     }
 }

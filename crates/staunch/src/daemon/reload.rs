@@ -15,16 +15,16 @@ use pipeline::{Accounts, merge_plans, predecessor};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
-use crate::daemon::data_dir::DataDir;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::reread::Rereading;
 use crate::daemon::shared::{Reloads, SOURCES_MAX, Shared, Wiring};
-use crate::daemon::{Reread, Running, data_dir, launch, listeners, queues, startup, supervisor, syncs};
+use crate::daemon::{Reread, Running, kept, launch, listeners, queues, startup, supervisor, syncs};
 use crate::kernel::Drops;
+use crate::log_targets::{ASIDE, OURS};
 use crate::outputs;
-use crate::stdio::{ASIDE, OURS};
-use crate::top::figure::time_of_day;
+use client::top::figure::time_of_day;
 use sys::clock::Clock;
+use sys::data_dir::DataDir;
 use tls::Certificates;
 
 const SHARD_ENDED: &str = "the shard has ended, and the daemon ends";
@@ -394,7 +394,7 @@ fn keep_state(shared: &Shared, data_dir: Option<&DataDir>, plan: &Plan) -> Resul
             shared.handover.keep(plan).map_err(|error| error.to_string())
         }
         // As at a start: what is wanted and not ours is left alone.
-        None if data_dir::is_wanted(plan) => Ok(()),
+        None if kept::is_wanted(plan) => Ok(()),
         None => {
             shared.handover.keep_in(&plan.data_dir);
             Ok(())
@@ -474,8 +474,8 @@ fn kept_queues(old: &Plan, new: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     if old.data_dir != new.data_dir {
         let kept = [
-            (data_dir::is_needed(old), "the new `data_dir`, for queues on disk,"),
-            (data_dir::is_wanted(old), "the new `data_dir`, for checkpoints,"),
+            (kept::is_needed(old), "the new `data_dir`, for queues on disk,"),
+            (kept::is_wanted(old), "the new `data_dir`, for checkpoints,"),
         ];
         notes.extend(kept.iter().filter(|(is_kept, _)| *is_kept).map(|(_, note)| (*note).to_owned()));
     }

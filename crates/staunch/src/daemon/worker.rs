@@ -36,7 +36,7 @@ use crate::daemon::checkpoint::{LastCheckpoints, Saver};
 use crate::daemon::handover::Handover;
 use crate::daemon::outlet::{Admission, Outlet};
 use crate::kernel::BATCH_BOUNDS;
-use crate::stdio::ORIGINAL_DEBUG;
+use crate::log_targets::ORIGINAL_DEBUG;
 pub use handing_over::{HandedOver, PassedOn};
 pub use handle::{Asking, QUESTIONS_MAX, Question, ShardHandle, Unanswered};
 pub use reading::Reading;

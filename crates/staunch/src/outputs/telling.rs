@@ -9,7 +9,8 @@ use model::{Now, SECOND_NS};
 
 use crate::daemon::original;
 use crate::daemon::outlet::Outlet;
-use crate::stdio::{self, ASIDE, ORIGINAL, OURS};
+use crate::log_targets::{ASIDE, ORIGINAL, OURS};
+use client::stdio;
 
 /// What becomes of records while an endpoint is away …
 const WAITS: &str = "records wait in its queue";

@@ -18,6 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["import", "pipeline"],
     &["sim", "sys"],
     &["tls"],
+    &["client", "bench"],
     &["staunch"],
     &["xtask"],
 ];
@@ -54,8 +55,8 @@ fn edges(tree: &Tree) -> Vec<(Manifest, Vec<Dependency>)> {
     crates.into_iter().map(inner).collect()
 }
 
-/// `model` <- the five in the middle <- `config` <- `import`, `pipeline` <- `sim`, `sys` <- `tls` <- `staunch`, and nobody names
-/// `xtask`.
+/// `model` <- the five in the middle <- `config` <- `import`, `pipeline` <- `sim`, `sys` <- `tls` <- `client`, `bench` <-
+/// `staunch`, and nobody names `xtask`. `client` and `bench` do not name each other.
 pub(super) fn arrows(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for (manifest, dependencies) in edges(tree) {
@@ -139,16 +140,20 @@ fn grouped(code: &str) -> Vec<(usize, &'static str)> {
     found
 }
 
+/// Crates of the command line.
+const COMMAND_LINES: [&str; 3] = ["staunch", "client", "xtask"];
+
 /// `anyhow` forgets what went wrong: good enough for a command line, not for a library.
 pub(super) fn anyhow_place(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
-    for manifest in
-        tree.crates().into_iter().filter(|manifest| !["staunch", "xtask"].contains(&manifest.name.as_str()))
-    {
+    let libraries =
+        tree.crates().into_iter().filter(|manifest| !COMMAND_LINES.contains(&manifest.name.as_str()));
+    for manifest in libraries {
         for found in manifest.dependencies().iter().filter(|found| found.name == "anyhow") {
             let reason = format!(
-                "`{}` is a library: its errors are types; `anyhow` is for staunch and xtask",
-                manifest.name
+                "`{}` is a library: its errors are types; `anyhow` is for {}",
+                manifest.name,
+                COMMAND_LINES.join(", ")
             );
             breaches.push(Breach::new(&manifest.path, found.line, "anyhow", reason));
         }
@@ -322,6 +327,12 @@ fn arrows_point_down_and_never_sideways() {
         ("sim", vec!["staunch"], 1),
         ("tls", vec!["config", "sys"], 0),
         ("tls", vec!["staunch"], 1),
+        ("client", vec!["deliver", "tls"], 0),
+        ("client", vec!["staunch"], 1),
+        ("client", vec!["bench"], 1),
+        ("bench", vec!["import", "sys"], 0),
+        ("bench", vec!["staunch"], 1),
+        ("staunch", vec!["client", "bench"], 0),
         ("staunch", vec!["sim", "pipeline"], 0),
         ("staunch", vec!["xtask"], 1),
         ("other", vec![], 1),

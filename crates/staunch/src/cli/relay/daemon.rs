@@ -24,7 +24,7 @@ use crate::daemon::original::Original;
 use crate::daemon::pid_file::PidFile;
 use crate::daemon::{self, Reread, Start};
 use crate::log_stream;
-use crate::stdio::ORIGINAL;
+use crate::log_targets::ORIGINAL;
 #[cfg(target_os = "linux")]
 use sys::Background;
 

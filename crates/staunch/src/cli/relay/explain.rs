@@ -9,9 +9,10 @@ use process::relay::{Entry, Router};
 
 use super::meetings::Parts;
 use super::{RelayArgs, colour, files, rendered};
-use crate::cli::{MISTAKES, wants_colour};
+use crate::cli::MISTAKES;
 use crate::route_explanation::Way;
-use crate::stdio;
+use client::stdio;
+use client::stdio::wants_colour;
 
 /// Tells of each name that was asked for.
 pub(super) fn explain(args: &RelayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {

@@ -19,7 +19,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter}
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::log_stream;
-use crate::stdio::{ASIDE, ORIGINAL, ORIGINAL_DEBUG, OURS};
+use crate::log_targets::{ASIDE, ORIGINAL, ORIGINAL_DEBUG, OURS};
 use sys::clock::Clock;
 
 /// The one log of the process.

@@ -30,8 +30,9 @@ pub(crate) use self::args::RelayArgs;
 pub(crate) use self::check::checked;
 pub(crate) use self::import::import;
 use super::args::Args;
-use super::{MISTAKES, load, wants_colour};
-use crate::stdio;
+use super::{MISTAKES, load};
+use client::stdio;
+use client::stdio::wants_colour;
 
 /// `staunch relay`
 pub(crate) fn relay(args: &RelayArgs, log_level: &str) -> anyhow::Result<ExitCode> {

@@ -21,7 +21,7 @@ use super::preamble::{configuration_text, settings_text, starting};
 use super::{addresses, colour, files, rendered, stderr_is_terminal};
 use crate::cli::MISTAKES;
 use crate::route_explanation::GaveUpAt;
-use crate::stdio;
+use client::stdio;
 
 /// Longest line on stdin: a name that is longer is none.
 const LINE_BYTES_MAX: u64 = 1 << 20;

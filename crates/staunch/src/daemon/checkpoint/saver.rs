@@ -12,7 +12,6 @@ use pipeline::checkpoints::{self, Keep, Piece};
 use super::keeper::{Keeper, LastCheckpoints};
 use super::table::CheckpointTable;
 use crate::daemon::handover::Handover;
-use crate::daemon::random_seed;
 
 /// Series of one slice: some tens of microseconds.
 const SLICE_SERIES: usize = 512;
@@ -41,7 +40,7 @@ impl Keep for Way<'_> {
     }
 
     fn fresh_id(&mut self) -> u64 {
-        random_seed()
+        sys::random_seed()
     }
 }
 

@@ -18,7 +18,6 @@ use process::aggregate::checkpoint::{Restored, Told};
 use tokio::task::JoinSet;
 
 use super::message::Owner;
-use crate::daemon::data_dir::DataDir;
 use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{Shared, Wiring};
@@ -28,6 +27,7 @@ use crate::sources::parked::Parked;
 use crate::sources::relay_own::Reports;
 use crate::sources::stream::StreamSource;
 use sys::OwnedFd;
+use sys::data_dir::DataDir;
 
 /// What helps when the state of another process cannot be read.
 const STOP_INSTEAD: &str = "the running process goes on; stop it, then start without `--hot-restart`";

@@ -24,7 +24,7 @@ use crate::admin::PortKind;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{HandedOver, PassedOn, shown};
-use crate::daemon::{Running, listeners, random_seed, supervisor, syncs};
+use crate::daemon::{Running, listeners, supervisor, syncs};
 use crate::outputs::is_retired;
 use crate::sources::parked::Parked;
 use sys::clock::Clock;
@@ -371,7 +371,7 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     }
     let paused_ns = Clock::mono_ns();
     let sockets = passed.listens.iter().map(|(_, _, id, listen)| (*id, listen.clone())).collect();
-    let passed_on = PassedOn { sockets, kept: passed.kept.clone(), state_id: random_seed() };
+    let passed_on = PassedOn { sockets, kept: passed.kept.clone(), state_id: sys::random_seed() };
     let handed = shared.shard.call(move |worker| worker.hand_over(&passed_on));
     let mut handed = match tokio::time::timeout(shard_max, handed).await {
         Ok(Ok(Ok(handed))) => handed,

@@ -6,7 +6,7 @@ use deliver::Status;
 use model::{Now, SECOND_NS};
 
 use super::Outlet;
-use crate::stdio;
+use client::stdio;
 use sys::clock::Clock;
 
 /// Share of the time for stopping, in percent, in which the output of a queue on disk drains; the rest is for its last

@@ -1,7 +1,7 @@
-//! A queue of a daemon that does not run, opened to be changed.
+//! A queue of a stopped daemon, opened to be changed.
 //!
-//! Invariant: it is open only while this process holds the data directory's lock, and what was done is synced before it
-//! is told.
+//! Invariant: it is open only while this process holds the lock of the data directory. Changes are synced before they are
+//! reported.
 
 use std::sync::Arc;
 
@@ -11,9 +11,8 @@ use deliver::plan::{QueueLimits, WhenFull};
 use model::{Dropped, OutputAccount};
 
 use super::place::{Place, Queue};
-use crate::daemon::data_dir::DataDir;
-use crate::daemon::{queues, random_seed};
 use sys::clock::Clock;
+use sys::data_dir::DataDir;
 use sys::disk::Folder;
 
 /// A queue that is ours.
@@ -34,11 +33,12 @@ impl Opened {
         let bytes_max = output.map_or(u64::MAX, |output| output.queue.bytes_max);
         let limits = QueueLimits { bytes_max, records_max: 0, age_max_ms: 0, when_full: WhenFull::Block };
         let usual = DiskQueuePlan::default();
-        let plan = queues::disk_plan(limits, usual.sync_window_ms);
+        let plan = DiskQueuePlan::within(limits, usual.sync_window_ms);
         let failed = || format!("cannot open the queue in {}", found.path.display());
         let folder = Folder::open(found.path.clone()).with_context(failed)?;
         let account = Arc::<OutputAccount>::default();
-        let opened = DiskQueue::open(folder.clone(), plan, Arc::clone(&account), random_seed(), Clock::now());
+        let opened =
+            DiskQueue::open(folder.clone(), plan, Arc::clone(&account), sys::random_seed(), Clock::now());
         let (queue, _) = opened.with_context(failed)?;
         Ok(Opened { queue, account, folder, _data_dir: data_dir })
     }

@@ -8,7 +8,7 @@
 mod about;
 pub(crate) mod api_client;
 pub(crate) mod document;
-pub(crate) mod figure;
+pub mod figure;
 pub(crate) mod relays;
 pub(crate) mod sample;
 pub(crate) mod screen;
@@ -16,7 +16,7 @@ pub(crate) mod terminal;
 pub(crate) mod totals;
 pub(crate) mod view;
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -30,8 +30,9 @@ use self::terminal::{Keys, Screen};
 use self::totals::Totals;
 use self::view::{Shown, View};
 use crate::api_client::Server;
-use crate::daemon::signals::Signals;
-use crate::{cli, stdio};
+use crate::args::TopArgs;
+use crate::queue::http_of;
+use crate::{ReadPlan, stdio};
 use sys::clock::Clock;
 
 /// Pause between two looks.
@@ -40,35 +41,44 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks that wait to be shown: the one after that waits for the screen.
 const LOOKS_WAITING_MAX: usize = 1;
 
-/// What to watch and how to show it.
-#[derive(Clone, Debug)]
-pub(crate) struct Options {
-    /// The daemon.
-    pub(crate) server: Server,
-    /// JSON even on a terminal.
-    pub(crate) json: bool,
-    /// One sample, then the end.
-    pub(crate) once: bool,
-}
+/// Address of the HTTP API when neither an address nor a config is given.
+const API_DEFAULT: &str = "127.0.0.1:8680";
 
-/// Runs until it is told to stop.
+/// `staunch top`. On a terminal it runs until a key or `stop` ends it.
 ///
 /// # Errors
-/// When the terminal or stdout cannot be written to, or with `once` when the daemon does not answer.
-pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+/// When the config cannot be used, the terminal or stdout cannot be written to, or with `once` when the daemon does not answer.
+pub fn run<S: Future<Output = ()>>(
+    args: TopArgs,
+    read_plan: ReadPlan<'_>,
+    stop: impl FnOnce() -> io::Result<S>,
+) -> anyhow::Result<ExitCode> {
+    let (json, once_only) = (args.json || !io::stdout().is_terminal(), args.once);
+    let server = server(args, read_plan)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime for HTTP")?;
-    let json = options.json || !std::io::stdout().is_terminal();
     runtime.block_on(async {
-        match (options.once, json) {
-            (true, json) => once(&options.server, json).await,
-            (false, true) => lines(&options.server).await,
-            (false, false) => watch(&options.server).await,
+        match (once_only, json) {
+            (true, json) => once(&server, json).await,
+            (false, true) => lines(&server).await,
+            (false, false) => watch(&server, stop).await,
         }
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The daemon's HTTP API: as the options say, else as the config says.
+fn server(args: TopArgs, read_plan: ReadPlan<'_>) -> anyhow::Result<Server> {
+    let TopArgs { api, config, access, .. } = args;
+    let plan = config.as_deref().map(read_plan).transpose()?;
+    let access = access.or_of(plan.as_ref());
+    Ok(match (api, &plan) {
+        (Some(api), _) => Server { at: api.0, access: access.by_name() },
+        (None, Some(plan)) => Server { at: http_of(plan)?.to_string(), access: access.of_this_machine() },
+        (None, None) => Server { at: API_DEFAULT.to_owned(), access: access.by_name() },
+    })
 }
 
 /// Two looks, because one has no rates.
@@ -111,9 +121,12 @@ fn line(sample: &Sample) -> serde_json::Result<Vec<u8>> {
     Ok(line)
 }
 
-async fn watch(server: &Server) -> anyhow::Result<()> {
-    let mut signals = Signals::take()?;
-    let mut shown = Shown::new(&server.at, View { colour: cli::wants_colour(true), ..View::default() });
+async fn watch<S: Future<Output = ()>>(
+    server: &Server,
+    stop: impl FnOnce() -> io::Result<S>,
+) -> anyhow::Result<()> {
+    let mut stop = std::pin::pin!(stop()?);
+    let mut shown = Shown::new(&server.at, View { colour: stdio::wants_colour(true), ..View::default() });
     let (mut looks, _asking) = start_asking(server);
     let mut screen = Screen::open().context("cannot use the terminal")?;
     let mut keys = Keys::listen();
@@ -122,7 +135,7 @@ async fn watch(server: &Server) -> anyhow::Result<()> {
         // All branches are cancel-safe: what is not taken now is taken in the next turn.
         tokio::select! {
             biased;
-            _whichever = signals.next() => break,
+            () = &mut stop => break,
             key = keys.next() => if !shown.press(key) { break },
             Some(sample) = looks.recv() => shown.take(sample),
         }

@@ -9,9 +9,9 @@ use model::SECOND_NS;
 use serde_json::{Value, json};
 
 use super::copies;
+use super::document::QueueRow;
 use super::place::{Owner, Place, Queue};
-use crate::admin::queues::QueueRow;
-use crate::cli::FAILED;
+use crate::exit_code::FAILED;
 use crate::stdio;
 use crate::top::figure;
 use sys::clock::Clock;

@@ -1,6 +1,6 @@
-//! `staunch queue replay`: puts exported records, or what can be salvaged of those kept aside, back at the queue's end.
+//! `staunch queue replay`: appends exported records, or those that can be read from the quarantine, to a queue.
 //!
-//! They go in batches, each of them whole: a queue that is full takes no more, and what did not fit is told.
+//! Records are appended in whole batches. A full queue takes no more; the output says how many records it took.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -13,13 +13,13 @@ use deliver::disk_queue::salvage::{quarantined, salvage};
 use deliver::queue::{Appended, Block, Queue as _};
 
 use super::change::Opened;
+use super::document::Replayed;
 use super::place::{Owner, Place, Queue};
 use super::{api, copies};
-use crate::admin::queues::{Replayed, takes};
 use crate::api_client::Access;
-use crate::blocks::{About, Form, LineBlocks, from_json, to_json};
-use crate::cli::MISTAKES;
-use crate::cli::args::QueueReplayArgs;
+use crate::args::QueueReplayArgs;
+use crate::blocks::{About, Form, LineBlocks, from_json, takes, to_json};
+use crate::exit_code::MISTAKES;
 use crate::stdio;
 use sys::clock::Clock;
 

@@ -1,6 +1,6 @@
-//! Where the queues are, who has them, and which one is meant.
+//! The data directory of the queues, the daemon that owns it, and the queue of a name.
 //!
-//! Not here: what is in a queue (`deliver::disk_queue::inspect`), taking the data directory (`daemon::data_dir`).
+//! Not here: what is in a queue (`deliver::disk_queue::inspect`), taking the data directory (`sys::data_dir`).
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
@@ -11,9 +11,9 @@ use anyhow::{Context, bail};
 use config::diagnostic::nearest;
 use config::plan::{OutputPlan, Plan};
 
-use crate::cli::args::{Original, Whose};
-use crate::cli::check::checked;
-use crate::daemon::data_dir::{self, LOCK_FILE};
+use crate::ReadPlan;
+use crate::args::Whose;
+use sys::data_dir::{self, LOCK_FILE};
 use sys::disk::Folder;
 
 /// Most bytes of a lock's text that are read.
@@ -69,8 +69,8 @@ impl Place {
     ///
     /// # Errors
     /// When there is none, it must not be read, or the config has mistakes.
-    pub(super) fn find(whose: &Whose) -> anyhow::Result<Place> {
-        let plan = whose.config.as_deref().map(plan_of).transpose()?;
+    pub(super) fn find(whose: &Whose, read_plan: ReadPlan<'_>) -> anyhow::Result<Place> {
+        let plan = whose.config.as_deref().map(read_plan).transpose()?;
         let named = plan.as_ref().map(|plan| plan.data_dir.clone()).or_else(|| whose.data_dir.clone());
         let data_dir = named.unwrap_or_else(|| PathBuf::from("./staunch-data"));
         match fs::metadata(&data_dir) {
@@ -165,21 +165,11 @@ impl Queue {
     }
 }
 
-/// The plan of a daemon's config.
-///
-/// # Errors
-/// When it cannot be read or has mistakes.
-pub(in crate::cli) fn plan_of(file: &Path) -> anyhow::Result<Plan> {
-    let file = Original { file: file.to_owned(), compat: None, ignore_unknown_backends: true };
-    let checked = checked(&file)?;
-    checked.plan.with_context(|| format!("{0} has mistakes: `staunch check {0}` shows them", checked.name))
-}
-
 /// Where the HTTP API of a plan's daemon is: as that daemon says in its data directory, else as the plan does.
 ///
 /// # Errors
 /// When the plan has none.
-pub(in crate::cli) fn http_of(plan: &Plan) -> anyhow::Result<SocketAddr> {
+pub(crate) fn http_of(plan: &Plan) -> anyhow::Result<SocketAddr> {
     let owner = owner_of(&plan.data_dir).unwrap_or_default();
     let at = owner.and_then(|owner| owner.http).or(plan.http);
     at.map(within_reach)

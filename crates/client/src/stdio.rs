@@ -1,24 +1,10 @@
-//! What the program says to people: text on stderr, data on stdout, never a failure because nobody listens.
+//! Output to a terminal or a pipe: messages on stderr, data on stdout. A closed reader is never a failure.
 
 use std::io::Write;
 
-/// Target of log lines in an original's own words: they stand in the log of whoever stands in for it, and in no other.
-pub const ORIGINAL: &str = "in_the_originals_words";
-
-/// The same, for what the original says only when it is told to be talkative. It begins with [`ORIGINAL`], so that whoever
-/// leaves that out leaves this out too.
-pub const ORIGINAL_DEBUG: &str = "in_the_originals_words_for_debugging";
-
-/// Target of warnings that an original has no word for and that are no failure of ours: in its log they do not stand among
-/// errors, which scripts look for.
-pub const ASIDE: &str = "staunch::aside";
-
-/// Target of the lines that say the same in ours, and that such a log does without.
-pub const OURS: &str = "in_our_words";
-
-/// Writes talk to stderr.
+/// Writes a message to stderr.
 pub fn say(text: &str) {
-    // Nobody listens: nothing to be done about it.
+    // A closed stderr is no failure.
     let _closed = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
@@ -46,6 +32,17 @@ pub fn bytes(bytes: u64) -> String {
     }
     let rounded = (size * 10.0).round() / 10.0;
     format!("{rounded} {}", UNITS[unit])
+}
+
+/// Whether to use colours: on a terminal, unless `NO_COLOR` is set.
+pub fn wants_colour(terminal: bool) -> bool {
+    terminal && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
+}
+
+/// A text for a terminal, control characters replaced: a line from the network, or the name of a file or folder, cannot send
+/// escape sequences to it.
+pub fn shown(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 #[test]

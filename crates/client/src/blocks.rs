@@ -1,12 +1,12 @@
-//! Blocks of queues as text and back: plain lines, and JSON lines that keep every border.
+//! Blocks of queues as text and back: plain lines, or JSON lines that keep the borders of frames and packets.
 //!
 //! Path of a packet: none. `staunch queue export` writes them; `staunch queue replay` and `POST …/replay` read them.
 //! Not here: reading queues (`deliver::disk_queue::inspect`), appending to them (`deliver::queue`).
-//! Invariant: what is written as JSON is read back as the same block; what is read is checked, so that no sender cuts
-//! outside of it.
+//! Invariant: a block written as JSON is read back as the same block. Input is checked, so that no sender reads outside a block.
 
 use std::sync::Arc;
 
+use config::plan::{GraphiteEncoding, OutputKind};
 use deliver::lanes::PARTITIONS;
 use deliver::queue::{BLOCK_BYTES_MAX, Block, BlockEncoding};
 use model::Span;
@@ -101,6 +101,19 @@ impl Form {
             Form::Frames => "frames",
             Form::Packets => "packets",
         }
+    }
+}
+
+/// The forms of blocks that an output sends.
+pub fn takes(kind: &OutputKind) -> &'static [Form] {
+    match kind {
+        OutputKind::Graphite { form: GraphiteEncoding::Pickle, .. }
+        | OutputKind::Console { .. }
+        | OutputKind::PerlFile { .. } => &[Form::Frames],
+        OutputKind::Graphite { .. } | OutputKind::GraphiteFile { .. } | OutputKind::EventFile { .. } => {
+            &[Form::Lines]
+        }
+        OutputKind::Packets(_) | OutputKind::GraphiteDatagrams { .. } => &[Form::Packets, Form::Frames],
     }
 }
 

@@ -1,7 +1,7 @@
-//! One question to a daemon's HTTP API, for verbs that speak with one.
+//! One request to a daemon's HTTP API.
 //!
-//! Path of a question: a connection -> TLS, where the server is `https://` or a `--ca` is named -> HTTP with the token.
-//! Not here: what the answers mean (`top::document`, `cli::queue`).
+//! Path of a request: a connection -> TLS, if the address is `https://` or `--ca` is given -> HTTP with the token.
+//! Not here: what the responses mean (`top::document`, `queue::document`).
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -48,7 +48,7 @@ pub(crate) fn age(seconds: f64) -> String {
 }
 
 /// Time of day, since a terminal that is looked at from elsewhere has no better zone: `14:03:22 UTC`.
-pub(crate) fn time_of_day(unix_ms: u64) -> String {
+pub fn time_of_day(unix_ms: u64) -> String {
     let second = unix_ms / 1000 % 86_400;
     format!("{:02}:{:02}:{:02} UTC", second / 3600, second / 60 % 60, second % 60)
 }

@@ -1,12 +1,13 @@
-//! `staunch queue`: looking into queues on disk, and changing them, beside a running daemon or without one.
+//! `staunch queue`: inspects and changes queues on disk, with or without a running daemon.
 //!
-//! Looking reads the files and writes nothing. Changing goes through the daemon's HTTP API while one runs, so that it
-//! stays the only one to write; otherwise through `DiskQueue`, under the lock of the data directory.
-//! Exit codes: 0 good, 1 damage found or not all could be put back, 2 could not do it.
+//! `ls`, `check` and `export` read the files and write nothing. `drop` and `replay` go through the daemon's HTTP API while a daemon
+//! runs, so that only one process writes; otherwise they use `DiskQueue` under the lock of the data directory.
+//! Exit codes: 0 good, 1 damage found or the queue was full, 2 the command failed.
 
 mod api;
 mod change;
 mod check;
+pub mod document;
 mod drop;
 mod export;
 mod list;
@@ -15,12 +16,16 @@ mod replay;
 
 use std::process::ExitCode;
 
-use super::args::{QueueArgs, QueueVerb, Whose};
-use place::Place;
-pub(super) use place::{http_of, plan_of};
+use self::place::Place;
+pub(crate) use self::place::http_of;
+use crate::ReadPlan;
+use crate::args::{QueueArgs, QueueVerb, Whose};
 
 /// `staunch queue`
-pub(super) fn queue(args: QueueArgs) -> anyhow::Result<ExitCode> {
+///
+/// # Errors
+/// When the config or the data directory cannot be used, there is no such queue, or a file or the daemon fails.
+pub fn queue(args: QueueArgs, read_plan: ReadPlan<'_>) -> anyhow::Result<ExitCode> {
     let QueueArgs { verb, whose, access, json } = args;
     let whose = match &verb {
         QueueVerb::Ls { file } => Whose { config: file.clone().or(whose.config), ..whose },
@@ -29,7 +34,7 @@ pub(super) fn queue(args: QueueArgs) -> anyhow::Result<ExitCode> {
     if let QueueVerb::Check { names } = &verb {
         place::are_no_paths(names)?;
     }
-    let mut place = Place::find(&whose)?;
+    let mut place = Place::find(&whose, read_plan)?;
     let access = &access.or_of(place.plan.as_ref()).of_this_machine();
     match verb {
         QueueVerb::Ls { file: _ } => list::list(&place, api::listed(&place, access).as_deref(), json),

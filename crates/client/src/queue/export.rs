@@ -1,4 +1,4 @@
-//! `staunch queue export`: what waits, on stdout, as it would be sent or as JSON lines.
+//! `staunch queue export`: writes the queued records to stdout, as they would be sent or as JSON lines.
 
 use std::process::ExitCode;
 
@@ -8,9 +8,9 @@ use deliver::queue::Block;
 
 use super::place::{Place, Queue};
 use super::{copies, count_of};
+use crate::args::QueueExportArgs;
 use crate::blocks::{About, Form, to_json};
-use crate::cli::FAILED;
-use crate::cli::args::QueueExportArgs;
+use crate::exit_code::FAILED;
 use crate::stdio;
 
 /// Bytes that are written at a time.

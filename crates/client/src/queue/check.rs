@@ -1,4 +1,4 @@
-//! `staunch queue check`: every byte of a queue, and what damage costs.
+//! `staunch queue check`: reads every byte of a queue, and lists damage and the records lost by it.
 
 use std::process::ExitCode;
 
@@ -11,12 +11,12 @@ use model::SECOND_NS;
 use serde_json::{Value, json};
 
 use super::api;
+use super::document::QueueRow;
 use super::list::{busy_text, missing_text};
 use super::place::{Place, Queue};
 use super::{copies, count_of, files};
-use crate::admin::queues::QueueRow;
 use crate::api_client::Access;
-use crate::cli::{FAILED, MISTAKES};
+use crate::exit_code::{FAILED, MISTAKES};
 use crate::stdio;
 use sys::clock::Clock;
 

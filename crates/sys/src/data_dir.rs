@@ -5,12 +5,13 @@
 //! | `lock` | locked by the daemon that has the directory; its text names that process. The directory itself is locked as
 //! well: somebody may delete this file |
 //! | `queues/NAME/` | the queue on disk of output NAME |
-//! | `known-queues` | the names of those folders that there were (`known_queues`) |
+//! | `known-queues` | the names of those folders that there were (`staunch::daemon::known_queues`) |
 //! | `state/` | the state of aggregations |
-//! | `last-flush` | labels for the next start (`handover`) |
+//! | `last-flush` | labels for the next start (`staunch::daemon::handover`) |
 //!
 //! Only a daemon that keeps something there takes the directory for itself: several that write nothing may share one.
-//! Not here: what is in a queue (`deliver::disk_queue`), opening queues (`queues`).
+//! Not here: what is in a queue (`deliver::disk_queue`), opening queues (`staunch::daemon::queues`), what of a plan needs the
+//! directory (`staunch::daemon::kept`).
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -19,8 +20,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-
-use config::plan::Plan;
 
 /// Name of the file that is locked.
 pub const LOCK_FILE: &str = "lock";
@@ -37,6 +36,9 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// The same for the directory of a process that is about to end.
 const LOCK_LATER_PAUSE: Duration = Duration::from_millis(100);
+
+/// Filters of log lines name the program.
+const LOG_TARGET: &str = "staunch::daemon::data_dir";
 
 /// Longest text of a lock that is believed.
 const HOLDER_BYTES_MAX: u64 = 256;
@@ -112,7 +114,7 @@ impl DataDir {
         }
         if let Err(error) = write_holder(&mut &lock, http) {
             // A full disk, such as one that what waits in queues has filled.
-            tracing::warn!("cannot write who has the data directory {}: {error}", path.display());
+            tracing::warn!(target: LOG_TARGET, "cannot write who has the data directory {}: {error}", path.display());
         }
         Ok(DataDir { path: path.to_owned(), lock, opened })
     }
@@ -179,7 +181,7 @@ fn lock_later(opened: Weak<File>) {
     };
     if let Err(error) = std::thread::Builder::new().name("lock".into()).spawn(locks) {
         // The file is locked all the same.
-        tracing::warn!("cannot lock the data directory itself: {error}");
+        tracing::warn!(target: LOG_TARGET, "cannot lock the data directory itself: {error}");
     }
 }
 
@@ -192,16 +194,6 @@ fn try_lock(lock: &File) -> Result<(), TryLockError> {
         }
     }
     lock.try_lock()
-}
-
-/// True when something of the plan is kept in the data directory, so that no other process may have it.
-pub fn is_needed(plan: &Plan) -> bool {
-    plan.outputs.iter().any(|output| output.queue_kind.is_disk())
-}
-
-/// True when something of the plan is better kept in the data directory, and can be done without.
-pub fn is_wanted(plan: &Plan) -> bool {
-    plan.aggregates().any(|(_, _, aggregate)| aggregate.checkpoint_ms > 0)
 }
 
 /// True when there is state of aggregations that a plan without checkpoints has to clear away.
@@ -311,7 +303,7 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, "").expect("written");
         let error = DataDir::lock(&file, None).expect_err("it is a file");
-        let told = format!("{:#}", anyhow::Error::from(error));
+        let told = error.to_string();
         let head = format!("cannot use the data directory {}: ", file.display());
         let (before, hint) = told.split_once("\n  hint: ").expect("a hint");
         assert!(before.starts_with(&head) && before.len() > head.len(), "without its cause: {told}");

@@ -1,4 +1,4 @@
-//! `staunch queue drop`: gives up what waits, or what is kept aside, after it was told what that is.
+//! `staunch queue drop`: drops queued records, or the files in quarantine, after it has printed what they are.
 
 use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
@@ -12,12 +12,12 @@ use serde_json::json;
 
 use super::api;
 use super::change::Opened;
+use super::document::{Amount, DropResult};
 use super::place::{Place, Queue};
 use super::{copies, files};
-use crate::admin::queues::{Amount, DropResult};
 use crate::api_client::Access;
-use crate::cli::MISTAKES;
-use crate::cli::args::QueueDropArgs;
+use crate::args::QueueDropArgs;
+use crate::exit_code::MISTAKES;
 use crate::stdio;
 use crate::top::figure;
 use sys::clock::Clock;

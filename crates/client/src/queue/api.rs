@@ -1,4 +1,4 @@
-//! Questions to the daemon that has the queues.
+//! Requests to the daemon that owns the queues.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use anyhow::{Context, bail};
 use hyper::StatusCode;
 use hyper::body::Bytes;
 
+use super::document::{DropResult, QueueRow, QueuesPage, Replayed};
 use super::place::{Owner, Place, within_reach};
-use crate::admin::queues::{DropResult, QueueRow, QueuesPage, Replayed};
 use crate::api_client::{Access, Question, Server, ask};
 
 /// Longest wait for a list.

@@ -1,0 +1,206 @@
+//! Options of the verbs that inspect a daemon or its queues on disk: `staunch top` and `staunch queue`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use config::plan::Plan;
+
+use crate::api_client::Access;
+
+/// Whose queues.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Whose {
+    /// The daemon's config: data directory, and the token and certificate of its HTTP API.
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "data_dir")]
+    pub config: Option<PathBuf>,
+    /// The data directory [default: ./staunch-data].
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+}
+
+/// What a daemon's HTTP server wants of those who ask.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct AccessArgs {
+    /// Speak TLS with the daemon's HTTP API, and trust the certificates of FILE (PEM).
+    #[arg(long, global = true, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// File with the token of the daemon's HTTP API [default: $STAUNCH_TOKEN_FILE].
+    #[arg(long, global = true, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+impl AccessArgs {
+    /// What no flag says as the daemon's config has it: its token, and its own certificate as the one to be trusted.
+    pub(crate) fn or_of(self, plan: Option<&Plan>) -> AccessArgs {
+        let Some(server) = plan.map(|plan| &plan.http_server) else { return self };
+        let (cert, token) = (server.tls.as_deref().map(|tls| &tls.identity.cert), server.token_file.as_ref());
+        AccessArgs {
+            ca: self.ca.or_else(|| cert.map(|file| file.path.clone())),
+            token_file: self.token_file.or_else(|| token.map(|file| file.path.clone())),
+        }
+    }
+
+    /// To a server whose certificate bears the name it is asked by.
+    pub(crate) fn by_name(self) -> Access {
+        Access { ca: self.ca, token_file: self.token_file, any_name: false }
+    }
+
+    /// To a daemon of this machine, by whatever address it has.
+    pub(crate) fn of_this_machine(self) -> Access {
+        Access { any_name: self.ca.is_some(), ..self.by_name() }
+    }
+}
+
+/// `staunch queue`
+///
+/// Works beside a running daemon and on what one has left. Looking changes nothing.
+#[derive(Debug, clap::Args)]
+pub struct QueueArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: QueueVerb,
+    /// Whose queues.
+    #[command(flatten)]
+    pub whose: Whose,
+    /// What the daemon's HTTP API wants.
+    #[command(flatten)]
+    pub access: AccessArgs,
+    /// Print, or read, JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What to do with queues.
+#[derive(Debug, Subcommand)]
+pub enum QueueVerb {
+    /// List the queues on disk: what waits, how old it is, whose it is.
+    Ls {
+        /// The daemon's config, as --config.
+        #[arg(conflicts_with_all = ["config", "data_dir"])]
+        file: Option<PathBuf>,
+    },
+    /// Read every byte and tell what is damaged; exit code 1 if anything is.
+    Check {
+        /// Queues; all when none is named.
+        names: Vec<String>,
+    },
+    /// Write what waits to stdout.
+    Export(QueueExportArgs),
+    /// Drop what waits.
+    Drop(QueueDropArgs),
+    /// Put exported records back, at the end of the queue.
+    Replay(QueueReplayArgs),
+}
+
+/// `staunch queue export`
+#[derive(Debug, clap::Args)]
+pub struct QueueExportArgs {
+    /// The queue.
+    pub name: String,
+    /// What is kept aside as damaged, as far as it can be read, and not what waits.
+    #[arg(long)]
+    pub quarantine: bool,
+    /// With --quarantine: lines whose checksum does not hold, too.
+    #[arg(long, requires = "quarantine")]
+    pub damaged: bool,
+    /// What is delivered and still there, too.
+    #[arg(long, conflicts_with = "quarantine")]
+    pub all: bool,
+}
+
+/// `staunch queue drop`
+#[derive(Debug, clap::Args)]
+pub struct QueueDropArgs {
+    /// The queue.
+    pub name: String,
+    /// Only what has waited at least so long, such as 1h.
+    #[arg(long, value_name = "AGE", value_parser = age_ms, conflicts_with = "quarantine")]
+    pub older_than: Option<u64>,
+    /// What is kept aside as damaged, and not what waits.
+    #[arg(long)]
+    pub quarantine: bool,
+    /// Do not ask.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// `staunch queue replay`
+#[derive(Debug, clap::Args)]
+pub struct QueueReplayArgs {
+    /// The queue.
+    pub name: String,
+    /// A file that was exported, or `-` for stdin; with --json one of JSON lines.
+    #[arg(long, value_name = "FILE", required_unless_present = "quarantine")]
+    pub from: Option<PathBuf>,
+    /// What is kept aside as damaged, as far as it is whole.
+    #[arg(long, conflicts_with = "from")]
+    pub quarantine: bool,
+}
+
+fn age_ms(text: &str) -> Result<u64, String> {
+    config::text::parse_duration(text).ok_or_else(|| "write a time such as 1h, 30m or 7d".into())
+}
+
+/// `staunch top`
+#[derive(Debug, clap::Args)]
+pub struct TopArgs {
+    /// HTTP API: HOST:PORT, a port, or an http(s):// address [default: 127.0.0.1:8680].
+    #[arg(long, value_name = "ADDR")]
+    pub api: Option<Api>,
+    /// Config of a daemon of this machine: address, certificate and token are as it says.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What it wants.
+    #[command(flatten)]
+    pub access: AccessArgs,
+    /// One JSON object a second, as into a pipe.
+    #[arg(long)]
+    pub json: bool,
+    /// Show the rates of one second and exit.
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// `HOST:PORT` of an HTTP API, or `https://HOST:PORT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Api(pub String);
+
+impl std::str::FromStr for Api {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Api, String> {
+        if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
+            return Ok(Api(format!("127.0.0.1:{port}")));
+        }
+        let text = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
+        let place = text.strip_prefix("https://").unwrap_or(text);
+        let good = place.rsplit_once(':').is_some_and(|(host, port)| {
+            let numeric = host.starts_with('[') && host.ends_with(']');
+            let named = !host.is_empty() && !host.contains([':', '/', '@', ' ']);
+            (numeric || named) && port.parse::<u16>().is_ok()
+        });
+        good.then(|| Api(text.to_owned()))
+            .ok_or_else(|| "write HOST:PORT such as 127.0.0.1:8680, or a port of 127.0.0.1".to_owned())
+    }
+}
+
+#[test]
+fn apis_are_places_without_paths() {
+    for (text, want) in [
+        ("127.0.0.1:8680", Some("127.0.0.1:8680")),
+        ("8680", Some("127.0.0.1:8680")),
+        (":8680", Some("127.0.0.1:8680")),
+        ("http://web1:8680/", Some("web1:8680")),
+        ("https://web1:8680/", Some("https://web1:8680")),
+        ("https://web1", None),
+        ("[::1]:8680", Some("[::1]:8680")),
+        ("web1", None),
+        ("::1:8680", None),
+        ("http://web1:8680/metrics", None),
+        ("web1:http", None),
+        (":", None),
+        ("", None),
+    ] {
+        assert_eq!(text.parse::<Api>().ok().map(|api| api.0).as_deref(), want, "{text:?}");
+    }
+}

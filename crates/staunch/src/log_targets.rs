@@ -1,0 +1,17 @@
+//! Targets of log lines that carbon-c-relay's compatibility mode treats in another way than the native log.
+//!
+//! Not here: who writes log lines where (`log_stream`, `cli::relay::log`).
+
+/// Target of log lines in an original's own words: they stand in the log of whoever stands in for it, and in no other.
+pub const ORIGINAL: &str = "in_the_originals_words";
+
+/// The same, for what the original says only when it is told to be talkative. It begins with [`ORIGINAL`], so that whoever
+/// leaves that out leaves this out too.
+pub const ORIGINAL_DEBUG: &str = "in_the_originals_words_for_debugging";
+
+/// Target of warnings that an original has no word for and that are no failure of ours: in its log they do not stand among
+/// errors, which scripts look for.
+pub const ASIDE: &str = "staunch::aside";
+
+/// Target of the lines that say the same in ours, and that such a log does without.
+pub const OURS: &str = "in_our_words";
