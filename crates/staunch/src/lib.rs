@@ -2,8 +2,6 @@
 
 pub mod admin;
 pub mod admission;
-#[cfg(unix)]
-pub mod bench;
 pub mod cli;
 pub mod daemon;
 mod disk_room;

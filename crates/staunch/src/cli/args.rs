@@ -427,13 +427,13 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchKind {
     /// Receiving and aggregating StatsD packets, beside a bare receive loop and node's statsd.
-    Statsd(crate::bench::statsd::Args),
+    Statsd(bench::statsd::Args),
     /// Copying packets to several endpoints, beside a bare loop and node's repeater.
-    Fanout(crate::bench::fanout::Args),
+    Fanout(bench::fanout::Args),
     /// Appending to queues on disk, beside a bare loop that appends and syncs.
-    Queue(crate::bench::queue::Args),
+    Queue(bench::queue::Args),
     /// Relaying lines to a ring of endpoints, beside a bare loop and carbon-c-relay.
-    Relay(crate::bench::relay::Args),
+    Relay(bench::relay::Args),
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Who runs when: every contestant once in each round, in turn, so that a slow minute of the machine hits all of them.
 
-use super::BenchError;
+use crate::BenchError;
 
 /// Share of a run's packets or lines that go ahead of it, and the most of them: caches, page tables and compilers get
 /// warm.
@@ -8,14 +8,14 @@ const WARM_UP_SHARE: u64 = 10;
 const WARM_UP_MAX: u64 = 100_000;
 
 /// Most runs of the long scenarios.
-pub(super) const LONG_RUNS_MAX: u64 = 3;
+pub(crate) const LONG_RUNS_MAX: u64 = 3;
 
 /// Runs each of `entrants` once in each of `rounds` rounds, told its number from 1; what came of it, by entrant. `name` is
 /// for people who wait.
 ///
 /// # Errors
 /// Those of `run`.
-pub(super) fn rounds<E, R>(
+pub(crate) fn rounds<E, R>(
     talk: &mut dyn FnMut(&str),
     name: &str,
     rounds: u64,
@@ -33,7 +33,7 @@ pub(super) fn rounds<E, R>(
 }
 
 /// Packets or lines that go ahead of a run of so many.
-pub(super) fn warm_up(count: u64) -> u64 {
+pub(crate) fn warm_up(count: u64) -> u64 {
     (count / WARM_UP_SHARE).clamp(1, WARM_UP_MAX)
 }
 

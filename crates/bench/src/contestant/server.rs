@@ -6,9 +6,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use super::api_client::{self, Counts};
-use super::process::Process;
-use super::{BenchError, failed};
+use crate::contestant::api_client::{self, Counts};
+use crate::contestant::process::Process;
+use crate::{BenchError, failed};
 use sys::Memory;
 
 /// Config files of the repository, published with the numbers. Their ports are replaced before use.
@@ -21,7 +21,7 @@ const GRAPHITE_PORT: &str = "22003";
 
 /// Which daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Daemon {
+pub(crate) enum Daemon {
     /// The binary under test.
     Staunch,
     /// The original, from the npm registry.
@@ -30,7 +30,7 @@ pub(super) enum Daemon {
 
 impl Daemon {
     /// As the report names it.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Daemon::Staunch => "staunch",
             Daemon::Node => "node statsd",
@@ -40,7 +40,7 @@ impl Daemon {
 
 /// Where a daemon under test listens on loopback.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ports {
+pub(crate) struct Ports {
     /// UDP, for samples.
     pub statsd: u16,
     /// TCP: HTTP server or management port.
@@ -49,7 +49,7 @@ pub(super) struct Ports {
 
 /// What all daemons under test are started with.
 #[derive(Debug)]
-pub(super) struct Stand {
+pub(crate) struct Stand {
     /// The binary under test.
     pub binary: PathBuf,
     /// The original: `stats.js` of node statsd, or the program of carbon-c-relay.
@@ -62,7 +62,7 @@ pub(super) struct Stand {
 
 /// A daemon that runs. Killed when dropped.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     process: Process,
     control: Control,
     statsd: SocketAddr,
@@ -83,7 +83,7 @@ impl Server {
     ///
     /// # Errors
     /// When it cannot be started, ends at once, or does not answer in time.
-    pub(super) fn start(
+    pub(crate) fn start(
         stand: &Stand,
         daemon: Daemon,
         config: &dyn Fn(Ports) -> String,
@@ -100,7 +100,7 @@ impl Server {
     }
 
     /// Where it takes samples.
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.statsd
     }
 
@@ -108,7 +108,7 @@ impl Server {
     ///
     /// # Errors
     /// When it has ended.
-    pub(super) fn cpu_ns(&self) -> Result<u64, BenchError> {
+    pub(crate) fn cpu_ns(&self) -> Result<u64, BenchError> {
         self.process.cpu_ns()
     }
 
@@ -116,7 +116,7 @@ impl Server {
     ///
     /// # Errors
     /// When it has ended.
-    pub(super) fn memory(&self) -> Result<Memory, BenchError> {
+    pub(crate) fn memory(&self) -> Result<Memory, BenchError> {
         self.process.memory()
     }
 
@@ -124,7 +124,7 @@ impl Server {
     ///
     /// # Errors
     /// When it does not say.
-    pub(super) fn counts(&self) -> Result<Counts, BenchError> {
+    pub(crate) fn counts(&self) -> Result<Counts, BenchError> {
         self.control.ask().map_err(|error| self.no_counts(error.to_string()))
     }
 
@@ -132,12 +132,12 @@ impl Server {
     ///
     /// # Errors
     /// When it does not say.
-    pub(super) fn accounts(&self) -> Result<serde_json::Value, BenchError> {
+    pub(crate) fn accounts(&self) -> Result<serde_json::Value, BenchError> {
         api_client::staunch_accounts(self.control.at).map_err(|error| self.no_counts(error.to_string()))
     }
 
     /// The error of one whose answer cannot be used.
-    pub(super) fn no_counts(&self, why: String) -> BenchError {
+    pub(crate) fn no_counts(&self, why: String) -> BenchError {
         BenchError::Counts { server: self.control.daemon.name(), why }
     }
 
@@ -145,7 +145,7 @@ impl Server {
     ///
     /// # Errors
     /// When it does not end in time; it is then killed.
-    pub(super) fn stop(self) -> Result<ExitStatus, BenchError> {
+    pub(crate) fn stop(self) -> Result<ExitStatus, BenchError> {
         self.process.stop()
     }
 }
@@ -166,7 +166,7 @@ impl Control {
 }
 
 /// The config of the `statsd` benchmark, as published, with these ports.
-pub(super) fn statsd_config(daemon: Daemon, graphite: SocketAddr, ports: Ports) -> String {
+pub(crate) fn statsd_config(daemon: Daemon, graphite: SocketAddr, ports: Ports) -> String {
     let text = match daemon {
         Daemon::Staunch => STAUNCH_CONFIG,
         Daemon::Node => NODE_CONFIG,
@@ -175,7 +175,7 @@ pub(super) fn statsd_config(daemon: Daemon, graphite: SocketAddr, ports: Ports) 
 }
 
 /// A published config with these ports in place of its own.
-pub(super) fn with_ports(daemon: Daemon, text: &str, ports: Ports) -> String {
+pub(crate) fn with_ports(daemon: Daemon, text: &str, ports: Ports) -> String {
     let control = match daemon {
         Daemon::Staunch => HTTP_PORT,
         Daemon::Node => MANAGEMENT_PORT,
@@ -214,7 +214,7 @@ fn free_udp_port() -> io::Result<SocketAddr> {
 }
 
 /// A TCP port that was free a moment ago.
-pub(super) fn free_tcp_port() -> io::Result<SocketAddr> {
+pub(crate) fn free_tcp_port() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 

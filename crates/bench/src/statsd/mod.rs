@@ -1,14 +1,16 @@
 //! `staunch bench statsd`: arguments in, report out.
 
-use super::BenchError;
-use super::failed;
-use super::ground::{self, About, Common, Ground, RUNS_MAX};
-use super::packets::Ring;
-pub use super::packets::SampleType;
-use super::report::{Report, ScenarioReport};
-use super::rival::NodeStatsd;
-use super::scenario::Bench;
-use super::sink::Sink;
+pub(crate) mod scenario;
+
+use crate::BenchError;
+use crate::failed;
+use crate::ground::{self, About, Common, Ground, RUNS_MAX};
+use crate::report::{Report, ScenarioReport};
+use crate::rival::NodeStatsd;
+use crate::statsd::scenario::Bench;
+use crate::traffic::packets::Ring;
+pub use crate::traffic::packets::SampleType;
+use crate::traffic::sink::Sink;
 
 /// Most distinct series of the `series` scenario: each is a packet held in the generator's memory.
 const SERIES_MAX: u64 = 50_000_000;
@@ -112,7 +114,7 @@ fn method(args: &Args) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::parse;
+    use crate::parse;
 
     #[test]
     fn arguments_have_defaults_and_bounds() {

@@ -19,14 +19,13 @@ use std::time::Duration;
 use deliver::queue::Block;
 use model::SECOND_NS;
 
-use super::ground::Talk;
-use super::process::Process;
-use super::queue::{block, broken, open};
-use super::report::{Check, Row, ScenarioReport, figure};
-use super::rounds::rounds;
-use super::server::free_tcp_port;
-use super::{BenchError, failed};
-use crate::daemon::outlet::Outlet;
+use super::{DaemonQueue, Wrap, block, broken, open};
+use crate::contestant::process::Process;
+use crate::contestant::server::free_tcp_port;
+use crate::ground::Talk;
+use crate::report::{Check, Row, ScenarioReport, figure};
+use crate::rounds::rounds;
+use crate::{BenchError, failed};
 use sys::clock::Clock;
 use sys::data_dir;
 
@@ -88,10 +87,10 @@ struct Times {
 ///
 /// # Errors
 /// When the folder cannot be written, or a daemon does not start.
-pub(super) fn measure(
-    bytes: u64,
-    runs: u64,
+pub(crate) fn measure(
+    (bytes, runs): (u64, u64),
     folder: &Path,
+    wrap: Wrap<'_>,
     talk: Talk<'_>,
 ) -> Result<Result<ScenarioReport, String>, BenchError> {
     let room = sys::room_at(folder).map_err(failed("ask for the room on the disk"))?;
@@ -105,7 +104,7 @@ pub(super) fn measure(
     let folder = fs::canonicalize(folder).map_err(failed("find its folder"))?.join("start");
     let place = data_dir::queues_dir(&folder.join("data")).join(data_dir::queue_folder(OUTPUT));
     talk(&format!("start: fills a queue with {} GB", figure(bytes as f64 / 1e9)));
-    let records = fill(&place, bytes)?;
+    let records = fill(&place, bytes, wrap)?;
     let (mut rows, mut slowest) = (Vec::new(), 0.0_f64);
     for state in [State::Stopped, State::Killed, State::Damaged] {
         harm(&place, state).map_err(failed("change the queue's files"))?;
@@ -150,31 +149,28 @@ fn rows_of(state: State, cold: &[Times], warm: &[Times]) -> Vec<Row> {
 }
 
 /// Fills the queue in `place`; the last segment has blocks of one record. Gives how many records.
-fn fill(place: &Path, bytes: u64) -> Result<u64, BenchError> {
+fn fill(place: &Path, bytes: u64, wrap: Wrap<'_>) -> Result<u64, BenchError> {
     let small = Block::lines(vec![b'x'; 99].into_iter().chain([b'\n']).collect(), 1, 0);
     // Less than a segment with all that stands around them, and less than the rest.
     let smalls = (SEGMENT_BYTES * 7 / 8).min(bytes / 4) / 200;
     let block = block();
     let blocks = bytes.saturating_sub(smalls * 200) / block.bytes.len() as u64;
     // A queue that is opened begins a segment.
-    append(&open(place, 10)?, &block, blocks)?;
-    append(&open(place, 10)?, &small, smalls)?;
+    append(&*open(place, 10, wrap)?, &block, blocks)?;
+    append(&*open(place, 10, wrap)?, &small, smalls)?;
     Ok(blocks * u64::from(block.copies) + smalls)
 }
 
-fn append(outlet: &Outlet, block: &Block, times: u64) -> Result<(), BenchError> {
+fn append(queue: &dyn DaemonQueue, block: &Block, times: u64) -> Result<(), BenchError> {
     let mut unsynced = 0;
     for left in (0..times).rev() {
-        if outlet.append(block.clone(), Clock::now()).is_none() {
+        if !queue.append(block.clone(), Clock::now()) {
             return Err(broken("a block was not taken: look at the room on the disk"));
         }
         unsynced += block.bytes.len() as u64;
         if unsynced >= SEGMENT_BYTES || left == 0 {
             unsynced = 0;
-            let job = outlet.queue().on_disk().and_then(|queue| queue.begin_last_sync());
-            if let (Some(job), Some(disk)) = (job, outlet.disk()) {
-                let _error = outlet.on_synced(job.perform(disk.folder()));
-            }
+            queue.sync();
         }
     }
     Ok(())
@@ -328,14 +324,15 @@ fn bytes_read(pid: u32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_queue::wrap;
     use super::*;
 
     #[test]
     fn a_queue_is_filled_harmed_and_put_back() {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("queue");
-        let records = fill(&place, 400_000).expect("there is room");
-        let waiting = || open(&place, 10).expect("it opens").account.copies_queued();
+        let records = fill(&place, 400_000, &wrap).expect("there is room");
+        let waiting = || open(&place, 10, &wrap).expect("it opens").copies_queued();
         assert_eq!((waiting(), segments(&place).expect("it lists").len()), (records, 2));
         harm(&place, State::Killed).expect("it can be written");
         let before = Snapshot::of(&place).expect("it can be read");

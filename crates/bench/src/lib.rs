@@ -1,36 +1,28 @@
-//! `staunch bench`: measures the daemon from outside, with a generator and a bare loop of our own.
+//! The benchmarks of `staunch bench`: the daemon measured from outside, beside bare loops and the originals.
 //!
-//! Path of a packet: `packets` makes a ring of them -> `generator` sends it -> a contestant receives: the bare loop
-//! (`bare`), Staunch or node statsd as child processes (`server`) -> what they deliver ends in `sink`, what they copy
-//! in `endpoints`. `scenario` (for `statsd`) and `copies` (for `fanout`) decide who gets what, `rounds` who runs when,
-//! `contestant` reads memory and counts and `usage` CPU time, `report` says it. `relay` has a generator, contestants and
-//! endpoints of its own. `queue` has no sockets: it appends to queues on disk as the shard does; `start` starts a daemon on
-//! what waits there.
-//! Not here: numbers without a comparison in the same run. Everything stays on loopback.
-//! Invariant: whatever ends a run, the children end with it.
+//! Path of a packet: `traffic::packets` makes a ring of packets, `traffic::generator` sends it, a contestant receives it
+//! (`contestant`: a bare loop, Staunch or node's statsd as a child process), and `traffic::sink` or `traffic::endpoints` receives
+//! the result. `statsd::scenario` and `fanout::copies` define the runs, `rounds` their order, `report` the table. `relay` has a
+//! generator, contestants and endpoints of its own. `queue` uses no sockets: it appends to queues on disk as the daemon does;
+//! `queue::start` starts daemons on queues that already hold records.
+//! The daemon's queue comes from the binary through [`queue::DaemonQueue`]; nothing else of the daemon is needed here.
+//! Not here: the verb and its output (`staunch::cli::bench`), numbers without a comparison in the same run. All traffic stays on
+//! loopback.
+//! Invariant: all child processes end with the run, however it ends.
 
-mod api_client;
-mod bare;
+#![cfg(unix)]
+
 mod contestant;
-mod copies;
-mod endpoints;
 pub mod fanout;
-mod generator;
 pub mod ground;
 mod machine;
-mod packets;
-mod process;
 pub mod queue;
 pub mod relay;
 mod report;
 pub mod rival;
 mod rounds;
-mod scenario;
-mod server;
-mod sink;
-mod start;
 pub mod statsd;
-mod usage;
+mod traffic;
 
 pub use report::{Check, Report, Row, ScenarioReport};
 

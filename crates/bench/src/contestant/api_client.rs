@@ -14,7 +14,7 @@ const ANSWER_WAIT: Duration = Duration::from_secs(10);
 
 /// What a daemon counted since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     /// Datagrams received.
     pub packets: u64,
     /// Samples, good or bad.
@@ -25,7 +25,7 @@ pub(super) struct Counts {
 
 impl Counts {
     /// What was added since `before`.
-    pub(super) fn since(self, before: Counts) -> Counts {
+    pub(crate) fn since(self, before: Counts) -> Counts {
         Counts {
             packets: self.packets.saturating_sub(before.packets),
             samples: self.samples.saturating_sub(before.samples),
@@ -38,7 +38,7 @@ impl Counts {
 ///
 /// # Errors
 /// When it does not answer, or not with JSON.
-pub(super) fn staunch_accounts(http: SocketAddr) -> io::Result<Value> {
+pub(crate) fn staunch_accounts(http: SocketAddr) -> io::Result<Value> {
     let mut connection = connect(http)?;
     // HTTP/1.0: the answer ends with the connection, and comes in one piece.
     connection.write_all(b"GET /api/v1/accounts HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
@@ -56,7 +56,7 @@ pub(super) fn staunch_accounts(http: SocketAddr) -> io::Result<Value> {
 ///
 /// # Errors
 /// When it does not answer, or not with accounts.
-pub(super) fn staunch_counts(http: SocketAddr) -> io::Result<Counts> {
+pub(crate) fn staunch_counts(http: SocketAddr) -> io::Result<Counts> {
     sources(&staunch_accounts(http)?)
 }
 
@@ -79,7 +79,7 @@ fn sources(document: &Value) -> io::Result<Counts> {
 ///
 /// # Errors
 /// When it does not answer, or not with its counters.
-pub(super) fn node_counts(management: SocketAddr) -> io::Result<Counts> {
+pub(crate) fn node_counts(management: SocketAddr) -> io::Result<Counts> {
     let mut connection = connect(management)?;
     connection.write_all(b"counters\n")?;
     let mut answer = Vec::new();

@@ -12,10 +12,10 @@ mod sinks;
 
 use std::path::PathBuf;
 
-use super::ground::{self, About, Common, Ground, RUNS_MAX};
-use super::report::{Report, ScenarioReport};
-use super::rival::CarbonCRelay;
-use super::{BenchError, failed};
+use crate::ground::{self, About, Common, Ground, RUNS_MAX};
+use crate::report::{Report, ScenarioReport};
+use crate::rival::CarbonCRelay;
+use crate::{BenchError, failed};
 use scenarios::Relays;
 use sinks::Sinks;
 
@@ -115,7 +115,7 @@ fn method(args: &Args) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::parse;
+    use crate::parse;
 
     #[test]
     fn arguments_have_defaults_and_bounds() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use model::SECOND_NS;
 
-use super::packets::Ring;
+use crate::traffic::packets::Ring;
 use sys::clock::Clock;
 use sys::{PacketWriter, Wait};
 
@@ -20,7 +20,7 @@ const BATCHES_PER_SECOND_MIN: u64 = 5_000;
 
 /// What was sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sent {
+pub(crate) struct Sent {
     /// Packets.
     pub packets: u64,
     /// Samples in them.
@@ -33,14 +33,14 @@ pub(super) struct Sent {
 
 impl Sent {
     /// Packets per second.
-    pub(super) fn packets_per_second(&self) -> f64 {
+    pub(crate) fn packets_per_second(&self) -> f64 {
         self.packets as f64 / (self.ns.max(1) as f64 / SECOND_NS as f64)
     }
 }
 
 /// Sends to one address.
 #[derive(Debug)]
-pub(super) struct Generator {
+pub(crate) struct Generator {
     socket: UdpSocket,
     writer: PacketWriter,
 }
@@ -50,7 +50,7 @@ impl Generator {
     ///
     /// # Errors
     /// When the system gives no socket.
-    pub(super) fn new(to: SocketAddr) -> io::Result<Generator> {
+    pub(crate) fn new(to: SocketAddr) -> io::Result<Generator> {
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         socket.connect(to)?;
         Ok(Generator { socket, writer: PacketWriter::new(BATCH) })
@@ -61,7 +61,7 @@ impl Generator {
     ///
     /// # Errors
     /// When the system does not send, except that nobody listens yet.
-    pub(super) fn send(&mut self, ring: &Ring, packets: u64, rate: u64) -> io::Result<Sent> {
+    pub(crate) fn send(&mut self, ring: &Ring, packets: u64, rate: u64) -> io::Result<Sent> {
         let spans = &ring.packets.packets;
         let batch = match rate {
             0 => BATCH,

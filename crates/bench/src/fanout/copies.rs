@@ -10,17 +10,17 @@ use std::time::Duration;
 use model::SECOND_NS;
 use serde_json::Value;
 
-use super::contestant::{Contestant, Entrant, Measured};
-use super::endpoints::{Arrived, Closed, Counting, Stopped};
-use super::fanout::{Args, config};
-use super::ground::Ground;
-use super::packets::{Mixture, Ring, SampleType};
-use super::report::{Check, Row, ScenarioReport, figure};
-use super::rounds::{LONG_RUNS_MAX, warm_up};
-use super::scenario::{DROPPED, TIMES_BARE, cpu_rows};
-use super::server::{Daemon, Server};
-use super::usage::Progress;
-use super::{BenchError, failed};
+use crate::contestant::server::{Daemon, Server};
+use crate::contestant::usage::Progress;
+use crate::contestant::{Contestant, Entrant, Measured};
+use crate::fanout::{Args, config};
+use crate::ground::Ground;
+use crate::report::{Check, Row, ScenarioReport, figure};
+use crate::rounds::{LONG_RUNS_MAX, warm_up};
+use crate::statsd::scenario::{DROPPED, TIMES_BARE, cpu_rows};
+use crate::traffic::endpoints::{Arrived, Closed, Counting, Stopped};
+use crate::traffic::packets::{Mixture, Ring, SampleType};
+use crate::{BenchError, failed};
 
 /// What the project promises; a figure past it is reported as not met.
 const CPU_TIMES_BARE_MAX: f64 = 1.25;
@@ -42,7 +42,7 @@ const ACCOUNT_LOOKS_UNCHANGED: u32 = 10;
 const ACCOUNT_LOOKS_MAX: u32 = 300;
 
 /// What all scenarios need.
-pub(super) struct Copies<'a, 'g> {
+pub(crate) struct Copies<'a, 'g> {
     pub args: &'a Args,
     pub ground: &'a mut Ground<'g>,
 }
@@ -56,7 +56,7 @@ struct Run {
 
 impl Copies<'_, '_> {
     /// `cpu`: CPU per packet of the bare loops, Staunch and the rival, in turn.
-    pub(super) fn cpu(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
+    pub(crate) fn cpu(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
         let (rate, endpoints) = (self.args.rate, self.args.endpoints as usize);
         let ring = self.ring();
         let copiers = Entrant::all(&self.ground.stand);
@@ -86,7 +86,7 @@ impl Copies<'_, '_> {
     }
 
     /// `speed`: how much arrives when the generator never rests.
-    pub(super) fn speed(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
+    pub(crate) fn speed(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
         let ring = self.ring();
         let count = self.args.runs.min(LONG_RUNS_MAX);
         let mut rows = Vec::new();
@@ -114,7 +114,7 @@ impl Copies<'_, '_> {
     }
 
     /// `outage`: a live, a closed and a stopped endpoint.
-    pub(super) fn outage(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
+    pub(crate) fn outage(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
         let ring = self.ring();
         let rival = self.ground.stand.rival.is_some().then_some(Daemon::Node);
         let daemons: Vec<Daemon> = [Daemon::Staunch].into_iter().chain(rival).collect();
@@ -410,8 +410,8 @@ fn speed(rate: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bare::BareLoop;
     use super::*;
+    use crate::contestant::bare::BareLoop;
     use sys::Gather;
 
     #[test]

@@ -5,16 +5,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use super::contestant::Measured;
-use super::machine::Machine;
-use super::report::{Report, ScenarioReport, figure};
-use super::rival::Rival;
-use super::rounds;
-use super::server::Stand;
-use super::{BenchError, failed};
+use crate::contestant::Measured;
+use crate::contestant::server::Stand;
+use crate::machine::Machine;
+use crate::report::{Report, ScenarioReport, figure};
+use crate::rival::Rival;
+use crate::rounds;
+use crate::{BenchError, failed};
 
 /// Most runs: more would not fit a report, nor an afternoon.
-pub(super) const RUNS_MAX: u64 = 1000;
+pub(crate) const RUNS_MAX: u64 = 1000;
 
 /// A load of the machine from which on the figures are doubted.
 const LOAD_MAX: f64 = 0.3;
@@ -40,10 +40,10 @@ pub struct Common {
 }
 
 /// Progress, a line at a time, for people who wait.
-pub(super) type Talk<'t> = &'t mut (dyn FnMut(&str) + Send);
+pub(crate) type Talk<'t> = &'t mut (dyn FnMut(&str) + Send);
 
 /// What a benchmark's scenarios are run with.
-pub(super) struct Ground<'a> {
+pub(crate) struct Ground<'a> {
     /// What daemons are started with.
     pub stand: Stand,
     /// What makes the figures doubtful, so far.
@@ -53,7 +53,7 @@ pub(super) struct Ground<'a> {
 }
 
 /// What a benchmark says of itself.
-pub(super) struct About {
+pub(crate) struct About {
     /// Its word on the command line.
     pub name: &'static str,
     /// What it sends over.
@@ -69,7 +69,7 @@ pub(super) struct About {
 /// # Errors
 /// Those of `scenarios`, and when something of the benchmark's own fails. The folder with configs and logs is then
 /// left behind; the error names it.
-pub(super) fn measure(
+pub(crate) fn measure(
     common: &Common,
     about: About,
     talk: Talk<'_>,
@@ -123,14 +123,14 @@ fn measure_pinned(
 }
 
 /// A warning when the machine was busy before the first run.
-pub(super) fn warning_of_load(machine: &Machine) -> Option<String> {
+pub(crate) fn warning_of_load(machine: &Machine) -> Option<String> {
     (machine.load > LOAD_MAX)
         .then(|| format!("the load was {:.2} before the first run: other programs disturb", machine.load))
 }
 
 impl Ground<'_> {
     /// Tells people who wait.
-    pub(super) fn say(&self, line: &str) {
+    pub(crate) fn say(&self, line: &str) {
         (self.talk.borrow_mut())(line);
     }
 
@@ -138,7 +138,7 @@ impl Ground<'_> {
     ///
     /// # Errors
     /// Those of `run`.
-    pub(super) fn rounds<E, R>(
+    pub(crate) fn rounds<E, R>(
         &self,
         name: &str,
         rounds: u64,
@@ -149,12 +149,12 @@ impl Ground<'_> {
     }
 
     /// Warns when other processes took much of the server's core in any of `runs`.
-    pub(super) fn warn_of_others<'r>(&mut self, name: &str, runs: impl IntoIterator<Item = &'r Measured>) {
+    pub(crate) fn warn_of_others<'r>(&mut self, name: &str, runs: impl IntoIterator<Item = &'r Measured>) {
         self.warn_of_share(name, runs.into_iter().map(|run| run.others_share).fold(0.0, f64::max));
     }
 
     /// The same with the largest share of all runs.
-    pub(super) fn warn_of_share(&mut self, name: &str, share: f64) {
+    pub(crate) fn warn_of_share(&mut self, name: &str, share: f64) {
         if share > OTHERS_SHARE_MAX {
             self.warnings.push(format!(
                 "{name}: other programs took up to {:.0} % of the server's core during a run",
@@ -164,7 +164,7 @@ impl Ground<'_> {
     }
 
     /// Warns when the generator's speed was not the `rate` it was told; a rate of 0 is none.
-    pub(super) fn warn_of_rate(&mut self, name: &str, speed: f64, rate: u64) {
+    pub(crate) fn warn_of_rate(&mut self, name: &str, speed: f64, rate: u64) {
         if speed < RATE_KEPT_MIN * rate as f64 {
             self.warnings
                 .push(format!("{name}: the generator made only {} packets/s", figure(speed.round())));
@@ -195,7 +195,7 @@ impl Common {
 }
 
 /// This process's command line, the program by its name alone.
-pub(super) fn command_line() -> String {
+pub(crate) fn command_line() -> String {
     let mut words = std::env::args();
     let program = words.next().unwrap_or_default();
     let program =

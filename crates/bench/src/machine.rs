@@ -45,7 +45,7 @@ impl Machine {
 
 /// Nanoseconds that `core` has worked since the system's start, for whomever; `None` where the system does not tell.
 /// As fine as the system's ticks: hundredths of a second.
-pub(super) fn core_busy_ns(core: usize) -> Option<u64> {
+pub(crate) fn core_busy_ns(core: usize) -> Option<u64> {
     busy_ns(&read("/proc/stat"), core)
 }
 

@@ -1,13 +1,15 @@
 //! `staunch bench fanout`: arguments in, report out; and the configs of who copies.
 
+mod copies;
+
 use std::net::SocketAddr;
 
-use super::BenchError;
-use super::copies::Copies;
-use super::ground::{self, About, Common, Ground, RUNS_MAX};
-use super::report::{Report, ScenarioReport};
-use super::rival::NodeStatsd;
-use super::server::{Daemon, Ports, with_ports};
+use crate::BenchError;
+use crate::contestant::server::{Daemon, Ports, with_ports};
+use crate::fanout::copies::Copies;
+use crate::ground::{self, About, Common, Ground, RUNS_MAX};
+use crate::report::{Report, ScenarioReport};
+use crate::rival::NodeStatsd;
 
 /// Config files of the repository, published with the numbers.
 const STAUNCH_CONFIG: &str = include_str!("../../../../bench/fanout.toml");
@@ -54,7 +56,7 @@ pub struct Args {
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=ENDPOINTS_MAX), hide_short_help = true)]
     pub endpoints: u64,
     /// Samples in a packet
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=super::packets::Ring::pack_max()), hide_short_help = true)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=crate::traffic::packets::Ring::pack_max()), hide_short_help = true)]
     pub pack: u64,
     /// The rival.
     #[command(flatten)]
@@ -100,7 +102,7 @@ fn method(args: &Args) -> String {
 }
 
 /// The config of a daemon that sends each packet to each of `to`: the published file with other places.
-pub(super) fn config(daemon: Daemon, to: &[SocketAddr], ports: Ports) -> String {
+pub(crate) fn config(daemon: Daemon, to: &[SocketAddr], ports: Ports) -> String {
     let text = match daemon {
         Daemon::Staunch => STAUNCH_CONFIG,
         Daemon::Node => NODE_CONFIG,
@@ -126,7 +128,7 @@ fn place(daemon: Daemon, to: SocketAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::parse;
+    use crate::parse;
 
     #[test]
     fn arguments_have_defaults_and_bounds() {

@@ -10,7 +10,7 @@ const CARBON_C_RELAY: &str = "compat/.relay/usr/bin/carbon-c-relay";
 
 /// An original, or why there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Rival {
+pub(crate) struct Rival {
     /// Its script or program.
     pub program: Option<PathBuf>,
     /// Its versions in words; empty without.
@@ -38,7 +38,7 @@ pub struct NodeStatsd {
 
 impl NodeStatsd {
     /// The script and its versions in words.
-    pub(super) fn find(&self) -> Rival {
+    pub(crate) fn find(&self) -> Rival {
         if self.without_node {
             return Rival::default();
         }
@@ -78,7 +78,7 @@ pub struct CarbonCRelay {
 
 impl CarbonCRelay {
     /// The program and its version in words.
-    pub(super) fn find(&self) -> Rival {
+    pub(crate) fn find(&self) -> Rival {
         if self.without_original {
             return Rival::default();
         }
@@ -111,7 +111,7 @@ fn version(program: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::parse;
+    use crate::parse;
 
     #[test]
     fn a_rival_that_is_not_there_is_a_warning() {

@@ -22,7 +22,7 @@ const WAKE_NS: u64 = 100_000_000;
 
 /// A bare loop on a thread of its own. Ends when dropped.
 #[derive(Debug)]
-pub(super) struct BareLoop {
+pub(crate) struct BareLoop {
     socket: UdpSocket,
     seen: Arc<Seen>,
     clock: CpuClock,
@@ -40,7 +40,7 @@ impl BareLoop {
     ///
     /// # Errors
     /// When the system gives no socket or thread, there is no such core, or it cannot tell a thread's CPU time.
-    pub(super) fn start(
+    pub(crate) fn start(
         core: Option<usize>,
         gather: Option<Gather>,
         to: &[SocketAddr],
@@ -71,12 +71,12 @@ impl BareLoop {
     ///
     /// # Errors
     /// When the system does not know the socket's address.
-    pub(super) fn address(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
     /// Packets received so far.
-    pub(super) fn packets(&self) -> u64 {
+    pub(crate) fn packets(&self) -> u64 {
         self.seen.packets.load(Relaxed)
     }
 
@@ -84,7 +84,7 @@ impl BareLoop {
     ///
     /// # Errors
     /// When the system cannot tell.
-    pub(super) fn drops(&self) -> io::Result<u64> {
+    pub(crate) fn drops(&self) -> io::Result<u64> {
         Ok(u64::from(sys::socket_memory(self.socket.as_fd())?.drops))
     }
 
@@ -92,7 +92,7 @@ impl BareLoop {
     ///
     /// # Errors
     /// When the loop has ended.
-    pub(super) fn cpu_ns(&self) -> io::Result<u64> {
+    pub(crate) fn cpu_ns(&self) -> io::Result<u64> {
         self.clock.read_ns()
     }
 }

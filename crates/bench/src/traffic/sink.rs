@@ -25,7 +25,7 @@ const QUIET_LOOKS_MAX: u32 = 200;
 
 /// A sink on threads of its own. Ends when dropped.
 #[derive(Debug)]
-pub(super) struct Sink {
+pub(crate) struct Sink {
     address: SocketAddr,
     seen: Arc<Seen>,
     thread: Option<JoinHandle<()>>,
@@ -44,7 +44,7 @@ impl Sink {
     ///
     /// # Errors
     /// When the system gives no socket or thread.
-    pub(super) fn start() -> io::Result<Sink> {
+    pub(crate) fn start() -> io::Result<Sink> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let seen = Arc::new(Seen::default());
@@ -54,17 +54,17 @@ impl Sink {
     }
 
     /// Where it listens.
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Lines so far.
-    pub(super) fn lines(&self) -> u64 {
+    pub(crate) fn lines(&self) -> u64 {
         self.seen.lines.load(Relaxed)
     }
 
     /// Samples that the lines so far account for.
-    pub(super) fn counted(&self) -> u64 {
+    pub(crate) fn counted(&self) -> u64 {
         self.seen.counted.load(Relaxed)
     }
 
@@ -72,7 +72,7 @@ impl Sink {
     ///
     /// # Errors
     /// When a connection is still open after [`QUIET_LOOKS_MAX`] looks.
-    pub(super) fn wait_until_quiet(&self) -> io::Result<()> {
+    pub(crate) fn wait_until_quiet(&self) -> io::Result<()> {
         for _ in 0..QUIET_LOOKS_MAX {
             // Slept first: a connection made a moment ago may not have been accepted yet.
             thread::sleep(LOOK_EVERY);

@@ -5,19 +5,19 @@
 use std::thread;
 use std::time::Duration;
 
-use super::BenchError;
-use super::machine::core_busy_ns;
+use crate::BenchError;
+use crate::machine::core_busy_ns;
 use sys::clock::Clock;
 
 /// How long idle use is watched before a run.
 const IDLE_WATCH: Duration = Duration::from_millis(300);
 
 /// Reads a contestant's CPU time so far, in nanoseconds.
-pub(super) type ReadCpu<'a> = &'a dyn Fn() -> Result<u64, BenchError>;
+pub(crate) type ReadCpu<'a> = &'a dyn Fn() -> Result<u64, BenchError>;
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// Packets or lines that are where they should be.
     pub done: u64,
     /// Grows while anything still happens.
@@ -26,7 +26,7 @@ pub(super) struct Progress {
 
 /// How long a run's rest is waited for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     /// Between two looks at whether all is in.
     pub look_every: Duration,
     /// After so many looks without change the rest is lost.
@@ -34,7 +34,7 @@ pub(super) struct Patience {
 }
 
 /// A run that has begun.
-pub(super) struct Usage<'a> {
+pub(crate) struct Usage<'a> {
     read_cpu: ReadCpu<'a>,
     core: Option<usize>,
     /// Of a core, what it uses while nothing is sent.
@@ -47,7 +47,7 @@ pub(super) struct Usage<'a> {
 
 /// What a run used.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Used {
+pub(crate) struct Used {
     /// CPU time without idle use, in nanoseconds.
     pub cpu_ns: f64,
     /// Share of the contestant's core that other processes took meanwhile.
@@ -56,7 +56,7 @@ pub(super) struct Used {
 
 impl<'a> Usage<'a> {
     /// Watches the contestant idle; from the end of this call on everything counts. `core` is the contestant's.
-    pub(super) fn begin(core: Option<usize>, read_cpu: ReadCpu<'a>) -> Result<Usage<'a>, BenchError> {
+    pub(crate) fn begin(core: Option<usize>, read_cpu: ReadCpu<'a>) -> Result<Usage<'a>, BenchError> {
         let idle_ns = read_cpu()?;
         thread::sleep(IDLE_WATCH);
         let idle_share = (read_cpu()? - idle_ns) as f64 / IDLE_WATCH.as_nanos() as f64;
@@ -72,7 +72,7 @@ impl<'a> Usage<'a> {
     }
 
     /// Waits until `progress` is done with `total`, or nothing moves any more.
-    pub(super) fn until_settled(
+    pub(crate) fn until_settled(
         self,
         total: u64,
         patience: Patience,
@@ -92,7 +92,7 @@ impl<'a> Usage<'a> {
 }
 
 /// CPU time and moment once `progress` is done with `total`, or nothing moves any more; read before the question.
-pub(super) fn settled(
+pub(crate) fn settled(
     read_cpu: ReadCpu<'_>,
     total: u64,
     patience: Patience,

@@ -9,10 +9,10 @@ use super::Args;
 use super::contestant::{Run, Told, Who};
 use super::lines::{Lines, astray};
 use super::sinks::Sinks;
-use crate::bench::ground::Ground;
-use crate::bench::report::{Check, Row, ScenarioReport, figure};
-use crate::bench::scenario::TIMES_BARE;
-use crate::bench::{BenchError, failed};
+use crate::ground::Ground;
+use crate::report::{Check, Row, ScenarioReport, figure};
+use crate::statsd::scenario::TIMES_BARE;
+use crate::{BenchError, failed};
 
 /// What the project promises; a figure past it is reported as not met.
 const PLAIN_NS_MAX: f64 = 210.0;

@@ -29,7 +29,7 @@ const STOP_LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// UDP endpoints that count what they get, all on one thread. Ends when dropped.
 #[derive(Debug)]
-pub(super) struct Counting {
+pub(crate) struct Counting {
     sockets: Vec<UdpSocket>,
     seen: Arc<Seen>,
     thread: Option<JoinHandle<()>>,
@@ -50,7 +50,7 @@ struct Count {
 
 /// What one endpoint has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Arrived {
+pub(crate) struct Arrived {
     /// Packets received.
     pub packets: u64,
     /// Packets that came and were dropped by the kernel because the endpoint was too slow.
@@ -64,7 +64,7 @@ impl Counting {
     ///
     /// # Errors
     /// When the system gives no socket or thread.
-    pub(super) fn start(count: usize) -> io::Result<Counting> {
+    pub(crate) fn start(count: usize) -> io::Result<Counting> {
         let sockets =
             (0..count).map(|_| UdpSocket::bind("127.0.0.1:0")).collect::<io::Result<Vec<UdpSocket>>>()?;
         for socket in &sockets {
@@ -85,7 +85,7 @@ impl Counting {
     ///
     /// # Errors
     /// When the system does not know a socket's address.
-    pub(super) fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+    pub(crate) fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
         self.sockets.iter().map(UdpSocket::local_addr).collect()
     }
 
@@ -93,7 +93,7 @@ impl Counting {
     ///
     /// # Errors
     /// When the system cannot tell what it dropped.
-    pub(super) fn arrived(&self) -> io::Result<Vec<Arrived>> {
+    pub(crate) fn arrived(&self) -> io::Result<Vec<Arrived>> {
         let each = self.sockets.iter().zip(&self.seen.each);
         each.map(|(socket, count)| {
             let dropped = u64::from(sys::socket_memory(socket.as_fd())?.drops);
@@ -104,7 +104,7 @@ impl Counting {
     }
 
     /// Lets the next packet be the first of a run.
-    pub(super) fn begin_run(&self) {
+    pub(crate) fn begin_run(&self) {
         for count in &self.seen.each {
             count.first_ns.store(0, Relaxed);
             count.last_ns.store(0, Relaxed);
@@ -114,7 +114,7 @@ impl Counting {
 
 impl Arrived {
     /// What was added since `before`; the time is this one's.
-    pub(super) fn since(self, before: Arrived) -> Arrived {
+    pub(crate) fn since(self, before: Arrived) -> Arrived {
         Arrived {
             packets: self.packets - before.packets,
             dropped: self.dropped - before.dropped,
@@ -123,7 +123,7 @@ impl Arrived {
     }
 
     /// All that the proxy got here, whether the endpoint was fast enough or not.
-    pub(super) fn came(self) -> u64 {
+    pub(crate) fn came(self) -> u64 {
         self.packets + self.dropped
     }
 }
@@ -177,7 +177,7 @@ fn note(count: &Count, packets: usize) {
 
 /// A UDP port where nobody listens, and that nobody else gets: whoever sends there is refused.
 #[derive(Debug)]
-pub(super) struct Closed {
+pub(crate) struct Closed {
     socket: UdpSocket,
 }
 
@@ -186,7 +186,7 @@ impl Closed {
     ///
     /// # Errors
     /// When the system gives no socket.
-    pub(super) fn new() -> io::Result<Closed> {
+    pub(crate) fn new() -> io::Result<Closed> {
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         // A connected socket takes from its peer alone; for all others the port has no socket. The peer is the
         // socket itself, and it sends nothing.
@@ -198,14 +198,14 @@ impl Closed {
     ///
     /// # Errors
     /// When the system does not know the socket's address.
-    pub(super) fn address(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 }
 
 /// A process that has an open socket and is stopped (SIGSTOP), so that nobody reads it. Killed when dropped.
 #[derive(Debug)]
-pub(super) struct Stopped {
+pub(crate) struct Stopped {
     /// The process's own socket: what it holds is what the process did not get to read.
     socket: OwnedFd,
     child: Child,
@@ -216,7 +216,7 @@ impl Stopped {
     ///
     /// # Errors
     /// When there is no socket or no process, or the process does not stop.
-    pub(super) fn udp(core: Option<usize>) -> io::Result<(Stopped, SocketAddr)> {
+    pub(crate) fn udp(core: Option<usize>) -> io::Result<(Stopped, SocketAddr)> {
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         let address = socket.local_addr()?;
         Ok((Stopped::with(socket.into(), core)?, address))
@@ -226,7 +226,7 @@ impl Stopped {
     ///
     /// # Errors
     /// As [`Self::udp`].
-    pub(super) fn unix(path: &Path, core: Option<usize>) -> io::Result<Stopped> {
+    pub(crate) fn unix(path: &Path, core: Option<usize>) -> io::Result<Stopped> {
         Stopped::with(UnixDatagram::bind(path)?.into(), core)
     }
 
@@ -256,7 +256,7 @@ impl Stopped {
     ///
     /// # Errors
     /// When the socket cannot be read.
-    pub(super) fn taken(&self) -> io::Result<u64> {
+    pub(crate) fn taken(&self) -> io::Result<u64> {
         let mut reader = PacketReader::new(PACKETS_DEFAULT)?;
         let mut packets = u64::from(sys::socket_memory(self.socket.as_fd())?.drops);
         loop {

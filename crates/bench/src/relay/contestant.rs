@@ -11,14 +11,14 @@ use std::time::Duration;
 use super::bare::BareRelay;
 use super::lines::{ENDPOINTS, Lines, Tally};
 use super::sinks::Sinks;
-use crate::bench::process::Process;
-use crate::bench::rounds::warm_up;
-use crate::bench::server::{Stand, free_tcp_port};
-use crate::bench::usage::{self, Patience, Progress, Usage};
-use crate::bench::{BenchError, failed};
+use crate::contestant::process::Process;
+use crate::contestant::server::{Stand, free_tcp_port};
+use crate::contestant::usage::{self, Patience, Progress, Usage};
+use crate::rounds::warm_up;
+use crate::{BenchError, failed};
 
 /// The config file of the repository, published with the numbers. Its ports are replaced before use.
-const CONFIG: &str = include_str!("../../../../../bench/relay.conf");
+const CONFIG: &str = include_str!("../../../../bench/relay.conf");
 const LISTEN_PORT: &str = "28003";
 const ENDPOINT_PORTS: [&str; ENDPOINTS] = ["22003", "22004", "22005"];
 
@@ -220,7 +220,7 @@ fn command(who: Who, stand: &Stand, told: Told<'_>, config: &Path) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::relay::lines::astray;
+    use crate::relay::lines::astray;
 
     #[test]
     fn what_is_run_is_what_is_published_but_for_the_ports_and_rules() {

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::Serialize;
 
-use super::machine::Machine;
+use crate::machine::Machine;
 
 /// Columns of the table: it fits the smallest usual terminal.
 const WIDTH: usize = 80;
@@ -79,7 +79,7 @@ impl Report {
     }
 
     /// Adds a warning for every scenario with figures that spread too much, which names the worst of them.
-    pub(super) fn warn_of_noise(&mut self) {
+    pub(crate) fn warn_of_noise(&mut self) {
         for scenario in &self.scenarios {
             let timed = scenario.rows.iter().filter(|row| matches!(row.unit, "ns" | "MB/s"));
             let Some(worst) = timed.max_by(|a, b| a.spread().total_cmp(&b.spread())) else { continue };
@@ -120,12 +120,12 @@ impl Row {
 
 impl Check {
     /// A figure that must not be above `limit`.
-    pub(super) fn at_most(what: &str, value: f64, limit: f64) -> Check {
+    pub(crate) fn at_most(what: &str, value: f64, limit: f64) -> Check {
         Check { what: format!("{what} at most {}", figure(limit)), value, limit, met: value <= limit }
     }
 
     /// A figure that must not be below `limit`.
-    pub(super) fn at_least(what: &str, value: f64, limit: f64) -> Check {
+    pub(crate) fn at_least(what: &str, value: f64, limit: f64) -> Check {
         Check { what: format!("{what} at least {}", figure(limit)), value, limit, met: value >= limit }
     }
 }
@@ -204,7 +204,7 @@ fn paragraph(f: &mut Formatter<'_>, label: &str, text: &str) -> fmt::Result {
 }
 
 /// A number to read: three or so places that mean something, thousands set apart.
-pub(super) fn figure(value: f64) -> String {
+pub(crate) fn figure(value: f64) -> String {
     let places = match value.abs() {
         _ if value.fract() == 0.0 => 0,
         size if size >= 1000.0 => 0,

@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::{BenchError, failed};
+use crate::{BenchError, failed};
 use sys::clock::Clock;
 use sys::{self, CpuClock, Memory};
 
@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A program that runs. Killed when dropped.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     name: &'static str,
     child: Child,
     clock: CpuClock,
@@ -31,7 +31,7 @@ impl Process {
     ///
     /// # Errors
     /// When it cannot be started, ends at once, or does not answer in time.
-    pub(super) fn start<T>(
+    pub(crate) fn start<T>(
         name: &'static str,
         command: Command,
         core: Option<usize>,
@@ -58,7 +58,7 @@ impl Process {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(super) fn spawn(
+    pub(crate) fn spawn(
         name: &'static str,
         mut command: Command,
         core: Option<usize>,
@@ -79,7 +79,7 @@ impl Process {
     }
 
     /// Its number in the system.
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
@@ -87,7 +87,7 @@ impl Process {
     ///
     /// # Errors
     /// When it has ended.
-    pub(super) fn cpu_ns(&self) -> Result<u64, BenchError> {
+    pub(crate) fn cpu_ns(&self) -> Result<u64, BenchError> {
         self.clock.read_ns().map_err(failed("read the CPU time of a process"))
     }
 
@@ -95,7 +95,7 @@ impl Process {
     ///
     /// # Errors
     /// When it has ended.
-    pub(super) fn memory(&self) -> Result<Memory, BenchError> {
+    pub(crate) fn memory(&self) -> Result<Memory, BenchError> {
         sys::memory_of(self.child.id()).map_err(failed("read the memory of a process"))
     }
 
@@ -103,7 +103,7 @@ impl Process {
     ///
     /// # Errors
     /// When it does not end in time; it is then killed.
-    pub(super) fn stop(mut self) -> Result<ExitStatus, BenchError> {
+    pub(crate) fn stop(mut self) -> Result<ExitStatus, BenchError> {
         sys::terminate(self.child.id()).map_err(failed("end a process"))?;
         let deadline_ns = Clock::mono_ns() + STOP_WAIT_NS;
         while Clock::mono_ns() < deadline_ns {
@@ -116,7 +116,7 @@ impl Process {
     }
 
     /// The error of one that does not answer.
-    pub(super) fn not_ready(&self, why: String) -> BenchError {
+    pub(crate) fn not_ready(&self, why: String) -> BenchError {
         BenchError::NotReady { server: self.name, why, log: self.log.clone() }
     }
 }

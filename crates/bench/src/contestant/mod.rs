@@ -1,17 +1,24 @@
-//! One run of one contestant: what is read before, while and after packets are sent to it.
+//! Contestants: a bare loop, Staunch or node's statsd. Each run reads memory, CPU time and counts before, while and after packets
+//! are sent.
 //!
-//! Not here: who runs when and how often (`rounds`), what a run is (`scenario`, `copies`).
+//! Not here: the order of runs (`rounds`), what a run is (`statsd::scenario`, `fanout::copies`).
+
+pub(crate) mod api_client;
+pub(crate) mod bare;
+pub(crate) mod process;
+pub(crate) mod server;
+pub(crate) mod usage;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::api_client::Counts;
-use super::bare::BareLoop;
-use super::generator::{Generator, Sent};
-use super::packets::Ring;
-use super::server::{Daemon, Ports, Server, Stand};
-use super::usage::{Patience, Progress, Usage};
-use super::{BenchError, failed};
+use crate::contestant::api_client::Counts;
+use crate::contestant::bare::BareLoop;
+use crate::contestant::server::{Daemon, Ports, Server, Stand};
+use crate::contestant::usage::{Patience, Progress, Usage};
+use crate::traffic::generator::{Generator, Sent};
+use crate::traffic::packets::Ring;
+use crate::{BenchError, failed};
 use sys::{Gather, Memory};
 
 /// A kernel keeps packets no longer than it takes to read them.
@@ -19,7 +26,7 @@ const PATIENCE: Patience = Patience { look_every: Duration::from_millis(50), loo
 
 /// Who takes a turn in each round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entrant {
+pub(crate) enum Entrant {
     /// A loop that receives and no more, at once or after naps.
     Bare(Option<Gather>),
     /// A daemon under test.
@@ -28,7 +35,7 @@ pub(super) enum Entrant {
 
 impl Entrant {
     /// All that are here: the bare loop, which the others are told as multiples of, and Staunch are the first two.
-    pub(super) fn all(stand: &Stand) -> Vec<Entrant> {
+    pub(crate) fn all(stand: &Stand) -> Vec<Entrant> {
         let rival = stand.rival.is_some().then_some(Entrant::Daemon(Daemon::Node));
         [Entrant::Bare(None), Entrant::Daemon(Daemon::Staunch), Entrant::Bare(Some(Gather::default()))]
             .into_iter()
@@ -37,7 +44,7 @@ impl Entrant {
     }
 
     /// As its rows name it.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Entrant::Bare(None) => "bare loop",
             Entrant::Bare(Some(_)) => "bare, napping",
@@ -49,7 +56,7 @@ impl Entrant {
     ///
     /// # Errors
     /// When it does not start or answer.
-    pub(super) fn start(
+    pub(crate) fn start(
         self,
         stand: &Stand,
         to: &[SocketAddr],
@@ -67,14 +74,14 @@ impl Entrant {
 }
 
 /// Who receives.
-pub(super) enum Contestant {
+pub(crate) enum Contestant {
     Bare(BareLoop),
     Server(Server),
 }
 
 /// One run.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Measured {
+pub(crate) struct Measured {
     /// What was sent.
     pub sent: Sent,
     /// What of it came in.
@@ -102,7 +109,7 @@ impl Contestant {
     }
 
     /// Memory of a daemon; the bare loops have none of their own.
-    pub(super) fn memory(&self) -> Result<Memory, BenchError> {
+    pub(crate) fn memory(&self) -> Result<Memory, BenchError> {
         match self {
             Contestant::Bare(_) => Ok(Memory::default()),
             Contestant::Server(server) => server.memory(),
@@ -120,7 +127,7 @@ impl Contestant {
     }
 
     /// Sends and waits until everything is in or lost. `core` is the contestant's.
-    pub(super) fn measure(
+    pub(crate) fn measure(
         &self,
         core: Option<usize>,
         ring: &Ring,
@@ -135,7 +142,7 @@ impl Contestant {
 
     /// Sends and waits until `progress` is done with every packet, or nothing moves any more. It is told what the
     /// contestant had counted before.
-    pub(super) fn measure_until(
+    pub(crate) fn measure_until(
         &self,
         core: Option<usize>,
         ring: &Ring,
@@ -155,19 +162,19 @@ impl Contestant {
 }
 
 impl Measured {
-    pub(super) fn ns_per_packet(&self) -> f64 {
+    pub(crate) fn ns_per_packet(&self) -> f64 {
         self.cpu_ns / self.counted.packets.max(1) as f64
     }
 
-    pub(super) fn percent_counted(&self) -> f64 {
+    pub(crate) fn percent_counted(&self) -> f64 {
         100.0 * self.counted.packets as f64 / self.sent.packets.max(1) as f64
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::packets::{Mixture, SampleType};
     use super::*;
+    use crate::traffic::packets::{Mixture, SampleType};
 
     #[test]
     fn the_bare_loops_take_every_packet_of_the_generator() {

@@ -27,7 +27,7 @@ pub enum SampleType {
 
 /// What the packets hold.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mixture {
+pub(crate) struct Mixture {
     /// Distinct names.
     pub names: u64,
     /// Samples in one packet.
@@ -39,11 +39,11 @@ pub(super) struct Mixture {
 }
 
 /// Length of the names of a mixture with `every_name`.
-pub(super) const NAME_BYTES: usize = 40;
+pub(crate) const NAME_BYTES: usize = 40;
 
 /// Packets to be sent in turn, round and round.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(crate) struct Ring {
     /// The packets.
     pub packets: PacketBatch,
     /// Samples in each packet.
@@ -52,7 +52,7 @@ pub(super) struct Ring {
 
 impl Ring {
     /// Makes the ring. The same mixture always gives the same bytes.
-    pub(super) fn new(mixture: Mixture) -> Ring {
+    pub(crate) fn new(mixture: Mixture) -> Ring {
         let wanted = if mixture.every_name { mixture.names.div_ceil(mixture.pack) } else { RING_MAX };
         let mut packets = PacketBatch::default();
         let mut packet = String::with_capacity(PACKET_BYTES_MAX);
@@ -72,7 +72,7 @@ impl Ring {
     }
 
     /// Most samples of the longest text that fit into one packet.
-    pub(super) fn pack_max() -> u64 {
+    pub(crate) fn pack_max() -> u64 {
         const SAMPLE_BYTES_MAX: usize = 64;
         (PACKET_BYTES_MAX / SAMPLE_BYTES_MAX) as u64
     }

@@ -5,15 +5,15 @@
 
 use model::SECOND_NS;
 
-use super::contestant::{Contestant, Entrant, Measured};
-use super::ground::Ground;
-use super::packets::{Mixture, NAME_BYTES, Ring, SampleType};
-use super::report::{Check, Row, ScenarioReport, figure};
-use super::rounds::{LONG_RUNS_MAX, warm_up};
-use super::server::{Daemon, Server, statsd_config};
-use super::sink::Sink;
-use super::statsd::Args;
-use super::{BenchError, failed};
+use crate::contestant::server::{Daemon, Server, statsd_config};
+use crate::contestant::{Contestant, Entrant, Measured};
+use crate::ground::Ground;
+use crate::report::{Check, Row, ScenarioReport, figure};
+use crate::rounds::{LONG_RUNS_MAX, warm_up};
+use crate::statsd::Args;
+use crate::traffic::packets::{Mixture, NAME_BYTES, Ring, SampleType};
+use crate::traffic::sink::Sink;
+use crate::{BenchError, failed};
 
 /// What the project promises; a figure past one of them is reported as not met.
 const CPU_TIMES_BARE_MAX: f64 = 1.15;
@@ -26,7 +26,7 @@ const CPU_TIMES_MEMORY_MAX: f64 = 1.05;
 const SERIES_SECONDS: u64 = 25;
 
 /// What all scenarios need.
-pub(super) struct Bench<'a, 'g> {
+pub(crate) struct Bench<'a, 'g> {
     pub args: &'a Args,
     pub ground: &'a mut Ground<'g>,
     pub sink: &'a Sink,
@@ -34,7 +34,7 @@ pub(super) struct Bench<'a, 'g> {
 
 impl Bench<'_, '_> {
     /// `one` and `packed`: CPU per packet of the bare loops, Staunch and the rival, in turn.
-    pub(super) fn cpu(
+    pub(crate) fn cpu(
         &mut self,
         name: &'static str,
         pack: u64,
@@ -69,7 +69,7 @@ impl Bench<'_, '_> {
     }
 
     /// `flood`: full speed, every packet counted by the account and every sample at the far end.
-    pub(super) fn flood(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
+    pub(crate) fn flood(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
         let ring = self.ring(self.args.names, 1, self.args.kind, false);
         let count = self.args.runs.min(LONG_RUNS_MAX);
         let runs = self.ground.rounds("flood", count, &[Daemon::Staunch], |daemon, _round| {
@@ -113,7 +113,7 @@ impl Bench<'_, '_> {
     }
 
     /// `disk`: CPU per packet with the output's queue in memory and on disk, in turn, with a flush every second.
-    pub(super) fn disk(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
+    pub(crate) fn disk(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
         let ring = self.ring(self.args.names, 1, self.args.kind, false);
         let runs = self.ground.rounds("disk", self.args.runs, &["memory", "disk"], |kind, _round| {
             let server = Server::start(&self.ground.stand, Daemon::Staunch, &|ports| {
@@ -136,7 +136,7 @@ impl Bench<'_, '_> {
     }
 
     /// `series`: memory of very many counters, and whether their flush costs a packet.
-    pub(super) fn series(&mut self) -> Result<ScenarioReport, BenchError> {
+    pub(crate) fn series(&mut self) -> Result<ScenarioReport, BenchError> {
         let (series, rate) = (self.args.series, self.args.series_rate);
         self.ground
             .say(&format!("series: {} counters, then {SERIES_SECONDS} s of load", figure(series as f64)));
@@ -238,11 +238,11 @@ fn with_queue(kind: &str, config: &str) -> String {
 
 const NS_PER_PACKET: &str = "CPU per packet";
 const NS_PER_SAMPLE: &str = "CPU per sample";
-pub(super) const TIMES_BARE: &str = "times the bare loop";
-pub(super) const DROPPED: &str = "dropped by kernel";
+pub(crate) const TIMES_BARE: &str = "times the bare loop";
+pub(crate) const DROPPED: &str = "dropped by kernel";
 
 /// The figures of one contestant; ratios are of run to run, so that a slow minute hits both.
-pub(super) fn cpu_rows(
+pub(crate) fn cpu_rows(
     who: &'static str,
     runs: &[Measured],
     bare: Option<&[Measured]>,
@@ -274,13 +274,13 @@ pub(super) fn cpu_rows(
 
 #[cfg(test)]
 mod tests {
-    use super::super::api_client::Counts;
-    use super::super::generator::Sent;
     use super::*;
+    use crate::contestant::api_client::Counts;
+    use crate::traffic::generator::Sent;
 
     #[test]
     fn a_queue_is_put_into_the_published_config() {
-        let ports = super::super::server::Ports { statsd: 1, control: 2 };
+        let ports = crate::contestant::server::Ports { statsd: 1, control: 2 };
         let published = statsd_config(Daemon::Staunch, ([127, 0, 0, 1], 3).into(), ports);
         for kind in ["memory", "disk"] {
             let text = with_queue(kind, &published);

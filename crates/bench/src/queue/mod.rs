@@ -1,8 +1,13 @@
-//! `staunch bench queue`: how fast a queue on disk takes records and makes them safe, beside a bare loop.
+//! `staunch bench queue`: how fast a queue on disk accepts and syncs records, beside a bare loop.
 //!
-//! Path of a packet: a block made here -> `Outlet::append`, as the shard calls it -> a segment -> the thread of
-//! `daemon::syncs`. The bare loop appends the same bytes to one file and syncs it in the same rhythm, with no queue
-//! around it. Not here: sockets and senders; nothing is read back but by the count at the end.
+//! Path of a packet: a block made here -> [`DaemonQueue::append`], as the shard calls it -> a segment -> the thread of
+//! [`DaemonQueue::sync_until_closed`]. The bare loop appends the same bytes to one file and syncs it at the same interval, without
+//! a queue.
+//! Not here: sockets and senders. Nothing is read back, except to count the records at the end.
+
+mod start;
+#[cfg(test)]
+mod test_queue;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,16 +18,14 @@ use std::time::Duration;
 
 use deliver::disk_queue::{DiskQueue, DiskQueuePlan};
 use deliver::plan::{QueueLimits, WhenFull};
-use deliver::queue::{Block, Queue};
-use model::{OutputAccount, SECOND_NS};
+use deliver::queue::Block;
+use model::{Now, OutputAccount, SECOND_NS};
 
-use super::ground::{RUNS_MAX, Talk, command_line, warning_of_load};
-use super::machine::Machine;
-use super::report::{Check, Report, Row, ScenarioReport, figure};
-use super::rounds::rounds;
-use super::{BenchError, failed, start};
-use crate::daemon::outlet::Outlet;
-use crate::daemon::syncs;
+use crate::ground::{RUNS_MAX, Talk, command_line, warning_of_load};
+use crate::machine::Machine;
+use crate::report::{Check, Report, Row, ScenarioReport, figure};
+use crate::rounds::rounds;
+use crate::{BenchError, failed};
 use sys::clock::Clock;
 use sys::disk::Folder;
 
@@ -91,17 +94,42 @@ struct Speeds {
     safe: f64,
 }
 
+/// A queue on disk as the daemon uses it. The binary implements it, so that this crate does not depend on the daemon.
+pub trait DaemonQueue: Send + Sync {
+    /// Appends a block as the shard does. False when it was dropped.
+    fn append(&self, block: Block, now: Now) -> bool;
+
+    /// Syncs what was appended until [`close`](DaemonQueue::close), as the daemon's thread does.
+    fn sync_until_closed(&self);
+
+    /// True when no block is left to be synced. A block whose sync failed counts as synced: the number of records shows it.
+    fn is_safe(&self) -> bool;
+
+    /// Ends [`sync_until_closed`](DaemonQueue::sync_until_closed).
+    fn close(&self, now: Now);
+
+    /// Syncs everything that was appended.
+    fn sync(&self);
+
+    /// Records without an outcome.
+    fn copies_queued(&self) -> u64;
+}
+
+/// Makes the daemon's queue of a queue that is open in a folder.
+pub type Wrap<'a> = &'a (dyn Fn(DiskQueue<Folder>, Folder) -> Box<dyn DaemonQueue> + Sync);
+
 /// Runs the benchmark. `talk` gets a line at a time for people who wait.
 ///
 /// # Errors
 /// When the folder cannot be written, or a queue does not hold what it took.
-pub fn run(args: &Args, talk: Talk<'_>) -> Result<Report, BenchError> {
+pub fn run(args: &Args, wrap: Wrap<'_>, talk: Talk<'_>) -> Result<Report, BenchError> {
     let machine = Machine::look();
     let folder = args.folder.join(format!("staunch-bench-queue-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(failed("make a folder on the disk to measure"))?;
-    let scenarios = measure(args, &folder, talk).and_then(|append| {
+    let scenarios = measure(args, &folder, wrap, talk).and_then(|append| {
         let bytes = (args.start_gigabytes * 1e9) as u64;
-        let start = (bytes > 0).then(|| start::measure(bytes, args.runs, &folder, talk)).transpose()?;
+        let start =
+            (bytes > 0).then(|| start::measure((bytes, args.runs), &folder, wrap, talk)).transpose()?;
         Ok((append, start))
     });
     // The first error counts; what is left behind is as large as a run.
@@ -133,7 +161,7 @@ pub fn run(args: &Args, talk: Talk<'_>) -> Result<Report, BenchError> {
     Ok(report)
 }
 
-fn measure(args: &Args, folder: &Path, talk: Talk<'_>) -> Result<ScenarioReport, BenchError> {
+fn measure(args: &Args, folder: &Path, wrap: Wrap<'_>, talk: Talk<'_>) -> Result<ScenarioReport, BenchError> {
     let blocks = (args.megabytes * 1_000_000).div_ceil(BLOCK_BYTES as u64);
     // Two outputs take half each: many disks of virtual machines are fast for a while and slower after it, and a run that
     // wrote twice as much would tell about that.
@@ -148,8 +176,8 @@ fn measure(args: &Args, folder: &Path, talk: Talk<'_>) -> Result<ScenarioReport,
     let runs = rounds(talk, "queue", args.runs, &entrants, |entrant, _round| match entrant {
         Entrant::Disk => written(u64::MAX),
         Entrant::BareLoop => written(args.window * (SECOND_NS / 1000)),
-        Entrant::OneOutput => queue_run(folder, &block, blocks, args.window, 1),
-        Entrant::TwoOutputs => queue_run(folder, &block, blocks_of_two, args.window, 2),
+        Entrant::OneOutput => queue_run((folder, wrap), &block, blocks, args.window, 1),
+        Entrant::TwoOutputs => queue_run((folder, wrap), &block, blocks_of_two, args.window, 2),
     })?;
     let speed = |who, what, runs: Vec<f64>| Row { who, what, unit: "MB/s", runs };
     let ratio = |who, what, runs: &[f64], by: &[f64]| {
@@ -195,7 +223,7 @@ fn checks(rows: &[Row]) -> Vec<Check> {
 }
 
 /// A block of records that differ, as lines.
-pub(super) fn block() -> Block {
+pub(crate) fn block() -> Block {
     let mut bytes = Vec::with_capacity(BLOCK_BYTES);
     let mut copies = 0;
     while bytes.len() + RECORD_BYTES <= BLOCK_BYTES {
@@ -233,17 +261,17 @@ fn bare_loop(path: &Path, block: &Block, blocks: u64, window_ns: u64) -> io::Res
 
 /// Appends all blocks to each of `outputs` queues, and waits until all are safe.
 fn queue_run(
-    folder: &Path,
+    (folder, wrap): (&Path, Wrap<'_>),
     block: &Block,
     blocks: u64,
     window_ms: u64,
     outputs: usize,
 ) -> Result<Speeds, BenchError> {
     let places: Vec<PathBuf> = (0..outputs).map(|at| folder.join(format!("queue-{at}"))).collect();
-    let outlets = places.iter().map(|place| open(place, window_ms)).collect::<Result<Vec<_>, _>>()?;
+    let outlets = places.iter().map(|place| open(place, window_ms, wrap)).collect::<Result<Vec<_>, _>>()?;
     let speeds = thread::scope(|threads| {
         for outlet in &outlets {
-            threads.spawn(|| syncs::run(outlet));
+            threads.spawn(|| outlet.sync_until_closed());
         }
         let bytes = blocks * block.bytes.len() as u64 * outputs as u64;
         let start_ns = Clock::mono_ns();
@@ -251,17 +279,16 @@ fn queue_run(
         for _block in 0..blocks {
             let now = Clock::now();
             for outlet in &outlets {
-                dropped += u64::from(outlet.append(block.clone(), now).is_none());
+                dropped += u64::from(!outlet.append(block.clone(), now));
             }
         }
         let accepted_ns = Clock::mono_ns() - start_ns;
-        while dropped == 0 && outlets.iter().any(|outlet| !is_safe(outlet)) {
+        while dropped == 0 && outlets.iter().any(|outlet| !outlet.is_safe()) {
             thread::sleep(LOOK_EVERY);
         }
         let safe_ns = Clock::mono_ns() - start_ns;
         for outlet in &outlets {
-            outlet.close(0, Clock::now());
-            outlet.set_ended(0);
+            outlet.close(Clock::now());
         }
         let (accepted, safe) = (megabytes_a_second(bytes, accepted_ns), megabytes_a_second(bytes, safe_ns));
         (dropped == 0).then_some(Speeds { accepted, safe })
@@ -269,8 +296,8 @@ fn queue_run(
     drop(outlets);
     let speeds = speeds.ok_or_else(|| broken("a block was not taken: look at the room on the disk"))?;
     for place in &places {
-        let outlet = open(place, window_ms)?;
-        let found = outlet.account.copies_queued();
+        let outlet = open(place, window_ms, wrap)?;
+        let found = outlet.copies_queued();
         drop(outlet);
         fs::remove_dir_all(place).map_err(failed("remove a queue"))?;
         if found != blocks * u64::from(block.copies) {
@@ -280,16 +307,11 @@ fn queue_run(
     Ok(speeds)
 }
 
-pub(super) fn broken(why: &str) -> BenchError {
+pub(crate) fn broken(why: &str) -> BenchError {
     BenchError::Counts { server: "the queue on disk", why: why.to_owned() }
 }
 
-/// True when no block waits for a sync. One whose sync failed is not waited for, either; the count tells.
-fn is_safe(outlet: &Outlet) -> bool {
-    outlet.queue().on_disk().is_none_or(|queue| queue.safe_up_to() == queue.accepted_up_to())
-}
-
-pub(super) fn open(place: &Path, window_ms: u64) -> Result<Outlet, BenchError> {
+pub(crate) fn open(place: &Path, window_ms: u64, wrap: Wrap<'_>) -> Result<Box<dyn DaemonQueue>, BenchError> {
     let opened = Folder::open(place.to_owned()).map_err(failed("make a queue's folder"))?;
     let limits =
         QueueLimits { bytes_max: u64::MAX / 2, when_full: WhenFull::DropNewest, ..QueueLimits::default() };
@@ -297,13 +319,13 @@ pub(super) fn open(place: &Path, window_ms: u64) -> Result<Outlet, BenchError> {
     let account = Arc::<OutputAccount>::default();
     let queue = DiskQueue::open(opened.clone(), plan, account, sys::random_seed(), Clock::now());
     let (queue, _found) = queue.map_err(|error| broken(&error.to_string()))?;
-    Ok(Outlet::on_disk("bench", queue, opened))
+    Ok(wrap(queue, opened))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::parse;
+    use crate::parse;
 
     #[test]
     fn arguments_have_defaults_and_bounds() {
@@ -327,7 +349,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let args =
             Args { folder: folder.path().into(), runs: 2, megabytes: 1, window: 5, start_gigabytes: 0.0 };
-        let report = run(&args, &mut |_line| {}).expect("it runs");
+        let report = run(&args, &test_queue::wrap, &mut |_line| {}).expect("it runs");
         let rows = &report.scenarios[0].rows;
         assert_eq!(rows.len(), 8);
         assert!(rows.iter().all(|row| row.runs.len() == 2 && row.runs.iter().all(|run| *run > 0.0)));

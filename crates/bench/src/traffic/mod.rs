@@ -1,0 +1,6 @@
+//! Packets: made, sent, and received behind the daemon under test.
+
+pub(crate) mod endpoints;
+pub(crate) mod generator;
+pub(crate) mod packets;
+pub(crate) mod sink;
