@@ -2,12 +2,12 @@
 
 pub mod admin;
 pub mod admission;
+pub mod carbon_c_relay;
 pub mod cli;
 pub mod daemon;
 mod disk_room;
 pub mod kernel;
 mod log_stream;
-pub mod log_targets;
 pub mod outputs;
 pub mod route_explanation;
 pub mod sources;

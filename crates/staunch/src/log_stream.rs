@@ -5,7 +5,7 @@
 //! that finds the queue full is dropped and counted; the log says how many were at the place where they are missing, and
 //! [`dropped`] how many in all. [`finish`] waits a moment for what is queued: at the end of the process, and at a panic
 //! ([`log_panics`]).
-//! Not here: what verbs print that end by themselves (`talk`), the form of a log (`cli::relay::log`).
+//! Not here: what verbs print that end by themselves (`talk`), the form of a log (`carbon_c_relay::log`).
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::VecDeque;

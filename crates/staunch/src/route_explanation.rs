@@ -2,7 +2,7 @@
 //!
 //! Path: `process::relay::Router::explain` -> **[`Way::new`]** -> text on a terminal (`staunch relay --explain`), or JSON
 //! (`--json`, `/api/v1/relay/explain`).
-//! Not here: what rules do (`process::relay`); carbon-c-relay's own test mode (`cli::relay::meetings`).
+//! Not here: what rules do (`process::relay`); carbon-c-relay's own test mode (`carbon_c_relay::test_mode::meetings`).
 
 use client::stdio::shown;
 use process::aggregation_rules::Compute;

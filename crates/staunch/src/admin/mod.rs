@@ -23,10 +23,10 @@ use config::plan::{ManagementPlan, Plan};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::carbon_c_relay::log_targets::ASIDE;
 use crate::daemon::hot_restart::Inheritance;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::Unanswered;
-use crate::log_targets::ASIDE;
 use crate::sources::bind::listen_tcp;
 
 /// Why a request is not done: a status and a sentence.

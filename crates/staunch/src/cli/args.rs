@@ -9,7 +9,7 @@ use config::plan::{Destination, Listen};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-use super::relay::RelayArgs;
+use crate::carbon_c_relay::command_line::RelayArgs;
 
 /// Telemetry in one binary, nothing lost silently. Start here: staunch run
 #[derive(Debug, Parser)]

@@ -2,22 +2,21 @@
 //!
 //! Exit codes: 0 good, 1 mistakes in what was given, 2 could not do it. Data goes to stdout, talk to stderr.
 
-mod args;
+pub(crate) mod args;
 #[cfg(unix)]
 mod bench;
-mod check;
+pub(crate) mod check;
 mod copies;
 mod explain;
 mod import;
 mod keys;
 mod kind;
-mod load;
+pub(crate) mod load;
 mod manual;
 mod opens;
 mod outcomes;
-mod relay;
 mod rules;
-mod run;
+pub(crate) mod run;
 #[cfg(windows)]
 mod service;
 mod states;
@@ -35,6 +34,7 @@ pub(crate) use client::exit_code::{FAILED, MISTAKES};
 use client::stdio::wants_colour;
 
 use self::args::{Args, Verb};
+use crate::carbon_c_relay::command_line as relay;
 use crate::daemon::signals::Signals;
 use crate::log_stream;
 
@@ -114,7 +114,7 @@ fn start_log(args: &Args) {
     let filter =
         EnvFilter::try_from_env("STAUNCH_LOG").unwrap_or_else(|_unset| EnvFilter::new(&args.log_level));
     let colour = wants_colour(std::io::stderr().is_terminal());
-    let filter = match format!("{}=off", crate::log_targets::ORIGINAL).parse() {
+    let filter = match format!("{}=off", crate::carbon_c_relay::log_targets::ORIGINAL).parse() {
         Ok(directive) => filter.add_directive(directive),
         Err(_) => filter,
     };

@@ -108,7 +108,7 @@ fn say_of(loaded: &Loaded, starts: bool) {
 }
 
 /// What a refused reload says: the mistakes, without the remark on a start.
-pub(super) fn of_reload(rendered: &str) -> String {
+pub(crate) fn of_reload(rendered: &str) -> String {
     rendered.trim_end().trim_end_matches("; nothing was started").to_owned()
 }
 

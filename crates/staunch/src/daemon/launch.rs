@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use super::{Running, acks, checkpoint, kept, listeners, queues, reload, supervisor, syncs, watch};
 use crate::admin::Ports;
 use crate::admin::accounts::AccountsPage;
+use crate::carbon_c_relay::log_targets::ASIDE;
 use crate::daemon::acks::AckRegistry;
 use crate::daemon::handover::Handover;
 use crate::daemon::hot_restart::{Control, Handed, Inheritance};
@@ -28,7 +29,6 @@ use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX,
 use crate::daemon::startup::Startup;
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
 use crate::kernel::{self, Kernel};
-use crate::log_targets::ASIDE;
 use crate::outputs::locator::Directory;
 use crate::sources::turns::Floor;
 use crate::{admin, outputs, sources};
@@ -310,7 +310,7 @@ fn spawn_watches(
     tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone(), watchdog));
     tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
     tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone(), before.cloned()));
-    tokio::spawn(sources::relay_own::run(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(crate::carbon_c_relay::statistics::run(Arc::clone(shared), stopped.clone()));
     tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(shared)));
 }
 

@@ -17,9 +17,7 @@ mod kept;
 pub mod known_queues;
 mod launch;
 pub mod listeners;
-pub mod original;
 pub mod outlet;
-pub mod pid_file;
 pub mod queues;
 pub mod reload;
 mod reread;
@@ -45,9 +43,9 @@ use tokio::sync::watch as watch_channel;
 use tokio::task::JoinSet;
 
 use crate::admin::ServedPorts;
+use crate::carbon_c_relay::original::Original;
 use crate::daemon::hot_restart::{Control, Inheritance};
 use crate::daemon::listeners::Listeners;
-use crate::daemon::original::Original;
 use crate::daemon::reread::Rereading;
 use crate::daemon::shared::Shared;
 use crate::daemon::signals::{Request, Signals};
@@ -151,7 +149,7 @@ pub(crate) fn make_room_for_files(plan: &Plan, outputs: usize) {
             let share = descriptors::max(descriptors::Kind::Source);
             if share < connections as u64 {
                 tracing::warn!(
-                    target: crate::log_targets::ASIDE,
+                    target: crate::carbon_c_relay::log_targets::ASIDE,
                     "{connections} connections are allowed ({listeners}) and only {max} files may be open: past \
                      {share} connections sources refuse more, so that outputs and queues find files. Lower the one or \
                      raise the other (LimitNOFILE, `ulimit -Hn`)"

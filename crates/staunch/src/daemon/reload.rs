@@ -15,12 +15,12 @@ use pipeline::{Accounts, merge_plans, predecessor};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
+use crate::carbon_c_relay::log_targets::{ASIDE, OURS};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::reread::Rereading;
 use crate::daemon::shared::{Reloads, SOURCES_MAX, Shared, Wiring};
 use crate::daemon::{Reread, Running, kept, launch, listeners, queues, startup, supervisor, syncs};
 use crate::kernel::Drops;
-use crate::log_targets::{ASIDE, OURS};
 use crate::outputs;
 use client::top::figure::time_of_day;
 use sys::clock::Clock;

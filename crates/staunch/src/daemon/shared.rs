@@ -14,6 +14,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::admin::clients::{HttpAccount, ManagementAccount};
+use crate::carbon_c_relay::statistics::Reports;
 use crate::daemon::acks::AckRegistry;
 use crate::daemon::checkpoint::CheckpointTable;
 use crate::daemon::handover::Handover;
@@ -22,7 +23,6 @@ use crate::daemon::worker::ShardHandle;
 use crate::kernel::Kernel;
 use crate::outputs::is_retired;
 use crate::outputs::locator::Directory;
-use crate::sources::relay_own::Reports;
 use crate::sources::turns::{Floor, Place, Places};
 use sys::clock::Clock;
 use tls::Certificates;

@@ -15,9 +15,9 @@ use crate::admin::{
     self,
     accounts::{AccountsPage, DiskRow},
 };
+use crate::carbon_c_relay::original::Original;
 use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::hot_restart::{Control, EndsHere};
-use crate::daemon::original::Original;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Stopped, Worker};
 use sys::clock::Clock;

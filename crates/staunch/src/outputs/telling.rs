@@ -7,9 +7,9 @@
 use deliver::{EndpointState, Failure, News};
 use model::{Now, SECOND_NS};
 
-use crate::daemon::original;
+use crate::carbon_c_relay::log_targets::{ASIDE, ORIGINAL, OURS};
+use crate::carbon_c_relay::original;
 use crate::daemon::outlet::Outlet;
-use crate::log_targets::{ASIDE, ORIGINAL, OURS};
 use client::stdio;
 
 /// What becomes of records while an endpoint is away …

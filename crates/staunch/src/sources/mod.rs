@@ -8,7 +8,6 @@ mod handshakes;
 mod log_throttle;
 pub mod own;
 pub mod parked;
-pub mod relay_own;
 mod shares;
 pub mod stream;
 pub mod turns;

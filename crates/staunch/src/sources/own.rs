@@ -76,7 +76,7 @@ fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &OwnPlan)> {
 }
 
 /// Hands a report on as if it had come on a connection.
-pub(super) async fn send(id: SourceId, report: PacketBatch, shared: &Shared) {
+pub(crate) async fn send(id: SourceId, report: PacketBatch, shared: &Shared) {
     let wiring = shared.wiring.load_full();
     let maker = shared.shard.call(move |worker| worker.shard.intakes(&wiring.plan, id, &wiring.accounts));
     // Without a shard nobody takes reports.
@@ -145,7 +145,7 @@ fn plain(name: &str) -> String {
 }
 
 /// Lines as packets.
-pub(super) fn packed(lines: &[String]) -> PacketBatch {
+pub(crate) fn packed(lines: &[String]) -> PacketBatch {
     let mut batch = PacketBatch::default();
     let mut open = String::new();
     for line in lines {

@@ -18,13 +18,13 @@ use process::aggregate::checkpoint::{Restored, Told};
 use tokio::task::JoinSet;
 
 use super::message::Owner;
+use crate::carbon_c_relay::statistics::Reports;
 use crate::daemon::handover::Handover;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::{Shared, Wiring};
 use crate::daemon::{checkpoint, queues, syncs};
 use crate::kernel::Drops;
 use crate::sources::parked::Parked;
-use crate::sources::relay_own::Reports;
 use crate::sources::stream::StreamSource;
 use sys::OwnedFd;
 use sys::data_dir::DataDir;

@@ -2,15 +2,15 @@
 //! our own.
 
 /// The version of carbon-c-relay whose behaviour this is.
-pub(super) const ORIGINAL: &str = "3.9";
+pub(crate) const ORIGINAL: &str = "3.9";
 
 /// `carbon-c-relay v3.9 (staunch 0.1.0)`
-pub(super) fn name() -> String {
+pub(crate) fn name() -> String {
     format!("carbon-c-relay v{ORIGINAL} (staunch {})", env!("CARGO_PKG_VERSION"))
 }
 
 /// What `-v` prints. Scripts look for the words behind `enabled support for`.
-pub(super) fn lines() -> String {
+pub(crate) fn lines() -> String {
     format!(
         "{}\nenabled support for: gzip lz4 snappy ssl\nregular expressions library: regex (linear time)\n",
         name()

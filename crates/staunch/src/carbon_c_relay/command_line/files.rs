@@ -9,7 +9,7 @@ use crate::cli::load::is_special;
 use import::relay::{FILES_MAX, Files, Reading, TEXT_BYTES_MAX, read};
 
 /// Reads the configuration and all that it includes.
-pub(super) fn reading(name: &str) -> Reading {
+pub(crate) fn reading(name: &str) -> Reading {
     let bytes = |path: &str| if path == name { bytes(path) } else { included(path) };
     read(name, &Files { read: &bytes, matching: &matching })
 }
@@ -58,7 +58,7 @@ fn matching(pattern: &str) -> Vec<String> {
 }
 
 /// An error in the system's words, without its number.
-pub(super) fn words(error: &io::Error) -> String {
+pub(crate) fn words(error: &io::Error) -> String {
     let text = error.to_string();
     text.split_once(" (os error").map_or(text.clone(), |(words, _)| words.to_owned())
 }

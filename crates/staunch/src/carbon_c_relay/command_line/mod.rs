@@ -1,22 +1,17 @@
 //! `staunch relay`: carbon-c-relay's command line.
 //!
-//! Path: `args` (flags as words) -> `import::relay::flags` (settings) -> here one of: `test` (-t and -tt),
-//! `explain`, or `daemon`. `files` reads configurations from disk; `meetings` says in the original's words what a name
-//! meets, `explain` in ours.
+//! Path: `args` (flags as words) -> `import::relay::flags` (settings) -> one of `test_mode` (-t and -tt), `explain` or `daemon`.
+//! `files` reads configuration files from disk, `addresses` resolves the names of servers.
 //! Not here: the language (`import::relay`), routing (`process::relay`).
 
-mod addresses;
+pub(super) mod addresses;
 mod args;
-mod check;
+pub(super) mod check;
 mod daemon;
-mod explain;
-mod files;
+pub(super) mod explain;
+pub(super) mod files;
 mod import;
-mod log;
-mod meetings;
-mod preamble;
-mod test;
-mod version;
+pub(super) mod version;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -29,8 +24,9 @@ use config::diagnostic::Severity;
 pub(crate) use self::args::RelayArgs;
 pub(crate) use self::check::checked;
 pub(crate) use self::import::import;
-use super::args::Args;
-use super::{MISTAKES, load};
+use super::test_mode;
+use crate::cli::args::Args;
+use crate::cli::{MISTAKES, load};
 use client::stdio;
 use client::stdio::wants_colour;
 
@@ -59,8 +55,8 @@ pub(crate) fn relay(args: &RelayArgs, log_level: &str) -> anyhow::Result<ExitCod
         return Ok(ExitCode::from(MISTAKES));
     }
     match settings.test {
-        Test::Parse => test::parse(&settings),
-        Test::Names => test::names(&args.flags(), &settings),
+        Test::Parse => test_mode::parse(&settings),
+        Test::Names => test_mode::names(&args.flags(), &settings),
         Test::No => explain::explain(args, &settings),
     }
 }
@@ -104,17 +100,17 @@ fn unread_authorities(settings: &Settings) -> Option<String> {
 }
 
 /// Whether only a person can be looking: mistakes are then shown at length.
-fn stderr_is_terminal() -> bool {
+pub(super) fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
 /// Whether what stderr gets is in colour.
-fn colour() -> bool {
+pub(super) fn colour() -> bool {
     wants_colour(stderr_is_terminal())
 }
 
 /// Mistakes and warnings for a person; nothing when there are none.
-fn rendered(reading: &Reading, colour: bool) -> String {
+pub(super) fn rendered(reading: &Reading, colour: bool) -> String {
     if reading.mistakes.is_empty() {
         return String::new();
     }

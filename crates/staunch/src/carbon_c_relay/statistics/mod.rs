@@ -3,7 +3,7 @@
 //! Path of a report: accounts, shard and queues -> [`figures`] (totals of the moment) -> [`names`] (points) -> `Intake` -> the
 //! exchange, as if it had come on a connection; the shard routes such points where the relays send their statistics. With
 //! another `report` the same goes to the log ([`names`]), or a line of it to stdout ([`mod@line`]).
-//! Not here: how lines of the log look (`cli::relay`), `/metrics` (`admin::metrics`).
+//! Not here: how lines of the log look (`carbon_c_relay`), `/metrics` (`admin::metrics`).
 //! Invariants: a figure is measured or left out, never guessed; a report never waits for an endpoint.
 
 mod figures;
@@ -28,8 +28,8 @@ use self::names::Told;
 pub use self::reports::Reports;
 use self::reports::Times;
 use self::warnings::Warnings;
-use super::own::{packed, send};
 use crate::daemon::shared::Shared;
+use crate::sources::own::{packed, send};
 use crate::sources::stream::stopped;
 use sys::clock::Clock;
 

@@ -16,7 +16,7 @@ use process::relay::{
 use crate::route_explanation::{GaveUpAt, gave_up_at};
 
 /// A configuration that names can be put to.
-pub(super) struct Meetings<'a> {
+pub(crate) struct Meetings<'a> {
     conf: &'a RelayConf,
     plan: RelayPlan,
     router: Router,
@@ -25,10 +25,10 @@ pub(super) struct Meetings<'a> {
 }
 
 /// A line of stdin, taken apart.
-pub(super) struct Parts<'a> {
+pub(crate) struct Parts<'a> {
     /// Up to the first blank: with tags.
     shown: &'a [u8],
-    pub(super) line: Line<'a>,
+    pub(crate) line: Line<'a>,
     tags: &'a [u8],
     /// What stands behind the name, with its blank; a blank alone where nothing does.
     tail: Vec<u8>,
@@ -36,7 +36,7 @@ pub(super) struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// With `tags_are_name` a `;` ends no name.
-    pub(super) fn of(text: &'a [u8], tags_are_name: bool) -> Parts<'a> {
+    pub(crate) fn of(text: &'a [u8], tags_are_name: bool) -> Parts<'a> {
         let blank = text.iter().position(|byte| matches!(byte, b' ' | b'\t'));
         let shown = &text[..blank.unwrap_or(text.len())];
         let tags_at = shown.iter().position(|byte| *byte == b';' && !tags_are_name);
@@ -53,7 +53,7 @@ impl<'a> Parts<'a> {
 
 impl<'a> Meetings<'a> {
     /// With `debug` positions are told, and results of aggregations followed. With `tags_are_name` a `;` ends no name.
-    pub(super) fn new(conf: &'a RelayConf, debug: bool, tags_are_name: bool) -> Meetings<'a> {
+    pub(crate) fn new(conf: &'a RelayConf, debug: bool, tags_are_name: bool) -> Meetings<'a> {
         let plan = lower(conf).plan;
         let router = Router::new(&plan).expect("the check of the configuration made this router before");
         Meetings { conf, plan, router, debug, tags_are_name }
@@ -61,7 +61,7 @@ impl<'a> Meetings<'a> {
 
     /// Writes what the name of a line meets. Gives the expressions that gave up on it, of which the original knows nothing;
     /// `place` as for [`Way::new`](crate::route_explanation::Way::new).
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         text: &[u8],
         out: &mut Vec<u8>,

@@ -1,6 +1,6 @@
 //! Targets of log lines that carbon-c-relay's compatibility mode treats in another way than the native log.
 //!
-//! Not here: who writes log lines where (`log_stream`, `cli::relay::log`).
+//! Not here: who writes log lines where (`log_stream`, `carbon_c_relay::log`).
 
 /// Target of log lines in an original's own words: they stand in the log of whoever stands in for it, and in no other.
 pub const ORIGINAL: &str = "in_the_originals_words";

@@ -45,7 +45,7 @@ fn plan(conf: &RelayConf, file: &str) -> (Option<Plan>, Vec<Mistake>) {
 }
 
 /// The plan, when it can be carried out as far as the files show that it names, with what there is to say.
-pub(super) fn plan_of(asked: &Relay<'_>) -> (Option<Plan>, Vec<Mistake>) {
+pub(crate) fn plan_of(asked: &Relay<'_>) -> (Option<Plan>, Vec<Mistake>) {
     let (plan, mut wrong) = relay(asked);
     let of_files = plan.as_ref().map(tls::mistakes).unwrap_or_default();
     let is_warning = |(_, said): &(usize, Diagnostic)| said.severity == Severity::Warning;

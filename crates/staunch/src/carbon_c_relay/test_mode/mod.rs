@@ -4,6 +4,9 @@
 //! Without names on stdin it is a check that prints what it understood. Mistakes are told in the original's words, line by
 //! line with the time in front; a person at a terminal, and whoever says `-tt`, gets all of them in ours as well.
 
+pub(super) mod meetings;
+pub(super) mod preamble;
+
 use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 
@@ -13,12 +16,12 @@ use import::relay::flags::{Flags, Settings};
 use import::relay::plan::Relay;
 use import::relay::{FileText, Reading, RelayConf, has_errors, upstream_lines, upstream_warnings};
 
-use super::check::plan_of;
-use super::explain::place;
+use self::meetings::Meetings;
+use self::preamble::{configuration_text, settings_text, starting};
+use super::command_line::check::plan_of;
+use super::command_line::explain::place;
+use super::command_line::{addresses, colour, files, rendered, stderr_is_terminal};
 use super::log::stamped;
-use super::meetings::Meetings;
-use super::preamble::{configuration_text, settings_text, starting};
-use super::{addresses, colour, files, rendered, stderr_is_terminal};
 use crate::cli::MISTAKES;
 use crate::route_explanation::GaveUpAt;
 use client::stdio;

@@ -6,15 +6,15 @@ use std::fmt::Write as _;
 use import::relay::flags::{Flags, Settings, Submission};
 use import::relay::{Form, RelayConf, Surroundings, TestView, print_test};
 
-use super::version;
+use crate::carbon_c_relay::command_line::version;
 
 /// The first line of the log.
-pub(super) fn starting() -> String {
+pub(crate) fn starting() -> String {
     format!("starting {}, pid={}", version::name(), std::process::id())
 }
 
 /// The settings.
-pub(super) fn settings_text(flags: &Flags, settings: &Settings) -> String {
+pub(crate) fn settings_text(flags: &Flags, settings: &Settings) -> String {
     let mut out = "configuration:\n".to_owned();
     let mut row = |name: &str, value: &dyn std::fmt::Display| {
         let _ = writeln!(out, "    {name} = {value}");
@@ -54,7 +54,7 @@ pub(super) fn settings_text(flags: &Flags, settings: &Settings) -> String {
 }
 
 /// The configuration in canonical form.
-pub(super) fn configuration_text(conf: &RelayConf, settings: &Settings) -> String {
+pub(crate) fn configuration_text(conf: &RelayConf, settings: &Settings) -> String {
     let prefix = conf.statistics.prefix_for(&settings.hostname);
     let surroundings = Surroundings { port: settings.port, prefix: Some(&prefix), form: Form::Original };
     let view = TestView { debug: settings.debug, group_from: settings.optimise };

@@ -1,14 +1,14 @@
 //! The manners of carbon-c-relay towards whoever started it: its words in the log, and its signals (spec graphite §2.12,
 //! §2.13). Scripts look for these lines.
 //!
-//! Not here: how lines of the log look, how a configuration has changed, going into the background (`cli::relay`).
+//! Not here: how lines of the log look, how a configuration has changed, going into the background (`carbon_c_relay`).
 
 use config::plan::{Plan, RelayTransform, SourceKind};
 use process::relay::Statement;
 
-use crate::daemon::pid_file::PidFile;
+use super::pid_file::PidFile;
+use crate::carbon_c_relay::log_targets::ORIGINAL;
 use crate::daemon::shared::Shared;
-use crate::log_targets::ORIGINAL;
 
 /// What a daemon does that stands in for the original.
 pub struct Original {
@@ -30,7 +30,7 @@ pub struct Original {
 
 impl Original {
     /// It is up.
-    pub(super) fn tell_start(&mut self, shared: &Shared) {
+    pub(crate) fn tell_start(&mut self, shared: &Shared) {
         if let Some(Err(error)) = self.pid_file.as_mut().map(PidFile::write) {
             tracing::error!("{error:#}");
         }
@@ -49,13 +49,13 @@ impl Original {
     }
 
     /// SIGHUP was taken.
-    pub(super) fn tell_reload(&self) {
+    pub(crate) fn tell_reload(&self) {
         tracing::info!(target: ORIGINAL, "caught SIGHUP");
         (self.reopen_log)();
     }
 
     /// A reload has ended.
-    pub(super) fn tell_reloaded(&self, done: bool) {
+    pub(crate) fn tell_reloaded(&self, done: bool) {
         if done {
             (self.reloaded)();
             tracing::info!(target: ORIGINAL, "SIGHUP handler complete");
@@ -63,24 +63,24 @@ impl Original {
     }
 
     /// Another process goes on, and has written its own id.
-    pub(super) fn tell_succeeded(self) {
+    pub(crate) fn tell_succeeded(self) {
         self.pid_file.into_iter().for_each(PidFile::leave);
     }
 
     /// SIGUSR1 was taken.
-    pub(super) fn tell_debug(&self) {
+    pub(crate) fn tell_debug(&self) {
         tracing::info!(target: ORIGINAL, "caught SIGUSR1");
         (self.toggle_debug)();
     }
 
     /// A signal to stop was taken.
-    pub(super) fn tell_stopping(&self, signal: &str) {
+    pub(crate) fn tell_stopping(&self, signal: &str) {
         tracing::info!(target: ORIGINAL, "caught {signal}");
         tracing::info!(target: ORIGINAL, "shutting down...");
     }
 
     /// Nothing is listened at any more.
-    pub(super) fn tell_closed(&self, shared: &Shared) {
+    pub(crate) fn tell_closed(&self, shared: &Shared) {
         let wiring = shared.wiring.load();
         for place in wiring.listening.iter().flatten().filter_map(|place| closed(place)) {
             tracing::info!(target: ORIGINAL, "{place}");
@@ -88,19 +88,19 @@ impl Original {
     }
 
     /// Nothing is routed any more.
-    pub(super) fn tell_worker_stopped(&self, shared: &Shared) {
+    pub(crate) fn tell_worker_stopped(&self, shared: &Shared) {
         for part in parts(&shared.wiring.load().plan).stop {
             tracing::info!(target: ORIGINAL, "stopped {part}");
         }
     }
 
     /// Nothing is sent any more.
-    pub(super) fn tell_servers_stopped(&self) {
+    pub(crate) fn tell_servers_stopped(&self) {
         tracing::info!(target: ORIGINAL, "stopped servers");
     }
 
     /// Everything has ended.
-    pub(super) fn tell_end(&self) {
+    pub(crate) fn tell_end(&self) {
         tracing::info!(target: ORIGINAL, "stopped {}", self.name);
     }
 }

@@ -1,7 +1,7 @@
 //! The log of `staunch relay`, in the form of the original's: `[2024-03-13 15:42:30] (MSG) text`.
 //!
 //! Path: `-l FILE`, or stdout for what is told and stderr for what is wrong -> [`start`]; SIGHUP -> [`reopen`]; SIGUSR1 ->
-//! [`toggle_debug`]. Not here: what is said (everywhere, and `daemon::original`).
+//! [`toggle_debug`]. Not here: what is said (everywhere, and `original`).
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -18,8 +18,8 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::carbon_c_relay::log_targets::{ASIDE, ORIGINAL, ORIGINAL_DEBUG, OURS};
 use crate::log_stream;
-use crate::log_targets::{ASIDE, ORIGINAL, ORIGINAL_DEBUG, OURS};
 use sys::clock::Clock;
 
 /// The one log of the process.
@@ -206,7 +206,7 @@ fn a_stamp_is_local_time_on_both_sides_of_a_change_of_the_clock() {
     if std::env::var("TZ").as_deref() != Ok(ZONE) {
         // A zone is a matter of the process: the test runs itself in one that has it.
         let own = std::env::current_exe().expect("it runs");
-        let name = "cli::relay::log::a_stamp_is_local_time_on_both_sides_of_a_change_of_the_clock";
+        let name = "carbon_c_relay::log::a_stamp_is_local_time_on_both_sides_of_a_change_of_the_clock";
         let run = std::process::Command::new(own).args(["--exact", name]).env("TZ", ZONE).output();
         let run = run.expect("it runs again");
         let said = String::from_utf8_lossy(&run.stdout).into_owned();

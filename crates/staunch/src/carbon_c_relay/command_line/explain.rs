@@ -7,15 +7,15 @@ use import::relay::flags::Settings;
 use import::relay::{FileText, RelayConf, Rule, lower};
 use process::relay::{Entry, Router};
 
-use super::meetings::Parts;
 use super::{RelayArgs, colour, files, rendered};
+use crate::carbon_c_relay::test_mode::meetings::Parts;
 use crate::cli::MISTAKES;
 use crate::route_explanation::Way;
 use client::stdio;
 use client::stdio::wants_colour;
 
 /// Tells of each name that was asked for.
-pub(super) fn explain(args: &RelayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+pub(crate) fn explain(args: &RelayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let reading = files::reading(&settings.config);
     stdio::say(&rendered(&reading, colour()));
     let Some(conf) = &reading.conf else { return Ok(ExitCode::from(MISTAKES)) };
@@ -40,7 +40,7 @@ pub(super) fn explain(args: &RelayArgs, settings: &Settings) -> anyhow::Result<E
 }
 
 /// File and line of an expression.
-pub(super) fn place(conf: &RelayConf, files: &[FileText], statement: usize, expression: usize) -> String {
+pub(crate) fn place(conf: &RelayConf, files: &[FileText], statement: usize, expression: usize) -> String {
     let patterns = match &conf.rules[statement] {
         Rule::Match(rule) => &rule.patterns[..],
         Rule::Rewrite(rule) => std::slice::from_ref(&rule.pattern),

@@ -19,10 +19,10 @@ const WAIT_MAX_NS: u64 = 2 * SECOND_NS;
 /// Names that are asked for at the same time.
 const AT_ONCE: usize = 16;
 
-pub(super) type Answer = Result<Vec<IpAddr>, String>;
+pub(crate) type Answer = Result<Vec<IpAddr>, String>;
 
 /// What is known of each name.
-pub(super) fn of(names: &[&str]) -> HashMap<String, Answer> {
+pub(crate) fn of(names: &[&str]) -> HashMap<String, Answer> {
     of_by(names, WAIT_MAX_NS, |name| {
         let found = (name, 0).to_socket_addrs().map_err(|error| error.to_string())?;
         let mut addresses = Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn of(names: &[&str]) -> HashMap<String, Answer> {
 }
 
 /// The answer about a name that was asked for.
-pub(super) fn among(known: &HashMap<String, Answer>, name: &str) -> Answer {
+pub(crate) fn among(known: &HashMap<String, Answer>, name: &str) -> Answer {
     known.get(name).cloned().unwrap_or_else(|| Err("nobody asked for it".to_owned()))
 }
 

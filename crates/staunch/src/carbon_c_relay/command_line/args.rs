@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::ArgAction;
 use import::relay::flags::Flags;
 
-use super::super::args::{HotRestart, Port};
+use crate::cli::args::{HotRestart, Port};
 
 /// `staunch relay`
 ///

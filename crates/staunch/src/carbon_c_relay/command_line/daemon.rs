@@ -15,16 +15,17 @@ use import::relay::plan::Relay;
 use import::relay::{Form, Mistake, Surroundings, changes, print, render_mistakes, upstream_lines};
 
 use super::check::plan_of;
-use super::preamble::{configuration_text, settings_text, starting};
-use super::{RelayArgs, addresses, colour, files, log, rendered, version};
+use super::{RelayArgs, addresses, colour, files, rendered, version};
+use crate::carbon_c_relay::log;
+use crate::carbon_c_relay::log_targets::ORIGINAL;
+use crate::carbon_c_relay::original::Original;
+use crate::carbon_c_relay::pid_file::PidFile;
+use crate::carbon_c_relay::test_mode::preamble::{configuration_text, settings_text, starting};
 use crate::cli::MISTAKES;
 use crate::cli::args::Port;
 use crate::cli::run::of_reload;
-use crate::daemon::original::Original;
-use crate::daemon::pid_file::PidFile;
 use crate::daemon::{self, Reread, Start};
 use crate::log_stream;
-use crate::log_targets::ORIGINAL;
 #[cfg(target_os = "linux")]
 use sys::Background;
 
