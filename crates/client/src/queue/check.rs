@@ -17,7 +17,7 @@ use super::place::{Place, Queue};
 use super::{copies, count_of, files};
 use crate::api_client::Access;
 use crate::exit_code::{FAILED, MISTAKES};
-use crate::stdio;
+use crate::stdio::{self, shown};
 use sys::clock::Clock;
 
 /// Damaged stretches that are listed; all are counted.
@@ -209,7 +209,7 @@ fn walk_once(queue: &Queue, live: bool) -> anyhow::Result<Report> {
         if now_ns.saturating_sub(told_ns) > PROGRESS_NS {
             told_ns = now_ns;
             let (read, all) = (stdio::bytes(read), stdio::bytes(all));
-            stdio::say(&format!("staunch: {}: {read} of {all}\n", queue.name));
+            stdio::say(&format!("staunch: {}: {read} of {all}\n", shown(&queue.name)));
         }
         Ok(())
     };
@@ -230,7 +230,7 @@ fn text(report: &Report) -> String {
     let bytes: u64 = report.segments.iter().map(|segment| segment.bytes).sum();
     let mut text = format!(
         "{}: {verdict}\n  {} in {}; {} wait, in {}\n",
-        report.name,
+        shown(&report.name),
         stdio::bytes(bytes),
         plural(report.segments.len() as u64, "segment"),
         copies(report.waiting_copies),
@@ -299,12 +299,16 @@ fn aside_text(report: &Report) -> String {
     let count = files(report.quarantine.len() as u64);
     let mut text = format!("  kept aside from before: {count}, {}\n", stdio::bytes(bytes));
     for file in report.quarantine.iter().take(FILES_SHOWN) {
-        text.push_str(&format!("    {}\n      {}\n", file.name, file.reason));
+        text.push_str(&file_text(&file.name, &file.reason));
     }
     if report.quarantine.len() > FILES_SHOWN {
         text.push_str("    …\n");
     }
     text
+}
+
+fn file_text(name: &str, reason: &str) -> String {
+    format!("    {}\n      {}\n", shown(name), shown(reason))
 }
 
 fn totals(totals: Totals) -> Value {
@@ -370,6 +374,15 @@ mod tests {
 
     use super::*;
     use sys::disk::Folder;
+
+    #[test]
+    fn control_characters_in_names_of_queues_and_files_are_replaced() {
+        let report = Report { name: "a\x1bb".into(), ..Report::default() };
+        let found = text(&report) + &file_text("c\x1bd", "e\x1bf");
+        for name in ["a\u{fffd}b", "c\u{fffd}d", "e\u{fffd}f"] {
+            assert!(found.contains(name) && !found.contains('\x1b'), "{found:?}");
+        }
+    }
 
     /// Appends, settles and syncs, so that segments come and go.
     fn use_queue(folder: &Folder, blocks: u64) {

@@ -18,7 +18,7 @@ use super::{copies, files};
 use crate::api_client::Access;
 use crate::args::QueueDropArgs;
 use crate::exit_code::MISTAKES;
-use crate::stdio;
+use crate::stdio::{self, shown};
 use crate::top::figure;
 use sys::clock::Clock;
 
@@ -56,7 +56,7 @@ fn intent(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<
     let disk = queue.folder()?;
     let inspection = Inspection::of(&disk, place.owner.is_some())
         .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", queue.path.display()))?;
-    let name = &queue.name;
+    let name = shown(&queue.name);
     if args.quarantine {
         let aside = quarantined(&inspection, &disk);
         let bytes = aside.iter().map(|file| file.bytes).sum();
@@ -111,6 +111,7 @@ fn alone(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<D
 }
 
 fn told(name: &str, dropped: &DropResult, quarantine: bool) -> String {
+    let name = shown(name);
     if quarantine {
         let Amount { copies: count, bytes } = dropped.quarantine;
         return format!("staunch: {} of `{name}` removed, {}\n", files(count), stdio::bytes(bytes));
@@ -126,4 +127,12 @@ fn told(name: &str, dropped: &DropResult, quarantine: bool) -> String {
         text.push_str(&format!("  {} more were damaged and are gone as well\n", dropped.damaged));
     }
     text
+}
+
+#[test]
+fn control_characters_in_queue_names_are_replaced() {
+    for quarantine in [false, true] {
+        let text = told("a\x1bb", &DropResult::default(), quarantine);
+        assert!(text.contains("`a\u{fffd}b`") && !text.contains('\x1b'), "{text:?}");
+    }
 }

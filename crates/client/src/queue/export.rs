@@ -11,7 +11,7 @@ use super::{copies, count_of};
 use crate::args::QueueExportArgs;
 use crate::blocks::{About, Form, to_json};
 use crate::exit_code::FAILED;
-use crate::stdio;
+use crate::stdio::{self, shown};
 
 /// Bytes that are written at a time.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -43,7 +43,7 @@ impl Out<'_> {
                 return Err(Stop::Failed(anyhow::anyhow!(
                     "`{}` holds {}, whose borders plain lines would lose\n  hint: `--json` keeps them, and `staunch \
                      queue replay --json` puts them back",
-                    self.queue,
+                    shown(self.queue),
                     form.word()
                 )));
             }
@@ -142,7 +142,7 @@ fn told(place: &Place, args: &QueueExportArgs, out: &Out<'_>) -> String {
     let mut text = format!(
         "staunch: {} exported from `{}`, in {}\n",
         copies(out.copies),
-        out.queue,
+        shown(out.queue),
         count_of(out.blocks, "block", "blocks")
     );
     if out.damaged > 0 && args.quarantine {
@@ -154,11 +154,25 @@ fn told(place: &Place, args: &QueueExportArgs, out: &Out<'_>) -> String {
         let damaged = copies(out.damaged);
         text.push_str(&format!(
             "  {damaged} cannot be read: `staunch queue check {}` says where\n",
-            out.queue
+            shown(out.queue)
         ));
     }
     if place.owner.is_some() && !args.quarantine && out.copies > 0 {
         text.push_str("  a daemon delivers from this queue: what was exported may be delivered as well\n");
     }
     text
+}
+
+#[test]
+fn control_characters_in_queue_names_are_replaced() {
+    let mut out = Out { queue: "a\x1bb", as_json: false, open: Vec::new(), blocks: 0, copies: 0, damaged: 1 };
+    let place = Place { data_dir: "d".into(), plan: None, owner: None };
+    let args = QueueExportArgs { name: String::new(), quarantine: false, damaged: false, all: false };
+    let text = told(&place, &args, &out);
+    assert!(text.matches("a\u{fffd}b").count() == 2 && !text.contains('\x1b'), "{text:?}");
+    let frames = Block::frames(b"ab".to_vec(), vec![(2, 1)], 0);
+    let Err(Stop::Failed(error)) = out.put(About::default(), &frames) else {
+        panic!("plain lines lose frames")
+    };
+    assert!(error.to_string().contains("`a\u{fffd}b`"), "{error}");
 }

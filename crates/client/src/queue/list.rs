@@ -12,7 +12,7 @@ use super::copies;
 use super::document::QueueRow;
 use super::place::{Owner, Place, Queue};
 use crate::exit_code::FAILED;
-use crate::stdio;
+use crate::stdio::{self, shown};
 use crate::top::figure;
 use sys::clock::Clock;
 
@@ -160,7 +160,7 @@ fn table(rows: &[Row]) -> String {
             figure::count(row.segments as f64),
             figure::count(row.quarantined as f64),
         ];
-        text.push_str(&line(&row.name, &row.state.text(), figures.each_ref().map(String::as_str)));
+        text.push_str(&line(&shown(&row.name), &row.state.text(), figures.each_ref().map(String::as_str)));
     }
     text
 }
@@ -171,7 +171,8 @@ pub(super) fn missing_text(in_use: &[QueueRow]) -> String {
     let gone = in_use.iter().filter(|row| missing(row) > 0);
     gone.map(|row| {
         let lost = copies(missing(row));
-        format!("staunch: {}: {lost} in files that are gone; a stop of the daemon loses them\n", row.name)
+        let name = shown(&row.name);
+        format!("staunch: {name}: {lost} in files that are gone; a stop of the daemon loses them\n")
     })
     .collect()
 }
@@ -181,7 +182,7 @@ pub(super) fn busy_text(in_use: &[QueueRow]) -> String {
     let line = |row: &QueueRow| {
         format!(
             "staunch: {}: the queue is busy, perhaps because its disk does not answer; some figures are older\n",
-            row.name
+            shown(&row.name)
         )
     };
     in_use.iter().filter(|row| row.busy).map(line).collect()
@@ -189,44 +190,45 @@ pub(super) fn busy_text(in_use: &[QueueRow]) -> String {
 
 /// Files of a queue that somebody copied or renamed.
 fn misplaced_text(row: &Row) -> String {
+    let name = shown(&row.name);
     let line = |aside: &QuarantinedSegment| {
-        format!("staunch: {}: {}; the next start puts it in quarantine\n", row.name, aside.text())
+        format!("staunch: {name}: {}; the next start puts it in quarantine\n", aside.text())
     };
     let mut text: String = row.misplaced.iter().take(MISPLACED_SHOWN).map(line).collect();
     if row.misplaced.len() > MISPLACED_SHOWN {
         let more = row.misplaced.len() - MISPLACED_SHOWN;
-        text.push_str(&format!("staunch: {}: and {more} more such segments\n", row.name));
+        text.push_str(&format!("staunch: {name}: and {more} more such segments\n"));
     }
     text
 }
 
 fn document(place: &Place, rows: &[Row]) -> Value {
     let owner = place.owner.map(|owner| json!({ "pid": owner.pid, "http": owner.http }));
-    let rows: Vec<Value> = rows
-        .iter()
-        .map(|row| {
-            json!({
-                "name": row.name,
-                "path": row.path,
-                "state": row.state.word(),
-                "copies_queued": row.copies_queued,
-                "queued_bytes": row.queued_bytes,
-                "oldest_s": row.oldest_s,
-                "segments": row.segments,
-                "bytes": row.bytes,
-                "quarantined": row.quarantined,
-                "quarantined_bytes": row.quarantined_bytes,
-                "records_missing": row.records_missing,
-                "busy": row.busy,
-                "segments_misplaced": row.misplaced.iter().map(|aside| aside.sequence).collect::<Vec<u64>>(),
-            })
-        })
-        .collect();
+    let rows: Vec<Value> = rows.iter().map(document_of).collect();
     json!({ "data_dir": place.data_dir.display().to_string(), "daemon": owner, "queues": rows })
+}
+
+fn document_of(row: &Row) -> Value {
+    json!({
+        "name": row.name,
+        "path": row.path,
+        "state": row.state.word(),
+        "copies_queued": row.copies_queued,
+        "queued_bytes": row.queued_bytes,
+        "oldest_s": row.oldest_s,
+        "segments": row.segments,
+        "bytes": row.bytes,
+        "quarantined": row.quarantined,
+        "quarantined_bytes": row.quarantined_bytes,
+        "records_missing": row.records_missing,
+        "busy": row.busy,
+        "segments_misplaced": row.misplaced.iter().map(|aside| aside.sequence).collect::<Vec<u64>>(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::document::DiskFigures;
     use super::*;
 
     fn row(name: &str, state: State, copies_queued: u64, queued_bytes: u64) -> Row {
@@ -267,6 +269,29 @@ web            orphan                      0       0 B       -         3      0
         // A longer one is whole: it is to be given to other commands.
         let long = "datacentre/eu-west-1.example.org:2003";
         assert!(table(&[row(long, State::Stopped, 12, 1200)]).contains(&format!("\n{long}  stopped ")));
+    }
+
+    #[test]
+    fn control_characters_in_queue_names_are_replaced() {
+        let name = "a\x1b[2Jb";
+        let disk = Some(DiskFigures { records_missing: 1, ..DiskFigures::default() });
+        let listed = [QueueRow { name: name.into(), busy: true, disk, ..QueueRow::default() }];
+        let aside = QuarantinedSegment {
+            sequence: 9,
+            bytes: 500,
+            why: deliver::disk_queue::QuarantineReason::Foreign,
+        };
+        let row = Row { misplaced: vec![aside; 11], ..row(name, State::Stopped, 1, 1) };
+        let texts = [
+            table(std::slice::from_ref(&row)),
+            missing_text(&listed),
+            busy_text(&listed),
+            misplaced_text(&row),
+        ];
+        for text in texts {
+            assert!(text.contains("a\u{fffd}[2Jb") && !text.contains('\x1b'), "{text:?}");
+        }
+        assert!(document_of(&row).to_string().contains("a\\u001b[2Jb"), "JSON has the name itself");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use config::plan::{OutputPlan, Plan};
 
 use crate::ReadPlan;
 use crate::args::Whose;
+use crate::stdio::shown;
 use sys::data_dir::{self, LOCK_FILE};
 use sys::disk::Folder;
 
@@ -214,8 +215,8 @@ fn unreadable(error: io::Error, path: &Path) -> anyhow::Error {
     anyhow::anyhow!("cannot read {}: {error}{hint}", path.display())
 }
 
-fn no_queue(name: &str, queues: &[Queue], folder: &Path) -> String {
-    let folder = folder.display();
+fn no_queue(asked: &str, queues: &[Queue], folder: &Path) -> String {
+    let (name, folder) = (shown(asked), folder.display());
     if queues.is_empty() {
         return format!(
             "there is no queue `{name}`: nothing is queued on disk in {folder}\n  hint: outputs with \
@@ -223,12 +224,13 @@ fn no_queue(name: &str, queues: &[Queue], folder: &Path) -> String {
         );
     }
     let names = || queues.iter().map(|queue| queue.name.as_str());
-    if let Some(near) = nearest(name, names()) {
+    if let Some(near) = nearest(asked, names()) {
+        let near = shown(near);
         return format!("there is no queue `{name}` in {folder}; did you mean `{near}`?");
     }
     let more = if queues.len() > NAMES_SHOWN { ", …" } else { "" };
-    let shown: Vec<&str> = names().take(NAMES_SHOWN).collect();
-    format!("there is no queue `{name}` in {folder}\n  hint: there are: {}{more}", shown.join(", "))
+    let listed: Vec<String> = names().take(NAMES_SHOWN).map(shown).collect();
+    format!("there is no queue `{name}` in {folder}\n  hint: there are: {}{more}", listed.join(", "))
 }
 
 /// Refuses files and folders of queues in the place of names.
@@ -250,16 +252,16 @@ fn file_of_queue(name: &str) -> Option<String> {
     let place = || {
         let queues = folder.parent().filter(|queues| queues.ends_with("queues"))?;
         let output = folder.file_name().and_then(|name| name.to_str()).and_then(data_dir::output_of)?;
-        Some((output, queues.parent()?))
+        Some((shown(&output), queues.parent()?))
     };
-    let what = if path.is_dir() { "a folder" } else { "a file" };
+    let (what, name) = (if path.is_dir() { "a folder" } else { "a file" }, shown(name));
     Some(match place() {
         Some((output, data_dir)) if data_dir.as_os_str().is_empty() => format!(
             "{name} is {what}, and a queue is looked at as a whole\n  hint: name it by its output: `{output}` with --data-dir ."
         ),
         Some((output, data_dir)) => format!(
             "{name} is {what}, and a queue is looked at as a whole\n  hint: name it by its output: `{output}` with --data-dir {}",
-            data_dir.display()
+            shown(&data_dir.display().to_string())
         ),
         None => format!(
             "{name} is {what}, and no queue of a data directory (DIR/queues/OUTPUT)\n  hint: name a queue by its output, and its \
@@ -332,6 +334,19 @@ mod tests {
             ),
         ] {
             assert_eq!(no_queue(name, &queues(known), folder), want);
+        }
+    }
+    #[test]
+    fn control_characters_in_names_are_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("queues").join("a%1Bb");
+        fs::create_dir_all(&path).expect("a folder");
+        let text = file_of_queue(path.to_str().expect("text")).expect("it is a folder of a queue");
+        assert!(text.contains("by its output: `a\u{fffd}b`") && !text.contains('\x1b'), "{text:?}");
+        for (asked, known) in [("a\x1bc", "a\x1bb"), ("a\x1bc", "xyz\x1b"), ("\x1b", "")] {
+            let known = if known.is_empty() { Vec::new() } else { queues(&[known]) };
+            let text = no_queue(asked, &known, folder.path());
+            assert!(text.contains('\u{fffd}') && !text.contains('\x1b'), "{text:?}");
         }
     }
 }

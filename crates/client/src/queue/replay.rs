@@ -20,7 +20,7 @@ use crate::api_client::Access;
 use crate::args::QueueReplayArgs;
 use crate::blocks::{About, Form, LineBlocks, from_json, takes, to_json};
 use crate::exit_code::MISTAKES;
-use crate::stdio;
+use crate::stdio::{self, shown};
 use sys::clock::Clock;
 
 /// Bytes of blocks that are sent to a daemon at a time.
@@ -191,6 +191,7 @@ impl Replay {
 }
 
 fn told(name: &str, done: &Replayed, args: &QueueReplayArgs) -> String {
+    let name = shown(name);
     let mut text = format!("staunch: {} put back at the end of `{name}`\n", copies(done.copies));
     if done.full {
         text.push_str(
@@ -209,4 +210,12 @@ fn told(name: &str, done: &Replayed, args: &QueueReplayArgs) -> String {
         ));
     }
     text
+}
+
+#[test]
+fn control_characters_in_queue_names_are_replaced() {
+    let done = Replayed { blocks: 1, copies: 1, full: true, safe: true };
+    let args = QueueReplayArgs { name: String::new(), from: None, quarantine: true };
+    let text = told("a\x1bb", &done, &args);
+    assert!(text.contains("`a\u{fffd}b`") && !text.contains('\x1b'), "{text:?}");
 }
