@@ -11,7 +11,7 @@ mod measured;
 use std::time::Instant;
 
 use measured::{as_it_is, cpu_ns, hash};
-use model::{GaugeOp, Kind, Now, Sample, SampleView, SourceId, Span, Value};
+use model::{GaugeOp, Kind, Now, Sample, SampleView, Span, Value};
 use process::aggregate::checkpoint::{Slice, Told};
 use process::aggregate::{AggregatePlan, Aggregator};
 

@@ -4,7 +4,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 use model::{
-    Canonical, Extra, FlushInfo, Flushed, GaugeOp, Kind, Now, RawKey, Sample, SampleView, SourceId, Span,
+    Canonical, Extra, FlushInfo, Flushed, GaugeOp, Kind, Now, RawKey, Sample, SampleView, Span,
     Value,
 };
 
