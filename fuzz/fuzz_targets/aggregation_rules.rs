@@ -1,4 +1,4 @@
-//! Any bytes are read as what aggregation rules of another process held without harm, and what is taken goes on.
+//! Fuzzes decoding of aggregation rules from another process: no panic, and accepted state can be used.
 
 #![no_main]
 

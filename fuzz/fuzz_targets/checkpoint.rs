@@ -1,4 +1,4 @@
-//! Any bytes are read as an aggregation's saved state without harm, and a whole series between them comes back.
+//! Fuzzes decoding of an aggregation's checkpoint: no panic, and a valid series among random bytes is restored.
 
 #![no_main]
 

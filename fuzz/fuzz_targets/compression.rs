@@ -1,22 +1,22 @@
-//! Any bytes are unpacked in bounded memory and alike wherever they are cut, and what is packed comes back.
+//! Fuzzes decompression and round trips: memory is bounded, and the result does not depend on the reads.
 //!
-//! The first byte says how they are packed, and which of the two; the next ones where the stream is cut.
+//! The first byte selects the format, and compress or decompress; the next bytes the cuts of the stream.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use wire::cost::{Parser, check};
-use wire::compression::{Compression, promises};
+use wire::compression::{Compression, properties};
 
 fuzz_target!(|data: &[u8]| {
-    promises::check_one(data);
+    properties::check_one(data);
     let [choice, step, stream @ ..] = data else { return };
     let packings = [Compression::Gzip, Compression::Lz4, Compression::Snappy];
     let compression = packings[usize::from(*choice) % packings.len()];
-    check(Parser::Packed(compression, usize::from(*step) * 16 + 1), stream, allocated);
+    check(Parser::Compressed(compression, usize::from(*step) * 16 + 1), stream, allocated);
 });
 
-/// Bytes that `run` asks for.
+/// Bytes that `run` allocates.
 fn allocated(run: &mut dyn FnMut()) -> u64 {
     allocation_counter::measure(run).bytes_total
 }

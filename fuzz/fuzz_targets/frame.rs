@@ -1,4 +1,4 @@
-//! What the framers give out does not depend on where the reads cut the stream, and they stay within their bounds.
+//! Fuzzes the framers: the output does not depend on where the reads cut the stream, and memory stays within limits.
 //!
 //! The first byte is the limit, the second the length of a read; the rest is the stream.
 
@@ -21,12 +21,12 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Bytes that `run` asks for.
+/// Bytes that `run` allocates.
 fn allocated(run: &mut dyn FnMut()) -> u64 {
     allocation_counter::measure(run).bytes_total
 }
 
-/// Lines with their LF, the tail, and how many were too long.
+/// Lines with their LF, the unfinished line, and the number of lines that were too long.
 type Lines = (Vec<u8>, Vec<u8>, u64);
 
 fn lines<'a>(end: LineEnd, max: usize, reads: impl IntoIterator<Item = &'a [u8]>) -> Lines {
@@ -57,7 +57,7 @@ fn lines_at_once(end: LineEnd, max: usize, stream: &[u8]) -> Lines {
     (lines, if line.len() > max { Vec::new() } else { line }, too_long)
 }
 
-/// Frames, whether the stream went bad, and how much of an unfinished frame is held.
+/// Frames, whether the stream had an error, and the buffered length of an unfinished frame.
 fn frames<'a>(
     order: LengthOrder,
     max: usize,

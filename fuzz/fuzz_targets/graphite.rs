@@ -1,5 +1,5 @@
-//! Any packet of Graphite lines is read alike by the reader and by the naive reference, with the manners of every
-//! compatibility, and at a bounded cost for each byte.
+//! Fuzzes Graphite lines: the reader and the naive reference agree in every compatibility mode, at a bounded cost per
+//! byte.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ fuzz_target!(|packet: &[u8]| {
     }
 });
 
-/// Bytes that `run` asks for.
+/// Bytes that `run` allocates.
 fn allocated(run: &mut dyn FnMut()) -> u64 {
     allocation_counter::measure(run).bytes_total
 }

@@ -1,4 +1,4 @@
-//! Any bytes are blocks of a queue that another process left, which can be sent, or nothing.
+//! Fuzzes decoding of queue blocks from another process: they can be sent, or are rejected.
 
 #![no_main]
 

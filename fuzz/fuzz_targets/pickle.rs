@@ -1,7 +1,7 @@
-//! Any bytes are read as a pickle or protobuf message without harm, at a bounded cost for each of them, and end as points whose lines are
-//! read back as they are, or as counted rejects.
+//! Fuzzes pickle and protobuf messages: no panic, a bounded cost per byte, and each element ends as a counted reject
+//! or as a point whose line parses back unchanged.
 //!
-//! The first byte says which compatibility, and which form.
+//! The first byte selects the compatibility mode and the encoding.
 
 #![no_main]
 
@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
     check(Parser::Message(form), message, allocated);
 });
 
-/// Bytes that `run` asks for.
+/// Bytes that `run` allocates.
 fn allocated(run: &mut dyn FnMut()) -> u64 {
     allocation_counter::measure(run).bytes_total
 }

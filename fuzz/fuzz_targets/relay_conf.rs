@@ -1,5 +1,6 @@
-//! Any files as a configuration of carbon-c-relay give mistakes that can be shown, or a document that prints as itself and
-//! that the router takes. Files are separated by lines of `%%`; an `include` gives the one that its path's length picks.
+//! Fuzzes import of carbon-c-relay configurations: the result is errors that can be displayed, or a document that
+//! prints as itself and that the router accepts. Files are separated by lines of `%%`; an `include` selects the file
+//! by the length of its path.
 
 #![no_main]
 
@@ -11,7 +12,7 @@ use import::relay::{
 use libfuzzer_sys::fuzz_target;
 use process::relay::Router;
 
-/// Files that may include each other without end are refused by their number; far below it they are only slow.
+/// Files that include each other without end are rejected by their number; well below that limit they are only slow.
 const READS_MAX: usize = 64;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Any bytes in the directory of a queue on disk open, and the records between them come back.
+//! Fuzzes the directory of a disk queue: it opens with any content, and valid records are recovered.
 
 #![no_main]
 

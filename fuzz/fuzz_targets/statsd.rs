@@ -1,5 +1,4 @@
-//! Any packet is read alike by the parser and by the naive reference, in every dialect, and at a
-//! bounded cost for each byte.
+//! Fuzzes StatsD packets: the parser and the naive reference agree in every dialect, at a bounded cost per byte.
 
 #![no_main]
 
@@ -16,7 +15,7 @@ fuzz_target!(|packet: &[u8]| {
     }
 });
 
-/// Bytes that `run` asks for.
+/// Bytes that `run` allocates.
 fn allocated(run: &mut dyn FnMut()) -> u64 {
     allocation_counter::measure(run).bytes_total
 }

@@ -12,7 +12,7 @@ use deliver::queue::{Block, BlockEncoding};
 use model::{Batches, Dropped, Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Peer, Point, Span};
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
-use wire::graphite::{Encoded, Encoder, OwnFigures, Unpickled, pickle_frame, pickle_point};
+use wire::graphite::{Encoded, Encoder, OwnFigures, PickleReject, pickle_frame, pickle_point};
 use wire::report::{self, Console, DOCUMENT_BYTES_MAX, Documented, PerlFile, event_json_line};
 
 use crate::Accounts;
@@ -340,8 +340,8 @@ impl OutputEncoder {
         let numbers = (point.value(bytes), point.time(bytes));
         match pickle_point((name, point.tags(bytes)), numbers, &mut open.points) {
             Ok(()) => open.count += 1,
-            Err(Unpickled::NotANumber) => drop_points(&self.account, Dropped::NotANumber, 1),
-            Err(Unpickled::UnsafeName) => drop_points(&self.account, Dropped::UnsafeName, 1),
+            Err(PickleReject::NotANumber) => drop_points(&self.account, Dropped::NotANumber, 1),
+            Err(PickleReject::UnsafeName) => drop_points(&self.account, Dropped::UnsafeName, 1),
         }
         if open.points.len() >= BLOCK_BYTES {
             self.close_at(at, now, out);

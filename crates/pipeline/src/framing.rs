@@ -72,16 +72,16 @@ impl Framing {
     /// Throws the unfinished line or frame away, for good.
     pub(crate) fn give_up(&mut self) {
         match self {
-            Framing::Lines(framer) => framer.give_up(),
-            Framing::Frames(framer) => framer.give_up(),
+            Framing::Lines(framer) => framer.discard(),
+            Framing::Frames(framer) => framer.discard(),
         }
     }
 
     /// Goes on, as new, where another one was.
     pub(crate) fn go_on_with(&mut self, unfinished: &Unfinished) {
         match self {
-            Framing::Lines(framer) => framer.go_on_with(&unfinished.bytes, unfinished.discarding),
-            Framing::Frames(framer) => framer.go_on_with(&unfinished.bytes),
+            Framing::Lines(framer) => framer.restore(&unfinished.bytes, unfinished.discarding),
+            Framing::Frames(framer) => framer.restore(&unfinished.bytes),
         }
     }
 }

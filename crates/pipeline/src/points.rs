@@ -16,7 +16,7 @@ use model::{
     Batches, Now, Outcome, Packets, Peer, Points, Receipt, Records, Reject, SourceAccount, SourceId, Span,
 };
 use wire::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
-use wire::graphite::input::{Compatibility, MessageEncoding, Opened, PIECE_BYTES_MAX, Parsed, Reader};
+use wire::graphite::input::{Compatibility, MessageEncoding, MessageReader, PIECE_BYTES_MAX, Parsed, Reader};
 
 /// How points of one source are read: made once, shared by its intakes.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ pub(crate) struct Messages {
     /// What of the last read has not been framed.
     rest: Vec<u8>,
     /// A message, and how far it has been read.
-    opened: Option<(Vec<u8>, Opened)>,
+    opened: Option<(Vec<u8>, MessageReader)>,
 }
 
 impl PointReading {
@@ -145,7 +145,7 @@ impl Messages {
                         Err(lost) => return MessagesRead { lost: Some(lost), ..read },
                     };
                     read.begun += 1;
-                    let opened = Opened::new(form, &message);
+                    let opened = MessageReader::new(form, &message);
                     (message, opened)
                 }
             };

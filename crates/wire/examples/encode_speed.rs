@@ -1,4 +1,4 @@
-//! How long the Graphite encoder takes for a flush of a million counters, by number and by wire form.
+//! Benchmark of the Graphite encoder: a flush of a million counters, by kind of number and by encoding.
 //!
 //! `cargo run --release -p wire --example encode_speed`, on a machine that does nothing else. Each row is the
 //! best of ten flushes; a counter is two points (rate and count).
@@ -14,7 +14,7 @@ use wire::graphite::{Encoded, Encoder, Namespace};
 const SERIES: usize = 1_000_000;
 const RUNS: usize = 10;
 
-/// One of the encoder's wire forms.
+/// One of the encoder's encodings.
 type Write = fn(&mut Encoder, &FlushInfo, &Flushed<'_>, &mut Vec<u8>) -> Encoded;
 
 /// The count of the n-th series.

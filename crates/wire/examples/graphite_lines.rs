@@ -1,8 +1,9 @@
-//! What `cargo xtask instructions` counts: Graphite lines of about 48 bytes through the reader, hash included.
+//! The workload of `cargo xtask instructions`: Graphite lines of about 48 bytes through the parser, including the
+//! hash.
 //!
-//! `graphite_lines PERSONALITY FORM LINES`: so many lines of 10,000 names, in packets as a read of a stream gives them. FORM
-//! is `plain`, or `tagged` and `dotted` for lines that go the long way. No clock and no socket: the same arguments cost the
-//! same instructions.
+//! `graphite_lines COMPATIBILITY KIND LINES`: LINES lines of 10,000 names, in packets as a stream source reads them.
+//! KIND is `plain`, or `tagged` and `dotted` for lines that take the slow path. No clock and no socket: the same
+//! arguments cost the same instructions.
 #![allow(clippy::print_stderr, reason = "an example says how to call it")]
 
 use std::hint::black_box;
@@ -19,12 +20,12 @@ const READ_BYTES: usize = 64 * 1024;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [compatibility, form, lines] = args.as_slice() else {
-        eprintln!("usage: graphite_lines PERSONALITY FORM LINES");
+        eprintln!("usage: graphite_lines COMPATIBILITY KIND LINES");
         return ExitCode::FAILURE;
     };
     let compatibility = Compatibility::ALL.into_iter().find(|known| known.word() == compatibility);
     let (Some(compatibility), Ok(lines)) = (compatibility, lines.parse::<usize>()) else {
-        eprintln!("PERSONALITY is strict, carbon, c-relay or go-carbon; LINES is a number");
+        eprintln!("COMPATIBILITY is strict, carbon, c-relay or go-carbon; LINES is a number");
         return ExitCode::FAILURE;
     };
     let packets = packets(form);

@@ -1,7 +1,8 @@
-//! Prints nanoseconds per line of the StatsD parser, hash included: `cargo run --release -p wire --example parse_speed`.
+//! Benchmark of the StatsD parser: `cargo run --release -p wire --example parse_speed` prints nanoseconds per line,
+//! including the hash.
 //!
-//! Each row is 1,000 names in packets of 30 lines, parsed in a loop that reuses its memory; the number is the fastest
-//! of several rounds, the one that other work on the machine disturbed least.
+//! Each row is 1,000 names in packets of 30 lines, parsed in a loop that reuses its memory. The number is the fastest
+//! of several rounds, the one least disturbed by other work on the machine.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 #![allow(clippy::print_stdout, reason = "its numbers are its output")]

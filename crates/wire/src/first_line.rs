@@ -1,19 +1,21 @@
-//! Whether a connection that should carry lines begins with something else: an HTTP request, or a TLS handshake.
+//! Protocol detection on the first line of a connection: rejects HTTP requests and TLS handshakes on a port for
+//! lines.
 //!
-//! A web page may make any browser send a request to a port of this machine; without this its body would be read as
-//! lines. No memory but the state: the decision does not depend on where reads cut the bytes, and no length of the line
-//! escapes it.
-//! Not here: what becomes of the connection, and protocols with frames, where such bytes are a length past every limit.
-//! Invariants: no request escapes, whatever its method: a page may choose any that RFC 9110 allows, of any length. And no
-//! sample or point is taken for a request. `GET 1 1700000000` is a good point; a request ends in `HTTP/1.1` or the like, which is no
-//! time, no value and no type, and its target holds no `#`, which begins tags in StatsD.
+//! A web page can make any browser send a request to a local port. Without this check the request body would be
+//! parsed as lines. The only memory is the state machine, so the result does not depend on where reads cut the bytes,
+//! nor on the length of the line.
+//! Not here: closing the connection (`staunch`). Protocols with length-prefixed frames need no check: such bytes are
+//! a length over every limit.
+//! Invariants: every HTTP request is detected, with any method that RFC 9110 allows, of any length; no valid sample
+//! or point is taken for a request. `GET 1 1700000000` is a valid point: a request ends in `HTTP/1.1` or the like,
+//! which is no time, value or type, and its target contains no `#`, which starts tags in StatsD.
 
 use model::Reject;
 
-/// Bytes of a TLS record with a ClientHello that are looked at: record header, handshake header, version.
+/// Bytes of a TLS ClientHello record that are checked: record header, handshake header, version.
 const HELLO_BYTES: usize = 11;
 
-/// What a connection carries that is no lines.
+/// A protocol that is not lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreign {
     /// An HTTP request, the preface of HTTP/2 included.
@@ -23,7 +25,7 @@ pub enum Foreign {
 }
 
 impl Foreign {
-    /// Why nothing of it counts, and what it is, for the log.
+    /// The reject reason, and the protocol's name for the log.
     pub fn reason(self) -> (Reject, &'static str) {
         match self {
             Foreign::Http => (Reject::HttpRequest, "an HTTP request"),
@@ -32,18 +34,18 @@ impl Foreign {
     }
 }
 
-/// What is known so far.
+/// The result so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// Nothing yet: go on asking.
+    /// Not decided yet: push more bytes.
     Undecided,
-    /// Lines: no need to ask again.
+    /// Lines: no further check is needed.
     Lines,
-    /// Something else: the connection is to be closed.
+    /// Another protocol: close the connection.
     Foreign(Foreign),
 }
 
-/// Looks at the first line of a connection that is not empty.
+/// Checks the first non-empty line of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FirstLine {
     state: State,
@@ -51,18 +53,18 @@ pub struct FirstLine {
 
 #[derive(Clone, Copy, Debug, Default)]
 enum State {
-    /// Empty lines at most.
+    /// At most empty lines so far.
     #[default]
     Begin,
     /// In a method.
     Method,
-    /// Behind the first blank; whether something of the target has come.
+    /// After the first space; true once a byte of the target was read.
     Target(bool),
-    /// So many bytes of `HTTP/`.
+    /// In `HTTP/`, after this many of its bytes.
     Protocol(u8),
-    /// The digits of the version.
+    /// In the digits of the version.
     Version(Version),
-    /// The beginning of a TLS record.
+    /// In the first bytes of a TLS record.
     Hello([u8; HELLO_BYTES], u8),
     Decided(Opening),
 }
@@ -129,13 +131,12 @@ impl State {
     }
 }
 
-/// What a method consists of (`tchar` of RFC 9110 §5.6.2).
+/// Bytes allowed in a method (`tchar` of RFC 9110 §5.6.2).
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// The major version 3 is in all of them, from SSL 3.0 to TLS 1.3; the type 1 is ClientHello, whose length has three
-/// bytes.
+/// Major version 3 covers SSL 3.0 to TLS 1.3. Type 1 is ClientHello, whose length has three bytes.
 fn may_be_hello(begin: &[u8]) -> bool {
     let wanted: [fn(u8) -> bool; HELLO_BYTES] = [
         |byte| byte == 0x16,
@@ -153,7 +154,7 @@ fn may_be_hello(begin: &[u8]) -> bool {
     begin.iter().zip(wanted).all(|(byte, wanted)| wanted(*byte))
 }
 
-/// The two lengths fit each other: a message goes on in another record only when the first is full.
+/// The two lengths must match: a message continues in another record only when the first record is full.
 fn is_hello(begin: &[u8; HELLO_BYTES]) -> bool {
     let record = u32::from(u16::from_be_bytes([begin[3], begin[4]]));
     let message = u32::from(u16::from_be_bytes([begin[7], begin[8]])) + 4;
@@ -166,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// What is found, which must not depend on where the bytes are cut.
+    /// The result, asserted to be the same wherever the bytes are cut.
     #[track_caller]
     fn opening(bytes: &[u8]) -> Opening {
         let whole = FirstLine::default().push(bytes);
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_told_from_lines_that_begin_like_them() {
+    fn http_requests_are_detected_and_similar_lines_are_not() {
         let http = Opening::Foreign(Foreign::Http);
         let table: &[(&str, Opening)] = &[
             ("GET / HTTP/1.1\r\nHost: a\r\n\r\na:1|c\n", http),
@@ -196,12 +197,12 @@ mod tests {
             ("\r\n\nPUT /\u{fc} HTTP/1.1\r\n", http),
             ("patch / HTTP/1.1\r\n", http),
             ("x!#$%&'*+-.^_`|~9 / HTTP/1.1\r\n", http),
-            // Not all there yet.
+            // Incomplete so far.
             ("", Opening::Undecided),
             ("GET", Opening::Undecided),
             ("GET 1", Opening::Undecided),
             ("GET / HTTP/1.1", Opening::Undecided),
-            // Good lines, and bad ones that are no requests.
+            // Valid lines, and invalid ones that are not requests.
             ("GET 1 1700000000\n", Opening::Lines),
             ("GET 1 1700000000", Opening::Lines),
             ("GET\n", Opening::Lines),
@@ -232,8 +233,8 @@ mod tests {
     }
 
     #[test]
-    fn a_method_and_a_target_may_be_long() {
-        // The line of a long one would be discarded, and its body read.
+    fn http_requests_with_a_long_method_or_target_are_detected() {
+        // The line of a long request would be discarded as too long, and its body parsed.
         for (method, target) in [(300_000, 1), (1, 300_000)] {
             let long = format!("{} /{} HTTP/1.1\r\n", "M".repeat(method), "a".repeat(target));
             assert_eq!(FirstLine::default().push(long.as_bytes()), Opening::Foreign(Foreign::Http));
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_is_told_from_a_strange_name() {
+    fn tls_handshakes_are_detected_and_unusual_names_are_not() {
         let hello = |record: u16, message: u16| {
             let mut bytes = vec![0x16, 3, 1];
             bytes.extend_from_slice(&record.to_be_bytes());
@@ -251,7 +252,7 @@ mod tests {
             bytes
         };
         let tls = Opening::Foreign(Foreign::Tls);
-        // 10 is a line feed, and nothing but a length here.
+        // Here 10 is part of a length, not a line feed.
         for (bytes, want) in [
             (hello(512, 508), tls),
             (hello(10, 6), tls),
@@ -268,7 +269,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_good_line_is_a_request(
+        fn no_valid_line_is_taken_for_a_request(
             name in "(GET|POST|put|[A-Z-]{1,9}|[a-z0-9_.|*-]{1,9})( [!-~]{1,9})?",
             kind in "c|g|ms|s|h|d",
             value in any::<i32>(),

@@ -1,11 +1,12 @@
-//! Streams of bytes to packets: lines ended by LF (or CR), and frames that begin with their length (spec statsd §2.1,
+//! Splits byte streams into packets: lines ended by LF or CR, and frames with a length prefix (spec statsd §2.1,
 //! §5.5; graphite §1.1.2, §1.2).
 //!
-//! Path of a packet: the connection's task reads bytes -> **`LineFramer::push`** or **`LengthFramer::push`** -> what
-//! is whole goes to the source's parser as one packet, what is not waits here for the next read.
-//! Not here: datagrams, which are packets already; reading lines (`statsd`).
-//! Invariants: what comes out does not depend on where the reads cut the stream; a framer never holds more than its
-//! `_max`, in bytes as in memory; each byte is copied a bounded number of times, however small the reads.
+//! Path of a packet: the connection's task reads bytes -> **`LineFramer::push`** or **`LengthFramer::push`** ->
+//! complete lines or frames go to the source's parser as one packet, the incomplete rest is buffered until the next
+//! read.
+//! Not here: datagrams, which are packets already; parsing lines (`statsd`).
+//! Invariants: the output does not depend on where reads cut the stream; a framer never buffers more than its `_max`,
+//! in bytes as in memory; each byte is copied a bounded number of times, however small the reads are.
 
 use std::borrow::Cow;
 
@@ -15,12 +16,12 @@ use model::limits::QUOTED_BYTES_MAX;
 
 use crate::cost::touch;
 
-/// What ends a line.
+/// Which bytes end a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineEnd {
     /// LF.
     Lf,
-    /// LF or CR, each of them: of CR LF the second ends an empty line.
+    /// LF or CR, either of them: after CR LF there is an empty line.
     LfOrCr,
 }
 
@@ -40,18 +41,18 @@ impl LineEnd {
     }
 }
 
-/// Memory that a framer keeps for the next unfinished line or frame, when there is none.
+/// Memory that a framer without an unfinished line or frame keeps for the next one.
 const KEPT_BYTES_MAX: usize = 512;
 
-/// Cuts a stream at its line ends and holds the unfinished last line.
+/// Splits a stream at its line ends and buffers the unfinished last line.
 #[derive(Clone, Debug)]
 pub struct LineFramer {
     /// The unfinished line.
     held: Vec<u8>,
-    /// Under way to the end of a line that is too long.
+    /// The current line is too long: its bytes are discarded up to its end.
     discarding: bool,
     too_long: u64,
-    /// How the first of them begins, for the log.
+    /// The first bytes of the first such line, for the log.
     first_too_long: Vec<u8>,
     line_bytes_max: usize,
     end: LineEnd,
@@ -63,42 +64,43 @@ impl LineFramer {
         LineFramer::ended_by(LineEnd::Lf, line_bytes_max)
     }
 
-    /// A framer for lines with such ends, of at most `line_bytes_max` bytes without it.
+    /// A framer for lines with these line ends, of at most `line_bytes_max` bytes without the line end.
     pub fn ended_by(end: LineEnd, line_bytes_max: usize) -> LineFramer {
         let (held, first_too_long) = (Vec::new(), Vec::new());
         LineFramer { held, discarding: false, too_long: 0, first_too_long, line_bytes_max, end }
     }
 
-    /// Takes what was read and gives all lines that are whole now, each with its end; empty when there is none. They lie
-    /// in `bytes`, or in `room`, where those are put together that came in pieces.
+    /// Adds received bytes and returns all lines that are complete now, each with its end; empty when there is none.
+    /// They are a slice of `bytes`, or of `room` when a line had to be joined from several reads.
     ///
-    /// A line over the limit is left out and counted, see [`LineFramer::take_too_long`].
+    /// A line over the limit is skipped and counted, see [`LineFramer::take_too_long`].
     pub fn push<'a>(&mut self, bytes: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
         let whole = if self.held.is_empty() && !self.discarding && bytes.len() <= self.line_bytes_max {
             let (whole, rest) = bytes.split_at(self.end.last(bytes).map_or(0, |last| last + 1));
             self.hold(rest);
             whole
         } else if self.held.len() + bytes.len() <= self.line_bytes_max && self.end.first(bytes).is_none() {
-            // More of the unfinished line, or of the one that is too long.
+            // Still in the unfinished line, or in the one that is too long.
             if !self.discarding {
                 grow(&mut self.held, bytes, self.line_bytes_max);
             }
             &[]
         } else {
-            let given = self.put_together(bytes, room);
+            let given = self.join(bytes, room);
             &room[..given]
         };
         debug_assert!(self.held() <= self.line_bytes_max, "an unfinished line is within the limit");
         whole
     }
 
-    /// Puts the unfinished line and `bytes` into `room`, without lines that are too long. Gives the length of what is whole.
-    fn put_together(&mut self, bytes: &[u8], room: &mut Vec<u8>) -> usize {
+    /// Joins the unfinished line and `bytes` in `room`, without lines that are too long. Returns the length of the
+    /// complete lines.
+    fn join(&mut self, bytes: &[u8], room: &mut Vec<u8>) -> usize {
         touch(self.held.len() + bytes.len());
         room.clear();
         room.extend_from_slice(&self.held);
         let mut rest = bytes;
-        // Where the unfinished line begins.
+        // Start of the unfinished line.
         let mut start = 0;
         while !rest.is_empty() {
             if self.discarding {
@@ -107,8 +109,8 @@ impl LineFramer {
                 rest = &rest[end + 1..];
                 continue;
             }
-            // Each line that ends within this many bytes is within the limit, the unfinished one included: they can
-            // be taken all at once.
+            // Each line that ends within this many bytes is within the limit, including the unfinished one: all of
+            // them can be taken at once.
             let within = self.line_bytes_max - (room.len() - start) + 1;
             let window = &rest[..rest.len().min(within)];
             if let Some(last) = self.end.last(window) {
@@ -132,20 +134,21 @@ impl LineFramer {
         start
     }
 
-    /// The unfinished line is `rest` now.
+    /// Makes `rest` the unfinished line.
     fn hold(&mut self, rest: &[u8]) {
         forget(&mut self.held, rest.len());
         grow(&mut self.held, rest, self.line_bytes_max);
     }
 
-    /// The unfinished line at an orderly close, without LF; empty when there is none or it was too long. The framer
-    /// is as new afterwards.
+    /// Takes the unfinished line at an orderly close, without LF; empty when there is none or it was too long. Resets
+    /// the framer.
     pub fn finish(&mut self) -> Vec<u8> {
         self.discarding = false;
         std::mem::take(&mut self.held)
     }
 
-    /// Lines left out as too long since the last call, and how the first of them begins, as far as the log quotes it.
+    /// Number of lines skipped as too long since the last call, and the first bytes of the first of them, as many as
+    /// the log quotes.
     pub fn take_too_long(&mut self) -> (u64, Vec<u8>) {
         (std::mem::take(&mut self.too_long), std::mem::take(&mut self.first_too_long))
     }
@@ -160,25 +163,25 @@ impl LineFramer {
         self.held.capacity()
     }
 
-    /// Throws the unfinished line away, also what of it is still to come. Nobody counts it here.
-    pub fn give_up(&mut self) {
+    /// Discards the unfinished line and its remaining bytes. Nothing is counted here.
+    pub fn discard(&mut self) {
         (self.held, self.discarding) = (Vec::new(), true);
     }
 
-    /// The unfinished line, and whether the end of a line that is too long is still to come.
+    /// The unfinished line, and whether the rest of a line that is too long is still to be discarded.
     pub fn unfinished(&self) -> (&[u8], bool) {
         (&self.held, self.discarding)
     }
 
-    /// Goes on, as new, where another framer was. What is too long here is left out and counted.
-    pub fn go_on_with(&mut self, unfinished: &[u8], discarding: bool) {
+    /// Restores the state of another framer. A line that is too long for this framer is skipped and counted.
+    pub fn restore(&mut self, unfinished: &[u8], discarding: bool) {
         debug_assert!(!unfinished.contains(&b'\n'), "it would be finished");
         self.push(unfinished, &mut Vec::new());
         self.discarding |= discarding;
     }
 }
 
-/// Empties `held`, and gives its memory back when so many bytes do not need it.
+/// Clears `held`, and frees its memory when `next` bytes do not need it.
 fn forget(held: &mut Vec<u8>, next: usize) {
     held.clear();
     if held.capacity() > KEPT_BYTES_MAX.max(4 * next) {
@@ -186,11 +189,11 @@ fn forget(held: &mut Vec<u8>, next: usize) {
     }
 }
 
-/// Up to here memory grows for what is there: small messages need no more than their length, whatever the limit is.
+/// Up to this size memory grows with the content: small messages need no more than their length, whatever the limit is.
 const SMALL_BYTES_MAX: usize = 64 * 1024;
 
-/// Appends to `held`, which doubles its memory, but to no more than `most` bytes, and for no more than [`SMALL_BYTES_MAX`]
-/// while it holds no more than that.
+/// Appends to `held`, doubling its memory up to `most` bytes, and up to [`SMALL_BYTES_MAX`] while the content is within
+/// that.
 fn grow(held: &mut Vec<u8>, bytes: &[u8], most: usize) {
     let len = held.len() + bytes.len();
     let most = if len <= SMALL_BYTES_MAX { most.min(SMALL_BYTES_MAX) } else { most };
@@ -203,23 +206,23 @@ fn grow(held: &mut Vec<u8>, bytes: &[u8], most: usize) {
     held.extend_from_slice(bytes);
 }
 
-/// Bytes of a frame's length: an unsigned integer.
+/// Bytes of a length prefix: an unsigned integer.
 const LENGTH_BYTES: usize = 4;
 
-/// In which order the bytes of a frame's length come.
+/// Byte order of a length prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LengthOrder {
-    /// The lowest first: DogStatsD on unix stream sockets.
+    /// Little-endian: DogStatsD on unix stream sockets.
     Little,
-    /// The highest first: pickle and protobuf of the Graphite family.
+    /// Big-endian: pickle and protobuf of the Graphite family.
     Big,
 }
 
-/// Cuts a stream of frames that begin with their length. A frame is held as far as it has come: what its length
-/// announces is never made room for.
+/// Splits a stream of frames with a length prefix. Memory grows with the bytes received, never with the length that was
+/// announced.
 #[derive(Clone, Debug)]
 pub struct LengthFramer {
-    /// The length of the unfinished frame, and how many bytes of it have come.
+    /// Length prefix of the unfinished frame, and how many of its bytes were read.
     length: [u8; LENGTH_BYTES],
     length_bytes: usize,
     /// The unfinished frame.
@@ -230,23 +233,23 @@ pub struct LengthFramer {
 }
 
 impl LengthFramer {
-    /// A framer for frames of at most `frame_bytes_max` bytes, length not counted, as DogStatsD clients write them.
+    /// A framer for frames of at most `frame_bytes_max` bytes without the length prefix, in DogStatsD's byte order.
     pub fn new(frame_bytes_max: usize) -> LengthFramer {
         LengthFramer::ordered(LengthOrder::Little, frame_bytes_max)
     }
 
-    /// A framer for frames of at most `frame_bytes_max` bytes with lengths in such an order.
+    /// A framer for frames of at most `frame_bytes_max` bytes, with this byte order of the length prefix.
     pub fn ordered(order: LengthOrder, frame_bytes_max: usize) -> LengthFramer {
         let held = Vec::new();
         LengthFramer { length: [0; LENGTH_BYTES], length_bytes: 0, held, bad: false, frame_bytes_max, order }
     }
 
-    /// Takes from the front of `bytes` what belongs to the next frame, and gives that frame when it is whole. None when all
-    /// of `bytes` is taken.
+    /// Consumes the bytes of the next frame from the front of `bytes`, and returns the frame when it is complete.
+    /// `None` when all of `bytes` is consumed.
     ///
     /// # Errors
-    /// [`Reject::BadFrame`] when a frame is announced that is over the limit. The stream cannot be read any further:
-    /// close the connection; every later call gives the error again. The frames before have been given.
+    /// [`Reject::BadFrame`] when a length prefix is over the limit. The rest of the stream cannot be read: close the
+    /// connection. Every later call returns the error again. Earlier frames were returned.
     pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<Cow<'a, [u8]>>, Reject> {
         if self.bad {
             return Err(Reject::BadFrame);
@@ -262,7 +265,7 @@ impl LengthFramer {
             LengthOrder::Big => u32::from_be_bytes(self.length),
         } as usize;
         if len > self.frame_bytes_max {
-            self.give_up();
+            self.discard();
             return Err(Reject::BadFrame);
         }
         let come = split_off(bytes, len - self.held.len());
@@ -279,7 +282,7 @@ impl LengthFramer {
         Ok(Some(Cow::Owned(std::mem::take(&mut self.held))))
     }
 
-    /// Takes what was read and calls `each` with every frame that is whole now.
+    /// Adds received bytes and calls `each` with every complete frame.
     ///
     /// # Errors
     /// See [`Self::next`].
@@ -291,12 +294,12 @@ impl LengthFramer {
         Ok(())
     }
 
-    /// The bytes that were read as the length of the last frame, which says what somebody sent who sends no frames.
+    /// The last length prefix as it was read. For a client that sends no frames it shows the first bytes of its data.
     pub fn length(&self) -> &[u8] {
         &self.length
     }
 
-    /// Bytes of the unfinished frame and its length: under 4 + `frame_bytes_max`.
+    /// Bytes of the unfinished frame and its length prefix: less than 4 + `frame_bytes_max`.
     pub fn held(&self) -> usize {
         self.length_bytes + self.held.len()
     }
@@ -306,23 +309,23 @@ impl LengthFramer {
         self.held.capacity()
     }
 
-    /// Throws the unfinished frame away. The stream cannot be read any further.
-    pub fn give_up(&mut self) {
+    /// Discards the unfinished frame. The rest of the stream cannot be read.
+    pub fn discard(&mut self) {
         (self.bad, self.length_bytes, self.held) = (true, 0, Vec::new());
     }
 
-    /// The unfinished frame with its length, or a part of the length.
+    /// The unfinished frame with its length prefix, or part of the prefix.
     pub fn unfinished(&self) -> Vec<u8> {
         [&self.length[..self.length_bytes], &self.held].concat()
     }
 
-    /// The first of these bytes.
+    /// The first `most` bytes of it.
     pub fn begin(&self, most: usize) -> Vec<u8> {
         self.length[..self.length_bytes].iter().chain(&self.held).take(most).copied().collect()
     }
 
-    /// Goes on, as new, where another framer was. A frame that is over the limit here is found at the next call.
-    pub fn go_on_with(&mut self, unfinished: &[u8]) {
+    /// Restores the state of another framer. A frame over this framer's limit is found at the next call.
+    pub fn restore(&mut self, unfinished: &[u8]) {
         let (length, frame) = unfinished.split_at(unfinished.len().min(LENGTH_BYTES));
         self.length[..length.len()].copy_from_slice(length);
         (self.length_bytes, self.held) = (length.len(), frame.to_vec());
@@ -341,7 +344,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a framer makes of a stream that arrives in these pieces: lines (LF included), tail, lines too long.
+    /// The result for a stream that arrives in these pieces: lines (LF included), unfinished line, lines too long.
     fn lines_of<'a>(max: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<u8>, Vec<u8>, u64) {
         let mut framer = LineFramer::new(max);
         let (mut lines, mut room) = (Vec::new(), Vec::new());
@@ -357,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_framer_that_goes_on_elsewhere_gives_the_same() {
+    fn a_restored_framer_gives_the_same_output() {
         let stream = b"a\n12345678\n123456789\nb\nlast";
         for cut in 0..=stream.len() {
             let mut first = LineFramer::new(8);
@@ -365,7 +368,7 @@ mod tests {
             let mut lines = first.push(&stream[..cut], &mut room).to_vec();
             let (unfinished, discarding) = first.unfinished();
             let mut second = LineFramer::new(8);
-            second.go_on_with(unfinished, discarding);
+            second.restore(unfinished, discarding);
             lines.extend_from_slice(second.push(&stream[cut..], &mut room));
             let too_long = first.take_too_long().0 + second.take_too_long().0;
             assert_eq!((&*lines, too_long), (&b"a\n12345678\nb\n"[..], 1), "cut at {cut}");
@@ -376,21 +379,21 @@ mod tests {
             let (mut first, mut got) = (LengthFramer::new(5), Vec::new());
             first.push(&stream[..cut], |frame| got.push(frame.to_vec())).expect("it is short");
             let mut second = LengthFramer::new(5);
-            second.go_on_with(&first.unfinished());
+            second.restore(&first.unfinished());
             second.push(&stream[cut..], |frame| got.push(frame.to_vec())).expect("it is short");
             assert_eq!(got, [&b"ab"[..], b"", b"hello"], "cut at {cut}");
         }
-        // Where the limit is lower, what is over it is too long.
+        // With a lower limit, lines over it are too long.
         let mut shorter = LineFramer::new(4);
-        shorter.go_on_with(b"12345", false);
+        shorter.restore(b"12345", false);
         assert_eq!(shorter.push(b"6\nok\n", &mut Vec::new()), b"ok\n");
         assert_eq!(shorter.take_too_long().0, 1);
         let mut shorter = LengthFramer::new(4);
-        shorter.go_on_with(b"\x05\0\0\0he");
+        shorter.restore(b"\x05\0\0\0he");
         assert_eq!(shorter.push(b"llo", |_| panic!("it is too long")), Err(Reject::BadFrame));
     }
 
-    /// The same by looking at the whole stream at once.
+    /// The same, computed from the whole stream at once.
     fn lines_at_once(max: usize, stream: &[u8]) -> (Vec<u8>, Vec<u8>, u64) {
         let mut pieces: Vec<&[u8]> = stream.split(|&byte| byte == b'\n').collect();
         let tail = pieces.pop().unwrap_or_default();
@@ -401,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_whole_and_the_tail_waits() {
+    fn complete_lines_are_returned_and_the_tail_is_buffered() {
         let (mut framer, mut room) = (LineFramer::new(64), Vec::new());
         assert_eq!(framer.push(b"a:1|c\nb:", &mut room), b"a:1|c\n");
         assert_eq!(framer.held(), 2);
@@ -430,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn how_the_first_line_that_is_too_long_begins_does_not_depend_on_reads() {
+    fn the_start_of_the_first_too_long_line_does_not_depend_on_reads() {
         let long = "first ".repeat(40);
         let stream = format!("a\n{long}\nb\n{}\nc\n", "second".repeat(60));
         for (max, quoted) in [(8, 9), (98, 99), (99, 100), (150, 100)] {
@@ -441,7 +444,7 @@ mod tests {
                 }
                 let want = long.as_bytes()[..quoted].to_vec();
                 assert_eq!(framer.take_too_long(), (2, want), "{max} bytes, reads of {step}");
-                assert_eq!(framer.take_too_long(), (0, Vec::new()), "told once");
+                assert_eq!(framer.take_too_long(), (0, Vec::new()), "reported once");
             }
         }
     }
@@ -463,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cr_ends_a_line_where_it_does() {
+    fn a_cr_ends_a_line_only_with_lf_or_cr() {
         let table: &[(&str, &str, &str, u64)] = &[
             ("a\r\nb\rc", "a\r\nb\r", "c", 0),
             ("123456789\ra\n", "a\n", "", 1),
@@ -486,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_of_two_gibibytes_is_refused_before_a_byte_is_held() {
+    fn a_length_over_the_limit_is_rejected_before_memory_is_allocated() {
         for (length, fine) in [(16 << 20, true), ((16 << 20) + 1, false), (2 << 30, false), (u32::MAX, false)]
         {
             let mut framer = LengthFramer::ordered(LengthOrder::Big, 16 << 20);
@@ -509,7 +512,7 @@ mod tests {
             let most = framer.line_bytes_max.min(KEPT_BYTES_MAX.max(4 * framer.held()));
             assert!(framer.memory_bytes() <= most, "{} for {}", framer.memory_bytes(), framer.held());
         }
-        // Byte by byte it grows by doubling, and to no more than the limit.
+        // Fed byte by byte, memory doubles up to the limit.
         let mut framer = LineFramer::new(1_000);
         let mut memory = vec![0];
         for _ in 0..1_000 {
@@ -527,7 +530,7 @@ mod tests {
         assert_eq!((framer.held(), framer.held.capacity()), (0, 0));
     }
 
-    /// Cuts `stream` at places that come from `cuts`.
+    /// Cuts `stream` at the places that `cuts` selects.
     fn cut<'a>(stream: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
         let mut places: Vec<usize> = cuts.iter().map(|cut| cut % (stream.len() + 1)).collect();
         places.sort_unstable();

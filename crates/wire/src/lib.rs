@@ -4,7 +4,7 @@
 pub mod cost;
 #[cfg(not(any(test, feature = "reference")))]
 mod cost {
-    /// Counted by tests and fuzz targets only.
+    /// Compiles to nothing except in tests and fuzz targets.
     #[inline(always)]
     pub(crate) fn touch(_bytes: usize) {}
 }

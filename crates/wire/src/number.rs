@@ -1,24 +1,25 @@
-//! Numbers as the originals read and write them.
+//! Parsing and formatting numbers exactly as node statsd and Net::Statsd::Server do.
 //!
-//! Read: JavaScript's `Number(text)`, the rule of the `etsy` and `perl` dialects (spec statsd §2.3). Written:
-//! JavaScript's shortest form (§8.4), Perl's `%.6f` and `%d` (§4). Not here: what a dialect makes of a value.
-//! Invariant: for each finite `x`, `js_parse` of what `js_format` wrote is `x` bit for bit (but `-0` reads `0`).
+//! Parsing: JavaScript's `Number(text)`, used by the `etsy` and `perl` dialects (spec statsd §2.3). Formatting:
+//! JavaScript's shortest form (§8.4), Perl's `%.6f` and `%d` (§4). Not here: which values a dialect accepts.
+//! Invariant: for each finite `x`, `js_parse` of the output of `js_format` is `x` bit for bit (except that `-0`
+//! becomes `0`).
 
 mod parse;
 
 pub(crate) use parse::{double, is_decimal, is_js_space};
 pub use parse::{js_parse, js_trim};
 
-/// Whole numbers of a smaller size are exact in a double and print as plain digits.
+/// Integers of a smaller magnitude are exact in a double and print as plain digits.
 const EXACT_INTEGER_END: f64 = 9_007_199_254_740_992.0;
 
-/// Numbers of decimals that [`js_format`] tries before the general algorithm, with their powers of ten.
+/// Decimal places that [`js_format`] tries before the general algorithm, with their powers of ten.
 const TRIED_DECIMALS: [(usize, f64); 2] = [(1, 1e1), (3, 1e3)];
 
-/// Appends `x` as JavaScript prints it: shortest digits that read back, `1e+21`, `1e-7`, `-0` as `0`.
+/// Appends `x` as JavaScript prints it: shortest digits that parse back, `1e+21`, `1e-7`, `-0` as `0`.
 ///
-/// NaN and the infinities give `NaN`, `Infinity` and `-Infinity`; callers whose protocol has no such
-/// numbers leave them out before they come here.
+/// NaN and the infinities give `NaN`, `Infinity` and `-Infinity`. Callers whose protocol has no such numbers
+/// must filter them first.
 #[inline]
 pub fn js_format(x: f64, out: &mut Vec<u8>) {
     if x.abs() < EXACT_INTEGER_END {
@@ -34,11 +35,11 @@ pub fn js_format(x: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(ryu_js::Buffer::new().format(x).as_bytes());
 }
 
-/// Writes a fraction of at most three decimals and says so; writes nothing for others. Rates are such numbers,
-/// since windows are round.
+/// Writes a number of at most three decimals and returns true; writes nothing for others. Most rates are such numbers,
+/// because window lengths are round.
 ///
-/// A decimal of at most 15 significant digits is the only one of its length or shorter that reads as its
-/// double, so once `digits / 10^n` gives `x` back, those digits without trailing zeros are the shortest.
+/// A decimal of at most 15 significant digits is the shortest text for its double: when `digits / 10^n` equals `x`,
+/// those digits without trailing zeros are the answer.
 #[inline]
 fn few_decimals(x: f64, out: &mut Vec<u8>) -> bool {
     for (decimals, power) in TRIED_DECIMALS {
@@ -51,14 +52,14 @@ fn few_decimals(x: f64, out: &mut Vec<u8>) -> bool {
             digits /= 10;
             decimals -= 1;
         }
-        assert!(decimals > 0, "a whole number never comes here");
+        assert!(decimals > 0, "integers are handled before");
         write_decimal(x < 0.0, digits, decimals, out);
         return true;
     }
     false
 }
 
-/// Appends `digits` with a point before the last `decimals` of them, and a zero before the point if need be.
+/// Appends `digits` with a decimal point before the last `decimals` of them, and a leading zero if needed.
 fn write_decimal(negative: bool, digits: u64, decimals: usize, out: &mut Vec<u8>) {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(digits).as_bytes();
@@ -92,7 +93,7 @@ pub fn fixed6(x: f64, out: &mut Vec<u8>) {
     write!(out, "{x:.6}").expect("writing to a Vec cannot fail");
 }
 
-/// Appends `x` as Perl's `%d` prints it: truncated toward zero. Past 64 bits the whole part is printed in full,
+/// Appends `x` as Perl's `%d` prints it: truncated toward zero. Beyond 64 bits the integer part is printed in full,
 /// where Perl would wrap around.
 pub fn truncated(x: f64, out: &mut Vec<u8>) {
     use std::io::Write;

@@ -1,11 +1,11 @@
-//! Outside bytes within texts for people and JSON readers: nothing here is read back by us.
+//! Writing client-supplied bytes as text for consoles and JSON. Write-only: the daemon does not read it back.
 
 use model::SeriesRef;
 
-/// Appends the series' name as the `etsy` dialect would store it: tags behind the name as `;key=value`,
-/// bare ones as `;word`.
+/// Appends the series' name as the `etsy` dialect stores it: the tags follow the name as `;key=value`, tags without a
+/// value as `;word`.
 ///
-/// The consoles, the file outputs and the management port name series this way.
+/// Used by the consoles, the file outputs and the management port.
 pub fn series_text(series: SeriesRef<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(series.name);
     if series.tags.is_empty() {
@@ -24,7 +24,7 @@ pub fn series_text(series: SeriesRef<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends `text` as a JSON string. Bytes that are no UTF-8 become U+FFFD.
+/// Appends `text` as a JSON string. Invalid UTF-8 becomes U+FFFD.
 pub(crate) fn json_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     lossy(text, out, |byte, out| match byte {
@@ -42,7 +42,7 @@ pub(crate) fn json_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends `text` between single quotes, as JavaScript would read it. Bytes that are no UTF-8 become U+FFFD.
+/// Appends `text` as a single-quoted JavaScript string. Invalid UTF-8 becomes U+FFFD.
 pub(crate) fn single_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'\'');
     lossy(text, out, |byte, out| match byte {
@@ -69,12 +69,12 @@ pub(crate) fn json_number(x: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a whole number.
+/// Appends an integer.
 pub(crate) fn integer(n: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
 }
 
-/// Hands each ASCII byte to `ascii` and copies whole other characters.
+/// Calls `ascii` for each ASCII byte and copies other characters whole.
 fn lossy(text: &[u8], out: &mut Vec<u8>, ascii: impl Fn(u8, &mut Vec<u8>)) {
     for chunk in text.utf8_chunks() {
         for &byte in chunk.valid().as_bytes() {
@@ -96,7 +96,7 @@ fn hex(byte: u8, out: &mut Vec<u8>) {
 }
 
 #[test]
-fn a_series_reads_as_the_classic_dialect_names_it() {
+fn series_text_is_the_etsy_name() {
     let table: &[(&[u8], &[u8], &[u8])] = &[
         (b"n", b"", b"n"),
         (b"n;a=b", b"", b"n;a=b"),
@@ -111,7 +111,7 @@ fn a_series_reads_as_the_classic_dialect_names_it() {
 }
 
 #[test]
-fn texts_are_quoted_so_that_they_read_back() {
+fn quoted_texts_parse_back_to_the_same_text() {
     let table: &[(&[u8], &str, &str)] = &[
         (b"plain.name", r#""plain.name""#, "'plain.name'"),
         (br#"a'b"c\d"#, r#""a'b\"c\\d""#, r#"'a\'b"c\\d'"#),

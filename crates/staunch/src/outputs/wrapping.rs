@@ -286,7 +286,7 @@ mod tests {
                 let on_the_way = bytes.len() * (turn % 2);
                 decompressor.push(&bytes);
                 while decompressor.has_more() {
-                    decompressor.unpack(&mut got).expect("it is good");
+                    decompressor.decompress(&mut got).expect("it is good");
                 }
                 let unacked = wrapping.unacked(on_the_way as u64);
                 arrived = taken as u64 - unacked;
@@ -295,7 +295,7 @@ mod tests {
             assert!(got == lines, "{compression:?}");
             wrapping.finish().expect("memory");
             decompressor.push(wrapping.unsent());
-            decompressor.unpack(&mut got).expect("it is good");
+            decompressor.decompress(&mut got).expect("it is good");
             assert!(got == lines && decompressor.end().is_ok());
         }
     }
@@ -383,7 +383,7 @@ mod tests {
         decompressor.push(stream);
         let mut text = Vec::new();
         while decompressor.has_more() {
-            decompressor.unpack(&mut text).expect("what came is good");
+            decompressor.decompress(&mut text).expect("what came is good");
         }
         let text = String::from_utf8(text).expect("lines");
         let whole: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();

@@ -256,7 +256,7 @@ impl Wrapping {
             let mut broken = None;
             match &mut self.decompressor {
                 Some(decompressor) => {
-                    broken = decompressor.unpack(lines).err();
+                    broken = decompressor.decompress(lines).err();
                     intake.set_decompressor_bytes(
                         decompressor.block_bytes().saturating_sub(UNPACKER_FREE_BYTES),
                     );
@@ -267,7 +267,7 @@ impl Wrapping {
             if let (Some(broken @ Broken::NoRoom(_)), Some(decompressor)) =
                 (intake.broken(), &mut self.decompressor)
             {
-                decompressor.give_up();
+                decompressor.discard();
                 intake.set_decompressor_bytes(0);
                 self.end = Some(Ending::Unreadable(broken));
                 return Ok(Some(batch));

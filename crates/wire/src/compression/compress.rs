@@ -1,4 +1,4 @@
-//! Packs a stream of bytes, with borders up to which it can be unpacked by whoever has read so far.
+//! Compresses the stream of a connection, with flush points up to which the peer can decompress.
 
 use std::io::Write;
 
@@ -8,17 +8,18 @@ use snap::raw::{Encoder, max_compress_len};
 
 use super::Compression;
 
-/// Whoever packs flushes when so many bytes wait for it at the latest: that is what an LZ4 frame and a block of snappy hold
-/// at most (spec graphite §2.8).
+/// Callers flush after at most this many bytes: it is the most that an LZ4 frame and a snappy block contain (spec
+/// graphite §2.8).
 pub const FLUSH_BYTES: usize = 32 * 1024;
 
-/// Of gzip. Lines of points become a sixth with it; level 6, zlib's default, takes four times as long for a fifth less.
+/// Level of gzip. It reduces lines of points to a sixth; level 6, zlib's default, takes four times as long for 20%
+/// less.
 const LEVEL: u32 = 2;
 
-/// Header of a member: no name, no time, made on a system that is not told.
+/// Header of a member: no name, no time, unknown operating system.
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
 
-/// Packs the bytes of one connection.
+/// Compresses the bytes of one connection.
 pub struct Compressor {
     kind: Kind,
     /// Bytes since the last flush.
@@ -44,7 +45,7 @@ impl std::fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// For a new connection; none when it is not packed.
+    /// A compressor for a new connection; `None` when it is not compressed.
     pub fn new(compression: Compression) -> Option<Compressor> {
         let kind = match compression {
             Compression::Plain => return None,
@@ -64,7 +65,8 @@ impl Compressor {
         FLUSH_BYTES - self.since_flush
     }
 
-    /// Takes the first [`Self::room`] bytes of `plain`, and appends to `out` what is packed already. Gives how many.
+    /// Compresses the first [`Self::room`] bytes of `plain`, and appends the output that is ready to `out`. Returns
+    /// how many bytes were taken.
     pub fn push(&mut self, plain: &[u8], out: &mut Vec<u8>) -> usize {
         let plain = &plain[..plain.len().min(self.room())];
         match &mut self.kind {
@@ -75,7 +77,8 @@ impl Compressor {
         plain.len()
     }
 
-    /// Appends to `out` what makes everything so far readable. Nothing when nothing came since the last flush.
+    /// Appends the bytes that make all input so far readable. Appends nothing when there is no input since the last
+    /// flush.
     pub fn flush(&mut self, out: &mut Vec<u8>) {
         if self.since_flush == 0 {
             return;
@@ -84,22 +87,24 @@ impl Compressor {
             Kind::Gzip(deflater) => deflater.run(&[], FlushCompress::Sync, out),
             Kind::Lz4(waiting) => {
                 let mut frame = FrameEncoder::with_frame_info(FrameInfo::new(), out);
-                frame.write_all(waiting).expect("memory takes all that is written");
-                frame.finish().expect("memory takes all that is written");
+                frame.write_all(waiting).expect("writing to memory cannot fail");
+                frame.finish().expect("writing to memory cannot fail");
                 waiting.clear();
             }
             Kind::Snappy(waiting, encoder) => {
                 let start = out.len();
                 out.resize(start + max_compress_len(waiting.len()), 0);
-                let packed = encoder.compress(waiting, &mut out[start..]);
-                out.truncate(start + packed.expect("there is room for the longest, and it is below 4 GiB"));
+                let compressed = encoder.compress(waiting, &mut out[start..]);
+                out.truncate(
+                    start + compressed.expect("there is room for the longest block, and it is below 4 GiB"),
+                );
                 waiting.clear();
             }
         }
         self.since_flush = 0;
     }
 
-    /// Flushes, and appends what ends the stream. Nothing can be pushed any more.
+    /// Flushes, and appends the end of the stream. Nothing can be pushed afterwards.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.flush(out);
         if let Kind::Gzip(deflater) = &mut self.kind
@@ -119,7 +124,7 @@ impl Deflater {
         }
         self.crc.update(plain);
         loop {
-            // A flush that leaves room has written all.
+            // Deflate has written everything when a flush leaves room in the output.
             out.reserve(plain.len() / 4 + 512);
             let before = self.compress.total_in();
             self.compress.compress_vec(plain, out, flush).expect("no parameter of deflate is wrong");

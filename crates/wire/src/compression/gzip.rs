@@ -1,21 +1,22 @@
-//! gzip members behind each other (RFC 1952), as they come.
+//! gzip: concatenated members (RFC 1952), decompressed as the bytes arrive.
 //!
-//! Invariant: of a member nothing is held but what deflate needs: 32 KiB of what it gave last.
+//! Invariant: memory of a member is only what deflate needs: a window of the last 32 KiB of output.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use crate::cost::touch;
 
-use super::{Broken, Compression, Step, UNPACKED_BYTES_MAX, gather, le32};
+use super::{Compression, CompressionError, DECOMPRESSED_BYTES_MAX, Step, gather, le32};
 
-/// Longest header of a member: its texts have no bound of their own.
+/// Longest header of a member: its text fields have no limit of their own.
 const HEADER_BYTES_MAX: usize = 128 * 1024;
 
-/// Packed bytes that a step unpacks at most: a block that holds nothing takes ten bits, and as long as unpacking 500 bytes.
+/// Compressed bytes that one step takes at most: an empty block has ten bits, and costs as much as decompressing 500
+/// bytes.
 const INPUT_BYTES_MAX: usize = 512;
 
-/// Room that the first step of a member unpacks to. It has to be cleared, which a member of twenty bytes may not ask for
-/// 64 KiB of; each step that fills its room has twice as much the next time, and each that does not has what it took.
+/// Output buffer of the first step of a member. The buffer has to be cleared, so a member of twenty bytes must not cost
+/// 64 KiB. A step that fills its buffer doubles the next one; a step that does not shrinks it to the bytes used.
 const ROOM_BYTES_MIN: usize = 2 * 1024;
 
 const CHECKSUM: u8 = 2;
@@ -24,15 +25,15 @@ const NAME: u8 = 8;
 const COMMENT: u8 = 16;
 const RESERVED: u8 = 0xe0;
 
-/// What of a member is next.
+/// The part of a member that is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     /// Ten bytes.
     Fixed,
     ExtraLength,
-    /// So many bytes of it are left.
+    /// The extra field: this many bytes of it are left.
     Extra(usize),
-    /// Up to a NUL.
+    /// The name, up to a NUL.
     Name,
     Comment,
     HeaderChecksum,
@@ -45,13 +46,13 @@ pub(super) struct Inflater {
     /// Which parts the header has.
     flags: u8,
     header_bytes: usize,
-    /// A part of a fixed length that came in pieces.
+    /// A part of fixed length that arrived in pieces.
     held: Vec<u8>,
     inflate: Decompress,
     crc: Crc,
     /// Room of the next step.
     room_bytes: usize,
-    /// Packed bytes that the last step unpacked.
+    /// Compressed bytes that the last step took.
     body_bytes: usize,
 }
 
@@ -71,23 +72,23 @@ impl Default for Inflater {
 }
 
 impl Inflater {
-    /// What it holds, for the promises.
+    /// Bytes buffered, for the property checks.
     #[cfg(any(test, feature = "reference"))]
     pub(super) fn bytes(&self) -> usize {
         self.held.len()
     }
 
-    /// True right behind a member.
+    /// True right after the end of a member.
     pub(super) fn has_ended_member(&self) -> bool {
         self.part == Part::Fixed && self.header_bytes == 1 && self.held.is_empty()
     }
 
-    /// Packed bytes that the last step unpacked, which may be blocks that hold nothing.
+    /// Compressed bytes that the last step took, which may be empty blocks.
     pub(super) fn body_bytes(&self) -> usize {
         self.body_bytes
     }
 
-    /// Goes on with `input`, filling `out` up to `max`.
+    /// Processes more of `input`, filling `out` up to `max`.
     pub(super) fn step(&mut self, input: &[u8], out: &mut Vec<u8>, max: usize) -> Step {
         self.body_bytes = 0;
         if self.part == Part::Body {
@@ -101,10 +102,14 @@ impl Inflater {
         }
         let used = self.header(input)?;
         self.header_bytes += used;
-        if self.header_bytes > HEADER_BYTES_MAX { Err(Broken::TooLong) } else { Ok(Some(used)) }
+        if self.header_bytes > HEADER_BYTES_MAX {
+            Err(CompressionError::BlockTooLong)
+        } else {
+            Ok(Some(used))
+        }
     }
 
-    fn header(&mut self, input: &[u8]) -> Result<usize, Broken> {
+    fn header(&mut self, input: &[u8]) -> Result<usize, CompressionError> {
         match self.part {
             Part::Fixed => self.fixed(input),
             Part::ExtraLength => {
@@ -138,28 +143,28 @@ impl Inflater {
         }
     }
 
-    fn fixed(&mut self, input: &[u8]) -> Result<usize, Broken> {
-        // Files are padded with NULs at times.
+    fn fixed(&mut self, input: &[u8]) -> Result<usize, CompressionError> {
+        // Some files are padded with NULs.
         if self.held.is_empty() && self.header_bytes > 0 && input.first() == Some(&0) {
             return Ok(1);
         }
         let used = gather(&mut self.held, input, 10);
-        // Told at once: who sends lines where gzip is expected may send a few only.
+        // Checked at the first byte: a client that sends plain lines by mistake may send only a few.
         if !b"\x1f\x8b\x08".starts_with(&self.held[..self.held.len().min(3)]) {
-            return Err(Broken::NotIt(Compression::Gzip));
+            return Err(CompressionError::WrongFormat(Compression::Gzip));
         }
         if self.held.len() == 10 {
             self.flags = self.held[3];
             self.held.clear();
             if self.flags & RESERVED != 0 {
-                return Err(Broken::Unknown);
+                return Err(CompressionError::Unsupported);
             }
             self.part = self.behind(0);
         }
         Ok(used)
     }
 
-    /// Which part follows the one with that flag; 0 for the fixed one.
+    /// The part that follows the part with this flag; 0 means the fixed part.
     fn behind(&self, flag: u8) -> Part {
         let parts = [
             (EXTRA, Part::ExtraLength),
@@ -167,7 +172,7 @@ impl Inflater {
             (COMMENT, Part::Comment),
             (CHECKSUM, Part::HeaderChecksum),
         ];
-        // They come in the order of this list, whatever their flags.
+        // The order of this list is the order of the parts, whatever the flags.
         let at = parts.iter().position(|(known, _)| *known == flag).map_or(0, |at| at + 1);
         let next = parts[at..].iter().find(|(known, _)| self.flags & known != 0);
         next.map_or(Part::Body, |(_, part)| *part)
@@ -196,29 +201,29 @@ impl Inflater {
         self.crc.update(&out[start..]);
         let given = out.len() - start;
         self.room_bytes = if given == room { 2 * room } else { given.next_power_of_two() };
-        self.room_bytes = self.room_bytes.clamp(ROOM_BYTES_MIN, UNPACKED_BYTES_MAX);
+        self.room_bytes = self.room_bytes.clamp(ROOM_BYTES_MIN, DECOMPRESSED_BYTES_MAX);
         self.body_bytes = used;
         match status {
             Ok(Status::StreamEnd) => self.part = Part::Trailer,
             Ok(_) if used == 0 && out.len() == start => return Ok(None),
             Ok(_) => {}
-            Err(_damaged) => return Err(Broken::Damaged),
+            Err(_damaged) => return Err(CompressionError::Corrupt),
         }
         Ok(Some(used))
     }
 
-    fn trailer(&mut self, input: &[u8]) -> Result<usize, Broken> {
+    fn trailer(&mut self, input: &[u8]) -> Result<usize, CompressionError> {
         let used = gather(&mut self.held, input, 8);
         if self.held.len() == 8 {
             let length = self.inflate.total_out() as u32;
             if le32(&self.held) != self.crc.sum() || le32(&self.held[4..]) != length {
-                return Err(Broken::Checksum);
+                return Err(CompressionError::Checksum);
             }
             self.held.clear();
             self.inflate.reset(false);
             self.crc.reset();
             self.room_bytes = ROOM_BYTES_MIN;
-            // Not 0: another member may come behind NULs.
+            // Not 0: NULs are allowed before the next member.
             (self.part, self.header_bytes) = (Part::Fixed, 1);
         }
         Ok(used)

@@ -1,8 +1,8 @@
-//! LZ4 frames behind each other, as they come, in the frame format 1.6 of its authors.
+//! LZ4: concatenated frames, decompressed as the bytes arrive (LZ4 frame format 1.6).
 //!
-//! Not here: what a block is made of (`lz4_flex`). Its own reader of frames wants to wait for bytes, and takes memory for
-//! the longest block at the first byte of a frame.
-//! Invariant: memory is taken for blocks that have come whole, and for no more than they unpack to.
+//! Not here: decoding a block (`lz4_flex`). That library's own frame reader blocks on input, and allocates the
+//! longest block at the first byte of a frame.
+//! Invariant: memory is allocated only for blocks that have arrived completely, and only for their decompressed size.
 
 use std::hash::Hasher;
 
@@ -10,33 +10,33 @@ use twox_hash::XxHash32;
 
 use crate::cost::touch;
 
-use super::{BLOCK_BYTES_MAX, Broken, Compression, KEPT_BYTES_MAX, Ready, Step, gather, le32};
+use super::{BLOCK_BYTES_MAX, Compression, CompressionError, KEPT_BYTES_MAX, Ready, Step, gather, le32};
 
 const MAGIC: u32 = 0x184d_2204;
 
-/// Of a frame that is to be passed over; the last four bits are free.
+/// Magic number of a skippable frame; the last four bits are free.
 const SKIPPABLE: u32 = 0x184d_2a50;
 
-/// How far back a block may reach into those before it.
+/// How far back a block may refer to earlier blocks.
 const WINDOW_BYTES: usize = 64 * 1024;
 
-/// What stands before the window, at most: it moves when that is full, and not for each block, however small they are.
+/// Most bytes kept before the window: the window moves when these are full, and not for each block, however small.
 const SLIDE_BYTES: usize = 16 * 1024;
 
-/// Of a block's size: it is not packed.
+/// Flag in a block's size: the block is not compressed.
 const STORED: u32 = 1 << 31;
 
-/// What of a frame is next.
+/// The part of a frame that is next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
     #[default]
     Magic,
     SkipLength,
-    /// So many bytes are left.
+    /// A skippable frame: this many bytes are left.
     Skip(usize),
-    /// The two bytes that say what the frame's header has.
+    /// The two bytes of flags, which say what the header contains.
     Flags,
-    /// All of the header behind the magic number.
+    /// The rest of the header after the magic number.
     Header,
     BlockSize,
     Block(u32),
@@ -46,20 +46,20 @@ enum Part {
 #[derive(Default)]
 pub(super) struct Frames {
     part: Part,
-    /// A part that came in pieces.
+    /// A part that arrived in pieces.
     held: Vec<u8>,
     frame: Frame,
-    /// What the blocks of the frame gave last, where they lean on each other.
+    /// The last output of the frame, for linked blocks.
     window: Vec<u8>,
     ready: Ready,
 }
 
-/// What the header of a frame says.
+/// The header of a frame.
 #[derive(Default)]
 struct Frame {
     linked: bool,
     block_checksums: bool,
-    /// Of all that it gives.
+    /// Checksum of the frame's content.
     checksum: Option<XxHash32>,
     block_bytes_max: usize,
     header_bytes: usize,
@@ -70,13 +70,13 @@ impl Frames {
         self.held.capacity() + self.window.capacity() + self.ready.bytes.capacity()
     }
 
-    /// What it holds, for the promises.
+    /// Bytes buffered, for the property checks.
     #[cfg(any(test, feature = "reference"))]
     pub(super) fn bytes(&self) -> usize {
         self.held.len() + self.window.len() + self.ready.bytes.len()
     }
 
-    /// Goes on with `input`, filling `out` up to `max`.
+    /// Processes more of `input`, filling `out` up to `max`.
     pub(super) fn step(&mut self, input: &[u8], out: &mut Vec<u8>, max: usize) -> Step {
         if !self.ready.is_empty() {
             self.ready.give(out, max);
@@ -93,7 +93,7 @@ impl Frames {
         }
         let used = gather(&mut self.held, input, want);
         if self.part == Part::Magic && !self.may_begin() {
-            return Err(Broken::NotIt(Compression::Lz4));
+            return Err(CompressionError::WrongFormat(Compression::Lz4));
         }
         if self.held.len() == want {
             self.part = self.whole()?;
@@ -105,12 +105,12 @@ impl Frames {
         Ok(Some(used))
     }
 
-    /// True in the middle of what cannot be unpacked without its rest.
-    pub(super) fn is_within(&self) -> bool {
+    /// True when the stream must not end here: a part is incomplete.
+    pub(super) fn is_incomplete(&self) -> bool {
         matches!(self.part, Part::Block(_)) || !self.held.is_empty()
     }
 
-    /// Bytes of the part that is next.
+    /// Bytes of the next part.
     fn wanted(&self) -> usize {
         match self.part {
             Part::Flags => 2,
@@ -120,14 +120,14 @@ impl Frames {
         }
     }
 
-    /// Told at the first byte: who sends lines where frames are expected may send a few only.
+    /// Checked at the first byte: a client that sends plain lines by mistake may send only a few.
     fn may_begin(&self) -> bool {
         let skippable = (0..16).any(|n| (SKIPPABLE + n).to_le_bytes().starts_with(&self.held));
         skippable || MAGIC.to_le_bytes().starts_with(&self.held)
     }
 
-    /// A part is there. Gives the next one.
-    fn whole(&mut self) -> Result<Part, Broken> {
+    /// Processes a complete part. Returns the next one.
+    fn whole(&mut self) -> Result<Part, CompressionError> {
         Ok(match self.part {
             Part::Magic if le32(&self.held) == MAGIC => Part::Flags,
             Part::Magic => Part::SkipLength,
@@ -140,7 +140,7 @@ impl Frames {
             Part::Header => {
                 let (described, check) = self.held.split_at(self.held.len() - 1);
                 if (xxh32(described) >> 8) as u8 != check[0] {
-                    return Err(Broken::Checksum);
+                    return Err(CompressionError::Checksum);
                 }
                 self.window = Vec::new();
                 Part::BlockSize
@@ -149,7 +149,7 @@ impl Frames {
                 0 if self.frame.checksum.is_some() => Part::Checksum,
                 0 => Part::Magic,
                 size if (size & !STORED) as usize > self.frame.block_bytes_max => {
-                    return Err(Broken::TooLong);
+                    return Err(CompressionError::BlockTooLong);
                 }
                 size => Part::Block(size),
             },
@@ -160,28 +160,28 @@ impl Frames {
             Part::Checksum => {
                 let checksum = self.frame.checksum.take().map_or(0, |hash| hash.finish() as u32);
                 if le32(&self.held) != checksum {
-                    return Err(Broken::Checksum);
+                    return Err(CompressionError::Checksum);
                 }
                 Part::Magic
             }
         })
     }
 
-    fn block(&mut self, size: u32) -> Result<(), Broken> {
+    fn block(&mut self, size: u32) -> Result<(), CompressionError> {
         let Frames { held, frame, window, ready, .. } = self;
-        let (packed, check) = held.split_at((size & !STORED) as usize);
-        if frame.block_checksums && xxh32(packed) != le32(check) {
-            return Err(Broken::Checksum);
+        let (compressed, check) = held.split_at((size & !STORED) as usize);
+        if frame.block_checksums && xxh32(compressed) != le32(check) {
+            return Err(CompressionError::Checksum);
         }
         if size & STORED != 0 {
-            ready.room(packed.len()).copy_from_slice(packed);
+            ready.room(compressed.len()).copy_from_slice(compressed);
         } else {
-            let len = unpacked_bytes(packed, frame.block_bytes_max)?;
+            let len = decompressed_bytes(compressed, frame.block_bytes_max)?;
             let room = ready.room(len);
-            let given = lz4_flex::block::decompress_into_with_dict(packed, room, window);
+            let given = lz4_flex::block::decompress_into_with_dict(compressed, room, window);
             if !given.is_ok_and(|given| given == len) {
                 ready.room(0);
-                return Err(Broken::Damaged);
+                return Err(CompressionError::Corrupt);
             }
         }
         if let Some(checksum) = &mut frame.checksum {
@@ -196,19 +196,19 @@ impl Frames {
 }
 
 impl Frame {
-    fn begin(flags: u8, block: u8) -> Result<Frame, Broken> {
+    fn begin(flags: u8, block: u8) -> Result<Frame, CompressionError> {
         let has = |bit: u8| flags & 1 << bit != 0;
-        // Version 1, nothing of what is reserved, and no dictionary: nobody could say which.
+        // Version 1, no reserved bits, and no dictionary: there is no way to say which one.
         let known = flags >> 6 == 1 && !has(1) && !has(0) && block & 0x8f == 0;
         let block_bytes_max = match block >> 4 {
             4 => 64 << 10,
             5 => 256 << 10,
             6 => 1 << 20,
             7 => BLOCK_BYTES_MAX,
-            _ => return Err(Broken::Unknown),
+            _ => return Err(CompressionError::Unsupported),
         };
         if !known {
-            return Err(Broken::Unknown);
+            return Err(CompressionError::Unsupported);
         }
         Ok(Frame {
             linked: !has(5),
@@ -221,7 +221,7 @@ impl Frame {
     }
 }
 
-/// Puts `last` behind the window; of both together [`WINDOW_BYTES`] count.
+/// Appends `last` to the window, which keeps [`WINDOW_BYTES`] of both.
 fn slide(window: &mut Vec<u8>, last: &[u8]) {
     let len = window.len() + last.len();
     if len > WINDOW_BYTES + SLIDE_BYTES {
@@ -239,34 +239,34 @@ fn xxh32(bytes: &[u8]) -> u32 {
     XxHash32::oneshot(0, bytes)
 }
 
-/// What a block unpacks to, by adding up its sequences: a run of literals, and a match.
-fn unpacked_bytes(packed: &[u8], max: usize) -> Result<usize, Broken> {
+/// The decompressed size of a block: the sum over its sequences of literals and matches.
+fn decompressed_bytes(compressed: &[u8], max: usize) -> Result<usize, CompressionError> {
     let mut at = 0;
     let mut len = 0;
     let length = |nibble: u8, at: &mut usize| -> Option<usize> {
         let mut length = usize::from(nibble);
-        // The largest nibble, and each byte of 255, mean that another one is added.
+        // The largest nibble, and each byte of 255, mean that another byte is added.
         let mut goes_on = nibble == 15;
         while goes_on {
-            let more = *packed.get(*at)?;
+            let more = *compressed.get(*at)?;
             *at += 1;
             length += usize::from(more);
             goes_on = more == 255;
         }
         Some(length)
     };
-    while let Some(token) = packed.get(at) {
+    while let Some(token) = compressed.get(at) {
         at += 1;
-        let literals = length(token >> 4, &mut at).ok_or(Broken::Damaged)?;
+        let literals = length(token >> 4, &mut at).ok_or(CompressionError::Corrupt)?;
         at += literals;
         len += literals;
-        if at < packed.len() {
-            // Behind the offset; the shortest match is of 4 bytes.
+        if at < compressed.len() {
+            // After the offset. The shortest match has 4 bytes.
             at += 2;
-            len += 4 + length(token & 15, &mut at).ok_or(Broken::Damaged)?;
+            len += 4 + length(token & 15, &mut at).ok_or(CompressionError::Corrupt)?;
         }
         if len > max {
-            return Err(Broken::TooLong);
+            return Err(CompressionError::BlockTooLong);
         }
     }
     Ok(len)

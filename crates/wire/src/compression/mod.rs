@@ -1,18 +1,19 @@
-//! Streams of lines made smaller on the wire, and back (spec graphite §2.8, §2.9).
+//! Streaming compression and decompression of connections: gzip, LZ4, snappy (spec graphite §2.8, §2.9).
 //!
-//! Path of a packed byte: a connection of `staunch` -> [`Decompressor::push`] -> **[`Decompressor::unpack`]** -> what was packed,
-//! at most [`UNPACKED_BYTES_MAX`] at once, and with a bounded number of steps. And out: [`Compressor::push`] -> [`Compressor::flush`] -> the connection.
+//! Path of a compressed byte: a connection of `staunch` -> [`Decompressor::push`] -> **[`Decompressor::decompress`]**
+//! -> plain bytes, at most [`DECOMPRESSED_BYTES_MAX`] per call and with a bounded number of steps. Outgoing:
+//! [`Compressor::push`] -> [`Compressor::flush`] -> the connection.
 //! Not here: lines (`frame`), sockets, TLS.
-//! Invariants: no bytes make it panic; whatever the ratio, an decompressor holds no more than what it was given last, one
-//! block of [`BLOCK_BYTES_MAX`] packed and one unpacked; once all of it has been unpacked, it holds what the stream cannot go
-//! on without: of gzip deflate's tables and window, of LZ4 a window of 64 KiB where blocks are linked, and
-//! the block or chunk that has not come whole.
+//! Invariants: no input makes it panic. At any compression ratio a decompressor buffers no more than the last push,
+//! one compressed block of [`BLOCK_BYTES_MAX`] and one decompressed block. Once all input is decompressed, it keeps
+//! only what the stream needs to continue: for gzip deflate's tables and window, for LZ4 a window of 64 KiB where
+//! blocks are linked, and the block or chunk that is incomplete.
 
 mod compress;
 mod gzip;
 mod lz4;
 #[cfg(any(test, feature = "reference"))]
-pub mod promises;
+pub mod properties;
 mod snappy;
 #[cfg(test)]
 mod tests;
@@ -21,50 +22,50 @@ pub use compress::{Compressor, FLUSH_BYTES};
 
 use crate::cost::touch;
 
-/// Most bytes that one call of [`Decompressor::unpack`] gives.
-pub const UNPACKED_BYTES_MAX: usize = 64 * 1024;
+/// Most bytes that one call of [`Decompressor::decompress`] returns.
+pub const DECOMPRESSED_BYTES_MAX: usize = 64 * 1024;
 
-/// Most work that one call of [`Decompressor::unpack`] does beside the bytes that it gives, as if it gave so many: members, frames
-/// and blocks that hold nothing are not free.
-const WORK_MAX: usize = UNPACKED_BYTES_MAX;
+/// Most work of one call of [`Decompressor::decompress`] in addition to its output, in bytes of output: empty members,
+/// frames and blocks are not free.
+const WORK_MAX: usize = DECOMPRESSED_BYTES_MAX;
 
-/// Work of a step towards unpacking.
+/// Work of one decompression step.
 const STEP_WORK: usize = 64;
 
-/// The same of a step that ends a member of gzip: deflate's tables and its window are cleared for the next one, which takes as long
-/// as unpacking so many bytes.
+/// Work of a step that ends a gzip member: deflate's tables and window are cleared for the next one, which takes as
+/// long as decompressing this many bytes.
 const MEMBER_WORK: usize = 2 * 1024;
 
-/// Work of a packed byte of gzip. Deflate's blocks may hold nothing, and each has its tables made: 64 KiB of them take 90 ms. With
-/// this a call goes over 2 KiB.
+/// Work of a compressed byte of gzip. Deflate blocks may be empty, and each needs its tables built: 64 KiB of them take
+/// 90 ms. With this limit a call processes 2 KiB of them.
 const BODY_WORK: usize = 32;
 
-/// Longest block of LZ4 and snappy, unpacked: the longest that LZ4 knows.
+/// Longest block of LZ4 and snappy, decompressed: the maximum of LZ4.
 pub const BLOCK_BYTES_MAX: usize = 4 << 20;
 
-/// Memory that is kept for the next piece of a header: what blocks and reads take goes with them.
+/// Memory that is kept for the next piece of a header; memory of blocks and reads is freed with them.
 const KEPT_BYTES_MAX: usize = 64;
 
-/// How the bytes of a stream are packed.
+/// Compression format of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     #[default]
     Plain,
-    /// gzip members behind each other.
+    /// Concatenated gzip members.
     Gzip,
-    /// LZ4 frames behind each other.
+    /// Concatenated LZ4 frames.
     Lz4,
-    /// Blocks of snappy behind each other, or its frames.
+    /// Concatenated snappy blocks, or snappy's framing format.
     Snappy,
 }
 
 impl Compression {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Compression; 4] =
         [Compression::Plain, Compression::Gzip, Compression::Lz4, Compression::Snappy];
 
-    /// Its word in configs.
+    /// The value of the config option.
     pub fn word(self) -> &'static str {
         match self {
             Compression::Plain => "plain",
@@ -75,48 +76,48 @@ impl Compression {
     }
 }
 
-/// Why a stream cannot be followed any further.
+/// Why a stream cannot be decompressed any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
-    /// These bytes do not begin what they should.
-    NotIt(Compression),
-    /// What was packed cannot be unpacked.
-    Damaged,
-    /// A checksum is another one.
+pub enum CompressionError {
+    /// The bytes are not in this format.
+    WrongFormat(Compression),
+    /// The compressed data is corrupt.
+    Corrupt,
+    /// A checksum does not match.
     Checksum,
-    /// A block is longer than it may be.
-    TooLong,
-    /// It uses what nobody here knows: a dictionary, or a version to come.
-    Unknown,
-    /// It ended within a block.
-    Cut,
+    /// A block is longer than the limit.
+    BlockTooLong,
+    /// An unsupported feature: a dictionary, or a later version of the format.
+    Unsupported,
+    /// The stream ended within a block.
+    Truncated,
 }
 
-impl Broken {
-    /// In words.
+impl CompressionError {
+    /// The error as text.
     pub fn why(self) -> &'static str {
         match self {
-            Broken::NotIt(Compression::Gzip) => "this is not gzip",
-            Broken::NotIt(Compression::Lz4) => "this is not an LZ4 frame",
-            Broken::NotIt(_) => "this is not snappy",
-            Broken::Damaged => "what was packed is damaged",
-            Broken::Checksum => "a checksum does not fit",
-            Broken::TooLong => "a block is longer than 4 MiB",
-            Broken::Unknown => "it is packed in a way that is not known here",
-            Broken::Cut => "it ended within a block",
+            CompressionError::WrongFormat(Compression::Gzip) => "this is not gzip",
+            CompressionError::WrongFormat(Compression::Lz4) => "this is not an LZ4 frame",
+            CompressionError::WrongFormat(_) => "this is not snappy",
+            CompressionError::Corrupt => "the compressed data is corrupt",
+            CompressionError::Checksum => "a checksum does not match",
+            CompressionError::BlockTooLong => "a block is longer than 4 MiB",
+            CompressionError::Unsupported => "it uses a compression feature that is not supported",
+            CompressionError::Truncated => "it ended within a block",
         }
     }
 }
 
-/// Takes a packed stream apart.
+/// Decompresses one stream.
 pub struct Decompressor {
-    /// What was pushed last, and how much of it is used.
+    /// The last push, and how much of it is consumed.
     held: Vec<u8>,
     used: usize,
     kind: Kind,
-    /// The last call filled its room, or did its share of work: there may be more without another byte.
+    /// The last call reached its limit of output or work: there may be more output without further input.
     filled: bool,
-    broken: Option<Broken>,
+    broken: Option<CompressionError>,
 }
 
 enum Kind {
@@ -132,7 +133,7 @@ impl std::fmt::Debug for Decompressor {
 }
 
 impl Decompressor {
-    /// For a stream from its beginning; none for one that is not packed.
+    /// A decompressor for the beginning of a stream; `None` when it is not compressed.
     pub fn new(compression: Compression) -> Option<Decompressor> {
         let kind = match compression {
             Compression::Plain => return None,
@@ -143,8 +144,7 @@ impl Decompressor {
         Some(Decompressor { held: Vec::new(), used: 0, kind, filled: false, broken: None })
     }
 
-    /// Takes what a connection gave. Everything before it should have been unpacked ([`Self::has_more`]), so that it holds
-    /// one read only.
+    /// Adds received bytes. Decompress all earlier bytes first ([`Self::has_more`]), so that only one read is buffered.
     pub fn push(&mut self, bytes: &[u8]) {
         touch(self.held.len() - self.used + bytes.len());
         self.held.drain(..self.used);
@@ -153,21 +153,21 @@ impl Decompressor {
         self.held.extend_from_slice(bytes);
     }
 
-    /// True while [`Self::unpack`] may give something without another push.
+    /// True while [`Self::decompress`] may have output without another push.
     pub fn has_more(&self) -> bool {
         self.broken.is_none() && (self.used < self.held.len() || self.filled)
     }
 
-    /// Appends what can be unpacked to `out`, at most [`UNPACKED_BYTES_MAX`]; less where that took many steps
-    /// ([`Self::has_more`] says whether to call again).
+    /// Appends decompressed bytes to `out`, at most [`DECOMPRESSED_BYTES_MAX`]; fewer when they took many steps. Call
+    /// again while [`Self::has_more`] is true.
     ///
     /// # Errors
-    /// When the stream is broken, for good. What came before the break is in `out`, or was.
-    pub fn unpack(&mut self, out: &mut Vec<u8>) -> Result<(), Broken> {
+    /// When the stream is damaged; permanent. All output before the damage is in `out`, or was in an earlier call's.
+    pub fn decompress(&mut self, out: &mut Vec<u8>) -> Result<(), CompressionError> {
         if let Some(broken) = self.broken {
             return Err(broken);
         }
-        let max = out.len() + UNPACKED_BYTES_MAX;
+        let max = out.len() + DECOMPRESSED_BYTES_MAX;
         let mut result = Ok(());
         let mut work = 0;
         self.filled = true;
@@ -199,7 +199,7 @@ impl Decompressor {
         result
     }
 
-    /// Memory that it holds, but for what never grows.
+    /// Memory in use, except for parts of constant size.
     pub fn memory_bytes(&self) -> usize {
         let kind = match &self.kind {
             Kind::Gzip(_) => 0,
@@ -209,34 +209,35 @@ impl Decompressor {
         self.held.capacity() + kind
     }
 
-    /// Memory of blocks that have not come whole, or have not been given away whole.
+    /// Memory of blocks that are incomplete, or whose output has not been returned completely.
     pub fn block_bytes(&self) -> usize {
         self.memory_bytes() - self.held.capacity()
     }
 
-    /// Throws away what it holds. Nothing is unpacked any more.
-    pub fn give_up(&mut self) {
+    /// Discards all buffered bytes and stops decompression.
+    pub fn discard(&mut self) {
         (self.held, self.used, self.filled) = (Vec::new(), 0, false);
         self.kind = Kind::Snappy(Box::default());
-        self.broken = Some(Broken::Cut);
+        self.broken = Some(CompressionError::Truncated);
     }
 
-    /// Whether the stream may end here. One of gzip may end anywhere: all that came of it has been unpacked.
+    /// Whether the stream may end here. A gzip stream may end anywhere: all bytes received are decompressed by then.
     ///
     /// # Errors
-    /// [`Broken::Cut`] when bytes were read that cannot be unpacked without the rest of their block.
-    pub fn end(&self) -> Result<(), Broken> {
+    /// [`CompressionError::Truncated`] when bytes were read that cannot be decompressed without the rest of their
+    /// block.
+    pub fn end(&self) -> Result<(), CompressionError> {
         let cut = match &self.kind {
             Kind::Gzip(_) => false,
-            Kind::Lz4(frames) => frames.is_within(),
-            Kind::Snappy(blocks) => blocks.is_within(),
+            Kind::Lz4(frames) => frames.is_incomplete(),
+            Kind::Snappy(blocks) => blocks.is_incomplete(),
         };
-        if cut && self.broken.is_none() { Err(Broken::Cut) } else { Ok(()) }
+        if cut && self.broken.is_none() { Err(CompressionError::Truncated) } else { Ok(()) }
     }
 }
 
 impl Kind {
-    /// Work of the last step that its bytes do not show.
+    /// Work of the last step that its output does not account for.
     fn more_work(&self) -> usize {
         match self {
             Kind::Gzip(inflater) => {
@@ -247,7 +248,7 @@ impl Kind {
     }
 }
 
-/// A block that has been unpacked, given away piece by piece.
+/// A decompressed block, returned piece by piece.
 #[derive(Default)]
 struct Ready {
     bytes: Vec<u8>,
@@ -268,7 +269,7 @@ impl Ready {
         }
     }
 
-    /// Room for a block of `len` bytes in place of the last one.
+    /// A buffer for a block of `len` bytes, replacing the last one.
     fn room(&mut self, len: usize) -> &mut [u8] {
         self.given = 0;
         touch(len);
@@ -277,14 +278,14 @@ impl Ready {
     }
 }
 
-/// What a step towards unpacking did: how much of its input is used, or nothing that could be done without more of it.
-type Step = Result<Option<usize>, Broken>;
+/// Result of a step: how much of its input is consumed; `None` when it needs more input.
+type Step = Result<Option<usize>, CompressionError>;
 
-/// Moves bytes from `input` until `held` has `want`. Gives how many.
+/// Moves bytes from `input` until `held` has `want`. Returns how many.
 fn gather(held: &mut Vec<u8>, input: &[u8], want: usize) -> usize {
     let len = want.saturating_sub(held.len()).min(input.len());
     if held.len() + len > held.capacity() {
-        // Doubled, but never to more than is wanted.
+        // Doubled, up to the wanted size.
         let room = (2 * held.capacity()).min(want).max(held.len() + len);
         held.reserve_exact(room - held.len());
     }
@@ -292,7 +293,7 @@ fn gather(held: &mut Vec<u8>, input: &[u8], want: usize) -> usize {
     len
 }
 
-/// A little-endian number from the first four bytes.
+/// A little-endian integer from the first four bytes.
 fn le32(bytes: &[u8]) -> u32 {
     let mut number = [0; 4];
     number.copy_from_slice(&bytes[..4]);

@@ -1,50 +1,50 @@
-//! snappy: bare blocks behind each other, or its framing format, which says so in its first ten bytes.
+//! snappy: concatenated raw blocks, or the framing format, which is detected by its first ten bytes.
 //!
-//! A bare block says how long it is unpacked and not how long it is itself. Where it ends is where its elements have given
-//! that many bytes, which adding them up finds out.
-//! Invariant: memory is taken for blocks that have come whole, and for no more than they unpack to.
+//! A raw block starts with its decompressed length and has no compressed length. It ends where its elements have
+//! produced that many bytes, so the elements are added up to find the end.
+//! Invariant: memory is allocated only for blocks that have arrived completely, and only for their decompressed size.
 
 use snap::raw::{Decoder, max_compress_len};
 
-use super::{BLOCK_BYTES_MAX, Broken, Compression, KEPT_BYTES_MAX, Ready, Step, gather, le32};
+use super::{BLOCK_BYTES_MAX, Compression, CompressionError, KEPT_BYTES_MAX, Ready, Step, gather, le32};
 
 const IDENTIFIER: &[u8; 10] = b"\xff\x06\x00\x00sNaPpY";
 
-/// Longest chunk of the framing format, unpacked.
+/// Longest chunk of the framing format, decompressed.
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
-    /// It is not known yet which of the two it is.
+    /// The format is not detected yet.
     #[default]
     Begin,
     /// Kind and length of a chunk.
     ChunkHeader,
     Chunk(u8, usize),
-    /// Of a chunk that means nothing to us, so many bytes are left.
+    /// A chunk to skip: this many bytes are left.
     Skip(usize),
-    /// A bare block.
+    /// A raw block.
     Block,
 }
 
 #[derive(Default)]
 pub(super) struct Blocks {
     part: Part,
-    /// A part that came in pieces.
+    /// A part that arrived in pieces.
     held: Vec<u8>,
     walk: Walk,
     decoder: Decoder,
     ready: Ready,
 }
 
-/// Where the search for the end of a bare block has got.
+/// Progress of the search for the end of a raw block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Walk {
-    /// Up to here.
+    /// Offset of the next element.
     at: usize,
-    /// Bytes that the elements before it give.
+    /// Decompressed bytes of the elements before it.
     given: usize,
-    /// Bytes that all of them give, once that is known.
+    /// Decompressed bytes of the whole block, once known.
     len: Option<usize>,
 }
 
@@ -53,13 +53,13 @@ impl Blocks {
         self.held.capacity() + self.ready.bytes.capacity()
     }
 
-    /// What it holds, for the promises.
+    /// Bytes buffered, for the property checks.
     #[cfg(any(test, feature = "reference"))]
     pub(super) fn bytes(&self) -> usize {
         self.held.len() + self.ready.bytes.len()
     }
 
-    /// Goes on with `input`, filling `out` up to `max`.
+    /// Processes more of `input`, filling `out` up to `max`.
     pub(super) fn step(&mut self, input: &[u8], out: &mut Vec<u8>, max: usize) -> Step {
         if !self.ready.is_empty() {
             self.ready.give(out, max);
@@ -81,7 +81,7 @@ impl Blocks {
             Part::Chunk(kind, size) => {
                 let used = gather(&mut self.held, input, size);
                 if self.held.len() == size {
-                    self.unpack_chunk(kind)?;
+                    self.decompress_chunk(kind)?;
                     self.held = Vec::new();
                     self.part = Part::ChunkHeader;
                 }
@@ -98,8 +98,8 @@ impl Blocks {
         }))
     }
 
-    /// True in the middle of what cannot be unpacked without its rest.
-    pub(super) fn is_within(&self) -> bool {
+    /// True when the stream must not end here: a part is incomplete.
+    pub(super) fn is_incomplete(&self) -> bool {
         matches!(self.part, Part::Chunk(..)) || !self.held.is_empty()
     }
 
@@ -114,50 +114,50 @@ impl Blocks {
         used
     }
 
-    fn unpack_chunk(&mut self, kind: u8) -> Result<(), Broken> {
+    fn decompress_chunk(&mut self, kind: u8) -> Result<(), CompressionError> {
         if kind == 0xff {
             return if self.held == IDENTIFIER[4..] {
                 Ok(())
             } else {
-                Err(Broken::NotIt(Compression::Snappy))
+                Err(CompressionError::WrongFormat(Compression::Snappy))
             };
         }
         let (check, data) = self.held.split_at(4);
         if kind == 1 {
             self.ready.room(data.len()).copy_from_slice(data);
         } else {
-            let len = snap::raw::decompress_len(data).map_err(|_damaged| Broken::Damaged)?;
+            let len = snap::raw::decompress_len(data).map_err(|_damaged| CompressionError::Corrupt)?;
             if len > CHUNK_BYTES_MAX {
-                return Err(Broken::TooLong);
+                return Err(CompressionError::BlockTooLong);
             }
-            unpack(&mut self.decoder, data, self.ready.room(len))?;
+            decompress(&mut self.decoder, data, self.ready.room(len))?;
         }
         if masked(crc32c(&self.ready.bytes)) != le32(check) {
             self.ready.room(0);
-            return Err(Broken::Checksum);
+            return Err(CompressionError::Checksum);
         }
         Ok(())
     }
 
     fn block(&mut self, input: &[u8]) -> Step {
         if self.held.is_empty() {
-            // Most blocks come whole.
+            // Most blocks arrive completely.
             if let Some(end) = self.walk.go_on(input)? {
-                self.unpack_block(input, end)?;
+                self.decompress_block(input, end)?;
                 return Ok(Some(end));
             }
         }
-        // What the beginning looked at may hold more than this block.
+        // The bytes buffered for detection may contain more than this block.
         let before = self.held.len();
         self.held.extend_from_slice(input);
         let Some(end) = self.walk.go_on(&self.held)? else {
             let most = self.walk.len.map_or(usize::MAX, max_compress_len);
             let stuck = input.is_empty();
             let ours = if stuck { None } else { Some(input.len()) };
-            return if self.held.len() > most { Err(Broken::Damaged) } else { Ok(ours) };
+            return if self.held.len() > most { Err(CompressionError::Corrupt) } else { Ok(ours) };
         };
         let mut held = std::mem::take(&mut self.held);
-        self.unpack_block(&held, end)?;
+        self.decompress_block(&held, end)?;
         held.truncate(before);
         held.drain(..end.min(before));
         held.shrink_to(KEPT_BYTES_MAX);
@@ -165,19 +165,19 @@ impl Blocks {
         Ok(Some(end.saturating_sub(before)))
     }
 
-    fn unpack_block(&mut self, held: &[u8], end: usize) -> Result<(), Broken> {
+    fn decompress_block(&mut self, held: &[u8], end: usize) -> Result<(), CompressionError> {
         let walk = std::mem::take(&mut self.walk);
-        let unpacked = unpack(&mut self.decoder, &held[..end], self.ready.room(walk.given));
-        if unpacked.is_err() {
+        let decompressed = decompress(&mut self.decoder, &held[..end], self.ready.room(walk.given));
+        if decompressed.is_err() {
             self.ready.room(0);
         }
-        unpacked
+        decompressed
     }
 }
 
 impl Walk {
-    /// The end of the block that `held` begins with, if it is there.
-    fn go_on(&mut self, held: &[u8]) -> Result<Option<usize>, Broken> {
+    /// The end of the block at the start of `held`, if it is there.
+    fn go_on(&mut self, held: &[u8]) -> Result<Option<usize>, CompressionError> {
         let len = match self.len {
             Some(len) => len,
             None => {
@@ -192,29 +192,29 @@ impl Walk {
             self.given += gives;
         }
         match self.given > len {
-            true => Err(Broken::Damaged),
+            true => Err(CompressionError::Corrupt),
             // The literals of the last element may be still to come.
             false => Ok((self.at <= held.len()).then_some(self.at)),
         }
     }
 }
 
-/// Length of the block, and where its elements begin.
-fn varint(held: &[u8]) -> Result<Option<(usize, usize)>, Broken> {
+/// Length of the block, and the offset of its first element.
+fn varint(held: &[u8]) -> Result<Option<(usize, usize)>, CompressionError> {
     let mut len = 0_u64;
     for (at, byte) in held.iter().take(5).enumerate() {
         len |= u64::from(byte & 0x7f) << (7 * at);
         if byte & 0x80 == 0 {
             return match usize::try_from(len) {
                 Ok(len) if len <= BLOCK_BYTES_MAX => Ok(Some((len, at + 1))),
-                _ => Err(Broken::TooLong),
+                _ => Err(CompressionError::BlockTooLong),
             };
         }
     }
-    if held.len() < 5 { Ok(None) } else { Err(Broken::NotIt(Compression::Snappy)) }
+    if held.len() < 5 { Ok(None) } else { Err(CompressionError::WrongFormat(Compression::Snappy)) }
 }
 
-/// Bytes of the next element, and how many it gives.
+/// Compressed bytes of the next element, and its decompressed bytes.
 fn element(held: &[u8]) -> Option<(usize, usize)> {
     let tag = *held.first()?;
     let upper = usize::from(tag >> 2);
@@ -232,29 +232,29 @@ fn element(held: &[u8]) -> Option<(usize, usize)> {
     })
 }
 
-fn chunk(kind: u8, size: usize) -> Result<Part, Broken> {
+fn chunk(kind: u8, size: usize) -> Result<Part, CompressionError> {
     let most = match kind {
         0 => 4 + max_compress_len(CHUNK_BYTES_MAX),
         1 => 4 + CHUNK_BYTES_MAX,
         0xff => IDENTIFIER.len() - 4,
         0x80..=0xfe => return Ok(if size == 0 { Part::ChunkHeader } else { Part::Skip(size) }),
-        _ => return Err(Broken::Unknown),
+        _ => return Err(CompressionError::Unsupported),
     };
     match size {
-        _ if size > most => Err(Broken::TooLong),
-        _ if size < 4 => Err(Broken::Damaged),
+        _ if size > most => Err(CompressionError::BlockTooLong),
+        _ if size < 4 => Err(CompressionError::Corrupt),
         _ => Ok(Part::Chunk(kind, size)),
     }
 }
 
-fn unpack(decoder: &mut Decoder, packed: &[u8], room: &mut [u8]) -> Result<(), Broken> {
-    match decoder.decompress(packed, room) {
+fn decompress(decoder: &mut Decoder, compressed: &[u8], room: &mut [u8]) -> Result<(), CompressionError> {
+    match decoder.decompress(compressed, room) {
         Ok(len) if len == room.len() => Ok(()),
-        _ => Err(Broken::Damaged),
+        _ => Err(CompressionError::Corrupt),
     }
 }
 
-/// As the framing format stores it.
+/// The checksum as the framing format stores it.
 fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }

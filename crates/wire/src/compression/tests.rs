@@ -1,4 +1,4 @@
-//! What is packed is unpacked, wherever it is cut; what is broken ends, and never panics; the outsiders' forms are known.
+//! Round trips with any cuts, corrupt input, decompression bombs, and the formats of other encoders.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use flate2::{Compression as Level, GzBuilder};
 use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use proptest::prelude::*;
 
-use super::promises::{PACKED, check_one, packed, unpacked};
+use super::properties::{COMPRESSED, check_one, compressed, decompressed};
 use super::*;
 
 fn lines(number: usize) -> Vec<u8> {
@@ -17,11 +17,11 @@ fn lines(number: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_flushed_can_be_read_and_the_end_ends_it() {
+fn flushed_data_can_be_decompressed_and_finish_ends_the_stream() {
     let plain = lines(3_000);
-    for compression in PACKED {
-        let mut compressor = Compressor::new(compression).expect("it is packed");
-        let mut decompressor = Decompressor::new(compression).expect("it is packed");
+    for compression in COMPRESSED {
+        let mut compressor = Compressor::new(compression).expect("the format compresses");
+        let mut decompressor = Decompressor::new(compression).expect("the format compresses");
         let mut got = Vec::new();
         let mut rest = &plain[..];
         for cut in (1..).map(|n| n * n * 7) {
@@ -34,7 +34,7 @@ fn what_is_flushed_can_be_read_and_the_end_ends_it() {
             rest = &rest[taken..];
             decompressor.push(&wire);
             while decompressor.has_more() {
-                decompressor.unpack(&mut got).expect("it is good");
+                decompressor.decompress(&mut got).expect("the stream is valid");
             }
             assert_eq!(got.len() + rest.len(), plain.len(), "{compression:?}: all that was flushed is there");
             if rest.is_empty() {
@@ -44,26 +44,26 @@ fn what_is_flushed_can_be_read_and_the_end_ends_it() {
         let mut wire = Vec::new();
         compressor.finish(&mut wire);
         decompressor.push(&wire);
-        decompressor.unpack(&mut got).expect("it is good");
+        decompressor.decompress(&mut got).expect("the stream is valid");
         assert!(got == plain && decompressor.end().is_ok(), "{compression:?}");
     }
 }
 
 #[test]
-fn an_idle_unpacker_holds_what_the_stream_cannot_go_on_without() {
+fn an_idle_decompressor_keeps_only_the_state_of_the_stream() {
     let plain = lines(100_000);
-    // A window and what stands before it; a part of a header.
+    // The window and the bytes kept before it; part of a header.
     for (compression, most) in
         [(Compression::Gzip, 0), (Compression::Lz4, 80 * 1024 + 64), (Compression::Snappy, 64)]
     {
-        let wire = packed(compression, &plain, std::iter::repeat(64 * 1024));
-        let mut decompressor = Decompressor::new(compression).expect("it is packed");
+        let wire = compressed(compression, &plain, std::iter::repeat(64 * 1024));
+        let mut decompressor = Decompressor::new(compression).expect("the format compresses");
         let mut out = Vec::new();
         for read in wire.chunks(64 * 1024) {
             decompressor.push(read);
             while decompressor.has_more() {
                 out.clear();
-                decompressor.unpack(&mut out).expect("it is good");
+                decompressor.decompress(&mut out).expect("the stream is valid");
             }
         }
         assert!(decompressor.end().is_ok());
@@ -72,7 +72,7 @@ fn an_idle_unpacker_holds_what_the_stream_cannot_go_on_without() {
 }
 
 #[test]
-fn small_blocks_that_are_linked_move_the_window_now_and_then() {
+fn small_linked_blocks_do_not_move_the_window_each_time() {
     let info = FrameInfo::new().block_size(BlockSize::Max64KB).block_mode(BlockMode::Linked);
     let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
     let plain = lines(5_000);
@@ -81,96 +81,99 @@ fn small_blocks_that_are_linked_move_the_window_now_and_then() {
         encoder.flush().expect("memory");
     }
     let wire = encoder.finish().expect("memory");
-    assert_eq!(unpacked(Compression::Lz4, &wire, wire.len()), (plain, Ok(())));
+    assert_eq!(decompressed(Compression::Lz4, &wire, wire.len()), (plain, Ok(())));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn what_is_packed_is_unpacked_wherever_it_is_cut(
+    fn compression_round_trips_with_any_cuts(
         which in 0_usize..3,
         plain in proptest::collection::vec(any::<u8>(), 0..300),
         copies in 1_usize..600,
         cuts in proptest::collection::vec(1_usize..50_000, 0..8),
         step in 1_usize..5_000,
     ) {
-        let compression = PACKED[which];
+        let compression = COMPRESSED[which];
         let plain = plain.repeat(copies);
-        let wire = packed(compression, &plain, cuts.into_iter());
-        let (got, end) = unpacked(compression, &wire, step);
+        let wire = compressed(compression, &plain, cuts.into_iter());
+        let (got, end) = decompressed(compression, &wire, step);
         prop_assert!(got == plain, "{} of {} bytes", got.len(), plain.len());
         prop_assert_eq!(end, Ok(()));
     }
 
     #[test]
-    fn no_bytes_make_it_panic(
+    fn no_input_makes_it_panic(
         which in 0_usize..3,
         begins in any::<bool>(),
         noise in proptest::collection::vec(any::<u8>(), 0..600),
         step in 1_usize..200,
     ) {
-        let compression = PACKED[which];
-        let mut wire = if begins { packed(compression, &lines(20), std::iter::empty()) } else { Vec::new() };
+        let compression = COMPRESSED[which];
+        let mut wire = if begins { compressed(compression, &lines(20), std::iter::empty()) } else { Vec::new() };
         wire.extend_from_slice(&noise);
-        let (got, _) = unpacked(compression, &wire, step);
-        // However they are cut, they say the same.
-        prop_assert_eq!(got, unpacked(compression, &wire, 1).0);
+        let (got, _) = decompressed(compression, &wire, step);
+        // The result does not depend on the cuts.
+        prop_assert_eq!(got, decompressed(compression, &wire, 1).0);
         check_one(&noise);
     }
 
     #[test]
-    fn a_damaged_byte_never_makes_it_panic(
+    fn a_corrupt_byte_never_makes_it_panic(
         which in 0_usize..3,
         at in any::<prop::sample::Index>(),
         bit in 0_u8..8,
         step in 1_usize..200,
     ) {
-        let compression = PACKED[which];
-        let mut wire = packed(compression, &lines(50), [100, 700].into_iter());
+        let compression = COMPRESSED[which];
+        let mut wire = compressed(compression, &lines(50), [100, 700].into_iter());
         let at = at.index(wire.len());
         wire[at] ^= 1 << bit;
-        let _ = unpacked(compression, &wire, step);
+        let _ = decompressed(compression, &wire, step);
     }
 }
 
 #[test]
-fn what_came_before_a_break_is_there() {
+fn data_before_a_corrupt_byte_is_returned() {
     let plain = lines(500);
-    for compression in PACKED {
-        let mut wire = packed(compression, &plain, [9_000, 300].into_iter());
-        wire.extend_from_slice(b"lines.that.are.not.packed 1 2\n\xff\xff\xff\xff\xff\xff\xff\xff\xff");
+    for compression in COMPRESSED {
+        let mut wire = compressed(compression, &plain, [9_000, 300].into_iter());
+        wire.extend_from_slice(b"lines.that.are.not.compressed 1 2\n\xff\xff\xff\xff\xff\xff\xff\xff\xff");
         for step in [1, 100, wire.len()] {
-            let (got, end) = unpacked(compression, &wire, step);
+            let (got, end) = decompressed(compression, &wire, step);
             assert!(got == plain && end.is_err(), "{compression:?} {step}: {end:?}, {} bytes", got.len());
         }
     }
 }
 
 #[test]
-fn lines_where_something_packed_should_be_are_told_at_once() {
+fn plain_lines_in_a_compressed_stream_are_detected_at_once() {
     for compression in [Compression::Gzip, Compression::Lz4] {
-        assert_eq!(unpacked(compression, b"a 1 2\n", 1), (Vec::new(), Err(Broken::NotIt(compression))));
+        assert_eq!(
+            decompressed(compression, b"a 1 2\n", 1),
+            (Vec::new(), Err(CompressionError::WrongFormat(compression)))
+        );
     }
-    // A block of snappy may begin with any byte. `a` says that 97 bytes are to come.
-    assert_eq!(unpacked(Compression::Snappy, b"a 1 2\n", 6).1, Err(Broken::Cut));
+    // A snappy block may begin with any byte. `a` announces 97 bytes.
+    assert_eq!(decompressed(Compression::Snappy, b"a 1 2\n", 6).1, Err(CompressionError::Truncated));
     assert_eq!(
-        unpacked(Compression::Snappy, &b"\xff".repeat(20), 6).1,
-        Err(Broken::NotIt(Compression::Snappy))
+        decompressed(Compression::Snappy, &b"\xff".repeat(20), 6).1,
+        Err(CompressionError::WrongFormat(Compression::Snappy))
     );
 }
 
 #[test]
-fn a_cut_is_told_where_something_is_lost_by_it() {
+fn a_truncated_stream_is_an_error_when_data_is_lost() {
     let plain = lines(50);
-    for compression in PACKED {
-        let wire = packed(compression, &plain, [1_000].into_iter());
+    for compression in COMPRESSED {
+        let wire = compressed(compression, &plain, [1_000].into_iter());
         for cut in 1..wire.len() {
-            let (got, end) = unpacked(compression, &wire[..cut], 4_096);
+            let (got, end) = decompressed(compression, &wire[..cut], 4_096);
             assert!(plain.starts_with(&got));
-            // What gzip gives is all that there was.
+            // For gzip all data was returned.
             assert!(
-                end.is_ok() || (compression != Compression::Gzip && end == Err(Broken::Cut)),
+                end.is_ok() || (compression != Compression::Gzip && end == Err(CompressionError::Truncated)),
                 "{compression:?} {end:?}"
             );
         }
@@ -178,16 +181,16 @@ fn a_cut_is_told_where_something_is_lost_by_it() {
 }
 
 #[test]
-fn blocks_that_hold_nothing_are_work() {
-    // Ten bits each: not the last, fixed tables, the end; four of them are five bytes.
+fn empty_blocks_count_as_work() {
+    // Ten bits each: not the last block, fixed tables, end of block; four of them are five bytes.
     let mut wire = b"\x1f\x8b\x08\0\0\0\0\0\0\xff".to_vec();
     wire.extend_from_slice(&[0x02, 0x08, 0x20, 0x80, 0x00].repeat(13_107));
-    let mut decompressor = Decompressor::new(Compression::Gzip).expect("it is packed");
+    let mut decompressor = Decompressor::new(Compression::Gzip).expect("the format compresses");
     decompressor.push(&wire);
     let (mut calls, mut out) = (0, Vec::new());
     while decompressor.has_more() {
         let used = decompressor.used;
-        decompressor.unpack(&mut out).expect("it is good");
+        decompressor.decompress(&mut out).expect("the stream is valid");
         assert!(
             decompressor.held.is_empty() || decompressor.used - used <= 3 * 1024,
             "{} bytes",
@@ -199,36 +202,39 @@ fn blocks_that_hold_nothing_are_work() {
 }
 
 #[test]
-fn bombs_give_a_little_at_a_time() {
+fn decompression_bombs_return_bounded_pieces() {
     let mut bomb = GzEncoder::new(Vec::new(), Level::best());
     for _ in 0..64 {
         bomb.write_all(&[b'x'; 1 << 20]).expect("memory");
     }
     let bomb = bomb.finish().expect("memory");
     assert!(bomb.len() < 100_000);
-    let mut decompressor = Decompressor::new(Compression::Gzip).expect("it is packed");
+    let mut decompressor = Decompressor::new(Compression::Gzip).expect("the format compresses");
     decompressor.push(&bomb);
     let (mut total, mut out) = (0, Vec::new());
     while decompressor.has_more() {
         out.clear();
-        decompressor.unpack(&mut out).expect("it is good");
-        assert!(out.len() <= UNPACKED_BYTES_MAX && out.capacity() <= 4 * UNPACKED_BYTES_MAX);
+        decompressor.decompress(&mut out).expect("the stream is valid");
+        assert!(out.len() <= DECOMPRESSED_BYTES_MAX && out.capacity() <= 4 * DECOMPRESSED_BYTES_MAX);
         total += out.len();
     }
     assert_eq!(total, 64 << 20);
-    // A block of snappy that says it is of 4 GiB, and one of LZ4 whose one match is longer than its frame's blocks.
-    assert_eq!(unpacked(Compression::Snappy, b"\xff\xff\xff\xff\x0f\x00a", 3).1, Err(Broken::TooLong));
+    // A snappy block that announces 4 GiB, and an LZ4 block with one match that is longer than its frame's block size.
+    assert_eq!(
+        decompressed(Compression::Snappy, b"\xff\xff\xff\xff\x0f\x00a", 3).1,
+        Err(CompressionError::BlockTooLong)
+    );
     let mut block = vec![0x1f, b'x', 1, 0];
     block.extend(std::iter::repeat_n(255, 300));
     block.push(0);
     let mut frame = b"\x04\x22\x4d\x18\x60\x40\x82".to_vec();
     frame.extend_from_slice(&(block.len() as u32).to_le_bytes());
     frame.extend_from_slice(&block);
-    assert_eq!(unpacked(Compression::Lz4, &frame, 9).1, Err(Broken::TooLong));
+    assert_eq!(decompressed(Compression::Lz4, &frame, 9).1, Err(CompressionError::BlockTooLong));
 }
 
 #[test]
-fn members_of_gzip_with_every_part_are_read() {
+fn gzip_members_with_every_header_field_are_read() {
     let plain = lines(40);
     let mut wire = Vec::new();
     for (at, piece) in plain.chunks(300).enumerate() {
@@ -247,25 +253,25 @@ fn members_of_gzip_with_every_part_are_read() {
         // Padding between members.
         wire.extend(std::iter::repeat_n(0, at % 3));
     }
-    // With a checksum of the header, which the library does not write.
+    // With a header checksum, which the library does not write.
     let mut checked = b"\x1f\x8b\x08\x02\0\0\0\0\0\xff\xaa\xbb".to_vec();
-    checked.extend_from_slice(&packed(Compression::Gzip, b"last 1 2\n", std::iter::empty())[10..]);
+    checked.extend_from_slice(&compressed(Compression::Gzip, b"last 1 2\n", std::iter::empty())[10..]);
     wire.extend_from_slice(&checked);
     for step in [1, 7, wire.len()] {
-        let (got, end) = unpacked(Compression::Gzip, &wire, step);
+        let (got, end) = decompressed(Compression::Gzip, &wire, step);
         assert!(got == [&plain[..], b"last 1 2\n"].concat() && end.is_ok(), "{step} {end:?}");
     }
-    let mut wrong = packed(Compression::Gzip, &plain, std::iter::empty());
+    let mut wrong = compressed(Compression::Gzip, &plain, std::iter::empty());
     let at = wrong.len() - 6;
     wrong[at] ^= 1;
-    assert_eq!(unpacked(Compression::Gzip, &wrong, 50), (plain.clone(), Err(Broken::Checksum)));
+    assert_eq!(decompressed(Compression::Gzip, &wrong, 50), (plain.clone(), Err(CompressionError::Checksum)));
     let mut endless = b"\x1f\x8b\x08\x08\0\0\0\0\0\xff".to_vec();
     endless.extend(std::iter::repeat_n(b'x', 128 * 1024));
-    assert_eq!(unpacked(Compression::Gzip, &endless, 1000).1, Err(Broken::TooLong));
+    assert_eq!(decompressed(Compression::Gzip, &endless, 1000).1, Err(CompressionError::BlockTooLong));
 }
 
 #[test]
-fn frames_of_lz4_in_every_form_are_read() {
+fn lz4_frames_with_all_options_are_read() {
     let plain = lines(6_000);
     let mut wire = Vec::new();
     let sizes = [BlockSize::Max64KB, BlockSize::Max256KB, BlockSize::Max1MB, BlockSize::Max4MB];
@@ -281,36 +287,36 @@ fn frames_of_lz4_in_every_form_are_read() {
         wire.extend(frame.finish().expect("memory"));
         want.extend_from_slice(&plain);
         if at % 5 == 0 {
-            // A frame that readers pass over.
+            // A skippable frame.
             wire.extend_from_slice(b"\x53\x2a\x4d\x18\x04\0\0\0none");
         }
     }
     for step in [1_000, 65_536] {
-        let (got, end) = unpacked(Compression::Lz4, &wire, step);
+        let (got, end) = decompressed(Compression::Lz4, &wire, step);
         assert!(got == want && end.is_ok(), "{step} {end:?}: {} of {} bytes", got.len(), want.len());
     }
 }
 
 #[test]
-fn snappys_frames_are_known_by_their_beginning() {
+fn the_snappy_framing_format_is_detected() {
     let plain = lines(6_000);
     let mut frames = snap::write::FrameEncoder::new(Vec::new());
     frames.write_all(&plain).expect("memory");
     let mut wire = frames.into_inner().expect("memory");
-    // Padding, a chunk that may be passed over, and another stream behind it.
+    // Padding, a skippable chunk, and another stream after it.
     wire.extend_from_slice(b"\xfe\x03\0\0...\x80\x01\0\0.");
     let again = wire.clone();
     wire.extend_from_slice(&again);
     for step in [1, 1_000, 65_536] {
-        let (got, end) = unpacked(Compression::Snappy, &wire, step);
+        let (got, end) = decompressed(Compression::Snappy, &wire, step);
         assert!(got == plain.repeat(2) && end.is_ok(), "{step} {end:?}");
     }
     wire[20] ^= 1;
-    assert!(unpacked(Compression::Snappy, &wire, 1_000).1.is_err());
+    assert!(decompressed(Compression::Snappy, &wire, 1_000).1.is_err());
 }
 
 #[test]
-fn many_small_blocks_of_snappy_are_found_apart() {
+fn concatenated_small_snappy_blocks_are_split() {
     let plain = lines(300);
     let mut wire = Vec::new();
     let mut encoder = snap::raw::Encoder::new();
@@ -325,13 +331,13 @@ fn many_small_blocks_of_snappy_are_found_apart() {
         }
     }
     for step in 1..200 {
-        let (got, end) = unpacked(Compression::Snappy, &wire, step);
+        let (got, end) = decompressed(Compression::Snappy, &wire, step);
         assert!(got == plain && end.is_ok(), "{step} {end:?}");
     }
 }
 
 #[test]
-fn what_holds_nothing_is_read_in_measure() {
+fn empty_members_and_frames_are_read_in_bounded_pieces() {
     let member = GzEncoder::new(Vec::new(), Level::best()).finish().expect("memory");
     let frame = FrameEncoder::new(Vec::new()).finish().expect("memory");
     let skipped = b"\x50\x2a\x4d\x18\0\0\0\0".to_vec();
@@ -339,7 +345,7 @@ fn what_holds_nothing_is_read_in_measure() {
     let mut framed = snap::write::FrameEncoder::new(Vec::new());
     framed.write_all(b"good 1 2\n").expect("memory");
     let framed = framed.into_inner().expect("memory");
-    // What is sent again and again, and how much of it one call may read.
+    // The repeated input, and how much of it one call may read.
     let table = [
         (Compression::Gzip, member, 1024),
         (Compression::Lz4, frame, 32 * 1024),
@@ -349,14 +355,14 @@ fn what_holds_nothing_is_read_in_measure() {
     ];
     for (compression, one, most) in table {
         let mut wire = one.repeat(60_000 / one.len());
-        let good = packed(compression, b"good 1 2\n", std::iter::empty());
-        // Snappy's frames are not followed by bare blocks.
+        let good = compressed(compression, b"good 1 2\n", std::iter::empty());
+        // In the framing format no raw block may follow.
         wire.extend_from_slice(if wire.starts_with(b"\xff") { &framed } else { &good });
-        let mut decompressor = Decompressor::new(compression).expect("it is packed");
+        let mut decompressor = Decompressor::new(compression).expect("the format compresses");
         decompressor.push(&wire);
         let (mut out, mut calls, mut left) = (Vec::new(), 0, wire.len());
         while decompressor.has_more() {
-            decompressor.unpack(&mut out).expect("it is good");
+            decompressor.decompress(&mut out).expect("the stream is valid");
             let now = decompressor.held.len() - decompressor.used;
             assert!(left - now <= most, "{compression:?}: {} bytes in one call", left - now);
             (left, calls) = (now, calls + 1);

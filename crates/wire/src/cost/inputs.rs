@@ -1,5 +1,5 @@
-//! The worst inputs that we know for each parser: a name that is referred to as often as possible, the smallest legal thing
-//! repeated, the largest one once, and what has to be looked at again and again.
+//! The worst known inputs for each parser: a name that is referenced as often as possible, the smallest valid element
+//! repeated, the largest one once, and input that has to be scanned repeatedly.
 
 use super::{Parser, Writer};
 use crate::compression::{Compression, Compressor};
@@ -7,18 +7,18 @@ use crate::frame::{LengthOrder, LineEnd};
 use crate::graphite::input::{Compatibility, MessageEncoding};
 use crate::statsd::Dialect;
 
-/// An input of any size for a parser.
+/// A worst-case input of any size for a parser.
 #[derive(Clone, Copy, Debug)]
 pub struct Input {
-    /// What it is.
+    /// Its description.
     pub name: &'static str,
-    /// Who reads it.
+    /// The parser that reads it.
     pub parser: Parser,
-    /// Makes it, with about so many bytes.
+    /// Generates it with about this many bytes.
     pub make: fn(usize) -> Vec<u8>,
 }
 
-/// All of them.
+/// All known inputs.
 pub fn inputs() -> Vec<Input> {
     let mut inputs = Vec::new();
     for dialect in [Dialect::Etsy, Dialect::Perl, Dialect::Dogstatsd, Dialect::Union] {
@@ -137,12 +137,14 @@ const OTHERS: [(&str, Parser, Make); 24] = [
     ("a frame byte by byte", Parser::Frames(LengthOrder::Big, 1), |bytes| {
         [&(bytes as u32 + 1).to_be_bytes(), &b"x"[..].repeat(bytes)[..]].concat()
     }),
-    ("small members", Parser::Packed(Compression::Gzip, 65_536), |bytes| small(Compression::Gzip, bytes)),
-    ("small frames", Parser::Packed(Compression::Lz4, 65_536), |bytes| small(Compression::Lz4, bytes)),
-    ("small chunks", Parser::Packed(Compression::Snappy, 65_536), |bytes| small(Compression::Snappy, bytes)),
+    ("small members", Parser::Compressed(Compression::Gzip, 65_536), |bytes| small(Compression::Gzip, bytes)),
+    ("small frames", Parser::Compressed(Compression::Lz4, 65_536), |bytes| small(Compression::Lz4, bytes)),
+    ("small chunks", Parser::Compressed(Compression::Snappy, 65_536), |bytes| {
+        small(Compression::Snappy, bytes)
+    }),
 ];
 
-/// A pickle of a point with a name of so many bytes, the last one as told, and `again` so many times behind it.
+/// A pickle of a point with a name of this many bytes that ends in `last`, followed by `again`, `times` times.
 fn repeated(name_bytes: usize, last: u8, again: &[u8], times: usize) -> Vec<u8> {
     let mut message = b"\x80\x02(X".to_vec();
     message.extend_from_slice(&(name_bytes as u32).to_le_bytes());
@@ -154,7 +156,7 @@ fn repeated(name_bytes: usize, last: u8, again: &[u8], times: usize) -> Vec<u8> 
     message
 }
 
-/// A payload of one metric with so many points of two bytes.
+/// A payload of one metric with this many points of two bytes.
 fn metric(name_bytes: usize, last: u8, points: usize) -> Vec<u8> {
     let length =
         |len: usize| (0..5).map(move |at| (len >> (7 * at)) as u8 & 0x7F | if at < 4 { 0x80 } else { 0 });
@@ -169,7 +171,7 @@ fn metric(name_bytes: usize, last: u8, points: usize) -> Vec<u8> {
     payload
 }
 
-/// One line, packed with a beginning and an end of its own, again and again.
+/// One line compressed as a complete small stream, repeated.
 fn small(compression: Compression, bytes: usize) -> Vec<u8> {
     let Some(mut compressor) = Compressor::new(compression) else { return Vec::new() };
     let mut one = Vec::new();

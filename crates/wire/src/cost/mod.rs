@@ -1,13 +1,14 @@
-//! The cost of reading, held to the bytes that were read: steps and memory per byte have a bound for every parser, and for what is
-//! written for lines of StatsD, where a name that came once is written for each of its values.
+//! Cost accounting for parsers: steps and memory per input byte have a bound for every parser, and for every writer
+//! of StatsD lines, where a name that arrives once is written for each of its values.
 //!
-//! A step is a byte that a parser goes over once more: [`touch`] stands where a run of bytes is scanned, copied, cleared or
-//! hashed, and at each opcode and element. It compiles to nothing but in tests and with the feature `reference`. Memory is what
-//! is asked of the allocator meanwhile; the caller counts it.
-//! [`check`] has one input, for the fuzz targets; [`check_doubled`] the worst inputs that we know, in two sizes, for `cargo
-//! test`: a parser may be within its bound for one size and over it for the next.
-//! Not here: time. A machine that is busy would be found guilty.
-//! Invariant: a check that nothing fails may be asleep, so a canary reads messages without their bound and has to be found.
+//! A step is one more pass of a parser over a byte. Code calls [`touch`] where it scans, copies, clears or hashes a
+//! run of bytes, and at each opcode and element. Outside of tests and the feature `reference` it compiles to nothing.
+//! Memory is the sum of allocations during the run; the caller counts it. [`check`] takes one input, for the fuzz
+//! targets. [`check_doubled`] takes the worst known inputs in two sizes, for `cargo test`: a parser may be within its
+//! bound for one size and over it for the next.
+//! Not here: time, because a busy machine would fail the checks.
+//! Invariant: a check that never fails may be broken. A canary reads messages without their bound, and the check must
+//! fail.
 
 mod inputs;
 #[cfg(test)]
@@ -26,51 +27,50 @@ use crate::statsd::{self, Dialect, WRITTEN_PER_BYTE_MAX};
 pub use inputs::{Input, inputs};
 pub use writers::Writer;
 
-/// Steps that a byte of input may take, and memory that it may ask for: all that is given back at once included, since vectors
-/// double.
+/// Most steps per input byte, and most bytes allocated per input byte. Freed memory counts too, because vectors double.
 #[derive(Clone, Copy, Debug)]
 struct PerByte {
     steps: u64,
     allocated: u64,
 }
 
-/// Lines and frames: two or three steps, and a sample for two bytes.
+/// Lines and frames: two or three steps per byte, and a sample for two bytes.
 const LINES: PerByte = PerByte { steps: 16, allocated: 192 };
 
-/// A byte of a message may refer to 128 others, which are gone over when they are written, read as a line, and hashed; and may
-/// unfold to a line with its point.
+/// A byte of a message may reference 128 others, which are scanned when they are written, parsed as a line, and
+/// hashed. It may expand to a line with its point.
 const MESSAGES: PerByte = PerByte { steps: 512, allocated: 768 };
 
-/// Lines are read, and a byte of one may become so many that are written, and gone over once more. A vector that doubles asks
-/// for four times of what it holds at most.
+/// Lines are parsed; a byte of a line may expand to many output bytes, which are scanned once more. A vector that
+/// doubles allocates up to four times its content.
 const WRITTEN: PerByte = PerByte {
     steps: LINES.steps + 2 * WRITTEN_PER_BYTE_MAX as u64,
     allocated: LINES.allocated + 4 * WRITTEN_PER_BYTE_MAX as u64,
 };
 
-/// Room is cleared for members of twenty bytes.
-const PACKED: PerByte = PerByte { steps: 128, allocated: 32 };
+/// Buffers are cleared for gzip members of twenty bytes.
+const COMPRESSED: PerByte = PerByte { steps: 128, allocated: 32 };
 
-/// Memory that is asked for whatever the input: a window, the first of everything.
+/// Memory allocated for any input: a window, the first element of each vector.
 pub const ALLOCATED_ALWAYS_MAX: u64 = 128 * 1024;
 
-/// What is gone over whatever the input.
+/// Steps for any input.
 pub const STEPS_ALWAYS_MAX: u64 = 16 * 1024;
 
-/// Twice the input may cost so many times as much, in percent, and [`STEPS_ALWAYS_MAX`] or [`ALLOCATED_ALWAYS_MAX`] more.
+/// Twice the input may cost this percentage of the single cost, plus [`STEPS_ALWAYS_MAX`] or [`ALLOCATED_ALWAYS_MAX`].
 const DOUBLED_PERCENT_MAX: u64 = 250;
 
 thread_local! {
     static STEPS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// So many bytes are gone over.
+/// Counts a pass over this many bytes.
 #[inline]
 pub(crate) fn touch(bytes: usize) {
     STEPS.set(STEPS.get() + bytes as u64);
 }
 
-/// Something that bytes from outside are read with.
+/// A parser or writer under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parser {
     /// StatsD packets.
@@ -79,24 +79,24 @@ pub enum Parser {
     Graphite(Compatibility),
     /// One message.
     Message(MessageEncoding),
-    /// A stream of lines, in reads of so many bytes.
+    /// A stream of lines, in reads of this many bytes.
     Lines(LineEnd, usize),
-    /// A stream of frames, in reads of so many bytes.
+    /// A stream of frames, in reads of this many bytes.
     Frames(LengthOrder, usize),
-    /// A packed stream, in reads of so many bytes, up to a megabyte of what it gives.
-    Packed(Compression, usize),
-    /// Lines as a rewriting endpoint takes them apart.
+    /// A compressed stream, in reads of this many bytes, up to 1 MiB of output.
+    Compressed(Compression, usize),
+    /// Lines as a rewriting endpoint splits them into parts.
     Parts,
-    /// Lines, and what is written for them.
+    /// Lines, and the output written for them.
     Written(Writer),
 }
 
-/// What reading an input took.
+/// The cost of one input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Bytes gone over.
+    /// Passes over bytes.
     pub steps: u64,
-    /// Bytes asked of the allocator.
+    /// Bytes allocated.
     pub allocated: u64,
 }
 
@@ -104,7 +104,7 @@ impl Parser {
     fn per_byte(self) -> PerByte {
         match self {
             Parser::Message(_) => MESSAGES,
-            Parser::Packed(..) => PACKED,
+            Parser::Compressed(..) => COMPRESSED,
             Parser::Written(_) => WRITTEN,
             Parser::Statsd(_)
             | Parser::Graphite(_)
@@ -116,21 +116,21 @@ impl Parser {
 }
 
 impl Cost {
-    /// Of `run`; `allocated` runs what it is given, and says how many bytes that asked for.
+    /// The cost of `run`; `allocated` calls its argument and returns how many bytes that allocated.
     pub fn of(allocated: impl FnOnce(&mut dyn FnMut()) -> u64, run: &mut dyn FnMut()) -> Cost {
         let before = STEPS.get();
         let allocated = allocated(run);
         Cost { steps: STEPS.get() - before, allocated }
     }
 
-    /// Within the bounds for `bytes` of input, those included that a packed stream gave.
+    /// True when it is within the bounds for `bytes` of input, including the output of a compressed stream.
     fn is_within(self, parser: Parser, bytes: u64) -> bool {
         let PerByte { steps, allocated } = parser.per_byte();
         self.steps <= STEPS_ALWAYS_MAX + steps * bytes
             && self.allocated <= ALLOCATED_ALWAYS_MAX + allocated * bytes
     }
 
-    /// In proportion for an input twice as long as that of `half`.
+    /// True when it is proportional to `half`, the cost of half the input.
     fn is_twice(self, half: Cost) -> bool {
         let within = |twice: u64, once: u64, always: u64| twice <= once * DOUBLED_PERCENT_MAX / 100 + always;
         within(self.steps, half.steps, STEPS_ALWAYS_MAX)
@@ -138,10 +138,10 @@ impl Cost {
     }
 }
 
-/// Reads `bytes` and holds what it took to the bounds.
+/// Reads `bytes` and checks the cost against the bounds.
 ///
 /// # Panics
-/// When it took more.
+/// When the cost is over the bounds.
 pub fn check(parser: Parser, bytes: &[u8], allocated: impl FnOnce(&mut dyn FnMut()) -> u64) {
     let mut given = 0;
     let cost = Cost::of(allocated, &mut || given = run(parser, bytes));
@@ -152,10 +152,10 @@ pub fn check(parser: Parser, bytes: &[u8], allocated: impl FnOnce(&mut dyn FnMut
     );
 }
 
-/// Reads `input` in two sizes, the second one twice the first, and holds what that took to the bounds and to each other.
+/// Reads `input` in two sizes, the second twice the first, and checks both costs against the bounds and each other.
 ///
 /// # Panics
-/// When it took more.
+/// When a cost is over the bounds.
 pub fn check_doubled(input: &Input, bytes: usize, allocated: impl Fn(&mut dyn FnMut()) -> u64) {
     let [once, twice] = [bytes, 2 * bytes].map(|bytes| {
         let made = (input.make)(bytes);
@@ -167,10 +167,10 @@ pub fn check_doubled(input: &Input, bytes: usize, allocated: impl Fn(&mut dyn Fn
         cost
     });
     let Input { name, parser, .. } = input;
-    assert!(twice.is_twice(once), "{parser:?}, {name}: {twice:?} for twice what took {once:?}");
+    assert!(twice.is_twice(once), "{parser:?}, {name}: {twice:?} for twice the input of {once:?}");
 }
 
-/// Reads `bytes` as the daemon does. Gives the bytes that a packed stream gave.
+/// Reads `bytes` as the daemon does. Returns the bytes of decompressed output.
 fn run(parser: Parser, bytes: &[u8]) -> u64 {
     const NOW_S: u64 = 1_700_000_000;
     let packet = Span::new(0, bytes.len());
@@ -196,12 +196,12 @@ fn run(parser: Parser, bytes: &[u8]) -> u64 {
         Parser::Frames(order, step) => {
             let mut framer = LengthFramer::ordered(order, 16 << 20);
             for read in bytes.chunks(step.max(1)) {
-                // It goes on as broken.
+                // The rest fails with the same error.
                 let _broken = framer.push(read, |_frame| touch(1));
             }
         }
         Parser::Written(writer) => writers::run(writer, bytes),
-        Parser::Packed(compression, step) => return unpack(compression, step, bytes),
+        Parser::Compressed(compression, step) => return decompress(compression, step, bytes),
         Parser::Parts => {
             for line in bytes.split(|byte| *byte == b'\n') {
                 touch(line.len());
@@ -214,21 +214,21 @@ fn run(parser: Parser, bytes: &[u8]) -> u64 {
     0
 }
 
-fn unpack(compression: Compression, step: usize, bytes: &[u8]) -> u64 {
-    const GIVEN_BYTES_MAX: u64 = 1 << 20;
+fn decompress(compression: Compression, step: usize, bytes: &[u8]) -> u64 {
+    const OUTPUT_BYTES_MAX: u64 = 1 << 20;
     let Some(mut decompressor) = Decompressor::new(compression) else { return 0 };
     let (mut out, mut given) = (Vec::new(), 0);
     for read in bytes.chunks(step.max(1)) {
         decompressor.push(read);
-        while decompressor.has_more() && given < GIVEN_BYTES_MAX {
+        while decompressor.has_more() && given < OUTPUT_BYTES_MAX {
             out.clear();
-            let broken = decompressor.unpack(&mut out).is_err();
+            let broken = decompressor.decompress(&mut out).is_err();
             given += out.len() as u64;
             if broken {
                 return given;
             }
         }
-        if given >= GIVEN_BYTES_MAX {
+        if given >= OUTPUT_BYTES_MAX {
             break;
         }
     }

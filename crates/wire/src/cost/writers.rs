@@ -1,7 +1,7 @@
-//! What is written for lines: a name that came once may be written for each of its values.
+//! Cost of output: a name that arrives once may be written for each of its values.
 //!
-//! Lines are read, and what the daemon would write for them is written, line by line and series by series, into memory that is
-//! used again.
+//! Lines are parsed, and the daemon's output for them is written, line by line and series by series, into reused
+//! memory.
 //! Not here: which lines an output gets (`process::stage`), and windows (`process::aggregate`): each packet is one.
 
 use model::{FlushInfo, Flushed, Kind, Label, SeriesRef, Span, Value};
@@ -11,12 +11,12 @@ use crate::graphite::{Encoder, Namespace};
 use crate::statsd::rewrite::{AggregateEncoder, AggregateEncoding, Form, Rewrite, RewritePlan};
 use crate::statsd::{self, Dialect, Parsed};
 
-/// Who writes.
+/// A writer of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
-    /// A rewriting endpoint that wants this form, and one line of two.
+    /// A rewriting endpoint with this format, which gets every other line.
     Rewritten(Form),
-    /// Aggregates sent on as samples: packed, or each in its line.
+    /// Aggregates sent on as samples: several values in a line, or one.
     SentOn {
         /// See [`AggregateEncoding::packed`].
         packed: bool,
@@ -26,14 +26,14 @@ pub enum Writer {
 }
 
 impl Writer {
-    /// All of them, in each form that has a name.
+    /// All writers, in each named format.
     pub fn all() -> impl Iterator<Item = Writer> {
         let others = [Writer::SentOn { packed: false }, Writer::SentOn { packed: true }, Writer::Points];
         Form::NAMED.into_iter().map(|(_, form)| Writer::Rewritten(form)).chain(others)
     }
 }
 
-/// Reads `bytes` and writes what becomes of them.
+/// Parses `bytes` and writes the output for them.
 pub(super) fn run(writer: Writer, bytes: &[u8]) {
     match writer {
         Writer::Rewritten(form) => rewritten(form, bytes),
@@ -56,7 +56,7 @@ fn rewritten(form: Form, bytes: &[u8]) {
     }
 }
 
-/// The samples, without a limit of their keys.
+/// The samples, without a limit on keys.
 fn samples(dialect: Dialect, bytes: &[u8]) -> Parsed {
     let options = statsd::Options { key_bytes_max: 0, ..statsd::Options::of(dialect) };
     let mut parsed = Parsed::default();
@@ -66,7 +66,7 @@ fn samples(dialect: Dialect, bytes: &[u8]) -> Parsed {
 
 fn sent_on(packed: bool, bytes: &[u8]) {
     let parsed = samples(Dialect::Union, bytes);
-    // Long names are too long for a packed line in both sizes of an input.
+    // Long names do not fit a line with several values, in both sizes of an input.
     let form = AggregateEncoding { packed, line_bytes_max: 256, ..AggregateEncoding::dogstatsd() };
     let mut encoder = AggregateEncoder::new(form).expect("a form is a plan");
     let (labels, mut text) = ([Label::from("count")], Vec::new());

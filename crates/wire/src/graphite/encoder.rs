@@ -1,12 +1,11 @@
-//! Flushed series to Graphite points, as text lines or as the opcodes of a pickle.
+//! Encodes flushed series as Graphite points: plaintext lines, or the opcodes of a pickle.
 //!
-//! Path of a series: `process::aggregate` flush -> `model::Flushed` -> **`Encoder::lines`** (or
-//! `pickle_points`, then `pickle_frames`) -> a block in the output's queue. A name is put together from
-//! pieces that were made once: prefix, the series' own name, suffix, tags (spec statsd §8.1). The time's
-//! text is made once per flush.
-//! Not here: what the aggregates are (`process`), how bytes reach carbon (`deliver`).
-//! Invariant: each point is written whole, or not at all and counted in [`Encoded`]; what is written never
-//! has white space in its name, a number that is not finite, or a line that carbon would hang up on.
+//! Path of a series: `process::aggregate` flush -> `model::Flushed` -> **`Encoder::lines`** (or `pickle_points`, then
+//! `pickle_frames`) -> a block in the output's queue. A name is built from parts that are computed once: prefix, the
+//! series' own name, suffix, tags (spec statsd §8.1). The text of the time is computed once per flush.
+//! Not here: computing the aggregates (`process`), sending to carbon (`deliver`).
+//! Invariant: each point is written completely, or not at all and counted in [`Encoded`]. The output never contains
+//! white space in a name, a number that is not finite, or a line for which carbon would close the connection.
 
 use std::marker::PhantomData;
 
@@ -16,19 +15,19 @@ use super::name::{Name, Names, plain};
 use super::{Namespace, Numbers, pickle};
 use crate::number::{fixed6, js_format, truncated};
 
-/// Longest name of a point with its tags. Carbon closes a connection on a line over 16,384 bytes; this
-/// leaves room for the number (at most 317 bytes, `%.6f` of the largest double) and the time.
+/// Longest name of a point with its tags. Carbon closes a connection on a line over 16,384 bytes; the difference is
+/// room for the number (at most 317 bytes, `%.6f` of the largest double) and the time.
 pub const NAME_BYTES_MAX: usize = 16_000;
 
-/// What became of the points that a call was to write: the three add up to them.
+/// How many points of a call were written, and how many skipped. The sum is the number of points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encoded {
     /// Points written.
     pub points: u32,
-    /// Points left out because their number is NaN or infinite.
+    /// Points skipped because their value is NaN or infinite.
     pub non_finite: u32,
-    /// Points left out because their name cannot be written: nothing left of it, white space or control
-    /// bytes behind its first `;`, or longer than [`NAME_BYTES_MAX`].
+    /// Points skipped because their name cannot be written: empty after sanitising, white space or control bytes
+    /// after its first `;`, or longer than [`NAME_BYTES_MAX`].
     pub unsafe_names: u32,
 }
 
@@ -40,12 +39,12 @@ impl std::ops::AddAssign for Encoded {
     }
 }
 
-/// What the daemon says about itself at the end of each flush (spec statsd §8.1, §8.5).
+/// The daemon's own metrics at the end of each flush (spec statsd §8.1, §8.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnFigures {
     /// Unix seconds of the flush.
     pub time_s: u64,
-    /// Unix seconds that label the four `graphiteStats` points about the flush before.
+    /// Timestamp (Unix seconds) of the four `graphiteStats` points about the previous flush.
     pub connect_time_s: u64,
     /// Series in this flush.
     pub num_stats: u64,
@@ -57,13 +56,13 @@ pub struct OwnFigures {
     pub last_exception_s: u64,
     /// Unix seconds of the last flush delivered.
     pub last_flush_s: u64,
-    /// Milliseconds that the flush before spent on queueing.
+    /// Milliseconds that queueing of the previous flush took.
     pub flush_ms: u64,
-    /// Bytes of the flush before.
+    /// Bytes of the previous flush.
     pub flush_length: u64,
 }
 
-/// Writes flushed series in the names of one namespace.
+/// Writes flushed series with the names of one namespace.
 #[derive(Debug)]
 pub struct Encoder {
     affixes: Affixes,
@@ -74,7 +73,7 @@ pub struct Encoder {
     time: TimeText,
 }
 
-/// Where the daemon's own points stand: (whether legacy puts `stats.` before it, name behind `prefixStats`).
+/// Names of the daemon's own points: (whether the legacy namespace prepends `stats.`, the name after `prefixStats`).
 const OWN_NAMES: [(bool, &str); 7] = [
     (false, "numStats"),
     (true, "graphiteStats.calculationtime"),
@@ -85,10 +84,10 @@ const OWN_NAMES: [(bool, &str); 7] = [
     (true, "graphiteStats.flush_length"),
 ];
 
-/// Own points labelled with the flush's time; the others carry the connection's.
+/// Number of own points with the flush's time; the others have the connection's.
 const OWN_OF_FLUSH: usize = 3;
 
-/// What stands before and behind a series' own name, dots included.
+/// The text before and after a series' own name, dots included.
 #[derive(Debug)]
 struct Affixes {
     rate: (Vec<u8>, Vec<u8>),
@@ -96,27 +95,27 @@ struct Affixes {
     timer: Vec<u8>,
     gauge: Vec<u8>,
     set: (Vec<u8>, Vec<u8>),
-    /// The global suffix with its dot, or nothing.
+    /// The global suffix with its dot, or empty.
     global: Vec<u8>,
 }
 
-/// The pieces of one point's name, in order; the tags of `name` come last.
+/// The parts of one point's name, in order; the tags of `name` come last.
 #[derive(Clone, Copy)]
 struct PointName<'a> {
     prefix: &'a [u8],
     name: Name<'a>,
-    /// A timer's aggregate, without its dot; empty for the other kinds.
+    /// A timer's aggregate, without its dot; empty for other kinds.
     label: &'a [u8],
     suffix: &'a [u8],
 }
 
-/// A time in the form that each wire form wants it in, made anew only when it changes.
+/// A time as text for each encoding, recomputed only when it changes.
 #[derive(Debug, Default)]
 struct TimeText {
     time_s: Option<u64>,
     /// ` <time>` LF.
     line: Vec<u8>,
-    /// What stands between name and value of a pickled point.
+    /// The bytes between name and value of a pickled point.
     pickle: Vec<u8>,
 }
 
@@ -139,7 +138,7 @@ impl TimeText {
     }
 }
 
-/// A wire form: how the three parts of a point stand on the wire.
+/// An encoding: how the three parts of a point are written.
 trait Form {
     fn point(
         name: PointName<'_>,
@@ -189,7 +188,7 @@ impl Form for Pickled {
     ) {
         out.extend_from_slice(pickle::POINT_BEGIN);
         pickle::escape(name.prefix, out);
-        // Sanitised: nothing in it needs a backslash.
+        // Sanitised: no byte of it needs a backslash.
         out.extend_from_slice(name.name.head);
         if !name.label.is_empty() {
             out.push(b'.');
@@ -207,7 +206,7 @@ impl Form for Pickled {
 }
 
 impl Encoder {
-    /// An encoder for one output. White space and control characters in the namespace's texts become `_`.
+    /// An encoder for one output. White space and control characters in the namespace become `_`.
     pub fn new(namespace: Namespace) -> Encoder {
         let own = OWN_NAMES.map(|(below_stats, name)| {
             let first = match (namespace.legacy, below_stats) {
@@ -235,8 +234,8 @@ impl Encoder {
         self.series::<Lines>(info, flushed, out)
     }
 
-    /// Appends the points about ourselves that end a flush: `numStats`, `calculationtime`,
-    /// `processing_time`, and the four that describe the flush before.
+    /// Appends the daemon's own points, which end a flush: `numStats`, `calculationtime`, `processing_time`, and the
+    /// four about the previous flush.
     pub fn own_lines(&mut self, own: &OwnFigures, out: &mut Vec<u8>) -> Encoded {
         self.own::<Lines>(own, OWN_NAMES.len(), out)
     }
@@ -246,8 +245,7 @@ impl Encoder {
         self.own::<Lines>(own, OWN_OF_FLUSH, out)
     }
 
-    /// Appends the series' points as pickle opcodes, without what makes a frame of them: see
-    /// [`super::pickle_frames`].
+    /// Appends the series' points as pickle opcodes, without frames: see [`super::pickle_frames`].
     pub fn pickle_points(&mut self, info: &FlushInfo, flushed: &Flushed<'_>, out: &mut Vec<u8>) -> Encoded {
         self.series::<Pickled>(info, flushed, out)
     }
@@ -328,7 +326,7 @@ impl Encoder {
 
 type WriteNumber = fn(f64, &mut Vec<u8>);
 
-/// Where points of one call go, and what became of them.
+/// Output buffer of the points of one call, and their counts.
 struct Points<'a, F> {
     encoded: Encoded,
     time: &'a TimeText,
@@ -396,13 +394,13 @@ impl Affixes {
     }
 }
 
-/// The elements that are not empty, a dot behind each.
+/// The elements that are not empty, each followed by a dot.
 fn prefix(elements: &[&str]) -> Vec<u8> {
     let elements = elements.iter().filter(|element| !element.is_empty());
     elements.flat_map(|element| [plain(element).as_bytes(), b"."].concat()).collect()
 }
 
-/// The elements that are not empty, a dot before each.
+/// The elements that are not empty, each preceded by a dot.
 fn suffix(elements: &[&str]) -> Vec<u8> {
     let elements = elements.iter().filter(|element| !element.is_empty());
     elements.flat_map(|element| [b".", plain(element).as_bytes()].concat()).collect()

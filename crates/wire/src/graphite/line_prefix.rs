@@ -1,26 +1,25 @@
-//! What stands before a line that tells who sent it: as of carbon-c-relay's `file ip` and `type syslog` (spec graphite
-//! §2.4).
+//! The line prefix of an output: carbon-c-relay's `file ip` and `type syslog` (spec graphite §2.4).
 //!
 //! Path of a point: a shard's encoder -> **[`LinePrefix::write`]** -> the line itself, whose LF ends both.
 //! Not here: the line. No clock: the time is an argument.
 
 use crate::report::date_time;
 
-/// What stands before each line of an output.
+/// The text before each line of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinePrefix {
-    /// The client's address and a blank.
+    /// The client's address and a space.
     Peer,
-    /// The head of a syslog message (RFC 5424), of facility `daemon` and severity `informational`.
+    /// The header of a syslog message (RFC 5424), of facility `daemon` and severity `informational`.
     Syslog,
 }
 
 impl LinePrefix {
-    /// Appends it. `peer` is the client's address, empty for what we made ourselves; `time_s` are Unix seconds.
+    /// Appends the prefix. `peer` is the client's address, empty for the daemon's own lines; `time_s` are Unix seconds.
     pub fn write(self, peer: &[u8], time_s: u64, out: &mut Vec<u8>) {
         match self {
             LinePrefix::Peer => {}
-            // The original knows no milliseconds, and calls itself so whatever its name.
+            // The original program writes no milliseconds, and always its own program name.
             LinePrefix::Syslog => {
                 out.extend_from_slice(format!("<30>1 {}.000Z ", date_time(time_s)).as_bytes())
             }
@@ -34,9 +33,9 @@ impl LinePrefix {
 }
 
 impl LinePrefix {
-    /// What stands behind it in a line that begins with one.
+    /// The text after the prefix, in a line that begins with one.
     pub fn behind(self, line: &[u8]) -> &[u8] {
-        // Blanks in it; neither time nor address has one.
+        // Spaces in the prefix; neither time nor address contains one.
         let blanks = match self {
             LinePrefix::Peer => 1,
             LinePrefix::Syslog => 7,
@@ -47,7 +46,7 @@ impl LinePrefix {
 }
 
 #[test]
-fn what_stands_before_a_line_is_the_originals() {
+fn line_prefixes_match_the_original_program() {
     let table: &[(LinePrefix, &str, u64, &str)] = &[
         (LinePrefix::Peer, "127.0.0.1", 1, "127.0.0.1 "),
         (LinePrefix::Peer, "::1", 1, "::1 "),

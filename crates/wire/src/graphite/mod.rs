@@ -1,4 +1,4 @@
-//! Graphite: what is written to carbon (`encoder`), and what is read as carbon or a relay would (`input`).
+//! Graphite: encoding for carbon (`encoder`), and parsing as carbon and the relays do (`input`).
 
 mod encoder;
 pub mod input;
@@ -7,13 +7,13 @@ mod name;
 mod namespace;
 mod pickle;
 
-pub(crate) use name::mend;
+pub(crate) use name::replace_bad_bytes;
 
 pub use encoder::{Encoded, Encoder, NAME_BYTES_MAX, OwnFigures};
 pub use line_prefix::LinePrefix;
 pub use namespace::{Namespace, Numbers};
 pub use pickle::{
-    FRAME_BYTES_MAX, FRAME_POINTS_BYTES_MAX, Unpickled, pickle_frame, pickle_frames, pickle_point,
+    FRAME_BYTES_MAX, FRAME_POINTS_BYTES_MAX, PickleReject, pickle_frame, pickle_frames, pickle_point,
 };
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! What a series is called in Graphite: its name made safe, its tags behind it as `;key=value`.
+//! The Graphite name of a series: sanitised, with its tags as `;key=value`.
 //!
-//! Path of a name: `Encoder` -> **`Names::of`** -> the pieces of a point's name. A clean name without tags
-//! is borrowed; everything else is put together in buffers that are used again.
-//! Not here: prefixes and suffixes (`encoder`), what a dialect stores as the name (`statsd`).
-//! Invariant: no byte of a name that is given out is white space or a control character, but for white space
-//! other than LF at its very end; and its tags can be read by carbon, unless they stood in the name itself:
-//! those are kept as they are (spec statsd §8.1).
+//! Path of a name: `Encoder` -> **`Names::of`** -> the parts of a point's name. A clean name without tags is
+//! borrowed; others are built in reused buffers.
+//! Not here: prefixes and suffixes (`encoder`), the name that a dialect stores (`statsd`).
+//! Invariant: a returned name contains no white space or control character, except white space other than LF at its
+//! very end. Carbon can read its tags, unless they were part of the name itself: such tags are kept as they are (spec
+//! statsd §8.1).
 
 use std::ops::Range;
 
@@ -14,16 +14,16 @@ use model::SeriesRef;
 
 use crate::number::is_js_space;
 
-/// The two parts of a name, between which the suffixes go.
+/// The two parts of a name. Suffixes go between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name<'a> {
-    /// All before the first `;`.
+    /// The part before the first `;`.
     pub(super) head: &'a [u8],
     /// The tags, each with its `;`; may be empty.
     pub(super) tail: &'a [u8],
 }
 
-/// Makes names, one at a time.
+/// Builds names, one at a time.
 #[derive(Debug)]
 pub(super) struct Names {
     bare_tag_value: Vec<u8>,
@@ -34,8 +34,8 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// `bare_tag_value` stands for the value of tags that have none; when it is empty they are left out.
-    /// `keep_commas`: names may hold `,`, as those of the `perl` dialect do (spec statsd §4).
+    /// `bare_tag_value` is the value of tags that have none; when it is empty such tags are omitted.
+    /// `keep_commas`: names may contain `,`, as those of the `perl` dialect do (spec statsd §4).
     pub(super) fn new(bare_tag_value: &str, keep_commas: bool) -> Names {
         Names {
             bare_tag_value: plain(bare_tag_value).replace(';', "_").into_bytes(),
@@ -46,7 +46,7 @@ impl Names {
         }
     }
 
-    /// The series' name; none when what stands behind its first `;` cannot be written.
+    /// The series' name; `None` when the part after its first `;` cannot be written.
     #[inline]
     pub(super) fn of<'a>(&'a mut self, series: SeriesRef<'a>) -> Option<Name<'a>> {
         let (head, tail) = match memchr(b';', series.name) {
@@ -85,7 +85,7 @@ impl Names {
     }
 }
 
-/// The tags of one series in Graphite's form.
+/// The tags of one series as Graphite tags.
 #[derive(Debug, Default)]
 struct Tags {
     text: Vec<u8>,
@@ -93,8 +93,8 @@ struct Tags {
 }
 
 impl Tags {
-    /// Reads `k:v,bare,…` by the mapping of spec statsd §5.7. A tag without key or without value is left
-    /// out, since carbon refuses the whole name for it. A bare tag that has a `=` is taken as `key=value`.
+    /// Parses `k:v,bare,…` by the mapping of spec statsd §5.7. A tag without key or value is omitted, since carbon
+    /// rejects the whole name for it. A bare tag that contains a `=` becomes `key=value`.
     fn read(&mut self, tags: &[u8], bare_tag_value: &[u8]) {
         self.text.clear();
         self.each.clear();
@@ -108,10 +108,10 @@ impl Tags {
                 continue;
             }
             let begin = self.text.len();
-            mend(key, b";!^=", &mut self.text);
+            replace_bad_bytes(key, b";!^=", &mut self.text);
             self.text.push(b'=');
             let at_value = self.text.len();
-            mend(value, b";", &mut self.text);
+            replace_bad_bytes(value, b";", &mut self.text);
             if self.text[at_value] == b'~' {
                 self.text[at_value] = b'_';
             }
@@ -119,11 +119,11 @@ impl Tags {
         }
     }
 
-    /// Appends them in byte order, without doubles.
+    /// Appends them in byte order, without duplicates.
     fn write(&mut self, out: &mut Vec<u8>) {
         let text = self.text.as_slice();
         let tag = |range: &Range<usize>| &text[range.clone()];
-        // Canonical tags come sorted; only what the mapping changed can be out of order.
+        // Canonical tags arrive sorted; only the mapping can change their order.
         if !self.each.is_sorted_by(|a, b| tag(a) < tag(b)) {
             self.each.sort_by(|a, b| tag(a).cmp(tag(b)));
             self.each.dedup_by(|a, b| tag(a) == tag(b));
@@ -135,16 +135,16 @@ impl Tags {
     }
 }
 
-/// `text` with each run of white space and control characters as one `_`.
+/// `text` with each run of white space and control characters replaced by one `_`.
 pub(super) fn plain(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
-    mend(text.as_bytes(), b"", &mut out);
+    replace_bad_bytes(text.as_bytes(), b"", &mut out);
     String::from_utf8(out).expect("whole characters were copied or replaced by ASCII")
 }
 
 /// Appends `text` with `_` for each of the `bad` bytes (ASCII), for each run of white space and control
-/// characters, and for each sequence that is no UTF-8.
-pub(crate) fn mend(text: &[u8], bad: &[u8], out: &mut Vec<u8>) {
+/// characters, and for each invalid UTF-8 sequence.
+pub(crate) fn replace_bad_bytes(text: &[u8], bad: &[u8], out: &mut Vec<u8>) {
     let fine = |byte: &u8| byte.is_ascii_graphic() && !bad.contains(byte);
     if text.iter().all(fine) {
         out.extend_from_slice(text);
@@ -170,26 +170,26 @@ pub(crate) fn mend(text: &[u8], bad: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What no field of a line may hold: Python splits lines at all of these.
+/// Characters that no field of a line may contain: Python splits lines at all of these.
 fn is_blank(c: char) -> bool {
     c.is_control() || c.is_whitespace() || is_js_space(c)
 }
 
-/// `tail` without the white space at its end, which carbon strips, too. Node writes it, so we do: a CR behind a
-/// tag, from a client that ends its lines with CR LF, is met in practice. LF would end the line, and stays.
+/// `tail` without white space at its end, which carbon strips too. Node writes it, so we do: a CR after a tag occurs in
+/// practice, from clients that end lines with CR LF. LF would end the line, and is not stripped.
 fn without_blank_end(tail: &[u8]) -> &[u8] {
     let Ok(text) = std::str::from_utf8(tail) else { return tail };
     text.trim_end_matches(|c: char| c != '\n' && c.is_whitespace()).as_bytes()
 }
 
-/// True when carbon reads `tail` back as it stands: UTF-8 without white space and control characters.
+/// True when carbon reads `tail` unchanged: UTF-8 without white space and control characters.
 fn is_safe(tail: &[u8]) -> bool {
     tail.iter().all(u8::is_ascii_graphic)
         || std::str::from_utf8(tail).is_ok_and(|tail| !tail.chars().any(is_blank))
 }
 
 /// Appends `name` by node's three steps (spec statsd §2.6): each run of white space becomes `_`, each `/`
-/// becomes `-`, and everything outside `a-z A-Z 0-9 _ - . ; =` goes; of the rest commas may be kept.
+/// becomes `-`, and all bytes outside `a-z A-Z 0-9 _ - . ; =` are deleted; optionally commas are kept.
 fn sanitise(name: &[u8], keep_commas: bool, out: &mut Vec<u8>) {
     let mut in_space = false;
     for chunk in name.utf8_chunks() {
@@ -209,7 +209,7 @@ fn sanitise(name: &[u8], keep_commas: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends `text` as it stands within a quoted Python string.
+/// Appends `text` escaped for a quoted Python string.
 pub(super) fn escape_quoted(mut text: &[u8], out: &mut Vec<u8>) {
     while let Some(at) = memchr2(b'\'', b'\\', text) {
         out.extend_from_slice(&text[..at]);

@@ -1,9 +1,9 @@
-//! What the series of a flush are called in Graphite (spec statsd §8.1).
+//! The naming scheme of a Graphite output (spec statsd §8.1).
 
-/// Naming of a Graphite output. All texts may be empty: the element is then left out.
+/// Naming of a Graphite output. All texts may be empty: the element is omitted then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
-    /// `stats.`, `stats_counts.`, `stats.timers.` …: all prefix fields but `stats_prefix` are then ignored.
+    /// Use `stats.`, `stats_counts.`, `stats.timers.` …: all prefix fields except `stats_prefix` are then ignored.
     pub legacy: bool,
     /// First element of the new namespace.
     pub global_prefix: String,
@@ -19,9 +19,9 @@ pub struct Namespace {
     pub global_suffix: String,
     /// Element of the daemon's own series (`prefixStats`).
     pub stats_prefix: String,
-    /// Also write the window's sum of a counter, not only its rate (`flush_counts`).
+    /// Also write a counter's sum of the window, not only its rate (`flush_counts`).
     pub counts: bool,
-    /// Value of a tag that has none: carbon refuses tags without `=`.
+    /// Value of tags that have none: carbon rejects tags without `=`.
     pub bare_tag_value: String,
     /// How numbers are written.
     pub numbers: Numbers,
@@ -30,7 +30,7 @@ pub struct Namespace {
 /// How numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// As JavaScript prints them: shortest digits that read back.
+    /// As JavaScript prints them: shortest digits that parse back.
     Shortest,
     /// As Net::Statsd::Server prints them: `%.6f`, counts `%d` (spec statsd §4).
     Perl,

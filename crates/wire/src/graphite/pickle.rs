@@ -1,8 +1,7 @@
-//! Frames of Python pickle, protocol 0, as node writes them (spec statsd §8.4).
+//! Encodes points as frames of Python pickle, protocol 0, as node writes them (spec statsd §8.4).
 //!
-//! A frame is a length of four bytes, big-endian, and a list of `(name, (time, value))`, all of it text;
-//! the value is a string. Names that come here have no control characters, so LF stands only where the
-//! opcodes want it.
+//! A frame is a length of four bytes, big-endian, and a list of `(name, (time, value))` with text opcodes; the value
+//! is a string. Names have no control characters here, so LF occurs only where the opcodes need it.
 
 use memchr::memmem;
 
@@ -11,7 +10,7 @@ use crate::number::{double, is_decimal};
 
 pub(super) use super::name::escape_quoted as escape;
 
-/// Longest body of a frame: carbon closes the connection without a word on a longer one.
+/// Longest body of a frame: carbon closes the connection without a message on a longer one.
 pub const FRAME_BYTES_MAX: usize = 1_048_576;
 
 /// Most bytes of points in one frame.
@@ -25,37 +24,37 @@ pub(super) const TIME_BEGIN: &[u8] = b"'\n(L";
 pub(super) const VALUE_BEGIN: &[u8] = b"L\nS'";
 pub(super) const POINT_END: &[u8] = b"'\ntta";
 
-/// Why a point that came as a line cannot go on in a pickle.
+/// Why a point that arrived as a line cannot be written as a pickle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unpickled {
-    /// Value or time are not there or are no decimal numbers: carbon would give up the whole frame.
+pub enum PickleReject {
+    /// Value or time are missing or not decimal numbers: carbon would discard the whole frame.
     NotANumber,
     /// The name with its tags is not UTF-8, or longer than [`NAME_BYTES_MAX`].
     UnsafeName,
 }
 
-/// So many digits without an exponent are within a double.
+/// This many digits without an exponent are within the range of a double.
 const DIGITS_FINITE: usize = 300;
 
 /// Longest text of a number.
 const NUMBER_BYTES_MAX: usize = 1_024;
 
-/// Appends a point that came as a line: name and tags follow each other, the numbers are the sender's own text. Nothing is
-/// appended when it cannot be.
+/// Appends a point that arrived as a line: `named` is its name and tags, the numbers are the sender's text. Appends
+/// nothing on an error.
 ///
 /// # Errors
-/// Why it cannot.
+/// Why the point cannot be pickled.
 pub fn pickle_point(
     (name, tags): (&[u8], &[u8]),
     (value, time): (&[u8], &[u8]),
     out: &mut Vec<u8>,
-) -> Result<(), Unpickled> {
+) -> Result<(), PickleReject> {
     if !is_number(value) || !is_number(time) {
-        return Err(Unpickled::NotANumber);
+        return Err(PickleReject::NotANumber);
     }
     let is_text = |part| std::str::from_utf8(part).is_ok();
     if !is_text(name) || !is_text(tags) || name.len() + tags.len() > NAME_BYTES_MAX {
-        return Err(Unpickled::UnsafeName);
+        return Err(PickleReject::UnsafeName);
     }
     out.extend_from_slice(POINT_BEGIN);
     escape(name, out);
@@ -70,7 +69,7 @@ pub fn pickle_point(
     Ok(())
 }
 
-/// Whether carbon makes a finite double of it. It closes the connection of a whole number that is beyond.
+/// Whether carbon reads it as a finite double. It closes the connection for an integer out of range.
 fn is_number(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
     if !is_decimal(digits) || text.len() > NUMBER_BYTES_MAX {
@@ -80,10 +79,10 @@ fn is_number(text: &[u8]) -> bool {
     is_small || double(digits).is_some_and(f64::is_finite)
 }
 
-/// Appends one frame that holds `points`.
+/// Appends one frame with `points`.
 ///
 /// # Panics
-/// When they are more than [`FRAME_POINTS_BYTES_MAX`] bytes: the caller should have used [`pickle_frames`].
+/// When they are more than [`FRAME_POINTS_BYTES_MAX`] bytes: use [`pickle_frames`] then.
 pub fn pickle_frame(points: &[u8], out: &mut Vec<u8>) {
     assert!(points.len() <= FRAME_POINTS_BYTES_MAX, "{} bytes of points in one frame", points.len());
     let body = LIST_BEGIN.len() + points.len() + LIST_END.len();
@@ -95,8 +94,8 @@ pub fn pickle_frame(points: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends as few frames as `points` need, and to `ends` the end of each frame in `out` with its number of
-/// points. No points, no frame.
+/// Appends as few frames as `points` need, and to `ends` the end offset of each frame in `out` with its number of
+/// points. Appends no frame for no points.
 pub fn pickle_frames(mut points: &[u8], out: &mut Vec<u8>, ends: &mut Vec<(u32, u32)>) {
     while !points.is_empty() {
         let (now, later) = points.split_at(whole_points(points));
@@ -108,39 +107,39 @@ pub fn pickle_frames(mut points: &[u8], out: &mut Vec<u8>, ends: &mut Vec<(u32, 
     }
 }
 
-/// Bytes of the points that fit into one frame.
+/// Length of the points that fit into one frame.
 fn whole_points(points: &[u8]) -> usize {
     if points.len() <= FRAME_POINTS_BYTES_MAX {
         return points.len();
     }
-    // `POINT_END` has a LF, which no name and no number has: it stands nowhere else.
+    // `POINT_END` contains an LF, which no name and no number contains: it occurs nowhere else.
     let last = memmem::rfind(&points[..FRAME_POINTS_BYTES_MAX], POINT_END);
     last.expect("one point is at most NAME_BYTES_MAX and a number") + POINT_END.len()
 }
 
 #[test]
-fn a_line_goes_on_in_a_pickle_or_it_is_said_why_not() {
+fn lines_are_pickled_or_rejected_with_a_reason() {
     let longest = "n".repeat(NAME_BYTES_MAX);
     let too_long = format!("{longest}n");
     let huge = "9".repeat(309);
     // (name, tags, value, time, what)
-    type Case<'a> = (&'a str, &'a str, &'a str, &'a str, Result<&'a str, Unpickled>);
+    type Case<'a> = (&'a str, &'a str, &'a str, &'a str, Result<&'a str, PickleReject>);
     let table: &[Case<'_>] = &[
         ("a.b", "", "1.50", "1700000000", Ok("(S'a.b'\n(L1700000000L\nS'1.50'\ntta")),
         ("a", ";k=v", "-.5e3", "-1", Ok("(S'a;k=v'\n(L-1L\nS'-.5e3'\ntta")),
         ("it's", ";k=\\", "+1", "1.7e9", Ok("(S'it\\'s;k=\\\\'\n(F1.7e9\nS'+1'\ntta")),
         ("café", "", "1", "2", Ok("(S'café'\n(L2L\nS'1'\ntta")),
-        ("a", "", "", "", Err(Unpickled::NotANumber)),
-        ("a", "", "1", "", Err(Unpickled::NotANumber)),
-        ("a", "", "x", "1", Err(Unpickled::NotANumber)),
-        ("a", "", "nan", "1", Err(Unpickled::NotANumber)),
-        ("a", "", "1", "-", Err(Unpickled::NotANumber)),
-        ("a", "", "1", &huge, Err(Unpickled::NotANumber)),
-        ("a", "", &huge, "1", Err(Unpickled::NotANumber)),
-        ("a", "", "1", "-1e309", Err(Unpickled::NotANumber)),
+        ("a", "", "", "", Err(PickleReject::NotANumber)),
+        ("a", "", "1", "", Err(PickleReject::NotANumber)),
+        ("a", "", "x", "1", Err(PickleReject::NotANumber)),
+        ("a", "", "nan", "1", Err(PickleReject::NotANumber)),
+        ("a", "", "1", "-", Err(PickleReject::NotANumber)),
+        ("a", "", "1", &huge, Err(PickleReject::NotANumber)),
+        ("a", "", &huge, "1", Err(PickleReject::NotANumber)),
+        ("a", "", "1", "-1e309", Err(PickleReject::NotANumber)),
         ("a", "", "1e308", "1", Ok("(S'a'\n(L1L\nS'1e308'\ntta")),
-        (&too_long, "", "1", "2", Err(Unpickled::UnsafeName)),
-        (&longest, ";", "1", "2", Err(Unpickled::UnsafeName)),
+        (&too_long, "", "1", "2", Err(PickleReject::UnsafeName)),
+        (&longest, ";", "1", "2", Err(PickleReject::UnsafeName)),
     ];
     for (name, tags, value, time, want) in table {
         let mut out = Vec::new();
@@ -151,9 +150,9 @@ fn a_line_goes_on_in_a_pickle_or_it_is_said_why_not() {
         assert_eq!(told.is_err(), out.is_empty());
     }
     let mut out = Vec::new();
-    assert_eq!(pickle_point((b"\xff", b""), (b"1", b"2"), &mut out), Err(Unpickled::UnsafeName));
+    assert_eq!(pickle_point((b"\xff", b""), (b"1", b"2"), &mut out), Err(PickleReject::UnsafeName));
     let number = format!("0.{}", "1".repeat(NUMBER_BYTES_MAX - 2));
     assert!(pickle_point((longest.as_bytes(), b""), (number.as_bytes(), b"2"), &mut out).is_ok());
     let more = format!("{number}1");
-    assert_eq!(pickle_point((b"a", b""), (more.as_bytes(), b"2"), &mut out), Err(Unpickled::NotANumber));
+    assert_eq!(pickle_point((b"a", b""), (more.as_bytes(), b"2"), &mut out), Err(PickleReject::NotANumber));
 }

@@ -1,4 +1,4 @@
-//! The worked examples of spec statsd §7.3 and §8.3, names, bounds and frames.
+//! The worked examples of spec statsd §7.3 and §8.3, names, limits and frames.
 
 use model::{FlushInfo, Flushed, Kind, Label, SeriesRef};
 use proptest::prelude::*;
@@ -63,7 +63,7 @@ fn counter(name: &str, count: f64) -> Flushed<'_> {
     Flushed::Counter { series: series(name), count, rate: count / INFO.window_s }
 }
 
-/// The flush of spec statsd §8.3, handed to `each` in node's order.
+/// The flush of spec statsd §8.3, passed to `each` in node's order.
 fn example(mut each: impl FnMut(&Flushed<'_>)) {
     let labels: Vec<Label> = LAT.iter().map(|(label, _)| (*label).into()).collect();
     let aggregates: Vec<(u16, f64)> = (0..).zip(LAT.iter().map(|(_, value)| *value)).collect();
@@ -143,7 +143,7 @@ fn the_complete_example_in_lines() {
 }
 
 #[test]
-fn names_of_the_example_that_the_specification_spells_out() {
+fn names_of_the_specifications_example() {
     let all = |namespace: &Namespace| -> Vec<String> {
         wanted(namespace).into_iter().map(|(name, value, _)| format!("{name} {value}")).collect()
     };
@@ -227,7 +227,7 @@ fn gauge_name(name: &[u8], tags: &[u8], clean: bool) -> Option<String> {
 }
 
 #[test]
-fn tags_end_the_name() {
+fn tags_are_written_after_the_name() {
     let namespace = Namespace {
         legacy: false,
         global_prefix: "gp".into(),
@@ -251,7 +251,7 @@ fn tags_end_the_name() {
 }
 
 #[test]
-fn tags_are_mapped_sorted_and_without_doubles() {
+fn tags_are_mapped_sorted_and_deduplicated() {
     let table: &[(&[u8], bool, &str)] = &[
         (b"env:prod", true, "n;env=prod"),
         (b"a:1,b:2", true, "n;a=1;b=2"),
@@ -322,7 +322,7 @@ fn names_that_are_not_clean_are_sanitised_before_their_first_semicolon() {
 }
 
 #[test]
-fn a_name_of_which_nothing_is_left_is_unsafe_in_each_of_its_points() {
+fn a_name_that_is_empty_after_sanitising_is_unsafe_in_each_point() {
     let bare = Namespace {
         legacy: false,
         global_prefix: String::new(),
@@ -333,7 +333,7 @@ fn a_name_of_which_nothing_is_left_is_unsafe_in_each_of_its_points() {
     let empty = SeriesRef { name: "\u{e9};a=b".as_bytes(), tags: b"", clean: false };
     let (text, encoded) = lines_of(&bare, &Flushed::Gauge { series: empty, value: 1.0 });
     assert_eq!((text.as_str(), encoded), ("", Encoded { points: 0, non_finite: 0, unsafe_names: 1 }));
-    // Behind a prefix node writes the empty key, and so do we.
+    // After a prefix node writes the empty key, and so do we.
     let (text, encoded) = lines_of(&Namespace::default(), &counter("", 2.0));
     assert_eq!((text.as_str(), encoded.points), ("stats. 1\nstats_counts. 2\n", 2));
     let spaced = SeriesRef { name: b"a;b c", tags: b"", clean: false };
@@ -342,7 +342,7 @@ fn a_name_of_which_nothing_is_left_is_unsafe_in_each_of_its_points() {
 }
 
 #[test]
-fn a_name_is_written_up_to_its_bound_and_not_past_it() {
+fn a_name_is_written_up_to_its_limit_and_not_past_it() {
     let prefix = "stats.gauges.".len();
     for (len, points) in [(NAME_BYTES_MAX - prefix, 1), (NAME_BYTES_MAX - prefix + 1, 0)] {
         for tail in [0, 100] {
@@ -360,7 +360,7 @@ fn a_name_is_written_up_to_its_bound_and_not_past_it() {
 }
 
 #[test]
-fn numbers_that_are_not_finite_are_left_out_and_counted() {
+fn non_finite_numbers_are_skipped_and_counted() {
     let (text, encoded) = lines_of(
         &Namespace::default(),
         &Flushed::Counter { series: series("a"), count: 1.0, rate: f64::INFINITY },
@@ -377,7 +377,7 @@ fn numbers_that_are_not_finite_are_left_out_and_counted() {
 }
 
 #[test]
-fn samples_with_a_time_of_their_own_keep_it() {
+fn samples_with_their_own_time_keep_it() {
     for (legacy, of_counter, of_gauge) in [
         (true, "stats_counts.m 15 9\n", "stats.gauges.m 1.5 9\n"),
         (false, "stats.counters.m.count 15 9\n", "stats.gauges.m 1.5 9\n"),
@@ -396,13 +396,13 @@ fn samples_with_a_time_of_their_own_keep_it() {
 }
 
 #[test]
-fn without_counts_a_counter_is_its_rate() {
+fn without_counts_only_the_rate_of_a_counter_is_written() {
     let namespace = Namespace { counts: false, ..Namespace::default() };
     assert_eq!(lines_of(&namespace, &counter("a", 7.0)).0, "stats.a 3.5\n");
 }
 
 #[test]
-fn perl_numbers() {
+fn numbers_in_perl_format() {
     let namespace = Namespace { numbers: Numbers::Perl, ..Namespace::default() };
     assert_eq!(lines_of(&namespace, &counter("a", 7.5)).0, "stats.a 3.750000\nstats_counts.a 7\n");
     let labels: Vec<Label> =
@@ -436,7 +436,7 @@ fn names_of_the_perl_dialect_keep_their_commas() {
 }
 
 #[test]
-fn empty_elements_of_the_namespace_are_left_out_and_blanks_are_mended() {
+fn empty_namespace_elements_are_omitted_and_white_space_is_replaced() {
     let namespace = Namespace {
         legacy: false,
         global_prefix: "my app\n".into(),
@@ -461,7 +461,7 @@ fn quotes_and_backslashes_are_escaped_in_a_pickle() {
 }
 
 #[test]
-fn points_past_the_bound_of_a_frame_go_into_the_next_one() {
+fn points_over_the_frame_limit_go_into_the_next_frame() {
     let mut encoder = Encoder::new(Namespace { counts: false, ..Namespace::default() });
     let mut points = Vec::new();
     let name = "x".repeat(1000);
@@ -492,7 +492,7 @@ fn points_past_the_bound_of_a_frame_go_into_the_next_one() {
 
 proptest! {
     #[test]
-    fn whatever_the_name_a_line_has_three_fields(
+    fn a_line_has_three_fields_for_any_name(
         name in proptest::collection::vec(any::<u8>(), 0..40),
         tags in proptest::collection::vec(any::<u8>(), 0..40),
         legacy in any::<bool>(),

@@ -1,32 +1,32 @@
-//! One command's text to its meaning.
+//! Parser for one management command.
 
 use model::Kind;
 
 use super::Form;
 use crate::number::js_trim;
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command<'a> {
     /// List of commands.
     Help,
-    /// Figures about the daemon.
+    /// Statistics of the daemon.
     Stats,
-    /// All series of one kind with what they hold now.
+    /// All series of one kind with their current values.
     Dump {
         /// Which kind.
         kind: Kind,
-        /// As JSON: asked for by `counters json`; always so in the Perl form.
+        /// As JSON: requested by `counters json`; always so in Perl mode.
         json: bool,
     },
-    /// Forget series of one kind.
+    /// Delete series of one kind.
     Delete {
         /// Which kind.
         kind: Kind,
-        /// Which ones.
+        /// Their names.
         names: Names<'a>,
     },
-    /// Tell the health, and set it first when there is a word for it.
+    /// Show the health state, after setting it if a state is given.
     Health {
         /// The state to set.
         set: Option<bool>,
@@ -35,19 +35,19 @@ pub enum Command<'a> {
     Config,
     /// Close the connection.
     Quit,
-    /// State of each endpoint (ours).
+    /// State of each endpoint (our extension).
     Targets,
-    /// What was lost, by reason (ours).
+    /// Dropped records by reason (our extension).
     Drops,
-    /// None of these: answered with an error.
+    /// Unknown command: answered with an error.
     Unknown,
 }
 
 impl<'a> Command<'a> {
-    /// Reads one command. Words are case-sensitive, but `up` and `down` behind `health`.
+    /// Parses one command. Words are case-sensitive, except `up` and `down` after `health`.
     ///
-    /// Node splits at single blanks, so that two of them in a row hold an empty word; Perl at runs of white
-    /// space, and knows neither `health` nor `config`.
+    /// Node splits at single spaces, so two in a row produce an empty word. Perl splits at runs of white space, and
+    /// has no `health` and no `config`.
     pub fn parse(form: Form, text: &'a [u8]) -> Command<'a> {
         let text = js_trim(text);
         let is_end = |byte: &u8| match form {
@@ -92,7 +92,7 @@ fn up_or_down(word: &[u8]) -> Option<bool> {
     }
 }
 
-/// The words behind a command.
+/// The words after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Names<'a> {
     form: Form,
@@ -100,7 +100,7 @@ pub struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Each word, in order. In the node form it may be empty, and is then the name of a series as any other.
+    /// Each word, in order. In node mode it may be empty, and is then a series name like any other.
     pub fn iter(self) -> impl Iterator<Item = &'a [u8]> {
         let perl = self.form == Form::Perl;
         let words = self.rest.into_iter().flat_map(move |rest| {
@@ -114,18 +114,18 @@ impl<'a> Names<'a> {
     }
 }
 
-/// What a name in a delete command stands for.
+/// Which series a name in a delete command matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern<'a> {
-    /// The series of this name.
+    /// The series of exactly this name.
     Exact(&'a [u8]),
-    /// Every series whose name starts so.
+    /// Every series whose name starts with this.
     Prefix(&'a [u8]),
 }
 
 impl<'a> Pattern<'a> {
-    /// In the node form a final `.*` means every name that starts with what is before the `*`, dot included;
-    /// any other `*` is a plain character. The Perl form knows no patterns.
+    /// In node mode a final `.*` matches every name that starts with the text before the `*`, dot included; any
+    /// other `*` is a plain character. Perl mode has no patterns.
     pub fn of(form: Form, name: &'a [u8]) -> Pattern<'a> {
         match name.strip_suffix(b"*") {
             Some(prefix) if form == Form::Node && prefix.ends_with(b".") => Pattern::Prefix(prefix),

@@ -1,7 +1,8 @@
-//! StatsD's management port (spec statsd §11), and that of its cluster proxy (§13): bytes to commands, values to replies.
+//! StatsD's management port (spec statsd §11), and that of its cluster proxy (§13): bytes to commands, values to
+//! replies.
 //!
-//! Path of a command: connection -> `Commands::push` -> `Command::parse` -> the owner of the state looks up
-//! what was asked -> `Replies` and `Dump` write the answer -> connection. Nothing here knows any state.
+//! Path of a command: connection -> `Commands::push` -> `Command::parse` -> the owner of the state looks up the
+//! values -> `Replies` and `Dump` write the answer -> connection. This module keeps no state of the daemon.
 
 mod command;
 mod commands;
@@ -13,7 +14,7 @@ pub use commands::{COMMAND_BYTES_MAX, Commands};
 pub use proxy::{HEALTH_REPLY_BYTES_MAX, HEALTH_REQUEST, ProxyCommand, ProxyReplies, health_reply};
 pub use replies::{Dump, Replies, TargetFigures};
 
-/// Whose rules and replies hold.
+/// Which original program's syntax and replies to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Node statsd (spec statsd §11.1).

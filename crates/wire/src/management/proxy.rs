@@ -1,16 +1,16 @@
-//! The management port of the cluster proxy, and the other side of its health checks (spec statsd §13).
+//! The management port of the cluster proxy, and the proxy's health check requests (spec statsd §13).
 
 use memchr::{memchr, memmem};
 
 use super::{Command, Form, Replies};
 use crate::text::integer;
 
-/// What a client asks of the proxy.
+/// A client's request to the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyCommand {
     /// List of commands.
     Help,
-    /// Tell the health, and set it first when there is a word for it.
+    /// Show the health state, after setting it if a state is given.
     Health {
         /// The state to set.
         set: Option<bool>,
@@ -21,16 +21,16 @@ pub enum ProxyCommand {
     Config,
     /// Close the connection.
     Quit,
-    /// State of each endpoint (ours).
+    /// State of each endpoint (our extension).
     Targets,
-    /// What was lost, by reason (ours).
+    /// Dropped records by reason (our extension).
     Drops,
-    /// None of these, the commands of a server among them: answered with an error.
+    /// Unknown command, including the commands of a statsd server: answered with an error.
     Unknown,
 }
 
 impl ProxyCommand {
-    /// Reads one command by the rules of [`Command::parse`] in the node form.
+    /// Parses one command by the rules of [`Command::parse`] in node mode.
     pub fn parse(text: &[u8]) -> ProxyCommand {
         match Command::parse(Form::Node, text) {
             Command::Help => ProxyCommand::Help,
@@ -51,7 +51,7 @@ fn is_status(text: &[u8]) -> bool {
     crate::number::js_trim(text).split(|byte| *byte == b' ').next() == Some(b"status")
 }
 
-/// Writes what only the proxy replies; `health`, `config` and the rest are those of [`ProxyReplies::node`].
+/// Writes the replies that only the proxy has; `health`, `config` and the rest come from [`ProxyReplies::node`].
 #[derive(Clone, Copy, Debug)]
 pub struct ProxyReplies;
 
@@ -66,7 +66,8 @@ impl ProxyReplies {
         out.extend_from_slice(b"Commands: config, health, status, quit\n\n");
     }
 
-    /// Answer to `status`: the live nodes as `host:port`, in the order of the ring's own list, a blank behind each.
+    /// Answer to `status`: the live nodes as `host:port`, in the order of the hash ring's list, each followed by a
+    /// space.
     pub fn status<'a>(self, uptime_s: u64, live: impl IntoIterator<Item = &'a str>, out: &mut Vec<u8>) {
         out.extend_from_slice(b"uptime: ");
         integer(uptime_s, out);
@@ -79,16 +80,16 @@ impl ProxyReplies {
     }
 }
 
-/// What is sent to a node's management port to ask for its health.
+/// The health check request that is sent to a node's management port.
 pub const HEALTH_REQUEST: &[u8] = b"health\r\n";
 
-/// Longest reply that is looked at; a longer one without `up` is none.
+/// Longest reply that is read; a longer one without `up` means down.
 pub const HEALTH_REPLY_BYTES_MAX: usize = 4096;
 
-/// What the bytes that a node has sent so far say: true with an `up` among them, false with a whole line without one,
-/// none while more is needed. At the end of the connection, none is false.
+/// The health state in the bytes received so far: true when they contain `up`, false when a complete line has none,
+/// `None` when more bytes are needed. At the end of the connection `None` means down.
 ///
-/// The original takes the first segment for the whole reply.
+/// The original program takes the first TCP segment for the whole reply.
 pub fn health_reply(received: &[u8]) -> Option<bool> {
     let looked_at = &received[..received.len().min(HEALTH_REPLY_BYTES_MAX)];
     if memmem::find(looked_at, b"up").is_some() {
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_command() {
+    fn proxy_commands_are_parsed() {
         let table: &[(&str, ProxyCommand)] = &[
             ("help", ProxyCommand::Help),
             ("status", ProxyCommand::Status),
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_the_originals_bytes() {
+    fn replies_match_the_original_program_byte_for_byte() {
         let written = |write: &dyn Fn(ProxyReplies, &mut Vec<u8>)| {
             let mut out = Vec::new();
             write(ProxyReplies, &mut out);
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_health_reply_is_up_down_or_not_all_there() {
+    fn a_health_reply_is_up_down_or_incomplete() {
         let table: &[(&[u8], Option<bool>)] = &[
             (b"", None),
             (b"heal", None),

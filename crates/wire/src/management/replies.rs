@@ -1,13 +1,13 @@
-//! Replies, byte for byte: [`Replies`] for the lines, [`Dump`] for whole tables of series.
+//! Replies of the management port, byte for byte: [`Replies`] for lines, [`Dump`] for tables of series.
 //!
-//! Nothing here knows any state: whoever owns it calls these writers with what the client asked for.
+//! No state here: the owner of the state calls these writers with the requested values.
 
 use super::Form;
 use crate::number::js_format;
 use crate::text::{integer, json_number, json_string, single_quoted};
 
-/// Writes the replies of one form. Each function appends to `out`; a reply of several parts is ended by
-/// [`Replies::end`].
+/// Writes the replies of one mode. Each function appends to `out`. [`Replies::end`] ends a reply that has several
+/// parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Replies {
     form: Form,
@@ -20,22 +20,22 @@ pub struct TargetFigures<'a> {
     pub name: &'a str,
     /// `up`, `degraded` or `down`.
     pub state: &'a str,
-    /// Seconds since it is in this state.
+    /// Seconds in this state.
     pub since_s: u64,
     /// Copies delivered.
     pub delivered: u64,
-    /// Copies dropped, refused or expired.
+    /// Copies dropped, rejected by peer or expired.
     pub lost: u64,
-    /// Copies waiting.
+    /// Copies queued.
     pub waiting: u64,
-    /// Bytes waiting.
+    /// Bytes queued.
     pub queued_bytes: u64,
     /// The last error in words; empty for none.
     pub last_error: &'a str,
 }
 
 impl Replies {
-    /// Replies in the words of `form`.
+    /// A writer for the replies of `form`.
     pub fn new(form: Form) -> Replies {
         Replies { form }
     }
@@ -54,7 +54,7 @@ impl Replies {
         });
     }
 
-    /// First lines of the answer to `stats`; then come [`Replies::stat`] and [`Replies::end`].
+    /// First lines of the answer to `stats`. [`Replies::stat`] and [`Replies::end`] follow.
     pub fn stats_begin(self, uptime_s: u64, last_message_ago_s: u64, bad_lines: u64, out: &mut Vec<u8>) {
         line(&[b"uptime"], uptime_s, out);
         line(&[b"messages.last_msg_seen"], last_message_ago_s, out);
@@ -66,7 +66,7 @@ impl Replies {
         line(&[output.as_bytes(), b".", figure.as_bytes()], value, out);
     }
 
-    /// One moment (Unix seconds) for `stats`, told as seconds ago like all figures whose name starts `last_`.
+    /// One time (Unix seconds) for `stats`, written as seconds ago, as all statistics whose name starts with `last_`.
     pub fn stat_ago(self, output: &str, figure: &str, then_s: u64, now_s: u64, out: &mut Vec<u8>) {
         self.stat(output, figure, now_s.saturating_sub(then_s), out);
     }
@@ -78,7 +78,7 @@ impl Replies {
         }
     }
 
-    /// One name that matched no series. The Perl form says `deleted` all the same.
+    /// One name that matched no series. Perl mode answers `deleted` all the same.
     pub fn not_found(self, name: &[u8], out: &mut Vec<u8>) {
         if self.form == Form::Perl {
             return self.deleted(name, out);
@@ -88,7 +88,7 @@ impl Replies {
         }
     }
 
-    /// End of the answer to a delete command: Perl has an empty line before it.
+    /// End of the answer to a delete command; Perl mode writes an empty line before it.
     pub fn delete_end(self, out: &mut Vec<u8>) {
         if self.form == Form::Perl {
             out.push(b'\n');
@@ -116,13 +116,13 @@ impl Replies {
         }
     }
 
-    /// Answer to whatever is no command.
+    /// Answer to an unknown command.
     pub fn error(self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"ERROR\n");
     }
 
-    /// Answer to a command that changes something, where nothing may be changed. Its first word is that of
-    /// [`Replies::error`], by which clients of the originals know it.
+    /// Answer to a command that changes state, on a read-only port. Its first word is that of [`Replies::error`],
+    /// which clients of the original programs recognise.
     pub fn refused_read_only(self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"ERROR: read only\n");
     }
@@ -142,7 +142,7 @@ impl Replies {
     }
 
     /// One reason of the answer to `drops`: `app.rejected.bad_value: 3`; then [`Replies::end`]. `owner` is the
-    /// source or output, the rest is one of its [`model::Losses`].
+    /// source or output, the rest is one entry of its [`model::Losses`].
     pub fn drop(self, owner: &str, family: &str, reason: &str, count: u64, out: &mut Vec<u8>) {
         line(&[owner.as_bytes(), b".", family.as_bytes(), b".", reason.as_bytes()], count, out);
     }
@@ -157,7 +157,7 @@ fn line(name: &[&[u8]], value: u64, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// A line whose value is text; line ends within it become blanks.
+/// A line whose value is text; line ends within it become spaces.
 fn words(name: &[u8], figure: &[u8], value: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(name);
     out.extend_from_slice(figure);
@@ -168,13 +168,13 @@ fn words(name: &[u8], figure: &[u8], value: &str, out: &mut Vec<u8>) {
 
 /// Writes the answer to `counters`, `timers`, `gauges` or `sets`, a value at a time: `begin`, entries, `end`.
 ///
-/// As text: node's object notation, one entry per line, names always quoted, nothing cut. As JSON: one line,
-/// a blank behind each `:` and `,`.
+/// As text: node's object notation, one entry per line, names always quoted, nothing truncated. As JSON: one line, with
+/// a space after each `:` and `,`.
 #[derive(Debug)]
 pub struct Dump {
     json: bool,
     entries: u64,
-    /// Values of the list under way.
+    /// Number of values written to the current list.
     values: u64,
 }
 
@@ -191,8 +191,8 @@ impl Dump {
         self.value(value, out);
     }
 
-    /// A timer or a set: then come its values, each with [`Dump::list_number`] or [`Dump::list_text`], and
-    /// [`Dump::list_end`].
+    /// Begins a timer or a set. [`Dump::list_number`] or [`Dump::list_text`] adds each of its values, and
+    /// [`Dump::list_end`] ends it.
     pub fn list_begin(&mut self, name: &[u8], out: &mut Vec<u8>) {
         self.name(name, out);
         out.push(b'[');

@@ -1,4 +1,4 @@
-//! The tables of spec statsd §11.1 and §11.2, and commands in pieces.
+//! The tables of spec statsd §11.1 and §11.2, and commands that arrive in pieces.
 
 use model::Kind;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn assemble(commands: &mut Commands, bytes: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn commands_are_assembled_from_whatever_pieces_they_come_in() {
+fn commands_are_assembled_from_pieces_of_any_size() {
     let mut commands = Commands::new(COMMAND_BYTES_MAX);
     assert_eq!(assemble(&mut commands, b"hea"), [""; 0]);
     assert!(commands.has_unterminated());
@@ -25,7 +25,7 @@ fn commands_are_assembled_from_whatever_pieces_they_come_in() {
 }
 
 #[test]
-fn a_command_without_a_line_end_can_be_taken_and_its_late_end_is_no_command() {
+fn a_late_line_end_after_take_unterminated_is_no_command() {
     for late in [b"\n".as_slice(), b"\r\n"] {
         let mut commands = Commands::new(COMMAND_BYTES_MAX);
         assemble(&mut commands, b"health");
@@ -46,7 +46,7 @@ fn a_command_without_a_line_end_can_be_taken_and_its_late_end_is_no_command() {
 }
 
 #[test]
-fn a_command_is_taken_up_to_its_bound_and_is_empty_past_it() {
+fn a_command_over_the_limit_is_emitted_as_an_empty_one() {
     let mut commands = Commands::new(8);
     assert_eq!(assemble(&mut commands, b"12345678\nstats\n"), ["12345678", "stats"]);
     assert_eq!(assemble(&mut commands, b"123456789\nstats\n"), ["", "stats"]);
@@ -54,14 +54,14 @@ fn a_command_is_taken_up_to_its_bound_and_is_empty_past_it() {
         assert_eq!(assemble(&mut commands, piece), [""; 0]);
     }
     assert!(!commands.has_unterminated());
-    assert_eq!(commands.take_unterminated(), None, "its LF is still to come");
+    assert_eq!(commands.take_unterminated(), None, "its LF has not arrived");
     assert_eq!(assemble(&mut commands, b"tail\nstats\n"), ["", "stats"]);
     assert_eq!(assemble(&mut commands, b"12345678"), [""; 0]);
     assert_eq!(assemble(&mut commands, b"\n"), ["12345678"]);
 }
 
 #[test]
-fn words_of_a_command_in_the_node_form() {
+fn commands_are_parsed_in_node_mode() {
     let dump = |kind| Command::Dump { kind, json: false };
     let table: &[(&str, Command<'_>)] = &[
         ("help", Command::Help),
@@ -95,7 +95,7 @@ fn words_of_a_command_in_the_node_form() {
 }
 
 #[test]
-fn words_of_a_command_in_the_perl_form() {
+fn commands_are_parsed_in_perl_mode() {
     let dump = |kind| Command::Dump { kind, json: true };
     let table: &[(&str, Command<'_>)] = &[
         ("help\r", Command::Help),
@@ -115,7 +115,7 @@ fn words_of_a_command_in_the_perl_form() {
 }
 
 #[test]
-fn names_behind_a_delete_command() {
+fn names_of_a_delete_command_are_parsed() {
     let table: &[(Form, &str, Kind, &[&str])] = &[
         (Form::Node, "delcounters", Kind::Counter, &[]),
         (Form::Node, "delcounters a", Kind::Counter, &["a"]),
@@ -159,7 +159,7 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
 }
 
 #[test]
-fn replies_of_the_node_form() {
+fn replies_in_node_mode() {
     let replies = Replies::new(Form::Node);
     assert_eq!(
         written(|out| replies.help(false, out)),
@@ -199,7 +199,7 @@ fn replies_of_the_node_form() {
 }
 
 #[test]
-fn replies_of_the_perl_form() {
+fn replies_in_perl_mode() {
     let replies = Replies::new(Form::Perl);
     assert_eq!(
         written(|out| replies.help(false, out)),
@@ -215,7 +215,7 @@ fn replies_of_the_perl_form() {
 }
 
 #[test]
-fn dumps_have_one_entry_a_line_and_nothing_is_cut() {
+fn dumps_have_one_entry_per_line_and_truncate_nothing() {
     for (json, empty) in [(false, "{}\nEND\n\n"), (true, "{}\nEND\n\n")] {
         assert_eq!(written(|out| Dump::begin(json, out).end(out)), empty);
     }
@@ -257,7 +257,7 @@ fn dumps_have_one_entry_a_line_and_nothing_is_cut() {
 }
 
 #[test]
-fn our_own_commands() {
+fn replies_to_targets_and_drops() {
     let replies = Replies::new(Form::Node);
     let target = TargetFigures {
         name: "carbon/10.0.0.5:2003",

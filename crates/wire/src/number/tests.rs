@@ -11,7 +11,7 @@ fn formatted(x: f64, write: fn(f64, &mut Vec<u8>)) -> String {
 }
 
 #[test]
-fn texts_read_as_javascript_reads_them() {
+fn texts_parse_as_in_javascript() {
     let table: &[(&str, f64)] = &[
         ("1", 1.0),
         ("-3", -3.0),
@@ -63,7 +63,7 @@ fn texts_read_as_javascript_reads_them() {
 }
 
 #[test]
-fn texts_that_are_no_number() {
+fn invalid_numbers_are_rejected() {
     let table: &[&[u8]] = &[
         b"",
         b"NaN",
@@ -113,7 +113,7 @@ fn texts_that_are_no_number() {
 
 #[test]
 fn a_long_integer_in_radix_2_rounds_ties_to_even_and_overflows_to_infinity() {
-    // 2^53 + 1 is a tie; one more bit far behind decides it.
+    // 2^53 + 1 is a tie; one more bit at the end decides it.
     let tie = format!("0b1{}1{}", "0".repeat(52), "0".repeat(100));
     let above = format!("0b1{}1{}1", "0".repeat(52), "0".repeat(99));
     assert_eq!(js_parse(tie.as_bytes()), Some(2_f64.powi(153)));
@@ -126,7 +126,7 @@ fn a_long_integer_in_radix_2_rounds_ties_to_even_and_overflows_to_infinity() {
 }
 
 #[test]
-fn numbers_print_as_javascript_prints_them() {
+fn numbers_format_as_in_javascript() {
     let table: &[(f64, &str)] = &[
         (0.0, "0"),
         (-0.0, "0"),
@@ -164,7 +164,7 @@ fn numbers_print_as_javascript_prints_them() {
 }
 
 #[test]
-fn numbers_print_as_perl_prints_them() {
+fn numbers_format_as_in_perl() {
     let table: &[(f64, &str, &str)] = &[
         (0.0, "0.000000", "0"),
         (-0.0, "-0.000000", "0"),
@@ -187,7 +187,7 @@ fn numbers_print_as_perl_prints_them() {
 
 proptest! {
     #[test]
-    fn what_is_printed_reads_back(bits in any::<u64>()) {
+    fn formatted_numbers_parse_back(bits in any::<u64>()) {
         let x = f64::from_bits(bits);
         prop_assume!(x.is_finite() && bits != (-0.0_f64).to_bits());
         let text = formatted(x, js_format);
@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn few_decimals_print_as_the_general_algorithm_prints_them(
+    fn short_decimals_format_as_the_general_algorithm_does(
         digits in -10_000_000_000_000_i64..10_000_000_000_000, decimals in 0..9,
     ) {
         let x = digits as f64 / 10_f64.powi(decimals);
@@ -206,11 +206,11 @@ proptest! {
     }
 
     #[test]
-    fn doubles_are_those_of_the_standard_library(
+    fn doubles_match_the_standard_library(
         whole in "[0-9]{1,40}", fraction in "(\\.[0-9]{0,40})?", exponent in proptest::option::of(-350..350),
         bits in any::<u64>(), decimals in 0..60_usize,
     ) {
-        // Digits as they come, and those of a double: near to it, and where they are many, near to the half.
+        // Random digits, and digits of a double: near to it or, with many digits, near to the midpoint of two doubles.
         let near = format!("{:.decimals$e}", f64::from_bits(bits & !(1 << 63)));
         let exponent = exponent.map_or_else(String::new, |exponent| format!("e{exponent}"));
         for text in [format!("{whole}{fraction}{exponent}"), near] {

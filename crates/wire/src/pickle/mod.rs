@@ -1,13 +1,15 @@
-//! Python pickles of plain data to values: numbers, texts, lists, tuples and dicts, and nothing that would have to be run.
+//! Decodes Python pickles of plain data: numbers, strings, lists, tuples and dicts. No opcode that runs code is
+//! supported.
 //!
-//! Path of a packet: a frame of a Graphite pickle listener -> [`Reading::step`], as often as there is more -> [`Pickle::root`] -> `graphite::input` makes points
-//! of it. The opcodes are a closed list (spec graphite §1.2), which covers what carbon's own restricted reader takes in
-//! protocols 0 to 5; a class, a function or a persistent id makes the whole message bad.
-//! Not here: frames (`frame`), what a list of points looks like (`graphite::input`), writing (`graphite::pickle`).
-//! Invariants: no byte string makes it panic or recurse; what it holds is bounded by [`VALUES_MAX`] values of 16 bytes on
-//! the stack, in containers and in the memo each, and by the message's own length in texts. Each byte of a message costs a
-//! bounded number of steps and of bytes: no opcode looks at what another one has read. A step is bounded
-//! whatever the message.
+//! Path of a packet: a frame of a Graphite pickle listener -> [`PickleReader::step`], repeated until it is complete
+//! -> [`Pickle::root`] -> `graphite::input` converts it to points. The opcodes are a closed list (spec graphite §1.2)
+//! that covers carbon's own restricted unpickler for protocols 0 to 5. A class, a function or a persistent id makes
+//! the whole message invalid.
+//! Not here: frames (`frame`), the layout of a list of points (`graphite::input`), writing (`graphite::pickle`).
+//! Invariants: no input makes it panic or recurse. Memory is bounded by [`VALUES_MAX`] values of 16 bytes each on the
+//! stack, in containers and in the memo, and by the message's own length for strings. Each byte of a message costs a
+//! bounded number of steps and of bytes: no opcode scans bytes that another one has read. A step is bounded for any
+//! message.
 
 mod machine;
 #[cfg(test)]
@@ -15,39 +17,40 @@ mod tests;
 
 use model::Span;
 
-pub use machine::Reading;
+pub use machine::PickleReader;
 
-/// Most values that the opcodes of one message may make, and most places of its memo: 200,000 points.
+/// Most values that the opcodes of one message may make, and most memo entries: 200,000 points.
 pub const VALUES_MAX: usize = 1_000_000;
 
-/// Most lists and dicts of one message: all are given back at once. A client that has no tuples makes two for each point.
+/// Most lists and dicts of one message, because all are freed at once. A client without tuples makes two for each
+/// point.
 pub const LISTS_MAX: usize = 250_000;
 
 /// Most containers that may be open at once (`MARK`s on the stack).
 pub const DEPTH_MAX: usize = 32;
 
-/// Why a message cannot be read.
+/// Why a message cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bad {
+pub enum PickleError {
     /// It ends before its `STOP`, or a length in it reaches past its end.
     Truncated,
-    /// An opcode that is unknown, or would make an object: this one.
+    /// An unsupported opcode: unknown, or one that makes an object.
     Opcode(u8),
-    /// An opcode finds too little on the stack, or something that it cannot work on.
+    /// An opcode needs more values on the stack, or values of another type.
     Stack,
-    /// A place of the memo that nothing was put into, or that is past the bounds: [`VALUES_MAX`], the bytes read before it, and
-    /// 65,536 past the last one. Whoever writes pickles numbers their places as they come.
+    /// A memo entry that was never stored, or an index over a limit: [`VALUES_MAX`], the bytes read before it, and
+    /// the last index plus 65,536. Pickle writers number their entries in order.
     Memo,
-    /// More than [`VALUES_MAX`] values, [`LISTS_MAX`] lists or [`DEPTH_MAX`] open containers, or a number or a text with escapes of
-    /// more than 64 KiB.
+    /// Over a limit: [`VALUES_MAX`] values, [`LISTS_MAX`] lists, [`DEPTH_MAX`] open containers, or 64 KiB of a number
+    /// or an escaped string.
     TooMuch,
-    /// A text or number that Python would not read either.
+    /// A string or number that Python would reject too.
     Text,
     /// A protocol above 5.
     Protocol(u8),
 }
 
-/// Where a text lies.
+/// Where the bytes of a string are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Text {
     /// In the message.
@@ -56,7 +59,7 @@ enum Text {
     Made(Span),
 }
 
-/// A value as the stack holds it: 16 bytes, containers by their place.
+/// A value on the stack: 16 bytes, containers by their index.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Value {
     #[default]
@@ -64,16 +67,16 @@ enum Value {
     Whole(i64),
     Float(f64),
     Text(Text),
-    /// Digits of a whole number that needs more than 64 bits.
+    /// An integer of more than 64 bits: no value is kept.
     Huge,
     /// A span of [`Pickle::items`].
     Tuple(Span),
-    /// An index into [`Pickle::lists`]: lists, and dicts as keys and values by turns.
+    /// An index into [`Pickle::lists`]: lists, and dicts as alternating keys and values.
     List(u32),
     Dict(u32),
 }
 
-/// A message that was read, without its bytes: whoever asks for the values lends them.
+/// A decoded message, without its bytes: callers pass them again to read strings.
 #[derive(Debug, Default)]
 pub struct Pickle {
     made: Vec<u8>,
@@ -87,9 +90,9 @@ pub struct Pickle {
 pub enum ValueRef<'a> {
     /// `None`.
     None,
-    /// A whole number, `True` as 1 and `False` as 0 included.
+    /// An integer; also `True` as 1 and `False` as 0.
     Whole(i64),
-    /// A whole number of more than 64 bits.
+    /// An integer of more than 64 bits.
     Huge,
     /// A float.
     Float(f64),
@@ -101,7 +104,7 @@ pub enum ValueRef<'a> {
     Dict(Items<'a>),
 }
 
-/// The values of a list or tuple, or the keys and values of a dict by turns.
+/// The values of a list or tuple, or the alternating keys and values of a dict.
 #[derive(Clone, Copy, Debug)]
 pub struct Items<'a> {
     pickle: &'a Pickle,
@@ -131,7 +134,7 @@ impl<'a> Items<'a> {
         self.values.get(at).map(|value| self.pickle.of(self.message, *value))
     }
 
-    /// The two values, when there are two.
+    /// The two values, when there are exactly two.
     pub fn pair(&self) -> Option<(ValueRef<'a>, ValueRef<'a>)> {
         let [first, second] = self.values else { return None };
         Some((self.pickle.of(self.message, *first), self.pickle.of(self.message, *second)))
@@ -139,7 +142,7 @@ impl<'a> Items<'a> {
 }
 
 impl Pickle {
-    /// The value that the message is. `message` is the one that was read.
+    /// The top-level value. `message` is the decoded message.
     pub fn root<'a>(&'a self, message: &'a [u8]) -> ValueRef<'a> {
         self.of(message, self.root)
     }

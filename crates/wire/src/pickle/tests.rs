@@ -1,15 +1,15 @@
-//! The spec's vectors (graphite §1.2), messages that must not be read, and bytes at random.
+//! The spec's vectors (graphite §1.2), invalid messages, and random bytes.
 
 use proptest::prelude::*;
 
-use super::{Bad, DEPTH_MAX, LISTS_MAX, Pickle, Reading, VALUES_MAX, ValueRef};
+use super::{DEPTH_MAX, LISTS_MAX, Pickle, PickleError, PickleReader, VALUES_MAX, ValueRef};
 
-/// The whole of it.
-fn read(message: &[u8]) -> Result<Pickle, Bad> {
-    Ok(Reading::default().step(message, usize::MAX)?.expect("there is no other end"))
+/// Decodes the whole message.
+fn read(message: &[u8]) -> Result<Pickle, PickleError> {
+    Ok(PickleReader::default().step(message, usize::MAX)?.expect("an unlimited step reaches the end"))
 }
 
-/// The value as Python would print it, at most so many containers deep.
+/// The value as Python would print it, to this depth of containers.
 fn text(value: ValueRef<'_>, depth: usize) -> String {
     let all = |items: super::Items<'_>| -> String {
         items.iter().map(|item| text(item, depth - 1)).collect::<Vec<_>>().join(", ")
@@ -26,7 +26,7 @@ fn text(value: ValueRef<'_>, depth: usize) -> String {
     }
 }
 
-fn shown(message: &[u8]) -> Result<String, Bad> {
+fn shown(message: &[u8]) -> Result<String, PickleError> {
     read(message).map(|pickle| text(pickle.root(message), 6))
 }
 
@@ -44,7 +44,7 @@ pub(crate) const VECTORS: [&str; 4] = [
 ];
 
 #[test]
-fn the_specs_vectors_are_read_in_every_protocol() {
+fn spec_vectors_are_decoded_in_every_protocol() {
     for hex in VECTORS {
         let want = "[['foo.bar', [1700000000, 1.5]], ['a;t=v', [1700000060, -3]]]";
         assert_eq!(shown(&bytes(hex)).as_deref(), Ok(want), "{hex}");
@@ -53,7 +53,7 @@ fn the_specs_vectors_are_read_in_every_protocol() {
                 assert_eq!(shown(&bytes(&format!("{to}{rest}"))).as_deref(), Ok(want), "{to}");
             }
         }
-        // Cut anywhere, it is bad, and not something else.
+        // Truncated anywhere, it is invalid, and not a different value.
         let whole = bytes(hex);
         for end in 0..whole.len() {
             assert!(read(&whole[..end]).is_err(), "{end} bytes of {hex}");
@@ -122,47 +122,47 @@ fn each_opcode_does_what_it_does_in_python() {
 }
 
 #[test]
-fn what_would_run_or_reach_too_far_is_bad() {
-    let table: &[(&[u8], Bad)] = &[
-        (b"cos\nsystem\n(S'true'\ntR.", Bad::Opcode(b'c')),
-        (b"\x80\x04\x8c\x02os\x8c\x06system\x93.", Bad::Opcode(0x93)),
-        (b"(ios\nsystem\n.", Bad::Opcode(b'i')),
-        (b")R.", Bad::Opcode(b'R')),
-        (b"K\x01Q.", Bad::Opcode(b'Q')),
-        (b"\x8f.", Bad::Opcode(0x8F)),
-        (b"\x96\0\0\0\0\0\0\0\0.", Bad::Opcode(0x96)),
-        (b"\xff", Bad::Opcode(0xFF)),
-        (b"\x80\x06N.", Bad::Protocol(6)),
-        (b"", Bad::Truncated),
-        (b"N", Bad::Truncated),
-        (b"X\xff\xff\xff\xffa.", Bad::Truncated),
-        (b"\x8d\xff\xff\xff\xff\xff\xff\xff\xffa.", Bad::Truncated),
-        (b"\x95\xff\xff\xff\xff\xff\xff\xff\x7fN.", Bad::Truncated),
-        (b"T\xff\xff\xff\xffa.", Bad::Text),
-        (b"\x8b\xff\xff\xff\xff.", Bad::Text),
-        (b"I1\n", Bad::Truncated),
-        (b"Ione\n.", Bad::Text),
-        (b"I\n.", Bad::Text),
-        (b"F1_0\n.", Bad::Text),
-        (b"S'open\n.", Bad::Text),
-        (b"S'\\q'\n.", Bad::Text),
-        (b"V\\ud800\n.", Bad::Text),
-        (b".", Bad::Stack),
-        (b"0.", Bad::Stack),
-        (b"a.", Bad::Stack),
-        (b"K\x01a.", Bad::Stack),
-        (b"K\x01K\x02a.", Bad::Stack),
-        (b"t.", Bad::Stack),
-        (b"K\x01(\x85.", Bad::Stack),
-        (b"](K\x01a.", Bad::Stack),
-        (b"](a.", Bad::Stack),
-        (b"(K\x01d.", Bad::Stack),
-        (b"}K\x01s.", Bad::Stack),
-        (b"K\x01(.", Bad::Stack),
-        (b"h\0.", Bad::Memo),
-        (b"gx\n.", Bad::Memo),
-        (b"Nr\xff\xff\xff\xff.", Bad::Memo),
-        (b"Np99999999999999999999\n.", Bad::Memo),
+fn code_and_out_of_range_references_are_rejected() {
+    let table: &[(&[u8], PickleError)] = &[
+        (b"cos\nsystem\n(S'true'\ntR.", PickleError::Opcode(b'c')),
+        (b"\x80\x04\x8c\x02os\x8c\x06system\x93.", PickleError::Opcode(0x93)),
+        (b"(ios\nsystem\n.", PickleError::Opcode(b'i')),
+        (b")R.", PickleError::Opcode(b'R')),
+        (b"K\x01Q.", PickleError::Opcode(b'Q')),
+        (b"\x8f.", PickleError::Opcode(0x8F)),
+        (b"\x96\0\0\0\0\0\0\0\0.", PickleError::Opcode(0x96)),
+        (b"\xff", PickleError::Opcode(0xFF)),
+        (b"\x80\x06N.", PickleError::Protocol(6)),
+        (b"", PickleError::Truncated),
+        (b"N", PickleError::Truncated),
+        (b"X\xff\xff\xff\xffa.", PickleError::Truncated),
+        (b"\x8d\xff\xff\xff\xff\xff\xff\xff\xffa.", PickleError::Truncated),
+        (b"\x95\xff\xff\xff\xff\xff\xff\xff\x7fN.", PickleError::Truncated),
+        (b"T\xff\xff\xff\xffa.", PickleError::Text),
+        (b"\x8b\xff\xff\xff\xff.", PickleError::Text),
+        (b"I1\n", PickleError::Truncated),
+        (b"Ione\n.", PickleError::Text),
+        (b"I\n.", PickleError::Text),
+        (b"F1_0\n.", PickleError::Text),
+        (b"S'open\n.", PickleError::Text),
+        (b"S'\\q'\n.", PickleError::Text),
+        (b"V\\ud800\n.", PickleError::Text),
+        (b".", PickleError::Stack),
+        (b"0.", PickleError::Stack),
+        (b"a.", PickleError::Stack),
+        (b"K\x01a.", PickleError::Stack),
+        (b"K\x01K\x02a.", PickleError::Stack),
+        (b"t.", PickleError::Stack),
+        (b"K\x01(\x85.", PickleError::Stack),
+        (b"](K\x01a.", PickleError::Stack),
+        (b"](a.", PickleError::Stack),
+        (b"(K\x01d.", PickleError::Stack),
+        (b"}K\x01s.", PickleError::Stack),
+        (b"K\x01(.", PickleError::Stack),
+        (b"h\0.", PickleError::Memo),
+        (b"gx\n.", PickleError::Memo),
+        (b"Nr\xff\xff\xff\xff.", PickleError::Memo),
+        (b"Np99999999999999999999\n.", PickleError::Memo),
     ];
     for (message, want) in table {
         assert_eq!(shown(message), Err(*want), "{}", message.escape_ascii());
@@ -170,14 +170,14 @@ fn what_would_run_or_reach_too_far_is_bad() {
 }
 
 #[test]
-fn bounds_hold_at_the_bound_and_past_it() {
+fn limits_are_enforced_at_the_limit_and_past_it() {
     let long = 64 * 1024;
     let marks = |count| [vec![b'('; count], b"N.".to_vec()].concat();
     assert_eq!(shown(&marks(DEPTH_MAX)).as_deref(), Ok("None"));
-    assert_eq!(shown(&marks(DEPTH_MAX + 1)), Err(Bad::TooMuch));
+    assert_eq!(shown(&marks(DEPTH_MAX + 1)), Err(PickleError::TooMuch));
     let values = |count| [vec![b'N'; count], b".".to_vec()].concat();
     assert!(read(&values(VALUES_MAX)).is_ok());
-    assert_eq!(read(&values(VALUES_MAX + 1)).map(|_| ()), Err(Bad::TooMuch));
+    assert_eq!(read(&values(VALUES_MAX + 1)).map(|_| ()), Err(PickleError::TooMuch));
     // A frame's hint is nine bytes that make no value.
     let place = |before: usize, at: usize| {
         let hints = b"\x95\0\0\0\0\0\0\0\0".repeat(before);
@@ -185,13 +185,13 @@ fn bounds_hold_at_the_bound_and_past_it() {
     };
     let all = |count: usize| [&b"N"[..], &b"\x94".repeat(count), b"."].concat();
     assert!(read(&all(VALUES_MAX)).is_ok());
-    assert_eq!(read(&all(VALUES_MAX + 1)).map(|_| ()), Err(Bad::Memo));
+    assert_eq!(read(&all(VALUES_MAX + 1)).map(|_| ()), Err(PickleError::Memo));
     assert!(read(&place(8_000, long)).is_ok());
-    assert_eq!(read(&place(8_000, long + 1)).map(|_| ()), Err(Bad::Memo));
+    assert_eq!(read(&place(8_000, long + 1)).map(|_| ()), Err(PickleError::Memo));
     let lists = |count: usize| [&b"]"[..].repeat(count), &b"."[..]].concat();
     assert!(read(&lists(LISTS_MAX)).is_ok());
-    assert_eq!(read(&lists(LISTS_MAX + 1)).map(|_| ()), Err(Bad::TooMuch));
-    // What one opcode looks at: digits, bytes of a number, a text with escapes; but a text without is only cut out.
+    assert_eq!(read(&lists(LISTS_MAX + 1)).map(|_| ()), Err(PickleError::TooMuch));
+    // Limits of one opcode: digits, bytes of an integer, an escaped string. A string without escapes is only sliced.
     let digits = |count: usize| [&b"I"[..], &b"1".repeat(count), b"\n."].concat();
     let number = |count: usize| [&b"\x8b"[..], &(count as u32).to_le_bytes(), &vec![1; count], b"."].concat();
     let escaped = |count: usize| [&b"S'\\n"[..], &b"x".repeat(count - 2), b"'\n."].concat();
@@ -203,19 +203,19 @@ fn bounds_hold_at_the_bound_and_past_it() {
         (&unicode, "a text of Latin-1"),
     ] {
         assert!(read(&make(long)).is_ok(), "{name}");
-        assert_eq!(read(&make(long + 1)).map(|_| ()), Err(Bad::TooMuch), "{name}");
+        assert_eq!(read(&make(long + 1)).map(|_| ()), Err(PickleError::TooMuch), "{name}");
     }
     let plain = [&b"S'"[..], &b"x".repeat(4 * long), b"'\n."].concat();
     assert!(read(&plain).is_ok());
-    // Its place in the memo is no further than what was read up to it.
+    // A memo index is no larger than the bytes read before it.
     for (at, good) in [(14, true), (15, false), (VALUES_MAX - 1, false)] {
-        assert_eq!(read(&place(1, at)).is_ok(), good, "place {at} behind 15 bytes");
+        assert_eq!(read(&place(1, at)).is_ok(), good, "place {at} after 15 bytes");
     }
 }
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(
+    fn any_bytes_are_decoded_or_rejected(
         base in 0_usize..VECTORS.len(),
         changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..6),
         noise in proptest::collection::vec(any::<u8>(), 0..60),
@@ -227,8 +227,8 @@ proptest! {
         }
         for message in [message, noise] {
             let whole = read(&message).map(|pickle| text(pickle.root(&message), 4));
-            // In steps of one opcode it is the same.
-            let mut reading = Reading::default();
+            // The same in steps of one opcode.
+            let mut reading = PickleReader::default();
             let steps = loop {
                 match reading.step(&message, 1) {
                     Ok(None) => {}

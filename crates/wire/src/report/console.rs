@@ -6,10 +6,10 @@ use super::{Documented, date};
 use crate::series_text;
 use crate::text::{integer, json_number, json_string};
 
-/// Largest document that is still of use to somebody who reads a console.
+/// Largest document that is still useful to a reader of the console.
 pub const DOCUMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Whose document it is.
+/// Format of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsoleEncoding {
     /// `Flushing stats at  <JavaScript's date text>`; indented when `pretty`.
@@ -21,7 +21,7 @@ pub enum ConsoleEncoding {
     Perl,
 }
 
-/// The document of one flush after the other. Series are gathered by member, so they may come in any order.
+/// Builds the document of each flush. Series are grouped by member, so they may come in any order.
 #[derive(Debug)]
 pub struct Console {
     form: ConsoleEncoding,
@@ -33,7 +33,7 @@ pub struct Console {
     done: Documented,
 }
 
-/// Members of the document, in order. The last one is ours, and left out when empty.
+/// Members of the document, in order. The last one is our extension, and omitted when empty.
 const MEMBERS: [&str; 7] =
     ["counters", "timers", "gauges", "timer_data", "counter_rates", "sets", "timestamped"];
 const COUNTERS: usize = 0;
@@ -45,7 +45,7 @@ const SETS: usize = 5;
 const TIMESTAMPED: usize = 6;
 
 impl Console {
-    /// For one output. `percentiles` are the thresholds of the aggregation, for the member `pctThreshold`.
+    /// A writer for one output. `percentiles` are the thresholds of the aggregation, for the member `pctThreshold`.
     pub fn new(form: ConsoleEncoding, percentiles: &[f64], document_bytes_max: usize) -> Console {
         let mut texts = Vec::new();
         separated(percentiles, |threshold, out| json_number(*threshold, out), &mut texts);
@@ -60,14 +60,14 @@ impl Console {
         }
     }
 
-    /// Begins the document of a flush; what an unfinished one held is gone.
+    /// Begins the document of a flush; an unfinished one is discarded.
     pub fn begin(&mut self, info: &FlushInfo) {
         self.time_s = info.time_s;
         self.members.iter_mut().for_each(Vec::clear);
         self.done = Documented::default();
     }
 
-    /// Adds one series, or counts it as left out when it no longer fits.
+    /// Adds one series, or counts it as left out when it does not fit.
     pub fn add(&mut self, flushed: &Flushed<'_>) {
         let before = self.members.each_ref().map(Vec::len);
         match *flushed {
@@ -98,7 +98,7 @@ impl Console {
 
     /// Appends the document: its title line and the JSON, each ended by LF.
     ///
-    /// When series were left out a member `left_out` says how many.
+    /// When series were left out, the member `left_out` is their number.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Documented {
         let title = match self.form {
             ConsoleEncoding::Node { .. } => format!("Flushing stats at  {}\n", date::javascript(self.time_s)),
@@ -199,8 +199,8 @@ fn separated<T>(items: impl IntoIterator<Item = T>, write: impl Fn(T, &mut Vec<u
     }
 }
 
-/// The values as a list. A timer may have a million of them: once `out` is past `bytes_max` the caller will
-/// throw it all away, so the rest need not be written.
+/// The values as a list. A timer may have a million of them: once `out` is over `bytes_max` the caller discards
+/// all of it, so the rest is not written.
 fn numbers(values: &[f64], bytes_max: usize, out: &mut Vec<u8>) {
     out.push(b'[');
     for (at, value) in values.iter().enumerate() {
@@ -215,7 +215,7 @@ fn numbers(values: &[f64], bytes_max: usize, out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// The members as texts; their number when they were not kept.
+/// The members as a list; their number when the members were not kept.
 fn set(members: &[u8], count: u64, out: &mut Vec<u8>) {
     if members.is_empty() && count > 0 {
         return integer(count, out);
@@ -227,7 +227,7 @@ fn set(members: &[u8], count: u64, out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// A timer's aggregates by label; its bins, which come last, in an object of their own as node has them.
+/// A timer's aggregates by label; its bins, which come last, in an object of their own, as in node.
 fn timer_data(labels: &[Label], aggregates: &[(u16, f64)], out: &mut Vec<u8>) {
     const HISTOGRAM: &str = "histogram.";
 

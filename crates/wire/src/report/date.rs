@@ -19,7 +19,7 @@ const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Last moment of the year 9999: later ones print as this one, so that dates keep their width.
+/// Last second of the year 9999: later times print as this one, so that dates keep their width.
 const TIME_MAX_S: u64 = 253_402_300_799;
 
 /// JavaScript's date text: `Tue Nov 14 2023 22:13:22 GMT+0000 (Coordinated Universal Time)`.

@@ -6,8 +6,8 @@ use crate::text::{integer, json_string};
 
 /// Appends the event as one line of JSON, ended by LF.
 ///
-/// Members that have nothing to say are left out, but `kind`, `service` and `time` (Unix seconds) always
-/// stand. A check's `state` is Riemann's word for it.
+/// Empty members are omitted, except `kind`, `service` and `time` (Unix seconds), which are always present. A check's
+/// `state` is Riemann's word for it.
 pub fn event_json_line(event: &Event, out: &mut Vec<u8>) {
     out.extend_from_slice(match event.kind {
         EventKind::Event { .. } => b"{\"kind\":\"event\",\"service\":",

@@ -6,10 +6,10 @@ use super::Documented;
 use crate::number::{fixed6, truncated};
 use crate::series_text;
 
-/// The lines of one flush. Unlike the original it writes a timer's values and the members of sets.
+/// The lines of one flush. Unlike the original program it writes a timer's values and the members of sets.
 #[derive(Debug)]
 pub struct PerlFile {
-    /// Names that start so are the daemon's own and left out; empty for none.
+    /// Names with this prefix are the daemon's own and not written; empty for none.
     own_prefix: Vec<u8>,
     document_bytes_max: usize,
     lines: Vec<u8>,
@@ -18,7 +18,8 @@ pub struct PerlFile {
 }
 
 impl PerlFile {
-    /// For one output. Names that start with `stats_prefix` and a dot are left out, none when it is empty.
+    /// A writer for one output. Names that start with `stats_prefix` and a dot are not written; an empty prefix
+    /// matches none.
     pub fn new(stats_prefix: &str, document_bytes_max: usize) -> PerlFile {
         let own_prefix =
             if stats_prefix.is_empty() { Vec::new() } else { format!("{stats_prefix}.").into_bytes() };
@@ -31,7 +32,7 @@ impl PerlFile {
         }
     }
 
-    /// Adds one series' lines, or counts it as left out when they no longer fit.
+    /// Adds one series' lines, or counts it as left out when they do not fit.
     pub fn add(&mut self, flushed: &Flushed<'_>) {
         let before = self.lines.len();
         match *flushed {
@@ -65,13 +66,13 @@ impl PerlFile {
         }
     }
 
-    /// Appends the flush's lines, nothing if there are none, and starts the next one.
+    /// Appends the flush's lines, nothing if there are none, and begins the next flush.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Documented {
         out.append(&mut self.lines);
         std::mem::take(&mut self.done)
     }
 
-    /// Keeps the series' name without bytes that would break its line; false when it is one of our own.
+    /// Stores the series' name without bytes that would break its line; false for the daemon's own names.
     fn named(&mut self, series: SeriesRef<'_>) -> bool {
         if !self.own_prefix.is_empty() && series.name.starts_with(&self.own_prefix) {
             return false;
@@ -89,7 +90,7 @@ impl PerlFile {
     fn timer(&mut self, values: &[f64]) {
         for value in values {
             self.line(b"t\t", |out| fixed6(*value, out));
-            // A timer may have a million values: what does not fit is found out early.
+            // A timer may have a million values: stop early when they do not fit.
             if self.lines.len() > self.document_bytes_max {
                 return;
             }

@@ -1,9 +1,9 @@
-//! Lines of the `keyFlush` report: which names got the most lines (spec statsd §7.9).
+//! Lines of the `keyFlush` report: the names with the most lines (spec statsd §7.9).
 
 use super::date;
 use crate::text::integer;
 
-/// Whose date stands on a line.
+/// Date format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyFlushEncoding {
     /// JavaScript's date text.

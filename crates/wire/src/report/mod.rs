@@ -1,11 +1,11 @@
-//! Flushes and events as documents for people and files (spec statsd §7.9, §9.1-9.3).
+//! Flushes and events as documents for consoles and files (spec statsd §7.9, §9.1-9.3).
 //!
 //! Path of a series: `model::Flushed` -> **`add`** of one of the three documents -> at the flush's end
 //! **`finish`** -> the console's or file's writer.
-//! Not here: when a flush ends, which file it goes to, and its rotation. Dates are civil UTC computed from
-//! Unix seconds: no clock, no time zone.
-//! Invariant: a document never holds more than its `document_bytes_max`; each series handed in is either
-//! in the document or counted as left out.
+//! Not here: when a flush ends, the name of the file, and its rotation. Dates are computed from Unix seconds in UTC: no
+//! clock, no time zone.
+//! Invariant: a document never grows beyond its `document_bytes_max`; each series added is either in the document or
+//! counted as left out.
 
 mod console;
 mod date;
@@ -21,12 +21,12 @@ pub use event::event_json_line;
 pub use file::PerlFile;
 pub use key_flush::{KeyFlushEncoding, key_flush_lines};
 
-/// What became of the series that a document was given.
+/// How many of the added series are in the document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Documented {
-    /// Series that are in the document. Those that its form leaves out on purpose are not counted at all.
+    /// Series in the document. Series that the format omits on purpose are not counted.
     pub series: u64,
-    /// Series that no longer fitted.
+    /// Series that did not fit.
     pub left_out: u64,
 }
 

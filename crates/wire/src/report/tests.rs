@@ -1,4 +1,4 @@
-//! Each document over the same flush, and each bound.
+//! Each document for the same flush, and each size limit.
 
 use model::{Event, EventKind, EventState, FlushInfo, Flushed, Kind, Label, SeriesRef};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn labels() -> Vec<Label> {
     ["count_90", "mean_90", "count", "histogram.bin_10", "histogram.bin_inf"].map(Label::from).into()
 }
 
-/// One series of each kind, in an order that no document has.
+/// One series of each kind, in an order that no document uses.
 fn flush(mut each: impl FnMut(&Flushed<'_>)) {
     let labels = labels();
     each(&Flushed::Set { series: series("uid"), count: 2, members: b"7\n8" });
@@ -50,19 +50,19 @@ const JSON: &str = concat!(
 );
 
 #[test]
-fn the_document_of_nodes_console() {
+fn the_node_console_document() {
     let title = "Flushing stats at  Tue Nov 14 2023 22:13:22 GMT+0000 (Coordinated Universal Time)\n";
     assert_eq!(document(ConsoleEncoding::Node { pretty: false }), format!("{title}{JSON}"));
 }
 
 #[test]
-fn the_document_of_perls_console() {
+fn the_perl_console_document() {
     let title = "Flushing stats at Tue Nov 14 22:13:22 2023\n";
     assert_eq!(document(ConsoleEncoding::Perl), format!("{title}{JSON}"));
 }
 
 #[test]
-fn the_document_of_nodes_console_in_many_lines() {
+fn the_pretty_node_console_document() {
     let want = r#"
 {
   "counters": {
@@ -126,7 +126,7 @@ fn an_empty_flush_and_rare_values() {
 }
 
 #[test]
-fn bins_between_other_aggregates_still_make_good_json() {
+fn bins_between_other_aggregates_give_valid_json() {
     let labels = labels();
     let mut console = Console::new(ConsoleEncoding::Perl, &[], DOCUMENT_BYTES_MAX);
     console.begin(&INFO);
@@ -146,7 +146,7 @@ fn bins_between_other_aggregates_still_make_good_json() {
 }
 
 #[test]
-fn a_document_is_filled_up_to_its_bound_and_says_what_is_missing() {
+fn a_document_over_its_limit_reports_the_series_left_out() {
     // `"a":1` takes five bytes in `gauges`; each further one has a comma.
     for (bytes_max, kept) in [(4, 0), (5, 1), (10, 1), (11, 2), (16, 2), (17, 3), (1000, 3)] {
         let mut console = Console::new(ConsoleEncoding::Node { pretty: false }, &[], bytes_max);
@@ -162,7 +162,7 @@ fn a_document_is_filled_up_to_its_bound_and_says_what_is_missing() {
             assert_eq!(text.contains(&format!(r#","left_out":{}}}"#, 3 - kept)), kept < 3, "{text}");
         }
     }
-    // A timer is left out of both its members.
+    // A timer is omitted from both its members.
     let mut console = Console::new(ConsoleEncoding::Perl, &[], 1000);
     console.begin(&INFO);
     let labels = labels();
@@ -179,7 +179,7 @@ fn a_document_is_filled_up_to_its_bound_and_says_what_is_missing() {
 }
 
 #[test]
-fn lines_of_perls_file() {
+fn the_lines_of_the_perl_file() {
     let mut file = PerlFile::new("statsd", DOCUMENT_BYTES_MAX);
     flush(|flushed| file.add(flushed));
     file.add(&Flushed::Counter { series: series("statsdx"), count: 2.9, rate: 1.0 });
@@ -205,7 +205,7 @@ fn lines_of_perls_file() {
 }
 
 #[test]
-fn perls_file_is_filled_up_to_its_bound() {
+fn the_perl_file_is_filled_up_to_its_limit() {
     // `g TAB a TAB 1.000000 LF` is 13 bytes.
     for (bytes_max, kept) in [(12, 0), (13, 1), (25, 1), (26, 2)] {
         let mut file = PerlFile::new("", bytes_max);
@@ -222,7 +222,7 @@ fn perls_file_is_filled_up_to_its_bound() {
 }
 
 #[test]
-fn busy_names() {
+fn key_flush_lines_of_the_most_frequent_names() {
     let names = [(b"a.b".as_slice(), 12), (b"c\nd", 3)];
     let mut out = Vec::new();
     key_flush_lines(KeyFlushEncoding::Node, 1_700_000_002, names, &mut out);
@@ -254,7 +254,7 @@ fn event() -> Event {
 }
 
 #[test]
-fn events_as_lines_of_json() {
+fn events_are_written_as_json_lines() {
     let line = |event: &Event| {
         let mut out = Vec::new();
         event_json_line(event, &mut out);
@@ -285,7 +285,7 @@ fn events_as_lines_of_json() {
 
 proptest! {
     #[test]
-    fn whatever_the_names_no_byte_ends_a_line_too_early(
+    fn no_name_breaks_a_line(
         name in proptest::collection::vec(any::<u8>(), 0..30),
         tags in proptest::collection::vec(any::<u8>(), 0..30),
         members in proptest::collection::vec(any::<u8>(), 0..30),

@@ -1,7 +1,7 @@
-//! White space as the originals see it, found in bytes that have not been decoded.
+//! White space as the original programs define it, found in raw bytes.
 //!
-//! JavaScript's white space reaches past ASCII. Its characters are recognised by their UTF-8 bytes: each begins with
-//! a lead byte, and a lead byte begins a character whatever stands before it, so the bytes need no decoding first.
+//! JavaScript's white space includes characters beyond ASCII. They are recognised by their UTF-8 bytes: each begins
+//! with a lead byte, and a lead byte begins a character whatever precedes it, so the bytes need not be decoded first.
 
 /// Bytes of the JavaScript white-space character that `text` begins with; 0 when it begins with none.
 pub(super) fn js_blank_len(text: &[u8]) -> usize {
@@ -51,7 +51,7 @@ pub(super) fn js_trim(mut text: &[u8]) -> &[u8] {
     }
 }
 
-/// True for what Perl's `\s` matches in bytes.
+/// True for bytes that Perl's `\s` matches.
 pub(super) fn perl_blank(byte: u8) -> bool {
     matches!(byte, b'\t'..=b'\r' | b' ')
 }
@@ -63,14 +63,14 @@ pub(super) fn perl_trim(text: &[u8]) -> &[u8] {
     &text[start..end]
 }
 
-/// `text` without a CR, blanks or tabs at its end.
+/// `text` without CR, spaces and tabs at its end.
 pub(super) fn line_trim_end(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|&byte| !matches!(byte, b'\r' | b' ' | b'\t')).map_or(0, |last| last + 1);
     &text[..end]
 }
 
 #[test]
-fn javascript_blanks_are_what_rust_calls_white_space_but_for_two() {
+fn javascript_white_space_differs_from_rust_in_two_characters() {
     // U+0085 is white space to Unicode and not to JavaScript; U+FEFF the other way round.
     for code in 0..=0x10FFFF_u32 {
         let Some(char) = char::from_u32(code) else { continue };
@@ -82,7 +82,7 @@ fn javascript_blanks_are_what_rust_calls_white_space_but_for_two() {
 }
 
 #[test]
-fn trimming_takes_both_ends_and_leaves_the_middle() {
+fn trimming_removes_white_space_at_both_ends_only() {
     let text = "\u{3000}\r a\u{a0}b \u{feff}\n".as_bytes();
     assert_eq!(js_trim(text), "a\u{a0}b".as_bytes());
     assert_eq!(js_trim(b" \t\r\n"), b"");

@@ -1,7 +1,7 @@
-//! The DataDog agent's reading of a metric line (spec statsd §5.2), which `union` tries first (§1).
+//! Parses metric lines as the DataDog agent does (spec statsd §5.2); `union` tries this first (§1).
 //!
 //! Path of a packet: `Parser::packet` -> **`dogstatsd::line`** or `union::line` -> `Parsed`.
-//! Not here: events and service checks (`event`), the reading of lines with several types (`union`).
+//! Not here: events and service checks (`event`), lines with several types (`union`).
 //! Invariant: a line gives all its samples or one reason, never a part of them.
 
 use memchr::memchr;
@@ -9,16 +9,16 @@ use model::{Extra, GaugeOp, Kind, RawKey, Reject, Value};
 
 use super::blank::line_trim_end;
 use super::number::strtod;
-use super::sink::{Reading, Sink, check_key, weight_of};
+use super::sink::{ParsedValue, Sink, check_key, weight_of};
 use super::{Dialect, GaugeSign, Options, event};
 
-/// Reads one line: a metric, an event or a service check.
+/// Parses one line: a metric, an event or a service check.
 pub(super) fn line(sink: &mut Sink<'_, '_>) {
     let Err(why) = event_or(sink, metric) else { return };
     sink.reject(why);
 }
 
-/// An event or a service check if the line begins like one, else what `otherwise` makes of it.
+/// Parses an event or a service check if the line begins like one, and calls `otherwise` for other lines.
 pub(super) fn event_or<'a, 'p>(
     sink: &mut Sink<'a, 'p>,
     otherwise: impl FnOnce(&mut Sink<'a, 'p>) -> Result<(), Reject>,
@@ -54,24 +54,24 @@ pub(super) fn metric(sink: &mut Sink<'_, '_>) -> Result<(), Reject> {
     fields.check_time(metric_type.kind)?;
     let mark = sink.mark();
     let extra = sink.extra(fields.extra(sink))?;
-    read_values(sink, key, metric_type, values, &fields, extra).inspect_err(|_| sink.back_to(mark))?;
-    if fields.timestamp_s.is_some() && sink.unfolds_too_far(mark, key) {
-        sink.back_to(mark);
+    read_values(sink, key, metric_type, values, &fields, extra).inspect_err(|_| sink.roll_back(mark))?;
+    if fields.timestamp_s.is_some() && sink.expands_too_far(mark, key) {
+        sink.roll_back(mark);
         return Err(Reject::TimestampUnsupported);
     }
     Ok(())
 }
 
-/// What a type means to the values before it.
+/// How a type interprets its values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Type {
     pub(super) kind: Kind,
-    /// Values below 0 are bad: `ms` in `union`, but not `h` and `d`.
+    /// Values below 0 are invalid: `ms` in `union`, but not `h` and `d`.
     not_negative: bool,
 }
 
 impl Type {
-    /// The types of DogStatsD, of which histograms and distributions are timers.
+    /// The types of DogStatsD; histograms and distributions are timers.
     pub(super) fn read(options: &Options, text: &[u8]) -> Option<Type> {
         let union = options.dialect == Dialect::Union;
         let text = if union { line_trim_end(text) } else { text };
@@ -86,7 +86,7 @@ impl Type {
         Some(Type { kind, not_negative })
     }
 
-    /// The value of a counter, gauge or timer; `parse` is the dialect's reading of the digits.
+    /// The value of a counter, gauge or timer; `parse` is the dialect's number parser.
     pub(super) fn number(
         self,
         options: &Options,
@@ -97,7 +97,7 @@ impl Type {
         let mut gauge_op = GaugeOp::Assign;
         if self.kind == Kind::Gauge && options.dialect == Dialect::Union {
             match text.first() {
-                // "Set to": the way to a negative value where a sign means a change.
+                // `=` sets a gauge: the syntax for a negative value where a sign means a change.
                 Some(b'=') => digits = &text[1..],
                 Some(b'+' | b'-') if options.gauge_sign == GaugeSign::Delta => gauge_op = GaugeOp::Delta,
                 _ => {}
@@ -114,7 +114,7 @@ impl Type {
     }
 }
 
-/// Reads the packed values of a line; on an error some samples may have been added.
+/// Parses the values of a line, `1:2:3`; on an error some samples may have been added.
 fn read_values<'a>(
     sink: &mut Sink<'a, '_>,
     key: RawKey<'a>,
@@ -125,11 +125,11 @@ fn read_values<'a>(
 ) -> Result<(), Reject> {
     let kind = metric_type.kind;
     if kind == Kind::Set {
-        // Members are texts and may hold a colon: nothing is packed.
+        // Members are texts and may contain a colon: a set has one value.
         if values.is_empty() {
             return Err(Reject::BadValue);
         }
-        let reading = Reading { kind, value: sink.text(values), gauge_op: GaugeOp::Assign };
+        let reading = ParsedValue { kind, value: sink.text(values), gauge_op: GaugeOp::Assign };
         sink.sample(key, reading, 1.0, extra);
         return Ok(());
     }
@@ -138,14 +138,14 @@ fn read_values<'a>(
     for text in values.split(|&byte| byte == b':').filter(|text| !text.is_empty()) {
         let (number, gauge_op) = metric_type.number(sink.options(), text, strtod)?;
         let gauge_op = fields.gauge_op(gauge_op);
-        sink.sample(key, Reading { kind, value: Value::Number(number), gauge_op }, weight, extra);
+        sink.sample(key, ParsedValue { kind, value: Value::Number(number), gauge_op }, weight, extra);
         empty = false;
     }
     if empty { Err(Reject::BadValue) } else { Ok(()) }
 }
 
-/// The fields behind a type. Of a repeated field the last one counts; unknown ones are ignored, so that new versions
-/// of the protocol break nothing here.
+/// The fields after a type. Of a repeated field the last one counts; unknown ones are ignored, for compatibility with
+/// new versions of the protocol.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fields<'a> {
     /// `@`: `1 / rate`.
@@ -161,7 +161,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads fields joined with `|`.
+    /// Parses fields joined with `|`.
     pub(super) fn read(options: &Options, text: &'a [u8]) -> Result<Fields<'a>, Reject> {
         let mut fields = Fields::default();
         let mut rest = text;
@@ -185,7 +185,7 @@ impl<'a> Fields<'a> {
         Ok(fields)
     }
 
-    /// Fails when there is a time and `kind` cannot carry one.
+    /// An error when there is a time and `kind` cannot have one.
     pub(super) fn check_time(&self, kind: Kind) -> Result<(), Reject> {
         match (self.timestamp_s, kind) {
             (Some(_), Kind::Timer | Kind::Set) => Err(Reject::TimestampUnsupported),
@@ -193,12 +193,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A value for a time in the past replaces: there is nothing stored for that time that it could change.
+    /// A gauge with a time in the past is absolute: nothing is stored for that time that it could change.
     pub(super) fn gauge_op(&self, gauge_op: GaugeOp) -> GaugeOp {
         if self.timestamp_s.is_some() { GaugeOp::Assign } else { gauge_op }
     }
 
-    /// The fields that stand beside a sample.
+    /// The rare fields of a sample.
     pub(super) fn extra(&self, sink: &Sink<'_, '_>) -> Extra {
         Extra {
             timestamp_s: self.timestamp_s,
@@ -208,7 +208,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A whole number of seconds above 0, digits only, that fits the signed 64 bits which clients think in.
+/// An integer of seconds above 0, digits only, within the signed 64 bits that clients use.
 pub(super) fn whole_seconds(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Node's reading of a line (spec statsd §2).
+//! Parses lines as node statsd does (spec statsd §2).
 
 use memchr::{memchr, memmem};
 use model::{GaugeOp, Kind, RawKey, Reject, Value};
@@ -6,9 +6,9 @@ use model::{GaugeOp, Kind, RawKey, Reject, Value};
 use super::Options;
 use super::blank::{js_trim, js_trim_end};
 use super::number::{decimal, js_parse};
-use super::sink::{Reading, Sink, check_key, weight_of};
+use super::sink::{ParsedValue, Sink, check_key, weight_of};
 
-/// Reads one line: each bit of it ends as a sample or as a reject.
+/// Parses one line: each bit of it ends as a sample or as a reject.
 pub(super) fn line(sink: &mut Sink<'_, '_>) {
     let line = sink.line;
     let (head, tags) = match memmem::find(line, b"|#") {
@@ -41,7 +41,7 @@ pub(super) fn line(sink: &mut Sink<'_, '_>) {
 }
 
 /// One `value|type|@rate`.
-fn read_bit(sink: &Sink<'_, '_>, bit: &[u8]) -> Result<(Reading, f64), Reject> {
+fn read_bit(sink: &Sink<'_, '_>, bit: &[u8]) -> Result<(ParsedValue, f64), Reject> {
     let options = sink.options();
     let mut fields = bit.split(|&byte| byte == b'|');
     let value = fields.next().unwrap_or_default();
@@ -57,7 +57,7 @@ fn read_bit(sink: &Sink<'_, '_>, bit: &[u8]) -> Result<(Reading, f64), Reject> {
         b"s" => Kind::Set,
         _ => Kind::Counter,
     };
-    // Node checks the text as it is and dispatches on the trimmed one: `s\r` is a set whose members must be numbers.
+    // Node validates the raw text and dispatches on the trimmed one: `s\r` is a set whose members must be numbers.
     if kind_text != b"s" {
         let number = js_parse(value, options.strict_numbers).ok_or(Reject::BadValue)?;
         if !number.is_finite() && !options.compat_quirks {
@@ -70,13 +70,13 @@ fn read_bit(sink: &Sink<'_, '_>, bit: &[u8]) -> Result<(Reading, f64), Reject> {
             let signed = kind == Kind::Gauge && matches!(value.first(), Some(b'+' | b'-'));
             let gauge_op = if signed { GaugeOp::Delta } else { GaugeOp::Assign };
             let weight = if kind == Kind::Gauge { 1.0 } else { weight };
-            return Ok((Reading { kind, value: Value::Number(number), gauge_op }, weight));
+            return Ok((ParsedValue { kind, value: Value::Number(number), gauge_op }, weight));
         }
     }
-    Ok((Reading { kind, value: sink.text(value), gauge_op: GaugeOp::Assign }, 1.0))
+    Ok((ParsedValue { kind, value: sink.text(value), gauge_op: GaugeOp::Assign }, 1.0))
 }
 
-/// Weight by a rate field: `@`, a plain decimal without sign, and perhaps white space.
+/// Weight of a rate field: `@`, a plain decimal without sign, and optional white space.
 pub(super) fn rate_weight(options: &Options, field: &[u8]) -> Option<f64> {
     let text = js_trim_end(field.strip_prefix(b"@")?);
     if matches!(text.first(), Some(b'+' | b'-')) {
@@ -85,8 +85,8 @@ pub(super) fn rate_weight(options: &Options, field: &[u8]) -> Option<f64> {
     weight_of(options, decimal(text)?)
 }
 
-/// Weight by a rate field as node takes it: the whole must be a number not beginning with `-`, and what counts is the
-/// run of digits and dots right after the `@`. Where there is no such run node dies; that stays a bad line.
+/// Weight of a rate field in node: the whole must be a number that does not begin with `-`, and the value is the run of
+/// digits and dots right after the `@`. Where there is no such run node crashes; here the line is rejected.
 fn node_rate_weight(options: &Options, field: &[u8]) -> Option<f64> {
     let text = field.strip_prefix(b"@")?;
     if text.first() == Some(&b'-') {

@@ -1,7 +1,7 @@
-//! DogStatsD events and service checks (spec statsd §5.3, §5.4).
+//! Parses DogStatsD events and service checks (spec statsd §5.3, §5.4).
 //!
 //! Path of a packet: `dogstatsd::event_or` -> **`event` / `check`** -> `Parsed::events`.
-//! Rare beside samples, so this code allocates as it goes.
+//! Rare compared with samples, so this code allocates.
 
 use memchr::memchr;
 use model::{Event, EventKind, EventState, Reject};
@@ -61,7 +61,7 @@ fn new_event(
     }
 }
 
-/// Title, text, and the fields with the `|` before them. The lengths rule: title and text may hold `|`.
+/// Title, text, and the fields with the `|` before them. Split by the lengths: title and text may contain `|`.
 pub(super) fn split_event(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let rest = line.strip_prefix(b"_e{")?;
     let comma = memchr(b',', rest)?;
@@ -77,7 +77,7 @@ pub(super) fn split_event(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     matches!(rest, [] | [b'|', ..]).then_some((title, text, rest))
 }
 
-/// Digits only; anything that no packet could hold is as bad as no number.
+/// Digits only; a length that no packet could have is an error too.
 fn length(text: &[u8]) -> Option<usize> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -90,7 +90,8 @@ fn split_field(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(memchr(b'|', text).unwrap_or(text.len()))
 }
 
-/// Reads the optional fields, each behind a `|`, and keeps the event. What is not understood is counted and left out.
+/// Parses the optional fields, each after a `|`, and adds the event. Unknown and invalid fields are counted and
+/// skipped.
 fn read_fields(sink: &mut Sink<'_, '_>, mut event: Event, mut rest: &[u8]) -> Result<(), Reject> {
     while let [b'|', text @ ..] = rest {
         let (field, next) = split_field(text);
@@ -107,9 +108,9 @@ fn read_fields(sink: &mut Sink<'_, '_>, mut event: Event, mut rest: &[u8]) -> Re
     Ok(())
 }
 
-/// Sets what one field says. `None` when it is unknown, or not one of this kind of event.
+/// Applies one field. `None` when it is unknown, or not a field of this kind of event.
 fn read_field(event: &mut Event, field: &[u8]) -> Option<()> {
-    // External data and cardinality are understood and have no place in an event.
+    // External data and cardinality are valid, and ignored for events.
     match (field, &mut event.kind) {
         ([b'd', b':', time @ ..], _) => event.time_s = whole_seconds(time)?,
         ([b'h', b':', host @ ..], _) => event.host = lossy(host),
@@ -130,9 +131,9 @@ fn alert_of(word: &[u8]) -> Option<&'static str> {
     ["error", "warning", "info", "success"].into_iter().find(|alert| alert.as_bytes() == word)
 }
 
-/// Tags in their order, without doubles and empty ones.
+/// Tags in their order, without duplicates and empty ones.
 fn tag_list(tags: &[u8]) -> Vec<String> {
-    // Sorted by text, then by place: doubles become neighbours, and no count of tags makes this slow.
+    // Sorted by text, then by position: duplicates become neighbours, and many tags take no quadratic time.
     let mut placed: Vec<(&[u8], usize)> =
         tags.split(|&byte| byte == b',').enumerate().map(|(place, tag)| (tag, place)).collect();
     placed.sort_unstable();
@@ -145,7 +146,7 @@ fn lossy(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// Backslash and `n` mean a newline: a line cannot hold one.
+/// Backslash and `n` mean a newline, which a line cannot contain.
 fn newlines(text: &[u8]) -> String {
     lossy(text).replace("\\n", "\n")
 }

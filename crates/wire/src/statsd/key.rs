@@ -1,10 +1,10 @@
-//! From a series' raw key to its canonical one, and the hash of both (spec statsd §2.2, §2.6, §4, §5.7).
+//! Converts a series' raw key to its canonical key, and hashes both (spec statsd §2.2, §2.6, §4, §5.7).
 //!
-//! Path of a packet: the readers hash raw keys with [`KeyHasher`]; the aggregator asks [`write_canonical`] once per
-//! raw key that it has not seen yet.
+//! Path of a packet: the parsers hash raw keys with [`KeyHasher`]; the aggregator calls [`write_canonical`] once per
+//! new raw key.
 //! Not here: the table of series (`process`), names as outputs write them (`graphite`).
-//! Invariants: the canonical form of a canonical key is itself; two keys that differ only in what their dialect
-//! does not look at have one canonical form.
+//! Invariants: the canonical form of a canonical key is itself; two keys that differ only in parts that their dialect
+//! ignores have the same canonical form.
 
 use std::hash::Hasher;
 
@@ -16,10 +16,10 @@ use super::blank::js_blank_len;
 use super::{Dialect, Options};
 use crate::cost::touch;
 
-/// Hash of a raw key: what [`Parser`](super::Parser) writes into [`Sample::hash`](model::Sample::hash).
+/// Hash of a raw key: the value of [`Sample::hash`](model::Sample::hash).
 ///
-/// Seed it at random, or outsiders can choose names that collide. For many keys a `Parser` is quicker: this function
-/// derives the hasher's state from the seed anew.
+/// Seed it at random, or clients can choose names that collide. For many keys a `Parser` is faster: this function
+/// derives the hasher's state from the seed on each call.
 pub fn hash_key(seed: u64, kind: Kind, name: &[u8], tags: &[u8]) -> u64 {
     KeyHasher::new(seed).hash(kind, name, tags)
 }
@@ -33,7 +33,7 @@ pub(super) struct KeyHasher {
 
 impl KeyHasher {
     pub(super) fn new(seed: u64) -> KeyHasher {
-        // The shared part comes from the seed as well: a fixed one would let outsiders aim at its constants.
+        // The shared part is derived from the seed as well: with a fixed one, clients could exploit its constants.
         KeyHasher { seed, shared: SharedSeed::from_u64(seed) }
     }
 
@@ -83,26 +83,26 @@ pub(super) fn write_canonical(
     }
 }
 
-/// True for the bytes that survive node's sanitising.
+/// True for bytes that node's sanitising keeps.
 fn name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b';' | b'=')
 }
 
-/// The name with its tags behind it as `;k=v`, sanitised as the dialect does it.
+/// The name followed by its tags as `;k=v`, sanitised as the dialect does it.
 fn write_folded(options: &Options, key: RawKey<'_>, out: &mut Vec<u8>) {
     let write: fn(&[u8], &mut Vec<u8>) = match (options.sanitize, options.dialect) {
         (true, Dialect::Perl) => sanitize_perl,
         (true, _) => sanitize_etsy,
         (false, Dialect::Perl) => |text, out| out.extend_from_slice(text),
-        // Node decodes packets: what is no UTF-8 is stored as U+FFFD. Sanitising would have deleted it.
+        // Node decodes packets: invalid UTF-8 is stored as U+FFFD. Sanitising would have deleted it.
         (false, _) => write_decoded,
     };
     write(key.name, out);
     if key.tags.is_empty() {
         return;
     }
-    // `;` is no white space and survives sanitising in `etsy`, so that piecewise is the same as whole. (`perl` has no
-    // tags: its samples come with the field empty.)
+    // `;` is not white space and `etsy` sanitising keeps it, so sanitising piece by piece gives the same result.
+    // (`perl` has no tags: the tag field of its samples is empty.)
     for tag in key.tags.split(|&byte| byte == b',') {
         out.push(b';');
         let semicolon = memchr::memchr(b';', tag);
@@ -119,7 +119,7 @@ fn write_folded(options: &Options, key: RawKey<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Those of two replacements that have a place, by place.
+/// The matches of two searches in order of their position.
 fn in_order<'a>(
     one: (Option<usize>, &'a [u8]),
     two: (Option<usize>, &'a [u8]),
@@ -128,7 +128,7 @@ fn in_order<'a>(
     [first, second].into_iter().filter_map(|(place, with)| Some((place?, with)))
 }
 
-/// Runs of white space to `_`, `/` to `-`, all else that is not a name byte deleted.
+/// Runs of white space to `_`, `/` to `-`, all bytes that are not allowed in a name deleted.
 ///
 /// Bytes past ASCII are deleted one by one: the same as deleting the characters that they are.
 fn sanitize_etsy(text: &[u8], out: &mut Vec<u8>) {
@@ -153,7 +153,7 @@ fn sanitize_etsy(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Runs of `/` to `_`, runs of blanks to `-`, all else but letters, digits and `_ - . , =` deleted.
+/// Runs of `/` to `_`, runs of blanks to `-`, all others but letters, digits and `_ - . , =` deleted.
 fn sanitize_perl(text: &[u8], out: &mut Vec<u8>) {
     let mut before = 0;
     for &byte in text {
@@ -168,7 +168,7 @@ fn sanitize_perl(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The text with each sequence that is no UTF-8 replaced by U+FFFD.
+/// The text with each invalid UTF-8 sequence replaced by U+FFFD.
 fn write_decoded(text: &[u8], out: &mut Vec<u8>) {
     for chunk in text.utf8_chunks() {
         out.extend_from_slice(chunk.valid().as_bytes());
@@ -178,7 +178,7 @@ fn write_decoded(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Tags sorted by their bytes, without doubles and empty ones, joined with `,`. True when all of them are clean.
+/// Tags sorted by their bytes, deduplicated, without empty ones, joined with `,`. True when all of them are clean.
 fn write_tag_set(tags: &[u8], out: &mut Vec<u8>) -> bool {
     if tags.is_empty() {
         return true;
@@ -196,8 +196,8 @@ fn write_tag_set(tags: &[u8], out: &mut Vec<u8>) -> bool {
     set.iter().all(|tag| tag_clean(tag))
 }
 
-/// True for `key:value` of name bytes, neither part empty and neither with the `;` or `=` that Graphite would take
-/// for the border of a tag.
+/// True for `key:value` of name bytes, neither part empty and neither with a `;` or `=`, which delimit tags in
+/// Graphite.
 fn tag_clean(tag: &[u8]) -> bool {
     let plain = |part: &[u8]| {
         !part.is_empty() && part.iter().all(|&byte| name_byte(byte) && byte != b';' && byte != b'=')

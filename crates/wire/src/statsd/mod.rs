@@ -1,17 +1,18 @@
-//! StatsD packets to samples and events, in four dialects (spec statsd §§1–6).
+//! Parses StatsD packets to samples and events, in four dialects (spec statsd §§1–6).
 //!
-//! Path of a packet: the source's intake -> [`Parser::packet`] -> for each line the short way (`plain`) or, when the
-//! line is anything but plain, the reader of the dialect (`etsy`, `perl`, `dogstatsd`, `union`) -> [`Parsed`].
-//! The aggregator later asks [`Parser::canonical`] for the stored form of a raw key that it meets the first time.
-//! Not here: splitting streams into packets (`frame`), aggregation (`process`), the optional tag styles of §6.
-//! Pure: no I/O, no clock, and no allocation per sample once the vectors of `Parsed` have grown.
-//! Invariants: every line ends as samples, events or counted rejects, and none of them twice; no byte string makes
-//! it panic; the short way and the long one say the same, which `reference` checks (fuzz target `statsd`).
+//! Path of a packet: the source's intake -> [`Parser::packet`] -> for each line the fast path (`plain`) or, for all
+//! other lines, the parser of the dialect (`etsy`, `perl`, `dogstatsd`, `union`) -> [`Parsed`]. The aggregator calls
+//! [`Parser::canonical`] for the stored name of each raw key that is new to it.
+//! Not here: splitting streams into packets (`frame`), aggregation (`process`), the optional tag styles of §6. Pure:
+//! no I/O, no clock, and no allocation per sample once the vectors of `Parsed` have grown.
+//! Invariants: every line ends as samples, events or counted rejects, and none of them twice; no input makes it
+//! panic; the fast and the slow path give the same result, which `reference` checks (fuzz target `statsd`).
 
 mod blank;
 mod dogstatsd;
 mod etsy;
 mod event;
+mod expansion;
 mod key;
 mod number;
 mod options;
@@ -23,12 +24,11 @@ pub mod rewrite;
 mod sink;
 #[cfg(test)]
 mod tests;
-mod unfolded;
 mod union;
 
+pub use expansion::{LINE_WRITTEN_BYTES_MAX, WRITTEN_BYTES_ALWAYS, WRITTEN_PER_BYTE_MAX};
 pub use key::hash_key;
 pub use options::{Dialect, GaugeSign, Options};
-pub use unfolded::{LINE_WRITTEN_BYTES_MAX, WRITTEN_BYTES_ALWAYS, WRITTEN_PER_BYTE_MAX};
 
 use memchr::memchr;
 use model::{Canonical, Event, Extra, Kind, RawKey, Reject, Sample, Span};
@@ -38,31 +38,31 @@ use key::KeyHasher;
 use plain::{Marks, PlainLimits};
 use sink::{Hashed, Sink};
 
-/// What packets held. Reuse it: [`Parsed::clear`] keeps the memory.
+/// The result of parsing packets. Reuse it: [`Parsed::clear`] keeps the memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parsed {
     /// Observations, in order of arrival.
     pub samples: Vec<Sample>,
-    /// Rare fields of samples, see [`Sample::extra`]. At most 65,535; equal neighbours share one.
+    /// Rare fields of samples, see [`Sample::extra`]. At most 65,535; equal consecutive ones are stored once.
     pub extras: Vec<Extra>,
     /// Events and service checks, in order of arrival.
     pub events: Vec<Event>,
-    /// Lines, good or bad: node's `metrics_received`.
+    /// Lines, valid or not: node's `metrics_received`.
     pub lines: u64,
-    /// Records refused, by [`Reject::index`]. A line of several bits may be refused in part.
+    /// Records rejected, by [`Reject::index`]. A line of several bits may be rejected in part.
     pub rejects: [u64; Reject::COUNT],
-    /// The first bad line and its reason, for the one clear log message.
+    /// The first invalid line and its reason, for the log message.
     pub first_reject: Option<(Reject, Span)>,
-    /// `etsy`: lines whose last tag swallowed the fields behind it (spec §2.2, §16.29).
+    /// `etsy`: lines whose last tag includes the fields after it (spec §2.2, §16.29).
     pub glued_tag_fields: u64,
-    /// Optional fields of events and checks that were not understood.
+    /// Optional fields of events and checks that are unknown or invalid.
     pub event_fields_ignored: u64,
-    /// The name of every line that has one, good or bad, when [`Options::count_names`] is set.
+    /// The name of every line that has one, valid or not, when [`Options::count_names`] is set.
     pub names: Vec<Span>,
 }
 
 impl Parsed {
-    /// Forgets everything but the memory.
+    /// Empties it, and keeps the memory.
     pub fn clear(&mut self) {
         let Parsed { samples, extras, events, names, .. } = self;
         samples.clear();
@@ -76,12 +76,12 @@ impl Parsed {
         self.event_fields_ignored = 0;
     }
 
-    /// Records refused, for whatever reason.
+    /// Rejected records of all reasons.
     pub fn rejected(&self) -> u64 {
         self.rejects.iter().sum()
     }
 
-    /// Everything that needs an outcome: samples, events and refused records.
+    /// All records that need an outcome: samples, events and rejected records.
     pub fn records(&self) -> u64 {
         (self.samples.len() + self.events.len()) as u64 + self.rejected()
     }
@@ -94,7 +94,7 @@ impl Parsed {
     }
 }
 
-/// Reads packets in one dialect. Has no state that a packet could change.
+/// Parses packets in one dialect. Has no state that a packet could change.
 #[derive(Clone)]
 pub struct Parser {
     options: Options,
@@ -103,19 +103,19 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// A parser whose key hashes are seeded with `seed`; draw it at random (see [`hash_key`]).
+    /// A parser that seeds its key hashes with `seed`; use a random seed (see [`hash_key`]).
     pub fn new(options: Options, seed: u64) -> Parser {
         Parser { options, hasher: KeyHasher::new(seed), plain: PlainLimits::of(&options) }
     }
 
-    /// The options that it was made with.
+    /// The parser's options.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
     /// Parses every line of the packet at `packet` in `bytes` and appends to `into`; all spans point into `bytes`.
     ///
-    /// `now_s` (Unix seconds) is the time of events that carry none.
+    /// `now_s` (Unix seconds) is the time of events without one.
     ///
     /// # Panics
     /// When `packet` does not lie in `bytes`.
@@ -134,7 +134,7 @@ impl Parser {
         }
     }
 
-    /// Reads lines from `at` on, at least one, as far as `marks` goes; gives the place behind them.
+    /// Parses lines from `at` on, at least one, as far as `marks` reaches; returns the offset after them.
     #[inline(always)]
     fn marked_lines(
         &self,
@@ -162,7 +162,7 @@ impl Parser {
         }
     }
 
-    /// The long way: any line at all, without its LF.
+    /// The slow path: any line, without its LF.
     #[inline(never)]
     fn line(&self, arena: &[u8], mut line: &[u8], now_s: u64, into: &mut Parsed) {
         let read: fn(&mut Sink<'_, '_>) = match self.options.dialect {
@@ -184,8 +184,8 @@ impl Parser {
 
     /// Writes the canonical name and then the canonical tags of `key` into `out`, which is cleared first.
     ///
-    /// `etsy` and `perl` fold the tags into the name; `union` sanitises the name unless told otherwise; `union` and
-    /// `dogstatsd` sort the tags and drop doubles. A canonical key is its own canonical form.
+    /// `etsy` and `perl` merge the tags into the name; `union` sanitises the name unless the options say otherwise;
+    /// `union` and `dogstatsd` sort and deduplicate the tags. A canonical key is its own canonical form.
     pub fn canonical(&self, kind: Kind, key: RawKey<'_>, out: &mut Vec<u8>) -> Canonical {
         key::write_canonical(&self.options, &self.hasher, kind, key, out)
     }

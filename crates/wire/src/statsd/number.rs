@@ -1,23 +1,23 @@
-//! Numbers as the dialects read them: JavaScript's `Number` (spec statsd §2.3), `strtod` (§5.2), Perl's prefix (§4).
+//! Parses numbers as the dialects do: JavaScript's `Number` (spec statsd §2.3), `strtod` (§5.2), Perl's prefix (§4).
 //!
-//! Path of a packet: the readers of the dialects call in here with one value or rate.
-//! Not here: whether a value may be negative or infinite; that is the dialect's matter.
+//! Path of a packet: the parsers of the dialects call these functions with one value or rate.
+//! Not here: whether a value may be negative or infinite; the dialects decide that.
 //! Invariant: every text gives a number or `None`, never a panic; decimals are correctly rounded.
 
 use super::blank::{js_trim, perl_blank};
 use crate::number::double;
 
-/// Powers of ten that a double holds exactly, as far as [`plain`] needs them.
+/// Powers of ten that are exact in a double, as many as [`plain`] needs.
 const POWERS_OF_TEN: [f64; 16] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
-/// Most characters that [`plain`] takes: their digits stay below 2^53.
+/// Most characters that [`plain`] accepts: their digits stay below 2^53.
 const PLAIN_CHARS_MAX: usize = 15;
 
-/// Digits with at most one point, no sign, at most [`PLAIN_CHARS_MAX`] characters: what nearly all values are.
+/// Digits with at most one point, no sign, at most [`PLAIN_CHARS_MAX`] characters: the form of nearly all values.
 ///
 /// Exact: the digits are below 10^15 < 2^53 and the power of ten is a double, so one division rounds once.
-/// `None` says nothing about the text, only that it is not of this form.
+/// `None` means that the text has another form; it may still be a number.
 #[inline]
 pub(super) fn plain(text: &[u8]) -> Option<f64> {
     if text.len() > PLAIN_CHARS_MAX {
@@ -54,7 +54,7 @@ pub(super) fn plain_short(text: [u8; 8], len: usize) -> Option<f64> {
     if len.wrapping_sub(1) >= 8 {
         return None;
     }
-    // The digits move to the high end of the word, the last one to the highest byte; zeros fill up in front.
+    // The digits are shifted to the high end of the word, the last one to the highest byte; zeros fill up in front.
     let digits = (u64::from_le_bytes(text) ^ (ONES * u64::from(b'0'))) << (64 - 8 * len);
     if digits_only(digits) {
         return Some(join_digits(digits));
@@ -62,7 +62,7 @@ pub(super) fn plain_short(text: [u8; 8], len: usize) -> Option<f64> {
     if text[0] == b'.' { None } else { with_point(digits) }
 }
 
-/// The same for a word whose digits hold one point. Apart, so that whole numbers do not wait for a division.
+/// The same for a word whose digits contain one point. Separate, so that integers need not wait for a division.
 #[inline(never)]
 fn with_point(digits: u64) -> Option<f64> {
     const POINT: u64 = (b'.' ^ b'0') as u64;
@@ -71,7 +71,7 @@ fn with_point(digits: u64) -> Option<f64> {
     if points == 0 {
         return None;
     }
-    // The bytes before the first point move into its place. (A second point is no digit.)
+    // The bytes before the first point are shifted into its position. (A second point is not a digit.)
     let point = points.trailing_zeros() / 8;
     let before = (1_u64 << (8 * point)) - 1;
     let behind = !((before << 8) | 0xFF);
@@ -107,7 +107,7 @@ pub(super) fn decimal(text: &[u8]) -> Option<f64> {
         [b'+', rest @ ..] => (false, rest),
         _ => (false, text),
     };
-    // The library also reads `inf`, `nan` and a second sign: only a digit or a point may begin a number here.
+    // The library also parses `inf`, `nan` and a second sign: only a digit or a point may begin a number here.
     if !matches!(unsigned.first(), Some(b'0'..=b'9' | b'.')) {
         return None;
     }
@@ -117,7 +117,7 @@ pub(super) fn decimal(text: &[u8]) -> Option<f64> {
 
 /// JavaScript's `Number(text)`; `None` where that is NaN or the text is empty. May be infinite.
 ///
-/// `strict` refuses blank texts and the notations with `0x`, `0o` and `0b`.
+/// `strict` rejects blank texts and the notations with `0x`, `0o` and `0b`.
 pub(super) fn js_parse(text: &[u8], strict: bool) -> Option<f64> {
     if let Some(number) = plain(text) {
         return Some(number);
@@ -137,8 +137,8 @@ pub(super) fn js_parse(text: &[u8], strict: bool) -> Option<f64> {
     }
 }
 
-/// What C's `strtod` and Go's `ParseFloat` have in common, without white space: decimals, `inf`, `infinity` and
-/// `nan` in any case, and unless `strict` hexadecimal integers. Hexadecimal fractions are not read.
+/// The common subset of C's `strtod` and Go's `ParseFloat`, without white space: decimals, `inf`, `infinity` and
+/// `nan` in any case, and unless `strict` hexadecimal integers. Hexadecimal fractions are not supported.
 pub(super) fn strtod(text: &[u8], strict: bool) -> Option<f64> {
     if let Some(number) = decimal(text) {
         return Some(number);
@@ -159,7 +159,7 @@ pub(super) fn strtod(text: &[u8], strict: bool) -> Option<f64> {
     Some(sign * number)
 }
 
-/// The number that Perl sees in a text: the longest numeric prefix after white space, 0 when there is none.
+/// A text as Perl converts it to a number: the longest numeric prefix after white space, 0 when there is none.
 ///
 /// Texts that begin with `inf` or `nan`, in any case, are infinite and NaN as in Perl.
 pub(super) fn perl_number(text: &[u8]) -> f64 {
@@ -179,7 +179,7 @@ pub(super) fn perl_number(text: &[u8]) -> f64 {
     sign * decimal_prefix(unsigned)
 }
 
-/// The longest unsigned decimal that `text` begins with; 0 when there is none.
+/// The longest unsigned decimal prefix of `text`; 0 when there is none.
 pub(super) fn decimal_prefix(text: &[u8]) -> f64 {
     decimal(&text[..decimal_prefix_len(text)]).unwrap_or(0.0)
 }
@@ -213,7 +213,7 @@ fn power_of_two(digits: &[u8], bits: u32) -> Option<f64> {
     if digits.is_empty() {
         return None;
     }
-    // 64 bits hold more than a double's 53 and a bit for rounding; what falls off the end only has to be seen.
+    // 64 bits are a double's 53 and enough for rounding; of the bits shifted out it only matters whether one is set.
     let mut held = 0_u64;
     let mut shifted_out = 0_i32;
     let mut rest_not_zero = false;
@@ -343,14 +343,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decimals_are_what_the_standard_library_reads(
+        fn decimals_match_the_standard_library(
             text in "[-+]?([0-9]{1,18}|[0-9]{0,9}\\.[0-9]{0,9})([eE][-+]?[0-9]{1,3})?",
         ) {
             prop_assert_eq!(decimal(text.as_bytes()), text.parse::<f64>().ok());
         }
 
         #[test]
-        fn short_numbers_are_read_as_long_ones(text in "[0-9.]{1,8}|[0-9a-z.:/]{1,8}", behind in any::<[u8; 8]>()) {
+        fn plain_short_matches_plain(text in "[0-9.]{1,8}|[0-9a-z.:/]{1,8}", behind in any::<[u8; 8]>()) {
             let mut eight = behind;
             eight[..text.len()].copy_from_slice(text.as_bytes());
             let want = plain(text.as_bytes()).filter(|_| !text.starts_with('.'));
@@ -360,7 +360,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_a_reader_panic(text in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn no_input_makes_a_parser_panic(text in proptest::collection::vec(any::<u8>(), 0..40)) {
             let _ = (js_parse(&text, false), strtod(&text, false), perl_number(&text));
         }
     }

@@ -1,19 +1,19 @@
-//! How a listener reads StatsD lines: the dialect and its switches.
+//! How a listener parses StatsD lines: the dialect and its options.
 
-/// Which original's reading of a line holds (spec statsd §1).
+/// The program whose line parsing is used (spec statsd §1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// Result-identical to node statsd.
+    /// Same results as node statsd.
     Etsy,
-    /// Result-identical to Net::Statsd::Server.
+    /// Same results as Net::Statsd::Server.
     Perl,
-    /// The DataDog agent's reading.
+    /// Same results as the DataDog agent.
     Dogstatsd,
-    /// The superset for mixed fleets.
+    /// The superset for mixed clients.
     Union,
 }
 
-/// What `+n|g` and `-n|g` mean.
+/// Meaning of `+n|g` and `-n|g`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GaugeSign {
     /// A change of the stored value.
@@ -22,27 +22,27 @@ pub enum GaugeSign {
     Absolute,
 }
 
-/// Switches of one listener. Values that the dialect does not look at are ignored.
+/// Options of one listener. A dialect ignores the ones that it does not use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Whose reading holds.
+    /// The dialect.
     pub dialect: Dialect,
-    /// `etsy` only: node's result for infinities, smuggled negative timers and odd rates (the † rows of §3).
+    /// `etsy` only: node's results for infinities, negative timers that pass its check, and odd rates (the † rows of
+    /// §3).
     pub compat_quirks: bool,
-    /// Refuse hex, octal, binary and blank values.
+    /// Reject hex, octal, binary and blank values.
     pub strict_numbers: bool,
     /// Meaning of a sign on a gauge. `etsy` always reads a delta, `perl` and `dogstatsd` never do.
     pub gauge_sign: GaugeSign,
-    /// `union` only: take `ms` values below 0.
+    /// `union` only: accept `ms` values below 0.
     pub allow_negative_timers: bool,
     /// Sanitise names when they are stored (`keyNameSanitize`). `dogstatsd` never does.
     pub sanitize: bool,
-    /// Longest name with tags, in bytes; 0 for none.
+    /// Longest name with tags, in bytes; 0 for no limit.
     pub key_bytes_max: u32,
-    /// Most tags on one line; 0 for none.
+    /// Most tags on one line; 0 for no limit.
     pub tags_max: u32,
-    /// Smallest sample rate that is believed: a lower one is a bad line. Guards against one line that claims 10^300
-    /// samples.
+    /// Lowest sample rate: a line with a lower one is rejected. Protects against one line that claims 10^300 samples.
     pub rate_min: f64,
     /// Collect the spans of each line's name for `keyFlush`.
     pub count_names: bool,

@@ -1,18 +1,18 @@
-//! Net::Statsd::Server's reading of a line (spec statsd §4).
+//! Parses lines as Net::Statsd::Server does (spec statsd §4).
 
 use memchr::memchr;
 use model::{GaugeOp, Kind, RawKey, Reject, Value};
 
 use super::blank::perl_trim;
 use super::number::{decimal_prefix, perl_number};
-use super::sink::{Reading, Sink, check_key};
+use super::sink::{ParsedValue, Sink, check_key};
 
-/// Reads one line: each bit of it ends as a sample or as a reject. An empty line is one that stands before another.
+/// Parses one line: each bit of it ends as a sample or as a reject. An empty line counts when another one follows it.
 pub(super) fn line(sink: &mut Sink<'_, '_>) {
     if sink.line.is_empty() {
         return sink.reject(Reject::EmptyLine);
     }
-    // By §4 alone some events would count as 0 under a name of junk; §1 has them bad.
+    // By §4 alone some events would count as 0 under a garbage name; by §1 they are rejected.
     if sink.line.starts_with(b"_e{") || sink.line.starts_with(b"_sc|") {
         return sink.reject(Reject::BadType);
     }
@@ -41,7 +41,7 @@ fn without_trailing(text: &[u8], byte: u8) -> &[u8] {
 }
 
 /// One `value|type|@rate`.
-fn read_bit(sink: &Sink<'_, '_>, bit: &[u8]) -> Result<(Reading, f64), Reject> {
+fn read_bit(sink: &Sink<'_, '_>, bit: &[u8]) -> Result<(ParsedValue, f64), Reject> {
     let mut fields = without_trailing(bit, b'|').split(|&byte| byte == b'|');
     let value = fields.next().unwrap_or_default();
     let kind_text = fields.next().filter(|text| !text.is_empty()).ok_or(Reject::NoType)?;
@@ -52,9 +52,9 @@ fn read_bit(sink: &Sink<'_, '_>, bit: &[u8]) -> Result<(Reading, f64), Reject> {
         _ => Kind::Counter,
     };
     if kind == Kind::Set {
-        return Ok((Reading { kind, value: sink.text(value), gauge_op: GaugeOp::Assign }, 1.0));
+        return Ok((ParsedValue { kind, value: sink.text(value), gauge_op: GaugeOp::Assign }, 1.0));
     }
-    // Only counters look at the rate, and only they read nothing as 1.
+    // Only counters use the rate, and only they read an empty value as 1.
     let weight = match fields.next() {
         Some(field) if kind == Kind::Counter => rate_weight(sink, field).ok_or(Reject::BadRate)?,
         _ => 1.0,
@@ -63,15 +63,15 @@ fn read_bit(sink: &Sink<'_, '_>, bit: &[u8]) -> Result<(Reading, f64), Reject> {
     if !number.is_finite() {
         return Err(Reject::NonFinite);
     }
-    Ok((Reading { kind, value: Value::Number(number), gauge_op: GaugeOp::Assign }, weight))
+    Ok((ParsedValue { kind, value: Value::Number(number), gauge_op: GaugeOp::Assign }, weight))
 }
 
-/// Weight by a rate field: `@` and at least one digit or dot; what follows the run of those is ignored.
+/// Weight of a rate field: `@` and at least one digit or dot; the text after their run is ignored.
 fn rate_weight(sink: &Sink<'_, '_>, field: &[u8]) -> Option<f64> {
     let text = field.strip_prefix(b"@")?;
     let run_len = text.iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b'.')).count();
     let rate = decimal_prefix(&text[..run_len]);
     let weight = 1.0 / rate;
-    // A rate of 0 loses the rest of the datagram in the original.
+    // In the original program a rate of 0 loses the rest of the datagram.
     (weight.is_finite() && rate.is_finite() && rate >= sink.options().rate_min).then_some(weight)
 }

@@ -1,20 +1,22 @@
-//! The short way: plain lines, `name:digits|c`, perhaps with `|@rate` and then `|#tags`, which dialects read alike.
+//! The fast path: plain lines, `name:digits|c`, optionally with `|@rate` and then `|#tags`, which all dialects read
+//! alike.
 //!
-//! Nearly every line is of this form, so it is worth a path of its own, several times as quick as the long one. The fence
-//! is narrow; whatever stands outside goes the long way, which could read these lines too and gives the same (tests
-//! and the fuzz target compare them). A line is plain when
-//! - one `:` and one `|` stand before the type: no compression, no bits;
-//! - the name is not empty, not over the limit, and does not begin with `_` (events and checks of DogStatsD do);
-//! - the value is 1 to 15 digits, one point among or behind them, no sign, blank or exponent; for a set it is any
-//!   text but the empty one;
+//! Nearly every line has this form, so a separate path pays off: it is several times as fast as the slow one. The
+//! conditions are narrow. All other lines take the slow path, which accepts these lines too and gives the same result
+//! (tests and the fuzz target compare them). A line is plain when
+//! - one `:` and one `|` precede the type: one value, one bit;
+//! - the name is not empty, within the limit, and does not begin with `_` (as events and checks of DogStatsD do);
+//! - the value is 1 to 15 digits with at most one point among or after them, no sign, blank or exponent; for a set it
+//!   is any non-empty text;
 //! - the type is exactly `c`, `g`, `ms` or `s`, or where they are timers `h` or `d`: no CR, no blank;
-//! - behind it stands nothing, or a rate of at most 8 digits and a point, or tags, or these two in this order: no other
-//!   field, no CR at the end, no tags past a limit. `perl` has other rules for rates and tags: nothing there.
+//! - nothing follows it, or a rate of at most 8 digits and a point, or tags, or these two in this order: no other
+//!   field, no CR at the end, no tags over a limit. `perl` has other rules for rates and tags: there nothing may
+//!   follow.
 //!
-//! How: [`Marks::read`] goes over the packet in blocks and writes down where each `:`, `|` and LF stands, without a
-//! branch per byte and without waiting for the lines to be read. Then the next three marks are the next line's whole
-//! structure, and [`line()`] has only to check that they are `:`, `|` and LF.
-//! Invariant: a byte behind the packet's end may be loaded with its neighbours and never has an effect.
+//! Implementation: [`Marks::read`] scans the packet in blocks and records the position of each `:`, `|` and LF,
+//! without a branch per byte and independently of the parsing of lines. The next three marks are then the next line's
+//! whole structure, and [`line()`] only checks that they are `:`, `|` and LF.
+//! Invariant: bytes after the packet's end may be loaded with their neighbours and never have an effect.
 
 use model::{GaugeOp, Kind, Sample, Span, Value};
 
@@ -23,27 +25,27 @@ use super::sink::weight_of;
 use super::{Dialect, Options, Parsed, Parser};
 use crate::cost::touch;
 
-/// Bytes that are looked at in one go: as many as a word has bits.
+/// Bytes that are scanned at once: as many as a word has bits.
 const BLOCK: usize = 64;
 
-/// Marks that one reading holds. Few, because a packet of one line pays for all of them; a block may add [`BLOCK`].
+/// Marks that one scan records. Few, because a packet of one line pays for all of them; a block may add [`BLOCK`].
 const PLACES_MAX: usize = 128;
 
-/// Bytes that one reading goes over at most: places fit 16 bits.
+/// Most bytes of one scan: offsets fit 16 bits.
 const READ_BYTES_MAX: usize = 4096;
 
-/// Places written at once, whether or not there are as many: most blocks have fewer marks.
+/// Offsets that are written at once, even when there are fewer marks: most blocks have fewer.
 const BURST: usize = 8;
 
-/// Where the next marks of a packet stand.
+/// The positions of the next marks of a packet.
 pub(super) struct Marks {
-    /// Distances from `base`, ascending.
+    /// Offsets from `base`, ascending.
     places: [u16; PLACES_MAX + BURST],
     len: usize,
-    /// The first place that is not behind us.
+    /// The first mark that was not passed yet.
     next: usize,
     base: usize,
-    /// What has been gone over: `base .. covered`.
+    /// The scanned range: `base .. covered`.
     covered: usize,
 }
 
@@ -52,7 +54,7 @@ impl Marks {
         Marks { places: [0; PLACES_MAX + BURST], len: 0, next: 0, base: 0, covered: 0 }
     }
 
-    /// Forgets all marks and reads those from `at` on, in a packet that goes to `end` within `bytes`.
+    /// Discards all marks and scans from `at` on, in a packet that ends at `end` within `bytes`.
     #[inline(never)]
     pub(super) fn read(&mut self, bytes: &[u8], at: usize, end: usize) {
         debug_assert!(at < end && end <= bytes.len());
@@ -74,13 +76,13 @@ impl Marks {
         touch(place - at);
         self.covered = place.min(end);
         if place >= end {
-            // The packet's end is as good as an LF.
+            // The packet's end counts as an LF.
             self.places[self.len] = (end - at) as u16;
             self.len += 1;
         }
     }
 
-    /// Writes down the places of the bits of `found`, the marks of the block at `offset`.
+    /// Records the positions of the bits of `found`, the marks of the block at `offset`.
     #[inline(always)]
     fn keep(&mut self, mut found: u64, offset: usize) {
         let count = found.count_ones() as usize;
@@ -96,24 +98,24 @@ impl Marks {
         self.len += count;
     }
 
-    /// Place of the mark so many after the next one.
+    /// Position of the mark `count` after the next one.
     #[inline(always)]
     fn ahead(&self, count: usize) -> Option<usize> {
         let at = self.next + count;
         if at < self.len { Some(self.base + usize::from(*self.places.get(at)?)) } else { None }
     }
 
-    /// True when the line that begins at `at` may have marks that have not been read, and reading from there helps.
+    /// True when the line that begins at `at` may have marks that were not scanned, and scanning from there helps.
     pub(super) fn exhausted(&self, at: usize, end: usize) -> bool {
         self.next + 3 > self.len && self.covered < end && at > self.base
     }
 
-    /// End of what has been gone over.
+    /// End of the scanned range.
     pub(super) fn covered(&self) -> usize {
         self.covered
     }
 
-    /// Goes on to the marks from `at` on.
+    /// Passes all marks before `at`.
     pub(super) fn skip_to(&mut self, at: usize) {
         while self.next < self.len && self.base + usize::from(self.places[self.next]) < at {
             self.next += 1;
@@ -121,13 +123,13 @@ impl Marks {
     }
 }
 
-/// What the fence needs to know of the options.
+/// The options that the conditions depend on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlainLimits {
     key_bytes_max: usize,
-    /// Tags of at most so many bytes cannot be too many.
+    /// Tags of at most this many bytes cannot exceed the limit.
     tag_bytes_max: usize,
-    /// Rates and tags are read as everywhere but in `perl`.
+    /// Rates and tags have the common syntax: all dialects but `perl`.
     fields: bool,
     /// `h` and `d` are timers.
     histograms: bool,
@@ -145,8 +147,8 @@ impl PlainLimits {
     }
 }
 
-/// Reads the line at `at`, which the next marks belong to, in a packet that goes to `end`, and gives the place behind
-/// its LF. `None` when the line is not plain; nothing has been kept then.
+/// Parses the line at `at`, which begins at the next marks, in a packet that ends at `end`, and returns the offset
+/// after its LF. `None`, and nothing added, when the line is not plain.
 #[inline(always)]
 pub(super) fn line(
     parser: &Parser,
@@ -182,7 +184,7 @@ pub(super) fn line(
     if name.len() + fields.tags.len() > limits.key_bytes_max {
         return None;
     }
-    // Before the value: a call for long names would otherwise have to put the value aside.
+    // Before the value: otherwise the value would be saved across the call for long names.
     let hash = parser.hasher.hash(kind, name, fields.tags);
     let value = match kind {
         Kind::Set => Value::Text(Span::new(colon + 1, value.len())),
@@ -213,17 +215,17 @@ pub(super) fn line(
     Some(fields.stop + 1)
 }
 
-/// What stands behind the type.
+/// The fields after the type.
 struct Fields<'a> {
     weight: f64,
     tags: &'a [u8],
-    /// Place of the LF.
+    /// Position of the LF.
     stop: usize,
-    /// Marks of the whole line.
+    /// Number of marks in the whole line.
     marks: usize,
 }
 
-/// Reads `|@rate`, `|#tags` or both, from the `|` at `at` to the line's LF.
+/// Parses `|@rate`, `|#tags` or both, from the `|` at `at` to the line's LF.
 #[inline(always)]
 fn read_fields<'a>(
     parser: &Parser,
@@ -260,20 +262,20 @@ fn read_fields<'a>(
             return None;
         }
     }
-    // `get`: the `#` is not ours when the packet ends right before it.
+    // `get`: the `#` is outside of the packet when it ends right before it.
     fields.tags = bytes.get(start..fields.stop)?;
     let plain = fields.tags.len() <= parser.plain.tag_bytes_max && fields.tags.last() != Some(&b'\r');
     plain.then_some(fields)
 }
 
-/// The number of `len` characters at `at`, when it is short. The last lines of an arena may have no eight bytes from
-/// there on; they are read another way.
+/// The number of `len` characters at `at`, when it is short. At the end of an arena there may be no eight bytes to
+/// load; such numbers are parsed another way.
 #[inline(always)]
 fn short_number(bytes: &[u8], at: usize, len: usize) -> Option<f64> {
     bytes.get(at..)?.first_chunk().and_then(|&eight| plain_short(eight, len))
 }
 
-/// The end of an arena, where a block would reach past it.
+/// The end of an arena padded to a block, where a block would reach past it.
 #[cold]
 #[inline(never)]
 fn padded(rest: &[u8]) -> [u8; BLOCK] {
@@ -290,7 +292,7 @@ fn marks_of(block: &[u8; BLOCK]) -> u64 {
     for (flag, &byte) in flags.iter_mut().zip(block) {
         *flag = if byte == b':' || byte == b'|' || byte == b'\n' { 0xFF } else { 0 };
     }
-    // Each flag keeps the bit of its place among eight; the multiplication adds them up in the highest byte.
+    // Each flag keeps the bit of its position among eight; the multiplication collects them in the highest byte.
     let mut marks = 0;
     for (at, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
         let bits = u64::from_le_bytes(*eight) & 0x8040_2010_0804_0201;
@@ -306,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn marks_are_found_and_nothing_else_is(
+        fn exactly_the_marks_are_found(
             bytes in proptest::collection::vec(prop_oneof![Just(b':'), Just(b'|'), Just(b'\n'), any::<u8>()], BLOCK),
         ) {
             let want = bytes.iter().enumerate().fold(0_u64, |marks, (at, byte)| {

@@ -1,7 +1,7 @@
-//! A second, naive reading of the StatsD spec: what the parser is compared with, and never what a packet goes through.
+//! A naive second parser of the StatsD spec, only to compare the real one with.
 //!
-//! Written from the spec's sentences: it splits, copies and decodes without a thought for speed, and shares no code
-//! with the readers. Compiled for tests and, under the feature `reference`, for the fuzz targets.
+//! Written from the spec's sentences: it splits, copies and decodes without regard to speed, and shares no code
+//! with the parsers. Compiled for tests and, under the feature `reference`, for the fuzz targets.
 //! Path: a test or fuzz target -> [`compare`] -> [`read`] here and `Parser::packet` there -> an assertion.
 //! Invariant: where the two differ, one of them is wrong.
 
@@ -14,7 +14,7 @@ use model::{Event, GaugeOp, Kind, RawKey, Reject, Span, Value};
 
 use super::{Dialect, GaugeSign, Options, Parsed, Parser, hash_key};
 
-/// A packet as the spec says it is to be read.
+/// A packet parsed as the spec says.
 #[derive(Debug, Default, PartialEq)]
 pub struct Read {
     /// Samples, in order.
@@ -23,9 +23,9 @@ pub struct Read {
     pub events: Vec<Event>,
     /// Reasons, in order of appearance, each with the number of its line.
     pub rejects: Vec<(Reject, usize)>,
-    /// Lines counted, good or bad.
+    /// Lines counted, valid or not.
     pub lines: u64,
-    /// Lines whose tags swallowed further fields.
+    /// Lines whose last tag includes further fields.
     pub glued_tag_fields: u64,
     /// Names for `keyFlush`, in order.
     pub names: Vec<Vec<u8>>,
@@ -46,7 +46,7 @@ pub struct ReadSample {
     pub value: ReadValue,
     /// `1 / rate`.
     pub weight: f64,
-    /// What a gauge's value does.
+    /// Effect of a gauge's value.
     pub gauge_op: GaugeOp,
     /// Client's time.
     pub timestamp_s: Option<u64>,
@@ -56,7 +56,7 @@ pub struct ReadSample {
     pub external: Vec<u8>,
 }
 
-/// A value: numbers by their bits, so that -0 is not 0.
+/// A value: numbers by their bits, so that -0 differs from 0.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReadValue {
     /// Bits of the number.
@@ -81,7 +81,7 @@ impl ReadSample {
     }
 }
 
-/// One line, read.
+/// One parsed line.
 #[derive(Default)]
 struct Line {
     samples: Vec<ReadSample>,
@@ -97,7 +97,7 @@ impl Line {
     }
 }
 
-/// Reads a packet by the letter of the spec.
+/// Parses a packet exactly as the spec says.
 pub fn read(options: &Options, packet: &[u8], now_s: u64) -> Read {
     let mut lines = split(packet, b"\n");
     match options.dialect {
@@ -134,7 +134,7 @@ pub fn read(options: &Options, packet: &[u8], now_s: u64) -> Read {
     all
 }
 
-/// What tests and fuzz targets go through: each dialect with its defaults, and with every switch the other way.
+/// The options of tests and fuzz targets: each dialect with its defaults, and with every switch reversed.
 pub fn settings() -> Vec<Options> {
     let mut all = Vec::new();
     for dialect in [Dialect::Etsy, Dialect::Perl, Dialect::Dogstatsd, Dialect::Union] {
@@ -156,13 +156,13 @@ pub fn settings() -> Vec<Options> {
     all
 }
 
-/// Reads `packet` both ways, within an arena that goes on with other bytes, and panics where they differ.
+/// Parses `packet` both ways, within an arena that continues with other bytes, and panics where the results differ.
 pub fn compare(options: Options, packet: &[u8]) {
     const SEED: u64 = 0x5eed;
     const NOW_S: u64 = 1_700_000_000;
     let parser = Parser::new(options, SEED);
     let want = read(&options, packet, NOW_S);
-    // What follows the packet in the arena must not be read, and an arena may end where the packet does.
+    // Bytes after the packet must not be read, and an arena may end where the packet does.
     for (before, after) in [
         (&b""[..], &b""[..]),
         (b"x:1|c\n", b":1|c\nother.name.that.is.long.enough:1|c\n12345678901234567890"),
@@ -222,7 +222,7 @@ fn own(arena: &[u8], parsed: &Parsed, sample: &model::Sample) -> ReadSample {
     }
 }
 
-/// The canonical form is the spec's, is its own canonical form, and carries a true hash and a true `clean`.
+/// The canonical form is the spec's, is its own canonical form, and has the correct hash and `clean`.
 fn compare_canonical(parser: &Parser, seed: u64, kind: Kind, key: RawKey<'_>) {
     let (name, tags) = canonical::canonical(parser.options(), key.name, key.tags);
     let mut out = b"left over".to_vec();
@@ -258,7 +258,7 @@ fn split(text: &[u8], separator: &[u8]) -> Vec<Vec<u8>> {
     pieces
 }
 
-/// As Perl's `split` has it: no empty pieces at the end.
+/// Perl's `split`: no empty pieces at the end.
 fn split_perl(text: &[u8], separator: &[u8]) -> Vec<Vec<u8>> {
     let mut pieces = split(text, separator);
     while pieces.last().is_some_and(|piece| piece.is_empty()) {

@@ -1,16 +1,16 @@
-//! What the readers of the dialects write through: one line, where it lies, and the place for what it held.
+//! Collects the result of one line: the parsers of the dialects add samples, extras and rejects through [`Sink`].
 
 use model::{Extra, GaugeOp, Kind, RawKey, Reject, Sample, Span, Value};
 
-use super::unfolded::line_written_bytes_max;
+use super::expansion::line_written_bytes_max;
 use super::{Options, Parsed, Parser};
 use crate::cost::touch;
 
-/// Most [`Extra`]s of one [`Parsed`]: what the `u16` in a sample can name. A line that needs one more is rejected as
-/// `timestamp_unsupported` when it has a time; otherwise it loses its container id, which nothing computes with.
+/// Most [`Extra`]s of one [`Parsed`]: the range of the `u16` in a sample. Past it, a line with a time is rejected as
+/// `timestamp_unsupported`; other lines lose their container id, which no computation uses.
 pub(super) const EXTRAS_MAX: usize = u16::MAX as usize;
 
-/// One line under the reader's eyes. All slices that go in are pieces of `arena`, so that spans can be told.
+/// The line that is being parsed. All slices passed in are pieces of `arena`, so that spans can be computed.
 pub(super) struct Sink<'a, 'p> {
     pub(super) parser: &'p Parser,
     pub(super) arena: &'a [u8],
@@ -23,26 +23,26 @@ pub(super) struct Sink<'a, 'p> {
     pub(super) hashed: Hashed,
 }
 
-/// Longest key, name and tags together in bytes, that is hashed anew for each value of a line: to remember it would cost more.
+/// Longest key (name and tags together, in bytes) that is hashed again for each value: caching it would cost more.
 const SHORT_KEY_BYTES: usize = 64;
 
-/// A key that was hashed, and what came out for each kind that it had.
+/// A hashed key, and its hash for each kind that was needed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Hashed {
     at: (Span, Span),
     of_kind: [Option<u64>; Kind::ALL.len()],
 }
 
-/// How much a [`Parsed`] held, to go back to when the rest of a line turns out bad.
+/// The lengths of a [`Parsed`], to roll back to when the rest of a line turns out invalid.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     pub(super) samples: usize,
     extras: usize,
 }
 
-/// A sample's own part, apart from its series.
+/// The parts of a sample without its series.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Reading {
+pub(super) struct ParsedValue {
     pub(super) kind: Kind,
     pub(super) value: Value,
     pub(super) gauge_op: GaugeOp,
@@ -53,7 +53,7 @@ impl<'a> Sink<'a, '_> {
         &self.parser.options
     }
 
-    /// Where `piece`, a piece of the arena, lies.
+    /// The span of `piece`, a piece of the arena.
     pub(super) fn span(&self, piece: &[u8]) -> Span {
         if piece.is_empty() {
             return Span::default();
@@ -76,7 +76,7 @@ impl<'a> Sink<'a, '_> {
         self.into.reject(why, 1, line);
     }
 
-    /// Counts bad bits of a line that has good ones too.
+    /// Counts invalid bits of a line that has valid ones too.
     pub(super) fn reject_bits(&mut self, first: Reject, bad: &[u64; Reject::COUNT]) {
         let line = self.span(self.line);
         self.into.reject(first, 0, line);
@@ -85,7 +85,7 @@ impl<'a> Sink<'a, '_> {
         }
     }
 
-    /// The hash of a long key, made once for all values of its line.
+    /// The hash of a long key, computed once for all values of its line.
     #[inline(never)]
     fn hash_long(&mut self, kind: Kind, key: RawKey<'_>, at: (Span, Span)) -> u64 {
         if self.hashed.at != at {
@@ -95,9 +95,9 @@ impl<'a> Sink<'a, '_> {
         *known.get_or_insert_with(|| self.parser.hasher.hash(kind, key.name, key.tags))
     }
 
-    /// Adds one sample. `extra` is what [`Sink::extra`] gave, or 0.
-    pub(super) fn sample(&mut self, key: RawKey<'a>, reading: Reading, weight: f64, extra: u16) {
-        let Reading { kind, value, gauge_op } = reading;
+    /// Adds one sample. `extra` is a result of [`Sink::extra`], or 0.
+    pub(super) fn sample(&mut self, key: RawKey<'a>, reading: ParsedValue, weight: f64, extra: u16) {
+        let ParsedValue { kind, value, gauge_op } = reading;
         touch(1);
         let (name, tags) = (self.span(key.name), self.span(key.tags));
         let hash = if key.name.len() + key.tags.len() > SHORT_KEY_BYTES {
@@ -108,12 +108,12 @@ impl<'a> Sink<'a, '_> {
         self.into.samples.push(Sample { hash, value, weight, name, tags, kind, gauge_op, extra });
     }
 
-    /// A set's member.
+    /// A member of a set as value.
     pub(super) fn text(&self, text: &[u8]) -> Value {
         Value::Text(self.span(text))
     }
 
-    /// Keeps `extra` for the samples of this line. Equal neighbours share one place.
+    /// Stores `extra` for the samples of this line. Equal consecutive ones are stored once.
     pub(super) fn extra(&mut self, extra: Extra) -> Result<u16, Reject> {
         if extra == Extra::default() {
             return Ok(0);
@@ -136,20 +136,20 @@ impl<'a> Sink<'a, '_> {
         Mark { samples: self.into.samples.len(), extras: self.into.extras.len() }
     }
 
-    /// True when the samples since `mark`, each with the whole key, are more than the line may become.
-    pub(super) fn unfolds_too_far(&self, mark: Mark, key: RawKey<'_>) -> bool {
+    /// True when the samples since `mark`, each written with the whole key, are over the line's limit.
+    pub(super) fn expands_too_far(&self, mark: Mark, key: RawKey<'_>) -> bool {
         let samples = self.into.samples.len() - mark.samples;
         samples * (key.name.len() + key.tags.len()) > line_written_bytes_max(self.line.len())
     }
 
-    /// Forgets the samples since `mark`.
-    pub(super) fn back_to(&mut self, mark: Mark) {
+    /// Removes the samples since `mark`.
+    pub(super) fn roll_back(&mut self, mark: Mark) {
         self.into.samples.truncate(mark.samples);
         self.into.extras.truncate(mark.extras);
     }
 }
 
-/// Fails when a line's name and tags are over the limits of its source.
+/// An error when a line's name and tags are over the limits of its source.
 pub(super) fn check_key(options: &Options, key: RawKey<'_>) -> Result<(), Reject> {
     check_tags(options, key.tags)?;
     if options.key_bytes_max != 0 && key.name.len() + key.tags.len() > options.key_bytes_max as usize {
@@ -158,16 +158,16 @@ pub(super) fn check_key(options: &Options, key: RawKey<'_>) -> Result<(), Reject
     Ok(())
 }
 
-/// Fails when there are more tags than allowed, empty ones counted.
+/// An error when there are more tags than allowed; empty ones count.
 pub(super) fn check_tags(options: &Options, tags: &[u8]) -> Result<(), Reject> {
     let tags_max = options.tags_max as usize;
-    // Each further tag takes a comma, so a short text needs no counting.
+    // Each further tag needs a comma, so a short text needs no counting.
     let many = tags_max != 0 && tags.len() >= tags_max && memchr::memchr_iter(b',', tags).count() >= tags_max;
     if many { Err(Reject::TooManyTags) } else { Ok(()) }
 }
 
-/// Observations that a sample of this rate stands for: `1 / rate`, when the rate is within `0 < rate <= 1`, not below
-/// `rate_min`, and not so small that its inverse overflows.
+/// The weight of a sample with this rate: `1 / rate`, when the rate is within `0 < rate <= 1`, not below `rate_min`,
+/// and not so small that its inverse overflows.
 pub(super) fn weight_of(options: &Options, rate: f64) -> Option<f64> {
     let weight = 1.0 / rate;
     (rate > 0.0 && rate <= 1.0 && rate >= options.rate_min && weight.is_finite()).then_some(weight)

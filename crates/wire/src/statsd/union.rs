@@ -1,4 +1,4 @@
-//! The superset for mixed fleets (spec statsd §1): DogStatsD's reading where a line has one, else node's.
+//! The superset for mixed clients (spec statsd §1): parsed as in DogStatsD if the line is valid there, else as in node.
 
 use memchr::{memchr, memmem};
 use model::{GaugeOp, Kind, RawKey, Reject, Value};
@@ -7,12 +7,12 @@ use super::blank::js_trim;
 use super::dogstatsd::{Fields, Type, event_or, metric};
 use super::etsy;
 use super::number::js_parse;
-use super::sink::{Reading, Sink, check_key};
+use super::sink::{ParsedValue, Sink, check_key};
 
-/// Reads one line.
+/// Parses one line.
 pub(super) fn line(sink: &mut Sink<'_, '_>) {
     let read = event_or(sink, |sink| match metric(sink) {
-        // DogStatsD could read the line and one of our own rules forbids it: node's reading has no say.
+        // The line is valid in DogStatsD and one of our own rules rejects it: it is not parsed as in node.
         Err(why @ (Reject::BadTimestamp | Reject::TimestampUnsupported | Reject::NegativeTimer)) => Err(why),
         Err(_) if bits(sink) => Ok(()),
         whole => whole,
@@ -22,10 +22,10 @@ pub(super) fn line(sink: &mut Sink<'_, '_>) {
     }
 }
 
-/// `name:value|type|@rate:value|type|@rate…` as node reads it, but with DogStatsD's types and tags: what stands
-/// behind the tags are fields, which hold for every bit that does not say otherwise.
+/// `name:value|type|@rate:value|type|@rate…` as node parses it, but with DogStatsD's types and tags. Fields after the
+/// tags apply to every bit that does not override them.
 ///
-/// False, and nothing kept, when not one bit is good.
+/// False, and nothing added, when no bit is valid.
 fn bits(sink: &mut Sink<'_, '_>) -> bool {
     let line = sink.line;
     let (head, tail) = match memmem::find(line, b"|#") {
@@ -44,8 +44,8 @@ fn bits(sink: &mut Sink<'_, '_>) -> bool {
     let mut first_bad = None;
     for bit in head[colon + 1..].split(|&byte| byte == b':') {
         match read_bit(sink, bit, &fields) {
-            // What has a time is written at once, with the whole name.
-            Ok(_) if fields.timestamp_s.is_some() && sink.unfolds_too_far(mark, key) => {
+            // Samples with a time are written at once, with the whole name.
+            Ok(_) if fields.timestamp_s.is_some() && sink.expands_too_far(mark, key) => {
                 bad[Reject::TimestampUnsupported.index()] += 1;
                 first_bad = first_bad.or(Some(Reject::TimestampUnsupported));
             }
@@ -57,7 +57,7 @@ fn bits(sink: &mut Sink<'_, '_>) -> bool {
         }
     }
     if sink.mark().samples == mark.samples {
-        sink.back_to(mark);
+        sink.roll_back(mark);
         return false;
     }
     if let Some(first) = first_bad {
@@ -67,7 +67,7 @@ fn bits(sink: &mut Sink<'_, '_>) -> bool {
 }
 
 /// One `value|type|@rate`.
-fn read_bit(sink: &Sink<'_, '_>, bit: &[u8], line_fields: &Fields<'_>) -> Result<(Reading, f64), Reject> {
+fn read_bit(sink: &Sink<'_, '_>, bit: &[u8], line_fields: &Fields<'_>) -> Result<(ParsedValue, f64), Reject> {
     let options = sink.options();
     let mut fields = bit.split(|&byte| byte == b'|');
     let value = fields.next().unwrap_or_default();
@@ -80,10 +80,10 @@ fn read_bit(sink: &Sink<'_, '_>, bit: &[u8], line_fields: &Fields<'_>) -> Result
     };
     line_fields.check_time(kind)?;
     if kind == Kind::Set {
-        return Ok((Reading { kind, value: sink.text(value), gauge_op: GaugeOp::Assign }, 1.0));
+        return Ok((ParsedValue { kind, value: sink.text(value), gauge_op: GaugeOp::Assign }, 1.0));
     }
     let (number, gauge_op) = metric_type.number(options, value, js_parse)?;
     let gauge_op = line_fields.gauge_op(gauge_op);
     let weight = if kind == Kind::Gauge { 1.0 } else { weight };
-    Ok((Reading { kind, value: Value::Number(number), gauge_op }, weight))
+    Ok((ParsedValue { kind, value: Value::Number(number), gauge_op }, weight))
 }

@@ -1,4 +1,4 @@
-//! The files of `tests/corpus`, and chance that is the same at each run: what the tests of readers are made of.
+//! Files of `tests/corpus` and a seeded random generator, for the tests of parsers.
 
 use std::path::Path;
 
@@ -15,17 +15,17 @@ pub(crate) fn files(folder: &str) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Those of a reader's good and bad files together.
+/// The good and bad files of a reader together.
 pub(crate) fn all_files(reader: &str) -> Vec<(String, Vec<u8>)> {
     ["good", "bad"].iter().flat_map(|folder| files(&format!("{reader}/{folder}"))).collect()
 }
 
-/// Those of `readers` that the first part of a file's name stands for, such as `all.` or `etsy.`.
+/// The readers that a file is for, by the first part of its name, such as `all.` or `etsy.`.
 pub(crate) fn meant<'a, T>(name: &str, readers: impl IntoIterator<Item = (&'a str, T)>) -> Vec<T> {
     let word = name.split('.').next().unwrap();
     let meant = readers.into_iter().filter(|(own, _)| word == "all" || word == *own);
     let meant: Vec<T> = meant.map(|(_, reader)| reader).collect();
-    assert!(!meant.is_empty(), "{name}: who is to read it?");
+    assert!(!meant.is_empty(), "{name}: no parser matches the file name");
     meant
 }
 

@@ -1,3 +1,3 @@
-//! What the tests of several protocols share.
+//! Shared code of the tests of several protocols.
 
 pub(crate) mod corpus;

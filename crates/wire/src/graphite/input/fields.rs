@@ -1,6 +1,7 @@
-//! The three fields of a line as carbon, go-carbon and we read them (spec graphite §1.1, §1.1.1, §1.1.3).
+//! Splits a line into its three fields, as carbon, go-carbon and the strict mode do (spec graphite §1.1, §1.1.1,
+//! §1.1.3).
 //!
-//! Not here: carbon-c-relay, which does not look at fields (`relay`); what a name must be (`name`).
+//! Not here: carbon-c-relay mode, which does not parse fields (`relay`); validating the name (`name`).
 
 use memchr::memchr2;
 use model::Reject;
@@ -8,7 +9,7 @@ use model::Reject;
 use super::number::{self, Number};
 use super::{Compatibility, Options, Parts, name};
 
-/// The texts of a line. No time: the field is missing.
+/// The fields of a line. `None` as time: the field is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fields<'a> {
     name: &'a [u8],
@@ -16,7 +17,7 @@ struct Fields<'a> {
     time: Option<&'a [u8]>,
 }
 
-/// Appends `line` in its final form without LF: name, tags in order, the texts of value and time, one blank between.
+/// Appends `line` in its final form without LF: name, sorted tags, value and time as text, separated by one space.
 pub(super) fn read(options: &Options, line: &[u8], now_s: u64, out: &mut Vec<u8>) -> Result<Parts, Reject> {
     let fields = match options.compatibility {
         Compatibility::GoCarbon => split_go(line)?,
@@ -46,7 +47,7 @@ pub(super) fn read(options: &Options, line: &[u8], now_s: u64, out: &mut Vec<u8>
     Ok(parts)
 }
 
-/// The texts between runs of spaces and tabs.
+/// Iterates over the texts between runs of spaces and tabs.
 struct Blanks<'a>(&'a [u8]);
 
 impl<'a> Iterator for Blanks<'a> {
@@ -62,7 +63,7 @@ impl<'a> Iterator for Blanks<'a> {
     }
 }
 
-/// White space as Python's `split` knows it.
+/// White space of Python's `split`.
 fn is_python_blank(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
@@ -74,7 +75,7 @@ fn three<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> Result<Fields<'a>, R
     if fields.next().is_some() { Err(Reject::TooManyFields) } else { Ok(Fields { name, value, time }) }
 }
 
-/// Exactly one blank between fields: a second one makes an empty field.
+/// Exactly one space between fields: a second one makes an empty field.
 fn split_go(line: &[u8]) -> Result<Fields<'_>, Reject> {
     let mut fields = line.splitn(3, |byte| *byte == b' ');
     let name = fields.next().unwrap_or_default();
@@ -91,7 +92,7 @@ fn split_go(line: &[u8]) -> Result<Fields<'_>, Reject> {
     }
 }
 
-/// Carbon and go-carbon store infinities; we take none unasked, as they would poison what is computed of the series.
+/// Carbon and go-carbon store infinities. By default we reject them: they break every later computation on the series.
 fn check_value(compatibility: Compatibility, text: &[u8]) -> Result<(), Reject> {
     if number::is_plain(text) {
         return Ok(());
@@ -100,7 +101,7 @@ fn check_value(compatibility: Compatibility, text: &[u8]) -> Result<(), Reject> 
         (Number::Finite(_), _) | (Number::Infinite, Compatibility::Carbon | Compatibility::GoCarbon) => {
             Ok(())
         }
-        // Python reads it as infinite; for Go it is an error.
+        // Infinite in Python, an error in Go.
         (Number::Overflow, Compatibility::Carbon) => Ok(()),
         _ => Err(Reject::NonFinite),
     }
@@ -111,7 +112,7 @@ enum Time<'a> {
     Now,
 }
 
-/// A time in Unix seconds. What truncates to -1 means now, except to go-carbon.
+/// Parses a time in Unix seconds. A value that truncates to -1 means now, except in go-carbon.
 fn read_time(compatibility: Compatibility, text: &[u8]) -> Result<Time<'_>, Reject> {
     if number::is_plain(text) {
         return Ok(Time::AsSent(text));

@@ -1,12 +1,12 @@
-//! Messages of many points, as pickle (spec graphite §1.2) or protobuf (§1.3), to lines.
+//! Converts messages of many points, as pickle (spec graphite §1.2) or protobuf (§1.3), to lines.
 //!
-//! Path of a packet: a frame of the source's connection -> [`Opened::new`] -> [`Reader::piece`], as often as there is more: the
-//! message is looked at as a whole, then each element becomes the line that carbon would have sent for it ->
-//! [`Reader::packet`], whose compatibility then says what becomes of it.
-//! Not here: cutting the stream into frames (`frame`), opcodes (`pickle`), fields (`protobuf`).
-//! Invariants: a message gives all its points and a reject for each element that is none, or one reject for the whole; what
-//! its elements refer to is added up before any of it is looked at, so that a message costs a bounded number of steps for
-//! each of its bytes; a piece is bounded whatever the message, in what it gives and in what it takes to look at.
+//! Path of a packet: a frame of the source's connection -> [`MessageReader::new`] -> [`Reader::piece`], repeated
+//! until the message is done: first the whole message is validated, then each element becomes the line that carbon
+//! would have sent for it -> [`Reader::packet`], which parses it in the listener's compatibility mode.
+//! Not here: splitting the stream into frames (`frame`), opcodes (`pickle`), fields (`protobuf`).
+//! Invariants: a message gives all its points and a reject for each invalid element, or one reject for the whole
+//! message. The bytes that its elements reference are summed up before any of them is read, so a message costs a
+//! bounded number of steps for each of its bytes. A piece is bounded for any message, in its output and in its work.
 
 use model::{Reject, Span};
 
@@ -15,33 +15,32 @@ use super::protobuf::{self, Found};
 use super::{Parsed, Reader};
 use crate::cost::touch;
 use crate::number::js_format;
-use crate::pickle::{Items, Pickle, Reading, ValueRef};
+use crate::pickle::{Items, Pickle, PickleReader, ValueRef};
 
-/// Most bytes of texts that the elements of one message may refer to. A pickle names a text once and may use it in every
-/// element, and protobuf a name for all its points, so this is not bounded by the message's own length.
+/// Most bytes of text that the elements of one message may reference. A pickle stores a text once and may reference
+/// it in every element, and protobuf a name in all its points, so the message's own length is no bound.
 pub(super) const TEXTS_BYTES_MAX: usize = 16 << 20;
 
-/// Most bytes of texts for each byte of the message. A point takes 17 bytes at least when its name stands elsewhere, so this
-/// is met only by names of over 2,000 bytes, or by a message that repeats what is no whole point.
+/// Most bytes of referenced text for each byte of the message. A point takes at least 17 bytes when its name is stored
+/// elsewhere, so only names of over 2,000 bytes reach this, or a message that repeats incomplete points.
 pub(super) const TEXTS_RATIO_MAX: usize = 128;
 
-/// Bytes of lines, about, after which [`Reader::piece`] ends. An element more may be in it.
+/// Approximate bytes of lines after which [`Reader::piece`] ends. It may contain one element more.
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// What an element costs in a piece beside its texts: two numbers, at most so long, and what is between them.
+/// Cost of an element in a piece in addition to its texts: two numbers of this length at most, and the separators.
 const ELEMENT_BYTES: usize = 48;
 
-/// Most bytes of the texts of one element: as much as a line of the same source may have.
+/// Most bytes of the texts of one element: as many as a line of the same source may have.
 const ELEMENT_BYTES_MAX: usize = 64 * 1024;
 
-/// What a field that is no element costs in a piece: as long as the least one takes to look at.
+/// Cost in a piece of a field that is not an element: the work of the smallest one.
 const FIELD_BYTES: usize = 4;
 
-/// Bytes of opcodes, elements and fields that are looked at in one step, before it is known whether the message is good: less
-/// than a millisecond each.
-const LOOK_MAX: usize = 32 * 1024;
+/// Bytes of opcodes, elements and fields that one validation step reads: less than a millisecond each.
+const VALIDATE_BYTES_MAX: usize = 32 * 1024;
 
-/// What a message is written in.
+/// Encoding of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageEncoding {
     /// A Python pickle of `[(name, (time, value)), …]`.
@@ -50,30 +49,30 @@ pub enum MessageEncoding {
     Protobuf,
 }
 
-/// The message cannot be read.
+/// The message is invalid.
 #[derive(Debug)]
-pub(super) struct Bad;
+pub(super) struct BadMessage;
 
-/// A message, and how far it has been read. Its bytes are lent for each step.
+/// A message, and how far it has been read. Each step borrows its bytes.
 #[derive(Debug)]
-pub struct Opened {
+pub struct MessageReader {
     state: State,
-    /// Most bytes of texts that its elements may refer to.
+    /// Most bytes of text that its elements may reference.
     texts_max: usize,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Its opcodes are run.
-    Opcodes(Box<Reading>),
+    /// Decoding the pickle's opcodes.
+    Opcodes(Box<PickleReader>),
     Pickle {
         pickle: Pickle,
         /// The next element.
         next: usize,
-        /// Bytes of texts before it, while they are added up.
+        /// Bytes of text before it, during validation.
         texts: Option<usize>,
     },
-    /// Its fields are looked at.
+    /// Validating the protobuf fields.
     Fields(protobuf::Check),
     Points(protobuf::Points),
 }
@@ -86,34 +85,34 @@ struct Element<'a> {
 }
 
 impl Reader {
-    /// Reads the whole message at `message` in `bytes`, which is one frame without its length, and appends to `into`.
+    /// Reads the whole message at `message` in `bytes`, one frame without its length, and appends to `into`.
     ///
     /// # Panics
     /// When `message` does not lie in `bytes`.
     pub fn message(&self, form: MessageEncoding, bytes: &[u8], message: Span, now_s: u64, into: &mut Parsed) {
-        let mut opened = Opened::new(form, message.of(bytes));
+        let mut opened = MessageReader::new(form, message.of(bytes));
         while self.piece(&mut opened, bytes, message, now_s, into) {}
     }
 
-    /// Goes on with the message at `message` in `bytes`: looks at some more of it or, once it has been looked at as a whole, reads
-    /// elements of [`PIECE_BYTES_MAX`] and one more, and appends to `into`: one reject when it is bad as a whole. True when there
-    /// is more.
+    /// Continues with the message at `message` in `bytes`: validates some more of it or, once all of it is validated,
+    /// reads elements up to [`PIECE_BYTES_MAX`] and one more. Appends to `into`; an invalid message gives one reject.
+    /// Returns true when there is more.
     ///
     /// # Panics
     /// When `message` does not lie in `bytes`.
     pub fn piece(
         &self,
-        opened: &mut Opened,
+        opened: &mut MessageReader,
         bytes: &[u8],
         message: Span,
         now_s: u64,
         into: &mut Parsed,
     ) -> bool {
         let text = message.of(bytes);
-        match opened.look(text) {
+        match opened.validate(text) {
             Ok(true) => {}
             Ok(false) => return true,
-            Err(Bad) => {
+            Err(BadMessage) => {
                 into.lines += 1;
                 into.reject(Reject::BadMessage, message);
                 return false;
@@ -141,7 +140,7 @@ impl Reader {
         }
         let said = into.first_reject;
         self.packet(&lines, Span::new(0, lines.len()), now_s, into);
-        // A complaint shows what came.
+        // The log quotes the bytes that arrived.
         into.first_reject = said.or(into.first_reject.map(|(why, _)| (why, message)));
         lines.clear();
         into.elements = lines;
@@ -149,44 +148,46 @@ impl Reader {
     }
 }
 
-/// What comes next in a message.
+/// The next item of a message.
 enum Next<'a> {
-    /// An element: none when it is no point.
+    /// An element: `None` when it is not a point.
     Element(Option<Element<'a>>),
-    /// Something that is none.
+    /// An item that is not an element.
     Other,
     End,
 }
 
-impl Opened {
-    /// A message of which nothing has been looked at.
-    pub fn new(form: MessageEncoding, message: &[u8]) -> Opened {
+impl MessageReader {
+    /// A reader at the beginning of a message.
+    pub fn new(form: MessageEncoding, message: &[u8]) -> MessageReader {
         let most = TEXTS_BYTES_MAX.min(message.len().saturating_mul(TEXTS_RATIO_MAX));
-        Opened::within(most, form, message)
+        MessageReader::within(most, form, message)
     }
 
-    /// With so many bytes of texts at most.
-    pub(crate) fn within(texts_max: usize, form: MessageEncoding, message: &[u8]) -> Opened {
+    /// A reader with this limit of referenced text.
+    pub(crate) fn within(texts_max: usize, form: MessageEncoding, message: &[u8]) -> MessageReader {
         let state = match form {
             MessageEncoding::Pickle => State::Opcodes(Box::default()),
             MessageEncoding::Protobuf => State::Fields(protobuf::Check::new(message)),
         };
-        Opened { state, texts_max }
+        MessageReader { state, texts_max }
     }
 
-    /// Looks at some more of it. True once it is good as a whole, which a short one is at once.
-    pub(super) fn look(&mut self, message: &[u8]) -> Result<bool, Bad> {
+    /// Validates some more of it. True once all of it is valid; a short message takes one call.
+    pub(super) fn validate(&mut self, message: &[u8]) -> Result<bool, BadMessage> {
         if let State::Opcodes(reading) = &mut self.state {
-            let Some(pickle) = reading.step(message, LOOK_MAX).map_err(|_| Bad)? else { return Ok(false) };
-            let ValueRef::Items(_) = pickle.root(message) else { return Err(Bad) };
+            let Some(pickle) = reading.step(message, VALIDATE_BYTES_MAX).map_err(|_| BadMessage)? else {
+                return Ok(false);
+            };
+            let ValueRef::Items(_) = pickle.root(message) else { return Err(BadMessage) };
             self.state = State::Pickle { pickle, next: 0, texts: Some(0) };
         }
         match &mut self.state {
             State::Opcodes(_) | State::Points(_) => {}
             State::Pickle { pickle, next, texts } => {
                 let Some(sum) = texts else { return Ok(true) };
-                let ValueRef::Items(points) = pickle.root(message) else { return Err(Bad) };
-                for _ in 0..LOOK_MAX {
+                let ValueRef::Items(points) = pickle.root(message) else { return Err(BadMessage) };
+                for _ in 0..VALIDATE_BYTES_MAX {
                     let Some(point) = points.nth(*next) else {
                         (*next, *texts) = (0, None);
                         return Ok(true);
@@ -194,12 +195,12 @@ impl Opened {
                     *next += 1;
                     *sum += pickled_point(point).map_or(0, |element| element.texts_bytes());
                     if *sum > self.texts_max {
-                        return Err(Bad);
+                        return Err(BadMessage);
                     }
                 }
                 return Ok(false);
             }
-            State::Fields(check) => match check.step(message, LOOK_MAX, self.texts_max)? {
+            State::Fields(check) => match check.step(message, VALIDATE_BYTES_MAX, self.texts_max)? {
                 true => self.state = State::Points(protobuf::Points::new(message)),
                 false => return Ok(false),
             },
@@ -234,7 +235,7 @@ impl Element<'_> {
         self.name.len() + of(self.value) + of(self.time)
     }
 
-    /// Appends its line, or nothing and gives false.
+    /// Appends the element's line. False, and nothing appended, when it is invalid.
     fn write(&self, out: &mut Vec<u8>) -> bool {
         if self.texts_bytes() > ELEMENT_BYTES_MAX {
             return false;
@@ -280,7 +281,7 @@ fn write_value(value: ValueRef<'_>, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The shortest digits that mean the same number.
+/// The shortest digits that parse to the same number.
 fn write_float(number: f64, out: &mut Vec<u8>) {
     if number.is_finite() {
         js_format(number, out);
@@ -291,7 +292,7 @@ fn write_float(number: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Floats lose their fraction, as carbon's own line client has it.
+/// Floats lose their fraction, as in carbon's own line client.
 fn write_time(time: ValueRef<'_>, out: &mut Vec<u8>) -> Option<()> {
     const WHOLE_END: f64 = 9_007_199_254_740_992.0;
     match time {

@@ -1,13 +1,13 @@
-//! Graphite lines to points, with the manners of four originals (spec graphite §1.1).
+//! Parses Graphite lines to points, compatible with four programs (spec graphite §1.1).
 //!
-//! Path of a packet: the source's intake -> [`Reader::packet`] -> for each line the short way (`plain`) or, when the line
-//! is anything but plain, the reader of the compatibility (`fields` or `relay`) -> [`Parsed`].
-//! A point goes on as text. Lines that are in their final form already, which is nearly all of them, are recognised as
-//! they stand and copied in one go with their neighbours; only the others are put together anew.
-//! Not here: splitting streams into packets (`frame`), where points go.
-//! Pure: no I/O, no clock, and no allocation per line once the vectors of `Parsed` have grown.
-//! Invariants: every line that is not empty ends as one point or one counted reject; no byte string makes it panic; the
-//! short way and the long one say the same, which `reference` checks (fuzz target `graphite`).
+//! Path of a packet: the source's intake -> [`Reader::packet`] -> for each line the fast path (`plain`) or, for all
+//! other lines, the parser of the compatibility mode (`fields` or `relay`) -> [`Parsed`]. A point is passed on as
+//! text. Nearly all lines are in their final form already: they are recognised without rewriting and copied in one
+//! run with their neighbours. Only the others are rebuilt.
+//! Not here: splitting streams into packets (`frame`), routing of points. Pure: no I/O, no clock, and no allocation
+//! per line once the vectors of `Parsed` have grown.
+//! Invariants: every non-empty line ends as one point or one counted reject; no input makes it panic; the fast and
+//! the slow path give the same result, which `reference` checks (fuzz target `graphite`).
 
 mod fields;
 mod message;
@@ -22,7 +22,7 @@ mod relay;
 #[cfg(test)]
 mod tests;
 
-pub use message::{MessageEncoding, Opened, PIECE_BYTES_MAX};
+pub use message::{MessageEncoding, MessageReader, PIECE_BYTES_MAX};
 pub use options::{Compatibility, Kept, NameForm, Options};
 
 use std::hash::Hasher;
@@ -33,25 +33,25 @@ use model::{Point, Reject, Span};
 
 use crate::cost::touch;
 
-/// What packets held. Reuse it: [`Parsed::clear`] keeps the memory.
+/// The result of parsing packets. Reuse it: [`Parsed::clear`] keeps the memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
-    /// The points' lines as they go on, each with its LF and none between them.
+    /// The points' lines in their final form, each with its LF and no bytes between them.
     pub bytes: Vec<u8>,
     /// Points, in order of arrival; their spans point into `bytes`.
     pub points: Vec<Point>,
-    /// Lines that are not empty, good or bad.
+    /// Non-empty lines, valid or not.
     pub lines: u64,
-    /// Lines refused, by [`Reject::index`].
+    /// Lines rejected, by [`Reject::index`].
     pub rejects: [u64; Reject::COUNT],
-    /// The first bad line, as a piece of what it was read from, and its reason: for the one clear log message.
+    /// The first invalid line, as a span of the input, and its reason: for the log message.
     pub first_reject: Option<(Reject, Span)>,
-    /// Elements of a message on their way to be read as lines; empty between two calls.
+    /// A message's elements, before they are parsed as lines; empty between two calls.
     elements: Vec<u8>,
 }
 
 impl Parsed {
-    /// Forgets everything but the memory.
+    /// Empties it, and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.points.clear();
@@ -60,7 +60,7 @@ impl Parsed {
         self.first_reject = None;
     }
 
-    /// Lines refused, for whatever reason.
+    /// Rejected lines of all reasons.
     pub fn rejected(&self) -> u64 {
         self.rejects.iter().sum()
     }
@@ -73,28 +73,28 @@ impl Parsed {
     }
 }
 
-/// The parts of a line that was put together anew.
+/// The parts of a line that was rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parts {
     name_len: usize,
     tags_len: usize,
 }
 
-/// Reads lines for one listener. Has no state that a line could change.
+/// Parses the lines of one listener. Has no state that a line could change.
 #[derive(Clone)]
 pub struct Reader {
     options: Options,
     hasher: NameHasher,
-    /// `c-relay`: what becomes of each byte of a name. `0` for those that end or shape it: blanks, dots, and `;` unless it
-    /// is kept.
+    /// `c-relay`: the replacement of each byte of a name. `0` for bytes that end or structure it: spaces, tabs, dots,
+    /// and `;` unless it is kept.
     cleaned: [u8; 256],
-    /// The short way may be taken: it keeps the bytes that `-c` has when it is not given, so these must be among the kept.
+    /// The fast path is allowed: it accepts the bytes of the default `-c`, so all of these must be among the kept ones.
     quick: bool,
     name_len_max: usize,
 }
 
 impl Reader {
-    /// A reader whose hashes of names are seeded with `seed`; draw it at random (see [`hash_name`]).
+    /// A reader that seeds the hashes of names with `seed`; use a random seed (see [`hash_name`]).
     pub fn new(options: Options, seed: u64) -> Reader {
         let keeps_usual = Kept::default().bytes().all(|byte| options.kept.has(byte));
         Reader {
@@ -110,14 +110,14 @@ impl Reader {
         }
     }
 
-    /// The options that it was made with.
+    /// The reader's options.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Reads every line of the packet at `packet` in `bytes` and appends to `into`. The last line may have no LF.
+    /// Parses every line of the packet at `packet` in `bytes` and appends to `into`. The last line may have no LF.
     ///
-    /// `now_s` (Unix seconds) is the time of lines that carry none, where that is wanted.
+    /// `now_s` (Unix seconds) is the time of lines without one, if the options allow them.
     ///
     /// # Panics
     /// When `packet` does not lie in `bytes`.
@@ -125,7 +125,7 @@ impl Reader {
         let mut at = packet.at as usize;
         let end = at + packet.len as usize;
         assert!(end <= bytes.len(), "a packet lies in its arena");
-        // Lines from here on are in their final form and not copied yet.
+        // Start of the run of lines in their final form that are not copied yet.
         let mut run = at;
         while at < end {
             let line_end = memchr(b'\n', &bytes[at..end]).map_or(end, |len| at + len);
@@ -154,7 +154,7 @@ impl Reader {
         }
     }
 
-    /// The long way: any line at all, without its LF.
+    /// The slow path: any line, without its LF.
     #[inline(never)]
     fn any_line(&self, arena: &[u8], line: Span, now_s: u64, into: &mut Parsed) {
         let (mut at, mut text) = (line.at as usize, line.of(arena));
@@ -178,7 +178,7 @@ impl Reader {
         }
     }
 
-    /// Appends `line` in its final form, and its point; on a mistake nothing stays behind.
+    /// Appends `line` in its final form, and its point; appends nothing on an error.
     fn keep(&self, line: &[u8], now_s: u64, into: &mut Parsed) -> Result<(), Reject> {
         touch(line.len());
         let begin = into.bytes.len();
@@ -207,10 +207,10 @@ impl Reader {
     }
 }
 
-/// Hash of a name: what [`Reader`] writes into [`Point::hash`].
+/// Hash of a name: the value of [`Point::hash`].
 ///
-/// Seed it at random, or outsiders can choose names that collide. For many names a `Reader` is quicker: this function
-/// derives the hasher's state from the seed anew.
+/// Seed it at random, or clients can choose names that collide. For many names a `Reader` is faster: this function
+/// derives the hasher's state from the seed on each call.
 pub fn hash_name(seed: u64, name: &[u8]) -> u64 {
     NameHasher::new(seed).hash(name)
 }
@@ -224,7 +224,7 @@ struct NameHasher {
 
 impl NameHasher {
     fn new(seed: u64) -> NameHasher {
-        // The shared part comes from the seed as well: a fixed one would let outsiders aim at its constants.
+        // The shared part is derived from the seed as well: with a fixed one, clients could exploit its constants.
         NameHasher { seed, shared: SharedSeed::from_u64(seed) }
     }
 

@@ -1,10 +1,9 @@
-//! Names and tags in the form in which they go on (spec graphite §1.1.1, §1.1.4): as they were sent where that is wanted,
-//! else in order.
+//! Normalises names and tags (spec graphite §1.1.1, §1.1.4), or passes them on as sent where that is configured.
 //!
-//! Dots at the ends of a name go and runs of dots become one, since carbon's files cannot tell such names apart. Tags,
-//! whether as `name;tag=value` or as `name{tag="value"}`, become `;tag=value` in byte order; of a tag that stands twice
-//! the last one counts.
-//! Invariant: what is written has no blank and no control character; a normal form is its own normal form.
+//! Leading and trailing dots of a name are removed and runs of dots become one, since carbon's files cannot tell such
+//! names apart. Tags, whether as `name;tag=value` or as `name{tag="value"}`, become `;tag=value` in byte order; of a
+//! repeated tag the last one counts.
+//! Invariant: the output contains no blank and no control character; normalising it again changes nothing.
 
 use std::borrow::Cow;
 
@@ -14,10 +13,10 @@ use smallvec::SmallVec;
 
 use super::{Compatibility, NameForm, Options, Parts};
 
-/// A tag and its value. Values of the OpenMetrics form may have lost their backslashes.
+/// A tag and its value. Values in OpenMetrics syntax may be unescaped copies.
 type Tag<'a> = (&'a [u8], Cow<'a, [u8]>);
 
-/// Tags that a line may have without an allocation.
+/// Tags of a line that need no allocation.
 type Tags<'a> = SmallVec<[Tag<'a>; 16]>;
 
 /// Appends the normal form of `text`.
@@ -51,7 +50,7 @@ pub(super) fn write(options: &Options, text: &[u8], out: &mut Vec<u8>) -> Result
     } else {
         write_dotted(text, out)?
     };
-    // What was no tag before might be read as one now.
+    // A text that was not a tag before might parse as one now.
     if is_open_metrics(&out[begin..]) {
         return Err(Reject::BadTag);
     }
@@ -64,9 +63,9 @@ fn is_open_metrics(text: &[u8]) -> bool {
     text.ends_with(b"\"}") && text.contains(&b'{')
 }
 
-/// Appends the name of a line with tags, and gives its length.
+/// Appends the name of a line with tags, and returns its length.
 fn write_tagged_name(name: &[u8], out: &mut Vec<u8>) -> Result<usize, Reject> {
-    // The name is the value of a tag, too, and no value begins with `~`.
+    // The name is a tag's value, too (`name=…`), and no value may begin with `~`.
     let skipped = name.iter().take_while(|byte| matches!(byte, b'~' | b'.')).count();
     write_dotted(&name[skipped..], out)
 }
@@ -81,9 +80,9 @@ fn write_in_order(tags: &mut Tags<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Control characters; and, where text is UTF-8, the white space at which Python would split the name.
+/// True for control characters and, in valid UTF-8, for white space at which Python would split the name.
 fn has_bad_bytes(compatibility: Compatibility, text: &[u8]) -> bool {
-    // No way out of the loop, so that it becomes vector instructions.
+    // No early exit, so that the loop is vectorised.
     let bad = text.iter().fold(false, |bad, byte| bad | (*byte <= b' ') | (*byte == 0x7F));
     if bad {
         return true;
@@ -92,10 +91,10 @@ fn has_bad_bytes(compatibility: Compatibility, text: &[u8]) -> bool {
     looks && std::str::from_utf8(text).is_ok_and(|text| text.chars().any(char::is_whitespace))
 }
 
-/// Appends `name` without the dots at its ends, and one dot for several. Gives the length of what is left.
+/// Appends `name` without dots at its ends, and with one dot for a run of them. Returns the length written.
 fn write_dotted(name: &[u8], out: &mut Vec<u8>) -> Result<usize, Reject> {
     let begin = out.len();
-    // No way out of the loop, so that it becomes vector instructions.
+    // No early exit, so that the loop is vectorised.
     let pairs = name.iter().zip(name.iter().skip(1));
     let doubled = pairs.fold(false, |doubled, (one, next)| doubled | ((*one == b'.') & (*next == b'.')));
     if !doubled && !matches!(name, [] | [b'.', ..] | [.., b'.']) {
@@ -117,7 +116,7 @@ fn carbon(text: &[u8]) -> Result<Tags<'_>, Reject> {
     pairs.map(|pair| pair.map(|(tag, value)| (tag, Cow::Borrowed(value)))).collect()
 }
 
-/// True when the tags can be copied as they stand: what senders that sort do, and whoever gets them from us.
+/// True when the tags can be copied unchanged, as from clients that sort them, or from another instance of ours.
 fn in_order(mut text: &[u8]) -> Result<bool, Reject> {
     let (mut before, mut tag_before): (&[u8], &[u8]) = (b"", b"");
     loop {
@@ -134,7 +133,7 @@ fn in_order(mut text: &[u8]) -> Result<bool, Reject> {
     }
 }
 
-/// A tag and its value, which have no `;`: that is where they were cut.
+/// A tag and its value, which contain no `;`: the text was split there.
 fn pair(text: &[u8]) -> Result<(&[u8], &[u8]), Reject> {
     let at = memchr(b'=', text).ok_or(Reject::BadTag)?;
     let (tag, value) = (&text[..at], &text[at + 1..]);
@@ -150,7 +149,7 @@ fn open_metrics(text: &[u8]) -> Result<(&[u8], Tags<'_>), Reject> {
     if name.is_empty() {
         return Err(Reject::NoName);
     }
-    // A name with a `;` would come out as one with tags of its own.
+    // A name with a `;` would be written as a name with tags.
     if rest.contains(&b'{') || name.contains(&b';') {
         return Err(Reject::BadTag);
     }
@@ -174,7 +173,7 @@ fn open_metrics(text: &[u8]) -> Result<(&[u8], Tags<'_>), Reject> {
     Ok((name, tags))
 }
 
-/// The value up to the closing quote, and how many bytes it took with that quote.
+/// The value up to the closing quote, and the number of bytes consumed, with that quote.
 fn quoted(text: &[u8]) -> Option<(Cow<'_, [u8]>, usize)> {
     let first = memchr2(b'"', b'\\', text)?;
     if text[first] == b'"' {
@@ -198,9 +197,9 @@ fn quoted(text: &[u8]) -> Option<(Cow<'_, [u8]>, usize)> {
     }
 }
 
-/// Leaves of each tag the last one, and none called `name`, which is the name itself; sorts them as they are written.
+/// Keeps of each tag the last one, drops tags called `name` (the name itself), and sorts them for output.
 fn order(tags: &mut Tags<'_>) {
-    // A stable sort keeps the order of arrival among tags of one name, so the last of them is the last that came.
+    // A stable sort keeps the order of arrival among equal tags, so the last of them is the last that arrived.
     tags.sort_by(|one, other| one.0.cmp(other.0));
     let mut kept = Tags::new();
     for tag in tags.drain(..).filter(|tag| tag.0 != b"name") {
@@ -209,7 +208,7 @@ fn order(tags: &mut Tags<'_>) {
         }
         kept.push(tag);
     }
-    // As strings `a=1` and `a-b=1` stand the other way round than as tags: `-` is before `=`.
+    // As strings `a=1` and `a-b=1` sort the other way round than as tags: `-` is before `=`.
     kept.sort_by(|one, other| text(one).cmp(text(other)));
     *tags = kept;
 }

@@ -1,24 +1,25 @@
-//! Numbers of Graphite lines: looked at, and passed on as the text that they are.
+//! Validates the numbers of Graphite lines, which are passed on as text.
 //!
-//! Decimals with a sign, a point and an exponent, and the words `inf`, `infinity` and `nan` in any case. Underscores
-//! (Python) and hexadecimal (Go) are refused everywhere: nobody sends them, and they hide typos.
+//! Accepted: decimals with a sign, a point and an exponent, and the words `inf`, `infinity` and `nan` in any case.
+//! Underscores (Python) and hexadecimal (Go) are rejected in all modes: no client sends them, and they hide typos.
 
 use crate::number::{double, is_decimal};
 
-/// What a text is worth.
+/// The class of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     /// A decimal within the range of a double.
     Finite(f64),
     /// A decimal beyond it.
     Overflow,
-    /// One of the words for infinity.
+    /// A word for infinity.
     Infinite,
-    /// The word for no number.
+    /// The word for NaN.
     Nan,
 }
 
-/// True for a text that anybody reads as a finite number of 0 or more: few digits with a point among or behind them.
+/// True for a text that every parser reads as a finite number of 0 or more: few digits with a point among or after
+/// them.
 pub(super) fn is_plain(text: &[u8]) -> bool {
     const PLAIN_LEN_MAX: usize = 32;
     let points = text.iter().filter(|byte| **byte == b'.').count();
@@ -27,7 +28,7 @@ pub(super) fn is_plain(text: &[u8]) -> bool {
     begins && text.len() <= PLAIN_LEN_MAX && points <= 1 && points + digits == text.len()
 }
 
-/// Reads `text`; none when it is no number.
+/// Parses `text`; `None` when it is not a number.
 pub(super) fn read(text: &[u8]) -> Option<Number> {
     let unsigned = match text {
         [b'+' | b'-', rest @ ..] => rest,

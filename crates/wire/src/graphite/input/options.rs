@@ -1,24 +1,24 @@
-//! How a listener reads Graphite lines: the compatibility and its switches.
+//! How a listener parses Graphite lines: the compatibility mode and its options.
 
-/// Whose reading of a line holds (spec graphite §1.1).
+/// The program whose line parsing is used (spec graphite §1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compatibility {
-    /// Ours: refuses whatever the next reader may refuse or read otherwise, and says why.
+    /// Ours: rejects every line that another parser may reject or read differently, and logs why.
     Strict,
-    /// carbon's: what Python makes of a line.
+    /// carbon's: as Python parses a line.
     Carbon,
-    /// carbon-c-relay's: cleans the name and looks at nothing else.
+    /// carbon-c-relay's: sanitises the name and does not validate the rest.
     CRelay,
-    /// go-carbon's: exactly one blank between fields.
+    /// go-carbon's: exactly one space between fields.
     GoCarbon,
 }
 
 impl Compatibility {
-    /// Every compatibility.
+    /// Every compatibility mode.
     pub const ALL: [Compatibility; 4] =
         [Compatibility::Strict, Compatibility::Carbon, Compatibility::CRelay, Compatibility::GoCarbon];
 
-    /// The word in files.
+    /// The value in config files.
     pub fn word(self) -> &'static str {
         match self {
             Compatibility::Strict => "strict",
@@ -29,15 +29,15 @@ impl Compatibility {
     }
 }
 
-/// What of a name holds, and whether its tags are part of it.
+/// How names are normalised, and whether tags are part of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NameForm {
-    /// Dots and tags in order; tags stand beside the name, which relays go by.
+    /// Normalised dots and tags; tags are separate from the name, which relays route by.
     #[default]
     Bare,
-    /// Dots and tags in order; tags are part of the name.
+    /// Normalised dots and tags; tags are part of the name.
     Tagged,
-    /// As it was sent, tags and dots as they are: what carbon's relay hashes and sends on.
+    /// As sent, with its tags and dots: carbon's relay hashes and forwards this.
     AsSent,
 }
 
@@ -45,7 +45,7 @@ impl NameForm {
     /// Every form.
     pub const ALL: [NameForm; 3] = [NameForm::Bare, NameForm::Tagged, NameForm::AsSent];
 
-    /// The word in files.
+    /// The value in config files.
     pub fn word(self) -> &'static str {
         match self {
             NameForm::Bare => "bare",
@@ -55,23 +55,23 @@ impl NameForm {
     }
 }
 
-/// Switches of one listener.
+/// Options of one listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whose reading holds.
+    /// Compatibility mode.
     pub compatibility: Compatibility,
-    /// A line without a time means now; otherwise it is refused. `c-relay` looks at no times.
+    /// Lines without a time get the current time; otherwise they are rejected. `c-relay` does not check times.
     pub missing_time_is_now: bool,
-    /// Longest name without its tags, as it goes on, in bytes; 0 for none.
+    /// Longest name without its tags, after normalising, in bytes; 0 for no limit.
     pub name_bytes_max: u32,
-    /// What of a name holds. `c-relay` has rules of its own.
+    /// Normalisation of names. `c-relay` has rules of its own.
     pub names: NameForm,
-    /// `c-relay` only: bytes that names keep besides letters, digits and the dot.
+    /// `c-relay` only: bytes that names keep in addition to letters, digits and the dot.
     pub kept: Kept,
 }
 
 impl Options {
-    /// What a compatibility means when nothing else is said.
+    /// The default options of a compatibility mode.
     pub fn of(compatibility: Compatibility) -> Options {
         Options {
             compatibility,
@@ -120,7 +120,7 @@ impl Kept {
     }
 }
 
-/// `-c` of carbon-c-relay when it is not given.
+/// carbon-c-relay's default of `-c`.
 impl Default for Kept {
     fn default() -> Kept {
         Kept::new(b"-_:#")

@@ -1,25 +1,26 @@
-//! The short way: lines that every compatibility passes on as they stand, `some.name 12.5 1700000000`.
+//! The fast path: lines that every compatibility mode passes on unchanged, `some.name 12.5 1700000000`.
 //!
-//! Nearly every line is of this form, so it is recognised in a few steps over blocks of bytes, and not copied. The fence is
-//! narrow; whatever stands outside goes the long way, which could read these lines too and gives the same (tests and
-//! the fuzz target compare them). A line is plain when
-//! - it is at least a block long and has only letters, digits and `.` `-` `_` `:` `#` and spaces: no tags, no tabs, no CR;
-//! - it begins with a letter or digit, and no two of its dots and spaces stand side by side;
-//! - a space stands in it, and the name before is not over the limit;
-//! - but for `c-relay`, which does not look: what follows is a value of 1 to 32 digits, a minus before and one point among
-//!   or behind them; a space; and a time of 1 to 15 digits.
+//! Nearly every line has this form, so it is recognised in a few steps over blocks of bytes, and not copied. The
+//! conditions are narrow. All other lines take the slow path, which accepts these lines too and gives the same result
+//! (tests and the fuzz target compare them). A line is plain when
+//! - it is at least a block long and has only letters, digits and `.` `-` `_` `:` `#` and spaces: no tags, no tabs,
+//!   no CR;
+//! - it begins with a letter or digit, and has no two adjacent dots or spaces;
+//! - it contains a space, and the name before it is within the limit;
+//! - except in `c-relay`, which does not check: the rest is a value of 1 to 32 digits, with an optional minus and one
+//!   point among or after them; a space; and a time of 1 to 15 digits.
 //!
-//! How: [`mark_odd`] checks 16 bytes at once, each with the byte before it, without a branch per byte; compilers make vector
-//! instructions of it. The last block overlaps the one before, so that nothing outside the line is looked at.
+//! Implementation: [`mark_odd`] checks 16 bytes at once, each with the byte before it, without a branch per byte;
+//! compilers vectorise it. The last block overlaps the one before, so that no byte outside the line is read.
 
 use memchr::{memchr, memrchr};
 
 use super::{Compatibility, Reader};
 
-/// Bytes that are looked at in one go.
+/// Bytes that are checked at once.
 const BLOCK: usize = 16;
 
-/// Most digits of a time: any of them is within what a double holds exactly.
+/// Most digits of a time: such an integer is exact in a double.
 const TIME_DIGITS_MAX: usize = 15;
 
 /// Most characters of a value.
@@ -37,7 +38,7 @@ pub(super) fn name_len(reader: &Reader, line: &[u8]) -> Option<usize> {
     (fits && (!looks || has_plain_numbers(&line[name_len + 1..]))).then_some(name_len)
 }
 
-/// True when a byte behind the first one puts the line outside the fence. `line` is longer than a block.
+/// True when a byte after the first one violates the conditions. `line` is longer than a block.
 #[inline(always)]
 fn has_odd(line: &[u8]) -> bool {
     let mut odd = [0_u8; BLOCK];
@@ -56,14 +57,14 @@ fn block(line: &[u8], at: usize) -> &[u8; BLOCK] {
     line[at..].first_chunk().expect("the caller stays a block before the end")
 }
 
-/// Marks in `odd` where a byte is none of the fence's, or is a dot or space behind another: `before` has the byte before
+/// Marks in `odd` each byte that is not allowed, or is a dot or space after another one: `before` has the byte before
 /// each.
 #[inline(always)]
 fn mark_odd(bytes: &[u8; BLOCK], before: &[u8; BLOCK], odd: &mut [u8; BLOCK]) {
     let mask = |is: bool| if is { 0xFF_u8 } else { 0 };
     for ((flag, &byte), &before) in odd.iter_mut().zip(bytes).zip(before) {
         let letter = mask((byte | 0x20).wrapping_sub(b'a') < 26);
-        // `-`, `.`, `/`, the digits and `:` stand in a row.
+        // `-`, `.`, `/`, the digits and `:` are consecutive.
         let digit_or_mark = mask(byte.wrapping_sub(b'-') <= b':' - b'-') & !mask(byte == b'/');
         let other = mask(byte == b'_') | mask(byte == b'#') | mask(byte == b' ');
         let doubled = mask(is_separator(byte)) & mask(is_separator(before));
@@ -76,7 +77,7 @@ fn is_separator(byte: u8) -> bool {
     (byte == b'.') | (byte == b' ')
 }
 
-/// True for `value time` as the fence has them.
+/// True for a `value time` that meets the conditions.
 #[inline(always)]
 fn has_plain_numbers(text: &[u8]) -> bool {
     let Some(time_at) = time_at(text) else { return false };
@@ -97,7 +98,7 @@ fn has_plain_numbers(text: &[u8]) -> bool {
         && unsigned.first().is_some_and(u8::is_ascii_digit)
 }
 
-/// Where the time begins that ends `text`, when all of it is digits. Times of our days have ten.
+/// Start of the time at the end of `text`, when it is all digits. Current times have ten.
 #[inline(always)]
 fn time_at(text: &[u8]) -> Option<usize> {
     if let Some([b' ', time @ ..]) = text.last_chunk::<11>() {
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_byte_in_each_place_is_odd_or_not() {
+    fn each_byte_at_each_position_is_odd_or_not() {
         for byte in 0..=u8::MAX {
             let fine = byte.is_ascii_alphanumeric() || b".-_:# ".contains(&byte);
             for at in 1..40 {
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn two_separators_side_by_side_are_odd_wherever_they_stand() {
+    fn two_adjacent_separators_are_odd_at_any_position() {
         for at in 0..39 {
             for pair in [b"..", b". ", b" .", b"  "] {
                 let mut line = [b'a'; 40];

@@ -1,18 +1,18 @@
-//! The points of a protobuf message (spec graphite §1.3), step by step.
+//! Reads the points of a protobuf message (spec graphite §1.3), step by step.
 //!
-//! Path of a packet: `message` -> [`Check::step`], until all has been looked at -> [`Points::next`].
-//! Not here: what becomes of a point (`message`).
-//! Invariant: a step is bounded whatever the message: each of its fields is one, and a point has few.
+//! Path of a packet: `message` -> [`Check::step`], until the whole message is validated -> [`Points::next`].
+//! Not here: converting a point to a line (`message`).
+//! Invariant: a step is bounded for any message: it processes one field, and a point has few.
 
 use model::Span;
 
-use super::message::Bad;
+use super::message::BadMessage;
 use crate::cost::touch;
 
-/// Most bytes of one point: it is looked at in one step, and has no more than two short fields that are known.
+/// Most bytes of one point: it is read in one step, and has two short known fields at most.
 const POINT_BYTES_MAX: usize = 64 * 1024;
 
-/// Goes over every field of a payload, and adds up the names that its points refer to.
+/// Validates every field of a payload, and adds up the names that its points reference.
 #[derive(Debug)]
 pub(super) struct Check {
     payload: Fields,
@@ -20,7 +20,7 @@ pub(super) struct Check {
     texts: usize,
 }
 
-/// A metric, as far as it has been looked at.
+/// A metric, as far as it was validated.
 #[derive(Debug)]
 struct Counted {
     rest: Fields,
@@ -28,7 +28,7 @@ struct Counted {
     name_bytes: usize,
 }
 
-/// The points of a payload that has been checked, one after the other.
+/// The points of a validated payload, one after the other.
 #[derive(Debug)]
 pub(super) struct Points {
     payload: Fields,
@@ -39,16 +39,16 @@ pub(super) struct Points {
 #[derive(Debug)]
 struct Metric {
     name: Span,
-    /// Fields in which a name may still be: the last one is it.
+    /// Fields that may still contain a name: the last one counts.
     naming: Fields,
     points: Fields,
 }
 
-/// What a step came upon.
+/// The result of a step.
 pub(super) enum Found {
     /// A point: its name, time and value.
     Point(Span, u32, f64),
-    /// Something that is none.
+    /// A field that is not a point.
     Other,
     /// The end.
     End,
@@ -59,8 +59,9 @@ impl Check {
         Check { payload: Fields::of(Span::new(0, message.len())), metric: None, texts: 0 }
     }
 
-    /// Looks at so many fields more, and bytes of points. True when all is good, with no more than `most` bytes of names.
-    pub(super) fn step(&mut self, message: &[u8], steps: usize, most: usize) -> Result<bool, Bad> {
+    /// Validates `steps` more fields, and bytes of points. True when all of it is valid, with at most `most` bytes of
+    /// names.
+    pub(super) fn step(&mut self, message: &[u8], steps: usize, most: usize) -> Result<bool, BadMessage> {
         let mut done = 0;
         while done < steps {
             done += 1;
@@ -84,7 +85,7 @@ impl Check {
                     None => {
                         self.texts = self.texts.saturating_add(points.saturating_mul(*name_bytes));
                         if self.texts > most {
-                            return Err(Bad);
+                            return Err(BadMessage);
                         }
                         self.metric = None;
                     }
@@ -100,12 +101,12 @@ impl Points {
         Points { payload: Fields::of(Span::new(0, message.len())), metric: None }
     }
 
-    /// Looks at one field more. What was checked does not fail.
+    /// Reads one more field. Does not fail after validation.
     pub(super) fn next(&mut self, message: &[u8]) -> Found {
         self.try_next(message).unwrap_or(Found::End)
     }
 
-    fn try_next(&mut self, message: &[u8]) -> Result<Found, Bad> {
+    fn try_next(&mut self, message: &[u8]) -> Result<Found, BadMessage> {
         let Some(Metric { name, naming, points }) = &mut self.metric else {
             return Ok(match self.payload.next(message)? {
                 Some((1, Wire::Bytes(span))) => {
@@ -135,11 +136,11 @@ impl Points {
     }
 }
 
-/// `Point { uint32 timestamp = 1; double value = 2 }`. What is 0 need not be there.
-fn point(message: &[u8], point: Span) -> Result<(u32, f64), Bad> {
+/// `Point { uint32 timestamp = 1; double value = 2 }`. A field that is 0 may be absent.
+fn point(message: &[u8], point: Span) -> Result<(u32, f64), BadMessage> {
     let (mut time, mut value) = (0, 0.0);
     if point.len as usize > POINT_BYTES_MAX {
-        return Err(Bad);
+        return Err(BadMessage);
     }
     let mut fields = Fields::of(point);
     while let Some(field) = fields.next(message)? {
@@ -159,7 +160,7 @@ enum Wire {
     Four,
 }
 
-/// The fields of a protobuf message, those that are not known included: what of them is still to be read.
+/// The unread fields of a protobuf message, including unknown ones.
 #[derive(Clone, Copy, Debug)]
 struct Fields {
     at: usize,
@@ -171,25 +172,25 @@ impl Fields {
         Fields { at: span.at as usize, end: span.at as usize + span.len as usize }
     }
 
-    fn next(&mut self, message: &[u8]) -> Result<Option<(u64, Wire)>, Bad> {
+    fn next(&mut self, message: &[u8]) -> Result<Option<(u64, Wire)>, BadMessage> {
         if self.at == self.end {
             return Ok(None);
         }
         let key = self.whole(message)?;
         let value = match key & 7 {
             0 => Wire::Whole(self.whole(message)?),
-            1 => Wire::Eight(*self.take(8)?.of(message).first_chunk().ok_or(Bad)?),
+            1 => Wire::Eight(*self.take(8)?.of(message).first_chunk().ok_or(BadMessage)?),
             2 => {
-                let len = usize::try_from(self.whole(message)?).map_err(|_| Bad)?;
+                let len = usize::try_from(self.whole(message)?).map_err(|_| BadMessage)?;
                 Wire::Bytes(self.take(len)?)
             }
             5 => self.take(4).map(|_| Wire::Four)?,
-            _ => return Err(Bad),
+            _ => return Err(BadMessage),
         };
         Ok(Some((key >> 3, value)))
     }
 
-    fn whole(&mut self, message: &[u8]) -> Result<u64, Bad> {
+    fn whole(&mut self, message: &[u8]) -> Result<u64, BadMessage> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.take(1)?.of(message)[0];
@@ -198,13 +199,13 @@ impl Fields {
                 return Ok(number);
             }
         }
-        Err(Bad)
+        Err(BadMessage)
     }
 
-    fn take(&mut self, len: usize) -> Result<Span, Bad> {
+    fn take(&mut self, len: usize) -> Result<Span, BadMessage> {
         touch(1);
         if len > self.end - self.at {
-            return Err(Bad);
+            return Err(BadMessage);
         }
         let taken = Span::new(self.at, len);
         self.at += len;

@@ -1,7 +1,6 @@
-//! A second, naive reading of the Graphite line formats: what the reader is compared with, and never what a line goes
-//! through.
+//! A naive second parser of the Graphite line formats, only to compare the real one with.
 //!
-//! Written from the spec's sentences (graphite §1.1): it splits, copies and decodes without a thought for speed, and shares
+//! Written from the spec's sentences (graphite §1.1): it splits, copies and decodes without regard to speed, and shares
 //! no code with the reader. Compiled for tests and, under the feature `reference`, for the fuzz targets.
 //! Invariant: where the two differ, one of them is wrong.
 
@@ -11,7 +10,7 @@ use model::{Reject, Span};
 
 use super::{Compatibility, Kept, MessageEncoding, NameForm, Options, Parsed, Reader, hash_name};
 
-/// A packet as the spec says it is to be read.
+/// A packet parsed as the spec says.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
     /// Name, tags and the whole line of each point, in order.
@@ -24,7 +23,7 @@ struct Read {
 /// Name, tags, the rest of the line with its blank.
 type Line = (Vec<u8>, Vec<u8>, Vec<u8>);
 
-/// Settings that together reach every branch.
+/// Options that together reach every branch.
 pub fn settings() -> Vec<Options> {
     let mut settings: Vec<Options> = Compatibility::ALL.into_iter().map(Options::of).collect();
     let relay = Options::of(Compatibility::CRelay);
@@ -39,16 +38,16 @@ pub fn settings() -> Vec<Options> {
     settings
 }
 
-/// Reads `packet` both ways.
+/// Parses `packet` with both parsers.
 ///
 /// # Panics
-/// When they differ, or when a promise of the reader does not hold.
+/// When they differ, or when an invariant of the reader is violated.
 pub fn compare(options: Options, packet: &[u8]) {
     const SEED: u64 = 0x5eed;
     const NOW_S: u64 = 1_700_000_000;
     let want = read(&options, packet, NOW_S);
     let reader = Reader::new(options, SEED);
-    // What lies around the packet in the arena must have no effect.
+    // The bytes around the packet in the arena must have no effect.
     for (before, after) in [(&b""[..], &b""[..]), (b"x 1 2\n", b" 3 4\nother.name 1 1700000000\n")] {
         let arena = [before, packet, after].concat();
         let mut got = Parsed { bytes: b"earlier\n".to_vec(), ..Parsed::default() };
@@ -73,10 +72,10 @@ pub fn compare(options: Options, packet: &[u8]) {
     }
 }
 
-/// Reads `message` and holds the points to what they promise: there is no second reading of messages.
+/// Reads `message` and checks the invariants of its points: there is no second parser of messages.
 ///
 /// # Panics
-/// When a record is lost, or a line does not come out of the reader again as it stands.
+/// When a record is lost, or an output line changes when it is parsed again.
 pub fn compare_message(options: Options, form: MessageEncoding, message: &[u8]) {
     const NOW_S: u64 = 1_700_000_000;
     let reader = Reader::new(options, 0x5eed);
@@ -86,7 +85,7 @@ pub fn compare_message(options: Options, form: MessageEncoding, message: &[u8]) 
     again(&reader, &got, NOW_S);
 }
 
-/// What came out goes through the same reader as it stands.
+/// Checks that the output is unchanged when the same reader parses it.
 fn again(reader: &Reader, got: &Parsed, now_s: u64) {
     let text = &got.bytes[b"earlier\n".len()..];
     let mut twice = Parsed::default();
@@ -125,7 +124,7 @@ fn read(options: &Options, packet: &[u8], now_s: u64) -> Read {
     read
 }
 
-/// §1.1.2, a byte at a time with the state that it names.
+/// §1.1.2, a byte at a time with the state that the spec names.
 fn relayed(options: &Options, line: &[u8]) -> Result<Line, Reject> {
     let mut out: Vec<u8> = Vec::new();
     let mut first_space = None;
@@ -174,7 +173,7 @@ fn parsed(options: &Options, line: &[u8], now_s: u64) -> Result<Line, Reject> {
     let compatibility = options.compatibility;
     let go = compatibility == Compatibility::GoCarbon;
     let text: String = if go {
-        // Bytes are bytes: each a character of its own, and back again below.
+        // Bytes are bytes: each is decoded as one character, and encoded again below.
         line.iter().map(|byte| char::from(*byte)).collect()
     } else {
         String::from_utf8(line.to_vec()).map_err(|_| Reject::NotUtf8)?
@@ -231,7 +230,7 @@ fn parsed(options: &Options, line: &[u8], now_s: u64) -> Result<Line, Reject> {
     Ok((bytes(&name), bytes(&tags), bytes(&format!(" {} {time}", fields[1]))))
 }
 
-/// Python's `float` without underscores: what both languages read alike.
+/// Python's `float` without underscores: the syntax that both languages share.
 fn number(text: &str) -> Option<f64> {
     let lower = text.to_lowercase();
     let words = ["inf", "infinity", "nan"];

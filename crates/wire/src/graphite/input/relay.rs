@@ -1,15 +1,15 @@
-//! carbon-c-relay's cleansing of a line (spec graphite §1.1.2), but for what it does to numbers.
+//! carbon-c-relay's sanitising of a line (spec graphite §1.1.2), except for its changes to numbers.
 //!
-//! The name is cleaned byte by byte; blanks behind it are folded; values and times are not looked at. Where the original
-//! goes on dropping dots behind the name, `.5` becomes `5`: that is a bug of its, and not ours.
-//! Not here: CR, which ends a line and never comes here.
+//! The name is sanitised byte by byte; blanks after it are folded; values and times are not checked. The original
+//! program keeps removing dots after the name, so that `.5` becomes `5`: that is a bug, and not copied.
+//! Not here: CR, which ends a line and is removed before.
 
 use memchr::memchr2;
 use model::Reject;
 
 use super::{Kept, Parts, Reader};
 
-/// What becomes of each byte of a name: see [`Reader::cleaned`](super::Reader).
+/// The replacement of each byte of a name: see [`Reader::cleaned`](super::Reader).
 pub(super) fn cleaned(kept: &Kept) -> [u8; 256] {
     std::array::from_fn(|byte| match byte as u8 {
         b' ' | b'\t' | b'.' => 0,
@@ -19,11 +19,11 @@ pub(super) fn cleaned(kept: &Kept) -> [u8; 256] {
     })
 }
 
-/// Appends the cleaned `line` without LF.
+/// Appends the sanitised `line` without LF.
 ///
 /// # Errors
-/// `NoName` when nothing is left of the name, `NoValue` when no blank stands behind it: the original forwards a name
-/// with a blank and nothing else, and so do we.
+/// `NoName` when the name is empty after sanitising, `NoValue` when no blank follows it. A name followed by a blank
+/// and nothing else is forwarded, as in the original program.
 pub(super) fn clean(reader: &Reader, line: &[u8], out: &mut Vec<u8>) -> Result<Parts, Reject> {
     let begin = out.len();
     let skipped = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'.')).count();
@@ -49,7 +49,7 @@ pub(super) fn clean(reader: &Reader, line: &[u8], out: &mut Vec<u8>) -> Result<P
     }
     let rest = &line[behind..];
     if rest.first() == Some(&b';') {
-        // Tags, and all behind them, go as they came.
+        // Tags, and everything after them, are copied unchanged.
         let tags_len = memchr2(b' ', b'\t', rest).ok_or(Reject::NoValue)?;
         let name_len = out.len() - begin;
         out.extend_from_slice(rest);

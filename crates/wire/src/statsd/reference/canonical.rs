@@ -25,7 +25,7 @@ pub(super) fn canonical(options: &Options, name: &[u8], tags: &[u8]) -> (Vec<u8>
     }
 }
 
-/// What [`model::Canonical::clean`] promises, with the parts of a tag not empty and free of `;` and `=`.
+/// Checks [`model::Canonical::clean`]: the parts of a tag are not empty and contain no `;` and `=`.
 pub(super) fn clean(name: &[u8], tags: &[u8]) -> bool {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.;=".contains(byte);
     let tag_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);

@@ -67,22 +67,22 @@ fn etsy_bit(options: &Options, name: &[u8], tags: &[u8], fields: &[Vec<u8>]) -> 
     Ok(sample)
 }
 
-/// Our rule: a plain decimal, `0 < r <= 1`, blanks after it tolerated.
+/// Our rule: a plain decimal, `0 < r <= 1`, white space after it allowed.
 pub(super) fn etsy_rate(options: &Options, field: &[u8]) -> Option<f64> {
     let text = String::from_utf8_lossy(field.strip_prefix(b"@")?).to_string();
     let text = text.trim_end_matches(js_blank);
     if text.starts_with('+') || text.starts_with('-') {
         return None;
     }
-    believable(options, decimal(text))
+    in_range(options, decimal(text))
 }
 
-/// The rate, when it is one that we believe.
-pub(super) fn believable(options: &Options, rate: f64) -> Option<f64> {
+/// The rate, when it is not below `rate_min`.
+pub(super) fn in_range(options: &Options, rate: f64) -> Option<f64> {
     (rate > 0.0 && rate <= 1.0 && rate >= options.rate_min && (1.0 / rate).is_finite()).then_some(rate)
 }
 
-/// Node's rule, but for the texts that end it.
+/// Node's rule, except for the texts that crash it.
 fn node_rate(options: &Options, field: &[u8]) -> Option<f64> {
     let text = field.strip_prefix(b"@")?;
     if text.is_empty() || text[0] == b'-' || js_number(text, options.strict_numbers).is_nan() {

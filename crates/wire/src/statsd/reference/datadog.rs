@@ -3,7 +3,7 @@
 use model::{Event, EventKind, EventState, GaugeOp, Kind, Reject};
 
 use super::super::{Dialect, GaugeSign, Options};
-use super::classic::{believable, etsy_rate};
+use super::classic::{etsy_rate, in_range};
 use super::number::{go_number, js_number, js_trim};
 use super::{Line, ReadSample, ReadValue, key_within_limits, split};
 
@@ -22,7 +22,7 @@ pub(super) fn union(options: &Options, text: &[u8], now_s: u64) -> Line {
     let dogstatsd = dogstatsd(options, text, now_s);
     match dogstatsd.rejects[..] {
         [] => return dogstatsd,
-        // Rows of §1 that forbid what DogStatsD reads, and what only DogStatsD reads.
+        // Rows of §1 that reject lines valid in DogStatsD, and lines that only DogStatsD accepts.
         [Reject::BadTimestamp | Reject::TimestampUnsupported | Reject::NegativeTimer] => return dogstatsd,
         [Reject::BadEvent | Reject::BadCheck] => return dogstatsd,
         _ if text.starts_with(b"_e{") || text.starts_with(b"_sc|") => return dogstatsd,
@@ -78,7 +78,7 @@ fn fields_of(options: &Options, texts: &[Vec<u8>]) -> Result<Fields, Reject> {
     for text in texts {
         if let Some(rate) = text.strip_prefix(b"@") {
             let rate = go_number(rate, options.strict_numbers).ok_or(Reject::BadRate)?;
-            fields.rate = Some(believable(options, rate).ok_or(Reject::BadRate)?);
+            fields.rate = Some(in_range(options, rate).ok_or(Reject::BadRate)?);
         } else if let Some(tags) = text.strip_prefix(b"#") {
             fields.tags = tags.to_vec();
         } else if let Some(time) = text.strip_prefix(b"T") {
@@ -140,7 +140,8 @@ fn metric(options: &Options, text: &[u8]) -> Result<Vec<ReadSample>, Reject> {
     if samples.is_empty() { Err(Reject::BadValue) } else { Ok(samples) }
 }
 
-/// Samples with a time are written one by one: 64 KiB and 256 bytes for each of the line's are enough, up to 4 MiB.
+/// Samples with a time are written one by one: the limit is 64 KiB plus 256 bytes for each byte of the line, up to 4
+/// MiB.
 fn too_far(samples: usize, name: &[u8], fields: &Fields, text: &[u8]) -> bool {
     samples * (name.len() + fields.tags.len()) > (65_536 + 256 * text.len()).min(4 << 20)
 }
@@ -185,7 +186,7 @@ fn sample(name: &[u8], fields: &Fields, kind: Kind, value: ReadValue, gauge_op: 
     }
 }
 
-/// Node's reading with DogStatsD's types and tags; what follows the tags are fields of the whole line.
+/// Parsed as in node, with DogStatsD's types and tags; fields after the tags apply to the whole line.
 fn union_bits(options: &Options, text: &[u8]) -> Option<Line> {
     let mut pieces = split(text, b"|#");
     let head = pieces.remove(0);
@@ -255,7 +256,7 @@ fn event(options: &Options, text: &[u8], now_s: u64) -> Result<Event, Reject> {
     let title_len = length(title_len).filter(|&len| len >= 1).ok_or_else(bad)?;
     let text_len = length(text_len).ok_or_else(bad)?;
     let body = &text[lengths_end + 1..];
-    // Byte by byte, so that no length is too large to be compared.
+    // Byte by byte, so that no length overflows.
     let wanted = 1_u128 + title_len as u128 + 1 + text_len as u128;
     if (body.len() as u128) < wanted || body[0] != b':' || body[1 + title_len] != b'|' {
         return Err(bad());
@@ -338,7 +339,7 @@ fn finish(
     Ok(event)
 }
 
-/// False when the field is not understood.
+/// False when the field is unknown or invalid.
 fn set_field(event: &mut Event, field: &[u8]) -> bool {
     let after =
         |prefix: &[u8]| field.strip_prefix(prefix).map(|text| String::from_utf8_lossy(text).to_string());

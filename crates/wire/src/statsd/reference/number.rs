@@ -1,6 +1,6 @@
-//! Numbers, read character by character.
+//! Numbers, parsed character by character.
 
-/// JavaScript white space, of which Rust's idea differs in two characters.
+/// JavaScript white space, which differs from Rust's in two characters.
 pub(super) fn js_blank(char: char) -> bool {
     char == '\u{feff}' || (char.is_whitespace() && char != '\u{85}')
 }
@@ -9,7 +9,7 @@ pub(super) fn js_trim(text: &[u8]) -> String {
     String::from_utf8_lossy(text).trim_matches(js_blank).to_string()
 }
 
-/// JavaScript's `Number(text)`: NaN when it is none.
+/// JavaScript's `Number(text)`: NaN when it is not a number.
 pub(super) fn js_number(text: &[u8], strict: bool) -> f64 {
     if text.is_empty() {
         return f64::NAN;
@@ -32,7 +32,7 @@ pub(super) fn js_number(text: &[u8], strict: bool) -> f64 {
     }
 }
 
-/// What Go and C read alike: NaN for NaN and for what is no number.
+/// The common subset of Go and C: NaN for NaN, and for texts that are not a number.
 pub(super) fn go_number(text: &[u8], strict: bool) -> Option<f64> {
     let text = String::from_utf8_lossy(text).to_string();
     let lower = text.to_lowercase();
@@ -51,7 +51,7 @@ pub(super) fn go_number(text: &[u8], strict: bool) -> Option<f64> {
     Some(decimal(&text)).filter(|number| !number.is_nan())
 }
 
-/// Perl's reading: the longest prefix that is a number.
+/// Perl's conversion: the longest numeric prefix.
 pub(super) fn perl_number(text: &[u8]) -> f64 {
     let text: String = text.iter().map(|&byte| char::from(byte)).collect();
     let text = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
@@ -65,7 +65,7 @@ pub(super) fn perl_number(text: &[u8]) -> f64 {
     }
     let ends = (0..=text.len()).rev().filter(|&end| text.is_char_boundary(end));
     ends.map(|end| decimal(&text[..end])).find(|number| !number.is_nan()).unwrap_or(
-        // A sign alone is a number to nobody, but Perl keeps it in front of the 0 that it reads.
+        // A sign alone is not a number, but Perl keeps it in front of the 0 that it reads.
         if text.starts_with('-') { -0.0 } else { 0.0 },
     )
 }
@@ -88,7 +88,7 @@ pub(super) fn decimal(text: &str) -> f64 {
     text.parse().unwrap_or(f64::NAN)
 }
 
-/// Digits of 1, 3 or 4 bits, rounded half to even after 53 bits; NaN when there is none or one is no digit.
+/// Digits of 1, 3 or 4 bits, rounded half to even after 53 bits; NaN when there is none or one is invalid.
 fn binary(digits: &str, bits_per_digit: u32) -> f64 {
     let mut bits = Vec::new();
     for char in digits.chars() {

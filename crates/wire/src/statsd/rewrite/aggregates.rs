@@ -1,39 +1,38 @@
-//! Aggregates of a window as StatsD lines, for the next StatsD server (spec statsd §16.51).
+//! Encodes the aggregates of a window as StatsD lines for another StatsD server (spec statsd §16.51).
 //!
 //! Path of a series: `Aggregator::tick` -> **[`AggregateEncoder::encode`]** -> `Packer` -> the output's queue.
 //! Counters are sent as their sums, gauges as their values, sets as their members and timers as the values of the
-//! window, so that the next server computes what it would have computed from the clients' own lines, but for its
-//! window. What cannot be sent that way is left out and counted: members of sets and values of timers that are only
-//! estimated.
+//! window. The next server computes the same results as from the clients' own lines, except for the window. Estimates
+//! (members of sets and values of timers that were not kept) cannot be sent; they are counted as left out.
 //! Not here: aggregates as numbers (`graphite`).
-//! Invariant: each record that goes in is counted as encoded or as left out.
+//! Invariant: each record is counted as encoded or as left out.
 
 use model::{Flushed, Kind, Label, SeriesRef};
 
-use super::super::unfolded::written_bytes_max;
+use super::super::expansion::written_bytes_max;
 use super::form::{Form, TagFormat};
 use super::plan::{Rewrite, RewriteError, RewritePlan};
 use super::tags::{TagTexts, Tags};
 use super::write::write_decimal;
 use crate::cost::touch;
-use crate::graphite::mend;
+use crate::graphite::replace_bad_bytes;
 use crate::number::js_format;
 
-/// How the receiver is told of a gauge below 0 (spec statsd §1, §16.16).
+/// How a gauge below 0 is written, by the receiver's reading of signs (spec statsd §1, §16.16).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NegativeGauges {
-    /// `g:-5|g`: to the receiver a sign is part of the number (DogStatsD, Net::Statsd::Server).
+    /// `g:-5|g`: the receiver reads a sign as part of the number (DogStatsD, Net::Statsd::Server).
     Signed,
-    /// `g:0|g` and then `g:-5|g`: to the receiver a sign is a change of the stored value (node).
+    /// `g:0|g` and then `g:-5|g`: the receiver reads a sign as a change of the stored value (node).
     ZeroFirst,
-    /// `g:=-5|g`: the receiver is one of ours.
+    /// `g:=-5|g`: the receiver is Staunch.
     Equals,
 }
 
 /// The type that timers are sent as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerType {
-    /// `ms`. Classic receivers refuse values below 0.
+    /// `ms`. Classic receivers reject values below 0.
     Timer,
     /// `h`
     Histogram,
@@ -41,38 +40,39 @@ pub enum TimerType {
     Distribution,
 }
 
-/// What the receiver reads.
+/// The encoding that the receiver accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AggregateEncoding {
-    /// Prefix, suffix, edits of tags, and by `to.tags` their form. Of `to` nothing else counts.
+    /// Prefix, suffix, tag edits, and the tag format of `to.tags`. No other field of `to` is used.
     pub names: RewritePlan,
     /// See [`NegativeGauges`].
     pub negative_gauges: NegativeGauges,
     /// See [`TimerType`].
     pub timer_type: TimerType,
-    /// `1:2:3|ms`; otherwise each value gets a line.
+    /// Several values per line, `1:2:3|ms`; otherwise each value gets its own line.
     pub packed: bool,
-    /// Counters whose sum is 0 are sent as well. Without them the receiver does not see idle series.
+    /// Also send counters whose sum is 0. Without them the receiver does not see idle series.
     pub zero_counters: bool,
-    /// Samples with a time of the client's keep it (`T`); otherwise they become samples of now.
+    /// Samples with a client's time keep it (`T`); otherwise they are sent without a time.
     pub times: bool,
-    /// Longest line, in bytes without LF; a line of one value may be longer.
+    /// Longest line, in bytes without LF; a line with a single value may be longer.
     pub line_bytes_max: usize,
 }
 
-/// What became of one series.
+/// Result of encoding one series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encoded {
     /// Lines appended, each with its LF.
     pub lines: u64,
-    /// Samples that the lines hold: one of a counter or gauge, members of a set, values of a timer.
+    /// Samples in the lines: one of a counter or gauge, members of a set, values of a timer.
     pub samples: u64,
     /// Samples left out, in the same unit, with the reason.
     pub left_out: Option<(LeftOut, u64)>,
-    /// Samples left out because the series had become more than [`WRITTEN_PER_BYTE_MAX`](super::super::WRITTEN_PER_BYTE_MAX) bytes
-    /// for each byte of its name, its tags and its samples.
+    /// Samples dropped because the output of the series would be more than
+    /// [`WRITTEN_PER_BYTE_MAX`](super::super::WRITTEN_PER_BYTE_MAX) bytes for each byte of its name, its tags and its
+    /// samples.
     pub dropped: u64,
-    /// Tags left out of the series' name because the form cannot hold them.
+    /// Tags omitted from the series' name because the format cannot represent them.
     pub tags_left_out: u32,
 }
 
@@ -82,14 +82,14 @@ pub enum LeftOut {
     /// Nothing happened in the window: a counter at 0 without `zero_counters`, a timer without values, a set without
     /// members. Nothing is lost.
     Idle,
-    /// A set or a timer past its exact limit: there are no members or values any more, only an estimate. Also a set
-    /// whose members the aggregation was not told to keep for outputs.
+    /// A set or a timer over its exact limit: its members or values were replaced by an estimate. Also a set for
+    /// which the aggregation does not keep members.
     Estimated,
     /// Not a finite number.
     NonFinite,
 }
 
-/// Writes the series of flushes as StatsD lines.
+/// Writes flushed series as StatsD lines.
 #[derive(Clone, Debug)]
 pub struct AggregateEncoder {
     form: AggregateEncoding,
@@ -98,15 +98,15 @@ pub struct AggregateEncoder {
     field: Vec<u8>,
     tail: Vec<u8>,
     name: Vec<u8>,
-    /// Of the series under way.
+    /// Tags omitted from the current series.
     tags_left_out: u32,
 }
 
 impl AggregateEncoder {
-    /// An encoder for receivers of this form.
+    /// An encoder with this encoding.
     ///
     /// # Errors
-    /// [`RewriteError`] of the plan in `names`.
+    /// [`RewriteError`] for an invalid plan in `names`.
     pub fn new(form: AggregateEncoding) -> Result<AggregateEncoder, RewriteError> {
         let names = Rewrite::new(&form.names)?;
         let [head, field, tail, name] = [const { Vec::new() }; 4];
@@ -140,13 +140,13 @@ impl AggregateEncoder {
         }
     }
 
-    /// Prepares what all lines of the series have before and behind their values.
+    /// Prepares the text before and after the values, the same for all lines of the series.
     fn begin(&mut self, series: SeriesRef<'_>) {
         let mut name = series.name;
         if !series.clean {
-            // No dialect has sanitised it: what would end a name becomes `_`.
+            // No dialect has sanitised the name: bytes that would end it become `_`.
             self.name.clear();
-            mend(name, b":|", &mut self.name);
+            replace_bad_bytes(name, b":|", &mut self.name);
             name = &self.name;
         }
         let (name, in_name) = match memchr::memchr(b';', name) {
@@ -180,7 +180,7 @@ impl AggregateEncoder {
         let is_gauge = kind == Kind::Gauge;
         let type_text: &[u8] = if is_gauge { b"|g" } else { b"|c" };
         out.extend_from_slice(&self.head);
-        // A value for its own time replaces in every dialect that knows times.
+        // A gauge with its own time is absolute in every dialect that supports times.
         if is_gauge && value < 0.0 && time_s.is_none() {
             match self.form.negative_gauges {
                 NegativeGauges::Signed => {}
@@ -222,7 +222,7 @@ impl AggregateEncoder {
                 continue;
             }
             out.extend_from_slice(&self.head);
-            // Members of DogStatsD may hold a colon, which ends a value in a classic receiver.
+            // DogStatsD's members may contain a colon, which ends a value in a classic receiver.
             let safe =
                 |byte: &u8| if *byte == b'|' || *byte == b':' && !self.form.packed { b'_' } else { *byte };
             out.extend(member.iter().map(safe));
@@ -241,8 +241,8 @@ impl AggregateEncoder {
         };
         self.tail.clear();
         self.tail.extend_from_slice(type_text);
-        // Values that were sampled stand for more than themselves. The window knows only for how many together, so
-        // that is what each gets its part of.
+        // Sampled values count for more than one observation. The window only has the total, so each value gets an
+        // equal part of it.
         let share = values.len() as f64 / count;
         if share < 1.0 && share.is_normal() {
             self.tail.extend_from_slice(b"|@");
@@ -252,18 +252,18 @@ impl AggregateEncoder {
         self.timer_lines(values, out)
     }
 
-    /// Room for the lines of the series under way.
+    /// Output limit for the lines of the current series.
     fn room(&self, out: &[u8]) -> Room {
         Room { begin: out.len(), came_bytes: self.head.len() + self.field.len() }
     }
 
-    /// As many values in a line as it may hold, each line with head and tail.
+    /// Writes as many values per line as fit, each line with head and tail.
     fn timer_lines(&self, values: &[f64], out: &mut Vec<u8>) -> Encoded {
         let mut encoded = Encoded::default();
         let mut bad = 0;
         let mut text = Vec::new();
         let mut room = self.room(out);
-        // Where the open line begins; none when there is none.
+        // Start of the open line; none when there is none.
         let mut open = None;
         for &value in values {
             if !value.is_finite() {
@@ -305,16 +305,16 @@ impl AggregateEncoder {
     }
 }
 
-/// How far the lines of a series may go. Samples of one name may come packed in one line, and the name is written for each.
+/// Output limit of a series. Samples of one name may arrive in one line, and the name is written for each.
 #[derive(Clone, Copy, Debug)]
 struct Room {
     begin: usize,
-    /// Bytes that name, tags and samples take once.
+    /// Bytes of name, tags and samples, counted once.
     came_bytes: usize,
 }
 
 impl Room {
-    /// Whether one sample more of so many bytes may be written.
+    /// Whether one more sample of this many bytes may be written.
     fn takes(&mut self, bytes: usize, out: &[u8]) -> bool {
         self.came_bytes += bytes + 1;
         touch(bytes);
@@ -323,7 +323,7 @@ impl Room {
 }
 
 impl Encoded {
-    /// A timer that has no values: nothing came, or it is a sketch.
+    /// A timer without values: it is idle, or its values were replaced by a sketch.
     fn of_no_values(labels: &[Label], aggregates: &[(u16, f64)]) -> Encoded {
         // An idle timer has at most its two counts, and they are 0.
         if aggregates.iter().all(|(_, value)| *value == 0.0) {
@@ -338,7 +338,8 @@ impl Encoded {
 }
 
 impl AggregateEncoding {
-    /// For DogStatsD and servers of its kind: `#` tags, packed values, absolute gauges, times. Timers go as `ms`.
+    /// For DogStatsD and compatible servers: `#` tags, several values per line, absolute gauges, times. Timers are
+    /// sent as `ms`.
     pub fn dogstatsd() -> AggregateEncoding {
         let to = Form { tags: TagFormat::Dogstatsd, ..Form::KEEP };
         AggregateEncoding {
@@ -352,7 +353,7 @@ impl AggregateEncoding {
 }
 
 impl Default for AggregateEncoding {
-    /// For node: no tags but in names, one value per line, signs that are changes, packets of 1432 bytes.
+    /// For node: tags only in names, one value per line, signs that are changes, packets of 1432 bytes.
     fn default() -> AggregateEncoding {
         let to = Form { tags: TagFormat::Graphite, ..Form::KEEP };
         AggregateEncoding {
@@ -367,7 +368,7 @@ impl Default for AggregateEncoding {
     }
 }
 
-/// Observations of a timer's window, those included that sampling has left out.
+/// Number of observations of a timer's window, including those removed by sampling.
 fn count_of(labels: &[Label], aggregates: &[(u16, f64)]) -> f64 {
     let is_count = |at: u16| labels.get(usize::from(at)).is_some_and(|label| &**label == "count");
     aggregates.iter().find(|(at, _)| is_count(*at)).map_or(0.0, |(_, value)| *value)

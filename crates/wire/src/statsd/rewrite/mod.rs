@@ -1,14 +1,13 @@
-//! StatsD lines on their way through: filtered by their parts, edited, put into another form, packed anew (spec statsd
-//! §14 R4, R5).
+//! Rewrites StatsD lines between clients and servers: filter by parts, edit, convert, and repack (spec statsd §14 R4,
+//! R5).
 //!
-//! Path of a line: a packet of a fan-out -> [`parts()`] -> the endpoint's `process::stage` decides -> [`Rewrite::write`]
-//! -> [`Packer`] -> packets for the endpoint's queue. Aggregates take [`AggregateEncoder`] in place of the first three
-//! (§16.51).
-//! Not here: which lines an endpoint wants (`process::stage`), numbers as samples (`Parser`): a line's values travel as
-//! the bytes that they are.
-//! Pure: no I/O, no clock. No allocation per line but for lines of more than 16 tags.
-//! Invariants: every line gives its parts or a reject, and no byte string makes it panic; a plan that changes nothing
-//! gives the line's own bytes; a line is never split, and none is lost between two packets (fuzz target `rewrite`).
+//! Path of a line: a packet of a fan-out -> [`parts()`] -> the endpoint's `process::stage` decides ->
+//! [`Rewrite::write`] -> [`Packer`] -> packets for the endpoint's queue. Aggregates take [`AggregateEncoder`] instead
+//! of the first three (§16.51).
+//! Not here: which lines an endpoint gets (`process::stage`), numbers as samples (`Parser`): a line's values are
+//! copied as bytes. Pure: no I/O, no clock. No allocation per line, except for lines of more than 16 tags.
+//! Invariants: every line gives its parts or a reject, and no input makes it panic; a plan without changes reproduces
+//! the line's bytes; a line is never split, and none is lost between two packets (fuzz target `rewrite`).
 
 mod aggregates;
 mod form;
@@ -16,7 +15,7 @@ mod pack;
 mod parts;
 mod plan;
 #[cfg(any(test, feature = "reference"))]
-pub mod promises;
+pub mod properties;
 mod tags;
 #[cfg(test)]
 mod tests;

@@ -1,27 +1,27 @@
-//! Lines regrouped into packets of a bounded size: the mode `repack` of a fan-out (spec statsd §14 R4).
+//! Packs lines into packets of a bounded size: the mode `repack` of a fan-out (spec statsd §14 R4).
 //!
 //! Path of a line: `Rewrite::write` -> **[`Packer`]** -> packets for the endpoint's queue.
-//! Not here: the clock. The caller says what time it is, and comes back when [`Packer::due_ns`] says so.
-//! Invariants: a line is never split and none is lost or doubled; lines keep their order; no packet is longer than the
-//! limit, unless it is one line that is; no packet is empty or ends in LF.
+//! Not here: the clock. The caller passes the time, and calls again at [`Packer::due_ns`].
+//! Invariants: a line is never split, lost or duplicated; lines keep their order; no packet is longer than the limit,
+//! except a single line that is; no packet is empty or ends in LF.
 
 use memchr::{memchr, memchr_iter};
 use model::PacketBatch;
 
-/// Collects lines into one open packet, and closes it when it is full or has waited long enough.
+/// Collects lines into one open packet, and closes it when it is full or its delay is over.
 #[derive(Debug)]
 pub struct Packer {
     packet_bytes_max: usize,
     delay_ns: u64,
     open: Vec<u8>,
     lines: u64,
-    /// When the open packet has waited long enough; nothing while it is empty.
+    /// When the open packet is closed at the latest; unused while it is empty.
     due_ns: u64,
 }
 
 impl Packer {
-    /// A packer whose packets have at most `packet_bytes_max` bytes, and which keeps no line longer than `delay_ns`
-    /// as long as it is asked in time. With a delay of 0, what one call brings is packed and leaves at once.
+    /// A packer with packets of at most `packet_bytes_max` bytes, which keeps no line longer than `delay_ns` as long
+    /// as it is called in time. With a delay of 0, the lines of one call are packed and returned at once.
     ///
     /// # Panics
     /// When `packet_bytes_max` is 0.
@@ -30,12 +30,12 @@ impl Packer {
         Packer { packet_bytes_max, delay_ns, open: Vec::new(), lines: 0, due_ns: 0 }
     }
 
-    /// Takes lines joined with LF, with or without one at the end; empty ones disappear. Packets that are full, or due
-    /// at `now_ns`, go to `into`.
+    /// Adds lines joined with LF, with or without one at the end; empty lines are removed. Packets that are full, or
+    /// due at `now_ns`, are appended to `into`.
     ///
-    /// `now_ns` is any clock that does not go back.
+    /// `now_ns` is any monotonic clock.
     pub fn push(&mut self, text: &[u8], now_ns: u64, into: &mut PacketBatch) {
-        // Older lines leave in time, even when new ones come all the while.
+        // Older lines are sent in time, even when new ones arrive continuously.
         self.close_due(now_ns, into);
         let mut rest = text;
         while !rest.is_empty() {
@@ -46,7 +46,7 @@ impl Packer {
         }
     }
 
-    /// Takes as many whole lines of `text` as one packet holds and gives the rest.
+    /// Adds as many complete lines of `text` as one packet holds and returns the rest.
     fn take<'a>(&mut self, text: &'a [u8], now_ns: u64, into: &mut PacketBatch) -> &'a [u8] {
         let line_end = memchr(b'\n', text).unwrap_or(text.len());
         let (line, rest) = (&text[..line_end], text.get(line_end + 1..).unwrap_or_default());
@@ -72,7 +72,7 @@ impl Packer {
         rest
     }
 
-    /// When the open packet is due; none while there is none.
+    /// When the open packet is due; `None` when there is none.
     pub fn due_ns(&self) -> Option<u64> {
         (!self.open.is_empty()).then_some(self.due_ns)
     }
@@ -95,12 +95,12 @@ impl Packer {
         self.lines = 0;
     }
 
-    /// Most bytes of a packet, unless one line has more.
+    /// Most bytes of a packet, except for a single longer line.
     pub fn packet_bytes_max(&self) -> usize {
         self.packet_bytes_max
     }
 
-    /// Lines of the open packet: those that have come in and not gone out.
+    /// Number of lines in the open packet: added and not yet returned.
     pub fn lines_held(&self) -> u64 {
         self.lines
     }

@@ -1,10 +1,10 @@
-//! What stands where in one StatsD line, whatever the dialect, with no number interpreted.
+//! Splits one StatsD line into its parts, for any dialect, without parsing numbers.
 //!
-//! Path of a line: **[`parts()`]** -> `process::stage` -> `Rewrite::write`.
-//! The reading is `union`'s (spec statsd §1): DogStatsD's fields, node's several types in one line, `;k=v` tags in the
-//! name. It is lenient: whatever at least one dialect may make a sample of has parts.
-//! Not here: the tag styles of §6 that need an option to be told from names (`,k=v`, `#k=v`, `[k=v]`): they are part
-//! of the name.
+//! Path of a line: **[`parts()`]** -> `process::stage` -> `Rewrite::write`. The syntax is `union`'s (spec statsd §1):
+//! DogStatsD's fields, node's several types in one line, `;k=v` tags in the name. It is lenient: every line that at
+//! least one dialect accepts has parts.
+//! Not here: the tag styles of §6 that need an option to be distinguished from names (`,k=v`, `#k=v`, `[k=v]`): they
+//! are part of the name.
 
 use memchr::{memchr, memmem};
 use model::Reject;
@@ -13,7 +13,7 @@ use super::super::blank::js_trim;
 use super::super::event::split_event;
 use crate::cost::touch;
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind {
     /// One or several values of a name.
@@ -30,38 +30,38 @@ pub struct Parts<'a> {
     pub(super) line: &'a [u8],
     pub(super) kind: LineKind,
     pub(super) name: &'a [u8],
-    /// What follows the name's first `;`, if there is one.
+    /// The text after the name's first `;`, if there is one.
     pub(super) name_tags: Option<&'a [u8]>,
     pub(super) tags: Option<&'a [u8]>,
     /// Text of the last rate field, without its `@`.
     pub(super) rate: Option<&'a [u8]>,
-    /// What stands between the name's colon and the fields; of events and checks all before their fields.
+    /// The text between the name's colon and the fields; of events and checks all before their fields.
     pub(super) body: &'a [u8],
     /// The fields, each with the `|` before it.
     pub(super) fields: &'a [u8],
-    /// Several `value|type` in the body, as only node reads them.
+    /// True for several `value|type` in the body, which only node supports.
     pub(super) several: bool,
-    /// The CRs at the end, if there are any.
+    /// CRs at the end.
     pub(super) end: &'a [u8],
 }
 
 /// One `value|type`, or `value:value|type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bit<'a> {
-    /// The value, or the packed values joined with `:`.
+    /// The value, or several values joined with `:`.
     pub values: &'a [u8],
-    /// The type as it stands. None when the bit has none; every dialect refuses it then.
+    /// The type as it was sent. `None` when the bit has none; every dialect rejects it then.
     pub type_text: Option<&'a [u8]>,
-    /// What follows the type before the next bit: its own rate first. Empty in a line of one bit.
+    /// The text after the type, up to the next bit: its own rate first. Empty in a line of one bit.
     pub rest: &'a [u8],
 }
 
-/// One field behind the type.
+/// One field after the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
     /// Which field it is.
     pub kind: FieldKind,
-    /// Its text with what marks it, such as `@0.1`.
+    /// Its text with its marker, such as `@0.1`.
     pub text: &'a [u8],
 }
 
@@ -80,14 +80,14 @@ pub enum FieldKind {
     External,
     /// `card:`, the tags' cardinality.
     Cardinality,
-    /// Any other; in events and checks their own fields too.
+    /// Any other, including the own fields of events and checks.
     Other,
 }
 
-/// Takes a line apart. `line` is one line without its LF; CRs at its end are kept apart.
+/// Splits a line into parts. `line` is one line without its LF; CRs at its end are kept separately.
 ///
 /// # Errors
-/// `EmptyLine`, `NoType` (no colon, or no `|` behind it), `BadEvent` and `BadCheck`: lines that no dialect can read.
+/// `EmptyLine`, `NoType` (no colon, or no `|` after it), `BadEvent` and `BadCheck`: lines that no dialect accepts.
 pub fn parts(line: &[u8]) -> Result<Parts<'_>, Reject> {
     let text = without_cr(line);
     let end = &line[text.len()..];
@@ -113,13 +113,13 @@ fn sample_parts<'a>(line: &'a [u8], text: &'a [u8], end: &'a [u8]) -> Result<Par
         None => (key, None),
         Some(at) => (&key[..at], Some(&key[at + 1..])),
     };
-    // DogStatsD refuses a colon in a type, and lines without a name: what is left is node's reading.
+    // DogStatsD rejects a colon in a type, and lines without a name: such lines are split as in node.
     let classic = name.is_empty() || memchr(b':', &rest[pipe + 1..type_end]).is_some();
     let whole = if classic { None } else { scan(&rest[type_end..]) };
     let (body, fields, scanned, several) = match whole {
         Some(scanned) => (&rest[..type_end], &rest[type_end..], scanned, false),
         None => {
-            // Node splits the tags off first, and then the bits.
+            // Node splits off the tags first, and then the bits.
             let tags_at = memmem::find(&rest[pipe + 1..], b"|#").map_or(rest.len(), |len| pipe + 1 + len);
             let (body, fields) = rest.split_at(tags_at);
             (body, fields, scan(fields).unwrap_or_default(), true)
@@ -142,7 +142,7 @@ fn check_parts<'a>(line: &'a [u8], text: &'a [u8], end: &'a [u8]) -> Result<Part
     Ok(other_parts(line, LineKind::Check, name, body, fields, end))
 }
 
-/// Parts of what is no sample.
+/// Parts of a line that is not a sample.
 fn other_parts<'a>(
     line: &'a [u8],
     kind: LineKind,
@@ -156,14 +156,14 @@ fn other_parts<'a>(
     Parts { line, kind, name, name_tags: None, tags, rate: None, body, fields, several: false, end }
 }
 
-/// The fields that count: of a repeated one the last.
+/// The effective fields: of a repeated one the last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Scanned<'a> {
     rate: Option<&'a [u8]>,
     tags: Option<&'a [u8]>,
 }
 
-/// Looks for rate and tags. None when a rate before the tags has a colon: a bit of node's begins there.
+/// Finds rate and tags. `None` when a rate before the tags contains a colon: a bit of node's begins there.
 #[inline]
 fn scan(fields: &[u8]) -> Option<Scanned<'_>> {
     let mut scanned = Scanned::default();
@@ -179,17 +179,17 @@ fn scan(fields: &[u8]) -> Option<Scanned<'_>> {
 }
 
 impl<'a> Parts<'a> {
-    /// The line as it came, without LF.
+    /// The line as it arrived, without LF.
     pub fn line(&self) -> &'a [u8] {
         self.line
     }
 
-    /// What the line is.
+    /// The kind of the line.
     pub fn kind(&self) -> LineKind {
         self.kind
     }
 
-    /// The name up to its first `;`. Of an event the title, of a check its name. May be empty.
+    /// The name up to its first `;`; an event's title; a check's name. May be empty.
     pub fn name(&self) -> &'a [u8] {
         self.name
     }
@@ -204,36 +204,36 @@ impl<'a> Parts<'a> {
         self.tags.unwrap_or_default()
     }
 
-    /// The texts of both tag styles: what tells the line's series from others of its name.
+    /// The texts of both tag styles: they distinguish the line's series from others of the same name.
     pub fn tag_texts(&self) -> [&'a [u8]; 2] {
         [self.name_tags(), self.tags()]
     }
 
-    /// Text of the rate field, without the `@`; none when there is none. Bits may have their own in [`Bit::rest`].
+    /// Text of the rate field, without the `@`; `None` when there is none. Bits may have their own in [`Bit::rest`].
     pub fn rate(&self) -> Option<&'a [u8]> {
         self.rate
     }
 
-    /// The values with their types, in order; nothing for events and checks.
+    /// The values with their types, in order; empty for events and checks.
     pub fn bits(&self) -> impl Iterator<Item = Bit<'a>> + use<'a> {
         let rest = (self.kind == LineKind::Samples).then_some(self.body);
         Bits { rest, several: self.several }
     }
 
-    /// The fields behind the type, or behind an event's text or a check's status, in order.
+    /// The fields after the type, or after an event's text or a check's status, in order.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
         Fields { rest: self.fields }
     }
 
-    /// True when a rate of the line has a colon, as only one behind the tags can.
+    /// True when a rate of the line contains a colon, which only one after the tags can.
     pub(super) fn has_bad_rate(&self) -> bool {
         self.rate.is_some()
             && self.fields().any(|field| field.kind == FieldKind::Rate && memchr(b':', field.text).is_some())
     }
 
-    /// True when a sample rate means something to all of the line: its types are `c`, `ms`, `h` and `d` only.
+    /// True when a sample rate is valid for all of the line: its types are `c`, `ms`, `h` and `d` only.
     ///
-    /// Only such lines can be sampled: what is left stands for the rest by its rate (spec statsd §14 R5).
+    /// Only such lines can be sampled: the rate of the kept lines accounts for the others (spec statsd §14 R5).
     pub fn is_sampled_type(&self) -> bool {
         self.kind == LineKind::Samples && self.bits().all(|bit| bit.is_sampled_type())
     }
@@ -246,8 +246,8 @@ impl<'a> Bit<'a> {
         matches!(self.type_text.map(js_trim), Some(b"c" | b"ms" | b"h" | b"d"))
     }
 
-    /// The values, one by one. A set's member may hold colons and is one value; of several values empty ones are left
-    /// out, as DogStatsD does.
+    /// The values, one by one. A set's member may contain colons and is one value; empty values among several are
+    /// skipped, as in DogStatsD.
     pub fn values(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let is_set = self.type_text.map(js_trim) == Some(b"s");
         let packed = !is_set && memchr(b':', self.values).is_some();

@@ -1,4 +1,4 @@
-//! What an endpoint wants changed, checked once.
+//! The changes that an endpoint's configuration asks for, validated once.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use super::tags::TagEdits;
 /// Changes to each line of an endpoint. The default changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RewritePlan {
-    /// Stands before each name, with its dot if there is to be one. Events and checks have none.
+    /// Text before each name, with its dot if it is to have one. Not for events and checks.
     pub prefix: String,
-    /// Stands behind each name, before tags in the name.
+    /// Text after each name, before tags in the name.
     pub suffix: String,
-    /// Keys of tags that are taken away; `*` at the end stands for any rest.
+    /// Keys of tags that are removed; `*` at the end matches any rest.
     pub tags_drop: Vec<String>,
-    /// Tags that get another key: (old, new). Those that were dropped are gone by then.
+    /// Tags that get another key: (old, new). Applied after `tags_drop`.
     pub tags_rename: Vec<(String, String)>,
-    /// Tags that lines get, `key:value` or a bare word, unless they have a tag of that key by then. To have a value
-    /// replaced, drop the key as well.
+    /// Tags to add, `key:value` or a bare word, unless the line has a tag of that key after the other edits. To
+    /// replace a value, drop the key as well.
     ///
-    /// They go where the line's own tags are: into the name when only that has tags, else into the `#` field.
+    /// They are added where the line's own tags are: to the name when only that has tags, else to the `#` field.
     pub tags_add: Vec<String>,
-    /// Value of bare tags where a form needs one (`bare_tag_value`); when it is empty they are left out.
+    /// Value of bare tags where a format needs one (`bare_tag_value`); when it is empty they are omitted.
     pub bare_tag_value: String,
-    /// The form that lines are put into.
+    /// Conversions.
     pub to: Form,
 }
 
@@ -41,12 +41,12 @@ impl Default for RewritePlan {
     }
 }
 
-/// Why a plan is none.
+/// Why a plan is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RewriteError {
     /// A prefix or suffix with a byte that would end the name.
     BadAffix(String),
-    /// A tag, or a key, that would not be read as one: empty, or with a byte that ends a tag.
+    /// An invalid tag or key: empty, or with a byte that ends a tag.
     BadTag(String),
 }
 
@@ -70,14 +70,14 @@ impl fmt::Display for RewriteError {
 
 impl std::error::Error for RewriteError {}
 
-/// A checked plan, ready to write lines.
+/// A validated plan, ready to write lines.
 #[derive(Clone, Debug)]
 pub struct Rewrite {
     pub(super) prefix: Vec<u8>,
     pub(super) suffix: Vec<u8>,
     pub(super) edits: TagEdits,
     pub(super) form: Form,
-    /// Behind the name nothing changes.
+    /// Only names change.
     pub(super) only_names: bool,
 }
 
@@ -85,7 +85,7 @@ impl Rewrite {
     /// Checks a plan.
     ///
     /// # Errors
-    /// [`RewriteError`] names the text that cannot stand in a line.
+    /// [`RewriteError`] with the invalid text.
     pub fn new(plan: &RewritePlan) -> Result<Rewrite, RewriteError> {
         for affix in [&plan.prefix, &plan.suffix] {
             if affix.contains([':', '|', ';']) || affix.contains(char::is_control) {
@@ -103,17 +103,17 @@ impl Rewrite {
         })
     }
 
-    /// True when every line comes out as it went in: nothing need be taken apart.
+    /// True when every line is unchanged and need not be split into parts.
     pub fn is_identity(&self) -> bool {
         self.only_names && self.prefix.is_empty() && self.suffix.is_empty()
     }
 
-    /// The form that lines are put into.
+    /// The conversions.
     pub fn form(&self) -> &Form {
         &self.form
     }
 
-    /// True when tags are rebuilt, and not copied as they stand.
+    /// True when tags are rebuilt instead of copied.
     pub(super) fn rebuilds_tags(&self) -> bool {
         self.form.tags != TagFormat::Keep || !self.edits.is_empty()
     }

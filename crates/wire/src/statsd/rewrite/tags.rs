@@ -1,6 +1,6 @@
-//! Tags of a line: read in either style, edited, written in either style.
+//! Tags of a line: parsed in both styles, edited, written in either style.
 //!
-//! Not here: where in a line they stand (`parts`, `write`).
+//! Not here: their position in a line (`parts`, `write`).
 
 use std::ops::Range;
 
@@ -10,32 +10,32 @@ use smallvec::SmallVec;
 use super::form::TagFormat;
 use super::parts::without_cr;
 use super::plan::{RewriteError, RewritePlan};
-use crate::graphite::mend;
+use crate::graphite::replace_bad_bytes;
 
-/// The tags of a line, or of a series, as they came.
+/// The tags of a line or of a series as text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TagTexts<'a> {
-    /// `k=v;k=v`; none when the name has no `;`.
+    /// `k=v;k=v`; `None` when the name has no `;`.
     pub(super) in_name: Option<&'a [u8]>,
-    /// `k:v,bare`; none when there is no such field.
+    /// `k:v,bare`; `None` when there is no such field.
     pub(super) field: Option<&'a [u8]>,
 }
 
-/// One tag under edit.
+/// One tag while it is edited.
 #[derive(Clone, Copy, Debug)]
 struct Tag<'a> {
-    /// Its key; the whole of a bare one.
+    /// Its key; the whole text of a bare tag.
     key: &'a [u8],
-    /// What follows the key in its own style: empty, or `:` or `=` and the value.
+    /// The text after the key in its own style: empty, or `:` or `=` and the value.
     rest: &'a [u8],
-    /// It came in the name.
+    /// True when it was in the name.
     in_name: bool,
 }
 
 type TagList<'a> = SmallVec<[Tag<'a>; 16]>;
 
 impl<'a> Tag<'a> {
-    /// A key ends at the first `:`, or where there is none at the first `=`.
+    /// A key ends at the first `:`, or if there is none at the first `=`.
     fn read(text: &'a [u8], in_name: bool) -> Tag<'a> {
         let key_end = memchr(b':', text).or_else(|| memchr(b'=', text)).unwrap_or(text.len());
         let (key, rest) = text.split_at(key_end);
@@ -47,10 +47,10 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// Checked edits; all empty when there are none.
+/// Validated edits; all empty when there are none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TagEdits {
-    /// Keys, and whether they are only the beginning of one.
+    /// Keys; true for the beginning of a key.
     drop: Vec<(Vec<u8>, bool)>,
     rename: Vec<(Vec<u8>, Vec<u8>)>,
     add: Vec<Vec<u8>>,
@@ -68,7 +68,7 @@ impl TagEdits {
         for key in plan.tags_rename.iter().flat_map(|(old, new)| [old, new]) {
             check_tag(key, ":=", true)?;
         }
-        // An empty one is a wish (to leave bare tags out), and no mistake.
+        // Empty is valid: it means that bare tags are omitted.
         check_tag(&plan.bare_tag_value, ":~", true).or_else(|why| match plan.bare_tag_value.is_empty() {
             true => Ok(()),
             false => Err(why),
@@ -90,7 +90,7 @@ impl TagEdits {
         self.drop.is_empty() && self.rename.is_empty() && self.add.is_empty()
     }
 
-    /// Adds the tags of `text` to `list`, edited.
+    /// Adds the edited tags of `text` to `list`.
     fn read<'a>(&'a self, text: &'a [u8], in_name: bool, list: &mut TagList<'a>) {
         let border = if in_name { b';' } else { b',' };
         let mut rest = Some(text);
@@ -115,7 +115,7 @@ impl TagEdits {
         }
     }
 
-    /// Adds the plan's own tags that `list` has no key of.
+    /// Adds the plan's own tags whose keys are not in `list`.
     fn add<'a>(&'a self, in_name: bool, list: &mut TagList<'a>) {
         for text in &self.add {
             let tag = Tag::read(text, in_name);
@@ -151,11 +151,11 @@ fn check_tag(text: &str, more: &str, shaped: bool) -> Result<(), RewriteError> {
     }
 }
 
-/// Tags as they are to be written: prepared once for a line, for the name and for the field.
+/// Tags for output: prepared once for a line, for the name and for the field.
 pub(super) struct Tags<'a> {
     form: TagFormat,
     list: TagList<'a>,
-    /// Written as they stand when nothing is edited.
+    /// Copied unchanged when nothing is edited.
     texts: Option<TagTexts<'a>>,
     bare_tag_value: &'a [u8],
 }
@@ -168,7 +168,7 @@ impl<'a> Tags<'a> {
         Tags { form, list, texts, bare_tag_value: &edits.bare_tag_value }
     }
 
-    /// Appends what goes behind the name, each tag with its `;`. Gives the number of tags that cannot be written.
+    /// Appends the tags for the name, each with its `;`. Returns the number of tags that cannot be written.
     pub(super) fn write_in_name(&self, out: &mut Vec<u8>) -> u32 {
         if let Some(texts) = self.texts {
             if let Some(in_name) = texts.in_name {
@@ -188,7 +188,7 @@ impl<'a> Tags<'a> {
                         [b':', value @ ..] => {
                             out.extend_from_slice(tag.key);
                             out.push(b'=');
-                            mend(value, b":", out);
+                            replace_bad_bytes(value, b":", out);
                         }
                         _ => write_kept(tag, out),
                     }
@@ -208,7 +208,7 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Appends `|#` and the tags that go there.
+    /// Appends `|#` and the tags of that field.
     pub(super) fn write_field(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"|#");
         if let Some(texts) = self.texts {
@@ -223,15 +223,15 @@ impl<'a> Tags<'a> {
                 write_kept(tag, out);
                 continue;
             }
-            mend(tag.key, b",|", out);
+            replace_bad_bytes(tag.key, b",|", out);
             if let Some(value) = tag.value() {
                 out.push(b':');
-                mend(value, b",|", out);
+                replace_bad_bytes(value, b",|", out);
             }
         }
     }
 
-    /// Appends `;k=v` for each tag, in byte order, without doubles.
+    /// Appends `;k=v` for each tag, in byte order, without duplicates.
     fn write_graphite(&self, out: &mut Vec<u8>) -> u32 {
         let begin = out.len();
         let mut each: SmallVec<[Range<usize>; 16]> = SmallVec::new();
@@ -244,10 +244,10 @@ impl<'a> Tags<'a> {
             }
             let at = out.len();
             out.push(b';');
-            mend(tag.key, b";!^=:|", out);
+            replace_bad_bytes(tag.key, b";!^=:|", out);
             out.push(b'=');
             let at_value = out.len();
-            mend(value, b";:|", out);
+            replace_bad_bytes(value, b";:|", out);
             if out[at_value] == b'~' {
                 out[at_value] = b'_';
             }

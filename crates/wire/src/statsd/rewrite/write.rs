@@ -1,15 +1,15 @@
-//! One line, rewritten by an endpoint's plan.
+//! Rewrites one line by an endpoint's plan.
 //!
 //! Path of a line: `parts` -> `process::stage` -> **[`Rewrite::write`]** -> `Packer`.
-//! Invariant: what the plan does not name keeps its bytes and its order.
+//! Invariant: parts that the plan does not change keep their bytes and their order.
 
 use std::ops::Range;
 
 use model::Reject;
 
 use super::super::blank::{js_trim, js_trim_end};
+use super::super::expansion::line_written_bytes_max;
 use super::super::number::strtod;
-use super::super::unfolded::line_written_bytes_max;
 use super::form::{Distributions, Form, Gauges};
 use super::parts::{Bit, Field, FieldKind, LineKind, Parts};
 use super::plan::Rewrite;
@@ -17,27 +17,27 @@ use super::tags::{TagTexts, Tags};
 use crate::cost::touch;
 use crate::number::js_format;
 
-/// What became of one line.
+/// Result of rewriting one line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Lines appended, each with its LF. 0: the form has no way to say the line.
+    /// Lines appended, each with its LF. 0: the conversion cannot represent the line.
     pub lines: u32,
-    /// Tags left out because the form cannot hold them: no key, or no value.
+    /// Tags omitted because the format cannot represent them: no key, or no value.
     pub tags_left_out: u32,
-    /// Bits without a type, or with something in place of their rate that is none, left out where each value gets a
-    /// line. The dialects that know such lines refuse these bits.
+    /// Bits without a type or with an invalid rate, omitted where each value gets its own line. The dialects that
+    /// support such lines reject these bits.
     pub values_left_out: u32,
-    /// Values left out because the line had become [`LINE_WRITTEN_BYTES_MAX`](super::super::LINE_WRITTEN_BYTES_MAX) bytes, or more than [`WRITTEN_PER_BYTE_MAX`](super::super::WRITTEN_PER_BYTE_MAX) for
-    /// each of its own.
+    /// Values dropped because the output of the line would be more than
+    /// [`LINE_WRITTEN_BYTES_MAX`](super::super::LINE_WRITTEN_BYTES_MAX) bytes, or more than
+    /// [`WRITTEN_PER_BYTE_MAX`](super::super::WRITTEN_PER_BYTE_MAX) for each byte of the line.
     pub values_dropped: u32,
 }
 
 impl Rewrite {
-    /// Appends the line as the plan wants it, with an LF behind each line.
+    /// Appends the line with the plan's changes, with an LF after each line.
     ///
-    /// `rate_factor`: the line was kept by chance, with this probability (between 0 and 1). The rate of its values of
-    /// the types `c`, `ms`, `h` and `d` is multiplied with it, other types and rates that are no numbers stay
-    /// (spec statsd §14 R5).
+    /// `rate_factor`: the line was sampled with this probability (between 0 and 1). The rate of its values of the types
+    /// `c`, `ms`, `h` and `d` is multiplied by it; other types and invalid rates are not changed (spec statsd §14 R5).
     pub fn write(&self, parts: &Parts<'_>, rate_factor: Option<f64>, out: &mut Vec<u8>) -> Written {
         touch(parts.line.len());
         let factor = rate_factor.filter(|factor| (0.0..1.0).contains(factor) && *factor > 0.0);
@@ -64,20 +64,20 @@ impl Rewrite {
             line_rates: [None, None],
             written: Written::default(),
         };
-        // Without the tags before them, fields behind several bits would become the last bit's own, and a colon in a
+        // Without the tags before them, fields after several bits would belong to the last bit, and a colon in a
         // rate would begin another bit.
         let torn =
             !self.only_names && (parts.has_bad_rate() || parts.several && parts.fields().nth(1).is_some());
         let gauges = self.gauges_of(parts);
         if self.form.one_value_per_line || torn || splits_gauges(parts, gauges) {
-            line.write_apart(gauges);
+            line.write_separate(gauges);
         } else {
             line.write_whole();
         }
         line.written
     }
 
-    /// Appends `text`, lines joined with LF, each as the plan wants it; `reject` is told of lines without parts.
+    /// Appends `text`, lines joined with LF, each with the plan's changes; `reject` is called for lines without parts.
     ///
     /// For endpoints whose plan has no filter and no sampling.
     pub fn write_lines(
@@ -96,7 +96,7 @@ impl Rewrite {
         sum
     }
 
-    /// Appends the name of samples with the plan's prefix and suffix and the tags that go into it.
+    /// Appends the name of samples with the plan's prefix and suffix and the tags that belong in it.
     pub(super) fn write_name(&self, name: &[u8], tags: &Tags<'_>, out: &mut Vec<u8>) -> u32 {
         out.extend_from_slice(&self.prefix);
         out.extend_from_slice(name);
@@ -104,7 +104,7 @@ impl Rewrite {
         tags.write_in_name(out)
     }
 
-    /// An event or a check: its tags are edited, its name and texts stay.
+    /// An event or a check: its tags are edited, its name and texts are not changed.
     fn write_other(&self, parts: &Parts<'_>, out: &mut Vec<u8>) -> Written {
         if !self.form.events {
             return Written::default();
@@ -113,7 +113,7 @@ impl Rewrite {
             out.extend_from_slice(parts.line);
         } else {
             let texts = TagTexts { in_name: None, field: parts.tags };
-            // There is no name that could hold tags.
+            // An event has no name that could contain tags.
             let form = match self.form.tags {
                 super::TagFormat::Graphite => super::TagFormat::Dogstatsd,
                 form => form,
@@ -138,7 +138,7 @@ impl Rewrite {
         Written { lines: 1, ..Written::default() }
     }
 
-    /// How the line's gauges are to be taken: with a time they are absolute in every dialect.
+    /// How the line's gauges are converted: with a time they are absolute in every dialect.
     fn gauges_of(&self, parts: &Parts<'_>) -> Gauges {
         let gauges = self.form.gauges;
         let is_timed = || parts.fields().any(|field| field.kind == FieldKind::Time);
@@ -153,7 +153,7 @@ impl Rewrite {
         }
         let mut word = js_trim(text);
         if word.first() == Some(&b'#') {
-            // No type, and a tag field when the blank before it goes.
+            // No type, but a tag field once the blank before it is removed.
             return text;
         }
         if word == b"d" {
@@ -176,14 +176,14 @@ impl Written {
     }
 }
 
-/// True when a gauge of the line takes two lines, or one of its own.
+/// True when a gauge of the line takes two lines, or its own line.
 fn splits_gauges(parts: &Parts<'_>, gauges: Gauges) -> bool {
     let is_gauge = |bit: &Bit<'_>| bit.type_text.map(js_trim) == Some(b"g");
     let splits = |value| gauge_value(gauges, value) != GaugeValue::AsItStands;
     gauges != Gauges::Keep && parts.bits().filter(is_gauge).any(|bit| bit.values().any(splits))
 }
 
-/// What is to be made of a gauge's value.
+/// Conversion of one gauge value.
 fn gauge_value(gauges: Gauges, value: &[u8]) -> GaugeValue<'_> {
     let absolute = match (gauges, value) {
         (Gauges::Keep, _) => return GaugeValue::AsItStands,
@@ -202,7 +202,7 @@ fn gauge_value(gauges: Gauges, value: &[u8]) -> GaugeValue<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GaugeValue<'a> {
     AsItStands,
-    /// Without the mark that it came with.
+    /// Without its marker.
     Absolute(&'a [u8]),
     Below0(&'a [u8]),
 }
@@ -214,19 +214,19 @@ struct Line<'a, 'o> {
     factor: Option<f64>,
     tags: Tags<'a>,
     out: &'o mut Vec<u8>,
-    /// Where the fields of the first line stand, once it is written.
+    /// Position of the first line's fields, once they are written.
     tail: Option<Range<usize>>,
-    /// Where the line's rate stands as it was written first: without a factor, and with it.
+    /// Position of the line's rate in the first line written: without a factor, and with it.
     line_rates: [Option<Range<usize>>; 2],
     written: Written,
 }
 
-/// What a bit's rate is made of.
+/// The parts of a bit's rate.
 #[derive(Clone, Copy, Debug)]
 struct BitRate<'a> {
     /// Its own.
     own: Option<&'a [u8]>,
-    /// What the rate is multiplied with.
+    /// The factor.
     factor: Option<f64>,
 }
 
@@ -262,8 +262,8 @@ impl<'a> Line<'a, '_> {
         self.write_end();
     }
 
-    /// Each value in a line of its own.
-    fn write_apart(&mut self, gauges: Gauges) {
+    /// Writes each value in its own line.
+    fn write_separate(&mut self, gauges: Gauges) {
         let begin = self.out.len();
         let bytes_max = line_written_bytes_max(self.parts.line.len());
         let has_bad_rate = self.parts.has_bad_rate();
@@ -298,7 +298,7 @@ impl<'a> Line<'a, '_> {
         }
     }
 
-    /// One value in its line; the name of the first one stands there already.
+    /// Writes one value in its own line; the name of the first one is already written.
     fn write_value(&mut self, head: &Range<usize>, value: &[u8], word: &[u8], rate: BitRate<'a>) {
         let begin = self.out.len();
         if self.written.lines > 0 {
@@ -313,8 +313,8 @@ impl<'a> Line<'a, '_> {
         self.out.push(b'|');
         self.out.extend_from_slice(word);
         self.write_rate_of(rate);
-        // The first line's fields are all the others' as well, and so is its rate: looking at them again for each of many values would let
-        // one long datagram keep us busy.
+        // All other lines have the same fields and the same rate as the first. They are copied: parsing them again
+        // for each of many values would make one long datagram expensive.
         match self.tail.clone() {
             Some(tail) => self.out.extend_from_within(tail),
             None => {
@@ -328,7 +328,7 @@ impl<'a> Line<'a, '_> {
         touch(self.out.len() - begin);
     }
 
-    /// The rate of a bit: its own, or else the line's, which is read once and copied for all others.
+    /// The rate of a bit: its own, or else the line's, which is parsed once and copied for all others.
     fn write_rate_of(&mut self, rate: BitRate<'a>) {
         match (rate.own, self.parts.rate, rate.factor) {
             (Some(own), _, factor) => self.write_rate(own, factor),
@@ -348,7 +348,7 @@ impl<'a> Line<'a, '_> {
         }
     }
 
-    /// The fields in their order, `rate_factor` put into the rate.
+    /// The fields in their order, with `rate_factor` applied to the rate.
     fn write_fields(&mut self, rate_factor: Option<f64>) {
         let parts = self.parts;
         let mut tags_due = self.tags.has_field();
@@ -373,7 +373,7 @@ impl<'a> Line<'a, '_> {
                 }
                 FieldKind::Tags => {}
                 _ => {
-                    // New tags stand where DogStatsD's clients put them: behind the rate, before all else.
+                    // New tags are written where DogStatsD's clients write them: after the rate, before all others.
                     if tags_due && parts.tags.is_none() {
                         tags_due = false;
                         self.tags.write_field(self.out);
@@ -387,7 +387,7 @@ impl<'a> Line<'a, '_> {
         }
     }
 
-    /// The fields but for the rate, which stands behind the type already.
+    /// The fields except for the rate, which was written after the type.
     fn write_other_fields(&mut self) {
         if self.tags.has_field() {
             self.tags.write_field(self.out);
@@ -422,7 +422,7 @@ impl<'a> Line<'a, '_> {
     fn write_rate(&mut self, mut text: &[u8], factor: Option<f64>) {
         touch(text.len());
         if self.rewrite.form != Form::KEEP {
-            // DogStatsD takes a plus, node does not.
+            // DogStatsD accepts a plus, node does not.
             if let [b'+', number @ ..] = text
                 && begins_number(number)
             {
@@ -438,7 +438,7 @@ impl<'a> Line<'a, '_> {
         }
     }
 
-    /// Takes away CRs that stood within the line, now that what stood behind them is gone.
+    /// Removes CRs that were within the line and are at its end now.
     fn trim_end(&mut self) {
         while self.rewrite.form != Form::KEEP && self.out.last() == Some(&b'\r') {
             self.out.pop();
@@ -459,16 +459,16 @@ fn begins_number(text: &[u8]) -> bool {
     matches!(text, [b'0'..=b'9' | b'.', ..])
 }
 
-/// True when `text` is the very piece of the line that `known` is, and not only its equal.
+/// True when `text` is the same slice of the line as `known`, not only equal to it.
 fn is_same(text: &[u8], known: Option<&[u8]>) -> bool {
     known.is_some_and(|known| std::ptr::eq(text, known))
 }
 
-/// Appends `x` without an exponent, which node would not read in a rate.
+/// Appends `x` without an exponent, which node does not accept in a rate.
 pub(super) fn write_decimal(x: f64, out: &mut Vec<u8>) {
     use std::io::Write;
 
-    // A product such as 0.1 * 0.1 is a hair off nine decimals, and long for nothing.
+    // A product such as 0.1 * 0.1 is slightly off nine decimals, and would print many digits.
     let short = (x * 1e9).round() / 1e9;
     let x = if (short - x).abs() <= x * 1e-12 { short } else { x };
     if x >= 1e-6 {

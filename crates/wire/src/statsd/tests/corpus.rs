@@ -1,15 +1,15 @@
-//! The packets of `tests/corpus/statsd`, what their names promise, and their seeded mutations: fuzzing that needs no
-//! nightly compiler. The promise of the fuzz target holds here too: parser and reference say the same of any bytes.
+//! The packets of `tests/corpus/statsd`, the results that their names state, and seeded mutations of them: fuzzing
+//! without a nightly compiler. As in the fuzz target, parser and reference must agree on any bytes.
 
 use model::Span;
 use proptest::prelude::*;
 
 use super::super::reference::{self, settings};
-use super::super::rewrite::promises;
+use super::super::rewrite::properties;
 use super::super::{Dialect, Options, Parsed, Parser};
 use crate::tests::corpus::{Random, all_files, files, meant};
 
-/// Mutations of each file in each setting. A nightly run of the fuzz target does millions.
+/// Mutations of each file with each set of options. A nightly run of the fuzz target does millions.
 const MUTATIONS: u64 = 60;
 
 const DIALECTS: [(&str, Dialect); 4] = [
@@ -38,7 +38,7 @@ fn good_files_have_no_rejects() {
 }
 
 #[test]
-fn bad_files_are_refused_for_the_reason_in_their_name() {
+fn bad_files_are_rejected_for_the_reason_in_their_name() {
     for (name, packet) in files("statsd/bad") {
         for dialect in meant(&name, DIALECTS) {
             let parsed = parse(dialect, &packet);
@@ -49,7 +49,7 @@ fn bad_files_are_refused_for_the_reason_in_their_name() {
 }
 
 #[test]
-fn mutated_files_are_read_as_the_reference_reads_them() {
+fn mutated_files_parse_as_in_the_reference() {
     let files = all_files("statsd");
     let mut random = Random(0x1e55_0f5e_ed00_0001);
     for options in settings() {
@@ -64,19 +64,19 @@ fn mutated_files_are_read_as_the_reference_reads_them() {
 }
 
 #[test]
-fn lines_of_mutated_files_keep_the_promises_of_rewriting() {
+fn mutated_files_keep_the_properties_of_rewriting() {
     let files = all_files("statsd");
     let mut random = Random(0x1e55_0f5e_ed00_0002);
     for (_, packet) in &files {
-        promises::check(packet);
+        properties::check(packet);
         for _ in 0..2 * MUTATIONS {
             let (_, other) = &files[random.below(files.len())];
-            promises::check(&mutated(packet, other, &mut random));
+            properties::check(&mutated(packet, other, &mut random));
         }
     }
 }
 
-/// A few random changes to `packet`, cut to a length that keeps the test quick.
+/// A few random changes to `packet`, truncated to a length that keeps the test fast.
 fn mutated(packet: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     const TOKENS: [&[u8]; 24] = [
         b":",
@@ -126,7 +126,7 @@ fn mutated(packet: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn lines_of_likely_pieces_are_read_as_the_reference_reads_them(
+    fn lines_of_typical_pieces_parse_as_in_the_reference(
         pieces in proptest::collection::vec(
             prop_oneof![
                 "[a-z./_ ]{1,9}",
@@ -142,20 +142,20 @@ proptest! {
         setting in 0_usize..8,
     ) {
         reference::compare(settings()[setting], pieces.concat().as_bytes());
-        promises::check(pieces.concat().as_bytes());
+        properties::check(pieces.concat().as_bytes());
     }
 
     #[test]
-    fn any_bytes_are_read_as_the_reference_reads_them(
+    fn any_bytes_parse_as_in_the_reference(
         packet in proptest::collection::vec(any::<u8>(), 0..200),
         setting in 0_usize..8,
     ) {
         reference::compare(settings()[setting], &packet);
-        promises::check(&packet);
+        properties::check(&packet);
     }
 
     #[test]
-    fn long_packets_are_read_as_the_reference_reads_them(
+    fn long_packets_parse_as_in_the_reference(
         lines in proptest::collection::vec("[a-z]{1,90}:[0-9]{1,4}\\|(c|ms|g|s|h)(\\|#x)?", 0..120),
         setting in 0_usize..8,
     ) {

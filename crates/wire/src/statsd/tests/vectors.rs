@@ -1,20 +1,20 @@
-//! The spec's tables of vectors, row by row: §3 (etsy), §2.9 (deadly inputs), §4 (perl), §5.6 (dogstatsd), §1
-//! (where the dialects differ).
+//! The spec's tables of vectors, row by row: §3 (etsy), §2.9 (inputs that crash node), §4 (perl), §5.6 (dogstatsd),
+//! §1 (differences between dialects).
 //!
-//! Each datagram goes through the parser, and its samples through a naive aggregation that is written as the spec
-//! writes states: `c[k]=v` counter, `g[k]=v` gauge, `t[k]=[v,v]/n` timer with its scaled count, `s[k]={m,m}` set.
-//! Each is also compared with the reference reading.
+//! Each datagram is parsed, and its samples go through a naive aggregation. Its state is written in the spec's
+//! notation: `c[k]=v` counter, `g[k]=v` gauge, `t[k]=[v,v]/n` timer with its scaled count, `s[k]={m,m}` set. Each
+//! result is also compared with the reference parser.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Event, EventKind, EventState, GaugeOp, Kind, RawKey, Reject, Sample, Span, Value};
 
-use super::super::rewrite::promises;
+use super::super::rewrite::properties;
 use super::super::{Dialect, GaugeSign, Options, Parsed, Parser, reference};
 
 const NOW_S: u64 = 1_700_000_000;
 
-/// datagram, state, bad bits, lines counted
+/// datagram, state, rejected bits, lines counted
 type Row = (&'static [u8], &'static str, u64, u64);
 
 #[derive(Default)]
@@ -69,10 +69,10 @@ impl State {
     }
 }
 
-/// State after the datagram, and what the parser said of it. Tags show as `{a,b}` behind the name.
+/// State after the datagram, and the parser's result. Tags are shown as `{a,b}` after the name.
 fn state_of(options: Options, datagram: &[u8]) -> (String, Parsed) {
     reference::compare(options, datagram);
-    promises::check(datagram);
+    properties::check(datagram);
     let parser = Parser::new(options, 7);
     let mut parsed = Parsed::default();
     parser.packet(datagram, Span::new(0, datagram.len()), NOW_S, &mut parsed);
@@ -106,7 +106,7 @@ fn check(options: Options, rows: &[Row]) {
     }
 }
 
-/// The dialect's defaults; the classic dialects as node and Perl have them.
+/// The dialect's defaults; for the classic dialects the settings of node and Perl.
 fn of(dialect: Dialect) -> Options {
     Options::of(dialect)
 }
@@ -396,7 +396,7 @@ fn etsy_keys() {
 }
 
 #[test]
-fn inputs_that_kill_node_do_nothing_here() {
+fn inputs_that_crash_node_are_harmless() {
     check(
         of(Dialect::Etsy),
         &[
@@ -509,7 +509,7 @@ fn dogstatsd_metrics() {
             (b"m:|c", "", 1, 1),
             (b"m:x|c", "", 1, 1),
             (b"m:1|c|@x", "", 1, 1),
-            // Beyond the table.
+            // Beyond the spec's table.
             (b"m:1|c\r\nn:1|c\r\n\r\n", "c[m]=1 c[n]=1", 0, 2),
             (b"m:1|c|@2", "", 1, 1),
             (b"m:1|c|@1e-300", "", 1, 1),
@@ -541,7 +541,7 @@ fn dogstatsd_metrics() {
 type Difference = (&'static [u8], [(&'static str, u64); 4]);
 
 #[test]
-fn where_the_dialects_differ() {
+fn differences_between_the_dialects() {
     let table: &[Difference] = &[
         (b"m:1|h", [("c[m]=1", 0), ("c[m]=1", 0), ("t[m]=[1]/1", 0), ("t[m]=[1]/1", 0)]),
         (b"m:1|d", [("c[m]=1", 0), ("c[m]=1", 0), ("t[m]=[1]/1", 0), ("t[m]=[1]/1", 0)]),
@@ -590,17 +590,17 @@ fn union_options() {
     check(
         of(Dialect::Union),
         &[
-            // "Set to", which no other dialect has.
+            // `=` sets a gauge, which no other dialect supports.
             (b"g:10|g\ng:=-5|g", "g[g]=-5", 0, 2),
             (b"g:=-5:+2|g", "g[g]=-3", 0, 1),
             (b"g:==5|g", "", 1, 1),
             (b"c:=5|c", "", 1, 1),
-            // A time leaves nothing to change.
+            // With a time there is no stored value to change.
             (b"g:-5|g|T99", "g[g]@99=-5", 0, 1),
             // Strict numbers.
             (b"m:0x10|c", "", 1, 1),
             (b"m: |c", "", 1, 1),
-            // Node's reading where DogStatsD has none.
+            // Parsed as in node where DogStatsD rejects the line.
             (b"m: 5 |c", "c[m]=5", 0, 1),
             (b"m:b|s\r", "s[m]={b}", 0, 1),
             (b"m:1|c ", "c[m]=1", 0, 1),
@@ -612,12 +612,12 @@ fn union_options() {
             (b"m:x:1|c", "c[m]=1", 1, 1),
             (b"a:1|c b:2|c", "c[a]=2", 1, 1),
             (b"m:x:y|c", "", 1, 1),
-            // Fields behind the tags hold for every bit that does not say otherwise.
+            // Fields after the tags apply to every bit that does not override them.
             (b"m:1|c:2|c|#a:b|@0.5", "c[m{a:b}]=6", 0, 1),
             (b"m:1|c|@0.1:2|c|#a:b|@0.5", "c[m{a:b}]=14", 0, 1),
             (b"m:1|c:2|ms|#a:b|T99", "c[m{a:b}]@99=1", 1, 1),
             (b"m:1|c:2|c|#a:b|Tx", "", 1, 1),
-            // What our rules forbid is not read in another way.
+            // Lines that our own rules reject are not parsed another way.
             (b"m:1|h|@0.5|T99", "", 1, 1),
             (b"m:-1:2|ms", "", 1, 1),
             (b"a b/c\xc3\xa9:1|c|#b:x y,a", "c[a_b-c{a,b:x y}]=1", 0, 1),
@@ -629,7 +629,11 @@ fn union_options() {
 
 fn event_of(line: &[u8]) -> Event {
     let (_, mut parsed) = state_of(of(Dialect::Dogstatsd), line);
-    assert_eq!(state_of(of(Dialect::Union), line).1.events, parsed.events, "union reads {line:?} alike");
+    assert_eq!(
+        state_of(of(Dialect::Union), line).1.events,
+        parsed.events,
+        "union gives the same result for {line:?}"
+    );
     assert_eq!((parsed.rejected(), parsed.events.len(), parsed.lines), (0, 1, 1), "{line:?}");
     parsed.events.remove(0)
 }
@@ -743,7 +747,7 @@ fn dogstatsd_checks() {
 }
 
 #[test]
-fn limits_hold_at_the_bound_and_past_it() {
+fn limits_are_enforced_at_the_limit_and_past_it() {
     for dialect in [Dialect::Etsy, Dialect::Perl, Dialect::Dogstatsd, Dialect::Union] {
         let options = Options { key_bytes_max: 8, tags_max: 2, ..of(dialect) };
         let first = |line: &[u8]| state_of(options, line).1.first_reject.map(|(why, _)| why);
@@ -781,23 +785,23 @@ fn extras_are_shared_and_bounded() {
     many.push_str("b:1|c|c:x\n");
     let full = parse(&many);
     assert_eq!((full.rejected(), full.extras.len()), (0, super::super::sink::EXTRAS_MAX));
-    assert_eq!(full.samples.last().map(|sample| sample.extra), Some(0), "an id past the bound is left out");
+    assert_eq!(full.samples.last().map(|sample| sample.extra), Some(0), "an id past the limit is skipped");
     many.push_str("b:1|c|T1\n");
     assert_eq!(
         parse(&many).rejects[Reject::TimestampUnsupported.index()],
         1,
-        "a time past the bound is refused"
+        "a time past the limit is rejected"
     );
 }
 
 #[test]
-fn values_with_a_time_are_no_more_than_the_line_may_become() {
+fn values_with_a_time_are_bounded_by_the_expansion_limit() {
     for dialect in [Dialect::Dogstatsd, Dialect::Union] {
         let (packed, bits) = ("1:".repeat(2_000), "1|g:".repeat(2_000));
         let name = |bytes: usize| "n".repeat(bytes);
         let timed = |line: &str| state_of(of(dialect), line.as_bytes()).1;
         let unsupported = Reject::TimestampUnsupported.index();
-        // Never where the name has 512 bytes, nor where nothing is written for each value.
+        // Never where the name has 512 bytes, nor where values are not written one by one.
         for line in [
             format!("{}:{packed}1|c|T9", name(512)),
             format!("{}:{packed}1|c", name(4_000)),
@@ -821,7 +825,7 @@ fn values_with_a_time_are_no_more_than_the_line_may_become() {
 }
 
 #[test]
-fn names_are_collected_once_a_line() {
+fn names_are_collected_once_per_line() {
     for (dialect, want) in [
         (Dialect::Etsy, &["a", "b", "junk", "_e{1,1}"][..]),
         (Dialect::Perl, &["a", "b", "junk"]),

@@ -1,12 +1,12 @@
-//! The packets of `tests/corpus/graphite`, what their names promise, and their seeded mutations: fuzzing that needs no
-//! nightly compiler. The promise of the fuzz target holds here too: reader and reference say the same of any bytes.
+//! The packets of `tests/corpus/graphite`, the results that their names state, and seeded mutations of them: fuzzing
+//! without a nightly compiler. As in the fuzz target, reader and reference must agree on any bytes.
 
 use model::Span;
 
 use super::super::{Compatibility, Options, Parsed, Reader, reference};
 use crate::tests::corpus::{Random, all_files, files, meant};
 
-/// Mutations of each file in each setting. A nightly run of the fuzz target does millions.
+/// Mutations of each file with each set of options. A nightly run of the fuzz target does millions.
 const MUTATIONS: u64 = 60;
 
 fn first_reject(compatibility: Compatibility, packet: &[u8]) -> Option<&'static str> {
@@ -15,7 +15,7 @@ fn first_reject(compatibility: Compatibility, packet: &[u8]) -> Option<&'static 
     parsed.first_reject.map(|(why, _)| why.word())
 }
 
-/// The compatibility by their words.
+/// The compatibility modes by their words.
 fn compatibility() -> impl Iterator<Item = (&'static str, Compatibility)> {
     Compatibility::ALL.into_iter().map(|own| (own.word(), own))
 }
@@ -30,7 +30,7 @@ fn good_files_have_no_rejects() {
 }
 
 #[test]
-fn bad_files_are_refused_for_the_reason_in_their_name() {
+fn bad_files_are_rejected_for_the_reason_in_their_name() {
     for (name, packet) in files("graphite/bad") {
         for compatibility in meant(&name, compatibility()) {
             let word = first_reject(compatibility, &packet);
@@ -40,7 +40,7 @@ fn bad_files_are_refused_for_the_reason_in_their_name() {
 }
 
 #[test]
-fn mutated_files_are_read_as_the_reference_reads_them() {
+fn mutated_files_parse_as_in_the_reference() {
     let mut random = Random(0x1e55_0f5e_ed00_0001);
     for (_, packet) in all_files("graphite") {
         for _ in 0..MUTATIONS {

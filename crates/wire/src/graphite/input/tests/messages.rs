@@ -1,11 +1,11 @@
-//! Pickle and protobuf messages: the spec's vectors (graphite §1.2, §1.3), and elements that are no points.
+//! Pickle and protobuf messages: the spec's vectors (graphite §1.2, §1.3), and invalid elements.
 
 use model::{Reject, Span};
 use proptest::prelude::*;
 
 use super::super::message::{TEXTS_BYTES_MAX, TEXTS_RATIO_MAX};
 use super::super::{
-    Compatibility, MessageEncoding, Opened, Options, PIECE_BYTES_MAX, Parsed, Reader, reference,
+    Compatibility, MessageEncoding, MessageReader, Options, PIECE_BYTES_MAX, Parsed, Reader, reference,
 };
 
 fn parse(compatibility: Compatibility, form: MessageEncoding, message: &[u8]) -> Parsed {
@@ -25,7 +25,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 #[test]
-fn the_specs_messages_are_points() {
+fn spec_vectors_are_converted_to_points() {
     let pickled = "80025d7100285807000000666f6f2e62617271014a00f15365473ff80000000000008671028671035805000000613b743d7671044a3cf153654afdffffff867105867106652e";
     let want = "foo.bar 1.5 1700000000\na;t=v -3 1700000060\n";
     assert_eq!(lines(MessageEncoding::Pickle, &bytes(pickled)), want);
@@ -34,8 +34,8 @@ fn the_specs_messages_are_points() {
 }
 
 #[test]
-fn elements_are_points_or_are_refused_one_by_one() {
-    // An element of protocol 0; the line, or the word of the reason.
+fn each_element_is_a_point_or_is_rejected_alone() {
+    // An element of protocol 0; the resulting line, or the word of the reason.
     let table: &[(&str, &str)] = &[
         ("(S'a'\n(I5\nI7\ntt", "a 7 5"),
         ("(S'a'\n(F5.9\nF0.1\ntt", "a 0.1 5"),
@@ -69,14 +69,14 @@ fn elements_are_points_or_are_refused_one_by_one() {
             None => text.lines().next().unwrap(),
         };
         assert_eq!(got, *want, "{element:?}");
-        assert!(text.ends_with("good 2 1\n"), "{element:?} takes nothing from its neighbour");
+        assert!(text.ends_with("good 2 1\n"), "{element:?} does not affect the next element");
     }
     let infinite = b"(lp0\n(S'a'\n(I5\nF-inf\ntta.";
     assert_eq!(parse(Compatibility::Carbon, MessageEncoding::Pickle, infinite).bytes, b"a -inf 5\n");
 }
 
 #[test]
-fn a_message_that_is_no_list_is_bad_as_a_whole() {
+fn a_message_that_is_not_a_list_is_rejected() {
     for (form, message) in [
         (MessageEncoding::Pickle, &b"cos\nsystem\n(S'true'\ntR."[..]),
         (MessageEncoding::Pickle, b"N."),
@@ -91,16 +91,16 @@ fn a_message_that_is_no_list_is_bad_as_a_whole() {
         assert_eq!(parsed.rejects[Reject::BadMessage.index()], 1, "{}", message.escape_ascii());
         assert!(parsed.points.is_empty());
     }
-    // An empty message is none of them.
+    // An empty message is valid.
     assert_eq!(parse(Compatibility::Strict, MessageEncoding::Protobuf, b"").lines, 0);
     assert_eq!(parse(Compatibility::Strict, MessageEncoding::Pickle, b"].").lines, 0);
 }
 
-/// Whether the message is good as a whole.
+/// Whether the message as a whole is valid.
 fn is_good(form: MessageEncoding, message: &[u8]) -> bool {
-    let mut opened = Opened::new(form, message);
+    let mut opened = MessageReader::new(form, message);
     loop {
-        match opened.look(message) {
+        match opened.validate(message) {
             Ok(true) => return true,
             Ok(false) => {}
             Err(_) => return false,
@@ -108,7 +108,7 @@ fn is_good(form: MessageEncoding, message: &[u8]) -> bool {
     }
 }
 
-/// A pickle of one name, and so many elements of eight bytes each that refer to it by `GET`.
+/// A pickle of one name, and this many elements of eight bytes each that refer to it by `GET`.
 fn repeated(name: &[u8], elements: usize) -> Vec<u8> {
     let mut message = b"\x80\x02]B".to_vec();
     message.extend_from_slice(&(name.len() as u32).to_le_bytes());
@@ -134,8 +134,8 @@ fn repeated_payload(name: &[u8], points: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_the_elements_refer_to_is_bounded_by_the_messages_own_length() {
-    // Whether the name is one or not: nobody looks at it before it is known how often it would be looked at.
+fn referenced_text_is_bounded_by_the_message_length() {
+    // For valid and invalid names: the references are counted before any name is read.
     for byte in [b'n', b' '] {
         for (form, make) in [
             (MessageEncoding::Pickle, repeated as fn(&[u8], usize) -> Vec<u8>),
@@ -156,7 +156,7 @@ fn what_the_elements_refer_to_is_bounded_by_the_messages_own_length() {
             assert_eq!(parsed.lines, most as u64, "each is a point or a reject of its own");
         }
     }
-    // Values and times may be texts as well.
+    // Values and times may be strings as well.
     let text = |times: usize| {
         let value = "1".repeat(40_000);
         format!("(lp0\n(S'a'\n(S'{value}'\nI1\nttp1\na{}.", "g1\na".repeat(times)).into_bytes()
@@ -167,7 +167,7 @@ fn what_the_elements_refer_to_is_bounded_by_the_messages_own_length() {
 }
 
 #[test]
-fn texts_of_one_message_are_bounded_whatever_its_length() {
+fn referenced_text_is_bounded_for_any_message_length() {
     let name = vec![b'n'; 100_000];
     let most = TEXTS_BYTES_MAX / name.len();
     for (count, good) in [(most, true), (most + 1, false)] {
@@ -178,7 +178,7 @@ fn texts_of_one_message_are_bounded_whatever_its_length() {
 }
 
 #[test]
-fn a_message_gives_the_same_in_pieces_that_are_bounded() {
+fn a_message_gives_the_same_result_in_bounded_pieces() {
     let name = vec![b'n'; 4_000];
     for (form, message) in [
         (MessageEncoding::Pickle, repeated(&name, 120)),
@@ -190,7 +190,7 @@ fn a_message_gives_the_same_in_pieces_that_are_bounded() {
         let span = Span::new(0, message.len());
         let (mut bytes, mut points, mut pieces) = (Vec::new(), 0, 0);
         let mut parsed = Parsed::default();
-        let mut opened = Opened::new(form, &message);
+        let mut opened = MessageReader::new(form, &message);
         loop {
             parsed.clear();
             let more = reader.piece(&mut opened, &message, span, 9, &mut parsed);
@@ -208,14 +208,14 @@ fn a_message_gives_the_same_in_pieces_that_are_bounded() {
 }
 
 #[test]
-fn a_long_message_is_looked_at_in_steps_before_it_gives_anything() {
+fn a_long_message_is_validated_in_steps_before_its_first_point() {
     for (form, message) in [
         (MessageEncoding::Pickle, repeated(b"a", 100_000)),
         (MessageEncoding::Protobuf, repeated_payload(b"a", 100_000)),
     ] {
         let reader = Reader::new(Options::of(Compatibility::Strict), 1);
         let span = Span::new(0, message.len());
-        let mut opened = Opened::new(form, &message);
+        let mut opened = MessageReader::new(form, &message);
         let (mut parsed, mut pieces, mut empty) = (Parsed::default(), 1, 0);
         while reader.piece(&mut opened, &message, span, 9, &mut parsed) {
             pieces += 1;
@@ -223,7 +223,7 @@ fn a_long_message_is_looked_at_in_steps_before_it_gives_anything() {
         }
         assert_eq!((parsed.points.len(), parsed.rejected()), (100_000, 0));
         assert!(empty >= 3 && pieces >= empty + 100_000 * 48 / PIECE_BYTES_MAX, "{empty} of {pieces}");
-        // A message whose end is missing is one reject, however much was good before it.
+        // A message without its end is one reject, even when its first part was valid.
         let cut = &message[..message.len() - 1];
         let parsed = parse(Compatibility::Strict, form, cut);
         assert_eq!((parsed.points.len(), parsed.rejects[Reject::BadMessage.index()]), (0, 1));
@@ -243,7 +243,7 @@ fn an_element_has_texts_of_64_kib_at_most() {
 }
 
 #[test]
-fn fields_of_protobuf_come_in_any_order_and_unknown_ones_are_passed_over() {
+fn protobuf_fields_come_in_any_order_and_unknown_ones_are_skipped() {
     let message = b"\x12\x01x\x0a\x15\x12\x09\x11\0\0\0\0\0\0\0\x40\x12\x00\x1d\0\0\0\0\x0a\x01a";
     assert_eq!(message[4] as usize, message.len() - 5);
     assert_eq!(lines(MessageEncoding::Protobuf, message), "a 2 0\na 0 0\n");

@@ -1,4 +1,4 @@
-//! The spec's tables of vectors (graphite §1.1, §1.1.2, §1.1.4), and what the four compatibility make of the same line.
+//! The spec's tables of vectors (graphite §1.1, §1.1.2, §1.1.4), and the result of the same line in the four modes.
 
 use model::{Reject, Span};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn parse(options: Options, packet: &[u8]) -> Parsed {
     parsed
 }
 
-/// The line that comes out, or the word of the reason.
+/// The resulting line, or the word of the reason.
 fn one(options: Options, line: &[u8]) -> String {
     reference::compare(options, line);
     let parsed = parse(options, line);
@@ -25,7 +25,7 @@ fn one(options: Options, line: &[u8]) -> String {
 }
 
 #[test]
-fn lines_are_cleansed_as_the_relay_does() {
+fn lines_are_sanitised_as_in_carbon_c_relay() {
     let table: &[(&[u8], &str)] = &[
         (b"a.b 1 2", "a.b 1 2"),
         (b"..a..b. 1 2", "a.b 1 2"),
@@ -36,7 +36,8 @@ fn lines_are_cleansed_as_the_relay_does() {
         (b"a.b", "no_value"),
         (b"a/b+c d 2", "a_b_c d 2"),
         (b"caf\xc3\xa9 1 2", "caf__ 1 2"),
-        // Dots behind the name are the value's, which the original damages: `a b 1 2`, `a b. 2`, `a 5 2`, `a 1.5 2`.
+        // Dots after the name are the value's, which the original program corrupts: `a b 1 2`, `a b. 2`, `a 5 2`, `a
+        // 1.5 2`.
         (b"a . b 1 2", "a . b 1 2"),
         (b"a b.. 2", "a b.. 2"),
         (b"a .5 2", "a .5 2"),
@@ -60,7 +61,7 @@ fn lines_are_cleansed_as_the_relay_does() {
 }
 
 #[test]
-fn a_cr_ends_a_line_of_the_relay_and_an_empty_line_is_none() {
+fn c_relay_mode_ends_lines_at_cr_and_ignores_empty_lines() {
     let options = Options::of(Compatibility::CRelay);
     let packet = b"a 1 2\r\nb 1 2\rc 1 2\r\r\n\nd 1 2";
     reference::compare(options, packet);
@@ -70,7 +71,7 @@ fn a_cr_ends_a_line_of_the_relay_and_an_empty_line_is_none() {
 }
 
 #[test]
-fn the_personalities_differ_where_the_originals_do() {
+fn the_compatibility_modes_differ_as_the_original_programs_do() {
     let all =
         |line: &str| Compatibility::ALL.map(|compatibility| one(Options::of(compatibility), line.as_bytes()));
     // line; strict, carbon, c-relay, go-carbon
@@ -117,7 +118,7 @@ fn the_personalities_differ_where_the_originals_do() {
 }
 
 #[test]
-fn a_missing_time_is_now_where_that_is_wanted() {
+fn a_missing_time_is_now_if_the_option_is_set() {
     for compatibility in [Compatibility::Strict, Compatibility::Carbon, Compatibility::GoCarbon] {
         let options = Options { missing_time_is_now: true, ..Options::of(compatibility) };
         assert_eq!(one(options, b"some.name.of.a.series 1"), "some.name.of.a.series 1 1700000099");
@@ -126,7 +127,7 @@ fn a_missing_time_is_now_where_that_is_wanted() {
 }
 
 #[test]
-fn tags_are_checked_and_put_in_order() {
+fn tags_are_validated_and_sorted() {
     let table: &[(&str, &str)] = &[
         ("a;t=v", "a;t=v"),
         ("a;b=2;a=1", "a;a=1;b=2"),
@@ -171,7 +172,7 @@ fn tags_are_checked_and_put_in_order() {
 }
 
 #[test]
-fn a_name_at_the_limit_passes_and_one_byte_more_does_not() {
+fn a_name_at_the_limit_is_accepted_and_one_byte_more_is_not() {
     for compatibility in Compatibility::ALL {
         let options = Options { name_bytes_max: 10, ..Options::of(compatibility) };
         assert_eq!(one(options, b"abcdefghij 1 1700000000"), "abcdefghij 1 1700000000");
@@ -179,14 +180,14 @@ fn a_name_at_the_limit_passes_and_one_byte_more_does_not() {
         assert_eq!(
             one(options, b"..abcde..fghi;k=v 1 1"),
             "abcde.fghi;k=v 1 1",
-            "as it goes on, without tags"
+            "the limit is for the final form without tags"
         );
         assert_eq!(one(options, b"..abcde..fghij;k=v 1 1"), "name_too_long");
     }
 }
 
 #[test]
-fn good_lines_are_copied_together_and_bad_ones_leave_no_gap() {
+fn valid_lines_are_copied_without_gaps_where_invalid_ones_were() {
     let good = "some.metric.number1 1 1700000000\nsome.metric.number2 -2.5 1700000000\n";
     let packet = format!("{good}bad\n{good}..dotted. 1 1700000000\n{good}some.metric.number3 3 1700000000");
     let parsed = parse(Options::of(Compatibility::Strict), packet.as_bytes());
@@ -199,7 +200,7 @@ fn good_lines_are_copied_together_and_bad_ones_leave_no_gap() {
     assert_eq!((names[4], names[7]), (&b"dotted"[..], &b"some.metric.number3"[..]));
 }
 
-/// Bytes that lines are made of, and some that they are not.
+/// Bytes that occur in lines, and some that do not.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => "[a-z0-9.]{1,12}",
@@ -215,7 +216,7 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_text_is_read_as_the_reference_reads_it(mut packet in text(), damage in any::<(usize, u8, bool)>()) {
+    fn any_text_parses_as_in_the_reference(mut packet in text(), damage in any::<(usize, u8, bool)>()) {
         let (at, byte, damaged) = damage;
         if damaged && !packet.is_empty() {
             let at = at % packet.len();

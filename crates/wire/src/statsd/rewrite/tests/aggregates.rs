@@ -1,4 +1,4 @@
-//! Series of a flush as the lines that the next server reads.
+//! Flushed series encoded as lines for the next server.
 
 use model::{Flushed, Kind, Label, SeriesRef};
 
@@ -77,7 +77,7 @@ fn counters_are_sent_as_their_sums() {
     }
 }
 
-/// What a receiver that had the gauge at 9 has afterwards.
+/// The receiver's gauge after these lines, when it was 9 before.
 fn gauge_at_receiver(options: Options, text: &str) -> f64 {
     let mut parsed = Parsed::default();
     Parser::new(options, 1).packet(text.as_bytes(), model::Span::new(0, text.len()), 0, &mut parsed);
@@ -90,7 +90,7 @@ fn gauge_at_receiver(options: Options, text: &str) -> f64 {
 }
 
 #[test]
-fn gauges_arrive_as_they_are() {
+fn gauges_have_the_same_value_at_the_receiver() {
     for (rule, dialect, want) in [
         (NegativeGauges::Signed, Dialect::Dogstatsd, "g:-5|g\n"),
         (NegativeGauges::Signed, Dialect::Perl, "g:-5|g\n"),
@@ -158,14 +158,14 @@ fn timers_are_sent_as_their_values() {
     // Sampled: three values for twelve observations.
     let sampled = [(0, 2.0), (1, 12.0), (2, 1.2)];
     assert_eq!(encoded(form(true, 100), &timer(&sampled, &values)).0, "t:1:2.5:-3|ms|@0.25|#k:v\n");
-    // Without its label nobody knows how many there were.
+    // Without its label the number of observations is unknown.
     assert_eq!(encoded(form(true, 100), &timer(&sampled[..1], &values)).0, "t:1:2.5:-3|ms|#k:v\n");
     let (text, said) = encoded(form(true, 100), &timer(&plain, &[f64::NAN, 1.0, f64::INFINITY]));
     assert_eq!(
         (text.as_str(), said.samples, said.left_out),
         ("t:1|ms|#k:v\n", 1, Some((LeftOut::NonFinite, 2)))
     );
-    // Values that are gone, and values that never came.
+    // Values replaced by an estimate, and values that never arrived.
     assert_eq!(encoded(form(true, 100), &timer(&sampled, &[])).1.left_out, Some((LeftOut::Estimated, 12)));
     assert_eq!(
         encoded(form(true, 100), &timer(&sampled[..1], &[])).1.left_out,
@@ -178,7 +178,7 @@ fn timers_are_sent_as_their_values() {
 }
 
 #[test]
-fn samples_with_a_time_keep_it_where_the_receiver_knows_times() {
+fn samples_keep_their_time_if_the_receiver_supports_it() {
     let sample = |kind, value| Flushed::Timestamped { series: series(b"a", b"k:v"), kind, value, time_s: 99 };
     let times = AggregateEncoding { times: true, ..tags(TagFormat::Dogstatsd) };
     assert_eq!(encoded(times.clone(), &sample(Kind::Counter, 4.0)).0, "a:4|c|#k:v|T99\n");
@@ -190,7 +190,7 @@ fn samples_with_a_time_keep_it_where_the_receiver_knows_times() {
 }
 
 #[test]
-fn the_ready_made_forms_are_read_as_they_were_meant() {
+fn predefined_encodings_keep_values_at_their_receivers() {
     let labels = labels();
     let tagged = series(b"a", b"k:v");
     let flushes = [
@@ -219,14 +219,14 @@ fn the_ready_made_forms_are_read_as_they_were_meant() {
         let mut parsed = Parsed::default();
         let span = model::Span::new(0, out.len());
         Parser::new(Options::of(dialect), 1).packet(&out, span, 0, &mut parsed);
-        // The zero before a negative gauge is a sample to the reader.
+        // The zero before a negative gauge is a sample to the parser.
         let zeros = u64::from(dialect == Dialect::Etsy);
         assert_eq!((parsed.rejected(), parsed.samples.len() as u64), (0, samples + zeros));
     }
 }
 
 #[test]
-fn a_timers_values_come_back_whatever_the_limit() {
+fn timer_values_survive_any_line_limit() {
     let values: Vec<f64> = (0..500).map(|at| f64::from(at) * 0.37).collect();
     let labels = labels();
     for line_bytes_max in [1, 20, 64, 500, 1432, 100_000] {
@@ -259,7 +259,7 @@ fn a_timers_values_come_back_whatever_the_limit() {
 }
 
 #[test]
-fn a_series_becomes_so_many_bytes_and_no_more() {
+fn the_output_of_a_series_is_bounded() {
     let labels = labels();
     let name = "n".repeat(8_000);
     let values = vec![1.0; 4_000];

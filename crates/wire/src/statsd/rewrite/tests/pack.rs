@@ -16,7 +16,7 @@ fn a_packet_is_full_at_its_limit_and_not_before() {
         ("aa\nbb\ncc", 5, &["aa\nbb", "cc"][..]),
         ("aa\nbb\ncc", 4, &["aa", "bb", "cc"]),
         ("aa\nbb\ncc", 8, &["aa\nbb\ncc"]),
-        // A line of the very limit, and one past it: alone, and never split.
+        // A line at the limit, and one over it: alone in its packet, and never split.
         ("a\nbbbbb\nc", 5, &["a", "bbbbb", "c"]),
         ("a\nbbbbbb\nc\nd", 5, &["a", "bbbbbb", "c\nd"]),
         ("\n\na\n\n\nb\n", 5, &["a\nb"]),
@@ -31,7 +31,7 @@ fn a_packet_is_full_at_its_limit_and_not_before() {
 }
 
 #[test]
-fn lines_wait_no_longer_than_the_delay() {
+fn lines_are_queued_no_longer_than_the_delay() {
     let (mut packer, mut packets) = (Packer::new(100, 10), PacketBatch::default());
     assert_eq!(packer.due_ns(), None);
     packer.push(b"a", 5, &mut packets);
@@ -41,7 +41,7 @@ fn lines_wait_no_longer_than_the_delay() {
     assert_eq!(texts(&mut packets), [""; 0]);
     packer.close_due(15, &mut packets);
     assert_eq!((texts(&mut packets), packer.due_ns()), (vec!["a\nb".to_owned()], None));
-    // Also when only new lines come and nobody asks: the new ones begin a packet.
+    // Also when only new lines arrive and no due time is polled: the new lines begin a packet.
     packer.push(b"c", 20, &mut packets);
     packer.push(b"d\ne", 30, &mut packets);
     assert_eq!(
@@ -51,7 +51,7 @@ fn lines_wait_no_longer_than_the_delay() {
     packer.close(&mut packets);
     packer.close(&mut packets);
     assert_eq!(texts(&mut packets), ["d\ne"]);
-    // A full packet leaves at once, and the time of the next one begins with its own first line.
+    // A full packet is returned at once, and the delay of the next one begins with its own first line.
     let mut packer = Packer::new(3, 10);
     packer.push(b"a\nb", 0, &mut packets);
     packer.push(b"c", 7, &mut packets);
@@ -59,7 +59,7 @@ fn lines_wait_no_longer_than_the_delay() {
 }
 
 #[test]
-fn without_a_delay_nothing_waits_for_the_next_call() {
+fn without_a_delay_each_call_returns_its_packets() {
     let (mut packer, mut packets) = (Packer::new(5, 0), PacketBatch::default());
     packer.push(b"aa\nbb\ncc\n", 3, &mut packets);
     assert_eq!((texts(&mut packets), packer.due_ns()), (vec!["aa\nbb".to_owned(), "cc".to_owned()], None));
@@ -67,6 +67,6 @@ fn without_a_delay_nothing_waits_for_the_next_call() {
 
 #[test]
 #[should_panic(expected = "a packet holds at least a byte")]
-fn packets_of_nothing_are_refused() {
+fn a_packet_limit_of_zero_panics() {
     let _ = Packer::new(0, 1);
 }

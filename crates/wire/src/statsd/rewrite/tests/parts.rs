@@ -1,10 +1,10 @@
-//! What stands where, as the spec's grammars have it.
+//! Parts of lines by the spec's grammars.
 
 use model::Reject;
 
 use super::super::{FieldKind, LineKind, Parts, parts};
 
-/// A line's parts as text: `name;tags #tags @rate [values|type rest, …] {fields}`; what is not there is left out.
+/// A line's parts as text: `name;tags #tags @rate [values|type rest, …] {fields}`; missing parts are omitted.
 fn text(parts: &Parts<'_>) -> String {
     let show = |bytes: &[u8]| String::from_utf8_lossy(bytes).to_string();
     let mut out = show(parts.name());
@@ -38,7 +38,7 @@ fn lines_have_their_parts() {
         (b"a;k=v;l=w:1|c", "a;k=v;l=w [1|c] {}"),
         (b"a;k=v:1|c|#dc:x", "a;k=v #dc:x [1|c] {Tags}"),
         (b"a|b:1|c", "a|b [1|c] {}"),
-        // Every field, in any order, and one that is not known.
+        // Every field, in any order, and an unknown one.
         (
             b"m:1|d|#a:b,c|@0.1|T12|c:in-1|e:it-false,cn-x|card:low|zz:9",
             "m #a:b,c @0.1 [1|d] {Tags Rate Time Container External Cardinality Other}",
@@ -46,20 +46,20 @@ fn lines_have_their_parts() {
         (b"m:1|c|#a:b|#c:d|@0.5|@0.1", "m #c:d @0.1 [1|c] {Tags Tags Rate Rate}"),
         (b"m:1|c|#", "m [1|c] {Tags}"),
         (b"m:1|c|", "m [1|c] {Other}"),
-        // Node's several types; fields only behind the tags.
+        // Node's several types; fields only after the tags.
         (b"a:1|c:2|g:3|ms", "a [1|c, 2|g, 3|ms] {}"),
         (b"a:1|c|@0.1:2|c|#t|@0.5", "a #t @0.5 [1|c|@0.1, 2|c] {Tags Rate}"),
         (b"a:1|c:2", "a [1|c, 2] {}"),
         (b"a:1|c:2|ms|T9", "a [1|c, 2|ms|T9] {}"),
-        // DogStatsD's colons are no borders of bits.
+        // Colons in DogStatsD fields do not separate bits.
         (b"m:1|c|c:abc", "m [1|c] {Container}"),
         (b"m:1|c|#a:b|@x:1", "m #a:b @x:1 [1|c] {Tags Rate}"),
-        // What only node takes: no name, no type, blanks.
+        // Only node accepts these: no name, no type, blanks.
         (b":1|c", " [1|c] {}"),
         (b":1:2|c", " [1, 2|c] {}"),
         (b"a:1|", "a [1|] {}"),
         (b"a: 1 | c ", "a [ 1 | c ] {}"),
-        // Nothing is a metric that begins so, but `_score` is one.
+        // A line that begins like an event or a check is not a metric, but `_score` is one.
         (b"_score:1|c", "_score [1|c] {}"),
         (b"_sc:1|c", "_sc [1|c] {}"),
         (b"_e{5,4}:title|a|b:|#x,y|c:z", "title #x,y [] {Tags Container}"),
@@ -79,7 +79,7 @@ fn lines_have_their_parts() {
 }
 
 #[test]
-fn what_no_dialect_reads_has_no_parts() {
+fn lines_that_no_dialect_accepts_have_no_parts() {
     let table: &[(&[u8], Reject)] = &[
         (b"", Reject::EmptyLine),
         (b"\r", Reject::EmptyLine),
@@ -101,7 +101,7 @@ fn what_no_dialect_reads_has_no_parts() {
 }
 
 #[test]
-fn packed_values_come_one_by_one() {
+fn several_values_are_iterated_one_by_one() {
     let table: &[(&[u8], &[&str])] = &[
         (b"a:1|c", &["1"]),
         (b"a:1::2|ms", &["1", "2"]),
@@ -120,7 +120,7 @@ fn packed_values_come_one_by_one() {
 }
 
 #[test]
-fn a_rate_means_something_to_four_types_only() {
+fn only_four_types_can_be_sampled() {
     for (line, want) in [
         ("a:1|c", true),
         ("a:1|ms", true),
@@ -141,16 +141,16 @@ fn a_rate_means_something_to_four_types_only() {
 }
 
 #[test]
-fn a_field_is_known_by_how_it_begins() {
+fn fields_are_recognised_by_their_prefix() {
     let line = b"a:1|c|c|card|cc:1|e|T|@|#|card:";
     let kinds: Vec<_> = parts(line).expect("a line").fields().map(|field| field.kind).collect();
     use FieldKind::*;
     assert_eq!(kinds, [Other, Other, Other, Other, Time, Rate, Tags, Cardinality]);
 }
 
-/// Found by mutation: each broke a promise of the first drafts.
+/// Found by mutation: each violated a property in the first versions.
 #[test]
-fn lines_that_were_read_in_two_ways_keep_their_promises() {
+fn ambiguous_lines_keep_the_properties() {
     let lines: &[&[u8]] = &[
         b"a:9:low|h:some.host|:y|s:test|#tag1,tag2:t|@_e{2,3}:x|a|b",
         b"m:1|c|#b,a|@0.5\r|zz:",
@@ -168,6 +168,6 @@ fn lines_that_were_read_in_two_ways_keep_their_promises() {
         b"m:1|#a:b|c",
     ];
     for line in lines {
-        super::super::promises::check(line);
+        super::super::properties::check(line);
     }
 }

@@ -68,12 +68,12 @@ fn tags_are_dropped_then_renamed_then_added() {
             ("a:1|c|#dc:fra,env:dev", "a:1|c|#site:fra,env:prod,edge"),
             ("a:1|c|#dc,edge:9", "a:1|c|#site,edge:9,env:prod"),
             ("a:1|c|#,x,,y,|@0.5", "a:1|c|#x,y,env:prod,site:default,edge|@0.5"),
-            // Where only the name has tags, the new ones go there; `=` ends a key as `:` does.
+            // Where only the name has tags, the new ones are added there; `=` ends a key as `:` does.
             ("a;dc=fra;secret=x:1|c", "a;site=fra;env=prod;edge:1|c"),
             ("a;dc=fra:1|c|#y", "a;site=fra:1|c|#y,env:prod,edge"),
             // Of two fields the last counts.
             ("a:1|c|#x|@0.5|#y", "a:1|c|@0.5|#y,env:prod,site:default,edge"),
-            // Node's several types: tags before all other fields, and one line each where that cannot be.
+            // Node's several types: tags before all other fields, and one line each where that is impossible.
             ("a:1|c:2|g", "a:1|c:2|g|#env:prod,site:default,edge"),
             ("a:1|c:2|g|#x", "a:1|c:2|g|#x,env:prod,site:default,edge"),
             // Events and checks have tags, too.
@@ -94,7 +94,7 @@ fn tags_are_dropped_then_renamed_then_added() {
 }
 
 #[test]
-fn tags_go_into_names_as_carbon_reads_them() {
+fn tags_are_moved_into_names_in_carbon_syntax() {
     let form = Form { tags: TagFormat::Graphite, ..Form::KEEP };
     check(
         &to(form),
@@ -135,7 +135,7 @@ fn tags_go_into_names_as_carbon_reads_them() {
 }
 
 #[test]
-fn tags_leave_names_for_dogstatsd() {
+fn tags_are_moved_from_names_to_the_dogstatsd_field() {
     let form = Form { tags: TagFormat::Dogstatsd, ..Form::KEEP };
     check(
         &to(form),
@@ -151,7 +151,7 @@ fn tags_leave_names_for_dogstatsd() {
 }
 
 #[test]
-fn each_switch_works_alone() {
+fn each_conversion_works_alone() {
     check(
         &to(Form { one_value_per_line: true, ..Form::KEEP }),
         &[
@@ -210,10 +210,10 @@ fn each_switch_works_alone() {
 }
 
 #[test]
-fn gauges_keep_their_meaning_where_signs_mean_changes() {
+fn gauges_keep_their_value_where_signs_mean_changes() {
     let form = |gauges| to(Form { gauges, ..Form::KEEP });
     let table = [
-        // line, signs are changes to the sender, signs are parts of numbers to it
+        // line, result when the sender's signs are changes, result when they are parts of numbers
         ("g:5|g", "g:5|g", "g:5|g"),
         ("g:-5|g", "g:-5|g", "g:0|g\ng:-5|g"),
         ("g:+5|g", "g:+5|g", "g:5|g"),
@@ -221,7 +221,7 @@ fn gauges_keep_their_meaning_where_signs_mean_changes() {
         ("g:=-5|g|#a:b", "g:0|g|#a:b\ng:-5|g|#a:b", "g:0|g|#a:b\ng:-5|g|#a:b"),
         ("g:=+5|g", "g:5|g", "g:5|g"),
         ("g:-.5|g", "g:-.5|g", "g:0|g\ng:-.5|g"),
-        // A value for a time of its own is absolute everywhere.
+        // A value with its own time is absolute in every dialect.
         ("g:-5|g|T9", "g:0|g|T9\ng:-5|g|T9", "g:0|g|T9\ng:-5|g|T9"),
         ("g:1:-2:+3|g", "g:1:-2:+3|g", "g:1|g\ng:0|g\ng:-2|g\ng:3|g"),
         // Not numbers, not gauges.
@@ -238,7 +238,7 @@ fn gauges_keep_their_meaning_where_signs_mean_changes() {
 }
 
 #[test]
-fn the_ready_made_forms_are_for_their_receivers() {
+fn predefined_conversions_match_their_receivers() {
     let line = "m:1:2|d|#b:2,a|@0.5|c:x|e:y|T9|card:low|zz";
     for (name, want) in [
         ("keep", line),
@@ -257,7 +257,7 @@ fn the_ready_made_forms_are_for_their_receivers() {
 }
 
 #[test]
-fn bits_that_every_dialect_refuses_are_left_out_and_counted() {
+fn bits_that_every_dialect_rejects_are_omitted_and_counted() {
     for (line, want, left_out) in
         [("a:1|c:2", "a:1|c", 1), ("a:x:1|c|@0.1:2|c|zz", "a:1|c|@0.1", 2), ("a:1|c|#t|@0.5:3|c", "", 1)]
     {
@@ -267,7 +267,7 @@ fn bits_that_every_dialect_refuses_are_left_out_and_counted() {
 }
 
 #[test]
-fn the_rate_of_what_chance_kept_is_multiplied() {
+fn the_rate_of_sampled_lines_is_multiplied() {
     let table = [
         ("a:1|c", 0.1, "a:1|c|@0.1"),
         ("a:1:2|ms", 0.5, "a:1:2|ms|@0.5"),
@@ -285,14 +285,14 @@ fn the_rate_of_what_chance_kept_is_multiplied() {
         ("a:1|c|@0.5:2|g:3|ms", 0.5, "a:1|c|@0.25:2|g:3|ms|@0.5"),
         ("a:1|c|@0.5:2|c|#t|@0.1", 0.5, "a:1|c|@0.25:2|c|#t|@0.05"),
         ("a:1|c:2|c|#t", 0.5, "a:1|c|@0.5:2|c|@0.5|#t"),
-        // Types to which a rate says nothing, and rates that are none.
+        // Types without a rate, and invalid rates.
         ("a:1|g|@0.5", 0.5, "a:1|g|@0.5"),
         ("a:x|s", 0.5, "a:x|s"),
         ("a:1|kv", 0.5, "a:1|kv"),
         ("a:1|c|@x", 0.5, "a:1|c|@x"),
         ("a:1|c|@0", 0.5, "a:1|c|@0"),
         ("_sc|a|0", 0.5, "_sc|a|0"),
-        // Factors that are no probability change nothing.
+        // Factors that are not a probability change nothing.
         ("a:1|c", 1.0, "a:1|c"),
         ("a:1|c", 0.0, "a:1|c"),
         ("a:1|c", f64::NAN, "a:1|c"),
@@ -307,7 +307,7 @@ fn the_rate_of_what_chance_kept_is_multiplied() {
 }
 
 #[test]
-fn plans_that_would_tear_lines_are_refused() {
+fn plans_that_would_break_lines_are_rejected() {
     let tag = |text: &str| Some(RewriteError::BadTag(text.to_owned()));
     let affix = |text: &str| Some(RewriteError::BadAffix(text.to_owned()));
     let plan = RewritePlan::default;
@@ -358,7 +358,7 @@ fn packets_are_rewritten_line_by_line() {
 }
 
 #[test]
-fn many_tags_are_as_good_as_few() {
+fn many_tags_are_rewritten_as_few_are() {
     let tags: Vec<String> = (0..300).rev().map(|at| format!("t{at:03}:{at}")).collect();
     let sorted: Vec<String> = (0..300).map(|at| format!(";t{at:03}={at}")).collect();
     let form = Form { tags: TagFormat::Graphite, ..Form::KEEP };
@@ -366,7 +366,7 @@ fn many_tags_are_as_good_as_few() {
 }
 
 #[test]
-fn one_line_becomes_so_many_bytes_and_no_more() {
+fn the_output_of_a_line_is_bounded() {
     let tags = "t".repeat(1 << 15);
     let values = |count: usize| vec!["1"; count].join(":");
     let of =
@@ -382,7 +382,7 @@ fn one_line_becomes_so_many_bytes_and_no_more() {
 }
 
 #[test]
-fn a_byte_of_a_line_becomes_so_many_and_no_more() {
+fn the_output_per_byte_of_a_line_is_bounded() {
     let of = |name_bytes: usize, values: usize| {
         let line = format!("{}:{}|c", "n".repeat(name_bytes), vec!["1"; values].join(":"));
         let (text, written) = rewritten(&to(Form::ETSY), None, &line);
@@ -396,7 +396,7 @@ fn a_byte_of_a_line_becomes_so_many_and_no_more() {
     let (came, went, written) = of(2_900, 1_450);
     let bytes_max = WRITTEN_BYTES_ALWAYS + WRITTEN_PER_BYTE_MAX * came;
     assert!((bytes_max..bytes_max + 2_906).contains(&went), "{went} of {bytes_max}");
-    // `rewritten` takes the last LF away.
+    // `rewritten` removes the last LF.
     assert_eq!((written.lines + written.values_dropped, went + 1), (1_450, 2_905 * written.lines as usize));
 }
 
@@ -410,8 +410,8 @@ fn the_rate_of_a_line_is_written_for_each_value_and_each_bit_without_its_own() {
 }
 
 #[test]
-fn a_line_of_nothing_but_values_and_fields_takes_no_longer_than_its_bytes() {
-    // Looking at each field for each value would be 10^8 looks; whoever tries notices.
+fn a_line_of_many_values_and_fields_takes_linear_time() {
+    // Checking each field for each value would take 10^8 steps and be noticed.
     let line = format!("a:{}|g{}|T9", vec!["-1"; 10_000].join(":"), "|zz".repeat(10_000));
     let (text, written) = rewritten(&to(Form::ETSY), None, &line);
     assert_eq!((written.lines, written.values_dropped), (20_000, 0));

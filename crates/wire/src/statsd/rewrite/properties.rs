@@ -1,5 +1,5 @@
-//! What holds of any line whatever, checked for one packet: by the tests' vectors, corpus and mutations, and by the
-//! fuzz target `rewrite`. Never part of a packet's path.
+//! Property checks for rewriting of any line: used by the tests' vectors, corpus and mutations, and by the fuzz target
+//! `rewrite`. Not part of the daemon.
 
 use memchr::memchr_iter;
 use model::{GaugeOp, Kind, PacketBatch, RawKey, Span, Value};
@@ -8,22 +8,22 @@ use super::super::blank::js_trim;
 use super::super::{Dialect, GaugeSign, Options, Parsed, Parser};
 use super::{FieldKind, Form, LineKind, Packer, Parts, Rewrite, RewritePlan, TagFormat, parts};
 
-/// Takes every line of `packet` through every form, and panics where a promise does not hold.
+/// Rewrites every line of `packet` with every conversion, and panics where a property fails.
 pub fn check(packet: &[u8]) {
     for line in packet.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         let read = parts(line);
-        has_parts_if_anybody_can_read_it(line, read.is_ok());
+        has_parts_if_a_dialect_accepts_it(line, read.is_ok());
         let Ok(parts) = read else { continue };
-        comes_out_as_it_went_in(&parts);
-        // Fields stay where values part, which no ready-made form does.
+        identity_plan_keeps_the_bytes(&parts);
+        // Fields are kept while values are separated, which no predefined conversion does.
         let apart = Form { one_value_per_line: true, ..Form::KEEP };
         for form in Form::NAMED.map(|(_, form)| form).into_iter().chain([apart]) {
-            once_is_as_good_as_twice(form, &parts);
+            conversion_is_idempotent(form, &parts);
         }
-        says_the_same(&parts);
+        conversion_keeps_the_meaning(&parts);
     }
     for packet_bytes_max in [1, 8, 64, packet.len().max(1)] {
-        packs(packet, packet_bytes_max);
+        packing_keeps_all_lines(packet, packet_bytes_max);
     }
 }
 
@@ -33,21 +33,21 @@ fn show(line: &[u8]) -> String {
 
 fn plan(to: Form) -> Rewrite {
     Rewrite::new(&RewritePlan { to, ..RewritePlan::default() })
-        .expect("a plan of nothing but a ready-made form")
+        .expect("a predefined conversion is a valid plan")
 }
 
 fn written(rewrite: &Rewrite, parts: &Parts<'_>, rate_factor: Option<f64>) -> Vec<u8> {
     let mut out = b"before\n".to_vec();
     let written = rewrite.write(parts, rate_factor, &mut out);
-    let out = out.strip_prefix(b"before\n").expect("what was there stays").to_vec();
+    let out = out.strip_prefix(b"before\n").expect("existing output is kept").to_vec();
     assert_eq!(memchr_iter(b'\n', &out).count(), written.lines as usize, "lines of {}", show(parts.line()));
     assert!(out.last().is_none_or(|&last| last == b'\n'), "the last line of {} ends", show(parts.line()));
     assert!(!out.starts_with(b"\n") && memchr::memmem::find(&out, b"\n\n").is_none(), "an empty line");
     out
 }
 
-/// Events and checks are told by how they begin, whatever a classic reader would make of them.
-fn has_parts_if_anybody_can_read_it(line: &[u8], has_parts: bool) {
+/// Events and checks are recognised by their prefix, even where a classic server would parse them as samples.
+fn has_parts_if_a_dialect_accepts_it(line: &[u8], has_parts: bool) {
     if line.starts_with(b"_e{") || line.starts_with(b"_sc|") {
         return;
     }
@@ -57,21 +57,21 @@ fn has_parts_if_anybody_can_read_it(line: &[u8], has_parts: bool) {
     }
 }
 
-/// A plan without changes gives the line's own bytes; put together from its parts it has them, too.
-fn comes_out_as_it_went_in(line: &Parts<'_>) {
+/// A plan without changes returns the line's bytes, also when the line is rebuilt from its parts.
+fn identity_plan_keeps_the_bytes(line: &Parts<'_>) {
     let identity = plan(Form::KEEP);
     let want = show(&[line.line(), b"\n"].concat());
     assert_eq!(show(&written(&identity, line, None)), want);
-    // Chance has no say where no rate has, but the line is written piece by piece.
+    // Without a rate a sampling factor changes nothing, but the line is rebuilt from its parts.
     if line.bits().all(|bit| !bit.is_sampled_type()) {
         assert_eq!(show(&written(&identity, line, Some(0.5))), want);
     }
 }
 
-/// What a form gave, the form leaves alone.
-fn once_is_as_good_as_twice(form: Form, line: &Parts<'_>) {
+/// A conversion does not change its own output.
+fn conversion_is_idempotent(form: Form, line: &Parts<'_>) {
     if line.name().is_empty() {
-        // Only node takes them, and to node a colon in a field begins a bit once the tags before it are gone.
+        // Only node accepts such lines, and in node a colon in a field begins a bit once the tags before it are gone.
         return;
     }
     let rewrite = plan(form);
@@ -84,7 +84,7 @@ fn once_is_as_good_as_twice(form: Form, line: &Parts<'_>) {
     }
 }
 
-/// What a receiver makes of lines of one name: a naive aggregation.
+/// A receiver's state after lines of one name: a naive aggregation.
 #[derive(Debug, PartialEq)]
 struct State {
     name: Vec<u8>,
@@ -100,7 +100,7 @@ fn parse(options: Options, text: &[u8]) -> Parsed {
     parsed
 }
 
-/// None when anything of the text is refused.
+/// `None` when any line is rejected.
 fn state(options: Options, text: &[u8]) -> Option<State> {
     let parsed = parse(options, text);
     if parsed.rejected() > 0 || parsed.samples.is_empty() {
@@ -132,11 +132,11 @@ fn state(options: Options, text: &[u8]) -> Option<State> {
     Some(state)
 }
 
-/// A good line means to the receiver that a form is for what it meant to us.
-fn says_the_same(line: &Parts<'_>) {
+/// A converted valid line has the same meaning in the receiver's dialect as the original has in ours.
+fn conversion_keeps_the_meaning(line: &Parts<'_>) {
     let rates = line.fields().filter(|field| field.kind == FieldKind::Rate).count();
-    // Of repeated rates DogStatsD takes the last and node the first; node ends a name at a `|#`; and a name that is
-    // nothing but tags is one to DogStatsD and none to node.
+    // Of repeated rates DogStatsD uses the last and node the first; node ends a name at a `|#`; and a name that is
+    // nothing but tags is valid in DogStatsD and not in node.
     let ambiguous =
         rates > 1 || line.name().contains(&b'|') || line.name().is_empty() && !line.line().starts_with(b":");
     if line.kind() != LineKind::Samples || ambiguous {
@@ -159,11 +159,12 @@ fn says_the_same(line: &Parts<'_>) {
         (Form::DOGSTATSD_1_0, absolute, absolute),
     ];
     for (form, from, to) in table {
-        if unfolds_far(line) {
+        if may_exceed_expansion_limit(line) {
             continue;
         }
         let Some(want) = state(from, line.line()) else { continue };
-        // What the receiver has no word for no form can say: classic timers below 0; lines without a name.
+        // No conversion exists for lines that the receiver cannot represent: classic timers below 0; lines without a
+        // name.
         let beyond = match to.dialect {
             Dialect::Etsy => want.timers.iter().any(|(value, _)| *value < 0.0),
             _ => line.name().is_empty(),
@@ -174,18 +175,18 @@ fn says_the_same(line: &Parts<'_>) {
         let rewrite = plan(form);
         let out = written(&rewrite, line, None);
         assert_eq!(state(to, &out), Some(want), "{} as {}", show(line.line()), show(&out));
-        sampled_lines_stand_for_the_rest(&rewrite, line, (from, to));
+        sampling_scales_the_weights(&rewrite, line, (from, to));
     }
 }
 
-/// True when the values, each in its line, could be more than the line may become: some would be left out then.
-fn unfolds_far(line: &Parts<'_>) -> bool {
+/// True when the values, each in its own line, could exceed the expansion limit: some would be dropped then.
+fn may_exceed_expansion_limit(line: &Parts<'_>) -> bool {
     let values: usize = line.bits().map(|bit| bit.values().count()).sum();
     2 * values * line.line().len() > crate::statsd::WRITTEN_BYTES_ALWAYS
 }
 
-/// True when something in the line is written as node reads it and DogStatsD does not. What is a field of DogStatsD's
-/// in such a line is none, or one only behind the tags; it takes reading numbers to know.
+/// True when the line uses syntax that node accepts and DogStatsD does not. In such a line DogStatsD's fields are not
+/// fields, or only after the tags; deciding that takes parsing numbers.
 fn is_for_node_only(line: &Parts<'_>) -> bool {
     let odd = |text: &[u8]| text.is_empty() || js_trim(text).len() != text.len();
     line.rate().is_some_and(odd)
@@ -194,8 +195,8 @@ fn is_for_node_only(line: &Parts<'_>) -> bool {
             .any(|bit| odd(bit.values) || bit.type_text.is_some_and(odd) || bit.rate().is_some_and(odd))
 }
 
-/// Weights grow by as much as fewer lines come through.
-fn sampled_lines_stand_for_the_rest(rewrite: &Rewrite, line: &Parts<'_>, (from, to): (Options, Options)) {
+/// Weights grow by the same factor by which sampling reduces the lines.
+fn sampling_scales_the_weights(rewrite: &Rewrite, line: &Parts<'_>, (from, to): (Options, Options)) {
     let out = written(rewrite, line, Some(0.25));
     let weights = |options, text: &[u8]| -> Vec<f64> {
         let samples = parse(options, text).samples;
@@ -208,7 +209,7 @@ fn sampled_lines_stand_for_the_rest(rewrite: &Rewrite, line: &Parts<'_>, (from, 
         .filter(|kind| *kind != Kind::Gauge)
         .collect();
     let (before, after) = (weights(from, line.line()), weights(to, &out));
-    // Under the least rate that the receiver believes the line is refused.
+    // Below the receiver's lowest rate the line is rejected.
     if before.iter().any(|weight| *weight > 1e7) {
         return;
     }
@@ -220,8 +221,8 @@ fn sampled_lines_stand_for_the_rest(rewrite: &Rewrite, line: &Parts<'_>, (from, 
     }
 }
 
-/// Lines go into packets and come out of them, however they came.
-fn packs(text: &[u8], packet_bytes_max: usize) {
+/// Packets contain all lines in order, for any sequence of calls.
+fn packing_keeps_all_lines(text: &[u8], packet_bytes_max: usize) {
     let (mut packer, mut packets) = (Packer::new(packet_bytes_max, 10), PacketBatch::default());
     let mut taken = 0;
     for (now_ns, line) in text.split(|&byte| byte == b'\n').enumerate() {
@@ -230,7 +231,10 @@ fn packs(text: &[u8], packet_bytes_max: usize) {
         let gone: u64 = packets.iter().map(|packet| memchr_iter(b'\n', packet).count() as u64 + 1).sum();
         assert_eq!(gone + packer.lines_held(), taken, "lines in, out and held");
         assert!(packer.bytes_held() <= packet_bytes_max);
-        assert!(packer.due_ns().is_none_or(|due_ns| due_ns > now_ns as u64), "nothing waits past its time");
+        assert!(
+            packer.due_ns().is_none_or(|due_ns| due_ns > now_ns as u64),
+            "no packet is queued past its due time"
+        );
     }
     packer.close(&mut packets);
     assert_eq!((packer.lines_held(), packer.due_ns()), (0, None));
