@@ -1,11 +1,11 @@
-//! Acknowledgements to clients: when a line may be acknowledged, and what a batch of a connection asks for.
+//! Acknowledgements to clients: the condition for a line, and the request that a connection's batch carries.
 
 use crate::ConnectionId;
 
-/// What must hold of all copies of a line before its client is told that it need not keep it.
+/// The condition that all copies of a line must meet before it is acknowledged to its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AckWhen {
-    /// The shard has taken it: it is part of an aggregate, or its copies are in the outputs' queues.
+    /// The shard has processed it: it is part of an aggregate, or its copies are in the outputs' queues.
     Accepted,
     /// Every copy is in a queue on disk, and synced.
     Safe,
@@ -14,10 +14,10 @@ pub enum AckWhen {
 }
 
 impl AckWhen {
-    /// All of them, weakest first.
+    /// All conditions, weakest first.
     pub const ALL: [AckWhen; 3] = [AckWhen::Accepted, AckWhen::Safe, AckWhen::Delivered];
 
-    /// The word that configs, the API and the docs use.
+    /// The value in configs, the API and the docs.
     pub fn word(self) -> &'static str {
         match self {
             AckWhen::Accepted => "accepted",
@@ -27,14 +27,14 @@ impl AckWhen {
     }
 }
 
-/// Asks for an acknowledgement of everything that a connection sent up to one of its lines.
+/// Requests an acknowledgement of all lines of a connection up to one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckMark {
-    /// Who is to be answered.
+    /// The connection to acknowledge to.
     pub connection: ConnectionId,
-    /// Lines (frames: frames) of the connection up to here, from its first.
+    /// Number of lines (or frames) of the connection up to this one, from its first.
     pub up_to: u64,
-    /// Records among them that the intake has rejected.
+    /// Records among them that were rejected at intake.
     pub rejected: u64,
     /// The condition.
     pub when: AckWhen,

@@ -1,48 +1,49 @@
-//! A disk as an argument: one directory of one owner, with what a queue needs of it and no more (design §2).
+//! The disk interface of a queue: a trait for one directory with one owner, with only the calls that a queue needs
+//! (design §2).
 //!
-//! The binary implements it with real files, the simulator with files that fail, tear and forget. Calls take `&self`,
-//! so that a sync may run on another thread while the queue appends.
+//! The binary implements it with real files, the simulator with files that fail, tear and lose writes. Calls take
+//! `&self`, so that a sync can run on another thread while the queue appends.
 //!
-//! What an implementation promises: a name or a byte that was synced survives a crash; one that was not may be there,
-//! be there in part, or not be there at all, in any order. Nothing else is relied on.
+//! Guarantees of an implementation: a name or a byte that was synced survives a crash. One that was not synced may
+//! survive, in part or not at all, in any order. Callers rely on nothing else.
 
 use std::fmt;
 
-/// Why a disk did not do what it was asked. Closed and `Copy`: a queue decides by it.
+/// Why a disk operation failed. Closed and `Copy`: a queue decides by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DiskError {
-    /// No file of that name.
+    /// No file of this name.
     NotFound,
-    /// There is a file of that name already.
+    /// A file of this name exists already.
     Exists,
-    /// No space left, or a quota is used up. May pass.
+    /// No space left, or a quota is used up. Temporary.
     Full,
-    /// The file ends before the bytes that were asked for.
+    /// The file ends before the requested bytes.
     Short,
     /// Not permitted, or mounted read-only.
     Denied,
-    /// The system is short of something that it may have again soon: file descriptors, memory.
+    /// The system has temporarily run out of a resource: file descriptors, memory.
     Scarce {
-        /// As the system numbers it.
+        /// The system's error code.
         code: i32,
     },
-    /// The folder is not there, or another one is in its place. It may come back.
+    /// The directory is missing, or another one is in its place. It may come back.
     Away,
-    /// The open file has no name any more, or the folder was deleted: somebody removed it. What is written to it ends with
-    /// this process, and it does not come back.
+    /// The open file has no name any more, or the directory was deleted. Data written to it is lost when this process
+    /// ends; it does not come back.
     Deleted,
-    /// What has the name is a pipe, a socket or a device, which nothing can be read from in its order.
+    /// The name belongs to a pipe, a socket or a device, which cannot be read like a file.
     NotAFile,
     /// Anything else, with the system's error code (0 where there is none).
     Io {
-        /// As the system numbers it.
+        /// The system's error code.
         code: i32,
     },
 }
 
 impl DiskError {
-    /// True when the error says nothing about the bytes on the disk: something is short, away or not permitted. The caller
-    /// waits and tries again, and counts nothing as damaged (design §12).
+    /// True when the error says nothing about the bytes on the disk: a resource is short, the directory missing or
+    /// access denied. The caller retries later, and counts nothing as damaged (design §12).
     pub fn passes(self) -> bool {
         match self {
             DiskError::Full | DiskError::Denied | DiskError::Scarce { .. } | DiskError::Away => true,
@@ -77,12 +78,12 @@ impl fmt::Display for DiskError {
 
 impl std::error::Error for DiskError {}
 
-/// How far room on a disk is there for who has asked for it.
+/// Result of reserving space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserved {
-    /// It is set aside: nobody else gets it.
+    /// The space is allocated for the file.
     SetAside,
-    /// There is room now, as far as is known, and others may take it: the file system sets none aside.
+    /// There is enough space now, but other files may use it: the file system cannot reserve space.
     Seen,
 }
 
@@ -94,19 +95,19 @@ pub trait Disk: fmt::Debug {
     /// Names of all files, in any order.
     fn list(&self) -> Result<Vec<String>, DiskError>;
 
-    /// Makes a new file for reading and writing. Fails with [`DiskError::Exists`] rather than touch one that is there.
-    /// The name is not safe before [`Disk::sync_directory`].
+    /// Creates a file for reading and writing. Fails with [`DiskError::Exists`] if there is one of this name.
+    /// The name is not durable before [`Disk::sync_directory`].
     fn create(&self, name: &str) -> Result<Self::File, DiskError>;
 
     /// Opens a file for reading and writing.
     fn open(&self, name: &str) -> Result<Self::File, DiskError>;
 
-    /// Writes all `parts`, one behind the other, from `offset` on; the file grows as needed. After an error any part of
-    /// the bytes may have been written. Not safe before [`Disk::sync`].
+    /// Writes all `parts`, one after the other, from `offset` on; the file grows as needed. After an error any part of
+    /// the bytes may have been written. Not durable before [`Disk::sync`].
     fn write_at(&self, file: &Self::File, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError>;
 
-    /// Sees to it that `bytes` can be written from `offset` on without the disk being full; the file stays as it is. Nothing
-    /// that was promised earlier may hang on it. Fails with [`DiskError::Full`] when there is no room.
+    /// Reserves space for `bytes` from `offset` on; the file's size does not change. An optimisation: no guarantee
+    /// may depend on it. Fails with [`DiskError::Full`] when there is not enough space.
     fn reserve(&self, _file: &Self::File, _offset: u64, _bytes: u64) -> Result<Reserved, DiskError> {
         Ok(Reserved::Seen)
     }
@@ -114,24 +115,24 @@ pub trait Disk: fmt::Debug {
     /// Fills `bytes` from `offset` on, or fails with [`DiskError::Short`].
     fn read_at(&self, file: &Self::File, offset: u64, bytes: &mut [u8]) -> Result<(), DiskError>;
 
-    /// Bytes in the file.
+    /// Size of the file in bytes.
     fn size(&self, file: &Self::File) -> Result<u64, DiskError>;
 
-    /// Bytes in the file of that name, also when it cannot be opened.
+    /// Size of the file of this name, also when it cannot be opened.
     fn size_of(&self, name: &str) -> Result<u64, DiskError>;
 
-    /// Makes all bytes written to the file so far safe. After an error nobody knows which are, and asking again
-    /// proves nothing: the system may have forgotten them. Bytes of a file that has no name any more, or whose folder is
-    /// away, are not safe, whatever the system says: [`DiskError::Deleted`], [`DiskError::Away`].
+    /// Makes all bytes written to the file so far durable. After an error it is unknown which bytes are durable, and
+    /// a retry proves nothing: the system may have discarded them. Bytes of a file without a name, or in a missing
+    /// directory, are not durable, whatever the system returns: [`DiskError::Deleted`], [`DiskError::Away`].
     fn sync(&self, file: &Self::File) -> Result<(), DiskError>;
 
-    /// Makes the names of the directory safe.
+    /// Makes the names in the directory durable.
     fn sync_directory(&self) -> Result<(), DiskError>;
 
-    /// Gives a file another name, which must be free.
+    /// Renames a file. The new name must be free.
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError>;
 
-    /// Gives a file another name, and a file that had it is gone. A crash leaves either of them under it, never none.
+    /// Renames a file, replacing one of that name. After a crash the name belongs to either of them, never to none.
     fn replace(&self, from: &str, to: &str) -> Result<(), DiskError>;
 
     /// Removes a file.

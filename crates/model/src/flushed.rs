@@ -1,18 +1,18 @@
-//! What an aggregation gives at the end of a window, borrowed from its state.
+//! Results of an aggregation at the end of a window, borrowed from its state.
 
 use crate::SeriesRef;
 
 /// Name of one timer aggregate, such as `upper_90` or `histogram.bin_10`.
 pub type Label = Box<str>;
 
-/// One window, the same for all its series.
+/// The times of one window, the same for all its series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlushInfo {
-    /// Unix seconds that label the window's points.
+    /// Timestamp of the window's points, Unix seconds.
     pub time_s: u64,
     /// Nominal length in seconds: the divisor of rates.
     pub window_s: f64,
-    /// True length on the monotonic clock, in seconds. Longer than `window_s` when a slot was skipped.
+    /// Real length on the monotonic clock, in seconds. Longer than `window_s` when a window was skipped.
     pub elapsed_s: f64,
 }
 
@@ -21,7 +21,7 @@ pub struct FlushInfo {
 pub enum Flushed<'a> {
     /// A counter: the sum of the window and the sum per second.
     Counter {
-        /// Which one.
+        /// The series.
         series: SeriesRef<'a>,
         /// Sum of the window.
         count: f64,
@@ -30,47 +30,46 @@ pub enum Flushed<'a> {
     },
     /// A timer: its aggregates, in the order of spec statsd §7.3.
     Timer {
-        /// Which one.
+        /// The series.
         series: SeriesRef<'a>,
         /// All labels of the plan; `aggregates` points into it.
         labels: &'a [Label],
-        /// (place in `labels`, value), only those that apply.
+        /// (index in `labels`, value), only those that apply.
         aggregates: &'a [(u16, f64)],
         /// The window's values, ascending.
         values: &'a [f64],
     },
     /// A gauge: its last value.
     Gauge {
-        /// Which one.
+        /// The series.
         series: SeriesRef<'a>,
         /// Last value.
         value: f64,
     },
-    /// A set: how many distinct members it saw.
+    /// A set: the number of distinct members.
     Set {
-        /// Which one.
+        /// The series.
         series: SeriesRef<'a>,
-        /// Distinct members; an estimate once the set has grown past its exact limit.
+        /// Distinct members; an estimate once the set is over its exact limit.
         count: u64,
-        /// Members joined with LF in an order that depends on the seed, when the plan keeps them exactly;
-        /// empty otherwise.
+        /// Members joined with LF in an order that depends on the seed, if the plan keeps them; otherwise empty.
         members: &'a [u8],
     },
     /// A sample that bypassed aggregation because the client gave it a time.
     Timestamped {
-        /// Which one.
+        /// The series.
         series: SeriesRef<'a>,
         /// Counter or gauge.
         kind: crate::Kind,
-        /// Its value, weight included.
+        /// Its value, multiplied by its weight.
         value: f64,
-        /// Unix seconds by the client.
+        /// The client's time, Unix seconds.
         time_s: u64,
     },
 }
 
 impl<'a> Flushed<'a> {
-    /// Which series.
+    /// The series.
     pub fn series(&self) -> SeriesRef<'a> {
         match self {
             Flushed::Counter { series, .. }

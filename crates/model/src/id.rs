@@ -1,4 +1,4 @@
-//! Places in the plan. An id is an index into the plan's list of that kind and lives as long as the plan.
+//! Indexes into the plan. An id is an index into the plan's list of that kind and is valid as long as the plan.
 
 /// Index of a source in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,7 +12,7 @@ pub struct TransformId(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OutputId(pub u16);
 
-/// A connection whose client is told what need not be kept. Numbers are given once in the life of a process.
+/// A connection with acknowledgements. Ids are not reused within a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub u64);
 

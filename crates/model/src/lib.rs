@@ -1,8 +1,8 @@
-//! The field's words as types: what every other crate may name, and nothing that does work.
+//! Shared data types of all crates: sample, series, batch, outcome, receipt. No logic beyond them.
 //!
-//! Path of a packet: the types here are what travels between the steps.
-//! Not here: parsing (`wire`), computing (`process`), keeping (`deliver`), I/O (`staunch`).
-//! No dependency at all, no I/O, no clock: time comes in as [`Now`].
+//! Path of a packet: these types are passed between its steps.
+//! Not here: parsing (`wire`), computing (`process`), queues and delivery (`deliver`), I/O (`staunch`).
+//! No dependencies, no I/O, no clock: the time is passed in as [`Now`].
 
 pub mod account;
 pub mod ack;

@@ -1,6 +1,6 @@
-//! Bounds on what the outside can make us hold. Each is a default of an option or a constant of a protocol.
+//! Limits on memory that clients can make the daemon use. Each is the default of an option or a constant of a protocol.
 
-/// Largest datagram that any socket can carry: what a UDP or unix datagram reader makes room for.
+/// Largest datagram of any socket: the buffer size of UDP and unix datagram readers.
 pub const DATAGRAM_BYTES_MAX: usize = 65_535;
 
 /// Longest line on a stream, LF excluded; longer ones are discarded up to their LF as `line_too_long`.
@@ -9,7 +9,7 @@ pub const LINE_BYTES_MAX: usize = 64 * 1024;
 /// Longest piece of a line that the log quotes, in bytes before they are escaped.
 pub const QUOTED_BYTES_MAX: usize = 100;
 
-/// Most bytes that unfinished lines and frames of all connections hold together, above what each may always have.
+/// Most bytes of unfinished lines and frames of all connections together, above the share that each may always have.
 pub const UNFINISHED_BYTES_MAX: u64 = 256 << 20;
 
 /// Longest series name with its tags, in the dialects that limit it.
@@ -21,10 +21,10 @@ pub const TAGS_MAX: usize = 256;
 /// Most distinct series of one source before new ones are dropped as `series_max`.
 pub const SERIES_MAX: u32 = 2_000_000;
 
-/// Most bytes that the keys, values and members of one aggregation take: 2 KiB for each of [`SERIES_MAX`] series.
+/// Most bytes of the keys, values and members of one aggregation: 2 KiB for each of [`SERIES_MAX`] series.
 pub const SERIES_BYTES_MAX: u64 = 4 << 30;
 
-/// Members that a set keeps exactly before it turns into an estimate.
+/// Members that a set keeps exactly before it becomes an estimate.
 pub const SET_EXACT_MAX: usize = 4096;
 
 /// Values that one timer keeps in a window before further ones are dropped as `timer_values_max`.
@@ -33,13 +33,13 @@ pub const TIMER_VALUES_MAX: usize = 1_000_000;
 /// Most connections that one stream listener serves at once.
 pub const CONNECTIONS_MAX: usize = 10_000;
 
-/// Most outputs of a plan, those that reloads have removed since the start included: an [`OutputId`](crate::OutputId) has 16
+/// Most outputs of a plan, including those removed by reloads since the start: an [`OutputId`](crate::OutputId) has 16
 /// bits.
 pub const OUTPUTS_MAX: usize = 1 << 16;
 /// Most clients that one management port serves at once.
 pub const MANAGEMENT_CONNECTIONS_MAX: usize = 256;
 
-/// Connections that one peer may have where nobody says how many: half of all, so that nobody can take every place.
+/// Default limit of connections of one peer: half of all, so that one peer cannot use up all of them.
 pub const fn connections_per_peer(connections_max: usize) -> usize {
     if connections_max < 2 { 1 } else { connections_max / 2 }
 }

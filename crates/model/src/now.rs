@@ -1,12 +1,12 @@
-//! Time as an argument. Below the binary nobody reads a clock.
+//! Time as an argument. Only the binary reads clocks.
 
 /// Nanoseconds in a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
 /// One reading of both clocks.
 ///
-/// Intervals are counted on `mono_ns`; `wall_ns` only labels what leaves us. A step of the wall clock
-/// therefore never makes a window longer or shorter.
+/// Intervals are measured with `mono_ns`; `wall_ns` is only for timestamps in output. A step of the wall clock
+/// therefore never changes the length of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Now {
     /// Monotonic nanoseconds since an arbitrary start.
@@ -26,7 +26,7 @@ impl Now {
         self.wall_ns / SECOND_NS
     }
 
-    /// Both clocks moved on by `ns`.
+    /// Both clocks advanced by `ns`.
     #[must_use]
     pub fn plus_ns(self, ns: u64) -> Now {
         Now { mono_ns: self.mono_ns + ns, wall_ns: self.wall_ns + ns }

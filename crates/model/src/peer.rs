@@ -1,32 +1,33 @@
-//! Who sent a record, as outputs write it: text, so that nobody on the way needs to know of addresses.
+//! The sender of a record, as text for outputs, so that the steps between need no address types.
 
 use std::fmt;
 
 /// Longest text of an address: IPv6 with an IPv4 address at its end.
 const TEXT_BYTES_MAX: usize = 45;
 
-/// A peer, as far as connections and memory are shared out among peers. An IPv4 address is the same in both of its forms; a client
-/// with one IPv6 address has all of its /64.
+/// A peer for limits per peer (connections, memory). An IPv4 address is the same in both of its forms; an IPv6 client
+/// is its /64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PeerKey {
     /// The bits of an IPv4 address.
     V4(u32),
     /// The upper half of an IPv6 address.
     V6(u64),
-    /// A client of a unix socket, or one that is gone already. Of connections only the bound on all holds: who may open the
-    /// socket's file is asked for by its permissions, and all clients of a machine are often one user.
+    /// A client of a unix socket, or one that has closed already. Connections of unix sockets have only the limit for
+    /// all: access is controlled by the permissions of the socket's file, and all clients of a machine are often one
+    /// user.
     Local,
-    /// A process of this machine, and its user: whose turn it is among clients of a unix socket.
+    /// A local process and its user: used for fair turns between clients of a unix socket.
     Process {
         /// The user.
         uid: u32,
-        /// Its number, 0 where the system does not say.
+        /// Its process id, 0 if the system does not report it.
         pid: u32,
     },
 }
 
 impl fmt::Display for PeerKey {
-    /// As the log names it, where its whole address is not at hand.
+    /// The peer in log lines that lack its whole address.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             PeerKey::V4(bits) => {
@@ -52,13 +53,13 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Nobody: what we made ourselves, such as results of aggregation rules and statistics.
+    /// The daemon itself, for results of aggregation rules and statistics.
     pub const OWN: Peer = Peer { text: [0; TEXT_BYTES_MAX], len: 0 };
 
-    /// A client without an address, as at a unix socket.
+    /// A client without an address, as on a unix socket.
     pub const UNKNOWN: Peer = Peer::cut(b"(unknown)");
 
-    /// A client by the text of its address. What is longer than an address can be is cut.
+    /// A client with this address text. Text longer than an address is truncated.
     pub const fn cut(address: &[u8]) -> Peer {
         let len = if address.len() < TEXT_BYTES_MAX { address.len() } else { TEXT_BYTES_MAX };
         let mut text = [0; TEXT_BYTES_MAX];
@@ -70,7 +71,7 @@ impl Peer {
         Peer { text, len: len as u8 }
     }
 
-    /// Its address; empty when we are it.
+    /// Its address; empty for the daemon itself.
     pub fn text(&self) -> &[u8] {
         &self.text[..usize::from(self.len)]
     }
@@ -89,7 +90,7 @@ impl fmt::Debug for Peer {
 }
 
 #[test]
-fn a_peer_is_its_text() {
+fn a_peer_keeps_the_text_of_its_address() {
     let longest = "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255";
     assert_eq!(longest.len(), TEXT_BYTES_MAX);
     for text in ["", "127.0.0.1", "::1", longest] {
@@ -102,7 +103,7 @@ fn a_peer_is_its_text() {
 }
 
 #[test]
-fn a_peer_key_has_a_name() {
+fn peer_keys_are_displayed() {
     for (key, name) in [
         (PeerKey::V4(0x7f00_0001), "127.0.0.1"),
         (PeerKey::V6(0xfd00_0000_0000_0001), "fd00:0:0:1::/64"),

@@ -1,20 +1,20 @@
-//! One Graphite point as it travels: a whole line of its batch's arena, and where the name in it ends.
+//! One Graphite point: a whole line in its batch's arena, and where its name ends.
 
 use crate::Span;
 
-/// A line `name[;tag=value…] value time` in the form in which it goes on. Its numbers are the sender's own text: nobody
-/// has to read them to send the point on.
+/// A line `name[;tag=value…] value time` in its final form. Value and time are the sender's text: forwarding a point
+/// needs no number parsing.
 ///
-/// The hash is of the name alone, since routes look at nothing else unless they say so.
+/// The hash covers the name only, because routes match names only, unless configured otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
     /// Seeded hash of the name.
     pub hash: u64,
-    /// The line without its LF, which stands right behind it in the arena.
+    /// The line without its LF, which follows it in the arena.
     pub line: Span,
-    /// Bytes of the name, with which the line begins.
+    /// Length of the name at the start of the line.
     pub name_len: u32,
-    /// Bytes of the tags, which follow the name; the first `;` counts. 0 when there are none.
+    /// Length of the tags after the name, including the first `;`. 0 when there are none.
     pub tags_len: u32,
 }
 
@@ -31,23 +31,23 @@ impl Point {
         &self.line.of(arena)[self.name_len as usize..][..self.tags_len as usize]
     }
 
-    /// What stands behind the name, without the blank: tags if there are any, value and time.
+    /// The text after the name, without the leading blank: tags if there are any, value and time.
     pub fn rest(self, arena: &[u8]) -> &[u8] {
         let behind = &self.line.of(arena)[self.name_len as usize..];
         behind.strip_prefix(b" ").unwrap_or(behind)
     }
 
-    /// The value's text. Empty when a relay let a line without one pass.
+    /// The value's text. Empty when a relay accepted a line without one.
     pub fn value(self, arena: &[u8]) -> &[u8] {
         self.fields(arena).next().unwrap_or_default()
     }
 
-    /// The time's text. Empty when a relay let a line without one pass.
+    /// The time's text. Empty when a relay accepted a line without one.
     pub fn time(self, arena: &[u8]) -> &[u8] {
         self.fields(arena).nth(1).unwrap_or_default()
     }
 
-    /// What stands behind the name and its tags, between blanks.
+    /// The fields after the name and its tags.
     fn fields(self, arena: &[u8]) -> impl Iterator<Item = &[u8]> {
         let behind = &self.line.of(arena)[(self.name_len + self.tags_len) as usize..];
         behind.split(|byte| matches!(byte, b' ' | b'\t')).filter(|field| !field.is_empty())
@@ -55,7 +55,7 @@ impl Point {
 }
 
 #[test]
-fn a_point_finds_its_fields() {
+fn a_point_is_split_into_its_fields() {
     let table: &[(&str, u32, u32, [&str; 4])] = &[
         ("a.b 1.50 1700000000", 3, 0, ["a.b", "", "1.50", "1700000000"]),
         ("a;k=v 1 2", 1, 4, ["a", ";k=v", "1", "2"]),

@@ -1,14 +1,14 @@
-//! Receipts: the promise that a batch of records will get its outcome.
+//! Receipts: each batch of received records must get an outcome.
 
 use std::sync::Arc;
 
 use crate::{Internal, Outcome, SourceAccount};
 
-/// Stands for a number of received records that have no outcome yet.
+/// A number of received records that have no outcome yet.
 ///
-/// It cannot be cloned, may be split with a checked count, and is consumed by [`Receipt::settle`]. Dropping
-/// one that still stands for records is a bug of ours: a panic in debug builds (and so in the simulator),
-/// outcome `internal` (`receipt_dropped`) in release.
+/// It cannot be cloned, can be split with a checked count, and is consumed by [`Receipt::settle`]. Dropping one that
+/// still has records is a bug: a panic in debug builds (and so in the simulator), outcome `internal`
+/// (`receipt_dropped`) in release builds.
 #[must_use = "a receipt must be settled: its records would have no outcome"]
 #[derive(Debug)]
 pub struct Receipt {
@@ -17,33 +17,33 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Counts `records` as received and promises them an outcome.
+    /// Counts `records` as received and returns their receipt.
     pub fn receive(account: &Arc<SourceAccount>, records: u64) -> Receipt {
         account.receive(records);
         Receipt { account: Arc::clone(account), records }
     }
 
-    /// Records that it stands for.
+    /// Number of its records.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// The account that they are counted in.
+    /// The account that counts them.
     pub fn account(&self) -> &Arc<SourceAccount> {
         &self.account
     }
 
-    /// Cuts `records` off into a receipt of their own.
+    /// Splits `records` off into a receipt of their own.
     ///
     /// # Panics
-    /// When it stands for fewer: the caller counted wrong.
+    /// When it has fewer: the caller counted wrong.
     pub fn split(&mut self, records: u64) -> Receipt {
         assert!(records <= self.records, "split {records} off a receipt for {}", self.records);
         self.records -= records;
         Receipt { account: Arc::clone(&self.account), records }
     }
 
-    /// Ends it: all its records get `outcome`.
+    /// Consumes it: all its records get `outcome`.
     pub fn settle(mut self, outcome: Outcome) {
         self.account.settle(outcome, self.records);
         self.records = 0;
@@ -75,13 +75,13 @@ fn split_receipts_add_up() {
 #[test]
 #[should_panic(expected = "a receipt for 3 records was dropped")]
 #[cfg(debug_assertions)]
-fn a_dropped_receipt_is_a_bug() {
+fn dropping_an_unsettled_receipt_panics() {
     drop(Receipt::receive(&Arc::new(SourceAccount::default()), 3));
 }
 
 #[test]
 #[should_panic(expected = "split 4 off a receipt for 3")]
-fn a_split_is_checked() {
+fn splitting_off_too_many_records_panics() {
     let account = Arc::new(SourceAccount::default());
     let mut receipt = Receipt::receive(&account, 3);
     let _too_many = receipt.split(4);

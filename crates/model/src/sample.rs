@@ -1,8 +1,8 @@
-//! One StatsD observation, as small as it can be: offsets into the batch's arena.
+//! One StatsD observation in a compact form: offsets into the batch's arena.
 
 use crate::Span;
 
-/// Family of a sample: decides how it is aggregated. Each family is a name space of its own.
+/// Kind of a sample: decides how it is aggregated. Series of different kinds never share a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -10,17 +10,17 @@ pub enum Kind {
     Counter,
     /// Keeps its last value.
     Gauge,
-    /// Keeps all values of a window; histograms and distributions are of this family too.
+    /// Keeps all values of a window; histograms and distributions have this kind too.
     Timer,
     /// Counts distinct members of a window.
     Set,
 }
 
 impl Kind {
-    /// Every kind, in the order in which node reports them.
+    /// Every kind, in node's report order.
     pub const ALL: [Kind; 4] = [Kind::Counter, Kind::Timer, Kind::Gauge, Kind::Set];
 
-    /// The word used in options, the API and self-metrics.
+    /// The name in options, the API and self-metrics.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// What a gauge sample does to the stored value.
+/// Effect of a gauge sample on the stored value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum GaugeOp {
@@ -50,28 +50,28 @@ pub enum Value {
     Text(Span),
 }
 
-/// One observation. The spans point into the arena of the batch that holds the sample.
+/// One observation. The spans point into the arena of the sample's batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// Seeded hash of (kind, raw name, raw tags).
     pub hash: u64,
     /// The observed value.
     pub value: Value,
-    /// Observations that this sample stands for: `1 / rate`, computed once, as node computes it.
+    /// Number of observations that this sample counts for: `1 / rate`, computed once, as node computes it.
     pub weight: f64,
     /// Text before the first `:`.
     pub name: Span,
     /// Text of the tag field without `#`; empty when there is none.
     pub tags: Span,
-    /// Family.
+    /// Kind.
     pub kind: Kind,
     /// Only for gauges; `Assign` otherwise.
     pub gauge_op: GaugeOp,
-    /// 0, or 1 + the place of this sample's [`Extra`] in its batch.
+    /// 0, or 1 + the index of this sample's [`Extra`] in its batch.
     pub extra: u16,
 }
 
-/// What few samples carry, kept beside them so that the many stay small.
+/// Rare fields of samples, stored separately to keep samples small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Extra {
     /// Unix seconds set by the client: the sample bypasses aggregation (DogStatsD 1.3).

@@ -1,6 +1,6 @@
-//! What a series is called, before and after the dialect has read its name.
+//! Names of series, before and after the dialect's normalisation.
 
-/// A piece of a batch's byte arena: `at .. at + len`.
+/// A range of a batch's byte arena: `at .. at + len`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Span {
     /// First byte.
@@ -16,22 +16,22 @@ impl Span {
         Span { at: at as u32, len: len as u32 }
     }
 
-    /// The bytes that the span names in `arena`.
+    /// The bytes of the span in `arena`.
     #[inline]
     pub fn of(self, arena: &[u8]) -> &[u8] {
         &arena[self.at as usize..][..self.len as usize]
     }
 
-    /// True when the span holds no byte.
+    /// True when the span is empty.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 }
 
-/// A series' name as it stood on the wire: cheap to compare, not yet canonical.
+/// A series' name as sent: cheap to compare, not yet canonical.
 ///
-/// The aggregator finds a known series by these bytes alone; the dialect's rules (sanitising, tag order)
-/// run only when a raw key is seen for the first time.
+/// The aggregator looks up known series by these bytes alone. The dialect's rules (sanitising, tag order) are applied
+/// only to a raw key that is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawKey<'a> {
     /// Text before the first `:`.
@@ -40,25 +40,25 @@ pub struct RawKey<'a> {
     pub tags: &'a [u8],
 }
 
-/// How a dialect wants a raw key to be stored. The canonical bytes themselves go into a caller's buffer:
-/// the name first, then the tags.
+/// Result of normalising a raw key by its dialect. The canonical bytes are written to a caller's buffer: the name
+/// first, then the tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Canonical {
-    /// Bytes of the name; what follows in the buffer is the tags.
+    /// Length of the name; the rest of the buffer is the tags.
     pub name_len: usize,
     /// True when the name has only `a-z A-Z 0-9 _ - . ; =` and every tag is a plain `key:value` of such
-    /// bytes: outputs may then copy it without looking.
+    /// bytes: outputs may then copy it without validation.
     pub clean: bool,
-    /// Hash that the canonical bytes would have as a raw key of the same kind.
+    /// Hash of the canonical bytes as a raw key of the same kind.
     pub hash: u64,
 }
 
-/// A series as outputs see it.
+/// A series as passed to outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeriesRef<'a> {
-    /// Canonical name. In the `etsy` dialect it carries its tags as `;k=v`, as node keeps them.
+    /// Canonical name. In the `etsy` dialect it includes its tags as `;k=v`, as in node.
     pub name: &'a [u8],
-    /// Canonical tags: `k:v` and bare words, sorted, without doubles, joined with `,`. Empty in `etsy`.
+    /// Canonical tags: `k:v` and bare words, sorted, deduplicated, joined with `,`. Empty in `etsy`.
     pub tags: &'a [u8],
     /// See [`Canonical::clean`].
     pub clean: bool,
