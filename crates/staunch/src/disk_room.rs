@@ -17,7 +17,7 @@ pub(crate) fn warning(plan: &Plan) -> Option<Diagnostic> {
     if queues.is_empty() {
         return None;
     }
-    let free = room_at(&existing(&plan.data_dir))?;
+    let free = free_space_at(&existing(&plan.data_dir))?;
     let folder = data_dir::queues_dir(&plan.data_dir);
     let held = queues.iter().map(|output| size_of(&folder.join(data_dir::queue_folder(&output.name)))).sum();
     of(&queues, &plan.data_dir, free, held)
@@ -51,12 +51,12 @@ fn existing(path: &Path) -> PathBuf {
 }
 
 #[cfg(unix)]
-fn room_at(path: &Path) -> Option<u64> {
-    sys::room_at(path).ok()
+fn free_space_at(path: &Path) -> Option<u64> {
+    sys::free_space_at(path).ok()
 }
 
 #[cfg(not(unix))]
-fn room_at(_path: &Path) -> Option<u64> {
+fn free_space_at(_path: &Path) -> Option<u64> {
     None
 }
 

@@ -1,56 +1,56 @@
-//! Into the background: the process that goes on is another one, in a session of its own and without a terminal.
+//! Daemonises: forks into a new session without a terminal.
 //!
-//! Invariant: the process has one thread when it divides, or nothing is done.
+//! Invariant: the process has a single thread when it forks; otherwise nothing is done.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
-/// To the process that was started, which waits for a word and ends as it says; without one, with 2.
+/// Connection to the parent process, which waits for an exit code and exits with it; with 2 if none arrives.
 #[derive(Debug)]
 pub struct Background {
-    tell: UnixStream,
+    parent: UnixStream,
 }
 
-/// Goes on in a new process, which has the terminal up to [`Background::up`], so that what goes wrong is seen.
+/// Continues in a child process, which keeps the terminal until [`Background::up`], so that errors are visible.
 ///
 /// # Errors
-/// When there are other threads, which would be missing in the new process, or the system refuses.
+/// When there are other threads, which would be missing in the child process, or the system call fails.
 pub fn into_background() -> io::Result<Background> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::other("there are other threads already"));
     }
-    let (mut told, tell) = UnixStream::pair()?;
+    let (mut from_child, parent) = UnixStream::pair()?;
     // SAFETY: this is the only thread, as counted above, so no lock is held by one that the new process does not have.
     let process = super::checked(unsafe { libc::fork() })?;
     if process != 0 {
-        drop(tell);
+        drop(parent);
         let mut code = [2];
-        // Its end without a word is a failure.
-        let _ended = told.read_exact(&mut code);
+        // If the child ends without sending a code, the start has failed.
+        let _ended = from_child.read_exact(&mut code);
         std::process::exit(i32::from(code[0]));
     }
     // SAFETY: a call without arguments.
     super::checked(unsafe { libc::setsid() })?;
-    Ok(Background { tell })
+    Ok(Background { parent })
 }
 
 impl Background {
-    /// Everything runs: lets go of the terminal, and the process that was started ends with 0.
+    /// Called when the daemon is ready: detaches from the terminal, and the parent process exits with 0.
     ///
     /// # Errors
-    /// When the system does not let go of a stream; the other process ends all the same.
+    /// When a standard stream cannot be redirected; the parent process exits all the same.
     pub fn up(&self) -> io::Result<()> {
         let detached = detach();
-        self.end_starter(0);
+        self.exit_parent(0);
         detached
     }
 
-    /// The process that was started ends with this code.
-    pub fn end_starter(&self, code: u8) {
-        // It may be gone.
-        let _gone = (&self.tell).write_all(&[code]);
+    /// Makes the parent process exit with this code.
+    pub fn exit_parent(&self, code: u8) {
+        // The parent may have ended.
+        let _gone = (&self.parent).write_all(&[code]);
     }
 }
 

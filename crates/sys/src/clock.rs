@@ -1,4 +1,4 @@
-//! The only reader of clocks. Everything below the binary is told the time.
+//! The only reader of clocks. All other crates get the time as an argument.
 
 use model::Now;
 
@@ -10,13 +10,13 @@ use crate::{monotonic_ns, realtime_ns};
 pub struct Clock;
 
 impl Clock {
-    /// Both clocks, now: two calls that do not enter the kernel. Once per batch, never once per record.
+    /// Both clocks: two calls that do not enter the kernel. Called once per batch, never per record.
     #[inline]
     pub fn now() -> Now {
         Now { mono_ns: monotonic_ns(), wall_ns: realtime_ns() }
     }
 
-    /// Monotonic nanoseconds alone: for intervals.
+    /// The monotonic clock only, in nanoseconds: for intervals.
     #[inline]
     pub fn mono_ns() -> u64 {
         monotonic_ns()

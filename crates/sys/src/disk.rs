@@ -1,14 +1,14 @@
-//! A folder as the disk of a queue: `model::Disk` with real files.
+//! A directory as the disk of a queue: `model::Disk` with real files.
 //!
-//! Path of a packet: `deliver::disk_queue::DiskQueue::append` -> **`Folder::write_at`** -> the system's pages, and at the
-//! next sync the disk.
-//! Not here: what is written where (`deliver`), who else may have the folder (`daemon::data_dir`), when to sync
+//! Path of a packet: `deliver::disk_queue::DiskQueue::append` -> **`Folder::write_at`** -> the page cache, and with
+//! the next sync the disk.
+//! Not here: the layout of files (`deliver`), locking of the directory (`daemon::data_dir`), when to sync
 //! (`daemon::syncs`).
-//! Invariant: the folder has one owner, who holds the lock of the data directory. That a name is free is therefore
-//! looked up, not asked of the system in one step. While another folder, or none, is in its place (somebody moved it, or
-//! its file system is not mounted), nothing is made, found missing or removed there: [`DiskError::Away`]. One that was
-//! deleted ([`DiskError::Deleted`]) does not come back: it is made anew with the next file, if the data directory that it
-//! was in is still ours.
+//! Invariant: the directory has one owner, who holds the lock of the data directory. Checking that a name is free and
+//! using it are therefore separate calls. While the directory is missing or another one is in its place (it was
+//! moved, or its file system is not mounted), nothing is created, reported missing or removed there:
+//! [`DiskError::Away`]. A directory that was deleted ([`DiskError::Deleted`]) is created again with the next file, if
+//! its data directory is still the locked one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -17,25 +17,25 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use model::{Disk, DiskError, Reserved};
 
-/// One directory. A clone is the same one.
+/// One directory. A clone refers to the same one.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: Arc<Path>,
     read_only: bool,
-    /// Kept open to be synced; none where the system has no such thing. Another one when the folder was made anew.
+    /// Kept open for syncing; replaced when the directory was created again. Not on systems without directory handles.
     #[cfg(unix)]
     handle: Arc<RwLock<Arc<File>>>,
-    /// The data directory that it is in, open and with its path: in another one nothing is made.
+    /// Its data directory, open and with its path: nothing is created in another one.
     root: Option<(Arc<Path>, Arc<File>)>,
 }
 
 impl Folder {
-    /// Opens the folder `path`, made with its parents when it is not there.
+    /// Opens the directory `path`, creating it and its parents if needed.
     ///
     /// # Errors
-    /// When it cannot be made, is no folder, or must not be read or written.
+    /// When it cannot be created, is not a directory, or may not be read or written.
     pub fn open(path: PathBuf) -> io::Result<Folder> {
-        make_safely(&path)?;
+        create_durably(&path)?;
         fs::read_dir(&path)?;
         Ok(Folder {
             #[cfg(unix)]
@@ -46,7 +46,7 @@ impl Folder {
         })
     }
 
-    /// The same in a data directory that is ours: should the folder be deleted, it is made anew there.
+    /// The same in our own data directory: if the directory is deleted later, it is created again there.
     ///
     /// # Errors
     /// The same.
@@ -54,12 +54,11 @@ impl Folder {
         Ok(Folder { root: Some((root.into(), opened_root)), ..Folder::open(path)? })
     }
 
-    /// The folder `path` as it is, for somebody who only looks and may not own it. Nothing in it can be changed through
-    /// this.
+    /// Opens the directory `path` read-only, for commands that inspect a directory that they do not own.
     ///
     /// # Errors
-    /// When it is not there or must not be read.
-    pub fn to_read(path: PathBuf) -> io::Result<Folder> {
+    /// When it is missing or may not be read.
+    pub fn open_read_only(path: PathBuf) -> io::Result<Folder> {
         fs::read_dir(&path)?;
         Ok(Folder {
             #[cfg(unix)]
@@ -70,7 +69,7 @@ impl Folder {
         })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -80,7 +79,7 @@ impl Folder {
     }
 
     fn open_with(&self, name: &str, options: &mut OpenOptions) -> Result<Arc<File>, DiskError> {
-        // Opening a pipe of that name would block until somebody writes to it.
+        // Opening a pipe of this name would block until a process opens its other end.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NONBLOCK);
         let file = options.read(true).write(!self.read_only).open(self.path.join(name));
@@ -91,10 +90,10 @@ impl Folder {
         Ok(Arc::new(file))
     }
 
-    /// What a queue has to know of an error. A name is missing only where the folder is the one that was opened.
+    /// Classifies an error for the queue. `NotFound` only if the directory is the one that was opened.
     fn reason(&self, error: io::Error) -> DiskError {
         match reason(error) {
-            DiskError::NotFound => self.is_there().err().unwrap_or(DiskError::NotFound),
+            DiskError::NotFound => self.check_in_place().err().unwrap_or(DiskError::NotFound),
             other => other,
         }
     }
@@ -104,9 +103,9 @@ impl Folder {
         Arc::clone(&self.handle.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Fails when the folder that was opened is not where it was.
+    /// An error when the directory at the path is not the one that was opened.
     #[cfg(unix)]
-    fn is_there(&self) -> Result<(), DiskError> {
+    fn check_in_place(&self) -> Result<(), DiskError> {
         use std::os::unix::fs::MetadataExt;
         let here = match fs::metadata(&self.path) {
             Ok(here) => Some(here),
@@ -116,32 +115,32 @@ impl Folder {
         let opened = self.opened().metadata().map_err(reason)?;
         match here {
             Some(here) if (here.dev(), here.ino()) == (opened.dev(), opened.ino()) => Ok(()),
-            // Something is in its place, such as a copy that was put back.
+            // Another directory is in its place, such as a restored copy.
             Some(_) if !is_empty(&self.path) => Err(DiskError::Away),
             _ if opened.nlink() == 0 => Err(DiskError::Deleted),
             _ => Err(DiskError::Away),
         }
     }
 
-    /// Makes a folder anew that was deleted, in a data directory that is still the one that was locked.
+    /// Creates a deleted directory again, if its data directory is still the locked one.
     #[cfg(unix)]
-    fn make_anew(&self) -> Result<(), DiskError> {
+    fn create_again(&self) -> Result<(), DiskError> {
         let ours = self.root.as_ref().is_some_and(|(path, opened)| is_same(path, opened));
         if !ours || self.read_only {
             return Err(DiskError::Deleted);
         }
-        make_safely(&self.path).map_err(reason)?;
+        create_durably(&self.path).map_err(reason)?;
         let opened = File::open(&self.path).map_err(reason)?;
         *self.handle.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(opened);
         Ok(())
     }
 
     #[cfg(not(unix))]
-    fn make_anew(&self) -> Result<(), DiskError> {
+    fn create_again(&self) -> Result<(), DiskError> {
         Err(DiskError::Deleted)
     }
 
-    /// Fails when the file has no name any more.
+    /// An error when the file was deleted.
     #[cfg(unix)]
     fn has_name(file: &File) -> Result<(), DiskError> {
         use std::os::unix::fs::MetadataExt;
@@ -155,19 +154,19 @@ impl Folder {
         Ok(())
     }
 
-    /// Other systems do not say which folder it is.
+    /// Other systems do not identify directories.
     #[cfg(not(unix))]
-    fn is_there(&self) -> Result<(), DiskError> {
+    fn check_in_place(&self) -> Result<(), DiskError> {
         if self.path.is_dir() { Ok(()) } else { Err(DiskError::Away) }
     }
 
     fn may_change_names(&self) -> Result<(), DiskError> {
         self.may_change()?;
-        self.is_there()
+        self.check_in_place()
     }
 }
 
-/// True when the folder at `path` is the one that is open.
+/// True when the directory at `path` is the open one.
 #[cfg(unix)]
 pub fn is_same(path: &Path, opened: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -175,7 +174,7 @@ pub fn is_same(path: &Path, opened: &File) -> bool {
     matches!((fs::metadata(path), opened.metadata()), (Ok(here), Ok(opened)) if of(&here) == of(&opened))
 }
 
-/// Other systems do not say; nor do they let an open one be removed.
+/// Other systems do not identify directories; nor do they allow an open one to be removed.
 #[cfg(not(unix))]
 pub fn is_same(path: &Path, _opened: &File) -> bool {
     path.exists()
@@ -186,15 +185,15 @@ fn is_empty(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Makes a folder and those above it, each name synced, so that what is synced inside can be found after a loss of
-/// power.
-fn make_safely(path: &Path) -> io::Result<()> {
+/// Creates a directory and its parents, and syncs each name, so that synced files in it can be found after a power
+/// loss.
+fn create_durably(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Ok(()) => sync_parent(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).ok_or(error)?;
-            make_safely(parent)?;
+            create_durably(parent)?;
             fs::create_dir(path)?;
             sync_parent(path)
         }
@@ -202,12 +201,13 @@ fn make_safely(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Puts a file of these bytes in the place of `name`, if there is one: after a loss of power either of them is there,
-/// whole.
+/// Replaces the file `name` by one with these bytes, or creates it. After a power loss there is the complete old or the
+/// complete new file.
 ///
 /// # Errors
-/// When it cannot be written, synced or renamed; what was there is there then, but after a failed sync of the folder.
-pub fn replace_safely(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+/// When it cannot be written, synced or renamed. The old file is still there then, except after a failed directory
+/// sync.
+pub fn replace_durably(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let half = folder.join(format!("{name}.new"));
     let mut file = File::create(&half)?;
     file.write_all(bytes)?;
@@ -223,7 +223,7 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Other systems keep names safe by themselves.
+/// Other systems make names durable by themselves.
 #[cfg(not(unix))]
 fn sync_parent(_path: &Path) -> io::Result<()> {
     Ok(())
@@ -232,10 +232,10 @@ fn sync_parent(_path: &Path) -> io::Result<()> {
 impl Disk for Folder {
     type File = Arc<File>;
 
-    /// Names that are no UTF-8 are none of a queue's.
+    /// Names that are not UTF-8 are skipped: no queue creates them.
     fn list(&self) -> Result<Vec<String>, DiskError> {
         let mut names = Vec::new();
-        self.is_there()?;
+        self.check_in_place()?;
         for entry in fs::read_dir(&*self.path).map_err(|error| self.reason(error))? {
             let entry = entry.map_err(reason)?;
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -250,7 +250,7 @@ impl Disk for Folder {
 
     fn create(&self, name: &str) -> Result<Arc<File>, DiskError> {
         match self.may_change_names() {
-            Err(DiskError::Deleted) => self.make_anew()?,
+            Err(DiskError::Deleted) => self.create_again()?,
             may => may?,
         }
         self.open_with(name, OpenOptions::new().create_new(true))
@@ -282,12 +282,12 @@ impl Disk for Folder {
         fs::metadata(self.path.join(name)).map(|metadata| metadata.len()).map_err(|error| self.reason(error))
     }
 
-    /// The file's bytes, and its size as far as it is needed to read them (fdatasync). The system syncs a file that has no
-    /// name with success, too.
+    /// Syncs the file's bytes, and its size as far as it is needed to read them (fdatasync). The system also reports
+    /// success for a deleted file.
     fn sync(&self, file: &Arc<File>) -> Result<(), DiskError> {
         file.sync_data().map_err(reason)?;
         Folder::has_name(file)?;
-        self.is_there()
+        self.check_in_place()
     }
 
     fn sync_directory(&self) -> Result<(), DiskError> {
@@ -316,7 +316,7 @@ impl Disk for Folder {
     }
 }
 
-/// What a queue has to know of an error, whichever folder it is.
+/// Classifies an error for the queue, without checking the directory.
 pub fn reason(error: io::Error) -> DiskError {
     reason_of(&error)
 }
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn files_do_what_a_queue_asks_of_them() {
+    fn files_support_all_queue_operations() {
         let (_held, disk) = folder();
         let file = disk.create("one").expect("a new file");
         assert_eq!(disk.create("one").err(), Some(DiskError::Exists));
@@ -371,7 +371,7 @@ mod tests {
         disk.remove("two").expect("it is there");
         fs::create_dir(disk.path().join("folder")).expect("a folder inside");
         assert_eq!(disk.list(), Ok(vec!["three".to_owned()]));
-        // More parts, and more bytes, than one call takes.
+        // More parts, and more bytes, than one call accepts.
         let part = vec![7u8; 300];
         let parts = vec![&*part; 3000];
         disk.write_at(&file, 0, &parts).expect("written");
@@ -379,10 +379,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_whole_and_leaves_no_half() {
+    fn replacing_a_file_leaves_no_temporary_file() {
         let held = tempfile::tempdir().expect("a folder");
         for bytes in [&b"one"[..], b"", b"two"] {
-            replace_safely(held.path(), "note", bytes).expect("written");
+            replace_durably(held.path(), "note", bytes).expect("written");
             assert_eq!(fs::read(held.path().join("note")).expect("it is there"), bytes);
         }
         let names = fs::read_dir(held.path()).expect("it lists").count();
@@ -390,11 +390,11 @@ mod tests {
     }
 
     #[test]
-    fn who_only_looks_changes_nothing() {
+    fn a_read_only_folder_rejects_changes() {
         let (_held, disk) = folder();
         let file = disk.create("one").expect("a new file");
         disk.write_at(&file, 0, &[b"abc"]).expect("written");
-        let looking = Folder::to_read(disk.path().to_owned()).expect("it is there");
+        let looking = Folder::open_read_only(disk.path().to_owned()).expect("it is there");
         assert_eq!(looking.list(), Ok(vec!["one".to_owned()]));
         let file = looking.open("one").expect("it may be read");
         let mut bytes = [0; 3];
@@ -403,17 +403,17 @@ mod tests {
         assert_eq!(looking.create("two").err(), Some(DiskError::Denied));
         assert_eq!(looking.rename("one", "two"), Err(DiskError::Denied));
         assert_eq!(looking.remove("one"), Err(DiskError::Denied));
-        assert!(Folder::to_read(disk.path().join("nothing")).is_err());
+        assert!(Folder::open_read_only(disk.path().join("nothing")).is_err());
     }
 
     #[cfg(unix)]
     #[test]
-    fn what_is_no_file_is_refused_at_once() {
+    fn pipes_and_directories_are_rejected_without_blocking() {
         let (_held, disk) = folder();
         let made = std::process::Command::new("mkfifo").arg(disk.path().join("pipe")).status();
         assert!(made.is_ok_and(|status| status.success()), "there is mkfifo");
         std::os::unix::fs::symlink("/dev/zero", disk.path().join("device")).expect("made");
-        let looking = Folder::to_read(disk.path().to_owned()).expect("it is there");
+        let looking = Folder::open_read_only(disk.path().to_owned()).expect("it is there");
         for name in ["pipe", "device"] {
             for disk in [&disk, &looking] {
                 assert_eq!(disk.open(name).err(), Some(DiskError::NotAFile), "{name}");
@@ -423,7 +423,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_folder_that_is_away_or_another_one_is_not_one_without_files() {
+    fn a_missing_or_replaced_folder_is_not_reported_as_empty() {
         let (held, disk) = folder();
         let file = disk.create("one").expect("a new file");
         let away = held.path().join("away");
@@ -438,7 +438,11 @@ mod tests {
             let changed = [disk.rename("one", "two"), disk.replace("one", "two"), disk.remove("one")];
             assert_eq!(changed, [Err(DiskError::Away); 3]);
             let (written, synced) = (disk.write_at(&file, 0, &[b"a"]), disk.sync(&file));
-            assert_eq!((written, synced), (Ok(()), Err(DiskError::Away)), "it is open, and nobody finds it");
+            assert_eq!(
+                (written, synced),
+                (Ok(()), Err(DiskError::Away)),
+                "the open file is not at its path any more"
+            );
         }
         fs::remove_dir(disk.path()).expect("nothing was made in it");
         fs::rename(&away, disk.path()).expect("moved back");
@@ -448,7 +452,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_file_that_was_deleted_is_not_safe_and_a_deleted_folder_is_made_anew_where_it_is_ours() {
+    fn a_deleted_file_fails_to_sync_and_a_deleted_folder_is_created_again_in_our_data_directory() {
         let (_held, disk) = folder();
         let file = disk.create("one").expect("a new file");
         fs::remove_file(disk.path().join("one")).expect("it is there");
@@ -463,7 +467,7 @@ mod tests {
             let file = disk.create("one").expect("a new file");
             fs::remove_dir_all(if ours { root.join("queues") } else { root.clone() }).expect("it is there");
             if !ours {
-                // Somebody else's.
+                // Not our data directory.
                 fs::create_dir(&root).expect("a folder");
             }
             assert_eq!((disk.list(), disk.sync(&file)), (Err(DiskError::Deleted), Err(DiskError::Deleted)));
@@ -481,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_apart_as_far_as_a_queue_needs() {
+    fn system_errors_are_classified_for_queues() {
         let of = |kind: io::ErrorKind| reason(kind.into());
         assert_eq!(of(io::ErrorKind::StorageFull), DiskError::Full);
         assert_eq!(of(io::ErrorKind::QuotaExceeded), DiskError::Full);
@@ -521,12 +525,12 @@ mod tests {
         let plan = DiskQueuePlan { segment_bytes: 4096, ..DiskQueuePlan::default() };
         let account = Arc::<OutputAccount>::default();
         let opened = DiskQueue::open(disk.clone(), plan, account, 7, at(100));
-        let (queue, found) = opened.expect("it opens whatever is there");
+        let (queue, found) = opened.expect("a queue opens with any content");
         (queue, found.copies_queued)
     }
 
     #[test]
-    fn a_queue_on_real_files_gives_back_what_it_took() {
+    fn a_queue_on_real_files_returns_its_records() {
         let (_held, disk) = folder();
         let (mut queue, waiting) = open(&disk);
         assert_eq!(waiting, 0);
@@ -540,7 +544,7 @@ mod tests {
         let synced = queue.on_synced(job.perform(&disk));
         assert_eq!((synced.safe_up_to, synced.error), (queue.accepted_up_to(), None));
         for number in 0..50 {
-            let entry = queue.pop(at(103)).expect("they wait");
+            let entry = queue.pop(at(103)).expect("records are queued");
             assert_eq!(*entry.block().bytes, *line(number));
             entry.settle(CopyOutcome::Delivered);
         }
@@ -549,7 +553,7 @@ mod tests {
         drop(queue);
         let (mut queue, waiting) = open(&disk);
         assert_eq!(waiting, 150);
-        let entries: Vec<_> = (50..200).map(|_| queue.pop(at(104)).expect("they wait")).collect();
+        let entries: Vec<_> = (50..200).map(|_| queue.pop(at(104)).expect("records are queued")).collect();
         for (entry, number) in entries.iter().zip(50..200) {
             assert_eq!(*entry.block().bytes, *line(number));
         }

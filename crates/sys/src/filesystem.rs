@@ -1,4 +1,4 @@
-//! What a file system is asked beside reading and writing: its room, and to forget what it has read ahead.
+//! File system calls beyond reading and writing: free space, permissions, and dropping pages from the cache.
 
 use std::ffi::CString;
 use std::fs::{File, Metadata, OpenOptions};
@@ -7,40 +7,40 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Bytes that may still be written on the file system that `path` is on.
+/// Free bytes for this process on the file system of `path`.
 ///
 /// # Errors
-/// When there is no such path, or the system does not tell.
-pub fn room_at(path: &Path) -> io::Result<u64> {
+/// When the path does not exist, or the system does not report it.
+pub fn free_space_at(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: plain integers, for which zeros are a value.
     let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: the path ends in NUL, and both outlive the call.
     super::checked(unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) })?;
-    Ok(room_in(&stat))
+    Ok(free_bytes(&stat))
 }
 
-/// The same of the file system that `file` is on; none where that does not say.
+/// The same for the file system of `file`; `None` when it does not report its size.
 ///
 /// # Errors
-/// When the system does not tell.
-pub(crate) fn room_beside(file: &File) -> io::Result<Option<u64>> {
+/// When the system call fails.
+pub(crate) fn free_space_of(file: &File) -> io::Result<Option<u64>> {
     use std::os::fd::AsRawFd;
     // SAFETY: plain integers, for which zeros are a value.
     let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: the descriptor is borrowed for the call, and `stat` outlives it.
     super::checked(unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut stat) })?;
-    Ok((stat.f_blocks > 0).then(|| room_in(&stat)))
+    Ok((stat.f_blocks > 0).then(|| free_bytes(&stat)))
 }
 
-fn room_in(stat: &libc::statvfs) -> u64 {
+fn free_bytes(stat: &libc::statvfs) -> u64 {
     // The fields' sizes differ between systems.
     #[allow(clippy::unnecessary_cast, reason = "they are u64 on this system and not on all")]
     let (blocks, block_bytes) = (stat.f_bavail as u64, stat.f_frsize as u64);
     blocks.saturating_mul(block_bytes)
 }
 
-/// Opens a file without waiting: for a pipe that nobody has at its other end, or that somebody reads slowly.
+/// Opens a file without blocking, also a pipe without a reader or with a slow one.
 ///
 /// # Errors
 /// When it cannot be opened at once.
@@ -48,7 +48,7 @@ pub fn open_at_once(options: &mut OpenOptions, path: &Path) -> io::Result<File> 
     options.custom_flags(libc::O_NONBLOCK).open(path)
 }
 
-/// Whether this process may list the folder `path`, and make and remove files in it.
+/// Whether this process may list the directory `path`, and create and remove files in it.
 ///
 /// # Errors
 /// Why it may not.
@@ -60,15 +60,15 @@ pub fn may_change(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// True for a pipe with a name, or that of a process.
+/// True for a named pipe, or a pipe of a process.
 pub fn is_pipe(about: &Metadata) -> bool {
     about.file_type().is_fifo()
 }
 
-/// Has the system drop the file's pages from its cache. What is not written yet stays.
+/// Drops the file's pages from the system's cache. Pages not written to disk yet are kept.
 ///
 /// # Errors
-/// What posix_fadvise says.
+/// Errors of posix_fadvise.
 #[cfg(target_os = "linux")]
 pub fn drop_from_cache(file: &File) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -77,7 +77,7 @@ pub fn drop_from_cache(file: &File) -> io::Result<()> {
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
 }
 
-/// Other systems are not asked: what was read stays in the cache.
+/// Not supported on other systems: the pages stay in the cache.
 ///
 /// # Errors
 /// None here.
@@ -87,22 +87,22 @@ pub fn drop_from_cache(_file: &File) -> io::Result<()> {
 }
 
 #[test]
-fn a_file_system_tells_its_room_and_forgets() {
+fn free_space_is_reported_and_the_cache_is_dropped() {
     let folder = tempfile::tempdir().expect("a folder");
-    assert!(room_at(folder.path()).expect("it is there") > 0);
-    assert!(room_at(&folder.path().join("not there")).is_err());
+    assert!(free_space_at(folder.path()).expect("it is there") > 0);
+    assert!(free_space_at(&folder.path().join("not there")).is_err());
     let file = File::create(folder.path().join("file")).expect("it can be made");
     drop_from_cache(&file).expect("it is a file");
 }
 
 #[test]
-fn a_folder_may_be_changed_and_what_is_none_may_not() {
+fn only_a_directory_may_be_changed() {
     let folder = tempfile::tempdir().expect("a folder");
     may_change(folder.path()).expect("it is ours");
     let gone = may_change(&folder.path().join("gone")).expect_err("there is none");
     assert_eq!(gone.kind(), io::ErrorKind::NotFound);
     let file = folder.path().join("file");
     std::fs::write(&file, "").expect("the folder is ours");
-    let file = may_change(&file).expect_err("nobody may look into it");
+    let file = may_change(&file).expect_err("a file is not a directory");
     assert_eq!(file.kind(), io::ErrorKind::PermissionDenied);
 }

@@ -1,8 +1,8 @@
-//! How a reader of datagrams rests between two calls, so that a wake-up brings many packets instead of a few.
+//! Batches datagrams by sleeping between two receives, so that a wake-up delivers many packets instead of a few.
 //!
-//! A reader that is faster than its senders and sleeps in poll is woken for nearly every packet, and a wake-up
-//! costs both sides more than the packet. So while packets keep coming it sleeps for a fixed short time
-//! instead, and takes what gathered meanwhile. A pure decision: the caller does the sleeping.
+//! A reader that is faster than its senders and sleeps in poll is woken for nearly every packet, and a wake-up costs
+//! both sides more than the packet. So while packets keep arriving it sleeps for a fixed short time instead, and
+//! receives the packets of that time at once. This module only decides: the caller sleeps.
 
 use std::time::Duration;
 
@@ -11,32 +11,32 @@ use std::time::Duration;
 pub enum Rest {
     /// Receive again at once.
     Never,
-    /// Sleep for so long (`thread::sleep`), then receive.
+    /// Sleep for this time (`thread::sleep`), then receive.
     Nap(Duration),
     /// Sleep until a socket can be read ([`super::wait_readable`]), then receive.
     UntilReadable,
 }
 
-/// When to nap, and how long.
+/// When to nap, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gather {
-    /// A receive that brought at least so many packets is followed by a nap.
+    /// A receive with at least this many packets is followed by a nap.
     pub packets_min: usize,
-    /// Length of the nap: the longest time that gathering adds to a packet's way. Must be so short that the receive
-    /// buffer holds what comes meanwhile.
+    /// Length of the nap: the latency that it adds to a packet at most. Must be short enough that the receive buffer
+    /// can hold the packets of that time.
     pub nap: Duration,
 }
 
 impl Default for Gather {
-    /// Naps of 200 µs after two packets or more. At a million packets a second that gathers 250 small packets,
-    /// some 190 KiB as the kernel counts them: less than its smallest usual buffer.
+    /// Naps of 200 µs after two packets or more. At a million packets a second a nap collects 250 small packets, some
+    /// 190 KiB in the kernel's accounting: less than its smallest usual buffer.
     fn default() -> Self {
         Gather { packets_min: 2, nap: Duration::from_micros(200) }
     }
 }
 
 impl Gather {
-    /// What to do after a receive that brought `packets` packets, with [`super::Packets::more`] as it said.
+    /// What to do after a receive of `packets` packets with this value of [`super::Packets::more`].
     #[inline]
     pub fn after(&self, packets: usize, more: bool) -> Rest {
         if more {
@@ -50,7 +50,7 @@ impl Gather {
 }
 
 #[test]
-fn a_reader_naps_only_while_packets_keep_coming() {
+fn a_reader_naps_only_while_packets_keep_arriving() {
     let gather = Gather { packets_min: 2, nap: Duration::from_micros(50) };
     for (packets, more, want) in [
         (64, true, Rest::Never),

@@ -1,7 +1,6 @@
-//! Sockets and error numbers by the names that unix has for them.
+//! Sockets and error numbers under their unix names, on all systems.
 //!
-//! Windows has the same things by other names, and these stand in for them, so that the code above reads the same on
-//! both.
+//! On Windows these names are defined here with Windows' types and numbers, so that calling code is the same on both.
 
 use std::io;
 
@@ -11,7 +10,7 @@ pub use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 #[cfg(windows)]
 pub use std::os::windows::io::{AsSocket, BorrowedSocket as BorrowedFd, OwnedSocket as OwnedFd};
 
-/// What has a socket that can be borrowed.
+/// A type with a socket that can be borrowed.
 #[cfg(windows)]
 pub trait AsFd {
     /// Borrows it.
@@ -25,8 +24,8 @@ impl<T: AsSocket> AsFd for T {
     }
 }
 
-/// True when the system was short of something that it may have again soon: descriptors, memory. An interrupted call
-/// counts as well: it did nothing.
+/// True when the system has temporarily run out of a resource: descriptors, memory. An interrupted call counts as well,
+/// because it did nothing.
 pub fn is_scarce(error: &std::io::Error) -> bool {
     use std::io::ErrorKind as Kind;
     if matches!(error.kind(), Kind::OutOfMemory | Kind::WouldBlock | Kind::Interrupted) {
@@ -40,7 +39,7 @@ pub fn is_scarce(error: &std::io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
-/// Numbers of errors, as [`std::io::Error::raw_os_error`] gives them.
+/// Error numbers of [`std::io::Error::raw_os_error`].
 #[cfg(unix)]
 pub mod errno {
     pub use libc::{
@@ -50,13 +49,13 @@ pub mod errno {
     };
 }
 
-/// Numbers of errors: Winsock's, which are not those of the C library.
+/// Error numbers of Winsock, which differ from those of the C library.
 #[cfg(windows)]
 #[allow(missing_docs, reason = "unix's names with Winsock's numbers")]
 pub mod errno {
-    /// Not enough memory, by the system's own number.
+    /// Not enough memory, by the Windows number.
     pub const ENOMEM: i32 = 8;
-    /// There is no such number of sockets.
+    /// Winsock has no such number.
     pub const EPERM: i32 = 1;
     pub const EACCES: i32 = 10_013;
     pub const EPROTOTYPE: i32 = 10_041;
@@ -64,7 +63,7 @@ pub mod errno {
     pub const EFAULT: i32 = 10_014;
     pub const EINVAL: i32 = 10_022;
     pub const EMFILE: i32 = 10_024;
-    /// There is no such number: a table of all processes cannot be full.
+    /// Winsock has no such number: there is no system-wide table that could be full.
     pub const ENFILE: i32 = EMFILE;
     pub const EAGAIN: i32 = 10_035;
     pub const ENOTSOCK: i32 = 10_038;
@@ -74,7 +73,7 @@ pub mod errno {
     pub const EADDRNOTAVAIL: i32 = 10_049;
     pub const ENETDOWN: i32 = 10_050;
     pub const ENETUNREACH: i32 = 10_051;
-    /// The peer's end is closed, or (UDP) an earlier packet met a closed port: what unix calls ECONNREFUSED.
+    /// The peer is closed, or (UDP) an earlier packet was sent to a closed port: ECONNREFUSED on unix.
     pub const ECONNRESET: i32 = 10_054;
     pub const ENOBUFS: i32 = 10_055;
     pub const ENOTCONN: i32 = 10_057;
@@ -83,13 +82,13 @@ pub mod errno {
     pub const EHOSTUNREACH: i32 = 10_065;
 }
 
-/// True when the process has no descriptor left, or the system no memory: what was asked for may be done later.
+/// True when the process has no descriptor left, or the system no memory: a retry may succeed.
 pub fn is_out_of_resources(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(errno::EMFILE | errno::ENFILE | errno::ENOMEM | errno::ENOBUFS))
 }
 
-/// True when a socket will never be read again, whatever one waits for: it is none, or not one that can be read. All else
-/// passes: a signal, memory that is short, an answer of the network to something that was sent.
+/// True when reading this socket can never succeed again: it is not a socket, or cannot be read. All other errors are
+/// temporary: a signal, a lack of memory, a network error about an earlier packet.
 pub fn is_final_for_reading(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_that_pass_are_told_from_those_that_do_not() {
+    fn temporary_and_final_errors_are_distinguished() {
         // (number, out of resources, final for reading)
         let table = [
             (errno::EMFILE, true, false),

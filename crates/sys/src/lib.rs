@@ -1,9 +1,9 @@
-//! System calls behind safe functions: the one crate with `unsafe` (design §12, invariant 8), and the one file that reads
+//! Safe wrappers of system calls: the only crate with `unsafe` (design §12, invariant 8), and the only file that reads
 //! clocks.
 //!
-//! Path of a packet: **`PacketReader::receive`** -> `pipeline::Intake` -> …; on the way out … -> **`PacketWriter::send`**.
-//! Here: what std does not offer. Not here: any decision about packets, any parsing of them, any retry policy.
-//! Invariant: every function may be called with any argument of its type; each `unsafe` block says why it is sound.
+//! Path of a packet: **`PacketReader::receive`** -> `pipeline::Intake` -> …; outgoing … -> **`PacketWriter::send`**.
+//! Here: calls that std does not offer. Not here: decisions about packets, parsing, retry policy.
+//! Invariant: every function may be called with any argument of its type; each `unsafe` block states why it is sound.
 
 #![allow(unsafe_code, reason = "the system-call module; every block states why it is sound")]
 
@@ -43,10 +43,10 @@ mod tests;
 #[cfg(target_os = "linux")]
 pub use background::{Background, into_background};
 #[cfg(unix)]
-pub use filesystem::{drop_from_cache, is_pipe, may_change, open_at_once, room_at};
+pub use filesystem::{drop_from_cache, free_space_at, is_pipe, may_change, open_at_once};
 pub use gather::{Gather, Rest};
 pub use handle::{AsFd, BorrowedFd, OwnedFd, errno, is_final_for_reading, is_out_of_resources, is_scarce};
-pub use memory::give_memory_back;
+pub use memory::release_freed_memory;
 #[cfg(target_os = "linux")]
 pub use packets::{PacketReader, PacketWriter};
 pub use place::{read_exact_at, reserve, write_parts_at};
@@ -58,8 +58,8 @@ pub use portable::{is_pipe, may_change, open_at_once};
 pub use process::on_core;
 #[cfg(unix)]
 pub use process::{
-    CpuClock, Memory, core_now, cores, hold_signals, is_suspended, let_held_signals_through, memory_of,
-    pin_to_core, process_cpu_ns, raise_files_max, survive_file_size_limit, suspend, terminate, thread_cpu_ns,
+    CpuClock, Memory, block_signals, core_now, cores, ignore_file_size_signal, is_suspended, memory_of,
+    pin_to_core, process_cpu_ns, raise_open_file_limit, suspend, terminate, thread_cpu_ns, unblock_signals,
 };
 pub use seed::random_seed;
 pub use socket::{
@@ -70,7 +70,7 @@ pub use socket::{
 pub use time::{monotonic_ns, realtime_ns, utc_offset_s};
 pub use unix_socket::{
     UnixDatagram, UnixListener, UnixListenerStd, UnixStream, file_mark, is_socket, links, set_mode,
-    socket_inode, unix_listener, unix_offered,
+    socket_inode, unix_listener, unix_sockets_supported,
 };
 pub use wait::{Waker, Watch, Writable, wait_readable, wait_writable};
 
@@ -78,41 +78,41 @@ use std::net::{IpAddr, SocketAddr};
 
 use model::Span;
 
-/// How far local time is ahead of UTC: not asked for on this system, where logs are in UTC.
+/// Offset of local time from UTC: not read on this system, where logs are in UTC.
 #[cfg(not(unix))]
 pub fn utc_offset_s(_time_s: u64) -> i64 {
     0
 }
 
-/// Packets that one [`PacketReader::receive`] takes at most, unless told otherwise.
+/// Default limit of packets of one [`PacketReader::receive`].
 pub const PACKETS_DEFAULT: usize = 64;
 
-/// Most packets of one [`PacketReader::receive`] or [`PacketWriter::send`]: what the kernel takes per call.
+/// Most packets of one [`PacketReader::receive`] or [`PacketWriter::send`]: the kernel's limit per call.
 pub const PACKETS_MAX: usize = 1024;
 
-/// Whether a call may sleep.
+/// Whether a call may block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Return at once, with nothing done when there is nothing to do.
+    /// Return at once, also when no packet can be moved.
     No,
-    /// Sleep until the first packet can be moved, or until the socket's time-out (`set_read_timeout`) or a
-    /// signal ends the sleep. The socket must be in blocking mode.
+    /// Block until the first packet can be moved, or until the socket's timeout (`set_read_timeout`) or a signal. The
+    /// socket must be in blocking mode.
     Yes,
 }
 
 /// Packets of one [`PacketReader::receive`], borrowed until the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Packets<'a> {
-    /// The arena that the spans point into. What lies outside them is left over from earlier packets.
+    /// The arena of the spans. Bytes outside of them are from earlier packets.
     pub bytes: &'a [u8],
     /// The packets in order of arrival, empty ones included.
     pub spans: &'a [Span],
-    /// Places in `spans` of packets that were longer than [`model::limits::DATAGRAM_BYTES_MAX`] and lost their end.
+    /// Indexes in `spans` of packets that were longer than [`model::limits::DATAGRAM_BYTES_MAX`] and were truncated.
     pub truncated: &'a [u16],
-    /// Who sent each of them, none at unix sockets; empty when nobody asked ([`PacketReader::receive_with_peers`]).
+    /// Sender of each packet, `None` on unix sockets; empty unless requested ([`PacketReader::receive_with_peers`]).
     pub peers: &'a [Option<IpAddr>],
     senders: Senders<'a>,
-    /// True when every slot was filled: more packets may wait, so calling again beats sleeping.
+    /// True when every slot was filled: more packets may be queued, so receive again instead of sleeping.
     pub more: bool,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Packets<'a> {
         self.spans.is_empty()
     }
 
-    /// Who sent the packet at this place of `spans`; none at unix sockets, or when it was not noted
+    /// Sender of the packet at this index of `spans`; `None` on unix sockets, or when it was not requested
     /// ([`PacketReader::receive_named`]).
     pub fn sender(&self, place: usize) -> Option<SocketAddr> {
         match self.senders {
@@ -141,7 +141,7 @@ impl<'a> Packets<'a> {
     }
 }
 
-/// Who sent the packets of a call, as the system has noted it.
+/// Senders of the packets of a call, as the system returned them.
 #[derive(Clone, Copy, Debug)]
 enum Senders<'a> {
     NotNoted,
@@ -151,7 +151,7 @@ enum Senders<'a> {
     Addresses(&'a [Option<SocketAddr>]),
 }
 
-/// Turns the -1 of a system call into the error that it left behind.
+/// Converts the -1 of a system call to the error in `errno`.
 #[cfg(unix)]
 fn checked(result: libc::c_int) -> std::io::Result<libc::c_int> {
     if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }

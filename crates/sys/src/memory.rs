@@ -1,8 +1,8 @@
-//! What the allocator that `staunch` chooses is asked for.
+//! Calls to the allocator that `staunch` uses.
 
-/// Gives memory that was freed a second ago or longer back to the system. The allocator does so only when it is next asked for
-/// some: what much work has left would be held for as long as there is little.
-pub fn give_memory_back() {
-    // SAFETY: no pointer is passed. What is in use stays as it is; where another allocator is chosen there is nothing to do.
+/// Returns memory to the system that was freed a second ago or longer. The allocator itself does so only at its next
+/// allocation, so after a burst of work an idle process would keep the memory.
+pub fn release_freed_memory() {
+    // SAFETY: no pointer is passed. Memory in use is not affected; with another allocator the call does nothing.
     unsafe { libmimalloc_sys::mi_collect(false) };
 }

@@ -1,11 +1,11 @@
 //! Many datagrams per system call: recvmmsg into one arena, sendmmsg out of one.
 //!
-//! The headers are prepared once. The kernel changes only what it reports (`msg_len`, `msg_flags`, and
-//! `msg_controllen`, which stays 0 because no control data is asked for; `msg_namelen` is untouched because there
-//! is no name), so a call needs no re-arming at all. Lengths are read for the slots that this call filled and
-//! for no other, so an old length can never be mistaken for a new one.
+//! The headers are prepared once. The kernel changes only its results (`msg_len`, `msg_flags`, and `msg_controllen`,
+//! which stays 0 because no control data is requested; `msg_namelen` is unchanged because there is no name), so no
+//! header needs to be reset between calls. Lengths are read only for the slots that the call filled, so an old length
+//! is never used.
 //!
-//! Not here: sleeping (see `wait`), options of sockets (see `socket`).
+//! Not here: sleeping (see `wait`), socket options (see `socket`).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -17,7 +17,7 @@ use model::limits::DATAGRAM_BYTES_MAX;
 
 use super::{PACKETS_MAX, Packets, Senders, Wait};
 
-/// Distance between the starts of two slots of a reader's arena, in bytes.
+/// Bytes between the starts of two slots of a reader's arena.
 ///
 /// Room for the longest datagram, plus 1,089 bytes so that the starts do not alias: 66,624 is 1,041 cache lines,
 /// and 1,041 is odd and 17 more than a multiple of 64. The starts of 64 slots therefore fall into 64 different
@@ -30,7 +30,7 @@ const _: () = assert!((SLOT_STRIDE / 64) % 2 == 1, "an odd number of lines visit
 const _: () = assert!(PACKETS_MAX * SLOT_STRIDE <= u32::MAX as usize, "spans are 32 bits wide");
 const _: () = assert!(PACKETS_MAX <= u16::MAX as usize, "places in `truncated` are 16 bits wide");
 
-/// A name as the kernel writes it.
+/// A sender's address as the kernel writes it.
 pub(super) type Name = libc::sockaddr_storage;
 
 /// Receives datagrams in batches into an arena of its own. For UDP and unix datagram sockets.
@@ -38,13 +38,13 @@ pub(super) type Name = libc::sockaddr_storage;
 pub struct PacketReader {
     arena: Arena,
     headers: Box<[libc::mmsghdr]>,
-    /// Of them, how many a call uses.
+    /// How many of them a call uses.
     used: usize,
-    /// Where `headers` point; kept for as long as they do.
+    /// The vectors that `headers` point to; they must live as long.
     _vectors: Box<[libc::iovec]>,
-    /// Where the kernel writes who sent each packet, while somebody wants to know.
+    /// Buffers for the senders' addresses, allocated at the first request.
     names: Box<[Name]>,
-    /// It was asked to for this call.
+    /// This call requests the senders.
     named: bool,
     spans: Vec<Span>,
     truncated: Vec<u16>,
@@ -55,8 +55,8 @@ pub struct PacketReader {
 unsafe impl Send for PacketReader {}
 
 impl PacketReader {
-    /// A reader of at most `slots` packets per call (clamped to `1 ..= PACKETS_MAX`). The arena takes
-    /// `slots` × 66,624 bytes of address space; of memory only what packets have touched.
+    /// A reader of at most `slots` packets per call (clamped to `1 ..= PACKETS_MAX`). The arena uses `slots` × 66,624
+    /// bytes of address space, but memory only for pages that packets have touched.
     ///
     /// # Errors
     /// When the system has no memory for the arena.
@@ -84,26 +84,26 @@ impl PacketReader {
         })
     }
 
-    /// Calls from now on take so many packets at most (clamped to `1 ..=` the number of slots).
+    /// Limits the packets of later calls (clamped to `1 ..=` the number of slots).
     pub fn take_at_most(&mut self, packets: usize) {
         self.used = packets.clamp(1, self.headers.len());
     }
 
-    /// Takes the packets that wait at `socket`, at most one per slot. No packet (would block, time-out, or a
+    /// Receives the packets queued at `socket`, at most one per slot. No packet (would block, timeout, or a
     /// signal while waiting) is an empty result, not an error.
     ///
     /// # Errors
-    /// What recvmmsg says otherwise; the packets before the error have been returned by an earlier call.
+    /// Other errors of recvmmsg; the packets before the error were returned by an earlier call.
     pub fn receive(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
         for header in &mut self.headers[..self.used] {
             header.msg_hdr.msg_name = ptr::null_mut();
             header.msg_hdr.msg_namelen = 0;
         }
         self.named = false;
-        self.receive_as_told(socket, wait)
+        self.receive_into_arena(socket, wait)
     }
 
-    /// The same, and the kernel notes who sent each packet; nobody looks at it before [`Packets::sender`] is asked.
+    /// The same, and the kernel stores each packet's sender; [`Packets::sender`] decodes it on demand.
     ///
     /// # Errors
     /// As [`Self::receive`].
@@ -114,10 +114,10 @@ impl PacketReader {
             name.ss_family = libc::AF_UNSPEC as libc::sa_family_t;
         }
         self.named = true;
-        self.receive_as_told(socket, wait)
+        self.receive_into_arena(socket, wait)
     }
 
-    /// The same, with the address of who sent each packet.
+    /// The same, with the address of each packet's sender.
     ///
     /// # Errors
     /// As [`Self::receive`].
@@ -127,8 +127,8 @@ impl PacketReader {
         Ok(self.received(got))
     }
 
-    /// Receives, with names if the headers have room for them.
-    fn receive_as_told(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
+    /// Receives, with the senders if the headers have buffers for them.
+    fn receive_into_arena(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
         self.spans.clear();
         self.truncated.clear();
         self.peers.clear();
@@ -136,8 +136,8 @@ impl PacketReader {
             Wait::No => libc::MSG_DONTWAIT,
             Wait::Yes => libc::MSG_WAITFORONE,
         };
-        // SAFETY: the headers and what they point to, vectors and names, are owned by `self`, borrowed mutably for the whole call, and
-        // at least as many as the call is told. No time-out is passed.
+        // SAFETY: the headers and what they point to, vectors and names, are owned by `self`, borrowed mutably for
+        // the whole call, and at least as many as the count passed. No timeout is passed.
         let got = super::checked(unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -149,7 +149,7 @@ impl PacketReader {
         });
         let got = match got {
             Ok(got) => got as usize,
-            Err(error) if is_pause(&error) => 0,
+            Err(error) if is_nothing_to_read(&error) => 0,
             Err(error) => return Err(error),
         };
         for (at, header) in self.headers[..got].iter().enumerate() {
@@ -163,7 +163,7 @@ impl PacketReader {
         Ok(self.received(got))
     }
 
-    /// What the last call gave.
+    /// The result of the last call.
     fn received(&self, got: usize) -> Packets<'_> {
         Packets {
             bytes: self.arena.bytes(),
@@ -176,7 +176,7 @@ impl PacketReader {
     }
 }
 
-/// The address in a name that the kernel wrote; none if it is of a unix socket, or nothing was written.
+/// The address that the kernel wrote; `None` for a unix socket, or when nothing was written.
 pub(super) fn sender(name: &Name) -> Option<SocketAddr> {
     match libc::c_int::from(name.ss_family) {
         libc::AF_INET => {
@@ -197,26 +197,26 @@ pub(super) fn sender(name: &Name) -> Option<SocketAddr> {
     }
 }
 
-/// Packets in one message that the system cuts apart; older kernels take no more.
+/// Most packets in one message that the kernel segments; older kernels accept no more.
 const SEGMENTS_MAX: usize = 64;
 
-/// Most bytes of such a message: those of the longest datagram.
+/// Most bytes of such a message: the longest datagram.
 const SEGMENTED_BYTES_MAX: usize = 65_507;
 
-/// Fewer packets than this go each as a message of their own: cutting one up costs as much as it saves.
+/// Fewer packets than this are sent one by one: segmenting a message costs as much as it saves.
 const SEGMENTS_MIN: usize = 3;
 
 /// Sends datagrams in batches on connected sockets, UDP or unix.
 ///
-/// On a UDP socket that it was told of ([`Self::begin`]), packets of one size that follow each other go as one message
-/// that the system cuts apart (UDP_SEGMENT), which spares each of them the way through the system. A system that
-/// refuses such a message is not asked again for that socket: its packets are sent one by one, at once.
+/// On a UDP socket passed to [`Self::begin`], consecutive packets of one size are sent as one message that the kernel
+/// segments (UDP_SEGMENT), which saves each of them a pass through the network stack. If the system rejects such a
+/// message, it is not tried again for that socket: its packets are sent one by one, at once.
 #[derive(Debug)]
 pub struct PacketWriter {
     headers: Box<[libc::mmsghdr]>,
     vectors: Box<[libc::iovec]>,
     controls: Box<[SegmentControl]>,
-    /// Packets of each message of the current call.
+    /// Number of packets in each message of the current call.
     counts: Box<[usize]>,
     /// Longest packet that may be part of a longer message; 0 for none.
     segment_bytes_max: usize,
@@ -241,24 +241,24 @@ impl PacketWriter {
         }
     }
 
-    /// Tells it of the connected socket that the next calls are for: it asks the system whether, and up to which
-    /// length, packets may be sent as parts of longer messages. Without this call they never are.
+    /// Selects the connected socket of the next calls, and asks the system whether, and up to which length, packets
+    /// may be segments of longer messages. Without this call they are sent one by one.
     pub fn begin(&mut self, socket: BorrowedFd<'_>) {
         self.segment_bytes_max = super::socket::segment_bytes_max(socket).unwrap_or(0);
     }
 
-    /// True while packets may be sent as parts of longer messages.
+    /// True while packets may be sent as segments of longer messages.
     pub fn segments(&self) -> bool {
         self.segment_bytes_max > 0
     }
 
-    /// Sends the first of `packets` (spans of `bytes`), as many as there are slots and as the socket takes now;
-    /// says how many, at least one. The caller goes on with the rest. No packets: 0.
+    /// Sends the first of `packets` (spans of `bytes`), as many as there are slots and as the socket accepts now.
+    /// Returns how many, at least one; the caller sends the rest with another call. Returns 0 for no packets.
     ///
     /// # Errors
-    /// The error of the first packet (of an error of a later one only the short count tells: the system keeps no
-    /// error that sendmmsg met on its way): would block; refused (an earlier packet met a closed port: this one was
-    /// **not** sent); too long for the socket; …
+    /// The error of the first packet: would block; refused (an earlier packet was sent to a closed port: this one was
+    /// **not** sent); too long for the socket; … An error of a later packet only shortens the count: the system does
+    /// not keep errors within a sendmmsg.
     pub fn send(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -288,13 +288,15 @@ impl PacketWriter {
             match sent {
                 Ok(sent) => return Ok(self.counts[..sent as usize].iter().sum()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if self.counts[0] > 1 && refuses_segments(&error) => self.segment_bytes_max = 0,
+                Err(error) if self.counts[0] > 1 && is_segmentation_unsupported(&error) => {
+                    self.segment_bytes_max = 0
+                }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Lays out as many packets as there are slots; says in how many messages.
+    /// Lays out as many packets as there are slots. Returns the number of messages.
     fn prepare(&mut self, bytes: &[u8], packets: &[Span]) -> usize {
         let packets = &packets[..packets.len().min(self.vectors.len())];
         let (mut done, mut messages) = (0, 0);
@@ -321,8 +323,8 @@ impl PacketWriter {
     }
 }
 
-/// How many of `packets`, from the front, go as one message: a run of one size, of which the last may be shorter but
-/// not empty. At least one.
+/// How many of `packets`, from the front, form one message: a run of one size, of which the last may be shorter but not
+/// empty. At least one.
 fn run_len(packets: &[Span], segment_bytes_max: usize) -> usize {
     let segment_bytes = packets[0].len as usize;
     if segment_bytes == 0 || segment_bytes > segment_bytes_max {
@@ -338,7 +340,7 @@ fn run_len(packets: &[Span], segment_bytes_max: usize) -> usize {
     if run < SEGMENTS_MIN { 1 } else { run }
 }
 
-/// Points `vectors` to the packets, one vector for those that lie behind each other; says how many were needed.
+/// Points `vectors` to the packets, one vector for adjacent ones. Returns how many vectors were used.
 fn fill(vectors: &mut [libc::iovec], bytes: &[u8], packets: &[Span]) -> usize {
     let mut used: usize = 0;
     let mut end = None;
@@ -357,13 +359,13 @@ fn fill(vectors: &mut [libc::iovec], bytes: &[u8], packets: &[Span]) -> usize {
     used
 }
 
-/// Whether the system says by this that it does not cut messages apart on this socket or for this path: the option is
+/// Whether the error means that segmentation is impossible on this socket or path: the option is
 /// unknown, the device cannot (EIO), checksums are off, or the path's MTU has shrunk below the packets' size.
-fn refuses_segments(error: &io::Error) -> bool {
+fn is_segmentation_unsupported(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::ENOPROTOOPT | libc::EMSGSIZE))
 }
 
-/// Control data that says how long each packet of a message is, as the kernel wants it laid out (cmsg(3)).
+/// Control data with the segment size, in the kernel's layout (cmsg(3)).
 #[derive(Debug)]
 #[repr(C)]
 struct SegmentControl {
@@ -398,12 +400,12 @@ fn header(vector: &mut libc::iovec) -> libc::mmsghdr {
     header
 }
 
-/// Nothing to read now, which is no error.
-fn is_pause(error: &io::Error) -> bool {
+/// Nothing to read now: not an error.
+fn is_nothing_to_read(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Zeroed memory of the system's own, which becomes real where it is written to.
+/// Zeroed memory from mmap; pages are allocated when they are written to.
 #[derive(Debug)]
 struct Arena {
     start: ptr::NonNull<u8>,
@@ -412,7 +414,7 @@ struct Arena {
 
 impl Arena {
     fn new(len: usize) -> io::Result<Arena> {
-        assert!(len > 0, "mmap refuses to map nothing");
+        assert!(len > 0, "mmap rejects a length of 0");
         // SAFETY: a new private mapping at an address of the system's choice; it overlaps nothing of ours.
         let start = unsafe {
             libc::mmap(

@@ -1,4 +1,4 @@
-//! Descriptors handed from one process to another over a unix socket, and who is at its other end. Linux only.
+//! Passes file descriptors between processes over a unix socket, and identifies the peer process. Linux only.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -6,13 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::time::Duration;
 
-/// Most descriptors of one message: the kernel takes 253.
+/// Most descriptors of one message: the kernel accepts 253.
 pub const DESCRIPTORS_MAX: usize = 250;
 
-/// The system's number for: so many descriptors of this user are on their way to somebody that no more can be sent now.
-pub const TOO_MANY_ON_THE_WAY: i32 = libc::ETOOMANYREFS;
+/// Error number: this user has too many descriptors in flight, so no more can be sent now.
+pub const TOO_MANY_IN_FLIGHT: i32 = libc::ETOOMANYREFS;
 
-/// Room for the control data of so many, in words that align it.
+/// Room for the control data of this many descriptors, in words that align it.
 const CONTROL_WORDS: usize = 160;
 // SAFETY: the macro only computes.
 const _: () = assert!(
@@ -20,7 +20,7 @@ const _: () = assert!(
         <= CONTROL_WORDS * size_of::<u64>()
 );
 
-/// The process at the other end of a unix socket, as it was when the connection was made.
+/// The process at the other end of a unix socket, when the connection was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Its process id.
@@ -29,14 +29,14 @@ pub struct Peer {
     pub uid: u32,
 }
 
-/// Who is at the other end.
+/// Identifies the process at the other end.
 ///
 /// # Errors
-/// When the socket is none of two connected processes.
+/// When the socket is not connected to a process.
 pub fn peer(socket: &UnixStream) -> io::Result<Peer> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = size_of_val(&found) as libc::socklen_t;
-    // SAFETY: the structure is borrowed mutably for the call, which writes no more than the `len` it is told.
+    // SAFETY: the structure is borrowed mutably for the call, which writes no more than `len`.
     super::checked(unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -50,7 +50,7 @@ pub fn peer(socket: &UnixStream) -> io::Result<Peer> {
     Ok(Peer { pid, uid: found.uid })
 }
 
-/// True once the other end has closed the connection, whatever was shut down or is left to be read on ours.
+/// True once the other end has closed the connection, even when data is left to be read.
 pub fn hung_up(socket: &UnixStream) -> bool {
     let mut poll = libc::pollfd { fd: socket.as_raw_fd(), events: 0, revents: 0 };
     // SAFETY: one entry, borrowed mutably for the call, which does not wait.
@@ -58,16 +58,16 @@ pub fn hung_up(socket: &UnixStream) -> bool {
     ready > 0 && poll.revents & (libc::POLLHUP | libc::POLLERR) != 0
 }
 
-/// The user that this process acts as.
+/// The effective user of this process.
 pub fn own_uid() -> u32 {
     // SAFETY: no argument; it cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// Ends a process at once (SIGKILL). It may have ended already, which is no error.
+/// Kills a process (SIGKILL). That it has ended already is not an error.
 ///
 /// # Errors
-/// When the process is not ours to end.
+/// When the process may not be killed.
 pub fn kill(pid: u32) -> io::Result<()> {
     match super::process::signal(pid, libc::SIGKILL) {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
@@ -75,7 +75,7 @@ pub fn kill(pid: u32) -> io::Result<()> {
     }
 }
 
-/// A process by its id, to be asked for its end: that of another one which gets the id later is not taken for it.
+/// A handle of a process (pidfd), to wait for its end: it stays valid when another process gets the same id later.
 ///
 /// # Errors
 /// When there is no such process, or the system cannot do this (Linux before 5.3).
@@ -97,11 +97,11 @@ pub fn ended_within(process: &OwnedFd, at_most: Duration) -> bool {
     ready > 0
 }
 
-/// Sends bytes, and with the first of them `passed` (at most [`DESCRIPTORS_MAX`]), which stay ours as well. Says how
-/// many bytes were taken.
+/// Sends bytes, and with the first of them the descriptors `passed` (at most [`DESCRIPTORS_MAX`]), which stay open
+/// here as well. Returns how many bytes were accepted.
 ///
 /// # Errors
-/// What sendmsg says; `InvalidInput` for too many descriptors, or none to send them with.
+/// Errors of sendmsg; `InvalidInput` for too many descriptors, or for descriptors without bytes.
 pub fn send_with(socket: &UnixStream, bytes: &[u8], passed: &[BorrowedFd<'_>]) -> io::Result<usize> {
     if passed.len() > DESCRIPTORS_MAX || bytes.is_empty() {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -135,19 +135,19 @@ pub fn send_with(socket: &UnixStream, bytes: &[u8], passed: &[BorrowedFd<'_>]) -
     usize::try_from(sent).map_err(|_negative| io::Error::last_os_error())
 }
 
-/// Reads bytes, and appends the descriptors that came with them to `passed`: they are ours, and closed on exec. Says
-/// how many bytes came; 0 at the end of the stream.
+/// Receives bytes, and appends the descriptors that came with them to `passed`, with close-on-exec set. Returns how
+/// many bytes arrived; 0 at the end of the stream.
 ///
 /// # Errors
-/// What recvmsg says; `Other` when this process had no room for all descriptors that came.
+/// Errors of recvmsg; `Other` when this process had no room for all descriptors that arrived.
 pub fn receive_with(socket: &UnixStream, into: &mut [u8], passed: &mut Vec<OwnedFd>) -> io::Result<usize> {
     let mut control = [0u64; CONTROL_WORDS];
     let mut vector = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let mut message = header(&mut vector);
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control) as _;
-    // SAFETY: the header points to a vector over bytes that are borrowed mutably and to control data of ours, both for
-    // the whole call and as long as it is told.
+    // SAFETY: the header points to a vector over bytes that are borrowed mutably and to control data of ours, both
+    // valid for the whole call and of the lengths given.
     let got = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) };
     let got = usize::try_from(got).map_err(|_negative| io::Error::last_os_error())?;
     // SAFETY: the kernel has laid out whole headers within the length that it left in `message`; the macros walk them.
@@ -202,7 +202,7 @@ fn descriptors_arrive_with_their_bytes_and_in_order() {
     assert_eq!(send_with(&here, b"none", &[]).expect("it leaves"), 4);
     let (mut bytes, mut got) = ([0; 64], Vec::new());
     assert_eq!(
-        receive_with(&there, &mut bytes, &mut got).expect("they come"),
+        receive_with(&there, &mut bytes, &mut got).expect("descriptors arrive"),
         8,
         "a border between bytes, too"
     );
@@ -212,7 +212,7 @@ fn descriptors_arrive_with_their_bytes_and_in_order() {
         std::fs::File::from(fd).read_to_string(&mut text).expect("it is open");
         assert_eq!(text, format!("file {at}"));
     }
-    assert_eq!(receive_with(&there, &mut bytes, &mut got).expect("it comes"), 4);
+    assert_eq!(receive_with(&there, &mut bytes, &mut got).expect("bytes arrive"), 4);
     let too_many = vec![here.as_fd(); DESCRIPTORS_MAX + 1];
     assert!(send_with(&here, b"x", &too_many).is_err() && send_with(&here, b"", &[]).is_err());
     there.shutdown(std::net::Shutdown::Read).expect("it is connected");
@@ -220,22 +220,22 @@ fn descriptors_arrive_with_their_bytes_and_in_order() {
     drop(here);
     assert_eq!(receive_with(&there, &mut bytes, &mut got).expect("an end"), 0);
     assert!(got.is_empty());
-    // A process that another test has just begun has every descriptor until it becomes another program.
+    // A process that another test has just forked has every descriptor until it executes another program.
     let hangs_up = (0..1000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(5));
         hung_up(&there)
     });
-    assert!(hangs_up, "nobody has the other end");
+    assert!(hangs_up, "the other end is closed");
 }
 
 #[test]
-fn the_end_of_a_process_is_seen_and_that_of_none_is_not() {
+fn the_end_of_a_process_is_detected() {
     let mut child = std::process::Command::new("cat");
     let mut child = child.stdin(std::process::Stdio::piped()).spawn().expect("there is a cat");
     let seen = process(child.id()).expect("it runs");
     assert!(!ended_within(&seen, Duration::ZERO), "it waits for its input");
     drop(child.stdin.take());
-    assert!(ended_within(&seen, Duration::from_secs(60)), "nobody has asked for its exit code");
+    assert!(ended_within(&seen, Duration::from_secs(60)), "it has ended and was not waited for");
     assert!(child.wait().expect("it is our child").success() && ended_within(&seen, Duration::ZERO));
     assert!(process(u32::MAX).is_err());
 }

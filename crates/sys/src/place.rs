@@ -1,24 +1,24 @@
-//! Reading and writing a file at a place, several parts in one call.
+//! Positional file I/O (pread, pwritev) with several parts per call, and space reservation.
 
 use std::fs::File;
 use std::io;
 
 use model::Reserved;
 
-/// Most parts of one call: what every system takes (`IOV_MAX` is 1024 at least where it is set).
+/// Most parts of one call: accepted by every system (`IOV_MAX` is at least 1024 where it is set).
 #[cfg(unix)]
 const PARTS_MAX: usize = 1024;
 
-/// Writes all `parts`, one behind the other, from `offset` on.
+/// Writes all `parts`, one after the other, from `offset` on.
 ///
 /// # Errors
-/// What pwritev says; any part of the bytes may have been written then.
+/// Errors of pwritev; any part of the bytes may have been written then.
 #[cfg(unix)]
 pub fn write_parts_at(file: &File, offset: u64, parts: &[&[u8]]) -> io::Result<()> {
     let mut parts: Vec<io::IoSlice<'_>> = parts.iter().map(|part| io::IoSlice::new(part)).collect();
     let mut left = &mut parts[..];
     let mut offset = offset;
-    // Empty parts are gone after this: a call that has nothing to do would look like a disk that takes nothing.
+    // This removes empty parts: a call without bytes would look like a disk that accepts nothing.
     io::IoSlice::advance_slices(&mut left, 0);
     while !left.is_empty() {
         match write_some_at(file, offset, left) {
@@ -40,24 +40,24 @@ fn write_some_at(file: &File, offset: u64, parts: &[io::IoSlice<'_>]) -> io::Res
     let offset = libc::off_t::try_from(offset).map_err(|_past| io::ErrorKind::FileTooLarge)?;
     let count = parts.len().min(PARTS_MAX) as libc::c_int;
     // SAFETY: an `IoSlice` has the layout of an `iovec`, as std promises on unix; the parts are borrowed for the call,
-    // which is told how many there are at most, and only reads them.
+    // which gets their number and only reads them.
     let written = unsafe { libc::pwritev(file.as_raw_fd(), parts.as_ptr().cast(), count, offset) };
     usize::try_from(written).map_err(|_negative| io::Error::last_os_error())
 }
 
-/// What is to be free beside what is asked for where nothing is set aside: what the file system needs itself.
+/// Space that must stay free in addition to the request when it cannot be reserved: the file system needs some itself.
 #[cfg(unix)]
-const BESIDE_BYTES: u64 = 256 * 1024;
+const SPARE_BYTES: u64 = 256 * 1024;
 
-/// How many others may ask at the same time, where nothing is set aside.
+/// Number of concurrent requests to allow for when space cannot be reserved.
 #[cfg(unix)]
-const OTHERS: u64 = 8;
+const CONCURRENT_REQUESTS: u64 = 8;
 
-/// Has the file system set blocks aside for `bytes` from `offset` on. The file's size stays. A file system that cannot do it
-/// (ext2, NFS before 4.2) is asked for its room.
+/// Reserves blocks for `bytes` from `offset` on. The file's size does not change. For a file system without support
+/// (ext2, NFS before 4.2) the free space is checked.
 ///
 /// # Errors
-/// When there is no room for them.
+/// When there is not enough space.
 #[cfg(target_os = "linux")]
 pub fn reserve(file: &File, offset: u64, bytes: u64) -> io::Result<Reserved> {
     use std::os::fd::AsRawFd;
@@ -68,36 +68,36 @@ pub fn reserve(file: &File, offset: u64, bytes: u64) -> io::Result<Reserved> {
     match super::checked(done) {
         Ok(_) => Ok(Reserved::SetAside),
         Err(error) => match error.raw_os_error() {
-            Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => seen(file, bytes),
-            // What comes of it is seen by the write.
+            Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => check_free_space(file, bytes),
+            // Other errors will show up at the write.
             Some(libc::EINTR) => Ok(Reserved::Seen),
             _ => Err(error),
         },
     }
 }
 
-/// Asks the file system for its room: this system has no call to set some aside.
+/// Checks the file system's free space: this system has no call to reserve some.
 ///
 /// # Errors
-/// When there is no room for them.
+/// When there is not enough space.
 #[cfg(all(unix, not(target_os = "linux")))]
 pub fn reserve(file: &File, _offset: u64, bytes: u64) -> io::Result<Reserved> {
-    seen(file, bytes)
+    check_free_space(file, bytes)
 }
 
-/// Sets nothing aside and asks nobody: what comes of it is seen by the write.
+/// Does nothing: errors will show up at the write.
 ///
 /// # Errors
-/// None; others have some.
+/// None; other systems have some.
 #[cfg(not(unix))]
 pub fn reserve(_file: &File, _offset: u64, _bytes: u64) -> io::Result<Reserved> {
     Ok(Reserved::Seen)
 }
 
 #[cfg(unix)]
-fn seen(file: &File, bytes: u64) -> io::Result<Reserved> {
-    let wanted = bytes.saturating_mul(OTHERS).saturating_add(BESIDE_BYTES);
-    match super::filesystem::room_beside(file)? {
+fn check_free_space(file: &File, bytes: u64) -> io::Result<Reserved> {
+    let wanted = bytes.saturating_mul(CONCURRENT_REQUESTS).saturating_add(SPARE_BYTES);
+    match super::filesystem::free_space_of(file)? {
         Some(room) if room < wanted => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
         Some(_) | None => Ok(Reserved::Seen),
     }
@@ -106,16 +106,16 @@ fn seen(file: &File, bytes: u64) -> io::Result<Reserved> {
 /// Fills `bytes` from `offset` on.
 ///
 /// # Errors
-/// `UnexpectedEof` when the file ends before, and what pread says.
+/// `UnexpectedEof` when the file ends before, and errors of pread.
 #[cfg(unix)]
 pub fn read_exact_at(file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
 }
 
-/// Writes all `parts`, one behind the other, from `offset` on.
+/// Writes all `parts`, one after the other, from `offset` on.
 ///
 /// # Errors
-/// What the system says; any part of the bytes may have been written then.
+/// Errors of the system; any part of the bytes may have been written then.
 #[cfg(windows)]
 pub fn write_parts_at(file: &File, mut offset: u64, parts: &[&[u8]]) -> io::Result<()> {
     use std::os::windows::fs::FileExt;
@@ -136,7 +136,7 @@ pub fn write_parts_at(file: &File, mut offset: u64, parts: &[&[u8]]) -> io::Resu
 /// Fills `bytes` from `offset` on.
 ///
 /// # Errors
-/// `UnexpectedEof` when the file ends before, and what the system says.
+/// `UnexpectedEof` when the file ends before, and errors of the system.
 #[cfg(windows)]
 pub fn read_exact_at(file: &File, mut offset: u64, bytes: &mut [u8]) -> io::Result<()> {
     use std::os::windows::fs::FileExt;

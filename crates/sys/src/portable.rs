@@ -1,4 +1,4 @@
-//! The same reader and writer with one plain system call per packet, for systems without recvmmsg.
+//! Portable packet reader and writer with one system call per packet, for systems without recvmmsg.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -14,7 +14,7 @@ use super::{BorrowedFd, PACKETS_MAX, Packets, Senders, Wait};
 pub struct PacketReader {
     arena: Vec<u8>,
     slots: usize,
-    /// Of them, how many a call uses.
+    /// How many of them a call uses.
     used: usize,
     spans: Vec<Span>,
     truncated: Vec<u16>,
@@ -29,7 +29,7 @@ impl PacketReader {
     /// None; the Linux reader may have one.
     pub fn new(slots: usize) -> io::Result<PacketReader> {
         let slots = slots.clamp(1, PACKETS_MAX);
-        // One byte of room past the longest datagram tells a truncated one: not every system reports MSG_TRUNC.
+        // One byte more than the longest datagram detects a truncated one: not every system reports MSG_TRUNC.
         let arena = vec![0; slots * DATAGRAM_BYTES_MAX + 1];
         Ok(PacketReader {
             arena,
@@ -42,38 +42,38 @@ impl PacketReader {
         })
     }
 
-    /// Calls from now on take so many packets at most (clamped to `1 ..=` the number of slots).
+    /// Limits the packets of later calls (clamped to `1 ..=` the number of slots).
     pub fn take_at_most(&mut self, packets: usize) {
         self.used = packets.clamp(1, self.slots);
     }
 
-    /// Takes the packets that wait at `socket`, at most one per slot; only the first is waited for.
+    /// Receives the packets queued at `socket`, at most one per slot; blocks for the first one only.
     ///
     /// # Errors
-    /// What recv says, unless it is that nothing waits.
+    /// Errors of recv, except that nothing is queued.
     pub fn receive(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
-        self.receive_as_told(socket, wait, false)
+        self.receive_into_arena(socket, wait, false)
     }
 
-    /// The same, and it is noted who sent each packet.
+    /// The same, and each packet's sender is stored.
     ///
     /// # Errors
     /// As [`Self::receive`].
     pub fn receive_named(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
-        self.receive_as_told(socket, wait, true)
+        self.receive_into_arena(socket, wait, true)
     }
 
-    /// The same, with the address of who sent each packet.
+    /// The same, with the address of each packet's sender.
     ///
     /// # Errors
     /// As [`Self::receive`].
     pub fn receive_with_peers(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<Packets<'_>> {
-        let more = self.receive_as_told(socket, wait, true)?.more;
+        let more = self.receive_into_arena(socket, wait, true)?.more;
         self.peers.extend(self.senders.iter().map(|sender| sender.map(|from| from.ip())));
         Ok(self.received(more))
     }
 
-    fn receive_as_told(
+    fn receive_into_arena(
         &mut self,
         socket: BorrowedFd<'_>,
         wait: Wait,
@@ -96,7 +96,7 @@ impl PacketReader {
                 Ok(got) => got,
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => break,
-                    // Windows tells a UDP receiver that an answer of its own met a closed port.
+                    // Windows reports to a UDP receiver that its own answer was sent to a closed port.
                     io::ErrorKind::ConnectionReset => break,
                     _ if slot > 0 => break,
                     _ => return Err(error),
@@ -115,7 +115,7 @@ impl PacketReader {
         Ok(self.received(self.spans.len() == self.used))
     }
 
-    /// What the last call gave.
+    /// The result of the last call.
     fn received(&self, more: bool) -> Packets<'_> {
         Packets {
             bytes: &self.arena,
@@ -140,16 +140,16 @@ impl PacketWriter {
         PacketWriter { slots: slots.clamp(1, PACKETS_MAX) }
     }
 
-    /// Tells it of the socket that the next calls are for; the Linux writer asks it what it can do.
+    /// Selects the socket of the next calls; needed by the Linux writer only.
     pub fn begin(&mut self, _socket: BorrowedFd<'_>) {}
 
-    /// True while packets may be sent as parts of longer messages: never here.
+    /// True while packets may be sent as segments of longer messages: never here.
     pub fn segments(&self) -> bool {
         false
     }
 
-    /// Sends the first of `packets` (spans of `bytes`), as many as there are slots and as the socket takes now;
-    /// says how many.
+    /// Sends the first of `packets` (spans of `bytes`), as many as there are slots and as the socket accepts now.
+    /// Returns how many.
     ///
     /// # Errors
     /// The error of the first packet.
@@ -173,12 +173,12 @@ impl PacketWriter {
 fn receive_one(socket: BorrowedFd<'_>, room: &mut [u8], wait: Wait) -> io::Result<usize> {
     use std::os::fd::AsRawFd;
     let flags = if wait == Wait::Yes { 0 } else { libc::MSG_DONTWAIT };
-    // SAFETY: the buffer is borrowed mutably for the call and as long as the call is told.
+    // SAFETY: the buffer is borrowed mutably for the call and its length is passed.
     let got = unsafe { libc::recv(socket.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), flags) };
     usize::try_from(got).map_err(|_negative| io::Error::last_os_error())
 }
 
-/// The same, with who sent it; none at unix sockets.
+/// The same, with its sender; `None` on unix sockets.
 fn receive_one_from(
     socket: BorrowedFd<'_>,
     room: &mut [u8],
@@ -199,13 +199,13 @@ fn receive_one_from(
 fn send_one(socket: BorrowedFd<'_>, packet: &[u8], wait: Wait) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let flags = if wait == Wait::Yes { 0 } else { libc::MSG_DONTWAIT };
-    // SAFETY: the bytes are borrowed for the call and as many as the call is told.
+    // SAFETY: the bytes are borrowed for the call and their length is passed.
     let sent = unsafe { libc::send(socket.as_raw_fd(), packet.as_ptr().cast(), packet.len(), flags) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Windows has no flag for a single call that may not wait: the daemon's sockets are in non-blocking mode, so that
-/// none waits whatever `wait` says.
+/// Windows has no flag for a single non-blocking call: the daemon's sockets are in non-blocking mode, so that no call
+/// blocks, whatever `wait` is.
 #[cfg(windows)]
 fn receive_one(socket: BorrowedFd<'_>, room: &mut [u8], _wait: Wait) -> io::Result<usize> {
     use std::io::Read;
@@ -217,7 +217,7 @@ fn send_one(socket: BorrowedFd<'_>, packet: &[u8], _wait: Wait) -> io::Result<()
     socket2::SockRef::from(&socket).send(packet).map(|_all| ())
 }
 
-/// Opens a file. Nothing waits here.
+/// Opens a file. Nothing can block here.
 ///
 /// # Errors
 /// When it cannot be opened.
@@ -229,16 +229,16 @@ pub fn open_at_once(
     options.open(path)
 }
 
-/// Found out by whoever tries.
+/// Not checked here: the operation itself reports missing permissions.
 ///
 /// # Errors
-/// None; where there are permissions it may have one.
+/// None; systems with permissions may have one.
 #[cfg(not(unix))]
 pub fn may_change(_path: &std::path::Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Pipes have no names in folders here.
+/// Pipes have no file names on this system.
 #[cfg(not(unix))]
 pub fn is_pipe(_about: &std::fs::Metadata) -> bool {
     false

@@ -1,4 +1,4 @@
-//! Cores, CPU time and memory: of this thread, or of a process by its id.
+//! CPU affinity, CPU time, memory, limits and signals: of this thread, or of a process by its id.
 
 use std::io;
 
@@ -24,12 +24,12 @@ pub fn pin_to_core(core: usize) -> io::Result<()> {
         libc::CPU_SET(core, &mut set);
         set
     };
-    // SAFETY: 0 is the calling thread; the set is borrowed for the call, which is told its size.
+    // SAFETY: 0 is the calling thread; the set is borrowed for the call, and its size is passed.
     super::checked(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) })?;
     Ok(())
 }
 
-/// Binds the calling thread to a core: this system cannot.
+/// Binds the calling thread to a core: not supported on this system.
 ///
 /// # Errors
 /// Always.
@@ -38,20 +38,20 @@ pub fn pin_to_core(_core: usize) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The core that the calling thread runs on at this moment, where the system tells.
+/// The core that the calling thread runs on now, where the system reports it.
 #[cfg(target_os = "linux")]
 pub fn core_now() -> Option<usize> {
     // SAFETY: no pointer is passed.
     usize::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
-/// The core that the calling thread runs on: this system does not tell.
+/// The core that the calling thread runs on: not reported on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn core_now() -> Option<usize> {
     None
 }
 
-/// Makes `command` run on core `core`, and end when the thread that starts it ends, however that happens.
+/// Makes `command` run on core `core`, and end when the thread that starts it ends for any reason.
 #[cfg(target_os = "linux")]
 pub fn on_core(command: &mut std::process::Command, core: usize) -> &mut std::process::Command {
     use std::os::unix::process::CommandExt;
@@ -65,12 +65,12 @@ pub fn on_core(command: &mut std::process::Command, core: usize) -> &mut std::pr
     unsafe { command.pre_exec(in_child) }
 }
 
-/// Lets this process open as many files as the system allows it (the hard limit), and says how many that are. The soft
-/// limit, 1024 on most systems, is for programs that use `select`.
+/// Raises the soft limit of open files to the hard limit, and returns it. The usual soft limit of 1024 is for programs
+/// that use `select`.
 ///
 /// # Errors
-/// When the system does not tell, or does not let us; the limit is then as it was.
-pub fn raise_files_max() -> io::Result<u64> {
+/// When a system call fails; the limit is unchanged then.
+pub fn raise_open_file_limit() -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the limit is a valid place to write to.
     super::checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
@@ -80,28 +80,27 @@ pub fn raise_files_max() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
-/// Makes a write past the limit on the size of a file (`ulimit -f`) an error as any other, EFBIG. Without this it is the
-/// end of the process (SIGXFSZ).
-pub fn survive_file_size_limit() {
+/// Makes a write past the file size limit (`ulimit -f`) fail with EFBIG. By default it would end the process (SIGXFSZ).
+pub fn ignore_file_size_signal() {
     // SAFETY: no handler is set; that the signal is ignored concerns nobody else in this process. It cannot fail, the
     // signal being one that may be ignored.
     let _before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// From now on SIGHUP and SIGUSR1 wait until [`let_held_signals_through`]: they ask a daemon for something, but end a
-/// process that has no handlers yet. For the main thread, before it starts others.
-pub fn hold_signals() {
-    mask_held_signals(libc::SIG_BLOCK);
+/// Blocks SIGHUP and SIGUSR1 until [`unblock_signals`]: they are requests to a daemon, but end a process
+/// without handlers. To be called by the main thread before it starts others.
+pub fn block_signals() {
+    mask_signals(libc::SIG_BLOCK);
 }
 
-/// Lets them through again, also those that have come meanwhile.
-pub fn let_held_signals_through() {
-    mask_held_signals(libc::SIG_UNBLOCK);
+/// Unblocks them, and delivers those that arrived meanwhile.
+pub fn unblock_signals() {
+    mask_signals(libc::SIG_UNBLOCK);
 }
 
-fn mask_held_signals(how: libc::c_int) {
+fn mask_signals(how: libc::c_int) {
     // SAFETY: the set is a plain value that `sigemptyset` makes valid; all calls borrow it. They cannot fail: the signals
-    // exist, and `how` is one of the ways that there are.
+    // exist, and `how` is a valid value.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
@@ -111,10 +110,10 @@ fn mask_held_signals(how: libc::c_int) {
     }
 }
 
-/// Asks a process to end (SIGTERM). It may have ended already, which is no error.
+/// Asks a process to end (SIGTERM). That it has ended already is not an error.
 ///
 /// # Errors
-/// When the process is not ours to end.
+/// When the process may not be signalled.
 pub fn terminate(pid: u32) -> io::Result<()> {
     match signal(pid, libc::SIGTERM) {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
@@ -122,11 +121,10 @@ pub fn terminate(pid: u32) -> io::Result<()> {
     }
 }
 
-/// Stops a process (SIGSTOP): it does nothing more until it is continued or killed. It stops soon, not at once: see
-/// [`is_suspended`].
+/// Stops a process (SIGSTOP) until it is continued or killed. It stops soon, not at once: see [`is_suspended`].
 ///
 /// # Errors
-/// When there is no such process, or it is not ours to stop.
+/// When there is no such process, or it may not be signalled.
 pub fn suspend(pid: u32) -> io::Result<()> {
     signal(pid, libc::SIGSTOP)
 }
@@ -134,7 +132,7 @@ pub fn suspend(pid: u32) -> io::Result<()> {
 /// True when process `pid` is stopped by a signal.
 ///
 /// # Errors
-/// When there is no such process, or the system does not tell.
+/// When there is no such process, or the system does not report it.
 pub fn is_suspended(pid: u32) -> io::Result<bool> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     Ok(text
@@ -157,14 +155,14 @@ pub fn thread_cpu_ns() -> u64 {
 /// CPU time of all threads of process `pid` so far, in nanoseconds: see [`CpuClock::of_process`].
 ///
 /// # Errors
-/// When the process has ended, or the system cannot tell.
+/// When the process has ended, or the system does not report it.
 pub fn process_cpu_ns(pid: u32) -> io::Result<u64> {
     CpuClock::of_process(pid)?.read_ns()
 }
 
-/// The clock that counts the CPU time of one thread or process, to be read by any thread.
+/// A CPU clock of one thread or process, readable from any thread.
 ///
-/// User and system time together, from the scheduler's own account and so finer than the hundredths of
+/// User and system time together, from the scheduler's accounting, and so with a finer resolution than the 10 ms of
 /// `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuClock {
@@ -187,8 +185,8 @@ impl CpuClock {
         }
     }
 
-    /// The clock of all threads of process `pid`, ended ones included. What a thread has used since the last tick
-    /// of its core (some milliseconds) is missing while it runs, never once it sleeps.
+    /// The CPU clock of all threads of process `pid`, including ended ones. While a thread runs, its time since the
+    /// last tick of its core (some milliseconds) is missing.
     ///
     /// # Errors
     /// When there is no such process.
@@ -213,7 +211,7 @@ impl CpuClock {
 
 #[cfg(not(target_os = "linux"))]
 impl CpuClock {
-    /// The clock of the calling thread: this system has none that other threads could read.
+    /// The clock of the calling thread: this system has none that other threads can read.
     ///
     /// # Errors
     /// Always.

@@ -1,7 +1,7 @@
-//! The daemon under Windows' service manager: who it calls, and what it is told. Windows only; never built by our tests.
+//! Runs the daemon as a Windows service: control requests and status reports. Windows only; never built by our tests.
 //!
-//! The manager starts the process, calls `called_by_manager` on a thread of its own, and calls the control handler when the
-//! service is to stop. Not here: the daemon itself, which [`run`] is given as a closure.
+//! The service manager starts the process, calls `called_by_manager` on a thread of its own, and calls the control
+//! handler to stop the service. Not here: the daemon itself, which is passed to [`run`] as a closure.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,27 +14,27 @@ use windows_service::service::{
 use windows_service::service_control_handler::{self, ServiceControlHandlerResult, ServiceStatusHandle};
 use windows_service::{define_windows_service, service_dispatcher};
 
-/// For a process with one service the manager ignores it, and the dispatcher wants one.
+/// The manager ignores the name of a process with one service, but the dispatcher requires one.
 const NAME: &str = "staunch";
 
-/// How long the manager is told that a start or a stop may take. `stop_timeout` must be shorter.
+/// The wait hint of pending starts and stops. `stop_timeout` must be shorter.
 const WAIT_HINT: Duration = Duration::from_secs(30);
 
 struct Job {
-    /// The daemon; true when it ended well.
+    /// The daemon; true when it succeeded.
     main: Box<dyn FnOnce() -> bool + Send>,
     /// Asks the daemon to stop, from any thread.
     stop: fn(),
 }
 
-/// The manager's call carries no context, so what is to be run waits here for it.
+/// The manager's callback has no context argument, so the job is stored here.
 static JOB: Mutex<Option<Job>> = Mutex::new(None);
 
 static MANAGER: OnceLock<ServiceStatusHandle> = OnceLock::new();
 
 define_windows_service!(entry, called_by_manager);
 
-/// Hands this thread to the service manager, which has `main` run, and returns when the service has ended.
+/// Gives this thread to the service manager, which calls `main`, and returns when the service has ended.
 ///
 /// # Errors
 /// When this process was not started by the service manager.
@@ -53,31 +53,31 @@ fn called_by_manager(_arguments: Vec<OsString>) {
         ServiceControl::Interrogate => ServiceControlHandlerResult::NoError,
         _ => ServiceControlHandlerResult::NotImplemented,
     };
-    // Without a handler nobody can be told anything; the manager sees the process end.
+    // Without a handler no status can be reported; the manager sees the process end.
     let Ok(manager) = service_control_handler::register(NAME, controls) else { return };
     let manager = MANAGER.get_or_init(|| manager);
-    tell(ServiceState::StartPending);
+    report(ServiceState::StartPending);
     let ended_well = main();
     let exit_code = if ended_well { ServiceExitCode::NO_ERROR } else { ServiceExitCode::ServiceSpecific(1) };
-    // Nothing is left to be done when the manager does not take it: the process ends.
+    // If the manager rejects the last status, the process ends all the same.
     let _told = manager.set_service_status(ServiceStatus { exit_code, ..status(ServiceState::Stopped) });
 }
 
-/// The daemon takes records now.
+/// Reports that the daemon accepts records.
 pub fn running() {
-    tell(ServiceState::Running);
+    report(ServiceState::Running);
 }
 
-/// The daemon has begun to stop.
+/// Reports that the daemon is stopping.
 pub fn stopping() {
-    tell(ServiceState::StopPending);
+    report(ServiceState::StopPending);
 }
 
-/// Tells the manager, if this process is a service.
-fn tell(state: ServiceState) {
+/// Reports a state to the manager, if this process is a service.
+fn report(state: ServiceState) {
     let Some(manager) = MANAGER.get() else { return };
     if let Err(error) = manager.set_service_status(status(state)) {
-        tracing::debug!("cannot tell the service manager {state:?}: {error}");
+        tracing::debug!("cannot report {state:?} to the service manager: {error}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the kernel knows about one socket: memory, drops, bytes that the peer has not acknowledged. And its door.
+//! Kernel data of one socket: memory, drops, unacknowledged bytes. And options, and shutting it for new packets.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown};
@@ -9,15 +9,15 @@ use socket2::SockRef;
 
 use super::BorrowedFd;
 
-/// Memory and losses of a socket, in one question to the kernel.
+/// Memory and drops of a socket, from one system call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketMemory {
-    /// Bytes that received packets hold now, the kernel's own book-keeping included (a small packet counts 768 bytes
-    /// or more).
+    /// Bytes of received packets in the buffer, including the kernel's overhead (a small packet counts 768 bytes or
+    /// more).
     pub receive_bytes: u32,
-    /// Most of them before packets are dropped: twice what [`set_receive_buffer`] granted.
+    /// Limit of `receive_bytes`, above which packets are dropped: twice the result of [`set_receive_buffer`].
     pub receive_bytes_max: u32,
-    /// Packets dropped since the socket was made, because the buffer was full (or a checksum was wrong). Wraps
+    /// Packets dropped since the socket was created, because the buffer was full (or a checksum was wrong). Wraps
     /// around: see [`new_drops`].
     pub drops: u32,
 }
@@ -27,14 +27,14 @@ pub fn new_drops(before: u32, after: u32) -> u64 {
     u64::from(after.wrapping_sub(before))
 }
 
-/// Asks for a receive buffer of `bytes` and says what was granted, in the same unit.
+/// Requests a receive buffer of `bytes` and returns the granted size in the same unit.
 ///
-/// Tries past the system's limit first (needs `CAP_NET_ADMIN`), then within it (`net.core.rmem_max`). The kernel
-/// doubles the figure for its book-keeping and reports the double; the result here is halved again, so that
-/// it can be compared with `bytes`: less means that the user should raise the sysctl.
+/// First tries to exceed the system's limit (needs `CAP_NET_ADMIN`), then stays within it (`net.core.rmem_max`). The
+/// kernel doubles the size for its overhead and reports the doubled size; the result here is halved again, so that it
+/// can be compared with `bytes`: a smaller result means that the user should raise the sysctl.
 ///
 /// # Errors
-/// When the socket has no such option. To be granted less is no error.
+/// When the socket has no such option. A smaller size than requested is not an error.
 pub fn set_receive_buffer(socket: BorrowedFd<'_>, bytes: u64) -> io::Result<u64> {
     let wanted = i32::try_from(bytes.min(RECEIVE_BUFFER_BYTES_MAX)).expect("clamped to half of it");
     #[cfg(target_os = "linux")]
@@ -49,16 +49,16 @@ pub fn set_receive_buffer(socket: BorrowedFd<'_>, bytes: u64) -> io::Result<u64>
     Ok(plain.recv_buffer_size()? as u64 / doubled)
 }
 
-/// Most bytes of a receive buffer that can be asked for: the kernel doubles them into a signed 32-bit number.
+/// Largest receive buffer that can be requested: the kernel doubles it within a signed 32-bit number.
 pub const RECEIVE_BUFFER_BYTES_MAX: u64 = i32::MAX as u64 / 2;
 
 /// Memory and drops of `socket`.
 ///
 /// # Errors
-/// On kernels before 4.12 and on other systems than Linux, which cannot tell.
+/// On kernels before 4.12 and on systems other than Linux, which do not report it.
 #[cfg(target_os = "linux")]
 pub fn socket_memory(socket: BorrowedFd<'_>) -> io::Result<SocketMemory> {
-    /// Numbers in the kernel's answer, and the places of ours (`SK_MEMINFO_…`).
+    /// Number of values in the kernel's answer, and the indexes of those used (`SK_MEMINFO_…`).
     const NUMBERS: usize = 9;
     const RECEIVED: usize = 0;
     const RECEIVE_MAX: usize = 1;
@@ -75,7 +75,7 @@ pub fn socket_memory(socket: BorrowedFd<'_>) -> io::Result<SocketMemory> {
     })
 }
 
-/// Memory and drops of `socket`: this system cannot tell.
+/// Memory and drops of `socket`: not reported on this system.
 ///
 /// # Errors
 /// Always.
@@ -84,13 +84,14 @@ pub fn socket_memory(_socket: BorrowedFd<'_>) -> io::Result<SocketMemory> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Makes a datagram socket take nothing more, for good: what it holds can still be read, and senders are told (refused
-/// over UDP, a broken pipe at a unix socket), where a closed door would swallow what they send until it is gone.
+/// Makes a datagram socket permanently reject new packets. Packets in its buffer can still be read, and senders get
+/// an error (connection refused over UDP, a broken pipe on a unix socket), instead of losing their packets until the
+/// socket is closed.
 ///
-/// The door is the socket's own: it is shut for every process that shares it.
+/// This affects every process that shares the socket.
 ///
 /// # Errors
-/// When the system cannot; the socket is then as it was.
+/// When a system call fails; the socket is unchanged then.
 pub fn refuse_more(socket: BorrowedFd<'_>) -> io::Result<()> {
     let socket = SockRef::from(&socket);
     let Some(mut own) = socket.local_addr()?.as_socket() else {
@@ -99,14 +100,14 @@ pub fn refuse_more(socket: BorrowedFd<'_>) -> io::Result<()> {
     if own.ip().is_unspecified() {
         own.set_ip(if own.is_ipv6() { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() });
     }
-    // A UDP socket with a peer takes from nobody else, and this peer is the socket itself.
+    // A UDP socket with a peer receives from that peer only, and this peer is the socket itself.
     socket.connect(&own.into())
 }
 
 /// Bytes written to a connected stream socket that the peer's system has not acknowledged, sent or not.
 ///
 /// # Errors
-/// When the socket is no stream, or the system cannot tell.
+/// When the socket is not a stream, or the system does not report it.
 #[cfg(target_os = "linux")]
 pub fn unacked(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
@@ -115,7 +116,7 @@ pub fn unacked(socket: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-/// Bytes that the peer's system has not acknowledged: this system cannot tell.
+/// Bytes that the peer's system has not acknowledged: not reported on this system.
 ///
 /// # Errors
 /// Always.
@@ -124,28 +125,28 @@ pub fn unacked(_socket: BorrowedFd<'_>) -> io::Result<u64> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Bytes written to a connected unix stream socket that the process at the other end has not read. None when that cannot be
-/// told before what it sent has been read.
+/// Bytes written to a connected unix stream socket that the process at the other end has not read. `None` when that
+/// is unknown until the peer's own data has been read.
 ///
-/// The kernel's count alone would be a lie there: it falls to 0 when a peer closes, read or not. But a peer is first marked
-/// as gone, and what it had not read is thrown away after that. So a count is good when the peer was there still after it.
-/// Of one that is gone reading says what it left: the end of the stream when it had read everything, `ConnectionReset`
-/// otherwise. The kernel says that once, here or to a read or write; who has heard it must not ask again.
+/// The kernel's count alone is not enough: it falls to 0 when a peer closes, whether it has read the bytes or not.
+/// But the kernel marks a peer as closed before it discards unread bytes. So a count is valid if the peer was still
+/// open after it. If it was closed, reading shows whether it had read everything: end of stream if so, otherwise
+/// `ConnectionReset`. The kernel reports that once, here or to a read or write, so do not call this again afterwards.
 ///
 /// # Errors
-/// `ConnectionReset` when the peer has closed without having read all of it: how much, nobody knows.
+/// `ConnectionReset` when the peer has closed without reading all bytes: how many is unknown.
 #[cfg(target_os = "linux")]
 pub fn unread(socket: BorrowedFd<'_>) -> io::Result<Option<u64>> {
     let count = unacked(socket)?;
     if !has_hung_up(socket)? {
         return Ok(Some(count));
     }
-    // Bytes that it sent to us stand before the answer.
+    // The peer's own data must be read before the result.
     let sent = SockRef::from(&socket).peek(&mut [std::mem::MaybeUninit::uninit()])?;
     Ok((sent == 0).then_some(0))
 }
 
-/// Bytes that the process at the other end has not read: this system cannot tell.
+/// Bytes that the process at the other end has not read: not reported on this system.
 ///
 /// # Errors
 /// Always.
@@ -158,14 +159,14 @@ pub fn unread(_socket: BorrowedFd<'_>) -> io::Result<Option<u64>> {
 #[cfg(target_os = "linux")]
 fn has_hung_up(socket: BorrowedFd<'_>) -> io::Result<bool> {
     let mut poll = libc::pollfd { fd: socket.as_raw_fd(), events: 0, revents: 0 };
-    // SAFETY: one entry, borrowed mutably for the call, and the call is told that it is one. It does not wait.
+    // SAFETY: one entry, borrowed mutably for the call, and the count is 1. It does not block.
     super::checked(unsafe { libc::poll(&mut poll, 1, 0) })?;
     Ok(poll.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0)
 }
 
 #[cfg(target_os = "linux")]
 fn set_option(socket: BorrowedFd<'_>, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
-    // SAFETY: the value is a c_int, borrowed for the call, and the call is told its size.
+    // SAFETY: the value is a c_int, borrowed for the call, and its size is passed.
     super::checked(unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -178,12 +179,12 @@ fn set_option(socket: BorrowedFd<'_>, name: libc::c_int, value: libc::c_int) -> 
     Ok(())
 }
 
-/// Longest packet that may be part of a message which the system cuts apart (UDP_SEGMENT): what the path to the peer
-/// takes in one piece, so that a packet arrives in as many pieces as if it had been sent alone.
+/// Longest packet that may be a segment of a longer message (UDP_SEGMENT): the path's MTU, so that a packet is
+/// fragmented no more than if it were sent alone.
 ///
 /// # Errors
-/// When `socket` is not a connected UDP socket, or the system does not know UDP_SEGMENT. The question matters: kernels
-/// before 4.18 take no notice of the option and would send the message as one datagram.
+/// When `socket` is not a connected UDP socket, or the system does not support UDP_SEGMENT. This check is necessary:
+/// kernels before 4.18 ignore the option and would send the message as one datagram.
 #[cfg(target_os = "linux")]
 pub(super) fn segment_bytes_max(socket: BorrowedFd<'_>) -> io::Result<usize> {
     const UDP_HEADER_BYTES: usize = 8;
@@ -199,7 +200,7 @@ pub(super) fn segment_bytes_max(socket: BorrowedFd<'_>) -> io::Result<usize> {
     Ok((number[0] as usize).saturating_sub(ip_header_bytes + UDP_HEADER_BYTES).min(usize::from(u16::MAX)))
 }
 
-/// Reads an option made of 32-bit numbers; says how many the kernel wrote.
+/// Reads an option of 32-bit numbers; returns how many the kernel wrote.
 #[cfg(target_os = "linux")]
 fn option(
     socket: BorrowedFd<'_>,
@@ -208,7 +209,7 @@ fn option(
     into: &mut [u32],
 ) -> io::Result<usize> {
     let mut len = size_of_val(into) as libc::socklen_t;
-    // SAFETY: the buffer is borrowed mutably for the call, which writes no more than the `len` it is told.
+    // SAFETY: the buffer is borrowed mutably for the call, which writes no more than `len`.
     super::checked(unsafe {
         libc::getsockopt(socket.as_raw_fd(), level, name, into.as_mut_ptr().cast(), &mut len)
     })?;

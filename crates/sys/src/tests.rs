@@ -1,5 +1,5 @@
-//! Tests of the system calls, on loopback and within this process. The readers and writers of both modules
-//! (the one for Linux, the one for everything else) go through the same tables.
+//! Tests of the system calls, on loopback and within this process. Both packet modules (Linux and portable) run the
+//! same tests.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -20,14 +20,14 @@ fn udp_pair() -> (UdpSocket, UdpSocket) {
     (server, client)
 }
 
-/// The tests that hold for any reader and writer, as macro because the two kinds share no trait.
+/// Tests of any reader and writer; a macro because the two implementations share no trait.
 macro_rules! reader_and_writer_tests {
     ($name:ident, $module:ident) => {
         mod $name {
             use super::*;
             use crate::$module::{PacketReader, PacketWriter};
 
-            /// What one call gives, as owned packets, with the truncated places and the `more` flag.
+            /// The result of one call: owned packets, the truncated indexes and the `more` flag.
             fn take(reader: &mut PacketReader, socket: BorrowedFd<'_>) -> (Vec<Vec<u8>>, Vec<u16>, bool) {
                 let packets = reader.receive(socket, Wait::No).unwrap();
                 (packets.iter().map(<[u8]>::to_vec).collect(), packets.truncated.to_vec(), packets.more)
@@ -50,7 +50,7 @@ macro_rules! reader_and_writer_tests {
             }
 
             #[test]
-            fn a_call_takes_no_more_than_it_was_asked_to() {
+            fn a_call_receives_no_more_than_its_limit() {
                 let (server, client) = udp_pair();
                 let mut reader = PacketReader::new(4).unwrap();
                 (0..9).for_each(|_| assert_eq!(client.send(b"x").unwrap(), 1));
@@ -72,7 +72,7 @@ macro_rules! reader_and_writer_tests {
             }
 
             #[test]
-            fn who_sent_a_packet_is_told_when_asked() {
+            fn the_sender_of_a_packet_is_returned_on_request() {
                 let server = UdpSocket::bind("[::]:0").unwrap();
                 let port = server.local_addr().unwrap().port();
                 let addresses: [std::net::IpAddr; 2] = ["127.0.0.1", "::1"].map(|text| text.parse().unwrap());
@@ -83,7 +83,7 @@ macro_rules! reader_and_writer_tests {
                         client.send_to(b"x", (address, port)).unwrap();
                     }
                     let packets = reader.receive_with_peers(server.as_fd(), Wait::No).unwrap();
-                    // An IPv4 address at an IPv6 socket is told as what it is.
+                    // An IPv4 address at an IPv6 socket is reported as IPv4.
                     assert_eq!((packets.peers, packets.spans.len()), (&addresses.map(Some)[..], 2));
                     clients[0].send_to(b"nobody asks", (addresses[0], port)).unwrap();
                     let packets = reader.receive(server.as_fd(), Wait::No).unwrap();
@@ -91,7 +91,7 @@ macro_rules! reader_and_writer_tests {
                     let from = &clients[1];
                     from.send_to(b"noted", (addresses[1], port)).unwrap();
                     let packets = reader.receive_named(server.as_fd(), Wait::No).unwrap();
-                    assert!(packets.peers.is_empty(), "nobody looked");
+                    assert!(packets.peers.is_empty(), "senders were not requested");
                     assert_eq!(packets.sender(0), Some(from.local_addr().unwrap()));
                     assert_eq!(packets.sender(1), None, "no such packet");
                 }
@@ -117,7 +117,7 @@ macro_rules! reader_and_writer_tests {
             }
 
             #[test]
-            fn waiting_ends_with_the_first_packet_or_the_time_out() {
+            fn waiting_ends_with_the_first_packet_or_the_timeout() {
                 let (server, client) = udp_pair();
                 let mut reader = PacketReader::new(8).unwrap();
                 server.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
@@ -135,7 +135,7 @@ macro_rules! reader_and_writer_tests {
             }
 
             #[test]
-            fn a_writer_sends_as_many_as_it_has_slots_and_says_so() {
+            fn a_writer_sends_one_packet_per_slot_and_returns_the_count() {
                 let (server, client) = udp_pair();
                 let mut batch = PacketBatch::default();
                 for packet in [&b"one"[..], b"two", b"", b"four"] {
@@ -181,7 +181,7 @@ macro_rules! reader_and_writer_tests {
 reader_and_writer_tests!(linux, packets);
 reader_and_writer_tests!(elsewhere, portable);
 
-/// Sends all packets in order, as the outputs do, and gives what `server` received.
+/// Sends all packets in order, as the outputs do, and returns those that `server` received.
 #[cfg(target_os = "linux")]
 fn through(
     writer: &mut PacketWriter,
@@ -197,13 +197,13 @@ fn through(
         let sent = writer.send(client.as_fd(), &batch.bytes, &batch.packets[done..], Wait::Yes).unwrap();
         assert!(sent > 0 && done + sent <= packets.len());
         done += sent;
-        // Loopback delivers before the call returns; what was sent is there.
+        // Loopback delivers before the call returns: all packets have arrived.
         got.extend(reader.receive(server.as_fd(), Wait::No).unwrap().iter().map(<[u8]>::to_vec));
     }
     got
 }
 
-/// A bound socket with room for what the tests send in one call, and one connected to it.
+/// A bound socket with a buffer for all packets that a test sends in one call, and one connected to it.
 #[cfg(target_os = "linux")]
 fn roomy_pair(address: &str) -> (UdpSocket, UdpSocket) {
     let server = UdpSocket::bind(address).unwrap();
@@ -241,7 +241,7 @@ fn runs(seed: u64, packets: usize) -> Vec<Vec<u8>> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn packets_that_go_as_one_message_arrive_as_they_were() {
+fn packets_of_a_segmented_message_arrive_unchanged() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
         if UdpSocket::bind(address).is_err() {
             // Past the test runner, for the summary of `make test`.
@@ -263,7 +263,7 @@ fn packets_that_go_as_one_message_arrive_as_they_were() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_system_that_refuses_to_cut_messages_apart_is_asked_once() {
+fn a_rejected_segmented_message_is_not_tried_again() {
     use std::os::fd::AsRawFd;
     let (server, client) = roomy_pair("127.0.0.1:0");
     let mut writer = PacketWriter::new(64);
@@ -271,16 +271,16 @@ fn a_system_that_refuses_to_cut_messages_apart_is_asked_once() {
     let packets = runs(5, 300);
     assert!(through(&mut writer, &client, &server, &packets) == packets);
     assert!(writer.segments());
-    // A socket without checksums takes single packets only: the kernel answers EINVAL to all others.
+    // A socket without checksums sends single packets only: the kernel answers EINVAL to segmented messages.
     let on: libc::c_int = 1;
-    // SAFETY: the value is a c_int, borrowed for the call, and the call is told its size.
+    // SAFETY: the value is a c_int, borrowed for the call, and its size is passed.
     let set = unsafe {
         libc::setsockopt(client.as_raw_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, (&raw const on).cast(), 4)
     };
     assert_eq!(set, 0);
     assert!(through(&mut writer, &client, &server, &packets) == packets, "none lost, none twice");
     assert!(!writer.segments());
-    // Another socket is another matter.
+    // Another socket is tried again.
     let (server, client) = roomy_pair("127.0.0.1:0");
     writer.begin(client.as_fd());
     assert!(writer.segments());
@@ -292,7 +292,7 @@ fn a_system_that_refuses_to_cut_messages_apart_is_asked_once() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn an_error_of_one_packet_stops_before_it_whatever_goes_together() {
+fn sending_stops_before_a_failing_packet_with_segmentation() {
     let (server, client) = roomy_pair("127.0.0.1:0");
     let mut writer = PacketWriter::new(64);
     writer.begin(client.as_fd());
@@ -313,7 +313,7 @@ fn an_error_of_one_packet_stops_before_it_whatever_goes_together() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_receive_buffer_is_granted_whole_or_up_to_the_limit() {
+fn the_receive_buffer_is_granted_up_to_the_limit() {
     let (server, _client) = udp_pair();
     let granted = set_receive_buffer(server.as_fd(), 100_000).unwrap();
     assert_eq!(granted, 100_000);
@@ -325,7 +325,7 @@ fn a_receive_buffer_is_granted_whole_or_up_to_the_limit() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn drops_of_a_full_socket_are_counted_to_the_packet() {
+fn drops_of_a_full_socket_are_counted_exactly() {
     let (server, client) = udp_pair();
     set_receive_buffer(server.as_fd(), 4096).unwrap();
     let before = socket_memory(server.as_fd()).unwrap();
@@ -344,7 +344,7 @@ fn drops_of_a_full_socket_are_counted_to_the_packet() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_socket_that_refuses_more_gives_what_it_holds_and_tells_its_senders() {
+fn a_shut_socket_returns_buffered_packets_and_senders_get_an_error() {
     let mut reader = PacketReader::new(PACKETS_MAX).unwrap();
     let folder = tempfile::tempdir().unwrap();
     for address in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
@@ -355,7 +355,7 @@ fn a_socket_that_refuses_more_gives_what_it_holds_and_tells_its_senders() {
         client.connect((host, at.port())).unwrap();
         client.send(b"before").unwrap();
         refuse_more(server.as_fd()).unwrap();
-        // The first is refused, and the second told so.
+        // The first packet is rejected, and the second send reports it.
         client.send(b"behind").unwrap();
         let told = client.send(b"behind").unwrap_err();
         assert_eq!(told.kind(), std::io::ErrorKind::ConnectionRefused, "{address}");
@@ -373,13 +373,13 @@ fn a_socket_that_refuses_more_gives_what_it_holds_and_tells_its_senders() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn unacked_bytes_of_a_stream_are_those_that_nobody_took() {
+fn unacked_bytes_of_a_stream_are_those_not_received() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (mut server, _) = listener.accept().unwrap();
     assert_eq!(unacked(client.as_fd()).unwrap(), 0);
     client.set_nonblocking(true).unwrap();
-    // More than the other end's buffer takes: the rest stays with us.
+    // More than the peer's buffer accepts: the rest stays in ours.
     let mut written = 0;
     while let Ok(len) = client.write(&[0; 65_536]) {
         written += len;
@@ -397,7 +397,7 @@ fn unacked_bytes_of_a_stream_are_those_that_nobody_took() {
     });
     assert!(empty, "all was read, so all is acknowledged");
     let (udp, _) = udp_pair();
-    assert!(unacked(udp.as_fd()).is_ok(), "a datagram socket answers too, with what is not yet sent");
+    assert!(unacked(udp.as_fd()).is_ok(), "a datagram socket reports its unsent bytes");
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn unread_bytes_of_a_unix_stream_are_unknown_once_the_peer_closed_without_readin
     use std::os::unix::net::UnixStream;
 
     const RESET: Result<Option<u64>, std::io::ErrorKind> = Err(std::io::ErrorKind::ConnectionReset);
-    // (bytes that the peer reads of 8 in two writes, what it sends, what is known after it has closed)
+    // (bytes of 8 in two writes that the peer reads, bytes that it sends, result after it has closed)
     for (reads, sends, want) in
         [(0, 0, RESET), (4, 0, RESET), (6, 0, RESET), (8, 0, Ok(Some(0))), (8, 1, Ok(None))]
     {
@@ -419,15 +419,15 @@ fn unread_bytes_of_a_unix_stream_are_unknown_once_the_peer_closed_without_readin
         server.read_exact(&mut [0; 8][..reads]).unwrap();
         server.write_all(&b"!"[..sends]).unwrap();
         let open = unread(client.as_fd()).unwrap();
-        assert_eq!(open == Some(0), reads == 8, "{reads}: what was read, and no more");
+        assert_eq!(open == Some(0), reads == 8, "{reads}: exactly the bytes that were read");
         drop(server);
         assert_eq!(unread(client.as_fd()).map_err(|error| error.kind()), want, "{reads} {sends}");
         if sends > 0 {
             client.read_exact(&mut [0; 1]).unwrap();
-            assert_eq!(unread(client.as_fd()).unwrap(), Some(0), "what it sent has been read");
+            assert_eq!(unread(client.as_fd()).unwrap(), Some(0), "its data has been read");
         }
     }
-    // Who will send nothing more may read on.
+    // A peer that has shut down its sending side may still read.
     let (mut client, server) = UnixStream::pair().unwrap();
     client.set_nonblocking(true).unwrap();
     client.write_all(b"1234").unwrap();
@@ -436,7 +436,7 @@ fn unread_bytes_of_a_unix_stream_are_unknown_once_the_peer_closed_without_readin
 }
 
 #[test]
-fn waiting_tells_which_socket_can_be_read() {
+fn waiting_returns_which_sockets_are_readable() {
     let (quiet, _keeps_it_open) = udp_pair();
     let (server, client) = udp_pair();
     let mut watches = [Watch::new(&quiet), Watch::new(&server)];
@@ -489,8 +489,8 @@ fn a_pinned_thread_runs_on_its_core_and_its_time_is_counted() {
 
 #[test]
 #[cfg(unix)]
-fn a_signal_that_comes_before_there_are_handlers_is_not_lost() {
-    hold_signals();
+fn signals_before_handlers_are_installed_are_not_lost() {
+    block_signals();
     // SAFETY: no pointer is passed. Both go to this thread, which holds them.
     assert_eq!(
         unsafe { (libc::raise(libc::SIGHUP), libc::raise(libc::SIGUSR1)) },
@@ -502,7 +502,7 @@ fn a_signal_that_comes_before_there_are_handlers_is_not_lost() {
         use tokio::signal::unix::{SignalKind, signal};
         let mut hangup = signal(SignalKind::hangup()).unwrap();
         let mut user = signal(SignalKind::user_defined1()).unwrap();
-        let_held_signals_through();
+        unblock_signals();
         assert_eq!((hangup.recv().await, user.recv().await), (Some(()), Some(())));
     });
 }
@@ -526,8 +526,8 @@ fn a_child_runs_on_its_core_and_ends_when_asked() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn as_many_files_may_be_open_as_the_system_allows() {
-    let max = raise_files_max().unwrap();
+fn the_open_file_limit_is_raised_to_the_hard_limit() {
+    let max = raise_open_file_limit().unwrap();
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
     let words: Vec<&str> = line.split_whitespace().take(2).collect();

@@ -1,4 +1,4 @@
-//! Sockets with a path. Where there are none, types that nobody can make stand for them, and whoever asks is told.
+//! Unix sockets. On systems without them the types cannot be constructed, and all calls return an error.
 
 use std::io;
 use std::path::Path;
@@ -16,14 +16,14 @@ mod on_this_system {
 
     use super::*;
 
-    /// A listener before a runtime has it.
+    /// A listener that is not registered with a runtime yet.
     pub type UnixListenerStd = std::os::unix::net::UnixListener;
 
-    /// Says nothing where there are unix sockets.
+    /// Ok on systems with unix sockets.
     ///
     /// # Errors
-    /// Where there are none.
-    pub fn unix_offered() -> io::Result<()> {
+    /// On systems without them.
+    pub fn unix_sockets_supported() -> io::Result<()> {
         Ok(())
     }
 
@@ -40,7 +40,7 @@ mod on_this_system {
         found.file_type().is_socket()
     }
 
-    /// The number that the system's tables (`/proc/net/udp`) know a socket by.
+    /// The socket's inode, by which the system's tables (`/proc/net/udp`) list it.
     ///
     /// # Errors
     /// When the process has no descriptor left, or the system has no such tables.
@@ -52,17 +52,17 @@ mod on_this_system {
     /// Sets the permissions of a file.
     ///
     /// # Errors
-    /// When it is not ours, or the system has no such permissions.
+    /// When the file belongs to another user, or the system has no such permissions.
     pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
     }
 
-    /// What tells one state of a file from another: number, length, time of change in two parts.
+    /// Identifies a state of a file: inode, size, modification time in two parts.
     pub fn file_mark(found: &std::fs::Metadata) -> (u64, u64, i64, i64) {
         (found.ino(), found.len(), found.mtime(), found.mtime_nsec())
     }
 
-    /// Names that a file has: 0 when it was deleted.
+    /// Number of names of a file: 0 when it was deleted.
     pub fn links(found: &std::fs::Metadata) -> u64 {
         found.nlink()
     }
@@ -77,23 +77,23 @@ mod on_this_system {
         io::Error::new(io::ErrorKind::Unsupported, "unix sockets are not offered on Windows")
     }
 
-    /// A listener before a runtime has it: there is none.
+    /// Not available on this system.
     #[derive(Debug)]
     pub enum UnixListenerStd {}
 
-    /// There is none.
+    /// Not available on this system.
     #[derive(Debug)]
     pub enum UnixListener {}
 
-    /// There is none.
+    /// Not available on this system.
     #[derive(Debug)]
     pub enum UnixStream {}
 
-    /// There is none.
+    /// Not available on this system.
     #[derive(Debug)]
     pub enum UnixDatagram {}
 
-    pub fn unix_offered() -> io::Result<()> {
+    pub fn unix_sockets_supported() -> io::Result<()> {
         Err(none())
     }
 

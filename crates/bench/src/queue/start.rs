@@ -93,7 +93,7 @@ pub(crate) fn measure(
     wrap: Wrap<'_>,
     talk: Talk<'_>,
 ) -> Result<Result<ScenarioReport, String>, BenchError> {
-    let room = sys::room_at(folder).map_err(failed("ask for the room on the disk"))?;
+    let room = sys::free_space_at(folder).map_err(failed("ask for the room on the disk"))?;
     if room < bytes.saturating_add(SPARE_BYTES) {
         return Ok(Err(format!(
             "start: left out: it needs {} GB of room on the disk, and there are {}; see --start-gigabytes",

@@ -162,7 +162,7 @@ impl Queue {
     /// # Errors
     /// When they must not be read.
     pub(super) fn folder(&self) -> anyhow::Result<Folder> {
-        Folder::to_read(self.path.clone()).map_err(|error| unreadable(error, &self.path))
+        Folder::open_read_only(self.path.clone()).map_err(|error| unreadable(error, &self.path))
     }
 }
 

@@ -41,7 +41,7 @@ use crate::log_stream;
 /// Runs the program.
 pub fn main() -> ExitCode {
     #[cfg(unix)]
-    sys::hold_signals();
+    sys::block_signals();
     log_stream::log_panics();
     let words = as_original(std::env::args_os());
     let args = match Args::try_parse_from(&words) {
@@ -54,7 +54,7 @@ pub fn main() -> ExitCode {
     }
     #[cfg(unix)]
     if !args.verb.is_daemon() {
-        sys::let_held_signals_through();
+        sys::unblock_signals();
     }
     let log_level = args.log_level.clone();
     let done = match args.verb {

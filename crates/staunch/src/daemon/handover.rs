@@ -207,7 +207,7 @@ impl Handover {
         let text = if text.is_empty() { text } else { format!("{text}{}", written_line(Clock::now())) };
         let Some(data_dir) = self.data_dir().clone().filter(|_| !text.is_empty()) else { return Ok(()) };
         let written = fs::create_dir_all(&data_dir)
-            .and_then(|()| disk::replace_safely(&data_dir, FILE, text.as_bytes()));
+            .and_then(|()| disk::replace_durably(&data_dir, FILE, text.as_bytes()));
         if written.is_err() {
             self.notes().unwritten = true;
         }

@@ -38,7 +38,7 @@ pub fn note(data_dir: &Path, folder: &Path) -> io::Result<()> {
     }
     names.push(name);
     names.sort_unstable();
-    disk::replace_safely(data_dir, FILE, (names.join("\n") + "\n").as_bytes())
+    disk::replace_durably(data_dir, FILE, (names.join("\n") + "\n").as_bytes())
 }
 
 fn name_of(folder: &Path) -> String {

@@ -110,7 +110,7 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
     #[cfg(unix)]
     {
         make_room_for_files(&start.plan, start.plan.outputs.len());
-        sys::survive_file_size_limit();
+        sys::ignore_file_size_signal();
     }
     let inherited = if start.hot_restart { hot_restart::ask(&start.plan.data_dir)? } else { None };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -121,7 +121,7 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
     let giving_back = || {
         loop {
             std::thread::sleep(GIVE_BACK_EVERY);
-            sys::give_memory_back();
+            sys::release_freed_memory();
         }
     };
     std::thread::Builder::new()
@@ -143,7 +143,7 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
 #[cfg(unix)]
 pub(crate) fn make_room_for_files(plan: &Plan, outputs: usize) {
     let (listeners, connections) = connections_allowed(plan);
-    match sys::raise_files_max() {
+    match sys::raise_open_file_limit() {
         Ok(max) => {
             descriptors::divide(max, outputs);
             let share = descriptors::max(descriptors::Kind::Source);
@@ -205,7 +205,7 @@ fn signals(of_original: bool) -> std::io::Result<Signals> {
         signals = signals.and_the_originals()?;
     }
     #[cfg(unix)]
-    sys::let_held_signals_through();
+    sys::unblock_signals();
     Ok(signals)
 }
 

@@ -80,7 +80,8 @@ pub fn prepare<'a>(
 ) -> anyhow::Result<Option<Prepared<'a>>> {
     let Some(place) = Place::of(output, data_dir) else { return Ok(None) };
     let prepared = place.prepare(Unreadable::Fails).and_then(|(queue, folder)| {
-        let spare = sys::may_change(folder.path()).and_then(|()| Folder::to_read(folder.path().to_owned()));
+        let spare =
+            sys::may_change(folder.path()).and_then(|()| Folder::open_read_only(folder.path().to_owned()));
         Ok((queue, folder, spare.map_err(OpenError::of_folder)?))
     });
     match prepared {

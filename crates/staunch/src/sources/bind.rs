@@ -264,7 +264,7 @@ fn is_abstract(path: &Path) -> bool {
 
 /// Removes a socket file that nobody listens at any more; one that is alive stays, and binding will say so.
 fn remove_stale(path: &Path) -> io::Result<()> {
-    sys::unix_offered()?;
+    sys::unix_sockets_supported()?;
     if is_abstract(path) {
         return Ok(());
     }

@@ -57,7 +57,7 @@ fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -
     log_stream::to_stderr(loaded.said.as_bytes());
     let Some(plan) = loaded.plan else {
         refused(&loaded.original);
-        background.iter().for_each(|background| background.end_starter(MISTAKES));
+        background.iter().for_each(|background| background.exit_parent(MISTAKES));
         return Ok(ExitCode::from(MISTAKES));
     };
     let pid_file = start.pid_file.as_deref().map(PidFile::reserve).transpose()?;
@@ -185,7 +185,7 @@ impl Background {
         match *self {}
     }
 
-    fn end_starter(&self, _code: u8) {
+    fn exit_parent(&self, _code: u8) {
         match *self {}
     }
 }

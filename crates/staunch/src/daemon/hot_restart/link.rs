@@ -113,7 +113,7 @@ impl Link {
             self.stream.set_write_timeout(Some(left(deadline_ns)?))?;
             match pass::send_with(&self.stream, &frame, passed) {
                 Ok(sent) => break sent,
-                Err(error) if error.raw_os_error() == Some(pass::TOO_MANY_ON_THE_WAY) => {
+                Err(error) if error.raw_os_error() == Some(pass::TOO_MANY_IN_FLIGHT) => {
                     // The other end takes them one message after the other.
                     std::thread::sleep(LOOK_EVERY.min(left(deadline_ns)?));
                 }
