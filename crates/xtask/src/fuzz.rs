@@ -1,16 +1,16 @@
-//! Runs the fuzz targets under `fuzz/` for a short while each, when this machine can.
+//! `cargo xtask fuzz`: runs each fuzz target under `fuzz/` for a short time, if the nightly toolchain is installed.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-/// Fuzzes each target for `seconds`. True when none of them found anything, also when fuzzing is not possible here:
-/// the crates' own tests feed the same parsers with seeded noise on every run of `cargo test`.
+/// Fuzzes each target for `seconds`. True when no target failed, also when fuzzing is not possible here: the crates'
+/// own tests feed the same parsers with seeded random input on every run of `cargo test`.
 pub(crate) fn run(root: &Path, seconds: u64) -> anyhow::Result<bool> {
     let manifest = root.join("fuzz/Cargo.toml");
     if !manifest.exists() {
-        println!("SKIPPED: there is no fuzz/Cargo.toml");
+        println!("SKIPPED: fuzz/Cargo.toml is missing");
         return Ok(true);
     }
     if !works(&["+nightly", "fuzz", "--version"]) {
@@ -62,8 +62,8 @@ fn targets(manifest: &str) -> anyhow::Result<Vec<String>> {
     Ok(bins.iter().filter_map(|bin| bin.get("name")?.as_str()).map(str::to_owned).collect())
 }
 
-/// Where the inputs of a target are, as the command in `fuzz/README.md` has it: its own folder, then those that others
-/// keep good ones in.
+/// The input folders of a target, from the command in `fuzz/README.md`: its own folder, then those with committed
+/// inputs.
 fn folders<'r>(readme: &'r str, target: &str) -> anyhow::Result<Vec<&'r str>> {
     let command = format!("cargo +nightly fuzz run {target} ");
     let line = readme.lines().find_map(|line| line.trim_start().strip_prefix(&command));
@@ -73,9 +73,9 @@ fn folders<'r>(readme: &'r str, target: &str) -> anyhow::Result<Vec<&'r str>> {
     Ok(folders.split_whitespace().collect())
 }
 
-/// Whether cargo knows the command at all.
+/// Whether cargo supports the command.
 fn works(args: &[&str]) -> bool {
-    // A toolchain that cargo itself was started with would win over `+nightly`.
+    // RUSTUP_TOOLCHAIN of the cargo that started this process would override `+nightly`.
     let status = Command::new("cargo")
         .args(args)
         .env_remove("RUSTUP_TOOLCHAIN")
@@ -93,13 +93,13 @@ fn each_bin_of_the_manifest_is_a_target() {
 }
 
 #[test]
-fn the_readme_says_where_the_inputs_of_each_target_are() {
+fn the_readme_has_the_input_folders_of_each_target() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |path: &str| std::fs::read_to_string(root.join(path)).expect("it is in the repository");
     let (manifest, readme) = (read("fuzz/Cargo.toml"), read("fuzz/README.md"));
     for target in targets(&manifest).expect("a manifest") {
         let folders = folders(&readme, &target).expect("each target has its command");
-        assert_eq!(folders[0], format!("fuzz/corpus/{target}"), "what is new is kept there");
+        assert_eq!(folders[0], format!("fuzz/corpus/{target}"), "new inputs are stored there");
         assert!(folders[1..].iter().all(|folder| root.join(folder).is_dir()), "{folders:?}");
     }
     assert!(folders(&readme, "nothing").is_err());

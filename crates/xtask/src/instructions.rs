@@ -1,13 +1,15 @@
-//! `cargo xtask instructions`: instructions per sample under callgrind, held to what the repository says.
+//! `cargo xtask instructions`: counts instructions per sample under callgrind, and compares them with the stored
+//! counts.
 //!
-//! Time is noise on a shared machine; the number of instructions is not. Each gate of `bench/instructions.toml`
-//! names an example that works through as many samples as its last argument says. It is run with two numbers, and
-//! the difference of the two counts divided by the difference of the numbers is the cost of a sample: what
-//! starting, allocating and warming up cost is in both and falls out.
+//! Time is noisy on a shared machine; the number of instructions is not. Each gate of `bench/instructions.toml` names
+//! an example that processes as many samples as its last argument says. It runs with two numbers. The difference of
+//! the two counts, divided by the difference of the numbers, is the cost of a sample: the cost of start, allocation
+//! and warm-up is in both counts and cancels out.
 //!
-//! Not here: the examples. One must do the same work for each sample, from fixed seeds, and print nothing that
-//! matters. Invariant: without a gate or with an example that fails, the answer is never "good"; without valgrind it is
-//! `SKIPPED`, which `make test` shows as such.
+//! Not here: the examples. An example must do the same work for each sample, from fixed seeds, and print nothing
+//! relevant.
+//! Invariant: without a gate, or with an example that fails, the result is never "good". Without valgrind it is
+//! `SKIPPED`, and `make test` shows that.
 
 use std::fmt::Write;
 use std::fs;
@@ -16,13 +18,13 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail, ensure};
 
-/// The gates, seen from the root of the repository.
+/// The gates file, relative to the root of the repository.
 const GATES: &str = "bench/instructions.toml";
 
-/// A gate is shut when the count is above the kept one by more than this share.
+/// A gate fails when the count is above the stored one by more than this share.
 const GROWTH_MAX: f64 = 0.03;
 
-/// One gate: an example and what a sample costs in it.
+/// One gate: an example and its stored cost of a sample.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Gate {
     /// Name of its section.
@@ -35,37 +37,39 @@ pub(crate) struct Gate {
     pub(crate) args: Vec<String>,
     /// The two numbers of samples, the smaller first.
     pub(crate) samples: [u64; 2],
-    /// Instructions per sample as kept; `None` for a new gate.
+    /// Stored instructions per sample; `None` for a new gate.
     pub(crate) instructions: Option<f64>,
 }
 
-/// How a count compares with the kept one.
+/// Result of comparing a count with the stored one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// No kept count yet.
+    /// No stored count yet.
     New,
     /// Within the share on both sides.
     Same,
-    /// Below by more than the share: good, and to be kept so that it stays.
+    /// Below by more than the share: an improvement, which should be stored.
     Better,
     /// Above by more than the share.
     Worse,
 }
 
-/// Counts every gate of the repository at `root` and prints what it found. With `update` the counts are kept
-/// (written into the file), and no gate is shut.
+/// Counts every gate of the repository at `root` and prints the results. With `update` the counts are stored in the
+/// file, and no gate fails.
 ///
 /// # Errors
-/// When a count cannot be made: no gates, an example that does not build or run.
+/// When a count fails: no gates, an example that does not build or run.
 pub(crate) fn run(root: &Path, update: bool) -> anyhow::Result<bool> {
     if !has_valgrind() {
-        println!("SKIPPED: there is no valgrind, which counts instructions (Debian: `apt install valgrind`)");
-        // Kept counts cannot be renewed without it.
+        println!(
+            "SKIPPED: valgrind, which counts instructions, is not installed (Debian: `apt install valgrind`)"
+        );
+        // Without valgrind the stored counts cannot be updated.
         return Ok(!update);
     }
     let path = root.join(GATES);
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {GATES}"))?;
-    let gates = parse(&text).with_context(|| format!("{GATES} is wrong"))?;
+    let gates = parse(&text).with_context(|| format!("{GATES} is invalid"))?;
     let mut good = true;
     let mut counts = Vec::new();
     for gate in &gates {
@@ -78,12 +82,14 @@ pub(crate) fn run(root: &Path, update: bool) -> anyhow::Result<bool> {
     if update {
         fs::write(&path, rewritten(&text, &counts)?).with_context(|| format!("cannot write {GATES}"))?;
     } else if !good {
-        println!("if the cost is meant: cargo xtask instructions --update, and say why in the commit");
+        println!(
+            "if the change is intended: cargo xtask instructions --update, with the reason in the commit message"
+        );
     }
     Ok(good || update)
 }
 
-/// Whether this machine can count.
+/// Whether valgrind is installed.
 fn has_valgrind() -> bool {
     let ran = Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     ran.is_ok_and(|status| status.success())
@@ -92,7 +98,7 @@ fn has_valgrind() -> bool {
 /// Instructions per sample of one gate: builds its example, runs it twice.
 ///
 /// # Errors
-/// When the example does not build or run, or valgrind is not there.
+/// When the example does not build or run, or valgrind is missing.
 pub(crate) fn count(root: &Path, gate: &Gate) -> anyhow::Result<f64> {
     let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--release", "--quiet", "--package", &gate.package, "--example", &gate.example])
@@ -110,7 +116,7 @@ pub(crate) fn count(root: &Path, gate: &Gate) -> anyhow::Result<f64> {
 /// When it does not run under valgrind, or costs less for more samples.
 pub(crate) fn per_sample(example: &Path, args: &[String], samples: [u64; 2]) -> anyhow::Result<f64> {
     let [few, many] = samples;
-    ensure!(few < many, "the two numbers of samples must rise: {few}, {many}");
+    ensure!(few < many, "the two numbers of samples must be ascending: {few}, {many}");
     let least = callgrind(example, args, few)?;
     let most = callgrind(example, args, many)?;
     ensure!(most > least, "{many} samples cost no more than {few}: is the last argument their number?");
@@ -133,13 +139,13 @@ fn callgrind(example: &Path, args: &[String], samples: u64) -> anyhow::Result<u6
         .output()
         .context("cannot run valgrind: install the package `valgrind`")?;
     let profile = fs::read_to_string(&out).unwrap_or_default();
-    // It may not exist when valgrind failed; that is said below.
+    // It may not exist when valgrind failed, which is reported below.
     let _none = fs::remove_file(&out);
     ensure!(ran.status.success(), "{}: {}", ran.status, String::from_utf8_lossy(&ran.stderr).trim());
     total(&profile).context("callgrind wrote no total")
 }
 
-/// The number behind `totals:` (or `summary:`) of a callgrind profile.
+/// The number after `totals:` (or `summary:`) of a callgrind profile.
 fn total(profile: &str) -> Option<u64> {
     let line = profile
         .lines()
@@ -148,7 +154,7 @@ fn total(profile: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The gates of a file, in the order of their names.
+/// The gates of a file, sorted by name.
 fn parse(text: &str) -> anyhow::Result<Vec<Gate>> {
     let table: toml::Table = text.parse()?;
     ensure!(!table.is_empty(), "it names no gate");
@@ -204,19 +210,19 @@ fn sentence(gate: &Gate, count: f64, verdict: Verdict) -> String {
     let written = match (gate.instructions, verdict) {
         (Some(kept), Verdict::Same) => write!(text, ", kept {kept:.1}"),
         (Some(kept), Verdict::Better) => {
-            write!(text, ", kept {kept:.1}: better; keep it with --update")
+            write!(text, ", kept {kept:.1}: better; store it with --update")
         }
         (Some(kept), _) => {
             let growth = 100.0 * (count / kept - 1.0);
             write!(text, ", kept {kept:.1}: WORSE by {growth:.1} % (at most {:.0} %)", 100.0 * GROWTH_MAX)
         }
-        (None, _) => write!(text, ": NEW, to be kept with --update"),
+        (None, _) => write!(text, ": NEW; store it with --update"),
     };
     written.expect("writing to a string cannot fail");
     text
 }
 
-/// The file with new counts; comments and order stay.
+/// The file with new counts; comments and order are kept.
 fn rewritten(text: &str, counts: &[(&str, f64)]) -> anyhow::Result<String> {
     let mut out = String::new();
     let mut waiting: Option<f64> = None;
@@ -255,14 +261,14 @@ mod tests {
         instructions = 100.0\n\n[whole]\npackage = \"pipeline\"\nexample = \"whole\"\nargs = [\"a\", \"b\"]\nsamples = [1, 2]\n";
 
     #[test]
-    fn gates_are_read_with_what_they_may_leave_out() {
+    fn gates_are_parsed_with_defaults_for_optional_keys() {
         let gates = parse(TWO).unwrap();
         assert_eq!(gates[0].instructions, Some(100.0));
         assert_eq!((gates[1].args.len(), gates[1].samples, gates[1].instructions), (2, [1, 2], None));
     }
 
     #[test]
-    fn wrong_gates_are_named() {
+    fn errors_name_the_invalid_gate() {
         for (text, want) in [
             ("", "names no gate"),
             ("[a]\nexample = \"e\"\nsamples = [1, 2]", "`package` must be a text"),
@@ -277,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_shuts_past_three_percent_and_not_before() {
+    fn a_gate_fails_above_three_percent() {
         for (kept, count, want) in [
             (None, 50.0, Verdict::New),
             (Some(100.0), 103.0, Verdict::Same),
@@ -309,6 +315,6 @@ mod tests {
         let want = TWO.replace("instructions = 100.0", "instructions = 90.0") + "instructions = 7.0\n";
         assert_eq!(text, want);
         assert_eq!(parse(&text).unwrap()[1].instructions, Some(7.0));
-        assert!(rewritten("[ parse ]\n", &[("parse", 1.0)]).is_err(), "never a count lost in silence");
+        assert!(rewritten("[ parse ]\n", &[("parse", 1.0)]).is_err(), "a missing section is an error");
     }
 }

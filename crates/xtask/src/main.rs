@@ -1,4 +1,4 @@
-//! Developer commands: what CI runs beside cargo's own, and what a developer runs by hand.
+//! Developer commands: checks that CI runs in addition to cargo's own, and tools to run by hand.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool: printing is its output")]
 
 mod fuzz;
@@ -15,15 +15,15 @@ use anyhow::{Context, bail};
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  tidy                 the rules of the house that neither rustc nor clippy knows; every breach as path:line: rule: reason
-  fuzz [--seconds N]   each fuzz target under fuzz/ for N seconds (default 10), when nightly and cargo-fuzz are there
-  instructions         instructions per sample under callgrind, held to bench/instructions.toml at +3 %
-               [--update]  keeps the counts of now
-  sim --seed N         one storm of the simulator; tells what happened when it finds something
+  tidy                 the project's own rules, which rustc and clippy do not check; prints path:line: rule: reason
+  fuzz [--seconds N]   each fuzz target under fuzz/ for N seconds (default 10), if nightly and cargo-fuzz are installed
+  instructions         instructions per sample under callgrind, compared with bench/instructions.toml (at most +3 %)
+               [--update]  stores the current counts
+  sim --seed N         one storm of the simulator; prints its last steps when it fails
   sim --seeds K [--first N]
-                       K storms from fresh seeds, or from N on; the failing seed, and how to see it again
-  sim --canary         lets known bugs into storms, each of which has to be found within a minute
-  readme [FILE]        runs the blocks of README.md that are marked for it, as written
+                       K storms from fresh seeds, or from N on; prints the failing seed and how to repeat it
+  sim --canary         enables known bugs in storms; each must be found within a minute
+  readme [FILE]        runs the marked blocks of README.md as written
 ";
 
 fn main() -> ExitCode {
@@ -39,15 +39,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// True when the command found nothing wrong; an error when it could not find out.
+/// True when the command found no problem; an error when it could not run.
 fn run(words: &[&str]) -> anyhow::Result<bool> {
     let root = root()?;
     match words {
         ["tidy"] => tidy::run(&root),
         ["fuzz"] => fuzz::run(&root, 10),
-        ["fuzz", "--seconds", seconds] => {
-            fuzz::run(&root, seconds.parse().with_context(|| format!("`{seconds}` is no number of seconds"))?)
-        }
+        ["fuzz", "--seconds", seconds] => fuzz::run(
+            &root,
+            seconds.parse().with_context(|| format!("`{seconds}` is not a number of seconds"))?,
+        ),
         ["instructions"] => instructions::run(&root, false),
         ["instructions", "--update"] => instructions::run(&root, true),
         ["sim", rest @ ..] => sim::run(&root, rest),

@@ -1,13 +1,13 @@
-//! Runs the README's own commands, as written, so that they cannot rot.
+//! `cargo xtask readme`: runs the README's commands as written, so that they stay correct.
 //!
-//! A fenced `sh` block is run when the line above its fence is one of these comments (which readers do not see):
+//! A fenced `sh` block is run when the line above its fence is one of these comments (invisible to readers):
 //!
-//! - `<!-- run -->`: with `bash -eu -o pipefail` in the repository's root, and must end well;
-//! - `<!-- run in the background until URL -->`: started, and the next block waits until URL answers 200. All that
-//!   runs in the background is stopped after the last block.
+//! - `<!-- run -->`: with `bash -eu -o pipefail` in the repository's root; it must succeed;
+//! - `<!-- run in the background until URL -->`: started, and the next block waits until URL answers 200. All
+//!   background blocks are stopped after the last block.
 //!
-//! `<!-- prints: TEXT -->` below a block's closing fence demands that TEXT is in what the block printed. A block that
-//! came from a release build and one from a debug build both find their `staunch`: both folders are in the PATH.
+//! `<!-- prints: TEXT -->` below a block's closing fence requires that the block's output contains TEXT. The folders
+//! of the release and the debug build are both in the PATH, so a block finds the `staunch` of either.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-/// A clean release build is part of the README's first command.
+/// Includes a clean release build, which is part of the README's first command.
 const BACKGROUND_SECONDS_MAX: u64 = 1_200;
 
 /// A block of the README that is marked for running.
@@ -27,12 +27,12 @@ struct Block {
     /// Line of its opening fence.
     line: usize,
     script: String,
-    /// For a background block: what has to answer before the next block starts.
+    /// For a background block: the URL that must answer before the next block starts.
     until: Option<String>,
     prints: Vec<String>,
 }
 
-/// Runs the marked blocks of `file`. True when all of them ended well and printed what they promise.
+/// Runs the marked blocks of `file`. True when all of them succeeded and printed the required texts.
 pub(crate) fn run(root: &Path, file: &Path) -> anyhow::Result<bool> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let blocks = blocks(&text)?;
@@ -77,7 +77,7 @@ fn blocks(text: &str) -> anyhow::Result<Vec<Block>> {
         just_closed = false;
         let Some(until) = mark.take() else { continue };
         if line.trim() != "```sh" {
-            bail!("line {}: a `run` comment stands above something that is no ```sh block", index + 1);
+            bail!("line {}: a `run` comment is not above a ```sh block", index + 1);
         }
         let body = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```");
         let script = body.collect::<Vec<_>>().join("\n");
@@ -103,9 +103,9 @@ fn run_block(root: &Path, block: &Block, background: &mut Background) -> anyhow:
         };
     };
     if answers(url)? {
-        bail!("{url} answers already: stop what listens there");
+        bail!("{url} answers already: stop the process that listens there");
     }
-    // A group of its own, so that `make` or `cargo run` and what they start can be stopped together.
+    // A process group of its own, so that `make` or `cargo run` and their children can be stopped together.
     let child = bash.stdin(Stdio::null()).process_group(0).spawn().context("cannot start bash")?;
     background.0.push(child);
     let started = background.0.last_mut().context("just pushed")?;
@@ -113,7 +113,7 @@ fn run_block(root: &Path, block: &Block, background: &mut Background) -> anyhow:
         if answers(url)? {
             return Ok(());
         }
-        if let Some(status) = started.try_wait().context("cannot ask after the background block")? {
+        if let Some(status) = started.try_wait().context("cannot get the status of the background block")? {
             bail!("the background block ended with {status} before {url} answered");
         }
         std::thread::sleep(Duration::from_millis(200));
@@ -142,7 +142,7 @@ fn path(root: &Path) -> String {
     format!("{0}/release:{0}/debug:{rest}", target.display())
 }
 
-/// What still runs; stopped when dropped, also after a failure.
+/// Background processes; stopped when dropped, also after a failure.
 struct Background(Vec<Child>);
 
 impl Drop for Background {
@@ -188,14 +188,14 @@ echo again
 }
 
 #[test]
-fn misplaced_marks_are_mistakes() {
+fn misplaced_marks_are_errors() {
     for text in ["<!-- run -->\n```toml\n```\n", "<!-- prints: x -->\n", "```sh\n```\n<!-- prints: x -->\n"] {
         assert!(blocks(text).is_err(), "{text:?}");
     }
 }
 
 #[test]
-fn a_block_must_end_well_and_print_what_it_promises() {
+fn a_block_must_succeed_and_print_the_required_text() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (script, prints, want) in
         [("echo yes", "yes", true), ("echo yes", "no", false), ("false; echo yes", "yes", false)]

@@ -1,7 +1,7 @@
-//! Storms from seeds: whole pipelines in bad weather, until one of them finds something.
+//! `cargo xtask sim`: runs simulator storms (whole pipelines with injected faults) from seeds, until one fails.
 //!
-//! A storm is one thread and one seed; many seeds run on all processors. Not here: what a storm does and checks
-//! (`sim::storm`), the bugs that prove that it finds bugs (`sim::Canary`, `crates/sim/examples/canary.rs`).
+//! A storm uses one thread and one seed; many seeds run on all processors. Not here: the steps and checks of a storm
+//! (`sim::storm`), the known bugs that test these checks (`sim::Canary`, `crates/sim/examples/canary.rs`).
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use sim::{Calm, ClockCalm, Found, RelayCalm, Story, clock_storm, relay_storm, storm, storm_told};
 
-/// Time between two lines about how far it is.
+/// Time between two progress lines.
 const PROGRESS: Duration = Duration::from_secs(2);
 
 /// What to run.
@@ -28,7 +28,7 @@ enum Task {
     Canary,
 }
 
-/// `cargo xtask sim …`. True when no storm found anything, or when the known bugs were found.
+/// `cargo xtask sim …`. True when no storm failed, or when the known bugs were found.
 pub(crate) fn run(root: &Path, words: &[&str]) -> anyhow::Result<bool> {
     match parse(words)? {
         Task::One(seed) => Ok(one(seed)),
@@ -41,7 +41,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> anyhow::Result<bool> {
 
 fn parse(words: &[&str]) -> anyhow::Result<Task> {
     let number = |word: &str| -> anyhow::Result<u64> {
-        word.parse().with_context(|| format!("`{word}` is no number from 0 to {}", u64::MAX))
+        word.parse().with_context(|| format!("`{word}` is not a number from 0 to {}", u64::MAX))
     };
     Ok(match words {
         ["--seed", seed] => Task::One(number(seed)?),
@@ -58,18 +58,16 @@ fn parse(words: &[&str]) -> anyhow::Result<Task> {
             Task::Clock { seeds: number(seeds)?, first: Some(number(first)?) }
         }
         ["--canary"] => Task::Canary,
-        _ => bail!(
-            "sim needs --seed N, or --seeds K with or without --relay or --clock before it and --first N behind it, or --canary"
-        ),
+        _ => bail!("usage: sim --seed N | [--relay | --clock] --seeds K [--first N] | --canary"),
     })
 }
 
-/// From the system's randomness, which keys the hash of every map. Short enough to be read aloud.
+/// A seed from the system's randomness (the keys of a hash map). Short enough to be read aloud.
 fn fresh_seed() -> u64 {
     RandomState::new().build_hasher().finish() >> 32
 }
 
-/// One storm. What happened is told when it went wrong.
+/// Runs one storm. Prints its last steps when it failed.
 fn one(seed: u64) -> bool {
     let mut story = Story::default();
     match storm_told(seed, None, &mut story) {
@@ -87,14 +85,14 @@ fn one(seed: u64) -> bool {
     }
 }
 
-/// Storms over a relay from `first` on, one after the other, until one finds something.
+/// Runs relay storms from `first` on, one after the other, until one fails.
 fn relay(first: u64, seeds: u64) -> bool {
     let mut all = RelayCalm::default();
     for seed in first..first.saturating_add(seeds) {
         match relay_storm(seed) {
             Ok(calm) => all.add(&calm),
             Err(found) => {
-                println!("{found}\nthe same again: cargo xtask sim --relay --seeds 1 --first {seed}");
+                println!("{found}\nto repeat it: cargo xtask sim --relay --seeds 1 --first {seed}");
                 return false;
             }
         }
@@ -104,18 +102,18 @@ fn relay(first: u64, seeds: u64) -> bool {
         "relays: {sent} lines sent; copies: {delivered} delivered, {moved} moved, {dropped} dropped, {twice} twice, \
          {doubled} of them in place of another"
     );
-    println!("{seeds} seeds from {first} on, {kills} kills: nothing lost that is not counted");
+    println!("{seeds} seeds from {first} on, {kills} kills: all losses were counted");
     true
 }
 
-/// Storms of the wall clock from `first` on, likewise.
+/// Runs storms of the wall clock from `first` on, likewise.
 fn clocks(first: u64, seeds: u64) -> bool {
     let mut all = ClockCalm::default();
     for seed in first..first.saturating_add(seeds) {
         match clock_storm(seed) {
             Ok(calm) => all.add(&calm),
             Err(found) => {
-                println!("{found}\nthe same again: cargo xtask sim --clock --seeds 1 --first {seed}");
+                println!("{found}\nto repeat it: cargo xtask sim --clock --seeds 1 --first {seed}");
                 return false;
             }
         }
@@ -125,11 +123,11 @@ fn clocks(first: u64, seeds: u64) -> bool {
         "clocks: {steps} steps, {restarts} restarts; {sent} samples in {windows} windows, {mislabelled} of them counted as \
          mislabelled; {dropped} labels of processes before dropped"
     );
-    println!("{seeds} seeds from {first} on: two windows after each step labels were those of the clock");
+    println!("{seeds} seeds from {first} on: two windows after each step the labels matched the clock");
     true
 }
 
-/// Storms from `first` on. The first seed in order that went wrong is told, so that the answer is always the same.
+/// Runs storms from `first` on. Reports the lowest seed that failed, so that the result is always the same.
 fn many(first: u64, seeds: u64) -> anyhow::Result<bool> {
     let Some(end) = first.checked_add(seeds) else { bail!("there are no {seeds} seeds from {first} on") };
     let (next, done, wrong) = (AtomicU64::new(first), AtomicU64::new(0), AtomicBool::new(false));
@@ -169,18 +167,18 @@ fn many(first: u64, seeds: u64) -> anyhow::Result<bool> {
     found.sort_by_key(|found| found.seed);
     match found.first() {
         None => println!("seeds {first} to {}\n{calm}", end.saturating_sub(1)),
-        Some(found) => println!("{found}\nto see what happened: cargo xtask sim --seed {}", found.seed),
+        Some(found) => println!("{found}\nto see its last steps: cargo xtask sim --seed {}", found.seed),
     }
     Ok(found.is_empty())
 }
 
-/// One storm; a panic is a finding as well.
+/// Runs one storm; a panic is a failure as well.
 fn guarded(seed: u64) -> Result<Calm, Found> {
     std::panic::catch_unwind(|| storm(seed))
         .unwrap_or_else(|_told| Err(Found { seed, step: 0, message: "panicked, see above".to_owned() }))
 }
 
-/// Builds the storms with the known bugs of the queue on disk, and has each bug found.
+/// Builds the storms with the known bugs of the disk queue, and checks that each bug is found.
 fn canary(root: &Path) -> anyhow::Result<bool> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)

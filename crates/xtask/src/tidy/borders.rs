@@ -1,16 +1,16 @@
-//! Who may know whom: the arrows of the design between crates, and what the middle crates must not touch.
+//! Rules for crate dependencies: which crates may depend on which, and what the middle crates must not use.
 
 use super::Breach;
 use super::mask::{lines_with, mask, without_tests};
 use super::tree::{Dependency, Manifest, Tree};
 
-/// The crates in the middle: bytes, records and time come in as arguments, and none of them names another.
+/// The middle crates: bytes, records and time are arguments, and none of them depends on another.
 const MIDDLE: &[&str] = &["wire", "process", "streams", "graphite", "deliver"];
 
-/// What sits below the middle ones and is bound to the same purity.
+/// The crate below the middle ones, with the same purity rules.
 const MODEL: &str = "model";
 
-/// The crates of the daemon from the bottom up. A crate may name those of lower layers only.
+/// The crates of the daemon from the bottom up. A crate may depend on lower layers only.
 const LAYERS: &[&[&str]] = &[
     &[MODEL],
     MIDDLE,
@@ -23,17 +23,17 @@ const LAYERS: &[&[&str]] = &[
     &["xtask"],
 ];
 
-/// Libraries with I/O, tasks, clocks or a serialisation of their own; also everything that begins so and a dash.
+/// Libraries with I/O, tasks, clocks or serialisation; also all whose names start with one of these and a dash.
 const IMPURE: &[&str] = &[
     "tokio", "serde", "socket2", "libc", "mio", "hyper", "axum", "async", "futures", "nix", "rustix",
     "rustls", "polling", "notify",
 ];
 
-/// What the sources of the middle crates must not mention, tests excepted.
+/// Words that the sources of the middle crates must not contain, except in tests.
 const IMPURE_WORDS: &[&str] =
     &["std::net", "std::fs", "std::thread", "std::env", "std::process", "Instant", "SystemTime"];
 
-/// Modules that hide in `use std::{…}`.
+/// Modules that may be imported by `use std::{…}`.
 const IMPURE_MODULES: &[&str] = &["net", "fs", "thread", "env", "process"];
 
 fn layer(name: &str) -> Option<usize> {
@@ -44,7 +44,7 @@ fn pure(name: &str) -> bool {
     name == MODEL || MIDDLE.contains(&name)
 }
 
-/// Each crate with each of its dependencies that is a crate of ours.
+/// Each crate with each of its dependencies within the workspace.
 fn edges(tree: &Tree) -> Vec<(Manifest, Vec<Dependency>)> {
     let crates = tree.crates();
     let names: Vec<String> = crates.iter().map(|manifest| manifest.name.clone()).collect();
@@ -56,26 +56,28 @@ fn edges(tree: &Tree) -> Vec<(Manifest, Vec<Dependency>)> {
 }
 
 /// `model` <- the five in the middle <- `config` <- `import`, `pipeline` <- `sim`, `sys` <- `tls` <- `client`, `bench` <-
-/// `staunch`, and nobody names `xtask`. `client` and `bench` do not name each other.
+/// `staunch`, and no crate depends on `xtask`. `client` and `bench` do not depend on each other.
 pub(super) fn arrows(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for (manifest, dependencies) in edges(tree) {
         let Some(own) = layer(&manifest.name) else {
             let reason =
-                format!("crate `{}` has no place in the design's order; give it one in tidy", manifest.name);
+                format!("crate `{}` is in no layer of the design; add it to `LAYERS` in tidy", manifest.name);
             breaches.push(Breach::new(&manifest.path, 1, "arrows", reason));
             continue;
         };
         for found in dependencies {
             let reason = match layer(&found.name) {
                 Some(below) if below < own => continue,
-                // The pipeline's tests write their plans in the originals' languages.
+                // The pipeline's tests write their plans in the original programs' formats.
                 Some(same) if same == own && found.dev && !pure(&found.name) => continue,
                 Some(same) if same == own && MIDDLE.contains(&found.name.as_str()) => format!(
-                    "`{}` names `{}`: the middle crates never know each other; what both need belongs in `{MODEL}`",
+                    "`{}` depends on `{}`: the middle crates must not depend on each other; shared types belong in `{MODEL}`",
                     manifest.name, found.name
                 ),
-                _ => format!("`{}` names `{}`: the arrow points the wrong way", manifest.name, found.name),
+                _ => {
+                    format!("`{}` depends on `{}`, which is not in a lower layer", manifest.name, found.name)
+                }
             };
             breaches.push(Breach::new(&manifest.path, found.line, "arrows", reason));
         }
@@ -83,7 +85,7 @@ pub(super) fn arrows(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// The middle crates compute and nothing else: that is what lets one thread simulate the whole daemon.
+/// The middle crates are pure, so that one thread can simulate the whole daemon.
 pub(super) fn middle_dependencies(tree: &Tree) -> Vec<Breach> {
     let impure = |name: &str| {
         let same = |word: &str| {
@@ -102,7 +104,7 @@ pub(super) fn middle_dependencies(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// The same promise for what `std` offers.
+/// The same rule for modules of `std`.
 pub(super) fn middle_sources(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for (path, text) in tree.sources() {
@@ -114,7 +116,7 @@ pub(super) fn middle_sources(tree: &Tree) -> Vec<Breach> {
         if !pure(name) || is_test(path) {
             continue;
         }
-        // Asking whether this thread is panicking starts none.
+        // `thread::panicking` starts no thread.
         let code = without_tests(&mask(text, true)).replace("std::thread::panicking", "");
         let named = IMPURE_WORDS
             .iter()
@@ -143,7 +145,7 @@ fn grouped(code: &str) -> Vec<(usize, &'static str)> {
 /// Crates of the command line.
 const COMMAND_LINES: [&str; 3] = ["staunch", "client", "xtask"];
 
-/// `anyhow` forgets what went wrong: good enough for a command line, not for a library.
+/// `anyhow` erases the error type: fine for a command line, not for a library.
 pub(super) fn anyhow_place(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let libraries =
@@ -161,7 +163,7 @@ pub(super) fn anyhow_place(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// `unsafe` lives in the crate of system calls, where somebody looks for it.
+/// `unsafe` is only allowed in the crate of system calls, where it is reviewed.
 pub(super) fn unsafe_place(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for (path, text) in tree.sources().filter(|(path, _)| !path.starts_with("crates/sys/")) {
@@ -175,7 +177,7 @@ pub(super) fn unsafe_place(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// One file reads clocks; clippy forbids the rest, and nobody switches clippy off for it.
+/// Only one file reads clocks; clippy forbids it elsewhere, and no file may switch that lint off.
 pub(super) fn clocks_place(tree: &Tree) -> Vec<Breach> {
     const CALLS: &[&str] = &["Instant::now", "SystemTime::now", "Timestamp::now", "Zoned::now"];
     const SYSTEM_CALLS: &[&str] = &["clock_gettime", "monotonic_ns", "realtime_ns"];
@@ -187,7 +189,7 @@ pub(super) fn clocks_place(tree: &Tree) -> Vec<Breach> {
         let code = without_tests(&mask(text, true));
         let mut lines: Vec<usize> = CALLS.iter().flat_map(|call| lines_with(&code, call)).collect();
         lines.extend(allowing(&code, "disallowed_methods"));
-        // The system call itself is `unsafe`, so it has to live with the others.
+        // The system call itself is `unsafe`, so it is in `crates/sys` with the others.
         if !path.starts_with("crates/sys/") {
             lines.extend(SYSTEM_CALLS.iter().flat_map(|call| lines_with(&code, call)));
         }
@@ -199,7 +201,7 @@ pub(super) fn clocks_place(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// Lines on which an attribute lets `lint` pass.
+/// Lines with an attribute that allows `lint`.
 fn allowing(code: &str, lint: &str) -> Vec<usize> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("#[").chain(code.match_indices("#![")) {
@@ -214,13 +216,13 @@ fn allowing(code: &str, lint: &str) -> Vec<usize> {
     found
 }
 
-/// Test and measuring code outside `src`'s own `#[cfg(test)]`.
+/// Test and benchmark code outside of `#[cfg(test)]` in `src`.
 fn is_test(path: &str) -> bool {
     ["/tests/", "/examples/", "/benches/"].iter().any(|folder| path.contains(folder))
         || path.ends_with("/tests.rs")
 }
 
-/// A name that says nothing gathers what belongs elsewhere.
+/// A name without meaning attracts unrelated code.
 pub(super) fn crate_names(tree: &Tree) -> Vec<Breach> {
     const EMPTY: &[&str] = &["core", "common", "util", "utils", "base", "lib"];
     let mut breaches = Vec::new();
@@ -229,7 +231,7 @@ pub(super) fn crate_names(tree: &Tree) -> Vec<Breach> {
         let crate_root = rest.split_once('/').is_some_and(|(_, file)| file == "src/lib.rs");
         let parts = rest.split('/').map(|part| part.strip_suffix(".rs").unwrap_or(part));
         for part in parts.filter(|part| EMPTY.contains(part) && !crate_root) {
-            let reason = format!("`{part}` says nothing about what is in it; name the job");
+            let reason = format!("`{part}` says nothing about its content; name its purpose");
             breaches.push(Breach::new(path, 1, "names", reason));
         }
         let own = rest.split('/').next().unwrap_or_default();
@@ -238,14 +240,14 @@ pub(super) fn crate_names(tree: &Tree) -> Vec<Breach> {
                 path,
                 1,
                 "names",
-                format!("`{own}` says nothing about what is in it; name the job"),
+                format!("`{own}` says nothing about its content; name its purpose"),
             ));
         }
     }
     breaches
 }
 
-/// A crate that does not inherit the workspace's lints is not bound by them.
+/// The lints apply only to crates that inherit them from the workspace.
 pub(super) fn lints_inherited(tree: &Tree) -> Vec<Breach> {
     let inherits = |manifest: &Manifest| {
         let lints = manifest.table.get("lints").and_then(|lints| lints.get("workspace"));
@@ -256,8 +258,8 @@ pub(super) fn lints_inherited(tree: &Tree) -> Vec<Breach> {
     bare.map(|manifest| Breach::new(&manifest.path, 1, "lints", reason)).collect()
 }
 
-/// Known bugs are let in by `--features canary` on a command line and by nothing in a manifest: cargo unites features, so
-/// one crate that asked for them would have them in all that is built beside it.
+/// Known bugs are enabled only by `--features canary` on a command line, never in a manifest: cargo unifies features,
+/// so one crate that enables them would enable them for all crates of the build.
 pub(super) fn canaries(tree: &Tree) -> Vec<Breach> {
     let canary =
         |word: &toml::Value| word.as_str().is_some_and(|word| word.rsplit('/').next() == Some("canary"));
@@ -275,7 +277,7 @@ pub(super) fn canaries(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// What the manifest asks of its dependencies: every `features = […]` at any depth.
+/// All `features = […]` of the manifest's dependencies, at any depth.
 fn feature_lists(table: &toml::Table) -> Vec<toml::Value> {
     let mut lists = Vec::new();
     for (key, value) in table {
@@ -308,7 +310,7 @@ fn no_manifest_asks_for_canaries() {
 }
 
 #[test]
-fn arrows_point_down_and_never_sideways() {
+fn dependencies_point_to_lower_layers_only() {
     let needs = |names: &[&str]| {
         let lines = names.iter().map(|name| format!("{name}.workspace = true\n"));
         format!("[dependencies]\n{}", lines.collect::<String>())
@@ -351,7 +353,7 @@ fn arrows_point_down_and_never_sideways() {
 }
 
 #[test]
-fn middle_crates_take_no_impure_library() {
+fn middle_crates_depend_on_no_impure_library() {
     let text = "[dependencies]\nmemchr = \"2\"\ntokio-util = \"1\"\nserde = \"1\"\n[dev-dependencies]\nserde_json = \"1\"\n";
     let tree = Tree::of(&[("crates/wire/Cargo.toml", text), ("crates/staunch/Cargo.toml", text)]);
     let mut found = places(&middle_dependencies(&tree));
@@ -360,7 +362,7 @@ fn middle_crates_take_no_impure_library() {
 }
 
 #[test]
-fn middle_crates_touch_nothing_outside() {
+fn middle_crates_use_no_impure_module() {
     let text = "\
 // std::fs in a comment
 use std::net::IpAddr;
@@ -381,7 +383,7 @@ mod tests { use std::fs; }
 }
 
 #[test]
-fn anyhow_is_for_the_command_lines() {
+fn anyhow_is_only_allowed_in_command_line_crates() {
     let text = "[dependencies]\nanyhow = \"1\"\n";
     let files = [
         ("crates/config/Cargo.toml", text),
@@ -392,7 +394,7 @@ fn anyhow_is_for_the_command_lines() {
 }
 
 #[test]
-fn unsafe_stays_in_the_system_call_module() {
+fn unsafe_is_only_allowed_in_sys() {
     let text = "#![allow(unsafe_code, reason = \"x\")]\nfn f() { unsafe { g() } }\n// unsafe\n";
     let files =
         [("crates/sys/src/udp.rs", text), ("crates/sys/src/socket.rs", text), ("crates/wire/src/a.rs", text)];
@@ -402,7 +404,7 @@ fn unsafe_stays_in_the_system_call_module() {
 }
 
 #[test]
-fn one_file_reads_clocks() {
+fn only_one_file_reads_clocks() {
     let text = "\
 #[allow(
     clippy::disallowed_methods
@@ -426,7 +428,7 @@ fn t() { Instant::now(); }
 }
 
 #[test]
-fn names_say_something() {
+fn crate_names_without_meaning_are_rejected() {
     let files = [
         ("crates/wire/src/lib.rs", ""),
         ("crates/wire/src/util.rs", ""),

@@ -1,27 +1,27 @@
-//! A dependency is a decision: few of them, each with a reason, none unused.
+//! Rules for external dependencies: a limit on their number, a reason for each, and none unused.
 
 use std::collections::BTreeMap;
 
 use super::Breach;
 use super::tree::Tree;
 
-/// Budget of the design (§10).
+/// Limit of the design (§10).
 const PACKAGES_MAX: usize = 420;
 
 const REASONS: &str = "docs/dependencies.md";
 
-/// The whole tree of packages stays small enough to be looked after.
+/// The number of packages in Cargo.lock stays within the limit.
 pub(super) fn lock_budget(tree: &Tree) -> Vec<Breach> {
     let packages =
         tree.text("Cargo.lock").map_or(0, |text| text.lines().filter(|line| *line == "[[package]]").count());
     if packages <= PACKAGES_MAX {
         return Vec::new();
     }
-    let reason = format!("{packages} packages; the budget is {PACKAGES_MAX}");
+    let reason = format!("{packages} packages; at most {PACKAGES_MAX}");
     vec![Breach::new("Cargo.lock", 1, "packages", reason)]
 }
 
-/// Each direct dependency has a line of reason in docs/dependencies.md, and each line a dependency.
+/// Each direct dependency has a line with its reason in docs/dependencies.md, and each line a dependency.
 pub(super) fn reasons(tree: &Tree) -> Vec<Breach> {
     let mut needed: BTreeMap<String, (String, usize)> = BTreeMap::new();
     for manifest in tree.manifests() {
@@ -49,17 +49,17 @@ pub(super) fn reasons(tree: &Tree) -> Vec<Breach> {
         listed.insert(name.to_owned(), index + 1);
     }
     for (name, (path, line)) in needed.iter().filter(|(name, _)| !listed.contains_key(*name)) {
-        let reason = format!("`{name}` has no line of reason in {REASONS}");
+        let reason = format!("`{name}` has no reason in {REASONS}");
         breaches.push(Breach::new(path, *line, "reasons", reason));
     }
     for (name, line) in listed.iter().filter(|(name, _)| !needed.contains_key(*name)) {
-        let reason = format!("`{name}` is no direct dependency any more");
+        let reason = format!("`{name}` is not a direct dependency any more");
         breaches.push(Breach::new(REASONS, *line, "reasons", reason));
     }
     breaches
 }
 
-/// What `[workspace.dependencies]` offers, somebody takes.
+/// Each entry of `[workspace.dependencies]` is used by a crate.
 pub(super) fn unused(tree: &Tree) -> Vec<Breach> {
     let crates = tree.crates();
     let taken: Vec<String> =
@@ -69,7 +69,7 @@ pub(super) fn unused(tree: &Tree) -> Vec<Breach> {
     let offered = offered.flat_map(|manifest| manifest.workspace_dependencies());
     let idle = offered.filter(|found| !found.ours && !taken.contains(&found.name));
     let breach = |name: &str, line| {
-        Breach::new("Cargo.toml", line, "unused", format!("no crate of the workspace takes `{name}`"))
+        Breach::new("Cargo.toml", line, "unused", format!("no crate of the workspace uses `{name}`"))
     };
     idle.map(|found| breach(&found.name, found.line)).collect()
 }
@@ -102,7 +102,7 @@ fn dependencies_and_reasons_match() {
 }
 
 #[test]
-fn what_the_workspace_offers_is_taken() {
+fn workspace_dependencies_are_used() {
     let files = [
         (
             "Cargo.toml",

@@ -1,17 +1,17 @@
-//! What a file must say, and what must not be in one.
+//! Rules for single files: headers, length of the README, unfinished marks, machine paths, binaries.
 
 use super::Breach;
 use super::tree::Tree;
 
-/// From here on a reader needs to be told what a file is for before reading it.
+/// Files with more lines need a header.
 const LINES_WITHOUT_HEADER_MAX: usize = 200;
 
 const README_LINES_MAX: usize = 250;
 
-/// Larger than this is no source.
+/// A larger file is not source code.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// A long file begins with its job, the path of a packet through it, and what is not in it.
+/// A long file begins with its purpose, the path of a packet through it, and what is not in it.
 pub(super) fn headers(tree: &Tree) -> Vec<Breach> {
     let headless = tree.sources().filter(|(_, text)| {
         text.lines().count() > LINES_WITHOUT_HEADER_MAX && !text.trim_start().starts_with("//!")
@@ -22,7 +22,7 @@ pub(super) fn headers(tree: &Tree) -> Vec<Breach> {
     headless.map(|(path, _)| Breach::new(path, 1, "header", reason.as_str())).collect()
 }
 
-/// A README that is longer is a manual.
+/// A longer README is a manual.
 pub(super) fn readme_length(tree: &Tree) -> Vec<Breach> {
     let lines = tree.text("README.md").map_or(0, |text| text.lines().count());
     if lines <= README_LINES_MAX {
@@ -31,9 +31,9 @@ pub(super) fn readme_length(tree: &Tree) -> Vec<Breach> {
     vec![Breach::new("README.md", lines, "readme", format!("{lines} lines; at most {README_LINES_MAX}"))]
 }
 
-/// Unfinished work has an issue, or nobody will ever finish it.
+/// Unfinished work needs an issue, or it is never finished.
 pub(super) fn unfinished_marks(tree: &Tree) -> Vec<Breach> {
-    // Written so that this file does not accuse itself.
+    // Written so that this file does not violate the rule.
     const MARKS: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
     let mut breaches = Vec::new();
     for (path, text) in tree.texts().filter(|(path, _)| !is_lock_file(path)) {
@@ -54,7 +54,7 @@ pub(super) fn unfinished_marks(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// A path of one machine is wrong on every other.
+/// A path of one machine is wrong on every other one.
 pub(super) fn machine_paths(tree: &Tree) -> Vec<Breach> {
     const PATHS: [&str; 3] = [concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/tmp", "/wt")];
     let mut breaches = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn machine_paths(tree: &Tree) -> Vec<Breach> {
                     path,
                     index + 1,
                     "machine-path",
-                    format!("`{found}…` exists on one machine"),
+                    format!("`{found}…` exists on one machine only"),
                 ));
             }
         }
@@ -73,7 +73,7 @@ pub(super) fn machine_paths(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// What cannot be read in a diff does not belong in the repository. Corpora are bytes by nature.
+/// Files that a diff cannot show do not belong in the repository, except corpora.
 pub(super) fn binaries(tree: &Tree) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for (path, bytes) in tree.files().filter(|(path, _)| !path.starts_with("tests/corpus/")) {
@@ -82,10 +82,10 @@ pub(super) fn binaries(tree: &Tree) -> Vec<Breach> {
                 path,
                 1,
                 "binary",
-                "a binary cannot be reviewed; commit what makes it",
+                "a binary cannot be reviewed; commit its source instead",
             ));
         } else if bytes.len() > FILE_BYTES_MAX {
-            let reason = format!("{} bytes; over {FILE_BYTES_MAX} it is data, not source", bytes.len());
+            let reason = format!("{} bytes; source files have at most {FILE_BYTES_MAX}", bytes.len());
             breaches.push(Breach::new(path, 1, "binary", reason));
         }
     }
@@ -121,7 +121,7 @@ fn the_readme_stays_short() {
 }
 
 #[test]
-fn unfinished_work_names_its_issue() {
+fn unfinished_work_needs_an_issue() {
     let mark = ["TO", "DO"].concat();
     let text = format!("// {mark}: later\n// {mark}(#12): later\n// {mark} # 12\n");
     assert_eq!(
@@ -137,7 +137,7 @@ fn paths_of_a_machine_are_found() {
 }
 
 #[test]
-fn binaries_are_for_corpora() {
+fn binaries_are_allowed_in_corpora_only() {
     let large = "x".repeat(FILE_BYTES_MAX + 1);
     let files = [
         ("a.bin", "a\0b"),

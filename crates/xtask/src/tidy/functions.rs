@@ -1,4 +1,4 @@
-//! Length of functions, with a list of old sinners that may only shrink.
+//! Rule for the length of functions, with a list of exceptions that may only shrink.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use super::Breach;
 use super::mask::{brace_end, mask};
 use super::tree::Tree;
 
-/// Lines of code between a function's braces; blank lines and comments are free.
+/// Most lines of code between a function's braces; blank lines and comments do not count.
 const LINES_MAX: usize = 70;
 
 const RATCHET: &str = "crates/xtask/ratchet.toml";
 
-/// A function that does not fit on a screen does two things.
+/// A function that does not fit on a screen does more than one thing.
 pub(super) fn lengths(tree: &Tree) -> Vec<Breach> {
     let allowed = match ratchet(tree) {
         Ok(allowed) => allowed,
@@ -34,10 +34,10 @@ pub(super) fn lengths(tree: &Tree) -> Vec<Breach> {
     for (key, limit) in allowed {
         let reason = match seen.get(&key) {
             Some(length) if *length < limit => {
-                format!("`{key}` has shrunk to {length}: enter that, not {limit}")
+                format!("`{key}` has shrunk to {length} lines: change the entry from {limit}")
             }
             Some(_) => continue,
-            None => format!("`{key}` is no longer over {LINES_MAX} lines: take it off the list"),
+            None => format!("`{key}` is no longer over {LINES_MAX} lines: remove it from the list"),
         };
         breaches.push(Breach::new(RATCHET, 1, "length", reason));
     }
@@ -93,7 +93,7 @@ fn functions(source: &str) -> Vec<Function> {
     found
 }
 
-/// Offset of the brace that opens the body of the function whose name starts `rest`; None when there is none.
+/// Offset of the brace that opens the body of the function whose name starts `rest`; `None` when there is none.
 fn body(rest: &str) -> Option<usize> {
     let mut nested = 0_usize;
     for (at, byte) in rest.bytes().enumerate() {

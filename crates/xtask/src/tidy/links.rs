@@ -1,14 +1,14 @@
-//! Relative links of Markdown pages lead somewhere: to a file or folder, and to a heading or anchor in it. And the
-//! steps of ARCHITECTURE.md name files and functions that exist.
+//! Rules for Markdown pages: relative links must resolve to a file or folder, and to a heading or anchor in it. The
+//! steps of ARCHITECTURE.md must name existing files and functions.
 //!
-//! Links to other hosts are not followed: what they lead to is not ours to keep.
+//! Links to other hosts are not checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Breach;
 use super::tree::Tree;
 
-/// A link as it stands in a page.
+/// A link in a page.
 #[derive(Debug, PartialEq, Eq)]
 struct Link<'a> {
     line: usize,
@@ -30,7 +30,7 @@ pub(super) fn resolve(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// The table of the packet's path: a row that begins with a number has a file and a function.
+/// The table of the packet's path: a row that begins with a number names a file and a function.
 pub(super) fn signposts(tree: &Tree) -> Vec<Breach> {
     const PAGE: &str = "ARCHITECTURE.md";
     let mut breaches = Vec::new();
@@ -58,30 +58,30 @@ fn is_page(path: &str) -> bool {
     path.ends_with(".md")
 }
 
-/// Why a link leads nowhere, if it does.
+/// Why a link does not resolve, if so.
 fn broken(tree: &Tree, pages: &BTreeMap<&str, BTreeSet<String>>, from: &str, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
     }
     let (file, anchor) = target.split_once('#').map_or((target, None), |(file, anchor)| (file, Some(anchor)));
     let Some(path) = resolved(from, file) else {
-        return Some(format!("`{target}` leads out of the repository"));
+        return Some(format!("`{target}` is outside of the repository"));
     };
     let is_file = tree.files().any(|(known, _)| known == path);
     let folder = format!("{}/", path.trim_end_matches('/'));
     if !is_file && !tree.files().any(|(known, _)| known.starts_with(&folder)) {
-        return Some(format!("`{target}` leads to `{path}`, which is not there"));
+        return Some(format!("`{target}`: `{path}` does not exist"));
     }
     let anchor = anchor?;
     match pages.get(path.as_str()) {
         Some(anchors) if anchors.contains(anchor) => None,
         Some(_) => Some(format!("`{path}` has no heading or anchor `#{anchor}`")),
-        // Lines of sources and the like are the viewer's matter.
+        // Anchors in sources and the like depend on the viewer.
         None => None,
     }
 }
 
-/// `file` as seen from the page `from`, as a path from the root. None when it climbs above it.
+/// `file` as seen from the page `from`, as a path from the root. `None` when it leaves the repository.
 fn resolved(from: &str, file: &str) -> Option<String> {
     if file.is_empty() {
         return Some(from.to_owned());
@@ -101,7 +101,7 @@ fn resolved(from: &str, file: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The text's lines that are no code, with their numbers.
+/// The text's lines outside of code blocks, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
@@ -113,7 +113,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Inline links `[text](target)` and definitions `[name]: target`, code left out.
+/// Inline links `[text](target)` and definitions `[name]: target`, outside of code.
 fn links(text: &str) -> Vec<Link<'_>> {
     let mut found = Vec::new();
     for (line, words) in prose(text) {
@@ -121,7 +121,7 @@ fn links(text: &str) -> Vec<Link<'_>> {
             found.extend(target.split_whitespace().next().map(|target| Link { line, target }));
             continue;
         }
-        // Every other piece between backticks is code. A link whose text is code has its target behind it.
+        // Every other piece between backticks is code. A link whose text is code has its target after it.
         for piece in words.split('`').step_by(2) {
             for after in piece.split("](").skip(1) {
                 let Some((target, _)) = after.split_once(')') else { continue };
@@ -132,7 +132,7 @@ fn links(text: &str) -> Vec<Link<'_>> {
     found
 }
 
-/// What can be linked to in a page: its headings as GitHub names them, and explicit `<a id="…">`.
+/// The link targets in a page: its headings by GitHub's rules, and explicit `<a id="…">`.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     for (_, line) in prose(text) {
@@ -151,7 +151,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// GitHub's name for a heading: lower case, blanks to `-`, letters, digits, `-` and `_` stay.
+/// GitHub's anchor of a heading: lower case, spaces to `-`; letters, digits, `-` and `_` are kept.
 fn slug(title: &str) -> String {
     let kept = title.chars().filter(|&c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect()
@@ -161,7 +161,7 @@ fn slug(title: &str) -> String {
 use super::places;
 
 #[test]
-fn links_lead_to_files_folders_and_headings() {
+fn links_resolve_to_files_folders_and_headings() {
     let page = "\
 # Title
 
@@ -187,7 +187,7 @@ fn links_lead_to_files_folders_and_headings() {
 }
 
 #[test]
-fn headings_are_named_as_github_names_them() {
+fn anchors_of_headings_follow_github() {
     for (title, want) in [
         ("C014", "c014"),
         ("What is *lost*, and when?", "what-is-lost-and-when"),
@@ -199,7 +199,7 @@ fn headings_are_named_as_github_names_them() {
 }
 
 #[test]
-fn steps_name_functions_that_exist() {
+fn steps_name_existing_functions() {
     let page = "\
 | step | file | function | what |
 |---|---|---|---|
@@ -213,7 +213,7 @@ fn steps_name_functions_that_exist() {
 }
 
 #[test]
-fn a_link_may_not_climb_out() {
+fn a_link_may_not_leave_the_repository() {
     assert_eq!(resolved("docs/a.md", "../README.md").as_deref(), Some("README.md"));
     assert_eq!(resolved("docs/a.md", "../../etc/passwd"), None);
 }

@@ -1,4 +1,4 @@
-//! Rust source with everything that is not code blanked out, so that a rule can look for words and count braces.
+//! Blanks out comments, strings and tests of Rust source, so that a rule can search for words and count braces.
 //!
 //! Invariant: a masked text has the lines and the line lengths (in bytes) of its source.
 
@@ -28,7 +28,7 @@ pub(super) fn mask(source: &str, strings: bool) -> String {
         };
         at = end.max(at + 1);
     }
-    // Only whole characters were blanked, byte by byte.
+    // Only complete characters were blanked, byte by byte.
     String::from_utf8_lossy(&out).into_owned()
 }
 
@@ -65,7 +65,7 @@ fn comment_end(bytes: &[u8], at: usize) -> usize {
     next
 }
 
-/// End of the string that opens at `at`, behind its closing quote.
+/// End of the string that opens at `at`, after its closing quote.
 fn string_end(bytes: &[u8], at: usize) -> usize {
     let mut next = at + 1;
     while next < bytes.len() {
@@ -78,7 +78,7 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// End of the raw string that starts with the `r` at `at`; None when it is only an r.
+/// End of the raw string that starts with the `r` at `at`; `None` when it is not a raw string.
 fn raw_string(bytes: &[u8], at: usize) -> Option<usize> {
     let hashes = bytes[at + 1..].iter().take_while(|&&byte| byte == b'#').count();
     let open = at + 1 + hashes;
@@ -91,7 +91,7 @@ fn raw_string(bytes: &[u8], at: usize) -> Option<usize> {
     Some(open + 1 + length + close.len())
 }
 
-/// End of the character literal at `at`; None for a lifetime.
+/// End of the character literal at `at`; `None` for a lifetime.
 fn char_end(bytes: &[u8], at: usize) -> Option<usize> {
     if bytes.get(at + 1) == Some(&b'\\') {
         let close = bytes.get(at + 3..)?.iter().position(|&byte| byte == b'\'')?;
@@ -106,14 +106,14 @@ fn char_end(bytes: &[u8], at: usize) -> Option<usize> {
         .map(|length| at + length + 1)
 }
 
-/// Whether the byte at `at` continues a word. `b` before `r` is a raw byte string and no word.
+/// Whether the byte at `at` continues a word. `b` before `r` starts a raw byte string.
 fn in_word(bytes: &[u8], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).map(|index| bytes[index]) else { return false };
     let word = before.is_ascii_alphanumeric() || before == b'_';
     word && !(before == b'b' && (at < 2 || !(bytes[at - 2].is_ascii_alphanumeric() || bytes[at - 2] == b'_')))
 }
 
-/// The masked source with tests blanked too: items under `#[cfg(test)]` and functions under `#[test]`.
+/// The masked source with tests blanked too: items with `#[cfg(test)]` and functions with `#[test]`.
 pub(super) fn without_tests(masked: &str) -> String {
     let mut out = masked.as_bytes().to_vec();
     for attribute in ["#[cfg(test)]", "#[test]", "#[cfg(all(test"] {
@@ -127,7 +127,7 @@ pub(super) fn without_tests(masked: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// End of the item at `at`: behind its outermost braces, or its semicolon when it has none.
+/// End of the item at `at`: after its outermost braces, or its semicolon when it has none.
 fn item_end(bytes: &[u8], at: usize) -> usize {
     let mut next = at;
     let mut square = 0_usize;
@@ -144,7 +144,7 @@ fn item_end(bytes: &[u8], at: usize) -> usize {
     next
 }
 
-/// Behind the brace that closes the one at `at`.
+/// Offset after the brace that closes the one at `at`.
 pub(super) fn brace_end(bytes: &[u8], at: usize) -> usize {
     let mut depth = 0_usize;
     for (index, byte) in bytes.iter().enumerate().skip(at) {
@@ -162,7 +162,7 @@ pub(super) fn brace_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// Lines (counted from 1) that hold `word` between characters that cannot belong to a name.
+/// Lines (counted from 1) that contain `word` as a whole identifier.
 pub(super) fn lines_with(masked: &str, word: &str) -> Vec<usize> {
     let holds = |line: &str| {
         line.match_indices(word).any(|(at, _)| {
@@ -193,7 +193,7 @@ fn only_code_is_left() {
 }
 
 #[test]
-fn tests_are_blanked_and_lines_stay() {
+fn tests_are_blanked_and_line_numbers_are_kept() {
     let source = "fn a() {}\n#[test]\nfn b() { x }\n#[cfg(test)]\nmod tests {\n fn c() { x }\n}\n#[cfg(test)]\nuse x;\nfn d() {}\n";
     let left = without_tests(&mask(source, true));
     assert_eq!(left.lines().count(), source.lines().count());
@@ -202,6 +202,6 @@ fn tests_are_blanked_and_lines_stay() {
 }
 
 #[test]
-fn words_are_whole() {
+fn only_whole_words_match() {
     assert_eq!(lines_with("unsafe_code\nunsafe {\nnot_unsafe", "unsafe"), [2]);
 }

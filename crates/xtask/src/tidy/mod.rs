@@ -1,10 +1,10 @@
-//! The rules of the house that neither rustc nor clippy knows (`cargo xtask tidy`).
+//! `cargo xtask tidy`: checks the project's own rules, which neither rustc nor clippy covers.
 //!
-//! Path of a check: `run` reads the repository into a [`Tree`] -> each rule of [`RULES`] looks at the tree and reports
+//! Path of a check: `run` reads the repository into a [`Tree`] -> each rule of [`RULES`] checks the tree and returns
 //! a [`Breach`] per finding -> `run` prints them as `path:line: rule: reason`. Rules are pure, so each is tested on a
-//! tree of a few lines. A breach says why the rule exists, not only that it does.
+//! tree of a few lines. A breach states the reason of the rule.
 //!
-//! Not here: whatever clippy can check (clippy.toml, `[workspace.lints]`).
+//! Not here: everything that clippy can check (clippy.toml, `[workspace.lints]`).
 
 mod borders;
 mod dependencies;
@@ -36,7 +36,7 @@ impl Breach {
 
 type Rule = fn(&Tree) -> Vec<Breach>;
 
-/// Every rule there is.
+/// All rules.
 const RULES: &[Rule] = &[
     borders::arrows,
     borders::middle_dependencies,

@@ -1,4 +1,4 @@
-//! The repository's files in memory, and the few views of them that rules share.
+//! The repository's files in memory, and the views of them that several rules use.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// What git tracks or would track, as it is on disk now: a breach shows before it is committed.
+    /// All files that git tracks or would add, as they are on disk now: a breach is found before the commit.
     pub(super) fn read(root: &Path) -> anyhow::Result<Tree> {
         let listing = Command::new("git")
             .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -25,7 +25,7 @@ impl Tree {
         let mut files = BTreeMap::new();
         for path in listing.stdout.split(|&byte| byte == 0).filter(|path| !path.is_empty()) {
             let path = String::from_utf8_lossy(path).into_owned();
-            // A file that is deleted but not yet committed, or a link, is listed and cannot be read.
+            // A file that is deleted but not committed, or a link, is listed and cannot be read.
             if let Ok(bytes) = std::fs::read(root.join(&path)) {
                 files.insert(path, bytes);
             }
@@ -64,7 +64,7 @@ impl Tree {
         std::str::from_utf8(self.files.get(path)?).ok()
     }
 
-    /// The crates under `crates/`. One whose manifest does not parse is cargo's to report.
+    /// The crates under `crates/`. A manifest that does not parse is skipped: cargo reports it.
     pub(super) fn crates(&self) -> Vec<Manifest> {
         let member = |path: &str| {
             let folder = path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
@@ -74,7 +74,7 @@ impl Tree {
         manifests.collect()
     }
 
-    /// Every manifest, those outside the workspace included.
+    /// Every manifest, including those outside the workspace.
     pub(super) fn manifests(&self) -> Vec<Manifest> {
         let all = self.texts().filter(|(path, _)| *path == "Cargo.toml" || path.ends_with("/Cargo.toml"));
         all.filter_map(|(path, text)| Manifest::parse(path, String::new(), text)).collect()
@@ -84,7 +84,7 @@ impl Tree {
 /// A `Cargo.toml`.
 pub(super) struct Manifest {
     pub(super) path: String,
-    /// Folder below `crates/`, which is also the crate's name for the rules.
+    /// Folder below `crates/`, which is also the crate's name in the rules.
     pub(super) name: String,
     pub(super) table: toml::Table,
     text: String,
@@ -96,7 +96,7 @@ pub(super) struct Dependency {
     pub(super) line: usize,
     /// From `[dev-dependencies]`.
     pub(super) dev: bool,
-    /// Given by `path = …`, so it is one of ours.
+    /// Has a `path = …`, so it is a crate of this repository.
     pub(super) ours: bool,
 }
 
@@ -105,7 +105,7 @@ impl Manifest {
         Some(Manifest { path: path.to_owned(), name, table: text.parse().ok()?, text: text.to_owned() })
     }
 
-    /// All entries of all dependency tables, those of `[target.….dependencies]` included.
+    /// All entries of all dependency tables, including `[target.….dependencies]`.
     pub(super) fn dependencies(&self) -> Vec<Dependency> {
         let mut found = self.dependencies_in(&self.table);
         let targets = self.table.get("target").and_then(|targets| targets.as_table());
@@ -139,7 +139,7 @@ impl Manifest {
         found
     }
 
-    /// Line on which a key begins; the first one if there are several.
+    /// First line on which a key begins.
     fn line_of(&self, key: &str) -> usize {
         let begins = |line: &str| {
             let rest = line.trim_start().trim_start_matches('"').strip_prefix(key);
