@@ -82,9 +82,9 @@ impl std::error::Error for DiskError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserved {
     /// The space is allocated for the file.
-    SetAside,
+    Allocated,
     /// There is enough space now, but other files may use it: the file system cannot reserve space.
-    Seen,
+    FreeNow,
 }
 
 /// One directory. Names are plain file names, never paths.
@@ -109,7 +109,7 @@ pub trait Disk: fmt::Debug {
     /// Reserves space for `bytes` from `offset` on; the file's size does not change. An optimisation: no guarantee
     /// may depend on it. Fails with [`DiskError::Full`] when there is not enough space.
     fn reserve(&self, _file: &Self::File, _offset: u64, _bytes: u64) -> Result<Reserved, DiskError> {
-        Ok(Reserved::Seen)
+        Ok(Reserved::FreeNow)
     }
 
     /// Fills `bytes` from `offset` on, or fails with [`DiskError::Short`].

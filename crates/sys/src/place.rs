@@ -66,11 +66,11 @@ pub fn reserve(file: &File, offset: u64, bytes: u64) -> io::Result<Reserved> {
     // SAFETY: plain integers; the descriptor is borrowed for the call.
     let done = unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, at, len) };
     match super::checked(done) {
-        Ok(_) => Ok(Reserved::SetAside),
+        Ok(_) => Ok(Reserved::Allocated),
         Err(error) => match error.raw_os_error() {
             Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => check_free_space(file, bytes),
             // Other errors will show up at the write.
-            Some(libc::EINTR) => Ok(Reserved::Seen),
+            Some(libc::EINTR) => Ok(Reserved::FreeNow),
             _ => Err(error),
         },
     }
@@ -91,7 +91,7 @@ pub fn reserve(file: &File, _offset: u64, bytes: u64) -> io::Result<Reserved> {
 /// None; other systems have some.
 #[cfg(not(unix))]
 pub fn reserve(_file: &File, _offset: u64, _bytes: u64) -> io::Result<Reserved> {
-    Ok(Reserved::Seen)
+    Ok(Reserved::FreeNow)
 }
 
 #[cfg(unix)]
@@ -99,7 +99,7 @@ fn check_free_space(file: &File, bytes: u64) -> io::Result<Reserved> {
     let wanted = bytes.saturating_mul(CONCURRENT_REQUESTS).saturating_add(SPARE_BYTES);
     match super::filesystem::free_space_of(file)? {
         Some(room) if room < wanted => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
-        Some(_) | None => Ok(Reserved::Seen),
+        Some(_) | None => Ok(Reserved::FreeNow),
     }
 }
 

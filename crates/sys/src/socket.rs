@@ -1,4 +1,4 @@
-//! Kernel data of one socket: memory, drops, unacknowledged bytes. And options, and shutting it for new packets.
+//! Options and kernel statistics of one socket: buffer sizes, drops, unacknowledged bytes, shutting it for packets.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown};

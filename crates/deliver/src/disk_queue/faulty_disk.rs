@@ -362,11 +362,11 @@ impl Disk for FaultyDisk {
             return Err(DiskError::Full);
         }
         if state.faults.sets_nothing_aside {
-            return Ok(Reserved::Seen);
+            return Ok(Reserved::FreeNow);
         }
         let file = &mut state.files[*file];
         file.reserved = file.reserved.max(end as usize);
-        Ok(Reserved::SetAside)
+        Ok(Reserved::Allocated)
     }
 
     fn read_at(&self, file: &usize, offset: u64, bytes: &mut [u8]) -> Result<(), DiskError> {

@@ -121,7 +121,7 @@ impl<D: Disk> DiskQueue<D> {
                 Err(_) => (self.disk.reserve(&file, size, bytes)?, bytes),
             };
             // What was only seen is looked at again the next time.
-            self.reserved = if reserved == Reserved::SetAside { size + bytes } else { 0 };
+            self.reserved = if reserved == Reserved::Allocated { size + bytes } else { 0 };
         }
         Ok(())
     }

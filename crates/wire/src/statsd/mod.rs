@@ -3,8 +3,8 @@
 //! Path of a packet: the source's intake -> [`Parser::packet`] -> for each line the fast path (`plain`) or, for all
 //! other lines, the parser of the dialect (`etsy`, `perl`, `dogstatsd`, `union`) -> [`Parsed`]. The aggregator calls
 //! [`Parser::canonical`] for the stored name of each raw key that is new to it.
-//! Not here: splitting streams into packets (`frame`), aggregation (`process`), the optional tag styles of §6. Pure:
-//! no I/O, no clock, and no allocation per sample once the vectors of `Parsed` have grown.
+//! Not here: splitting streams into packets (`frame`), aggregation (`process`), the optional tag styles of §6.
+//! Pure: no I/O, no clock, and no allocation per sample once the vectors of `Parsed` have grown.
 //! Invariants: every line ends as samples, events or counted rejects, and none of them twice; no input makes it
 //! panic; the fast and the slow path give the same result, which `reference` checks (fuzz target `statsd`).
 

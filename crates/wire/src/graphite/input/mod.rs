@@ -4,8 +4,8 @@
 //! other lines, the parser of the compatibility mode (`fields` or `relay`) -> [`Parsed`]. A point is passed on as
 //! text. Nearly all lines are in their final form already: they are recognised without rewriting and copied in one
 //! run with their neighbours. Only the others are rebuilt.
-//! Not here: splitting streams into packets (`frame`), routing of points. Pure: no I/O, no clock, and no allocation
-//! per line once the vectors of `Parsed` have grown.
+//! Not here: splitting streams into packets (`frame`), routing of points.
+//! Pure: no I/O, no clock, and no allocation per line once the vectors of `Parsed` have grown.
 //! Invariants: every non-empty line ends as one point or one counted reject; no input makes it panic; the fast and
 //! the slow path give the same result, which `reference` checks (fuzz target `graphite`).
 

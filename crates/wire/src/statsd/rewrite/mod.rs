@@ -5,7 +5,8 @@
 //! [`Rewrite::write`] -> [`Packer`] -> packets for the endpoint's queue. Aggregates take [`AggregateEncoder`] instead
 //! of the first three (§16.51).
 //! Not here: which lines an endpoint gets (`process::stage`), numbers as samples (`Parser`): a line's values are
-//! copied as bytes. Pure: no I/O, no clock. No allocation per line, except for lines of more than 16 tags.
+//! copied as bytes.
+//! Pure: no I/O, no clock. No allocation per line, except for lines of more than 16 tags.
 //! Invariants: every line gives its parts or a reject, and no input makes it panic; a plan without changes reproduces
 //! the line's bytes; a line is never split, and none is lost between two packets (fuzz target `rewrite`).
 
