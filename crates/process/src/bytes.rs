@@ -1,6 +1,6 @@
-//! Numbers to bytes and back. Reading never goes past the end: there it gives none.
+//! Little-endian numbers and varints, written and read. A read past the end of the bytes returns None.
 
-/// Bytes that are read from the front.
+/// A reader that consumes bytes from the front.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a>(&'a [u8]);
 
@@ -62,7 +62,8 @@ impl<'a> Bytes<'a> {
         None
     }
 
-    /// The length of something that lies ahead: never more than `1 / size` of what is left.
+    /// The length of a list that follows, of entries of at least `size` bytes each. None when the rest of the bytes
+    /// is too short for it.
     pub(crate) fn len_of(&mut self, size: usize) -> Option<usize> {
         let len = usize::try_from(self.varint()?).ok()?;
         (len.checked_mul(size)? <= self.0.len()).then_some(len)
@@ -90,7 +91,7 @@ pub(crate) fn put_varint(mut number: u64, to: &mut Vec<u8>) {
 }
 
 #[test]
-fn varints_come_back_and_no_other_bytes_are_one() {
+fn varints_round_trip_and_malformed_ones_are_rejected() {
     for number in [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
         let mut bytes = Vec::new();
         put_varint(number, &mut bytes);
@@ -102,5 +103,5 @@ fn varints_come_back_and_no_other_bytes_are_one() {
     let past = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02];
     assert_eq!(Bytes::new(&past).varint(), None, "bit 65");
     assert_eq!(Bytes::new(&[2, 0, 0]).len_of(1), Some(2));
-    assert_eq!(Bytes::new(&[2, 0, 0]).len_of(2), None, "more than there is");
+    assert_eq!(Bytes::new(&[2, 0, 0]).len_of(2), None, "longer than the rest");
 }

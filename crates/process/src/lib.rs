@@ -1,4 +1,4 @@
-//! Computing on records: aggregation and routing. No I/O, no clock.
+//! Processing of records: aggregation, relay rules, sharding and filter stages. No I/O, no clock.
 
 pub mod aggregate;
 pub mod aggregation_rules;

@@ -1,7 +1,8 @@
-//! Adding a batch of samples: the hot path. What happens to unknown names is in `birth`.
+//! Adds a batch of samples to their series: the hot path. Unknown names are handled in `create`.
 //!
-//! Two passes over a few samples at a time: first all probes of the index, which depend on nothing but the
-//! hash and so overlap their cache misses, then the samples in order.
+//! A batch is processed in groups of a few samples, in two passes. The first pass probes the index for the whole
+//! group: the probes depend on the hash only, so their cache misses overlap. The second pass adds the samples in
+//! order.
 
 use model::{Canonical, FlushInfo, Flushed, Kind, Now, RawKey, Sample, SampleView, SeriesRef, Value};
 
@@ -10,27 +11,27 @@ use super::counters::Counter;
 use super::gauges::Gauge;
 use super::index::{Place, short};
 use super::sets::Set;
-use super::table::{self, ACTIVE, Disposition, GHOST, Key, State};
-use super::timers::{Timed, Timer};
+use super::table::{self, ACTIVE, Disposition, Key, State, TOMBSTONE};
+use super::timers::{AddResult, Timer};
 use super::{Added, Aggregator};
 
-/// Samples whose index probes are made in one go. 16 and 64 were slower with a million names.
+/// Samples whose index probes run in one pass. 16 and 64 were slower with a million names.
 const GROUP: usize = 32;
-/// Series past which the caches no longer hold them and touching early pays (164 ns a sample without, 92 with,
-/// a million names in random order; example `add_speed`).
+/// Number of series from which they no longer fit into the CPU caches, so that prefetching pays (92 ns a sample
+/// instead of 164, a million names in random order; example `add_speed`).
 const MANY: u32 = 20_000;
 
-/// Longest key, name and tags together in bytes, that each value of a line may look at anew: to remember what came of it would
-/// cost more.
+/// Longest key (name and tags together, in bytes) that is looked up again for each value of a line. For shorter
+/// keys a lookup costs less than keeping its result.
 const SHORT_KEY_BYTES: usize = 64;
 
-/// What the caller of `add` lends.
+/// The callbacks of one `add` call.
 struct Hooks<C, E> {
     canonical: C,
     emit: E,
 }
 
-/// A sample with what its hash has told so far.
+/// A sample with the result of its index probe.
 #[derive(Clone, Copy)]
 pub(super) struct Hint<'a> {
     pub(super) hash: u64,
@@ -38,11 +39,11 @@ pub(super) struct Hint<'a> {
     place: Option<Place>,
 }
 
-/// What came of the last sample whose key was long or not known. The values of one line share one key: it is looked at once, or a line of
-/// many values would cost their number times its name.
+/// The lookup result of the last sample with a long or unknown key. All values of one line share a key, and it is
+/// looked up once. Otherwise a line with many values would cost their number times the length of its name.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    /// Where the key lies in memory, which does not move during one call: begins and lengths of name and tags.
+    /// Where the key lies in memory, which does not move during one call: start and length of name and tags.
     at: [usize; 4],
     kind: Kind,
     id: Option<u32>,
@@ -57,9 +58,9 @@ impl Found {
 impl Aggregator {
     /// Adds the samples of `view`, in order.
     ///
-    /// `canonical` is asked for raw keys that are not known: it writes the canonical name and, behind it, the
-    /// canonical tags into the buffer. It must give a canonical key back as it is. `emit` gets timestamped
-    /// samples, and series of a closed window that these samples touch before the sweep does.
+    /// `canonical` is called for unknown raw keys: it appends the canonical name, and after it the canonical tags,
+    /// to the buffer. A key that is canonical already must come back unchanged. `emit` receives samples that carry
+    /// a timestamp, and series of a closed window that get a sample before the sweep reaches them.
     pub fn add(
         &mut self,
         view: SampleView<'_>,
@@ -103,8 +104,8 @@ impl Aggregator {
         added
     }
 
-    /// Reads what the samples of a group will need, so that their cache misses overlap: first the entries, then
-    /// the keys that they point at.
+    /// Prefetches what the samples of a group need, so that their cache misses overlap: first the entries, then the
+    /// keys that the entries point at.
     fn touch(&self, places: &[Option<Place>; GROUP]) {
         let mut keys = [Key::default(); GROUP];
         for (key, place) in keys.iter_mut().zip(places) {
@@ -144,16 +145,16 @@ impl Aggregator {
             Value::Text(_) => f64::NAN,
         };
         if sample.kind == Kind::Set || !(number.is_finite() || self.context.allow_non_finite) {
-            // Before a series is made for it. A set's value is a text: the parser knows no other.
+            // Checked before a series is created. The value of a set sample is text, so it has no such check.
             added.rejected_non_finite += 1;
             return;
         }
         match sample.kind {
             Kind::Counter => self.change::<Counter, C, E>(hint, hooks, added, |counter, _, context| {
-                Timed::finite(counter.add(number, context.allow_non_finite))
+                AddResult::finite(counter.add(number, context.allow_non_finite))
             }),
             Kind::Gauge => self.change::<Gauge, C, E>(hint, hooks, added, |gauge, _, context| {
-                Timed::finite(gauge.add(number, sample.gauge_op, context.allow_non_finite))
+                AddResult::finite(gauge.add(number, sample.gauge_op, context.allow_non_finite))
             }),
             Kind::Timer | Kind::Set => self.change::<Timer, C, E>(hint, hooks, added, |timer, _, context| {
                 timer.add(number, weight, context)
@@ -161,14 +162,14 @@ impl Aggregator {
         }
     }
 
-    /// Finds or makes the sample's series, sees that it is in the current window, and changes it.
+    /// Finds or creates the series of a sample, moves it to the current window, and applies the sample.
     #[inline]
     fn change<S: State, C, E>(
         &mut self,
         hint: Hint<'_>,
         hooks: &mut Hooks<C, E>,
         added: &mut Added,
-        change: impl FnOnce(&mut S, u32, &mut Context) -> Timed,
+        change: impl FnOnce(&mut S, u32, &mut Context) -> AddResult,
     ) where
         C: FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
         E: FnMut(&FlushInfo, Flushed<'_>),
@@ -182,18 +183,18 @@ impl Aggregator {
         }
         let entry = S::table_mut(&mut self.tables).slab.get_mut(id);
         match change(&mut entry.state, entry.hash, &mut self.context) {
-            Timed::Added => {
+            AddResult::Added => {
                 entry.set(ACTIVE);
                 entry.seen = self.beat;
                 added.aggregated += 1;
             }
-            Timed::NonFinite => added.rejected_non_finite += 1,
-            Timed::Full => added.dropped_timer_values += 1,
-            Timed::NoRoom => added.dropped_bytes_max += 1,
+            AddResult::NonFinite => added.rejected_non_finite += 1,
+            AddResult::Full => added.dropped_timer_values += 1,
+            AddResult::NoRoom => added.dropped_bytes_max += 1,
         }
     }
 
-    /// The series of a sample, which is made when it is not known; none when it may not be.
+    /// The series of a sample. Creates it when it is unknown; None at a limit.
     #[inline(always)]
     fn find<S: State, C>(&mut self, hint: Hint<'_>, canonical: &mut C, added: &mut Added) -> Option<u32>
     where
@@ -206,7 +207,7 @@ impl Aggregator {
         known.or_else(|| self.find_once::<S, C>(hint, canonical, added))
     }
 
-    /// The same for what costs more than a short look: once for all values of a line.
+    /// As `find`, for long or unknown keys: one lookup for all values of a line.
     #[cold]
     #[inline(never)]
     fn find_once<S: State, C>(&mut self, hint: Hint<'_>, canonical: &mut C, added: &mut Added) -> Option<u32>
@@ -224,7 +225,7 @@ impl Aggregator {
         id
     }
 
-    /// Brings a series into the current window: flushes it if the sweep has not, revives it if it is a ghost.
+    /// Moves a series to the current window: flushes it if the sweep has not done so, and revives a tombstone.
     #[cold]
     #[inline(never)]
     pub(super) fn open<S: State>(&mut self, id: u32, emit: &mut impl FnMut(&FlushInfo, Flushed<'_>)) {
@@ -233,20 +234,20 @@ impl Aggregator {
         if entry.parity() != self.parity {
             let closing = self.closing.as_mut().expect("the other parity exists only during a sweep");
             let idle = S::idle(&self.plan.idle);
-            // On `Goes` the series begins anew, with the sample that has just come.
+            // On `Remove` the series starts again, with this sample as its first.
             if table::flush(entry, &self.keys.arena, idle, closing, &mut self.context, emit)
                 == Disposition::Drain
             {
-                table.ghosts += 1;
+                table.tombstones += 1;
             }
         }
-        if entry.has(GHOST) {
-            entry.unset(GHOST);
-            table.ghosts -= 1;
+        if entry.has(TOMBSTONE) {
+            entry.unset(TOMBSTONE);
+            table.tombstones -= 1;
         }
     }
 
-    /// Emits a counter or gauge with a client's time. False when the sample has none.
+    /// Emits a counter or gauge sample that carries a timestamp. False when the sample has none.
     #[inline(never)]
     fn route<C, E>(
         &mut self,

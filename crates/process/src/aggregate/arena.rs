@@ -1,12 +1,12 @@
-//! The bytes of all series' keys, in pages that never move.
+//! Storage for the key bytes of all series, in pages that never move.
 //!
-//! A page holds cells of one size and, once its last cell is given back, serves any other size. So keys that
-//! come and go cannot make the arena grow past what is alive plus the pages that survivors keep open.
-//! Keys longer than the largest cell have a page of their own.
+//! A page holds cells of one size. Once its last cell is freed, the page can serve any other size. So the arena
+//! never grows beyond the live keys plus the free cells of pages that still hold a live key. A key longer than the
+//! largest cell gets a page of its own.
 
 use super::cells::Cells;
 
-/// Addresses count in units of so many bytes.
+/// Addresses count in units of this many bytes.
 const UNIT: usize = 8;
 const PAGE_UNITS: usize = 8192;
 const PAGE_SHIFT: u32 = PAGE_UNITS.trailing_zeros();
@@ -16,29 +16,29 @@ const CLASSES: [u16; 40] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128,
     160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024,
 ];
-/// Marks a page whose key is longer than any cell.
+/// Class of a page with a single key longer than any cell.
 const LARGE: u8 = u8::MAX;
 const NOT_OPEN: u32 = u32::MAX;
-/// Most pages: what 32-bit addresses can name (32 GiB).
+/// Maximum number of pages: the range of 32-bit addresses (32 GiB).
 const PAGES_MAX: usize = 1 << (32 - PAGE_SHIFT);
 
 #[derive(Clone, Debug)]
 struct Page {
     cells: Cells,
     class: u8,
-    /// Place in the list of its class's open pages.
+    /// Position in its class's list of open pages.
     open_at: u32,
 }
 
-/// Key bytes under 32-bit addresses.
+/// Key bytes, found by 32-bit addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Arena {
-    /// Empty for a page that was returned.
+    /// Empty for a page that was freed.
     bytes: Vec<Box<[u8]>>,
     pages: Vec<Page>,
     /// Per class: pages with a free cell.
     open: [Vec<u32>; CLASSES.len()],
-    /// Pages that were returned.
+    /// Pages that were freed.
     vacant: Vec<u32>,
     held: usize,
 }
@@ -54,7 +54,7 @@ impl Arena {
         }
     }
 
-    /// Stores `name` and, right behind it, `tags`. None when the addresses are used up.
+    /// Stores `name` followed directly by `tags`. None when no address is left.
     pub(super) fn store(&mut self, name: &[u8], tags: &[u8]) -> Option<u32> {
         let len = name.len() + tags.len();
         let at = match class_of(len) {
@@ -73,8 +73,7 @@ impl Arena {
         &self.bytes[(at >> PAGE_SHIFT) as usize][offset(at)..][..len]
     }
 
-    /// Reads the first and the last of the `len` bytes at `at`, so that they are in the cache soon after. Any
-    /// address will do.
+    /// Prefetch: reads the first and last of the `len` bytes at `at`. Any address is valid.
     #[inline]
     pub(super) fn touch(&self, at: u32, len: usize) -> u8 {
         let Some(page) = self.bytes.get((at >> PAGE_SHIFT) as usize) else { return 0 };
@@ -82,7 +81,7 @@ impl Arena {
         byte(offset(at)) ^ byte(offset(at) + len)
     }
 
-    /// Ends the key at `at`.
+    /// Frees the key at `at`.
     pub(super) fn give(&mut self, at: u32) {
         let index = at >> PAGE_SHIFT;
         let page = &mut self.pages[index as usize];
@@ -101,12 +100,12 @@ impl Arena {
         }
     }
 
-    /// Bytes of all pages, without what is known about them: at once, in contrast to [`Arena::memory_bytes`].
+    /// Bytes of all pages without their metadata. Constant time, unlike [`Arena::memory_bytes`].
     pub(super) fn held_bytes(&self) -> usize {
         self.held
     }
 
-    /// Memory held, pages with free cells included.
+    /// Memory in use, including free cells of open pages.
     pub(super) fn memory_bytes(&self) -> usize {
         self.held
             + self.pages.iter().map(|page| page.cells.memory_bytes()).sum::<usize>()
@@ -160,7 +159,7 @@ impl Arena {
         Some(index)
     }
 
-    /// Takes a page off the list of its class's open pages, if it is there.
+    /// Removes a page from its class's list of open pages, if it is there.
     fn close(&mut self, index: u32) {
         let page = &mut self.pages[index as usize];
         if page.open_at == NOT_OPEN {
@@ -195,7 +194,7 @@ fn class_of(len: usize) -> Option<usize> {
 }
 
 #[test]
-fn keys_of_every_length_come_back_whole() {
+fn keys_of_every_length_are_stored_unchanged() {
     let mut arena = Arena::new();
     let key = |len: usize| (0..len).map(|at| (at * 7 + len) as u8).collect::<Vec<u8>>();
     let lens: Vec<usize> = (0..300).chain([8191, 8192, 8193, PAGE_BYTES, PAGE_BYTES + 1, 200_000]).collect();
@@ -213,16 +212,16 @@ fn keys_of_every_length_come_back_whole() {
     for at in ats {
         arena.give(at);
     }
-    assert_eq!(arena.held, 0, "every page was returned");
+    assert_eq!(arena.held, 0, "every page was freed");
 }
 
 #[test]
-fn churn_of_changing_lengths_does_not_leak() {
+fn keys_of_changing_lengths_do_not_grow_the_arena() {
     let mut arena = Arena::new();
     let mut alive = std::collections::VecDeque::new();
     let mut most = 0;
     for round in 0..200_000usize {
-        // The typical length drifts, so that each class has its day.
+        // The typical length drifts, so that every class is used.
         let len = 10 + (round / 2_000) * 3 + round % 7;
         alive.push_back(arena.store(&vec![b'x'; len], b"").expect("addresses are left"));
         if alive.len() > 2_000 {

@@ -1,9 +1,9 @@
-//! Which cells of a page are taken: one bit each.
+//! Bitmap of the used cells of a page.
 
 /// The free list of one page, as a bitmap.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cells {
-    /// A set bit is a taken cell. Bits past the last cell are set for ever.
+    /// A set bit is a used cell. Bits past the last cell are always set.
     words: Box<[u64]>,
     cells: u32,
     taken: u32,
@@ -33,7 +33,7 @@ impl Cells {
     }
 
     pub(super) fn give(&mut self, cell: u32) {
-        debug_assert!(self.is_taken(cell), "cell {cell} is given back twice");
+        debug_assert!(self.is_taken(cell), "cell {cell} is freed twice");
         self.words[cell as usize / 64] &= !(1 << (cell % 64));
         self.taken -= 1;
     }
@@ -50,7 +50,7 @@ impl Cells {
         self.taken == 0
     }
 
-    /// First taken cell that is not before `from`.
+    /// First used cell at or after `from`.
     pub(super) fn next_taken(&self, from: u32) -> Option<u32> {
         if from >= self.cells || self.taken == 0 {
             return None;
@@ -73,7 +73,7 @@ impl Cells {
 }
 
 #[test]
-fn cells_are_taken_lowest_first_and_found_again() {
+fn the_lowest_free_cell_is_taken_first() {
     for cells in [1, 63, 64, 65, 130] {
         let mut page = Cells::new(cells);
         assert!(page.is_empty() && page.next_taken(0).is_none());

@@ -1,59 +1,61 @@
-//! When windows end, and the second that labels each (spec statsd §7.1).
+//! Flush clock: decides when windows end, and which second labels each (spec statsd §7.1).
 //!
-//! `Wall` and `Start` share a grid: slot k lies at `anchor + k * window` on the wall clock, and its second is
-//! the label of the window that ends there. Waiting is counted on the monotonic clock. A step of the wall
-//! clock therefore moves no end that is already set; it counts when the next one is chosen:
+//! `Wall` and `Start` share a grid: slot k lies at `anchor + k * window` on the wall clock, and its second is the
+//! label of the window that ends there. Waiting uses the monotonic clock. So a step of the wall clock does not move
+//! an end that is already set. It takes effect when the next end is chosen:
 //!
-//! - forward: slots that the clock jumped over never existed, the next one ahead is taken;
-//! - backward by two windows at most: the next slot is still the one after the last, so that no label is used twice, and
-//!   windows are longer, up to twice, until the clock has caught up: after two of them at the latest;
-//! - backward by more, a jump (`clock_steps`): labels go back with the clock. Where it comes back to where it was before it
-//!   went away, no label of before is used again; where it does not, those that it meets again are.
+//! - A step forward skips the slots in between; the next slot ahead of the clock is taken.
+//! - A step back by at most two windows changes no slot: the next slot is the one after the last, so no label is
+//!   used twice. Windows are up to twice as long until the clock has caught up, which takes two of them at most.
+//! - A step back by more is a jump (`clock_steps`): labels go back with the clock. When the clock returns from a
+//!   jump, no label from before it is used again. When it was simply set back, labels repeat from there on.
 //!
-//! Invariant: labels strictly increase but for jumps back, and two windows after any step they are those of the wall clock.
+//! Invariant: labels strictly increase except at jumps back, and two windows after any step they match the wall
+//! clock.
 
 use model::{FlushInfo, Now, SECOND_NS};
 
 use super::clock_steps::{ClockFigures, JUMP_WINDOWS, Jump, Steps};
 use super::plan::FlushAlign;
 
-/// Each early end within one slot, as restarts make them, takes a label of its own, a window ahead of the one before.
-/// A label further ahead than so many windows is a clock that was set, not a daemon that was restarted.
+/// A window that ends early, as at a restart, uses up a label that lies one window ahead of the previous one. So a
+/// label up to this many windows ahead is plausible; one further ahead means that the clock was set.
 const RESUME_WINDOWS_MAX: i128 = 16;
 
-/// As many runs of labels are remembered by their ends: each jump of the clock, and each start, begins one.
+/// Number of label runs whose last labels are remembered. Each start and each jump of the clock begins a run.
 const RUNS_MAX: usize = 4;
 
-/// The open window in terms that mean something to another instance: no monotonic time.
+/// The open window without monotonic times, so that another instance can continue it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct OpenWindow {
     pub(super) align: FlushAlign,
     pub(super) window_ns: u64,
     /// Slot 0 of the grid on the wall clock.
     pub(super) anchor_ns: u64,
-    /// When it is to end, on the wall clock.
+    /// Planned end, on the wall clock.
     pub(super) ends_wall_ns: u64,
-    /// When it was opened, on the wall clock that its label was chosen by: another instance sees whether that was set back since.
+    /// When it was opened, on the wall clock that its label is based on. Another instance detects by it that the
+    /// clock was set back since.
     pub(super) opened_wall_ns: u64,
-    /// Label of the window before.
+    /// Label of the previous window.
     pub(super) labelled_s: Option<u64>,
 }
 
-/// What becomes of a window that another instance had open.
+/// How to continue with a window that another instance had open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reopening {
     /// It has not ended yet.
-    GoesOn,
-    /// It ended while nobody ran, and nobody has told it.
+    Continue,
+    /// It ended while no instance ran, and was not emitted.
     Overdue,
-    /// It was told.
-    Told,
-    /// It lies on another grid, or further ahead than can be believed, or was opened by a clock that was set back since.
-    Elsewhere,
+    /// It was emitted.
+    Emitted,
+    /// It cannot be used: another grid, implausibly far ahead, or opened by a clock that was set back since.
+    Unusable,
 }
 
 impl OpenWindow {
-    /// The label that it is to get.
+    /// The planned label.
     fn label_s(&self) -> u64 {
         match self.align {
             FlushAlign::Interval => self.ends_wall_ns / SECOND_NS,
@@ -61,11 +63,11 @@ impl OpenWindow {
         }
     }
 
-    /// True when a window with the label `told_s` was this one or a later one.
-    fn is_told(&self, told_s: u64) -> bool {
-        // What a label is under `Interval` shows only at the window's end: the planned one may be a second off.
+    /// True when a window with this label was this one or a later one.
+    fn is_emitted(&self, emitted_s: u64) -> bool {
+        // Under `Interval` the label is known only at the window's end: the planned one may be a second off.
         let doubt_s = if self.align == FlushAlign::Interval { self.window_ns / 2 / SECOND_NS } else { 0 };
-        told_s.saturating_add(doubt_s) >= self.label_s()
+        emitted_s.saturating_add(doubt_s) >= self.label_s()
     }
 
     /// Slot at which it ends.
@@ -88,7 +90,8 @@ pub(super) struct Clock {
     opened_ns: u64,
     /// Label of the last window.
     labelled_s: Option<u64>,
-    /// The last labels of runs before this one, the latest first: a clock that comes back to where one ended goes on behind it.
+    /// Last labels of the previous runs, latest first. When the clock returns to the end of a run, labels continue
+    /// after it.
     run_ends_s: [Option<u64>; RUNS_MAX],
     steps: Steps,
 }
@@ -115,7 +118,7 @@ impl Clock {
         clock
     }
 
-    /// Takes over another grid; the window that is open goes on until the new grid's next slot.
+    /// Switches to another grid. The open window continues until the new grid's next slot.
     pub(super) fn follow(&mut self, align: FlushAlign, window_ms: u64, now: Now) {
         if align == self.align && i128::from(window_ms.max(1)) * 1_000_000 == self.window_ns {
             return;
@@ -132,10 +135,10 @@ impl Clock {
         *self = next;
     }
 
-    /// An instance before this one labelled a window with `label_s`: on a `Wall` grid the first window here ends
-    /// at a later slot, so that no slot is told twice. A label that lies far ahead is dropped.
+    /// Continues after an instance that labelled a window `label_s`: on a `Wall` grid the first window here ends at
+    /// a later slot, so that no slot is emitted twice. A label that lies too far ahead is dropped.
     pub(super) fn resume(&mut self, label_s: u64, now: Now) {
-        if self.align != FlushAlign::Wall || self.believed(Some(label_s), now).is_none() {
+        if self.align != FlushAlign::Wall || self.plausible_label(Some(label_s), now).is_none() {
             return;
         }
         let label_ns = i128::from(label_s) * i128::from(SECOND_NS);
@@ -143,20 +146,21 @@ impl Clock {
         self.set_due(now, Some((label_ns - self.anchor_ns).div_euclid(self.window_ns)));
     }
 
-    /// The same for the label of another aggregation, which is not dropped but left out when it lies far ahead.
+    /// As `resume`, for the label of another aggregation. A label that lies too far ahead is ignored, not counted
+    /// as dropped.
     pub(super) fn resume_after_other(&mut self, label_s: u64, now: Now) {
-        if self.is_believed(label_s, now) && self.labelled_s < Some(label_s) {
+        if self.is_plausible(label_s, now) && self.labelled_s < Some(label_s) {
             self.resume(label_s, now);
         }
     }
 
-    /// A label of an instance before is dropped.
+    /// Counts a label of a previous instance that was dropped.
     pub(super) fn drop_label(&mut self) {
         self.steps.figures.labels_dropped += 1;
     }
 
-    /// True when the wall clock was set back after it was `wall_ns`, by more than windows can make good: what was labelled
-    /// then has the labels of another clock.
+    /// True when the wall clock was set back since it showed `wall_ns`, by more than longer windows can absorb.
+    /// Labels made then belong to another clock.
     pub(super) fn was_set_back_since(&self, wall_ns: u64, now: Now) -> bool {
         i128::from(wall_ns) - i128::from(now.wall_ns) > JUMP_WINDOWS * self.window_ns
     }
@@ -179,34 +183,34 @@ impl Clock {
         }
     }
 
-    /// What becomes of the window that an instance before this one had open. Where it is not known whether that `is_told`,
-    /// the label of the last window that is known to have been told decides.
+    /// Decides how to continue with a window that a previous instance had open. When `is_emitted` is unknown, the
+    /// label of the last window that is known to be emitted decides.
     pub(super) fn reopening(
         &self,
         open: &OpenWindow,
-        is_told: Option<bool>,
-        told_s: Option<u64>,
+        is_emitted: Option<bool>,
+        emitted_s: Option<u64>,
         now: Now,
     ) -> Reopening {
-        let believed = told_s.filter(|label_s| self.is_believed(*label_s, now));
+        let plausible = emitted_s.filter(|label_s| self.is_plausible(*label_s, now));
         let ahead_ns = i128::from(open.ends_wall_ns) - i128::from(now.wall_ns);
-        if is_told.unwrap_or_else(|| believed.is_some_and(|told_s| open.is_told(told_s))) {
-            Reopening::Told
+        if is_emitted.unwrap_or_else(|| plausible.is_some_and(|emitted_s| open.is_emitted(emitted_s))) {
+            Reopening::Emitted
         } else if open.align != self.align
             || i128::from(open.window_ns) != self.window_ns
             || ahead_ns > RESUME_WINDOWS_MAX * self.window_ns
             || self.was_set_back_since(open.opened_wall_ns, now)
         {
-            Reopening::Elsewhere
+            Reopening::Unusable
         } else if ahead_ns > 0 {
-            Reopening::GoesOn
+            Reopening::Continue
         } else {
             Reopening::Overdue
         }
     }
 
-    /// Goes on with a window that has not ended yet, on its own grid.
-    pub(super) fn go_on(&mut self, open: &OpenWindow, now: Now) {
+    /// Continues a window that has not ended yet, on its own grid.
+    pub(super) fn continue_window(&mut self, open: &OpenWindow, now: Now) {
         self.hot_restart(open, now);
         if self.align == FlushAlign::Interval {
             let left_ns = open.ends_wall_ns.saturating_sub(now.wall_ns).min(self.window_ns as u64);
@@ -219,7 +223,7 @@ impl Clock {
         self.opened_ns = now.mono_ns.saturating_sub(open_ns);
     }
 
-    /// Ends a window whose end has passed while nobody ran, and opens the next.
+    /// Closes a window whose end passed while no instance ran, and opens the next.
     pub(super) fn close_overdue(&mut self, open: &OpenWindow, now: Now) -> FlushInfo {
         self.hot_restart(open, now);
         let elapsed_ns = open.ends_wall_ns.saturating_sub(open.opened_wall_ns);
@@ -238,23 +242,23 @@ impl Clock {
         if self.align == FlushAlign::Start {
             self.anchor_ns = i128::from(open.anchor_ns);
         }
-        self.labelled_s = self.believed(open.labelled_s, now);
+        self.labelled_s = self.plausible_label(open.labelled_s, now);
     }
 
-    /// A label of an instance before; none when it is dropped.
-    fn believed(&mut self, label_s: Option<u64>, now: Now) -> Option<u64> {
-        let believed = label_s.filter(|label_s| self.is_believed(*label_s, now));
-        self.steps.figures.labels_dropped += u64::from(label_s.is_some() && believed.is_none());
-        believed
+    /// Returns the label of a previous instance, or drops and counts it when it is implausible.
+    fn plausible_label(&mut self, label_s: Option<u64>, now: Now) -> Option<u64> {
+        let plausible = label_s.filter(|label_s| self.is_plausible(*label_s, now));
+        self.steps.figures.labels_dropped += u64::from(label_s.is_some() && plausible.is_none());
+        plausible
     }
 
-    /// False for a label that lies so far ahead that a clock must have been set.
-    fn is_believed(&self, label_s: u64, now: Now) -> bool {
+    /// False for a label so far ahead that the clock must have been set.
+    fn is_plausible(&self, label_s: u64, now: Now) -> bool {
         let ahead_ns = i128::from(label_s) * i128::from(SECOND_NS) - i128::from(now.wall_ns);
         ahead_ns <= RESUME_WINDOWS_MAX * self.window_ns
     }
 
-    /// What the wall clock has done so far.
+    /// Jumps of the wall clock, and their effects so far.
     pub(super) fn figures(&self) -> ClockFigures {
         self.steps.figures
     }
@@ -295,10 +299,10 @@ impl Clock {
             }
             FlushAlign::Interval => self.set_due(now, None),
             FlushAlign::Wall | FlushAlign::Start => {
-                let jump = self.steps.look(now, self.window_ns, self.labelled_s);
+                let jump = self.steps.detect_jump(now, self.window_ns, self.labelled_s);
                 self.set_due(now, self.last_slot(jump, now));
                 if let Some(Jump { is_back: true, returned_to_s }) = jump {
-                    // Whoever goes on from here goes on behind labels of the clock that is in force.
+                    // The next instance continues after labels of the clock in force.
                     self.end_run();
                     self.labelled_s = returned_to_s;
                 }
@@ -307,7 +311,7 @@ impl Clock {
         info
     }
 
-    /// A window has this label, which goes on with the run of labels before or begins another.
+    /// Records the label of a window. It continues the current run of labels or starts another.
     fn use_label(&mut self, label_s: u64) {
         let Some(last_s) = self.labelled_s.replace(label_s) else { return };
         let ahead_ns = (i128::from(label_s) - i128::from(last_s)) * i128::from(SECOND_NS);
@@ -325,14 +329,15 @@ impl Clock {
         self.run_ends_s[0] = Some(end_s);
     }
 
-    /// The end of a run that a clock which has jumped back comes to: a process that ended its window early, and was followed by
-    /// one whose clock was ahead. Further behind the clock was set back, and is believed.
+    /// The end of a run that the clock comes to next after a jump back: there a previous process ended its window
+    /// early, and was followed by one whose clock was ahead. None for any other position: labels then follow the
+    /// clock.
     fn run_end_at(&self, now: Now) -> Option<i128> {
         let next = self.next_slot(now);
         self.run_ends_s.iter().flatten().map(|end_s| self.slot_of(*end_s)).find(|end| *end == next)
     }
 
-    /// The slot that the next window's comes after.
+    /// The slot that the next window's slot must come after.
     fn last_slot(&self, jump: Option<Jump>, now: Now) -> Option<i128> {
         let returned_to = jump.and_then(|jump| jump.returned_to_s).map(|label_s| self.slot_of(label_s));
         match jump {
@@ -341,17 +346,17 @@ impl Clock {
         }
     }
 
-    /// The slot that a label is of, or the last one before it.
+    /// The slot of a label, or the last slot before it.
     fn slot_of(&self, label_s: u64) -> i128 {
         let reached = i128::from(label_s) * i128::from(SECOND_NS) + i128::from(SECOND_NS / 2);
         (reached - self.anchor_ns).div_euclid(self.window_ns)
     }
 
-    /// The wall clock's second when the window was due, or now when it ends early.
+    /// The wall clock's second when the window was due, or the current one when it ends early.
     fn label_interval(&mut self, now: Now, late_ns: i128) -> u64 {
         let second = (i128::from(now.wall_ns) - late_ns).max(0) / i128::from(SECOND_NS);
         let whole_seconds = self.window_ns >= i128::from(SECOND_NS);
-        let jump = self.steps.look(now, self.window_ns, self.labelled_s);
+        let jump = self.steps.detect_jump(now, self.window_ns, self.labelled_s);
         let returned_to_s = jump.and_then(|jump| jump.returned_to_s);
         let last_s = match jump {
             Some(Jump { is_back: true, .. }) => returned_to_s,
@@ -364,8 +369,8 @@ impl Clock {
         (second as u64).max(least)
     }
 
-    /// How much longer an `Interval` window has to be, so that its label is the clock's: windows of a second would stay as far
-    /// ahead of a clock that was set back a little as they are.
+    /// Extra length of an `Interval` window, so that its label matches the clock. Without it, after a small step
+    /// back, labels of one-second windows would stay ahead for good.
     fn short_ns(&self, label_s: u64, due_ns: i128, now: Now) -> i128 {
         if self.window_ns < i128::from(SECOND_NS) {
             return 0;
@@ -375,7 +380,7 @@ impl Clock {
         (least_ns - wall_ns).clamp(0, self.window_ns)
     }
 
-    /// Chooses the slot at which the window that opens at `now` ends: one after `after`.
+    /// Chooses the slot at which the window opened at `now` ends: one after `after`.
     fn set_due(&mut self, now: Now, after: Option<i128>) {
         if self.align == FlushAlign::Interval {
             self.due_ns = now.mono_ns + self.window_ns as u64;
@@ -389,11 +394,11 @@ impl Clock {
         self.wait_for_slot(now);
     }
 
-    /// The slot that the wall clock comes to next.
+    /// The next slot of the wall clock.
     fn next_slot(&self, now: Now) -> i128 {
         let past_ns = i128::from(now.wall_ns) - self.anchor_ns;
         match self.align {
-            // Half up, as JavaScript rounds.
+            // Rounds half up, as JavaScript does.
             FlushAlign::Start => (2 * past_ns + self.window_ns).div_euclid(2 * self.window_ns) + 1,
             FlushAlign::Wall | FlushAlign::Interval => past_ns.div_euclid(self.window_ns) + 1,
         }
@@ -401,7 +406,7 @@ impl Clock {
 
     fn wait_for_slot(&mut self, now: Now) {
         let wait = self.anchor_ns + self.slot * self.window_ns - i128::from(now.wall_ns);
-        // A small step back is made good by longer windows. What is further ahead are labels that restarts have used up.
+        // A small step back is absorbed by longer windows. Anything further ahead are labels used up by restarts.
         let wait = if wait > (JUMP_WINDOWS + 1) * self.window_ns {
             self.window_ns + self.window_ns / 10
         } else {

@@ -1,23 +1,23 @@
-//! Jumps of the wall clock, told from drift and small steps by what the monotonic clock says.
+//! Detects jumps of the wall clock by comparing it with the monotonic clock. Drift and small steps are no jumps.
 //!
-//! Not here: what becomes of windows and their labels (`clock`).
+//! Not here: the effect on windows and their labels (`clock`).
 
 use model::{Now, SECOND_NS};
 
-/// A wall clock that has moved by more than so many windows against the monotonic one has jumped.
+/// A move of the wall clock against the monotonic clock by more than this many windows is a jump.
 pub(super) const JUMP_WINDOWS: i128 = 2;
 
-/// What the wall clock has done to an aggregation's labels since the start.
+/// Jumps of the wall clock since the start, and their effect on labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockFigures {
-    /// Jumps ahead.
+    /// Jumps forward.
     pub jumps_ahead: u64,
     /// Jumps back: the labels went back with the clock.
     pub jumps_back: u64,
-    /// Windows that were labelled while the clock was away, as its way back shows; and those whose labels lie ahead of a clock
-    /// that was set back.
+    /// Windows labelled while the clock was wrong, counted when it returns; and windows whose labels lie ahead of a
+    /// clock that was set back.
     pub mislabelled: u64,
-    /// Labels left by an instance before that lie too far ahead of the clock, and were dropped.
+    /// Labels of previous instances that were dropped because they lie too far ahead of the clock.
     pub labels_dropped: u64,
 }
 
@@ -25,23 +25,23 @@ pub struct ClockFigures {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Jump {
     pub(super) is_back: bool,
-    /// The clock is where it was before the last jump: the label that was the last one then.
+    /// When the clock has returned to its time before the last jump: the last label from before that jump.
     pub(super) returned_to_s: Option<u64>,
 }
 
-/// How things stood before a jump.
+/// State before a jump.
 #[derive(Clone, Copy, Debug)]
 struct Before {
     offset_ns: i128,
     labelled_s: Option<u64>,
 }
 
-/// The two clocks of one aggregation, compared at the end of each window.
+/// Compares the wall clock with the monotonic clock at the end of each window.
 #[derive(Clone, Debug)]
 pub(super) struct Steps {
-    /// What the wall clock was ahead of the monotonic one when labels were last those of the wall clock.
+    /// Wall clock minus monotonic clock when the labels last matched the wall clock.
     offset_ns: i128,
-    /// Of the last jump, unless it has been undone.
+    /// State before the last jump, unless the clock has returned.
     before: Option<Before>,
     /// Windows labelled since the last jump.
     windows: u64,
@@ -57,25 +57,26 @@ impl Steps {
         Steps { offset_ns: offset_ns(start), before: None, windows: 0, figures: ClockFigures::default() }
     }
 
-    /// A window was labelled.
+    /// Counts a labelled window.
     pub(super) fn on_label(&mut self) {
         self.windows += 1;
     }
 
-    /// The next label is that of the wall clock: whatever it did before is made good.
+    /// The next label matches the wall clock: earlier steps no longer matter.
     pub(super) fn in_step(&mut self, now: Now) {
         self.offset_ns = offset_ns(now);
     }
 
-    /// What the wall clock that labels go by was at `mono_ns`: of one that was set back since, what it would have been.
+    /// The wall clock at `mono_ns` on which labels are based. If that clock was set back since, the time it would
+    /// have shown.
     pub(super) fn wall_ns(&self, mono_ns: u64, now: Now, window_ns: i128) -> u64 {
         let is_back = self.offset_ns - offset_ns(now) > JUMP_WINDOWS * window_ns;
         let offset_ns = if is_back { self.offset_ns } else { offset_ns(now) };
         (i128::from(mono_ns) + offset_ns).clamp(0, i128::from(u64::MAX)) as u64
     }
 
-    /// Whether the wall clock has jumped since labels were last its own. `labelled_s` is the last label.
-    pub(super) fn look(&mut self, now: Now, window_ns: i128, labelled_s: Option<u64>) -> Option<Jump> {
+    /// Detects a jump of the wall clock since the labels last matched it. `labelled_s` is the last label.
+    pub(super) fn detect_jump(&mut self, now: Now, window_ns: i128, labelled_s: Option<u64>) -> Option<Jump> {
         let (offset_ns, near_ns) = (offset_ns(now), JUMP_WINDOWS * window_ns);
         let moved_ns = offset_ns - self.offset_ns;
         if moved_ns.abs() <= near_ns {
@@ -102,7 +103,7 @@ impl Steps {
     }
 }
 
-/// Labels up to `labelled_s` that the wall clock has not come to.
+/// Number of labels up to `labelled_s` that lie ahead of the wall clock.
 fn labels_ahead(labelled_s: Option<u64>, now: Now, window_ns: i128) -> u64 {
     let label_ns = i128::from(labelled_s.unwrap_or(0)) * i128::from(SECOND_NS);
     let ahead_ns = (label_ns - i128::from(now.wall_ns)).max(0);

@@ -1,34 +1,34 @@
-//! What all series share while they are added to and flushed: labels, scratch space, tallies.
+//! State that all series share while samples are added and flushed: labels, scratch buffers, totals.
 
 use model::Label;
 
 use super::labels::Labels;
 use super::plan::AggregatePlan;
 
-/// Sums over all series that are kept up to date rather than counted anew.
+/// Totals over all series, updated incrementally.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
-    /// Memory that states own outside their slab.
+    /// Heap memory of the states, outside their slab.
     pub(super) heap_bytes: u64,
-    /// Timer values held.
+    /// Timer values in memory.
     pub(super) timer_values: u64,
-    /// Timers that went over to a sketch, ever.
+    /// Timers converted to a sketch since the start.
     pub(super) timer_sketches: u64,
-    /// Sets that went over to an estimate, ever.
+    /// Sets converted to an estimate since the start.
     pub(super) set_estimates: u64,
 }
 
 impl Tally {
-    /// Replaces `before` bytes by `after` bytes.
+    /// Replaces `before` bytes by `after` bytes in the total.
     pub(super) fn heap(&mut self, before: usize, after: usize) {
         self.heap_bytes = self.heap_bytes.wrapping_add(after as u64).wrapping_sub(before as u64);
     }
 }
 
-/// Space for the computing of one timer, kept from one to the next.
+/// Buffers for computing one timer, reused for the next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
-    /// (place in the labels, value).
+    /// (index of the label, value).
     pub(super) aggregates: Vec<(u16, f64)>,
     /// (value, weight), ascending.
     pub(super) pairs: Vec<(f64, f64)>,
@@ -38,7 +38,7 @@ pub(super) struct Scratch {
     pub(super) weights: Vec<f64>,
 }
 
-/// The parts of the plan that adding and flushing look at, with scratch space and tallies.
+/// The options that adding and flushing need, with scratch buffers and totals.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
     pub(super) labels: Labels,
@@ -50,7 +50,7 @@ pub(super) struct Context {
     pub(super) allow_non_finite: bool,
     /// See [`AggregatePlan::bytes_max`].
     bytes_max: u64,
-    /// Bytes of keys and entries, as [`Context::note_keys`] was told last.
+    /// Bytes of keys and entries at the last [`Context::note_keys`].
     keys_bytes: u64,
     pub(super) scratch: Scratch,
     pub(super) tally: Tally,
@@ -75,7 +75,7 @@ impl Context {
         context
     }
 
-    /// Takes over a new plan; the tallies stay.
+    /// Applies a new plan. The totals stay.
     pub(super) fn follow(&mut self, plan: &AggregatePlan) {
         self.labels = Labels::new(plan);
         self.timer_weights = plan.timer_weights;
@@ -87,12 +87,12 @@ impl Context {
         self.bytes_max = plan.bytes_max;
     }
 
-    /// Takes notice of the bytes that keys and entries take now.
+    /// Sets the bytes that keys and entries use.
     pub(super) fn note_keys(&mut self, bytes: u64) {
         self.keys_bytes = bytes;
     }
 
-    /// True while all that the series hold is below `bytes_max`: it is passed by what one sample adds, no more.
+    /// True while the series use less than `bytes_max`. One sample may exceed the limit, by its own size.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
         self.keys_bytes.saturating_add(self.tally.heap_bytes) < self.bytes_max

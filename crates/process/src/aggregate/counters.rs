@@ -14,7 +14,7 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Adds `amount`, value times weight. False, and nothing changed, when the sum would not be finite.
+    /// Adds `amount` (value times weight). Returns false and changes nothing when the sum would not be finite.
     #[inline]
     pub(super) fn add(&mut self, amount: f64, allow_non_finite: bool) -> bool {
         let sum = self.sum + amount;
@@ -28,7 +28,7 @@ impl Counter {
     #[cold]
     fn add_non_finite(&mut self, amount: f64, allowed: bool) -> bool {
         if allowed {
-            // In JavaScript NaN is as good as no counter: the next value starts from 0.
+            // In JavaScript a NaN counter is falsy: the next value starts from 0.
             let sum = if self.sum.is_nan() { 0.0 } else { self.sum };
             self.sum = sum + amount;
         }
@@ -56,7 +56,7 @@ impl State for Counter {
         series: SeriesRef<'_>,
         _active: bool,
         closing: &Closing,
-        _desk: &mut Context,
+        _context: &mut Context,
         emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
     ) {
         let rate = self.sum / closing.divisor;
@@ -75,14 +75,14 @@ impl State for Counter {
         put_f64(self.sum, to);
     }
 
-    fn load(&mut self, from: &mut Bytes<'_>, _seed: u32, _desk: &mut Context) -> Option<()> {
+    fn load(&mut self, from: &mut Bytes<'_>, _seed: u32, _context: &mut Context) -> Option<()> {
         self.sum = from.f64()?;
         Some(())
     }
 }
 
 #[test]
-fn sums_stay_finite_unless_quirks_are_wanted() {
+fn sums_stay_finite_unless_compat_quirks_are_on() {
     let mut counter = Counter::default();
     assert!(counter.add(f64::MAX, false));
     assert!(!counter.add(f64::MAX, false) && counter.sum == f64::MAX, "refused, unchanged");
@@ -90,7 +90,7 @@ fn sums_stay_finite_unless_quirks_are_wanted() {
     assert!(counter.add(f64::INFINITY, true) && counter.sum == f64::INFINITY);
     assert!(counter.add(f64::NEG_INFINITY, true) && counter.sum.is_nan());
     assert!(counter.add(2.0, true));
-    assert_eq!(counter.sum.to_bits(), 2.0f64.to_bits(), "NaN counts as no counter");
+    assert_eq!(counter.sum.to_bits(), 2.0f64.to_bits(), "NaN is replaced as if there were no counter");
     let mut counter = Counter::default();
     assert!(counter.add(-0.0, false));
     assert_eq!(counter.sum.to_bits(), 0.0f64.to_bits(), "0 + -0 is 0");

@@ -1,10 +1,10 @@
-//! Numbers about the aggregation itself, for self-metrics and the API (spec statsd §15).
+//! Figures about an aggregation, for self-metrics and the API (spec statsd §15).
 
 use model::Kind;
 
 use super::clock_steps::ClockFigures;
 
-/// The state of an aggregation in numbers. Totals count since the start.
+/// Figures about an aggregation. Totals count since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Series now, by kind; see [`Figures::series`].
@@ -15,25 +15,25 @@ pub struct Figures {
     pub expired: u64,
     /// Series that were deleted on request.
     pub deleted: u64,
-    /// Other spellings of series that are remembered now.
+    /// Aliases (other raw keys of a series) now.
     pub aliases: u64,
-    /// Samples whose spelling could not be remembered because `series_max` aliases exist: slower, still right.
+    /// Samples whose alias was not cached because `series_max` aliases exist. They are slower, but correct.
     pub aliases_refused: u64,
     /// New series whose name existed under another kind.
     pub conflicts: u64,
-    /// Timer values held now; those in sketches are not.
+    /// Timer values in memory now, without those in sketches.
     pub timer_values: u64,
-    /// Times that a timer went over to a sketch.
+    /// Timers that were converted to a sketch.
     pub timer_sketches: u64,
-    /// Times that a set went over to an estimate.
+    /// Sets that were converted to an estimate.
     pub set_estimates: u64,
     /// Names in the `keyFlush` table now.
     pub busy_names: u64,
     /// Lines that the `keyFlush` table had no room for.
     pub busy_names_dropped: u64,
-    /// What the wall clock has done to the labels.
+    /// Jumps of the wall clock and their effect on labels.
     pub clock: ClockFigures,
-    /// Memory held by series, keys, index and tables, free room in them included, in bytes.
+    /// Memory of series, keys, index and tables in bytes, including their free capacity.
     pub memory_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Gauges: the last value stays (spec statsd §7.4).
+//! Gauges: the last value is kept across windows (spec statsd §7.4).
 
 use model::{FlushInfo, Flushed, GaugeOp, Kind, SeriesRef};
 
@@ -7,16 +7,16 @@ use super::context::{Context, Tally};
 use super::plan::{ExpiryPlan, SeriesExpiry};
 use super::table::{Closing, State, Table, Tables};
 
-/// Last value. A gauge that does not exist and one of 0 cannot be told apart, and need not be.
+/// The last value. A gauge that does not exist and a gauge of 0 are the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gauge {
     pub(super) value: f64,
-    /// Flushes that it outlives without an update, under `SeriesExpiry::Delete`.
+    /// Flushes left without an update, under `SeriesExpiry::Delete`.
     ttl: u32,
 }
 
 impl Gauge {
-    /// Applies a sample. False, and nothing changed, when the result would not be finite.
+    /// Applies a sample. Returns false and changes nothing when the result would not be finite.
     #[inline]
     pub(super) fn add(&mut self, value: f64, op: GaugeOp, allow_non_finite: bool) -> bool {
         let changes = op == GaugeOp::Delta && self.value != 0.0 && !self.value.is_nan();
@@ -49,7 +49,7 @@ impl State for Gauge {
         series: SeriesRef<'_>,
         _active: bool,
         closing: &Closing,
-        _desk: &mut Context,
+        _context: &mut Context,
         emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
     ) {
         emit(&closing.info, Flushed::Gauge { series, value: self.value });
@@ -61,7 +61,7 @@ impl State for Gauge {
         *self = Gauge::default();
     }
 
-    fn fade(&mut self) {
+    fn make_tombstone(&mut self) {
         *self = Gauge::default();
     }
 
@@ -70,7 +70,7 @@ impl State for Gauge {
         put_varint(u64::from(self.ttl), to);
     }
 
-    fn load(&mut self, from: &mut Bytes<'_>, _seed: u32, _desk: &mut Context) -> Option<()> {
+    fn load(&mut self, from: &mut Bytes<'_>, _seed: u32, _context: &mut Context) -> Option<()> {
         self.value = from.f64()?;
         self.ttl = u32::try_from(from.varint()?).ok()?;
         Some(())
@@ -84,7 +84,7 @@ impl State for Gauge {
 }
 
 #[test]
-fn deltas_change_only_what_exists_and_is_not_0() {
+fn deltas_apply_only_to_gauges_that_exist_and_are_not_0() {
     use GaugeOp::{Assign, Delta};
     let table: &[(&[(GaugeOp, f64)], f64)] = &[
         (&[(Assign, 333.0), (Delta, -10.0), (Delta, 4.0)], 327.0),
@@ -106,5 +106,5 @@ fn deltas_change_only_what_exists_and_is_not_0() {
     assert!(gauge.add(f64::INFINITY, Assign, true));
     assert!(gauge.add(f64::NEG_INFINITY, Delta, true) && gauge.value.is_nan());
     assert!(gauge.add(3.0, Delta, true));
-    assert_eq!(gauge.value, 3.0, "NaN counts as no gauge");
+    assert_eq!(gauge.value, 3.0, "NaN is replaced as if there were no gauge");
 }

@@ -1,15 +1,15 @@
-//! How many distinct members a set saw, estimated in 16 KiB (HyperLogLog with p = 14, error about 0.8 %).
+//! Estimates the number of distinct members of a set in 16 KiB (HyperLogLog with p = 14, error about 0.8 %).
 //!
-//! The estimator is Otmar Ertl's ("New cardinality estimation algorithms for HyperLogLog sketches", 2017): no
-//! correction tables, and no seam between small and large counts.
+//! The estimator is the one of Otmar Ertl ("New cardinality estimation algorithms for HyperLogLog sketches", 2017).
+//! It needs no correction tables, and it has no discontinuity between small and large counts.
 
 /// Bits of the hash that choose a register.
 const P: u32 = 14;
 pub(super) const REGISTERS: usize = 1 << P;
-/// Most that a register can hold: leading zeros of the other 50 bits, and one.
+/// Highest value of a register: leading zeros of the remaining 50 bits, plus one.
 const Q: usize = 64 - P as usize;
 
-/// An estimate in the making.
+/// A HyperLogLog sketch.
 #[derive(Clone, Debug)]
 pub(super) struct HyperLogLog {
     registers: Box<[u8]>,
@@ -20,10 +20,10 @@ impl HyperLogLog {
         HyperLogLog { registers: vec![0; REGISTERS].into_boxed_slice() }
     }
 
-    /// Counts a member by its hash, all of whose bits must be good.
+    /// Counts a member by its hash. All 64 bits of the hash must be well mixed.
     pub(super) fn add(&mut self, hash: u64) {
         let register = &mut self.registers[(hash >> (64 - P)) as usize];
-        // The bit set at the end stops the count at Q + 1 zeros.
+        // The bit set at the end limits the count to Q + 1 zeros.
         let rank = ((hash << P) | (1 << (P - 1))).leading_zeros() as u8 + 1;
         *register = (*register).max(rank);
     }
@@ -43,12 +43,12 @@ impl HyperLogLog {
         (m * m / (2.0 * std::f64::consts::LN_2 * z)).round() as u64
     }
 
-    /// Its registers.
+    /// The registers.
     pub(super) fn registers(&self) -> &[u8] {
         &self.registers
     }
 
-    /// Takes registers over. None when it has another number of them, or one is higher than any hash makes it.
+    /// Restores a sketch from its registers. None when their number is wrong, or a value is above the maximum.
     pub(super) fn of_registers(registers: &[u8]) -> Option<HyperLogLog> {
         let good =
             registers.len() == REGISTERS && registers.iter().all(|register| usize::from(*register) <= Q + 1);
@@ -111,5 +111,5 @@ fn estimates_stay_within_three_deviations() {
     }
     let mut full = HyperLogLog::new();
     (0..REGISTERS as u64).for_each(|register| full.add(register << (64 - P)));
-    assert!(full.estimate() > 1 << 50, "registers at their most stay finite");
+    assert!(full.estimate() > 1 << 50, "the estimate of full registers is finite");
 }

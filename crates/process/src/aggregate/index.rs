@@ -1,15 +1,15 @@
-//! Hash to place: where the series or alias with a raw key may be found.
+//! Index from the hash of a raw key to its series or alias.
 //!
-//! A slot keeps 32 bits of the hash beside the place. They settle nearly every mismatch without touching a
-//! key, and growing needs nothing else. The index is cut into 64 tables that grow each at its own moment: no
-//! growth ever copies more than a 64th, and old and new copy of the whole never exist together.
+//! A slot stores 32 bits of the hash next to the place. They rule out nearly every mismatch without reading a key,
+//! and they are enough to rebuild a table when it grows. The index is split into 64 tables that grow independently:
+//! a growth copies at most 1/64 of the index, and the index is never in memory twice.
 
 use hashbrown::HashTable;
 use model::Kind;
 
 const TABLES: usize = 64;
 
-/// Where an entry lies: a series of some kind, or an alias of one.
+/// Location of an entry: a series of some kind, or an alias of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place(u32);
 
@@ -17,7 +17,7 @@ const ALIAS: u32 = 1 << 29;
 const KIND_SHIFT: u32 = 30;
 
 impl Place {
-    /// Numbers that a place can carry.
+    /// Limit of the ids that a place can store.
     pub(super) const IDS_MAX: u32 = 1 << 29;
 
     #[inline]
@@ -47,7 +47,7 @@ impl Place {
         KINDS[(self.0 >> KIND_SHIFT) as usize]
     }
 
-    /// True for series and aliases of the kind.
+    /// True for series and aliases of this kind.
     #[inline]
     pub(super) fn is_kind(self, kind: Kind) -> bool {
         self.0 >> KIND_SHIFT == kind as u32
@@ -66,14 +66,14 @@ pub(super) struct Index {
     tables: Box<[HashTable<Slot>]>,
 }
 
-/// The part of a hash that the index keeps and works with.
+/// The 32 bits of a hash that the index stores.
 #[inline]
 pub(super) fn short(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-/// Spreads the kept bits over the 64 that the tables look at (they take the position from the low ones and
-/// the tag from the top seven).
+/// Spreads the stored bits over 64 bits for the tables, which take the position from the low bits and the tag from
+/// the top seven.
 #[inline]
 fn spread(short: u32) -> u64 {
     u64::from(short).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
@@ -89,14 +89,14 @@ impl Index {
         Index { tables: (0..TABLES).map(|_| HashTable::new()).collect() }
     }
 
-    /// A place with this hash, nearly always the right one; the caller compares the key.
+    /// A place with this hash, nearly always the right one. The caller compares the key.
     #[inline]
     pub(super) fn probe(&self, short: u32) -> Option<Place> {
         let slot = self.tables[table_of(short)].find(spread(short), |slot| slot.hash == short)?;
         Some(slot.place)
     }
 
-    /// The place with this hash that `is` recognises.
+    /// The place with this hash for which `is` returns true.
     #[inline]
     pub(super) fn find(&self, short: u32, mut is: impl FnMut(Place) -> bool) -> Option<Place> {
         let slot =
@@ -116,7 +116,7 @@ impl Index {
         if let Ok(found) = found {
             found.remove();
         }
-        // Half of what a table holds at this size would still fit after halving twice: no see-saw.
+        // Shrinks to twice the size that is needed, so that a table does not grow and shrink in turn.
         if table.capacity() > 256 && table.len() < table.capacity() / 8 {
             let len = table.len();
             table.shrink_to(len * 2, |slot| spread(slot.hash));
@@ -129,7 +129,7 @@ impl Index {
 }
 
 #[test]
-fn places_carry_kind_number_and_sort() {
+fn places_store_kind_id_and_alias_flag() {
     for kind in Kind::ALL {
         for id in [0, 1, Place::IDS_MAX - 1] {
             let (series, alias) = (Place::series(kind, id), Place::alias(kind, id));
@@ -142,7 +142,7 @@ fn places_carry_kind_number_and_sort() {
 }
 
 #[test]
-fn equal_hashes_are_told_apart_and_removed_one_by_one() {
+fn equal_hashes_are_distinguished_and_removed_one_by_one() {
     let mut index = Index::new();
     for id in 0..1000 {
         index.insert(7, Place::series(Kind::Counter, id));

@@ -1,4 +1,4 @@
-//! Which names get the most lines (`keyFlush`, spec statsd §7.9).
+//! The names with the most lines (`keyFlush`, spec statsd §7.9).
 
 use foldhash::quality::RandomState;
 use hashbrown::HashMap;
@@ -7,17 +7,17 @@ use model::Now;
 use super::checkpoint::{Bytes, put_varint};
 use super::plan::KeyFlushPlan;
 
-/// Names that are counted between two reports; lines of further names go uncounted.
+/// Maximum number of names counted between two reports; lines of further names are not counted.
 pub const BUSY_NAMES_MAX: usize = 100_000;
 
-/// Most bytes that their names may have together.
+/// Maximum bytes of those names together.
 const BUSY_BYTES_MAX: usize = 64 << 20;
 
 /// Lines per name since the last report.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BusyNames {
     plan: Option<KeyFlushPlan>,
-    // The order of the table never shows: reports are sorted by count and then by name.
+    // The order of the map is never visible: reports are sorted by count and then by name.
     lines: HashMap<Box<[u8]>, u64, RandomState>,
     name_bytes: usize,
     dropped: u64,
@@ -31,7 +31,7 @@ impl BusyNames {
         names
     }
 
-    /// Takes over another plan. The counts stay unless the report is switched off.
+    /// Applies another plan. The counts stay unless the report is switched off.
     pub(super) fn follow(&mut self, plan: Option<KeyFlushPlan>, now: Now) {
         if self.plan.map(|plan| plan.interval_ms) != plan.map(|plan| plan.interval_ms) {
             self.due_ns = plan.map_or(0, |plan| now.mono_ns + interval_ns(plan));
@@ -65,7 +65,7 @@ impl BusyNames {
         self.plan.map(|_| self.due_ns)
     }
 
-    /// The report when it is due: names with their lines, the busiest first. Starts counting anew.
+    /// The report when it is due: names with their lines, busiest first. Resets the counts.
     pub(super) fn report(&mut self, now: Now) -> Option<Vec<(Vec<u8>, u64)>> {
         let plan = self.plan.filter(|_| now.mono_ns >= self.due_ns)?;
         let missed = (now.mono_ns - self.due_ns) / interval_ns(plan);
@@ -80,7 +80,7 @@ impl BusyNames {
         Some(report)
     }
 
-    /// Appends names with their lines, see `checkpoint`. Gives their number.
+    /// Appends names with their lines, see `checkpoint`. Returns the number of names.
     pub(super) fn save(&self, to: &mut Vec<u8>) -> u32 {
         for (name, lines) in &self.lines {
             put_varint(*lines, to);
@@ -90,7 +90,7 @@ impl BusyNames {
         self.lines.len() as u32
     }
 
-    /// Adds what was saved, as far as there is room and the bytes can be read.
+    /// Adds counts from a checkpoint, as far as there is room and the bytes are readable.
     pub(super) fn restore(&mut self, mut from: Bytes<'_>, names: u32) {
         let mut name = || {
             let lines = from.varint()?;
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_share_is_reported_and_counting_starts_anew() {
+    fn the_busiest_share_is_reported_and_counts_are_reset() {
         for (percent, round_up, want) in
             [(100.0, true, "a3 c2 b1 d1"), (30.0, true, "a3 c2"), (30.0, false, "a3"), (1.0, false, "")]
         {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_bounded() {
+    fn the_table_is_limited_in_names_and_bytes() {
         let mut names = BusyNames::new(plan(100.0, true), Now::default());
         for name in 0..BUSY_NAMES_MAX as u32 + 5 {
             names.count(&name.to_le_bytes());

@@ -1,7 +1,7 @@
-//! From a raw key to its series: index, key bytes, and aliases.
+//! Finds the series of a raw key: index, key bytes, and aliases.
 //!
-//! An alias is a raw key that is not canonical, with the number of its series, so that the dialect is asked
-//! once per spelling. It may outlive its series for at most one sweep: the series' birth number tells.
+//! An alias maps a raw key that is not canonical to its series, so that each raw key is canonicalized once. An
+//! alias may outlive its series for at most one sweep: the generation of the series shows that it is stale.
 //! Invariant: every indexed entry and every alias has exactly one slot in the index.
 
 use model::{Kind, RawKey};
@@ -11,31 +11,31 @@ use super::index::{Index, Place, short};
 use super::slab::Slab;
 use super::table::{Key, State, Tables};
 
-/// Windows that an alias outlives without being used: spellings that came once do not fill the table for ever.
+/// Windows after which an unused alias is removed, so that one-time raw keys do not fill the table.
 const ALIAS_WINDOWS_MAX: u8 = 60;
 
-/// What an entry takes in the index, free room included.
+/// Bytes of one entry in the index, including free capacity.
 pub(super) const SLOT_BYTES: usize = 16;
 
-/// Birth numbers are 24 bits wide.
-const BIRTH_MASK: u32 = (1 << 24) - 1;
+/// Generations are 24 bits wide.
+const GENERATION_MASK: u32 = (1 << 24) - 1;
 
 #[derive(Clone, Debug, Default)]
 struct Alias {
     key: Key,
     hash: u32,
     target: u32,
-    birth: u32,
+    generation: u32,
     kind: Option<Kind>,
-    /// Windows since it was used.
+    /// Windows since its last use.
     idle: u8,
 }
 
-/// What the index knows of a raw key.
+/// Result of looking up a raw key in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Series(u32),
-    /// An alias whose series is gone.
+    /// An alias whose series no longer exists.
     Stale(u32),
     No,
 }
@@ -46,12 +46,12 @@ pub(super) struct Keys {
     pub(super) index: Index,
     pub(super) arena: Arena,
     aliases: Slab<Alias>,
-    births: u32,
+    generations: u32,
 }
 
 impl Keys {
     pub(super) fn new() -> Keys {
-        Keys { index: Index::new(), arena: Arena::new(), aliases: Slab::new(), births: 0 }
+        Keys { index: Index::new(), arena: Arena::new(), aliases: Slab::new(), generations: 0 }
     }
 
     /// The series of a raw key if `place`, found by hash alone, is the right one.
@@ -93,7 +93,7 @@ impl Keys {
         }
     }
 
-    /// What a raw key stands for, all hash collisions considered.
+    /// Looks up a raw key, with all hash collisions.
     pub(super) fn find<S: State>(&mut self, tables: &Tables, hash: u64, raw: RawKey<'_>) -> Known {
         let Keys { index, arena, aliases, .. } = self;
         let found = index.find(short(hash), |place| {
@@ -118,17 +118,17 @@ impl Keys {
         }
     }
 
-    /// The number of the next birth.
-    pub(super) fn birth(&mut self) -> u32 {
-        self.births = (self.births + 1) & BIRTH_MASK;
-        self.births
+    /// Allocates the next generation.
+    pub(super) fn generation(&mut self) -> u32 {
+        self.generations = (self.generations + 1) & GENERATION_MASK;
+        self.generations
     }
 
     pub(super) fn aliases(&self) -> u32 {
         self.aliases.len()
     }
 
-    /// Remembers that `raw` stands for the series `target`. At `aliases_max` it does not, and false is returned.
+    /// Maps `raw` to the series `target`. Returns false at `aliases_max`, without an alias.
     pub(super) fn add_alias(
         &mut self,
         kind: Kind,
@@ -142,21 +142,21 @@ impl Keys {
             self.aliases.give(id);
             return false;
         };
-        let (target, birth) = target;
+        let (target, generation) = target;
         *self.aliases.get_mut(id) =
-            Alias { key, hash: short(hash), target, birth, kind: Some(kind), idle: 0 };
+            Alias { key, hash: short(hash), target, generation, kind: Some(kind), idle: 0 };
         self.index.insert(short(hash), Place::alias(kind, id));
         true
     }
 
-    /// Points an alias at the series that took the place of its old one.
-    pub(super) fn turn_alias(&mut self, id: u32, target: (u32, u32)) {
+    /// Points an alias at the series that replaced its old one.
+    pub(super) fn repoint_alias(&mut self, id: u32, target: (u32, u32)) {
         let alias = self.aliases.get_mut(id);
-        (alias.target, alias.birth) = target;
+        (alias.target, alias.generation) = target;
     }
 
-    /// Visits aliases from number `from` on, at most `budget` of them, and ends those that are stale or unused.
-    /// Returns where to go on; None at the end.
+    /// Visits at most `budget` aliases from number `from` on, and removes stale and unused ones. Returns the number
+    /// to continue at; None at the end.
     pub(super) fn sweep_aliases(
         &mut self,
         tables: &Tables,
@@ -176,7 +176,7 @@ impl Keys {
         Some(from)
     }
 
-    /// Ends all aliases whose series is gone.
+    /// Removes all aliases whose series no longer exists.
     pub(super) fn purge_aliases(&mut self, tables: &Tables) {
         let mut from = 0;
         while let Some(id) = self.aliases.next_taken(from) {
@@ -187,7 +187,7 @@ impl Keys {
         }
     }
 
-    /// Ends all aliases: names are read by other rules from now on.
+    /// Removes all aliases, because the rules for names have changed.
     pub(super) fn forget_aliases(&mut self) {
         let mut from = 0;
         while let Some(id) = self.aliases.next_taken(from) {
@@ -204,7 +204,7 @@ impl Keys {
         self.aliases.give(id);
     }
 
-    /// Bytes of keys and aliases, at once, and with a usual share of the index.
+    /// Bytes of keys and aliases, with an average share of the index. Constant time.
     pub(super) fn held_bytes(&self) -> usize {
         self.arena.held_bytes() + self.aliases.len() as usize * (size_of::<Alias>() + SLOT_BYTES)
     }
@@ -216,7 +216,7 @@ impl Keys {
 
 fn is_alive<S: State>(tables: &Tables, alias: &Alias) -> bool {
     let slab = &S::table(tables).slab;
-    slab.is_taken(alias.target) && slab.get(alias.target).birth() == alias.birth
+    slab.is_taken(alias.target) && slab.get(alias.target).generation() == alias.generation
 }
 
 fn is_alive_any(tables: &Tables, alias: &Alias) -> bool {

@@ -1,4 +1,4 @@
-//! The names of timer aggregates, made once per plan (spec statsd §7.3, §7.5, §7.7).
+//! The labels of timer aggregates, built once per plan (spec statsd §7.3, §7.5, §7.7).
 
 use model::Label;
 
@@ -8,14 +8,14 @@ use super::plan::{AggregatePlan, HistogramPlan, PercentLabel};
 const FIXED: [&str; 9] =
     ["std", "upper", "lower", "count", "count_ps", "sum", "sum_squares", "mean", "median"];
 
-/// One percentile threshold; its five labels stand in a row: count, mean, upper or lower, sum, sum_squares.
+/// One percentile threshold. Its five labels are adjacent: count, mean, upper or lower, sum, sum_squares.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threshold {
     pub(super) percent: f64,
     pub(super) first: usize,
 }
 
-/// One histogram; its bins' labels stand in a row.
+/// One histogram. The labels of its bins are adjacent.
 #[derive(Clone, Debug)]
 pub(super) struct Bins {
     name_contains: Vec<u8>,
@@ -23,14 +23,14 @@ pub(super) struct Bins {
     pub(super) first: usize,
 }
 
-/// Most labels of a plan: places are 16 bits wide. What the plan lists past it is left out.
+/// Maximum number of labels of a plan: indexes are 16 bits wide. Further labels are left out.
 pub(super) const LABELS_MAX: usize = u16::MAX as usize;
 
-/// All labels of a plan and where each family begins.
+/// All labels of a plan, and the index of the first label of each family.
 #[derive(Clone, Debug)]
 pub(super) struct Labels {
     names: Vec<Label>,
-    /// Whether `calculatedTimerMetrics` wants the label; empty when it wants all.
+    /// True for labels that `calculatedTimerMetrics` leaves out. Empty when it selects all.
     unwanted: Vec<bool>,
     pub(super) thresholds: Vec<Threshold>,
     histograms: Vec<Bins>,
@@ -69,7 +69,7 @@ impl Labels {
 
     fn add_threshold(&mut self, percent: f64, text: &str, wants: &impl Fn(&str) -> bool) {
         let count = format!("count_{text}");
-        // A threshold that is listed twice is one series; and the fixed labels need their places.
+        // A threshold that is listed twice is one series. Room for the fixed labels is reserved.
         if self.names.iter().any(|name| **name == *count) || self.names.len() + 5 + FIXED.len() > LABELS_MAX {
             return;
         }
@@ -100,17 +100,17 @@ impl Labels {
         &self.names
     }
 
-    /// Place of the first aggregate that every timer has; the others follow in the order of §7.3.
+    /// Index of the first aggregate that every timer has; the others follow in the order of §7.3.
     pub(super) fn fixed(&self) -> usize {
         self.fixed
     }
 
-    /// Places of `count` and `count_ps`.
+    /// Indexes of `count` and `count_ps`.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.fixed + 3, self.fixed + 4)
     }
 
-    /// Appends the aggregate unless the plan does not want it.
+    /// Appends the aggregate unless the plan leaves it out.
     pub(super) fn push(&self, label: usize, value: f64, to: &mut Vec<(u16, f64)>) {
         if !self.unwanted[label] {
             to.push((label as u16, value));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_stand_in_the_order_of_the_spec() {
+    fn labels_are_in_the_order_of_the_spec() {
         assert_eq!(
             wanted(&plan(&["99.9", "-25", "99.9"], &[])),
             [
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_labels_replace_the_first_or_every_mark() {
+    fn percent_labels_replace_the_first_or_every_dot_and_minus() {
         let labels = Labels::new(&plan(&["50"], &[]));
         let (count, count_ps) = labels.counts();
         assert_eq!((&*labels.names()[count], &*labels.names()[count_ps]), ("count", "count_ps"));

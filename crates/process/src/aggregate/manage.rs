@@ -1,55 +1,56 @@
-//! Looking at series and deleting them from outside (management ports, the API).
+//! Listing and deleting series on request (management ports, the API).
 
 use model::{Kind, SeriesRef};
 
 use super::Aggregator;
-use super::birth::is_exempt;
 use super::counters::Counter;
+use super::create::is_exempt;
 use super::gauges::Gauge;
 use super::sets::Set;
-use super::table::{GHOST, KEPT, State};
+use super::table::{KEPT, State, TOMBSTONE};
 use super::timers::Timer;
 
-/// What a series holds now. While a sweep is under way, a series that it has not reached still shows the closed
-/// window.
+/// The current value of a series. While a sweep is under way, a series that it has not reached still shows the
+/// closed window.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Current<'a> {
     /// Sum of the window so far.
     Counter(f64),
     /// Last value.
     Gauge(f64),
-    /// Values in order of arrival and the observations that they stand for. `values` is empty when there are
-    /// so many that only a sketch of them is kept.
+    /// Values in order of arrival, and the number of observations. `values` is empty when there are so many that
+    /// only a sketch is kept.
     Timer {
         /// The values.
         values: &'a [f64],
-        /// Observations, sample rates included.
+        /// Observations, scaled by sample rates.
         count: f64,
     },
     /// Distinct members. `members` is empty when they are only estimated.
     Set {
-        /// How many.
+        /// Number of members.
         count: u64,
-        /// The members, in order of arrival, with a line feed between them.
+        /// The members in order of arrival, separated by line feeds.
         members: &'a [u8],
     },
 }
 
-/// What follows a series that was shown.
+/// What [`Aggregator::visit`] does after a series was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// The next.
+    /// Continue with the next series.
     On,
-    /// Nothing now; later the next.
+    /// Pause, and continue later with the next series.
     Stop,
-    /// Nothing now; later the same series again, if it is still there.
+    /// Pause, and continue later with the same series, if it still exists.
     Again,
 }
 
 impl Aggregator {
-    /// Shows series of one kind, each with its place, from a place on (0 for the first), for as long as `looks` lasts: one
-    /// is spent on each series, also on one that cannot be seen. Stops at a series for which `see` says so. Gives the place to go on from; None at the end.
-    /// Series that come and go between two calls may be missed, no other is shown twice.
+    /// Shows the series of one kind, each with its place, starting at a place (0 for the first). Each series costs
+    /// one of `looks`, also one that is not shown. Stops when `looks` is used up or `see` asks for it. Returns the
+    /// place to continue at; None at the end. Series that are created or removed between two calls may be missed.
+    /// No series is shown twice.
     pub fn visit(
         &self,
         kind: Kind,
@@ -89,7 +90,7 @@ impl Aggregator {
             *looks -= 1;
             from = id + 1;
             let entry = slab.get(id);
-            if entry.has(GHOST) {
+            if entry.has(TOMBSTONE) {
                 continue;
             }
             match see(id as usize, entry.series(&self.keys.arena), &entry.state) {
@@ -100,17 +101,17 @@ impl Aggregator {
         }
     }
 
-    /// Deletes the series whose written form is `name`: its canonical name and, if it has tags, `;` and the
-    /// canonical tags. What it held of an open window is gone. False when there is none. Looks at all series
-    /// of the kind: some milliseconds for a million.
+    /// Deletes the series whose text form is `name`: its canonical name and, if it has tags, `;` and the canonical
+    /// tags. Its value in the open window is lost. Returns false when there is no such series. Scans all series of
+    /// the kind: some milliseconds for a million.
     pub fn delete(&mut self, kind: Kind, name: &[u8]) -> bool {
         let mut deleted = 0;
         self.delete_where(kind, |form| form == name, |_| deleted += 1);
         deleted > 0
     }
 
-    /// Deletes the series whose written form (see [`Aggregator::delete`]) begins with `prefix`, shows each form to
-    /// `deleted`, and gives their number.
+    /// Deletes the series whose text form (see [`Aggregator::delete`]) begins with `prefix`, passes each form to
+    /// `deleted`, and returns their number.
     pub fn delete_prefix(&mut self, kind: Kind, prefix: &[u8], mut deleted: impl FnMut(&[u8])) -> usize {
         let mut count = 0;
         self.delete_where(
@@ -132,9 +133,10 @@ impl Aggregator {
         }
     }
 
-    /// Deletes series of one kind whose written form (see [`Aggregator::delete`]) `is` one, from a place on (0 for the
-    /// first), of at most `max` that are looked at, and shows each form to `deleted`. Gives the place to go on from; None
-    /// at the end. Their aliases end with the next sweep, as those of expired series do.
+    /// Deletes the series of one kind for whose text form (see [`Aggregator::delete`]) `is` returns true, and
+    /// passes each form to `deleted`. Scans at most `max` series, starting at a place (0 for the first). Returns
+    /// the place to continue at; None at the end. Their aliases are removed by the next sweep, as those of expired
+    /// series are.
     pub fn delete_some(
         &mut self,
         kind: Kind,
@@ -169,7 +171,7 @@ impl Aggregator {
             looked_at += 1;
             from = id + 1;
             let entry = S::table(&self.tables).slab.get(id);
-            if entry.has(GHOST) {
+            if entry.has(TOMBSTONE) {
                 continue;
             }
             let series = entry.series(&self.keys.arena);
@@ -190,7 +192,7 @@ impl Aggregator {
         }
     }
 
-    /// Works out anew which counters are exempt from deletion, after the plan's list has changed.
+    /// Recomputes which counters are exempt from deletion, after the list in the plan has changed.
     pub(super) fn renew_exemptions(&mut self) {
         let slab = &mut self.tables.counters.slab;
         let mut from = 0;

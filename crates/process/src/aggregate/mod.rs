@@ -1,26 +1,26 @@
-//! Aggregation of samples by window: the state of all series, and what a window gives.
+//! Aggregates samples by window: holds the state of all series, and emits the results of each window.
 //!
 //! Path of a sample: `pipeline Shard::push` -> **`Aggregator::add`** -> `Index::probe` (by the parser's hash) ->
 //! `Keys::confirm` (the key's bytes) -> `Counter::add` and its like. At the window's end: `tick` ->
 //! `Clock::close` -> `table::flush` per series -> the caller's `emit`.
 //!
-//! Closing a window only turns the parity. A sweep then flushes all series in slices, and a sample for a
-//! series that the sweep has not reached flushes it first. So no sample waits for a flush, and no value of
-//! the old window mixes with the new one.
+//! Closing a window only flips the parity. A sweep then flushes all series in slices. A sample for a series that
+//! the sweep has not reached flushes that series first. So no sample waits for a flush, and values of two windows
+//! never mix.
 //!
 //! Not here: names in outputs (`wire`), where flushed values go (`pipeline`). No I/O, no clock.
-//! Invariants: every sample given to `add` is counted once in [`Added`]; every series of a closed window is
-//! emitted or expires exactly once; when no sweep is under way all entries have the current parity.
+//! Invariants: every sample given to `add` is counted once in [`Added`]; every series of a closed window is emitted
+//! or expires exactly once; when no sweep is under way, all entries have the current parity.
 
 mod add;
 mod arena;
-mod birth;
 mod cells;
 pub mod checkpoint;
 mod clock;
 mod clock_steps;
 mod context;
 mod counters;
+mod create;
 mod figures;
 mod gauges;
 mod hyperloglog;
@@ -29,8 +29,8 @@ mod key_flush;
 mod keys;
 mod labels;
 mod manage;
-mod own;
 mod plan;
+mod self_metrics;
 mod sets;
 mod sketch;
 mod slab;
@@ -57,26 +57,26 @@ use clock::Clock;
 use context::Context;
 use key_flush::BusyNames;
 use keys::Keys;
-use own::OwnSeries;
+use self_metrics::SelfMetrics;
 use sweep::Cursor;
 use table::{Closing, Tables};
 
-/// How the samples of one [`Aggregator::add`] ended. The first six add up to their number.
+/// Outcomes of the samples of one [`Aggregator::add`]. The first six add up to the number of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Added {
-    /// Became part of an aggregate.
+    /// Added to an aggregate.
     pub aggregated: u64,
-    /// Had a client's time and were emitted at once.
+    /// Carried a timestamp and were emitted at once.
     pub routed: u64,
-    /// Would have made a new series past `series_max`.
+    /// Needed a new series beyond `series_max`.
     pub dropped_series_max: u64,
-    /// Came to a timer that had all the values it may have.
+    /// Belonged to a timer with the maximum number of values.
     pub dropped_timer_values: u64,
-    /// Would have taken room past `bytes_max`: a new series, a timer's value or a set's member.
+    /// Needed memory beyond `bytes_max`: for a new series, a timer value or a set member.
     pub dropped_bytes_max: u64,
     /// Would have made a sum that is not finite.
     pub rejected_non_finite: u64,
-    /// New series whose name exists under another kind; their samples are counted above.
+    /// New series whose name exists under another kind. Their samples are counted above.
     pub conflicts: u64,
 }
 
@@ -88,25 +88,25 @@ pub struct Aggregator {
     keys: Keys,
     tables: Tables,
     context: Context,
-    own: OwnSeries,
+    self_metrics: SelfMetrics,
     /// The closed window whose series are still being emitted.
     closing: Option<Closing>,
     cursor: Cursor,
-    /// A save that has been begun.
+    /// A checkpoint that is being written.
     saving: Option<Saving>,
-    /// Something came or was deleted since the last save began.
+    /// True when a sample arrived or a series was deleted since the last checkpoint began.
     changed: bool,
-    /// Of the current window; see [`table::PARITY`].
+    /// Parity of the current window; see [`table::PARITY`].
     parity: u32,
-    /// Now, as far as samples have told.
+    /// Time of the last samples.
     beat: u32,
     busy: BusyNames,
     totals: Totals,
-    /// Room for canonical keys.
+    /// Buffer for canonical keys.
     canonical: Vec<u8>,
-    /// How the raw key begins that the last batch with one brought past `series_max` first.
+    /// Start of the first raw key that was dropped at `series_max`, in the last batch with one.
     refused: Vec<u8>,
-    /// Within a batch: the series of the sample before.
+    /// Within a batch: the series of the previous sample.
     found: Option<add::Found>,
 }
 
@@ -128,7 +128,7 @@ impl Aggregator {
             keys: Keys::new(),
             tables: Tables::new(),
             context: Context::new(&plan),
-            own: OwnSeries::default(),
+            self_metrics: SelfMetrics::default(),
             closing: None,
             cursor: Cursor::default(),
             saving: None,
@@ -144,16 +144,15 @@ impl Aggregator {
         }
     }
 
-    /// The plan that is followed now.
+    /// The plan in force.
     pub fn plan(&self) -> &AggregatePlan {
         &self.plan
     }
 
-    /// Follows another plan from now on and keeps all state. A window that is open ends on the new grid; its
-    /// samples stay.
+    /// Switches to another plan and keeps all state. An open window ends on the new grid, and its samples stay.
     pub fn reconfigure(&mut self, plan: AggregatePlan, now: Now) {
         self.clock.follow(plan.align, plan.window_ms, now);
-        // Its header speaks of the window as it was.
+        // The header of a checkpoint describes the window as it was.
         self.saving = None;
         self.changed = true;
         self.context.follow(&plan);
@@ -165,30 +164,29 @@ impl Aggregator {
         }
     }
 
-    /// Goes on after an instance that labelled its last window with `label_s` (Unix seconds): with windows on the
-    /// wall clock's grid no label is told twice and none is left out. Call it before the first record.
+    /// Continues after an instance that labelled its last window `label_s` (Unix seconds): with windows on the wall
+    /// clock's grid no label is used twice and none is skipped. Call it before the first record.
     pub fn resume_after(&mut self, label_s: u64, now: Now) {
         self.clock.resume(label_s, now);
     }
 
-    /// Another aggregation that fed the same outputs labelled its last window with `label_s`: the same, for what may be
-    /// the same series. A label that cannot be believed is no news here.
+    /// As [`Aggregator::resume_after`], for the label of another aggregation that fed the same outputs and may have
+    /// emitted the same series. An implausible label is ignored and not counted.
     pub fn resume_after_other(&mut self, label_s: u64, now: Now) {
         self.clock.resume_after_other(label_s, now);
     }
 
-    /// The label that the next instance goes on behind: the last one, unless the clock that made it was set back since.
+    /// The label that the next instance continues from: the last one, unless its clock was set back since.
     pub fn labelled_s(&self) -> Option<u64> {
         self.clock.labelled_s()
     }
 
-    /// A label that an instance before has left cannot be believed: it is counted.
+    /// Counts a label of a previous instance that is implausible and was dropped.
     pub fn drop_label(&mut self) {
         self.clock.drop_label();
     }
 
-    /// The sources read names by other rules from now on: what was learnt about spellings is forgotten, the series
-    /// and their values stay.
+    /// Drops all aliases because the sources read names by other rules now. The series and their values stay.
     pub fn forget_spellings(&mut self) {
         self.keys.forget_aliases();
     }
@@ -203,29 +201,29 @@ impl Aggregator {
         Kind::ALL.iter().all(|kind| self.tables.len(*kind) == 0)
     }
 
-    /// Counts one line for the `keyFlush` report; nothing without a `key_flush` plan.
+    /// Counts one line for the `keyFlush` report. Does nothing without a `key_flush` plan.
     pub fn count_name(&mut self, name: &[u8]) {
         self.busy.count(name);
     }
 
-    /// The `keyFlush` report when it is due: (name, lines), the busiest first, as many as the plan shows. At
-    /// most [`BUSY_NAMES_MAX`] names are counted between two reports.
+    /// The `keyFlush` report when it is due: (name, lines), busiest first, as many as the plan asks for. At most
+    /// [`BUSY_NAMES_MAX`] names are counted between two reports.
     pub fn key_flush(&mut self, now: Now) -> Option<Vec<(Vec<u8>, u64)>> {
         self.busy.report(now)
     }
 
-    /// Monotonic nanoseconds at which the next `keyFlush` report is due; None without a plan for it.
+    /// Monotonic nanoseconds at which the next `keyFlush` report is due. None without a plan for it.
     pub fn key_flush_due_ns(&self) -> Option<u64> {
         self.busy.due_ns()
     }
 
-    /// The first series that the last [`Aggregator::add`] with `dropped_series_max` refused: how its name and tags begin, as they
-    /// came.
+    /// The first raw key that was dropped by the last [`Aggregator::add`] with `dropped_series_max`, cut to a
+    /// maximum length.
     pub fn refused(&self) -> &[u8] {
         &self.refused
     }
 
-    /// The state in numbers. Cheap, but not free: once per flush or request, not per batch.
+    /// Figures about this aggregation. Cheap, but not free: call it once per flush or request, not per batch.
     pub fn figures(&self) -> Figures {
         let mut series = [0; Kind::ALL.len()];
         for kind in Kind::ALL {

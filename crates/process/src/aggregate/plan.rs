@@ -1,34 +1,35 @@
-//! What an aggregation is told to do. Made by `config`, checked there.
+//! Options of an aggregation, as checked by `config`.
 
-/// Which grid the flushes hang on.
+/// Grid of the flush times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlushAlign {
-    /// Multiples of the window since the Unix epoch; points are labelled with the start of their window's end slot.
+    /// Multiples of the window since the Unix epoch. A point's timestamp is the start of the slot in which its
+    /// window ends.
     Wall,
-    /// The second in which the daemon started, as node does (spec statsd §7.1).
+    /// Counted from the second in which the daemon started, as node does (spec statsd §7.1).
     Start,
     /// One window after the start and then every window, as Net::Statsd::Server does.
     Interval,
 }
 
-/// What becomes of a series that saw nothing in a window.
+/// What happens to a series that had no sample in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeriesExpiry {
-    /// Kept and sent for ever: zeros, or a gauge's last value.
+    /// Never expires: sent with zeros, or with a gauge's last value.
     Keep,
-    /// Removed at once, or for gauges after `ttl_windows` (node's delete switches and `gaugesMaxTTL`).
+    /// Removed at once; gauges after `ttl_windows` (node's delete switches and `gaugesMaxTTL`).
     Delete {
         /// Flushes that a gauge survives after its last update; 1 for the other kinds.
         ttl_windows: u32,
     },
-    /// Sent as in `Keep` until so many seconds have passed since the last sample, then removed.
+    /// Sent as with `Keep` until this many seconds after the last sample, then removed.
     After {
         /// Seconds.
         seconds: u64,
     },
 }
 
-/// What becomes of idle series, per kind.
+/// Expiry of idle series, per kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiryPlan {
     /// Counters.
@@ -50,12 +51,12 @@ pub struct HistogramPlan {
     pub bins: Vec<(f64, String)>,
 }
 
-/// `keyFlush`: which names got the most lines (spec statsd §7.9). Where the report goes is the output's matter.
+/// `keyFlush`: report of the names with the most lines (spec statsd §7.9). The output decides where it goes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KeyFlushPlan {
     /// Milliseconds between reports.
     pub interval_ms: u64,
-    /// Share of names that a report shows: `0 < percent <= 100`.
+    /// Share of the names in a report: `0 < percent <= 100`.
     pub percent: f64,
     /// Round the number of names up (node) or down (Perl).
     pub round_up: bool,
@@ -70,7 +71,7 @@ pub enum PercentLabel {
     Every,
 }
 
-/// An aggregation, whole.
+/// All options of one aggregation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AggregatePlan {
     /// Length of a window in milliseconds: at least 1.
@@ -89,26 +90,27 @@ pub struct AggregatePlan {
     pub timer_aggregates: Vec<String>,
     /// Weigh sampled timer values in sums and percentiles (`union`); otherwise only `count` is scaled (node).
     pub timer_weights: bool,
-    /// Ignore the sample rate of timers altogether (`perl`).
+    /// Ignore the sample rate of timers (`perl`).
     pub timer_rate_ignored: bool,
-    /// Values that a timer keeps exactly in one window; past it a sketch of 1 % relative error. 0: always exact.
+    /// Values that a timer keeps exactly in one window; beyond it a sketch with 1 % relative error. 0: always
+    /// exact.
     pub timer_exact_max: usize,
-    /// Members that a set keeps exactly; past it an estimate (HyperLogLog, p = 14). 0: always exact.
+    /// Members that a set keeps exactly; beyond it an estimate (HyperLogLog, p = 14). 0: always exact.
     pub set_exact_max: usize,
-    /// Hand the members of sets to the outputs.
+    /// Pass the members of sets to the outputs.
     pub set_members: bool,
-    /// What becomes of idle series.
+    /// Expiry of idle series.
     pub idle: ExpiryPlan,
-    /// Most series; new ones past it are dropped as `series_max`.
+    /// Maximum number of series; new ones beyond it are dropped as `series_max`.
     pub series_max: u32,
-    /// Most bytes of all series: keys, spellings, timer values and set members. What would take more is dropped as
-    /// `aggregate_full`.
+    /// Maximum bytes of all series: keys, aliases, timer values and set members. Samples that need more are dropped
+    /// as `aggregate_full`.
     pub bytes_max: u64,
-    /// Names of self counters that survive deletion: keys that contain one of these texts.
+    /// Texts that exempt self counters from deletion when the name contains one of them.
     pub keep_contains: Vec<String>,
     /// Let counters become infinite or NaN (`compat_quirks`).
     pub allow_non_finite: bool,
-    /// Report of busy names; none when absent.
+    /// Report of the busiest names; None to switch it off.
     pub key_flush: Option<KeyFlushPlan>,
 }
 

@@ -11,11 +11,11 @@ use super::context::{Context, Tally};
 use super::hyperloglog::{HyperLogLog, REGISTERS};
 use super::plan::{ExpiryPlan, SeriesExpiry};
 use super::table::{Closing, State, Table, Tables};
-use super::timers::Timed;
+use super::timers::AddResult;
 
-/// Bytes that members may have on average before a set is estimated although it has few of them.
+/// Average bytes per member above which a set is estimated even with few members.
 pub(super) const MEMBER_BYTES_MAX: usize = 256;
-/// Bytes of members past which even a set without `set_exact_max` is estimated: offsets are 32 bits wide.
+/// Bytes of members above which even a set without `set_exact_max` is estimated: offsets are 32 bits wide.
 pub(super) const SET_BYTES_MAX: usize = 1 << 30;
 
 #[derive(Clone, Copy, Debug)]
@@ -28,15 +28,15 @@ struct Member {
 /// Members, each once.
 #[derive(Clone, Debug, Default)]
 struct Exact {
-    /// All members in order of arrival, joined with LF. No member contains one: lines end there.
+    /// All members in order of arrival, separated by LF. No member contains LF: it ends a line.
     text: Vec<u8>,
     members: HashTable<Member>,
 }
 
-/// Members past counting.
+/// An estimate of the number of members.
 #[derive(Clone, Debug)]
 struct Estimate {
-    /// Seed of the hashes that it has counted. It stays when the series moves to a process with other hashes.
+    /// Seed of the hashes counted so far. It stays when the series moves to a process with another seed.
     seed: u32,
     sketch: HyperLogLog,
 }
@@ -69,7 +69,7 @@ impl Exact {
         self.members.find(spread(hash), is).is_some()
     }
 
-    /// Adds a member that is new.
+    /// Adds a new member.
     fn add(&mut self, member: &[u8], hash: u32) {
         if self.members.is_empty() {
             self.text.clear();
@@ -115,36 +115,36 @@ impl Set {
     }
 
     /// Adds a member. `seed` must be the same for all members of a set, and unknown to senders.
-    pub(super) fn add(&mut self, member: &[u8], seed: u32, context: &mut Context) -> Timed {
+    pub(super) fn add(&mut self, member: &[u8], seed: u32, context: &mut Context) -> AddResult {
         if member.is_ascii() {
             return self.add_text(if member.is_empty() { b"0" } else { member }, seed, context);
         }
-        // Members are compared as text: two byte strings that decode to the same replacement characters are one.
+        // Members are compared as text: two byte strings that decode to the same replacement characters are equal.
         self.add_text(String::from_utf8_lossy(member).as_bytes(), seed, context)
     }
 
-    fn add_text(&mut self, member: &[u8], seed: u32, context: &mut Context) -> Timed {
+    fn add_text(&mut self, member: &[u8], seed: u32, context: &mut Context) -> AddResult {
         let hasher = FixedState::with_seed(u64::from(seed));
         let hash = (hasher.hash_one(member) >> 32) as u32;
         let exact = match &mut self.0 {
             Members::Estimate(estimate) => {
                 estimate.add(member);
-                return Timed::Added;
+                return AddResult::Added;
             }
             Members::Exact(exact) => exact,
-            Members::None if !context.has_room() => return Timed::NoRoom,
+            Members::None if !context.has_room() => return AddResult::NoRoom,
             Members::None => {
                 context.tally.heap(0, size_of::<Exact>());
                 self.0 = Members::Exact(Box::default());
-                let Members::Exact(exact) = &mut self.0 else { return Timed::NoRoom };
+                let Members::Exact(exact) = &mut self.0 else { return AddResult::NoRoom };
                 exact
             }
         };
         if exact.has(member, hash) {
-            return Timed::Added;
+            return AddResult::Added;
         }
         if !context.has_room() {
-            return Timed::NoRoom;
+            return AddResult::NoRoom;
         }
         let before = exact.memory_bytes();
         exact.add(member, hash);
@@ -157,7 +157,7 @@ impl Set {
         if exact.members.len() > members_max || exact.text.len() > bytes_max {
             self.estimate(seed, &mut context.tally);
         }
-        Timed::Added
+        AddResult::Added
     }
 
     #[cold]
@@ -181,7 +181,7 @@ impl Set {
         }
     }
 
-    /// All members joined with LF; empty when there is none or they are estimated.
+    /// All members separated by LF. Empty when there are none, or they are estimated.
     pub(super) fn text(&self) -> &[u8] {
         match &self.0 {
             Members::Exact(exact) => &exact.text,
@@ -253,9 +253,9 @@ impl State for Set {
             1 => {
                 let len = from.len_of(1)?;
                 let members = from.take(len)?.split(|byte| *byte == b'\n');
-                // Another limit may hold now: they go the way of members that arrive, but that none of them is lost.
+                // Another limit may apply now, so they are added as new members are. None of them is lost.
                 for member in members {
-                    if self.add(member, seed, context) == Timed::NoRoom {
+                    if self.add(member, seed, context) == AddResult::NoRoom {
                         self.estimate(seed, &mut context.tally);
                         self.add(member, seed, context);
                     }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_texts() {
+    fn members_are_compared_as_text() {
         let table: [(&[u8], u64, &str); 4] = [
             (b"7,8,7", 2, "7\n8"),
             (b",0,00", 2, "0\n00"),
@@ -300,7 +300,7 @@ mod tests {
         for (members, count, text) in table {
             let (mut set, mut context) = (Set::default(), context(4096));
             for member in members.split(|byte| *byte == b',') {
-                assert_eq!(set.add(member, 1, &mut context), Timed::Added);
+                assert_eq!(set.add(member, 1, &mut context), AddResult::Added);
             }
             assert_eq!((set.count(), set.text()), (count, text.as_bytes()));
             set.clear(&mut context.tally);
@@ -309,11 +309,11 @@ mod tests {
     }
 
     #[test]
-    fn past_the_limit_members_are_estimated_and_the_next_window_is_exact_again() {
+    fn sets_over_the_limit_are_estimated_until_the_window_ends() {
         let (mut set, mut context) = (Set::default(), context(4096));
         let add = |set: &mut Set, context: &mut Context, upto: u32| {
             for member in 0..upto {
-                assert_eq!(set.add(member.to_string().as_bytes(), 9, context), Timed::Added);
+                assert_eq!(set.add(member.to_string().as_bytes(), 9, context), AddResult::Added);
             }
         };
         add(&mut set, &mut context, 4096);
@@ -325,17 +325,17 @@ mod tests {
         assert!(set.count().abs_diff(100_000) < 2_500, "{}", set.count());
         assert_eq!(context.tally.heap_bytes, set.memory_bytes() as u64);
         set.clear(&mut context.tally);
-        assert_eq!(set.add(b"a", 9, &mut context), Timed::Added);
+        assert_eq!(set.add(b"a", 9, &mut context), AddResult::Added);
         assert_eq!((set.count(), set.text()), (1, &b"a"[..]));
         set.forget(&mut context.tally);
         assert_eq!(context.tally.heap_bytes, 0);
     }
 
     #[test]
-    fn long_members_are_bounded_in_bytes() {
+    fn sets_with_long_members_are_estimated() {
         let (mut set, mut context) = (Set::default(), context(10));
         for member in 0..4u8 {
-            assert_eq!(set.add(&[b'a' + member; 1000], 1, &mut context), Timed::Added);
+            assert_eq!(set.add(&[b'a' + member; 1000], 1, &mut context), AddResult::Added);
         }
         assert_eq!(context.tally.set_estimates, 1);
         assert_eq!(set.count(), 4);

@@ -1,14 +1,14 @@
-//! A timer's values past the exact limit: counts in bins whose width grows with the value (DDSketch), so that
-//! each rank is found within 1 % of its value, in bounded memory.
+//! Sketch of a timer's values beyond the exact limit (DDSketch): counts in bins whose width grows with the value.
+//! Each rank is found within 1 % of its value, in bounded memory.
 //!
-//! Count, sums, extremes and deviation are kept beside the bins and stay exact.
+//! Count, sums, extremes and deviation are kept next to the bins and stay exact.
 
 use super::checkpoint::{Bytes, put_f64, put_varint};
 
 /// Relative error of a value read back from its bin.
 pub(super) const RELATIVE_ERROR: f64 = 0.01;
 const GAMMA: f64 = (1.0 + RELATIVE_ERROR) / (1.0 - RELATIVE_ERROR);
-/// Most bins per sign: a range of 10^17 from largest to smallest. Past it the values nearest to 0 share a bin.
+/// Maximum bins per sign: a range of 10^17 from largest to smallest. Beyond it the values nearest to 0 share a bin.
 pub(super) const BINS_MAX: usize = 2048;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,7 +17,7 @@ struct Bin {
     values: u64,
 }
 
-/// Most values of one bin that are believed: sums of them stay far from what a number holds.
+/// Maximum plausible number of values in one bin: sums of such counts cannot overflow.
 const BIN_VALUES_MAX: u64 = 1 << 50;
 
 impl Bin {
@@ -68,7 +68,7 @@ impl Bins {
     fn grow_up(&mut self, at: usize) {
         let excess = (at + 1).saturating_sub(BINS_MAX);
         if excess > 0 {
-            // What falls off at the lower end joins the bin that is lowest then.
+            // Bins that fall off the lower end are merged into the lowest bin that remains.
             let off = excess.min(self.bins.len());
             let joined = self.bins.drain(..off).fold(Bin::default(), |all, bin| Bin {
                 weight: all.weight + bin.weight,
@@ -87,7 +87,7 @@ impl Bins {
         }
     }
 
-    /// Number of the first bin (4), bins (varint), weight (8) and values (8) of each.
+    /// Format: number of the first bin (4), bins (varint), then weight (8) and values (8) of each bin.
     fn save(&self, to: &mut Vec<u8>) {
         to.extend_from_slice(&self.first.to_le_bytes());
         put_varint(self.bins.len() as u64, to);
@@ -105,7 +105,7 @@ impl Bins {
         Some(Bins { first, bins })
     }
 
-    /// (number, bin) of the bins that are not empty, ascending.
+    /// (number, bin) of all bins that are not empty, ascending.
     fn iter(&self) -> impl DoubleEndedIterator<Item = (i32, Bin)> + '_ {
         let first = self.first;
         self.bins
@@ -116,7 +116,7 @@ impl Bins {
     }
 }
 
-/// Counts of values in bins, with exact sums.
+/// Counts of values in bins, and exact sums.
 #[derive(Clone, Debug)]
 pub(super) struct Sketch {
     above: Bins,
@@ -132,7 +132,7 @@ pub(super) struct Sketch {
     max: f64,
 }
 
-/// Beyond the bins of the smallest and the largest finite magnitude; infinities (`compat_quirks`) land here.
+/// Outside the bins of the smallest and the largest finite magnitude. Infinities (`compat_quirks`) land here.
 const BIN_FARTHEST: f64 = 40_000.0;
 
 /// Number of the bin of a magnitude above 0.
@@ -140,7 +140,7 @@ fn bin_of(magnitude: f64) -> i32 {
     (magnitude.ln() / GAMMA.ln()).ceil().clamp(-BIN_FARTHEST, BIN_FARTHEST) as i32
 }
 
-/// The value that stands for a bin: at most 1 % from every value in it.
+/// The value that represents a bin: within 1 % of every value in it.
 fn value_of(bin: i32) -> f64 {
     (f64::from(bin) * GAMMA.ln()).exp() * 2.0 / (GAMMA + 1.0)
 }
@@ -161,7 +161,7 @@ impl Sketch {
         }
     }
 
-    /// Adds a value that stands for `weight` observations.
+    /// Adds a value that counts as `weight` observations.
     pub(super) fn add(&mut self, value: f64, weight: f64) {
         if value > 0.0 {
             self.above.add(bin_of(value), weight);
@@ -219,7 +219,7 @@ impl Sketch {
         }
     }
 
-    /// Number of values below `limit`, as the bins tell.
+    /// Number of values below `limit`, according to the bins.
     pub(super) fn below(&self, limit: f64) -> u64 {
         let mut count = 0;
         self.pairs(|value, _, values| {
@@ -230,7 +230,7 @@ impl Sketch {
         count
     }
 
-    /// Bins above 0, below 0, the one at 0, and then the sums in the order of the fields.
+    /// Format: bins above 0, bins below 0, the bin at 0, and then the sums in the order of the fields.
     pub(super) fn save(&self, to: &mut Vec<u8>) {
         self.above.save(to);
         self.below.save(to);
@@ -242,7 +242,7 @@ impl Sketch {
         }
     }
 
-    /// A sketch of at least one value; none when the bytes are no such sketch.
+    /// A sketch of at least one value. None when the bytes are not a valid sketch.
     pub(super) fn load(from: &mut Bytes<'_>) -> Option<Sketch> {
         let (above, below, zero) = (Bins::load(from)?, Bins::load(from)?, Bin::load(from)?);
         let mut number = || from.f64();
@@ -259,7 +259,7 @@ impl Sketch {
             max: number()?,
         };
         let in_bins = sketch.above.iter().next().is_some() || sketch.below.iter().next().is_some();
-        // Values in bins are held between the extremes; NaN (`compat_quirks`) is at 0 and has none.
+        // Values in bins lie between the extremes. NaN (`compat_quirks`) is in the bin at 0 and has no extremes.
         let good = if in_bins { sketch.min <= sketch.max } else { sketch.zero.values > 0 };
         good.then_some(sketch)
     }
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_are_bounded_and_lose_only_the_smallest() {
+    fn past_the_bin_limit_only_the_smallest_values_lose_precision() {
         for up in [true, false] {
             let mut sketch = Sketch::new();
             let powers: Vec<i32> = if up { (-300..300).collect() } else { (-300..300).rev().collect() };

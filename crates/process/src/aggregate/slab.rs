@@ -1,6 +1,6 @@
-//! Many values of one type under stable numbers, without ever moving one.
+//! Slab of values of one type with stable ids. Values never move.
 //!
-//! Pages of 2048 cells come and go one by one, so growing never copies, and a page that empties is returned.
+//! Pages of 2048 cells are allocated and freed one by one. Growing never copies, and an empty page is freed.
 
 use super::cells::Cells;
 
@@ -8,10 +8,10 @@ const SHIFT: u32 = 11;
 /// Values on one page.
 pub(super) const PAGE_CELLS: u32 = 1 << SHIFT;
 
-/// Values under numbers that stay theirs until [`Slab::give`].
+/// Values whose ids stay valid until [`Slab::give`].
 #[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
-    /// Empty for a page that was returned.
+    /// Empty for a page that was freed.
     pages: Vec<Box<[T]>>,
     cells: Vec<Cells>,
     /// Pages with a free cell; the last one is filled first.
@@ -24,12 +24,12 @@ impl<T: Default> Slab<T> {
         Slab { pages: Vec::new(), cells: Vec::new(), open: Vec::new(), len: 0 }
     }
 
-    /// Values that are held.
+    /// Number of values.
     pub(super) fn len(&self) -> u32 {
         self.len
     }
 
-    /// A number with a default value behind it. None when `ids_max` numbers are out.
+    /// Allocates an id with a default value. None when `ids_max` ids are in use.
     pub(super) fn take(&mut self, ids_max: u32) -> Option<u32> {
         if self.len >= ids_max {
             return None;
@@ -56,7 +56,7 @@ impl<T: Default> Slab<T> {
         Some(page << SHIFT | cell)
     }
 
-    /// Ends the number `id`; its value is dropped.
+    /// Frees the id; its value is dropped.
     pub(super) fn give(&mut self, id: u32) {
         let page = (id >> SHIFT) as usize;
         let cells = &mut self.cells[page];
@@ -86,7 +86,7 @@ impl<T: Default> Slab<T> {
         &mut self.pages[(id >> SHIFT) as usize][(id & (PAGE_CELLS - 1)) as usize]
     }
 
-    /// The first number in use that is not before `from`.
+    /// The first id in use at or after `from`.
     pub(super) fn next_taken(&self, from: u32) -> Option<u32> {
         let first = from >> SHIFT;
         for (page, cells) in self.cells.iter().enumerate().skip(first as usize) {
@@ -99,7 +99,7 @@ impl<T: Default> Slab<T> {
         None
     }
 
-    /// Memory of the slab itself; what its values own on the heap is not in it.
+    /// Memory of the slab itself, without the heap memory of its values.
     pub(super) fn memory_bytes(&self) -> usize {
         self.pages.iter().map(|page| size_of_val(&**page)).sum::<usize>()
             + self.cells.iter().map(Cells::memory_bytes).sum::<usize>()
@@ -110,7 +110,7 @@ impl<T: Default> Slab<T> {
 }
 
 #[test]
-fn numbers_stay_until_given_back_and_pages_are_returned() {
+fn ids_are_stable_and_empty_pages_are_freed() {
     let mut slab = Slab::<u64>::new();
     let ids: Vec<u32> = (0..3 * PAGE_CELLS).map(|_| slab.take(u32::MAX).expect("no limit")).collect();
     for id in &ids {
@@ -128,7 +128,7 @@ fn numbers_stay_until_given_back_and_pages_are_returned() {
     assert_eq!(slab.next_taken(5), Some(5));
     for _ in 0..10 {
         let id = slab.take(u32::MAX).expect("no limit");
-        assert_eq!(*slab.get(id), 0, "a reused cell starts anew");
+        assert_eq!(*slab.get(id), 0, "a reused cell has the default value");
     }
-    assert_eq!(slab.take(slab.len()), None, "the limit holds");
+    assert_eq!(slab.take(slab.len()), None, "no id beyond the limit");
 }

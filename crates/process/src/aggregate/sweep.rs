@@ -1,4 +1,4 @@
-//! The end of a window: closing it in an instant, and emitting its series in slices.
+//! End of a window: closes it at once, and emits its series in slices.
 
 use model::{FlushInfo, Flushed, Kind, Now};
 
@@ -7,19 +7,19 @@ use super::counters::Counter;
 use super::gauges::Gauge;
 use super::index::Place;
 use super::sets::Set;
-use super::table::{self, Closing, Disposition, GHOST, INDEXED, OWN, PARITY, State};
+use super::table::{self, Closing, Disposition, INDEXED, PARITY, SELF_METRIC, State, TOMBSTONE};
 use super::timers::Timer;
 
-/// What a call of [`Aggregator::tick`] did.
+/// Result of [`Aggregator::tick`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tick {
-    /// Nothing: no window is due and no sweep is under way.
+    /// Nothing to do: no window is due and no sweep is under way.
     Idle,
-    /// Closed the window. Nothing of it has been emitted yet.
+    /// The window was closed. None of its series has been emitted yet.
     Started(FlushInfo),
-    /// Emitted a slice of the closed window; there is more.
+    /// A slice of the closed window was emitted; more follows.
     Sweeping,
-    /// Emitted the last slice.
+    /// The last slice was emitted.
     Ended(FlushEnd),
 }
 
@@ -28,20 +28,20 @@ pub enum Tick {
 pub struct FlushEnd {
     /// The window.
     pub info: FlushInfo,
-    /// Series that were emitted, all kinds (`numStats`).
+    /// Series emitted, all kinds (`numStats`).
     pub series: u64,
     /// When the window was closed.
     pub started: Now,
 }
 
-/// Kinds in the order in which they are swept, then the aliases.
+/// Number of stages of a sweep: the four kinds in order, then the aliases.
 const STAGES: usize = 5;
 
-/// How far a sweep has come.
+/// Position of a sweep.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cursor {
     stage: usize,
-    /// First entry of the stage that has not been visited.
+    /// First entry of the stage that is not visited yet.
     from: u32,
 }
 
@@ -54,14 +54,13 @@ impl Cursor {
 }
 
 impl Aggregator {
-    /// Monotonic nanoseconds at which `tick` next has something to do; 0, which is always past, while a sweep is
-    /// under way.
+    /// Monotonic nanoseconds at which `tick` is due next. 0, which is always past, while a sweep is under way.
     pub fn due_ns(&self) -> u64 {
         if self.closing.is_some() { 0 } else { self.clock.due_ns() }
     }
 
-    /// Closes the window when it is due, and otherwise sweeps at most `budget` series of the closed one. A large
-    /// timer counts for several. A window that falls due during a sweep is closed after it.
+    /// Closes the window when it is due, otherwise sweeps at most `budget` series of the closed window. A large
+    /// timer counts as several series. A window that falls due during a sweep is closed after it.
     pub fn tick(&mut self, now: Now, budget: usize, mut emit: impl FnMut(&FlushInfo, Flushed<'_>)) -> Tick {
         self.beat = table::beat(now);
         if self.closing.is_some() {
@@ -73,7 +72,7 @@ impl Aggregator {
         Tick::Started(self.close(now))
     }
 
-    /// Closes the window now, whatever the grid says, and emits all of it. What an unfinished sweep has left is
+    /// Closes the window now, regardless of the grid, and emits all of it. The rest of an unfinished sweep is
     /// emitted first.
     pub fn flush_all(&mut self, now: Now, mut emit: impl FnMut(&FlushInfo, Flushed<'_>)) -> FlushEnd {
         while self.closing.is_some() {
@@ -95,9 +94,9 @@ impl Aggregator {
         info
     }
 
-    /// From now on samples are of the next window, and what all series hold is of the one that `info` labels.
+    /// Starts the next window: the current values of all series belong to the closed window, labelled by `info`.
     pub(super) fn begin_sweep(&mut self, info: FlushInfo, now: Now) {
-        // What a save has written is void: nothing was saved.
+        // The checkpoint that was being written is void.
         self.changed |= self.saving.take().is_some();
         let measured = self.plan.measured_rates && info.elapsed_s > 0.0;
         // As node divides: the interval in milliseconds by 1000.
@@ -107,10 +106,10 @@ impl Aggregator {
         self.parity ^= PARITY;
     }
 
-    /// Visits at most `budget` entries. Gives the end when all have been visited.
+    /// Visits at most `budget` entries. Returns the end of the flush when all have been visited.
     fn sweep(&mut self, budget: usize, emit: &mut impl FnMut(&FlushInfo, Flushed<'_>)) -> Option<FlushEnd> {
         let mut budget = budget.max(1);
-        // What the slice before has ended makes room.
+        // Series removed by the previous slice make room.
         self.note_keys();
         while self.cursor.stage < STAGES {
             let next = match Kind::ALL.get(self.cursor.stage) {
@@ -133,7 +132,7 @@ impl Aggregator {
         Some(FlushEnd { info: closing.info, series: closing.emitted, started: closing.started })
     }
 
-    /// Visits entries of one kind. Gives the place to go on at when the budget is used up.
+    /// Visits entries of one kind. Returns the place to continue at when the budget is used up.
     fn sweep_kind<S: State>(
         &mut self,
         budget: &mut usize,
@@ -154,7 +153,7 @@ impl Aggregator {
             let closing = self.closing.as_mut().expect("a sweep has a closed window");
             match table::flush(entry, &self.keys.arena, idle, closing, &mut self.context, emit) {
                 Disposition::Keep => {}
-                Disposition::Drain => table.ghosts += 1,
+                Disposition::Drain => table.tombstones += 1,
                 Disposition::Remove => {
                     self.remove::<S>(id);
                     self.totals.expired += 1;
@@ -164,7 +163,7 @@ impl Aggregator {
         Some(from)
     }
 
-    /// Ends an entry: its key, its slot in the index, its memory. Aliases of it are stale from now on.
+    /// Removes an entry: its key, its index slot, its memory. Its aliases are stale from now on.
     pub(super) fn remove<S: State>(&mut self, id: u32) {
         let table = S::table_mut(&mut self.tables);
         let entry = table.slab.get_mut(id);
@@ -172,11 +171,11 @@ impl Aggregator {
         if entry.has(INDEXED) {
             self.keys.index.remove(entry.hash, Place::series(S::KIND, id));
         }
-        if entry.has(GHOST) {
-            table.ghosts -= 1;
+        if entry.has(TOMBSTONE) {
+            table.tombstones -= 1;
         }
-        if entry.has(OWN) {
-            self.own.forget(S::KIND, id);
+        if entry.has(SELF_METRIC) {
+            self.self_metrics.forget(S::KIND, id);
         }
         self.keys.arena.give(entry.key.at);
         table.slab.give(id);

@@ -1,8 +1,8 @@
-//! One table per kind: what every series has in common, and what a kind must tell about its own state.
+//! One table of series per kind: the fields that all series share, and the trait that each kind implements.
 //!
 //! Not here: finding a series by its raw key (`keys`), the arithmetic of a kind (`counters`, `gauges`, …).
-//! Invariant: between two flushes every entry carries the current parity; while a sweep is under way, an
-//! entry of the other parity still holds the closed window.
+//! Invariant: between two flushes every entry has the current parity; during a sweep, an entry of the other parity
+//! still holds values of the closed window.
 
 use model::{FlushInfo, Flushed, Kind, Now, RawKey, SeriesRef};
 
@@ -16,7 +16,7 @@ use super::sets::Set;
 use super::slab::Slab;
 use super::timers::Timer;
 
-/// Where a key's bytes lie in the arena.
+/// Location of a key in the arena.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Key {
     pub(super) at: u32,
@@ -31,7 +31,7 @@ impl Key {
         Some(Key { at, name_len: key.name.len() as u32, tags_len: key.tags.len() as u32 })
     }
 
-    /// True when it is spelled as `raw`.
+    /// True when it equals `raw`, byte for byte.
     #[inline]
     pub(super) fn is(self, raw: RawKey<'_>, arena: &Arena) -> bool {
         if self.name_len as usize != raw.name.len() || self.tags_len as usize != raw.tags.len() {
@@ -49,33 +49,33 @@ impl Key {
     }
 }
 
-/// What is known of a series beside its state. The low byte of `mark` holds flags, the rest its birth number.
+/// A series: its state, its key, and metadata. The low byte of `mark` holds flags, the rest the generation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry<S> {
     pub(super) state: S,
     pub(super) key: Key,
-    /// Kept bits of the canonical key's hash, when the entry is indexed.
+    /// Stored bits of the canonical key's hash, when the entry is indexed.
     pub(super) hash: u32,
-    /// Beat of the last sample.
+    /// Time of the last sample, in beats.
     pub(super) seen: u32,
     mark: u32,
 }
 
 /// Which of two neighbouring windows the state belongs to.
 pub(super) const PARITY: u32 = 1;
-/// Saw a sample in its window.
+/// Received a sample in its window.
 pub(super) const ACTIVE: u32 = 2;
-/// Deleted for everyone who asks; kept for one window because most deleted series come back.
-pub(super) const GHOST: u32 = 4;
-/// One of our own.
-pub(super) const OWN: u32 = 8;
+/// A tombstone: hidden from requests, and kept for one window because most deleted series come back.
+pub(super) const TOMBSTONE: u32 = 4;
+/// A self-metric.
+pub(super) const SELF_METRIC: u32 = 8;
 /// See [`model::Canonical::clean`].
 pub(super) const CLEAN: u32 = 16;
 /// Its name exempts it from deletion.
 pub(super) const KEPT: u32 = 32;
-/// The index knows it.
+/// Has a slot in the index.
 pub(super) const INDEXED: u32 = 64;
-const BIRTH_SHIFT: u32 = 8;
+const GENERATION_SHIFT: u32 = 8;
 
 impl<S> Entry<S> {
     #[inline]
@@ -93,10 +93,10 @@ impl<S> Entry<S> {
         self.mark &= !flag;
     }
 
-    /// True when a sample of the window with `parity` may be added at once.
+    /// True when a sample of the window with `parity` may be added directly.
     #[inline]
     pub(super) fn is_open(&self, parity: u32) -> bool {
-        self.mark & (PARITY | GHOST) == parity
+        self.mark & (PARITY | TOMBSTONE) == parity
     }
 
     #[inline]
@@ -108,12 +108,12 @@ impl<S> Entry<S> {
         self.mark = self.mark & !PARITY | parity;
     }
 
-    pub(super) fn birth(&self) -> u32 {
-        self.mark >> BIRTH_SHIFT
+    pub(super) fn generation(&self) -> u32 {
+        self.mark >> GENERATION_SHIFT
     }
 
-    pub(super) fn set_birth(&mut self, birth: u32) {
-        self.mark = self.mark & ((1 << BIRTH_SHIFT) - 1) | birth << BIRTH_SHIFT;
+    pub(super) fn set_generation(&mut self, generation: u32) {
+        self.mark = self.mark & ((1 << GENERATION_SHIFT) - 1) | generation << GENERATION_SHIFT;
     }
 
     pub(super) fn series<'a>(&self, arena: &'a Arena) -> SeriesRef<'a> {
@@ -126,7 +126,7 @@ impl<S> Entry<S> {
 #[derive(Clone, Debug)]
 pub(super) struct Table<S> {
     pub(super) slab: Slab<Entry<S>>,
-    pub(super) ghosts: u32,
+    pub(super) tombstones: u32,
 }
 
 /// The series of all kinds.
@@ -141,12 +141,12 @@ pub(super) struct Tables {
 impl Tables {
     pub(super) fn new() -> Tables {
         fn empty<S: Default>() -> Table<S> {
-            Table { slab: Slab::new(), ghosts: 0 }
+            Table { slab: Slab::new(), tombstones: 0 }
         }
         Tables { counters: empty(), gauges: empty(), timers: empty(), sets: empty() }
     }
 
-    /// Entries of one kind, ghosts included.
+    /// Entries of one kind, including tombstones.
     pub(super) fn held(&self, kind: Kind) -> u32 {
         match kind {
             Kind::Counter => self.counters.slab.len(),
@@ -156,15 +156,15 @@ impl Tables {
         }
     }
 
-    /// Series of one kind that exist for those who ask.
+    /// Series of one kind, without tombstones.
     pub(super) fn len(&self, kind: Kind) -> usize {
-        let ghosts = match kind {
-            Kind::Counter => self.counters.ghosts,
-            Kind::Gauge => self.gauges.ghosts,
-            Kind::Timer => self.timers.ghosts,
-            Kind::Set => self.sets.ghosts,
+        let tombstones = match kind {
+            Kind::Counter => self.counters.tombstones,
+            Kind::Gauge => self.gauges.tombstones,
+            Kind::Timer => self.timers.tombstones,
+            Kind::Set => self.sets.tombstones,
         };
-        (self.held(kind) - ghosts) as usize
+        (self.held(kind) - tombstones) as usize
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -175,21 +175,21 @@ impl Tables {
     }
 }
 
-/// The window that was closed last, while its series are being emitted.
+/// The window that was closed last, while its series are emitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Closing {
     pub(super) info: FlushInfo,
-    /// What sums are divided by to give rates, in seconds.
+    /// Divisor that turns sums into rates, in seconds.
     pub(super) divisor: f64,
     /// When it was closed.
     pub(super) started: Now,
-    /// The same as a beat.
+    /// When it was closed, in beats.
     pub(super) beat: u32,
     /// Series emitted so far.
     pub(super) emitted: u64,
 }
 
-/// What a kind keeps per series.
+/// The state of one series, implemented by each kind.
 pub(super) trait State: Default {
     const KIND: Kind;
 
@@ -197,10 +197,10 @@ pub(super) trait State: Default {
 
     fn table_mut(tables: &mut Tables) -> &mut Table<Self>;
 
-    /// What the plan says about idle series of this kind.
+    /// The expiry option for this kind.
     fn idle(plan: &ExpiryPlan) -> SeriesExpiry;
 
-    /// Emits the closed window. `active`: it saw a sample.
+    /// Emits the closed window. `active` is true when the series received a sample in it.
     fn emit(
         &mut self,
         series: SeriesRef<'_>,
@@ -210,48 +210,49 @@ pub(super) trait State: Default {
         emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
     );
 
-    /// Makes ready for the next window.
+    /// Resets the state for the next window.
     fn clear(&mut self, tally: &mut Tally);
 
-    /// Returns to the state of a new series; what it held on the heap is given back.
+    /// Resets to the state of a new series and frees its heap memory.
     fn forget(&mut self, tally: &mut Tally);
 
-    /// Becomes a ghost after [`State::clear`]: keeps its heap, but nothing that a new series would not have.
-    fn fade(&mut self) {}
+    /// Makes the state that of a tombstone, after [`State::clear`]: equal to a new series, but keeps its heap
+    /// memory.
+    fn make_tombstone(&mut self) {}
 
-    /// Whether, under `SeriesExpiry::Delete`, the series outlives the flush that just emitted it.
+    /// True when, under `SeriesExpiry::Delete`, the series survives the flush that just emitted it.
     fn outlives(&mut self, _ttl_windows: u32, _active: bool) -> bool {
         false
     }
 
-    /// Appends the state, see `checkpoint`.
+    /// Appends the state to a checkpoint.
     fn save(&self, to: &mut Vec<u8>);
 
-    /// Takes over a state that was saved; it must be that of a new series. None when the bytes are no such state: what
-    /// it is then may only be forgotten. `seed` is that of [`Entry::hash`].
+    /// Restores a state from a checkpoint into a new series. None when the bytes are invalid: the state may then
+    /// only be reset with [`State::forget`]. `seed` is that of [`Entry::hash`].
     fn load(&mut self, from: &mut Bytes<'_>, seed: u32, context: &mut Context) -> Option<()>;
 
-    /// Work of one flush, in series: large timers count for more than one.
+    /// Cost of flushing this series; 1 for an ordinary one, more for a large timer.
     fn work(&self) -> usize {
         1
     }
 }
 
-/// What becomes of an entry after its flush.
+/// What happens to an entry after its flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disposition {
-    /// Goes on.
+    /// It stays.
     Keep,
-    /// Has become a ghost.
+    /// It became a tombstone.
     Drain,
-    /// Goes away.
+    /// It is removed.
     Remove,
 }
 
 /// Ends the closed window for one entry: emits it unless it has expired, and opens the current window.
 ///
-/// On [`Disposition::Remove`] the state is that of a new series: the caller removes the entry, or goes on with it as
-/// with a new one when a sample has just come.
+/// On [`Disposition::Remove`] the state is that of a new series. The caller removes the entry, or reuses it as a
+/// new series when a sample has just arrived.
 pub(super) fn flush<S: State>(
     entry: &mut Entry<S>,
     arena: &Arena,
@@ -261,12 +262,12 @@ pub(super) fn flush<S: State>(
     emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
 ) -> Disposition {
     entry.set_parity(entry.parity() ^ PARITY);
-    if entry.has(GHOST) {
+    if entry.has(TOMBSTONE) {
         return Disposition::Remove;
     }
     let active = entry.has(ACTIVE);
     entry.unset(ACTIVE);
-    let exempt = entry.has(KEPT) || (S::KIND == Kind::Gauge && entry.has(OWN));
+    let exempt = entry.has(KEPT) || (S::KIND == Kind::Gauge && entry.has(SELF_METRIC));
     if let SeriesExpiry::After { seconds } = idle
         && !active
         && !exempt
@@ -282,14 +283,14 @@ pub(super) fn flush<S: State>(
         && !exempt
         && !entry.state.outlives(ttl_windows.max(1), active)
     {
-        entry.set(GHOST);
-        entry.state.fade();
+        entry.set(TOMBSTONE);
+        entry.state.make_tombstone();
         return Disposition::Drain;
     }
     Disposition::Keep
 }
 
-/// Beats are what ages are counted in: sixteenths of a second on the monotonic clock, modulo 2^32 (8 years).
+/// Ages are counted in beats: sixteenths of a second on the monotonic clock, modulo 2^32 (8 years).
 pub(super) const BEATS_PER_SECOND: u64 = 16;
 
 pub(super) fn beat(now: Now) -> u32 {

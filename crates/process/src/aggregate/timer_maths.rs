@@ -1,14 +1,15 @@
-//! The aggregates of a timer, in the order of operations that gives node's numbers bit for bit (spec statsd §7.3).
+//! Computes the aggregates of a timer, with node's order of operations, so that the results are equal bit for bit
+//! (spec statsd §7.3).
 //!
-//! Three ways in: `plain` for values that count as one each, `weighted` for sampled values under
-//! `timer_weights`, `sketched` for timers that saw more values than are kept. `weighted` with weights of 1
-//! gives the bits of `plain`.
+//! Three entry points: `plain` for values that count once each, `weighted` for sampled values under
+//! `timer_weights`, `sketched` for timers with more values than are kept. `weighted` with weights of 1 gives the
+//! same bits as `plain`.
 
 use super::context::Scratch;
 use super::labels::{Bins, Labels};
 use super::sketch::Sketch;
 
-/// Count as reported, and what it is divided by for `count_ps`.
+/// The reported count, and the divisor for `count_ps`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted {
     pub(super) count: f64,
@@ -21,14 +22,14 @@ pub(super) fn round_half_up(x: f64) -> f64 {
     if x - down >= 0.5 { down + 1.0 } else { down }
 }
 
-/// An idle timer: nothing but its zeros.
+/// An idle timer: zeros only.
 pub(super) fn idle(labels: &Labels, to: &mut Vec<(u16, f64)>) {
     let (count, count_ps) = labels.counts();
     labels.push(count_ps, 0.0, to);
     labels.push(count, 0.0, to);
 }
 
-/// One threshold's results.
+/// Results of one threshold.
 struct Part {
     count: f64,
     boundary: f64,
@@ -80,13 +81,13 @@ fn push_bins(labels: &Labels, bins: &Bins, below: impl Fn(f64) -> u64, to: &mut 
     }
 }
 
-/// Values below a limit; all of them for `inf`.
+/// Number of values below a limit; all of them for `inf`.
 fn below(values: &[f64], limit: f64) -> u64 {
     let count = if limit == f64::INFINITY { values.len() } else { values.partition_point(|v| *v < limit) };
     count as u64
 }
 
-/// Values that count as one each; `values` ascending and not empty.
+/// Aggregates of values that count once each. `values` is ascending and not empty.
 pub(super) fn plain(values: &[f64], counted: Counted, name: &[u8], labels: &Labels, scratch: &mut Scratch) {
     debug_assert!(!values.is_empty());
     let n = values.len();
@@ -139,7 +140,7 @@ pub(super) fn plain(values: &[f64], counted: Counted, name: &[u8], labels: &Labe
     }
 }
 
-/// Running sums over (value, weight) pairs, and ranks within them.
+/// Running sums over (value, weight) pairs, and lookup of ranks in them.
 struct Ranks<'a> {
     pairs: &'a [(f64, f64)],
     sums: &'a [f64],
@@ -177,7 +178,7 @@ impl<'a> Ranks<'a> {
         Ranks::last(self.weights)
     }
 
-    /// Place of the first pair at which the running weight reaches `rank`.
+    /// Index of the first pair at which the running weight reaches `rank`.
     fn reaching(&self, rank: f64) -> usize {
         self.weights.partition_point(|weight| *weight < rank).min(self.pairs.len() - 1)
     }
@@ -228,8 +229,8 @@ impl<'a> Ranks<'a> {
     }
 }
 
-/// Values that stand for `weight` observations each; `scratch.pairs` ascending and not empty. Ranks are
-/// those of the running weight: as if each value had been sent as often as its weight says.
+/// Aggregates of values with weights. `scratch.pairs` is ascending and not empty. Ranks are those of the running
+/// weight, as if each value had been sent as often as its weight.
 pub(super) fn weighted(
     values: &[f64],
     counted: Counted,
@@ -263,7 +264,8 @@ pub(super) fn weighted(
     }
 }
 
-/// A timer that saw too many values to keep: sums, extremes and deviation are exact, ranks come from the sketch.
+/// Aggregates of a timer with too many values to keep: sums, extremes and deviation are exact, ranks come from the
+/// sketch.
 pub(super) fn sketched(
     sketch: &Sketch,
     counted: Counted,
@@ -330,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn sampled_values_count_as_often_as_their_weight_says() {
+    fn sampled_values_count_by_their_weight() {
         let labels = labels();
         let of = |pairs: &[(f64, f64)]| -> Vec<String> {
             let wanted =
@@ -342,13 +344,13 @@ mod tests {
                 .map(|(label, value)| format!("{label}={value}"))
                 .collect()
         };
-        // One value at 10, ten at 20: what a rate of 0.1 on the second means.
+        // One value of 10 and ten of 20: a rate of 0.1 on the second.
         assert_eq!(
             of(&[(10.0, 1.0), (20.0, 10.0)]).join(" "),
             "count_50=6 upper_50=20 sum_50=110 count_top25=3 sum_top25=60 \
              std=2.8747978728803445 mean=19.09090909090909 median=20"
         );
-        // A single value at a rate of 0.3 stands for three and a third.
+        // A single value at a rate of 0.3 counts three and a third times.
         assert_eq!(
             of(&[(6.0, 1.0 / 0.3)]).join(" "),
             "count_50=2 upper_50=6 sum_50=12 count_top25=1 sum_top25=6 std=0 mean=6 median=6"
@@ -359,7 +361,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn weights_of_one_give_the_same_bits(
+        fn weights_of_one_give_the_same_bits_as_no_weights(
             mut values in prop::collection::vec(prop_oneof![-1e6f64..1e6, Just(0.0), Just(-0.0), Just(1e300)], 1..60),
         ) {
             values.sort_by(f64::total_cmp);
@@ -371,7 +373,7 @@ mod tests {
         }
 
         #[test]
-        fn whole_weights_equal_repeated_values(
+        fn integer_weights_equal_repeated_values(
             mut pairs in prop::collection::vec((-50i32..50, 1u8..6), 1..30),
         ) {
             pairs.sort_unstable();
@@ -384,7 +386,7 @@ mod tests {
             for (one, two) in by_weights(&pairs).into_iter().zip(by_plain(&repeated)) {
                 prop_assert_eq!(one.0, two.0);
                 let near = (one.1 - two.1).abs() <= 1e-9 * (1.0 + two.1.abs());
-                // Histograms ignore sampling in every dialect.
+                // Histograms ignore sample rates in every dialect.
                 prop_assert!(near || usize::from(one.0) >= bins, "{:?} {:?}", one, two);
             }
         }

@@ -1,4 +1,4 @@
-//! Timers: all values of a window (spec statsd §7.3), or a sketch of them past the exact limit.
+//! Timers: all values of a window (spec statsd §7.3), or a sketch of them beyond the exact limit.
 
 use model::{FlushInfo, Flushed, Kind, SeriesRef, limits};
 
@@ -9,12 +9,12 @@ use super::sketch::Sketch;
 use super::table::{Closing, State, Table, Tables};
 use super::timer_maths::{self, Counted};
 
-/// What few timers need.
+/// State that only few timers need.
 #[derive(Clone, Debug, Default)]
-struct More {
+struct Rare {
     /// Weight of each value; empty while all are 1.
     weights: Vec<f64>,
-    /// Stands in for the values once there are too many.
+    /// Replaces the values once there are too many.
     sketch: Option<Box<Sketch>>,
 }
 
@@ -22,33 +22,33 @@ struct More {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timer {
     values: Vec<f64>,
-    /// Observations that the values stand for.
+    /// Number of observations, scaled by sample rates.
     count: f64,
-    more: Option<Box<More>>,
+    more: Option<Box<Rare>>,
 }
 
-/// How adding a value ended.
+/// Result of adding a value to a timer, or a member to a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Timed {
+pub(super) enum AddResult {
     Added,
     /// The count of observations would not be finite.
     NonFinite,
-    /// The timer has as many values as it may.
+    /// The timer has the maximum number of values.
     Full,
-    /// The series take as many bytes as they may.
+    /// The series use the maximum number of bytes.
     NoRoom,
 }
 
-impl Timed {
-    pub(super) fn finite(good: bool) -> Timed {
-        if good { Timed::Added } else { Timed::NonFinite }
+impl AddResult {
+    pub(super) fn finite(good: bool) -> AddResult {
+        if good { AddResult::Added } else { AddResult::NonFinite }
     }
 }
 
 impl Timer {
-    /// Adds a value that stands for `weight` observations.
+    /// Adds a value that counts as `weight` observations.
     #[inline]
-    pub(super) fn add(&mut self, value: f64, weight: f64, context: &mut Context) -> Timed {
+    pub(super) fn add(&mut self, value: f64, weight: f64, context: &mut Context) -> AddResult {
         let weight = if context.timer_rate_ignored { 1.0 } else { weight };
         let count = self.count + weight;
         let simple = weight == 1.0 || !context.timer_weights;
@@ -60,27 +60,27 @@ impl Timer {
             self.values.push(value);
             self.count = count;
             context.tally.timer_values += 1;
-            return Timed::Added;
+            return AddResult::Added;
         }
         self.add_slowly(value, weight, context)
     }
 
     #[inline(never)]
-    fn add_slowly(&mut self, value: f64, weight: f64, context: &mut Context) -> Timed {
+    fn add_slowly(&mut self, value: f64, weight: f64, context: &mut Context) -> AddResult {
         let count = self.count + weight;
         if !count.is_finite() && !context.allow_non_finite {
-            return Timed::NonFinite;
+            return AddResult::NonFinite;
         }
         let value_weight = if context.timer_weights { weight } else { 1.0 };
         if self.grows_with(value_weight) && !context.has_room() {
-            return Timed::NoRoom;
+            return AddResult::NoRoom;
         }
         let before = self.memory_bytes();
         if self.sketch().is_none() && self.values.len() >= exact_max(context) {
             if context.timer_exact_max == 0 {
-                return Timed::Full;
+                return AddResult::Full;
             }
-            self.turn_to_sketch(&mut context.tally);
+            self.convert_to_sketch(&mut context.tally);
         }
         if let Some(Some(sketch)) = self.more.as_mut().map(|more| more.sketch.as_mut()) {
             sketch.add(value, value_weight);
@@ -90,17 +90,17 @@ impl Timer {
         }
         self.count = count;
         context.tally.heap(before, self.memory_bytes());
-        Timed::Added
+        AddResult::Added
     }
 
-    /// Whether one more value may need more memory. What a sketch takes is bounded by itself.
+    /// True when one more value may need more memory. A sketch is bounded in itself.
     fn grows_with(&self, weight: f64) -> bool {
-        let weighs = |more: &More| !more.weights.is_empty();
+        let weighs = |more: &Rare| !more.weights.is_empty();
         let first_weight = weight != 1.0 && !self.more.as_deref().is_some_and(weighs);
         self.sketch().is_none() && (first_weight || self.values.len() == self.values.capacity())
     }
 
-    /// Keeps a value with its weight. Room grows twofold, but not past what may be kept.
+    /// Stores a value with its weight. Capacity doubles, up to the maximum.
     fn keep(&mut self, value: f64, weight: f64, values_max: usize) {
         let len = self.values.len();
         if len == self.values.capacity() {
@@ -108,14 +108,14 @@ impl Timer {
         }
         if weight != 1.0 || self.more.as_ref().is_some_and(|more| !more.weights.is_empty()) {
             let weights = &mut self.more.get_or_insert_default().weights;
-            // Those before the first one that differs.
+            // Weights of the values before the first one that differs.
             weights.resize(len, 1.0);
             weights.push(weight);
         }
         self.values.push(value);
     }
 
-    fn turn_to_sketch(&mut self, tally: &mut Tally) {
+    fn convert_to_sketch(&mut self, tally: &mut Tally) {
         let mut sketch = Box::new(Sketch::new());
         let more = self.more.get_or_insert_default();
         for (at, value) in self.values.iter().enumerate() {
@@ -137,14 +137,14 @@ impl Timer {
         &self.values
     }
 
-    /// Observations that the values stand for.
+    /// Number of observations, scaled by sample rates.
     pub(super) fn count(&self) -> f64 {
         self.count
     }
 
     fn memory_bytes(&self) -> usize {
         let more = self.more.as_ref().map_or(0, |more| {
-            size_of::<More>()
+            size_of::<Rare>()
                 + more.weights.capacity() * size_of::<f64>()
                 + more.sketch.as_ref().map_or(0, |sketch| sketch.memory_bytes())
         });
@@ -176,7 +176,7 @@ impl Timer {
     }
 }
 
-/// Values that are kept as they are.
+/// Maximum number of values kept exactly.
 #[inline]
 fn exact_max(context: &Context) -> usize {
     if context.timer_exact_max == 0 { limits::TIMER_VALUES_MAX } else { context.timer_exact_max }
@@ -255,14 +255,14 @@ impl State for Timer {
                 let values = from.f64s(len)?;
                 if form == 1 {
                     let weights = from.f64s(len)?;
-                    self.more = Some(Box::new(More { weights, sketch: None }));
+                    self.more = Some(Box::new(Rare { weights, sketch: None }));
                 }
                 self.values = values;
                 context.tally.timer_values += len as u64;
             }
             2 => {
                 let sketch = Some(Box::new(Sketch::load(from)?));
-                self.more = Some(Box::new(More { weights: Vec::new(), sketch }));
+                self.more = Some(Box::new(Rare { weights: Vec::new(), sketch }));
             }
             _ => return None,
         }

@@ -1,5 +1,5 @@
-//! Headers of saved state and of its blocks; the layout is in the module's header. Total: any bytes decode to a value
-//! or to none.
+//! Headers of a saved state and of its blocks; `checkpoint` documents the layout. Decoding never fails hard: any
+//! bytes give a value or None.
 
 use twox_hash::XxHash3_64;
 
@@ -11,13 +11,13 @@ use crate::bytes::Bytes;
 const MAGIC: [u8; 8] = *b"STNAGG\r\n";
 const VERSION: u32 = 1;
 pub(super) const HEADER_BYTES: usize = 96;
-/// Begins a block. The first byte never occurs in UTF-8 text.
+/// Start of a block. The first byte never occurs in UTF-8 text.
 const MARKER: [u8; 4] = [0xf1, b'S', b'a', 0x1a];
 pub(super) const BLOCK_HEADER_BYTES: usize = 32;
-/// What stands for no label.
+/// Encodes a missing label.
 const NO_LABEL: u64 = u64::MAX;
 
-/// What saved state begins with.
+/// Header of a saved state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Header {
     pub(super) id: u64,
@@ -96,48 +96,48 @@ impl Header {
         Some(Header { id, number: save, begun_wall_ns, window })
     }
 
-    /// The blocks begin here.
+    /// The bytes after the header: the blocks.
     pub(super) fn blocks(bytes: &[u8]) -> &[u8] {
         bytes.get(HEADER_BYTES..).unwrap_or(&[])
     }
 }
 
-/// What a block holds.
+/// Content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum BlockKind {
     Series,
     BusyNames,
     End,
 }
 
-/// What a block begins with.
+/// Header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockHeader {
-    pub(super) form: Form,
+    pub(super) kind: BlockKind,
     pub(super) count: u32,
     pub(super) body_bytes: usize,
     body_checksum: u64,
 }
 
 impl BlockHeader {
-    /// Makes room for the header of a block whose body follows in `to`.
+    /// Reserves space for a block header; the body follows it in `to`.
     pub(super) fn reserve(to: &mut Vec<u8>) -> usize {
         let start = to.len();
         to.resize(start + BLOCK_HEADER_BYTES, 0);
         start
     }
 
-    /// Writes the header at `start`: what lies behind it in `to` is the body.
-    pub(super) fn fill(form: Form, count: u32, id: u64, start: usize, to: &mut [u8]) {
+    /// Writes the header at `start`. The bytes after it in `to` are the body.
+    pub(super) fn fill(kind: BlockKind, count: u32, id: u64, start: usize, to: &mut [u8]) {
         let (header, body) = to[start..].split_at_mut(BLOCK_HEADER_BYTES);
         debug_assert!(body.len() <= u32::MAX as usize, "a block is one slice, and a series is under 4 GiB");
-        let form: u32 = match form {
-            Form::Series => 0,
-            Form::BusyNames => 1,
-            Form::End => 2,
+        let kind: u32 = match kind {
+            BlockKind::Series => 0,
+            BlockKind::BusyNames => 1,
+            BlockKind::End => 2,
         };
         header[..4].copy_from_slice(&MARKER);
-        header[4..8].copy_from_slice(&form.to_le_bytes());
+        header[4..8].copy_from_slice(&kind.to_le_bytes());
         header[8..12].copy_from_slice(&count.to_le_bytes());
         header[12..16].copy_from_slice(&(body.len() as u32).to_le_bytes());
         header[16..24].copy_from_slice(&XxHash3_64::oneshot_with_seed(id, body).to_le_bytes());
@@ -145,7 +145,7 @@ impl BlockHeader {
         header[24..].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    /// The header that `bytes` begin with.
+    /// Decodes the header at the start of `bytes`.
     fn decode(bytes: &[u8], id: u64) -> Option<BlockHeader> {
         let whole = bytes.get(..BLOCK_HEADER_BYTES)?;
         let (before, checksum) = whole.split_at(BLOCK_HEADER_BYTES - 8);
@@ -153,17 +153,17 @@ impl BlockHeader {
             return None;
         }
         let mut from = Bytes::new(&before[4..]);
-        let form = match from.u32()? {
-            0 => Form::Series,
-            1 => Form::BusyNames,
-            2 => Form::End,
+        let kind = match from.u32()? {
+            0 => BlockKind::Series,
+            1 => BlockKind::BusyNames,
+            2 => BlockKind::End,
             _ => return None,
         };
         let (count, body_bytes) = (from.u32()?, from.u32()? as usize);
-        Some(BlockHeader { form, count, body_bytes, body_checksum: from.u64()? })
+        Some(BlockHeader { kind, count, body_bytes, body_checksum: from.u64()? })
     }
 
-    /// The first header in `bytes` and what lies behind it.
+    /// Finds the first header in `bytes`. Returns it with the bytes after it.
     pub(super) fn find(mut bytes: &[u8], id: u64) -> Option<(BlockHeader, &[u8])> {
         loop {
             if let Some(header) = BlockHeader::decode(bytes, id) {
@@ -174,7 +174,7 @@ impl BlockHeader {
         }
     }
 
-    /// True when `body` is what was saved.
+    /// True when `body` has the length and checksum that the header states.
     pub(super) fn is_of(&self, body: &[u8], id: u64) -> bool {
         XxHash3_64::oneshot_with_seed(id, body) == self.body_checksum
     }

@@ -1,34 +1,36 @@
-//! The state of an aggregation as bytes: what a checkpoint on disk and a hand-over to another process carry.
+//! Saves and restores the state of an aggregation, for checkpoints on disk and for hot restarts.
 //!
-//! [`super::Aggregator::save_begin`] and [`super::Aggregator::save_slice`] write it a few series at a time, so that the
-//! thread that receives never stalls; [`super::Aggregator::restore`] reads it into an aggregation that has seen nothing
-//! yet. What comes back is what was saved: every bit of a number, weights, members and registers of sets, the ages of
-//! idle series. Pure: where the bytes live is the caller's matter. Not here: aliases (learnt anew), counts since the
-//! start, and our own names (known by the daemon that runs).
+//! [`super::Aggregator::save_begin`] and [`super::Aggregator::save_slice`] write the state a few series at a time,
+//! so that the receiving thread never stalls. [`super::Aggregator::restore`] reads it into a new aggregation. The
+//! restored state equals the saved one: every bit of a number, weights, members and registers of sets, ages of idle
+//! series. Pure: the caller stores the bytes. Not saved: aliases (rebuilt from samples), counts since the start,
+//! and names of self-metrics (the daemon knows them).
 //!
-//! Bytes that are read are outside data: whatever they are, reading ends, holds to `series_max`, and takes no more
-//! memory than the bytes could have stood for. What is damaged is left out and counted.
+//! Saved bytes are untrusted input. Whatever they are, reading ends, keeps to `series_max`, and uses memory in
+//! proportion to the number of bytes. Damaged series are left out and counted.
 //!
-//! # One window
+//! # The window
 //!
-//! Saved state belongs to one window, the one that was open: saving is refused during a sweep, and a save that a
-//! window's end catches is void. Slices let samples in between them, so that a series holds all that came before the
-//! save began, and perhaps some of what came during it. [`Window`] says what restoring makes of that window:
+//! A saved state belongs to the window that was open when saving began. Saving cannot begin during a sweep, and the
+//! end of the window voids a save in progress. Samples may arrive between slices: a series contains all samples
+//! from before the save began, and perhaps some of those during it. [`Window`] reports what restoring did with that
+//! window:
 //!
-//! - it has not ended yet: its values go on in the same window, which then ends when it would have ended;
-//! - it ended while nobody ran: it is closed at once under its own label, if any sample had come in it;
-//! - it was told already (the caller knows that, see [`Told`]): its values are left out, as after the flush, and gauges, idle
-//!   series and their ages stay. So nothing is counted twice.
-//! - windows have another length or grid now: as at a reload, the values go on in the window that is open.
+//! - It has not ended yet: its values continue in the same window, which ends when it would have ended.
+//! - It ended while no instance ran: it is closed at once under its own label, if it had a sample.
+//! - It was emitted already (the caller knows, see [`Told`]): its values are left out, as after the flush.
+//!   Gauges, idle series and their ages are kept. So nothing is counted twice.
+//! - The length or grid of windows has changed: as at a reload, the values continue in the open window.
 //!
-//! Where only the label of what was told is known, windows under a second that share it count as told as well.
+//! When only the label of the last flush is known, windows under a second that share the label count as emitted
+//! too.
 //!
 //! # Format
 //!
 //! A header, blocks of series, a block of busy names if they are counted, an end block. Numbers are little-endian;
 //! `varint` is 7 bits a byte, lowest first, the top bit set on all but the last. Checksums are XXH3-64 of the bytes of
-//! the structure before them; those of blocks have the id, a random number, as seed, so that no bytes that somebody
-//! sent us are ever taken for a block.
+//! the structure before them; those of blocks have the id, a random number, as seed, so that bytes sent by a client
+//! are never mistaken for a block.
 //!
 //! | header | bytes | | block header | bytes | | record of a series | bytes |
 //! |---|---|---|---|---|---|---|---|
@@ -69,19 +71,19 @@ pub use save::Slice;
 pub(super) use crate::bytes::{Bytes, put_f64, put_varint};
 pub(super) use save::Saving;
 
-/// What is known of saved state from its header alone.
+/// Content of the header of a saved state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peeked {
-    /// Number that it was saved under: the higher of two is the younger.
+    /// Number of the save: of two saves, the higher number is the newer one.
     pub number: u64,
     /// When saving began, Unix nanoseconds.
     pub begun_wall_ns: u64,
 }
 
-/// Looks at the header of saved state.
+/// Reads the header of a saved state.
 ///
 /// # Errors
-/// When the bytes do not begin with one.
+/// When the bytes do not begin with a valid header.
 pub fn peek(bytes: &[u8]) -> Result<Peeked, NotRestored> {
     let header = format::Header::decode(bytes)?;
     Ok(Peeked { number: header.number, begun_wall_ns: header.begun_wall_ns })

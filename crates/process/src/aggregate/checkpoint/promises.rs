@@ -1,20 +1,20 @@
-//! What holds of any bytes that are read as saved state, checked for one input: by seeded tests and by the fuzz target
-//! `checkpoint`. Never part of a sample's path.
+//! Invariants of reading a saved state, checked for one input. Called by seeded tests and by the fuzz target
+//! `checkpoint`, never in production.
 
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 use model::{Canonical, Kind, Now, RawKey, SECOND_NS};
 
-use super::format::{BlockHeader, Form};
+use super::format::{BlockHeader, BlockKind};
 use super::{Slice, Told};
 use crate::aggregate::{AggregatePlan, Aggregator, ExpiryPlan, KeyFlushPlan, SeriesExpiry, Tick};
 
 const ID: u64 = 0x5eed;
 const SERIES_MAX: u32 = 40;
-/// What an aggregation of a few series takes, with room for keys of every length.
+/// Memory of an aggregation with a few series, with room for keys of every length.
 const BASE_BYTES: u64 = 16 << 20;
-/// What a byte that was read may stand for in memory, at most: a member of a set is two, with room to grow.
+/// Maximum memory per byte read: a member of a set is two bytes, with room to grow.
 const BYTES_PER_BYTE: u64 = 100;
 
 const START: Now = Now { mono_ns: 50 * SECOND_NS, wall_ns: 1_000_000 * SECOND_NS };
@@ -39,12 +39,12 @@ fn canonical(kind: Kind, raw: RawKey<'_>, out: &mut Vec<u8>) -> Canonical {
     Canonical { name_len: raw.name.len(), clean: false, hash }
 }
 
-/// Restores `bytes`, flushes, and saves what is left; gives the series that came back.
-fn read(bytes: &[u8], told_s: Option<u64>, idle: SeriesExpiry) -> u64 {
+/// Restores `bytes`, flushes, and saves the rest. Returns the number of restored series.
+fn read(bytes: &[u8], emitted_s: Option<u64>, idle: SeriesExpiry) -> u64 {
     let mut aggregator = Aggregator::new(plan(idle), START);
-    let Ok(restored) = aggregator.restore(bytes, Told { label_s: told_s, number: None }, START, canonical)
+    let Ok(restored) = aggregator.restore(bytes, Told { label_s: emitted_s, number: None }, START, canonical)
     else {
-        assert!(aggregator.is_empty(), "what is no saved state changes nothing");
+        assert!(aggregator.is_empty(), "an invalid state changes nothing");
         return 0;
     };
     let figures = aggregator.figures();
@@ -62,7 +62,7 @@ fn read(bytes: &[u8], told_s: Option<u64>, idle: SeriesExpiry) -> u64 {
     restored.series
 }
 
-/// The saved state of an aggregation without a series: header, a block of busy names, the end.
+/// The saved state of an aggregation without series: header, a block of busy names, the end.
 fn empty() -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut aggregator = Aggregator::new(plan(SeriesExpiry::Keep), START);
@@ -71,56 +71,58 @@ fn empty() -> Vec<u8> {
     bytes
 }
 
-/// A block whose checksums are right, whatever is in it.
-fn block(form: Form, body: &[u8], to: &mut Vec<u8>) {
+/// A block with valid checksums and any body.
+fn block(kind: BlockKind, body: &[u8], to: &mut Vec<u8>) {
     let start = BlockHeader::reserve(to);
     to.extend_from_slice(body);
-    BlockHeader::fill(form, body.len() as u32, ID, start, to);
+    BlockHeader::fill(kind, body.len() as u32, ID, start, to);
 }
 
-/// Reads `garbage` in every place where bytes are read, and panics where a promise does not hold.
+/// Reads `garbage` at every place where bytes are read. Panics when an invariant is violated.
 pub fn check(garbage: &[u8]) {
     read(garbage, None, SeriesExpiry::Keep);
-    [Form::Series, Form::BusyNames, Form::End].into_iter().for_each(|form| inside(form, garbage));
+    [BlockKind::Series, BlockKind::BusyNames, BlockKind::End]
+        .into_iter()
+        .for_each(|kind| inside(kind, garbage));
     around(garbage);
     over(garbage);
 }
 
-/// One of these checks, by the first byte: the fuzz target gets to more inputs in the same time.
+/// Runs one of these checks, chosen by the first byte, so that the fuzz target tries more inputs in the same time.
 pub fn check_one(garbage: &[u8]) {
     let [which, garbage @ ..] = garbage else { return };
     match which % 8 {
         0 => {
             let _series = read(garbage, None, SeriesExpiry::Keep);
         }
-        1 => inside(Form::BusyNames, garbage),
-        2 => inside(Form::End, garbage),
+        1 => inside(BlockKind::BusyNames, garbage),
+        2 => inside(BlockKind::End, garbage),
         3 => around(garbage),
         4 => over(garbage),
-        _ => inside(Form::Series, garbage),
+        _ => inside(BlockKind::Series, garbage),
     }
 }
 
-/// As the body of a block whose checksums are right.
-fn inside(form: Form, garbage: &[u8]) {
+/// Garbage as the body of a block with valid checksums.
+fn inside(kind: BlockKind, garbage: &[u8]) {
     let mut bytes = empty()[..super::format::HEADER_BYTES].to_vec();
-    block(form, garbage, &mut bytes);
+    block(kind, garbage, &mut bytes);
     read(&bytes, None, SeriesExpiry::Keep);
     read(&bytes, Some(START.wall_seconds() + 1), SeriesExpiry::Delete { ttl_windows: 2 });
 }
 
-/// A series between garbage comes back.
+/// A series between garbage is restored.
 fn around(garbage: &[u8]) {
     let mut bytes = empty()[..super::format::HEADER_BYTES].to_vec();
     bytes.extend_from_slice(garbage);
     let start = BlockHeader::reserve(&mut bytes);
     bytes.extend_from_slice(&[Kind::Counter as u8, 0, 1, 0, b'a', 0, 0, 0, 0, 0, 0, 0x45, 0x40]);
-    BlockHeader::fill(Form::Series, 1, ID, start, &mut bytes);
+    BlockHeader::fill(BlockKind::Series, 1, ID, start, &mut bytes);
     bytes.extend_from_slice(garbage);
-    assert!(read(&bytes, None, SeriesExpiry::Keep) >= 1, "what is whole is read");
+    assert!(read(&bytes, None, SeriesExpiry::Keep) >= 1, "undamaged series are restored");
 }
 
-/// Any bytes over any other.
+/// Garbage over every part of a valid state.
 fn over(garbage: &[u8]) {
     let mut bytes = empty();
     for pair in garbage.as_chunks::<2>().0 {
@@ -136,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes that look like records: kinds, small numbers, a few lengths, numbers that are none.
+    /// Bytes that look like records: kinds, small numbers, a few lengths, NaN and infinities.
     fn likely() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop_oneof![
             4 => (0u8..8).prop_map(|mark| vec![mark, 3, 1, 0, b'n']),
@@ -154,7 +156,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn any_bytes_are_read_without_harm(garbage in prop_oneof![likely(), prop::collection::vec(any::<u8>(), 0..300)]) {
+        fn any_bytes_are_read_without_a_panic(garbage in prop_oneof![likely(), prop::collection::vec(any::<u8>(), 0..300)]) {
             check(&garbage);
         }
     }

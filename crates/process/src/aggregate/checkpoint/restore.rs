@@ -1,8 +1,8 @@
-//! Restoring: blocks one after the other, each only when its checksum is right.
+//! Restores a saved state, block by block. A block with a wrong checksum is skipped.
 
 use model::{Canonical, FlushInfo, Kind, Now, RawKey};
 
-use super::format::{BlockHeader, Form, Header};
+use super::format::{BlockHeader, BlockKind, Header};
 use super::save::MARK_ACTIVE;
 use crate::aggregate::Aggregator;
 use crate::aggregate::clock::Reopening;
@@ -11,23 +11,23 @@ use crate::aggregate::gauges::Gauge;
 use crate::aggregate::keys::Known;
 use crate::aggregate::plan::SeriesExpiry;
 use crate::aggregate::sets::Set;
-use crate::aggregate::table::{ACTIVE, BEATS_PER_SECOND, KEPT, OWN, State};
+use crate::aggregate::table::{ACTIVE, BEATS_PER_SECOND, KEPT, SELF_METRIC, State};
 use crate::aggregate::timers::Timer;
 use crate::bytes::Bytes;
 
-/// Why nothing could be restored.
+/// Why nothing was restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRestored {
-    /// The bytes do not begin as saved state does.
+    /// The bytes do not begin as a saved state does.
     NoneOfOurs,
-    /// Written in a format that this version does not know.
+    /// The format version is unknown.
     Version,
-    /// The header is damaged or cut short.
+    /// The header is damaged or truncated.
     Header,
 }
 
 impl NotRestored {
-    /// In words.
+    /// The reason as text for logs.
     pub fn why(self) -> &'static str {
         match self {
             NotRestored::NoneOfOurs => "it does not begin as a checkpoint does",
@@ -37,81 +37,81 @@ impl NotRestored {
     }
 }
 
-/// What is known to have been told before saved state is restored: the last flush that left whole.
+/// The last complete flush before the restore, as far as the caller knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// Label of its window.
     pub label_s: Option<u64>,
-    /// Every save up to this number is of that window, or of an earlier one. Without it labels are compared.
+    /// All saves up to this number belong to that window or an earlier one. If unknown, labels are compared.
     pub number: Option<u64>,
 }
 
-/// What became of the window that was open when the state was saved.
+/// What restoring did with the window that was open when the state was saved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Window {
     /// Its values are in the window that is open now.
     GoesOn,
-    /// It ended while nobody ran, and a sample had come in it: it has just been closed under its own label, and the next
+    /// It ended while no instance ran, and had a sample: it has just been closed under its own label, and the next
     /// ticks emit it.
     Closed(FlushInfo),
-    /// It had been told before, so its values were left out; or no sample had come in it.
+    /// It was emitted before, so its values were left out; or it had no sample.
     Over,
 }
 
-/// What was restored.
+/// Result of a restore.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Restored {
-    /// Series that are back.
+    /// Series restored.
     pub series: u64,
-    /// Of these: had a sample in the window that was open.
+    /// Restored series that had a sample in the open window.
     pub active: u64,
-    /// Series past `series_max`: left out.
+    /// Series beyond `series_max`: left out.
     pub dropped_series_max: u64,
-    /// Series that could not be read: left out. When the end is missing as well, some more may have been.
+    /// Damaged series: left out. If `cut_short` is true, the number is a minimum.
     pub damaged: u64,
-    /// The end is missing.
+    /// The end block is missing.
     pub cut_short: bool,
-    /// What became of the window.
+    /// What happened to the window.
     pub window: Window,
     /// When saving began, Unix nanoseconds.
     pub begun_wall_ns: u64,
-    /// Label of the last window that was told, as far as is known.
+    /// Label of the last emitted window, as far as is known.
     pub told_s: Option<u64>,
 }
 
-/// One restoring.
+/// State of a restore in progress.
 struct Restoring {
     /// Beats since saving began.
     away: u64,
-    /// The window's values are left out.
-    told: bool,
+    /// True when the values of the window are left out.
+    is_emitted: bool,
     restored: Restored,
 }
 
 impl Aggregator {
-    /// Takes over saved state, before the first sample. Series that exist already get the saved values.
+    /// Restores a saved state, before the first sample. Series that exist already get the saved values.
     ///
-    /// `canonical` is that of [`Aggregator::add`]. A series whose name the dialect would spell otherwise now is kept as it is, and no sample
-    /// finds it any more: as after a reload.
+    /// `canonical` is that of [`Aggregator::add`]. A series whose name the current dialect would canonicalize
+    /// differently is kept as it is; as after a reload, no sample reaches it any more.
     ///
     /// # Errors
-    /// When the bytes are no saved state; nothing has changed then.
+    /// When the bytes are not a valid saved state. Nothing has changed then.
     pub fn restore(
         &mut self,
         bytes: &[u8],
-        told: Told,
+        last: Told,
         now: Now,
         mut canonical: impl FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
     ) -> Result<Restored, NotRestored> {
         debug_assert!(self.closing.is_none(), "before the first window's end");
         let header = Header::decode(bytes)?;
         self.beat = crate::aggregate::table::beat(now);
-        let is_told = told.number.map(|number| header.number <= number);
-        let reopening = self.clock.reopening(&header.window, is_told, told.label_s, now);
+        let is_emitted = last.number.map(|number| header.number <= number);
+        let reopening = self.clock.reopening(&header.window, is_emitted, last.label_s, now);
         let away_ns = now.wall_ns.saturating_sub(header.begun_wall_ns);
         let mut restoring = Restoring {
             away: away_ns / (model::SECOND_NS / BEATS_PER_SECOND),
-            told: reopening == Reopening::Told,
+            is_emitted: reopening == Reopening::Emitted,
             restored: Restored {
                 series: 0,
                 active: 0,
@@ -126,8 +126,8 @@ impl Aggregator {
         self.restore_blocks(Header::blocks(bytes), header.id, &mut restoring, &mut canonical);
         let mut restored = restoring.restored;
         restored.window = match reopening {
-            Reopening::GoesOn => {
-                self.clock.go_on(&header.window, now);
+            Reopening::Continue => {
+                self.clock.continue_window(&header.window, now);
                 Window::GoesOn
             }
             Reopening::Overdue if restored.active > 0 => {
@@ -135,15 +135,15 @@ impl Aggregator {
                 self.begin_sweep(info, now);
                 Window::Closed(info)
             }
-            Reopening::Elsewhere => Window::GoesOn,
-            Reopening::Overdue | Reopening::Told => Window::Over,
+            Reopening::Unusable => Window::GoesOn,
+            Reopening::Overdue | Reopening::Emitted => Window::Over,
         };
-        if !matches!(restored.window, Window::Closed(_)) && reopening != Reopening::GoesOn {
-            // Of the two the one that was used last. Where that is not known the later one comes last.
-            let mut known_s = match is_told {
-                Some(true) => [None, told.label_s],
+        if !matches!(restored.window, Window::Closed(_)) && reopening != Reopening::Continue {
+            // Of the two labels, the one used last. If unknown, the later one.
+            let mut known_s = match is_emitted {
+                Some(true) => [None, last.label_s],
                 Some(false) => [None, header.window.labelled_s],
-                None => [told.label_s, header.window.labelled_s],
+                None => [last.label_s, header.window.labelled_s],
             };
             known_s.sort_unstable();
             if self.clock.was_set_back_since(header.window.opened_wall_ns, now) {
@@ -167,10 +167,10 @@ impl Aggregator {
         let (mut seen, mut damaged) = (0u64, 0u64);
         while let Some((header, behind)) = BlockHeader::find(bytes, id) {
             let body = behind.get(..header.body_bytes).filter(|body| header.is_of(body, id));
-            // Behind a damaged body the next block is looked for from its beginning: its length may be wrong.
+            // After a damaged body the search for the next block starts at that body: its length may be wrong.
             bytes = if body.is_some() { &behind[header.body_bytes..] } else { behind };
-            match (header.form, body) {
-                (Form::Series, body) => {
+            match (header.kind, body) {
+                (BlockKind::Series, body) => {
                     let mut from = Bytes::new(body.unwrap_or(&[]));
                     let read = (0..header.count)
                         .take_while(|_| self.restore_series(&mut from, restoring, canonical).is_some())
@@ -178,21 +178,21 @@ impl Aggregator {
                     seen += read as u64;
                     damaged += u64::from(header.count) - read as u64;
                 }
-                (Form::BusyNames, Some(body)) => self.busy.restore(Bytes::new(body), header.count),
-                (Form::End, Some(body)) => {
+                (BlockKind::BusyNames, Some(body)) => self.busy.restore(Bytes::new(body), header.count),
+                (BlockKind::End, Some(body)) => {
                     if let Some(total) = Bytes::new(body).u64() {
                         restoring.restored.cut_short = false;
                         damaged = total.saturating_sub(seen);
                         break;
                     }
                 }
-                (Form::BusyNames | Form::End, None) => {}
+                (BlockKind::BusyNames | BlockKind::End, None) => {}
             }
         }
         restoring.restored.damaged = damaged;
     }
 
-    /// Reads one record. None when it is none.
+    /// Reads one record. None when it is invalid.
     fn restore_series(
         &mut self,
         from: &mut Bytes<'_>,
@@ -226,7 +226,7 @@ impl Aggregator {
     ) -> Option<()> {
         let Some(id) = self.restored_id::<S>(record.key, canonical) else {
             restoring.restored.dropped_series_max += 1;
-            // It is read all the same: the next record begins behind it.
+            // The state is read in any case: the next record begins after it.
             let (mut state, before) = (S::default(), self.context.tally);
             state.load(from, 0, &mut self.context)?;
             self.context.tally = before;
@@ -239,15 +239,15 @@ impl Aggregator {
             return None;
         }
         entry.unset(ACTIVE);
-        if record.active && !restoring.told {
+        if record.active && !restoring.is_emitted {
             entry.set(ACTIVE);
         }
         let age = record.age.saturating_add(restoring.away).min(i32::MAX as u64);
         entry.seen = self.beat.wrapping_sub(age as u32);
-        if restoring.told {
-            // What its flush would have left of it.
+        if restoring.is_emitted {
+            // The state as its flush would have left it.
             entry.state.clear(&mut self.context.tally);
-            let exempt = entry.has(KEPT) || (S::KIND == Kind::Gauge && entry.has(OWN));
+            let exempt = entry.has(KEPT) || (S::KIND == Kind::Gauge && entry.has(SELF_METRIC));
             if let SeriesExpiry::Delete { ttl_windows } = S::idle(&self.plan.idle)
                 && !exempt
                 && !entry.state.outlives(ttl_windows.max(1), record.active)
@@ -261,7 +261,7 @@ impl Aggregator {
         Some(())
     }
 
-    /// The series of a saved key, if need be a new one. None when the series limit stands against it.
+    /// The series of a saved key; creates it if needed. None when the series limit is reached.
     fn restored_id<S: State>(
         &mut self,
         key: RawKey<'_>,
@@ -274,11 +274,13 @@ impl Aggregator {
         let is_canonical = RawKey { name, tags } == key;
         self.canonical = buffer;
         if !is_canonical {
-            return self.has_room().then(|| self.birth::<S>(key, false))?;
+            return self.has_room().then(|| self.create_entry::<S>(key, false))?;
         }
         match self.keys.find::<S>(&self.tables, form.hash, key) {
             Known::Series(id) => Some(id),
-            _ => self.adopt::<S>(form.hash, key).or_else(|| self.enlist::<S>(form.hash, key, form.clean)),
+            _ => self
+                .adopt::<S>(form.hash, key)
+                .or_else(|| self.create_indexed::<S>(form.hash, key, form.clean)),
         }
     }
 }

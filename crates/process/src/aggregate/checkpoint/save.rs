@@ -1,56 +1,56 @@
-//! Saving: a header, then a block of some series in each call.
+//! Saves the state: a header, then a block of some series in each call.
 
 use model::{Kind, Now};
 
-use super::format::{BlockHeader, Form, Header};
+use super::format::{BlockHeader, BlockKind, Header};
 use crate::aggregate::Aggregator;
 use crate::aggregate::counters::Counter;
 use crate::aggregate::gauges::Gauge;
 use crate::aggregate::sets::Set;
-use crate::aggregate::table::{self, ACTIVE, GHOST, State};
+use crate::aggregate::table::{self, ACTIVE, State, TOMBSTONE};
 use crate::aggregate::timers::Timer;
 use crate::bytes::put_varint;
 
-/// A slice ends when it has so many bytes, however few series they are.
+/// A slice ends at this size, even if it has few series.
 const SLICE_BYTES_MAX: usize = 256 * 1024;
 
-/// Work of one slice when all is saved at once.
+/// Series per slice when everything is saved at once.
 const WHOLE_SERIES: usize = 65_536;
 
-/// Says that a series saw a sample in the open window; the other bits of the byte are its kind.
+/// The series had a sample in the open window. The other bits of the byte are the kind.
 pub(super) const MARK_ACTIVE: u8 = 4;
 
-/// How far saving has come.
+/// Progress of a save.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::aggregate) struct Saving {
     id: u64,
-    /// Place in [`Kind::ALL`]; past it the busy names, then the end.
+    /// Index in [`Kind::ALL`]; after the kinds come the busy names, then the end.
     stage: usize,
-    /// First entry of the stage that has not been visited.
+    /// First entry of the stage that is not visited yet.
     from: u32,
     /// When it began.
     beat: u32,
     series: u64,
 }
 
-/// What a call of [`Aggregator::save_slice`] did.
+/// Result of [`Aggregator::save_slice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slice {
-    /// Wrote some series; there are more.
+    /// Some series were written; more follow.
     More,
-    /// Wrote the last ones and the end.
+    /// The last series and the end block were written.
     Done {
         /// Series in all slices.
         series: u64,
     },
-    /// Nothing: the window ended, or the plan changed, since saving began. What was written is void.
+    /// Nothing was written: the window ended, or the plan changed, since saving began. The slices before are void.
     Void,
 }
 
 impl Aggregator {
-    /// Begins to save all state and appends the header. False, and nothing is written, while a sweep is under way.
+    /// Begins a save and appends the header. Returns false and writes nothing while a sweep is under way.
     ///
-    /// `id` is a number that nobody outside knows; `number` is higher than that of any earlier save.
+    /// `id` is a number unknown to outsiders. `number` is higher than that of any earlier save.
     pub fn save_begin(&mut self, id: u64, number: u64, now: Now, to: &mut Vec<u8>) -> bool {
         if self.closing.is_some() {
             return false;
@@ -62,16 +62,16 @@ impl Aggregator {
         true
     }
 
-    /// Appends the next `series_max` series, less of large ones. A large timer counts for several.
+    /// Appends the next `series_max` series, or fewer if they are large. A large timer counts as several series.
     pub fn save_slice(&mut self, series_max: usize, to: &mut Vec<u8>) -> Slice {
         let Some(mut saving) = self.saving.take() else { return Slice::Void };
         let start = BlockHeader::reserve(to);
         if saving.stage == Kind::ALL.len() {
             let names = self.busy.save(to);
-            BlockHeader::fill(Form::BusyNames, names, saving.id, start, to);
+            BlockHeader::fill(BlockKind::BusyNames, names, saving.id, start, to);
             let start = BlockHeader::reserve(to);
             to.extend_from_slice(&saving.series.to_le_bytes());
-            BlockHeader::fill(Form::End, 1, saving.id, start, to);
+            BlockHeader::fill(BlockKind::End, 1, saving.id, start, to);
             return Slice::Done { series: saving.series };
         }
         let before = saving.series;
@@ -88,13 +88,13 @@ impl Aggregator {
                 (saving.stage, saving.from) = (saving.stage + 1, 0);
             }
         }
-        BlockHeader::fill(Form::Series, (saving.series - before) as u32, saving.id, start, to);
+        BlockHeader::fill(BlockKind::Series, (saving.series - before) as u32, saving.id, start, to);
         self.saving = Some(saving);
         Slice::More
     }
 
-    /// All state at once, for another process. Checkpoints go on as if there had been no such save: what
-    /// [`Self::is_changed`] says stays. False, and nothing is written, while a sweep is under way.
+    /// Saves everything at once, for another process. It does not affect checkpoints: [`Self::is_changed`] stays as
+    /// it is. Returns false and writes nothing while a sweep is under way.
     pub fn save_whole(&mut self, id: u64, now: Now, to: &mut Vec<u8>) -> bool {
         let changed = self.is_changed();
         let begun = self.save_begin(id, 0, now, to);
@@ -103,18 +103,18 @@ impl Aggregator {
         begun
     }
 
-    /// True when something came or was deleted since the last save that came to its end began: saving would give
-    /// something else.
+    /// True when a sample arrived or a series was deleted since the last complete save began: a new save would
+    /// differ.
     pub fn is_changed(&self) -> bool {
         self.changed || self.saving.is_some()
     }
 
-    /// The last save has not reached the disk, or nobody knows: there is something to save.
+    /// Requests another save, because the last one may not have reached the disk.
     pub fn save_again(&mut self) {
         self.changed = true;
     }
 
-    /// Appends entries of one kind. True when there are no more.
+    /// Appends entries of one kind. True when no entry is left.
     fn save_kind<S: State>(
         &self,
         saving: &mut Saving,
@@ -128,12 +128,12 @@ impl Aggregator {
             saving.from = id + 1;
             let entry = slab.get(id);
             *budget = budget.saturating_sub(entry.state.work());
-            if entry.has(GHOST) {
+            if entry.has(TOMBSTONE) {
                 continue;
             }
             let active = if entry.has(ACTIVE) { MARK_ACTIVE } else { 0 };
             to.push(S::KIND as u8 | active);
-            // A sample that came while saving is younger than the save.
+            // A sample that arrived during the save is newer than the save.
             let age = (saving.beat.wrapping_sub(entry.seen) as i32).max(0);
             put_varint(age as u64, to);
             let key = entry.key.of(&self.keys.arena);

@@ -1,4 +1,4 @@
-//! Labels and ends of windows under clocks that step, one case beside the other.
+//! Labels and ends of windows when the wall clock steps.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ fn at(mono_ms: u64, wall_ms: u64) -> Now {
     Now { mono_ns: mono_ms * MS, wall_ns: wall_ms * MS }
 }
 
-/// Runs `windows` windows without a step and without lateness: (due in ms since the start, label, elapsed).
+/// Runs `windows` windows on time and without a step: (due in ms since the start, label, elapsed).
 fn run(align: FlushAlign, window_ms: u64, wall_ms: u64, windows: usize) -> Vec<(u64, u64, f64)> {
     let start = at(5_000, wall_ms);
     let mut clock = Clock::new(align, window_ms, start);
@@ -23,7 +23,7 @@ fn run(align: FlushAlign, window_ms: u64, wall_ms: u64, windows: usize) -> Vec<(
 }
 
 #[test]
-fn grids_hang_where_the_spec_says() {
+fn slots_are_where_the_spec_puts_them() {
     use FlushAlign::{Interval, Start, Wall};
     // The start second is rounded: 1003.4 s to 1003, 1003.6 s to 1004.
     assert_eq!(run(Start, 10_000, 1_003_400, 2), [(9_600, 1013, 9.6), (19_600, 1023, 10.0)]);
@@ -37,8 +37,8 @@ fn grids_hang_where_the_spec_says() {
 }
 
 #[test]
-fn a_restart_neither_doubles_nor_skips_a_slot() {
-    // Stopped in the slot of 1070. (started at, label of the instance before) -> first label here.
+fn a_restart_neither_repeats_nor_skips_a_slot() {
+    // Stopped in the slot of 1070. (started at, label of the previous instance) -> first label here.
     for (start_ms, before, first) in [
         (1_069_200, 1070, 1080),
         (1_071_000, 1070, 1080),
@@ -74,7 +74,7 @@ fn a_late_flush_skips_slots_as_node_does() {
 }
 
 #[test]
-fn steps_of_the_wall_clock_neither_double_nor_skip_a_slot() {
+fn small_steps_of_the_wall_clock_neither_repeat_nor_skip_a_slot() {
     for (align, step_ms, next_label, next_wait_ms) in [
         (FlushAlign::Wall, 300, 10_020, 9_700),
         (FlushAlign::Wall, -300, 10_020, 10_300),
@@ -88,7 +88,7 @@ fn steps_of_the_wall_clock_neither_double_nor_skip_a_slot() {
     ] {
         let mut clock = Clock::new(align, 10_000, at(0, 10_000_000));
         let wall = |mono_ms: u64| (mono_ms + 10_000_000).saturating_add_signed(step_ms);
-        // The step falls into the first window: its label is that of the end set before.
+        // The step falls into the first window: its label is that of the end that was set before.
         let first = clock.close(at(10_000, wall(10_000)));
         assert_eq!(first.time_s, 10_010, "{align:?} {step_ms}");
         let due_ms = clock.due_ns() / MS;
@@ -101,7 +101,7 @@ fn steps_of_the_wall_clock_neither_double_nor_skip_a_slot() {
     assert_eq!(driven.labels(3), [21, 25, 35], "no label is used twice");
 }
 
-/// A clock that is driven on time, and steps.
+/// A clock that is called on time, while the wall clock steps.
 struct Driven {
     clock: Clock,
     now: Now,
@@ -121,7 +121,7 @@ impl Driven {
         self.now.wall_ns = self.now.wall_ns.saturating_add_signed(step_s * 1_000_000_000);
     }
 
-    /// Labels of so many windows, as seconds since the start by the clock that does not step.
+    /// The next `windows` labels, as seconds since the start on a clock that does not step.
     fn labels(&mut self, windows: usize) -> Vec<i64> {
         let label = |_| {
             self.now = self.now.plus_ns(self.clock.due_ns() - self.now.mono_ns);
@@ -132,21 +132,21 @@ impl Driven {
 }
 
 #[test]
-fn labels_follow_a_clock_that_jumps_and_comes_back() {
+fn labels_follow_a_clock_that_jumps_and_returns() {
     const DAY_S: i64 = 86_400;
     for align in [FlushAlign::Wall, FlushAlign::Start, FlushAlign::Interval] {
         for away_s in [DAY_S, -DAY_S, 365 * DAY_S, -365 * DAY_S, 3_600, -3_600] {
             let mut driven = Driven::new(align);
             assert_eq!(driven.labels(2), [10, 20], "{align:?} {away_s}");
             driven.step_s(away_s);
-            // The end of the window that is open has been set; `interval` has none.
+            // The end of the open window was set before; `interval` has none.
             let first = if align == FlushAlign::Interval { 30 + away_s } else { 30 };
             assert_eq!(driven.labels(3), [first, 40 + away_s, 50 + away_s], "{align:?} {away_s}");
             driven.step_s(-away_s);
             let first = if align == FlushAlign::Interval { 60 } else { 60 + away_s };
             assert_eq!(driven.labels(3), [first, 70, 80], "{align:?} {away_s}");
             let ClockFigures { jumps_ahead, jumps_back, mislabelled, .. } = driven.clock.figures();
-            // Of a clock that goes back nobody knows yet that it is wrong then: labels ahead of it count, too.
+            // After a jump back it is not known yet which time was wrong: labels ahead of the clock count too.
             let ahead = match align {
                 _ if away_s > 0 => 0,
                 FlushAlign::Interval => 2,
@@ -158,7 +158,7 @@ fn labels_follow_a_clock_that_jumps_and_comes_back() {
 }
 
 #[test]
-fn a_jump_within_a_window_leaves_no_trace() {
+fn a_jump_that_returns_within_a_window_changes_nothing() {
     let mut driven = Driven::new(FlushAlign::Wall);
     driven.labels(1);
     driven.step_s(86_400);
@@ -169,18 +169,18 @@ fn a_jump_within_a_window_leaves_no_trace() {
 }
 
 #[test]
-fn a_clock_that_was_ahead_from_the_start_is_followed_back() {
+fn labels_follow_a_clock_that_is_corrected_after_the_start() {
     let mut driven = Driven::new(FlushAlign::Wall);
     assert_eq!(driven.labels(3), [10, 20, 30]);
     driven.step_s(-86_400);
     assert_eq!(driven.labels(3), [40, 50 - 86_400, 60 - 86_400]);
     let ClockFigures { jumps_back, mislabelled, .. } = driven.clock.figures();
-    assert_eq!((jumps_back, mislabelled), (1, 4), "all that were labelled so far");
+    assert_eq!((jumps_back, mislabelled), (1, 4), "all windows labelled so far");
 }
 
 #[test]
-fn a_label_that_an_instance_before_took_from_a_wrong_clock_is_dropped() {
-    // Windows of 10 s: 16 of them are as far as restarts may have gone.
+fn an_implausible_label_of_a_previous_instance_is_dropped() {
+    // Windows of 10 s: restarts may use up labels 16 windows ahead.
     for (ahead_s, dropped) in [(10, 0), (160, 0), (161, 1), (86_400, 1)] {
         let now = at(0, 1_700_000_000_000);
         let mut clock = Clock::new(FlushAlign::Wall, 10_000, now);
@@ -191,13 +191,13 @@ fn a_label_that_an_instance_before_took_from_a_wrong_clock_is_dropped() {
 }
 
 #[test]
-fn a_window_of_a_clock_that_was_set_back_since_is_not_gone_on_with() {
-    // Windows of 2 s; the clock of the instance before was so many seconds ahead.
+fn an_open_window_is_not_continued_after_the_clock_was_set_back() {
+    // Windows of 2 s; the clock of the previous instance was this many seconds ahead.
     for (ahead_s, want) in [
-        (0, Reopening::GoesOn),
-        (4, Reopening::GoesOn),
-        (5, Reopening::Elsewhere),
-        (30, Reopening::Elsewhere),
+        (0, Reopening::Continue),
+        (4, Reopening::Continue),
+        (5, Reopening::Unusable),
+        (30, Reopening::Unusable),
     ] {
         let before = Clock::new(FlushAlign::Wall, 2_000, at(7_000, 1_700_000_000_000 + ahead_s * 1000));
         let open = before.open_window(at(7_500, 1_700_000_000_500 + ahead_s * 1000));
@@ -208,7 +208,7 @@ fn a_window_of_a_clock_that_was_set_back_since_is_not_gone_on_with() {
 }
 
 #[test]
-fn the_label_of_another_aggregation_only_moves_ahead_what_it_can() {
+fn a_label_of_another_aggregation_only_moves_the_clock_ahead() {
     let now = at(0, 1_700_000_004_000);
     for (label_s, first) in [(0, 10), (10, 20), (30, 40), (161, 170), (165, 10)] {
         let mut clock = Clock::new(FlushAlign::Wall, 10_000, now);
@@ -219,18 +219,18 @@ fn the_label_of_another_aggregation_only_moves_ahead_what_it_can() {
 }
 
 #[test]
-fn windows_of_a_second_catch_up_with_a_clock_that_was_set_back_a_little() {
+fn interval_windows_of_a_second_absorb_a_small_step_back() {
     let mut driven = Driven::of(FlushAlign::Interval, 1_000);
     assert_eq!(driven.labels(2), [1, 2]);
     driven.step_s(-2);
     assert_eq!(driven.labels(4), [3, 4, 5, 6]);
     let wall_s = |driven: &Driven| (driven.now.wall_ns / SECOND_NS) as i64 - 1_700_000_000;
-    assert_eq!(wall_s(&driven), 6, "the second window took as long as it was short of");
+    assert_eq!(wall_s(&driven), 6, "the second window made up the difference");
 }
 
 #[test]
-fn a_window_says_by_which_clock_it_was_opened_when_that_was_set_back_since() {
-    for (back_s, want) in [(15, Reopening::GoesOn), (30, Reopening::Elsewhere)] {
+fn an_open_window_stores_its_opening_time_by_the_clock_before_the_jump() {
+    for (back_s, want) in [(15, Reopening::Continue), (30, Reopening::Unusable)] {
         let mut driven = Driven::new(FlushAlign::Wall);
         driven.labels(2);
         driven.step_s(-back_s);
@@ -241,12 +241,12 @@ fn a_window_says_by_which_clock_it_was_opened_when_that_was_set_back_since() {
 }
 
 #[test]
-fn a_clock_that_comes_back_goes_on_behind_what_a_process_before_has_used() {
-    // Ended early at 195 s, and begun again with a clock that is ten minutes ahead.
+fn a_returning_clock_continues_after_labels_used_by_a_previous_process() {
+    // Ended early at 195 s, and restarted with a clock that is ten minutes ahead.
     let now = at(0, 795_100);
     let mut clock = Clock::new(FlushAlign::Wall, 10_000, now);
     clock.resume(200, now);
-    // It comes back at once: one window has the label of the wrong clock.
+    // The clock returns at once: one window has a label of the wrong clock.
     let mut now = at(0, 195_100);
     now = now.plus_ns(clock.due_ns());
     assert_eq!(clock.close(now).time_s, 800);
@@ -254,7 +254,7 @@ fn a_clock_that_comes_back_goes_on_behind_what_a_process_before_has_used() {
 }
 
 #[test]
-fn a_label_of_a_clock_that_was_set_back_is_not_left_to_the_next_process() {
+fn a_label_from_before_a_jump_back_is_not_passed_to_the_next_process() {
     for (back_s, left_s) in [(15, Some(30)), (3_600, None)] {
         let mut driven = Driven::new(FlushAlign::Wall);
         driven.labels(2);
@@ -283,7 +283,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn labels_strictly_increase_but_for_jumps_back(
+    fn labels_strictly_increase_except_at_jumps_back(
         align in prop_oneof![Just(FlushAlign::Wall), Just(FlushAlign::Start), Just(FlushAlign::Interval)],
         window_ms in 1_000u64..30_000,
         start_ms in 1_000_000_000u64..1_000_100_000,
@@ -306,7 +306,7 @@ proptest! {
             }
             let before = clock.figures().jumps_back;
             let info = clock.close(now);
-            // On a grid a jump shows in the label of the window after it.
+            // On a grid, a jump shows in the label of the following window.
             let jumped = clock.figures().jumps_back > if align == FlushAlign::Interval { before } else { back };
             prop_assert!(jumped || last.is_none_or(|last| info.time_s > last), "{last:?} then {info:?}");
             back = before;
@@ -317,7 +317,7 @@ proptest! {
     }
 
     #[test]
-    fn two_windows_after_any_step_labels_are_those_of_the_wall_clock(
+    fn two_windows_after_any_step_labels_match_the_wall_clock(
         align in prop_oneof![Just(FlushAlign::Wall), Just(FlushAlign::Start), Just(FlushAlign::Interval)],
         steps in prop::collection::vec((0usize..4, -40_000_000i64..40_000_000, 0u64..10_000), 1..20),
     ) {

@@ -1,4 +1,4 @@
-//! What is saved comes back: an aggregation that was saved and restored gives the same flushes as one that went on.
+//! Checkpoints: an aggregation that was saved and restored emits the same flushes as one that was not.
 
 use model::{Kind, Now};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use crate::aggregate::{AggregatePlan, Aggregator, FlushAlign, KeyFlushPlan, Seri
 
 const ID: u64 = 0x5eed;
 
-/// All state, `series` at a time.
+/// The whole state, saved in slices of `series`.
 fn saved(aggregator: &mut Aggregator, now: Now, series: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     assert!(aggregator.save_begin(ID, 7, now, &mut bytes), "no sweep is under way");
@@ -18,23 +18,23 @@ fn saved(aggregator: &mut Aggregator, now: Now, series: usize) -> Vec<u8> {
 }
 
 impl Rig {
-    fn restore(&mut self, bytes: &[u8], told_s: Option<u64>, ms: u64) -> Result<Restored, NotRestored> {
+    fn restore(&mut self, bytes: &[u8], emitted_s: Option<u64>, ms: u64) -> Result<Restored, NotRestored> {
         let hash = self.hash;
-        self.aggregator.restore(bytes, Told { label_s: told_s, number: None }, at(ms), |kind, raw, out| {
+        self.aggregator.restore(bytes, Told { label_s: emitted_s, number: None }, at(ms), |kind, raw, out| {
             canonical(hash, kind, raw, out)
         })
     }
 }
 
-/// A rig that begins at `ms` with what `bytes` say.
-fn restored(plan: AggregatePlan, bytes: &[u8], told_s: Option<u64>, ms: u64) -> (Rig, Restored) {
+/// A rig that starts at `ms` from the saved `bytes`.
+fn restored(plan: AggregatePlan, bytes: &[u8], emitted_s: Option<u64>, ms: u64) -> (Rig, Restored) {
     let mut rig = Rig::new(plan.clone());
     rig.aggregator = Aggregator::new(plan, at(ms));
-    let restored = rig.restore(bytes, told_s, ms).expect("it is saved state");
+    let restored = rig.restore(bytes, emitted_s, ms).expect("a valid saved state");
     (rig, restored)
 }
 
-/// Small limits, so that few samples reach sketches and estimates.
+/// Small limits, so that few samples cause sketches and estimates.
 fn small() -> AggregatePlan {
     AggregatePlan {
         percentiles: vec![(90.0, "90".into()), (-50.0, "-50".into())],
@@ -48,10 +48,10 @@ fn small() -> AggregatePlan {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Kind, name, spelling, value, sample rate of a half, delta.
+    /// Kind, name, whether the raw key is an alias, value, sample rate of a half, delta.
     Add(usize, u8, bool, i8, bool, bool),
     Tick(usize, u64),
-    Own(u8),
+    SelfMetric(u8),
     Delete(usize, u8),
 }
 
@@ -60,7 +60,7 @@ fn steps(max: usize) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         14 => add.prop_map(|(kind, name, other, value, half, delta)| Step::Add(kind, name, other, value, half, delta)),
         6 => (1usize..9, 0u64..900).prop_map(|(budget, ms)| Step::Tick(budget, ms)),
-        1 => (0u8..3).prop_map(Step::Own),
+        1 => (0u8..3).prop_map(Step::SelfMetric),
         1 => (0..4usize, 0u8..9).prop_map(|(kind, name)| Step::Delete(kind, name)),
     ];
     prop::collection::vec(step, 0..max)
@@ -82,7 +82,7 @@ fn apply(rig: &mut Rig, step: &Step, ms: &mut u64) {
             *ms += wait;
             rig.tick(*ms, *budget);
         }
-        Step::Own(name) => {
+        Step::SelfMetric(name) => {
             let Rig { aggregator, emitted, .. } = rig;
             let emit = |info: &model::FlushInfo, flushed: model::Flushed<'_>| {
                 emitted.push(super::rig::text(info, &flushed));
@@ -108,7 +108,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_restored_aggregation_goes_on_as_the_one_that_was_saved(
+    fn a_restored_aggregation_emits_the_same_as_the_saved_one(
         counters in policies(), gauges in policies(), timers in policies(), sets in policies(),
         align in prop_oneof![Just(FlushAlign::Wall), Just(FlushAlign::Start), Just(FlushAlign::Interval)],
         measured_rates in any::<bool>(),
@@ -122,20 +122,20 @@ proptest! {
         for step in &before {
             apply(&mut rig, step, &mut ms);
         }
-        // A sweep that is under way ends first, and no window is overdue.
+        // A sweep under way ends first, and no window is overdue.
         while rig.tick(ms, 5) != Tick::Idle {}
         let bytes = saved(&mut rig.aggregator, at(ms), series);
-        let (mut other, told) = restored(plan, &bytes, None, ms);
-        prop_assert_eq!(told.window, Window::GoesOn);
-        prop_assert_eq!((told.damaged, told.cut_short, told.dropped_series_max), (0, false, 0));
+        let (mut other, found) = restored(plan, &bytes, None, ms);
+        prop_assert_eq!(found.window, Window::GoesOn);
+        prop_assert_eq!((found.damaged, found.cut_short, found.dropped_series_max), (0, false, 0));
         prop_assert_eq!(other.aggregator.due_ns(), rig.aggregator.due_ns());
         rig.take();
         let mut other_ms = ms;
         for step in after.iter().chain(&[Step::Tick(9, 4000)]) {
             for (rig, ms) in [(&mut rig, &mut ms), (&mut other, &mut other_ms)] {
                 apply(rig, step, ms);
-                // Sweeps end at once: which series the next sample meets before the sweep depends on the order in which
-                // they were made, and how long a sweep takes on aliases, which are not saved.
+                // Sweeps end at once. Otherwise the order in which series were created would decide which of them a
+                // sample meets before the sweep, and a sweep would take longer with aliases, which are not saved.
                 while matches!(step, Step::Tick(..)) && rig.tick(*ms, 9) != Tick::Idle {}
             }
         }
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn any_change_of_the_bytes_is_noticed_or_harmless(
+    fn changed_bytes_are_detected_or_harmless(
         steps in steps(60), flips in prop::collection::vec((any::<prop::sample::Index>(), 0u8..8), 1..4),
         cut in any::<Option<prop::sample::Index>>(),
     ) {
@@ -181,7 +181,7 @@ proptest! {
 const LINES: &str = "c:3|c\ng:5|g\nt:1|ms\ns:a|s";
 
 #[test]
-fn a_window_that_ended_while_nobody_ran_is_closed_under_its_own_label_before_the_first_sample() {
+fn a_window_that_ended_while_no_instance_ran_is_closed_under_its_own_label() {
     for align in [FlushAlign::Wall, FlushAlign::Start, FlushAlign::Interval] {
         let mut rig = Rig::new(AggregatePlan { align, measured_rates: true, ..plan() });
         rig.add(500, LINES);
@@ -194,7 +194,7 @@ fn a_window_that_ended_while_nobody_ran_is_closed_under_its_own_label_before_the
         other.add(7_300, "c:100|c\nn:1|c");
         let Tick::Ended(end) = other.tick(7_300, 1000) else { panic!("a sweep was under way") };
         assert_eq!((end.info, other.take()), want, "{align:?}");
-        // The next window is the one of the moment, as the grid has it.
+        // The next window is the current one on the grid.
         let (due_ms, label) = match align {
             FlushAlign::Wall => (8_000, 8),
             FlushAlign::Start => (10_000, 10),
@@ -207,7 +207,7 @@ fn a_window_that_ended_while_nobody_ran_is_closed_under_its_own_label_before_the
 }
 
 #[test]
-fn a_window_that_was_told_leaves_gauges_and_idle_series_only() {
+fn only_gauges_and_idle_series_are_restored_when_the_window_was_emitted() {
     for align in [FlushAlign::Wall, FlushAlign::Start, FlushAlign::Interval] {
         for (idle_plan, want) in [
             (idle(SeriesExpiry::Keep), "c c 0.0 0.0; g g 5.0; s s 0 ; t t count_ps=0.0 count=0.0"),
@@ -234,34 +234,34 @@ fn a_window_that_was_told_leaves_gauges_and_idle_series_only() {
 }
 
 #[test]
-fn a_save_whose_number_is_told_counts_no_more_whatever_clock_and_grid_say() {
+fn values_of_a_save_with_a_flushed_number_are_left_out_on_any_clock_and_grid() {
     let mut rig = Rig::new(AggregatePlan { align: FlushAlign::Wall, ..plan() });
     rig.add(500, "c:3|c");
     let bytes = saved(&mut rig.aggregator, at(900), 2);
-    let number = peek(&bytes).expect("it is saved state").number;
+    let number = peek(&bytes).expect("a valid saved state").number;
     let same = rig.aggregator.plan().clone();
     let other = AggregatePlan { window_ms: 5000, ..same.clone() };
     let label_s = Some(1_000_002);
-    for (plan, wall_s, told, window) in [
-        // (the label that was told, the number that was told)
+    for (plan, wall_s, last, window) in [
+        // (label of the last flush, number of the last flushed save)
         (&same, 1_000_000, (label_s, Some(number)), Window::Over),
         (&same, 900_000, (label_s, Some(number)), Window::Over),
         (&same, 900_000, (label_s, Some(number - 1)), Window::GoesOn),
-        // Its values went on in a window of another grid, whose label is a lower one.
+        // Its values continued in a window of another grid, whose label is lower.
         (&other, 1_000_001, (Some(1_000_000), Some(number)), Window::Over),
         (&other, 1_000_001, (Some(1_000_000), Some(number - 1)), Window::GoesOn),
     ] {
         let now = Now { mono_ns: 5, wall_ns: wall_s * model::SECOND_NS };
-        let told = Told { label_s: told.0, number: told.1 };
+        let last = Told { label_s: last.0, number: last.1 };
         let mut aggregator = Aggregator::new(plan.clone(), now);
         let found =
-            aggregator.restore(&bytes, told, now, |kind, raw, out| canonical(good_hash, kind, raw, out));
-        assert_eq!(found.map(|found| found.window), Ok(window), "{wall_s} {told:?}");
+            aggregator.restore(&bytes, last, now, |kind, raw, out| canonical(good_hash, kind, raw, out));
+        assert_eq!(found.map(|found| found.window), Ok(window), "{wall_s} {last:?}");
     }
 }
 
 #[test]
-fn a_window_without_a_sample_is_not_told_later() {
+fn an_overdue_window_without_a_sample_is_not_emitted() {
     let mut rig = Rig::new(AggregatePlan { align: FlushAlign::Wall, ..plan() });
     rig.add(500, LINES);
     rig.flush(2000);
@@ -272,13 +272,13 @@ fn a_window_without_a_sample_is_not_told_later() {
 }
 
 #[test]
-fn a_label_or_a_window_far_ahead_is_not_believed_and_another_grid_is_as_at_a_reload() {
+fn implausible_labels_and_windows_are_ignored_and_a_new_grid_acts_as_a_reload() {
     let mut rig = Rig::new(AggregatePlan { align: FlushAlign::Wall, ..plan() });
     rig.add(500, "c:3|c");
     let bytes = saved(&mut rig.aggregator, at(900), 2);
     let plan = rig.aggregator.plan().clone();
     let (_, found) = restored(plan.clone(), &bytes, Some(2_000_000), 1_000);
-    assert_eq!(found.window, Window::GoesOn, "a label from the future says nothing");
+    assert_eq!(found.window, Window::GoesOn, "a label from the future is ignored");
     let wall_back = Now { mono_ns: 5, wall_ns: 900_000 * model::SECOND_NS };
     let mut other = Aggregator::new(plan.clone(), wall_back);
     let found = other
@@ -292,7 +292,7 @@ fn a_label_or_a_window_far_ahead_is_not_believed_and_another_grid_is_as_at_a_rel
 }
 
 #[test]
-fn an_estimate_goes_on_with_the_seed_that_it_began_with() {
+fn a_restored_estimate_keeps_its_seed() {
     let mut rig = Rig::new(small());
     let members = |from: u32, to: u32| (from..to).map(|at| format!("s:m{at}|s\n")).collect::<String>();
     rig.add(0, &members(0, 1000));
@@ -300,14 +300,18 @@ fn an_estimate_goes_on_with_the_seed_that_it_began_with() {
     let (mut other, _) = restored(small(), &bytes, None, 100);
     other.hash = |kind, name, tags| good_hash(kind, name, tags) ^ 0x1234_5678_9abc_def0;
     other.aggregator = Aggregator::new(small(), at(100));
-    other.restore(&bytes, None, 100).expect("it is saved state");
+    other.restore(&bytes, None, 100).expect("a valid saved state");
     rig.add(200, &members(500, 1500));
     other.add(200, &members(500, 1500));
-    assert_eq!(other.flushed(2000), rig.flushed(2000), "the same hashes, whatever the process's own");
+    assert_eq!(
+        other.flushed(2000),
+        rig.flushed(2000),
+        "hashes use the saved seed, not the seed of the process"
+    );
 }
 
 #[test]
-fn series_max_holds_and_what_is_past_it_is_counted() {
+fn restored_series_beyond_series_max_are_dropped_and_counted() {
     let mut rig = Rig::new(small());
     rig.add(0, "a:1|c\nb:1|c\nt:1|ms\nt:2|ms\nt:3|ms|@0.5\ns:x|s");
     let bytes = saved(&mut rig.aggregator, at(100), 10);
@@ -321,12 +325,12 @@ fn series_max_holds_and_what_is_past_it_is_counted() {
 }
 
 #[test]
-fn a_save_ends_with_its_window_and_sees_no_sweep() {
+fn a_save_is_void_after_its_window_and_cannot_begin_during_a_sweep() {
     let mut rig = Rig::new(plan());
     rig.add(0, LINES);
     let mut bytes = Vec::new();
     assert!(rig.aggregator.save_begin(ID, 1, at(100), &mut bytes));
-    assert!(rig.aggregator.is_changed(), "it may never come to its end");
+    assert!(rig.aggregator.is_changed(), "the save may never be completed");
     assert_eq!(rig.aggregator.save_slice(2, &mut bytes), Slice::More);
     assert!(rig.aggregator.is_changed());
     assert!(matches!(rig.tick(2000, 1), Tick::Started(_)));
@@ -338,7 +342,7 @@ fn a_save_ends_with_its_window_and_sees_no_sweep() {
 }
 
 #[test]
-fn bytes_of_another_kind_are_refused_by_name() {
+fn invalid_bytes_are_rejected_with_a_reason() {
     let mut rig = Rig::new(plan());
     rig.add(0, LINES);
     let bytes = saved(&mut rig.aggregator, at(100), 10);
@@ -359,7 +363,7 @@ fn bytes_of_another_kind_are_refused_by_name() {
 }
 
 #[test]
-fn busy_names_and_series_of_our_own_come_back() {
+fn busy_names_and_self_metrics_are_restored() {
     let key_flush = Some(KeyFlushPlan { interval_ms: 1000, percent: 100.0, round_up: true });
     let plan = AggregatePlan { key_flush, ..plan() };
     let mut rig = Rig::new(plan.clone());
@@ -369,7 +373,7 @@ fn busy_names_and_series_of_our_own_come_back() {
     let bytes = saved(&mut rig.aggregator, at(100), 10);
     let mut other = Rig::new(plan);
     other.aggregator.add_own(Kind::Counter, "own", 0.0, |_, _| {});
-    other.restore(&bytes, None, 100).expect("it is saved state");
+    other.restore(&bytes, None, 100).expect("a valid saved state");
     other.add(200, "own:1|c");
     other.aggregator.add_own(Kind::Counter, "own", 2.0, |_, _| {});
     let report = other.aggregator.key_flush(at(1500)).expect("it is due");

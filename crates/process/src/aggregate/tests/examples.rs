@@ -70,7 +70,7 @@ fn the_complete_example() {
 }
 
 #[test]
-fn an_idle_window_repeats_and_zeroes() {
+fn an_idle_window_repeats_gauges_and_zeroes_the_rest() {
     let mut rig = Rig::new(example_plan());
     rig.add(0, &format!("hits:3|c\n{LAT}\ntemp:21.5|g\ntemp:-1.5|g\nuid:7|s"));
     rig.flushed(2000);
@@ -110,7 +110,7 @@ fn threshold(n: u32, percent: &str, weights: bool) -> String {
 }
 
 #[test]
-fn thresholds_at_the_edges() {
+fn thresholds_at_the_limits() {
     for (n, percent, want) in [
         (1, "0", "count_0=1.0 mean_0=1.0 lower_0=1.0 sum_0=1.0"),
         (1, "90", "count_90=1.0 mean_90=1.0 upper_90=1.0 sum_90=1.0"),
@@ -122,7 +122,7 @@ fn thresholds_at_the_edges() {
         (4, "-100", "count_top100=4.0 mean_top100=2.5 lower_top100=1.0 sum_top100=10.0"),
         (4, "-50", "count_top50=2.0 mean_top50=3.5 lower_top50=3.0 sum_top50=7.0"),
         (10, "99.9", "count_99_9=10.0 mean_99_9=5.5 upper_99_9=10.0 sum_99_9=55.0"),
-        // More than the configuration lets through is cut to all values.
+        // A larger threshold than the configuration allows is cut to all values.
         (4, "150", "count_150=4.0 mean_150=2.5 upper_150=4.0 sum_150=10.0"),
     ] {
         for weights in [false, true] {
@@ -132,10 +132,10 @@ fn thresholds_at_the_edges() {
 }
 
 #[test]
-fn sample_rates_of_timers_as_each_dialect_wants_them() {
+fn sample_rates_of_timers_follow_the_dialect() {
     let listed = ["count", "sum", "mean", "median", "upper_percent", "count_percent"];
     for (weights, ignored, want) in [
-        // node: only the count is scaled; perl: nothing; union: everything.
+        // node scales only the count; perl scales nothing; union scales everything.
         (false, false, "count_50=2.0 upper_50=20.0 count=13.0 sum=460.0 mean=115.0 median=25.0"),
         (false, true, "count_50=2.0 upper_50=20.0 count=4.0 sum=460.0 mean=115.0 median=25.0"),
         (true, true, "count_50=2.0 upper_50=20.0 count=4.0 sum=460.0 mean=115.0 median=25.0"),
@@ -156,7 +156,7 @@ fn sample_rates_of_timers_as_each_dialect_wants_them() {
 }
 
 #[test]
-fn values_are_handed_on_ascending() {
+fn timer_values_are_emitted_in_ascending_order() {
     for timer_weights in [false, true] {
         let mut rig = Rig::new(AggregatePlan { timer_weights, ..plan() });
         rig.add(0, "t:3|ms\nt:-0|ms\nt:1|ms|@0.5\nt:2|ms");

@@ -1,4 +1,4 @@
-//! What becomes of idle series: spec statsd §7.8 and §17 A4, all kinds, over four flushes.
+//! Expiry of idle series: spec statsd §7.8 and §17 A4, all kinds, over four flushes.
 
 use super::rig::{Rig, idle, plan};
 use crate::aggregate::{AggregatePlan, ExpiryPlan, SeriesExpiry};
@@ -43,7 +43,7 @@ fn deletion_by_kind_over_four_flushes() {
         ("after 5 s", after(5), [all, all, "", ""]),
         ("after 8 s", after(8), [all, all, all, ""]),
         ("after 9 s", after(9), [all; 4]),
-        ("after for ever", after(u64::MAX), [all; 4]),
+        ("after a time that never comes", after(u64::MAX), [all; 4]),
     ];
     for (what, idle, want) in table {
         assert_eq!(kinds_emitted(*idle), *want, "{what}");
@@ -51,7 +51,7 @@ fn deletion_by_kind_over_four_flushes() {
 }
 
 #[test]
-fn an_update_renews_a_gauges_ttl_and_a_delta_after_deletion_starts_from_0() {
+fn an_update_renews_the_ttl_of_a_gauge_and_a_delta_after_deletion_starts_from_0() {
     let mut rig = Rig::new(AggregatePlan {
         idle: ExpiryPlan { gauges: SeriesExpiry::Delete { ttl_windows: 2 }, ..idle(DELETE) },
         ..plan()
@@ -67,7 +67,7 @@ fn an_update_renews_a_gauges_ttl_and_a_delta_after_deletion_starts_from_0() {
 }
 
 #[test]
-fn counters_with_certain_names_survive() {
+fn counters_in_keep_contains_survive_deletion() {
     for policy in [DELETE, SeriesExpiry::After { seconds: 1 }] {
         let mut rig = Rig::new(AggregatePlan { idle: idle(policy), ..plan() });
         rig.add(0, "my.packets_received.x:1|c\nplain:1|c\npackets_received:1|g");
@@ -76,7 +76,7 @@ fn counters_with_certain_names_survive() {
             "c my.packets_received.x 1.0 0.5; c plain 1.0 0.5; g packets_received 1.0"
         );
         assert_eq!(rig.flushed(4000), "c my.packets_received.x 0.0 0.0", "{policy:?}");
-        // Another list takes effect for series that exist.
+        // A new list takes effect for existing series.
         rig.aggregator.reconfigure(
             AggregatePlan { idle: idle(policy), keep_contains: Vec::new(), ..plan() },
             super::rig::at(4500),
@@ -87,7 +87,7 @@ fn counters_with_certain_names_survive() {
 }
 
 #[test]
-fn a_sample_for_an_expired_series_that_the_sweep_has_not_reached_begins_it_anew() {
+fn a_sample_for_an_expired_series_before_the_sweep_starts_a_new_series() {
     let mut rig = Rig::new(AggregatePlan { idle: idle(SeriesExpiry::After { seconds: 3 }), ..plan() });
     rig.add(0, "g:5|g");
     rig.flush(2000);

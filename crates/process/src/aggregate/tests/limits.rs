@@ -1,4 +1,4 @@
-//! Bounds at the bound and past it, collisions, and memory under churn.
+//! Limits (at the limit and beyond it), hash collisions, and memory under churn.
 
 use model::{Kind, limits};
 
@@ -10,7 +10,7 @@ fn delete() -> AggregatePlan {
 }
 
 #[test]
-fn new_series_past_the_limit_are_dropped_and_known_ones_are_not() {
+fn new_series_beyond_series_max_are_dropped_and_existing_ones_are_not() {
     let mut rig = Rig::new(AggregatePlan { series_max: 4, ..delete() });
     rig.aggregator.add_own(Kind::Counter, "own", 1.0, |_, _| {});
     let added = rig.add(0, "a:1|c\na:1|g\na:1|ms\na:1|s");
@@ -30,31 +30,31 @@ fn new_series_past_the_limit_are_dropped_and_known_ones_are_not() {
 }
 
 #[test]
-fn the_name_of_a_line_is_looked_at_once_however_many_values_it_has() {
+fn the_name_of_a_line_with_many_values_is_looked_up_once() {
     let mut rig = Rig::new(AggregatePlan { series_max: 1, ..plan() });
     let added = rig.add_packed(0, b"a/b:1|c\nc/d:1|c\nc/d:2|g\na/b:4|c", 1000);
     assert_eq!(added, Added { aggregated: 2000, dropped_series_max: 2000, ..Added::default() });
-    assert_eq!(rig.asked, 3, "also where there is no series for it");
+    assert_eq!(rig.canonical_calls, 3, "also when there is no series for it");
     assert_eq!(rig.flushed(2000), "c a-b 5000.0 2500.0");
 }
 
 #[test]
-fn spellings_past_the_limit_are_asked_anew_and_still_right() {
+fn raw_keys_beyond_the_alias_limit_are_canonicalized_each_time() {
     let mut rig = Rig::new(AggregatePlan { series_max: 3, ..plan() });
     rig.add(0, "a-a-a:1|c\na/a/a:1|c\na-a/a:1|c\na/a-a:1|c");
-    assert_eq!((rig.asked, rig.aggregator.figures().aliases), (4, 3));
+    assert_eq!((rig.canonical_calls, rig.aggregator.figures().aliases), (4, 3));
     rig.add(0, "a-a-a:1|c\na/a/a:1|c\na-a/a:1|c\na/a-a:1|c");
-    assert_eq!(rig.asked, 4, "all are known");
+    assert_eq!(rig.canonical_calls, 4, "all are known");
     for _ in 0..3 {
         rig.add(0, "x/x:1|g\nx-x:1|g");
     }
     let figures = rig.aggregator.figures();
-    assert_eq!((figures.aliases, figures.aliases_refused, rig.asked), (3, 3, 8));
+    assert_eq!((figures.aliases, figures.aliases_refused, rig.canonical_calls), (3, 3, 8));
     assert_eq!(rig.flushed(2000), "c a-a-a 8.0 4.0; g x-x 1.0");
 }
 
 #[test]
-fn aliases_end_with_their_series_or_unused() {
+fn aliases_are_removed_with_their_series_or_when_unused() {
     let mut rig = Rig::new(delete());
     for window in 1..=3 {
         rig.add(window * 2000 - 1000, "a/b:1|c\na/b:1|c");
@@ -63,7 +63,7 @@ fn aliases_end_with_their_series_or_unused() {
     rig.flushed(8000);
     rig.flushed(10_000);
     assert_eq!(rig.aggregator.figures().aliases, 0);
-    // The series lives on by one spelling; the other is forgotten after a while.
+    // The series stays alive by one raw key; the alias of the other is removed after a while.
     let mut rig = Rig::new(plan());
     rig.add(0, "a/b:1|c");
     for window in 1..=70 {
@@ -77,7 +77,7 @@ fn aliases_end_with_their_series_or_unused() {
 }
 
 #[test]
-fn keys_with_equal_hashes_are_told_apart() {
+fn keys_with_equal_hashes_are_distinguished() {
     let mut rig = Rig::new(delete());
     rig.hash = |_, _, _| 42;
     for window in 1..=4 {
@@ -90,13 +90,13 @@ fn keys_with_equal_hashes_are_told_apart() {
     rig.flushed(10_000);
     assert_eq!(rig.flushed(12_000), "");
     assert!(rig.aggregator.is_empty());
-    // Name and tags are two fields, also where their bytes run together.
+    // Name and tags are two fields, even where their bytes joined are equal.
     rig.add(12_500, "ab:1|c|#c\na:2|c|#bc\nabc:4|c");
     assert_eq!(rig.flushed(14_000), "c a[bc] 2.0 1.0; c ab[c] 1.0 0.5; c abc 4.0 2.0");
 }
 
 #[test]
-fn sums_that_are_not_finite_are_refused() {
+fn sums_that_are_not_finite_are_rejected() {
     let max = format!("c:{:?}|c\ng:{:?}|g", f64::MAX, f64::MAX);
     let mut rig = Rig::new(plan());
     rig.add(0, &max);
@@ -105,14 +105,14 @@ fn sums_that_are_not_finite_are_refused() {
         &format!("{max}\ng:+{:?}|g\nnew:1e300|c|@1e-10\nt:1|ms|@1e-320\nt:inf|ms\nn:NaN|g", f64::MAX),
     );
     assert_eq!(added, Added { aggregated: 1, rejected_non_finite: 6, ..Added::default() });
-    assert_eq!(rig.aggregator.len(Kind::Counter), 1, "no series was made for a refused sample");
+    assert_eq!(rig.aggregator.len(Kind::Counter), 1, "no series was created for a rejected sample");
     let mut rig = Rig::new(AggregatePlan { allow_non_finite: true, ..plan() });
     assert_eq!(rig.add(0, "c:inf|c\nc:1|c\ng:-inf|g").rejected_non_finite, 0);
     assert_eq!(rig.flushed(2000), "c c inf inf; g g -inf");
 }
 
 #[test]
-fn timers_past_the_exact_limit_are_sketched() {
+fn timers_beyond_the_exact_limit_are_sketched() {
     let lines = |count: usize| (1..=count).map(|v| format!("t:{v}|ms\n")).collect::<String>();
     let plan = AggregatePlan { timer_exact_max: 100, ..plan() };
     let mut rig = Rig::new(plan);
@@ -153,7 +153,7 @@ fn timers_past_the_exact_limit_are_sketched() {
 }
 
 #[test]
-fn without_an_exact_limit_values_are_dropped_at_the_hard_one() {
+fn without_an_exact_limit_values_are_dropped_at_the_hard_limit() {
     let mut rig = Rig::new(plan());
     let lines = "t:1|ms\n".repeat(50_000);
     for _ in 0..limits::TIMER_VALUES_MAX / 50_000 {
@@ -164,7 +164,7 @@ fn without_an_exact_limit_values_are_dropped_at_the_hard_one() {
     assert_eq!(rig.aggregator.figures().timer_values, limits::TIMER_VALUES_MAX as u64 + 1);
 }
 
-/// Fills an aggregation by samples of one form until it takes no more of them.
+/// Fills an aggregation with samples of one shape until no more are accepted.
 fn filled(bytes_max: u64, line: impl Fn(u32) -> String) -> (Rig, Added) {
     let plan = AggregatePlan { bytes_max, timer_exact_max: 65_536, timer_weights: true, ..delete() };
     let mut rig = Rig::new(plan);
@@ -179,9 +179,9 @@ fn filled(bytes_max: u64, line: impl Fn(u32) -> String) -> (Rig, Added) {
 }
 
 #[test]
-fn what_series_hold_is_bounded_in_bytes_whatever_they_are() {
+fn series_of_every_kind_are_limited_by_bytes_max() {
     const BYTES_MAX: u64 = 1 << 20;
-    // What one sample may add past the bound, and tables of fixed size.
+    // What one sample may add beyond the limit, and tables of fixed size.
     const SLACK_BYTES: u64 = 1 << 20;
     let long = |number: u32| format!("{number}{}", "x".repeat(3000));
     type Line = Box<dyn Fn(u32) -> String>;
@@ -199,7 +199,11 @@ fn what_series_hold_is_bounded_in_bytes_whatever_they_are() {
         assert!(held < BYTES_MAX + SLACK_BYTES, "{what}: {held} bytes");
         assert!(added.dropped_bytes_max > 0 && added.aggregated > 50, "{what}: {added:?}");
         let known = rig.add(0, "known:1|c\nlevel:2|g");
-        assert_eq!(known, Added { aggregated: 2, ..Added::default() }, "{what}: known ones go on");
+        assert_eq!(
+            known,
+            Added { aggregated: 2, ..Added::default() },
+            "{what}: existing series still accept samples"
+        );
         let new = rig.add(0, "new:1|c");
         assert_eq!(new, Added { dropped_bytes_max: 1, ..Added::default() }, "{what}");
         rig.flushed(2000);
@@ -211,7 +215,7 @@ fn what_series_hold_is_bounded_in_bytes_whatever_they_are() {
 }
 
 #[test]
-fn memory_is_bounded_when_series_come_and_go() {
+fn memory_is_bounded_while_series_come_and_go() {
     let mut rig = Rig::new(AggregatePlan { timer_weights: true, ..delete() });
     let mut bytes = Vec::new();
     for window in 1..=40usize {
@@ -226,7 +230,7 @@ fn memory_is_bounded_when_series_come_and_go() {
         rig.emitted.clear();
         bytes.push(rig.aggregator.figures().memory_bytes);
     }
-    // Names grow to 20 times their length in the run; memory follows what is alive, not what has been.
+    // Names grow to 20 times their length during the run; memory follows the live names, not all names so far.
     assert!(bytes[39] < bytes[3] * 3, "{bytes:?}");
     for window in 41..=43 {
         rig.flush(window * 2000);
@@ -238,7 +242,7 @@ fn memory_is_bounded_when_series_come_and_go() {
 }
 
 #[test]
-fn a_million_counters_would_cost_less_than_150_bytes_each() {
+fn a_million_counters_take_less_than_150_bytes_each() {
     let mut rig = Rig::new(plan());
     let empty = rig.aggregator.figures().memory_bytes;
     let lines: String = (0..50_000).map(|at| format!("{:040}:1|c\n", at * 77)).collect();

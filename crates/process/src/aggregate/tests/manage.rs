@@ -1,4 +1,4 @@
-//! Looking, deleting, reconfiguring, client timestamps, our own series.
+//! Listing, deletion, reconfiguration, samples with timestamps, self-metrics.
 
 use model::Kind;
 
@@ -40,7 +40,7 @@ fn series_are_shown_in_pages() {
 }
 
 #[test]
-fn a_visit_ends_behind_the_series_that_says_so_and_after_so_many_looks() {
+fn a_visit_pauses_on_request_and_when_its_looks_are_used_up() {
     let mut rig = Rig::new(AggregatePlan { idle: idle(SeriesExpiry::Delete { ttl_windows: 1 }), ..plan() });
     rig.add(0, &(0..100).map(|n| format!("c{n}:1|c")).collect::<Vec<_>>().join("\n"));
     let mut shown = 0;
@@ -51,10 +51,9 @@ fn a_visit_ends_behind_the_series_that_says_so_and_after_so_many_looks() {
     });
     assert_eq!((shown, next), (3, Some(3)));
     assert_eq!(rig.aggregator.visit(Kind::Counter, 7, &mut 50, |_, _, _| Look::Again), Some(7));
-    // After a flush without news none of them can be seen, and still each look counts.
+    // After a flush without samples none of them is visible, but each still costs a look.
     rig.flushed(2000);
-    let next =
-        rig.aggregator.visit(Kind::Counter, 0, &mut 30, |_, _, _| panic!("nothing is there to be seen"));
+    let next = rig.aggregator.visit(Kind::Counter, 0, &mut 30, |_, _, _| panic!("no series is visible"));
     assert_eq!(next, Some(30));
 }
 
@@ -73,11 +72,11 @@ fn series_are_deleted_a_slice_at_a_time() {
     assert_eq!((deleted, slices), (100, 7));
     assert_eq!(visit(&rig, Kind::Counter, 200).len(), 100);
     rig.add(0, "c/1:5|c");
-    assert_eq!(visit(&rig, Kind::Counter, 200).len(), 101, "its alias leads to the new one");
+    assert_eq!(visit(&rig, Kind::Counter, 200).len(), 101, "its alias leads to the new series");
 }
 
 #[test]
-fn deleted_series_are_gone_for_everyone() {
+fn deleted_series_are_hidden_from_requests_and_outputs() {
     let mut rig = Rig::new(AggregatePlan { idle: idle(SeriesExpiry::Delete { ttl_windows: 1 }), ..plan() });
     rig.add(0, "a.x:1|c\na.y:1|c\na/z:1|c\nab:1|c\na.x:1|g\nt:1|c|#v,u");
     assert!(rig.aggregator.delete(Kind::Counter, b"a.x"));
@@ -92,7 +91,7 @@ fn deleted_series_are_gone_for_everyone() {
     let count = rig.aggregator.delete_prefix(Kind::Counter, b"a.", |name| deleted.push(name.to_vec()));
     assert_eq!((count, deleted), (1, vec![b"a.y".to_vec()]));
     assert_eq!(rig.flushed(2000), "c a-z 5.0 2.5; c ab 1.0 0.5; c t[u,v] 7.0 3.5; g a.x 1.0");
-    // After their last flush they cannot be seen or deleted, although they may come back cheaply.
+    // After their last flush they are hidden, although a sample may still revive them.
     assert_eq!(visit(&rig, Kind::Counter, 9), [""; 0]);
     assert!(!rig.aggregator.delete(Kind::Counter, b"ab"));
     let figures = rig.aggregator.figures();
@@ -117,7 +116,7 @@ fn a_new_plan_keeps_the_state() {
     rig.add(1500, "c:1|c\ng:+1|g\nt:2|ms\ns:2|s");
     assert_eq!(rig.tick(4999, 9), Tick::Idle);
     assert_eq!(rig.flushed(5000), "c c 2.0 0.4; g g 6.0; s s 2 1\\n2; t t sum=3.0");
-    // In the middle of a sweep, too: what is left of it goes on.
+    // A new plan in the middle of a sweep: the rest of the sweep goes on.
     rig.add(5500, "c:1|c\ng:+1|g");
     assert!(matches!(rig.tick(10_000, 1), Tick::Started(_)));
     rig.aggregator
@@ -127,7 +126,7 @@ fn a_new_plan_keeps_the_state() {
 }
 
 #[test]
-fn measured_rates_divide_by_the_true_time() {
+fn measured_rates_divide_by_the_elapsed_time() {
     let mut rig = Rig::new(AggregatePlan { measured_rates: true, ..plan() });
     rig.add(0, "c:9|c\nt:1|ms");
     let flushed = rig.flushed(4500);
@@ -136,7 +135,7 @@ fn measured_rates_divide_by_the_true_time() {
 }
 
 #[test]
-fn samples_with_a_clients_time_pass_at_once() {
+fn samples_with_a_timestamp_are_emitted_at_once() {
     let mut rig = Rig::new(plan());
     let added =
         rig.add(0, "a/b:2|c|@0.5|#y,x|T1000007\ng:3|g|T1000008\nt:1|ms|T1000009\nbig:1e300|c|@1e-9|T1");
@@ -146,7 +145,7 @@ fn samples_with_a_clients_time_pass_at_once() {
 }
 
 #[test]
-fn our_own_series_and_a_users_of_the_same_name_are_one() {
+fn a_self_metric_and_a_users_series_of_the_same_name_are_one() {
     for own_first in [true, false] {
         let mut rig = Rig::new(plan());
         let own = |rig: &mut Rig| {
@@ -168,7 +167,7 @@ fn our_own_series_and_a_users_of_the_same_name_are_one() {
 }
 
 #[test]
-fn our_own_gauge_can_still_enter_the_window_that_was_just_closed() {
+fn a_self_metric_gauge_can_be_set_in_the_window_that_was_just_closed() {
     let mut rig = Rig::new(AggregatePlan { idle: idle(SeriesExpiry::Delete { ttl_windows: 1 }), ..plan() });
     let closing = |rig: &mut Rig, value: f64| {
         let Rig { aggregator, emitted, .. } = rig;
@@ -183,16 +182,16 @@ fn our_own_gauge_can_still_enter_the_window_that_was_just_closed() {
         while !matches!(rig.tick(window * 2000, 1), Tick::Ended(_)) {}
         assert_eq!(rig.take(), format!("{} g lag {value:?}", window * 2));
     }
-    // A user's series of that name is taken over, and emitted once.
+    // A user's series of that name is shared, and emitted once.
     let mut other = Rig::new(plan());
     other.add(0, "lag:5|g");
     assert!(matches!(other.tick(2000, 1), Tick::Started(_)));
     closing(&mut other, 1.0);
     while !matches!(other.tick(2000, 1), Tick::Ended(_)) {}
     assert_eq!(other.take(), "2 g lag 1.0");
-    // It never expires, not even under deletion at once.
+    // It never expires, not even with `Delete`.
     assert_eq!(rig.flushed(6000), "g lag 7.0");
-    // Too late for the closed window: it is the next one's.
+    // Too late for the closed window: it belongs to the next one.
     assert!(matches!(rig.tick(8000, 1), Tick::Started(_)));
     while !matches!(rig.tick(8000, 9), Tick::Ended(_)) {}
     closing(&mut rig, 8.0);

@@ -1,4 +1,4 @@
-//! Tests of the whole aggregation, through its public face. `rig` is what they share.
+//! Tests of the whole aggregation through its public API. `rig` has the shared helpers.
 
 mod checkpoint;
 mod examples;

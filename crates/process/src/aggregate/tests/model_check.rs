@@ -1,5 +1,5 @@
-//! The sweep against a naive aggregator that flushes everything at once: for any interleaving of samples and
-//! small slices of sweep, the same windows come out.
+//! Compares the sweep with a naive aggregator that flushes everything at once: any interleaving of samples and
+//! small sweep slices must give the same windows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +12,14 @@ use crate::aggregate::{AggregatePlan, SeriesExpiry, Tick};
 /// One step of a run.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A sample: kind, name, spelling, value, sample rate of a half, delta.
+    /// A sample: kind, name, whether the raw key is an alias, value, sample rate of a half, delta.
     Add(Kind, u8, bool, i8, bool, bool),
-    /// A tick with this budget, after so many milliseconds.
+    /// A tick with this budget, after this many milliseconds.
     Tick(usize, u64),
     /// Delete one series by name, when no sweep is under way.
     Delete(Kind, u8),
-    /// A self counter of ours.
-    Own(u8),
+    /// A self-metric counter.
+    SelfMetric(u8),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -81,7 +81,7 @@ impl NaiveAggregator {
         }
     }
 
-    /// Ends a window for all series. Gives the number of series that were emitted.
+    /// Ends a window for all series. Returns the number of series emitted.
     fn close(&mut self, info: &FlushInfo, ms: u64) -> u64 {
         let NaiveAggregator { plan, series, emitted } = self;
         let before = emitted.len();
@@ -122,7 +122,7 @@ impl NaiveAggregator {
     }
 }
 
-/// §7.3 word by word, for thresholds 90 and -50.
+/// §7.3 taken literally, for thresholds 90 and -50.
 fn timer(values: &mut [f64], observations: f64, window_s: f64) -> String {
     if values.is_empty() {
         return "count_ps=0.0 count=0.0".into();
@@ -166,7 +166,7 @@ fn steps() -> impl Strategy<Value = Step> {
         12 => add.prop_map(|(kind, name, other, value, half, delta)| Step::Add(kind, name, other, value, half, delta)),
         8 => (1usize..6, 0u64..900).prop_map(|(budget, ms)| Step::Tick(budget, ms)),
         1 => (kinds(), 0u8..12).prop_map(|(kind, name)| Step::Delete(kind, name)),
-        1 => (0u8..4).prop_map(Step::Own),
+        1 => (0u8..4).prop_map(Step::SelfMetric),
     ]
 }
 
@@ -178,7 +178,7 @@ fn policies() -> impl Strategy<Value = SeriesExpiry> {
     ]
 }
 
-/// Every third name has tags, every fifth is exempt from deletion, every second has another spelling.
+/// Every third name has tags, every fifth is exempt from deletion, every second has an alias.
 fn names(name: u8) -> (String, String, String) {
     let stem = if name.is_multiple_of(5) { "packets_received" } else { "x-y" };
     let spelled = stem.replace('-', "/");
@@ -189,12 +189,12 @@ fn names(name: u8) -> (String, String, String) {
     }
 }
 
-/// Runs the steps on both; true to the last window.
+/// Runs the steps on both, and then through the last window.
 fn run(plan: AggregatePlan, steps: &[Step]) -> Result<(), TestCaseError> {
     let mut rig = Rig::new(plan.clone());
     let mut naive = NaiveAggregator { plan, series: BTreeMap::new(), emitted: Vec::new() };
     let (mut ms, mut expected, mut sweeping) = (0, 0, false);
-    // Whatever the state before, these end the last window and its sweep.
+    // These steps end the last window and its sweep, whatever the state is.
     let last = [0, 4000, 0, 0].map(|wait| Step::Tick(1000, wait));
     for step in steps.iter().chain(&last) {
         match step {
@@ -237,7 +237,7 @@ fn run(plan: AggregatePlan, steps: &[Step]) -> Result<(), TestCaseError> {
                 prop_assert_eq!(rig.aggregator.delete(*kind, written.as_bytes()), known);
             }
             Step::Delete(..) => {}
-            Step::Own(name) => {
+            Step::SelfMetric(name) => {
                 let (name, written, _) = names(1 + 5 * name / 3);
                 if name == written {
                     let Rig { aggregator, emitted, .. } = &mut rig;

@@ -1,4 +1,4 @@
-//! A small dialect and a printer of flushes, so that tests read as text in, text out.
+//! Test rig: a small dialect and a printer of flushes, so that tests are text in, text out.
 
 use std::hash::BuildHasher;
 
@@ -12,14 +12,14 @@ use crate::aggregate::{
     Added, AggregatePlan, Aggregator, ExpiryPlan, FlushAlign, FlushEnd, SeriesExpiry, Tick,
 };
 
-/// Milliseconds of the rig's clock, both monotonic and (plus a million seconds) on the wall.
+/// Time of the rig's clock: `ms` monotonic, and a million seconds later on the wall clock.
 pub(super) fn at(ms: u64) -> Now {
     Now { mono_ns: ms * 1_000_000, wall_ns: (1_000_000_000 + ms) * 1_000_000 }
 }
 
 pub(super) const T0_S: u64 = 1_000_000;
 
-/// Windows of 2 s, node's ways, nothing ever deleted.
+/// Windows of 2 s, node's defaults, no series expires.
 pub(super) fn plan() -> AggregatePlan {
     AggregatePlan {
         window_ms: 2000,
@@ -53,21 +53,26 @@ pub(super) fn canonical(hash: Hash, kind: Kind, raw: RawKey<'_>, out: &mut Vec<u
     Canonical { name_len, clean: true, hash: hash(kind, name, tags) }
 }
 
-/// An aggregator with everything that it emitted, as text.
+/// An aggregator, and all that it emitted as text.
 pub(super) struct Rig {
     pub(super) aggregator: Aggregator,
     pub(super) hash: Hash,
     pub(super) emitted: Vec<String>,
-    /// Times that the dialect was asked.
-    pub(super) asked: usize,
+    /// Number of calls of `canonical`.
+    pub(super) canonical_calls: usize,
 }
 
 impl Rig {
     pub(super) fn new(plan: AggregatePlan) -> Rig {
-        Rig { aggregator: Aggregator::new(plan, at(0)), hash: good_hash, emitted: Vec::new(), asked: 0 }
+        Rig {
+            aggregator: Aggregator::new(plan, at(0)),
+            hash: good_hash,
+            emitted: Vec::new(),
+            canonical_calls: 0,
+        }
     }
 
-    /// Adds one line per sample: `name:value|type[|@rate][|#tags][|Ttime]`, only good ones.
+    /// Adds one line per sample: `name:value|type[|@rate][|#tags][|Ttime]`. All lines must be valid.
     pub(super) fn add(&mut self, ms: u64, lines: &str) -> Added {
         self.add_bytes(ms, lines.as_bytes())
     }
@@ -76,7 +81,7 @@ impl Rig {
         self.add_packed(ms, lines, 1)
     }
 
-    /// The same, with so many values of each line, all alike.
+    /// The same, with `values` equal values in each line.
     pub(super) fn add_packed(&mut self, ms: u64, lines: &[u8], values: usize) -> Added {
         let mut extras = Vec::new();
         let samples: Vec<Sample> = lines
@@ -89,12 +94,12 @@ impl Rig {
             .flat_map(|sample| std::iter::repeat_n(sample, values))
             .collect();
         let view = SampleView { bytes: lines, samples: &samples, extras: &extras };
-        let Rig { aggregator, hash, emitted, asked } = self;
+        let Rig { aggregator, hash, emitted, canonical_calls } = self;
         aggregator.add(
             view,
             at(ms),
             |kind, raw, out| {
-                *asked += 1;
+                *canonical_calls += 1;
                 canonical(*hash, kind, raw, out)
             },
             |info, flushed| emitted.push(text(info, &flushed)),
@@ -118,13 +123,13 @@ impl Rig {
         }
     }
 
-    /// What was emitted since the last call, sorted, one line each.
+    /// Everything emitted since the last call, sorted, one line each.
     pub(super) fn take(&mut self) -> String {
         self.emitted.sort_unstable();
         std::mem::take(&mut self.emitted).join("\n")
     }
 
-    /// What a flush at `ms` emits, without its time.
+    /// Everything that a flush at `ms` emits, without its time.
     pub(super) fn flushed(&mut self, ms: u64) -> String {
         self.flush(ms);
         let all = self.take();

@@ -1,7 +1,7 @@
-//! Series of our own: self counters and gauges, by canonical name.
+//! Self-metrics: counters and gauges about this process, by canonical name.
 //!
-//! They have no hash until a sample of the same name comes in from outside and adopts them. Their names are
-//! ours, so the list stays short, and a user's series of the same name is the same series.
+//! They have no hash until a sample of the same name arrives from outside, which then shares the series. Only our
+//! code names them, so the list stays short.
 
 use model::{FlushInfo, Flushed, GaugeOp, Kind, RawKey};
 
@@ -9,55 +9,56 @@ use super::Aggregator;
 use super::counters::Counter;
 use super::gauges::Gauge;
 use super::index::{Place, short};
-use super::table::{ACTIVE, GHOST, INDEXED, OWN, PARITY, State};
+use super::table::{ACTIVE, INDEXED, PARITY, SELF_METRIC, State, TOMBSTONE};
 
 #[derive(Clone, Debug)]
-struct Own {
+struct SelfMetric {
     kind: Kind,
     name: Box<[u8]>,
-    /// None while it does not exist.
+    /// None while the series does not exist.
     id: Option<u32>,
 }
 
-/// Names that were ever given to [`Aggregator::add_own`].
+/// All names ever passed to [`Aggregator::add_own`].
 #[derive(Clone, Debug, Default)]
-pub(super) struct OwnSeries {
-    list: Vec<Own>,
+pub(super) struct SelfMetrics {
+    list: Vec<SelfMetric>,
 }
 
-impl OwnSeries {
+impl SelfMetrics {
     fn place(&self, kind: Kind, name: &[u8]) -> Option<usize> {
-        self.list.iter().position(|own| own.kind == kind && *own.name == *name)
+        self.list.iter().position(|series| series.kind == kind && *series.name == *name)
     }
 
-    /// How many exist.
+    /// Self-metrics that exist now.
     pub(super) fn held(&self) -> u32 {
-        self.list.iter().filter(|own| own.id.is_some()).count() as u32
+        self.list.iter().filter(|series| series.id.is_some()).count() as u32
     }
 
-    /// A series was made from outside. True when it is one of ours that did not exist.
+    /// A sample created a series. Returns true when its name is a self-metric without a series.
     pub(super) fn link(&mut self, kind: Kind, key: RawKey<'_>, id: u32) -> bool {
         if !key.tags.is_empty() {
             return false;
         }
         let Some(at) = self.place(kind, key.name) else { return false };
-        debug_assert!(self.list[at].id.is_none(), "an existing one would have been adopted");
+        debug_assert!(self.list[at].id.is_none(), "a sample shares the series of an existing self-metric");
         self.list[at].id = Some(id);
         true
     }
 
     /// The series was removed.
     pub(super) fn forget(&mut self, kind: Kind, id: u32) {
-        if let Some(own) = self.list.iter_mut().find(|own| own.kind == kind && own.id == Some(id)) {
-            own.id = None;
+        if let Some(series) = self.list.iter_mut().find(|series| series.kind == kind && series.id == Some(id))
+        {
+            series.id = None;
         }
     }
 }
 
 impl Aggregator {
-    /// Adds to a counter, or sets a gauge, of our own. The name must be canonical. Such a series is not bound by
-    /// `series_max`; a gauge never expires, a counter does unless `keep_contains` says otherwise. Other kinds
-    /// and values that are not finite are ignored: nobody has such figures about himself.
+    /// Adds to a counter or sets a gauge that is a self-metric. The name must be canonical. Such a series is exempt
+    /// from `series_max`. A gauge never expires; a counter does unless `keep_contains` lists it. Other kinds and
+    /// values that are not finite are ignored.
     pub fn add_own(
         &mut self,
         kind: Kind,
@@ -67,27 +68,31 @@ impl Aggregator {
     ) {
         debug_assert!(value.is_finite() && matches!(kind, Kind::Counter | Kind::Gauge));
         match kind {
-            Kind::Counter => self.change_own::<Counter>(name, &mut emit, |counter| counter.add(value, false)),
+            Kind::Counter => {
+                self.change_self_metric::<Counter>(name, &mut emit, |counter| counter.add(value, false))
+            }
             Kind::Gauge => {
-                self.change_own::<Gauge>(name, &mut emit, |gauge| gauge.add(value, GaugeOp::Assign, false));
+                self.change_self_metric::<Gauge>(name, &mut emit, |gauge| {
+                    gauge.add(value, GaugeOp::Assign, false)
+                });
             }
             Kind::Timer | Kind::Set => {}
         }
     }
 
-    /// Sets a gauge of our own in the window that has just been closed: to be called right after
-    /// [`super::Tick::Started`], for figures that are known only then, such as node's `timestamp_lag`
-    /// (spec statsd §15). Without a sweep under way, or when the gauge is flushed already, it is as `add_own`.
+    /// Sets a self-metric gauge in the window that was just closed. Call it right after [`super::Tick::Started`],
+    /// for figures that are known only then, such as node's `timestamp_lag` (spec statsd §15). Without a sweep
+    /// under way, or when the gauge is flushed already, it is the same as `add_own`.
     pub fn add_own_closing(&mut self, name: &str, value: f64, emit: impl FnMut(&FlushInfo, Flushed<'_>)) {
         debug_assert!(value.is_finite());
         let created = self.totals.created;
-        let Some(id) = self.own_id::<Gauge>(name) else { return };
+        let Some(id) = self.self_metric_id::<Gauge>(name) else { return };
         let is_new = self.totals.created != created;
         let entry = self.tables.gauges.slab.get_mut(id);
         if self.closing.is_some() && is_new && self.cursor.is_before::<Gauge>() {
             entry.set_parity(self.parity ^ PARITY);
         }
-        if entry.parity() == self.parity || entry.has(GHOST) {
+        if entry.parity() == self.parity || entry.has(TOMBSTONE) {
             return self.add_own(Kind::Gauge, name, value, emit);
         }
         entry.state.add(value, GaugeOp::Assign, false);
@@ -95,13 +100,13 @@ impl Aggregator {
         entry.seen = self.beat;
     }
 
-    fn change_own<S: State>(
+    fn change_self_metric<S: State>(
         &mut self,
         name: &str,
         emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
         change: impl FnOnce(&mut S) -> bool,
     ) {
-        let Some(id) = self.own_id::<S>(name) else { return };
+        let Some(id) = self.self_metric_id::<S>(name) else { return };
         if !S::table(&self.tables).slab.get(id).is_open(self.parity) {
             self.open::<S>(id, emit);
         }
@@ -112,29 +117,29 @@ impl Aggregator {
         }
     }
 
-    /// Its number, if need be a new one. The first time a name is used all series are searched, because a user's
-    /// series of that name may exist.
-    fn own_id<S: State>(&mut self, name: &str) -> Option<u32> {
-        let at = match self.own.place(S::KIND, name.as_bytes()) {
+    /// The number of the series; creates it if needed. The first use of a name searches all series, because a
+    /// user's series of that name may exist.
+    fn self_metric_id<S: State>(&mut self, name: &str) -> Option<u32> {
+        let at = match self.self_metrics.place(S::KIND, name.as_bytes()) {
             Some(at) => at,
             None => {
                 let id = self.search::<S>(name.as_bytes());
                 if let Some(id) = id {
-                    S::table_mut(&mut self.tables).slab.get_mut(id).set(OWN);
+                    S::table_mut(&mut self.tables).slab.get_mut(id).set(SELF_METRIC);
                 }
-                self.own.list.push(Own { kind: S::KIND, name: name.as_bytes().into(), id });
-                self.own.list.len() - 1
+                self.self_metrics.list.push(SelfMetric { kind: S::KIND, name: name.as_bytes().into(), id });
+                self.self_metrics.list.len() - 1
             }
         };
-        if self.own.list[at].id.is_none() {
-            let id = self.birth::<S>(RawKey { name: name.as_bytes(), tags: b"" }, is_clean(name))?;
-            S::table_mut(&mut self.tables).slab.get_mut(id).set(OWN);
-            self.own.list[at].id = Some(id);
+        if self.self_metrics.list[at].id.is_none() {
+            let id = self.create_entry::<S>(RawKey { name: name.as_bytes(), tags: b"" }, is_clean(name))?;
+            S::table_mut(&mut self.tables).slab.get_mut(id).set(SELF_METRIC);
+            self.self_metrics.list[at].id = Some(id);
         }
-        self.own.list[at].id
+        self.self_metrics.list[at].id
     }
 
-    /// A series without tags by its name, by looking at all of them.
+    /// Finds a series without tags by name, with a scan of all series.
     fn search<S: State>(&self, name: &[u8]) -> Option<u32> {
         let slab = &S::table(&self.tables).slab;
         let mut from = 0;
@@ -147,12 +152,12 @@ impl Aggregator {
         None
     }
 
-    /// The series of our own that has this canonical key, from now on found by its hash.
+    /// The self-metric with this canonical key. From now on it is found by its hash.
     pub(super) fn adopt<S: State>(&mut self, hash: u64, key: RawKey<'_>) -> Option<u32> {
         if !key.tags.is_empty() {
             return None;
         }
-        let id = self.own.list[self.own.place(S::KIND, key.name)?].id?;
+        let id = self.self_metrics.list[self.self_metrics.place(S::KIND, key.name)?].id?;
         let entry = S::table_mut(&mut self.tables).slab.get_mut(id);
         if !entry.has(INDEXED) {
             entry.hash = short(hash);

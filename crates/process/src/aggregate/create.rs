@@ -1,4 +1,4 @@
-//! The birth of a series, and the other spellings under which it is known.
+//! Creation of series, and of aliases: other raw keys of the same series.
 
 use model::limits::QUOTED_BYTES_MAX;
 use model::{Canonical, Kind, RawKey};
@@ -9,13 +9,13 @@ use super::gauges::Gauge;
 use super::index::{Place, short};
 use super::keys::{Known, SLOT_BYTES};
 use super::sets::Set;
-use super::table::{CLEAN, Entry, INDEXED, KEPT, Key, OWN, State};
+use super::table::{CLEAN, Entry, INDEXED, KEPT, Key, SELF_METRIC, State};
 use super::timers::Timer;
 use super::{Added, Aggregator};
 
 impl Aggregator {
-    /// The series of a raw key that the first probe did not settle: by a full search, by the canonical key, or
-    /// a new one. None when the series limit stands against it.
+    /// The series of a raw key that the first probe did not find: by a full search, by its canonical key, or a new
+    /// series. None when a limit forbids a new series.
     #[inline(never)]
     pub(super) fn locate<S: State>(
         &mut self,
@@ -44,7 +44,7 @@ impl Aggregator {
                     .or_else(|| self.create::<S>(form.hash, key, form.clean, raw, canonical, added)),
             };
             if let Some(id) = id {
-                let target = (id, S::table(&self.tables).slab.get(id).birth());
+                let target = (id, S::table(&self.tables).slab.get(id).generation());
                 self.remember::<S>(found, hash, raw, target);
             }
             id
@@ -53,10 +53,10 @@ impl Aggregator {
         id
     }
 
-    /// Keeps the way from a raw key to its series, as long as there is room for it.
+    /// Adds an alias from a raw key to its series, if there is room for one.
     fn remember<S: State>(&mut self, found: Known, hash: u64, raw: RawKey<'_>, target: (u32, u32)) {
         if let Known::Stale(alias) = found {
-            self.keys.turn_alias(alias, target);
+            self.keys.repoint_alias(alias, target);
         } else if !self.context.has_room()
             || !self.keys.add_alias(S::KIND, hash, raw, target, self.plan.series_max)
         {
@@ -65,12 +65,12 @@ impl Aggregator {
         self.note_keys();
     }
 
-    /// Entries of all kinds, ghosts and our own included.
+    /// Entries of all kinds, including tombstones and self-metrics.
     pub(super) fn held(&self) -> u32 {
         Kind::ALL.iter().map(|kind| self.tables.held(*kind)).sum()
     }
 
-    /// Makes a series, unless there are `series_max` already, and sees whether its name is one of another kind.
+    /// Creates a series unless `series_max` is reached. Counts a conflict when the name exists under another kind.
     fn create<S: State>(
         &mut self,
         hash: u64,
@@ -80,7 +80,7 @@ impl Aggregator {
         canonical: &mut impl FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
         added: &mut Added,
     ) -> Option<u32> {
-        let id = self.enlist::<S>(hash, key, clean)?;
+        let id = self.create_indexed::<S>(hash, key, clean)?;
         if self.is_conflict::<S>(raw, canonical) {
             added.conflicts += 1;
             self.totals.conflicts += 1;
@@ -88,17 +88,17 @@ impl Aggregator {
         Some(id)
     }
 
-    /// True while there are less than `series_max`, and less bytes than `bytes_max`. Our own series do not count.
+    /// True below both `series_max` and `bytes_max`. Self-metrics do not count.
     pub(super) fn has_room(&self) -> bool {
         self.has_numbers() && self.context.has_room()
     }
 
-    /// True while there are less than `series_max`.
+    /// True below `series_max`.
     fn has_numbers(&self) -> bool {
-        self.held() - self.own.held() < self.plan.series_max
+        self.held() - self.self_metrics.held() < self.plan.series_max
     }
 
-    /// Counts a sample that began no series although it would have.
+    /// Counts a sample whose series could not be created.
     #[cold]
     pub(super) fn count_refused(&mut self, raw: RawKey<'_>, added: &mut Added) {
         if self.has_numbers() {
@@ -114,30 +114,35 @@ impl Aggregator {
         }
     }
 
-    /// Sees how many bytes keys and entries take.
+    /// Updates the number of bytes that keys and entries use.
     pub(super) fn note_keys(&mut self) {
         let entries = self.held() as usize * (size_of::<Entry<Timer>>() + SLOT_BYTES);
         self.context.note_keys((self.keys.held_bytes() + entries) as u64);
     }
 
-    /// A new series in the index, unless there are `series_max` already.
-    pub(super) fn enlist<S: State>(&mut self, hash: u64, key: RawKey<'_>, clean: bool) -> Option<u32> {
+    /// Creates a series and indexes it. None when `series_max` is reached.
+    pub(super) fn create_indexed<S: State>(
+        &mut self,
+        hash: u64,
+        key: RawKey<'_>,
+        clean: bool,
+    ) -> Option<u32> {
         if !self.has_room() {
             return None;
         }
-        let id = self.birth::<S>(key, clean)?;
+        let id = self.create_entry::<S>(key, clean)?;
         let entry = S::table_mut(&mut self.tables).slab.get_mut(id);
         entry.hash = short(hash);
         entry.set(INDEXED);
-        if self.own.link(S::KIND, key, id) {
-            entry.set(OWN);
+        if self.self_metrics.link(S::KIND, key, id) {
+            entry.set(SELF_METRIC);
         }
         self.keys.index.insert(short(hash), Place::series(S::KIND, id));
         Some(id)
     }
 
-    /// A new entry in the current window, not in the index. None when numbers or addresses are used up.
-    pub(super) fn birth<S: State>(&mut self, key: RawKey<'_>, clean: bool) -> Option<u32> {
+    /// Creates an entry in the current window without indexing it. None when no number or address is left.
+    pub(super) fn create_entry<S: State>(&mut self, key: RawKey<'_>, clean: bool) -> Option<u32> {
         let table = S::table_mut(&mut self.tables);
         let id = table.slab.take(Place::IDS_MAX)?;
         let Some(stored) = Key::store(&mut self.keys.arena, key) else {
@@ -147,7 +152,7 @@ impl Aggregator {
         let entry = table.slab.get_mut(id);
         entry.key = stored;
         entry.seen = self.beat;
-        entry.set_birth(self.keys.birth());
+        entry.set_generation(self.keys.generation());
         entry.set_parity(self.parity);
         if clean {
             entry.set(CLEAN);
@@ -160,7 +165,7 @@ impl Aggregator {
         Some(id)
     }
 
-    /// Whether the name that is new under one kind exists under another.
+    /// True when a name that is new under one kind exists under another.
     fn is_conflict<S: State>(
         &mut self,
         raw: RawKey<'_>,
@@ -186,7 +191,7 @@ impl Aggregator {
     }
 }
 
-/// Whether a counter's name exempts it from deletion (spec statsd §7.2).
+/// True when the name of a counter exempts it from deletion (spec statsd §7.2).
 pub(super) fn is_exempt(name: &[u8], keep_contains: &[String]) -> bool {
     keep_contains.iter().any(|text| memchr::memmem::find(name, text.as_bytes()).is_some())
 }
