@@ -1,74 +1,74 @@
-//! Expressions that only a backtracking engine can match: look-around, atomic groups, back references.
+//! Expressions that need a backtracking engine: look-around, atomic groups, back references.
 //!
-//! Such a search can take for ever on some names, so it has limits: of steps, and of the name's length, because a step may
-//! look at all that follows. At a limit it gives up, which its callers count and take for no match. All searches of a record
-//! have a limit together (`effort`).
-//! Names are bytes here as well: the engine's `.` is one of them, and its classes know ASCII only.
-//! Not here: what such an expression looks like (`syntax`); most names do not get so far (`sieve`).
+//! On some names such a search takes exponential time, so it has limits: on the number of steps, and on the length
+//! of the name, because each step may scan the rest of it. At a limit the search gives up; callers count that and
+//! treat it as no match. All searches of a record share another limit (`budget`).
+//! Names are bytes here as well: the engine's `.` matches one byte, and its classes are ASCII only.
+//! Not here: which expressions need it (`syntax`). Most names never reach this engine (`prefilter`).
 
 use std::sync::{Arc, OnceLock};
 
 use fancy_regex::{BytesMode, Captures, CompileError, Error, ParseError, Regex, RegexBuilder};
 
-use super::effort::Effort;
+use super::budget::Budget;
 use super::expression::{Found, GaveUp};
 
-/// Most steps back of one search.
+/// Maximum backtracking steps of one search.
 pub const BACKTRACKING_STEPS_MAX: usize = 50_000;
 
 /// Longest name, or rest of a line, that is searched.
 pub const BACKTRACKING_BYTES_MAX: usize = 2_048;
 
-/// Steps back that a search is tried with at first: of most names it needs fewer.
+/// Steps of the first, cheap attempt. Most names need fewer.
 const SHORT_STEPS_MAX: usize = 1_000;
 
-/// Longest name in which such a search is free.
+/// Longest name that is searched without counting against the limit of the record.
 const FREE_BYTES_MAX: usize = 256;
 
-/// Longest expression in the engine's form: each part of it that the linear engine can do has an automaton.
+/// Longest expression in the engine's syntax: each part that the linear engine can match has an automaton.
 const EXPRESSION_BYTES_MAX: usize = 8 << 10;
 
-/// Most instructions of an expression.
+/// Maximum instructions of an expression.
 const INSTRUCTIONS_MAX: usize = 16 << 10;
 
-/// Most memory of an automaton, and of what it remembers.
+/// Maximum memory of an automaton, and of its cache.
 const PART_BYTES_MAX: usize = 64 << 10;
 
-/// An expression, compiled.
+/// A compiled expression.
 #[derive(Clone, Debug)]
 pub(super) struct Backtracking {
-    /// As `syntax` wrote it.
+    /// In the engine's syntax, as `syntax` wrote it.
     text: Arc<str>,
-    /// None until the first search of one that was set apart.
+    /// Compiled at the first search; empty until then in a copy for another thread.
     engines: OnceLock<Engines>,
-    effort: Effort,
+    budget: Budget,
 }
 
-/// An engine remembers what it has met, behind locks of its own: each router compiles its own.
+/// An engine has caches behind locks, so each router compiles its own.
 #[derive(Clone, Debug)]
 struct Engines {
-    /// With few steps.
+    /// With the low step limit.
     short: Box<Regex>,
-    /// With all of them.
+    /// With the full step limit.
     long: Box<Regex>,
 }
 
 impl Backtracking {
-    /// Compiles what `syntax` wrote.
+    /// Compiles an expression that `syntax` wrote.
     ///
     /// # Errors
-    /// Why the engine does not take it, in words; none when it is too large.
-    pub(super) fn new(text: &str, effort: &Effort) -> Result<Backtracking, Option<String>> {
+    /// Why the engine rejects it, as text; None when it is too large.
+    pub(super) fn new(text: &str, budget: &Budget) -> Result<Backtracking, Option<String>> {
         if text.len() > EXPRESSION_BYTES_MAX {
             return Err(None);
         }
         let engines = OnceLock::from(Engines::new(text)?);
-        Ok(Backtracking { text: text.into(), engines, effort: effort.clone() })
+        Ok(Backtracking { text: text.into(), engines, budget: budget.clone() })
     }
 
-    /// The same expression with another effort. It is compiled anew when it is first searched.
-    pub(super) fn apart(&self, effort: &Effort) -> Backtracking {
-        Backtracking { text: Arc::clone(&self.text), engines: OnceLock::new(), effort: effort.clone() }
+    /// A copy with another budget limit. It is compiled when it is first searched.
+    pub(super) fn detached(&self, budget: &Budget) -> Backtracking {
+        Backtracking { text: Arc::clone(&self.text), engines: OnceLock::new(), budget: budget.clone() }
     }
 
     pub(super) fn is_in(&self, name: &[u8]) -> Result<bool, GaveUp> {
@@ -80,20 +80,20 @@ impl Backtracking {
         Ok(captures.as_ref().map(found))
     }
 
-    /// The first match that begins at a place or behind it.
+    /// The first match that begins at or after a position.
     pub(super) fn find_from(&self, name: &[u8], from: usize) -> Result<Option<Found>, GaveUp> {
         let captures = self.search(name, |regex| regex.captures_from_pos(name, from))?;
         Ok(captures.as_ref().map(found))
     }
 
-    /// Searches within all limits: those of the search, and that of the record.
+    /// Searches within both limits: that of the search and that of the record.
     fn search<'r, R>(
         &'r self,
         name: &[u8],
         search: impl Fn(&'r Regex) -> Result<R, Error>,
     ) -> Result<R, GaveUp> {
         let is_free = name.len() <= FREE_BYTES_MAX;
-        if name.len() > BACKTRACKING_BYTES_MAX || !is_free && !self.effort.take(name.len()) {
+        if name.len() > BACKTRACKING_BYTES_MAX || !is_free && !self.budget.take(name.len()) {
             return Err(GaveUp);
         }
         let compiled = || Engines::new(&self.text).expect("it was compiled before");
@@ -101,8 +101,8 @@ impl Backtracking {
         if let Ok(found) = search(short) {
             return Ok(found);
         }
-        // It may take as long as one of the longest names.
-        if !self.effort.take(BACKTRACKING_BYTES_MAX) {
+        // The search may cost as much as one of the longest names.
+        if !self.budget.take(BACKTRACKING_BYTES_MAX) {
             return Err(GaveUp);
         }
         search(long).map_err(|_| GaveUp)

@@ -1,11 +1,11 @@
-//! Decisions known by name, bounded in number and in bytes: a name seen before costs one look-up.
+//! Cache of decisions by name, limited in entries and bytes: a known name costs one lookup.
 //!
 //! Path of a line: **[`CachedRouter::route`]** -> the young generation -> the old one -> `Router::decide`.
-//! Two generations, like the series of a stage: what is used lies in the young one; when that is full it becomes the old
-//! one, and the old one is forgotten. Names are compared byte for byte, never by hash alone. Equal decisions are kept
-//! once: with three endpoints there are hardly more than three of them.
-//! Not here: reload. Another plan is another `CachedRouter`, and what was known goes with the old one.
-//! Invariants: a decision from here equals the router's own; neither bound is ever passed, but by one name.
+//! The cache has two generations. Names in use move to the young one. When that is full it becomes the old one, and
+//! the previous old one is evicted. Names are compared byte for byte, never by hash alone. Equal decisions are
+//! stored once: with three endpoints there are hardly more than three of them.
+//! Not here: reload. A new plan gets a new `CachedRouter`, and the old cache goes away with the old router.
+//! Invariants: a cached decision equals the router's own; neither limit is exceeded by more than one name.
 
 use foldhash::{SharedSeed, fast::FoldHasher};
 use hashbrown::HashTable;
@@ -16,29 +16,30 @@ use super::decision::{Act, Content, Decision, Draft, Line, Routing};
 use super::names::{FETCH_MAX, Names};
 use super::router::{Entry, Router};
 
-/// Work after which somebody should look whether a turn has taken long enough, in bytes searched: some tenth of a millisecond
-/// of searches that hostile names make slow.
+/// Work, in bytes searched, after which the caller should check the time: about a tenth of a millisecond of
+/// searches in hostile names.
 const WORK_MAX: u64 = 16 << 10;
 
-/// Decisions that are freed at each look, and pieces of names with them: more than the names that are new between two looks add.
+/// Decisions freed per call, and pieces of names with them. It is more than the number of new names between two
+/// calls.
 const FREED_AT_ONCE: usize = 2 * (WORK_MAX / NAME_WORK) as usize;
 const PIECES_FREED_AT_ONCE: usize = 8;
 
-/// What is forgotten is freed at once up to this.
-const FORGOTTEN_AT_ONCE_BYTES: usize = 256 << 10;
+/// Evicted generations up to this size are freed at once.
+const FREED_AT_ONCE_BYTES: usize = 256 << 10;
 
-/// What a name that is new counts as at least.
+/// Minimum work of a new name.
 pub(super) const NAME_WORK: u64 = 16;
 
-/// What a value for an aggregation rule counts as: its series and its window are looked for wherever they are in memory.
+/// Work of a value for an aggregation rule: its series and window may be anywhere in memory.
 const FED_WORK: u64 = 64;
 
-/// How much is remembered.
+/// Limits of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
-    /// Most names, in both generations together; at least 2.
+    /// Maximum names in both generations together; at least 2.
     pub names_max: usize,
-    /// Most bytes of names, tables and decisions, in both generations together.
+    /// Maximum bytes of names, tables and decisions in both generations together.
     pub bytes_max: usize,
 }
 
@@ -49,7 +50,7 @@ impl Default for CacheLimits {
     }
 }
 
-/// A router that remembers its decisions.
+/// A router with a cache of its decisions.
 #[derive(Debug)]
 pub struct CachedRouter {
     router: Router,
@@ -58,34 +59,35 @@ pub struct CachedRouter {
     shared: SharedSeed,
     young: Generation,
     old: Generation,
-    /// Forgotten, and freed bit by bit: millions of names at once would take some tens of milliseconds.
-    gone: Option<Box<Generation>>,
-    /// Searches since [`CachedRouter::has_worked_much`] was last asked, in bytes.
+    /// The evicted generation, freed in small steps: freeing millions of names at once would take some tens of
+    /// milliseconds.
+    evicted: Option<Box<Generation>>,
+    /// Bytes searched since the last call of [`CachedRouter::has_worked_much`].
     work: u64,
-    /// Room for decisions in the making.
+    /// Buffers for new decisions.
     draft: Draft,
     figures: CacheFigures,
-    /// Lines so far: `lb` goes by it.
+    /// Lines so far; `lb` uses it.
     turn: u64,
 }
 
-/// What the cache did, since it was made.
+/// Figures of the cache since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheFigures {
-    /// Lines whose name was known.
+    /// Lines whose name was cached.
     pub hits: u64,
-    /// Lines for which the statements were walked through.
+    /// Lines for which the statements were evaluated.
     pub misses: u64,
-    /// Times that the older half of the names was forgotten.
+    /// Evictions: times that the older half of the names was dropped.
     pub turned: u64,
 }
 
 #[derive(Debug, Default)]
 struct Generation {
-    /// Their numbers are places in `decisions`.
+    /// Names, each with an index into `decisions`.
     names: Names,
     decisions: Vec<Decision>,
-    /// Places in `decisions`, by content.
+    /// Indexes into `decisions`, by content.
     known: HashTable<u32>,
     decisions_bytes: usize,
     /// Memory of the two tables above.
@@ -93,10 +95,11 @@ struct Generation {
 }
 
 impl CachedRouter {
-    /// Most names that [`fetch`](CachedRouter::fetch) brings near.
+    /// Maximum names that [`fetch`](CachedRouter::fetch) prefetches.
     pub const FETCH_MAX: usize = FETCH_MAX;
 
-    /// A router that knows no name yet. Draw `seed` at random, or senders can choose results' names that collide.
+    /// A router with an empty cache. `seed` must be random: otherwise senders can choose names of results that
+    /// collide.
     pub fn new(router: Router, limits: CacheLimits, seed: u64) -> CachedRouter {
         assert!(limits.names_max >= 2 && limits.bytes_max / 2 < u32::MAX as usize, "offsets have 32 bits");
         CachedRouter {
@@ -106,7 +109,7 @@ impl CachedRouter {
             shared: SharedSeed::from_u64(seed),
             young: Generation::default(),
             old: Generation::default(),
-            gone: None,
+            evicted: None,
             work: 0,
             draft: Draft::default(),
             figures: CacheFigures::default(),
@@ -119,14 +122,14 @@ impl CachedRouter {
         &self.router
     }
 
-    /// Says whether an endpoint is up. Decisions hold on: they leave it open.
+    /// Sets whether an endpoint is up. Cached decisions stay valid: they do not depend on it.
     pub fn set_live(&mut self, output: OutputId, live: bool) {
         self.router.set_live(output, live);
     }
 
-    /// Tells each thing that becomes of a line. `hash` is the name's, by a function with a secret seed: the intake's
-    /// own ([`Point::hash`](model::Point::hash)), or [`hash`](CachedRouter::hash) where there is none. A name that comes
-    /// with two hashes is right twice, and known twice.
+    /// Reports each action for a line. `hash` is the name's hash, from a function with a secret seed: the one that
+    /// the intake computed ([`Point::hash`](model::Point::hash)), otherwise [`hash`](CachedRouter::hash). A name
+    /// that arrives with two different hashes is routed correctly, and cached twice.
     #[inline]
     pub fn route(
         &mut self,
@@ -138,14 +141,14 @@ impl CachedRouter {
         let turn = self.turn;
         self.turn += 1;
         let decision = self.find(entry, hash, line.name);
-        // The borrow of `find` would hold the router too.
+        // Borrowing through `find` would borrow the router too.
         let decision = &self.young.decisions[decision as usize];
         let line = Line { name: line.name, rest: line.rest };
         run(decision, &self.router, &mut self.work, line, turn, act)
     }
 
-    /// Whether lines since the last time that it was have searched or fed so much that time has gone by. Names that are known
-    /// search nothing, but for what looks behind them.
+    /// True when lines since the last call have searched or aggregated enough that the caller should check the
+    /// time. Cached names are not searched, except for `validate`.
     #[inline]
     pub fn has_worked_much(&mut self) -> bool {
         let much = self.work >= WORK_MAX;
@@ -155,7 +158,7 @@ impl CachedRouter {
         much
     }
 
-    /// Values of the last line went to aggregation rules.
+    /// Counts values of the last line that went to aggregation rules.
     #[inline]
     pub fn has_fed(&mut self, values: u32) {
         self.work += u64::from(values) * FED_WORK;
@@ -164,38 +167,39 @@ impl CachedRouter {
     #[cold]
     fn begin_work(&mut self) {
         self.work = 0;
-        if self.gone.as_mut().is_some_and(|gone| gone.free_some()) {
-            self.gone = None;
+        if self.evicted.as_mut().is_some_and(|evicted| evicted.free_some()) {
+            self.evicted = None;
         }
     }
 
-    /// Has the memory brought near that [`route`](CachedRouter::route) will read for records with these hashes, of at
-    /// most [`FETCH_MAX`](CachedRouter::FETCH_MAX) of them. With many names a line waits for little else.
+    /// Prefetches the memory that [`route`](CachedRouter::route) will read for records with these hashes, at most
+    /// [`FETCH_MAX`](CachedRouter::FETCH_MAX) of them. With many names, cache misses are most of the cost of a
+    /// line.
     #[inline]
     pub fn fetch(&self, hashes: impl Iterator<Item = u64>) {
         self.young.names.fetch(hashes);
     }
 
-    /// What becomes of lines of a name; `hash` as for [`route`](CachedRouter::route).
+    /// The decision for a name; `hash` as for [`route`](CachedRouter::route).
     #[inline]
     pub fn decision(&mut self, entry: Entry, hash: u64, name: &[u8]) -> &Decision {
         let decision = self.find(entry, hash, name);
         &self.young.decisions[decision as usize]
     }
 
-    /// The hash of a name that no intake has hashed: a result's, a statistic's.
+    /// The hash of a name without one from the intake: of a result or a statistic.
     pub fn hash(&self, name: &[u8]) -> u64 {
         let mut hasher = FoldHasher::with_seed(self.seed, &self.shared);
         hasher.write(name);
         hasher.finish()
     }
 
-    /// What the cache did.
+    /// Figures of the cache.
     pub fn figures(&self) -> CacheFigures {
         self.figures
     }
 
-    /// Counts on from what another one did.
+    /// Continues from another cache's figures.
     pub fn go_on_with(&mut self, figures: CacheFigures) {
         let CacheFigures { hits, misses, turned } = figures;
         self.figures.hits += hits;
@@ -203,24 +207,24 @@ impl CachedRouter {
         self.figures.turned += turned;
     }
 
-    /// Names that are known.
+    /// Number of cached names.
     pub fn len(&self) -> usize {
         self.young.names.len() + self.old.names.len()
     }
 
-    /// True when no name is known.
+    /// True when no name is cached.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Memory that is held for names and decisions.
+    /// Memory of names and decisions.
     pub fn memory_bytes(&self) -> usize {
         self.young.memory_bytes()
             + self.old.memory_bytes()
-            + self.gone.as_ref().map_or(0, |gone| gone.memory_bytes())
+            + self.evicted.as_ref().map_or(0, |evicted| evicted.memory_bytes())
     }
 
-    /// The decision's place in the young generation.
+    /// The index of the decision in the young generation.
     #[inline]
     fn find(&mut self, entry: Entry, hash: u64, name: &[u8]) -> u32 {
         let kind = kind(entry);
@@ -253,8 +257,8 @@ impl CachedRouter {
         if full || self.young.memory_bytes_with(name.len(), content) > self.limits.bytes_max / 2 {
             self.figures.turned += 1;
             let old = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
-            // Few are freed at once.
-            self.gone = (old.memory_bytes() > FORGOTTEN_AT_ONCE_BYTES).then(|| Box::new(old));
+            // Freed in small steps.
+            self.evicted = (old.memory_bytes() > FREED_AT_ONCE_BYTES).then(|| Box::new(old));
         }
         let content_hash = |content: &Content| content_hash(self.seed, &self.shared, content);
         let decision = self.young.decision(content, content_hash);
@@ -273,11 +277,11 @@ fn kind(entry: Entry) -> u32 {
     }
 }
 
-/// The hash of name and entry, so that a result called like a thousand others lies apart from them. That of a record's
-/// name is the name's own.
+/// Combined hash of name and entry, so that results with the same name as other lines do not collide. For records
+/// it is the name's own hash.
 #[inline]
 fn hash_of_both(kind: u32, hash: u64) -> u64 {
-    // An odd factor with its bits all over: numbers that differ give hashes that differ, above and below.
+    // An odd factor with bits in all positions: different numbers give different hashes, in high and low bits.
     hash ^ u64::from(kind).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
@@ -287,7 +291,7 @@ fn content_hash(seed: u64, shared: &SharedSeed, content: &Content) -> u64 {
     hasher.finish()
 }
 
-/// Joins the lifetimes of decision and line, which `Act` has one of.
+/// Joins the lifetimes of decision and line: `Act` has only one.
 #[inline]
 fn run<'a>(
     decision: &'a Decision,
@@ -298,7 +302,7 @@ fn run<'a>(
     act: &mut impl FnMut(Act<'_>),
 ) -> Routing {
     let act = &mut |one: Act<'a>| act(one);
-    // The router is looked at where a line needs it, and few do.
+    // The router is read only for lines that need it, which are few.
     decision.run_plain(act).unwrap_or_else(|| {
         *work += router.work_behind_name(line.rest);
         decision.run_steps(router, line, turn, act)
@@ -306,7 +310,7 @@ fn run<'a>(
 }
 
 impl Generation {
-    /// The place of the decision with this content, which is made when it is not known.
+    /// The index of the decision with this content; stored if it is new.
     fn decision(&mut self, content: &Content, hash: impl Fn(&Content) -> u64) -> u32 {
         let own = hash(content);
         let decisions = &self.decisions;
@@ -323,7 +327,7 @@ impl Generation {
         place
     }
 
-    /// Gives back some decisions and a piece of names. Says whether nothing but the tables is left.
+    /// Frees some decisions and one piece of names. True when only the tables are left.
     fn free_some(&mut self) -> bool {
         for decision in self.decisions.drain(self.decisions.len().saturating_sub(FREED_AT_ONCE)..) {
             self.decisions_bytes -= decision.content().heap_bytes();
@@ -336,7 +340,7 @@ impl Generation {
         self.names.memory_bytes() + self.tables_bytes + self.decisions_bytes
     }
 
-    /// The same with one name more: tables and lists that are full double.
+    /// The same after one more name: full tables and lists double.
     fn memory_bytes_with(&self, name_bytes: usize, decision: &Content) -> usize {
         let full = self.decisions.len() == self.decisions.capacity();
         let grown = if full { self.decisions.capacity().max(1) * size_of::<Decision>() } else { 0 };

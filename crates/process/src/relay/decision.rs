@@ -1,109 +1,109 @@
-//! What becomes of the lines of one name: steps that need no rule looked at again.
+//! The decision for a name: the steps that every line of that name takes, without evaluating rules again.
 //!
-//! Most decisions are nothing but outputs, which `plain` has as a list. Steps that are not look at the line's rest
-//! (`validate`), at who is up (`any_of`, `failover`, `dynamic`, `lb`), or hand the value to an aggregation rule.
-//! Not here: which steps (`Router::decide`), and whether a decision is known already (`cache`).
-//! Invariants: a line gives at most `COPIES_MAX` copies, and what is more is counted; the same decision with the same
-//! endpoints up gives the same copies.
+//! Most decisions are only a list of outputs (`plain`). Other steps depend on the rest of the line (`validate`), on
+//! endpoints being up (`any_of`, `failover`, `dynamic`, `lb`), or feed the value to an aggregation rule.
+//! Not here: how a decision is made (`Router::decide`) and cached (`cache`).
+//! Invariants: a line gives at most `COPIES_MAX` copies, and further copies are counted; the same decision with the
+//! same endpoints up gives the same copies.
 
 use model::OutputId;
 
 use crate::sharding::key_hash;
 
+use super::prefilter::Candidates;
 use super::router::{Check, ClusterState, Router, can_be_sent};
-use super::sieve::Candidates;
 use super::{ClusterId, Sharing};
 
-/// Most copies of one line.
+/// Maximum copies of one line.
 pub const COPIES_MAX: usize = 128;
 
-/// A line as the router sees it.
+/// A line, split for the router.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
-    /// What statements match: up to the first `;` or white space.
+    /// The part that statements match: up to the first `;` or white space.
     pub name: &'a [u8],
-    /// What `validate` looks at: tags if there are any, value and timestamp.
+    /// The part that `validate` matches: tags if any, value and timestamp.
     pub rest: &'a [u8],
 }
 
-/// One thing that becomes of a line.
+/// One action for a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act<'a> {
-    /// A copy for an output.
+    /// Send a copy to an output.
     Copy {
-        /// Whose queue it goes to.
+        /// The output.
         output: OutputId,
-        /// Another name in place of the line's own.
+        /// A new name that replaces the line's own.
         renamed: Option<&'a [u8]>,
     },
-    /// Its value counts in a result.
+    /// Feed the value to an aggregation rule.
     Feed {
-        /// Place in [`Router::aggregation rules`].
+        /// Index in [`Router::aggregation rules`].
         aggregation_rule: u16,
-        /// Place in the aggregation rule's computes.
+        /// Index of the compute in the aggregation rule.
         compute: u16,
-        /// The result's name.
+        /// Name of the result.
         name: &'a [u8],
     },
-    /// It did not pass a `validate`.
+    /// The line failed a `validate`.
     Invalid {
-        /// The user wants to see it.
+        /// Log it (`else log`).
         log: bool,
     },
 }
 
-/// How the walk through the statements ended.
+/// Why the evaluation of statements ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
-    /// There were no more.
+    /// After the last statement.
     Exhausted,
-    /// At a `stop`, or it went straight to its clusters.
+    /// At a `stop`, or the line bypassed the statements.
     Stopped,
-    /// In the blackhole.
+    /// At the blackhole.
     Blackholed,
-    /// It did not pass a `validate` that has nowhere to send it.
+    /// It failed a `validate` without a destination.
     Invalid,
 }
 
-/// What became of a line, in numbers.
+/// Counts of one routed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Routing {
-    /// Copies that were handed out.
+    /// Copies sent.
     pub copies: u32,
-    /// Copies past [`COPIES_MAX`] that were not.
+    /// Copies beyond [`COPIES_MAX`], not sent.
     pub copies_refused: u32,
-    /// Results that it counts in.
+    /// Results that the value was fed to.
     pub feeds: u32,
-    /// Names that rewrites and aggregations made and that cannot be sent (see
-    /// [`NAME_BYTES_MAX`](super::NAME_BYTES_MAX)); the name stayed what it was, or the result got nothing.
+    /// Rewritten names and names of results that cannot be sent (see [`NAME_BYTES_MAX`](super::NAME_BYTES_MAX)).
+    /// The line kept its name, or the result was not fed.
     pub names_refused: u32,
-    /// Expressions whose search for the name, or for the rest of the line, gave up: see [`GaveUp`](super::GaveUp).
+    /// Searches in the name or the rest that gave up: see [`GaveUp`](super::GaveUp).
     pub gave_up: u32,
-    /// How the walk ended.
+    /// Why the evaluation ended.
     pub end: End,
 }
 
-/// What becomes of lines of a name.
+/// The routing of all lines of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The outputs, when that is all there is to it: names unchanged, no more than [`COPIES_MAX`].
+    /// The outputs, when the decision is only that: names unchanged, at most [`COPIES_MAX`] copies.
     plain: Option<Box<[OutputId]>>,
     content: Content,
 }
 
-/// All that a decision is made of, also while it is made: one that is known is not made again.
+/// The content of a decision, also while it is built: an equal decision that exists is reused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Content {
     steps: Vec<Step>,
-    /// Members that own keys: [`Step::Owners`] has ranges of it.
+    /// Members that own keys; [`Step::Owners`] refers to ranges of it.
     placed: Vec<u16>,
-    /// Names and keys that were made: ends in `bytes`.
+    /// New names and keys, as end offsets in `bytes`.
     texts: Vec<u32>,
     bytes: Vec<u8>,
     end: End,
 }
 
-/// The name of a copy or the key of a cluster: 0 for the line's own name, else the text of that number, from 1.
+/// The name of a copy or the key of a cluster: 0 for the line's own name, otherwise the number of the text, from 1.
 type TextId = u32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,7 +112,7 @@ enum Step {
         output: OutputId,
         name: TextId,
     },
-    /// To the `count` owners from `begin`, or those who stand in for them.
+    /// Copies to the `count` owners from `begin`, or to their failover members.
     Owners {
         cluster: ClusterId,
         name: TextId,
@@ -128,7 +128,7 @@ enum Step {
         cluster: ClusterId,
         name: TextId,
     },
-    /// Leaves out the `skip` steps that follow, or ends, unless the rest is found good.
+    /// Unless the rest is valid, skips the next `skip` steps or ends.
     Check {
         check: Checked,
         skip: u32,
@@ -138,9 +138,9 @@ enum Step {
         compute: u16,
         name: TextId,
     },
-    /// A name that was made and that cannot be sent: it is counted.
+    /// Counts a new name that cannot be sent.
     NameRefused,
-    /// A search that gave up: likewise.
+    /// Counts a search that gave up.
     GaveUp,
 }
 
@@ -152,13 +152,13 @@ struct Checked {
 }
 
 impl Decision {
-    /// Outputs that get each line as it is, when nothing else becomes of it.
+    /// The outputs, when every line goes to them unchanged and nothing else happens.
     #[inline]
     pub fn plain(&self) -> Option<&[OutputId]> {
         self.plain.as_deref()
     }
 
-    /// Whether something looks at what stands behind the name: a `validate`, or an aggregation rule that wants the value.
+    /// True when the rest of the line is needed: for a `validate`, or for the value of an aggregation rule.
     pub fn needs_rest(&self) -> bool {
         self.content.steps.iter().any(|step| matches!(step, Step::Check { .. } | Step::Feed { .. }))
     }
@@ -167,7 +167,7 @@ impl Decision {
         &self.content
     }
 
-    /// Tells each thing that becomes of a line of this name. `turn` counts lines: `lb` goes by it.
+    /// Reports each action for a line of this name. `turn` is the line's number, for `lb`.
     #[inline]
     pub fn run<'a>(
         &'a self,
@@ -179,7 +179,7 @@ impl Decision {
         self.run_plain(act).unwrap_or_else(|| self.run_steps(router, line, turn, act))
     }
 
-    /// The same of a line that only goes to outputs; none of others, for which nothing was done.
+    /// As `run`, for decisions that are only outputs. None, without any action, for others.
     #[inline]
     pub(super) fn run_plain<'a>(&'a self, act: &mut impl FnMut(Act<'a>)) -> Option<Routing> {
         let outputs = self.plain()?;
@@ -187,7 +187,7 @@ impl Decision {
         Some(Routing { copies: outputs.len() as u32, ..Routing::new(self.content.end) })
     }
 
-    /// Most lines have no steps: these stay out of their way.
+    /// Kept out of line, because most decisions have no steps.
     #[cold]
     #[inline(never)]
     pub(super) fn run_steps<'a>(
@@ -200,28 +200,28 @@ impl Decision {
         let content = &self.content;
         let mut routing = Routing::new(content.end);
         let mut has_looked = false;
-        let mut given = Given { once: router.statements.once, outputs: [OutputId(0); COPIES_MAX] };
+        let mut copied = Copied { once: router.statements.once, outputs: [OutputId(0); COPIES_MAX] };
         let mut at = 0;
         while let Some(step) = content.steps.get(at) {
             at += 1;
             match *step {
-                Step::Copy { output, name } => routing.copy(&mut given, output, content.text(name), act),
+                Step::Copy { output, name } => routing.copy(&mut copied, output, content.text(name), act),
                 Step::FirstUp { cluster, name } => {
                     let cluster = &router.clusters[cluster.index()];
                     let output = cluster.outputs[cluster.first_up()];
-                    routing.copy(&mut given, output, content.text(name), act);
+                    routing.copy(&mut copied, output, content.text(name), act);
                 }
                 Step::Turn { cluster, name } => {
                     let cluster = &router.clusters[cluster.index()];
                     let output = cluster.outputs[cluster.at_turn(turn)];
-                    routing.copy(&mut given, output, content.text(name), act);
+                    routing.copy(&mut copied, output, content.text(name), act);
                 }
                 Step::Owners { cluster, name, key, begin, count } => {
                     let cluster = &router.clusters[cluster.index()];
                     let owners = &content.placed[begin as usize..][..usize::from(count)];
                     let key = content.text(key).unwrap_or(line.name);
                     cluster.owners_or_failovers(owners, key, |member, _| {
-                        routing.copy(&mut given, cluster.outputs[member], content.text(name), act);
+                        routing.copy(&mut copied, cluster.outputs[member], content.text(name), act);
                     });
                 }
                 Step::Feed { aggregation_rule, compute, name } => {
@@ -252,10 +252,10 @@ impl Decision {
     }
 }
 
-/// The outputs that have a copy of a line, where that counts.
-struct Given {
+/// The outputs that already have a copy, for plans that send each line once per output.
+struct Copied {
     once: bool,
-    /// As many as there are copies.
+    /// One per copy.
     outputs: [OutputId; COPIES_MAX],
 }
 
@@ -264,23 +264,23 @@ impl Routing {
         Routing { copies: 0, copies_refused: 0, names_refused: 0, feeds: 0, gave_up: 0, end }
     }
 
-    /// Tells of a copy, up to the limit.
+    /// Reports a copy, up to the limit.
     fn copy<'a>(
         &mut self,
-        given: &mut Given,
+        copied: &mut Copied,
         output: OutputId,
         renamed: Option<&'a [u8]>,
         act: &mut impl FnMut(Act<'a>),
     ) {
         let copies = self.copies as usize;
-        if given.once && given.outputs[..copies].contains(&output) {
+        if copied.once && copied.outputs[..copies].contains(&output) {
             return;
         }
         if copies == COPIES_MAX {
             self.copies_refused += 1;
             return;
         }
-        given.outputs[copies] = output;
+        copied.outputs[copies] = output;
         self.copies += 1;
         act(Act::Copy { output, renamed });
     }
@@ -292,7 +292,7 @@ impl ClusterState {
         self.up.iter().position(|up| *up).unwrap_or(0)
     }
 
-    /// The member whose turn it is, of those that are up, or of all when none is.
+    /// The member whose turn it is: of those that are up, or of all when none is.
     pub(super) fn at_turn(&self, turn: u64) -> usize {
         let up = self.up.iter().filter(|up| **up).count();
         if up == 0 {
@@ -302,8 +302,9 @@ impl ClusterState {
         live.cycle().nth((turn % up as u64) as usize).expect("one is up")
     }
 
-    /// Each owner of a key, or the member that stands in for it, with the owner: one that is up, owns no copy of the key
-    /// itself and stands in for no other owner. When there is none, records wait for the owner.
+    /// Calls `each` with every (receiver, owner) of a key. The receiver is the owner, or its failover member: one
+    /// that is up, is no owner of the key, and replaces no other owner. When there is none, records are queued for
+    /// the owner.
     pub(super) fn owners_or_failovers(&self, owners: &[u16], key: &[u8], mut each: impl FnMut(usize, usize)) {
         let placed = self.placed.as_ref().expect("a cluster whose keys are placed");
         if owners.iter().all(|owner| self.up[usize::from(*owner)]) {
@@ -328,7 +329,7 @@ impl Default for Content {
 }
 
 impl Content {
-    /// The decision with this content, and no room for more.
+    /// The decision with this content, without spare capacity.
     pub(super) fn decision(&self) -> Decision {
         let output = |step: &Step| match step {
             Step::Copy { output, name: 0 } => Some(*output),
@@ -338,7 +339,7 @@ impl Content {
         Decision { plain: plain.flatten(), content: self.clone() }
     }
 
-    /// Memory of that decision outside the struct itself, at most.
+    /// Maximum heap memory of that decision.
     pub(super) fn heap_bytes(&self) -> usize {
         let plain = self.steps.len() * size_of::<OutputId>();
         size_of_val(&*self.steps)
@@ -348,7 +349,7 @@ impl Content {
             + plain
     }
 
-    /// A text that was made; none for the line's own name.
+    /// The text with this id; None for the line's own name.
     fn text(&self, text: TextId) -> Option<&[u8]> {
         let at = text.checked_sub(1)? as usize;
         let begin = at.checked_sub(1).map_or(0, |before| self.texts[before] as usize);
@@ -365,19 +366,19 @@ impl Content {
     }
 }
 
-/// A decision in the making; its room is used again.
+/// A decision that is being built. Its buffers are reused.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
-    /// As it is now.
+    /// The name after the rewrites so far.
     name: Vec<u8>,
     name_id: TextId,
     content: Content,
-    /// Room for the rules that can match.
+    /// Buffer for the rules that can match.
     pub(super) candidates: Candidates,
 }
 
 impl Draft {
-    /// Begins with a name, and nothing of what was before.
+    /// Starts with a name and clears the previous content.
     pub(super) fn begin(&mut self, name: &[u8]) {
         self.name.clear();
         self.name.extend_from_slice(name);
@@ -385,17 +386,17 @@ impl Draft {
         self.content.clear();
     }
 
-    /// How the walk ended. Where an output gets a line once, copies that it has already go here as far as they can: those
-    /// behind a check depend on the line.
+    /// Ends the decision. When each output gets a line once, later copies for the same output are removed here as
+    /// far as possible: copies after a check depend on the line.
     pub(super) fn finish(&mut self, end: End, once: bool) {
         self.content.end = end;
         let steps = &mut self.content.steps;
         if once && steps.iter().all(|step| matches!(step, Step::Copy { .. })) {
-            let mut given: Vec<OutputId> = Vec::with_capacity(steps.len());
+            let mut copied: Vec<OutputId> = Vec::with_capacity(steps.len());
             steps.retain(|step| {
                 let Step::Copy { output, .. } = step else { return true };
-                let first = !given.contains(output);
-                given.push(*output);
+                let first = !copied.contains(output);
+                copied.push(*output);
                 first
             });
         }
@@ -410,7 +411,7 @@ impl Draft {
         &self.name
     }
 
-    /// Keeps a text.
+    /// Stores a text.
     pub(super) fn text(&mut self, text: Vec<u8>) -> TextId {
         self.content.bytes.extend_from_slice(&text);
         self.content.texts.push(self.content.bytes.len() as u32);
@@ -426,7 +427,7 @@ impl Draft {
         }
     }
 
-    /// An expression's search came to a limit.
+    /// Counts a search that came to a limit.
     pub(super) fn gave_up(&mut self) {
         self.content.steps.push(Step::GaveUp);
     }
@@ -440,14 +441,14 @@ impl Draft {
         self.content.steps.push(Step::Feed { aggregation_rule, compute, name });
     }
 
-    /// Begins what a check can have left out; gives its place for [`Draft::checked`].
+    /// Begins a section that a check can skip. Returns its index for [`Draft::checked`].
     pub(super) fn check(&mut self, check: Check, ends: bool) -> usize {
         let Check { expression, log } = check;
         self.content.steps.push(Step::Check { check: Checked { expression, log, ends }, skip: 0 });
         self.content.steps.len() - 1
     }
 
-    /// Ends it.
+    /// Ends the section.
     pub(super) fn checked(&mut self, at: usize) {
         let behind = (self.content.steps.len() - at - 1) as u32;
         if let Step::Check { skip, .. } = &mut self.content.steps[at] {
@@ -455,7 +456,7 @@ impl Draft {
         }
     }
 
-    /// Copies for one cluster, placed by `key`, or else by the name.
+    /// Adds copies for one cluster, with `key` or else the name as sharding key.
     pub(super) fn send(&mut self, router: &Router, cluster: ClusterId, key: Option<TextId>) {
         let name = self.name_id;
         let state = &router.clusters[cluster.index()];
@@ -472,7 +473,7 @@ impl Draft {
         };
         let begin = self.content.placed.len();
         let key = key.filter(|_| state.sharing.watches_route_using()).unwrap_or(name);
-        // `placed` is written to while the text is read.
+        // Taken out, because the text is borrowed while it is written to.
         let mut owners = std::mem::take(&mut self.content.placed);
         placed.placed(self.content.text(key).unwrap_or(&self.name), &mut owners);
         self.content.placed = owners;

@@ -1,8 +1,9 @@
-//! Which rules a name meets, where each copy goes, and why: for `staunch relay --explain` and the test mode.
+//! Explains the routing of a line: which rules match, where copies go, and why. For `staunch relay --explain` and
+//! the test mode.
 //!
-//! The plain reading of the specification: rule after rule, with the line at hand, nothing prepared and nothing left
-//! open. So it is also what tests hold `Decision` and the cache to.
-//! Not here: how it is printed.
+//! A direct implementation of the specification: it evaluates rule after rule for one line, without precomputation.
+//! So tests compare `Decision` and the cache with it.
+//! Not here: printing.
 
 use model::OutputId;
 
@@ -12,55 +13,55 @@ use super::replacement::Replacement;
 use super::router::{Action, Check, Entry, Router, Rule, can_be_sent};
 use super::{ClusterId, MistakeAt, Sharing, To};
 
-/// The way of one line through the statements.
+/// The route of one line through the statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The rules that matched, in order. A line that goes straight to clusters meets none.
+    /// The rules that matched, in order. A line that bypasses the statements matches none.
     pub meetings: Vec<Meeting>,
-    /// What was sent without a rule: results and statistics with a `send to` of their own.
+    /// Copies sent without a rule: results and statistics with a `send to` of their own.
     pub straight: Vec<Sent>,
     /// Expressions whose search gave up, which counts as no match: see [`GaveUp`].
     pub gave_up: Vec<MistakeAt>,
-    /// In numbers.
+    /// Counts.
     pub routing: Routing,
 }
 
 /// A rule that matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meeting {
-    /// The statement's place in the plan.
+    /// Index of the statement in the plan.
     pub statement: usize,
-    /// Which of its expressions matched, by place; 0 for `*`.
+    /// Index of the expression that matched; 0 for `*`.
     pub expression: usize,
-    /// The name that it matched.
+    /// The name that matched.
     pub name: Vec<u8>,
-    /// How its `validate` found the rest; none without one.
+    /// Result of its `validate`; None without one.
     pub valid: Option<bool>,
-    /// What it brought about.
+    /// The action of the rule.
     pub did: Did,
-    /// No later rule was looked at.
+    /// True when no later rule was evaluated.
     pub stopped: bool,
 }
 
-/// What a rule brought about.
+/// The action of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Did {
-    /// Nothing: it has nowhere to send, or its `validate` was against it.
+    /// None: it has no destination, or its `validate` failed.
     Nothing,
-    /// Copies, for each cluster.
+    /// Copies, by cluster.
     Sent(Vec<Sent>),
-    /// It swallowed the line.
+    /// The line was dropped by the blackhole.
     Blackholed,
-    /// Another name.
+    /// The line was renamed.
     Renamed(Vec<u8>),
-    /// A name that cannot be sent, so that the old one stayed.
+    /// The new name cannot be sent, so the line kept its name.
     NotRenamed(Vec<u8>),
-    /// The names of the results that the value counts in, in the order of the aggregation rule's computes; none for one that
-    /// cannot be sent.
+    /// The names of the results that the value is fed to, in the order of the aggregation rule's computes; None for
+    /// a name that cannot be sent.
     Fed {
-        /// Place in [`Router::aggregation rules`].
+        /// Index in [`Router::aggregation rules`].
         aggregation_rule: u16,
-        /// A name for each compute.
+        /// One name per compute.
         names: Vec<Option<Vec<u8>>>,
     },
 }
@@ -70,18 +71,18 @@ pub enum Did {
 pub struct Sent {
     /// The cluster.
     pub cluster: ClusterId,
-    /// What was placed: the name, or what `route using` makes of it. None in clusters that place no keys.
+    /// The sharding key: the name, or the result of `route using`. None in clusters without sharding.
     pub key: Option<Vec<u8>>,
-    /// Where it lies on the cluster's ring, or the number of its shard: what the original's `-d` calls `hash_pos`.
+    /// Position on the cluster's hash ring, or the number of the shard: `hash_pos` in the original's `-d` output.
     pub position: Option<i64>,
-    /// Who gets a copy. Copies past [`COPIES_MAX`] are among them and not sent.
+    /// Members that get a copy. Copies beyond [`COPIES_MAX`] are listed but not sent.
     pub chosen: Vec<Chosen>,
 }
 
 /// A member that gets a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// Its place in the cluster.
+    /// Its index in the cluster.
     pub member: usize,
     /// Its output.
     pub output: OutputId,
@@ -92,32 +93,32 @@ pub struct Chosen {
 /// Why a member gets a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// All members do.
+    /// Every member gets one.
     Everyone,
     /// It owns the key.
     Owner,
-    /// The member of that place owns the key and is down.
+    /// It is the failover member of this owner, which is down.
     StandsIn {
         /// The owner.
         owner: usize,
     },
-    /// The first that is up.
+    /// It is the first that is up.
     FirstUp,
     /// It is its turn.
     Turn,
-    /// None that could stand in is up; the copy waits.
+    /// No failover member is up: the copy is queued.
     NoneUp,
 }
 
 impl Router {
-    /// The way of one line, with the endpoints up that are up now. `turn` is what [`Decision::run`] is given.
+    /// The route of one line with the current state of endpoints. `turn` as for [`Decision::run`].
     ///
     /// [`Decision::run`]: super::Decision::run
     pub fn explain(&self, entry: Entry, line: Line<'_>, turn: u64) -> Explanation {
         self.explain_while(entry, line, turn, &mut || true).expect("it goes on to its end")
     }
 
-    /// The same for as long as `goes_on` says so, which is asked before each search; none when it ended before the way did.
+    /// As `explain`, but `goes_on` is called before each search and can stop it. None when it was stopped.
     pub fn explain_while(
         &self,
         entry: Entry,
@@ -127,13 +128,13 @@ impl Router {
     ) -> Option<Explanation> {
         self.begin_name();
         self.begin_rest();
-        let mut way = Way {
+        let mut walk = Walk {
             router: self,
             line,
             turn,
             name: line.name.to_vec(),
             copies: 0,
-            given: Vec::new(),
+            copied: Vec::new(),
             replaced: false,
             feeds: 0,
             names_refused: 0,
@@ -144,13 +145,13 @@ impl Router {
         let end = match self.straight(entry) {
             Some(To::Blackhole) => End::Blackholed,
             Some(to) => {
-                straight = way.send(to, None);
+                straight = walk.send(to, None);
                 End::Stopped
             }
             None => loop {
                 let next = meetings.last().map_or(0, |(at, _)| at + 1);
-                let Some((at, meeting, end)) = way.next(next, goes_on)? else {
-                    break if way.replaced { End::Stopped } else { End::Exhausted };
+                let Some((at, meeting, end)) = walk.next(next, goes_on)? else {
+                    break if walk.replaced { End::Stopped } else { End::Exhausted };
                 };
                 meetings.push((at, meeting));
                 if let Some(end) = end {
@@ -158,21 +159,22 @@ impl Router {
                 }
             },
         };
-        let sent = way.copies.min(COPIES_MAX);
+        let sent = walk.copies.min(COPIES_MAX);
         let routing = Routing {
             copies: sent as u32,
-            copies_refused: (way.copies - sent) as u32,
-            feeds: way.feeds,
-            names_refused: way.names_refused,
-            gave_up: way.gave_up.len() as u32,
+            copies_refused: (walk.copies - sent) as u32,
+            feeds: walk.feeds,
+            names_refused: walk.names_refused,
+            gave_up: walk.gave_up.len() as u32,
             end,
         };
         let meetings = meetings.into_iter().map(|(_, meeting)| meeting).collect();
-        Some(Explanation { meetings, straight, gave_up: way.gave_up, routing })
+        Some(Explanation { meetings, straight, gave_up: walk.gave_up, routing })
     }
 }
 
-/// The place of a rule's expression; of a rule for every name the first that leaves names out, as no other can give up.
+/// The position of a rule's expression. For a rule without expressions, the first one of its `unless`: no other can
+/// give up.
 fn place(rule: &Rule) -> MistakeAt {
     let statement = rule.statement;
     match rule.is_for_all() {
@@ -181,28 +183,27 @@ fn place(rule: &Rule) -> MistakeAt {
     }
 }
 
-/// A rule that matches, by its place, with how the way ends if it does.
+/// The next matching rule: its index, the match, and why evaluation ends if it does.
 type Next = (usize, Meeting, Option<End>);
 
-/// A line on its way.
-struct Way<'a> {
+/// A line while it is explained.
+struct Walk<'a> {
     router: &'a Router,
     line: Line<'a>,
     turn: u64,
     name: Vec<u8>,
     copies: usize,
     /// Outputs that have a copy.
-    given: Vec<OutputId>,
-    /// It counts in a result of its own name, which takes its place.
+    copied: Vec<OutputId>,
+    /// True when the value was fed to a result of the same name, which replaces the line.
     replaced: bool,
     feeds: u32,
     names_refused: u32,
     gave_up: Vec<MistakeAt>,
 }
 
-impl Way<'_> {
-    /// The next rule that matches: its place, what it brings about, and how the way ends if it does. None in the outer place
-    /// when it does not go on.
+impl Walk<'_> {
+    /// Finds the next rule that matches. The outer option is None when `goes_on` stopped it.
     fn next(&mut self, from: usize, goes_on: &mut dyn FnMut() -> bool) -> Option<Option<Next>> {
         let router = self.router;
         let mut rules = router.statements.rules.iter().enumerate().skip(from);
@@ -294,11 +295,11 @@ impl Way<'_> {
         let mut sent: Vec<Sent> =
             clusters.iter().map(|cluster| self.sent(*cluster, key_of(cluster))).collect();
         if self.router.statements.once {
-            let given = &mut self.given;
+            let copied = &mut self.copied;
             for chosen in sent.iter_mut().map(|sent| &mut sent.chosen) {
                 chosen.retain(|chosen| {
-                    let first = !given.contains(&chosen.output);
-                    given.push(chosen.output);
+                    let first = !copied.contains(&chosen.output);
+                    copied.push(chosen.output);
                     first
                 });
             }

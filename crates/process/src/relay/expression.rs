@@ -1,77 +1,77 @@
-//! Expressions for names: as the relay reads them, and as an engine runs them (spec graphite §2.5).
+//! Compiled expressions for names: parsing as the relay does, and matching (spec graphite §2.5).
 //!
 //! Path of a name: `Router::decide` -> **`Expression::find`** -> `Replacement::expand`.
-//! Most expressions are plain text with an anchor or two, which needs no automaton; `class` says which, by the rules of
-//! the original, whose test mode prints it. The rest is turned into an engine's form by `syntax`: the linear engine's
-//! (`searches`), or that of `backtracking` for the few that need it.
-//! Not here: what a match brings about. Of several matches at one place the first alternative is taken (Perl), not the
-//! longest (POSIX): docs of the relay list where that shows.
-//! Invariants: the time for a name is linear in its length, or the search gives up at a limit; memory is bounded by the
-//! `_max` constants, whatever names come.
+//! Most expressions are plain text with an anchor or two, and need no automaton. `class` detects them, by the rules
+//! of the original, whose test mode prints the class. `syntax` translates the others: for the linear engine
+//! (`searches`), or for `backtracking` if they need it.
+//! Not here: the action after a match. Of several matches at one position the first alternative is taken (Perl),
+//! not the longest (POSIX); the relay docs list where that shows.
+//! Invariants: the time for a name is linear in its length, or the search gives up at a limit; memory is limited by
+//! the `_MAX` constants for any names.
 
 use memchr::memmem::Finder;
 
 use super::ExpressionPlan;
 use super::backtracking::Backtracking;
 use super::cache::NAME_WORK;
+use super::prefilter::{self, Texts};
 use super::searches::{Linear, Searches};
-use super::sieve::{self, Texts};
 use super::syntax::{self, Note, Refusal, Translated};
 
-/// Most memory that the automaton of one expression takes.
+/// Maximum memory of the automaton of one expression.
 pub const COMPILED_BYTES_MAX: usize = 1 << 20;
 
-/// What one search that backtracks counts as, in bytes that a linear one goes over.
+/// Cost of one backtracking search, in bytes that a linear search goes over.
 const BACKTRACKING_WORK: u64 = 4 << 10;
 
-/// Most memory in which an automaton remembers what it has met, in each direction; past it, it forgets and begins again.
+/// Maximum cache of an automaton in each direction. A full cache is cleared.
 const REMEMBERED_BYTES_MAX: usize = 128 << 10;
 
-/// Most bytes that the searches for all matches in one name may have before them, together: each may look at all that
-/// follows, and there may be as many as bytes.
+/// Maximum bytes that all searches for the matches in one name may have ahead of them, together. Each may scan the
+/// rest of the name, and there may be as many searches as bytes.
 const ALL_BYTES_MAX: usize = 1 << 20;
 
-/// How an expression is looked for in a name.
+/// How an expression is matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// The text stands anywhere.
+    /// The name contains the text.
     Contains(Vec<u8>),
-    /// The name begins with it: `^`.
+    /// The name begins with the text: `^`.
     Begins(Vec<u8>),
-    /// The name ends with it: `$`.
+    /// The name ends with the text: `$`.
     Ends(Vec<u8>),
-    /// The name is the text.
+    /// The name equals the text.
     Equals(Vec<u8>),
     /// Anything else.
     Regex,
 }
 
-/// What an expression says of itself before it is compiled.
+/// Properties of an expression, known before it is compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outline {
-    /// How it is looked for.
+    /// How it is matched.
     pub class: Class,
-    /// Groups that a replacement can name.
+    /// Groups that a replacement can refer to.
     pub groups: usize,
-    /// Where a reader should look twice.
+    /// Hints for the author of the expression.
     pub notes: Vec<Note>,
 }
 
-/// A search came to one of its limits, so that it is not known whether the expression is in the name. Only expressions
-/// that backtrack have any, and searches for all matches; it counts as no match.
+/// A search came to a limit, so that the result is unknown; it counts as no match. Only backtracking and searches
+/// for all matches have limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GaveUp;
 
-/// Where an expression was found, and its groups.
+/// A match and its groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Begin and end of the whole match.
+    /// Start and end of the whole match.
     pub(super) span: (usize, usize),
-    /// Begin and end of group 1 and those that follow; none where a group took no part.
+    /// Start and end of group 1 and following; None for a group that took no part.
     pub(super) groups: Vec<Option<(usize, usize)>>,
 }
 
-/// An expression, compiled.
+/// A compiled expression.
 #[derive(Clone, Debug)]
 pub struct Expression {
     class: Class,
@@ -87,7 +87,7 @@ enum Matcher {
     Backtracking(Backtracking),
 }
 
-/// What searches may cost, in bytes that a linear one goes over.
+/// Cost of searches, in bytes that a linear search goes over.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     per_16_bytes: u64,
@@ -95,13 +95,13 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// In a text of so many bytes.
+    /// In a text of this length.
     #[inline]
     pub(super) fn of(&self, bytes: usize) -> u64 {
         self.fixed + self.per_16_bytes * bytes as u64 / 16
     }
 
-    /// That of a name in which all of these are looked for.
+    /// Cost of searching a name for all of these expressions.
     pub(super) fn of_name<'a>(expressions: impl Iterator<Item = &'a Expression>) -> Work {
         expressions.fold(Work { per_16_bytes: 0, fixed: NAME_WORK }, |all, one| {
             let Work { per_16_bytes, fixed } = one.work();
@@ -111,10 +111,11 @@ impl Work {
 }
 
 impl ExpressionPlan {
-    /// What it says of itself. `captures` as for [`Expression::new`]: there are more notes with it.
+    /// The outline of the expression. `captures` as for [`Expression::new`]: it adds notes.
     ///
     /// # Errors
-    /// The first construct that cannot be read. What is read may still be too large, or a look-behind without one length.
+    /// The first construct that is invalid. A valid expression may still be too large, or have a look-behind
+    /// without a fixed length.
     pub fn outline(&self, captures: bool) -> Result<Outline, Refusal> {
         match class_of(self) {
             Class::Regex => {
@@ -127,7 +128,8 @@ impl ExpressionPlan {
 }
 
 impl Expression {
-    /// With `captures` it will be asked where it matches and what its groups hold, and not only whether it does.
+    /// Compiles an expression. With `captures`, positions and groups of matches are needed, not only whether there
+    /// is one.
     ///
     /// # Errors
     /// Why the expression cannot be used.
@@ -135,7 +137,7 @@ impl Expression {
         Expression::sharing(plan, captures, &Searches::default())
     }
 
-    /// The same, with a memory for searches that it shares with others.
+    /// As `new`, with a search cache that is shared with other expressions.
     pub(super) fn sharing(
         plan: &ExpressionPlan,
         captures: bool,
@@ -155,17 +157,17 @@ impl Expression {
         Ok(Expression { class, groups: 0, matcher, texts })
     }
 
-    /// The same expression for another router: nothing that a search changes is shared.
-    pub(super) fn apart(&self, searches: &Searches) -> Expression {
+    /// A copy for another router. It shares nothing that a search changes.
+    pub(super) fn detached(&self, searches: &Searches) -> Expression {
         let matcher = match &self.matcher {
             Matcher::Text(finder) => Matcher::Text(finder.clone()),
-            Matcher::Linear(regex) => Matcher::Linear(regex.apart(searches)),
-            Matcher::Backtracking(regex) => Matcher::Backtracking(regex.apart(&searches.effort)),
+            Matcher::Linear(regex) => Matcher::Linear(regex.detached(searches)),
+            Matcher::Backtracking(regex) => Matcher::Backtracking(regex.detached(&searches.budget)),
         };
         Expression { class: self.class.clone(), groups: self.groups, matcher, texts: self.texts.clone() }
     }
 
-    /// What looking for it may cost.
+    /// The cost of searching for it.
     pub(super) fn work(&self) -> Work {
         match &self.matcher {
             Matcher::Text(_) => Work { per_16_bytes: 1, fixed: 0 },
@@ -174,22 +176,22 @@ impl Expression {
         }
     }
 
-    /// How it is looked for.
+    /// How it is matched.
     pub fn class(&self) -> &Class {
         &self.class
     }
 
-    /// Texts of which one is in every name that matches; none when there are no such.
+    /// Texts of which every matching name contains at least one; None when there are no such texts.
     pub(super) fn texts(&self) -> Option<Texts> {
         self.texts.clone()
     }
 
-    /// Groups that a replacement can name.
+    /// Groups that a replacement can refer to.
     pub fn groups(&self) -> usize {
         self.groups
     }
 
-    /// Whether it is in a name.
+    /// True when the name matches.
     ///
     /// # Errors
     /// The search came to a limit.
@@ -222,8 +224,8 @@ impl Expression {
         }
     }
 
-    /// All matches that do not overlap, as Python's `re.sub` finds them: an empty one may follow another at once, and none
-    /// parts a character.
+    /// All matches that do not overlap, as Python's `re.sub` finds them: an empty match may directly follow another
+    /// match, and none splits a character.
     pub(super) fn find_all(&self, name: &[u8]) -> Result<Vec<Found>, GaveUp> {
         match &self.matcher {
             Matcher::Text(finder) if matches!(self.class, Class::Contains(_)) => {
@@ -243,8 +245,8 @@ impl Expression {
         }
     }
 
-    /// Whether one of the texts is in a name: what the sieve asks as well, so that with and without it a search is begun
-    /// for the same names, and gives up on the same ones.
+    /// True when the name contains one of the texts. The prefilter checks the same, so that with and without it the
+    /// same names are searched, and the same searches give up.
     fn can_be_in(&self, name: &[u8]) -> bool {
         let Some(texts) = &self.texts else { return true };
         texts.iter().any(|text| memchr::memmem::find(name, text).is_some())
@@ -303,7 +305,7 @@ fn compiled(
     };
     let matcher = match &translated.backtracking {
         Some(text) => {
-            Matcher::Backtracking(Backtracking::new(text, &searches.effort).map_err(|why| match why {
+            Matcher::Backtracking(Backtracking::new(text, &searches.budget).map_err(|why| match why {
                 Some(why) => Refusal::new(whole(), &why, syntax::NOT_REPEATABLE),
                 None => Refusal::new(
                     whole(),
@@ -323,14 +325,14 @@ fn compiled(
         .dot_matches_new_line(true)
         .build()
         .parse(&translated.linear);
-    Ok((matcher, parts.ok().as_ref().and_then(sieve::texts)))
+    Ok((matcher, parts.ok().as_ref().and_then(prefilter::texts)))
 }
 
 fn class_of(plan: &ExpressionPlan) -> Class {
     if plan.ignore_case { Class::Regex } else { class(&plan.text) }
 }
 
-/// The class by the text's looks, as the original tells them apart.
+/// The class of an expression, by the same syntactic rules as in the original.
 fn class(text: &str) -> Class {
     let (begins, rest) = match text.strip_prefix('^') {
         Some(rest) => (true, rest),
@@ -368,8 +370,8 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_those_of_the_original() {
-        // Asked of carbon-c-relay 3.7.3 with `-t`: its word and the text that it shows.
+    fn classes_equal_those_of_the_original() {
+        // Output of carbon-c-relay 3.7.3 with `-t`: its word and the text that it shows.
         let table = [
             ("foo", "strstr", "foo"),
             ("foo_-9", "strstr", "foo_-9"),
@@ -404,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_and_where() {
+    fn matches_and_groups_are_found() {
         // (expression, name, the match and its groups as text)
         let table: &[(&str, &str, Option<&[&str]>)] = &[
             ("foo", "a.foo.foo", Some(&["foo"])),
@@ -417,7 +419,7 @@ mod tests {
             ("^(a)(b)?(.*)$", "a.c", Some(&["a.c", "a", "-", ".c"])),
             ("(o)*", "foo", Some(&["", "-"])),
             ("a|ab", "xab", Some(&["a"])),
-            // As carbon-c-relay 3.7.3 of Debian says with `-t`, which is built with the C library: `(a+)+`.
+            // Debian's carbon-c-relay 3.7.3, built with the C library, matches it as `(a+)+` with `-t`.
             ("^a++ab$", "aaab", Some(&["aaab"])),
             ("^b+*c$", "c", Some(&["c"])),
             ("[a-c]+\\.\\d{2}", "x.abc.42", Some(&["abc.42"])),

@@ -1,4 +1,4 @@
-//! Why a relay's plan cannot be, or will not do what it seems to say. `config` points at the lines.
+//! Errors and warnings of a relay's plan, each with its place in it. `config` turns the place into a line.
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use super::replacement::Replacement;
 use super::syntax::{NoteAbout, Refusal};
 use super::{AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, RelayPlan, Statement, To};
 
-/// What keeps a plan from running.
+/// An error that makes a plan unusable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayMistake {
-    /// The place.
+    /// Where it is.
     pub at: MistakeAt,
-    /// Bytes of the expression there, when that is what is wrong.
+    /// Byte range in the expression at that place, if the expression is at fault.
     pub within: Option<Range<usize>>,
-    /// A sentence without a capital and a full stop.
+    /// The error as text, without capital and full stop.
     pub why: String,
-    /// What to write instead, where that is clear.
+    /// Suggested change, if there is an obvious one.
     pub hint: Option<String>,
 }
 
@@ -34,41 +34,41 @@ impl RelayMistake {
 /// A place in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MistakeAt {
-    /// The whole.
+    /// The whole plan.
     Plan,
     /// A cluster.
     Cluster(ClusterId),
-    /// A statement, by its place in the plan.
+    /// A statement, by its index in the plan.
     Statement {
-        /// Its place.
+        /// Index of the statement.
         statement: usize,
-        /// The place of the expression in it that is wrong; none when it is something else.
+        /// Index of the faulty expression; None if something else is at fault.
         expression: Option<usize>,
     },
-    /// An expression of a statement's `unless`.
+    /// An expression in a statement's `unless`.
     Unless {
-        /// The statement's place.
+        /// Index of the statement.
         statement: usize,
-        /// The expression's place in it.
+        /// Index of the expression.
         expression: usize,
     },
     /// The `validate` of a statement.
     Validate {
-        /// The statement's place.
+        /// Index of the statement.
         statement: usize,
     },
-    /// Where statistics go.
+    /// The destination of statistics.
     Statistics,
 }
 
-/// What runs, but hardly as it was meant.
+/// A likely mistake in a valid plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayWarning {
-    /// The statement never sees a name: an earlier one takes all.
+    /// The statement is never reached: an earlier one takes every name.
     Unreachable {
         /// The statement.
         statement: usize,
-        /// The one before it: `match * … stop`, or to the blackhole.
+        /// The earlier one: `match * … stop`, or to the blackhole.
         taken_by: usize,
     },
     /// `stop` without `send to` does nothing.
@@ -81,14 +81,14 @@ pub enum RelayWarning {
         /// The statement.
         statement: usize,
     },
-    /// The results of the aggregation meet the statements again and feed it.
+    /// The results of an aggregation match its own statement and feed it again.
     Loop {
         /// The statement.
         statement: usize,
-        /// Which of its expressions matches a result of it.
+        /// Index of the expression that matches one of its results.
         expression: usize,
     },
-    /// The expression there is matched by backtracking: slower, and with limits.
+    /// The expression is matched by backtracking: slower, and with limits.
     Backtracks {
         /// The place of an expression.
         at: MistakeAt,
@@ -96,7 +96,7 @@ pub enum RelayWarning {
 }
 
 impl RelayPlan {
-    /// What runs, but hardly as it was meant. Call it with a plan that [`Router::new`](super::Router::new) takes.
+    /// Warnings about a valid plan: one that [`Router::new`](super::Router::new) accepts.
     pub fn warnings(&self) -> Vec<RelayWarning> {
         let mut warnings = Vec::new();
         let mut taken_by = None;
@@ -119,7 +119,7 @@ impl RelayPlan {
     }
 }
 
-/// The expressions of a statement that are matched by backtracking.
+/// The expressions of a statement that need backtracking.
 fn backtracking(statement: usize, plan: &Statement) -> impl Iterator<Item = RelayWarning> {
     let (expressions, validate) = match plan {
         Statement::Match(plan) => (&plan.expressions[..], plan.validate.as_ref()),
@@ -162,11 +162,11 @@ fn of_match(statement: usize, plan: &MatchPlan) -> Option<RelayWarning> {
     }
 }
 
-/// Texts that groups are taken for when it is asked whether a result would match.
+/// Sample texts for groups, to check whether a result would match.
 const SAMPLES: [&str; 3] = ["x", "0", "a.b"];
 
-/// Whether an aggregation's results would feed it. Groups are filled with samples, so that some loops stay unseen; none
-/// is seen where there is none.
+/// Detects an aggregation whose results would feed it. Groups are filled with samples, so some loops are missed;
+/// there are no false positives.
 fn loops(statement: usize, plan: &AggregateStatement) -> Option<RelayWarning> {
     if plan.to != To::Nowhere {
         return None;

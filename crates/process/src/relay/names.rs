@@ -1,39 +1,39 @@
-//! Names that are known, each with a number: a table of places, and the names themselves in pieces that never move.
+//! Table of names with numbers: a hash table, and the names themselves in pieces of memory that never move.
 //!
-//! A look-up reads two places in memory, one of the table and one of a piece, so that millions of names cost two waits
-//! for memory each and not four; [`Names::fetch`] has several names wait at once. Not here: what the numbers mean, and when
-//! to forget (`cache`).
-//! Invariants: names are compared byte for byte, never by hash alone; a piece is never copied once it is full, and only
-//! what is used of it has been touched.
+//! A lookup reads two places in memory, one in the table and one in a piece, so that with millions of names it
+//! costs two cache misses, not four. [`Names::fetch`] overlaps the misses of several names. Not here: the meaning
+//! of the numbers, and eviction (`cache`).
+//! Invariants: names are compared byte for byte, never by hash alone; a full piece is never copied; memory of a
+//! piece is touched only as it is used.
 
 use std::hint::black_box;
 
-/// Bytes of a piece. A name that is longer has one of its own.
+/// Size of a piece. A longer name has a piece of its own.
 const PIECE_BYTES: usize = 1 << PIECE_BITS;
 const PIECE_BITS: u32 = 20;
 
-/// Fewest slots, and how many of eight may be in use: most names then lie in the first slot that they may be in.
+/// Minimum number of slots, and the maximum load in eighths: most names are then in the first slot that is probed.
 const SLOTS_MIN: usize = 16;
 const USED_OF_EIGHT: usize = 5;
 
-/// Names that are fetched at once: more than that processors do not wait for at the same time.
+/// Names prefetched at once: processors do not overlap more cache misses than that.
 pub(super) const FETCH_MAX: usize = 16;
 
-/// What stands before a name in its piece: number, kind and length.
+/// Bytes before a name in its piece: number, kind and length.
 const HEAD_BYTES: usize = 12;
 
-/// Places of no name: a slot that is free, and one that was in use.
+/// Places without a name: a free slot, and a deleted one.
 const FREE: u32 = u32::MAX;
 const TAKEN: u32 = u32::MAX - 1;
 
-/// Names with their numbers. A name is known once for each kind.
+/// Names with their numbers. The same name may exist once for each kind.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// As many as a power of two, or none. A name lies in the slot that its tag's upper bits tell, or behind it.
+    /// A power of two, or empty. Probing starts at the slot given by the upper bits of the tag.
     slots: Vec<Slot>,
-    /// Slots that are not free.
+    /// Slots that are not free, including deleted ones.
     used: usize,
-    /// Names that are known.
+    /// Number of names.
     known: usize,
     pieces: Vec<Vec<u8>>,
     pieces_bytes: usize,
@@ -43,29 +43,29 @@ pub(super) struct Names {
 struct Slot {
     /// The upper half of the hash.
     tag: u32,
-    /// The piece above [`PIECE_BITS`], where in it below.
+    /// Number of the piece above [`PIECE_BITS`], offset in it below.
     place: u32,
 }
 
 impl Names {
-    /// Names that are known.
+    /// Number of names.
     pub(super) fn len(&self) -> usize {
         self.known
     }
 
-    /// Memory that is held for them.
+    /// Memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>() + self.pieces_bytes
     }
 
-    /// The same with a name of so many bytes more.
+    /// Memory after adding a name of this length.
     pub(super) fn memory_bytes_with(&self, name_bytes: usize) -> usize {
         let slots = if self.is_full() { self.slots_grown() } else { self.slots.capacity() };
         let (_, piece) = self.piece_for(HEAD_BYTES + name_bytes);
         slots * size_of::<Slot>() + self.pieces_bytes + piece
     }
 
-    /// Gives back a piece: only for names that nobody looks for any more.
+    /// Frees a piece. Only for a table that is no longer searched.
     pub(super) fn free_piece(&mut self) {
         if let Some(piece) = self.pieces.pop() {
             self.pieces_bytes = self.pieces_bytes.saturating_sub(piece.capacity());
@@ -83,7 +83,7 @@ impl Names {
         self.slot_of(hash, kind, name).map(|(_, number)| number)
     }
 
-    /// The number of a name, which is forgotten. Its bytes stay.
+    /// Removes a name and returns its number. Its bytes stay.
     pub(super) fn take(&mut self, hash: u64, kind: u32, name: &[u8]) -> Option<u32> {
         let (at, number) = self.slot_of(hash, kind, name)?;
         self.slots[at].place = TAKEN;
@@ -91,7 +91,7 @@ impl Names {
         Some(number)
     }
 
-    /// Adds a name that is not known yet.
+    /// Adds a new name.
     pub(super) fn insert(&mut self, hash: u64, kind: u32, name: &[u8], number: u32) {
         if self.is_full() {
             self.grow();
@@ -102,20 +102,20 @@ impl Names {
         self.known += 1;
     }
 
-    /// Has the memory that `find` will read for names with these hashes brought near, of at most [`FETCH_MAX`] of them.
+    /// Prefetches the memory that `find` will read for names with these hashes, at most [`FETCH_MAX`] of them.
     #[inline]
     pub(super) fn fetch(&self, hashes: impl Iterator<Item = u64>) {
         if self.slots.is_empty() {
             return;
         }
-        // Two rounds: the reads of each do not wait for one another.
+        // Two rounds, in each of which the reads are independent.
         let mut places = [FREE; FETCH_MAX];
         for (place, hash) in places.iter_mut().zip(hashes) {
             *place = self.slots[first(tag(hash), self.slots.len())].place;
         }
         for place in places {
             if place < TAKEN {
-                let (piece, at) = apart(place);
+                let (piece, at) = split_place(place);
                 black_box(self.pieces[piece][at]);
             }
         }
@@ -127,7 +127,7 @@ impl Names {
         let tag = tag(hash);
         let mut at = first(tag, self.slots.len());
         loop {
-            // There are none before the first name; later one of them is free.
+            // No slot exists before the first name; later one of them is always free.
             let slot = self.slots.get(at)?;
             if slot.tag == tag
                 && slot.place < TAKEN
@@ -142,10 +142,10 @@ impl Names {
         }
     }
 
-    /// The number of the name at a place, if it is this one.
+    /// The number of the name at a place, if it is this name.
     #[inline]
     fn number_at(&self, place: u32, kind: u32, name: &[u8]) -> Option<u32> {
-        let (piece, at) = apart(place);
+        let (piece, at) = split_place(place);
         let (head, known) = self.pieces[piece][at..].split_first_chunk::<HEAD_BYTES>()?;
         let (number, kind_and_length) = head.split_first_chunk::<4>()?;
         let is_it = *kind_and_length == end_of_head(kind, name) && known.get(..name.len())? == name;
@@ -165,11 +165,11 @@ impl Names {
         piece.extend_from_slice(&end_of_head(kind, name));
         piece.extend_from_slice(name);
         self.pieces_bytes += more;
-        // The caller's bound on bytes keeps pieces below 4 GiB, and no name begins in the last bytes of one.
+        // The caller's limit on bytes keeps pieces below 4 GiB, and no name begins in the last bytes of one.
         u32::try_from(place).expect("pieces are within 4 GiB")
     }
 
-    /// Whether so many bytes need another piece, and how many bytes that one has, or the last one is to have more.
+    /// Whether this many bytes need another piece, and the capacity of that piece or of the grown last one.
     fn piece_for(&self, bytes: usize) -> (bool, usize) {
         let Some(last) = self.pieces.last() else { return (true, bytes.max(64)) };
         if last.len() + bytes > PIECE_BYTES {
@@ -179,7 +179,7 @@ impl Names {
         if bytes <= room {
             return (false, 0);
         }
-        // The first piece doubles: few names need little.
+        // The first piece grows by doubling, so that few names need little memory.
         let grown = (last.capacity() * 2).clamp(last.len() + bytes, PIECE_BYTES);
         (false, grown - last.capacity())
     }
@@ -206,7 +206,7 @@ impl Names {
     }
 }
 
-/// Puts a slot where its tag belongs. One of `slots` is free.
+/// Inserts a slot where its tag belongs. One of `slots` must be free.
 fn put(slots: &mut [Slot], slot: Slot) {
     let mut at = first(slot.tag, slots.len());
     while slots[at].place != FREE {
@@ -220,20 +220,20 @@ fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-/// The first of so many slots that a tag may be in. Tags keep their order, so that growing reads and writes forwards.
+/// The first slot to probe for a tag. It keeps the order of tags, so that growing reads and writes sequentially.
 #[inline]
 fn first(tag: u32, slots: usize) -> usize {
     ((u64::from(tag) * slots as u64) >> 32) as usize
 }
 
-/// Kind and length of a name, as they stand in its head.
+/// Kind and length of a name, as stored in its head.
 #[inline]
 fn end_of_head(kind: u32, name: &[u8]) -> [u8; 8] {
     (u64::from(kind) << 32 | name.len() as u64).to_ne_bytes()
 }
 
 #[inline]
-fn apart(place: u32) -> (usize, usize) {
+fn split_place(place: u32) -> (usize, usize) {
     ((place >> PIECE_BITS) as usize, place as usize & (PIECE_BYTES - 1))
 }
 
@@ -247,21 +247,21 @@ mod tests {
         format!("servers.web{number}.cpu").into_bytes()
     }
 
-    /// Spread over all bits, and the same for eight names each.
+    /// Spread over all bits, and equal for eight names each.
     fn hash(number: u32) -> u64 {
         u64::from(number / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     #[test]
-    fn each_name_of_each_kind_has_its_number_until_it_is_taken() {
+    fn each_name_of_each_kind_keeps_its_number_until_removed() {
         const COUNT: u32 = 60_000;
         let mut names = Names::default();
         assert_eq!(names.find(hash(1), 0, &name(1)), None);
         for number in 0..COUNT {
             for kind in 0..2 {
-                let told = names.memory_bytes_with(name(number).len());
+                let expected = names.memory_bytes_with(name(number).len());
                 names.insert(hash(number), kind, &name(number), number * 2 + kind);
-                assert_eq!(names.memory_bytes(), told, "what it needs is known before");
+                assert_eq!(names.memory_bytes(), expected, "what it needs is known before");
             }
         }
         assert!(names.pieces.len() > 2 && names.len() == 2 * COUNT as usize);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn names_fill_a_piece_and_no_more() {
+    fn a_name_that_fills_a_piece_needs_no_other() {
         let mut names = Names::default();
         let long = vec![b'x'; PIECE_BYTES - HEAD_BYTES];
         names.insert(1, 0, &long, 1);

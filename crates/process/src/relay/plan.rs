@@ -1,8 +1,8 @@
-//! What a relay is told to do. Made by `config` from a relay.conf or from native tables.
+//! Plan of a relay: clusters and statements, built by `config` from a relay.conf or from native tables.
 //!
-//! Plain structs with no opinion: what cannot work (an expression that does not compile, a cluster that is not there) is
-//! told by `Router::new`, with the place, so that `config` can point at the line.
-//! Not here: addresses, transports and queues of endpoints (`config`, `deliver`); a member only says which output it is.
+//! Plain structs without checks. `Router::new` reports errors (an expression that does not compile, an unknown
+//! cluster) with their place, so that `config` can point at the line.
+//! Not here: addresses, transports and queues of endpoints (`config`, `deliver`); a member only names its output.
 
 use model::OutputId;
 
@@ -10,7 +10,7 @@ use crate::aggregation_rules::AggregationRulePlan;
 use crate::bytes::put_varint;
 use crate::sharding::Sharding;
 
-/// Place of a cluster in [`RelayPlan::clusters`].
+/// Index of a cluster in [`RelayPlan::clusters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterId(pub u16);
 
@@ -21,23 +21,23 @@ impl ClusterId {
     }
 }
 
-/// A relay, whole.
+/// A complete relay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RelayPlan {
-    /// The clusters that statements name. `blackhole` is none of them: see [`To::Blackhole`].
+    /// The clusters that statements name, without `blackhole`: see [`To::Blackhole`].
     pub clusters: Vec<RelayCluster>,
-    /// In the order in which each name meets them.
+    /// In evaluation order.
     pub statements: Vec<Statement>,
-    /// Where the relay's own statistics go.
+    /// Destination of the relay's own statistics.
     pub statistics: To,
-    /// An output gets each point once, however many statements send it there: the first copy counts. So do carbon's own
-    /// relays.
+    /// Each output gets a point once, however many statements send it there: the first copy counts. Carbon's own
+    /// relays do the same.
     pub once: bool,
 }
 
 impl RelayPlan {
-    /// What tells each `aggregate` statement from others that do something else with what they are fed: windows,
-    /// computes, names and expressions, in the statements' order. Where its results go is no part of it.
+    /// A key that identifies each `aggregate` statement, in order: its windows, computes, names and expressions.
+    /// The destination of results is not part of it.
     pub fn aggregation_rule_keys(&self) -> Vec<Vec<u8>> {
         let key = |statement: &Statement| {
             let Statement::Aggregate(AggregateStatement { expressions, aggregation_rule, .. }) = statement
@@ -57,27 +57,27 @@ impl RelayPlan {
     }
 }
 
-/// Endpoints, and how records are shared out between them.
+/// A cluster: endpoints, and how records are distributed among them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayCluster {
-    /// As the user calls it.
+    /// The configured name.
     pub name: String,
-    /// In the order of the configuration, which counts.
+    /// In configuration order, which matters.
     pub members: Vec<Member>,
-    /// Which of them gets a record.
+    /// Which members get a record.
     pub sharing: Sharing,
 }
 
 /// One endpoint as a member of one cluster. An output may be a member of several clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Whose queue the copies go to.
+    /// The output that gets the copies.
     pub output: OutputId,
     /// The address as written, without port and brackets; the path of a file.
     pub host: String,
     /// The port; 0 for a file.
     pub port: u16,
-    /// What stands in place of the address where keys are placed.
+    /// Replaces the address as the member's name in sharding.
     pub instance: Option<String>,
 }
 
@@ -94,25 +94,26 @@ impl Member {
 /// Which members of a cluster get a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Every one: `forward`, `file`.
+    /// All of them: `forward`, `file`.
     Copies,
-    /// Those that own the key: `any_of`, `carbon_ch`, `fnv1a_ch`, `jump_fnv1a_ch`, carbon's own rings.
+    /// The owners of the key: `any_of`, `carbon_ch`, `fnv1a_ch`, `jump_fnv1a_ch`, carbon's own rings.
     Placed {
-        /// How keys are placed.
+        /// The sharding method.
         sharding: Sharding,
-        /// Members that own a key: at least 1, at most as many as there are.
+        /// Members that own each key: at least 1, at most all.
         replication: u8,
-        /// Another member stands in for one that is down (`any_of`, `dynamic`); otherwise records wait for it.
+        /// A member that is down fails over to another one (`any_of`, `dynamic`). Otherwise its records stay
+        /// queued.
         fail_over: bool,
     },
     /// The first one that is up; the first when none is.
     Failover,
-    /// One after the other, leaving out those that are down: `lb`, which carbon-c-relay does not know.
+    /// Round robin over the members that are up: `lb`, unknown to carbon-c-relay.
     Turns,
 }
 
 impl Sharing {
-    /// Whether `route using` has a say: `any_of` goes by the name whatever it says, as with the original.
+    /// True when `route using` applies. `any_of` always uses the name, as in the original.
     pub fn watches_route_using(&self) -> bool {
         matches!(self, Sharing::Placed { sharding, .. } if *sharding != Sharding::AnyOf)
     }
@@ -121,21 +122,21 @@ impl Sharing {
 /// One rule for names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
-    /// `match`: sends a record on.
+    /// `match`: sends a record.
     Match(MatchPlan),
-    /// `rewrite`: gives it another name for all statements that follow.
+    /// `rewrite`: renames it for all later statements.
     Rewrite(RewritePlan),
     /// `aggregate`: feeds it to an aggregation rule.
     Aggregate(AggregateStatement),
 }
 
-/// An expression as written. The form is POSIX's extended one with Perl's `\d` and its like; a name is searched for
-/// it, from anywhere to anywhere.
+/// An expression as written: POSIX extended syntax plus Perl's `\d` and similar. It is searched anywhere in the
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionPlan {
-    /// As in the configuration after unquoting.
+    /// As in the configuration, after unquoting.
     pub text: String,
-    /// Letters match without regard to case, as in carbon's relay-rules.conf.
+    /// Ignore the case of letters, as in carbon's relay-rules.conf.
     pub ignore_case: bool,
 }
 
@@ -148,65 +149,66 @@ impl From<&str> for ExpressionPlan {
 /// `match … [validate …] [route using …] [send to …] [stop]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MatchPlan {
-    /// Each one is a rule of its own with the same action, so that a name that two of them match is sent twice. Empty:
-    /// `*`, every name.
+    /// Each expression is a rule of its own with the same action, so that a name that matches two of them is sent
+    /// twice. Empty: `*`, every name.
     pub expressions: Vec<ExpressionPlan>,
-    /// Names that one of these is found in do not match.
+    /// Names that match one of these are excluded.
     pub unless: Vec<ExpressionPlan>,
-    /// What the rest of the line must look like.
+    /// Condition on the rest of the line.
     pub validate: Option<ValidatePlan>,
-    /// The key by which hashed clusters place it, as a replacement (spec graphite §2.6); none: the name.
+    /// The sharding key for hashed clusters, as a replacement (spec graphite §2.6); None for the name.
     pub route_using: Option<String>,
-    /// Where copies go.
+    /// Destination of copies.
     pub to: To,
-    /// No later statement sees the record. Without a `send to` it has no effect.
+    /// Later statements do not see the record. No effect without a `send to`.
     pub stop: bool,
 }
 
 /// `validate EXPR else log|drop`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValidatePlan {
-    /// Looked for in what stands behind the name: the tags if there are any, value and timestamp.
+    /// Searched in the text after the name: tags if any, value and timestamp.
     pub expression: ExpressionPlan,
-    /// `else log`: whoever looks after the relay wants to see the line.
+    /// `else log`: log lines that do not match.
     pub log: bool,
 }
 
-/// Where a statement sends.
+/// The destination of a statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum To {
     /// There is no `send to`.
     #[default]
     Nowhere,
-    /// `send to blackhole`: swallowed, and no later statement sees it.
+    /// `send to blackhole`: drops the record; later statements do not see it.
     Blackhole,
-    /// To each of these.
+    /// All of these clusters.
     Clusters(Vec<ClusterId>),
 }
 
 /// `rewrite EXPR into REPL`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RewritePlan {
-    /// What is replaced.
+    /// The part of the name to replace.
     pub expression: ExpressionPlan,
     /// The replacement (spec graphite §2.6).
     pub into: String,
-    /// Every occurrence and not only the first, as in carbon's rewrite-rules.conf.
+    /// Replace every match, not only the first, as in carbon's rewrite-rules.conf.
     pub every_occurrence: bool,
 }
 
 /// `aggregate EXPR… every … [send to …] [stop]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AggregateStatement {
-    /// Each one is a rule of its own: a name that two of them match is counted twice. At least one.
+    /// Each expression is a rule of its own: a name that matches two of them is counted twice. At least one.
     pub expressions: Vec<ExpressionPlan>,
-    /// Windows and what is computed from them.
+    /// Windows and computes.
     pub aggregation_rule: AggregationRulePlan,
-    /// Where results go, and nowhere else. [`To::Nowhere`]: they meet the statements from the top, as records do.
+    /// Destination of the results, exclusively. With [`To::Nowhere`] they enter at the first statement, as records
+    /// do.
     pub to: To,
-    /// No later statement sees the record that was fed in.
+    /// Later statements do not see the record.
     pub stop: bool,
-    /// A record that counts in a result of its own name is replaced by it: later `aggregate` statements see it, others do
-    /// not. So does carbon's aggregator.
+    /// A record that is fed to a result of its own name is replaced by it: later `aggregate` statements see the
+    /// record, others do not. Carbon's aggregator does the same.
     pub replaces: bool,
 }

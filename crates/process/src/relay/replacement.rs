@@ -1,30 +1,31 @@
-//! Replacement strings: what a name, a key or a result is called, made of groups of a match (spec graphite §2.6).
+//! Replacement strings, expanded with the groups of a match into a name, a key or the name of a result (spec
+//! graphite §2.6).
 //!
-//! Read once, expanded for each name. Not here: what is done with the result.
-//! Invariant: any text is a replacement; what means nothing stands for itself.
+//! Parsed once, expanded for each name. Not here: the use of the result.
+//! Invariant: any text is a valid replacement; escapes without a meaning are literal text.
 
 use std::ops::Range;
 
 use super::expression::Found;
 use super::router::NAME_BYTES_MAX;
 
-/// A replacement, taken apart.
+/// A parsed replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Replacement {
     parts: Vec<Part>,
 }
 
-/// A reference to a group that the expression does not have: it gives nothing.
+/// A reference to a group that the expression does not have. It expands to nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostReference {
-    /// Bytes of the replacement.
+    /// Byte range in the replacement.
     pub at: Range<usize>,
-    /// The group's number.
+    /// Number of the group.
     pub number: usize,
 }
 
-/// The references of a replacement to groups that an expression with so many of them does not have. Without any group a
-/// replacement is text, and refers to nothing.
+/// References of a replacement to groups that an expression with this number of groups does not have. For an
+/// expression without groups a replacement is plain text, without references.
 pub fn lost_references(text: &str, groups: usize) -> Vec<LostReference> {
     scan(text, groups).1
 }
@@ -40,7 +41,7 @@ struct Group {
     /// From 1.
     number: usize,
     case: Case,
-    /// Dots become underscores.
+    /// Replace dots by underscores.
     flat: bool,
 }
 
@@ -53,12 +54,12 @@ enum Case {
 }
 
 impl Replacement {
-    /// A replacement for matches of an expression with so many groups. Without any it is nothing but text.
+    /// Parses a replacement for an expression with this number of groups. Without groups it is plain text.
     pub(super) fn parse(text: &str, groups: usize) -> Replacement {
         Replacement { parts: read(text, groups).0 }
     }
 
-    /// Puts what it says of a match in `name` behind what `out` holds.
+    /// Appends the expansion for a match in `name` to `out`.
     pub(super) fn expand(&self, name: &[u8], found: &Found, out: &mut Vec<u8>) {
         for part in &self.parts {
             if out.len() > NAME_BYTES_MAX {
@@ -81,7 +82,7 @@ impl Replacement {
         }
     }
 
-    /// What it says when each group is `sample`.
+    /// The expansion with every group set to `sample`.
     pub(super) fn sampled(&self, sample: &str) -> Vec<u8> {
         let group = Some((0, sample.len()));
         let groups = vec![group; super::GROUPS_MAX];
@@ -90,13 +91,13 @@ impl Replacement {
         out
     }
 
-    /// `name` with the match replaced: what stands before it, the expansion, what stands behind it. What is longer than a
-    /// name may be ends soon after: it is refused, however much longer it would be.
+    /// `name` with the match replaced. The result is cut soon after the maximum length of a name: it is rejected
+    /// anyway.
     pub(super) fn replace(&self, name: &[u8], found: &Found) -> Vec<u8> {
         self.replace_all(name, std::slice::from_ref(found))
     }
 
-    /// The same with each of several matches, which follow one another.
+    /// The same for several matches, in order.
     pub(super) fn replace_all(&self, name: &[u8], found: &[Found]) -> Vec<u8> {
         let mut out = Vec::with_capacity(name.len() + 16);
         let mut behind = 0;
@@ -113,12 +114,12 @@ impl Replacement {
     }
 }
 
-/// The `prefix with` of a `statistics` statement for a host: `\1` is its name, `\2` the name up to the first dot, `\3` the
-/// rest with that dot.
+/// Expands the `prefix with` of a `statistics` statement for a host: `\1` is the host name, `\2` the part before
+/// the first dot, `\3` the rest with that dot.
 pub fn statistics_prefix(text: &str, host: &str) -> Vec<u8> {
     let short = host.find('.').unwrap_or(host.len());
     if short == 0 {
-        // No host name: the original's expression does not match, and nothing is replaced.
+        // Without a host name the original's expression does not match, and nothing is replaced.
         return host.into();
     }
     let domain = (short < host.len()).then_some((short, host.len()));
@@ -127,7 +128,7 @@ pub fn statistics_prefix(text: &str, host: &str) -> Vec<u8> {
     Replacement::parse(text, 3).replace(host.as_bytes(), &found)
 }
 
-/// The parts of a replacement, and the references that name no group.
+/// The parts of a replacement, and its references to missing groups.
 fn read(text: &str, groups: usize) -> (Vec<Part>, Vec<LostReference>) {
     if groups == 0 {
         return (vec![Part::Text(text.into())], Vec::new());
@@ -135,7 +136,7 @@ fn read(text: &str, groups: usize) -> (Vec<Part>, Vec<LostReference>) {
     scan(text, groups)
 }
 
-/// The same of an expression that has groups.
+/// The same for an expression with groups.
 fn scan(text: &str, groups: usize) -> (Vec<Part>, Vec<LostReference>) {
     let (mut parts, mut lost) = (Vec::new(), Vec::new());
     let mut rest = text.as_bytes();
@@ -168,8 +169,8 @@ fn scan(text: &str, groups: usize) -> (Vec<Part>, Vec<LostReference>) {
     (parts, lost)
 }
 
-/// What a backslash begins: flags, further backslashes and a number, or `g{…}` around them. What is no group goes to
-/// `plain`, without its backslashes. Gives what is left.
+/// Parses what follows a backslash: flags, further backslashes and a number, or `g{…}` around them. Text that is no
+/// group is appended to `plain`, without its backslashes. Returns the rest of the text.
 fn group<'a>(text: &'a [u8], plain: &mut Vec<u8>) -> (Option<Group>, &'a [u8]) {
     if let Some(inner) = text.strip_prefix(b"g{") {
         let (group, behind) = number(inner);
@@ -187,7 +188,7 @@ fn group<'a>(text: &'a [u8], plain: &mut Vec<u8>) -> (Option<Group>, &'a [u8]) {
     }
 }
 
-/// Flags, one case and dots, and the digits behind them, all of which are one number.
+/// Parses flags (one case and dots) and the digits after them, which form one number.
 fn number(text: &[u8]) -> (Option<Group>, &[u8]) {
     let mut group = Group::default();
     let mut flagged = false;
@@ -206,7 +207,7 @@ fn number(text: &[u8]) -> (Option<Group>, &[u8]) {
     if digits == 0 {
         return (None, rest);
     }
-    // Too large for a number is too large for a group.
+    // A number that overflows is too large for a group.
     let step =
         |number: usize, digit: &u8| number.saturating_mul(10).saturating_add(usize::from(digit - b'0'));
     group.number = rest[..digits].iter().fold(0, step);
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_for_a_name_does_not_get_much_longer() {
+    fn an_expansion_beyond_the_maximum_name_length_is_cut() {
         let name = vec![b'x'; 30_000];
         let found = Found { span: (0, name.len()), groups: vec![Some((0, name.len()))] };
         let many = Replacement::parse(&r"\1".repeat(4_000), 1);
@@ -248,7 +249,7 @@ mod tests {
             ("h.a.b.com.cpu", r"^h\.(.*\.com)", r"h.\.1", "h.a_b_com.cpu"),
             ("pre.foo.bar", "foo", "X", "pre.X.bar"),
             ("foo.bar", "foo", "X", "X.bar"),
-            // What follows is replaced where it matched, not put in front of the name.
+            // The match is replaced in place, not put in front of the name.
             ("pre.foo.bar.post", "foo.bar", "X", "pre.X.post"),
             ("foo.bar", "bar$", "X", "foo.X"),
         ] {
@@ -257,8 +258,8 @@ mod tests {
     }
 
     #[test]
-    fn odd_replacements_read_as_the_original_reads_them() {
-        // Asked of carbon-c-relay 3.7.3, but for `\g{…}`, which 3.9 brought.
+    fn unusual_replacements_are_parsed_as_by_the_original() {
+        // Output of carbon-c-relay 3.7.3, except for `\g{…}`, which 3.9 introduced.
         let table = [
             (r"x\_x", "xx"),
             (r"x\.", "x"),
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn references_that_name_no_group_are_told() {
+    fn references_to_missing_groups_are_reported() {
         let table: &[(&str, usize, &[&str])] = &[
             (r"x.\2.\1", 2, &[]),
             (r"\3a\\_4\0", 2, &[r"\3", r"\\_4", r"\0"]),
@@ -317,8 +318,8 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_of_statistics() {
-        // The default, and what spec graphite §2.4 says of groups.
+    fn prefixes_of_statistics_are_expanded() {
+        // The default, and the examples of spec graphite §2.4.
         for (text, host, want) in [
             (r"carbon.relays.\.1", "a.example.org", "carbon.relays.a_example_org"),
             (r"carbon.relays.\.1", "host", "carbon.relays.host"),
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn without_groups_a_replacement_is_text() {
+    fn without_groups_a_replacement_is_plain_text() {
         assert_eq!(replaced("foo", r"a\1\_b", "x.foo.y"), r"x.a\1\_b.y");
         assert_eq!(replaced("(q)?o", r"<\1>", "foo"), "f<>o");
     }

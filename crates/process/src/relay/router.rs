@@ -1,10 +1,10 @@
-//! The statements at work: rules in order, from a name to what becomes of its lines (spec graphite §2.5).
+//! Evaluates the statements: rules in order, from a name to a decision for its lines (spec graphite §2.5).
 //!
-//! Path of a line: `CachedRouter::route` -> **`Router::decide`** for a name that it does not know -> `Decision::run`.
-//! A decision holds for a name as long as the plan does: what depends on the line's rest or on who is up is left open in
-//! it, as steps. `explain` walks the same rules in another way and is what tests compare with.
-//! Invariants: the order is the plan's, strictly; the walk ends, because statements only look forward; a router is asked by
-//! one thread, and who asks from another one has a router apart ([`RouterToAsk`]).
+//! Path of a line: `CachedRouter::route` -> **`Router::decide`** for a name that is not cached -> `Decision::run`.
+//! A decision for a name is valid as long as the plan. Parts that depend on the rest of a line, or on endpoints
+//! being up, are steps in it. `explain` evaluates the same rules in another way, and tests compare the two.
+//! Invariants: rules are evaluated strictly in order; evaluation terminates, because statements only lead forward;
+//! a router is used by one thread, and other threads use a snapshot ([`RouterSnapshot`]).
 
 use std::sync::Arc;
 
@@ -15,40 +15,41 @@ use model::OutputId;
 use super::decision::{Decision, Draft, End};
 use super::expression::{Class, Expression, Found, GaveUp, Work};
 use super::mistake::{MistakeAt, RelayMistake};
+use super::prefilter::{Candidates, Prefilter};
 use super::replacement::Replacement;
 use super::searches::{SearchFigures, Searches};
-use super::sieve::{Candidates, Sieve};
 use super::{
     AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, RelayCluster, RelayPlan, RewritePlan, Sharing,
     Statement, To,
 };
 
-/// Longest name that a rewrite or an aggregation may make. Longer ones, empty ones and such that hold white space or
-/// control characters would end up as something else at the next relay, and are refused.
+/// Longest name that a rewrite or an aggregation may produce. Longer names, empty names, and names with white space
+/// or control characters are rejected: the next relay would read them as something else.
 pub const NAME_BYTES_MAX: usize = 32_768;
 
-/// Most statements of a relay.
+/// Maximum statements of a relay.
 pub const STATEMENTS_MAX: usize = 65_535;
 
-/// Where a line comes from.
+/// Where a line enters the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
     /// From a client: it meets all statements.
     Records,
-    /// From the aggregation rule of that number: it goes where the statement says, or meets all statements.
+    /// A result of the aggregation rule with this number: it goes to the rule's destination, or meets all
+    /// statements.
     Result(u16),
-    /// The relay's own statistics: likewise.
+    /// The relay's own statistics, treated in the same walk.
     Statistics,
 }
 
-/// A relay's plan, compiled. It knows which endpoints are up, and nothing of the lines that went through it.
+/// A compiled plan. It knows which endpoints are up, and keeps no state of lines.
 #[derive(Debug)]
 pub struct Router {
     pub(super) statements: Arc<Statements>,
     pub(super) clusters: Vec<Arc<ClusterState>>,
 }
 
-/// A router as it is at a moment, for somebody who asks it on another thread.
+/// The current state of a router, for use on another thread.
 #[derive(Debug)]
 pub struct RouterToAsk {
     statements: Arc<Statements>,
@@ -59,31 +60,31 @@ pub struct RouterToAsk {
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) rules: Vec<Rule>,
-    sieve: Arc<Sieve>,
+    prefilter: Arc<Prefilter>,
     pub(super) checks: Vec<Expression>,
-    /// Where the results of each aggregation rule go.
+    /// Destination of the results of each aggregation rule.
     pub(super) results: Vec<To>,
     pub(super) statistics: To,
     aggregation_rules: Vec<AggregationRulePlan>,
     searches: Searches,
-    /// Likewise for what `validate` looks at.
+    /// The same for the text that `validate` searches.
     rests: Searches,
-    /// An output gets a line once.
+    /// Each output gets a line once.
     pub(super) once: bool,
-    /// What looking for all expressions of `rules` may cost.
+    /// Cost of searching for all expressions of `rules`.
     work: Work,
 }
 
-/// One expression with what it brings about.
+/// One expression with its action.
 #[derive(Debug)]
 pub(super) struct Rule {
-    /// Its statement's place in the plan.
+    /// Index of its statement in the plan.
     pub(super) statement: usize,
-    /// Its place in the statement.
+    /// Index in the statement.
     pub(super) expression: usize,
     /// None for `*`.
     matcher: Option<Expression>,
-    /// Names that one of these is found in do not match.
+    /// Names that match one of these are excluded.
     unless: Vec<Expression>,
     pub(super) action: Action,
 }
@@ -95,30 +96,30 @@ pub(super) enum Action {
     Feed { aggregation_rule: u16, names: Vec<Replacement>, stop: bool, replaces: bool },
 }
 
-/// A `validate`: its expression by number, and whether failures are logged.
+/// A `validate`: the number of its expression, and whether failures are logged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Check {
     pub(super) expression: u32,
     pub(super) log: bool,
 }
 
-/// A cluster and who of it is up.
+/// A cluster and the state of its members.
 #[derive(Clone, Debug)]
 pub(super) struct ClusterState {
     pub(super) outputs: Vec<OutputId>,
     pub(super) sharing: Sharing,
-    /// Where keys are placed; none where they are not.
+    /// The sharding; None for clusters without sharding.
     pub(super) placed: Option<Cluster>,
     pub(super) up: Vec<bool>,
-    /// Members that have been down since this was made.
+    /// Members that have been down at least once since the router was created.
     pub(super) been_down: Vec<bool>,
 }
 
 impl Router {
-    /// Compiles a plan. Endpoints are up until [`Router::set_live`] says otherwise.
+    /// Compiles a plan. Endpoints count as up until [`Router::set_live`] changes that.
     ///
     /// # Errors
-    /// All mistakes of the plan, in its order.
+    /// All errors of the plan, in order.
     pub fn new(plan: &RelayPlan) -> Result<Router, Vec<RelayMistake>> {
         let searches = Searches::default();
         let mut builder = Builder { rests: searches.for_rests(), searches, ..Builder::default() };
@@ -143,11 +144,11 @@ impl Router {
         }
         let Builder { rules, checks, clusters, results, aggregation_rules, searches, rests, .. } = builder;
         let texts: Vec<_> = rules.iter().map(|rule| rule.matcher.as_ref()?.texts()).collect();
-        let sieve = Arc::new(Sieve::new(&texts));
+        let prefilter = Arc::new(Prefilter::new(&texts));
         let work = Work::of_name(rules.iter().flat_map(|rule| rule.matcher.iter().chain(&rule.unless)));
         let statements = Statements {
             rules,
-            sieve,
+            prefilter,
             checks,
             results,
             statistics,
@@ -163,50 +164,50 @@ impl Router {
         })
     }
 
-    /// The router as it is now, for another thread. It costs next to nothing; [`RouterToAsk::apart`] is for that thread.
+    /// A snapshot for another thread. It is cheap to take; the other thread calls [`RouterSnapshot::apart`].
     pub fn to_ask(&self) -> RouterToAsk {
         RouterToAsk { statements: Arc::clone(&self.statements), clusters: self.clusters.clone() }
     }
 
-    /// Another name begins: what its searches may take together is there again.
+    /// Starts the next name: resets its backtracking budget.
     pub(super) fn begin_name(&self) {
-        self.statements.searches.effort.begin();
+        self.statements.searches.budget.begin();
     }
 
-    /// The same for what stands behind a name.
+    /// The same for the rest of a line.
     pub(super) fn begin_rest(&self) {
-        self.statements.rests.effort.begin();
+        self.statements.rests.budget.begin();
     }
 
-    /// What deciding a name may cost, in bytes searched: as if all expressions were looked for.
+    /// Maximum cost of deciding a name, in bytes searched: as if all expressions were searched for.
     pub(super) fn work(&self, name: &[u8]) -> u64 {
         self.statements.work.of(name.len())
     }
 
-    /// What looking behind a name may cost, in bytes searched.
+    /// Maximum cost of searching the rest of a line, in bytes.
     pub(super) fn work_behind_name(&self, rest: &[u8]) -> u64 {
         let work = |check: &Expression| check.work().of(rest.len());
         self.statements.checks.iter().map(work).sum()
     }
 
-    /// What is remembered of searches for expressions.
+    /// Figures of the search caches.
     pub fn searches(&self) -> SearchFigures {
         self.statements.searches.figures()
     }
 
-    /// What the `aggregate` statements compute, in their order: the number in [`Entry::Result`] and
-    /// [`Act::Feed`](super::Act::Feed) is a place in this list.
+    /// The aggregation rules of the `aggregate` statements, in order. [`Entry::Result`] and
+    /// [`Act::Feed`](super::Act::Feed) have an index in this list.
     pub fn aggregation_rules(&self) -> &[AggregationRulePlan] {
         &self.statements.aggregation_rules
     }
 
-    /// Says whether an endpoint is up, in all clusters. Only clusters whose members fail over to each other use it.
+    /// Sets whether an endpoint is up, in all clusters. Only clusters whose members fail over to each other use it.
     pub fn set_live(&mut self, output: OutputId, live: bool) {
         for cluster in &mut self.clusters {
             if !cluster.outputs.contains(&output) {
                 continue;
             }
-            // Copied when somebody asks about it at this moment: this one cluster, which costs less than its new ring.
+            // Copied while a snapshot of it exists: only this cluster, which costs less than its new ring.
             let cluster = Arc::make_mut(cluster);
             for at in 0..cluster.outputs.len() {
                 if cluster.outputs[at] == output {
@@ -220,25 +221,25 @@ impl Router {
         }
     }
 
-    /// How the expression at a place of a statement is looked for; none for `*`.
+    /// How the expression at this position of a statement is matched; None for `*`.
     pub fn class(&self, statement: usize, expression: usize) -> Option<&super::Class> {
         let same = |rule: &&Rule| rule.statement == statement && rule.expression == expression;
         Some(self.statements.rules.iter().find(same)?.matcher.as_ref()?.class())
     }
 
-    /// The cluster as sharding knows it; none where keys are not placed.
+    /// The sharding of a cluster; None for clusters without sharding.
     pub fn placed(&self, cluster: ClusterId) -> Option<&Cluster> {
         self.clusters[cluster.index()].placed.as_ref()
     }
 
-    /// What becomes of lines of this name: it ends before the first `;` or white space.
+    /// The decision for lines of this name, which ends before the first `;` or white space.
     pub fn decide(&self, entry: Entry, name: &[u8]) -> Decision {
         let mut draft = Draft::default();
         self.draft(entry, name, &mut draft);
         draft.content().decision()
     }
 
-    /// The same, in a draft whose room is used again.
+    /// As `decide`, in a draft whose buffers are reused.
     pub(super) fn draft(&self, entry: Entry, name: &[u8], draft: &mut Draft) {
         draft.begin(name);
         self.begin_name();
@@ -254,7 +255,7 @@ impl Router {
         draft.finish(end, self.statements.once);
     }
 
-    /// Where lines of this entry go without meeting a statement.
+    /// The destination of lines of this entry that bypass the statements.
     pub(super) fn straight(&self, entry: Entry) -> Option<&To> {
         let to = match entry {
             Entry::Records => return None,
@@ -265,8 +266,8 @@ impl Router {
     }
 
     fn walk(&self, draft: &mut Draft, candidates: &mut Candidates) -> End {
-        let Statements { rules, sieve, .. } = &*self.statements;
-        sieve.candidates(draft.name(), candidates);
+        let Statements { rules, prefilter, .. } = &*self.statements;
+        prefilter.candidates(draft.name(), candidates);
         let (mut next, mut replaced) = (0, false);
         while let Some(at) = candidates.next(next) {
             next = at + 1;
@@ -288,7 +289,7 @@ impl Router {
                         Ok(name) => draft.rename(name),
                         Err(GaveUp) => draft.gave_up(),
                     }
-                    sieve.candidates(draft.name(), candidates);
+                    prefilter.candidates(draft.name(), candidates);
                 }
                 Action::Feed { aggregation_rule, names, stop, replaces } => {
                     for (compute, name) in names.iter().enumerate() {
@@ -316,7 +317,7 @@ impl Router {
         if replaced { End::Stopped } else { End::Exhausted }
     }
 
-    /// One `send to`; gives how the walk ends if it does.
+    /// Executes one `send to`. Returns why evaluation ends, if it does.
     fn send(&self, draft: &mut Draft, to: &To, key: Option<Vec<u8>>) -> Option<End> {
         match to {
             To::Nowhere => None,
@@ -331,10 +332,10 @@ impl Router {
 }
 
 impl RouterToAsk {
-    /// A router that is asked on another thread than the one it is of, for as long as it takes: it shares automata and rings
-    /// with that one, which nobody writes to, and nothing that a search changes.
+    /// A router for another thread, from a snapshot. It shares automata and rings, which are immutable, and nothing
+    /// that a search changes.
     pub fn apart(self) -> Router {
-        Router { statements: Arc::new(self.statements.apart()), clusters: self.clusters }
+        Router { statements: Arc::new(self.statements.detached()), clusters: self.clusters }
     }
 }
 
@@ -344,19 +345,19 @@ impl Statements {
         self.searches.lock()
     }
 
-    /// Whether the name under way may have so many bytes searched by backtracking, which it then has.
+    /// Takes bytes from the backtracking budget of the current name; false when too few are left.
     #[cfg(test)]
     pub(super) fn takes(&self, bytes: usize) -> bool {
-        self.searches.effort.take(bytes)
+        self.searches.budget.take(bytes)
     }
 
-    fn apart(&self) -> Statements {
+    fn detached(&self) -> Statements {
         let searches = Searches::default();
         let rests = searches.for_rests();
         Statements {
-            rules: self.rules.iter().map(|rule| rule.apart(&searches)).collect(),
-            sieve: Arc::clone(&self.sieve),
-            checks: self.checks.iter().map(|check| check.apart(&rests)).collect(),
+            rules: self.rules.iter().map(|rule| rule.detached(&searches)).collect(),
+            prefilter: Arc::clone(&self.prefilter),
+            checks: self.checks.iter().map(|check| check.detached(&rests)).collect(),
             results: self.results.clone(),
             statistics: self.statistics.clone(),
             aggregation_rules: self.aggregation_rules.clone(),
@@ -369,28 +370,29 @@ impl Statements {
 }
 
 impl Rule {
-    fn apart(&self, searches: &Searches) -> Rule {
+    fn detached(&self, searches: &Searches) -> Rule {
         Rule {
             statement: self.statement,
             expression: self.expression,
-            matcher: self.matcher.as_ref().map(|matcher| matcher.apart(searches)),
-            unless: self.unless.iter().map(|expression| expression.apart(searches)).collect(),
+            matcher: self.matcher.as_ref().map(|matcher| matcher.detached(searches)),
+            unless: self.unless.iter().map(|expression| expression.detached(searches)).collect(),
             action: self.action.clone(),
         }
     }
 
-    /// Whether it hands values to an aggregation rule: what is replaced by a result meets such rules alone.
+    /// True when it feeds an aggregation rule. A record that is replaced by a result meets only such rules.
     pub(super) fn feeds(&self) -> bool {
         matches!(self.action, Action::Feed { .. })
     }
 
-    /// Whether it has no expression.
+    /// True when it has no expression.
     pub(super) fn is_for_all(&self) -> bool {
         self.matcher.is_none()
     }
 
-    /// The match in a name. An aggregation's result has the name that was written, and nothing of the matching name around
-    /// it, where the expression is a text; what a regular expression matched is replaced, with groups and without.
+    /// The match in a name. The name of an aggregation's result is exactly the configured one where the expression
+    /// is a text. Where it is a regular expression, the match in the name is replaced by it, with or without
+    /// groups.
     pub(super) fn find(&self, name: &[u8]) -> Result<Option<Found>, GaveUp> {
         let found = self.found(name)?;
         for expression in self.unless.iter().filter(|_| found.is_some()) {
@@ -405,14 +407,14 @@ impl Rule {
         let whole = || Found { span: (0, name.len()), groups: Vec::new() };
         let Some(matcher) = &self.matcher else { return Ok(Some(whole())) };
         match &self.action {
-            // Nobody asks where.
+            // The position of the match is not needed.
             Action::Send { key: None, .. } => Ok(matcher.is_in(name)?.then(Found::default)),
             Action::Feed { .. } if *matcher.class() != Class::Regex => Ok(matcher.is_in(name)?.then(whole)),
             Action::Send { .. } | Action::Feed { .. } | Action::Rewrite { .. } => matcher.find(name),
         }
     }
 
-    /// The name after a rewrite whose expression was found.
+    /// The name after a rewrite whose expression matched.
     pub(super) fn rewritten(
         &self,
         name: &[u8],
@@ -427,7 +429,7 @@ impl Rule {
     }
 }
 
-/// Whether a name that was made can be sent.
+/// True when a new name can be sent.
 pub(super) fn can_be_sent(name: &[u8]) -> bool {
     !name.is_empty()
         && name.len() <= NAME_BYTES_MAX
@@ -520,7 +522,7 @@ impl Builder {
         }
     }
 
-    /// The compiled expressions with their places; one that matches all when there are none.
+    /// The compiled expressions with their positions; an expression that matches everything when there are none.
     fn matchers(
         &mut self,
         statement: usize,

@@ -1,11 +1,11 @@
-//! What the linear engine remembers between two names, of all expressions of a router, within one bound.
+//! Caches of the linear engine, for all expressions of a router, within one memory limit.
 //!
-//! An engine keeps the states that it has met, up to a limit of its own, and room to search in. Each expression has that
-//! for itself, and whoever chooses names can have all of them filled: past the bound for all together everything is
-//! forgotten but what is in use, and is met again.
-//! Not here: compiling (`expression`); the few expressions that backtrack, which have limits of their own.
-//! Invariants: what is held never exceeds [`SEARCHES_BYTES_MAX`] by more than one search has added; two routers never share
-//! a memory, so that no thread waits for another one's search.
+//! The engine caches the automaton states that it has met, up to a limit per expression, and has scratch space for
+//! searches. Senders can choose names that fill all these caches. So there is a limit for all together: beyond it
+//! all caches are dropped except the one in use, and are filled again as needed.
+//! Not here: compiling (`expression`), and expressions that backtrack, which have limits of their own.
+//! Invariants: memory never exceeds [`SEARCHES_BYTES_MAX`] by more than one search has added; two routers never
+//! share a cache, so that no thread waits for another one's search.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,21 +14,21 @@ use regex_automata::util::captures::Captures;
 use regex_automata::util::syntax;
 use regex_automata::{Input, MatchKind, Span};
 
-use super::effort::Effort;
+use super::budget::Budget;
 use super::expression::Found;
 
-/// Most memory for what is remembered, of all expressions of a router together.
+/// Maximum memory of the caches of all expressions of a router.
 pub const SEARCHES_BYTES_MAX: usize = 64 << 20;
 
-/// What one engine holds, with its memory as it was after its last search.
+/// The cache of one expression, with its size after the last search.
 type Held = (Box<Cache>, usize);
 
-/// The memory of all searches. Clones are the same memory.
+/// All caches of a router. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Searches {
     memory: Arc<Mutex<Memory>>,
-    /// What those that backtrack may do for one record.
-    pub(super) effort: Effort,
+    /// Backtracking budget of a record.
+    pub(super) budget: Budget,
 }
 
 #[derive(Debug, Default)]
@@ -39,28 +39,28 @@ pub(super) struct Memory {
     forgotten: u64,
 }
 
-/// What is held at the moment.
+/// Figures of the caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SearchFigures {
-    /// Memory of what is remembered, in bytes.
+    /// Memory of the caches in bytes.
     pub bytes: usize,
-    /// Times that everything was forgotten for want of room.
+    /// Times that all caches were dropped for lack of room.
     pub forgotten: u64,
 }
 
-/// An expression for the linear engine, compiled.
+/// An expression compiled for the linear engine.
 #[derive(Clone, Debug)]
 pub(super) struct Linear {
     regex: Regex,
     searches: Searches,
-    /// Its place in the memory.
+    /// Its index in the memory.
     place: usize,
 }
 
 impl Searches {
-    /// The same memory for expressions that are looked for in something else, with an effort of its own.
+    /// The same caches for expressions that search the rest of lines, with a separate backtracking budget.
     pub(super) fn for_rests(&self) -> Searches {
-        Searches { memory: Arc::clone(&self.memory), effort: Effort::default() }
+        Searches { memory: Arc::clone(&self.memory), budget: Budget::default() }
     }
 
     pub(super) fn figures(&self) -> SearchFigures {
@@ -97,8 +97,8 @@ impl Memory {
 }
 
 impl Linear {
-    /// Compiles what `syntax` wrote. The automaton takes at most `compiled_max` bytes, and what it remembers in each
-    /// direction at most `remembered_max`.
+    /// Compiles an expression that `syntax` wrote. The automaton uses at most `compiled_max` bytes, and its cache
+    /// at most `remembered_max` in each direction.
     pub(super) fn new(
         text: &str,
         compiled_max: usize,
@@ -119,8 +119,8 @@ impl Linear {
         Ok(Linear { regex, searches: searches.clone(), place })
     }
 
-    /// The same automaton, searched with another memory.
-    pub(super) fn apart(&self, searches: &Searches) -> Linear {
+    /// The same automaton with other caches.
+    pub(super) fn detached(&self, searches: &Searches) -> Linear {
         let mut memory = searches.lock();
         let places = memory.held.len().max(self.place + 1);
         memory.held.resize_with(places, || None);
@@ -141,7 +141,7 @@ impl Linear {
         self.find_from(name, 0)
     }
 
-    /// The first match that begins at a place or behind it; what stands before is looked at by anchors.
+    /// The first match that begins at or after a position. Anchors look at the text before it.
     pub(super) fn find_from(&self, name: &[u8], from: usize) -> Option<Found> {
         let mut captures = self.regex.create_captures();
         let input = Input::new(name).range(from..);
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::relay::{Entry, MatchPlan, RelayPlan, Router, Statement, To};
 
-    /// Names of two letters, which have every automaton below meet new states at almost each of them.
+    /// Names of two letters for which every automaton below meets new states at almost each byte.
     fn hostile_name(number: u64, len: usize) -> Vec<u8> {
         let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut next = || {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_rules_and_names_that_fill_their_memory_stay_within_the_bound() {
+    fn caches_of_a_thousand_rules_stay_within_the_limit_under_hostile_names() {
         let statement = |rule: usize| {
             let text = format!("a[ab]{{{}}}[c-{}]", 11 + rule % 7, ['d', 'e', 'f', 'z'][rule % 4]);
             let expressions = vec![text.as_str().into()];
@@ -193,7 +193,7 @@ mod tests {
         }
         let figures = router.searches();
         assert!(figures.forgotten > 0 && most > SEARCHES_BYTES_MAX / 2, "{figures:?}, at most {most}");
-        // What was forgotten is found again.
+        // A dropped cache does not change results.
         let name = [&hostile_name(3, 100)[..], b"d"].concat();
         for rule in [0, 1, 2, 3, 999] {
             let Statement::Match(plan) = statement(rule) else { panic!("a match") };
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clone_searches_in_the_same_memory_and_one_expression_has_its_own() {
+    fn clones_share_their_caches_and_each_expression_has_its_own() {
         let searches = Searches::default();
         let one = Linear::new("[a-c]+x", 1 << 20, 1 << 17, &searches).expect("valid");
         let other = Linear::new("(b)(c)?", 1 << 20, 1 << 17, &searches).expect("valid");

@@ -1,15 +1,16 @@
-//! Expressions of carbon-c-relay, written as our two engines want them (spec graphite §2.5, §8.1).
+//! Translates expressions of carbon-c-relay into the syntax of our two engines (spec graphite §2.5, §8.1).
 //!
-//! The original is built with the C library's POSIX extended expressions or with PCRE2, and its users write for both. Each
-//! construct is read as the library reads it that knows it. Where both do and mean different things the reading is
-//! PCRE2's, but for `a++`, and a [`Note`] says so. Both work on bytes, and so does the translation: a quantifier behind
-//! `é` repeats its last byte.
+//! The original is built either with the C library's POSIX extended expressions or with PCRE2, and its users write
+//! for both. A construct that only one of the two knows has that meaning here. Where both know it and differ, it
+//! has PCRE2's meaning, except for `a++`, and a [`Note`] reports it. Both work on bytes, and so does the
+//! translation: a quantifier after `é` repeats its last byte.
 //!
-//! Path of a text: **`translate`** -> alternation -> branch -> atom (`groups`, `escapes`, `brackets`) -> `repeats`. What only a
-//! backtracking engine can do is read over at first; when there is such a thing the text is read once more, for that engine.
-//! Not here: whether the result is too large; the engines say so.
-//! Invariant: any text gives what the engines can parse, or one [`Refusal`] within the text; depth and repetitions are
-//! bounded by the `_max` constants.
+//! Path of a text: **`translate`** -> alternation -> branch -> atom (`groups`, `escapes`, `brackets`) -> `repeats`.
+//! The first pass skips constructs that need backtracking. If there was one, a second pass translates for that
+//! engine.
+//! Not here: whether the result is too large; the engines check that.
+//! Invariant: any text gives an expression that the engines can parse, or one [`Refusal`] within the text; depth
+//! and repetitions are limited by the `_MAX` constants.
 
 use std::ops::Range;
 
@@ -21,43 +22,43 @@ mod repeats;
 #[cfg(test)]
 mod tests;
 
-/// Deepest nesting of parentheses.
+/// Maximum nesting of parentheses.
 pub const DEPTH_MAX: usize = 64;
-/// Most groups that capture; the original has room for so many.
+/// Maximum number of capture groups, as in the original.
 pub const GROUPS_MAX: usize = 63;
 /// Largest number in `{…}`, as in the C library.
 pub const REPEAT_MAX: u32 = 32_767;
 
-/// An expression in the syntax of the engines: for bytes, `.` is each of them, and nothing depends on letters' case.
+/// An expression in the syntax of the engines. It matches bytes: `.` is any byte, and case matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Translated {
-    /// For the linear engine. Of an expression that needs the other one it is what is left without that: it matches
-    /// wherever the expression does, and elsewhere too.
+    /// For the linear engine. For an expression that needs backtracking it is the part without those constructs: it
+    /// matches every name that the expression matches, and others.
     pub(super) linear: String,
-    /// For the backtracking engine, when only that can do it.
+    /// For the backtracking engine, if the expression needs it.
     pub(super) backtracking: Option<String>,
-    /// Groups that capture, without group 0.
+    /// Capture groups, without group 0.
     pub(super) groups: usize,
     pub(super) notes: Vec<Note>,
 }
 
-/// A place where a reader should look twice.
+/// A hint for the author of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What it is about.
+    /// Its subject.
     pub about: NoteAbout,
-    /// Bytes of the expression.
+    /// Byte range in the expression.
     pub at: Range<usize>,
-    /// What is so.
+    /// The observation.
     pub message: String,
-    /// What to write.
+    /// Suggested change.
     pub hint: String,
 }
 
-/// What a [`Note`] is about.
+/// The subject of a [`Note`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteAbout {
-    /// Builds of the original differ, or it surely was not meant.
+    /// Builds of the original differ, or it is probably not intended.
     Reading,
     /// The expression is matched by backtracking.
     Backtracking,
@@ -66,13 +67,13 @@ pub enum NoteAbout {
 /// Why an expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Bytes of the expression.
+    /// Byte range in the expression.
     pub at: Range<usize>,
-    /// What is wrong: a sentence without a capital and a full stop.
+    /// The error as text, without capital and full stop.
     pub message: String,
-    /// What to write, where that is clear.
+    /// Suggested change, if there is an obvious one.
     pub hint: Option<String>,
-    /// The C library's words for it.
+    /// The C library's message for it.
     pub upstream: &'static str,
 }
 
@@ -90,18 +91,18 @@ impl Refusal {
 pub(super) const NOT_REPEATABLE: &str = "Invalid preceding regular expression";
 pub(super) const TOO_BIG: &str = "Regular expression too big";
 
-/// Translates an expression. With `captures` it is asked where it matches and what its groups hold, so that it matters
-/// which of several possible matches is taken; without, its groups only group.
+/// Translates an expression. With `captures`, positions and groups of matches are needed, so that it matters which
+/// of several possible matches is taken. Without, groups only group.
 ///
 /// # Errors
-/// The first construct that cannot be read.
+/// The first construct that is invalid.
 pub(super) fn translate(text: &str, ignore_case: bool, captures: bool) -> Result<Translated, Refusal> {
-    let read = |form| {
-        let mut reader = Reader::new(text.as_bytes(), form, ignore_case, captures);
+    let read = |engine| {
+        let mut reader = Reader::new(text.as_bytes(), engine, ignore_case, captures);
         reader.whole()?;
         Ok(reader)
     };
-    let mut first = read(Form::Linear)?;
+    let mut first = read(Engine::Linear)?;
     if captures && loops::may_differ(&first.out) {
         first.notes.push(Note {
             about: NoteAbout::Reading,
@@ -111,13 +112,13 @@ pub(super) fn translate(text: &str, ignore_case: bool, captures: bool) -> Result
             hint: "leave out the `?` that makes a part of it lazy, or the empty alternative".into(),
         });
     }
-    let backtracking = if first.backtracks { Some(read(Form::Backtracking)?.out) } else { None };
+    let backtracking = if first.backtracks { Some(read(Engine::Backtracking)?.out) } else { None };
     Ok(Translated { linear: first.out, backtracking, groups: first.groups, notes: first.notes })
 }
 
-/// For which engine is read.
+/// The engine for which the text is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum Engine {
     Linear,
     Backtracking,
 }
@@ -125,42 +126,42 @@ enum Form {
 struct Reader<'a> {
     text: &'a [u8],
     at: usize,
-    form: Form,
+    engine: Engine,
     captures: bool,
-    /// Letters match without regard to case, here and up to the end of the group.
+    /// Ignore case, from here to the end of the group.
     fold: bool,
     depth: usize,
     out: String,
-    /// Groups that capture, so far.
+    /// Capture groups so far.
     groups: usize,
-    /// Those that are not closed yet.
+    /// Groups that are still open.
     open: Vec<usize>,
     /// Names of groups, and their numbers.
     names: Vec<(Vec<u8>, usize)>,
     notes: Vec<Note>,
-    /// Something was read that only a backtracking engine can do.
+    /// A construct that needs backtracking was read.
     backtracks: bool,
 }
 
-/// One branch of an alternation: its bytes when it is nothing else.
+/// One branch of an alternation: its bytes if it is a plain text.
 type Literal = Option<Vec<u8>>;
 
-/// What a piece of a branch is.
+/// The kind of a piece of a branch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Atom {
-    /// One byte, itself.
+    /// A literal byte.
     Byte(u8),
-    /// A place between two bytes.
+    /// A position between two bytes.
     Nothing,
     Other,
 }
 
 impl<'a> Reader<'a> {
-    fn new(text: &'a [u8], form: Form, fold: bool, captures: bool) -> Reader<'a> {
+    fn new(text: &'a [u8], engine: Engine, fold: bool, captures: bool) -> Reader<'a> {
         let (open, names, notes) = (Vec::new(), Vec::new(), Vec::new());
         let (out, groups) = (String::with_capacity(text.len() + 8), 0);
         let (at, depth, backtracks) = (0, 0, false);
-        Reader { text, at, form, captures, fold, depth, out, groups, open, names, notes, backtracks }
+        Reader { text, at, engine, captures, fold, depth, out, groups, open, names, notes, backtracks }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -211,7 +212,7 @@ impl<'a> Reader<'a> {
             }
             _ => None,
         };
-        // What has to stand behind the group decides when the longer branch goes on with something else.
+        // The text after the group decides when the longer branch continues differently.
         let shadows = |one: &[u8], later: &[u8]| {
             later.len() > one.len()
                 && later.starts_with(one)
@@ -276,7 +277,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A byte that stands for itself.
+    /// A literal byte.
     fn byte(&mut self, byte: u8) -> Atom {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' if self.fold => {

@@ -1,7 +1,7 @@
-//! `[…]`: a set of bytes, read as POSIX does, and with PCRE2's escapes.
+//! Bracket expressions `[…]`: a set of bytes, with POSIX rules and PCRE2's escapes.
 //!
-//! In POSIX a backslash in brackets is itself, in PCRE2 it begins an escape, as it does here. Where the backslash itself is
-//! all the difference (`[\\.]`) nothing is said: names have none, unless `-c` lets them.
+//! In POSIX a backslash in brackets is literal, in PCRE2 and here it begins an escape. There is no note when the
+//! backslash itself is the only difference (`[\\.]`): names contain none unless `-c` allows them.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use super::{Reader, Refusal};
 
 const UNCLOSED: &str = "Unmatched [, [^, [:, [., or [=";
 
-/// Whether a byte is in a class.
+/// Tells whether a byte is in a class.
 type Class = fn(u8) -> bool;
 
-/// Named classes with their bytes; `word` is PCRE2's.
+/// Named classes; `word` is PCRE2's.
 const CLASSES: &[(&str, Class)] = &[
     ("alnum", |byte| byte.is_ascii_alphanumeric()),
     ("alpha", |byte| byte.is_ascii_alphabetic()),
@@ -29,7 +29,7 @@ const CLASSES: &[(&str, Class)] = &[
     ("word", |byte| byte.is_ascii_alphanumeric() || byte == b'_'),
 ];
 
-/// Bytes of a set.
+/// A set of bytes.
 struct Set([bool; 256]);
 
 impl Set {
@@ -41,7 +41,7 @@ impl Set {
         (0..=u8::MAX).filter(|byte| is_in(*byte)).for_each(|byte| self.add(byte));
     }
 
-    /// Letters with those of the other case.
+    /// Adds the letters of the other case.
     fn fold(&mut self) {
         for byte in (b'a'..=b'z').chain(b'A'..=b'Z') {
             if self.0[usize::from(byte)] {
@@ -50,7 +50,7 @@ impl Set {
         }
     }
 
-    /// As the engines read it.
+    /// In the engines' syntax.
     fn text(&self, negated: bool) -> String {
         let mut out = String::from(if negated { "[^" } else { "[" });
         let mut byte = 0;
@@ -87,7 +87,7 @@ enum Item {
     Class,
 }
 
-/// Reads the brackets that begin at the reader's place.
+/// Reads a bracket expression at the reader's position.
 pub(super) fn read(reader: &mut Reader<'_>) -> Result<String, Refusal> {
     let start = reader.at;
     let unclosed = || {
@@ -166,7 +166,7 @@ fn item(reader: &mut Reader<'_>, set: &mut Set, byte: u8, start: usize) -> Resul
     }
 }
 
-/// The text between `[:` and `:]`, and its place with both.
+/// The text between `[:` and `:]`, and the byte range including both.
 fn between<'a>(reader: &Reader<'a>, sign: u8, start: usize) -> Result<(&'a [u8], Range<usize>), Refusal> {
     let text = reader.text;
     let end = text[reader.at + 2..].windows(2).position(|two| two == [sign, b']']);
@@ -196,17 +196,17 @@ fn class(reader: &mut Reader<'_>, set: &mut Set, start: usize) -> Result<Item, R
     Ok(Item::Class)
 }
 
-/// Most letters that are wrong in a name that was meant for another.
+/// Maximum wrong letters in a misspelled class name.
 const TYPOS_MAX: usize = 2;
 
-/// The class whose name is most like this one; none when no one's is.
+/// The class with the most similar name; None when no name is close.
 fn nearest(name: &str) -> Option<&'static str> {
     let typos = CLASSES.iter().map(|(word, _)| (typos(name.as_bytes(), word.as_bytes()), *word));
     let (typos, word) = typos.min_by_key(|(typos, _)| *typos)?;
     (typos <= TYPOS_MAX && name.len() > TYPOS_MAX).then_some(word)
 }
 
-/// Letters that are too many, missing or others between two words; neighbours that changed places count as two.
+/// Edit distance of two words: letters inserted, missing or replaced. Swapped neighbours count as two.
 fn typos(one: &[u8], other: &[u8]) -> usize {
     if one.len() > 2 * other.len() {
         return one.len();
@@ -235,7 +235,7 @@ fn collating(reader: &mut Reader<'_>, sign: u8, start: usize) -> Result<Item, Re
     Ok(Item::Byte(byte))
 }
 
-/// A backslash and what stands behind it.
+/// A backslash and the characters after it.
 fn escape(reader: &mut Reader<'_>, set: &mut Set) -> Item {
     let start = reader.at;
     let byte = reader.text[start + 1];
@@ -267,7 +267,7 @@ fn escape(reader: &mut Reader<'_>, set: &mut Set) -> Item {
     Item::Byte(byte)
 }
 
-/// `\d` and its like.
+/// `\d` and similar.
 fn perl_class(letter: u8) -> Option<Class> {
     Some(match letter {
         b'd' => |byte| byte.is_ascii_digit(),

@@ -1,4 +1,4 @@
-//! What begins with a backslash, outside brackets.
+//! Escapes: constructs that begin with a backslash, outside brackets.
 
 use super::{Atom, Reader, Refusal, groups};
 
@@ -67,10 +67,10 @@ impl Reader<'_> {
         }
     }
 
-    /// The byte that two hexadecimal digits say.
+    /// The byte of two hexadecimal digits.
     pub(super) fn hex(&self) -> Option<u8> {
         let digits = std::str::from_utf8(self.rest().get(..2)?).ok()?;
-        // A sign would be read too.
+        // Parsing a number alone would accept a sign too.
         let good = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         if good { u8::from_str_radix(digits, 16).ok() } else { None }
     }
@@ -95,7 +95,7 @@ impl Reader<'_> {
         self.class(class)
     }
 
-    /// `\1` to `\9`. With a digit behind it PCRE2 may read a larger number or an octal one.
+    /// `\1` to `\9`. If a digit follows, PCRE2 may read a larger number or an octal one.
     fn numbered(&mut self, start: usize, digit: u8) -> Result<Atom, Refusal> {
         let at = start..self.at;
         if self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
@@ -106,7 +106,8 @@ impl Reader<'_> {
         self.back_reference(at, usize::from(digit - b'0'))
     }
 
-    /// What is referred to behind `\g` or `\k`, and in how many bytes: `{1}`, `{-1}`, `{name}`, `<name>`, `'name'`.
+    /// Parses a reference after `\g` or `\k`: `{1}`, `{-1}`, `{name}`, `<name>`, `'name'`. Returns the group and
+    /// the length in bytes.
     fn reference(&self) -> Option<(usize, usize)> {
         let rest = self.rest();
         let close = match rest.first()? {

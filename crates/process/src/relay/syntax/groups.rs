@@ -1,8 +1,8 @@
-//! What begins with `(`, and what refers to it: groups that capture or do not, switches, look-around, back references.
+//! Groups: constructs that begin with `(`, and back references to them. Capturing or not, switches, look-around.
 
-use super::{Atom, DEPTH_MAX, Form, GROUPS_MAX, NOT_REPEATABLE, Note, NoteAbout, Reader, Refusal, TOO_BIG};
+use super::{Atom, DEPTH_MAX, Engine, GROUPS_MAX, NOT_REPEATABLE, Note, NoteAbout, Reader, Refusal, TOO_BIG};
 
-/// Groups that only a backtracking engine knows, what they are called, and what is left of them without it.
+/// Groups that need backtracking, their names, and their replacement for the linear engine.
 const BACKTRACKED: [(&[u8], &str, Rest); 5] = [
     (b"(?=", "a look-ahead", Rest::Nothing),
     (b"(?!", "a look-ahead", Rest::Nothing),
@@ -11,22 +11,22 @@ const BACKTRACKED: [(&[u8], &str, Rest); 5] = [
     (b"(?>", "an atomic group", Rest::Group),
 ];
 
-/// What the linear engine reads for a group that it does not know.
+/// The linear engine's replacement for a group that it does not know.
 #[derive(Clone, Copy, PartialEq)]
 enum Rest {
     Nothing,
     Group,
 }
 
-/// What a group is, by its first bytes.
+/// The kind of a group, by its first bytes.
 enum Opening {
-    /// A switch such as `(?i)` or a comment: there is no body.
+    /// A switch such as `(?i)`, or a comment: it has no body.
     Empty,
-    /// All of a back reference.
+    /// A complete back reference.
     Reference,
-    /// It is written as any other; what was read so far is in the output.
+    /// A group that is translated like any other; its start is in the output.
     Group,
-    /// Nothing is left of it but a place.
+    /// Look-around: nothing but a position is left of it.
     Look,
 }
 
@@ -64,7 +64,7 @@ impl Reader<'_> {
         if !matches!(opening, Opening::Look) {
             return Ok(Atom::Other);
         }
-        if self.form == Form::Linear {
+        if self.engine == Engine::Linear {
             self.out.truncate(from);
         }
         Ok(Atom::Nothing)
@@ -76,19 +76,19 @@ impl Reader<'_> {
             let message = format!("an expression has at most {GROUPS_MAX} groups");
             return Err(Refusal::new(start..start + 1, &message, "too many match groups"));
         }
-        // A back reference needs it even when nobody else asks.
-        let captures = self.captures || self.form == Form::Backtracking;
+        // A back reference needs it even when captures are not requested.
+        let captures = self.captures || self.engine == Engine::Backtracking;
         self.out.push_str(if captures { "(" } else { "(?:" });
         Ok(Opening::Group)
     }
 
-    /// What begins with `(?`, which only PCRE2 knows.
+    /// Constructs that begin with `(?`, which only PCRE2 knows.
     fn perl_group(&mut self, start: usize) -> Result<Opening, Refusal> {
         let rest = &self.text[start..];
         if let Some((sign, what, left)) = BACKTRACKED.iter().find(|(sign, ..)| rest.starts_with(sign)) {
             self.at = start + sign.len();
             self.needs_backtracking(start, what);
-            let sign = if self.form == Form::Backtracking { sign } else { &b"(?:"[..] };
+            let sign = if self.engine == Engine::Backtracking { sign } else { &b"(?:"[..] };
             self.out.extend(sign.iter().map(|byte| char::from(*byte)));
             return Ok(if *left == Rest::Nothing { Opening::Look } else { Opening::Group });
         }
@@ -135,13 +135,13 @@ impl Reader<'_> {
         ))
     }
 
-    /// The number of the group of this name; none that there is.
+    /// The number of the group with this name; a number without a group if there is none.
     pub(super) fn named(&self, name: &[u8]) -> usize {
         let known = self.names.iter().find(|(known, _)| known == name);
         known.map_or(0, |(_, number)| *number)
     }
 
-    /// What a group matched, once more.
+    /// A back reference: the text that a group matched, again.
     pub(super) fn back_reference(
         &mut self,
         at: std::ops::Range<usize>,
@@ -153,14 +153,14 @@ impl Reader<'_> {
             return Err(refusal.hint("groups are counted from 1, by their opening parentheses"));
         }
         self.needs_backtracking(at.start, "a back reference");
-        self.out.push_str(&match self.form {
-            Form::Linear => "(?:.*)".to_owned(),
-            Form::Backtracking => format!("(?{}:\\{number})", if self.fold { "i" } else { "" }),
+        self.out.push_str(&match self.engine {
+            Engine::Linear => "(?:.*)".to_owned(),
+            Engine::Backtracking => format!("(?{}:\\{number})", if self.fold { "i" } else { "" }),
         });
         Ok(Atom::Other)
     }
 
-    /// The first thing that only the backtracking engine can do is told.
+    /// Reports the first construct that needs backtracking.
     fn needs_backtracking(&mut self, start: usize, what: &str) {
         if !std::mem::replace(&mut self.backtracks, true) {
             let message = format!("{what} is matched by backtracking, slower than other expressions");
@@ -171,7 +171,8 @@ impl Reader<'_> {
     }
 }
 
-/// Switches up to a `)` or a `:`, whose place it is, and what they make of letters' case. The others are about line ends.
+/// Parses switches up to a `)` or a `:`. Returns its position, and the new case sensitivity. Other switches are
+/// about line ends.
 fn switches(rest: &[u8]) -> Option<(usize, Option<bool>)> {
     let end = rest.iter().position(|byte| !b"ims-".contains(byte))?;
     let (mut fold, mut on) = (None, true);
@@ -186,7 +187,7 @@ fn switches(rest: &[u8]) -> Option<(usize, Option<bool>)> {
     matches!(rest[end], b')' | b':').then_some((end, fold))
 }
 
-/// A name and the place behind what closes it.
+/// A name, and the position after its closing character.
 pub(super) fn name(rest: &[u8], close: u8) -> Option<(&[u8], usize)> {
     let end = rest.iter().position(|byte| *byte == close)?;
     let name = &rest[..end];

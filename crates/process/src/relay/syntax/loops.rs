@@ -1,11 +1,13 @@
-//! Repetitions of what may match nothing: where in them the linear engine finds another match than PCRE2 does.
+//! Repetitions of parts that may match nothing: detects those where the linear engine and PCRE2 find different
+//! matches.
 //!
-//! PCRE2 leaves a loop as soon as a round of it has matched nothing. The linear engine drops that round and looks on for one
-//! that matches something. It makes a difference where a round prefers to match nothing, as in `(a??)+` and `(|a)+`.
+//! PCRE2 leaves a loop as soon as a round has matched nothing. The linear engine discards that round and tries one
+//! that matches something. It makes a difference when a round prefers to match nothing, as in `(a??)+` and `(|a)+`.
 
 use regex_syntax::hir::{Hir, HirKind};
 
-/// True for expressions of which the two may find different matches. False as well for what the engine does not take.
+/// True for expressions for which the two may find different matches. False also when the engine rejects the
+/// expression.
 pub(super) fn may_differ(linear: &str) -> bool {
     let parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).to_owned();
     parser.build().parse(linear).is_ok_and(|parsed| has_such_a_loop(&parsed))
@@ -26,7 +28,7 @@ fn may_be_empty(hir: &Hir) -> bool {
     hir.properties().minimum_len() == Some(0)
 }
 
-/// True when somewhere in it less is tried before more.
+/// True when some part of it tries less before more.
 fn prefers_nothing(hir: &Hir) -> bool {
     let here = match hir.kind() {
         HirKind::Repetition(repeated) => !repeated.greedy,
@@ -44,7 +46,7 @@ fn prefers_nothing(hir: &Hir) -> bool {
 }
 
 #[test]
-fn a_loop_whose_rounds_prefer_to_match_nothing_is_seen() {
+fn loops_that_prefer_to_match_nothing_are_detected() {
     for (expression, differs) in [
         ("(a??)+", true),
         ("(?:[ab]??){1,}", true),

@@ -1,22 +1,22 @@
-//! What stands behind an atom: `*`, `+`, `?`, `{…}`, several of them, and the `?` that makes one lazy.
+//! Quantifiers after an atom: `*`, `+`, `?`, `{…}`, several in a row, and the `?` that makes one lazy.
 
 use std::ops::Range;
 
 use super::{NOT_REPEATABLE, REPEAT_MAX, Reader, Refusal, TOO_BIG};
 
-/// Most quantifiers behind one atom: each puts what stands before it into one more group.
+/// Maximum quantifiers after one atom: each wraps the previous ones into one more group.
 const STACKED_MAX: u32 = 8;
 
-/// A quantifier as the engines write it.
+/// A quantifier in the engines' syntax.
 struct Repeat {
     text: String,
     least: u32,
-    /// Its bytes in the expression.
+    /// Its length in the expression.
     bytes: usize,
 }
 
 impl Reader<'_> {
-    /// All quantifiers behind an atom that began at `from` in the output. True when there was one.
+    /// Reads all quantifiers after an atom that begins at `from` in the output. True when there was one.
     pub(super) fn quantifiers(&mut self, from: usize, repeatable: bool) -> Result<bool, Refusal> {
         let (mut before, mut count) = (None, 0);
         while let Some(repeat) = self.quantifier()? {
@@ -61,7 +61,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Puts what was written from `from` on into a group of its own.
+    /// Wraps the output from `from` on into a group.
     fn wrap(&mut self, from: usize) {
         self.out.insert_str(from, "(?:");
         self.out.push(')');

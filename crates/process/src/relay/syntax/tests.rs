@@ -1,10 +1,11 @@
-//! What is read and how, what is refused and where; and that both engines find the same.
+//! How expressions are translated and matched, which are rejected and where; and that both engines find the same
+//! matches.
 
 use proptest::prelude::*;
 
 use super::super::ExpressionPlan;
 use super::super::backtracking::{BACKTRACKING_BYTES_MAX, Backtracking};
-use super::super::effort::Effort;
+use super::super::budget::Budget;
 use super::super::expression::{Expression, Found, GaveUp};
 use super::*;
 
@@ -13,7 +14,7 @@ fn expression(text: &str) -> Result<Expression, Refusal> {
 }
 
 #[test]
-fn expressions_match_what_posix_says() {
+fn expressions_match_as_in_posix() {
     let table: &[(&str, &[&str], &[&str])] = &[
         ("^a\\.([a-z]+)\\.(.*)$", &["a.b.c"], &["a.B.c", "xa.b.c"]),
         ("a.c", &["abc", "a\nc"], &["ac"]),
@@ -67,7 +68,7 @@ fn expressions_match_what_posix_says() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_where_it_stands() {
+fn invalid_expressions_are_rejected_with_their_position() {
     let table: &[(&str, Range<usize>)] = &[
         ("*a", 0..1),
         ("a(*b)", 2..3),
@@ -117,7 +118,7 @@ fn what_cannot_be_read_is_refused_where_it_stands() {
 }
 
 #[test]
-fn a_note_says_where_builds_differ() {
+fn notes_report_where_builds_differ() {
     let table: &[(&str, bool, &str)] = &[
         ("a\\d", false, "\\d"),
         ("a[\\d]", false, "\\d"),
@@ -159,8 +160,8 @@ fn shown(found: Option<Found>, name: &str) -> String {
 }
 
 #[test]
-fn what_needs_it_is_matched_by_backtracking() {
-    // Asked of Perl 5 (and, for back references by number, of carbon-c-relay 3.7.3): the match and its groups.
+fn look_around_and_back_references_are_matched_by_backtracking() {
+    // Output of Perl 5 (and, for back references by number, of carbon-c-relay 3.7.3): the match and its groups.
     let table = [
         ("^servers\\.(?!test)(\\w+)", "servers.web1.cpu", "servers.web1 web1"),
         ("^servers\\.(?!test)(\\w+)", "servers.test1.cpu", "-"),
@@ -187,7 +188,7 @@ fn what_needs_it_is_matched_by_backtracking() {
         assert_eq!(expression.is_in(name.as_bytes()), Ok(want != "-"), "{text} in {name}");
         assert_eq!(shown(found, name), want, "{text} in {name}");
     }
-    // A byte is a byte, whatever stands around it.
+    // Any single byte, also one of a multi-byte character.
     let byte = expression("^(?!x).$").expect("a valid expression");
     assert_eq!((byte.is_in(b"\xc3"), byte.is_in(b"\xc3\xa9")), (Ok(true), Ok(false)));
     let all = expression("a(?=.)").expect("a valid expression").find_all(b"aab\xffa").expect("no limit");
@@ -195,7 +196,7 @@ fn what_needs_it_is_matched_by_backtracking() {
 }
 
 #[test]
-fn a_search_that_takes_too_long_gives_up() {
+fn a_search_at_its_limit_gives_up() {
     let bad = expression("^(a|aa)+\\1b").expect("a valid expression");
     let name = format!("{}cb", "a".repeat(40));
     assert_eq!((bad.is_in(name.as_bytes()), bad.find(name.as_bytes())), (Err(GaveUp), Err(GaveUp)));
@@ -208,7 +209,7 @@ fn a_search_that_takes_too_long_gives_up() {
 }
 
 #[test]
-fn what_the_engines_do_not_take_is_said_in_a_sentence() {
+fn errors_of_the_engines_are_reported_as_sentences() {
     for (text, want) in [
         ("(.{1000}){1000}", "more than 1 MiB"),
         ("(?!(.{1000}){1000})a", "too large to be matched by backtracking"),
@@ -220,7 +221,7 @@ fn what_the_engines_do_not_take_is_said_in_a_sentence() {
     }
 }
 
-/// Pieces that both engines can match, and look-ahead that says nothing.
+/// Pieces that both engines can match, and look-ahead that is always true.
 const PIECES: [&str; 46] = [
     "a",
     "b",
@@ -274,7 +275,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn both_engines_find_the_same(
+    fn both_engines_find_the_same_matches(
         pieces in proptest::collection::vec(proptest::sample::select(&PIECES[..]), 1..10),
         names in proptest::collection::vec("[abAB.1_é\\-/]{0,6}", 4),
         ignore_case in any::<bool>(),
@@ -283,7 +284,7 @@ proptest! {
         let without = with.replace("(?=)", "").replace("(?!b\\x00)", "");
         let plan = |text: String| ExpressionPlan { text, ignore_case };
         let Ok(backtracking) = Expression::new(&plan(with.clone()), true) else { return Ok(()) };
-        // The two differ there, and a note says so. The backtracking one has parts matched by the other.
+        // The two differ there, and a note reports it: the backtracking engine delegates parts to the other.
         if translate(&without, ignore_case, true).is_ok_and(|text| loops::may_differ(&text.linear)) {
             return Ok(());
         }
@@ -297,7 +298,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(
+    fn any_text_is_translated_or_rejected(
         text in "(?s)([ab().*+?{}|^$\\\\\\[\\]0-9,:=-]|\\(\\?[:=!<>i#P'|)]{0,2}|\\\\[1gk]|\\{n\\}|\\[:alpha:\\]|.){0,40}",
         name in "[ab.é]{0,8}",
     ) {
@@ -307,12 +308,12 @@ proptest! {
                 prop_assert!(at.start < at.end && at.end <= text.len().max(1), "{:?}: {:?}", text, at);
             }
             Ok(translated) => {
-                // Wherever it matches, what is left of it for the linear engine does too.
+                // The part for the linear engine matches wherever the expression does.
                 let rest = regex::bytes::RegexBuilder::new(&translated.linear).unicode(false).build();
                 if let Err(wrong) = &rest {
                     prop_assert!(matches!(wrong, regex::Error::CompiledTooBig(_)), "{:?}: {}", text, wrong);
                 }
-                let backtracking = translated.backtracking.as_deref().map(|text| Backtracking::new(text, &Effort::default()));
+                let backtracking = translated.backtracking.as_deref().map(|text| Backtracking::new(text, &Budget::default()));
                 if let (Some(Ok(known)), Ok(rest)) = (backtracking, rest) {
                     let is_in = known.is_in(name.as_bytes()) == Ok(true);
                     prop_assert!(!is_in || rest.is_match(name.as_bytes()), "{:?} in {:?}", text, name);

@@ -1,4 +1,4 @@
-//! Random plans, names and endpoints that go and come: what is explained is what is decided is what is remembered.
+//! Random plans, names and endpoint states: the explanation, the decision and the cached decision agree.
 
 use model::OutputId;
 use proptest::prelude::*;
@@ -106,8 +106,8 @@ fn statement() -> impl Strategy<Value = Statement> {
     prop_oneof![5 => match_, 2 => rewrite, 1 => aggregate]
 }
 
-/// What an explanation says becomes of the line, as [`text`] tells acts; names always told.
-fn told(explanation: &Explanation, name: &[u8]) -> Vec<String> {
+/// The actions that an explanation describes, as [`text`] prints them, always with their name.
+fn explained_acts(explanation: &Explanation, name: &[u8]) -> Vec<String> {
     let mut acts = Vec::new();
     let mut copies = 0;
     let mut sent = |sent: &[Sent], name: &[u8], acts: &mut Vec<String>| {
@@ -141,7 +141,7 @@ fn told(explanation: &Explanation, name: &[u8]) -> Vec<String> {
     acts
 }
 
-/// An act as text, its name always told, its log never.
+/// An act as text, always with its name, never with its log flag.
 fn full(act: Act<'_>, name: &[u8]) -> String {
     match act {
         Act::Copy { output, renamed } => text(Act::Copy { output, renamed: renamed.or(Some(name)) }),
@@ -154,7 +154,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn explained_decided_and_remembered_agree(
+    fn explanation_decision_and_cache_agree(
         clusters in proptest::collection::vec(relay_cluster(), 3),
         statements in proptest::collection::vec(statement(), 0..8),
         statistics in destination(),
@@ -181,7 +181,7 @@ proptest! {
             let mut by_decision = Vec::new();
             let routing = decision
                 .run(cached.router(), line, turn as u64, &mut |act| by_decision.push(full(act, name)));
-            prop_assert_eq!(&told(&explained, name), &by_decision);
+            prop_assert_eq!(&explained_acts(&explained, name), &by_decision);
             prop_assert_eq!(explained.routing, routing);
             let apart = cached.router().to_ask().apart();
             prop_assert_eq!(&apart.explain(entry, line, turn as u64), &explained);
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_and_no_name_make_it_panic(
+    fn no_expression_and_no_name_cause_a_panic(
         texts in proptest::collection::vec("[a\\\\\\[\\](){}.*+?^$|:,=!<0-9é-]{0,12}", 1..4),
         replacement in "[\\\\_^.g{}0-9aé ]{0,12}",
         name in proptest::collection::vec(any::<u8>(), 0..40),
@@ -216,13 +216,13 @@ proptest! {
         statements.extend(good.iter().map(|text| aggregate(&[text], &[&replacement], To::Nowhere, false)));
         let plan = plan(two(), statements);
         plan.warnings();
-        let router = Router::new(&plan).expect("each expression is good alone");
+        let router = Router::new(&plan).expect("each expression is valid alone");
         let line = Line { name: &name, rest: &rest };
         let explained = router.explain(Entry::Records, line, 0);
         let decision = router.decide(Entry::Records, &name);
         let mut acts = Vec::new();
         let routing = decision.run(&router, line, 0, &mut |act| acts.push(full(act, &name)));
         prop_assert_eq!(explained.routing, routing);
-        prop_assert_eq!(told(&explained, &name), acts);
+        prop_assert_eq!(explained_acts(&explained, &name), acts);
     }
 }

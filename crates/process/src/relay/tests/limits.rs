@@ -1,4 +1,4 @@
-//! Each bound, at it and past it, and the plans that cannot be.
+//! Limits (at the limit and beyond it), and invalid plans.
 
 use model::OutputId;
 
@@ -9,7 +9,7 @@ use super::super::*;
 use super::rig::*;
 
 #[test]
-fn a_line_has_at_most_so_many_copies() {
+fn copies_of_a_line_beyond_the_limit_are_counted() {
     let many = |count: u16| vec![cluster("many", copies(), &(0..count).collect::<Vec<_>>())];
     let all = |count| router(many(count), vec![Statement::Match(matching(&[], to(&[0]), false))]);
     let max = COPIES_MAX as u16;
@@ -25,7 +25,7 @@ fn a_line_has_at_most_so_many_copies() {
 }
 
 #[test]
-fn a_name_that_was_made_has_its_limits() {
+fn a_rewritten_name_that_cannot_be_sent_is_counted_and_not_used() {
     let twice = vec![rewrite("^(.*)$", r"\1\1"), Statement::Match(matching(&[], to(&[0]), false))];
     let router = router(two(), twice);
     let of = |length: usize| {
@@ -42,7 +42,7 @@ fn a_name_that_was_made_has_its_limits() {
         ("é;t=1", "0 é;t=1; Exhausted"),
     ] {
         let statements = vec![rewrite("^x$", into), Statement::Match(matching(&[], to(&[0]), false))];
-        assert_eq!(fate(&super::rig::router(two(), statements), "x", ""), want, "{into:?}");
+        assert_eq!(routed(&super::rig::router(two(), statements), "x", ""), want, "{into:?}");
     }
 }
 
@@ -62,10 +62,10 @@ fn an_expression_that_gives_up_counts_as_no_match_and_is_counted() {
         Statement::Match(matching(&[], to(&[1]), false)),
     ];
     let router = router(two(), statements);
-    // With its `b` behind it: without, no search would be begun.
+    // With its `b`: without it no search would begin.
     let slow = format!("{}cb", "a".repeat(60));
     let gave_up = |name: &str, rest: &str| decided(&router, name, rest).1.gave_up;
-    assert_eq!(fate(&router, &slow, "1 2"), "invalid, 1; Exhausted");
+    assert_eq!(routed(&router, &slow, "1 2"), "invalid, 1; Exhausted");
     assert_eq!((gave_up(&slow, "1 2"), gave_up("y", &slow), gave_up("ay", &slow)), (4, 0, 1));
     let line = Line { name: slow.as_bytes(), rest: slow.as_bytes() };
     let explained = router.explain(Entry::Records, line, 0);
@@ -82,8 +82,8 @@ fn an_expression_that_gives_up_counts_as_no_match_and_is_counted() {
 }
 
 #[test]
-fn searches_that_backtrack_have_a_limit_together() {
-    // Of each of them it takes a while to know that it is in no name of many `a`.
+fn backtracking_searches_of_a_record_share_a_limit() {
+    // Each of them takes a while to reject a name of many `a`.
     let expressions: Vec<String> = (1..=100).map(|number| format!("(?=a*b{{{number}}})x")).collect();
     let texts: Vec<&str> = expressions.iter().map(String::as_str).collect();
     let checked = |text: &&str| {
@@ -102,7 +102,7 @@ fn searches_that_backtrack_have_a_limit_together() {
     assert_eq!(gave_up(&name(200), "1 2"), 0, "ordinary names are searched by all of them");
     let long = name(1900);
     assert!((90..100).contains(&gave_up(&long, "1 2")), "a few of a hundred were searched to the end");
-    assert_eq!(gave_up(&name(200), "1 2"), 0, "the next name begins anew");
+    assert_eq!(gave_up(&name(200), "1 2"), 0, "the next name has a new budget");
     assert!((30..40).contains(&gave_up("m", &long)));
     assert!(
         (120..140).contains(&(gave_up(&long, "1 2") + gave_up("m", &long))),
@@ -111,7 +111,7 @@ fn searches_that_backtrack_have_a_limit_together() {
 }
 
 #[test]
-fn all_matches_in_a_name_are_found_up_to_a_limit() {
+fn a_search_for_all_matches_in_a_name_has_a_limit() {
     let every = |expression: &str| {
         let into = "c".to_owned();
         Statement::Rewrite(RewritePlan { expression: expression.into(), into, every_occurrence: true })
@@ -121,14 +121,14 @@ fn all_matches_in_a_name_are_found_up_to_a_limit() {
         let (acts, routing) = decided(&router(two(), statements), &"a".repeat(length), "");
         (acts == [format!("0 {}", "c".repeat(length))], routing.gave_up)
     };
-    // After each match the rest of the name is looked at anew for the `b`.
+    // After each match the rest of the name is searched for the `b` again.
     assert_eq!(of("(a+)*b|a", 1_000), (true, 0));
     assert_eq!(of("(a+)*b|a", 10_000), (false, 1), "it keeps its name");
     assert_eq!(of("a", 10_000), (true, 0), "texts are found in one go");
 }
 
 #[test]
-fn what_cannot_be_is_told_all_at_once_with_its_place() {
+fn all_errors_of_a_plan_are_reported_with_their_place() {
     let bad = MatchPlan { validate: valid("(", false), ..matching(&["ok", "a(b", "[z"], to(&[0, 7]), true) };
     let statements = vec![
         Statement::Match(bad),
@@ -161,7 +161,7 @@ fn what_cannot_be_is_told_all_at_once_with_its_place() {
 }
 
 #[test]
-fn there_are_so_many_statements_at_most() {
+fn a_plan_with_too_many_statements_is_rejected() {
     let statements = |count| vec![Statement::Match(matching(&["x"], to(&[0]), false)); count];
     assert!(Router::new(&plan(two(), statements(STATEMENTS_MAX))).is_ok());
     let past = Router::new(&plan(two(), statements(STATEMENTS_MAX + 1))).expect_err("one too many");
@@ -169,7 +169,7 @@ fn there_are_so_many_statements_at_most() {
 }
 
 #[test]
-fn rollups_have_their_limits() {
+fn aggregation_rules_beyond_their_limits_are_rejected() {
     let good = aggregation_rule(&[(Compute::Sum, "x")]);
     assert_eq!(good.check(), Ok(()));
     let computes = |count| aggregation_rule(&vec![(Compute::Percentile(99), "x"); count]).check().is_ok();
@@ -183,7 +183,7 @@ fn rollups_have_their_limits() {
 }
 
 #[test]
-fn the_cache_keeps_within_its_bounds_and_forgets_the_older_half() {
+fn the_cache_stays_within_its_limits_and_evicts_the_older_half() {
     let ring = vec![cluster("h", placed(Sharding::CarbonCh, 1, false), &[0, 1, 2])];
     let plan = plan(ring, vec![Statement::Match(matching(&[], to(&[0]), false))]);
     let cached = |names_max, bytes_max| {
@@ -204,13 +204,13 @@ fn the_cache_keeps_within_its_bounds_and_forgets_the_older_half() {
     decide(&mut few, &name(4));
     assert_eq!((few.len(), few.figures().turned), (5, 1));
     decide(&mut few, &name(0));
-    assert_eq!((few.figures().hits, few.figures().misses), (1, 5), "the old one is still known");
+    assert_eq!((few.figures().hits, few.figures().misses), (1, 5), "the old generation is still cached");
     for number in 10..1_000 {
         decide(&mut few, &name(number));
         assert!(few.len() <= 8);
     }
     decide(&mut few, &name(0));
-    assert_eq!(few.figures().misses, 5 + 990 + 1, "and is forgotten");
+    assert_eq!(few.figures().misses, 5 + 990 + 1, "and is evicted");
 
     let bytes_max = 64 << 10;
     let mut small = cached(1 << 20, bytes_max);
@@ -220,7 +220,7 @@ fn the_cache_keeps_within_its_bounds_and_forgets_the_older_half() {
     }
     assert!(small.figures().turned > 5 && small.len() > 500, "{} {:?}", small.len(), small.figures());
 
-    // Of many names what is forgotten is freed bit by bit, and before as much is forgotten again.
+    // With many names, an evicted generation is freed in small steps, and completely before the next eviction.
     let mut freed = cached(20_000, 16 << 20);
     for number in 0..20_001 {
         decide(&mut freed, &name(number));
@@ -234,7 +234,7 @@ fn the_cache_keeps_within_its_bounds_and_forgets_the_older_half() {
     assert!(freed.memory_bytes() < at_most, "{} of {at_most}", freed.memory_bytes());
     assert_eq!(freed.len(), held + 8_999);
 
-    // One name past all bounds is still routed.
+    // A name beyond all limits is still routed.
     let long = vec![b'x'; bytes_max];
     assert!(decide(&mut small, &long).plain().is_some());
     decide(&mut small, b"a");

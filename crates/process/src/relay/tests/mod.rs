@@ -1,9 +1,9 @@
-//! The rules of spec graphite §2.4 to §2.6 as tables, and random plans, in which the three ways from a name to its copies
-//! must agree: explained, decided and remembered.
+//! The rules of spec graphite §2.4 to §2.6 as tables; and random plans, for which explanation, decision and cache
+//! must agree.
 
 mod agree;
-mod asked;
 mod limits;
 mod rig;
+mod snapshot;
 mod statements;
 mod warnings;

@@ -1,4 +1,4 @@
-//! Plans in few words, and what becomes of lines as text.
+//! Test helpers: short constructors for plans, and actions on lines as text.
 
 use model::OutputId;
 
@@ -15,7 +15,7 @@ pub(super) fn placed(sharding: Sharding, replication: u8, fail_over: bool) -> Sh
     Sharing::Placed { sharding, replication, fail_over }
 }
 
-/// A cluster of the outputs given, each on a host of its number.
+/// A cluster of the given outputs, each on a host of the same number.
 pub(super) fn cluster(name: &str, sharing: Sharing, outputs: &[u16]) -> RelayCluster {
     let member = |output: &u16| Member {
         output: OutputId(*output),
@@ -30,7 +30,7 @@ pub(super) fn to(clusters: &[u16]) -> To {
     To::Clusters(clusters.iter().copied().map(ClusterId).collect())
 }
 
-/// A match; no expression is `*`.
+/// A match; without expressions it is `*`.
 pub(super) fn matching(expressions: &[&str], to: To, stop: bool) -> MatchPlan {
     let expressions = expressions.iter().map(|text| (*text).into()).collect();
     MatchPlan { expressions, to, stop, ..MatchPlan::default() }
@@ -82,7 +82,7 @@ pub(super) fn two() -> Vec<RelayCluster> {
     vec![cluster("a", copies(), &[0]), cluster("b", copies(), &[1])]
 }
 
-/// What an act is, as text: `0`, `0 NAME` under another name, `+ROLLUP.COMPUTE NAME`, `invalid`, `logged`.
+/// An act as text: `0`, `0 NAME` under another name, `+RULE.COMPUTE NAME`, `invalid`, `logged`.
 pub(super) fn text(act: Act<'_>) -> String {
     match act {
         Act::Copy { output, renamed: None } => output.0.to_string(),
@@ -96,7 +96,7 @@ pub(super) fn text(act: Act<'_>) -> String {
     }
 }
 
-/// What becomes of a line as the decision on its name says.
+/// The actions for a line according to the decision for its name.
 pub(super) fn decided(router: &Router, name: &str, rest: &str) -> (Vec<String>, Routing) {
     let decision = router.decide(Entry::Records, name.as_bytes());
     let line = Line { name: name.as_bytes(), rest: rest.as_bytes() };
@@ -105,8 +105,8 @@ pub(super) fn decided(router: &Router, name: &str, rest: &str) -> (Vec<String>, 
     (acts, routing)
 }
 
-/// The same in one word list: `0, 1 x.y; Stopped`.
-pub(super) fn fate(router: &Router, name: &str, rest: &str) -> String {
+/// The same as one text: `0, 1 x.y; Stopped`.
+pub(super) fn routed(router: &Router, name: &str, rest: &str) -> String {
     let (acts, routing) = decided(router, name, rest);
     format!("{}; {:?}", acts.join(", "), routing.end)
 }

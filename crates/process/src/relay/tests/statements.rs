@@ -1,4 +1,4 @@
-//! What each statement does, alone and after others.
+//! The effect of each statement, alone and after others.
 
 use crate::sharding::Sharding;
 
@@ -6,9 +6,9 @@ use super::super::*;
 use super::rig::*;
 use model::OutputId;
 
-fn fates(router: &Router, table: &[(&str, &str)]) {
+fn check(router: &Router, table: &[(&str, &str)]) {
     for (name, want) in table {
-        assert_eq!(fate(router, name, "1 2"), *want, "{name}");
+        assert_eq!(routed(router, name, "1 2"), *want, "{name}");
     }
 }
 
@@ -19,7 +19,7 @@ fn matches_send_in_order_until_one_stops() {
         Statement::Match(matching(&["stop"], to(&[1]), true)),
         Statement::Match(matching(&[], to(&[0, 1]), false)),
     ];
-    fates(
+    check(
         &router(two(), statements),
         &[
             ("x", "0, 1; Exhausted"),
@@ -38,14 +38,14 @@ fn stop_without_a_destination_does_nothing_and_the_blackhole_stops_always() {
         Statement::Match(matching(&["hole"], To::Blackhole, false)),
         Statement::Match(matching(&["a"], to(&[0]), false)),
     ];
-    fates(
+    check(
         &router(two(), statements),
         &[("alone.a", "0; Exhausted"), ("a.hole", "; Blackholed"), ("x", "; Exhausted")],
     );
 }
 
 #[test]
-fn a_rewrite_counts_for_all_that_follows() {
+fn a_rewrite_applies_to_all_later_statements() {
     let statements = vec![
         Statement::Match(matching(&["^a"], to(&[0]), false)),
         rewrite(r"^a\.(.*)$", r"b.\1"),
@@ -54,51 +54,51 @@ fn a_rewrite_counts_for_all_that_follows() {
         rewrite("c$", ""),
         Statement::Match(matching(&["^c"], to(&[0]), true)),
     ];
-    fates(
+    check(
         &router(two(), statements),
         &[
             ("a.x", "0, 1 b.x, 0 c.x; Stopped"),
             ("b.x", "1, 0 c.x; Stopped"),
             ("x", "; Exhausted"),
-            // What would be no name is refused: `b` is renamed to `c`, and `c` to nothing is not.
+            // A rewrite to an invalid name is not applied: `b` becomes `c`, but `c` does not become an empty name.
             ("b", "1, 0 c; Stopped"),
         ],
     );
 }
 
 #[test]
-fn every_occurrence_is_replaced_when_told_so() {
+fn every_occurrence_is_replaced_with_the_option() {
     let every = |expression: &str, into: &str| {
         let into = into.to_owned();
         Statement::Rewrite(RewritePlan { expression: expression.into(), into, every_occurrence: true })
     };
     let statements =
         vec![every("ab", "x"), every(r"(\d)\.", r"\1_"), Statement::Match(matching(&[], to(&[0]), false))];
-    fates(
+    check(
         &router(two(), statements),
         &[("ab.ab", "0 x.x; Exhausted"), ("1.2.3.a", "0 1_2_3_a; Exhausted"), ("y", "0; Exhausted")],
     );
-    // As Python has it: an empty match behind another, and none within a character.
+    // As in Python: an empty match may follow another match, and none splits a character.
     for (expression, want) in
         [("l*", "0 --é-d-; Exhausted"), ("(?!x)l*", "0 --é-d-; Exhausted"), ("$", "0 léd-; Exhausted")]
     {
         let statements = vec![every(expression, "-"), Statement::Match(matching(&[], to(&[0]), false))];
-        fates(&router(two(), statements), &[("léd", want)]);
+        check(&router(two(), statements), &[("léd", want)]);
     }
 }
 
 #[test]
-fn a_route_leaves_out_what_it_is_told_to() {
+fn names_in_unless_are_excluded() {
     let unless = vec!["c".into(), r"\.$".into()];
     let route = MatchPlan { unless, ..matching(&["^a"], to(&[0]), true) };
     let statements = vec![Statement::Match(route), Statement::Match(matching(&[], to(&[1]), false))];
     let names =
         [("ab", "0; Stopped"), ("abc", "1; Exhausted"), ("a.", "1; Exhausted"), ("b", "1; Exhausted")];
-    fates(&router(two(), statements), &names);
+    check(&router(two(), statements), &names);
 }
 
 #[test]
-fn an_output_gets_a_name_once_where_that_is_wanted() {
+fn an_output_gets_a_name_once_with_the_option() {
     let both = || vec![cluster("a", copies(), &[0, 1]), cluster("b", copies(), &[1, 2])];
     let sends = |check| MatchPlan { validate: check, ..matching(&[], to(&[0]), false) };
     let statements = |check| {
@@ -107,13 +107,13 @@ fn an_output_gets_a_name_once_where_that_is_wanted() {
     };
     let once = |check| RelayPlan { once: true, ..plan(both(), statements(check)) };
     let names = [("a", "0, 1; Exhausted"), ("b", "0, 1, 2; Exhausted")];
-    fates(&Router::new(&once(None)).expect("a plan"), &names);
-    fates(&Router::new(&once(valid("", false))).expect("a plan"), &names);
-    fates(&router(both(), statements(None)), &[("b", "0, 1, 1, 2, 0, 1; Exhausted")]);
+    check(&Router::new(&once(None)).expect("a plan"), &names);
+    check(&Router::new(&once(valid("", false))).expect("a plan"), &names);
+    check(&router(both(), statements(None)), &[("b", "0, 1, 1, 2, 0, 1; Exhausted")]);
 }
 
 #[test]
-fn a_result_takes_the_place_of_points_of_its_name() {
+fn a_result_replaces_points_of_its_own_name() {
     let aggregation_rule =
         |expression: &str, result: &str| match aggregate(&[expression], &[result], to(&[1]), false) {
             Statement::Aggregate(plan) => Statement::Aggregate(AggregateStatement { replaces: true, ..plan }),
@@ -125,14 +125,14 @@ fn a_result_takes_the_place_of_points_of_its_name() {
         aggregation_rule("^a", "all"),
         Statement::Match(matching(&[], to(&[0]), false)),
     ];
-    fates(
+    check(
         &router(two(), statements),
         &[("a.b", "+0.0 a.sum, +1.0 all, 0; Exhausted"), ("a.sum", "+0.0 a.sum, +1.0 all; Stopped")],
     );
 }
 
 #[test]
-fn validation_looks_at_the_rest() {
+fn validate_checks_the_rest_of_the_line() {
     let checked = |expressions: &[&str], to, stop, log| {
         let validate = valid(r"^[0-9.]+ [0-9]+$", log);
         Statement::Match(MatchPlan { validate, ..matching(expressions, to, stop) })
@@ -147,16 +147,16 @@ fn validation_looks_at_the_rest() {
     ];
     let router = router(two(), statements);
     for (name, good, bad) in [
-        // Nowhere to send: what is bad goes no further.
+        // Without a destination, an invalid line goes no further.
         ("alone", "1; Exhausted", "invalid; Invalid"),
         ("first.alone", "1, 1; Exhausted", "1, invalid; Invalid"),
-        // Somewhere: only that is left out.
+        // With a destination, an invalid line only skips that destination.
         ("sent", "0, 1; Exhausted", "logged, 1; Exhausted"),
         ("last", "0; Stopped", "invalid; Stopped"),
         ("hole", "; Blackholed", "invalid; Blackholed"),
     ] {
-        assert_eq!(fate(&router, name, "1.5 2"), good, "{name}");
-        assert_eq!(fate(&router, name, "nan 2"), bad, "{name}");
+        assert_eq!(routed(&router, name, "1.5 2"), good, "{name}");
+        assert_eq!(routed(&router, name, "nan 2"), bad, "{name}");
         assert!(router.decide(Entry::Records, name.as_bytes()).needs_rest(), "{name}");
     }
     assert!(!router.decide(Entry::Records, b"x").needs_rest());
@@ -164,7 +164,7 @@ fn validation_looks_at_the_rest() {
 }
 
 #[test]
-fn keys_are_placed_by_what_route_using_makes_of_them() {
+fn route_using_sets_the_sharding_key() {
     let ring = || placed(Sharding::CarbonCh, 1, false);
     let any_of = cluster("any", placed(Sharding::AnyOf, 1, true), &[3, 4, 5]);
     let clusters = vec![cluster("h", ring(), &[0, 1, 2]), any_of];
@@ -176,7 +176,7 @@ fn keys_are_placed_by_what_route_using_makes_of_them() {
     let router = router(clusters, statements);
     let of = |name: &str| decided(&router, name, "").0[0].clone();
     let by_key = of;
-    // `any_of` goes by the name: asked of carbon-c-relay 3.7.3.
+    // `any_of` uses the name: checked with carbon-c-relay 3.7.3.
     let any_of = |name: &str| decided(&router, name, "").0[1].clone();
     let names = (0..9).map(|metric| format!("servers.web1.{metric}"));
     let members: std::collections::BTreeSet<String> = names.map(|name| any_of(&name)).collect();
@@ -193,7 +193,7 @@ fn keys_are_placed_by_what_route_using_makes_of_them() {
 }
 
 #[test]
-fn rollups_are_fed_and_their_results_go_where_they_are_told() {
+fn aggregation_rules_are_fed_and_their_results_go_to_their_destination() {
     let statements = vec![
         aggregate(&[r"^sys\.([^.]+)\.cpu$", "cpu"], &[r"all.\1", "total"], to(&[1]), false),
         aggregate(&["^halt"], &["stopped"], To::Nowhere, true),
@@ -202,10 +202,10 @@ fn rollups_are_fed_and_their_results_go_where_they_are_told() {
     ];
     let router = router(two(), statements);
     assert_eq!(router.aggregation_rules().len(), 2);
-    // The second expression has no groups: results are called what was written.
+    // The second expression has no groups: results have the configured name.
     let want = "+0.0 all.h, +0.1 total, +0.0 all.\\1, +0.1 total, 1; Exhausted";
-    assert_eq!(fate(&router, "sys.h.cpu", "1 2"), want);
-    assert_eq!(fate(&router, "halt.x", "1 2"), "+1.0 stopped; Stopped");
+    assert_eq!(routed(&router, "sys.h.cpu", "1 2"), want);
+    assert_eq!(routed(&router, "halt.x", "1 2"), "+1.0 stopped; Stopped");
     let of = |entry, name: &str| {
         let mut acts = Vec::new();
         let line = Line { name: name.as_bytes(), rest: b"" };
@@ -213,7 +213,7 @@ fn rollups_are_fed_and_their_results_go_where_they_are_told() {
         let routing = decision.run(&router, line, 0, &mut |act| acts.push(text(act)));
         format!("{}; {:?}", acts.join(", "), routing.end)
     };
-    assert_eq!(of(Entry::Result(0), "stopped"), "1; Stopped", "straight to its cluster");
+    assert_eq!(of(Entry::Result(0), "stopped"), "1; Stopped", "directly to its cluster");
     assert_eq!(of(Entry::Result(1), "stopped"), "0; Stopped", "from the top");
     assert_eq!(of(Entry::Statistics, "carbon.x"), "1; Exhausted", "from the top");
 }
@@ -224,11 +224,11 @@ fn statistics_go_straight_to_their_cluster_when_they_have_one() {
     let plan = RelayPlan { statistics: to(&[1]), ..plan(two(), statements) };
     let router = Router::new(&plan).expect("a valid plan");
     assert_eq!(router.decide(Entry::Statistics, b"x").plain(), Some(&[OutputId(1)][..]));
-    assert_eq!(fate(&router, "x", ""), "; Blackholed");
+    assert_eq!(routed(&router, "x", ""), "; Blackholed");
 }
 
 #[test]
-fn members_stand_in_for_those_that_are_down() {
+fn members_that_are_down_fail_over() {
     let clusters = vec![
         cluster("any", placed(Sharding::AnyOf, 1, true), &[0, 1, 2]),
         cluster("over", Sharing::Failover, &[3, 4]),
@@ -251,9 +251,9 @@ fn members_stand_in_for_those_that_are_down() {
     router.set_live(of(&first), false);
     let second = at(&router, "a", 0);
     assert_ne!(first, second);
-    assert_eq!(at(&router, "a", 9), second, "the same stand-in for each line");
+    assert_eq!(at(&router, "a", 9), second, "the same failover member for each line");
     (0..3).for_each(|output| router.set_live(OutputId(output), false));
-    assert_eq!(at(&router, "a", 0), first, "none is up: it waits for its own");
+    assert_eq!(at(&router, "a", 0), first, "no member is up: the line is queued for its owner");
     (0..3).for_each(|output| router.set_live(OutputId(output), true));
 
     for (three, four, want) in

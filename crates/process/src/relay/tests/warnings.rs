@@ -1,14 +1,14 @@
-//! What runs, but hardly as it was meant.
+//! Warnings about valid plans.
 
 use super::super::*;
 use super::rig::*;
 
 #[test]
-fn statements_that_do_nothing_are_told() {
+fn likely_mistakes_are_reported_as_warnings() {
     let star_stop = |to| Statement::Match(matching(&[], to, true));
     let one = |expression: &str| Statement::Match(matching(&[expression], to(&[0]), false));
     let table: Vec<(&str, Vec<Statement>, Vec<RelayWarning>)> = vec![
-        ("all is well", vec![one("a"), star_stop(to(&[0]))], vec![]),
+        ("no warning", vec![one("a"), star_stop(to(&[0]))], vec![]),
         (
             "behind a stop",
             vec![star_stop(to(&[0])), one("a"), one("b")],

@@ -1,5 +1,5 @@
-//! A router that is asked on another thread: the same answers, and nothing shared that a search or a change of endpoints
-//! would wait for or spend.
+//! A snapshot of a router on another thread: it gives the same answers, and shares no lock and no budget with the
+//! router.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -13,8 +13,8 @@ use super::super::router::Action;
 use super::super::*;
 use super::rig::*;
 
-/// A relay with an automaton, expressions that backtrack, a rest that is looked at, and a ring.
-fn asked() -> Router {
+/// A relay with an automaton, expressions that backtrack, a `validate`, and a ring.
+fn relay() -> Router {
     let ring = cluster("ring", placed(Sharding::CarbonCh, 1, true), &[0, 1, 2]);
     let checked = MatchPlan { validate: valid("^[0-9]+ ", false), ..matching(&["[a-c]+x"], to(&[0]), false) };
     let mut statements = vec![Statement::Match(checked), rewrite("^(b+)[.]", r"\1-")];
@@ -25,11 +25,11 @@ fn asked() -> Router {
 }
 
 #[test]
-fn a_search_under_way_keeps_no_question_waiting() {
-    let router = Arc::new(asked());
+fn an_explanation_does_not_wait_for_a_search_of_the_router() {
+    let router = Arc::new(relay());
     let (said, hears) = channel();
     let of_thread = Arc::clone(&router);
-    // As long as this is held the router's own thread searches.
+    // While this is held, the router's own thread is searching.
     let search = router.statements.lock_searches();
     let question = std::thread::spawn(move || {
         let apart = of_thread.to_ask().apart();
@@ -44,39 +44,39 @@ fn a_search_under_way_keeps_no_question_waiting() {
 }
 
 #[test]
-fn what_a_question_spends_is_not_taken_from_a_line() {
-    let router = asked();
+fn an_explanation_does_not_use_the_budget_of_a_line() {
+    let router = relay();
     let long = format!("{}bx", "a".repeat(1900));
     let line = Line { name: long.as_bytes(), rest: b"" };
     let quiet = router.decide(Entry::Records, long.as_bytes());
     let apart = router.to_ask().apart();
     router.begin_name();
     let used_up = apart.explain(Entry::Records, line, 0);
-    assert!(used_up.gave_up.len() > 80, "the question came to its own limit");
-    assert!(router.statements.takes(16 << 10), "and took nothing of the line's");
+    assert!(used_up.gave_up.len() > 80, "the explanation came to its own limit");
+    assert!(router.statements.takes(16 << 10), "the line's budget is untouched");
     assert!(!router.statements.takes(1));
-    // Nor does a line take from a question.
+    // The line's budget does not reduce that of an explanation.
     assert_eq!(apart.explain(Entry::Records, line, 0), used_up);
     assert_eq!(router.decide(Entry::Records, long.as_bytes()), quiet);
 }
 
 #[test]
-fn a_change_of_endpoints_during_a_question_copies_no_statements() {
-    let mut router = asked();
+fn an_endpoint_change_during_an_explanation_copies_no_statements() {
+    let mut router = relay();
     let statements = Arc::as_ptr(&router.statements);
     let apart = router.to_ask().apart();
     let to_ask = router.to_ask();
     router.set_live(OutputId(0), false);
     router.set_live(OutputId(7), false);
     assert_eq!(Arc::as_ptr(&router.statements), statements);
-    assert!(!router.clusters[0].up[0] && apart.clusters[0].up[0], "a question is of its moment");
+    assert!(!router.clusters[0].up[0] && apart.clusters[0].up[0], "the snapshot keeps its state");
     assert!(to_ask.apart().clusters[0].up[0]);
     assert!(!router.to_ask().apart().clusters[0].up[0]);
 }
 
 #[test]
-fn a_way_ends_before_the_search_that_is_one_too_many() {
-    let router = asked();
+fn an_explanation_stops_before_the_search_that_is_one_too_many() {
+    let router = relay();
     let line = Line { name: b"abcx", rest: b"1 2" };
     let whole = router.explain(Entry::Records, line, 0);
     let rules = router.statements.rules.len();

@@ -1,10 +1,12 @@
-//! What waits for a member that went down: which other member takes a line over.
+//! Failover of queued lines: which member gets the lines that are queued for a failed one.
 //!
-//! A line that waits says nothing of the statement that sent it there, only its name. So it moves where that is enough: from
-//! an output that one cluster names, whose members stand in for each other and place by the name.
-//! Not here: new lines (`decision`), queues, and whether a member is down (`staunch` tells the router).
-//! Invariants: a line moves to the member that new lines of its name go to while its own is down; where there is none it
-//! waits, and so of a name with several owners no copy is lost to a member that has one.
+//! A queued line has only its name; the statement that sent it there is unknown. So a line moves only when the name
+//! is enough: from an output that is named by one cluster, whose members fail over to each other and shard by the
+//! name.
+//! Not here: new lines (`decision`), queues, and the detection that a member is down (`staunch` calls `set_live`).
+//! Invariants: a line moves to the member that new lines of its name go to while its own is down. When there is
+//! none it stays queued. So when a name has several owners, no copy is lost by moving it to a member that has one
+//! already.
 
 use std::sync::Arc;
 
@@ -15,16 +17,16 @@ use crate::sharding::Cluster;
 use super::router::{Action, ClusterState, Router};
 use super::{Sharing, To};
 
-/// Who takes over what waits for one output.
+/// Chooses the receivers of lines queued for one output.
 #[derive(Debug)]
 pub struct Successors<'a> {
     cluster: &'a ClusterState,
-    /// The output's place among the members.
+    /// The output's index among the members.
     member: usize,
 }
 
 impl ClusterState {
-    /// Whether its members stand in for each other.
+    /// True when its members fail over to each other.
     fn fails_over(&self) -> bool {
         let shares = match self.sharing {
             Sharing::Failover | Sharing::Turns => true,
@@ -40,7 +42,7 @@ impl ClusterState {
 }
 
 impl Router {
-    /// How clusters whose members stand in for each other share records out, of those that name the output.
+    /// The sharing of all clusters that name the output and whose members fail over to each other.
     pub fn sharing_with_others(&self, output: OutputId) -> impl Iterator<Item = &Sharing> {
         let clusters = self.clusters.iter().filter(move |cluster| cluster.place_of(output).is_some());
         clusters.filter(|cluster| cluster.fails_over()).map(|cluster| &cluster.sharing)
@@ -51,8 +53,8 @@ impl Router {
         self.clusters.iter().any(|cluster| cluster.place_of(output).is_some())
     }
 
-    /// True when new lines go to others while the output is down: each cluster that names it has one that is up for each copy
-    /// of a line.
+    /// True when new lines go to other members while the output is down: each cluster that names it has a member up
+    /// for each copy of a line.
     pub fn is_spared(&self, output: OutputId) -> bool {
         let mut clusters =
             self.clusters.iter().filter(|cluster| cluster.place_of(output).is_some()).peekable();
@@ -67,7 +69,7 @@ impl Router {
         clusters.peek().is_some() && clusters.all(others)
     }
 
-    /// Who takes over what waits for an output that is down; none when that waits until it is back.
+    /// The receivers of lines queued for a failed output; None when those lines stay queued until it is back.
     pub fn successors(&self, output: OutputId) -> Option<Successors<'_>> {
         let mut clusters = self
             .clusters
@@ -82,7 +84,7 @@ impl Router {
         (!cluster.up[member] && others_are_up).then_some(Successors { cluster, member })
     }
 
-    /// Whether a statement sends to the cluster by another key than the name.
+    /// True when a statement sends to the cluster with another sharding key than the name.
     fn is_placed_by_other_keys(&self, cluster: usize) -> bool {
         let sends_by_key = self.statements.rules.iter().any(|rule| match &rule.action {
             Action::Send { key: Some(_), to: To::Clusters(clusters), .. } => {
@@ -95,8 +97,8 @@ impl Router {
 }
 
 impl Successors<'_> {
-    /// The outputs that take a line of this name over: one, but for a line of which it is not known whose copy it is. None
-    /// when the line waits. `turn` counts lines: `lb` goes by it.
+    /// The outputs that get a queued line of this name: one, or several when it is unknown whose copy it is. Empty
+    /// when the line stays queued. `turn` is the line's number, for `lb`.
     pub fn of(&self, name: &[u8], turn: u64) -> Vec<OutputId> {
         let Successors { cluster, .. } = self;
         let members = match (&cluster.sharing, &cluster.placed) {
@@ -113,16 +115,17 @@ impl Successors<'_> {
         placed.placed(name, &mut owners);
         let mut takes = Vec::with_capacity(owners.len());
         cluster.owners_or_failovers(&owners, name, |taker, owner| takes.push((taker, owner)));
-        // Of an owner its own stand-in. A line that is here in the place of an owner that was down goes to that one if it is
-        // back, and otherwise to the one that stands in for it now. Which owner that was the line does not say: one that
-        // has never been away has its copy, and each of the others gets one, since twice is better than never.
+        // A line of an owner moves to that owner's failover member. A line that is here because its owner was down
+        // moves back to the owner if it is up, otherwise to the current failover member. The line does not say
+        // which owner that was. An owner that was never down has its copy; each of the others gets one, because a
+        // duplicate is better than a loss.
         let is_owner = takes.iter().any(|(_, owner)| *owner == member);
         let unknown = !is_owner && !takes.iter().any(|(_, owner)| cluster.been_down[*owner]);
         takes.retain(|(_, owner)| match is_owner {
             true => *owner == member,
             false => unknown || cluster.been_down[*owner],
         });
-        // For want of a stand-in a line waits, as new ones do.
+        // Without a failover member a line stays queued, as new ones do.
         if takes.iter().all(|(taker, _)| cluster.up[*taker]) {
             takes.into_iter().map(|(taker, _)| taker).collect()
         } else {
@@ -157,7 +160,7 @@ mod tests {
             ..MatchPlan::default()
         };
         let statements = vec![Statement::Match(send)];
-        Router::new(&RelayPlan { clusters, statements, ..RelayPlan::default() }).expect("a good plan")
+        Router::new(&RelayPlan { clusters, statements, ..RelayPlan::default() }).expect("a valid plan")
     }
 
     fn sent(router: &Router, name: &str) -> Vec<OutputId> {
@@ -171,15 +174,15 @@ mod tests {
         outputs
     }
 
-    /// The one that takes over.
-    fn heir(router: &Router, from: OutputId, name: &str) -> OutputId {
+    /// The output that gets the queued line.
+    fn successor(router: &Router, from: OutputId, name: &str) -> OutputId {
         let successors = router.successors(from).expect("others are up").of(name.as_bytes(), 0);
         assert_eq!(successors.len(), 1, "{name}: {successors:?}");
         successors[0]
     }
 
     #[test]
-    fn a_copy_goes_to_nobody_who_has_one() {
+    fn a_queued_copy_never_moves_to_a_member_that_has_one() {
         let outputs = [0, 1, 2, 3].map(OutputId);
         for name in (0..200).map(|number| format!("a.b{number}")) {
             let fresh = || router(vec![cluster(placed(Sharding::Fnv1aCh, 2, true), &[0, 1, 2, 3])], None);
@@ -189,29 +192,34 @@ mod tests {
                 router = fresh();
                 router.set_live(gone, false);
                 let now = sent(&router, &name);
-                let fail_over = *now.iter().find(|output| !owners.contains(output)).expect("one stands in");
-                // The stand-in goes as well: what it has is for the next one.
+                let fail_over =
+                    *now.iter().find(|output| !owners.contains(output)).expect("there is a failover member");
+                // The failover member fails too: its lines move to the next one.
                 router.set_live(fail_over, false);
-                let next = heir(&router, fail_over, &name);
+                let next = successor(&router, fail_over, &name);
                 assert!(!owners.contains(&next) && next != fail_over, "{name}: {next:?}");
                 assert!(router.is_spared(fail_over), "two are up for two copies");
-                // That one, too: one is left, which has its copy.
+                // That one fails too: one is left, which has its copy.
                 router.set_live(next, false);
                 for output in [gone, fail_over, next] {
                     let successors = router.successors(output).expect("one is up");
                     assert_eq!(successors.of(name.as_bytes(), 0), [], "{name}: from {output:?} to {stays:?}");
-                    assert!(!router.is_spared(output), "its copies wait");
+                    assert!(!router.is_spared(output), "its copies stay queued");
                 }
-                // The owner is back: it was away, and the other one was not.
+                // The owner is back. It was down before, and the other one was not.
                 router.set_live(gone, true);
-                assert_eq!([fail_over, next].map(|from| heir(&router, from, &name)), [gone, gone], "{name}");
-                // With both it is not known for whom it was.
+                assert_eq!(
+                    [fail_over, next].map(|from| successor(&router, from, &name)),
+                    [gone, gone],
+                    "{name}"
+                );
+                // With both up it is unknown which owner the copy is for.
                 router.set_live(stays, false);
                 router.set_live(stays, true);
                 let successors = router.successors(next).expect("owners are up").of(name.as_bytes(), 0);
                 assert_eq!(successors, owners, "{name}");
             }
-            // Nor is it for what an earlier process left.
+            // The same for lines that an earlier process left.
             router = fresh();
             let other = outputs.into_iter().find(|output| !owners.contains(output)).expect("there are four");
             router.set_live(other, false);
@@ -224,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_moves_to_those_that_new_lines_go_to() {
+    fn queued_lines_move_to_the_member_that_new_lines_go_to() {
         let sharings = [
             Sharing::Failover,
             Sharing::Turns,
@@ -240,16 +248,20 @@ mod tests {
                 let gone = before[0];
                 router.set_live(gone, false);
                 let now = sent(&router, &name);
-                let takes = heir(&router, gone, &name);
+                let takes = successor(&router, gone, &name);
                 assert!(takes != gone && now.contains(&takes), "{sharing:?} {name}: {takes:?} of {now:?}");
                 assert!(!before.contains(&takes), "{sharing:?} {name}: {takes:?} has it already");
                 assert!(router.is_spared(gone));
                 if matches!(sharing, Sharing::Placed { replication: 1, .. }) {
-                    // Its stand-in goes as well, and then the owner comes back.
+                    // Its failover member fails too, and then the owner comes back.
                     router.set_live(takes, false);
-                    assert_eq!([heir(&router, takes, &name)], *sent(&router, &name), "{sharing:?} {name}");
+                    assert_eq!(
+                        [successor(&router, takes, &name)],
+                        *sent(&router, &name),
+                        "{sharing:?} {name}"
+                    );
                     router.set_live(gone, true);
-                    assert_eq!(heir(&router, takes, &name), gone, "{sharing:?} {name}");
+                    assert_eq!(successor(&router, takes, &name), gone, "{sharing:?} {name}");
                     router.set_live(takes, true);
                 }
                 (0..4).for_each(|output| router.set_live(OutputId(output), true));
@@ -258,16 +270,16 @@ mod tests {
             router.set_live(OutputId(0), false);
             assert!(
                 router.successors(OutputId(0)).is_none() && !router.is_spared(OutputId(0)),
-                "nobody is up"
+                "no member is up"
             );
         }
     }
 
     #[test]
-    fn what_cannot_be_told_from_a_line_waits() {
+    fn lines_stay_queued_when_their_name_does_not_identify_the_receiver() {
         let any_of = || placed(Sharding::AnyOf, 1, true);
         let dynamic = || placed(Sharding::Fnv1aCh, 1, true);
-        // (clusters, `route using`, whether new lines go elsewhere, whether those that wait do)
+        // (clusters, `route using`, whether new lines fail over, whether queued lines do)
         let table = [
             (vec![cluster(any_of(), &[0, 1])], None, true, true),
             (vec![cluster(any_of(), &[0, 1])], Some("\\0"), true, true),

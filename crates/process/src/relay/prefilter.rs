@@ -1,7 +1,7 @@
-//! Which rules can match a name at all: one pass over it, however many rules there are.
+//! Prefilter of rules: finds those that can match a name in one pass, however many rules there are.
 //!
-//! Most expressions match nothing without a certain text. One automaton (Aho-Corasick) looks for the texts of all rules
-//! at once; a rule is tried only when one of its texts is in the name, or when it has none.
+//! Most expressions match only names with a certain text. One automaton (Aho-Corasick) searches for the texts of
+//! all rules at once. A rule is evaluated only when one of its texts is in the name, or when it has none.
 //! Not here: whether the rule matches. Invariant: a rule that matches is never left out.
 
 use std::collections::BTreeMap;
@@ -9,30 +9,30 @@ use std::collections::BTreeMap;
 use aho_corasick::{AhoCorasick, MatchKind};
 use regex_syntax::hir::{Hir, HirKind};
 
-/// Texts of one expression, at most: more branches are not worth the room.
+/// Maximum texts of one expression: more alternatives are not worth the memory.
 const TEXTS_MAX: usize = 16;
 
-/// One of these is in every name that an expression matches.
+/// Texts of which every match of an expression contains at least one.
 pub(super) type Texts = Vec<Vec<u8>>;
 
-/// The rules by their texts.
+/// The prefilter.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sieve {
+pub(super) struct Prefilter {
     /// None when no rule has a text.
     automaton: Option<AhoCorasick>,
-    /// For each text of the automaton the rules that it belongs to.
+    /// For each text of the automaton, the rules that it belongs to.
     rules: Vec<Vec<u32>>,
-    /// A bit for each rule that is always tried.
+    /// One bit per rule; set for rules that are always evaluated.
     always: Vec<u64>,
 }
 
-/// A bit for each rule that is to be tried.
+/// One bit per rule; set for rules to evaluate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Candidates(Vec<u64>);
 
-impl Sieve {
-    /// From the texts of each rule, in order.
-    pub(super) fn new(texts: &[Option<Texts>]) -> Sieve {
+impl Prefilter {
+    /// Built from the texts of each rule, in order.
+    pub(super) fn new(texts: &[Option<Texts>]) -> Prefilter {
         let mut always = vec![0; texts.len().div_ceil(64)];
         let mut rules_of: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
         for (rule, texts) in texts.iter().enumerate() {
@@ -47,13 +47,13 @@ impl Sieve {
         let build = || AhoCorasick::builder().match_kind(MatchKind::Standard).build(&patterns).ok();
         let automaton = if patterns.is_empty() { None } else { build() };
         if automaton.is_none() {
-            // Too large for an automaton: all are tried.
+            // Too large for an automaton: all rules are evaluated.
             rules.iter().flatten().for_each(|rule| set(&mut always, *rule));
         }
-        Sieve { automaton, rules, always }
+        Prefilter { automaton, rules, always }
     }
 
-    /// Puts the rules that can match a name in place of what `to` holds.
+    /// Replaces the content of `to` by the rules that can match a name.
     pub(super) fn candidates(&self, name: &[u8], to: &mut Candidates) {
         to.0.clone_from(&self.always);
         let Some(automaton) = &self.automaton else { return };
@@ -68,7 +68,7 @@ fn set(bits: &mut [u64], rule: u32) {
 }
 
 impl Candidates {
-    /// The first one at or behind a place.
+    /// The first candidate at or after an index.
     pub(super) fn next(&self, from: usize) -> Option<usize> {
         let mut word = from / 64;
         let mut bits = self.0.get(word)? & (u64::MAX << (from % 64));
@@ -80,14 +80,14 @@ impl Candidates {
     }
 }
 
-/// The texts of an expression; none when it may match without any.
+/// The texts of an expression; None when it may match without any of them.
 pub(super) fn texts(hir: &Hir) -> Option<Texts> {
     match hir.kind() {
         HirKind::Literal(literal) => Some(vec![literal.0.to_vec()]),
         HirKind::Capture(capture) => texts(&capture.sub),
         HirKind::Repetition(repetition) if repetition.min > 0 => texts(&repetition.sub),
         HirKind::Concat(parts) => {
-            // The rarest: that whose shortest text is longest.
+            // The rarest: the set whose shortest text is longest.
             let shortest = |texts: &Texts| texts.iter().map(Vec::len).min();
             parts.iter().filter_map(texts).max_by_key(shortest)
         }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_expressions() {
+    fn required_texts_of_expressions_are_found() {
         let table: &[(&str, Option<&[&str]>)] = &[
             ("foo", Some(&["foo"])),
             ("^foo\\.bar$", Some(&["foo.bar"])),
@@ -145,10 +145,10 @@ mod tests {
                 _ => Some(vec![format!("r{rule}.").into_bytes(), format!("s{rule}.").into_bytes()]),
             })
             .collect();
-        let sieve = Sieve::new(&rules);
+        let prefilter = Prefilter::new(&rules);
         let all = |name: &str| {
             let mut candidates = Candidates::default();
-            sieve.candidates(name.as_bytes(), &mut candidates);
+            prefilter.candidates(name.as_bytes(), &mut candidates);
             let next = |at: &usize| candidates.next(at + 1);
             std::iter::successors(candidates.next(0), next).collect::<Vec<_>>()
         };
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(all("r199.r0.s63.r64.x"), [0, 63, 64, 70, 130, 190, 199]);
         assert_eq!(Candidates::default().next(0), None);
         let mut none = Candidates::default();
-        Sieve::new(&[]).candidates(b"x", &mut none);
+        Prefilter::new(&[]).candidates(b"x", &mut none);
         assert_eq!(none.next(0), None);
     }
 }
