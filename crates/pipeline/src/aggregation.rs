@@ -190,7 +190,7 @@ impl Aggregation {
                 let before = self.flushed_at_s.replace(info.time_s);
                 if let (Some(name), Some(before)) = (&self.names.timestamp_lag, before) {
                     let lag = info.time_s as f64 - before as f64 - info.window_s;
-                    self.aggregator.add_own_closing(name, lag, &mut emit);
+                    self.aggregator.add_self_metric_closing(name, lag, &mut emit);
                 }
             }
             Tick::Ended(end) => self.end_flush(end, outputs, now, out),
@@ -231,7 +231,7 @@ impl Aggregation {
     pub(crate) fn reconfigure(&mut self, plan: &AggregateTransform, forget_spellings: bool, now: Now) {
         self.aggregator.reconfigure(plan.plan.clone(), now);
         if forget_spellings {
-            self.aggregator.forget_spellings();
+            self.aggregator.drop_aliases();
         }
         self.names = SelfNames::of(plan);
         self.key_flush = plan.plan.key_flush.is_some();
@@ -272,7 +272,7 @@ pub(crate) fn add_tally(
     ];
     for (name, count) in counters {
         if let Some(name) = name {
-            aggregator.add_own(Kind::Counter, name, count as f64, &mut *emit);
+            aggregator.add_self_metric(Kind::Counter, name, count as f64, &mut *emit);
         }
     }
 }

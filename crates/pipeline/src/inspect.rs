@@ -4,7 +4,7 @@
 //! makes receiving wait. What takes longer (choosing by name, documents) is done elsewhere with the copies.
 
 use model::{Kind, SeriesRef, Span};
-use process::aggregate::{Current, Look};
+use process::aggregate::{Current, Visit};
 
 use crate::Shard;
 
@@ -193,7 +193,7 @@ impl Shard {
                 slice.transforms.push(state.name.clone());
                 let next = state.aggregator.visit(here, place, &mut left, |place, series, current| {
                     slice.push((here, cursor_of(list, place)), series, &current);
-                    if slice.bytes.len() > SLICE_BYTES_MAX { Look::Stop } else { Look::On }
+                    if slice.bytes.len() > SLICE_BYTES_MAX { Visit::Pause } else { Visit::Next }
                 });
                 if let Some(next) = next {
                     slice.next = Some(cursor_of(list, next));
@@ -221,11 +221,11 @@ impl Shard {
             }
             slice.rows.push(row);
             if !is_whole {
-                Look::Again
+                Visit::PauseHere
             } else if bytes >= SLICE_BYTES_MAX {
-                Look::Stop
+                Visit::Pause
             } else {
-                Look::On
+                Visit::Next
             }
         });
         slice.next = match next {

@@ -15,9 +15,11 @@ use model::{
     Dropped, Figure, Now, Outcome, OutputId, Peer, Point, Receipt, RecordAccount, Reject, SECOND_NS, Span,
 };
 use process::aggregation_rules::{
-    AggregationRuleFigures, AggregationRules, Fed, Feed, NotRestored, Restored, Told, matched,
+    AggregationRuleFigures, AggregationRules, Emitted, Fed, Feed, NotRestored, Restored, matched,
 };
-use process::relay::{Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, Router, RouterToAsk};
+use process::relay::{
+    Act, CacheFigures, CacheLimits, CachedRouter, End, Entry, Line, Router, RouterSnapshot,
+};
 
 use crate::Routed;
 use crate::encode::OutputEncoder;
@@ -359,7 +361,7 @@ impl Relay {
         (self.aggregation_rules, self.figures) = (held.aggregation_rules, held.figures);
     }
 
-    fn count_told(&mut self, told: Told) {
+    fn count_told(&mut self, told: Emitted) {
         let figures = &mut self.figures;
         figures.results += told.results;
         figures.results_not_finite += told.not_finite;
@@ -383,8 +385,8 @@ impl Relay {
     }
 
     /// Its statements, and the router that was made of them, for somebody who asks it on another thread.
-    pub(crate) fn to_ask(&self) -> (Arc<RelayTransform>, RouterToAsk) {
-        (Arc::clone(&self.made_of), self.router.router().to_ask())
+    pub(crate) fn to_ask(&self) -> (Arc<RelayTransform>, RouterSnapshot) {
+        (Arc::clone(&self.made_of), self.router.router().snapshot())
     }
 
     /// Its hash of a name.
@@ -606,7 +608,7 @@ impl Shown {
 }
 
 impl Results {
-    fn add(&mut self, rolled: process::aggregation_rules::Rolled<'_>) {
+    fn add(&mut self, rolled: process::aggregation_rules::RuleResult<'_>) {
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(rolled.name);
         rolled.write_rest(&mut self.bytes);

@@ -17,7 +17,7 @@ use model::{
     Packets, Points, Receipt, RecordAccount, Records, Reject, Samples, SourceAccount, SourceId, TransformId,
 };
 use process::aggregate::{Added, Figures, FlushEnd};
-use process::relay::{Entry, RouterToAsk};
+use process::relay::{Entry, RouterSnapshot};
 
 use wire::statsd::Parser;
 
@@ -261,7 +261,7 @@ impl Shard {
                 |kind, key: model::RawKey<'_>, name: &mut Vec<u8>| parser.canonical(kind, key, name);
             let added = aggregator.add(samples.view(), now, canonical, &mut emit);
             if added.dropped_series_max > 0 {
-                account.note_refused_series(|| quote(aggregator.refused()));
+                account.note_refused_series(|| quote(aggregator.first_dropped()));
             }
             edge.receive(samples.samples.len() as u64);
             for (outcome, records) in outcomes(added) {
@@ -408,7 +408,7 @@ impl Shard {
     }
 
     /// The statements of the relay of that name, and its router with the endpoints up that are up now, for another thread.
-    pub fn relay_to_ask(&self, relay: &str) -> Option<(Arc<RelayTransform>, RouterToAsk)> {
+    pub fn relay_to_ask(&self, relay: &str) -> Option<(Arc<RelayTransform>, RouterSnapshot)> {
         self.relays.iter().find(|known| known.name == relay).map(Relay::to_ask)
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use config::plan::Plan;
 use model::{Figure, Kind, Now, RawKey};
-use process::aggregate::checkpoint::{NotRestored, Restored, Slice, Told};
+use process::aggregate::checkpoint::{LastFlush, NotRestored, Restored, Slice};
 use process::aggregation_rules;
 use wire::statsd::Parser;
 
@@ -151,7 +151,7 @@ impl Shard {
         &mut self,
         name: &str,
         bytes: &[u8],
-        told: Told,
+        told: LastFlush,
         now: Now,
     ) -> Option<Result<Restored, NotRestored>> {
         let at = self.aggregations.iter().position(|state| state.name == name)?;
@@ -159,7 +159,7 @@ impl Shard {
         let canonical = |kind: Kind, key: RawKey<'_>, name: &mut Vec<u8>| parser.canonical(kind, key, name);
         let state = &mut self.aggregations[at];
         let restored = state.aggregator.restore(bytes, told, now, canonical);
-        if let Ok(Restored { told_s: Some(label_s), .. }) = restored {
+        if let Ok(Restored { last_flush_s: Some(label_s), .. }) = restored {
             state.flushed_at_s = Some(label_s);
         }
         Some(restored)

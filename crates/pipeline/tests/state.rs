@@ -5,7 +5,7 @@ mod world;
 use config::plan::Plan;
 use model::{Now, SECOND_NS, SourceId};
 use pipeline::{Kept, SavedState};
-use process::aggregate::checkpoint::{Slice, Told, Window};
+use process::aggregate::checkpoint::{LastFlush, Slice, Window};
 use world::{START, World, plan_of};
 
 fn plan(dialect: &str, options: &str) -> Plan {
@@ -82,9 +82,12 @@ fn another_process_goes_on_where_this_one_ended() {
         let later = START.plus_ns(2 * SECOND_NS);
         let state = export(&mut one, later);
         assert_eq!(one.lines(), [""; 0], "no window is closed");
-        let restored = other.shard.import("t", &state.bytes, Told::default(), later);
+        let restored = other.shard.import("t", &state.bytes, LastFlush::default(), later);
         let restored = restored.expect("it has that aggregation").expect("it is saved state");
-        assert_eq!((restored.window, restored.damaged, restored.dropped_series_max), (Window::GoesOn, 0, 0));
+        assert_eq!(
+            (restored.window, restored.damaged, restored.dropped_series_max),
+            (Window::Continued, 0, 0)
+        );
         assert_eq!(other.shard.figures()[0].figures.series_total(), restored.series);
         // The same spellings find the same series, whatever the hashes of the process.
         for world in [&mut one, &mut other] {
@@ -114,7 +117,7 @@ fn an_export_in_mid_flush_hands_the_closed_window_on_first() {
         assert_eq!(World::value(&closed, &format!("stats_counts.{name}")).as_deref(), Some(value));
     }
     let mut other = World::new(plan("union", ""), 2);
-    other.shard.import("t", &state.bytes, Told::default(), due).expect("there").expect("saved state");
+    other.shard.import("t", &state.bytes, LastFlush::default(), due).expect("there").expect("saved state");
     let open = other.stopped(due);
     assert_eq!(World::value(&open, "stats_counts.a").as_deref(), Some("10"));
     assert_eq!(World::value(&open, "stats_counts.b").as_deref(), Some("0"));
@@ -126,7 +129,7 @@ fn names_that_are_spelled_otherwise_now_keep_their_values_and_get_no_more() {
     one.send("a b:1|c\nplain:1|c", START);
     let state = export(&mut one, START);
     let mut other = World::new(plan("union", ""), 2);
-    other.shard.import("t", &state.bytes, Told::default(), START).expect("there").expect("saved state");
+    other.shard.import("t", &state.bytes, LastFlush::default(), START).expect("there").expect("saved state");
     other.send("a b:4|c\nplain:4|c", START);
     let lines = other.stopped(START);
     assert_eq!(World::value(&lines, "stats_counts.plain").as_deref(), Some("5"));
@@ -139,8 +142,8 @@ fn names_that_are_spelled_otherwise_now_keep_their_values_and_get_no_more() {
 fn an_aggregation_that_is_not_there_is_not_imported() {
     let mut one = World::new(plan("union", ""), 1);
     let state = export(&mut one, START);
-    assert!(one.shard.import("other", &state.bytes, Told::default(), START).is_none());
-    assert!(matches!(one.shard.import("t", b"no state", Told::default(), START), Some(Err(_))));
+    assert!(one.shard.import("other", &state.bytes, LastFlush::default(), START).is_none());
+    assert!(matches!(one.shard.import("t", b"no state", LastFlush::default(), START), Some(Err(_))));
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! How long a counter sample takes in `Aggregator::add`, and what a series costs in memory.
+//! Measures the time of a counter sample in `Aggregator::add`, and the memory of a series.
 //!
 //! `cargo run --release -p process --example add_speed`; pin it with `taskset -c 1`.
-//! Samples come in batches of 32, as packets do, in random order of names. Parsing and hashing are not in it.
-#![allow(clippy::print_stdout, reason = "an example talks to the person who runs it")]
+//! Samples come in batches of 32, as packets do, with names in random order. Parsing and hashing are not included.
+#![allow(clippy::print_stdout, reason = "an example prints to its user")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 mod measured;
@@ -20,7 +20,7 @@ struct Packets {
     samples: Vec<Sample>,
 }
 
-/// `count` samples of random names out of `names`, each name `len` bytes long.
+/// `count` samples with random names out of `names`, each name `len` bytes long.
 fn packets(names: u64, len: usize, count: usize, in_order: bool) -> Packets {
     let (mut bytes, mut samples) = (Vec::new(), Vec::new());
     let mut random = 0x9e37_79b9_7f4a_7c15u64;
@@ -48,7 +48,7 @@ fn packets(names: u64, len: usize, count: usize, in_order: bool) -> Packets {
     Packets { bytes, samples }
 }
 
-/// Adds all packets; gives nanoseconds per sample and the longest batch in microseconds.
+/// Adds all packets; returns nanoseconds per sample and the longest batch in microseconds.
 fn add(aggregator: &mut Aggregator, packets: &Packets, watch: bool) -> (f64, f64) {
     let (start, mut longest) = (cpu_ns(), 0f64);
     for samples in packets.samples.chunks(BATCH) {
@@ -69,7 +69,7 @@ fn main() {
         let (created, stall) = add(&mut aggregator, &all, true);
         let bytes = (aggregator.figures().memory_bytes - before) as f64 / names as f64;
         println!("{names} names: {bytes:.1} bytes/series");
-        // A few names: samples that fit the cache, as those of a batch just read do.
+        // A few names: samples that fit into the cache, as those of a batch that was just read do.
         let many = names > 10_000;
         let (samples, times) = if many { (4_000_000, 1) } else { (8192, 500) };
         let random = packets(names, len, samples, false);
@@ -79,7 +79,7 @@ fn main() {
         runs.sort_by(f64::total_cmp);
         println!("  add: min {:.1} median {:.1} max {:.1} ns/sample", runs[0], runs[3], runs[6]);
         if !many {
-            // Too short for the system's account of processor time.
+            // Too short for the system's clock of processor time.
             continue;
         }
         println!("  create: {created:.1} ns/series, longest batch {stall:.0} us");

@@ -1,9 +1,9 @@
-//! What a checkpoint costs the thread that aggregates, and what a start costs that reads one.
+//! Measures the time of a checkpoint in the aggregating thread, and of a start that reads one.
 //!
 //! `cargo run --release -p process --example checkpoint_cost`; pin it with `taskset -c 1`.
-//! Of ten series seven are counters, two gauges, and one is a timer of eight values. Saving goes in slices of 512
-//! series, as the daemon does it; writing to a disk is another thread's work and not in it.
-#![allow(clippy::print_stdout, reason = "an example talks to the person who runs it")]
+//! Of ten series seven are counters, two gauges, and one is a timer with eight values. Slices have 512 series, as
+//! in the daemon; another thread writes them to disk, which is not included.
+#![allow(clippy::print_stdout, reason = "an example prints to its user")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 mod measured;
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use measured::{as_it_is, cpu_ns, hash};
 use model::{GaugeOp, Kind, Now, Sample, SampleView, Span, Value};
-use process::aggregate::checkpoint::{Slice, Told};
+use process::aggregate::checkpoint::{LastFlush, Slice};
 use process::aggregate::{AggregatePlan, Aggregator};
 
 const SLICE_SERIES: usize = 512;
@@ -40,7 +40,7 @@ fn fill(aggregator: &mut Aggregator, series: usize) {
     }
 }
 
-/// Saves once; gives nanoseconds a series, and adds how long each slice took, in microseconds.
+/// Saves once; returns nanoseconds per series, and adds the time of each slice in microseconds.
 fn save(aggregator: &mut Aggregator, bytes: &mut Vec<u8>, series: usize, slices: &mut Vec<f64>) -> f64 {
     bytes.clear();
     let start = cpu_ns();
@@ -61,7 +61,7 @@ fn main() {
         let mut aggregator = Aggregator::new(AggregatePlan::default(), Now::default());
         fill(&mut aggregator, series);
         let mut bytes = Vec::new();
-        // The first one makes room.
+        // The first one grows the buffers.
         save(&mut aggregator, &mut bytes, series, &mut Vec::new());
         let mut slices = Vec::new();
         let mut runs: Vec<f64> =
@@ -76,8 +76,9 @@ fn main() {
         println!("  every 5 s: {:.2} % of a core", median * series as f64 / 5e9 * 100.0);
         let mut other = Aggregator::new(AggregatePlan::default(), Now::default());
         let start = cpu_ns();
-        let restored =
-            other.restore(&bytes, Told::default(), Now::default(), as_it_is).expect("it was saved");
+        let restored = other
+            .restore(&bytes, LastFlush::default(), Now::default(), as_it_is)
+            .expect("a valid saved state");
         assert_eq!(restored.series, series as u64);
         println!("  restore: {:.1} ns/series", (cpu_ns() - start) / series as f64);
     }

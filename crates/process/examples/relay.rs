@@ -1,21 +1,22 @@
-//! Routes names, as told on standard input; `compat/relay.py` asks it. Fields are parted by tabs, `-` is none.
+//! Routes names through a relay plan read from standard input; used by `compat/relay.py`. Fields are separated by
+//! tabs, `-` is an empty one.
 //!
 //! `cluster NAME TYPE REPLICATION dynamic|- MEMBER…`            a member is `host:port` or `host:port=instance`
-//! `match TO stop|- USING VALIDATE log|drop EXPRESSION…`        TO: clusters parted by commas, `blackhole` or `-`
+//! `match TO stop|- USING VALIDATE log|drop EXPRESSION…`        TO: clusters joined by commas, `blackhole` or `-`
 //! `rewrite EXPRESSION INTO`
 //! `aggregate TO stop|- EXPRESSION RESULT…`
 //! `names`                                                      all lines that follow are `NAME` or `NAME REST`
 //!
-//! For each name it prints what becomes of it, a thing a line, and an empty line.
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
+//! For each name it prints the actions, one per line, and an empty line.
+#![allow(clippy::print_stdout, reason = "an example prints to its user")]
 
 use std::io::{self, BufRead, Write};
 
 use model::OutputId;
 use process::aggregation_rules::{AggregationRulePlan, Compute, ComputePlan, Late, Stamp};
 use process::relay::{
-    AggregateStatement, ClusterId, Did, Entry, ExpressionPlan, Line, MatchPlan, Meeting, Member,
-    RelayCluster, RelayPlan, RewritePlan, Router, Sent, Sharing, Statement, To, ValidatePlan,
+    AggregateStatement, ClusterId, Entry, ExpressionPlan, Line, MatchPlan, Member, RelayCluster, RelayPlan,
+    RewritePlan, Router, RuleAction, RuleMatch, Sent, Sharing, Statement, To, ValidatePlan,
 };
 use process::sharding::Sharding;
 
@@ -129,7 +130,7 @@ fn main() -> io::Result<()> {
         let line = line?;
         let (name, rest) = line.split_once(' ').unwrap_or((&line, ""));
         let line = Line { name: name.as_bytes(), rest: rest.as_bytes() };
-        for meeting in router.explain(Entry::Records, line, 0).meetings {
+        for meeting in router.explain(Entry::Records, line, 0).matches {
             print(&mut out, &plan, &meeting)?;
         }
         writeln!(out)?;
@@ -137,20 +138,20 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-fn print(out: &mut impl Write, plan: &RelayPlan, meeting: &Meeting) -> io::Result<()> {
+fn print(out: &mut impl Write, plan: &RelayPlan, meeting: &RuleMatch) -> io::Result<()> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     writeln!(out, "met {}", text(&meeting.name))?;
     if let Some(valid) = meeting.valid {
         writeln!(out, "{}", if valid { "valid" } else { "invalid" })?;
     }
-    match &meeting.did {
-        Did::Sent(clusters) => clusters.iter().try_for_each(|sent| print_sent(out, plan, sent))?,
-        Did::Renamed(name) => writeln!(out, "into {}", text(name))?,
-        Did::Blackholed => writeln!(out, "blackholed")?,
-        Did::Fed { names, .. } => {
+    match &meeting.action {
+        RuleAction::Sent(clusters) => clusters.iter().try_for_each(|sent| print_sent(out, plan, sent))?,
+        RuleAction::Renamed(name) => writeln!(out, "into {}", text(name))?,
+        RuleAction::Blackholed => writeln!(out, "blackholed")?,
+        RuleAction::Fed { names, .. } => {
             names.iter().flatten().try_for_each(|name| writeln!(out, "feeds {}", text(name)))?;
         }
-        Did::Nothing | Did::NotRenamed(_) => {}
+        RuleAction::Nothing | RuleAction::NotRenamed(_) => {}
     }
     if meeting.stopped { writeln!(out, "stop") } else { Ok(()) }
 }

@@ -1,9 +1,10 @@
-//! Routes lines through a relay of one ring over three endpoints: what a line costs when its name is known.
+//! Measures routing of lines through a relay with one ring over three endpoints.
 //!
-//! `route_lines NAMES RULES LINES`: LINES lines of NAMES names in random order, RULES regular expressions before the match
-//! that counts. With 0 NAMES each line has a name of its own, never seen before. `bench/instructions.toml` has gates of
-//! it. Parsing lines and filling queues is not in it, nor, where names are known, hashing them: the intake has done that.
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
+//! `route_lines NAMES RULES LINES`: LINES lines of NAMES names in random order, with RULES regular expressions
+//! before the `match` that applies. With 0 NAMES each line has a new name. `bench/instructions.toml` has limits for
+//! it. Parsing of lines and filling of queues are not included, nor the hashing of known names, which the intake
+//! does.
+#![allow(clippy::print_stdout, reason = "an example prints to its user")]
 
 use model::OutputId;
 use process::relay::{

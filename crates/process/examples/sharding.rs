@@ -1,12 +1,12 @@
-//! Places keys, as told on standard input; `compat/rings.js` asks it.
+//! Maps keys to endpoints, as commanded on standard input; used by `compat/rings.js`.
 //!
-//! `cluster FORM LABEL…`   a cluster, all endpoints live; forms: statsd-node, statsd-node-4, ketama, jump,
+//! `cluster FORM LABEL…`   a cluster with all endpoints live; forms: statsd-node, statsd-node-4, ketama, jump,
 //!                         murmur3-statsrelay
-//! `out N`, `in N`         takes endpoint N of them out, puts it back
-//! `listed`                prints the live ones in their order
-//! `keys COUNT`            takes the next COUNT lines as keys, any bytes but LF
+//! `out N`, `in N`         marks endpoint N as down, or up
+//! `listed`                prints the live endpoints in order
+//! `keys COUNT`            reads the next COUNT lines as keys, any bytes but LF
 //! `owners COUNT`          prints the owner of each of the first COUNT keys, `-` for none
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
+#![allow(clippy::print_stdout, reason = "an example prints to its user")]
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead};
@@ -56,7 +56,7 @@ fn main() -> io::Result<()> {
             "keys" => {
                 keys.clear();
                 for _ in 0..number()? {
-                    keys.push(line_of(&mut input)?.ok_or_else(|| mistake("fewer keys than said"))?);
+                    keys.push(line_of(&mut input)?.ok_or_else(|| mistake("fewer keys than COUNT"))?);
                 }
             }
             "owners" => println!("{}", joined(keys.iter().take(number()?).map(|key| cluster.owner(key)))),
@@ -70,7 +70,7 @@ fn joined(numbers: impl Iterator<Item = Option<usize>>) -> String {
     let mut text = String::new();
     for number in numbers {
         match number {
-            Some(number) => write!(text, "{number} ").expect("a string takes all"),
+            Some(number) => write!(text, "{number} ").expect("writing to a string cannot fail"),
             None => text.push_str("- "),
         }
     }

@@ -1,25 +1,25 @@
-//! Shell-style patterns on bytes, for filters of the API and of endpoints: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\`
-//! before a byte that shall stand for itself.
+//! Shell-style patterns on bytes, for filters of the API and of endpoints: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`,
+//! and `\` before a literal byte.
 //!
-//! A pattern is compiled to a list of steps and run over a text by keeping the set of steps that are reached:
-//! time is at most steps × bytes, whatever the pattern. Stars in a row are one. `*` and `?` match any byte, dots included.
+//! A pattern is compiled to a list of steps (an NFA), and matched by keeping the set of active steps: time is at
+//! most steps × bytes for any pattern. Several stars in a row are one. `*` and `?` match any byte, including dots.
 //! Patterns of up to 64 steps, as nearly all are, keep the set in one word and allocate nothing.
 
-/// Longest pattern, in bytes.
+/// Maximum length of a pattern in bytes.
 pub const PATTERN_BYTES_MAX: usize = 1024;
 
-/// Why a text is not a pattern.
+/// Why a pattern is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GlobError {
     /// Longer than [`PATTERN_BYTES_MAX`].
     TooLong,
-    /// A `[` without its `]`, at this byte.
+    /// A `[` without `]`, at this byte.
     OpenClass(usize),
-    /// A `{` without its `}`, at this byte.
+    /// A `{` without `}`, at this byte.
     OpenBrace(usize),
-    /// A range such as `z-a` that holds nothing, at this byte.
+    /// An empty range such as `z-a`, at this byte.
     EmptyRange(usize),
-    /// A `\` with nothing behind it.
+    /// A `\` at the end.
     EndsInBackslash,
 }
 
@@ -43,17 +43,17 @@ impl std::error::Error for GlobError {}
 enum Step {
     Byte(u8),
     Any,
-    /// 256 bits: bytes that match.
+    /// A bit for each of 256 bytes.
     Class(Box<[u64; 4]>),
-    /// Go on at both places without reading a byte.
+    /// Continue at both steps without reading a byte.
     Fork(usize, usize),
-    /// Go on there.
+    /// Continue at this step.
     Jump(usize),
     Match,
 }
 
 impl Step {
-    /// True when the step takes this byte and goes on to the next.
+    /// True when the step matches this byte.
     #[inline]
     fn takes(&self, byte: u8) -> bool {
         match self {
@@ -77,9 +77,9 @@ pub struct Glob {
 /// Sets of steps, each in one word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Narrow {
-    /// For each step those that are reached when it takes a byte, and last what is reached at the start.
+    /// For each step the set that is active after it has matched a byte. The last entry is the start set.
     after: Box<[u64]>,
-    /// Steps of a `*` with nothing behind it: whatever follows, the text matches.
+    /// Steps of a trailing `*`: once active, the text matches whatever follows.
     forever: u64,
 }
 
@@ -92,7 +92,7 @@ impl Narrow {
         now >> (self.after.len() - 1) & 1 == 1
     }
 
-    /// Takes a piece of the text; whether it matches where the rest does not matter, and else what is reached.
+    /// Matches a piece of the text. `Ok` when the result no longer depends on the rest, otherwise the active steps.
     #[inline]
     fn over(&self, steps: &[Step], start: u64, text: &[u8], mut spend: impl FnMut(u32)) -> Result<bool, u64> {
         let mut now = start;
@@ -118,7 +118,7 @@ impl Narrow {
     }
 }
 
-/// A text that is matched piece by piece, for who has to do something else in between.
+/// Matches a text piece by piece, for callers that do other work in between.
 #[derive(Debug)]
 pub struct Search<'a> {
     glob: &'a Glob,
@@ -129,13 +129,13 @@ pub struct Search<'a> {
 enum Found {
     Narrow(u64),
     Wide(Box<[Reached; 2]>),
-    /// Whatever follows.
+    /// The result, whatever follows.
     Decided(bool),
 }
 
 impl Search<'_> {
-    /// Takes the next piece of the text, and adds what it cost to `work`: steps that were looked at, some nanoseconds each, at
-    /// most [`Glob::work_per_byte`].
+    /// Matches the next piece of the text, and adds the cost to `work`: the number of steps visited, some
+    /// nanoseconds each, at most [`Glob::work_per_byte`] for each byte.
     pub fn feed(&mut self, text: &[u8], work: &mut u64) {
         let spend = |steps| *work += u64::from(steps);
         match (&mut self.reached, &self.glob.narrow) {
@@ -148,7 +148,7 @@ impl Search<'_> {
         }
     }
 
-    /// True when the text matches, were this its end.
+    /// True when the text matches if it ends here.
     pub fn matches(&self) -> bool {
         match (&self.reached, &self.glob.narrow) {
             (Found::Narrow(now), Some(narrow)) => narrow.is_match(*now),
@@ -165,7 +165,7 @@ impl Glob {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// [`GlobError`] says what is wrong and where.
+    /// [`GlobError`] with the reason and the position.
     pub fn new(pattern: &[u8]) -> Result<Glob, GlobError> {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(GlobError::TooLong);
@@ -175,7 +175,7 @@ impl Glob {
         compiler.run()?;
         let mut glob = Glob { pattern: pattern.into(), steps: compiler.steps, narrow: None };
         if glob.steps.len() <= u64::BITS as usize {
-            // The last step is the match, which takes nothing: its place holds the start.
+            // The last step is the match, which reads nothing: its entry holds the start set.
             let last = glob.steps.len() - 1;
             let after: Box<[u64]> = (1..=last).chain([0]).map(|at| glob.reached_from(at)).collect();
             let is_forever = |at: &usize| {
@@ -188,17 +188,17 @@ impl Glob {
         Ok(glob)
     }
 
-    /// The pattern that it was compiled from.
+    /// The source of the pattern.
     pub fn pattern(&self) -> &[u8] {
         &self.pattern
     }
 
-    /// True when the whole of `text` matches.
+    /// True when the whole `text` matches.
     pub fn matches(&self, text: &[u8]) -> bool {
         self.run(text, |_| {})
     }
 
-    /// Begins to match a text that comes in pieces.
+    /// Starts matching a text that arrives in pieces.
     pub fn search(&self) -> Search<'_> {
         let reached = match &self.narrow {
             Some(narrow) => Found::Narrow(narrow.start()),
@@ -211,9 +211,9 @@ impl Glob {
         Search { glob: self, reached }
     }
 
-    /// Most work for each byte of a text ([`Search::feed`]).
+    /// Maximum work per byte of a text ([`Search::feed`]).
     pub fn work_per_byte(&self) -> u64 {
-        // Each step is taken and reached, forks from two sides.
+        // Each step is left and entered; forks are entered from two sides.
         4 * self.steps.len() as u64
     }
 
@@ -228,20 +228,21 @@ impl Glob {
         narrow.over(&self.steps, narrow.start(), text, spend).unwrap_or_else(|now| narrow.is_match(now))
     }
 
-    /// Steps that are reached from `at` without reading a byte, as bits.
+    /// Steps reachable from `at` without reading a byte, as bits.
     fn reached_from(&self, at: usize) -> u64 {
         let mut reached = Reached::new(self.steps.len());
         self.reach(at, &mut reached);
         reached.list.iter().fold(0, |bits, at| bits | 1 << at)
     }
 
-    /// Takes a piece of the text with any number of steps; what is reached behind it is in the first of the two.
+    /// Matches a piece of the text with any number of steps. The first of the two sets holds the active steps
+    /// afterwards.
     fn wide_over(&self, [now, next]: &mut [Reached; 2], text: &[u8], mut spend: impl FnMut(u32)) {
         for byte in text {
             if now.list.is_empty() {
                 return;
             }
-            // To forget which steps were seen costs some for all of them.
+            // Clearing the visited flags has a cost for all steps.
             spend((now.list.len() + self.steps.len() / 16) as u32);
             for at in now.list.drain(..) {
                 if self.steps[at].takes(*byte) {
@@ -255,7 +256,7 @@ impl Glob {
         }
     }
 
-    /// Adds a step and all that are reached from it without reading a byte.
+    /// Adds a step, and all steps reachable from it without reading a byte.
     fn reach(&self, at: usize, reached: &mut Reached) {
         reached.todo.push(at);
         while let Some(at) = reached.todo.pop() {
@@ -272,13 +273,13 @@ impl Glob {
     }
 }
 
-/// Steps that are reached, each once.
+/// A set of steps.
 #[derive(Debug)]
 struct Reached {
     list: Vec<usize>,
     seen: Vec<bool>,
     todo: Vec<usize>,
-    /// Times that a step was looked at.
+    /// Number of visits of a step.
     visits: u32,
 }
 
@@ -288,8 +289,8 @@ impl Reached {
     }
 }
 
-/// A brace that is open: where it stands in the pattern, the fork before its current branch, and the jumps behind
-/// its finished branches.
+/// An open brace: its position in the pattern, the fork before its current branch, and the jumps after its finished
+/// branches.
 struct Brace {
     at: usize,
     fork: usize,
@@ -301,7 +302,7 @@ struct Compiler<'a> {
     at: usize,
     steps: Vec<Step>,
     open: Vec<Brace>,
-    /// What stands directly before is a `*`: one more means nothing.
+    /// The previous item is a `*`: another one has no effect.
     after_star: bool,
 }
 
@@ -342,7 +343,7 @@ impl Compiler<'_> {
         self.steps.extend([Step::Fork(fork + 1, fork + 3), Step::Any, Step::Jump(fork)]);
     }
 
-    /// Ends a branch and begins the next, to which the fork before the ended one leads as well.
+    /// Ends a branch and begins the next; the fork before the ended branch leads to the next as well.
     fn branch(&mut self) {
         let end = self.steps.len();
         let Some(brace) = self.open.last_mut() else { return };
@@ -363,7 +364,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// `[abc]`, `[a-z]`, `[!a-z]` or `[^a-z]`; a `]` that comes first stands for itself.
+    /// `[abc]`, `[a-z]`, `[!a-z]` or `[^a-z]`; a `]` that comes first is literal.
     fn class(&mut self, open: usize) -> Result<(), GlobError> {
         let next = |at: usize| self.pattern.get(at).copied().ok_or(GlobError::OpenClass(open));
         let negated = matches!(next(self.at)?, b'!' | b'^');
@@ -426,7 +427,7 @@ mod tests {
             assert_eq!(glob.pattern(), pattern.as_bytes());
             for text in good.split(' ') {
                 assert!(glob.matches(text.as_bytes()), "`{pattern}` should match `{text}`");
-                assert!(wide(&glob, text.as_bytes()), "`{pattern}` should match `{text}` the long way");
+                assert!(wide(&glob, text.as_bytes()), "`{pattern}` should match `{text}` with the wide set");
             }
             for text in bad.split(' ').filter(|text| !text.is_empty()) {
                 assert!(!glob.matches(text.as_bytes()), "`{pattern}` should not match `{text}`");
@@ -435,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn invalid_patterns_are_rejected_with_their_position() {
         for (pattern, want) in [
             ("a[b", GlobError::OpenClass(1)),
             ("[", GlobError::OpenClass(0)),
@@ -448,12 +449,12 @@ mod tests {
             assert_eq!(error, want);
             assert!(error.to_string().contains("pattern"));
         }
-        assert!(Glob::new(&[b'a'; PATTERN_BYTES_MAX]).is_ok(), "at the bound");
+        assert!(Glob::new(&[b'a'; PATTERN_BYTES_MAX]).is_ok(), "at the limit");
         assert_eq!(Glob::new(&[b'a'; PATTERN_BYTES_MAX + 1]).expect_err("past it"), GlobError::TooLong);
     }
 
     #[test]
-    fn a_word_is_enough_for_64_steps() {
+    fn patterns_of_up_to_64_steps_use_one_word() {
         // 62 bytes and the match make 63 steps; each further byte is one more.
         for (bytes, narrow) in [(62, true), (63, true), (64, false), (65, false)] {
             let pattern = "a".repeat(bytes);
@@ -467,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn no_pattern_makes_matching_explode() {
+    fn matching_time_is_bounded_for_hostile_patterns() {
         let glob = Glob::new("*a".repeat(200).as_bytes()).expect("a pattern");
         assert!(!glob.matches(&[b'a'; 199]));
         assert!(glob.matches(&[b'a'; 2000]));
@@ -475,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_in_a_row_are_one() {
+    fn repeated_stars_are_merged() {
         let one = Glob::new(b"*x").expect("a pattern");
         let many = Glob::new(format!("{}x", "*".repeat(1000)).as_bytes()).expect("a pattern");
         assert_eq!(one.steps, many.steps);
@@ -498,7 +499,7 @@ mod tests {
                 text.chunks(7).for_each(|piece| search.feed(piece, &mut work));
                 assert_eq!(search.matches(), glob.matches(&text));
                 let bound = glob.work_per_byte() * bytes as u64;
-                // That of stars alone is decided before the first byte.
+                // Patterns of stars only are decided before the first byte.
                 assert!(
                     (work > 0) == pattern.contains('a') && work <= bound,
                     "{work} of {bound} for `{pattern}`"
@@ -507,7 +508,7 @@ mod tests {
         }
     }
 
-    /// As a pattern of many steps is matched.
+    /// Matches in the way used for patterns of many steps.
     fn wide(glob: &Glob, text: &[u8]) -> bool {
         let wide = Glob { narrow: None, ..glob.clone() };
         let mut search = wide.search();
@@ -515,7 +516,7 @@ mod tests {
         search.matches()
     }
 
-    /// The obvious matcher with backtracking, for patterns of `*`, `?` and plain bytes.
+    /// A naive backtracking matcher, for patterns of `*`, `?` and plain bytes.
     fn naive(pattern: &[u8], text: &[u8]) -> bool {
         match pattern.split_first() {
             None => text.is_empty(),
@@ -529,13 +530,13 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn stars_and_marks_agree_with_the_obvious_matcher(pattern in "[ab*?]{0,8}", text in "[ab]{0,8}") {
+        fn stars_and_question_marks_agree_with_a_naive_matcher(pattern in "[ab*?]{0,8}", text in "[ab]{0,8}") {
             let glob = Glob::new(pattern.as_bytes()).expect("a pattern");
             prop_assert_eq!(glob.matches(text.as_bytes()), naive(pattern.as_bytes(), text.as_bytes()));
         }
 
         #[test]
-        fn any_bytes_compile_or_say_why_not(
+        fn any_bytes_compile_or_give_an_error(
             pattern in prop::collection::vec(prop_oneof![Just(b'{'), Just(b'}'), Just(b','), Just(b'['), Just(b']'),
                 Just(b'-'), Just(b'!'), Just(b'*'), Just(b'\\'), any::<u8>()], 0..40),
             text in prop::collection::vec(any::<u8>(), 0..20),

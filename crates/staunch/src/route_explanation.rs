@@ -7,8 +7,8 @@
 use client::stdio::shown;
 use process::aggregation_rules::Compute;
 use process::relay::{
-    Chosen, Class, ClusterId, Did, End, Explanation, ExpressionPlan, Line, Meeting, Member, MistakeAt,
-    RelayCluster, RelayPlan, Sent, Sharing, Statement, To, Why,
+    Chosen, Class, ClusterId, End, Explanation, ExpressionPlan, Line, Member, MistakeAt, RelayCluster,
+    RelayPlan, RuleAction, RuleMatch, Sent, Sharing, Statement, To, Why,
 };
 use process::sharding::{CarbonHash, Sharding};
 use serde::Serialize;
@@ -159,7 +159,7 @@ impl Way {
         Way {
             name: text(line.name),
             rest: text(line.rest),
-            rules: (explanation.meetings.iter())
+            rules: (explanation.matches.iter())
                 .map(|met| rule_met(plan, met, place(met.statement, met.expression)))
                 .collect(),
             gave_up: explanation.gave_up.iter().filter_map(|at| gave_up_at(plan, *at, place)).collect(),
@@ -270,7 +270,7 @@ pub(crate) fn gave_up_at(
     Some(GaveUpAt { at, kind, expression: expression.text.clone() })
 }
 
-fn rule_met(plan: &RelayPlan, met: &Meeting, at: String) -> RuleMet {
+fn rule_met(plan: &RelayPlan, met: &RuleMatch, at: String) -> RuleMet {
     let statement = &plan.statements[met.statement];
     let (kind, expression) = kind_and_expression(statement, met.expression);
     let validate = match statement {
@@ -289,15 +289,15 @@ fn rule_met(plan: &RelayPlan, met: &Meeting, at: String) -> RuleMet {
         renamed: None,
         sent: Vec::new(),
         fed: Vec::new(),
-        blackholed: met.did == Did::Blackholed,
+        blackholed: met.action == RuleAction::Blackholed,
         stops: met.stopped,
     };
-    match &met.did {
-        Did::Nothing | Did::Blackholed => {}
-        Did::Sent(sent) => rule.sent = sent.iter().map(|sent| sent_to(plan, sent)).collect(),
-        Did::Renamed(name) => rule.renamed = Some(Renamed { to: text(name), used: true }),
-        Did::NotRenamed(name) => rule.renamed = Some(Renamed { to: text(name), used: false }),
-        Did::Fed { names, .. } => rule.fed = fed_to(plan, statement, names),
+    match &met.action {
+        RuleAction::Nothing | RuleAction::Blackholed => {}
+        RuleAction::Sent(sent) => rule.sent = sent.iter().map(|sent| sent_to(plan, sent)).collect(),
+        RuleAction::Renamed(name) => rule.renamed = Some(Renamed { to: text(name), used: true }),
+        RuleAction::NotRenamed(name) => rule.renamed = Some(Renamed { to: text(name), used: false }),
+        RuleAction::Fed { names, .. } => rule.fed = fed_to(plan, statement, names),
     }
     rule
 }
@@ -318,9 +318,9 @@ fn sent_to(plan: &RelayPlan, sent: &Sent) -> SentTo {
     let cluster = cluster(plan, sent.cluster);
     let copy = |chosen: &Chosen| {
         let (why, owner) = match chosen.why {
-            Why::Everyone => ("all_do", None),
+            Why::AllMembers => ("all_do", None),
             Why::Owner => ("owner", None),
-            Why::StandsIn { owner } => ("fails_over", Some(endpoint(&cluster.members[owner]))),
+            Why::Failover { owner } => ("fails_over", Some(endpoint(&cluster.members[owner]))),
             Why::FirstUp => ("first_up", None),
             Why::Turn => ("its_turn", None),
             Why::NoneUp => ("none_up", None),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use config::plan::TransformPlan;
 use model::{Disk, DiskError, Now};
-use process::aggregate::checkpoint::{NotRestored, Peeked, Restored, Told, peek};
+use process::aggregate::checkpoint::{LastFlush, NotRestored, Peeked, Restored, peek};
 
 use super::writer::WriteError;
 use crate::Shard;
@@ -95,7 +95,7 @@ pub fn begin<D: Disk>(
     disk: Option<&D>,
     shard: &mut Shard,
     transform: &TransformPlan,
-    told: Told,
+    told: LastFlush,
     now: Now,
     ignored: impl FnMut(&str, &str),
 ) -> Result<Option<(String, Restored)>, DiskError> {
@@ -119,7 +119,7 @@ fn restore<D: Disk>(
     disk: &D,
     shard: &mut Shard,
     name: &str,
-    told: Told,
+    told: LastFlush,
     now: Now,
     mut ignored: impl FnMut(&str, &str),
 ) -> Result<Option<(String, Restored)>, DiskError> {

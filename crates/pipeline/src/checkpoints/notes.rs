@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use config::plan::TransformPlan;
 use model::{Now, SECOND_NS};
-use process::aggregate::checkpoint::Told;
+use process::aggregate::checkpoint::LastFlush;
 
 /// Begins the line that says when the notes were written, Unix seconds. It looks like none of them.
 const WRITTEN: &str = "written ";
@@ -31,10 +31,10 @@ pub fn set_back_ns(text: &str, now: Now) -> u64 {
 }
 
 /// What was noted, without a label that a clock has made which was set back since by more than windows can make good.
-pub fn believed(transform: &TransformPlan, noted: Told, set_back_ns: u64) -> Told {
+pub fn believed(transform: &TransformPlan, noted: LastFlush, set_back_ns: u64) -> LastFlush {
     let window_ns = transform.kind.as_aggregate().map_or(0, |aggregate| aggregate.plan.window_ms * 1_000_000);
     let is_wrong = set_back_ns > JUMP_WINDOWS * window_ns;
-    if is_wrong { Told { label_s: None, ..noted } } else { noted }
+    if is_wrong { LastFlush { label_s: None, ..noted } } else { noted }
 }
 
 /// What was told last of one aggregation.
@@ -109,9 +109,9 @@ impl Notes {
     }
 
     /// What is known of an aggregation.
-    pub fn of(&self, name: &str) -> Told {
+    pub fn of(&self, name: &str) -> LastFlush {
         let note = self.by_name.get(name);
-        Told { label_s: note.map(|note| note.label_s), number: note.and_then(|note| note.number) }
+        LastFlush { label_s: note.map(|note| note.label_s), number: note.and_then(|note| note.number) }
     }
 
     /// The latest label of those that are not `known`: they were removed, and another aggregation may emit the same series.
@@ -151,6 +151,6 @@ fn notes_come_back_and_numbers_never_go_back() {
         ("/3 x\n", None, None),
         ("", None, None),
     ] {
-        assert_eq!(told(text), Told { label_s, number }, "{text:?}");
+        assert_eq!(told(text), LastFlush { label_s, number }, "{text:?}");
     }
 }

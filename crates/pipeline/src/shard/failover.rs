@@ -40,11 +40,11 @@ impl Shard {
     }
 
     /// True when others take everything new that would go to the output, since its endpoint is down.
-    pub fn is_spared(&self, output: OutputId) -> bool {
+    pub fn has_failover(&self, output: OutputId) -> bool {
         let mut relays = self.relays_of(output).peekable();
         self.down.contains(&output)
             && relays.peek().is_some()
-            && relays.all(|relay| relay.router().is_spared(output))
+            && relays.all(|relay| relay.router().has_failover(output))
     }
 
     /// Relays that name the output.

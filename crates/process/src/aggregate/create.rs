@@ -105,10 +105,10 @@ impl Aggregator {
             added.dropped_bytes_max += 1;
         } else {
             if added.dropped_series_max == 0 {
-                self.refused.clear();
+                self.first_dropped.clear();
                 let space: &[u8] = if raw.tags.is_empty() { b"" } else { b" " };
                 let bytes = raw.name.iter().chain(space).chain(raw.tags);
-                self.refused.extend(bytes.take(QUOTED_BYTES_MAX + 1));
+                self.first_dropped.extend(bytes.take(QUOTED_BYTES_MAX + 1));
             }
             added.dropped_series_max += 1;
         }

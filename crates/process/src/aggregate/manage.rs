@@ -37,13 +37,13 @@ pub enum Current<'a> {
 
 /// What [`Aggregator::visit`] does after a series was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum Visit {
     /// Continue with the next series.
-    On,
+    Next,
     /// Pause, and continue later with the next series.
-    Stop,
+    Pause,
     /// Pause, and continue later with the same series, if it still exists.
-    Again,
+    PauseHere,
 }
 
 impl Aggregator {
@@ -56,7 +56,7 @@ impl Aggregator {
         kind: Kind,
         from: usize,
         looks: &mut usize,
-        mut see: impl FnMut(usize, SeriesRef<'_>, Current<'_>) -> Look,
+        mut see: impl FnMut(usize, SeriesRef<'_>, Current<'_>) -> Visit,
     ) -> Option<usize> {
         match kind {
             Kind::Counter => self.visit_kind::<Counter>(from, looks, |place, series, counter| {
@@ -78,7 +78,7 @@ impl Aggregator {
         &self,
         from: usize,
         looks: &mut usize,
-        mut see: impl FnMut(usize, SeriesRef<'_>, &S) -> Look,
+        mut see: impl FnMut(usize, SeriesRef<'_>, &S) -> Visit,
     ) -> Option<usize> {
         let slab = &S::table(&self.tables).slab;
         let mut from = u32::try_from(from).ok()?;
@@ -94,9 +94,9 @@ impl Aggregator {
                 continue;
             }
             match see(id as usize, entry.series(&self.keys.arena), &entry.state) {
-                Look::On => {}
-                Look::Stop => return slab.next_taken(from).map(|next| next as usize),
-                Look::Again => return Some(id as usize),
+                Visit::Next => {}
+                Visit::Pause => return slab.next_taken(from).map(|next| next as usize),
+                Visit::PauseHere => return Some(id as usize),
             }
         }
     }

@@ -44,7 +44,7 @@ mod timers;
 pub use clock_steps::ClockFigures;
 pub use figures::Figures;
 pub use key_flush::BUSY_NAMES_MAX;
-pub use manage::{Current, Look};
+pub use manage::{Current, Visit};
 pub use plan::{
     AggregatePlan, ExpiryPlan, FlushAlign, HistogramPlan, KeyFlushPlan, PercentLabel, SeriesExpiry,
 };
@@ -105,7 +105,7 @@ pub struct Aggregator {
     /// Buffer for canonical keys.
     canonical: Vec<u8>,
     /// Start of the first raw key that was dropped at `series_max`, in the last batch with one.
-    refused: Vec<u8>,
+    first_dropped: Vec<u8>,
     /// Within a batch: the series of the previous sample.
     found: Option<add::Found>,
 }
@@ -138,7 +138,7 @@ impl Aggregator {
             busy: BusyNames::new(plan.key_flush, start),
             totals: Totals::default(),
             canonical: Vec::new(),
-            refused: Vec::new(),
+            first_dropped: Vec::new(),
             found: None,
             plan,
         }
@@ -187,7 +187,7 @@ impl Aggregator {
     }
 
     /// Drops all aliases because the sources read names by other rules now. The series and their values stay.
-    pub fn forget_spellings(&mut self) {
+    pub fn drop_aliases(&mut self) {
         self.keys.forget_aliases();
     }
 
@@ -219,8 +219,8 @@ impl Aggregator {
 
     /// The first raw key that was dropped by the last [`Aggregator::add`] with `dropped_series_max`, cut to a
     /// maximum length.
-    pub fn refused(&self) -> &[u8] {
-        &self.refused
+    pub fn first_dropped(&self) -> &[u8] {
+        &self.first_dropped
     }
 
     /// Figures about this aggregation. Cheap, but not free: call it once per flush or request, not per batch.

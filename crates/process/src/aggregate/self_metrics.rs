@@ -19,7 +19,7 @@ struct SelfMetric {
     id: Option<u32>,
 }
 
-/// All names ever passed to [`Aggregator::add_own`].
+/// All names ever passed to [`Aggregator::add_self_metric`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct SelfMetrics {
     list: Vec<SelfMetric>,
@@ -59,7 +59,7 @@ impl Aggregator {
     /// Adds to a counter or sets a gauge that is a self-metric. The name must be canonical. Such a series is exempt
     /// from `series_max`. A gauge never expires; a counter does unless `keep_contains` lists it. Other kinds and
     /// values that are not finite are ignored.
-    pub fn add_own(
+    pub fn add_self_metric(
         &mut self,
         kind: Kind,
         name: &str,
@@ -82,8 +82,13 @@ impl Aggregator {
 
     /// Sets a self-metric gauge in the window that was just closed. Call it right after [`super::Tick::Started`],
     /// for figures that are known only then, such as node's `timestamp_lag` (spec statsd §15). Without a sweep
-    /// under way, or when the gauge is flushed already, it is the same as `add_own`.
-    pub fn add_own_closing(&mut self, name: &str, value: f64, emit: impl FnMut(&FlushInfo, Flushed<'_>)) {
+    /// under way, or when the gauge is flushed already, it is the same as `add_self_metric`.
+    pub fn add_self_metric_closing(
+        &mut self,
+        name: &str,
+        value: f64,
+        emit: impl FnMut(&FlushInfo, Flushed<'_>),
+    ) {
         debug_assert!(value.is_finite());
         let created = self.totals.created;
         let Some(id) = self.self_metric_id::<Gauge>(name) else { return };
@@ -93,7 +98,7 @@ impl Aggregator {
             entry.set_parity(self.parity ^ PARITY);
         }
         if entry.parity() == self.parity || entry.has(TOMBSTONE) {
-            return self.add_own(Kind::Gauge, name, value, emit);
+            return self.add_self_metric(Kind::Gauge, name, value, emit);
         }
         entry.state.add(value, GaugeOp::Assign, false);
         entry.set(ACTIVE);

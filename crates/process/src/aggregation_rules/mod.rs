@@ -1,12 +1,15 @@
-//! AggregationRules: many series into few, by window of the points' own time (spec graphite §2.7).
+//! Aggregation rules of a relay: combine many series into few, by window of the points' own timestamps (spec
+//! graphite §2.7).
 //!
-//! Path of a point: `relay::Act::Feed` (a result's name) -> **`AggregationRules::feed`** -> `Window::add`. Some time after its
-//! window is over: **`AggregationRules::tick`** -> the caller's `emit` -> the result's route (`relay::Entry::Result`).
-//! Time comes in as an argument. A wall clock that is set back by two windows at most stands still here until it is where it
-//! was, so that no window is told twice; one that is set back by more is followed (`clock`).
-//! Not here: names of results (`relay`), values from text (`wire`), where results go.
-//! Invariants: a series' results come with growing timestamps, each window once, unless the clock is followed back; every point that counted is in one
-//! result, or in what [`AggregationRules::finish`] gives back; the same calls give the same results in the same order.
+//! Path of a point: `relay::Act::Feed` (the name of a result) -> **`AggregationRules::feed`** -> `Window::add`.
+//! Some time after the end of its window: **`AggregationRules::tick`** -> the caller's `emit` -> the result's route
+//! (`relay::Entry::Result`).
+//! Time is an argument. A step back of the wall clock by at most two windows is absorbed, so that no window is
+//! emitted twice; a larger one is followed (`clock`).
+//! Not here: names of results (`relay`), values from text (`wire`), destinations of results.
+//! Invariants: results of a series have growing timestamps, and each window is emitted once, unless the clock goes
+//! back; every point that was counted is part of one result, or of the number that [`AggregationRules::finish`]
+//! returns; the same calls give the same results in the same order.
 
 mod clock;
 mod plan;
@@ -39,48 +42,49 @@ use series::{PLACE_BYTES, Series};
 use window::Window;
 use windows::{WINDOW_BYTES, Windows, grown};
 
-/// Bounds of what aggregation rules hold.
+/// Memory limits of aggregation rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AggregationRuleLimits {
-    /// Most results under way.
+    /// Maximum series: results with open windows.
     pub series_max: u32,
-    /// Most bytes of names, windows and values of percentiles, of all results together: of the room that is taken for them, of
-    /// which lists have up to half as much again. A window takes 56 bytes, 128 where a result has more than 64, and a value 8.
+    /// Maximum bytes of names, windows and percentile values, for all results together. It counts allocated
+    /// capacity, of which lists may have up to half as much again as they need. A window takes 56 bytes (128 when a
+    /// result has more than 64 windows), and a value 8.
     pub bytes_max: usize,
-    /// Most values of one percentile in one window: the result looks at all of them at once.
+    /// Maximum values of one percentile in one window: computing it takes all of them at once.
     pub values_max: usize,
 }
 
-/// Places of results that are kept although few of them are in use.
+/// Capacity for series that is kept although few are in use.
 const PLACES_KEPT_MAX: usize = 1024;
 
-/// Bytes of windows and values that are as much work to tell as a series of one window.
+/// Bytes of windows and values that cost as much to emit as a series with one window.
 const BYTES_OF_ONE: usize = 2 * WINDOW_BYTES;
 
 impl Default for AggregationRuleLimits {
-    /// As many series as an aggregation has, 256 MiB, and some tens of milliseconds.
+    /// The same `series_max` as aggregations, 256 MiB, and percentiles that take at most some tens of milliseconds.
     fn default() -> AggregationRuleLimits {
         let series_max = model::limits::SERIES_MAX;
         AggregationRuleLimits { series_max, bytes_max: 256 << 20, values_max: 4_000_000 }
     }
 }
 
-/// What became of a value. The least is what a point that has several counts as.
+/// Outcome of a value. A point with several values gets the least of their outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fed {
-    /// It counts in its window.
+    /// Added to its window.
     Counted,
-    /// Its window is over, and it counts in the oldest one that is not ([`Late::Oldest`]).
+    /// Its window has ended; added to the oldest open window ([`Late::Oldest`]).
     CountedLate,
-    /// Its window is over.
+    /// Its window has ended.
     Late,
-    /// It is of a time so far ahead that no window is kept for it.
+    /// Its timestamp is too far ahead: no window is kept for it.
     Early,
-    /// It would have begun a result past `series_max`.
+    /// It needed a new result beyond `series_max`.
     SeriesMax,
-    /// It would have taken room past `bytes_max`.
+    /// It needed memory beyond `bytes_max`.
     BytesMax,
-    /// It is infinite or no number.
+    /// It is infinite or NaN.
     NotFinite,
 }
 
@@ -96,7 +100,7 @@ impl Fed {
         Fed::NotFinite,
     ];
 
-    /// The word that names it where it is counted.
+    /// The outcome's name in counters.
     pub fn word(self) -> &'static str {
         match self {
             Fed::Counted => "counted",
@@ -113,24 +117,24 @@ impl Fed {
 /// One value for one result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feed<'a> {
-    /// Place in the list given to [`AggregationRules::new`].
+    /// Index in the list given to [`AggregationRules::new`].
     pub aggregation_rule: u16,
-    /// Place in its computes.
+    /// Index in its computes.
     pub compute: u16,
-    /// The result's name.
+    /// Name of the result.
     pub name: &'a [u8],
     /// The value.
     pub value: f64,
-    /// Unix seconds, as the line has them.
+    /// Unix seconds, from the line.
     pub timestamp: i64,
 }
 
 /// One result.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rolled<'a> {
-    /// Place in the list given to [`AggregationRules::new`].
+pub struct RuleResult<'a> {
+    /// Index in the list given to [`AggregationRules::new`].
     pub aggregation_rule: u16,
-    /// What was computed.
+    /// The computed function.
     pub compute: Compute,
     /// Its name.
     pub name: &'a [u8],
@@ -142,8 +146,8 @@ pub struct Rolled<'a> {
     pub exact: bool,
 }
 
-impl Rolled<'_> {
-    /// The text behind the name, as carbon-c-relay writes it: ` 12.500000 1700000010`; counts are whole.
+impl RuleResult<'_> {
+    /// The text after the name, as carbon-c-relay writes it: ` 12.500000 1700000010`; counts are integers.
     pub fn write_rest(&self, out: &mut Vec<u8>) {
         let written = match self.compute {
             Compute::Count => write!(out, " {:.0} {}", self.value, self.timestamp),
@@ -154,29 +158,30 @@ impl Rolled<'_> {
     }
 }
 
-/// What a call of [`AggregationRules::tick`] or [`AggregationRules::finish`] told.
+/// Result of [`AggregationRules::tick`] or [`AggregationRules::finish`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
-    /// Results.
+pub struct Emitted {
+    /// Results emitted.
     pub results: u64,
-    /// Results that were infinite and were not told.
+    /// Results that were infinite and not emitted.
     pub not_finite: u64,
-    /// Values in windows that were not over, which end with [`AggregationRules::finish`].
+    /// Values in windows that had not ended, dropped by [`AggregationRules::finish`].
     pub values_left: u64,
-    /// There is more to do now: call again.
+    /// True when more results are due: call again at once.
     pub more: bool,
 }
 
-/// Counts for self-metrics.
+/// Figures for self-metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AggregationRuleFigures {
-    /// Results under way.
+    /// Results with open windows.
     pub series: u32,
-    /// Bytes of names, windows and kept values.
+    /// Bytes of names, windows and values.
     pub bytes: usize,
-    /// Times that the wall clock was set back by more than two windows.
+    /// Steps back of the wall clock by more than two windows.
     pub jumps_back: u64,
-    /// Results of windows that such a clock had not come to: sent at once, with the time that their points had.
+    /// Results of windows that lie in the future after such a step: emitted at once, with the timestamps of their
+    /// points.
     pub future_results: u64,
 }
 
@@ -188,33 +193,33 @@ pub struct AggregationRules {
     seed: u64,
     shared: SharedSeed,
     clock: AggregationRuleClock,
-    /// The shortest window of the plans.
+    /// The shortest window of all plans.
     shortest_s: u64,
     future_results: u64,
-    /// In the order in which they began, but for places that are used again.
+    /// In order of creation, except for reused slots.
     series: Vec<Option<Series>>,
-    /// Places that are used again, the first one first.
+    /// Slots to reuse, lowest first.
     free: BinaryHeap<Reverse<u32>>,
     index: HashTable<u32>,
-    /// What names, windows and values take.
+    /// Bytes of names, windows and values.
     bytes: usize,
-    /// Nothing is due before this second.
+    /// No result is due before this second.
     due_s: u64,
-    /// The same as far as the sweep under way has seen.
+    /// The next `due_s`, as far as the current sweep has come.
     next_due_s: u64,
-    /// Where the sweep goes on; 0 when none is under way.
+    /// Position of the current sweep; 0 when there is none.
     cursor: usize,
 }
 
 impl AggregationRules {
-    /// AggregationRules without results, by plans that hold ([`AggregationRulePlan::check`]). Draw `seed` at random, or senders can choose
-    /// names that collide; results do not depend on it.
+    /// Aggregation rules without results. Plans must be valid ([`AggregationRulePlan::check`]). `seed` must be
+    /// random: otherwise senders can choose names that collide. Results do not depend on it.
     pub fn new(
         plans: Vec<AggregationRulePlan>,
         limits: AggregationRuleLimits,
         seed: u64,
     ) -> AggregationRules {
-        assert!(plans.iter().all(|plan| plan.check().is_ok()), "plans are checked before");
+        assert!(plans.iter().all(|plan| plan.check().is_ok()), "plans are checked by the caller");
         AggregationRules {
             shortest_s: shortest_s(&plans),
             plans,
@@ -233,7 +238,7 @@ impl AggregationRules {
         }
     }
 
-    /// Takes one value.
+    /// Adds one value.
     pub fn feed(&mut self, feed: Feed<'_>, now: Now) -> Fed {
         if !feed.value.is_finite() {
             return Fed::NotFinite;
@@ -274,15 +279,14 @@ impl AggregationRules {
         }
     }
 
-    /// Tells the results that are due, at most of `series_max` series, in the order in which these began. One with many
-    /// windows, or with many values in them, counts for several. Call it a few times a second, and again at once while there
-    /// is more.
-    pub fn tick(&mut self, now: Now, series_max: usize, mut emit: impl FnMut(Rolled<'_>)) -> Told {
+    /// Emits the results that are due, of at most `series_max` series, in order of creation. A series with many
+    /// windows or values counts as several. Call it a few times a second, and again at once while `more` is true.
+    pub fn tick(&mut self, now: Now, series_max: usize, mut emit: impl FnMut(RuleResult<'_>)) -> Emitted {
         let now_s = self.time(now);
-        let mut told = Told::default();
+        let mut emitted = Emitted::default();
         if self.cursor == 0 {
             if now_s < self.due_s {
-                return told;
+                return emitted;
             }
             self.next_due_s = u64::MAX;
         }
@@ -295,8 +299,8 @@ impl AggregationRules {
             let over = series.over(plan, now_s);
             let first = self.clock.first(plan.every_s, plan.expire_s);
             series.open = series.open_now(plan, now_s, first);
-            let bytes = series.tell(plan, over, &mut told, &mut emit);
-            let (bytes_ahead, ahead) = series.tell_ahead(plan, first, &mut told, &mut emit);
+            let bytes = series.emit_before(plan, over, &mut emitted, &mut emit);
+            let (bytes_ahead, ahead) = series.emit_ahead(plan, first, &mut emitted, &mut emit);
             self.future_results += ahead;
             self.bytes -= bytes + bytes_ahead;
             budget = budget.saturating_sub((bytes + bytes_ahead) / BYTES_OF_ONE);
@@ -306,37 +310,37 @@ impl AggregationRules {
                 self.next_due_s = self.next_due_s.min(series.due_s(plan));
             }
         }
-        told.more = end < self.series.len();
-        self.cursor = if told.more { end } else { 0 };
-        if !told.more {
+        emitted.more = end < self.series.len();
+        self.cursor = if emitted.more { end } else { 0 };
+        if !emitted.more {
             self.due_s = self.next_due_s;
-            self.give_back();
+            self.shrink();
         }
-        told
+        emitted
     }
 
-    /// The second at which something is due; none when nothing is under way.
+    /// The second at which a result is due; None without any open window.
     pub fn due_s(&self) -> Option<u64> {
         let due_s = if self.cursor == 0 { self.due_s } else { self.clock.now_s };
         (due_s != u64::MAX).then_some(due_s)
     }
 
-    /// Whether [`Self::tick`] has something to do.
+    /// True when [`Self::tick`] has work to do.
     pub fn is_due(&self, now: Now) -> bool {
         self.due_s()
             .is_some_and(|due_s| due_s <= now.wall_seconds() || self.clock.is_back(now, self.shortest_s))
     }
 
-    /// The end: tells every window whose seconds have passed, whether late points may come or not, and forgets the rest,
-    /// whose values it counts.
-    pub fn finish(&mut self, now: Now, mut emit: impl FnMut(Rolled<'_>)) -> Told {
+    /// Emits every window whose time has passed, even if late points are still allowed, and drops the others, whose
+    /// values it counts.
+    pub fn finish(&mut self, now: Now, mut emit: impl FnMut(RuleResult<'_>)) -> Emitted {
         let now_s = self.time(now);
-        let mut told = Told::default();
+        let mut emitted = Emitted::default();
         for series in self.series.iter_mut().flatten() {
-            series.finish(&self.plans[usize::from(series.aggregation_rule)], now_s, &mut told, &mut emit);
+            series.finish(&self.plans[usize::from(series.aggregation_rule)], now_s, &mut emitted, &mut emit);
         }
         self.forget();
-        told
+        emitted
     }
 
     fn forget(&mut self) {
@@ -344,25 +348,25 @@ impl AggregationRules {
         (self.bytes, self.cursor, self.due_s, self.next_due_s) = (0, 0, u64::MAX, u64::MAX);
     }
 
-    /// Takes other plans and bounds, for a reload: results of the aggregation rule `at` go on as those of `to[at]` ([`matched`]), and
-    /// the others end as with [`Self::finish`]: what is told of them names their aggregation rule of before.
+    /// Switches to other plans and limits at a reload. Results of the aggregation rule `at` continue under the rule
+    /// `to[at]` ([`matched`]). The others end as with [`Self::finish`], emitted under their old rule.
     pub fn replan(
         &mut self,
         plans: Vec<AggregationRulePlan>,
         limits: AggregationRuleLimits,
         to: &[Option<u16>],
         now: Now,
-        mut emit: impl FnMut(Rolled<'_>),
-    ) -> Told {
-        assert!(plans.iter().all(|plan| plan.check().is_ok()), "plans are checked before");
-        assert_eq!(to.len(), self.plans.len(), "each aggregation rule goes on or ends");
+        mut emit: impl FnMut(RuleResult<'_>),
+    ) -> Emitted {
+        assert!(plans.iter().all(|plan| plan.check().is_ok()), "plans are checked by the caller");
+        assert_eq!(to.len(), self.plans.len(), "`to` has an entry for each aggregation rule");
         let now_s = self.time(now);
         let before = std::mem::take(&mut self.series);
         self.shortest_s = shortest_s(&plans);
         let of_before = std::mem::replace(&mut self.plans, plans);
         self.limits = limits;
         self.forget();
-        let mut told = Told::default();
+        let mut emitted = Emitted::default();
         for mut series in before.into_iter().flatten() {
             let aggregation_rule = usize::from(series.aggregation_rule);
             match to[aggregation_rule] {
@@ -370,13 +374,13 @@ impl AggregationRules {
                     series.aggregation_rule = aggregation_rule;
                     self.put(series);
                 }
-                None => series.finish(&of_before[aggregation_rule], now_s, &mut told, &mut emit),
+                None => series.finish(&of_before[aggregation_rule], now_s, &mut emitted, &mut emit),
             }
         }
-        told
+        emitted
     }
 
-    /// Counts for self-metrics.
+    /// Figures for self-metrics.
     pub fn figures(&self) -> AggregationRuleFigures {
         AggregationRuleFigures {
             series: self.index.len() as u32,
@@ -388,7 +392,8 @@ impl AggregationRules {
 
     fn time(&mut self, now: Now) -> u64 {
         if self.clock.read(now, self.shortest_s) {
-            // Each series is looked at: those that were told may be open again, and nothing waits for a day.
+            // Every series is visited: closed windows may be open again, and results must not wait until the clock
+            // catches up.
             (self.cursor, self.due_s) = (0, 0);
         }
         self.clock.now_s
@@ -412,7 +417,7 @@ impl AggregationRules {
     }
 
     fn at(&self, at: usize) -> &Series {
-        self.series[at].as_ref().expect("the index names places in use")
+        self.series[at].as_ref().expect("the index refers to slots in use")
     }
 
     fn begin(&mut self, hash: u64, feed: &Feed<'_>, open: u64) -> usize {
@@ -422,12 +427,12 @@ impl AggregationRules {
         self.insert(Series { hash, name, aggregation_rule, compute, splay_s, open, windows: Windows::new() })
     }
 
-    /// Of the name alone, so that the same input is told at the same time by each process.
+    /// It depends on the name only, so that each process emits the same input at the same time.
     fn splay_s(&self, aggregation_rule: u16, name: &[u8]) -> u64 {
         key_hash(name) % u64::from(self.plans[usize::from(aggregation_rule)].every_s.min(10))
     }
 
-    /// A series with its windows, which is not there yet.
+    /// Inserts a series with its windows. Its name must be new.
     fn put(&mut self, mut series: Series) {
         series.hash = self.hash(series.aggregation_rule, series.compute, &series.name);
         let due_s = series.due_s(&self.plans[usize::from(series.aggregation_rule)]);
@@ -459,7 +464,7 @@ impl AggregationRules {
     /// Adds a value to a window; false when there is no room for it.
     fn add(&mut self, at: usize, open: u64, number: u64, compute: Compute, value: f64) -> bool {
         let room = self.limits.bytes_max.saturating_sub(self.taken_bytes());
-        let series = self.series[at].as_mut().expect("the index names places in use");
+        let series = self.series[at].as_mut().expect("the index refers to slots in use");
         let taken = series.windows.bytes();
         let (windows, kept, values) = match series.windows.get(number) {
             Some(window) => {
@@ -469,7 +474,7 @@ impl AggregationRules {
                 (series.windows.bytes_of_one_more(), Window::default().kept_bytes_of_one_more(compute), 0)
             }
         };
-        // A list that becomes a tree may take less.
+        // A list that becomes a tree may need less memory.
         let more = (windows + kept).saturating_sub(taken);
         if more > room || values >= self.limits.values_max {
             return false;
@@ -485,7 +490,7 @@ impl AggregationRules {
         true
     }
 
-    /// What is taken of `bytes_max`.
+    /// Bytes that count against `bytes_max`.
     fn taken_bytes(&self) -> usize {
         self.bytes + PLACE_BYTES * self.series.capacity()
     }
@@ -494,15 +499,15 @@ impl AggregationRules {
         self.taken_bytes() + more <= self.limits.bytes_max
     }
 
-    /// What a series of this name takes more, without windows.
+    /// Additional bytes for a series of this name, without windows.
     fn bytes_of_one_more(&self, name: &[u8]) -> usize {
         let is_full = self.free.is_empty() && self.series.len() == self.series.capacity();
         let places = if is_full { grown(self.series.len()) - self.series.len() } else { 0 };
         name.len() + places * PLACE_BYTES
     }
 
-    /// After a peak: places behind the last series go, and room for many more than there are.
-    fn give_back(&mut self) {
+    /// Frees memory after a peak: slots after the last series, and excess capacity.
+    fn shrink(&mut self) {
         if self.index.is_empty() {
             (self.series, self.free, self.index) = (Vec::new(), BinaryHeap::new(), HashTable::new());
             return;
@@ -529,7 +534,7 @@ impl AggregationRules {
         entry.expect("a series in use is in the index").remove();
         self.bytes -= series.name.len() + series.windows.bytes();
         if self.free.len() == self.free.capacity() {
-            // No more than there are places, with which it is counted.
+            // At most one entry per slot, and slots are counted with it.
             let room = grown(self.free.len()).min(self.series.capacity());
             self.free.reserve_exact(room.saturating_sub(self.free.len()));
         }
@@ -537,7 +542,7 @@ impl AggregationRules {
     }
 }
 
-/// What the first window of a result takes.
+/// Bytes of the first window of a result.
 fn first_bytes(compute: Compute) -> usize {
     Windows::new().bytes_of_one_more() + Window::default().kept_bytes_of_one_more(compute)
 }

@@ -1,27 +1,27 @@
-//! What an aggregation rule is told to do. Made by `config`.
+//! Options of an aggregation rule, set by `config`.
 
 use crate::bytes::put_varint;
 
-/// One `aggregate` statement's windows and results.
+/// Windows and results of one `aggregate` statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AggregationRulePlan {
-    /// Length of a window in seconds, at least 1. Windows begin at its multiples since the Unix epoch.
+    /// Length of a window in seconds, at least 1. Windows begin at multiples of it since the Unix epoch.
     pub every_s: u32,
-    /// Seconds after its begin for which a window takes points: above `every_s`.
+    /// Seconds after its begin during which a window accepts points: more than `every_s`.
     pub expire_s: u32,
-    /// Which second of its window a result is labelled with.
+    /// Which second of its window is a result's timestamp.
     pub stamp: Stamp,
-    /// What is computed, and under which names; at least one.
+    /// The results to compute; at least one.
     pub computes: Vec<ComputePlan>,
-    /// What becomes of points of windows that are over.
+    /// What happens to points of windows that have ended.
     pub late: Late,
-    /// Results have as many digits as tell them from every other number, and not six behind the point.
+    /// Write results with as many digits as needed to be exact, instead of six after the point.
     pub exact: bool,
 }
 
 impl AggregationRulePlan {
     /// # Errors
-    /// Why it cannot be, in words.
+    /// Why the plan is invalid, as text.
     pub fn check(&self) -> Result<(), &'static str> {
         let percentile = |plan: &ComputePlan| match plan.compute {
             Compute::Percentile(percent) => (1..=99).contains(&percent),
@@ -40,9 +40,9 @@ impl AggregationRulePlan {
 }
 
 impl AggregationRulePlan {
-    /// Appends what tells it from every other plan, in a form that stays the same from one version to the next.
+    /// Appends an identifying key, which stays the same between versions.
     pub(crate) fn write_key(&self, to: &mut Vec<u8>) {
-        // How results are written is no part of it: what was saved is good for either form.
+        // The format of results is not part of it: saved state is valid for either.
         let AggregationRulePlan { every_s, expire_s, stamp, computes, late, exact: _ } = self;
         let stamp = match stamp {
             Stamp::Start => 0,
@@ -65,41 +65,41 @@ impl AggregationRulePlan {
     }
 }
 
-/// Most results of one aggregation.
+/// Maximum results of one aggregation.
 pub const COMPUTES_MAX: usize = 255;
 
-/// Which second of a window labels its results.
+/// The timestamp of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stamp {
-    /// The first.
+    /// The first second of the window.
     Start,
-    /// Half of it, rounded down, after the first.
+    /// The middle of the window, rounded down.
     Middle,
-    /// The first of the next window.
+    /// The first second of the next window.
     #[default]
     End,
 }
 
-/// What becomes of points of windows that are over.
+/// Handling of late points: those of windows that have ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Late {
-    /// They are dropped, and counted.
+    /// They are dropped and counted.
     #[default]
     Dropped,
-    /// They count in the oldest window that is open.
+    /// They are added to the oldest open window.
     Oldest,
 }
 
 /// One result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComputePlan {
-    /// What is computed.
+    /// The function.
     pub compute: Compute,
-    /// Its name as a replacement (spec graphite §2.6): each name that it gives is a series of its own.
+    /// Its name as a replacement (spec graphite §2.6): each expanded name is a series of its own.
     pub name: String,
 }
 
-/// What is computed from the values of a window.
+/// The function of the values of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compute {
     /// Their sum.
@@ -110,20 +110,20 @@ pub enum Compute {
     Max,
     /// The lowest.
     Min,
-    /// Sum by number.
+    /// Sum divided by number.
     Average,
-    /// The value of a nearest rank, in percent from 1 to 99; the median is the 50th.
+    /// Nearest-rank percentile, from 1 to 99; the median is 50.
     Percentile(u8),
-    /// A percentile in tenths of a percent, between two values where it falls there: carbon's p50 to p999.
+    /// Percentile in tenths of a percent, interpolated between two values: carbon's p50 to p999.
     Interpolated(u16),
-    /// Of the whole population, not of a sample.
+    /// Variance of the whole population, not of a sample.
     Variance,
-    /// Its root.
+    /// Square root of the variance.
     Stddev,
 }
 
 impl Compute {
-    /// A number for it, and the one that it has.
+    /// A code for the function, and its parameter.
     fn code(self) -> (u64, u64) {
         match self {
             Compute::Sum => (0, 0),

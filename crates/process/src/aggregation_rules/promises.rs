@@ -1,5 +1,5 @@
-//! What holds of any bytes that are read as what aggregation rules held, checked for one input: by seeded tests and by the fuzz
-//! target `aggregation rules`. Never part of a value's path.
+//! Invariants of reading a saved state of aggregation rules, checked for one input. Called by seeded tests and by
+//! the fuzz target `aggregation_rules`, never in production.
 
 use model::{Now, SECOND_NS};
 use twox_hash::XxHash3_64;
@@ -31,7 +31,7 @@ pub(super) fn plans() -> Vec<AggregationRulePlan> {
     vec![plan(10, 25, &all, Late::Dropped), plan(3, 4, &all[..2], Late::Oldest)]
 }
 
-/// Their keys.
+/// The keys of the plans.
 pub(super) fn keys(plans: &[AggregationRulePlan]) -> Vec<Vec<u8>> {
     let key = |plan: &AggregationRulePlan| {
         let mut key = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn at(second: u64) -> Now {
     Now { mono_ns: 0, wall_ns: second * SECOND_NS }
 }
 
-/// A body with what stands around it.
+/// A body with valid header and checksum.
 pub(super) fn sealed(body: &[u8]) -> Vec<u8> {
     let mut bytes = b"STNROL\r\n\x01\0\0\0\x07\0\0\0\0\0\0\0".to_vec();
     bytes.extend_from_slice(body);
@@ -54,8 +54,8 @@ pub(super) fn sealed(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Reads `garbage`, by its first byte: as all that there is, as a body whose checksum is right, or as the series of
-/// aggregation rules that are known; and panics where a promise does not hold.
+/// Reads `garbage`, depending on its first byte: as a whole state, as a body with a valid checksum, or as the
+/// series of known aggregation rules. Panics when an invariant is violated.
 pub fn check_one(garbage: &[u8]) {
     let [which, garbage @ ..] = garbage else { return };
     match which % 4 {
@@ -65,7 +65,7 @@ pub fn check_one(garbage: &[u8]) {
     }
 }
 
-/// A body that ends as `garbage` has it, behind the keys of both aggregation rules.
+/// A body that ends with `garbage`, after the keys of both aggregation rules.
 fn series(garbage: &[u8]) -> Vec<u8> {
     let keys = keys(&plans());
     let mut body = Vec::new();
@@ -86,39 +86,39 @@ fn read(bytes: &[u8]) {
         assert_eq!(
             aggregation_rules.figures(),
             AggregationRuleFigures::default(),
-            "all of it goes on, or nothing does"
+            "everything is restored, or nothing"
         );
         return;
     };
     let figures = aggregation_rules.figures();
     assert_eq!(u64::from(figures.series), restored.series);
     assert!(figures.series <= LIMITS.series_max && figures.bytes <= LIMITS.bytes_max, "{figures:?}");
-    goes_on(&aggregation_rules, &keys);
+    check_restored(&aggregation_rules, &keys);
     for (compute, name) in [(0, b"n"), (1, b"m"), (2, b"n"), (3, b"n")] {
         let feed = Feed { aggregation_rule: 0, compute, name, value: 2.5, timestamp: 1_000 };
         let _fed = aggregation_rules.feed(feed, at(1_001));
     }
-    let _told = aggregation_rules.tick(at(1_020), 3, |rolled| rolled.write_rest(&mut Vec::new()));
-    goes_on(&aggregation_rules, &keys);
-    let _told =
-        aggregation_rules.finish(at(u64::MAX / SECOND_NS), |rolled| rolled.write_rest(&mut Vec::new()));
+    let _emitted = aggregation_rules.tick(at(1_020), 3, |result| result.write_rest(&mut Vec::new()));
+    check_restored(&aggregation_rules, &keys);
+    let _emitted =
+        aggregation_rules.finish(at(u64::MAX / SECOND_NS), |result| result.write_rest(&mut Vec::new()));
     assert_eq!(held(&aggregation_rules), (0, 0), "nothing is left when all was emitted");
 }
 
-/// Series and bytes. What was counted on the way is of this process, and not saved.
+/// Series and bytes. Counters are not saved.
 fn held(aggregation_rules: &AggregationRules) -> (u32, usize) {
     let AggregationRuleFigures { series, bytes, jumps_back: _, future_results: _ } =
         aggregation_rules.figures();
     (series, bytes)
 }
 
-/// What is held comes back whole from what is saved of it.
-fn goes_on(aggregation_rules: &AggregationRules, keys: &[Vec<u8>]) {
+/// Checks that saving and restoring keeps the state.
+fn check_restored(aggregation_rules: &AggregationRules, keys: &[Vec<u8>]) {
     let saved = aggregation_rules.save(keys, ID);
     let mut next = AggregationRules::new(plans(), LIMITS, 2);
-    let restored = next.restore(keys, &saved).expect("it was saved just now");
+    let restored = next.restore(keys, &saved).expect("a valid saved state");
     assert_eq!(restored.values_left, 0);
     let ((series, bytes), (series_before, bytes_before)) = (held(&next), held(aggregation_rules));
     assert_eq!((series, next.save(keys, ID).len()), (series_before, saved.len()));
-    assert!(bytes <= bytes_before, "{bytes} bytes of {bytes_before}: room for more is not saved");
+    assert!(bytes <= bytes_before, "{bytes} bytes of {bytes_before}: spare capacity is not saved");
 }

@@ -1,19 +1,22 @@
-//! What aggregation rules hold as bytes: what a process goes on with that takes over from another one.
+//! Saves and restores the state of aggregation rules, for hot restarts.
 //!
-//! Each aggregation rule is known by a key ([`RelayPlan::aggregation_rule_keys`](crate::relay::RelayPlan::aggregation_rule_keys)): its results go on
-//! where the other process has one of the same key, whatever stands around it. The latest second that was told comes
-//! with them, so that no window is told twice.
-//! Bytes that are read are outside data: whatever they are, reading ends, holds to the bounds, and takes no more memory
-//! than the bytes could have stood for.
-//! Invariant: all of it goes on, or nothing does; the same input gives the same results as without a break.
+//! Each aggregation rule has a key
+//! ([`RelayPlan::aggregation_rule_keys`](crate::relay::RelayPlan::aggregation_rule_keys)). Its results continue
+//! under the rule with the same key in the new process. The latest time of the old process is saved too, so that no
+//! window is emitted twice.
+//! Saved bytes are untrusted input. Whatever they are, reading ends, keeps to the limits, and uses memory in
+//! proportion to the number of bytes.
+//! Invariant: everything is restored, or nothing; the same input gives the same results as without a restart.
 //!
 //! # Format
 //!
-//! Magic `STNROL\r\n` (8), version 1 (4), a random number (8), then varints: the latest second told, the number of keys,
-//! each with its length, and the number of series. A series: place of its key, place of its compute, length of its name,
-//! name, first open window, number of windows. A window: its number, values, two numbers (8 each), kept values (8
-//! each) behind their number. At the end XXH3-64 of all of it (8), the random number as seed: no bytes that somebody
-//! sent us are ever taken for it. Numbers of fixed length are little-endian.
+//! Magic `STNROL\r
+//! ` (8), version 1 (4), a random number (8), then varints: the latest second, the number of keys, each key with
+//! its length, and the number of series. A series: index of its key, index of its compute, length of its name,
+//! name, first open window, number of windows. A window: its number, count of values, two numbers (8 each), then
+//! the number of kept values and the values (8 each). At the end XXH3-64 of everything before (8), with the random
+//! number as seed, so that bytes sent by a client are never mistaken for a saved state. Numbers of fixed length are
+//! little-endian.
 
 use twox_hash::XxHash3_64;
 
@@ -30,41 +33,42 @@ const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 20;
 const CHECKSUM_BYTES: usize = 8;
 
-/// Latest second of a window: some 35,000 years from now.
+/// Maximum second of a window: some 35,000 years from now.
 const SECOND_MAX: u64 = 1 << 40;
 
-/// Why nothing could be restored.
+/// Why nothing was restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRestored {
-    /// The bytes do not begin as saved aggregation rules do.
-    NoneOfOurs,
-    /// Written in a format that this version does not know.
+    /// The bytes do not begin as a saved state does.
+    NotSavedState,
+    /// The format version is unknown.
     Version,
-    /// Something of it is not as it was written.
+    /// The content is damaged.
     Damaged,
 }
 
 impl NotRestored {
-    /// In words.
+    /// The reason as text for logs.
     pub fn why(self) -> &'static str {
         match self {
-            NotRestored::NoneOfOurs => "it does not begin as saved aggregation rules do",
+            NotRestored::NotSavedState => "it does not begin as saved aggregation rules do",
             NotRestored::Version => "it was written in a format that this version does not know",
             NotRestored::Damaged => "it is damaged",
         }
     }
 }
 
-/// What was restored.
+/// Result of a restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// Series that are back.
+    /// Series restored.
     pub series: u64,
-    /// Values of aggregation rules that are not there any more, or past a bound.
+    /// Values that were dropped, because their aggregation rule no longer exists or a limit was reached.
     pub values_left: u64,
 }
 
-/// For each key of `before` the place of the same one in `now`: the first with the first, the second with the second.
+/// For each key of `before` the index of the same key in `now`. Equal keys are matched in order: the first with the
+/// first, the second with the second.
 pub fn matched(before: &[Vec<u8>], now: &[Vec<u8>]) -> Vec<Option<u16>> {
     let mut taken = vec![false; now.len()];
     let place = |key: &Vec<u8>| {
@@ -76,8 +80,8 @@ pub fn matched(before: &[Vec<u8>], now: &[Vec<u8>]) -> Vec<Option<u16>> {
 }
 
 impl AggregationRules {
-    /// All that they hold, for [`AggregationRules::restore`]. `keys` are those of the aggregation rules, `id` a number that nobody outside
-    /// knows.
+    /// Saves the whole state for [`AggregationRules::restore`]. `keys` are those of the aggregation rules, `id` a
+    /// number unknown to outsiders.
     pub fn save(&self, keys: &[Vec<u8>], id: u64) -> Vec<u8> {
         assert_eq!(keys.len(), self.plans.len(), "each aggregation rule has a key");
         let mut to = MAGIC.to_vec();
@@ -104,15 +108,15 @@ impl AggregationRules {
         to
     }
 
-    /// Goes on with what was saved. They hold nothing yet; `keys` are theirs.
+    /// Restores a saved state into new aggregation rules, whose keys are `keys`.
     ///
     /// # Errors
-    /// Why nothing was taken.
+    /// Why nothing was restored.
     pub fn restore(&mut self, keys: &[Vec<u8>], bytes: &[u8]) -> Result<Restored, NotRestored> {
         assert_eq!(keys.len(), self.plans.len(), "each aggregation rule has a key");
         assert!(self.index.is_empty(), "nothing has been fed yet");
         if bytes.first_chunk() != Some(&MAGIC) {
-            return Err(NotRestored::NoneOfOurs);
+            return Err(NotRestored::NotSavedState);
         }
         let (mut version, now_s) = (Bytes::new(&bytes[MAGIC.len()..]), self.clock.now_s);
         if version.u32().is_some_and(|version| version != VERSION) {
@@ -152,13 +156,13 @@ impl AggregationRules {
                 restored.values_left += windows.iter().map(|(_, window)| window.count).sum::<u64>();
                 continue;
             };
-            self.take_up((aggregation_rule, compute, name), open, windows, &mut restored)?;
+            self.restore_series((aggregation_rule, compute, name), open, windows, &mut restored)?;
         }
         from.is_empty().then_some(restored)
     }
 
-    /// A series that was saved; none when it cannot be one.
-    fn take_up(
+    /// A series from a saved state; None when it is invalid.
+    fn restore_series(
         &mut self,
         (aggregation_rule, compute, name): (u16, u16, &[u8]),
         open: u64,
@@ -191,7 +195,7 @@ impl AggregationRules {
     }
 }
 
-/// What stands between header and checksum, when that is right.
+/// The bytes between header and checksum, when the checksum is right.
 fn body(bytes: &[u8]) -> Option<Bytes<'_>> {
     let (before, checksum) = bytes.split_at_checked(bytes.len().checked_sub(CHECKSUM_BYTES)?)?;
     let id = Bytes::new(before.get(HEADER_BYTES - 8..HEADER_BYTES)?).u64()?;

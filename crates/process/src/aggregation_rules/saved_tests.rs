@@ -1,4 +1,4 @@
-//! A break changes nothing, whatever came before and after it; and bytes that are not what was saved are refused.
+//! Saving and restoring: a restart changes no result, and invalid bytes are rejected.
 
 use model::SECOND_NS;
 use proptest::collection::vec;
@@ -11,7 +11,7 @@ fn aggregation_rules(plans: Vec<AggregationRulePlan>, seed: u64) -> AggregationR
     AggregationRules::new(plans, AggregationRuleLimits::default(), seed)
 }
 
-/// What happens in one step: the clock moves, a value comes, and what is over is told.
+/// One step: the clock moves, a value arrives, and due results are emitted.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     clock: i64,
@@ -19,24 +19,24 @@ struct Step {
     compute: u16,
     name: u8,
     value: i32,
-    /// Seconds of the value before the clock's.
+    /// Age of the value in seconds.
     age: i64,
-    /// Series that are told then.
-    told: usize,
+    /// Maximum series emitted in this step.
+    series_max: usize,
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let of = (-2_i64..9, 0_u16..2, 0_u16..4, 0_u8..4, -50..50, -20_i64..45, 0_usize..4);
-    of.prop_map(|(clock, aggregation_rule, compute, name, value, age, told)| {
+    of.prop_map(|(clock, aggregation_rule, compute, name, value, age, series_max)| {
         let compute = if aggregation_rule == 1 { compute % 2 } else { compute };
-        Step { clock, aggregation_rule, compute, name, value, age, told }
+        Step { clock, aggregation_rule, compute, name, value, age, series_max }
     })
 }
 
-fn line(rolled: Rolled<'_>) -> String {
-    let mut line = format!("{} {:?} ", rolled.aggregation_rule, rolled.compute).into_bytes();
-    line.extend_from_slice(rolled.name);
-    rolled.write_rest(&mut line);
+fn line(result: RuleResult<'_>) -> String {
+    let mut line = format!("{} {:?} ", result.aggregation_rule, result.compute).into_bytes();
+    line.extend_from_slice(result.name);
+    result.write_rest(&mut line);
     String::from_utf8(line).expect("text")
 }
 
@@ -48,7 +48,7 @@ fn run(
 ) -> Vec<Fed> {
     let mut all = Vec::new();
     for step in steps {
-        // Further back than two windows of the shorter aggregation rule the clock would be followed.
+        // A step back by more than two windows of the shorter aggregation rule would be followed.
         *now_s = (*now_s + step.clock).max(aggregation_rules.clock.now_s as i64 - 6);
         let now = at(*now_s as u64);
         let name = [b'n', step.name];
@@ -61,11 +61,11 @@ fn run(
             timestamp,
         };
         all.push(aggregation_rules.feed(feed, now));
-        if step.told > 0 {
-            // In slices, so that a break finds a sweep under way; then to its end.
-            let told = aggregation_rules.tick(now, step.told, |rolled| lines.push(line(rolled)));
-            if told.more && step.told > 1 {
-                aggregation_rules.tick(now, usize::MAX, |rolled| lines.push(line(rolled)));
+        if step.series_max > 0 {
+            // In slices, so that the restart may happen during a sweep; then to the end of the sweep.
+            let series_max = aggregation_rules.tick(now, step.series_max, |result| lines.push(line(result)));
+            if series_max.more && step.series_max > 1 {
+                aggregation_rules.tick(now, usize::MAX, |result| lines.push(line(result)));
             }
         }
     }
@@ -74,7 +74,7 @@ fn run(
 
 proptest! {
     #[test]
-    fn a_break_changes_nothing(before in vec(step(), 0..60), after in vec(step(), 0..60)) {
+    fn a_restart_changes_no_result(before in vec(step(), 0..60), after in vec(step(), 0..60)) {
         let plans = plans();
         let keys = keys(&plans);
         let (mut whole, mut first) = (aggregation_rules(plans.clone(), 1), aggregation_rules(plans.clone(), 2));
@@ -83,41 +83,41 @@ proptest! {
         run(&mut whole, &mut now_whole, &before, &mut want);
         run(&mut first, &mut now_broken, &before, &mut got);
         let bytes = first.save(&keys, 99);
-        // Both have told as much, when the sweep under way has come to its end.
+        // Both have emitted the same when the current sweep has ended.
         let end = |aggregation_rules: &mut AggregationRules, lines: &mut Vec<String>, now_s: i64| {
-            // The first may end a sweep that began earlier. The second visits all, due or not: a series that was visited takes
-            // nothing more for windows that are over and empty, and a sweep comes when any of the series is due.
+            // The first sweep may be one that began earlier. The second visits all series, due or not: a visited
+            // series accepts nothing for windows that are over and empty, and a sweep runs when any series is due.
             for _sweep in 0..2 {
-                aggregation_rules.tick(at(now_s as u64), usize::MAX, |rolled| lines.push(line(rolled)));
+                aggregation_rules.tick(at(now_s as u64), usize::MAX, |result| lines.push(line(result)));
                 aggregation_rules.due_s = 0;
             }
         };
         let mut second = aggregation_rules(plans, 3);
-        let restored = second.restore(&keys, &bytes).expect("it is whole");
+        let restored = second.restore(&keys, &bytes).expect("a valid saved state");
         prop_assert_eq!(restored.values_left, 0);
         let figures = |aggregation_rules: &AggregationRules| AggregationRuleFigures { bytes: 0, ..aggregation_rules.figures() };
         prop_assert_eq!(figures(&second), figures(&first));
-        prop_assert!(second.figures().bytes <= first.figures().bytes, "room for more is not saved");
+        prop_assert!(second.figures().bytes <= first.figures().bytes, "spare capacity is not saved");
         prop_assert_eq!(second.save(&keys, 99).len(), bytes.len());
         end(&mut whole, &mut want, now_whole);
         end(&mut second, &mut got, now_broken);
-        // Series have other places now, so that slices of a sweep are of others.
-        let after: Vec<Step> = after.into_iter().map(|step| Step { told: step.told * 100, ..step }).collect();
+        // Series have other indexes now, so slices of a sweep contain other series.
+        let after: Vec<Step> = after.into_iter().map(|step| Step { series_max: step.series_max * 100, ..step }).collect();
         let fed = run(&mut whole, &mut now_whole, &after, &mut want);
         prop_assert_eq!(run(&mut second, &mut now_broken, &after, &mut got), fed);
-        let told = whole.finish(at(now_whole as u64), |rolled| want.push(line(rolled)));
-        let told_second = second.finish(at(now_broken as u64), |rolled| got.push(line(rolled)));
-        prop_assert_eq!(told.values_left, told_second.values_left);
-        // Series that began again have other places, and so another turn.
+        let emitted = whole.finish(at(now_whole as u64), |result| want.push(line(result)));
+        let emitted_second = second.finish(at(now_broken as u64), |result| got.push(line(result)));
+        prop_assert_eq!(emitted.values_left, emitted_second.values_left);
+        // Series that were created again have other indexes, and so another order.
         want.sort();
         got.sort();
         prop_assert_eq!(&got, &want);
         got.dedup();
-        prop_assert_eq!(got.len(), want.len(), "no window is told twice");
+        prop_assert_eq!(got.len(), want.len(), "no window is emitted twice");
     }
 
     #[test]
-    fn damaged_bytes_are_refused_whole(steps in vec(step(), 1..20), place in any::<prop::sample::Index>(), bit in 0..8) {
+    fn damaged_bytes_are_rejected_as_a_whole(steps in vec(step(), 1..20), place in any::<prop::sample::Index>(), bit in 0..8) {
         let (plans, mut lines) = (plans(), Vec::new());
         let keys = keys(&plans);
         let mut saved = aggregation_rules(plans.clone(), 1);
@@ -132,9 +132,9 @@ proptest! {
         }
     }
 
-    /// Bytes whose checksum is right, and that nobody saved.
+    /// Bytes with a valid checksum that nobody saved.
     #[test]
-    fn no_bytes_make_it_panic(body in vec(any::<u8>(), 0..200), steps in vec(step(), 0..10)) {
+    fn random_bytes_cause_no_panic(body in vec(any::<u8>(), 0..200), steps in vec(step(), 0..10)) {
         let plans = plans();
         let keys = keys(&plans);
         let (mut from, mut lines) = (aggregation_rules(plans, 1), Vec::new());
@@ -148,12 +148,12 @@ proptest! {
 
     /// Bytes that look like series: small numbers, few lengths.
     #[test]
-    fn likely_bytes_make_it_panic_no_more(body in vec(prop_oneof![0_u8..5, 0_u8..5, any::<u8>()], 0..120)) {
+    fn bytes_that_look_like_series_cause_no_panic(body in vec(prop_oneof![0_u8..5, 0_u8..5, any::<u8>()], 0..120)) {
         promises::check_one(&[&[2], &body[..]].concat());
     }
 
     #[test]
-    fn windows_of_any_number_and_count_go_on(
+    fn windows_of_any_number_and_count_are_restored(
         open in any::<u64>(),
         number in any::<u64>(),
         count in any::<u64>(),
@@ -171,7 +171,7 @@ proptest! {
     }
 }
 
-/// One value in each of two aggregation rules at second 1000.
+/// Two aggregation rules, each with one value at second 1000.
 fn two() -> AggregationRules {
     let mut two = aggregation_rules(plans(), 1);
     for aggregation_rule in 0..2 {
@@ -182,7 +182,7 @@ fn two() -> AggregationRules {
 }
 
 #[test]
-fn what_cannot_go_on_is_counted() {
+fn values_that_cannot_be_restored_are_counted() {
     let plans = plans();
     let all = keys(&plans);
     let bytes = two().save(&all, 1);
@@ -209,45 +209,45 @@ fn what_cannot_go_on_is_counted() {
     version[8] = 2;
     let mut other = aggregation_rules(plans, 1);
     assert_eq!(other.restore(&all, &version), Err(NotRestored::Version));
-    assert_eq!(other.restore(&all, b"STNAGG\r\n"), Err(NotRestored::NoneOfOurs));
+    assert_eq!(other.restore(&all, b"STNAGG\r\n"), Err(NotRestored::NotSavedState));
     assert_eq!(other.restore(&all, b"STNROL\r\n"), Err(NotRestored::Damaged));
 }
 
 #[test]
-fn a_clock_that_was_set_back_over_a_restart_is_waited_for_or_followed() {
+fn a_step_back_during_a_restart_is_absorbed_or_followed() {
     let keys = keys(&plans());
     let mut before = two();
     let mut lines = Vec::new();
-    before.tick(at(1_100), usize::MAX, |rolled| lines.push(line(rolled)));
+    before.tick(at(1_100), usize::MAX, |result| lines.push(line(result)));
     assert_eq!(lines.len(), 2);
     let mut after = aggregation_rules(plans(), 9);
-    after.restore(&keys, &before.save(&keys, 3)).expect("it is whole");
+    after.restore(&keys, &before.save(&keys, 3)).expect("a valid saved state");
     let feed = Feed { aggregation_rule: 0, compute: 0, name: b"n", value: 5.0, timestamp: 1_000 };
-    // Two windows of the shorter aggregation rule: so many seconds no window is told twice.
+    // Two windows of the shorter aggregation rule: for this long no window is emitted twice.
     assert_eq!(after.feed(feed, at(1_094)), Fed::Late);
     assert_eq!(after.figures().jumps_back, 0);
-    assert_eq!(after.feed(feed, at(1_001)), Fed::Counted, "a clock that was wrong is not carried on");
+    assert_eq!(after.feed(feed, at(1_001)), Fed::Counted, "the wrong clock is not kept");
     assert_eq!(after.figures().jumps_back, 1);
 }
 
 #[test]
-fn other_plans_end_what_they_do_not_have() {
+fn results_of_removed_rules_end_at_a_reload() {
     let mut aggregation_rules = two();
     let now = vec![plans().remove(1), plans().remove(1)];
     let to = matched(&keys(&plans()), &keys(&now));
     assert_eq!(to, [None, Some(0)]);
     let mut lines = Vec::new();
-    // The window of the first, which began at 1000, is over: it would have taken late values.
-    let told = aggregation_rules
-        .replan(now, AggregationRuleLimits::default(), &to, at(1_012), |rolled| lines.push(line(rolled)));
-    assert_eq!((told.results, told.values_left), (1, 0));
+    // The window of the first rule, which began at 1000, has ended, but would accept late values.
+    let emitted = aggregation_rules
+        .replan(now, AggregationRuleLimits::default(), &to, at(1_012), |result| lines.push(line(result)));
+    assert_eq!((emitted.results, emitted.values_left), (1, 0));
     assert_eq!(lines, ["0 Sum n 5.000000 1010"]);
     assert_eq!(aggregation_rules.figures().series, 1);
     let mut lines = Vec::new();
-    aggregation_rules.tick(at(1_030), usize::MAX, |rolled| lines.push(line(rolled)));
+    aggregation_rules.tick(at(1_030), usize::MAX, |result| lines.push(line(result)));
     assert_eq!(lines, ["0 Sum n 5.000000 1002"], "under its new number");
-    let told = two().replan(vec![], AggregationRuleLimits::default(), &[None, None], at(1_001), |_| {});
-    assert_eq!((told.results, told.values_left), (0, 2), "nothing is over");
+    let emitted = two().replan(vec![], AggregationRuleLimits::default(), &[None, None], at(1_001), |_| {});
+    assert_eq!((emitted.results, emitted.values_left), (0, 2), "no window has ended");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Windows over time as tables, each bound, and random points and clocks against a second, naive account.
+//! Windows over time as tables, each limit, and random points and clocks compared with a naive implementation.
 
 use std::collections::BTreeMap;
 
@@ -32,20 +32,20 @@ fn feed<'a>(name: &'a str, value: f64, timestamp: i64) -> Feed<'a> {
     Feed { aggregation_rule: 0, compute: 0, name: name.as_bytes(), value, timestamp }
 }
 
-fn line(rolled: Rolled<'_>) -> String {
-    let mut line = rolled.name.to_vec();
-    rolled.write_rest(&mut line);
+fn line(result: RuleResult<'_>) -> String {
+    let mut line = result.name.to_vec();
+    result.write_rest(&mut line);
     String::from_utf8(line).expect("text")
 }
 
 fn ticked(aggregation_rules: &mut AggregationRules, second: u64) -> Vec<String> {
     let mut lines = Vec::new();
-    let told = aggregation_rules.tick(at(second), usize::MAX, |rolled| lines.push(line(rolled)));
-    assert!(told.results == lines.len() as u64 && !told.more);
+    let emitted = aggregation_rules.tick(at(second), usize::MAX, |result| lines.push(line(result)));
+    assert!(emitted.results == lines.len() as u64 && !emitted.more);
     lines
 }
 
-/// What a name's windows of ten seconds and more wait for.
+/// The delay of a name's windows of ten seconds and more.
 fn splay(name: &str) -> u64 {
     key_hash(name.as_bytes()) % 10
 }
@@ -86,7 +86,7 @@ fn the_vector_of_the_specification_as_lines() {
 }
 
 #[test]
-fn a_window_is_told_once_late_points_can_come_no_more() {
+fn a_window_is_emitted_when_late_points_are_no_longer_accepted() {
     let mut aggregation_rules = aggregation_rules(vec![plan(10, 25, &[Compute::Count])]);
     let name = "n";
     let due = |window: u64| window * 10 + 25 + splay(name) + 1;
@@ -103,7 +103,7 @@ fn a_window_is_told_once_late_points_can_come_no_more() {
     assert_eq!(aggregation_rules.feed(feed(name, 1.0, 1009), at(due(100))), Fed::Late);
     assert_eq!(aggregation_rules.feed(feed(name, 1.0, -1), at(due(100))), Fed::Late);
     assert_eq!(ticked(&mut aggregation_rules, due(101)), ["n 1 1010"]);
-    // Empty: forgotten as soon as a new one would not tell a window again.
+    // Empty: removed as soon as a new series would not emit a window again.
     assert_eq!(
         aggregation_rules.figures(),
         AggregationRuleFigures {
@@ -117,7 +117,7 @@ fn a_window_is_told_once_late_points_can_come_no_more() {
 }
 
 #[test]
-fn a_new_series_begins_with_the_window_that_covers_now_less_expire() {
+fn a_new_series_begins_with_the_window_of_now_minus_expire() {
     let mut aggregation_rules = aggregation_rules(vec![plan(10, 25, &[Compute::Count])]);
     // At 1004 that is 979, in the window of 970; five windows are kept.
     for (name, timestamp, want) in [
@@ -130,11 +130,11 @@ fn a_new_series_begins_with_the_window_that_covers_now_less_expire() {
     ] {
         assert_eq!(aggregation_rules.feed(feed(name, 1.0, timestamp), at(1004)), want, "{timestamp}");
     }
-    assert_eq!(aggregation_rules.figures().series, 2, "those that take nothing begin nothing");
+    assert_eq!(aggregation_rules.figures().series, 2, "rejected values create no series");
 }
 
 #[test]
-fn labels_are_of_the_start_the_middle_or_the_end() {
+fn timestamps_are_the_start_the_middle_or_the_end() {
     for (stamp, want) in [(Stamp::Start, 995), (Stamp::Middle, 997), (Stamp::End, 1000)] {
         let mut aggregation_rules =
             aggregation_rules(vec![AggregationRulePlan { stamp, ..plan(5, 6, &[Compute::Sum]) }]);
@@ -144,7 +144,7 @@ fn labels_are_of_the_start_the_middle_or_the_end() {
 }
 
 #[test]
-fn late_points_count_in_the_oldest_window_when_told_so() {
+fn late_points_are_added_to_the_oldest_window_with_the_option() {
     let late = AggregationRulePlan { late: Late::Oldest, ..plan(10, 25, &[Compute::Sum]) };
     let mut aggregation_rules = aggregation_rules(vec![late]);
     assert_eq!(aggregation_rules.feed(feed("n", 1.0, 5), at(1004)), Fed::CountedLate);
@@ -154,7 +154,7 @@ fn late_points_count_in_the_oldest_window_when_told_so() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_a_little_tells_no_window_again() {
+fn no_window_is_emitted_twice_after_a_small_step_back() {
     let mut aggregation_rules = aggregation_rules(vec![plan(10, 25, &[Compute::Count])]);
     aggregation_rules.feed(feed("n", 1.0, 1000), at(1004));
     assert_eq!(ticked(&mut aggregation_rules, 1060), ["n 1 1000"]);
@@ -167,17 +167,17 @@ fn a_clock_that_is_set_back_a_little_tells_no_window_again() {
     assert_eq!(aggregation_rules.feed(feed("n", 1.0, 1058), at(1060)), Fed::Counted);
     assert_eq!(aggregation_rules.figures().jumps_back, 0);
     assert_eq!(aggregation_rules.feed(feed("n", 1.0, 1052), at(1059)), Fed::Counted);
-    assert_eq!(aggregation_rules.figures().jumps_back, 1, "one more second, and it is followed");
+    assert_eq!(aggregation_rules.figures().jumps_back, 1, "a step back by one more second is followed");
 }
 
-/// Both clocks, the wall clock off by so many seconds.
+/// Monotonic time, with a wall clock that is wrong by `by_s`.
 fn off(second: u64, by_s: i64) -> Now {
     let mono_ns = second * SECOND_NS;
     Now { mono_ns, wall_ns: (1_700_000_000 + second).saturating_add_signed(by_s) * SECOND_NS }
 }
 
-/// A point each second from `from` to `to` by a sender whose clock is right, while ours is off. Gives what became of them, and the
-/// results with their seconds since the start.
+/// A point each second from `from` to `to`, from a sender whose clock is right, while ours is wrong. Returns the
+/// outcomes of the points, and the results with their seconds since the start.
 fn fed_while_off(
     aggregation_rules: &mut AggregationRules,
     (from, to): (u64, u64),
@@ -188,8 +188,9 @@ fn fed_while_off(
         let now = off(second, by_s);
         fed.push(aggregation_rules.feed(feed("n", 1.0, 1_700_000_000 + second as i64), now));
         if aggregation_rules.is_due(now) {
-            let emit =
-                |rolled: Rolled<'_>| results.push((rolled.timestamp as i64 - 1_700_000_000, rolled.value));
+            let emit = |result: RuleResult<'_>| {
+                results.push((result.timestamp as i64 - 1_700_000_000, result.value))
+            };
             aggregation_rules.tick(now, usize::MAX, emit);
         }
     }
@@ -197,7 +198,7 @@ fn fed_while_off(
 }
 
 #[test]
-fn results_are_right_again_two_windows_after_a_clock_that_jumped_came_back() {
+fn results_are_right_two_windows_after_the_clock_returns_from_a_jump() {
     const DAY_S: i64 = 86_400;
     for away_s in [DAY_S, -DAY_S, 365 * DAY_S, -365 * DAY_S, 3_600, -3_600, 100, -100] {
         for seconds in [1, 2, 50] {
@@ -207,7 +208,7 @@ fn results_are_right_again_two_windows_after_a_clock_that_jumped_came_back() {
             let away = fed_while_off(&mut aggregation_rules, (100, 100 + seconds), away_s);
             let back = fed_while_off(&mut aggregation_rules, (100 + seconds, 300), 0);
             let case = format!("{away_s} {seconds}");
-            // Two windows after it all count, and no window is told in parts.
+            // Two windows later all points are counted, and no window is emitted in parts.
             assert!(back.0[20..].iter().all(|fed| *fed == Fed::Counted), "{case}: {:?}", back.0);
             let from = 100 + seconds as i64 + 20;
             let whole: Vec<_> = back.1.iter().filter(|(label, _)| *label >= from && *label < 260).collect();
@@ -215,7 +216,7 @@ fn results_are_right_again_two_windows_after_a_clock_that_jumped_came_back() {
                 (0..30).map(|window| window * 10).filter(|at| *at >= from && *at < 260).collect();
             assert_eq!(whole.iter().map(|(label, _)| *label).collect::<Vec<_>>(), want, "{case}");
             assert!(whole.iter().all(|(_, count)| *count == 10.0), "{case}: {whole:?}");
-            // Windows that had been told are not told again, where the clock was ahead.
+            // Windows that were emitted while the clock was ahead are not emitted again.
             let mut labels: Vec<i64> =
                 right.1.iter().chain(&away.1).chain(&back.1).map(|(label, _)| *label).collect();
             labels.sort_unstable();
@@ -227,19 +228,19 @@ fn results_are_right_again_two_windows_after_a_clock_that_jumped_came_back() {
 }
 
 #[test]
-fn what_senders_with_the_same_wrong_clock_sent_does_not_wait_for_its_time() {
+fn windows_in_the_future_are_emitted_when_the_clock_is_set_back() {
     let mut aggregation_rules = aggregation_rules(vec![plan(10, 25, &[Compute::Count])]);
     let ahead = 1_700_000_000 + 86_400;
     assert_eq!(aggregation_rules.feed(feed("n", 1.0, ahead), off(0, 86_400)), Fed::Counted);
     let mut lines = Vec::new();
     assert!(aggregation_rules.is_due(off(1, 0)));
-    aggregation_rules.tick(off(1, 0), usize::MAX, |rolled| lines.push(line(rolled)));
+    aggregation_rules.tick(off(1, 0), usize::MAX, |result| lines.push(line(result)));
     assert_eq!(lines, [format!("n 1 {ahead}")]);
     assert_eq!((aggregation_rules.figures().future_results, aggregation_rules.figures().jumps_back), (1, 1));
 }
 
 #[test]
-fn each_bound_has_its_outcome() {
+fn each_limit_has_its_outcome() {
     let bytes_max = 2 * (PLACE_BYTES + 1 + WINDOW_BYTES) + 4 * VALUE_BYTES;
     let median = || vec![plan(10, 25, &[Compute::Percentile(50)])];
     let mut aggregation_rules = AggregationRules::new(
@@ -282,26 +283,26 @@ fn each_bound_has_its_outcome() {
     assert_eq!(
         few.feed(feed("a", 4.0, 1000), at(1000)),
         Fed::BytesMax,
-        "one percentile looks at all at once"
+        "a percentile needs all values at once"
     );
     assert_eq!(few.feed(feed("a", 4.0, 1010), at(1000)), Fed::Counted, "another window");
 
     let mut sums = super::tests::aggregation_rules(vec![plan(10, 25, &[Compute::Sum])]);
     sums.feed(feed("a", f64::MAX, 1000), at(1000));
     sums.feed(feed("a", f64::MAX, 1000), at(1000));
-    let told = sums.tick(at(2000), 1, |_| panic!("an infinite sum is not told"));
-    assert_eq!((told.results, told.not_finite), (0, 1));
+    let emitted = sums.tick(at(2000), 1, |_| panic!("an infinite sum is not emitted"));
+    assert_eq!((emitted.results, emitted.not_finite), (0, 1));
 }
 
 #[test]
-fn a_slice_is_bounded_in_windows_and_values_and_not_only_in_series() {
+fn a_slice_is_limited_in_series_windows_and_values() {
     let names: Vec<String> = (0..40).map(|number| format!("n{number}")).collect();
     let calls = |aggregation_rules: &mut AggregationRules| {
         let (mut calls, mut results) = (0, 0);
         loop {
-            let told = aggregation_rules.tick(at(9000), 40, |_| results += 1);
+            let emitted = aggregation_rules.tick(at(9000), 40, |_| results += 1);
             calls += 1;
-            if !told.more {
+            if !emitted.more {
                 return (calls, results);
             }
         }
@@ -318,7 +319,7 @@ fn a_slice_is_bounded_in_windows_and_values_and_not_only_in_series() {
 }
 
 #[test]
-fn room_counts_as_it_is_taken_and_is_given_back_after_the_peak() {
+fn allocated_memory_is_counted_and_freed_after_a_peak() {
     let mut aggregation_rules = aggregation_rules(vec![plan(10, 36_000, &[Compute::Percentile(50)])]);
     let names: Vec<String> = (0..3_000).map(|number| format!("n{number}")).collect();
     assert_eq!(aggregation_rules.feed(feed("first", 1.0, 100_000), at(100_000)), Fed::Counted);
@@ -327,7 +328,7 @@ fn room_counts_as_it_is_taken_and_is_given_back_after_the_peak() {
         assert_eq!(aggregation_rules.feed(feed(name, 1.0, 100_000), at(100_000)), Fed::Counted);
     }
     let used = names.iter().map(|name| PLACE_BYTES + name.len() + WINDOW_BYTES + VALUE_BYTES).sum::<usize>();
-    assert!(aggregation_rules.figures().bytes > before + used, "room beside what is used");
+    assert!(aggregation_rules.figures().bytes > before + used, "spare capacity is counted");
     // One with many windows, each begun before the others, and many values in one of them.
     for window in (0..2_000).rev() {
         assert_eq!(
@@ -357,15 +358,15 @@ fn room_counts_as_it_is_taken_and_is_given_back_after_the_peak() {
 }
 
 #[test]
-fn the_end_tells_what_is_over_and_counts_the_rest() {
+fn finish_emits_ended_windows_and_counts_the_rest() {
     let mut aggregation_rules = aggregation_rules(vec![plan(10, 25, &[Compute::Count])]);
     for timestamp in [1001, 1002, 1011, 1012, 1021] {
         aggregation_rules.feed(feed("n", 1.0, timestamp), at(1020));
     }
     let mut lines = Vec::new();
-    let told = aggregation_rules.finish(at(1020), |rolled| lines.push(line(rolled)));
+    let emitted = aggregation_rules.finish(at(1020), |result| lines.push(line(result)));
     assert_eq!(lines, ["n 2 1000", "n 2 1010"]);
-    assert_eq!((told.results, told.values_left), (2, 1));
+    assert_eq!((emitted.results, emitted.values_left), (2, 1));
     assert_eq!(
         (aggregation_rules.figures(), aggregation_rules.due_s()),
         (AggregationRuleFigures::default(), None)
@@ -373,7 +374,7 @@ fn the_end_tells_what_is_over_and_counts_the_rest() {
 }
 
 #[test]
-fn names_of_several_rollups_and_computes_are_series_of_their_own() {
+fn each_rule_compute_and_name_is_a_series_of_its_own() {
     let both = [Compute::Sum, Compute::Count];
     let mut aggregation_rules = aggregation_rules(vec![plan(10, 25, &both), plan(10, 25, &both)]);
     for (aggregation_rule, compute) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
@@ -398,7 +399,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Runs the steps; gives all results in order, and what each point's outcome was.
+/// Runs the steps; returns all results in order, and the outcome of each point.
 fn run(
     plan: &AggregationRulePlan,
     steps: &[Step],
@@ -410,9 +411,9 @@ fn run(
         AggregationRules::new(vec![plan.clone()], AggregationRuleLimits::default(), seed);
     let (mut results, mut outcomes, mut wall) = (Vec::new(), Vec::new(), 10_000i64);
     let mut highest = wall;
-    let mut emit = |rolled: Rolled<'_>| {
-        let name = String::from_utf8_lossy(rolled.name).into_owned();
-        results.push((name, rolled.timestamp, rolled.value));
+    let mut emit = |result: RuleResult<'_>| {
+        let name = String::from_utf8_lossy(result.name).into_owned();
+        results.push((name, result.timestamp, result.value));
     };
     for step in steps {
         highest = highest.max(wall);
@@ -422,7 +423,7 @@ fn run(
                 outcomes.push(aggregation_rules.feed(feed, at(wall as u64)));
             }
             Step::Clock { by } if jumps => wall = (wall + by).max(0),
-            // Further back it would be followed.
+            // A larger step back would be followed.
             Step::Clock { by } => wall = (wall + by).max(highest - 2 * i64::from(plan.every_s)),
             Step::Tick { slice } => {
                 let slice = if whole { usize::MAX } else { slice };
@@ -430,13 +431,13 @@ fn run(
             }
         }
     }
-    let told = aggregation_rules.finish(at(wall as u64), &mut emit);
-    (results, outcomes, told.values_left)
+    let emitted = aggregation_rules.finish(at(wall as u64), &mut emit);
+    (results, outcomes, emitted.values_left)
 }
 
 proptest! {
     #[test]
-    fn every_point_that_counted_is_told_once_under_growing_labels(
+    fn every_counted_point_is_emitted_once_with_growing_timestamps(
         every in 1u32..20,
         longer in 1u32..40,
         oldest in any::<bool>(),
@@ -446,13 +447,13 @@ proptest! {
         let plan = AggregationRulePlan { late, ..plan(every, every + longer, &[Compute::Count]) };
         let (results, outcomes, left) = run(&plan, &steps, 1, (true, false));
         let counted = outcomes.iter().filter(|fed| matches!(fed, Fed::Counted | Fed::CountedLate)).count();
-        let told: f64 = results.iter().map(|(_, _, count)| count).sum();
-        prop_assert_eq!(counted as u64, told as u64 + left);
+        let emitted: f64 = results.iter().map(|(_, _, count)| count).sum();
+        prop_assert_eq!(counted as u64, emitted as u64 + left);
         // Whatever the clock does, no value is lost.
         let (jumped, outcomes_then, left_then) = run(&plan, &steps, 1, (true, true));
         let counted = outcomes_then.iter().filter(|fed| matches!(fed, Fed::Counted | Fed::CountedLate)).count();
-        let told: f64 = jumped.iter().map(|(_, _, count)| count).sum();
-        prop_assert_eq!(counted as u64, told as u64 + left_then);
+        let emitted: f64 = jumped.iter().map(|(_, _, count)| count).sum();
+        prop_assert_eq!(counted as u64, emitted as u64 + left_then);
         let mut last = BTreeMap::new();
         for (name, timestamp, _) in &results {
             prop_assert_eq!(timestamp % u64::from(every), 0);
@@ -465,7 +466,7 @@ proptest! {
 }
 
 #[test]
-fn exact_results_have_all_of_their_digits() {
+fn exact_results_have_all_digits() {
     let exact = AggregationRulePlan { exact: true, ..plan(10, 20, &[Compute::Average]) };
     let mut aggregation_rules = aggregation_rules(vec![exact]);
     for value in [0.000_000_1, 0.000_000_2] {

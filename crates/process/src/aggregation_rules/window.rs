@@ -1,41 +1,41 @@
-//! One window of one series: what its values come to.
+//! One window of one series: accumulates the values.
 //!
-//! Percentiles keep the values, the others a number or two; a result takes time that is linear in them. Invariant: the same
-//! values in the same order give the same bits.
+//! Percentiles keep all values, other functions one or two numbers. Computing a result takes time linear in the
+//! number of kept values. Invariant: the same values in the same order give the same bits.
 
 use super::Compute;
 use super::windows::grown;
 use crate::bytes::{Bytes, put_f64, put_varint};
 
-/// What a value takes that is kept.
+/// Bytes of a kept value.
 pub(super) const VALUE_BYTES: usize = size_of::<f64>();
 
-/// Most values that a window may have been saved with: a million a second for twelve days. So no sum over windows leaves
-/// its range, whatever was read.
+/// Maximum values of a restored window: a million a second for twelve days. It ensures that sums over windows do
+/// not overflow, whatever was read.
 const COUNT_MAX: u64 = 1 << 40;
 
-/// The values of a window, as far as its compute needs them.
+/// The values of a window, as far as its function needs them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Window {
-    /// Values so far.
+    /// Number of values so far.
     pub(super) count: u64,
-    /// Sum, highest, lowest or mean.
+    /// Sum, maximum, minimum or mean.
     first: f64,
     /// Sum of the squared distances from the mean.
     second: f64,
-    /// The values themselves, for percentiles.
+    /// The values, for percentiles.
     values: Vec<f64>,
 }
 
 impl Compute {
-    /// Whether each value is kept until the window is over.
+    /// True when each value is kept until the window ends.
     pub(super) fn keeps_values(self) -> bool {
         matches!(self, Compute::Percentile(_) | Compute::Interpolated(_))
     }
 }
 
 impl Window {
-    /// Takes a finite value.
+    /// Adds a finite value.
     pub(super) fn add(&mut self, compute: Compute, value: f64) {
         debug_assert!(value.is_finite());
         self.count += 1;
@@ -52,7 +52,7 @@ impl Window {
                 self.values.push(value);
             }
             Compute::Variance | Compute::Stddev => {
-                // Welford: exact where sums of squares cancel.
+                // Welford's algorithm: exact where sums of squares would cancel.
                 let distance = value - self.first;
                 self.first += distance / self.count as f64;
                 self.second += distance * (value - self.first);
@@ -60,7 +60,7 @@ impl Window {
         }
     }
 
-    /// Appends it, for [`Window::read`].
+    /// Appends the window, for [`Window::read`].
     pub(super) fn save(&self, to: &mut Vec<u8>) {
         put_varint(self.count, to);
         put_f64(self.first, to);
@@ -69,7 +69,7 @@ impl Window {
         self.values.iter().for_each(|value| put_f64(*value, to));
     }
 
-    /// What was saved; none when that is no window.
+    /// Reads a saved window; None when it is invalid.
     pub(super) fn read(from: &mut Bytes<'_>) -> Option<Window> {
         let (count, first, second) = (from.varint()?, from.f64()?, from.f64()?);
         let kept = from.len_of(VALUE_BYTES)?;
@@ -80,22 +80,22 @@ impl Window {
         is_one.then_some(Window { count, first, second, values })
     }
 
-    /// Whether it can be a window of that.
+    /// True when it can be a window of this function.
     pub(super) fn is_of(&self, compute: Compute) -> bool {
         compute.keeps_values() != self.values.is_empty()
     }
 
-    /// Values that it keeps.
+    /// Number of kept values.
     pub(super) fn kept(&self) -> usize {
         self.values.len()
     }
 
-    /// What these take, and the room beside them.
+    /// Bytes of the kept values, including spare capacity.
     pub(super) fn kept_bytes(&self) -> usize {
         self.values.capacity() * VALUE_BYTES
     }
 
-    /// The same with one more value.
+    /// The same after one more value.
     pub(super) fn kept_bytes_of_one_more(&self, compute: Compute) -> usize {
         match compute.keeps_values() && self.values.len() == self.values.capacity() {
             true => grown(self.values.len()) * VALUE_BYTES,
@@ -103,9 +103,9 @@ impl Window {
         }
     }
 
-    /// The result; the window has at least one value.
+    /// The result. The window must have at least one value.
     pub(super) fn result(&mut self, compute: Compute) -> f64 {
-        debug_assert!(self.count > 0, "windows without values are not told");
+        debug_assert!(self.count > 0, "windows without values are not emitted");
         let count = self.count as f64;
         match compute {
             Compute::Count => count,
@@ -160,17 +160,17 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_ranks_within_the_values() {
+    fn percentiles_are_nearest_ranks() {
         let to = |last: u32| (1..=last).map(f64::from).collect::<Vec<_>>();
         for (percent, values, want) in [
-            // The original reads what is no value of the window.
+            // The original reads memory outside the window's values here.
             (1, to(2), "1.000000"),
             (99, to(1), "1.000000"),
             (50, to(4), "2.000000"),
             (75, to(4), "3.000000"),
             (95, to(100), "95.000000"),
             (99, to(10), "10.000000"),
-            // The original takes values closer than 1 for equal.
+            // The original treats values that differ by less than 1 as equal.
             (50, vec![0.9, 0.1, 0.5], "0.500000"),
         ] {
             assert_eq!(result(Compute::Percentile(percent), &values), want, "{percent} of {values:?}");

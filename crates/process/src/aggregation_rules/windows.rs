@@ -1,28 +1,28 @@
 //! The windows of one result that have values, by number.
 //!
-//! Nearly every result has a few: a sorted list. Points of spread timestamps make many, and then each that begins one in the
-//! middle of a list would move the others: many are a tree.
-//! Not here: which windows are open, and which are over (`series`).
-//! Invariant: what [`Windows::bytes`] says counts room that is taken, and not only what is used; it is given back when the
-//! windows are gone.
+//! Nearly every result has few windows, kept in a sorted list. Points with scattered timestamps create many
+//! windows, and inserting into the middle of a list moves the others; so many windows are kept in a tree.
+//! Not here: which windows are open, and which have ended (`series`).
+//! Invariant: [`Windows::bytes`] counts allocated memory, not only used memory; it is freed when the windows are
+//! gone.
 
 use std::collections::BTreeMap;
 
 use super::window::Window;
 
-/// What a window takes in a list, without values that it keeps.
+/// Bytes of a window in a list, without kept values.
 pub(super) const WINDOW_BYTES: usize = size_of::<(u64, Window)>();
 
-/// The same in a tree, whose nodes are half full at least.
+/// Bytes of a window in a tree, whose nodes are at least half full.
 const TREE_WINDOW_BYTES: usize = 2 * WINDOW_BYTES + 16;
 
-/// Most windows of a list.
+/// Maximum windows of a list.
 const LIST_MAX: usize = 64;
 
-/// A tree with fewer is a list again.
+/// A tree with fewer windows becomes a list again.
 const TREE_MIN: usize = 16;
 
-/// Room for windows that a list keeps although it is empty: most results have one window after the other.
+/// Capacity that an empty list keeps: most results have one window after another.
 const KEPT_MAX: usize = 4;
 
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub(super) enum Windows {
     Tree(BTreeMap<u64, Window>),
 }
 
-/// Room for one more, and some for those that follow: what is copied for it is little for each of them.
+/// New capacity for one more element, with spare capacity, so that the cost of copying is small per element.
 pub(super) fn grown(capacity: usize) -> usize {
     capacity + (capacity / 2).max(1)
 }
@@ -42,7 +42,7 @@ impl Windows {
         Windows::List(Vec::new())
     }
 
-    /// Of windows in ascending order.
+    /// From windows in ascending order.
     pub(super) fn of(windows: Vec<(u64, Window)>) -> Windows {
         if windows.len() > LIST_MAX {
             return Windows::Tree(windows.into_iter().collect());
@@ -63,7 +63,7 @@ impl Windows {
         self.len() == 0
     }
 
-    /// Number of the first one.
+    /// Number of the first window.
     pub(super) fn first(&self) -> Option<u64> {
         match self {
             Windows::List(list) => list.first().map(|(number, _)| *number),
@@ -88,7 +88,7 @@ impl Windows {
         }
     }
 
-    /// What they take, without values that they keep.
+    /// Bytes of the windows, without kept values.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Windows::List(list) => list.capacity() * WINDOW_BYTES,
@@ -96,7 +96,7 @@ impl Windows {
         }
     }
 
-    /// The same with one more.
+    /// The same after one more window.
     pub(super) fn bytes_of_one_more(&self) -> usize {
         match self {
             Windows::List(list) if list.len() >= LIST_MAX => (list.len() + 1) * TREE_WINDOW_BYTES,
@@ -106,7 +106,7 @@ impl Windows {
         }
     }
 
-    /// The window of this number, which is begun when it is not there.
+    /// The window with this number; created if it does not exist.
     pub(super) fn at(&mut self, number: u64) -> &mut Window {
         if let Windows::List(list) = self
             && list.len() >= LIST_MAX
@@ -129,7 +129,7 @@ impl Windows {
         }
     }
 
-    /// Takes out those before `number`, in order.
+    /// Removes the windows before `number`, in order.
     pub(super) fn end_before(&mut self, number: u64, mut ended: impl FnMut(u64, Window)) {
         match self {
             Windows::List(list) => {
@@ -143,10 +143,10 @@ impl Windows {
                 }
             }
         }
-        self.give_back();
+        self.shrink();
     }
 
-    /// Takes out those from `number` on, in order.
+    /// Removes the windows from `number` on, in order.
     pub(super) fn end_from(&mut self, number: u64, mut ended: impl FnMut(u64, Window)) {
         match self {
             Windows::List(list) => {
@@ -157,10 +157,10 @@ impl Windows {
                 tree.split_off(&number).into_iter().for_each(|(number, window)| ended(number, window));
             }
         }
-        self.give_back();
+        self.shrink();
     }
 
-    fn give_back(&mut self) {
+    fn shrink(&mut self) {
         match self {
             Windows::List(list) if list.capacity() > KEPT_MAX.max(4 * list.len()) => {
                 list.shrink_to(2 * list.len());
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn many_windows_are_a_tree_and_what_they_took_is_given_back() {
+    fn many_windows_are_a_tree_and_their_memory_is_freed() {
         let mut windows = Windows::new();
         for number in (0..10_000).rev() {
             let want = windows.bytes_of_one_more();
@@ -204,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn either_form_is_a_map(
+        fn list_and_tree_behave_as_a_map(
             steps in proptest::collection::vec((0..200_u64, 0..40_u8), 0..400),
         ) {
             let (mut windows, mut map) = (Windows::new(), BTreeMap::<u64, u64>::new());

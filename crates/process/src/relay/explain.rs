@@ -17,9 +17,9 @@ use super::{ClusterId, MistakeAt, Sharing, To};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The rules that matched, in order. A line that bypasses the statements matches none.
-    pub meetings: Vec<Meeting>,
+    pub matches: Vec<RuleMatch>,
     /// Copies sent without a rule: results and statistics with a `send to` of their own.
-    pub straight: Vec<Sent>,
+    pub direct: Vec<Sent>,
     /// Expressions whose search gave up, which counts as no match: see [`GaveUp`].
     pub gave_up: Vec<MistakeAt>,
     /// Counts.
@@ -28,7 +28,7 @@ pub struct Explanation {
 
 /// A rule that matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Meeting {
+pub struct RuleMatch {
     /// Index of the statement in the plan.
     pub statement: usize,
     /// Index of the expression that matched; 0 for `*`.
@@ -38,14 +38,14 @@ pub struct Meeting {
     /// Result of its `validate`; None without one.
     pub valid: Option<bool>,
     /// The action of the rule.
-    pub did: Did,
+    pub action: RuleAction,
     /// True when no later rule was evaluated.
     pub stopped: bool,
 }
 
 /// The action of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Did {
+pub enum RuleAction {
     /// None: it has no destination, or its `validate` failed.
     Nothing,
     /// Copies, by cluster.
@@ -94,11 +94,11 @@ pub struct Chosen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// Every member gets one.
-    Everyone,
+    AllMembers,
     /// It owns the key.
     Owner,
     /// It is the failover member of this owner, which is down.
-    StandsIn {
+    Failover {
         /// The owner.
         owner: usize,
     },
@@ -140,20 +140,20 @@ impl Router {
             names_refused: 0,
             gave_up: Vec::new(),
         };
-        let mut meetings = Vec::new();
-        let mut straight = Vec::new();
-        let end = match self.straight(entry) {
+        let mut matches = Vec::new();
+        let mut direct = Vec::new();
+        let end = match self.direct(entry) {
             Some(To::Blackhole) => End::Blackholed,
             Some(to) => {
-                straight = walk.send(to, None);
+                direct = walk.send(to, None);
                 End::Stopped
             }
             None => loop {
-                let next = meetings.last().map_or(0, |(at, _)| at + 1);
-                let Some((at, meeting, end)) = walk.next(next, goes_on)? else {
+                let next = matches.last().map_or(0, |(at, _)| at + 1);
+                let Some((at, rule_match, end)) = walk.next(next, goes_on)? else {
                     break if walk.replaced { End::Stopped } else { End::Exhausted };
                 };
-                meetings.push((at, meeting));
+                matches.push((at, rule_match));
                 if let Some(end) = end {
                     break end;
                 }
@@ -168,8 +168,8 @@ impl Router {
             gave_up: walk.gave_up.len() as u32,
             end,
         };
-        let meetings = meetings.into_iter().map(|(_, meeting)| meeting).collect();
-        Some(Explanation { meetings, straight, gave_up: walk.gave_up, routing })
+        let matches = matches.into_iter().map(|(_, rule_match)| rule_match).collect();
+        Some(Explanation { matches, direct, gave_up: walk.gave_up, routing })
     }
 }
 
@@ -184,7 +184,7 @@ fn place(rule: &Rule) -> MistakeAt {
 }
 
 /// The next matching rule: its index, the match, and why evaluation ends if it does.
-type Next = (usize, Meeting, Option<End>);
+type Next = (usize, RuleMatch, Option<End>);
 
 /// A line while it is explained.
 struct Walk<'a> {
@@ -220,18 +220,18 @@ impl Walk<'_> {
                 Err(GaveUp) => self.gave_up.push(place(rule)),
             }
         };
-        let mut meeting = Meeting {
+        let mut rule_match = RuleMatch {
             statement: rule.statement,
             expression: rule.expression,
             name: self.name.clone(),
             valid: None,
-            did: Did::Nothing,
+            action: RuleAction::Nothing,
             stopped: false,
         };
         let end = match &rule.action {
             Action::Rewrite { into, every_occurrence } => {
                 match rule.rewritten(&self.name, found, into, *every_occurrence) {
-                    Ok(name) => meeting.did = self.rename(name),
+                    Ok(name) => rule_match.action = self.rename(name),
                     Err(GaveUp) => self.gave_up.push(place(rule)),
                 }
                 None
@@ -245,37 +245,37 @@ impl Walk<'_> {
                 self.feeds += fed as u32;
                 self.names_refused += (names.len() - fed) as u32;
                 self.replaced |= *replaces && names.iter().flatten().any(|name| *name == self.name);
-                meeting.did = Did::Fed { aggregation_rule: *aggregation_rule, names };
+                rule_match.action = RuleAction::Fed { aggregation_rule: *aggregation_rule, names };
                 stop.then_some(End::Stopped)
             }
             Action::Send { check, key, to, stop } => {
-                meeting.valid = check.map(|check| self.is_valid(check, rule.statement));
+                rule_match.valid = check.map(|check| self.is_valid(check, rule.statement));
                 let key = key.as_ref().map(|key| key.replace(&self.name, &found));
-                let ends = match (to, meeting.valid) {
+                let ends = match (to, rule_match.valid) {
                     (To::Nowhere, Some(false)) => Some(End::Invalid),
                     (To::Nowhere, _) => None,
                     (To::Blackhole, _) => Some(End::Blackholed),
                     (To::Clusters(_), _) => stop.then_some(End::Stopped),
                 };
-                meeting.did = match (to, meeting.valid) {
-                    (_, Some(false)) | (To::Nowhere, _) => Did::Nothing,
-                    (To::Blackhole, _) => Did::Blackholed,
-                    (To::Clusters(_), _) => Did::Sent(self.send(to, key)),
+                rule_match.action = match (to, rule_match.valid) {
+                    (_, Some(false)) | (To::Nowhere, _) => RuleAction::Nothing,
+                    (To::Blackhole, _) => RuleAction::Blackholed,
+                    (To::Clusters(_), _) => RuleAction::Sent(self.send(to, key)),
                 };
                 ends
             }
         };
-        meeting.stopped = end.is_some();
-        Some(Some((at, meeting, end)))
+        rule_match.stopped = end.is_some();
+        Some(Some((at, rule_match, end)))
     }
 
-    fn rename(&mut self, name: Vec<u8>) -> Did {
+    fn rename(&mut self, name: Vec<u8>) -> RuleAction {
         if !can_be_sent(&name) {
             self.names_refused += 1;
-            return Did::NotRenamed(name);
+            return RuleAction::NotRenamed(name);
         }
         self.name.clone_from(&name);
-        Did::Renamed(name)
+        RuleAction::Renamed(name)
     }
 
     fn is_valid(&mut self, check: Check, statement: usize) -> bool {
@@ -317,7 +317,7 @@ impl Walk<'_> {
         };
         let mut position = None;
         match &state.sharing {
-            Sharing::Copies => (0..state.outputs.len()).for_each(|member| choose(member, Why::Everyone)),
+            Sharing::Copies => (0..state.outputs.len()).for_each(|member| choose(member, Why::AllMembers)),
             Sharing::Failover => {
                 choose(state.first_up(), if all_down { Why::NoneUp } else { Why::FirstUp });
             }
@@ -333,7 +333,7 @@ impl Walk<'_> {
                     state.owners_or_failovers(&owners, key, |member, owner| {
                         let why = match state.up[member] {
                             true if member == owner => Why::Owner,
-                            true => Why::StandsIn { owner },
+                            true => Why::Failover { owner },
                             false => Why::NoneUp,
                         };
                         choose(member, why);

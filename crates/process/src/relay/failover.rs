@@ -55,7 +55,7 @@ impl Router {
 
     /// True when new lines go to other members while the output is down: each cluster that names it has a member up
     /// for each copy of a line.
-    pub fn is_spared(&self, output: OutputId) -> bool {
+    pub fn has_failover(&self, output: OutputId) -> bool {
         let mut clusters =
             self.clusters.iter().filter(|cluster| cluster.place_of(output).is_some()).peekable();
         let others = |cluster: &Arc<ClusterState>| {
@@ -198,13 +198,13 @@ mod tests {
                 router.set_live(fail_over, false);
                 let next = successor(&router, fail_over, &name);
                 assert!(!owners.contains(&next) && next != fail_over, "{name}: {next:?}");
-                assert!(router.is_spared(fail_over), "two are up for two copies");
+                assert!(router.has_failover(fail_over), "two are up for two copies");
                 // That one fails too: one is left, which has its copy.
                 router.set_live(next, false);
                 for output in [gone, fail_over, next] {
                     let successors = router.successors(output).expect("one is up");
                     assert_eq!(successors.of(name.as_bytes(), 0), [], "{name}: from {output:?} to {stays:?}");
-                    assert!(!router.is_spared(output), "its copies stay queued");
+                    assert!(!router.has_failover(output), "its copies stay queued");
                 }
                 // The owner is back. It was down before, and the other one was not.
                 router.set_live(gone, true);
@@ -251,7 +251,7 @@ mod tests {
                 let takes = successor(&router, gone, &name);
                 assert!(takes != gone && now.contains(&takes), "{sharing:?} {name}: {takes:?} of {now:?}");
                 assert!(!before.contains(&takes), "{sharing:?} {name}: {takes:?} has it already");
-                assert!(router.is_spared(gone));
+                assert!(router.has_failover(gone));
                 if matches!(sharing, Sharing::Placed { replication: 1, .. }) {
                     // Its failover member fails too, and then the owner comes back.
                     router.set_live(takes, false);
@@ -269,7 +269,7 @@ mod tests {
             (1..4).for_each(|output| router.set_live(OutputId(output), false));
             router.set_live(OutputId(0), false);
             assert!(
-                router.successors(OutputId(0)).is_none() && !router.is_spared(OutputId(0)),
+                router.successors(OutputId(0)).is_none() && !router.has_failover(OutputId(0)),
                 "no member is up"
             );
         }
@@ -294,7 +294,7 @@ mod tests {
             let shown = format!("{clusters:?} {route_using:?}");
             let mut router = router(clusters, route_using);
             router.set_live(OutputId(0), false);
-            assert_eq!(router.is_spared(OutputId(0)), spared, "{shown}");
+            assert_eq!(router.has_failover(OutputId(0)), spared, "{shown}");
             assert_eq!(router.successors(OutputId(0)).is_some(), moves, "{shown}");
         }
     }

@@ -29,7 +29,7 @@ mod tests;
 pub use backtracking::{BACKTRACKING_BYTES_MAX, BACKTRACKING_STEPS_MAX};
 pub use cache::{CacheFigures, CacheLimits, CachedRouter};
 pub use decision::{Act, COPIES_MAX, Decision, End, Line, Routing};
-pub use explain::{Chosen, Did, Explanation, Meeting, Sent, Why};
+pub use explain::{Chosen, Explanation, RuleAction, RuleMatch, Sent, Why};
 pub use expression::{COMPILED_BYTES_MAX, Class, Expression, GaveUp, Outline};
 pub use failover::Successors;
 pub use mistake::{MistakeAt, RelayMistake, RelayWarning};
@@ -38,6 +38,6 @@ pub use plan::{
     Sharing, Statement, To, ValidatePlan,
 };
 pub use replacement::{LostReference, lost_references, statistics_prefix};
-pub use router::{Entry, NAME_BYTES_MAX, Router, RouterToAsk, STATEMENTS_MAX};
+pub use router::{Entry, NAME_BYTES_MAX, Router, RouterSnapshot, STATEMENTS_MAX};
 pub use searches::{SEARCHES_BYTES_MAX, SearchFigures};
 pub use syntax::{DEPTH_MAX, GROUPS_MAX, Note, NoteAbout, REPEAT_MAX, Refusal};

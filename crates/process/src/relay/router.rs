@@ -51,7 +51,7 @@ pub struct Router {
 
 /// The current state of a router, for use on another thread.
 #[derive(Debug)]
-pub struct RouterToAsk {
+pub struct RouterSnapshot {
     statements: Arc<Statements>,
     clusters: Vec<Arc<ClusterState>>,
 }
@@ -164,9 +164,9 @@ impl Router {
         })
     }
 
-    /// A snapshot for another thread. It is cheap to take; the other thread calls [`RouterSnapshot::apart`].
-    pub fn to_ask(&self) -> RouterToAsk {
-        RouterToAsk { statements: Arc::clone(&self.statements), clusters: self.clusters.clone() }
+    /// A snapshot for another thread. It is cheap to take; the other thread calls [`RouterSnapshot::into_router`].
+    pub fn snapshot(&self) -> RouterSnapshot {
+        RouterSnapshot { statements: Arc::clone(&self.statements), clusters: self.clusters.clone() }
     }
 
     /// Starts the next name: resets its backtracking budget.
@@ -243,7 +243,7 @@ impl Router {
     pub(super) fn draft(&self, entry: Entry, name: &[u8], draft: &mut Draft) {
         draft.begin(name);
         self.begin_name();
-        let end = match self.straight(entry) {
+        let end = match self.direct(entry) {
             Some(to) => self.send(draft, to, None).unwrap_or(End::Stopped),
             None => {
                 let mut candidates = std::mem::take(&mut draft.candidates);
@@ -256,7 +256,7 @@ impl Router {
     }
 
     /// The destination of lines of this entry that bypass the statements.
-    pub(super) fn straight(&self, entry: Entry) -> Option<&To> {
+    pub(super) fn direct(&self, entry: Entry) -> Option<&To> {
         let to = match entry {
             Entry::Records => return None,
             Entry::Result(aggregation_rule) => &self.statements.results[usize::from(aggregation_rule)],
@@ -331,10 +331,10 @@ impl Router {
     }
 }
 
-impl RouterToAsk {
+impl RouterSnapshot {
     /// A router for another thread, from a snapshot. It shares automata and rings, which are immutable, and nothing
     /// that a search changes.
-    pub fn apart(self) -> Router {
+    pub fn into_router(self) -> Router {
         Router { statements: Arc::new(self.statements.detached()), clusters: self.clusters }
     }
 }

@@ -200,7 +200,7 @@ mod tests {
             let alone =
                 super::super::Expression::new(&plan.expressions[0], false).expect("a valid expression");
             let found = router.explain(Entry::Records, super::super::Line { name: &name, rest: b"1 2" }, 0);
-            let meets = found.meetings.iter().any(|meeting| meeting.statement == rule);
+            let meets = found.matches.iter().any(|meeting| meeting.statement == rule);
             assert_eq!(alone.is_in(&name), Ok(meets), "rule {rule}");
         }
     }

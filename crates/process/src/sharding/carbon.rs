@@ -1,7 +1,7 @@
-//! The rings of the Graphite family: a hundred points for each endpoint (spec graphite §3.1, §3.2 and §3.5), or one where
-//! carbon's `fast-hashing` goes by the order of the points alone.
+//! Hash rings of the Graphite family: a hundred points per endpoint (spec graphite §3.1, §3.2 and §3.5); with
+//! carbon's `fast-hashing` one point each, of which only the order matters.
 //!
-//! Not here: what becomes of the keys of an endpoint that is away; these rings are built once, of all endpoints.
+//! Not here: failover for the keys of an endpoint that is down. These rings are built once, from all endpoints.
 //! Invariant: a ring with an endpoint owns every key, and the owners of one key are distinct.
 
 use md5::{Digest as _, Md5};
@@ -11,7 +11,7 @@ use super::fnv::{Bytes, fnv1a_16};
 use super::label::Label;
 use super::shards::murmur3;
 
-/// Points that an endpoint has.
+/// Points per endpoint.
 const POINTS: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) enum CarbonEncoding {
         hash: CarbonHash,
         /// `fast-hashing`.
         fast: bool,
-        /// Owners of one key are on different hosts.
+        /// Owners of one key must be on different hosts.
         diverse: bool,
     },
 }
@@ -33,11 +33,11 @@ pub(super) enum CarbonEncoding {
 #[derive(Clone, Debug)]
 pub(super) struct CarbonRing {
     form: CarbonEncoding,
-    /// Ascending. MurmurHash3 is taken as a number with a sign; the others are below 65,536.
+    /// Ascending. MurmurHash3 values are signed; the others are below 65,536.
     positions: Vec<i64>,
-    /// Whose each point is.
+    /// The endpoint of each point.
     owners: Vec<u16>,
-    /// For each endpoint the first one on its host.
+    /// For each endpoint the first endpoint on its host.
     hosts: Vec<u16>,
 }
 
@@ -78,13 +78,13 @@ impl CarbonRing {
         position(self.form, key)
     }
 
-    /// The first of the key's owners.
+    /// The first owner of the key.
     pub(super) fn owner(&self, key: &[u8]) -> Option<usize> {
         let owner = self.owners.get(self.first(key)).or_else(|| self.owners.first())?;
         Some(usize::from(*owner))
     }
 
-    /// The point that a key begins at; the number of points stands for the first of them.
+    /// Index of the point at which a key's owners begin; the number of points means the first one.
     fn first(&self, key: &[u8]) -> usize {
         let position = self.position(key);
         match self.form {
@@ -96,8 +96,8 @@ impl CarbonRing {
         }
     }
 
-    /// Puts the `count` endpoints that own the key behind what `to` holds: that of the first point at or above the
-    /// key's position, and those of the points that follow, around the end. Fewer when there are not as many.
+    /// Appends the `count` owners of the key to `to`: the endpoint of the first point at or above the key's
+    /// position, then those of the following points, around the end. Fewer when there are too few endpoints.
     pub(super) fn owners(&self, key: &[u8], count: usize, to: &mut Vec<u16>) {
         let begin = to.len();
         let first = self.first(key);
@@ -123,7 +123,7 @@ impl CarbonRing {
 }
 
 impl CarbonEncoding {
-    /// Points that an endpoint has.
+    /// Points per endpoint.
     fn points(self) -> usize {
         match self {
             CarbonEncoding::Python { fast: true, .. } => 1,
@@ -132,7 +132,7 @@ impl CarbonEncoding {
     }
 }
 
-/// In a run of equal positions all points become the first one's.
+/// Points at the same position all belong to the first one's endpoint.
 fn first_takes_all(points: &mut [(i64, u16)]) {
     for at in 1..points.len() {
         if points[at].0 == points[at - 1].0 {
@@ -141,7 +141,7 @@ fn first_takes_all(points: &mut [(i64, u16)]) {
     }
 }
 
-/// A point whose position is taken moves up until it finds a free one.
+/// A point whose position is taken moves up to the next free one.
 fn each_its_own(points: Vec<(i64, u16)>) -> Vec<(i64, u16)> {
     let mut placed = std::collections::BTreeMap::new();
     for (mut at, own) in points {
@@ -167,7 +167,7 @@ fn position(form: CarbonEncoding, key: &[u8]) -> i64 {
     }
 }
 
-/// What is hashed for one point of an endpoint.
+/// The text that is hashed for one point of an endpoint.
 fn entry_key(form: CarbonEncoding, label: &Label<'_>, number: usize) -> Vec<u8> {
     let tuple = || {
         let instance = label.instance.map_or(b"None".to_vec(), in_quotes);
@@ -188,7 +188,7 @@ fn entry_key(form: CarbonEncoding, label: &Label<'_>, number: usize) -> Vec<u8> 
     }
 }
 
-/// As Python prints a text of plain characters.
+/// As Python prints a string of plain characters.
 fn in_quotes(text: &[u8]) -> Vec<u8> {
     [b"'", text, b"'"].concat()
 }

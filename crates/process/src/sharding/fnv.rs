@@ -1,11 +1,11 @@
-//! FNV-1a, by which relays place keys.
+//! FNV-1a hashes, as relays use them for sharding.
 
-/// How a byte above 0x7f enters the hash.
+/// How a byte above 0x7f is added to the hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bytes {
-    /// As a number up to 255, as FNV's authors have it.
+    /// As a number up to 255, as FNV is defined.
     Unsigned,
-    /// With its sign spread over the hash's upper bits: what C's `char` does on x86, and so carbon-c-relay.
+    /// Sign-extended: what C's `char` does on x86, and so carbon-c-relay.
     Signed,
 }
 
@@ -42,8 +42,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fnv1a_gives_its_published_values() {
-        // The first three are of FNV's own test vectors, the rest of jjneely's statsrelay.
+    fn fnv1a_equals_its_published_values() {
+        // The first three are from FNV's own test vectors, the rest from jjneely's statsrelay.
         let table: &[(&str, u64)] = &[
             ("", 0xcbf2_9ce4_8422_2325),
             ("a", 0xaf63_dc4c_8601_ec8c),
@@ -64,8 +64,8 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_above_127_has_a_sign_on_x86() {
-        // One step by hand: 0x811c9dc5 ^ 0xffffffc3.
+    fn bytes_above_127_are_sign_extended_as_on_x86() {
+        // One step computed by hand: 0x811c9dc5 ^ 0xffffffc3.
         let want = (0x811c_9dc5_u32 ^ 0xffff_ffc3).wrapping_mul(0x0100_0193);
         assert_eq!(fnv1a_32(b"\xc3", Bytes::Signed), want);
         assert_ne!(fnv1a_32(b"\xc3", Bytes::Unsigned), want);

@@ -1,5 +1,5 @@
-//! The tables of spec graphite §3.6: keys, owners, points and carbon's own ring; and what must hold of the forms of the
-//! Graphite family when endpoints go and come.
+//! The tables of spec graphite §3.6: keys, owners, points and carbon's own ring; and properties of the Graphite
+//! family's sharding when endpoints go down and come back.
 
 use proptest::prelude::*;
 
@@ -24,7 +24,7 @@ fn cluster(sharding: &Sharding, labels: &[&str], replication: u8) -> Cluster {
     Cluster::replicated(sharding, labels, replication).expect("a valid cluster")
 }
 
-/// The owners of a key as the tables have them: digits, counted from 1.
+/// The owners of a key as in the tables: digits, counted from 1.
 fn digits(cluster: &Cluster, key: &str) -> String {
     let mut owners = Vec::new();
     cluster.placed(key.as_bytes(), &mut owners);
@@ -32,7 +32,7 @@ fn digits(cluster: &Cluster, key: &str) -> String {
 }
 
 #[test]
-fn keys_have_their_hashes() {
+fn keys_hash_as_in_the_specification() {
     // (key, position by MD5, position by FNV-1a, FNV-1a of 64 bits, member of three by `any_of`)
     #[rustfmt::skip]
     let table: &[(&str, i64, i64, u64, usize)] = &[
@@ -72,7 +72,7 @@ fn keys_have_their_hashes() {
 }
 
 #[test]
-fn keys_lie_where_carbon_c_relay_puts_them() {
+fn keys_have_the_same_owners_as_in_carbon_c_relay() {
     // Two owners of each key: carbon_ch, fnv1a_ch and jump_fnv1a_ch over N3, I3, H3 and J3.
     #[rustfmt::skip]
     let table: &[(&str, [&str; 12])] = &[
@@ -118,7 +118,7 @@ fn keys_lie_where_carbon_c_relay_puts_them() {
 }
 
 #[test]
-fn rings_have_their_points() {
+fn rings_have_the_points_of_the_specification() {
     // The first six and the last three, as position@member.
     let table = [
         (Sharding::CarbonCh, N3, "259@3 437@2 824@1 884@1 1213@1 1366@3", "65265@3 65298@3 65511@3"),
@@ -165,7 +165,7 @@ fn carbons_own_ring_differs_where_points_collide() {
 }
 
 #[test]
-fn the_rings_of_the_other_clusters_are_carbons_too() {
+fn carbons_rings_of_other_clusters_have_the_same_owners() {
     for labels in [I3, H3, J3] {
         // On one host there is one diverse replica only.
         let same_hosts = Sharding::CarbonPython { hash: CarbonHash::CarbonCh, fast: false, diverse: false };
@@ -181,8 +181,8 @@ fn the_rings_of_the_other_clusters_are_carbons_too() {
 }
 
 #[test]
-fn the_other_hashes_of_carbons_ring() {
-    // What pyhash-free Python gives for `0-a` and `0-None`, and for the tuple's text with MurmurHash3.
+fn carbons_ring_supports_its_other_hashes() {
+    // Output of plain Python for `0-a` and `0-None`, and for the tuple's text with MurmurHash3.
     let ring = |hash, label: &str| {
         let cluster = cluster(&Sharding::CarbonPython { hash, fast: false, diverse: true }, &[label], 1);
         cluster.points().map(|(position, _)| position).collect::<Vec<_>>()
@@ -201,7 +201,7 @@ fn the_other_hashes_of_carbons_ring() {
 
 #[test]
 fn names_above_ascii_hash_as_on_x86() {
-    // Asked of carbon-c-relay 3.7.3 on x86-64 with `-t`.
+    // Output of carbon-c-relay 3.7.3 on x86-64 with `-t`.
     let any_of = cluster(&Sharding::AnyOf, &N3, 1);
     let ring = cluster(&Sharding::Fnv1aCh, &["10.0.1.1:2003", "10.0.1.2:2003", "10.0.1.3:2003"], 1);
     let jump = cluster(&Sharding::JumpFnv1aCh, &N3, 1);
@@ -220,20 +220,20 @@ fn names_above_ascii_hash_as_on_x86() {
 }
 
 #[test]
-fn endpoints_of_jump_stand_in_the_order_of_their_instances() {
-    // (labels, places in that order)
+fn jump_endpoints_are_ordered_by_instance() {
+    // (labels, endpoints in that order)
     let table: &[(&[&str], &[u16])] = &[
         (&["h:1=10", "h:2=2", "h:3=1"], &[2, 1, 0]),
         (&["h:1=b", "h:2=a", "h:3=B"], &[2, 1, 0]),
         (&["h:1", "h:2=z", "h:3", "h:4=y"], &[3, 1, 0, 2]),
         (&["h:9", "h:1", "h:5"], &[0, 1, 2]),
         (&["h:1=07", "h:2=7", "h:3=6"], &[2, 0, 1]),
-        // A circle: 2 before 10 as numbers, 10 before 1a and 1a before 2 as texts.
+        // A cycle: 2 is before 10 as numbers, 10 before 1a and 1a before 2 as texts.
         (&["h:1=2", "h:2=10", "h:3=1a"], &[0, 1, 2]),
     ];
     for (labels, want) in table {
         let cluster = cluster(&Sharding::JumpFnv1aCh, labels, 1);
-        let Rule::Shards(shards) = &cluster.rule else { panic!("a form without a ring") };
+        let Rule::Shards(shards) = &cluster.rule else { panic!("sharding without a ring") };
         let owner = cluster.owner(b"a").expect("an owner");
         let position = cluster.position(b"a").expect("a shard");
         assert_eq!(usize::from(shards.table()[position as usize]), owner, "{labels:?}");
@@ -242,7 +242,7 @@ fn endpoints_of_jump_stand_in_the_order_of_their_instances() {
 }
 
 #[test]
-fn a_cluster_of_the_graphite_family_has_its_limits() {
+fn invalid_graphite_clusters_are_rejected() {
     let mistake = |sharding: &Sharding, labels: &[&str], replication| {
         Cluster::replicated(sharding, labels, replication).err()
     };
@@ -270,7 +270,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn keys_of_an_endpoint_that_is_out_are_stood_in_for_and_return(
+    fn keys_of_an_endpoint_that_is_down_fail_over_and_return(
         out in proptest::collection::btree_set(0usize..5, 0..6),
         replication in 1u8..=5,
         key in proptest::collection::vec(proptest::num::u8::ANY, 0..30),
@@ -290,7 +290,7 @@ proptest! {
                 cluster.set_live(*endpoint, false);
             }
             cluster.placed(&key, &mut placed);
-            prop_assert_eq!(&placed, &all_live, "sharding knows nothing of who is there");
+            prop_assert_eq!(&placed, &all_live, "sharding does not depend on live endpoints");
             let owner = cluster.owner(&key);
             prop_assert_eq!(owner.is_none(), out.len() == 5);
             prop_assert!(owner.is_none_or(|owner| cluster.is_live(owner)));
@@ -303,8 +303,8 @@ proptest! {
 }
 
 #[test]
-fn fast_hashing_goes_round_the_hosts_in_the_order_of_their_hashes() {
-    // What carbon 1.1.10 gives; members from 1.
+fn fast_hashing_visits_hosts_in_the_order_of_their_hashes() {
+    // Output of carbon 1.1.10; members from 1.
     let labels = ["10.0.0.1:2004=a", "10.0.0.1:2104=b", "10.0.0.2:2004=a", "10.0.0.3:2004"];
     let keys = ["a", "foo.bar", "servers.web01.cpu.total.user", "my.super.metric", "stats_counts.logins"];
     let table = [

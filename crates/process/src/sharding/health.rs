@@ -1,9 +1,9 @@
-//! From the results of checks to up and down. Who checks, and when, is not known here.
+//! Health of endpoints: turns results of checks into up and down. It does not run the checks.
 
-/// Most checks that are looked back at.
+/// Maximum number of recent checks considered.
 pub const HEALTH_CHECKS_MAX: u32 = 64;
 
-/// How many results turn the state.
+/// How many results change the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthPlan {
     checks: u32,
@@ -12,52 +12,52 @@ pub struct HealthPlan {
 }
 
 impl Default for HealthPlan {
-    /// Node's cluster proxy: each result counts at once (spec statsd §13).
+    /// Node's cluster proxy: each result changes the state at once (spec statsd §13).
     fn default() -> HealthPlan {
         HealthPlan { checks: 1, down_after: 1, up_after: 1 }
     }
 }
 
 impl HealthPlan {
-    /// Down after `down_after` bad results among the last `checks`, up again after `up_after` good ones among as many.
-    /// None unless 1 <= `down_after`, `up_after` <= `checks` <= [`HEALTH_CHECKS_MAX`].
+    /// Down after `down_after` bad results among the last `checks`, up again after `up_after` good ones among as
+    /// many. None unless 1 <= `down_after`, `up_after` <= `checks` <= [`HEALTH_CHECKS_MAX`].
     pub fn new(checks: u32, down_after: u32, up_after: u32) -> Option<HealthPlan> {
         let fits = |count| (1..=checks).contains(&count);
         let valid = checks <= HEALTH_CHECKS_MAX && fits(down_after) && fits(up_after);
         valid.then_some(HealthPlan { checks, down_after, up_after })
     }
 
-    /// How many of the last results count.
+    /// Number of recent results considered.
     pub fn checks(self) -> u32 {
         self.checks
     }
 
-    /// Bad results among them that turn the state.
+    /// Bad results among them that change the state to down.
     pub fn down_after(self) -> u32 {
         self.down_after
     }
 
-    /// Good results among them that turn it back.
+    /// Good results among them that change it back.
     pub fn up_after(self) -> u32 {
         self.up_after
     }
 }
 
-/// How a check changed an endpoint's state.
+/// A change of an endpoint's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthChange {
-    /// It was down and is up.
+    /// From down to up.
     Up,
-    /// It was up and is down.
+    /// From up to down.
     Down,
 }
 
-/// One endpoint's health. Up until checks say otherwise: node, too, sends before it knows.
+/// Health of one endpoint. It is up until checks fail: node too sends before the first check.
 #[derive(Clone, Copy, Debug)]
 pub struct Health {
     plan: HealthPlan,
     up: bool,
-    /// The results since the state last turned that speak against it: 1 for such a one, the newest lowest.
+    /// Results since the last change, as bits: 1 for a result that speaks against the current state, newest lowest.
     against: u64,
 }
 
@@ -67,7 +67,8 @@ impl Health {
         Health { plan, up: true, against: 0 }
     }
 
-    /// Takes the result of one check; says when it turned the state. What was before a turn counts no more.
+    /// Records the result of one check; returns the change of state, if any. Results before a change do not count
+    /// any more.
     pub fn checked(&mut self, good: bool) -> Option<HealthChange> {
         let window = u64::MAX >> (u64::BITS - self.plan.checks);
         self.against = (self.against << 1 | u64::from(good != self.up)) & window;
@@ -80,12 +81,12 @@ impl Health {
         Some(if self.up { HealthChange::Up } else { HealthChange::Down })
     }
 
-    /// Whether the endpoint is up.
+    /// True when the endpoint is up.
     pub fn is_up(&self) -> bool {
         self.up
     }
 
-    /// Goes on under another plan, as a reload brings it: the state stays, the results so far are forgotten.
+    /// Switches to another plan at a reload: the state stays, the recent results are dropped.
     pub fn replan(&mut self, plan: HealthPlan) {
         if plan != self.plan {
             *self = Health { plan, up: self.up, against: 0 };
@@ -99,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// Results (`+` good, `-` bad) to states after each (`U`, `D`).
+    /// Results (`+` good, `-` bad) to the state after each (`U`, `D`).
     fn states(plan: HealthPlan, results: &str) -> String {
         let mut health = Health::new(plan);
         let mut before = true;
@@ -118,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn results_turn_the_state_when_there_are_enough_of_them() {
+    fn the_state_changes_after_enough_results() {
         let table = [
             ("node's", (1, 1, 1), "+-+--++", "UDUDDUU"),
             ("three in a row, both ways", (3, 3, 3), "--+---++-+++-", "UUUUUDDDDDDUU"),
             ("two of three down, three in a row up", (3, 2, 3), "-+--++-+++", "UUDDDDDDDU"),
             ("a failure leaves the window", (3, 2, 1), "-++-++--", "UUUUUUUD"),
             ("slow down, quick up", (5, 3, 1), "-+-+-+", "UUUUDU"),
-            ("what was before the turn counts no more", (5, 2, 3), "--+++-+++-", "UDDDUUUUUD"),
+            ("results before a change do not count", (5, 2, 3), "--+++-+++-", "UDDDUUUUUD"),
         ];
         for (name, (checks, down, up), results, want) in table {
             let plan = HealthPlan::new(checks, down, up).expect("a valid plan");
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_has_its_limits() {
+    fn invalid_plans_are_rejected() {
         for (checks, down, up, valid) in [
             (1, 1, 1, true),
             (HEALTH_CHECKS_MAX, HEALTH_CHECKS_MAX, HEALTH_CHECKS_MAX, true),
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_plan_keeps_the_state_and_forgets_the_results() {
+    fn a_new_plan_keeps_the_state_and_drops_the_results() {
         let plan = |checks, down, up| HealthPlan::new(checks, down, up).expect("a valid plan");
         let mut health = Health::new(plan(2, 2, 2));
         health.checked(false);
@@ -168,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_state_is_what_a_list_of_results_says(
+        fn the_state_equals_that_of_a_naive_implementation(
             checks in 1u32..=HEALTH_CHECKS_MAX,
             down in 1u32..=HEALTH_CHECKS_MAX,
             up in 1u32..=HEALTH_CHECKS_MAX,

@@ -1,9 +1,9 @@
-//! The part of a StatsD line that decides where it goes.
+//! The sharding key of a StatsD line.
 
 use memchr::{memchr, memchr_iter, memchr2};
 
-/// The key of node's cluster proxy: what stands before the first `:`; the whole line without one (spec statsd §13).
-/// Tags in the name (`name;env=prod:1|c`) belong to it, those behind the value (`|#env:prod`) do not.
+/// The key of node's cluster proxy: the text before the first `:`, or the whole line without one (spec statsd §13).
+/// Tags in the name (`name;env=prod:1|c`) are part of it, those after the value (`|#env:prod`) are not.
 pub fn node_key(line: &[u8]) -> &[u8] {
     &line[..memchr(b':', line).unwrap_or(line.len())]
 }
@@ -11,32 +11,32 @@ pub fn node_key(line: &[u8]) -> &[u8] {
 /// Which part of a line is its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyForm {
-    /// As node's cluster proxy has it: see [`node_key`].
+    /// As in node's cluster proxy: see [`node_key`].
     #[default]
     Node,
-    /// The name without tags of any form: all series of a name stay together.
+    /// The name without tags of any format: all series of a name stay together.
     Name,
-    /// The name and all tags, in whatever order they come: series of one name spread.
+    /// The name and all tags, in any order: the series of one name are spread.
     Series,
 }
 
-/// Finds the key of one line after another.
+/// Extracts the keys of lines; reuses its buffers.
 #[derive(Clone, Debug, Default)]
 pub struct KeyReader {
     form: KeyForm,
-    /// Name and sorted tags of the line under way.
+    /// Name and sorted tags of the current line.
     held: Vec<u8>,
-    /// Begin and end of its tags in the line.
+    /// Start and end of its tags in the line.
     tags: Vec<(usize, usize)>,
 }
 
 impl KeyReader {
-    /// Keys of one form.
+    /// A reader for keys of one kind.
     pub fn new(form: KeyForm) -> KeyReader {
         KeyReader { form, ..KeyReader::default() }
     }
 
-    /// The key of a line without its line end. Nothing is checked: any bytes have a key.
+    /// The key of a line without its line end. Nothing is validated: any bytes have a key.
     pub fn key<'a>(&'a mut self, line: &'a [u8]) -> &'a [u8] {
         let name = node_key(line);
         match self.form {
@@ -46,8 +46,8 @@ impl KeyReader {
         }
     }
 
-    /// `name;tag;tag`, the tags sorted, an empty one left out. The tags of a DogStatsD line stand in a part of their own
-    /// behind the value, with `:` where a name's have `=`; written in either form they are the same series.
+    /// `name;tag;tag`, with the tags sorted and empty ones left out. DogStatsD tags come after the value, with `:`
+    /// where tags in a name have `=`. Both formats give the same key.
     fn series<'a>(&'a mut self, line: &'a [u8], name_end: usize) -> &'a [u8] {
         let begin = tags_begin(&line[..name_end]);
         self.tags.clear();
@@ -58,7 +58,7 @@ impl KeyReader {
         if self.tags.is_empty() {
             return &line[..begin];
         }
-        // So that neither the sorting nor the key depends on which of the two the sender writes.
+        // So that neither the order nor the key depends on the format.
         let one_form = |byte: &u8| if *byte == b':' { b'=' } else { *byte };
         let in_one_form = |tag: &(usize, usize)| line[tag.0..tag.1].iter().map(one_form);
         self.tags.sort_by(|left, right| in_one_form(left).cmp(in_one_form(right)));
@@ -71,7 +71,7 @@ impl KeyReader {
         &self.held
     }
 
-    /// Notes the tags between two places of the line.
+    /// Records the tags between two positions of the line.
     fn hold(&mut self, line: &[u8], begin: usize, end: usize) {
         let mut from = begin;
         while from < end {
@@ -84,12 +84,12 @@ impl KeyReader {
     }
 }
 
-/// Where the tags of a name begin: at Graphite's `;` or InfluxDB's `,`.
+/// Start of the tags in a name: at Graphite's `;` or InfluxDB's `,`.
 fn tags_begin(name: &[u8]) -> usize {
     memchr2(b';', b',', name).unwrap_or(name.len())
 }
 
-/// Begin and end of the part behind `|#`.
+/// Start and end of the part after `|#`.
 fn tag_part(line: &[u8], name_end: usize) -> Option<(usize, usize)> {
     let bar = memchr_iter(b'|', &line[name_end..]).find(|at| line.get(name_end + at + 1) == Some(&b'#'))?;
     let begin = name_end + bar + 2;
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_the_three_forms() {
+    fn keys_of_each_kind_are_extracted() {
         // (line, node, name, series)
         let table: &[(&str, &str, &str, &str)] = &[
             ("hits:1|c", "hits", "hits", "hits"),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_tags_and_their_form_do_not_part_a_series() {
+    fn the_series_key_ignores_order_and_format_of_tags() {
         let mut reader = KeyReader::new(KeyForm::Series);
         let want = reader.key(b"x:1|c|#a:1,a-b:2,c").to_vec();
         for same in [

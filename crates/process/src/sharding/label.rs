@@ -1,4 +1,4 @@
-//! What an endpoint is known by on the rings of the Graphite family: `HOST:PORT` or `HOST:PORT=INSTANCE`.
+//! Labels of endpoints on the hash rings of the Graphite family: `HOST:PORT` or `HOST:PORT=INSTANCE`.
 
 use memchr::{memchr, memrchr};
 
@@ -10,7 +10,7 @@ pub(super) struct Label<'a> {
 }
 
 impl Label<'_> {
-    /// The label's parts; none when there is no port. The last colon separates it, so that IPv6 needs no brackets.
+    /// Parses a label; None when it has no port. The last colon is the separator, so IPv6 needs no brackets.
     pub(super) fn parse(text: &[u8]) -> Option<Label<'_>> {
         let (address, instance) = match memchr(b'=', text) {
             Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -26,7 +26,7 @@ impl Label<'_> {
         self.parsed_port().expect("`parse` has seen it")
     }
 
-    /// The instance as a number, where it is one.
+    /// The instance as a number, if it is one.
     pub(super) fn instance_number(&self) -> Option<i64> {
         std::str::from_utf8(self.instance?).ok()?.parse().ok()
     }
@@ -37,7 +37,7 @@ impl Label<'_> {
 }
 
 #[test]
-fn labels_come_apart() {
+fn labels_are_parsed() {
     type Parts = Option<(&'static str, &'static str, Option<&'static str>)>;
     let table: &[(&str, Parts)] = &[
         ("10.0.0.1:2003", Some(("10.0.0.1", "2003", None))),

@@ -1,13 +1,13 @@
-//! Sharding instead of copying: which endpoints of a cluster a key belongs to (spec statsd §13; R6 of §14; spec
+//! Sharding: maps keys to endpoints of a cluster, instead of copying to all (spec statsd §13; R6 of §14; spec
 //! graphite §3).
 //!
-//! Path of a line: `KeyReader::key` (the bytes that decide) -> **`Cluster::owner`** (`ring`, `carbon` or `shards`) -> the
-//! queue of that endpoint. `health` turns the results of checks into changes, which come back as `Cluster::set_live`.
-//! A relay asks `Cluster::placed` once for a name, and `Cluster::fail_over` for each line whose owner is away.
-//! Pure: no I/O, no clock, no look-up of names; `owner` does not allocate but on rings with replicas.
-//! Not here: who sends the health checks, and what becomes of a line that nobody owns.
-//! Invariants: an owner is live; with no endpoint live there is none; the same history of `set_live` gives the same
-//! owners in every process.
+//! Path of a line: `KeyReader::key` (the sharding key) -> **`Cluster::owner`** (`ring`, `carbon` or `shards`) ->
+//! the queue of that endpoint. `health` turns results of checks into changes, which arrive as `Cluster::set_live`.
+//! A relay calls `Cluster::placed` once per name, and `Cluster::fail_over` for each line whose owner is down.
+//! Pure: no I/O, no clock, no name resolution; `owner` allocates only on rings with replicas.
+//! Not here: sending health checks, and the handling of lines without an owner.
+//! Invariants: an owner is live; without a live endpoint there is no owner; the same history of `set_live` gives
+//! the same owners in every process.
 
 mod carbon;
 mod fnv;
@@ -26,22 +26,22 @@ use label::Label;
 use ring::{Ring, RingKind};
 use shards::{Shards, ShardsHash, mixed};
 
-/// Most endpoints of a cluster.
+/// Maximum endpoints of a cluster.
 pub const ENDPOINTS_MAX: usize = 1024;
-/// Most virtual shards of a cluster.
+/// Maximum virtual shards of a cluster.
 pub const SHARDS_MAX: usize = 65_536;
 
-/// How keys are placed.
+/// The sharding method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sharding {
-    /// The ring of node's cluster proxy: MD5, 40 digests for an endpoint (39 in clusters of some sizes).
+    /// The ring of node's cluster proxy: MD5, 40 digests per endpoint (39 in clusters of some sizes).
     StatsdNode(RingReplicas),
-    /// The ring of libketama with equal weights: MD5, 40 digests for an endpoint, four points of each.
+    /// The ring of libketama with equal weights: MD5, 40 digests per endpoint, four points each.
     Ketama,
-    /// Jump consistent hash over FNV-1a of 64 bits, as jjneely's statsrelay (Go) places.
+    /// Jump consistent hash over 64-bit FNV-1a, as in jjneely's statsrelay (Go).
     Jump(ShardTable),
-    /// MurmurHash3 of 32 bits with seed 0xaccd3d34, modulo the number of shards, as the statsrelay of Lyft and Uber
-    /// (C, later Rust) places.
+    /// 32-bit MurmurHash3 with seed 0xaccd3d34, modulo the number of shards, as in the statsrelay of Lyft and Uber
+    /// (C, later Rust).
     Murmur3Statsrelay(ShardTable),
     /// carbon-c-relay's `carbon_ch`: a ring of MD5 by address or instance.
     CarbonCh,
@@ -53,9 +53,9 @@ pub enum Sharding {
     AnyOf,
     /// The ring of carbon's own daemons, written in Python.
     CarbonPython {
-        /// What is hashed, and how.
+        /// The hash function and its input.
         hash: CarbonHash,
-        /// One point for each endpoint, and a key's hash modulo their number (`fast-hashing`).
+        /// One point per endpoint, and a key's hash modulo their number (`fast-hashing`).
         fast: bool,
         /// Owners of one key are on different hosts (`DIVERSE_REPLICAS`, on by default).
         diverse: bool,
@@ -74,24 +74,24 @@ pub enum CarbonHash {
     Mmh3Ch,
 }
 
-/// How many points of the ring come from one digest.
+/// Points of the ring per digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RingReplicas {
-    /// Statsd since 0.8.0 (hashring 3.2.0): the first of the digest's words.
+    /// Statsd since 0.8.0 (hashring 3.2.0): the first word of the digest.
     #[default]
     One,
     /// Statsd before 0.8.0 (hashring 1.0.1): all four words.
     Four,
 }
 
-/// Which endpoint each virtual shard lives on, by index; empty for one shard per endpoint, in their order.
+/// The endpoint of each virtual shard, by index; empty for one shard per endpoint, in order.
 ///
-/// With many more shards than endpoints a cluster is resized by giving some shards to the new endpoint: the keys of
-/// all other shards stay where they are.
+/// With many more shards than endpoints, a cluster is resized by moving some shards to the new endpoint: the keys
+/// of all other shards stay where they are.
 pub type ShardTable = Vec<usize>;
 
 impl Sharding {
-    /// The form's name in configuration files.
+    /// The method's name in configuration files.
     pub fn name(&self) -> &'static str {
         match self {
             Sharding::StatsdNode(_) => "statsd-node",
@@ -107,37 +107,38 @@ impl Sharding {
     }
 }
 
-/// Why a cluster cannot be.
+/// Why a cluster is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterMistake {
     /// More than [`ENDPOINTS_MAX`] endpoints.
     TooManyEndpoints,
     /// More than [`SHARDS_MAX`] shards.
     TooManyShards,
-    /// Two endpoints have the same label, so that the second one's points would lie on the first one's.
+    /// Two endpoints have the same label, so that their points would coincide.
     SameLabel {
         /// The one listed first.
         first: usize,
         /// The one listed again.
         again: usize,
     },
-    /// A shard lives on an endpoint that is not listed.
+    /// A shard is assigned to an endpoint that is not listed.
     NoSuchEndpoint {
-        /// The shard's place in the table.
+        /// Index of the shard.
         shard: usize,
         /// The endpoint that it names.
         endpoint: usize,
     },
     /// A label is not `HOST:PORT` or `HOST:PORT=INSTANCE`.
     BadLabel {
-        /// The endpoint that it is of.
+        /// Index of the endpoint.
         endpoint: usize,
     },
-    /// A key has no owner, or more than there are endpoints, or more than one where the form knows but one.
+    /// The replication is 0, more than the number of endpoints, or more than one where the method supports only
+    /// one.
     BadReplication {
-        /// Owners that a key was to have.
+        /// The configured replication.
         replication: u8,
-        /// The most that it can have.
+        /// The maximum.
         most: usize,
     },
 }
@@ -165,15 +166,15 @@ impl std::fmt::Display for ClusterMistake {
 
 impl std::error::Error for ClusterMistake {}
 
-/// The endpoints of a cluster, which of them are live, and what each owns.
+/// The endpoints of a cluster, their state, and the keys that they own.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     live: Vec<bool>,
-    /// The live ones as hashring lists them: in the order given, but for those that came back, which stand at the end
-    /// in the order of their return. It decides between points of equal value.
+    /// The live endpoints in hashring's order: as configured, except that endpoints that came back are at the end,
+    /// in the order of their return. The order decides between points of equal value.
     listed: Vec<u16>,
     rule: Rule,
-    /// Owners of a key.
+    /// Owners per key.
     replication: usize,
 }
 
@@ -185,15 +186,14 @@ enum Rule {
 }
 
 impl Cluster {
-    /// A cluster whose endpoints are all live. A label is what the original hashes for a place on its ring:
-    /// `host:port` as written in its configuration, for those of the Graphite family with `=instance` behind it where
-    /// there is one; the forms without a ring go by the order alone.
+    /// A cluster with all endpoints live. A label is the text that the original hashes for the ring: `host:port` as
+    /// in its configuration, for the Graphite family followed by `=instance` if there is one. Methods without a
+    /// ring use only the order.
     pub fn new<L: AsRef<[u8]>>(sharding: &Sharding, labels: &[L]) -> Result<Cluster, ClusterMistake> {
         Cluster::replicated(sharding, labels, 1)
     }
 
-    /// The same, with `replication` owners for each key. More than one only with the forms of the Graphite family, and not
-    /// with `any_of`.
+    /// As `new`, with `replication` owners per key. More than one only for the Graphite family, except `any_of`.
     pub fn replicated<L: AsRef<[u8]>>(
         sharding: &Sharding,
         labels: &[L],
@@ -214,8 +214,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The endpoint that `key` belongs to, by its place in the list given to [`Cluster::new`]; of several the first.
-    /// None when no endpoint is live.
+    /// The owner of `key`, as index into the list given to [`Cluster::new`]; the first of several. None when no
+    /// endpoint is live.
     pub fn owner(&self, key: &[u8]) -> Option<usize> {
         let (owner, hash) = match &self.rule {
             Rule::Ring(ring) => return ring.owner(key),
@@ -225,8 +225,8 @@ impl Cluster {
         if self.live[owner] { Some(owner) } else { self.fail_over(hash, &[]) }
     }
 
-    /// Puts all owners of `key` behind what `to` holds, in their order, whether they are live or not. Only the rings of
-    /// StatsD's proxies are made of live endpoints alone.
+    /// Appends all owners of `key` to `to`, in order, live or not. Only the rings of StatsD's proxies are built
+    /// from live endpoints alone.
     pub fn placed(&self, key: &[u8], to: &mut Vec<u16>) {
         match &self.rule {
             Rule::Ring(ring) => to.extend(ring.owner(key).map(|owner| owner as u16)),
@@ -235,9 +235,9 @@ impl Cluster {
         }
     }
 
-    /// The endpoint that takes the place of one that is out: of the live ones that are not among `taken` the one for
-    /// which the key's hash (see [`key_hash`]) mixed with the endpoint's number is highest. So the keys of one that goes
-    /// spread over the others, nothing else moves, and they return with it.
+    /// The failover endpoint for one that is down: the live endpoint, not among `taken`, for which the key's hash
+    /// (see [`key_hash`]) mixed with the endpoint's number is highest. So the keys of a failed endpoint spread over
+    /// all others, no other key moves, and they return with it.
     pub fn fail_over(&self, hash: u64, taken: &[u16]) -> Option<usize> {
         let free = self.listed.iter().filter(|endpoint| !taken.contains(endpoint));
         let fail_over = free.max_by_key(|endpoint| mixed(hash, u64::from(**endpoint)))?;
@@ -245,7 +245,8 @@ impl Cluster {
         Some(usize::from(*fail_over))
     }
 
-    /// Where `key` lies on a ring of the Graphite family, or which shard is its own, from 0; none for other rings.
+    /// The position of `key` on a ring of the Graphite family, or the number of its shard, from 0; None for other
+    /// rings.
     pub fn position(&self, key: &[u8]) -> Option<i64> {
         match &self.rule {
             Rule::Carbon(ring) => Some(ring.position(key)),
@@ -254,8 +255,8 @@ impl Cluster {
         }
     }
 
-    /// The points of the ring of the Graphite family that this is, ascending, and whose they are; of a form with shards,
-    /// shard after shard, the endpoint's place in both. None of other rings.
+    /// The points of a ring of the Graphite family, ascending, with their endpoints; for methods with shards, each
+    /// shard with its endpoint. Empty for other rings.
     pub fn points(&self) -> impl Iterator<Item = (i64, usize)> {
         let ring = match &self.rule {
             Rule::Carbon(ring) => Some(ring.points()),
@@ -269,12 +270,12 @@ impl Cluster {
         ring.into_iter().flatten().chain(shards)
     }
 
-    /// Takes an endpoint out (`false`) or puts it back; true when that changed anything.
+    /// Marks an endpoint as down (`false`) or up; true when that changed anything.
     ///
-    /// Only keys that the endpoint owned move when it goes, and exactly those return to it. On a ring there is an
-    /// exception, as with the originals: with some numbers of live endpoints (7, 14, 28, 49, … on node's ring; 61, 122,
-    /// … on libketama's) each has 39 digests instead of 40, and a few more keys move on the way there and back. And of
-    /// two equal points, which are rare, the endpoint that came back loses its own.
+    /// Only keys that the endpoint owned move when it goes down, and exactly those return to it. Rings have an
+    /// exception, as in the originals: with some numbers of live endpoints (7, 14, 28, 49, … on node's ring; 61,
+    /// 122, … on libketama's) each has 39 digests instead of 40, and a few more keys move. And of two equal points,
+    /// which are rare, the endpoint that came back loses its point.
     pub fn set_live(&mut self, endpoint: usize, live: bool) -> bool {
         assert!(endpoint < self.live.len(), "endpoints are those given to `new`");
         if self.live[endpoint] == live {
@@ -290,17 +291,18 @@ impl Cluster {
         true
     }
 
-    /// Whether the endpoint is live.
+    /// True when the endpoint is live.
     pub fn is_live(&self, endpoint: usize) -> bool {
         self.live[endpoint]
     }
 
-    /// The live endpoints in the order in which node's proxy lists them (`status`): those that came back at the end.
+    /// The live endpoints in the order in which node's proxy lists them (`status`): those that came back are at the
+    /// end.
     pub fn listed(&self) -> impl ExactSizeIterator<Item = usize> {
         self.listed.iter().map(|endpoint| usize::from(*endpoint))
     }
 
-    /// All endpoints, live or not.
+    /// Number of endpoints, live or not.
     pub fn len(&self) -> usize {
         self.live.len()
     }
@@ -341,7 +343,7 @@ impl Rule {
         }
     }
 
-    /// Whether a key may have several owners.
+    /// True when a key may have several owners.
     fn replicates(&self) -> bool {
         match self {
             Rule::Ring(_) => false,
@@ -351,7 +353,7 @@ impl Rule {
     }
 }
 
-/// The hash of a key by which stand-ins are chosen.
+/// The hash of a key for choosing failover endpoints.
 pub fn key_hash(key: &[u8]) -> u64 {
     fnv1a_64(key, Bytes::Unsigned)
 }

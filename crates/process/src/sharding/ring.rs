@@ -1,10 +1,10 @@
-//! Rings of points: an endpoint owns what lies between its points and those before them.
+//! Hash rings of node's proxy and libketama: an endpoint owns the keys between its points and the preceding ones.
 
 use md5::{Digest as _, Md5};
 
 use super::RingReplicas;
 
-/// Digests that an endpoint has at most. Both libraries want 40 and get 39 where their arithmetic falls just short.
+/// Maximum digests per endpoint. Both libraries aim at 40 and get 39 when their arithmetic falls just short.
 const DIGESTS_MAX: usize = 40;
 
 #[derive(Clone, Copy, Debug)]
@@ -13,15 +13,15 @@ pub(super) enum RingKind {
     Ketama,
 }
 
-/// The ring of the live endpoints, and what it is made of again when one goes or comes.
+/// The ring of the live endpoints, and the data to rebuild it when an endpoint goes down or comes back.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
     form: RingKind,
-    /// For each endpoint, the words of its digests.
+    /// For each endpoint the words of its digests.
     words: Vec<[[u32; 4]; DIGESTS_MAX]>,
     /// All points of live endpoints, ascending.
     points: Vec<u32>,
-    /// Whose each point is.
+    /// The endpoint of each point.
     owners: Vec<u16>,
 }
 
@@ -31,7 +31,7 @@ impl Ring {
         Ring { form, words, points: Vec::new(), owners: Vec::new() }
     }
 
-    /// The ring of the endpoints `listed`, in the library's order.
+    /// Rebuilds the ring from the endpoints `listed`, in the library's order.
     pub(super) fn rebuild(&mut self, listed: &[u16]) {
         let digests = match self.form {
             RingKind::StatsdNode(_) => statsd_node_digests(listed.len()),
@@ -46,13 +46,13 @@ impl Ring {
             let words = self.words[usize::from(endpoint)][..digests].iter();
             placed.extend(words.flat_map(|four| &four[..replicas]).map(|point| (*point, endpoint)));
         }
-        // Stable: of equal points the one of the endpoint listed first stands first, and is the one that is found.
+        // Stable: of equal points that of the endpoint listed first comes first, and is the one that is found.
         placed.sort_by_key(|(point, _)| *point);
         (self.points, self.owners) = placed.into_iter().unzip();
         debug_assert!(self.points.is_sorted());
     }
 
-    /// The owner of the first point at or above the key's position, or else of the smallest point.
+    /// The owner of the first point at or above the key's position, otherwise of the smallest point.
     pub(super) fn owner(&self, key: &[u8]) -> Option<usize> {
         self.at(self.position(key))
     }
@@ -91,7 +91,7 @@ fn first_word(digest: &[u8]) -> u32 {
     u32::from_le_bytes(*digest.first_chunk().expect("a digest has sixteen bytes"))
 }
 
-/// The key's position as node has it, which hashes a text: what is no UTF-8 becomes U+FFFD there.
+/// The key's position in node, which hashes a string: invalid UTF-8 is replaced by U+FFFD.
 fn text_position(key: &[u8]) -> u32 {
     if key.is_ascii() {
         return first_word(Md5::digest(key).as_slice());
@@ -106,7 +106,8 @@ fn text_position(key: &[u8]) -> u32 {
     first_word(hash.finalize().as_slice())
 }
 
-/// Digests of each of `live` endpoints of weight 100 in hashring: its steps, in doubles (spec statsd §13).
+/// Digests of each of `live` endpoints of weight 100 in hashring: the same operations, in doubles (spec statsd
+/// §13).
 fn statsd_node_digests(live: usize) -> usize {
     let live = live as f64;
     let share = 100.0 / (100.0 * live);
@@ -114,7 +115,7 @@ fn statsd_node_digests(live: usize) -> usize {
     digests.min(DIGESTS_MAX)
 }
 
-/// The same in libketama, whose share and result are floats and what is between them doubles.
+/// The same in libketama, where share and result are floats and intermediate values are doubles.
 fn ketama_digests(live: usize) -> usize {
     let share = 1.0 / live as f32;
     let digests = (f64::from(share) * 40.0 * f64::from(live as f32)) as f32;

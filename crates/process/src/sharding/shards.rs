@@ -1,4 +1,4 @@
-//! Forms without a ring: a hash picks one of numbered shards, a table says where the shard lives.
+//! Sharding without a ring: a hash selects one of numbered shards, and a table has the endpoint of each shard.
 
 use super::fnv::{Bytes, fnv1a_32, fnv1a_64};
 use super::label::Label;
@@ -8,18 +8,18 @@ use super::{ClusterMistake, SHARDS_MAX};
 pub(super) enum ShardsHash {
     /// Jump hash of FNV-1a.
     Jump,
-    /// The same as carbon-c-relay has it.
+    /// The same as in carbon-c-relay.
     JumpSigned,
     /// MurmurHash3 modulo the number of shards.
     Murmur3,
-    /// FNV-1a of 32 bits modulo the number of shards, as carbon-c-relay has it.
+    /// 32-bit FNV-1a modulo the number of shards, as in carbon-c-relay.
     Fnv1aSigned,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Shards {
     hash: ShardsHash,
-    /// Endpoint of each shard. Empty only when there is no endpoint.
+    /// The endpoint of each shard. Empty only without endpoints.
     table: Vec<u16>,
 }
 
@@ -37,19 +37,19 @@ impl Shards {
         Ok(Shards { hash, table: table.iter().map(|endpoint| *endpoint as u16).collect() })
     }
 
-    /// One shard per endpoint in the order of `jump_fnv1a_ch`: those with an instance first, by instance, then those
-    /// without, as they were given (spec graphite §3.3).
+    /// One shard per endpoint in the order of `jump_fnv1a_ch`: those with an instance first, by instance, then
+    /// those without, in the given order (spec graphite §3.3).
     pub(super) fn by_instance(labels: &[Label<'_>]) -> Shards {
         let mut table: Vec<u16> = Vec::with_capacity(labels.len());
         for (endpoint, label) in labels.iter().enumerate() {
-            // Not a sort of the library: numbers and texts together may go round in a circle, which these abhor.
+            // Not a library sort: comparing numbers with texts can be cyclic, which library sorts do not allow.
             let behind = table.iter().rposition(|other| !comes_before(label, &labels[usize::from(*other)]));
             table.insert(behind.map_or(0, |at| at + 1), endpoint as u16);
         }
         Shards { hash: ShardsHash::JumpSigned, table }
     }
 
-    /// Whether [`Shards::owners`] can find more than one.
+    /// True when [`Shards::owners`] can find more than one.
     pub(super) fn replicates(&self) -> bool {
         matches!(self.hash, ShardsHash::JumpSigned)
     }
@@ -92,8 +92,8 @@ impl Shards {
         Some((shard as usize, hash))
     }
 
-    /// Puts the `count` endpoints that own the key behind what `to` holds, as `jump_fnv1a_ch` finds them: the list's last
-    /// one takes the place of one that is taken, and the hash is stirred.
+    /// Appends the `count` owners of the key to `to`, as `jump_fnv1a_ch` finds them: each owner is replaced in the
+    /// list by the last entry, and the hash is mixed again.
     pub(super) fn owners(&self, key: &[u8], count: usize, to: &mut Vec<u16>) {
         if count <= 1 || !self.replicates() {
             to.extend(self.owner(key).map(|(endpoint, _)| endpoint as u16));
@@ -111,7 +111,8 @@ impl Shards {
     }
 }
 
-/// Whether `label` stands before `other`, which was given before it, in the order of [`Shards::by_instance`].
+/// True when `label` sorts before `other`, which precedes it in the given order, in the order of
+/// [`Shards::by_instance`].
 fn comes_before(label: &Label<'_>, other: &Label<'_>) -> bool {
     match (label.instance_number(), other.instance_number()) {
         (Some(own), Some(before)) => own < before,
@@ -122,7 +123,7 @@ fn comes_before(label: &Label<'_>, other: &Label<'_>) -> bool {
     }
 }
 
-/// Jump consistent hash (Lamping and Veach, arXiv:1406.2294): a number below `count`, which is above 0.
+/// Jump consistent hash (Lamping and Veach, arXiv:1406.2294): a number below `count`, which must be above 0.
 fn jump(hash: u64, count: u32) -> u32 {
     let (mut state, mut at, mut next) = (hash, 0, 0);
     while next < u64::from(count) {
@@ -134,7 +135,7 @@ fn jump(hash: u64, count: u32) -> u32 {
     at as u32
 }
 
-/// A hash of hash and number: the finish of SplitMix64.
+/// A hash of a hash and a number: the final step of SplitMix64.
 pub(super) fn mixed(hash: u64, number: u64) -> u64 {
     let mut hash = hash.wrapping_add((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -142,7 +143,7 @@ pub(super) fn mixed(hash: u64, number: u64) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// What the statsrelays seed with, so that restarts and several relays agree.
+/// Seed of the statsrelays, fixed so that restarts and several relays agree.
 const STATSRELAY_SEED: u32 = 0xaccd_3d34;
 
 /// MurmurHash3_x86_32.
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn murmur3_gives_its_published_values() {
+    fn murmur3_equals_its_published_values() {
         let table: &[(&str, u32, u32)] = &[
             ("", 0, 0),
             ("", 1, 0x514e_28b7),
@@ -174,7 +175,7 @@ mod tests {
             ("test", 0, 0xba6b_d213),
             ("Hello, world!", 0, 0xc036_3e43),
             ("The quick brown fox jumps over the lazy dog", 0, 0x2e4f_f723),
-            // What the statsrelays expect of theirs.
+            // Expected values of the statsrelays' own tests.
             ("apple", STATSRELAY_SEED, 2_699_884_538),
             ("banana", STATSRELAY_SEED, 558_421_143),
             ("orange", STATSRELAY_SEED, 2_279_140_812),
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn jump_moves_only_to_the_new_bucket_and_fills_all_alike() {
+    fn jump_moves_keys_only_to_the_new_bucket_and_spreads_evenly() {
         let keys = 20_000u64;
         for count in 1..40u32 {
             let mut filled = vec![0u32; count as usize];

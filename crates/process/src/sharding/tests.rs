@@ -1,4 +1,5 @@
-//! The tables of spec statsd §13, tables of the other forms' authors, and what must hold when endpoints go and come.
+//! The tables of spec statsd §13, tables of the other methods' authors, and properties when endpoints go down and
+//! come back.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ fn cluster(sharding: &Sharding, count: usize) -> Cluster {
     Cluster::new(sharding, &labels(count)).expect("a valid cluster")
 }
 
-/// One of each form, over `count` endpoints.
+/// One sharding of each method, over `count` endpoints.
 fn every_form(count: usize) -> Vec<Sharding> {
     let shards: ShardTable =
         if count == 0 { Vec::new() } else { (0..101).map(|shard| shard * 7 % count).collect() };
@@ -43,14 +44,14 @@ fn owners(cluster: &Cluster, keys: &[Vec<u8>]) -> Vec<Option<usize>> {
 fn ring(cluster: &Cluster) -> &Ring {
     match &cluster.rule {
         Rule::Ring(ring) => ring,
-        Rule::Carbon(_) | Rule::Shards(_) => panic!("a form without such a ring"),
+        Rule::Carbon(_) | Rule::Shards(_) => panic!("sharding without such a ring"),
     }
 }
 
 #[test]
-fn keys_lie_where_nodes_ring_puts_them() {
+fn keys_have_the_same_owners_as_on_nodes_ring() {
     const SIZES: [usize; 5] = [2, 3, 5, 7, 10];
-    // The answer is the last octet, so the index and one.
+    // The value is the last octet, so the index plus one.
     let table: &[(&str, [usize; 5])] = &[
         ("", [2, 3, 3, 7, 7]),
         ("a", [2, 3, 5, 6, 6]),
@@ -74,7 +75,7 @@ fn keys_lie_where_nodes_ring_puts_them() {
 }
 
 #[test]
-fn the_first_points_of_nodes_ring() {
+fn nodes_ring_has_its_first_points() {
     let cluster = cluster(&NODE, 3);
     let first: Vec<(u32, usize)> =
         ring(&cluster).points().take(6).map(|(point, at)| (point, at + 1)).collect();
@@ -83,7 +84,7 @@ fn the_first_points_of_nodes_ring() {
 }
 
 #[test]
-fn a_node_that_goes_gives_its_keys_away_and_gets_them_back() {
+fn keys_of_a_node_that_goes_down_move_and_return() {
     let keys = ["", "a", "b", "foo", "gorets", "a.b.c", "web01.cpu.user", "x;env=prod", "A", "users.online"];
     let mut cluster = cluster(&NODE, 3);
     let before = keys.map(|key| cluster.owner(key.as_bytes()));
@@ -97,7 +98,7 @@ fn a_node_that_goes_gives_its_keys_away_and_gets_them_back() {
 }
 
 #[test]
-fn points_of_a_ring_follow_the_librarys_arithmetic() {
+fn the_number_of_points_follows_the_librarys_arithmetic() {
     let short = |form| {
         let sizes = (1..=ENDPOINTS_MAX).filter(|size| digests(form, *size) != 40);
         sizes.inspect(|size| assert_eq!(digests(form, *size), 39, "{size}")).collect::<Vec<_>>()
@@ -119,7 +120,7 @@ fn points_of_a_ring_follow_the_librarys_arithmetic() {
 }
 
 #[test]
-fn four_replicas_are_the_four_words_of_each_digest() {
+fn four_replicas_use_the_four_words_of_each_digest() {
     let with = |replicas| {
         let cluster = cluster(&Sharding::StatsdNode(replicas), 3);
         ring(&cluster).points().collect::<Vec<_>>()
@@ -133,8 +134,8 @@ fn four_replicas_are_the_four_words_of_each_digest() {
 }
 
 #[test]
-fn of_equal_points_the_endpoint_listed_first_is_found() {
-    // Labels with a point in common, found by search.
+fn of_equal_points_the_endpoint_listed_first_owns_the_key() {
+    // Labels with a common point, found by search.
     let shared = 3_129_567_582;
     let mut cluster = Cluster::new(&NODE, &["tie-1161:8125", "tie-1931:8125"]).expect("a valid cluster");
     assert_eq!(ring(&cluster).points().filter(|(point, _)| *point == shared).count(), 2);
@@ -151,23 +152,23 @@ fn of_equal_points_the_endpoint_listed_first_is_found() {
 }
 
 #[test]
-fn live_endpoints_are_listed_as_hashring_lists_them() {
+fn live_endpoints_are_listed_in_hashrings_order() {
     let mut cluster = cluster(&NODE, 4);
     let listed = |cluster: &Cluster| cluster.listed().collect::<Vec<_>>();
     assert_eq!(listed(&cluster), [0, 1, 2, 3]);
     assert!(cluster.set_live(1, false));
-    assert!(!cluster.set_live(1, false), "it was out");
+    assert!(!cluster.set_live(1, false), "it was down");
     assert_eq!(listed(&cluster), [0, 2, 3]);
     assert!(cluster.set_live(0, false));
     assert!(cluster.set_live(1, true));
     assert!(cluster.set_live(0, true));
-    assert!(!cluster.set_live(0, true), "it was in");
+    assert!(!cluster.set_live(0, true), "it was up");
     assert_eq!(listed(&cluster), [2, 3, 1, 0]);
     assert!(cluster.is_live(0) && cluster.len() == 4);
 }
 
 #[test]
-fn what_is_no_utf8_has_the_place_of_its_replacement() {
+fn invalid_utf8_in_a_key_hashes_as_its_replacement() {
     let cluster = cluster(&NODE, 30);
     let table: &[(&[u8], &str)] = &[
         (b"\xff", "\u{fffd}"),
@@ -185,8 +186,8 @@ fn what_is_no_utf8_has_the_place_of_its_replacement() {
 }
 
 #[test]
-fn jump_places_as_its_relay_does() {
-    // Nodes 10 to 54 of the relay's own test, by their place in it.
+fn jump_has_the_same_owners_as_its_relay() {
+    // Nodes 10 to 54 of the relay's own test, by their position in it.
     let cluster = cluster(&Sharding::Jump(Vec::new()), 45);
     for (key, want) in [
         ("foobar", 43),
@@ -198,8 +199,8 @@ fn jump_places_as_its_relay_does() {
 }
 
 #[test]
-fn murmur3_places_as_its_relays_do() {
-    // Both of the relay's own files: four shards on two endpoints, then on four.
+fn murmur3_has_the_same_owners_as_its_relays() {
+    // Both from the relay's own files: four shards on two endpoints, then on four.
     let two = Cluster::new(&Sharding::Murmur3Statsrelay(vec![0, 0, 1, 1]), &["9000", "9001"]).expect("valid");
     let four =
         Cluster::new(&Sharding::Murmur3Statsrelay(vec![0, 2, 1, 3]), &["9000", "9001", "9002", "9003"])
@@ -211,7 +212,7 @@ fn murmur3_places_as_its_relays_do() {
 }
 
 #[test]
-fn shards_that_stay_on_their_endpoint_keep_their_keys() {
+fn keys_of_shards_that_do_not_move_stay() {
     let before: ShardTable = (0..64).map(|shard| shard % 2).collect();
     let mut after = before.clone();
     for shard in after.iter_mut().step_by(3) {
@@ -225,7 +226,7 @@ fn shards_that_stay_on_their_endpoint_keep_their_keys() {
             assert!(new == old || new == Some(2), "{key:?} goes from {old:?} to {new:?}");
             moved += usize::from(new != old);
         }
-        // 22 of 64 shards: 1719 keys, give or take six standard deviations.
+        // 22 of 64 shards: 1719 keys, plus or minus six standard deviations.
         assert!((1_500..=1_950).contains(&moved), "{moved} moved");
     }
 }
@@ -250,7 +251,7 @@ fn a_cluster_without_a_live_endpoint_owns_nothing() {
 }
 
 #[test]
-fn a_cluster_has_its_limits() {
+fn invalid_clusters_are_rejected() {
     for sharding in every_form(1) {
         assert_eq!(cluster(&sharding, ENDPOINTS_MAX).len(), ENDPOINTS_MAX, "{}", sharding.name());
         let past = Cluster::new(&sharding, &labels(ENDPOINTS_MAX + 1));
@@ -267,11 +268,11 @@ fn a_cluster_has_its_limits() {
     let mistake = ClusterMistake::SameLabel { first: 1, again: 3 };
     assert_eq!(Cluster::new(&NODE, &twice).err(), Some(mistake));
     assert_eq!(mistake.to_string(), "endpoint 3 is endpoint 1 again");
-    assert!(Cluster::new(&Sharding::Jump(Vec::new()), &twice).is_ok(), "labels count for nothing there");
+    assert!(Cluster::new(&Sharding::Jump(Vec::new()), &twice).is_ok(), "labels do not matter there");
 }
 
 #[test]
-fn endpoints_get_like_shares() {
+fn keys_are_spread_evenly() {
     for sharding in every_form(10) {
         let cluster = cluster(&sharding, 10);
         let mut shares = BTreeMap::<_, u32>::new();
@@ -279,7 +280,7 @@ fn endpoints_get_like_shares() {
             *shares.entry(owner).or_default() += 1;
         }
         assert_eq!(shares.len(), 10, "{}: {shares:?}", sharding.name());
-        // Rings of 40 points are as uneven as that.
+        // Rings of 40 points are that uneven.
         assert!(
             shares.values().all(|share| (1_000..=3_500).contains(share)),
             "{}: {shares:?}",
@@ -288,7 +289,7 @@ fn endpoints_get_like_shares() {
     }
 }
 
-/// Sizes around which no endpoint's number of points changes.
+/// Cluster sizes around which the number of points per endpoint does not change.
 const EVEN_SIZES: std::ops::RangeInclusive<usize> = 2..=6;
 
 proptest! {
@@ -296,7 +297,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn only_keys_of_the_endpoint_that_goes_move_and_they_return(
+    fn only_keys_of_an_endpoint_that_goes_down_move_and_they_return(
         size in EVEN_SIZES,
         steps in proptest::collection::vec((0usize..6, proptest::bool::ANY), 1..12),
     ) {
@@ -321,7 +322,7 @@ proptest! {
     }
 
     #[test]
-    fn a_key_is_where_a_search_through_all_points_finds_it(
+    fn the_owner_equals_that_of_a_naive_search(
         size in 1usize..32,
         out in proptest::collection::vec(0usize..32, 0..8),
         key in proptest::collection::vec(proptest::num::u8::ANY, 0..40),

@@ -1,11 +1,11 @@
-//! Which lines an endpoint gets: filters by name, sampling, and a cap on distinct series (spec statsd §14 R5).
+//! Filter stage of an endpoint: filters by name, sampling, and a cap on distinct series (spec statsd §14 R5).
 //!
 //! Path of a line: its parts (`wire`) -> **[`Stage::admit`]** -> `Rewrite::write` (`wire`) or an outcome.
-//! Order: deny and allow first, then chance, then the cap, so that only what would be sent counts as a series.
-//! Not here: what a line looks like (`wire`); pre-aggregation (`aggregate`). An endpoint without a plan has no stage.
-//! Pure: no clock, randomness from a seed. No allocation per line once the sets have grown.
-//! Invariants: a stage never knows more than `series_max` series; with one seed and one sequence of calls it decides
-//! alike, always.
+//! Order: `deny` and `allow` first, then sampling, then the cap. So only lines that would be sent count as series.
+//! Not here: parsing of lines (`wire`), pre-aggregation (`aggregate`). An endpoint without a plan has no stage.
+//! Pure: no clock, randomness from a seed. No allocation per line once the tables have grown.
+//! Invariants: a stage never stores more than `series_max` series; with the same seed and the same sequence of
+//! calls it makes the same decisions.
 
 mod seen;
 mod verdicts;
@@ -19,21 +19,22 @@ use crate::glob::Glob;
 use seen::Seen;
 use verdicts::{Verdict, Verdicts};
 
-/// What an endpoint wants. The default wants everything.
+/// Filter options of an endpoint. The default lets everything pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StagePlan {
-    /// Patterns of names that the endpoint gets; when there are none, all.
+    /// Patterns of names that the endpoint gets. Empty: all.
     pub allow: Vec<Glob>,
-    /// Patterns of names that it does not get, whatever `allow` says.
+    /// Patterns of names that it does not get. `deny` has priority over `allow`.
     pub deny: Vec<Glob>,
-    /// Share of the lines of types that know a rate, 0 to 1. Lines of other types are never sampled.
+    /// Share of the lines that are kept, 0 to 1. Only for types with a sample rate; other types are never sampled.
     pub sample: f64,
-    /// Shares for names: the first pattern that matches decides in place of `sample`.
+    /// Shares for names: the first pattern that matches replaces `sample`.
     pub sample_names: Vec<(Glob, f64)>,
-    /// Most distinct series (name and tags as sent) that the endpoint gets within one to two `series_idle_ns`; 0 for no
-    /// cap. Each takes 10 to 40 bytes.
+    /// Maximum distinct series (name and tags as sent) within one to two `series_idle_ns`; 0 for no cap. Each takes
+    /// 10 to 40 bytes.
     pub series_max: u32,
-    /// A series that sent nothing for so long may be forgotten, after twice as long it is. 0: never.
+    /// Idle series are forgotten after this time at the earliest, and after twice this time at the latest. 0:
+    /// never.
     pub series_idle_ns: u64,
 }
 
@@ -50,7 +51,7 @@ impl Default for StagePlan {
     }
 }
 
-/// A share that is none: not within 0 to 1.
+/// A share outside 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BadShare(pub f64);
 
@@ -62,25 +63,25 @@ impl fmt::Display for BadShare {
 
 impl std::error::Error for BadShare {}
 
-/// What becomes of a line at an endpoint.
+/// Decision for a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Admit {
-    /// It goes through as it is.
+    /// It passes unchanged.
     Pass,
-    /// It goes through and stands for others: its rate is to be multiplied with `share`.
+    /// It passes and represents others: multiply its sample rate by `share`.
     PassSampled {
         /// Probability with which it was kept, above 0 and below 1.
         share: f64,
     },
-    /// `deny` has its name, or `allow` has not.
+    /// Its name matches `deny`, or does not match `allow`.
     Filtered,
-    /// Left out by chance; those that were kept stand for it.
+    /// Sampled out. The lines that were kept represent it.
     SampledOut,
-    /// It is of a new series, and there are `series_max` already.
+    /// It belongs to a new series, and there are `series_max` already.
     SeriesMax,
 }
 
-/// The state of one endpoint's stage.
+/// State of one endpoint's filter stage.
 #[derive(Clone, Debug)]
 pub struct Stage {
     plan: StagePlan,
@@ -92,11 +93,11 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A stage whose hashes and whose chance come from `seed`. Draw it at random, or senders can choose names that
-    /// collide.
+    /// A stage whose hashes and random numbers derive from `seed`. The seed must be random: otherwise senders can
+    /// choose names that collide.
     ///
     /// # Errors
-    /// [`BadShare`] when a share of the plan is not within 0 to 1.
+    /// [`BadShare`] when a share of the plan is outside 0 to 1.
     pub fn new(plan: StagePlan, seed: u64) -> Result<Stage, BadShare> {
         let shares = plan.sample_names.iter().map(|(_, share)| *share).chain([plan.sample]);
         if let Some(bad) = shares.clone().find(|share| !(0.0..=1.0).contains(share)) {
@@ -109,8 +110,8 @@ impl Stage {
 
     /// Decides on one line.
     ///
-    /// `name` is what patterns are matched with: the name without tags. `tags` are the texts of its tags, as sent and
-    /// in as many pieces as they were sent. `sampled_type`: all its values are of types that know a rate.
+    /// `name` is the name without tags; patterns match it. `tags` are the texts of its tags, as sent and in as many
+    /// pieces. `sampled_type` is true when all its values have types with a sample rate.
     #[inline]
     pub fn admit(&mut self, name: &[u8], tags: &[&[u8]], sampled_type: bool) -> Admit {
         let hash = if self.verdicts_matter() || self.plan.series_max != 0 { self.hash(name) } else { 0 };
@@ -134,24 +135,23 @@ impl Stage {
         admit
     }
 
-    /// Tells the time, for series that are idle. Call it about once a second, with any clock that does not go back.
-    ///
-    /// Gives the number of series that were forgotten.
+    /// Forgets idle series, and returns their number. Call it about once a second, with any clock that does not go
+    /// back.
     pub fn forget(&mut self, now_ns: u64) -> u64 {
         self.seen.forget(now_ns)
     }
 
-    /// Series known at the moment, at most `series_max`. 0 without a cap.
+    /// Number of known series, at most `series_max`. 0 without a cap.
     pub fn series(&self) -> u32 {
         self.seen.len()
     }
 
-    /// The plan that it was made with.
+    /// The plan of this stage.
     pub fn plan(&self) -> &StagePlan {
         &self.plan
     }
 
-    /// Memory that the stage holds for what it has seen.
+    /// Memory of the stage.
     pub fn memory_bytes(&self) -> usize {
         self.seen.memory_bytes() + self.verdicts.memory_bytes()
     }
@@ -173,7 +173,7 @@ impl Stage {
         let mut hash = name_hash;
         for (at, piece) in tags.iter().enumerate() {
             if !piece.is_empty() {
-                // The place counts: `;a=b` in a name is another series than `|#a=b`.
+                // The position counts: `;a=b` in a name is another series than `|#a=b`.
                 let mut hasher = FoldHasher::with_seed(hash ^ at as u64, &self.shared);
                 hasher.write(piece);
                 hash = hasher.finish();
@@ -182,10 +182,10 @@ impl Stage {
         hash
     }
 
-    /// Draws: true with the probability `share`.
+    /// True with the probability `share`.
     #[inline]
     fn keeps(&mut self, share: f64) -> bool {
-        // splitmix64; its upper 53 bits are a double between 0 and 1.
+        // splitmix64; its upper 53 bits make a double between 0 and 1.
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.random;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -195,7 +195,7 @@ impl Stage {
     }
 }
 
-/// The plan's word on a name: the only place that runs patterns.
+/// Evaluates the plan for a name. Only here are patterns matched.
 #[cold]
 #[inline(never)]
 fn decide(plan: &StagePlan, name: &[u8]) -> Verdict {
@@ -203,7 +203,7 @@ fn decide(plan: &StagePlan, name: &[u8]) -> Verdict {
     if plan.deny.iter().any(matches) || !plan.allow.is_empty() && !plan.allow.iter().any(matches) {
         return Verdict::FILTERED;
     }
-    // The plan's own share stands behind those of the patterns.
+    // The plan's own share comes after those of the patterns.
     let place = plan.sample_names.iter().position(|(glob, _)| glob.matches(name));
     Verdict::share(place.unwrap_or(plan.sample_names.len()))
 }

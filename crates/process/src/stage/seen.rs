@@ -1,8 +1,8 @@
-//! Series that an endpoint has got lately, known by their hashes, bounded in number.
+//! Set of recently seen series, by hash, limited in number.
 //!
-//! Two generations: what comes is put into the young one, and taken out of the old one if it is there. After each
-//! `idle_ns` the old one is forgotten and the young one becomes old: a series is forgotten after one to two of these
-//! without a line. So nothing need be kept for a series but its hash.
+//! The set has two generations. A series that appears is added to the young one, and removed from the old one if it
+//! is there. After each `idle_ns` the old one is dropped and the young one becomes the old one. So a series is
+//! forgotten after one to two `idle_ns` without a line, and nothing is stored for a series but its hash.
 
 use hashbrown::HashTable;
 
@@ -12,7 +12,7 @@ pub(super) struct Seen {
     idle_ns: u64,
     young: HashTable<u64>,
     old: HashTable<u64>,
-    /// When the generations changed last; none before the first word on the time.
+    /// When the generations changed last; None before the first call with a time.
     turned_ns: Option<u64>,
 }
 
@@ -21,7 +21,7 @@ impl Seen {
         Seen { series_max, idle_ns, young: HashTable::new(), old: HashTable::new(), turned_ns: None }
     }
 
-    /// True when the series is known, or becomes known; false at the limit.
+    /// True when the series is known or was added; false at the limit.
     #[inline]
     pub(super) fn admit(&mut self, hash: u64) -> bool {
         let same = |known: &u64| *known == hash;
@@ -39,7 +39,7 @@ impl Seen {
         true
     }
 
-    /// Changes the generations when it is time, and gives the number of series that were forgotten.
+    /// Changes the generations when it is time, and returns the number of series forgotten.
     pub(super) fn forget(&mut self, now_ns: u64) -> u64 {
         let turned_ns = *self.turned_ns.get_or_insert(now_ns);
         let since_ns = now_ns.saturating_sub(turned_ns);
@@ -48,7 +48,7 @@ impl Seen {
         }
         self.turned_ns = Some(now_ns);
         let forgotten = self.old.len() as u64;
-        // A table that was needed once, in an explosion of series, is not kept for ever.
+        // A table that grew in an explosion of series is shrunk.
         if self.old.capacity() > 64 && self.old.len() < self.old.capacity() / 4 {
             self.old = HashTable::new();
         }
@@ -57,7 +57,7 @@ impl Seen {
         forgotten
     }
 
-    /// Series known.
+    /// Number of known series.
     pub(super) fn len(&self) -> u32 {
         // Both together are at most `series_max`.
         (self.young.len() + self.old.len()) as u32

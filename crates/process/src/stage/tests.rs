@@ -1,4 +1,5 @@
-//! Filters, chance and the cap on series: rules in tables, shares and the cap against the obvious count.
+//! Filters, sampling and the cap on series: rules in tables; shares and the cap compared with naive
+//! implementations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,7 @@ fn admit(stage: &mut Stage, name: &str) -> Admit {
 }
 
 #[test]
-fn deny_wins_and_an_empty_allow_is_all() {
+fn deny_has_priority_and_an_empty_allow_lets_all_pass() {
     let table = [
         ("", "", "a", true),
         ("", "", "", true),
@@ -35,7 +36,7 @@ fn deny_wins_and_an_empty_allow_is_all() {
     for (allow, deny, name, passes) in table {
         let mut stage = stage(StagePlan { allow: globs(allow), deny: globs(deny), ..StagePlan::default() });
         let want = if passes { Admit::Pass } else { Admit::Filtered };
-        // The second time the answer is remembered.
+        // The second time the decision is cached.
         for sampled_type in [true, false] {
             assert_eq!(
                 stage.admit(name.as_bytes(), &[b"t"], sampled_type),
@@ -46,9 +47,9 @@ fn deny_wins_and_an_empty_allow_is_all() {
     }
 }
 
-/// Far more names than there are places to remember them.
+/// Far more names than the cache has room for.
 #[test]
-fn what_is_remembered_is_what_the_patterns_say() {
+fn cached_decisions_equal_those_of_the_patterns() {
     let plan = StagePlan {
         allow: globs("a.* b.*[02468]"),
         deny: globs("*7 *99*"),
@@ -70,11 +71,11 @@ fn what_is_remembered_is_what_the_patterns_say() {
             assert_eq!(admit(&mut stage, &name), want, "{name} in round {round}");
         }
     }
-    assert!(stage.memory_bytes() <= 1 << 18, "what is remembered of names is bounded");
+    assert!(stage.memory_bytes() <= 1 << 18, "the cache of decisions is limited");
 }
 
 #[test]
-fn the_kept_share_is_the_one_that_was_asked_for() {
+fn the_kept_share_is_the_configured_one() {
     const LINES: u32 = 200_000;
     for share in [0.0, 0.001, 0.1, 0.5, 0.9, 1.0] {
         for seed in [1, 2, u64::MAX] {
@@ -88,13 +89,13 @@ fn the_kept_share_is_the_one_that_was_asked_for() {
                         kept += 1;
                     }
                     Admit::Pass => {
-                        assert_eq!(share, 1.0, "only whole shares need no rate");
+                        assert_eq!(share, 1.0, "only a share of 1 needs no rate");
                         kept += 1;
                     }
                     other => assert_eq!(other, Admit::SampledOut),
                 }
             }
-            // Six standard deviations: the seeds are fixed, so it holds always or never.
+            // Six standard deviations: the seeds are fixed, so the test is deterministic.
             let (lines, want) = (f64::from(LINES), f64::from(LINES) * share);
             let allowed = 6.0 * (lines * share * (1.0 - share)).sqrt();
             assert!(
@@ -113,7 +114,7 @@ fn types_without_a_rate_are_not_sampled() {
 }
 
 #[test]
-fn the_first_pattern_that_matches_gives_the_share() {
+fn the_first_matching_pattern_sets_the_share() {
     let [broad, narrow, keep] = ["api.*", "api.hits", "audit.*"].map(|pattern| globs(pattern).remove(0));
     let plan = StagePlan {
         sample: 0.0,
@@ -136,7 +137,7 @@ fn the_first_pattern_that_matches_gives_the_share() {
 }
 
 #[test]
-fn one_seed_decides_alike_and_another_does_not() {
+fn decisions_depend_on_the_seed_only() {
     let plan = StagePlan { sample: 0.5, series_max: 40, ..StagePlan::default() };
     let run = |seed| {
         let mut stage = Stage::new(plan.clone(), seed).expect("a plan");
@@ -147,21 +148,21 @@ fn one_seed_decides_alike_and_another_does_not() {
 }
 
 #[test]
-fn series_are_capped_at_the_limit_and_past_it() {
+fn new_series_beyond_series_max_are_rejected() {
     let mut stage = stage(StagePlan { series_max: 3, ..StagePlan::default() });
     let lines: [(&str, &[&[u8]]); 5] =
         [("a", &[]), ("a", &[b"", b"k:v"]), ("a", &[b"k:v", b""]), ("b", &[]), ("a", &[b"k:w"])];
     let admits: Vec<_> = lines.map(|(name, tags)| stage.admit(name.as_bytes(), tags, true)).into();
     assert_eq!(admits, [Admit::Pass, Admit::Pass, Admit::Pass, Admit::SeriesMax, Admit::SeriesMax]);
     assert_eq!(stage.series(), 3);
-    // Those that are known come through as before.
+    // Known series pass as before.
     let again: Vec<_> = lines.map(|(name, tags)| stage.admit(name.as_bytes(), tags, false)).into();
     assert_eq!(again, admits);
-    assert_eq!(stage.admit(b"a", &[b"", b""], true), Admit::Pass, "empty texts are none");
+    assert_eq!(stage.admit(b"a", &[b"", b""], true), Admit::Pass, "empty tags are ignored");
 }
 
 #[test]
-fn only_what_would_be_sent_counts_as_a_series() {
+fn only_lines_that_would_be_sent_count_as_series() {
     let plan = StagePlan { deny: globs("d.*"), sample: 0.0, series_max: 1, ..StagePlan::default() };
     let mut stage = stage(plan);
     for at in 0..10 {
@@ -174,15 +175,15 @@ fn only_what_would_be_sent_counts_as_a_series() {
 }
 
 #[test]
-fn idle_series_make_room() {
+fn idle_series_are_forgotten() {
     let mut stage = stage(StagePlan { series_max: 2, series_idle_ns: 10, ..StagePlan::default() });
-    assert_eq!(stage.forget(100), 0, "the first word on the time");
+    assert_eq!(stage.forget(100), 0, "the first time");
     assert_eq!([admit(&mut stage, "idle"), admit(&mut stage, "busy")], [Admit::Pass; 2]);
     assert_eq!(stage.forget(109), 0);
-    assert_eq!(stage.forget(110), 0, "one time idle is not long enough");
+    assert_eq!(stage.forget(110), 0, "idle for one period is not long enough");
     assert_eq!([admit(&mut stage, "busy"), admit(&mut stage, "new")], [Admit::Pass, Admit::SeriesMax]);
     assert_eq!(stage.series(), 2);
-    assert_eq!(stage.forget(120), 1, "`expiry` was, and is forgotten");
+    assert_eq!(stage.forget(120), 1, "`idle` was idle for two periods, and is forgotten");
     assert_eq!([admit(&mut stage, "busy"), admit(&mut stage, "new")], [Admit::Pass; 2]);
     assert_eq!(admit(&mut stage, "idle"), Admit::SeriesMax);
     assert_eq!(stage.forget(10_000), 0, "both were used since the last change");
@@ -192,7 +193,7 @@ fn idle_series_make_room() {
 }
 
 #[test]
-fn without_a_time_nothing_is_forgotten() {
+fn without_idle_time_no_series_is_forgotten() {
     let mut stage = stage(StagePlan { series_max: 1, ..StagePlan::default() });
     assert_eq!(admit(&mut stage, "a"), Admit::Pass);
     for now_ns in [0, 1, u64::MAX] {
@@ -202,7 +203,7 @@ fn without_a_time_nothing_is_forgotten() {
 }
 
 #[test]
-fn an_explosion_of_series_stays_within_its_memory() {
+fn memory_is_bounded_in_an_explosion_of_series() {
     const SERIES_MAX: u32 = 1000;
     let plan = StagePlan { series_max: SERIES_MAX, series_idle_ns: 1, ..StagePlan::default() };
     let mut stage = stage(plan);
@@ -221,7 +222,7 @@ fn an_explosion_of_series_stays_within_its_memory() {
 }
 
 #[test]
-fn shares_are_within_nothing_and_all() {
+fn shares_outside_0_to_1_are_rejected() {
     for bad in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
         let why = Stage::new(StagePlan { sample: bad, ..StagePlan::default() }, 1).err();
         assert!(why.is_some_and(|why| why.to_string().contains("0 to 1")), "{bad}");
@@ -235,7 +236,7 @@ proptest! {
 
     /// The obvious cap: two sets of names.
     #[test]
-    fn the_cap_agrees_with_the_obvious_one(
+    fn the_cap_agrees_with_a_naive_cap(
         calls in prop::collection::vec((0_u32..40, prop::bool::weighted(0.1)), 0..400),
         series_max in 1_u32..30,
     ) {

@@ -1,23 +1,23 @@
-//! What patterns say of a name, remembered: a name comes again and again, and matching it costs more than all else.
+//! Cache of filter decisions by name: names repeat, and matching patterns costs more than everything else.
 //!
-//! A fixed number of rows, each with the last few names whose hashes belong there. Names are known by their seeded
-//! 64-bit hashes alone: that two of them have the same is not to be expected in an installation's lifetime, nor can
-//! senders bring it about.
+//! A fixed number of rows, each with the last few names whose hashes belong there. Names are identified by their
+//! seeded 64-bit hashes alone. A collision of two names is not to be expected in the lifetime of an installation,
+//! and senders cannot cause one.
 
-/// Rows. 256 KiB in all, for 16,384 names.
+/// Number of rows. 256 KiB in all, for 16,384 names.
 const ROWS: usize = 4096;
 
-/// Names of a row: as many as share a cache line.
+/// Names per row: as many as fit into a cache line.
 const ROW_NAMES: usize = 4;
 
-/// What the plan says of a name.
+/// The decision for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Verdict(u32);
 
 impl Verdict {
     pub(super) const FILTERED: Verdict = Verdict(u32::MAX);
 
-    /// It passes, and the share at that place of the list holds.
+    /// It passes, with the share at this index.
     pub(super) fn share(place: usize) -> Verdict {
         debug_assert!(place < u32::MAX as usize);
         Verdict(place as u32)
@@ -26,18 +26,18 @@ impl Verdict {
 
 #[derive(Clone, Debug)]
 pub(super) struct Verdicts {
-    /// (hash, verdict) of the names of each row, the newest first; empty until the first name comes.
+    /// (hash, verdict) of the names of each row, newest first. Allocated at the first name.
     rows: Vec<[(u64, Verdict); ROW_NAMES]>,
     shares: Vec<f64>,
 }
 
 impl Verdicts {
     pub(super) fn new(shares: Vec<f64>) -> Verdicts {
-        assert!(!shares.is_empty(), "the plan's own share is always there");
+        assert!(!shares.is_empty(), "the list contains the plan's own share");
         Verdicts { rows: Vec::new(), shares }
     }
 
-    /// The verdict on the name of this hash; `decide` is asked when it is not remembered.
+    /// The verdict on the name with this hash. `decide` is called when it is not cached.
     #[inline]
     pub(super) fn of(&mut self, hash: u64, decide: impl FnOnce() -> Verdict) -> Verdict {
         let at = hash as usize % ROWS;
@@ -54,7 +54,7 @@ impl Verdicts {
     #[cold]
     fn keep(&mut self, at: usize, hash: u64, verdict: Verdict) {
         if self.rows.is_empty() {
-            // No hash of a row is the complement of the row's number, so an untouched place matches nothing.
+            // No hash of a row is the complement of the row's number, so an unused entry matches nothing.
             self.rows = (0..ROWS as u64).map(|at| [(!at, Verdict::FILTERED); ROW_NAMES]).collect();
         }
         let row = &mut self.rows[at];
@@ -62,7 +62,7 @@ impl Verdicts {
         row[0] = (hash, verdict);
     }
 
-    /// The share that a verdict names; none when the name is filtered.
+    /// The share of a verdict; None when the name is filtered.
     #[inline]
     pub(super) fn share_of(&self, verdict: Verdict) -> Option<f64> {
         self.shares.get(verdict.0 as usize).copied()

@@ -11,7 +11,7 @@ use deliver::disk_queue::faulty_disk::FaultyDisk;
 use model::{Disk, DiskError, Now};
 use pipeline::checkpoints::{self, Keep, Note, Notes, Piece, Saver, Writer, Wrote};
 use pipeline::{SavedState, Shard};
-use process::aggregate::checkpoint::Told;
+use process::aggregate::checkpoint::LastFlush;
 
 use super::canary::Canary;
 use crate::random::Random;
@@ -155,9 +155,9 @@ impl Keeping {
         self.way.failing.clear();
         self.flushes_told = 0;
         for SavedState { name, bytes } in states {
-            let restored = shard.import(name, bytes, Told::default(), now);
+            let restored = shard.import(name, bytes, LastFlush::default(), now);
             let restored = restored.and_then(Result::ok).expect("the state of a process that lives is whole");
-            if let Some(label_s) = restored.told_s {
+            if let Some(label_s) = restored.last_flush_s {
                 self.notes.told(name, Note { label_s, number: None });
             }
         }

@@ -401,7 +401,7 @@ impl World {
             let next = exchange.take_in_turn(&mut look, |batch| {
                 shard.blocking(batch.source).iter().all(|id| {
                     let (bytes, records) = shard.room_for(*id, batch);
-                    shard.is_spared(*id) || outlets[id.index()].room(bytes, records, *now) > Room::None
+                    shard.has_failover(*id) || outlets[id.index()].room(bytes, records, *now) > Room::None
                 })
             });
             let Some((_, batch)) = next else { break };

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use config::plan::{Plan, TransformKind};
-use process::relay::{Did, Entry, Explanation, RelayPlan, Router};
+use process::relay::{Entry, Explanation, RelayPlan, Router, RuleAction};
 use serde_json::{Map, Value, json};
 
 use super::copies::Owners;
@@ -86,22 +86,25 @@ impl<'a> Keys<'a> {
         for (name, _, router) in &self.relays {
             let explained = router.explain(Entry::Records, line(key, self.plan.tags_are_named(name)), 0);
             let mut goes = false;
-            for met in &explained.meetings {
+            for met in &explained.matches {
                 let at = (self.place)(met.statement, met.expression);
-                match &met.did {
-                    Did::Sent(sent) => {
+                match &met.action {
+                    RuleAction::Sent(sent) => {
                         for chosen in sent.iter().flat_map(|sent| &sent.chosen) {
                             row(&[&self.plan.outputs[chosen.output.index()].name, &at]);
                             goes = true;
                         }
                     }
-                    Did::Fed { names, .. } => {
+                    RuleAction::Fed { names, .. } => {
                         for name in names.iter().flatten() {
                             row(&[&format!("counts in {}", String::from_utf8_lossy(name)), &at]);
                             goes = true;
                         }
                     }
-                    Did::Nothing | Did::Blackholed | Did::Renamed(_) | Did::NotRenamed(_) => {}
+                    RuleAction::Nothing
+                    | RuleAction::Blackholed
+                    | RuleAction::Renamed(_)
+                    | RuleAction::NotRenamed(_) => {}
                 }
             }
             if !goes {
@@ -112,7 +115,7 @@ impl<'a> Keys<'a> {
 
     /// The rule that let nothing through to the next one.
     fn ended_by(&self, explained: &Explanation) -> String {
-        let last = explained.meetings.last().filter(|met| met.stopped);
+        let last = explained.matches.last().filter(|met| met.stopped);
         last.map_or("-".into(), |met| (self.place)(met.statement, met.expression))
     }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use config::plan::Plan;
 use pipeline::checkpoints::{Note, Notes, set_back_ns, written_line};
-use process::aggregate::checkpoint::Told;
+use process::aggregate::checkpoint::LastFlush;
 use tokio::sync::oneshot;
 
 use crate::daemon::kept;
@@ -104,7 +104,7 @@ impl Handover {
     }
 
     /// What is known to have been told of an aggregation.
-    pub fn told_of(&self, name: &str) -> Told {
+    pub fn told_of(&self, name: &str) -> LastFlush {
         self.notes().notes.of(name)
     }
 
@@ -252,8 +252,8 @@ async fn what_is_left_is_taken_up() {
     handover.leave().expect("written");
     let handover = Handover::read(folder.path(), &mut startup).await.expect("it can be read");
     let found = ["stats", "a b", "c"].map(|name| handover.told_of(name));
-    let told = |label_s, number| Told { label_s, number };
-    assert_eq!(found, [told(Some(1070), Some(4)), told(Some(5), None), Told::default()]);
+    let told = |label_s, number| LastFlush { label_s, number };
+    assert_eq!(found, [told(Some(1070), Some(4)), told(Some(5), None), LastFlush::default()]);
     let elsewhere = tempfile::tempdir().expect("a folder");
     handover.keep_in(elsewhere.path());
     handover.leave().expect("written");

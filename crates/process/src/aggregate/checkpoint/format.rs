@@ -58,7 +58,7 @@ impl Header {
     pub(super) fn decode(bytes: &[u8]) -> Result<Header, NotRestored> {
         let magic = bytes.first_chunk().is_some_and(|magic| *magic == MAGIC);
         if !magic {
-            return Err(NotRestored::NoneOfOurs);
+            return Err(NotRestored::NotSavedState);
         }
         let mut from = Bytes::new(&bytes[MAGIC.len()..]);
         if from.u32().is_some_and(|version| version != VERSION) {

@@ -18,7 +18,7 @@
 //!
 //! - It has not ended yet: its values continue in the same window, which ends when it would have ended.
 //! - It ended while no instance ran: it is closed at once under its own label, if it had a sample.
-//! - It was emitted already (the caller knows, see [`Told`]): its values are left out, as after the flush.
+//! - It was emitted already (the caller knows, see [`LastFlush`]): its values are left out, as after the flush.
 //!   Gauges, idle series and their ages are kept. So nothing is counted twice.
 //! - The length or grid of windows has changed: as at a reload, the values continue in the open window.
 //!
@@ -65,7 +65,7 @@ pub mod promises;
 mod restore;
 mod save;
 
-pub use restore::{NotRestored, Restored, Told, Window};
+pub use restore::{LastFlush, NotRestored, Restored, Window};
 pub use save::Slice;
 
 pub(super) use crate::bytes::{Bytes, put_f64, put_varint};

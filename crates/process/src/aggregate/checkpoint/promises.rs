@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 use model::{Canonical, Kind, Now, RawKey, SECOND_NS};
 
 use super::format::{BlockHeader, BlockKind};
-use super::{Slice, Told};
+use super::{LastFlush, Slice};
 use crate::aggregate::{AggregatePlan, Aggregator, ExpiryPlan, KeyFlushPlan, SeriesExpiry, Tick};
 
 const ID: u64 = 0x5eed;
@@ -42,7 +42,8 @@ fn canonical(kind: Kind, raw: RawKey<'_>, out: &mut Vec<u8>) -> Canonical {
 /// Restores `bytes`, flushes, and saves the rest. Returns the number of restored series.
 fn read(bytes: &[u8], emitted_s: Option<u64>, idle: SeriesExpiry) -> u64 {
     let mut aggregator = Aggregator::new(plan(idle), START);
-    let Ok(restored) = aggregator.restore(bytes, Told { label_s: emitted_s, number: None }, START, canonical)
+    let Ok(restored) =
+        aggregator.restore(bytes, LastFlush { label_s: emitted_s, number: None }, START, canonical)
     else {
         assert!(aggregator.is_empty(), "an invalid state changes nothing");
         return 0;

@@ -19,7 +19,7 @@ use crate::bytes::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRestored {
     /// The bytes do not begin as a saved state does.
-    NoneOfOurs,
+    NotSavedState,
     /// The format version is unknown.
     Version,
     /// The header is damaged or truncated.
@@ -30,7 +30,7 @@ impl NotRestored {
     /// The reason as text for logs.
     pub fn why(self) -> &'static str {
         match self {
-            NotRestored::NoneOfOurs => "it does not begin as a checkpoint does",
+            NotRestored::NotSavedState => "it does not begin as a checkpoint does",
             NotRestored::Version => "it was written in a format that this version does not know",
             NotRestored::Header => "its header is damaged or cut short",
         }
@@ -39,7 +39,7 @@ impl NotRestored {
 
 /// The last complete flush before the restore, as far as the caller knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct LastFlush {
     /// Label of its window.
     pub label_s: Option<u64>,
     /// All saves up to this number belong to that window or an earlier one. If unknown, labels are compared.
@@ -50,12 +50,12 @@ pub struct Told {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Window {
     /// Its values are in the window that is open now.
-    GoesOn,
+    Continued,
     /// It ended while no instance ran, and had a sample: it has just been closed under its own label, and the next
     /// ticks emit it.
     Closed(FlushInfo),
     /// It was emitted before, so its values were left out; or it had no sample.
-    Over,
+    LeftOut,
 }
 
 /// Result of a restore.
@@ -76,7 +76,7 @@ pub struct Restored {
     /// When saving began, Unix nanoseconds.
     pub begun_wall_ns: u64,
     /// Label of the last emitted window, as far as is known.
-    pub told_s: Option<u64>,
+    pub last_flush_s: Option<u64>,
 }
 
 /// State of a restore in progress.
@@ -99,7 +99,7 @@ impl Aggregator {
     pub fn restore(
         &mut self,
         bytes: &[u8],
-        last: Told,
+        last: LastFlush,
         now: Now,
         mut canonical: impl FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
     ) -> Result<Restored, NotRestored> {
@@ -118,9 +118,9 @@ impl Aggregator {
                 dropped_series_max: 0,
                 damaged: 0,
                 cut_short: true,
-                window: Window::Over,
+                window: Window::LeftOut,
                 begun_wall_ns: header.begun_wall_ns,
-                told_s: None,
+                last_flush_s: None,
             },
         };
         self.restore_blocks(Header::blocks(bytes), header.id, &mut restoring, &mut canonical);
@@ -128,15 +128,15 @@ impl Aggregator {
         restored.window = match reopening {
             Reopening::Continue => {
                 self.clock.continue_window(&header.window, now);
-                Window::GoesOn
+                Window::Continued
             }
             Reopening::Overdue if restored.active > 0 => {
                 let info = self.clock.close_overdue(&header.window, now);
                 self.begin_sweep(info, now);
                 Window::Closed(info)
             }
-            Reopening::Unusable => Window::GoesOn,
-            Reopening::Overdue | Reopening::Emitted => Window::Over,
+            Reopening::Unusable => Window::Continued,
+            Reopening::Overdue | Reopening::Emitted => Window::LeftOut,
         };
         if !matches!(restored.window, Window::Closed(_)) && reopening != Reopening::Continue {
             // Of the two labels, the one used last. If unknown, the later one.
@@ -152,7 +152,7 @@ impl Aggregator {
                 known_s.into_iter().flatten().for_each(|label_s| self.clock.resume(label_s, now));
             }
         }
-        restored.told_s = self.clock.labelled_s();
+        restored.last_flush_s = self.clock.labelled_s();
         self.changed = true;
         Ok(restored)
     }

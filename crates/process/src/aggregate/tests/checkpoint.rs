@@ -4,7 +4,7 @@ use model::{Kind, Now};
 use proptest::prelude::*;
 
 use super::rig::{Rig, at, canonical, good_hash, idle, plan};
-use crate::aggregate::checkpoint::{NotRestored, Restored, Slice, Told, Window, peek};
+use crate::aggregate::checkpoint::{LastFlush, NotRestored, Restored, Slice, Window, peek};
 use crate::aggregate::{AggregatePlan, Aggregator, FlushAlign, KeyFlushPlan, SeriesExpiry, Tick};
 
 const ID: u64 = 0x5eed;
@@ -20,9 +20,12 @@ fn saved(aggregator: &mut Aggregator, now: Now, series: usize) -> Vec<u8> {
 impl Rig {
     fn restore(&mut self, bytes: &[u8], emitted_s: Option<u64>, ms: u64) -> Result<Restored, NotRestored> {
         let hash = self.hash;
-        self.aggregator.restore(bytes, Told { label_s: emitted_s, number: None }, at(ms), |kind, raw, out| {
-            canonical(hash, kind, raw, out)
-        })
+        self.aggregator.restore(
+            bytes,
+            LastFlush { label_s: emitted_s, number: None },
+            at(ms),
+            |kind, raw, out| canonical(hash, kind, raw, out),
+        )
     }
 }
 
@@ -87,7 +90,7 @@ fn apply(rig: &mut Rig, step: &Step, ms: &mut u64) {
             let emit = |info: &model::FlushInfo, flushed: model::Flushed<'_>| {
                 emitted.push(super::rig::text(info, &flushed));
             };
-            aggregator.add_own(Kind::Counter, &format!("packets_received{name}"), 3.0, emit);
+            aggregator.add_self_metric(Kind::Counter, &format!("packets_received{name}"), 3.0, emit);
         }
         Step::Delete(kind, name) => {
             let form = format!("a-b{name}{}", if name.is_multiple_of(3) { ";x,y" } else { "" });
@@ -126,7 +129,7 @@ proptest! {
         while rig.tick(ms, 5) != Tick::Idle {}
         let bytes = saved(&mut rig.aggregator, at(ms), series);
         let (mut other, found) = restored(plan, &bytes, None, ms);
-        prop_assert_eq!(found.window, Window::GoesOn);
+        prop_assert_eq!(found.window, Window::Continued);
         prop_assert_eq!((found.damaged, found.cut_short, found.dropped_series_max), (0, false, 0));
         prop_assert_eq!(other.aggregator.due_ns(), rig.aggregator.due_ns());
         rig.take();
@@ -190,7 +193,7 @@ fn a_window_that_ended_while_no_instance_ran_is_closed_under_its_own_label() {
         let want = (want.info, rig.take());
         let (mut other, found) = restored(rig.aggregator.plan().clone(), &bytes, None, 7_300);
         assert_eq!(found.window, Window::Closed(want.0), "{align:?}");
-        assert_eq!(found.told_s, Some(1_000_002), "{align:?}");
+        assert_eq!(found.last_flush_s, Some(1_000_002), "{align:?}");
         other.add(7_300, "c:100|c\nn:1|c");
         let Tick::Ended(end) = other.tick(7_300, 1000) else { panic!("a sweep was under way") };
         assert_eq!((end.info, other.take()), want, "{align:?}");
@@ -224,7 +227,7 @@ fn only_gauges_and_idle_series_are_restored_when_the_window_was_emitted() {
             rig.flush(2000);
             rig.take();
             let (mut other, found) = restored(rig.aggregator.plan().clone(), &bytes, Some(1_000_002), 2_200);
-            assert_eq!(found.window, Window::Over, "{align:?}");
+            assert_eq!(found.window, Window::LeftOut, "{align:?}");
             let due_ms = other.aggregator.due_ns() / 1_000_000;
             assert_eq!(due_ms, if align == FlushAlign::Interval { 4_200 } else { 4_000 });
             assert_eq!(other.flushed(due_ms), want, "{align:?} {idle_plan:?}");
@@ -244,15 +247,15 @@ fn values_of_a_save_with_a_flushed_number_are_left_out_on_any_clock_and_grid() {
     let label_s = Some(1_000_002);
     for (plan, wall_s, last, window) in [
         // (label of the last flush, number of the last flushed save)
-        (&same, 1_000_000, (label_s, Some(number)), Window::Over),
-        (&same, 900_000, (label_s, Some(number)), Window::Over),
-        (&same, 900_000, (label_s, Some(number - 1)), Window::GoesOn),
+        (&same, 1_000_000, (label_s, Some(number)), Window::LeftOut),
+        (&same, 900_000, (label_s, Some(number)), Window::LeftOut),
+        (&same, 900_000, (label_s, Some(number - 1)), Window::Continued),
         // Its values continued in a window of another grid, whose label is lower.
-        (&other, 1_000_001, (Some(1_000_000), Some(number)), Window::Over),
-        (&other, 1_000_001, (Some(1_000_000), Some(number - 1)), Window::GoesOn),
+        (&other, 1_000_001, (Some(1_000_000), Some(number)), Window::LeftOut),
+        (&other, 1_000_001, (Some(1_000_000), Some(number - 1)), Window::Continued),
     ] {
         let now = Now { mono_ns: 5, wall_ns: wall_s * model::SECOND_NS };
-        let last = Told { label_s: last.0, number: last.1 };
+        let last = LastFlush { label_s: last.0, number: last.1 };
         let mut aggregator = Aggregator::new(plan.clone(), now);
         let found =
             aggregator.restore(&bytes, last, now, |kind, raw, out| canonical(good_hash, kind, raw, out));
@@ -267,7 +270,7 @@ fn an_overdue_window_without_a_sample_is_not_emitted() {
     rig.flush(2000);
     let bytes = saved(&mut rig.aggregator, at(2100), 2);
     let (mut other, found) = restored(rig.aggregator.plan().clone(), &bytes, Some(1_000_002), 7_300);
-    assert_eq!((found.window, found.series, found.active), (Window::Over, 4, 0));
+    assert_eq!((found.window, found.series, found.active), (Window::LeftOut, 4, 0));
     assert_eq!(other.flushed(8_000), "c c 0.0 0.0; g g 5.0; s s 0 ; t t count_ps=0.0 count=0.0");
 }
 
@@ -278,16 +281,17 @@ fn implausible_labels_and_windows_are_ignored_and_a_new_grid_acts_as_a_reload() 
     let bytes = saved(&mut rig.aggregator, at(900), 2);
     let plan = rig.aggregator.plan().clone();
     let (_, found) = restored(plan.clone(), &bytes, Some(2_000_000), 1_000);
-    assert_eq!(found.window, Window::GoesOn, "a label from the future is ignored");
+    assert_eq!(found.window, Window::Continued, "a label from the future is ignored");
     let wall_back = Now { mono_ns: 5, wall_ns: 900_000 * model::SECOND_NS };
     let mut other = Aggregator::new(plan.clone(), wall_back);
-    let found = other
-        .restore(&bytes, Told::default(), wall_back, |kind, raw, out| canonical(good_hash, kind, raw, out));
-    assert_eq!(found.map(|found| found.window), Ok(Window::GoesOn));
+    let found = other.restore(&bytes, LastFlush::default(), wall_back, |kind, raw, out| {
+        canonical(good_hash, kind, raw, out)
+    });
+    assert_eq!(found.map(|found| found.window), Ok(Window::Continued));
     assert_eq!(other.due_ns(), 5 + 2 * model::SECOND_NS, "the clock was set back: its own next slot");
     let other_window = AggregatePlan { window_ms: 5000, ..plan };
     let (mut other, found) = restored(other_window, &bytes, None, 7_300);
-    assert_eq!(found.window, Window::GoesOn);
+    assert_eq!(found.window, Window::Continued);
     assert_eq!(other.flushed(10_000), "c c 3.0 0.6");
 }
 
@@ -352,8 +356,8 @@ fn invalid_bytes_are_rejected_with_a_reason() {
     let mut header = bytes.clone();
     header[40] ^= 1;
     for (bytes, why) in [
-        (&b""[..], NotRestored::NoneOfOurs),
-        (b"last-flush", NotRestored::NoneOfOurs),
+        (&b""[..], NotRestored::NotSavedState),
+        (b"last-flush", NotRestored::NotSavedState),
         (&version, NotRestored::Version),
         (&header, NotRestored::Header),
         (&bytes[..95], NotRestored::Header),
@@ -368,14 +372,14 @@ fn busy_names_and_self_metrics_are_restored() {
     let plan = AggregatePlan { key_flush, ..plan() };
     let mut rig = Rig::new(plan.clone());
     b"abca".iter().for_each(|name| rig.aggregator.count_name(&[*name]));
-    rig.aggregator.add_own(Kind::Counter, "own", 2.0, |_, _| {});
+    rig.aggregator.add_self_metric(Kind::Counter, "own", 2.0, |_, _| {});
     rig.add(0, "own:1|g");
     let bytes = saved(&mut rig.aggregator, at(100), 10);
     let mut other = Rig::new(plan);
-    other.aggregator.add_own(Kind::Counter, "own", 0.0, |_, _| {});
+    other.aggregator.add_self_metric(Kind::Counter, "own", 0.0, |_, _| {});
     other.restore(&bytes, None, 100).expect("a valid saved state");
     other.add(200, "own:1|c");
-    other.aggregator.add_own(Kind::Counter, "own", 2.0, |_, _| {});
+    other.aggregator.add_self_metric(Kind::Counter, "own", 2.0, |_, _| {});
     let report = other.aggregator.key_flush(at(1500)).expect("it is due");
     assert_eq!(report, [(b"a".to_vec(), 2), (b"b".to_vec(), 1), (b"c".to_vec(), 1)]);
     assert_eq!(other.flushed(2000), "c own 5.0 2.5; g own 1.0");

@@ -26,15 +26,15 @@ fn example_plan() -> AggregatePlan {
 fn the_complete_example() {
     let mut rig = Rig::new(example_plan());
     for name in ["bad_lines_seen", "packets_received", "metrics_received"] {
-        rig.aggregator.add_own(Kind::Counter, &format!("statsd.{name}"), 0.0, |_, _| {});
+        rig.aggregator.add_self_metric(Kind::Counter, &format!("statsd.{name}"), 0.0, |_, _| {});
     }
     let added = rig.add(
         100,
         &format!("hits:3|c\nhits:2|c|@0.5\n{LAT}\ntemp:21.5|g\ntemp:-1.5|g\nuid:7|s\nuid:8|s\nuid:7|s"),
     );
     assert_eq!(added.aggregated, 11);
-    rig.aggregator.add_own(Kind::Counter, "statsd.packets_received", 1.0, |_, _| {});
-    rig.aggregator.add_own(Kind::Counter, "statsd.metrics_received", 11.0, |_, _| {});
+    rig.aggregator.add_self_metric(Kind::Counter, "statsd.packets_received", 1.0, |_, _| {});
+    rig.aggregator.add_self_metric(Kind::Counter, "statsd.metrics_received", 11.0, |_, _| {});
     let end = rig.flush(2000);
     assert_eq!((end.series, end.info.window_s, end.info.elapsed_s), (7, 2.0, 2.0));
     assert_eq!(
@@ -54,7 +54,7 @@ fn the_complete_example() {
          histogram.bin_10=0.0 histogram.bin_100=3.0 histogram.bin_inf=1.0"
     );
     assert!(matches!(rig.tick(4000, 1), Tick::Started(_)));
-    rig.aggregator.add_own_closing("statsd.timestamp_lag", 0.0, |_, _| {});
+    rig.aggregator.add_self_metric_closing("statsd.timestamp_lag", 0.0, |_, _| {});
     let Tick::Ended(end) = rig.tick(4000, 100) else { panic!("one slice is enough") };
     assert_eq!(end.series, 8);
     let second = rig.take();

@@ -12,13 +12,13 @@ fn delete() -> AggregatePlan {
 #[test]
 fn new_series_beyond_series_max_are_dropped_and_existing_ones_are_not() {
     let mut rig = Rig::new(AggregatePlan { series_max: 4, ..delete() });
-    rig.aggregator.add_own(Kind::Counter, "own", 1.0, |_, _| {});
+    rig.aggregator.add_self_metric(Kind::Counter, "own", 1.0, |_, _| {});
     let added = rig.add(0, "a:1|c\na:1|g\na:1|ms\na:1|s");
     assert_eq!(added, Added { aggregated: 4, conflicts: 3, ..Added::default() }, "at the limit");
     let added = rig.add(0, "b:1|c\na:1|c\nb:1|g\nb/c:1|s\nown:1|c");
     assert_eq!(added, Added { aggregated: 2, dropped_series_max: 3, ..Added::default() }, "past it");
-    assert_eq!(rig.aggregator.refused(), b"b");
-    rig.aggregator.add_own(Kind::Gauge, "own2", 1.0, |_, _| {});
+    assert_eq!(rig.aggregator.first_dropped(), b"b");
+    rig.aggregator.add_self_metric(Kind::Gauge, "own2", 1.0, |_, _| {});
     assert_eq!(
         rig.flushed(2000),
         "c a 2.0 1.0; c own 2.0 1.0; g a 1.0; g own2 1.0; s a 1 ; t a \

@@ -3,7 +3,7 @@
 use model::Kind;
 
 use super::rig::{Rig, at, idle, plan};
-use crate::aggregate::{AggregatePlan, Current, FlushAlign, Look, SeriesExpiry, Tick};
+use crate::aggregate::{AggregatePlan, Current, FlushAlign, SeriesExpiry, Tick, Visit};
 
 /// All series of a kind, in pages of `max`.
 fn visit(rig: &Rig, kind: Kind, max: usize) -> Vec<String> {
@@ -18,7 +18,7 @@ fn visit(rig: &Rig, kind: Kind, max: usize) -> Vec<String> {
                 Current::Set { count, members } => format!("{count} {}", members.escape_ascii()),
             };
             all.push(format!("{}={current}", series.name.escape_ascii()));
-            Look::On
+            Visit::Next
         });
         assert!(all.len() - before <= max);
     }
@@ -36,7 +36,7 @@ fn series_are_shown_in_pages() {
     assert_eq!(visit(&rig, Kind::Gauge, 9), ["g=4"]);
     assert_eq!(visit(&rig, Kind::Timer, 9), ["t=[5.0, 4.0]/3"]);
     assert_eq!(visit(&rig, Kind::Set, 9), ["s=2 x\\ny"]);
-    assert_eq!(rig.aggregator.visit(Kind::Set, usize::MAX, &mut 9, |_, _, _| Look::On), None);
+    assert_eq!(rig.aggregator.visit(Kind::Set, usize::MAX, &mut 9, |_, _, _| Visit::Next), None);
 }
 
 #[test]
@@ -47,10 +47,10 @@ fn a_visit_pauses_on_request_and_when_its_looks_are_used_up() {
     let next = rig.aggregator.visit(Kind::Counter, 0, &mut 50, |place, _, _| {
         assert_eq!(place, shown);
         shown += 1;
-        if shown == 3 { Look::Stop } else { Look::On }
+        if shown == 3 { Visit::Pause } else { Visit::Next }
     });
     assert_eq!((shown, next), (3, Some(3)));
-    assert_eq!(rig.aggregator.visit(Kind::Counter, 7, &mut 50, |_, _, _| Look::Again), Some(7));
+    assert_eq!(rig.aggregator.visit(Kind::Counter, 7, &mut 50, |_, _, _| Visit::PauseHere), Some(7));
     // After a flush without samples none of them is visible, but each still costs a look.
     rig.flushed(2000);
     let next = rig.aggregator.visit(Kind::Counter, 0, &mut 30, |_, _, _| panic!("no series is visible"));
@@ -149,8 +149,8 @@ fn a_self_metric_and_a_users_series_of_the_same_name_are_one() {
     for own_first in [true, false] {
         let mut rig = Rig::new(plan());
         let own = |rig: &mut Rig| {
-            rig.aggregator.add_own(Kind::Counter, "statsd.bad_lines_seen", 2.0, |_, _| {});
-            rig.aggregator.add_own(Kind::Gauge, "statsd.lag", -1.0, |_, _| {});
+            rig.aggregator.add_self_metric(Kind::Counter, "statsd.bad_lines_seen", 2.0, |_, _| {});
+            rig.aggregator.add_self_metric(Kind::Gauge, "statsd.lag", -1.0, |_, _| {});
         };
         if own_first {
             own(&mut rig);
@@ -174,7 +174,7 @@ fn a_self_metric_gauge_can_be_set_in_the_window_that_was_just_closed() {
         let emit = |info: &model::FlushInfo, flushed: model::Flushed<'_>| {
             emitted.push(super::rig::text(info, &flushed));
         };
-        aggregator.add_own_closing("lag", value, emit);
+        aggregator.add_self_metric_closing("lag", value, emit);
     };
     for (window, value) in [(1, 0.0), (2, 7.0)] {
         assert!(matches!(rig.tick(window * 2000, 1), Tick::Started(_)));

@@ -244,7 +244,7 @@ fn run(plan: AggregatePlan, steps: &[Step]) -> Result<(), TestCaseError> {
                     let mut emit = |info: &FlushInfo, flushed: model::Flushed<'_>| {
                         emitted.push(super::rig::text(info, &flushed));
                     };
-                    aggregator.add_own(Kind::Counter, &name, 3.0, &mut emit);
+                    aggregator.add_self_metric(Kind::Counter, &name, 3.0, &mut emit);
                     // The rig's clock moves on ticks and samples only.
                     let seen = naive.series.get(&(0, name.clone())).map(|series| series.seen_ms);
                     naive.add(ms.max(seen.unwrap_or(0)), Kind::Counter, name, 3.0, 1.0, false);

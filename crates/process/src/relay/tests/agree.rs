@@ -118,14 +118,14 @@ fn explained_acts(explanation: &Explanation, name: &[u8]) -> Vec<String> {
             acts.push(text(Act::Copy { output: chosen.output, renamed: Some(name) }));
         }
     };
-    sent(&explanation.straight, name, &mut acts);
-    for meeting in &explanation.meetings {
+    sent(&explanation.direct, name, &mut acts);
+    for meeting in &explanation.matches {
         if meeting.valid == Some(false) {
             acts.push("invalid".into());
         }
-        match &meeting.did {
-            Did::Sent(clusters) => sent(clusters, &meeting.name, &mut acts),
-            Did::Fed { aggregation_rule, names } => {
+        match &meeting.action {
+            RuleAction::Sent(clusters) => sent(clusters, &meeting.name, &mut acts),
+            RuleAction::Fed { aggregation_rule, names } => {
                 for (compute, name) in names.iter().enumerate() {
                     let compute = compute as u16;
                     acts.extend(
@@ -135,7 +135,10 @@ fn explained_acts(explanation: &Explanation, name: &[u8]) -> Vec<String> {
                     );
                 }
             }
-            Did::Nothing | Did::Blackholed | Did::Renamed(_) | Did::NotRenamed(_) => {}
+            RuleAction::Nothing
+            | RuleAction::Blackholed
+            | RuleAction::Renamed(_)
+            | RuleAction::NotRenamed(_) => {}
         }
     }
     acts
@@ -183,8 +186,8 @@ proptest! {
                 .run(cached.router(), line, turn as u64, &mut |act| by_decision.push(full(act, name)));
             prop_assert_eq!(&explained_acts(&explained, name), &by_decision);
             prop_assert_eq!(explained.routing, routing);
-            let apart = cached.router().to_ask().apart();
-            prop_assert_eq!(&apart.explain(entry, line, turn as u64), &explained);
+            let other = cached.router().snapshot().into_router();
+            prop_assert_eq!(&other.explain(entry, line, turn as u64), &explained);
             let hash = if same_hash { seed } else { cached.hash(name) };
             prop_assert_eq!(cached.decision(entry, hash, name), &decision);
             let mut remembered = Vec::new();

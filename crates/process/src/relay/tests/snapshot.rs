@@ -32,9 +32,9 @@ fn an_explanation_does_not_wait_for_a_search_of_the_router() {
     // While this is held, the router's own thread is searching.
     let search = router.statements.lock_searches();
     let question = std::thread::spawn(move || {
-        let apart = of_thread.to_ask().apart();
+        let other = of_thread.snapshot().into_router();
         let line = Line { name: b"abcx", rest: b"1 2" };
-        let meetings = apart.explain(Entry::Records, line, 0).meetings.len();
+        let meetings = other.explain(Entry::Records, line, 0).matches.len();
         said.send(meetings).expect("the test waits");
     });
     let met = hears.recv_timeout(Duration::from_secs(20));
@@ -49,14 +49,14 @@ fn an_explanation_does_not_use_the_budget_of_a_line() {
     let long = format!("{}bx", "a".repeat(1900));
     let line = Line { name: long.as_bytes(), rest: b"" };
     let quiet = router.decide(Entry::Records, long.as_bytes());
-    let apart = router.to_ask().apart();
+    let other = router.snapshot().into_router();
     router.begin_name();
-    let used_up = apart.explain(Entry::Records, line, 0);
+    let used_up = other.explain(Entry::Records, line, 0);
     assert!(used_up.gave_up.len() > 80, "the explanation came to its own limit");
     assert!(router.statements.takes(16 << 10), "the line's budget is untouched");
     assert!(!router.statements.takes(1));
     // The line's budget does not reduce that of an explanation.
-    assert_eq!(apart.explain(Entry::Records, line, 0), used_up);
+    assert_eq!(other.explain(Entry::Records, line, 0), used_up);
     assert_eq!(router.decide(Entry::Records, long.as_bytes()), quiet);
 }
 
@@ -64,14 +64,14 @@ fn an_explanation_does_not_use_the_budget_of_a_line() {
 fn an_endpoint_change_during_an_explanation_copies_no_statements() {
     let mut router = relay();
     let statements = Arc::as_ptr(&router.statements);
-    let apart = router.to_ask().apart();
-    let to_ask = router.to_ask();
+    let other = router.snapshot().into_router();
+    let snapshot = router.snapshot();
     router.set_live(OutputId(0), false);
     router.set_live(OutputId(7), false);
     assert_eq!(Arc::as_ptr(&router.statements), statements);
-    assert!(!router.clusters[0].up[0] && apart.clusters[0].up[0], "the snapshot keeps its state");
-    assert!(to_ask.apart().clusters[0].up[0]);
-    assert!(!router.to_ask().apart().clusters[0].up[0]);
+    assert!(!router.clusters[0].up[0] && other.clusters[0].up[0], "the snapshot keeps its state");
+    assert!(snapshot.into_router().clusters[0].up[0]);
+    assert!(!router.snapshot().into_router().clusters[0].up[0]);
 }
 
 #[test]

@@ -188,7 +188,7 @@ fn route_using_sets_the_sharding_key() {
         }
     }
     let explained = router.explain(Entry::Records, Line { name: b"servers.web7.cpu", rest: b"" }, 0);
-    let Did::Sent(sent) = &explained.meetings[0].did else { panic!("a match sends") };
+    let RuleAction::Sent(sent) = &explained.matches[0].action else { panic!("a match sends") };
     assert_eq!(sent[0].key.as_deref(), Some(&b"web7"[..]));
 }
 

@@ -1,6 +1,6 @@
 //! `/api/v1/relay/explain`: the way of a name through a running relay, with the endpoints up that are up now.
 //!
-//! Path of a question: its place in line -> one call to the shard's thread, which gives a [`RouterToAsk`] -> a thread for
+//! Path of a question: its place in line -> one call to the shard's thread, which gives a [`RouterSnapshot`] -> a thread for
 //! work that takes long, with a router apart: neither the shard nor other requests wait for it.
 //! Bounds: [`LINE`], one question at work, [`WORK_MAX`] and [`LINE_BYTES_MAX`] for each.
 //! Invariant: the work of a question whose client has gone ends before the next search, and until then nobody else's begins.
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use config::plan::{RelayTransform, TransformKind};
-use process::relay::{Entry, Explanation, Line, RouterToAsk};
+use process::relay::{Entry, Explanation, Line, RouterSnapshot};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
@@ -127,11 +127,11 @@ pub async fn explain(
 
 fn way(
     made_of: &RelayTransform,
-    router: RouterToAsk,
+    router: RouterSnapshot,
     line: Line<'_>,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Option<Way> {
-    let explanation: Explanation = router.apart().explain_while(Entry::Records, line, 0, goes_on)?;
+    let explanation: Explanation = router.into_router().explain_while(Entry::Records, line, 0, goes_on)?;
     let place = |statement: usize, _: usize| format!("rule {}", statement + 1);
     Some(Way::new(&made_of.plan, line, &explanation, &place))
 }

@@ -10,7 +10,7 @@ use import::relay::{
     AggregateRule, Cluster, ClusterKind, MatchRule, Pattern, RelayConf, Rule, SendTo, lower, stub,
 };
 use process::relay::{
-    Class, ClusterId, Did, Entry, Explanation, Line, Meeting, Member, RelayPlan, Router, Sent,
+    Class, ClusterId, Entry, Explanation, Line, Member, RelayPlan, Router, RuleAction, RuleMatch, Sent,
 };
 
 use crate::route_explanation::{GaveUpAt, gave_up_at};
@@ -68,7 +68,8 @@ impl<'a> Meetings<'a> {
         place: &dyn Fn(usize, usize) -> String,
     ) -> Vec<GaveUpAt> {
         let parts = Parts::of(text, self.tags_are_name);
-        let Explanation { meetings, gave_up, .. } = self.router.explain(Entry::Records, parts.line, 0);
+        let Explanation { matches: meetings, gave_up, .. } =
+            self.router.explain(Entry::Records, parts.line, 0);
         for meeting in &meetings {
             self.meeting(meeting, &parts, out);
         }
@@ -78,7 +79,7 @@ impl<'a> Meetings<'a> {
         gave_up.iter().filter_map(|at| gave_up_at(&self.plan, *at, place)).collect()
     }
 
-    fn meeting(&self, meeting: &Meeting, parts: &Parts<'_>, out: &mut Vec<u8>) {
+    fn meeting(&self, meeting: &RuleMatch, parts: &Parts<'_>, out: &mut Vec<u8>) {
         let rule = &self.conf.rules[meeting.statement];
         let (kind, patterns) = match rule {
             Rule::Match(rule) => ("match", &rule.patterns[..]),
@@ -99,16 +100,16 @@ impl<'a> Meetings<'a> {
         }
     }
 
-    fn match_rule(&self, rule: &MatchRule, meeting: &Meeting, parts: &Parts<'_>, out: &mut Vec<u8>) {
+    fn match_rule(&self, rule: &MatchRule, meeting: &RuleMatch, parts: &Parts<'_>, out: &mut Vec<u8>) {
         if let (Some(validate), Some(valid)) = (&rule.validate, meeting.valid) {
             line(out, 1, &[b"validate"]);
             line(out, 2, &[validate.pattern.written.as_bytes(), b" -> ", parts.line.rest]);
             let fails = if validate.log { "fail -> log" } else { "fail -> drop" };
             line(out, 2, &[if valid { "match" } else { fails }.as_bytes()]);
         }
-        match &meeting.did {
-            Did::Blackholed => line(out, 1, &[b"blackholed"]),
-            Did::Sent(sent) => {
+        match &meeting.action {
+            RuleAction::Blackholed => line(out, 1, &[b"blackholed"]),
+            RuleAction::Sent(sent) => {
                 let using = rule.route_using.as_ref().map(|using| &*using.written);
                 sent.iter().for_each(|sent| self.sent(sent, using, parts, out));
             }
@@ -120,11 +121,11 @@ impl<'a> Meetings<'a> {
         &self,
         rule: &AggregateRule,
         pattern: &Pattern,
-        meeting: &Meeting,
+        meeting: &RuleMatch,
         parts: &Parts<'_>,
         out: &mut Vec<u8>,
     ) {
-        let Did::Fed { aggregation_rule, names } = &meeting.did else { return };
+        let RuleAction::Fed { aggregation_rule, names } = &meeting.action else { return };
         let follows = self.debug && rule.send.is_some();
         let stub = if follows { stub(meeting.statement) } else { String::new() };
         for (compute, name) in rule.computes.iter().zip(names) {
@@ -161,8 +162,8 @@ impl<'a> Meetings<'a> {
         line(out, 1, &[b"* -> ", name, parts.tags]);
         let explained =
             self.router.explain(Entry::Result(aggregation_rule), Line { name, rest: parts.line.rest }, 0);
-        explained.straight.iter().for_each(|sent| self.sent(sent, None, parts, out));
-        if explained.straight.is_empty() {
+        explained.direct.iter().for_each(|sent| self.sent(sent, None, parts, out));
+        if explained.direct.is_empty() {
             line(out, 1, &[b"blackholed"]);
         }
         line(out, 1, &[b"stop"]);
@@ -200,8 +201,8 @@ fn matched(pattern: &Pattern, class: Option<&Class>, name: &[&[u8]; 2], out: &mu
     line(out, 1, &[b"-> ", name, tags]);
 }
 
-fn rewrite(into: &str, meeting: &Meeting, parts: &Parts<'_>, out: &mut Vec<u8>) {
-    let (Did::Renamed(name) | Did::NotRenamed(name)) = &meeting.did else { return };
+fn rewrite(into: &str, meeting: &RuleMatch, parts: &Parts<'_>, out: &mut Vec<u8>) {
+    let (RuleAction::Renamed(name) | RuleAction::NotRenamed(name)) = &meeting.action else { return };
     line(out, 1, &[b"into(", into.as_bytes(), b") -> ", name, parts.tags]);
 }
 

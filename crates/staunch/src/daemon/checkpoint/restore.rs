@@ -5,7 +5,7 @@ use std::path::Path;
 use config::plan::Plan;
 use model::{DiskError, Now, SECOND_NS};
 use pipeline::{Shard, checkpoints};
-use process::aggregate::checkpoint::{Restored, Told, Window};
+use process::aggregate::checkpoint::{LastFlush, Restored, Window};
 
 use super::table::CheckpointTable;
 use crate::daemon::handover::Handover;
@@ -52,7 +52,7 @@ pub async fn restore(
         }
         if handover.is_new(name) {
             // It may be one of those that are gone, under another name.
-            let others = Told { label_s: handover.told_of_others(plan), number: None };
+            let others = LastFlush { label_s: handover.told_of_others(plan), number: None };
             let label_s = checkpoints::believed(transform, others, handover.set_back_ns()).label_s;
             label_s.into_iter().for_each(|label_s| shard.resume_after_other(name, label_s, now));
         }
@@ -122,11 +122,11 @@ fn tell(name: &str, path: &Path, restored: &Restored, table: &CheckpointTable, n
         row.restored_dropped = dropped_series_max;
     });
     let window = match restored.window {
-        Window::GoesOn => String::new(),
+        Window::Continued => String::new(),
         Window::Closed(info) => {
             format!("; their window had ended and is flushed now, labelled {}", info.time_s)
         }
-        Window::Over => "; their window had been flushed before".to_owned(),
+        Window::LeftOut => "; their window had been flushed before".to_owned(),
     };
     tracing::info!(
         "restored {series} series of `{name}` from {:.1} s ago{window}",
@@ -142,7 +142,7 @@ fn tell(name: &str, path: &Path, restored: &Restored, table: &CheckpointTable, n
 }
 
 /// Number of the next checkpoint of an aggregation, see [`checkpoints::next_number`].
-pub(super) fn next_number(folder: &Path, name: &str, told: Told) -> u64 {
+pub(super) fn next_number(folder: &Path, name: &str, told: LastFlush) -> u64 {
     match existing(folder) {
         Ok(Some(disk)) => checkpoints::next_number(&disk, name, told.number),
         Ok(None) | Err(_) => told.number.map_or(1, |number| number.saturating_add(1)),

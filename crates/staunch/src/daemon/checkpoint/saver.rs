@@ -103,7 +103,7 @@ mod tests {
     use pipeline::{Accounts, Routed};
 
     use pipeline::checkpoints::{begin, generations};
-    use process::aggregate::checkpoint::Told;
+    use process::aggregate::checkpoint::LastFlush;
 
     use super::*;
     use sys::disk::Folder;
@@ -216,7 +216,7 @@ mod tests {
         let mut other = World::new(folder.path());
         let ignored = |file: &str, why: &str| panic!("{file}: {why}");
         let transform = &other.plan.transforms[0];
-        let restored = begin(Some(&disk), &mut other.shard, transform, Told::default(), due, ignored);
+        let restored = begin(Some(&disk), &mut other.shard, transform, LastFlush::default(), due, ignored);
         let (_, restored) = restored.expect("it can be read").expect("it is there");
         assert_eq!(
             (restored.damaged, restored.cut_short, restored.active),

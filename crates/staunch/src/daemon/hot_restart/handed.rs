@@ -14,7 +14,7 @@ use deliver::queue::Left;
 use model::{AckMark, ConnectionId, Figure, Now, OutputId, Unacked};
 use pipeline::checkpoints::Note;
 use pipeline::{Accounts, Inherited, Shard, Unfinished};
-use process::aggregate::checkpoint::{Restored, Told};
+use process::aggregate::checkpoint::{LastFlush, Restored};
 use tokio::task::JoinSet;
 
 use super::message::Owner;
@@ -204,8 +204,8 @@ impl Handed {
                 continue;
             }
             // Only those were asked for that there are.
-            let Some(restored) = shard.import(name, bytes, Told::default(), now) else { continue };
-            if let Ok(Restored { told_s: Some(label_s), .. }) = &restored {
+            let Some(restored) = shard.import(name, bytes, LastFlush::default(), now) else { continue };
+            if let Ok(Restored { last_flush_s: Some(label_s), .. }) = &restored {
                 handover.told(name, Note { label_s: *label_s, number: None });
             }
             let left_out = restored.as_ref().map_or(0, |restored| restored.dropped_series_max);

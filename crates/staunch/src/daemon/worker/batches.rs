@@ -65,7 +65,7 @@ impl Worker {
                 let has_room = |id: &OutputId| {
                     let (bytes, records) = shard.room_for(*id, batch);
                     let outlet = &outlets[id.index()];
-                    let takes = shard.is_spared(*id) || outlet.room(bytes, records, now) > Room::None;
+                    let takes = shard.has_failover(*id) || outlet.room(bytes, records, now) > Room::None;
                     if std::mem::replace(&mut stalled[id.index()], !takes) == takes {
                         let account = &outlet.account;
                         account.stalls.fetch_add(u64::from(!takes), Relaxed);
