@@ -73,7 +73,7 @@ impl Aggregator {
         self.beat = table::beat(now);
         self.changed |= !view.samples.is_empty();
         self.found = None;
-        let many = self.held() > MANY;
+        let many = self.entries() > MANY;
         for samples in view.samples.chunks(GROUP) {
             let mut places = [None; GROUP];
             for (place, sample) in places.iter_mut().zip(samples) {

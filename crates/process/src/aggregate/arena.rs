@@ -82,14 +82,14 @@ impl Arena {
     }
 
     /// Frees the key at `at`.
-    pub(super) fn give(&mut self, at: u32) {
+    pub(super) fn free(&mut self, at: u32) {
         let index = at >> PAGE_SHIFT;
         let page = &mut self.pages[index as usize];
         if page.class == LARGE {
             return self.vacate(index);
         }
         let size = u32::from(CLASSES[page.class as usize]);
-        page.cells.give((at & (PAGE_UNITS as u32 - 1)) / size);
+        page.cells.free((at & (PAGE_UNITS as u32 - 1)) / size);
         if page.cells.is_empty() {
             self.close(index);
             self.vacate(index);
@@ -210,7 +210,7 @@ fn keys_of_every_length_are_stored_unchanged() {
         assert_eq!(arena.get(*at, *len), key(*len), "{len} bytes");
     }
     for at in ats {
-        arena.give(at);
+        arena.free(at);
     }
     assert_eq!(arena.held, 0, "every page was freed");
 }
@@ -225,7 +225,7 @@ fn keys_of_changing_lengths_do_not_grow_the_arena() {
         let len = 10 + (round / 2_000) * 3 + round % 7;
         alive.push_back(arena.store(&vec![b'x'; len], b"").expect("addresses are left"));
         if alive.len() > 2_000 {
-            arena.give(alive.pop_front().expect("not empty"));
+            arena.free(alive.pop_front().expect("not empty"));
         }
         most = most.max(arena.held);
     }

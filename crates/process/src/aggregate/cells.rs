@@ -32,7 +32,7 @@ impl Cells {
         Some(at as u32 * 64 + bit)
     }
 
-    pub(super) fn give(&mut self, cell: u32) {
+    pub(super) fn free(&mut self, cell: u32) {
         debug_assert!(self.is_taken(cell), "cell {cell} is freed twice");
         self.words[cell as usize / 64] &= !(1 << (cell % 64));
         self.taken -= 1;
@@ -81,15 +81,15 @@ fn the_lowest_free_cell_is_taken_first() {
             assert_eq!(page.take(), Some(want));
         }
         assert!(page.is_full() && page.take().is_none(), "{cells} cells");
-        page.give(cells / 2);
+        page.free(cells / 2);
         assert!(!page.is_taken(cells / 2));
         assert_eq!(page.take(), Some(cells / 2));
         for cell in 0..cells - 1 {
-            page.give(cell);
+            page.free(cell);
         }
         assert_eq!(page.next_taken(0), Some(cells - 1));
         assert_eq!(page.next_taken(cells), None);
-        page.give(cells - 1);
+        page.free(cells - 1);
         assert!(page.is_empty() && page.next_taken(0).is_none());
     }
 }

@@ -329,9 +329,9 @@ impl Clock {
         self.run_ends_s[0] = Some(end_s);
     }
 
-    /// The end of a run that the clock comes to next after a jump back: there a previous process ended its window
-    /// early, and was followed by one whose clock was ahead. None for any other position: labels then follow the
-    /// clock.
+    /// The end of a run of labels, when the next slot of the clock is exactly that one. It happens after a jump
+    /// back: a previous process ended its window early, and was followed by one whose clock was ahead. None
+    /// otherwise: labels then follow the clock.
     fn run_end_at(&self, now: Now) -> Option<i128> {
         let next = self.next_slot(now);
         self.run_ends_s.iter().flatten().map(|end_s| self.slot_of(*end_s)).find(|end| *end == next)

@@ -67,7 +67,7 @@ impl State for Counter {
         self.sum = 0.0;
     }
 
-    fn forget(&mut self, _tally: &mut Tally) {
+    fn reset(&mut self, _tally: &mut Tally) {
         self.sum = 0.0;
     }
 

@@ -66,8 +66,8 @@ impl Aggregator {
     }
 
     /// Entries of all kinds, including tombstones and self-metrics.
-    pub(super) fn held(&self) -> u32 {
-        Kind::ALL.iter().map(|kind| self.tables.held(*kind)).sum()
+    pub(super) fn entries(&self) -> u32 {
+        Kind::ALL.iter().map(|kind| self.tables.entries(*kind)).sum()
     }
 
     /// Creates a series unless `series_max` is reached. Counts a conflict when the name exists under another kind.
@@ -95,7 +95,7 @@ impl Aggregator {
 
     /// True below `series_max`.
     fn has_numbers(&self) -> bool {
-        self.held() - self.self_metrics.held() < self.plan.series_max
+        self.entries() - self.self_metrics.len() < self.plan.series_max
     }
 
     /// Counts a sample whose series could not be created.
@@ -116,7 +116,7 @@ impl Aggregator {
 
     /// Updates the number of bytes that keys and entries use.
     pub(super) fn note_keys(&mut self) {
-        let entries = self.held() as usize * (size_of::<Entry<Timer>>() + SLOT_BYTES);
+        let entries = self.entries() as usize * (size_of::<Entry<Timer>>() + SLOT_BYTES);
         self.context.note_keys((self.keys.held_bytes() + entries) as u64);
     }
 
@@ -146,7 +146,7 @@ impl Aggregator {
         let table = S::table_mut(&mut self.tables);
         let id = table.slab.take(Place::IDS_MAX)?;
         let Some(stored) = Key::store(&mut self.keys.arena, key) else {
-            table.slab.give(id);
+            table.slab.free(id);
             return None;
         };
         let entry = table.slab.get_mut(id);
@@ -173,7 +173,7 @@ impl Aggregator {
     ) -> bool {
         let mut buffer = Vec::new();
         Kind::ALL.iter().filter(|kind| **kind != S::KIND).any(|kind| {
-            if self.tables.held(*kind) == 0 {
+            if self.tables.entries(*kind) == 0 {
                 return false;
             }
             buffer.clear();

@@ -57,7 +57,7 @@ impl State for Gauge {
 
     fn clear(&mut self, _tally: &mut Tally) {}
 
-    fn forget(&mut self, _tally: &mut Tally) {
+    fn reset(&mut self, _tally: &mut Tally) {
         *self = Gauge::default();
     }
 

@@ -139,7 +139,7 @@ impl Keys {
     ) -> bool {
         let Some(id) = self.aliases.take(aliases_max.min(Place::IDS_MAX)) else { return false };
         let Some(key) = Key::store(&mut self.arena, raw) else {
-            self.aliases.give(id);
+            self.aliases.free(id);
             return false;
         };
         let (target, generation) = target;
@@ -200,8 +200,8 @@ impl Keys {
         let alias = self.aliases.get(id);
         let kind = alias.kind.expect("a taken alias has a kind");
         self.index.remove(alias.hash, Place::alias(kind, id));
-        self.arena.give(alias.key.at);
-        self.aliases.give(id);
+        self.arena.free(alias.key.at);
+        self.aliases.free(id);
     }
 
     /// Bytes of keys and aliases, with an average share of the index. Constant time.

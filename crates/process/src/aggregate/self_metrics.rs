@@ -31,7 +31,7 @@ impl SelfMetrics {
     }
 
     /// Self-metrics that exist now.
-    pub(super) fn held(&self) -> u32 {
+    pub(super) fn len(&self) -> u32 {
         self.list.iter().filter(|series| series.id.is_some()).count() as u32
     }
 
@@ -47,7 +47,7 @@ impl SelfMetrics {
     }
 
     /// The series was removed.
-    pub(super) fn forget(&mut self, kind: Kind, id: u32) {
+    pub(super) fn unlink(&mut self, kind: Kind, id: u32) {
         if let Some(series) = self.list.iter_mut().find(|series| series.kind == kind && series.id == Some(id))
         {
             series.id = None;

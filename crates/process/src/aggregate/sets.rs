@@ -226,7 +226,7 @@ impl State for Set {
         tally.heap(before, self.memory_bytes());
     }
 
-    fn forget(&mut self, tally: &mut Tally) {
+    fn reset(&mut self, tally: &mut Tally) {
         tally.heap(self.memory_bytes(), 0);
         self.0 = Members::None;
     }
@@ -327,7 +327,7 @@ mod tests {
         set.clear(&mut context.tally);
         assert_eq!(set.add(b"a", 9, &mut context), AddResult::Added);
         assert_eq!((set.count(), set.text()), (1, &b"a"[..]));
-        set.forget(&mut context.tally);
+        set.reset(&mut context.tally);
         assert_eq!(context.tally.heap_bytes, 0);
     }
 

@@ -8,7 +8,7 @@ const SHIFT: u32 = 11;
 /// Values on one page.
 pub(super) const PAGE_CELLS: u32 = 1 << SHIFT;
 
-/// Values whose ids stay valid until [`Slab::give`].
+/// Values whose ids stay valid until [`Slab::free`].
 #[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
     /// Empty for a page that was freed.
@@ -57,13 +57,13 @@ impl<T: Default> Slab<T> {
     }
 
     /// Frees the id; its value is dropped.
-    pub(super) fn give(&mut self, id: u32) {
+    pub(super) fn free(&mut self, id: u32) {
         let page = (id >> SHIFT) as usize;
         let cells = &mut self.cells[page];
         if cells.is_full() {
             self.open.push(page as u32);
         }
-        cells.give(id & (PAGE_CELLS - 1));
+        cells.free(id & (PAGE_CELLS - 1));
         self.len -= 1;
         if cells.is_empty() {
             self.pages[page] = Box::default();
@@ -119,7 +119,7 @@ fn ids_are_stable_and_empty_pages_are_freed() {
     let full = slab.memory_bytes();
     for id in &ids[PAGE_CELLS as usize..] {
         assert_eq!(*slab.get(*id), u64::from(*id) + 1);
-        slab.give(*id);
+        slab.free(*id);
         assert!(!slab.is_taken(*id));
     }
     assert_eq!(slab.len(), PAGE_CELLS);

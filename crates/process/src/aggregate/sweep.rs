@@ -167,7 +167,7 @@ impl Aggregator {
     pub(super) fn remove<S: State>(&mut self, id: u32) {
         let table = S::table_mut(&mut self.tables);
         let entry = table.slab.get_mut(id);
-        entry.state.forget(&mut self.context.tally);
+        entry.state.reset(&mut self.context.tally);
         if entry.has(INDEXED) {
             self.keys.index.remove(entry.hash, Place::series(S::KIND, id));
         }
@@ -175,9 +175,9 @@ impl Aggregator {
             table.tombstones -= 1;
         }
         if entry.has(SELF_METRIC) {
-            self.self_metrics.forget(S::KIND, id);
+            self.self_metrics.unlink(S::KIND, id);
         }
-        self.keys.arena.give(entry.key.at);
-        table.slab.give(id);
+        self.keys.arena.free(entry.key.at);
+        table.slab.free(id);
     }
 }

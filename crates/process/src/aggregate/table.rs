@@ -147,7 +147,7 @@ impl Tables {
     }
 
     /// Entries of one kind, including tombstones.
-    pub(super) fn held(&self, kind: Kind) -> u32 {
+    pub(super) fn entries(&self, kind: Kind) -> u32 {
         match kind {
             Kind::Counter => self.counters.slab.len(),
             Kind::Gauge => self.gauges.slab.len(),
@@ -164,7 +164,7 @@ impl Tables {
             Kind::Timer => self.timers.tombstones,
             Kind::Set => self.sets.tombstones,
         };
-        (self.held(kind) - tombstones) as usize
+        (self.entries(kind) - tombstones) as usize
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -214,7 +214,7 @@ pub(super) trait State: Default {
     fn clear(&mut self, tally: &mut Tally);
 
     /// Resets to the state of a new series and frees its heap memory.
-    fn forget(&mut self, tally: &mut Tally);
+    fn reset(&mut self, tally: &mut Tally);
 
     /// Makes the state that of a tombstone, after [`State::clear`]: equal to a new series, but keeps its heap
     /// memory.
@@ -229,7 +229,7 @@ pub(super) trait State: Default {
     fn save(&self, to: &mut Vec<u8>);
 
     /// Restores a state from a checkpoint into a new series. None when the bytes are invalid: the state may then
-    /// only be reset with [`State::forget`]. `seed` is that of [`Entry::hash`].
+    /// only be reset with [`State::reset`]. `seed` is that of [`Entry::hash`].
     fn load(&mut self, from: &mut Bytes<'_>, seed: u32, context: &mut Context) -> Option<()>;
 
     /// Cost of flushing this series; 1 for an ordinary one, more for a large timer.
@@ -273,7 +273,7 @@ pub(super) fn flush<S: State>(
         && !exempt
         && u64::from(closing.beat.wrapping_sub(entry.seen)) >= seconds.saturating_mul(BEATS_PER_SECOND)
     {
-        entry.state.forget(&mut context.tally);
+        entry.state.reset(&mut context.tally);
         return Disposition::Remove;
     }
     entry.state.emit(entry.series(arena), active, closing, context, emit);

@@ -228,7 +228,7 @@ impl State for Timer {
         tally.heap(before, self.memory_bytes());
     }
 
-    fn forget(&mut self, tally: &mut Tally) {
+    fn reset(&mut self, tally: &mut Tally) {
         tally.heap(self.memory_bytes(), 0);
         tally.timer_values -= self.values.len() as u64;
         *self = Timer::default();

@@ -339,11 +339,11 @@ impl AggregationRules {
         for series in self.series.iter_mut().flatten() {
             series.finish(&self.plans[usize::from(series.aggregation_rule)], now_s, &mut emitted, &mut emit);
         }
-        self.forget();
+        self.clear();
         emitted
     }
 
-    fn forget(&mut self) {
+    fn clear(&mut self) {
         (self.series, self.free, self.index) = (Vec::new(), BinaryHeap::new(), HashTable::new());
         (self.bytes, self.cursor, self.due_s, self.next_due_s) = (0, 0, u64::MAX, u64::MAX);
     }
@@ -365,7 +365,7 @@ impl AggregationRules {
         self.shortest_s = shortest_s(&plans);
         let of_before = std::mem::replace(&mut self.plans, plans);
         self.limits = limits;
-        self.forget();
+        self.clear();
         let mut emitted = Emitted::default();
         for mut series in before.into_iter().flatten() {
             let aggregation_rule = usize::from(series.aggregation_rule);

@@ -124,7 +124,7 @@ impl AggregationRules {
         }
         let restored = body(bytes).and_then(|mut from| self.read(keys, &mut from));
         restored.ok_or_else(|| {
-            self.forget();
+            self.clear();
             self.clock.now_s = now_s;
             NotRestored::Damaged
         })

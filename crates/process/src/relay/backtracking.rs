@@ -139,7 +139,7 @@ fn sentence(error: &Error) -> Option<String> {
         }
         Error::CompileError(error) => match &**error {
             CompileError::LookBehindNotConst | CompileError::VariableLookBehindRequiresFeature => {
-                "each branch of a look-behind must have one length"
+                "each branch of a look-behind must have a fixed length"
             }
             CompileError::InnerError(_) | CompileError::PatternTooComplex => return None,
             _ => return Some(error.to_string()),

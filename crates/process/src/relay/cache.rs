@@ -238,7 +238,7 @@ impl CachedRouter {
 
     #[cold]
     fn found_elsewhere(&mut self, entry: Entry, hash: u64, name: &[u8]) -> u32 {
-        let older = self.old.names.take(hash, kind(entry), name);
+        let older = self.old.names.remove(hash, kind(entry), name);
         let older = older.map(|decision| self.old.decisions[decision as usize].clone());
         let content = match &older {
             Some(decision) => {

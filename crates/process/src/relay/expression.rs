@@ -301,7 +301,7 @@ fn compiled(
         let message =
             format!("this expression needs more than {} MiB once it is compiled", COMPILED_BYTES_MAX >> 20);
         Refusal::new(whole(), &message, syntax::TOO_BIG)
-            .hint("repeat less: what stands in {…} is laid out as often as it says")
+            .hint("use fewer repetitions: an item followed by {…} is compiled that many times")
     };
     let matcher = match &translated.backtracking {
         Some(text) => {

@@ -84,7 +84,7 @@ impl Names {
     }
 
     /// Removes a name and returns its number. Its bytes stay.
-    pub(super) fn take(&mut self, hash: u64, kind: u32, name: &[u8]) -> Option<u32> {
+    pub(super) fn remove(&mut self, hash: u64, kind: u32, name: &[u8]) -> Option<u32> {
         let (at, number) = self.slot_of(hash, kind, name)?;
         self.slots[at].place = TAKEN;
         self.known -= 1;
@@ -269,8 +269,8 @@ mod tests {
             assert_eq!(names.find(hash(number), 1, &name(number)), Some(number * 2 + 1));
             assert_eq!(names.find(hash(number), 2, &name(number)), None);
             if number % 3 == 0 {
-                assert_eq!(names.take(hash(number), 1, &name(number)), Some(number * 2 + 1));
-                assert_eq!(names.take(hash(number), 1, &name(number)), None);
+                assert_eq!(names.remove(hash(number), 1, &name(number)), Some(number * 2 + 1));
+                assert_eq!(names.remove(hash(number), 1, &name(number)), None);
             }
         }
         names.fetch((0..100).map(hash));

@@ -347,7 +347,7 @@ impl Statements {
 
     /// Takes bytes from the backtracking budget of the current name; false when too few are left.
     #[cfg(test)]
-    pub(super) fn takes(&self, bytes: usize) -> bool {
+    pub(super) fn take_budget(&self, bytes: usize) -> bool {
         self.searches.budget.take(bytes)
     }
 
@@ -452,7 +452,7 @@ impl Builder {
     fn cluster(&mut self, id: ClusterId, plan: &RelayCluster) {
         let mut wrong = |why: String| self.mistakes.push(RelayMistake::new(MistakeAt::Cluster(id), why));
         if plan.members.is_empty() {
-            wrong("a cluster without members takes nothing".into());
+            wrong("a cluster needs at least one member".into());
         }
         let labels: Vec<String> = plan.members.iter().map(|member| member.label()).collect();
         let placed = match &plan.sharing {
@@ -559,7 +559,7 @@ impl Builder {
         if let To::Clusters(clusters) = to
             && let Some(missing) = clusters.iter().find(|cluster| cluster.index() >= self.clusters.len())
         {
-            let why = format!("there is no cluster of number {}", missing.0);
+            let why = format!("there is no cluster number {}", missing.0);
             self.mistakes.push(RelayMistake::new(at, why));
         }
         to.clone()

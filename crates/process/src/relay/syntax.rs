@@ -107,8 +107,7 @@ pub(super) fn translate(text: &str, ignore_case: bool, captures: bool) -> Result
         first.notes.push(Note {
             about: NoteAbout::Reading,
             at: 0..text.len(),
-            message: "something is repeated that prefers to match nothing: PCRE2 may find a shorter match"
-                .into(),
+            message: "a repeated part prefers to match nothing: PCRE2 may find a shorter match".into(),
             hint: "leave out the `?` that makes a part of it lazy, or the empty alternative".into(),
         });
     }
@@ -223,7 +222,8 @@ impl<'a> Reader<'a> {
             one.as_ref().is_some_and(|one| later.any(|later| shadows(one, later)))
         });
         if shadowed {
-            let message = "the C library takes the longest of these, PCRE2 and we the first that fits";
+            let message =
+                "the C library takes the longest of these, PCRE2 and Staunch the first that matches";
             self.note(at, message, "write the longer ones first");
         }
     }
@@ -264,7 +264,8 @@ impl<'a> Reader<'a> {
                 Ok(if byte == b'.' { Atom::Other } else { Atom::Nothing })
             }
             b'*' | b'+' | b'?' | b'{' => {
-                let refusal = Refusal::new(start..start + 1, "nothing stands here to repeat", NOT_REPEATABLE);
+                let refusal =
+                    Refusal::new(start..start + 1, "there is nothing here to repeat", NOT_REPEATABLE);
                 let sign = char::from(byte);
                 Err(refusal.hint(format!(
                     "write `\\{sign}` for the character itself, or `.{sign}` for any characters"

@@ -250,12 +250,12 @@ fn invalid_graphite_clusters_are_rejected() {
         assert_eq!(mistake(form, &N3, 3), None);
         let past = ClusterMistake::BadReplication { replication: 4, most: 3 };
         assert_eq!(mistake(form, &N3, 4), Some(past));
-        assert_eq!(past.to_string(), "a key cannot be on 4 endpoints, but on 1 to 3");
+        assert_eq!(past.to_string(), "a key can be on 1 to 3 endpoints, not on 4");
         let none = ClusterMistake::BadReplication { replication: 0, most: 3 };
         assert_eq!(mistake(form, &N3, 0), Some(none));
         let bad = ClusterMistake::BadLabel { endpoint: 1 };
         assert_eq!(mistake(form, &["h:1", "h"], 1), Some(bad));
-        assert_eq!(bad.to_string(), "endpoint 1 is not told as HOST:PORT or HOST:PORT=INSTANCE");
+        assert_eq!(bad.to_string(), "endpoint 1 is not given as HOST:PORT or HOST:PORT=INSTANCE");
     }
     let one_only = ClusterMistake::BadReplication { replication: 2, most: 1 };
     for form in [Sharding::AnyOf, Sharding::Ketama, Sharding::Jump(Vec::new())] {

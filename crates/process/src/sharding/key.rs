@@ -51,9 +51,9 @@ impl KeyReader {
     fn series<'a>(&'a mut self, line: &'a [u8], name_end: usize) -> &'a [u8] {
         let begin = tags_begin(&line[..name_end]);
         self.tags.clear();
-        self.hold(line, begin, name_end);
+        self.record_tags(line, begin, name_end);
         if let Some((begin, end)) = tag_part(line, name_end) {
-            self.hold(line, begin, end);
+            self.record_tags(line, begin, end);
         }
         if self.tags.is_empty() {
             return &line[..begin];
@@ -72,7 +72,7 @@ impl KeyReader {
     }
 
     /// Records the tags between two positions of the line.
-    fn hold(&mut self, line: &[u8], begin: usize, end: usize) {
+    fn record_tags(&mut self, line: &[u8], begin: usize, end: usize) {
         let mut from = begin;
         while from < end {
             let to = memchr2(b';', b',', &line[from..end]).map_or(end, |length| from + length);

@@ -155,10 +155,10 @@ impl std::fmt::Display for ClusterMistake {
                 write!(f, "shard {shard} is on endpoint {endpoint}, which is not listed")
             }
             ClusterMistake::BadLabel { endpoint } => {
-                write!(f, "endpoint {endpoint} is not told as HOST:PORT or HOST:PORT=INSTANCE")
+                write!(f, "endpoint {endpoint} is not given as HOST:PORT or HOST:PORT=INSTANCE")
             }
             ClusterMistake::BadReplication { replication, most } => {
-                write!(f, "a key cannot be on {replication} endpoints, but on 1 to {most}")
+                write!(f, "a key can be on 1 to {most} endpoints, not on {replication}")
             }
         }
     }

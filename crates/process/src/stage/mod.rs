@@ -57,7 +57,7 @@ pub struct BadShare(pub f64);
 
 impl fmt::Display for BadShare {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{} is no share of lines: give a number from 0 to 1", self.0)
+        write!(to, "{} is not a share of lines: give a number from 0 to 1", self.0)
     }
 }
 

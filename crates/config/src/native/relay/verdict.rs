@@ -157,7 +157,7 @@ impl Places<'_> {
                 Diagnostic::warning(Code::Backtracks, message)
                     .at(place)
                     .label("look-around or a back reference")
-                    .hint("if it can be said without: put what must not match into a rule above that stops")
+                    .hint("to avoid it, match the names to exclude in an earlier rule that stops")
             }
             RelayWarning::Loop { statement, expression } => {
                 let rule = self.rule_places.get(statement);

@@ -183,7 +183,7 @@ fn mistakes_are_told_at_their_place_and_all_at_once() {
     };
     let table: &[(String, &[&str])] = &[
         (rule("match = ['a(b', 'c', 'd[']\nto = \"alll\""), &["C030 ( this `(` is not closed", "C030 [ this `[` is not closed", "C014 \"alll\" clusters are: all"]),
-        (rule("match = \"a\"\nvalidate = \"+\"\nto = [\"all\"]"), &["C030 + nothing stands here to repeat"]),
+        (rule("match = \"a\"\nvalidate = \"+\"\nto = [\"all\"]"), &["C030 + there is nothing here to repeat"]),
         (rule("match = \"a\"\ninto = \"b\"\nto = [\"all\"]"), &["C029 [\"all\"] not here"]),
         (rule("match = \"a\"\nevery = \"1s\"\nto = \"all\""), &["C029 \"1s\" not here"]),
         (rule("match = \"a\"\nall = true\nto = \"all\""), &["C029 true not here"]),

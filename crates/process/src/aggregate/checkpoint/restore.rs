@@ -233,7 +233,7 @@ impl Aggregator {
             return Some(());
         };
         let entry = S::table_mut(&mut self.tables).slab.get_mut(id);
-        entry.state.forget(&mut self.context.tally);
+        entry.state.reset(&mut self.context.tally);
         if entry.state.load(from, entry.hash, &mut self.context).is_none() {
             self.remove::<S>(id);
             return None;

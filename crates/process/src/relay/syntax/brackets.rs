@@ -9,7 +9,7 @@ use super::{Reader, Refusal};
 
 const UNCLOSED: &str = "Unmatched [, [^, [:, [., or [=";
 
-/// Tells whether a byte is in a class.
+/// True when a byte is in the class.
 type Class = fn(u8) -> bool;
 
 /// Named classes; `word` is PCRE2's.
@@ -92,8 +92,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<String, Refusal> {
     let start = reader.at;
     let unclosed = || {
         let refusal = Refusal::new(start..start + 1, "this `[` is not closed", UNCLOSED);
-        refusal
-            .hint("add `]`, or write `\\[` for the character itself; a `]` meant as a character stands first")
+        refusal.hint("add `]`, or write `\\[` for the character itself; a literal `]` comes first")
     };
     reader.at += 1;
     let negated = reader.peek() == Some(b'^');
@@ -228,7 +227,7 @@ fn collating(reader: &mut Reader<'_>, sign: u8, start: usize) -> Result<Item, Re
     let (name, place) = between(reader, sign, start)?;
     let &[byte] = name else {
         let refusal =
-            Refusal::new(place, "only single characters can stand here", "Invalid collation character");
+            Refusal::new(place, "only single characters are allowed here", "Invalid collation character");
         return Err(refusal.hint("write the character itself"));
     };
     reader.at = place.end;
@@ -251,7 +250,7 @@ fn escape(reader: &mut Reader<'_>, set: &mut Set) -> Item {
     }
     if let Some(control) = control(byte).or_else(|| reader.hex().filter(|_| byte == b'x')) {
         reader.at += if byte == b'x' { 2 } else { 0 };
-        let message = "this is one character; builds with the C library read each sign for itself";
+        let message = "this is one character; builds with the C library read each character literally";
         let hint = "write the character itself; names have no control characters";
         reader.note(start..reader.at, message, hint);
         return Item::Byte(control);

@@ -6,8 +6,7 @@ impl Reader<'_> {
     pub(super) fn escape(&mut self) -> Result<Atom, Refusal> {
         let start = self.at;
         let Some(&byte) = self.text.get(start + 1) else {
-            let refusal =
-                Refusal::new(start..start + 1, "nothing stands behind this `\\`", "Trailing backslash");
+            let refusal = Refusal::new(start..start + 1, "nothing follows this `\\`", "Trailing backslash");
             return Err(
                 refusal.hint("write `\\\\` for the character itself; in quotes each `\\` is written twice")
             );

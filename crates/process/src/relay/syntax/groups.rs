@@ -129,7 +129,7 @@ impl Reader<'_> {
             self.back_reference(at, number)?;
             return Ok(Opening::Reference);
         }
-        let refusal = Refusal::new(start..start + 2, "this kind of group is not known here", NOT_REPEATABLE);
+        let refusal = Refusal::new(start..start + 2, "this kind of group is not supported", NOT_REPEATABLE);
         Err(refusal.hint(
             "known are (…), (?:…), (?i:…), (?i), (?<name>…), (?>…) and look-around: (?=…), (?!…), (?<=…), (?<!…)",
         ))
@@ -164,7 +164,7 @@ impl Reader<'_> {
     fn needs_backtracking(&mut self, start: usize, what: &str) {
         if !std::mem::replace(&mut self.backtracks, true) {
             let message = format!("{what} is matched by backtracking, slower than other expressions");
-            let hint = "if it can be said without: put what must not match into a rule above that stops";
+            let hint = "to avoid it, match the names to exclude in an earlier rule that stops";
             let (about, at, hint) = (NoteAbout::Backtracking, start..self.at, hint.to_owned());
             self.notes.push(Note { about, at, message, hint });
         }

@@ -26,7 +26,7 @@ impl Reader<'_> {
                 let message = if repeatable {
                     format!("at most {STACKED_MAX} quantifiers can stand in a row")
                 } else {
-                    "nothing stands here that can be repeated".into()
+                    "there is nothing here that can be repeated".into()
                 };
                 return Err(Refusal::new(at, &message, NOT_REPEATABLE));
             }
@@ -56,7 +56,7 @@ impl Reader<'_> {
         if self.captures || least > 0 {
             let message = "`?` behind a quantifier takes as little as possible; builds with the C library read it as \
                 `(…)?`";
-            let hint = "leave it out, or say with the class before it where to stop, such as [^.]*";
+            let hint = "leave it out, or use a class that stops at the right character, such as [^.]*";
             self.note(at, message, hint);
         }
     }
@@ -91,7 +91,8 @@ impl Reader<'_> {
         let (least, most) = inner.split_once(',').map_or((&*inner, &*inner), |(least, most)| (least, most));
         let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number(least) || !is_number(most) || (least.is_empty() && most.is_empty() && inner != ",") {
-            let refusal = Refusal::new(at, "this is no number of repetitions", "Invalid content of \\{\\}");
+            let refusal =
+                Refusal::new(at, "this is not a number of repetitions", "Invalid content of \\{\\}");
             return Err(refusal.hint("write {2}, {2,} or {2,5}, or `\\{` for the character itself"));
         }
         let number = |text: &str, empty: Option<u32>| match text {
@@ -100,14 +101,15 @@ impl Reader<'_> {
                 Ok(number) if number <= REPEAT_MAX => Ok(Some(number)),
                 _ => Err(Refusal::new(
                     at.clone(),
-                    &format!("at most {REPEAT_MAX} repetitions can be asked for"),
+                    &format!("at most {REPEAT_MAX} repetitions are allowed"),
                     TOO_BIG,
                 )),
             },
         };
         let (least, most) = (number(least, Some(0))?.unwrap_or(0), number(most, None)?);
         if most.is_some_and(|most| most < least) {
-            let refusal = Refusal::new(at, "the most is smaller than the least", "Invalid content of \\{\\}");
+            let refusal =
+                Refusal::new(at, "the maximum is smaller than the minimum", "Invalid content of \\{\\}");
             return Err(refusal.hint(format!("write {{{},{least}}}", most.unwrap_or(0))));
         }
         self.at = at.end;

@@ -213,7 +213,7 @@ fn errors_of_the_engines_are_reported_as_sentences() {
     for (text, want) in [
         ("(.{1000}){1000}", "more than 1 MiB"),
         ("(?!(.{1000}){1000})a", "too large to be matched by backtracking"),
-        ("(?<=a*)b", "must have one length"),
+        ("(?<=a*)b", "must have a fixed length"),
         (&format!("(?=a){}", "(?=ab)".repeat(2_000)), "too large to be matched by backtracking"),
     ] {
         let refusal = expression(text).expect_err("no such engine");

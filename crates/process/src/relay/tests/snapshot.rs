@@ -53,8 +53,8 @@ fn an_explanation_does_not_use_the_budget_of_a_line() {
     router.begin_name();
     let used_up = other.explain(Entry::Records, line, 0);
     assert!(used_up.gave_up.len() > 80, "the explanation came to its own limit");
-    assert!(router.statements.takes(16 << 10), "the line's budget is untouched");
-    assert!(!router.statements.takes(1));
+    assert!(router.statements.take_budget(16 << 10), "the line's budget is untouched");
+    assert!(!router.statements.take_budget(1));
     // The line's budget does not reduce that of an explanation.
     assert_eq!(other.explain(Entry::Records, line, 0), used_up);
     assert_eq!(router.decide(Entry::Records, long.as_bytes()), quiet);
