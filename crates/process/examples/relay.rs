@@ -15,8 +15,8 @@ use std::io::{self, BufRead, Write};
 use model::OutputId;
 use process::aggregation_rules::{AggregationRulePlan, Compute, ComputePlan, Late, Stamp};
 use process::relay::{
-    AggregateStatement, ClusterId, Entry, ExpressionPlan, Line, MatchPlan, Member, RelayCluster, RelayPlan,
-    RewritePlan, Router, RuleAction, RuleMatch, Sent, Sharing, Statement, To, ValidatePlan,
+    AggregateStatement, ClusterId, Distribution, Entry, ExpressionPlan, Line, MatchPlan, Member,
+    RelayCluster, RelayPlan, RewritePlan, Router, RuleAction, RuleMatch, Sent, Statement, To, ValidatePlan,
 };
 use process::sharding::Sharding;
 
@@ -40,21 +40,21 @@ fn member(label: &str, output: u16) -> io::Result<Member> {
 
 fn cluster(fields: &[&str]) -> io::Result<RelayCluster> {
     let [name, form, replication, dynamic, labels @ ..] = fields else { return Err(mistake("a short line")) };
-    let placed = |sharding| -> io::Result<Sharing> {
+    let sharded = |sharding| -> io::Result<Distribution> {
         let replication = replication.parse().map_err(mistake)?;
-        Ok(Sharing::Placed { sharding, replication, fail_over: *dynamic == "dynamic" })
+        Ok(Distribution::Sharded { sharding, replication, fail_over: *dynamic == "dynamic" })
     };
-    let sharing = match *form {
-        "forward" => Sharing::Copies,
-        "failover" => Sharing::Failover,
-        "any_of" => placed(Sharding::AnyOf)?,
-        "carbon_ch" => placed(Sharding::CarbonCh)?,
-        "fnv1a_ch" => placed(Sharding::Fnv1aCh)?,
-        "jump_fnv1a_ch" => placed(Sharding::JumpFnv1aCh)?,
+    let distribution = match *form {
+        "forward" => Distribution::Copies,
+        "failover" => Distribution::Failover,
+        "any_of" => sharded(Sharding::AnyOf)?,
+        "carbon_ch" => sharded(Sharding::CarbonCh)?,
+        "fnv1a_ch" => sharded(Sharding::Fnv1aCh)?,
+        "jump_fnv1a_ch" => sharded(Sharding::JumpFnv1aCh)?,
         _ => return Err(mistake(format!("no type {form:?}"))),
     };
     let members = labels.iter().enumerate().map(|(at, label)| member(label, at as u16));
-    Ok(RelayCluster { name: (*name).to_owned(), members: members.collect::<io::Result<_>>()?, sharing })
+    Ok(RelayCluster { name: (*name).to_owned(), members: members.collect::<io::Result<_>>()?, distribution })
 }
 
 fn destination(plan: &RelayPlan, field: &str) -> io::Result<To> {

@@ -8,8 +8,8 @@
 
 use model::OutputId;
 use process::relay::{
-    Act, CacheLimits, CachedRouter, ClusterId, Entry, Line, MatchPlan, Member, RelayCluster, RelayPlan,
-    Router, Sharing, Statement, To,
+    Act, CacheLimits, CachedRouter, ClusterId, Distribution, Entry, Line, MatchPlan, Member, RelayCluster,
+    RelayPlan, Router, Statement, To,
 };
 use process::sharding::Sharding;
 
@@ -20,8 +20,9 @@ fn plan(rules: usize) -> RelayPlan {
         port: 2003,
         instance: None,
     };
-    let ring = Sharing::Placed { sharding: Sharding::CarbonCh, replication: 1, fail_over: false };
-    let cluster = RelayCluster { name: "ring".into(), members: (0..3).map(member).collect(), sharing: ring };
+    let ring = Distribution::Sharded { sharding: Sharding::CarbonCh, replication: 1, fail_over: false };
+    let cluster =
+        RelayCluster { name: "ring".into(), members: (0..3).map(member).collect(), distribution: ring };
     let to = || To::Clusters(vec![ClusterId(0)]);
     let rule = |at: usize| {
         let text = format!(r"^stats\.team{at}\.[a-z]+[0-9]*\.(timers|gauges)\.");

@@ -7,8 +7,8 @@
 use client::stdio::shown;
 use process::aggregation_rules::Compute;
 use process::relay::{
-    Chosen, Class, ClusterId, End, Explanation, ExpressionPlan, Line, Member, MistakeAt, RelayCluster,
-    RelayPlan, RuleAction, RuleMatch, Sent, Sharing, Statement, To, Why,
+    Chosen, Class, ClusterId, Distribution, End, Explanation, ExpressionPlan, Line, Member, MistakeAt,
+    RelayCluster, RelayPlan, RuleAction, RuleMatch, Sent, Statement, To, Why,
 };
 use process::sharding::{CarbonHash, Sharding};
 use serde::Serialize;
@@ -374,18 +374,18 @@ fn cluster(plan: &RelayPlan, id: ClusterId) -> &RelayCluster {
 
 /// How a cluster shares records out, in the configuration's word.
 pub(crate) fn sharing(cluster: &RelayCluster) -> &'static str {
-    match &cluster.sharing {
+    match &cluster.distribution {
         // Only files have no port.
-        Sharing::Copies if cluster.members.iter().any(|member| member.port == 0) => "file",
-        Sharing::Copies => "forward",
-        Sharing::Placed { sharding: Sharding::CarbonPython { hash, .. }, .. } => match hash {
+        Distribution::Copies if cluster.members.iter().any(|member| member.port == 0) => "file",
+        Distribution::Copies => "forward",
+        Distribution::Sharded { sharding: Sharding::CarbonPython { hash, .. }, .. } => match hash {
             CarbonHash::CarbonCh => "python_carbon_ch",
             CarbonHash::Fnv1aCh => "python_fnv1a_ch",
             CarbonHash::Mmh3Ch => "python_mmh3_ch",
         },
-        Sharing::Placed { sharding, .. } => sharding.name(),
-        Sharing::Failover => "failover",
-        Sharing::Turns => "lb",
+        Distribution::Sharded { sharding, .. } => sharding.name(),
+        Distribution::Failover => "failover",
+        Distribution::RoundRobin => "lb",
     }
 }
 

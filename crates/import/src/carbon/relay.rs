@@ -1,7 +1,9 @@
 //! relay-rules.conf: which destinations get a record, by expressions on its name.
 
 use model::OutputId;
-use process::relay::{ClusterId, ExpressionPlan, MatchPlan, Member, RelayCluster, Sharing, Statement, To};
+use process::relay::{
+    ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, RelayCluster, Statement, To,
+};
 
 use super::{RULES_MAX, expression, ini};
 use config::diagnostic::{Code, Diagnostic, Place, has_errors};
@@ -161,7 +163,11 @@ pub fn relay_statements(
         } else if members.is_empty() {
             continue;
         } else {
-            clusters.push(RelayCluster { name: name.to_owned(), members, sharing: Sharing::Copies });
+            clusters.push(RelayCluster {
+                name: name.to_owned(),
+                members,
+                distribution: Distribution::Copies,
+            });
             To::Clusters(vec![ClusterId((clusters.len() - 1) as u16)])
         };
         let expression =

@@ -5,7 +5,7 @@
 //! Not here: sources and outputs (`plan`), reading files.
 
 use process::relay::{
-    ClusterId, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, Sharing, Statement, To,
+    ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, Statement, To,
 };
 use process::sharding::Sharding;
 
@@ -70,16 +70,16 @@ fn destinations(conf: &Conf, output: &mut dyn FnMut(&CarbonDestination) -> model
     let most = members.len().clamp(1, 255) as u8;
     let sharding =
         Sharding::CarbonPython { hash: conf.hash, fast: conf.method.is_fast(), diverse: conf.diverse };
-    let sharing = match conf.method {
-        Method::Constant | Method::Rules => Sharing::Copies,
-        _ => Sharing::Placed {
+    let distribution = match conf.method {
+        Method::Constant | Method::Rules => Distribution::Copies,
+        _ => Distribution::Sharded {
             sharding,
             // Carbon sends to as many as there are.
             replication: conf.replication.min(most),
             fail_over: conf.dynamic,
         },
     };
-    RelayCluster { name: DESTINATIONS.to_owned(), members, sharing }
+    RelayCluster { name: DESTINATIONS.to_owned(), members, distribution }
 }
 
 fn by_rules(

@@ -11,8 +11,8 @@ use process::aggregation_rules::{
     AggregationRulePlan, Compute as AggregationRuleCompute, ComputePlan, Late, Stamp,
 };
 use process::relay::{
-    AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, Member, MistakeAt, RelayCluster, RelayPlan,
-    RewritePlan, Router, Sharing, Statement, To, ValidatePlan,
+    AggregateStatement, ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, MistakeAt, RelayCluster,
+    RelayPlan, RewritePlan, Router, Statement, To, ValidatePlan,
 };
 use process::sharding::Sharding;
 
@@ -106,26 +106,29 @@ fn cluster(conf: &RelayConf, cluster: &Cluster, outputs: &mut Vec<RelayOutput>) 
         // More servers than ids are a mistake that `check` tells.
         Member { output: OutputId(*at as u16), host: server.host.clone(), port: server.port, instance }
     };
-    let (members, sharing) = match &cluster.kind {
+    let (members, distribution) = match &cluster.kind {
         ClusterKind::Plain { way, members, .. } => {
-            let sharing = match way {
-                Way::Forward => Sharing::Copies,
-                Way::AnyOf => Sharing::Placed { sharding: Sharding::AnyOf, replication: 1, fail_over: true },
-                Way::Failover => Sharing::Failover,
-                Way::Balance => Sharing::Turns,
+            let distribution = match way {
+                Way::Forward => Distribution::Copies,
+                Way::AnyOf => {
+                    Distribution::Sharded { sharding: Sharding::AnyOf, replication: 1, fail_over: true }
+                }
+                Way::Failover => Distribution::Failover,
+                Way::Balance => Distribution::RoundRobin,
             };
-            (members.iter().map(member).collect(), sharing)
+            (members.iter().map(member).collect(), distribution)
         }
         ClusterKind::Hash { hash, replication, dynamic, members } => {
             let sharding = hash.sharding();
-            let sharing = Sharing::Placed { sharding, replication: *replication, fail_over: *dynamic };
-            (members.iter().map(member).collect(), sharing)
+            let distribution =
+                Distribution::Sharded { sharding, replication: *replication, fail_over: *dynamic };
+            (members.iter().map(member).collect(), distribution)
         }
         ClusterKind::File { ip, paths } => {
-            (paths.iter().map(|path| file(path, *ip, outputs)).collect(), Sharing::Copies)
+            (paths.iter().map(|path| file(path, *ip, outputs)).collect(), Distribution::Copies)
         }
     };
-    RelayCluster { name: cluster.name.clone(), members, sharing }
+    RelayCluster { name: cluster.name.clone(), members, distribution }
 }
 
 /// A file as a member; the same path in the same form is one output.
@@ -239,12 +242,14 @@ mod tests {
             (vec![0, 1], vec![1, 2], vec![6, 7], vec![7])
         );
         assert_eq!((members(4), members(5)), (vec![8], vec![2]));
-        let sharing: Vec<&Sharing> = plan.clusters.iter().map(|cluster| &cluster.sharing).collect();
-        let placed = |sharding, replication, fail_over| Sharing::Placed { sharding, replication, fail_over };
-        assert_eq!(*sharing[1], placed(Sharding::CarbonCh, 2, false));
-        assert_eq!(*sharing[5], placed(Sharding::Fnv1aCh, 1, true));
-        assert_eq!((sharing[6], sharing[7]), (&Sharing::Failover, &Sharing::Turns));
-        assert_eq!(*sharing[8], placed(Sharding::AnyOf, 1, true));
+        let distribution: Vec<&Distribution> =
+            plan.clusters.iter().map(|cluster| &cluster.distribution).collect();
+        let placed =
+            |sharding, replication, fail_over| Distribution::Sharded { sharding, replication, fail_over };
+        assert_eq!(*distribution[1], placed(Sharding::CarbonCh, 2, false));
+        assert_eq!(*distribution[5], placed(Sharding::Fnv1aCh, 1, true));
+        assert_eq!((distribution[6], distribution[7]), (&Distribution::Failover, &Distribution::RoundRobin));
+        assert_eq!(*distribution[8], placed(Sharding::AnyOf, 1, true));
         assert_eq!(plan.statistics, To::Clusters(vec![ClusterId(3)]));
         let Statement::Match(first) = &plan.statements[0] else { panic!("{:?}", plan.statements[0]) };
         assert_eq!((first.expressions.len(), first.route_using.as_deref()), (0, Some("k")));

@@ -4,7 +4,7 @@
 
 use deliver::failover::Patience;
 use model::OutputId;
-use process::relay::{Sharing, Successors};
+use process::relay::{Distribution, Successors};
 
 use super::{Shard, SourceState};
 use crate::aggregation::Aggregation;
@@ -31,9 +31,9 @@ impl Shard {
             // A datagram or a file tells too little of who is there.
             return None;
         }
-        let clusters = self.relays.iter().flat_map(|relay| relay.router().sharing_with_others(output));
-        let patience = clusters.map(|sharing| match sharing {
-            Sharing::Failover => Patience::None,
+        let clusters = self.relays.iter().flat_map(|relay| relay.router().distributions_with_others(output));
+        let patience = clusters.map(|distribution| match distribution {
+            Distribution::Failover => Patience::None,
             _ => Patience::AWhile,
         });
         patience.min()

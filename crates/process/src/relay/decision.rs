@@ -12,7 +12,7 @@ use crate::sharding::key_hash;
 
 use super::prefilter::Candidates;
 use super::router::{Check, ClusterState, Router, can_be_sent};
-use super::{ClusterId, Sharing};
+use super::{ClusterId, Distribution};
 
 /// Maximum copies of one line.
 pub const COPIES_MAX: usize = 128;
@@ -38,7 +38,7 @@ pub enum Act<'a> {
     },
     /// Feed the value to an aggregation rule.
     Feed {
-        /// Index in [`Router::aggregation rules`].
+        /// Index in [`Router::aggregation_rules`].
         aggregation_rule: u16,
         /// Index of the compute in the aggregation rule.
         compute: u16,
@@ -96,7 +96,7 @@ pub struct Decision {
 pub(super) struct Content {
     steps: Vec<Step>,
     /// Members that own keys; [`Step::Owners`] refers to ranges of it.
-    placed: Vec<u16>,
+    owners: Vec<u16>,
     /// New names and keys, as end offsets in `bytes`.
     texts: Vec<u32>,
     bytes: Vec<u8>,
@@ -218,7 +218,7 @@ impl Decision {
                 }
                 Step::Owners { cluster, name, key, begin, count } => {
                     let cluster = &router.clusters[cluster.index()];
-                    let owners = &content.placed[begin as usize..][..usize::from(count)];
+                    let owners = &content.owners[begin as usize..][..usize::from(count)];
                     let key = content.text(key).unwrap_or(line.name);
                     cluster.owners_or_failovers(owners, key, |member, _| {
                         routing.copy(&mut copied, cluster.outputs[member], content.text(name), act);
@@ -306,7 +306,7 @@ impl ClusterState {
     /// that is up, is no owner of the key, and replaces no other owner. When there is none, records are queued for
     /// the owner.
     pub(super) fn owners_or_failovers(&self, owners: &[u16], key: &[u8], mut each: impl FnMut(usize, usize)) {
-        let placed = self.placed.as_ref().expect("a cluster whose keys are placed");
+        let sharding = self.sharding.as_ref().expect("a cluster with sharding");
         if owners.iter().all(|owner| self.up[usize::from(*owner)]) {
             owners.iter().for_each(|owner| each(usize::from(*owner), usize::from(*owner)));
             return;
@@ -314,7 +314,7 @@ impl ClusterState {
         let hash = key_hash(key);
         let mut taken = owners.to_vec();
         for owner in owners.iter().map(|owner| usize::from(*owner)) {
-            let fail_over = if self.up[owner] { None } else { placed.fail_over(hash, &taken) };
+            let fail_over = if self.up[owner] { None } else { sharding.fail_over(hash, &taken) };
             taken.extend(fail_over.map(|member| member as u16));
             each(fail_over.unwrap_or(owner), owner);
         }
@@ -323,8 +323,8 @@ impl ClusterState {
 
 impl Default for Content {
     fn default() -> Content {
-        let (steps, placed, texts, bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Content { steps, placed, texts, bytes, end: End::Exhausted }
+        let (steps, owners, texts, bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Content { steps, owners, texts, bytes, end: End::Exhausted }
     }
 }
 
@@ -343,7 +343,7 @@ impl Content {
     pub(super) fn heap_bytes(&self) -> usize {
         let plain = self.steps.len() * size_of::<OutputId>();
         size_of_val(&*self.steps)
-            + size_of_val(&*self.placed)
+            + size_of_val(&*self.owners)
             + size_of_val(&*self.texts)
             + self.bytes.len()
             + plain
@@ -357,9 +357,9 @@ impl Content {
     }
 
     fn clear(&mut self) {
-        let Content { steps, placed, texts, bytes, end } = self;
+        let Content { steps, owners, texts, bytes, end } = self;
         steps.clear();
-        placed.clear();
+        owners.clear();
         texts.clear();
         bytes.clear();
         *end = End::Exhausted;
@@ -460,29 +460,29 @@ impl Draft {
     pub(super) fn send(&mut self, router: &Router, cluster: ClusterId, key: Option<TextId>) {
         let name = self.name_id;
         let state = &router.clusters[cluster.index()];
-        let (placed, fail_over) = match (&state.sharing, &state.placed) {
-            (Sharing::Failover, _) => return self.content.steps.push(Step::FirstUp { cluster, name }),
-            (Sharing::Turns, _) => return self.content.steps.push(Step::Turn { cluster, name }),
-            (Sharing::Placed { fail_over, .. }, Some(placed)) => (placed, *fail_over),
-            (Sharing::Copies | Sharing::Placed { .. }, _) => {
+        let (sharding, fail_over) = match (&state.distribution, &state.sharding) {
+            (Distribution::Failover, _) => return self.content.steps.push(Step::FirstUp { cluster, name }),
+            (Distribution::RoundRobin, _) => return self.content.steps.push(Step::Turn { cluster, name }),
+            (Distribution::Sharded { fail_over, .. }, Some(sharding)) => (sharding, *fail_over),
+            (Distribution::Copies | Distribution::Sharded { .. }, _) => {
                 self.content
                     .steps
                     .extend(state.outputs.iter().map(|output| Step::Copy { output: *output, name }));
                 return;
             }
         };
-        let begin = self.content.placed.len();
-        let key = key.filter(|_| state.sharing.watches_route_using()).unwrap_or(name);
+        let begin = self.content.owners.len();
+        let key = key.filter(|_| state.distribution.follows_route_using()).unwrap_or(name);
         // Taken out, because the text is borrowed while it is written to.
-        let mut owners = std::mem::take(&mut self.content.placed);
-        placed.placed(self.content.text(key).unwrap_or(&self.name), &mut owners);
-        self.content.placed = owners;
+        let mut owners = std::mem::take(&mut self.content.owners);
+        sharding.owners(self.content.text(key).unwrap_or(&self.name), &mut owners);
+        self.content.owners = owners;
         if fail_over {
-            let count = (self.content.placed.len() - begin) as u8;
+            let count = (self.content.owners.len() - begin) as u8;
             self.content.steps.push(Step::Owners { cluster, name, key, begin: begin as u32, count });
             return;
         }
-        let outputs = self.content.placed.drain(begin..).map(|member| state.outputs[usize::from(member)]);
+        let outputs = self.content.owners.drain(begin..).map(|member| state.outputs[usize::from(member)]);
         self.content.steps.extend(outputs.map(|output| Step::Copy { output, name }));
     }
 }

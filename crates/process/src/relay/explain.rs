@@ -11,7 +11,7 @@ use super::decision::{COPIES_MAX, End, Line, Routing};
 use super::expression::GaveUp;
 use super::replacement::Replacement;
 use super::router::{Action, Check, Entry, Router, Rule, can_be_sent};
-use super::{ClusterId, MistakeAt, Sharing, To};
+use super::{ClusterId, Distribution, MistakeAt, To};
 
 /// The route of one line through the statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub enum RuleAction {
     /// The names of the results that the value is fed to, in the order of the aggregation rule's computes; None for
     /// a name that cannot be sent.
     Fed {
-        /// Index in [`Router::aggregation rules`].
+        /// Index in [`Router::aggregation_rules`].
         aggregation_rule: u16,
         /// One name per compute.
         names: Vec<Option<Vec<u8>>>,
@@ -289,8 +289,8 @@ impl Walk<'_> {
     fn send(&mut self, to: &To, key: Option<Vec<u8>>) -> Vec<Sent> {
         let To::Clusters(clusters) = to else { return Vec::new() };
         let key_of = |cluster: &ClusterId| {
-            let watches = self.router.clusters[cluster.index()].sharing.watches_route_using();
-            key.as_deref().filter(|_| watches).unwrap_or(&self.name)
+            let follows = self.router.clusters[cluster.index()].distribution.follows_route_using();
+            key.as_deref().filter(|_| follows).unwrap_or(&self.name)
         };
         let mut sent: Vec<Sent> =
             clusters.iter().map(|cluster| self.sent(*cluster, key_of(cluster))).collect();
@@ -316,19 +316,21 @@ impl Walk<'_> {
             chosen.push(Chosen { member, output: state.outputs[member], why });
         };
         let mut position = None;
-        match &state.sharing {
-            Sharing::Copies => (0..state.outputs.len()).for_each(|member| choose(member, Why::AllMembers)),
-            Sharing::Failover => {
+        match &state.distribution {
+            Distribution::Copies => {
+                (0..state.outputs.len()).for_each(|member| choose(member, Why::AllMembers))
+            }
+            Distribution::Failover => {
                 choose(state.first_up(), if all_down { Why::NoneUp } else { Why::FirstUp });
             }
-            Sharing::Turns => {
+            Distribution::RoundRobin => {
                 choose(state.at_turn(self.turn), if all_down { Why::NoneUp } else { Why::Turn });
             }
-            Sharing::Placed { fail_over, .. } => {
-                let placed = self.router.placed(cluster).expect("a cluster whose keys are placed");
-                position = placed.position(key);
+            Distribution::Sharded { fail_over, .. } => {
+                let sharding = self.router.sharding(cluster).expect("a cluster with sharding");
+                position = sharding.position(key);
                 let mut owners = Vec::new();
-                placed.placed(key, &mut owners);
+                sharding.owners(key, &mut owners);
                 if *fail_over {
                     state.owners_or_failovers(&owners, key, |member, owner| {
                         let why = match state.up[member] {
@@ -343,7 +345,7 @@ impl Walk<'_> {
                 }
             }
         }
-        let key = matches!(state.sharing, Sharing::Placed { .. }).then(|| key.to_vec());
+        let key = matches!(state.distribution, Distribution::Sharded { .. }).then(|| key.to_vec());
         Sent { cluster, key, position, chosen }
     }
 }

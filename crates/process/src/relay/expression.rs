@@ -134,11 +134,11 @@ impl Expression {
     /// # Errors
     /// Why the expression cannot be used.
     pub fn new(plan: &ExpressionPlan, captures: bool) -> Result<Expression, Refusal> {
-        Expression::sharing(plan, captures, &Searches::default())
+        Expression::distribution(plan, captures, &Searches::default())
     }
 
     /// As `new`, with a search cache that is shared with other expressions.
-    pub(super) fn sharing(
+    pub(super) fn distribution(
         plan: &ExpressionPlan,
         captures: bool,
         searches: &Searches,

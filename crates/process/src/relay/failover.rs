@@ -15,7 +15,7 @@ use model::OutputId;
 use crate::sharding::Cluster;
 
 use super::router::{Action, ClusterState, Router};
-use super::{Sharing, To};
+use super::{Distribution, To};
 
 /// Chooses the receivers of lines queued for one output.
 #[derive(Debug)]
@@ -28,41 +28,41 @@ pub struct Successors<'a> {
 impl ClusterState {
     /// True when its members fail over to each other.
     fn fails_over(&self) -> bool {
-        let shares = match self.sharing {
-            Sharing::Failover | Sharing::Turns => true,
-            Sharing::Placed { fail_over, .. } => fail_over,
-            Sharing::Copies => false,
+        let fails_over = match self.distribution {
+            Distribution::Failover | Distribution::RoundRobin => true,
+            Distribution::Sharded { fail_over, .. } => fail_over,
+            Distribution::Copies => false,
         };
-        shares && self.outputs.len() > 1
+        fails_over && self.outputs.len() > 1
     }
 
-    fn place_of(&self, output: OutputId) -> Option<usize> {
+    fn index_of(&self, output: OutputId) -> Option<usize> {
         self.outputs.iter().position(|known| *known == output)
     }
 }
 
 impl Router {
-    /// The sharing of all clusters that name the output and whose members fail over to each other.
-    pub fn sharing_with_others(&self, output: OutputId) -> impl Iterator<Item = &Sharing> {
-        let clusters = self.clusters.iter().filter(move |cluster| cluster.place_of(output).is_some());
-        clusters.filter(|cluster| cluster.fails_over()).map(|cluster| &cluster.sharing)
+    /// The distribution of all clusters that name the output and whose members fail over to each other.
+    pub fn distributions_with_others(&self, output: OutputId) -> impl Iterator<Item = &Distribution> {
+        let clusters = self.clusters.iter().filter(move |cluster| cluster.index_of(output).is_some());
+        clusters.filter(|cluster| cluster.fails_over()).map(|cluster| &cluster.distribution)
     }
 
     /// True when a cluster names the output.
     pub fn names(&self, output: OutputId) -> bool {
-        self.clusters.iter().any(|cluster| cluster.place_of(output).is_some())
+        self.clusters.iter().any(|cluster| cluster.index_of(output).is_some())
     }
 
     /// True when new lines go to other members while the output is down: each cluster that names it has a member up
     /// for each copy of a line.
     pub fn has_failover(&self, output: OutputId) -> bool {
         let mut clusters =
-            self.clusters.iter().filter(|cluster| cluster.place_of(output).is_some()).peekable();
+            self.clusters.iter().filter(|cluster| cluster.index_of(output).is_some()).peekable();
         let others = |cluster: &Arc<ClusterState>| {
             let up = |(other, up): &(&OutputId, &bool)| **up && **other != output;
-            let copies = match cluster.sharing {
-                Sharing::Placed { replication, .. } => usize::from(replication),
-                Sharing::Copies | Sharing::Failover | Sharing::Turns => 1,
+            let copies = match cluster.distribution {
+                Distribution::Sharded { replication, .. } => usize::from(replication),
+                Distribution::Copies | Distribution::Failover | Distribution::RoundRobin => 1,
             };
             cluster.fails_over() && cluster.outputs.iter().zip(&cluster.up).filter(up).count() >= copies
         };
@@ -75,9 +75,9 @@ impl Router {
             .clusters
             .iter()
             .enumerate()
-            .filter_map(|(at, known)| Some((at, known, known.place_of(output)?)));
+            .filter_map(|(at, known)| Some((at, known, known.index_of(output)?)));
         let (at, cluster, member) = clusters.next()?;
-        if clusters.next().is_some() || !cluster.fails_over() || self.is_placed_by_other_keys(at) {
+        if clusters.next().is_some() || !cluster.fails_over() || self.is_sharded_by_other_keys(at) {
             return None;
         }
         let others_are_up = cluster.up.iter().enumerate().any(|(other, up)| *up && other != member);
@@ -85,14 +85,14 @@ impl Router {
     }
 
     /// True when a statement sends to the cluster with another sharding key than the name.
-    fn is_placed_by_other_keys(&self, cluster: usize) -> bool {
+    fn is_sharded_by_other_keys(&self, cluster: usize) -> bool {
         let sends_by_key = self.statements.rules.iter().any(|rule| match &rule.action {
             Action::Send { key: Some(_), to: To::Clusters(clusters), .. } => {
                 clusters.iter().any(|known| known.index() == cluster)
             }
             _ => false,
         });
-        sends_by_key && self.clusters[cluster].sharing.watches_route_using()
+        sends_by_key && self.clusters[cluster].distribution.follows_route_using()
     }
 }
 
@@ -101,18 +101,18 @@ impl Successors<'_> {
     /// when the line stays queued. `turn` is the line's number, for `lb`.
     pub fn of(&self, name: &[u8], turn: u64) -> Vec<OutputId> {
         let Successors { cluster, .. } = self;
-        let members = match (&cluster.sharing, &cluster.placed) {
-            (Sharing::Placed { .. }, Some(placed)) => self.placed(placed, name),
-            (Sharing::Turns, _) => vec![cluster.at_turn(turn)],
+        let members = match (&cluster.distribution, &cluster.sharding) {
+            (Distribution::Sharded { .. }, Some(sharding)) => self.queued_receivers(sharding, name),
+            (Distribution::RoundRobin, _) => vec![cluster.at_turn(turn)],
             _ => vec![cluster.first_up()],
         };
         members.into_iter().map(|member| cluster.outputs[member]).collect()
     }
 
-    fn placed(&self, placed: &Cluster, name: &[u8]) -> Vec<usize> {
+    fn queued_receivers(&self, sharding: &Cluster, name: &[u8]) -> Vec<usize> {
         let Successors { cluster, member } = *self;
         let mut owners = Vec::new();
-        placed.placed(name, &mut owners);
+        sharding.owners(name, &mut owners);
         let mut takes = Vec::with_capacity(owners.len());
         cluster.owners_or_failovers(&owners, name, |taker, owner| takes.push((taker, owner)));
         // A line of an owner moves to that owner's failover member. A line that is here because its owner was down
@@ -142,14 +142,14 @@ mod tests {
     use crate::relay::{Act, ClusterId, Entry, Line};
     use crate::sharding::Sharding;
 
-    fn cluster(sharing: Sharing, outputs: &[u16]) -> RelayCluster {
+    fn cluster(distribution: Distribution, outputs: &[u16]) -> RelayCluster {
         let member =
             |at: &u16| Member { output: OutputId(*at), host: format!("h{at}"), port: 1, instance: None };
-        RelayCluster { name: "c".into(), members: outputs.iter().map(member).collect(), sharing }
+        RelayCluster { name: "c".into(), members: outputs.iter().map(member).collect(), distribution }
     }
 
-    fn placed(sharding: Sharding, replication: u8, fail_over: bool) -> Sharing {
-        Sharing::Placed { sharding, replication, fail_over }
+    fn sharded(sharding: Sharding, replication: u8, fail_over: bool) -> Distribution {
+        Distribution::Sharded { sharding, replication, fail_over }
     }
 
     fn router(clusters: Vec<RelayCluster>, route_using: Option<&str>) -> Router {
@@ -185,7 +185,7 @@ mod tests {
     fn a_queued_copy_never_moves_to_a_member_that_has_one() {
         let outputs = [0, 1, 2, 3].map(OutputId);
         for name in (0..200).map(|number| format!("a.b{number}")) {
-            let fresh = || router(vec![cluster(placed(Sharding::Fnv1aCh, 2, true), &[0, 1, 2, 3])], None);
+            let fresh = || router(vec![cluster(sharded(Sharding::Fnv1aCh, 2, true), &[0, 1, 2, 3])], None);
             let mut router = fresh();
             let owners = sent(&router, &name);
             for (gone, stays) in [(owners[0], owners[1]), (owners[1], owners[0])] {
@@ -233,15 +233,15 @@ mod tests {
 
     #[test]
     fn queued_lines_move_to_the_member_that_new_lines_go_to() {
-        let sharings = [
-            Sharing::Failover,
-            Sharing::Turns,
-            placed(Sharding::AnyOf, 1, true),
-            placed(Sharding::Fnv1aCh, 1, true),
-            placed(Sharding::CarbonCh, 2, true),
+        let distributions = [
+            Distribution::Failover,
+            Distribution::RoundRobin,
+            sharded(Sharding::AnyOf, 1, true),
+            sharded(Sharding::Fnv1aCh, 1, true),
+            sharded(Sharding::CarbonCh, 2, true),
         ];
-        for sharing in sharings {
-            let mut router = router(vec![cluster(sharing.clone(), &[0, 1, 2, 3])], None);
+        for distribution in distributions {
+            let mut router = router(vec![cluster(distribution.clone(), &[0, 1, 2, 3])], None);
             assert!(router.successors(OutputId(0)).is_none(), "it is up");
             for name in (0..200).map(|number| format!("a.b{number}")) {
                 let before = sent(&router, &name);
@@ -249,19 +249,22 @@ mod tests {
                 router.set_live(gone, false);
                 let now = sent(&router, &name);
                 let takes = successor(&router, gone, &name);
-                assert!(takes != gone && now.contains(&takes), "{sharing:?} {name}: {takes:?} of {now:?}");
-                assert!(!before.contains(&takes), "{sharing:?} {name}: {takes:?} has it already");
+                assert!(
+                    takes != gone && now.contains(&takes),
+                    "{distribution:?} {name}: {takes:?} of {now:?}"
+                );
+                assert!(!before.contains(&takes), "{distribution:?} {name}: {takes:?} has it already");
                 assert!(router.has_failover(gone));
-                if matches!(sharing, Sharing::Placed { replication: 1, .. }) {
+                if matches!(distribution, Distribution::Sharded { replication: 1, .. }) {
                     // Its failover member fails too, and then the owner comes back.
                     router.set_live(takes, false);
                     assert_eq!(
                         [successor(&router, takes, &name)],
                         *sent(&router, &name),
-                        "{sharing:?} {name}"
+                        "{distribution:?} {name}"
                     );
                     router.set_live(gone, true);
-                    assert_eq!(successor(&router, takes, &name), gone, "{sharing:?} {name}");
+                    assert_eq!(successor(&router, takes, &name), gone, "{distribution:?} {name}");
                     router.set_live(takes, true);
                 }
                 (0..4).for_each(|output| router.set_live(OutputId(output), true));
@@ -277,18 +280,18 @@ mod tests {
 
     #[test]
     fn lines_stay_queued_when_their_name_does_not_identify_the_receiver() {
-        let any_of = || placed(Sharding::AnyOf, 1, true);
-        let dynamic = || placed(Sharding::Fnv1aCh, 1, true);
+        let any_of = || sharded(Sharding::AnyOf, 1, true);
+        let dynamic = || sharded(Sharding::Fnv1aCh, 1, true);
         // (clusters, `route using`, whether new lines fail over, whether queued lines do)
         let table = [
             (vec![cluster(any_of(), &[0, 1])], None, true, true),
             (vec![cluster(any_of(), &[0, 1])], Some("\\0"), true, true),
             (vec![cluster(dynamic(), &[0, 1])], Some("\\0"), true, false),
-            (vec![cluster(placed(Sharding::Fnv1aCh, 1, false), &[0, 1])], None, false, false),
-            (vec![cluster(Sharing::Copies, &[0, 1])], None, false, false),
-            (vec![cluster(Sharing::Failover, &[0])], None, false, false),
+            (vec![cluster(sharded(Sharding::Fnv1aCh, 1, false), &[0, 1])], None, false, false),
+            (vec![cluster(Distribution::Copies, &[0, 1])], None, false, false),
+            (vec![cluster(Distribution::Failover, &[0])], None, false, false),
             (vec![cluster(any_of(), &[0, 1]), cluster(any_of(), &[0, 2])], None, true, false),
-            (vec![cluster(any_of(), &[0, 1]), cluster(Sharing::Copies, &[0])], None, false, false),
+            (vec![cluster(any_of(), &[0, 1]), cluster(Distribution::Copies, &[0])], None, false, false),
         ];
         for (clusters, route_using, spared, moves) in table {
             let shown = format!("{clusters:?} {route_using:?}");

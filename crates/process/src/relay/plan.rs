@@ -65,7 +65,7 @@ pub struct RelayCluster {
     /// In configuration order, which matters.
     pub members: Vec<Member>,
     /// Which members get a record.
-    pub sharing: Sharing,
+    pub distribution: Distribution,
 }
 
 /// One endpoint as a member of one cluster. An output may be a member of several clusters.
@@ -93,11 +93,11 @@ impl Member {
 
 /// Which members of a cluster get a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sharing {
+pub enum Distribution {
     /// All of them: `forward`, `file`.
     Copies,
     /// The owners of the key: `any_of`, `carbon_ch`, `fnv1a_ch`, `jump_fnv1a_ch`, carbon's own rings.
-    Placed {
+    Sharded {
         /// The sharding method.
         sharding: Sharding,
         /// Members that own each key: at least 1, at most all.
@@ -109,13 +109,13 @@ pub enum Sharing {
     /// The first one that is up; the first when none is.
     Failover,
     /// Round robin over the members that are up: `lb`, unknown to carbon-c-relay.
-    Turns,
+    RoundRobin,
 }
 
-impl Sharing {
+impl Distribution {
     /// True when `route using` applies. `any_of` always uses the name, as in the original.
-    pub fn watches_route_using(&self) -> bool {
-        matches!(self, Sharing::Placed { sharding, .. } if *sharding != Sharding::AnyOf)
+    pub fn follows_route_using(&self) -> bool {
+        matches!(self, Distribution::Sharded { sharding, .. } if *sharding != Sharding::AnyOf)
     }
 }
 

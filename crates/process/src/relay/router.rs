@@ -19,8 +19,8 @@ use super::prefilter::{Candidates, Prefilter};
 use super::replacement::Replacement;
 use super::searches::{SearchFigures, Searches};
 use super::{
-    AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, RelayCluster, RelayPlan, RewritePlan, Sharing,
-    Statement, To,
+    AggregateStatement, ClusterId, Distribution, ExpressionPlan, MatchPlan, RelayCluster, RelayPlan,
+    RewritePlan, Statement, To,
 };
 
 /// Longest name that a rewrite or an aggregation may produce. Longer names, empty names, and names with white space
@@ -107,9 +107,9 @@ pub(super) struct Check {
 #[derive(Clone, Debug)]
 pub(super) struct ClusterState {
     pub(super) outputs: Vec<OutputId>,
-    pub(super) sharing: Sharing,
+    pub(super) distribution: Distribution,
     /// The sharding; None for clusters without sharding.
-    pub(super) placed: Option<Cluster>,
+    pub(super) sharding: Option<Cluster>,
     pub(super) up: Vec<bool>,
     /// Members that have been down at least once since the router was created.
     pub(super) been_down: Vec<bool>,
@@ -213,8 +213,8 @@ impl Router {
                 if cluster.outputs[at] == output {
                     cluster.up[at] = live;
                     cluster.been_down[at] |= !live;
-                    if let Some(placed) = &mut cluster.placed {
-                        placed.set_live(at, live);
+                    if let Some(sharding) = &mut cluster.sharding {
+                        sharding.set_live(at, live);
                     }
                 }
             }
@@ -228,8 +228,8 @@ impl Router {
     }
 
     /// The sharding of a cluster; None for clusters without sharding.
-    pub fn placed(&self, cluster: ClusterId) -> Option<&Cluster> {
-        self.clusters[cluster.index()].placed.as_ref()
+    pub fn sharding(&self, cluster: ClusterId) -> Option<&Cluster> {
+        self.clusters[cluster.index()].sharding.as_ref()
     }
 
     /// The decision for lines of this name, which ends before the first `;` or white space.
@@ -455,16 +455,22 @@ impl Builder {
             wrong("a cluster needs at least one member".into());
         }
         let labels: Vec<String> = plan.members.iter().map(|member| member.label()).collect();
-        let placed = match &plan.sharing {
-            Sharing::Placed { sharding, replication, .. } => {
+        let sharding = match &plan.distribution {
+            Distribution::Sharded { sharding, replication, .. } => {
                 let cluster = Cluster::replicated(sharding, &labels, *replication);
                 cluster.map_err(|mistake| wrong(mistake.to_string())).ok()
             }
-            Sharing::Copies | Sharing::Failover | Sharing::Turns => None,
+            Distribution::Copies | Distribution::Failover | Distribution::RoundRobin => None,
         };
         let outputs: Vec<OutputId> = plan.members.iter().map(|member| member.output).collect();
         let (up, been_down) = (vec![true; outputs.len()], vec![false; outputs.len()]);
-        self.clusters.push(ClusterState { outputs, sharing: plan.sharing.clone(), placed, up, been_down });
+        self.clusters.push(ClusterState {
+            outputs,
+            distribution: plan.distribution.clone(),
+            sharding,
+            up,
+            been_down,
+        });
     }
 
     fn match_(&mut self, statement: usize, plan: &MatchPlan) {
@@ -552,7 +558,7 @@ impl Builder {
         captures: bool,
     ) -> Option<Expression> {
         let refused = |refusal| self.mistakes.push(RelayMistake::refused(at, refusal));
-        Expression::sharing(plan, captures, searches).map_err(refused).ok()
+        Expression::distribution(plan, captures, searches).map_err(refused).ok()
     }
 
     fn to(&mut self, at: MistakeAt, to: &To) -> To {

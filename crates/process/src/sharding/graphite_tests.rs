@@ -27,7 +27,7 @@ fn cluster(sharding: &Sharding, labels: &[&str], replication: u8) -> Cluster {
 /// The owners of a key as in the tables: digits, counted from 1.
 fn digits(cluster: &Cluster, key: &str) -> String {
     let mut owners = Vec::new();
-    cluster.placed(key.as_bytes(), &mut owners);
+    cluster.owners(key.as_bytes(), &mut owners);
     owners.iter().map(|owner| (owner + 1).to_string()).collect()
 }
 
@@ -279,7 +279,7 @@ proptest! {
         for form in FORMS.iter().chain([&CARBON]) {
             let mut cluster = cluster(form, &labels, replication);
             let (mut all_live, mut placed) = (Vec::new(), Vec::new());
-            cluster.placed(&key, &mut all_live);
+            cluster.owners(&key, &mut all_live);
             prop_assert_eq!(all_live.len(), usize::from(replication));
             let mut distinct = all_live.clone();
             distinct.sort_unstable();
@@ -289,7 +289,7 @@ proptest! {
             for endpoint in &out {
                 cluster.set_live(*endpoint, false);
             }
-            cluster.placed(&key, &mut placed);
+            cluster.owners(&key, &mut placed);
             prop_assert_eq!(&placed, &all_live, "sharding does not depend on live endpoints");
             let owner = cluster.owner(&key);
             prop_assert_eq!(owner.is_none(), out.len() == 5);

@@ -3,7 +3,7 @@
 //!
 //! Path of a line: `KeyReader::key` (the sharding key) -> **`Cluster::owner`** (`ring`, `carbon` or `shards`) ->
 //! the queue of that endpoint. `health` turns results of checks into changes, which arrive as `Cluster::set_live`.
-//! A relay calls `Cluster::placed` once per name, and `Cluster::fail_over` for each line whose owner is down.
+//! A relay calls `Cluster::owners` once per name, and `Cluster::fail_over` for each line whose owner is down.
 //! Pure: no I/O, no clock, no name resolution; `owner` allocates only on rings with replicas.
 //! Not here: sending health checks, and the handling of lines without an owner.
 //! Invariants: an owner is live; without a live endpoint there is no owner; the same history of `set_live` gives
@@ -227,7 +227,7 @@ impl Cluster {
 
     /// Appends all owners of `key` to `to`, in order, live or not. Only the rings of StatsD's proxies are built
     /// from live endpoints alone.
-    pub fn placed(&self, key: &[u8], to: &mut Vec<u16>) {
+    pub fn owners(&self, key: &[u8], to: &mut Vec<u16>) {
         match &self.rule {
             Rule::Ring(ring) => to.extend(ring.owner(key).map(|owner| owner as u16)),
             Rule::Carbon(ring) => ring.owners(key, self.replication, to),

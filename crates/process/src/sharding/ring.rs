@@ -41,14 +41,14 @@ impl Ring {
             RingKind::StatsdNode(RingReplicas::One) => 1,
             RingKind::StatsdNode(RingReplicas::Four) | RingKind::Ketama => 4,
         };
-        let mut placed: Vec<(u32, u16)> = Vec::with_capacity(listed.len() * digests * replicas);
+        let mut points: Vec<(u32, u16)> = Vec::with_capacity(listed.len() * digests * replicas);
         for &endpoint in listed {
             let words = self.words[usize::from(endpoint)][..digests].iter();
-            placed.extend(words.flat_map(|four| &four[..replicas]).map(|point| (*point, endpoint)));
+            points.extend(words.flat_map(|four| &four[..replicas]).map(|point| (*point, endpoint)));
         }
         // Stable: of equal points that of the endpoint listed first comes first, and is the one that is found.
-        placed.sort_by_key(|(point, _)| *point);
-        (self.points, self.owners) = placed.into_iter().unzip();
+        points.sort_by_key(|(point, _)| *point);
+        (self.points, self.owners) = points.into_iter().unzip();
         debug_assert!(self.points.is_sorted());
     }
 

@@ -4,7 +4,7 @@
 //! Invariant: no line of the text is wider than a terminal, unless a single word is; the document has everything whole.
 
 use config::plan::{Plan, TransformKind};
-use process::relay::{RelayCluster, RelayPlan, Sharing, Statement, To};
+use process::relay::{Distribution, RelayCluster, RelayPlan, Statement, To};
 use serde::Serialize;
 
 use crate::route_explanation::{compute_word, cut, endpoint, how, kind_and_expression, sharing};
@@ -97,10 +97,10 @@ pub(crate) fn of_plan(plan: &Plan, place: &Place<'_>) -> Vec<Rules> {
 }
 
 fn cluster_row(plan: &Plan, cluster: &RelayCluster) -> ClusterRow {
-    let (replication, fails_over) = match cluster.sharing {
-        Sharing::Placed { replication, fail_over, .. } => (replication, fail_over),
-        Sharing::Copies => (1, false),
-        Sharing::Failover | Sharing::Turns => (1, true),
+    let (replication, fails_over) = match cluster.distribution {
+        Distribution::Sharded { replication, fail_over, .. } => (replication, fail_over),
+        Distribution::Copies => (1, false),
+        Distribution::Failover | Distribution::RoundRobin => (1, true),
     };
     let members = cluster.members.iter().map(|member| MemberRow {
         output: plan.outputs[member.output.index()].name.clone(),

@@ -2,12 +2,12 @@
 
 use process::aggregation_rules::{Compute, Late, Stamp};
 use process::relay::{
-    AggregateStatement, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, RewritePlan, Sharing,
-    Statement, To,
+    AggregateStatement, Distribution, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan,
+    RewritePlan, Statement, To,
 };
 use process::sharding::Sharding;
 
-use super::super::relay::{BLACKHOLE, compute_word, default_plan, sharing_word};
+use super::super::relay::{BLACKHOLE, compute_word, default_plan, distribution_word};
 use super::{Out, Section, bare_or_quoted, bytes, list, name_of, text, texts};
 use crate::plan::{Plan, RelayTransform, TransformPlan};
 use crate::text::duration;
@@ -51,8 +51,8 @@ pub(super) fn print_relay(
 }
 
 fn print_cluster(out: &mut Out, plan: &Plan, sections: &[Section<'_>], cluster: &RelayCluster) {
-    out.key("type", text(sharing_word(&cluster.sharing).unwrap_or_default()));
-    if let Sharing::Placed { sharding, replication, fail_over } = &cluster.sharing {
+    out.key("type", text(distribution_word(&cluster.distribution).unwrap_or_default()));
+    if let Distribution::Sharded { sharding, replication, fail_over } = &cluster.distribution {
         out.key_unless("replication", replication.to_string(), "1".to_owned());
         out.flag_unless("dynamic", *fail_over, *sharding == Sharding::AnyOf);
         if let Sharding::CarbonPython { diverse, .. } = sharding {

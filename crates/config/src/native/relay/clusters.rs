@@ -4,7 +4,7 @@
 
 use foldhash::HashSet;
 use model::{OutputId, TransformId};
-use process::relay::{Member, RelayCluster, Sharing};
+use process::relay::{Distribution, Member, RelayCluster};
 use process::sharding::{CarbonHash, Sharding};
 
 use super::{BLACKHOLE, File};
@@ -23,14 +23,14 @@ const CLUSTERS_MAX: usize = 10_000;
 const NAME_BYTES_MAX: usize = 1024;
 
 /// A word of `type`, and what it is in a plan when nothing else is said.
-type Share = (&'static str, fn() -> Sharing);
+type Share = (&'static str, fn() -> Distribution);
 
 /// The words of `type`.
 const SHARINGS: [Share; 13] = [
-    ("forward", || Sharing::Copies),
-    ("any_of", || Sharing::Placed { sharding: Sharding::AnyOf, replication: 1, fail_over: true }),
-    ("failover", || Sharing::Failover),
-    ("lb", || Sharing::Turns),
+    ("forward", || Distribution::Copies),
+    ("any_of", || Distribution::Sharded { sharding: Sharding::AnyOf, replication: 1, fail_over: true }),
+    ("failover", || Distribution::Failover),
+    ("lb", || Distribution::RoundRobin),
     ("carbon_ch", || placed(Sharding::CarbonCh)),
     ("fnv1a_ch", || placed(Sharding::Fnv1aCh)),
     ("jump_fnv1a_ch", || placed(Sharding::JumpFnv1aCh)),
@@ -42,8 +42,8 @@ const SHARINGS: [Share; 13] = [
     ("python_fast_mmh3_ch", || placed(python(CarbonHash::Mmh3Ch, true))),
 ];
 
-fn placed(sharding: Sharding) -> Sharing {
-    Sharing::Placed { sharding, replication: 1, fail_over: false }
+fn placed(sharding: Sharding) -> Distribution {
+    Distribution::Sharded { sharding, replication: 1, fail_over: false }
 }
 
 fn python(hash: CarbonHash, fast: bool) -> Sharding {
@@ -51,18 +51,18 @@ fn python(hash: CarbonHash, fast: bool) -> Sharding {
 }
 
 /// The word of `type` for a plan; none for rings of StatsD's proxies, which no relay has.
-pub(in crate::native) fn sharing_word(sharing: &Sharing) -> Option<&'static str> {
-    let form = |sharing: &Sharing| match sharing {
-        Sharing::Placed { sharding: Sharding::CarbonPython { hash, fast, .. }, .. } => {
+pub(in crate::native) fn distribution_word(distribution: &Distribution) -> Option<&'static str> {
+    let form = |distribution: &Distribution| match distribution {
+        Distribution::Sharded { sharding: Sharding::CarbonPython { hash, fast, .. }, .. } => {
             placed(python(*hash, *fast))
         }
-        Sharing::Placed { sharding: Sharding::AnyOf, .. } => {
-            Sharing::Placed { sharding: Sharding::AnyOf, replication: 1, fail_over: true }
+        Distribution::Sharded { sharding: Sharding::AnyOf, .. } => {
+            Distribution::Sharded { sharding: Sharding::AnyOf, replication: 1, fail_over: true }
         }
-        Sharing::Placed { sharding, .. } => placed(sharding.clone()),
-        Sharing::Copies | Sharing::Failover | Sharing::Turns => sharing.clone(),
+        Distribution::Sharded { sharding, .. } => placed(sharding.clone()),
+        Distribution::Copies | Distribution::Failover | Distribution::RoundRobin => distribution.clone(),
     };
-    let form = form(sharing);
+    let form = form(distribution);
     SHARINGS.into_iter().find(|(_, known)| known() == form).map(|(word, _)| word)
 }
 
@@ -104,7 +104,7 @@ pub(super) fn read(
         }
         let Some(entries) = table(&entry.key, &entry.node, wrong) else { continue };
         let fields = Fields::read(Section::RelayCluster, &whose, entry.key_place, entries, wrong);
-        let sharing = sharing(&whose, &fields, wrong);
+        let distribution = distribution(&whose, &fields, wrong);
         let before = wrong.len();
         let (cluster_members, written) = members.of(&whose, &fields, wrong);
         is_unclear |= wrong.len() > before || fields.other("to").is_none();
@@ -115,10 +115,10 @@ pub(super) fn read(
             replication: fields.place_of("replication"),
         };
         if wrong.len() == before {
-            check_replication(&whose, &sharing, cluster_members.len(), &at, wrong);
-            note_collision(&whose, &sharing, &cluster_members, &written, wrong);
+            check_replication(&whose, &distribution, cluster_members.len(), &at, wrong);
+            note_collision(&whose, &distribution, &cluster_members, &written, wrong);
         }
-        clusters.push(RelayCluster { name: entry.key.clone(), members: cluster_members, sharing });
+        clusters.push(RelayCluster { name: entry.key.clone(), members: cluster_members, distribution });
         places.push(at);
     }
     if !is_unclear {
@@ -127,10 +127,10 @@ pub(super) fn read(
     (clusters, places)
 }
 
-fn sharing(whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Sharing {
+fn distribution(whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Distribution {
     let word = fields.word("type").unwrap_or("forward");
     let found = SHARINGS.into_iter().find(|(known, _)| *known == word);
-    let mut sharing = found.map_or(Sharing::Copies, |(_, form)| form());
+    let mut distribution = found.map_or(Distribution::Copies, |(_, form)| form());
     let (is_ring, is_python) = (word.ends_with("_ch"), word.starts_with("python_"));
     let watched = [("replication", is_ring), ("dynamic", is_ring), ("diverse_replicas", is_python)];
     for (key, watched) in watched {
@@ -139,7 +139,7 @@ fn sharing(whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Sharing
             wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
         }
     }
-    if let Sharing::Placed { sharding, replication, fail_over } = &mut sharing
+    if let Distribution::Sharded { sharding, replication, fail_over } = &mut distribution
         && is_ring
     {
         let written = fields.whole("replication").and_then(|copies| u8::try_from(copies).ok());
@@ -149,17 +149,17 @@ fn sharing(whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Sharing
             Fields::set(diverse, fields.flag("diverse_replicas"));
         }
     }
-    sharing
+    distribution
 }
 
 fn check_replication(
     whose: &str,
-    sharing: &Sharing,
+    distribution: &Distribution,
     members: usize,
     at: &ClusterPlaces,
     wrong: &mut Vec<Diagnostic>,
 ) {
-    let Sharing::Placed { replication, .. } = sharing else { return };
+    let Distribution::Sharded { replication, .. } = distribution else { return };
     if usize::from(*replication) > members.max(1) {
         let message = format!("{whose} has fewer members than each point has copies");
         let label = match members {
@@ -175,12 +175,12 @@ fn check_replication(
 /// for each cluster.
 fn note_collision(
     whose: &str,
-    sharing: &Sharing,
+    distribution: &Distribution,
     members: &[Member],
     written: &[(String, Place)],
     wrong: &mut Vec<Diagnostic>,
 ) {
-    let Sharing::Placed { sharding, .. } = sharing else { return };
+    let Distribution::Sharded { sharding, .. } = distribution else { return };
     let (by_host, why) = match sharding {
         Sharding::CarbonPython { fast: false, hash: CarbonHash::Fnv1aCh, .. } => {
             (false, "this ring looks at instances only")

@@ -25,7 +25,7 @@ use crate::diagnostic::{Code, Diagnostic, Place, has_errors, nearest};
 use crate::options::{Family, Section};
 use crate::plan::{Plan, RelayTransform, TransformKind};
 
-pub(super) use clusters::sharing_word;
+pub(super) use clusters::distribution_word;
 pub(super) use feeds::check as check_feeds;
 pub(super) use rules::compute_word;
 

@@ -6,8 +6,8 @@ use process::aggregation_rules::{
     AggregationRuleLimits, AggregationRulePlan, Compute, ComputePlan, Late, Stamp,
 };
 use process::relay::{
-    AggregateStatement, ClusterId, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, RewritePlan,
-    Sharing, Statement, To, ValidatePlan,
+    AggregateStatement, ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan,
+    RewritePlan, Statement, To, ValidatePlan,
 };
 use process::sharding::{CarbonHash, Sharding};
 use proptest::collection::vec;
@@ -144,7 +144,7 @@ fn member(output: &OutputPlan, id: usize) -> Member {
     Member { output: OutputId(id as u16), host, port, instance: None }
 }
 
-type Draft = (Sharing, Vec<(Index, Option<String>)>, bool);
+type Draft = (Distribution, Vec<(Index, Option<String>)>, bool);
 
 fn cluster() -> impl Strategy<Value = Draft> {
     let sharding = vec![
@@ -155,20 +155,21 @@ fn cluster() -> impl Strategy<Value = Draft> {
         Sharding::CarbonPython { hash: CarbonHash::Fnv1aCh, fast: false, diverse: false },
         Sharding::CarbonPython { hash: CarbonHash::Mmh3Ch, fast: true, diverse: true },
     ];
-    let rings = (select(sharding), 1u8..3, any::<bool>())
-        .prop_map(|(sharding, replication, fail_over)| Sharing::Placed { sharding, replication, fail_over });
+    let rings = (select(sharding), 1u8..3, any::<bool>()).prop_map(|(sharding, replication, fail_over)| {
+        Distribution::Sharded { sharding, replication, fail_over }
+    });
     let others = select(vec![
-        Sharing::Copies,
-        Sharing::Failover,
-        Sharing::Turns,
-        Sharing::Placed { sharding: Sharding::AnyOf, replication: 1, fail_over: true },
+        Distribution::Copies,
+        Distribution::Failover,
+        Distribution::RoundRobin,
+        Distribution::Sharded { sharding: Sharding::AnyOf, replication: 1, fail_over: true },
     ]);
     let picks = vec((any::<Index>(), option::of("[a-z0-9é =.]{1,5}")), 1..5);
     (prop_oneof![rings, others], picks, any::<bool>())
 }
 
 /// Some of the members, or all of them in their order.
-fn finish_cluster(at: usize, members: &[Member], (mut sharing, picks, all): Draft) -> RelayCluster {
+fn finish_cluster(at: usize, members: &[Member], (mut distribution, picks, all): Draft) -> RelayCluster {
     let mut of: Vec<Member> = if all { members.to_vec() } else { Vec::new() };
     for (index, instance) in picks.into_iter().filter(|_| !all) {
         let member = Member { instance, ..members[index.index(members.len())].clone() };
@@ -176,10 +177,10 @@ fn finish_cluster(at: usize, members: &[Member], (mut sharing, picks, all): Draf
             of.push(member);
         }
     }
-    if let Sharing::Placed { replication, .. } = &mut sharing {
+    if let Distribution::Sharded { replication, .. } = &mut distribution {
         *replication = (*replication).min(of.len() as u8);
     }
-    RelayCluster { name: ["all", "é \"x\"", "c-1", "4"][at].to_owned(), members: of, sharing }
+    RelayCluster { name: ["all", "é \"x\"", "c-1", "4"][at].to_owned(), members: of, distribution }
 }
 
 fn text() -> impl Strategy<Value = String> {

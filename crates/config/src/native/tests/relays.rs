@@ -1,7 +1,7 @@
 //! Relays as tables: what they may say, what they may not, and where a mistake is shown.
 
 use process::aggregation_rules::{Compute, Late, Stamp};
-use process::relay::{Sharing, Statement, To};
+use process::relay::{Distribution, Statement, To};
 use process::sharding::{CarbonHash, Sharding};
 
 use super::*;
@@ -131,12 +131,14 @@ fn clusters_and_rules_are_those_of_the_file() {
         |at: usize| relay.plan.clusters[at].members.iter().map(|member| member.label()).collect::<Vec<_>>();
     assert_eq!(labels(0), ["::1:3=i", "h2:2", "::1:3", "/f:0"]);
     assert_eq!(labels(1), ["h1:1", "h2:2", "::1:3"]);
-    let placed = |sharding, replication, fail_over| Sharing::Placed { sharding, replication, fail_over };
+    let placed =
+        |sharding, replication, fail_over| Distribution::Sharded { sharding, replication, fail_over };
     let python = Sharding::CarbonPython { hash: CarbonHash::Mmh3Ch, fast: false, diverse: false };
-    let sharing: Vec<&Sharing> = relay.plan.clusters.iter().map(|cluster| &cluster.sharing).collect();
+    let distribution: Vec<&Distribution> =
+        relay.plan.clusters.iter().map(|cluster| &cluster.distribution).collect();
     let want =
         [placed(Sharding::CarbonCh, 2, true), placed(python, 1, false), placed(Sharding::AnyOf, 1, true)];
-    assert_eq!(sharing, want.iter().collect::<Vec<_>>());
+    assert_eq!(distribution, want.iter().collect::<Vec<_>>());
     let Statement::Match(route) = &relay.plan.statements[0] else { panic!("no route") };
     let expressions: Vec<(&str, bool)> =
         route.expressions.iter().map(|each| (&*each.text, each.ignore_case)).collect();

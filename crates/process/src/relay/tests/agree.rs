@@ -35,7 +35,7 @@ fn replacement() -> impl Strategy<Value = String> {
     ]
 }
 
-fn sharing() -> impl Strategy<Value = Sharing> {
+fn distribution() -> impl Strategy<Value = Distribution> {
     let sharding = prop_oneof![
         Just(Sharding::CarbonCh),
         Just(Sharding::Fnv1aCh),
@@ -43,11 +43,11 @@ fn sharing() -> impl Strategy<Value = Sharing> {
         Just(Sharding::CarbonPython { hash: CarbonHash::Mmh3Ch, fast: false, diverse: true }),
     ];
     prop_oneof![
-        Just(Sharing::Copies),
-        Just(Sharing::Failover),
-        Just(Sharing::Turns),
-        Just(placed(Sharding::AnyOf, 1, true)),
-        (sharding, 1u8..=2, any::<bool>()).prop_map(|(sharding, replication, fail_over)| placed(
+        Just(Distribution::Copies),
+        Just(Distribution::Failover),
+        Just(Distribution::RoundRobin),
+        Just(sharded(Sharding::AnyOf, 1, true)),
+        (sharding, 1u8..=2, any::<bool>()).prop_map(|(sharding, replication, fail_over)| sharded(
             sharding,
             replication,
             fail_over
@@ -57,8 +57,9 @@ fn sharing() -> impl Strategy<Value = Sharing> {
 
 fn relay_cluster() -> impl Strategy<Value = RelayCluster> {
     let outputs = proptest::collection::btree_set(0..OUTPUTS, 2..=4);
-    (sharing(), outputs)
-        .prop_map(|(sharing, outputs)| cluster("c", sharing, &outputs.into_iter().collect::<Vec<_>>()))
+    (distribution(), outputs).prop_map(|(distribution, outputs)| {
+        cluster("c", distribution, &outputs.into_iter().collect::<Vec<_>>())
+    })
 }
 
 fn destination() -> impl Strategy<Value = To> {

@@ -138,7 +138,7 @@ fn all_errors_of_a_plan_are_reported_with_their_place() {
     ];
     let mut clusters = two();
     clusters.push(cluster("none", copies(), &[]));
-    clusters.push(cluster("ring", placed(Sharding::CarbonCh, 3, false), &[0, 1]));
+    clusters.push(cluster("ring", sharded(Sharding::CarbonCh, 3, false), &[0, 1]));
     let plan = RelayPlan { statistics: to(&[8]), ..plan(clusters, statements) };
     let mistakes = Router::new(&plan).expect_err("mistakes");
     let at: Vec<MistakeAt> = mistakes.iter().map(|mistake| mistake.at).collect();
@@ -184,7 +184,7 @@ fn aggregation_rules_beyond_their_limits_are_rejected() {
 
 #[test]
 fn the_cache_stays_within_its_limits_and_evicts_the_older_half() {
-    let ring = vec![cluster("h", placed(Sharding::CarbonCh, 1, false), &[0, 1, 2])];
+    let ring = vec![cluster("h", sharded(Sharding::CarbonCh, 1, false), &[0, 1, 2])];
     let plan = plan(ring, vec![Statement::Match(matching(&[], to(&[0]), false))]);
     let cached = |names_max, bytes_max| {
         let router = Router::new(&plan).expect("a valid plan");

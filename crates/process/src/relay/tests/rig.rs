@@ -7,23 +7,23 @@ use crate::sharding::Sharding;
 
 use super::super::*;
 
-pub(super) fn copies() -> Sharing {
-    Sharing::Copies
+pub(super) fn copies() -> Distribution {
+    Distribution::Copies
 }
 
-pub(super) fn placed(sharding: Sharding, replication: u8, fail_over: bool) -> Sharing {
-    Sharing::Placed { sharding, replication, fail_over }
+pub(super) fn sharded(sharding: Sharding, replication: u8, fail_over: bool) -> Distribution {
+    Distribution::Sharded { sharding, replication, fail_over }
 }
 
 /// A cluster of the given outputs, each on a host of the same number.
-pub(super) fn cluster(name: &str, sharing: Sharing, outputs: &[u16]) -> RelayCluster {
+pub(super) fn cluster(name: &str, distribution: Distribution, outputs: &[u16]) -> RelayCluster {
     let member = |output: &u16| Member {
         output: OutputId(*output),
         host: format!("10.0.0.{}", output + 1),
         port: 2003,
         instance: None,
     };
-    RelayCluster { name: name.into(), members: outputs.iter().map(member).collect(), sharing }
+    RelayCluster { name: name.into(), members: outputs.iter().map(member).collect(), distribution }
 }
 
 pub(super) fn to(clusters: &[u16]) -> To {

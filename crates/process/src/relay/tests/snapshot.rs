@@ -15,7 +15,7 @@ use super::rig::*;
 
 /// A relay with an automaton, expressions that backtrack, a `validate`, and a ring.
 fn relay() -> Router {
-    let ring = cluster("ring", placed(Sharding::CarbonCh, 1, true), &[0, 1, 2]);
+    let ring = cluster("ring", sharded(Sharding::CarbonCh, 1, true), &[0, 1, 2]);
     let checked = MatchPlan { validate: valid("^[0-9]+ ", false), ..matching(&["[a-c]+x"], to(&[0]), false) };
     let mut statements = vec![Statement::Match(checked), rewrite("^(b+)[.]", r"\1-")];
     let hard: Vec<String> = (1..=100).map(|number| format!("(?=a*b{{{number}}})x")).collect();

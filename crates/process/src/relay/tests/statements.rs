@@ -165,8 +165,8 @@ fn validate_checks_the_rest_of_the_line() {
 
 #[test]
 fn route_using_sets_the_sharding_key() {
-    let ring = || placed(Sharding::CarbonCh, 1, false);
-    let any_of = cluster("any", placed(Sharding::AnyOf, 1, true), &[3, 4, 5]);
+    let ring = || sharded(Sharding::CarbonCh, 1, false);
+    let any_of = cluster("any", sharded(Sharding::AnyOf, 1, true), &[3, 4, 5]);
     let clusters = vec![cluster("h", ring(), &[0, 1, 2]), any_of];
     let using = MatchPlan {
         route_using: Some(r"\1".into()),
@@ -230,11 +230,11 @@ fn statistics_go_straight_to_their_cluster_when_they_have_one() {
 #[test]
 fn members_that_are_down_fail_over() {
     let clusters = vec![
-        cluster("any", placed(Sharding::AnyOf, 1, true), &[0, 1, 2]),
-        cluster("over", Sharing::Failover, &[3, 4]),
-        cluster("turns", Sharing::Turns, &[5, 6]),
-        cluster("ring", placed(Sharding::Fnv1aCh, 2, false), &[0, 1, 2]),
-        cluster("dynamic", placed(Sharding::Fnv1aCh, 2, true), &[0, 1, 2]),
+        cluster("any", sharded(Sharding::AnyOf, 1, true), &[0, 1, 2]),
+        cluster("over", Distribution::Failover, &[3, 4]),
+        cluster("turns", Distribution::RoundRobin, &[5, 6]),
+        cluster("ring", sharded(Sharding::Fnv1aCh, 2, false), &[0, 1, 2]),
+        cluster("dynamic", sharded(Sharding::Fnv1aCh, 2, true), &[0, 1, 2]),
     ];
     let statement =
         |at: u16| Statement::Match(matching(&[["a", "o", "t", "r", "d"][at as usize]], to(&[at]), true));

@@ -174,7 +174,7 @@ impl<'a> Meetings<'a> {
         let cluster = &self.conf.clusters[usize::from(at)];
         let plan = &self.plan.clusters[usize::from(at)];
         heading(cluster, out);
-        if let (Some(using), Some(key), true) = (using, &sent.key, plan.sharing.watches_route_using()) {
+        if let (Some(using), Some(key), true) = (using, &sent.key, plan.distribution.follows_route_using()) {
             line(out, 2, &[b"using(", using.as_bytes(), b") -> ", key, &parts.tail]);
         }
         if let (true, true, Some(position)) = (self.debug, kind(cluster).hashes, sent.position) {
