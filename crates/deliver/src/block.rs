@@ -1,44 +1,44 @@
-//! A block: many encoded records that move together, and where one ends and the next begins.
+//! A block: many encoded records that move together, and the boundaries between them.
 //!
-//! The bytes are shared: outputs that send the same packets hold the same block, and each counts all of it.
+//! The bytes are shared: outputs that send the same packets share one block, and each output counts all of it.
 
 use std::sync::Arc;
 
 use model::{PacketBatch, Span};
 
-/// Most bytes that a maker of blocks should put into one. Larger blocks work, as far as the queue's bound
-/// allows; smaller ones make better use of it, because a block is kept or dropped as a whole.
+/// Recommended limit for the bytes of one block. Larger blocks work if the queue's limit allows them. Smaller blocks use
+/// that limit better, because a block is kept or dropped as a whole.
 pub const BLOCK_BYTES_MAX: usize = 128 * 1024;
 
 /// Encoded records on their way to one output. A clone shares the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The bytes as they will be written.
+    /// The bytes as sent to the endpoint.
     pub bytes: Arc<Vec<u8>>,
-    /// Copies in it: records that were routed to the output.
+    /// Number of copies: records routed to the output.
     pub copies: u32,
     /// How the bytes divide into copies.
     pub form: BlockEncoding,
-    /// When it was made, monotonic nanoseconds.
+    /// When the block was created, monotonic nanoseconds.
     pub at_ns: u64,
-    /// All its series are of this partition; none: any series may be in it. Below [`PARTITIONS`].
+    /// The partition of all series in the block, below [`PARTITIONS`]. None: the block may contain any series.
     pub partition: Option<u8>,
 }
 
-/// Partitions that the series of an output are divided into when several connections share its queue. Fixed, so that a
-/// series stays in its partition however many connections there are.
+/// Number of partitions for the series of an output whose queue is shared by several connections. It is fixed, so a
+/// series keeps its partition when the number of connections changes.
 pub const PARTITIONS: u8 = 16;
 
-/// How a block's bytes divide into copies. Senders cut only at these borders.
+/// How a block's bytes divide into copies. Senders cut a block only at these boundaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockEncoding {
     /// One copy for each line that ends in LF.
     Lines,
-    /// (end of the frame in the block's bytes, copies in the frame), ends ascending. A frame arrives as a
-    /// whole or not at all: a pickle frame, a packet with LF behind it, a document.
+    /// (end of the frame in the block's bytes, copies in the frame), ends ascending. A frame is sent as a whole or not at
+    /// all: a pickle frame, a packet with its LF, a document.
     Frames(Vec<(u32, u32)>),
-    /// One copy for each packet, ascending. What stands between two packets, such as an LF, belongs to the first on a
-    /// stream and is left out by a datagram sender.
+    /// One copy for each packet, ascending. Bytes between two packets, such as an LF, belong to the first one on a
+    /// stream; a datagram sender leaves them out.
     Packets(Arc<Vec<Span>>),
 }
 
@@ -61,7 +61,7 @@ impl Block {
         Block { bytes: Arc::new(packets.bytes), copies, form, at_ns, partition: None }
     }
 
-    /// Bytes of all its copies, as an account counts them: what stands between packets is not part of them.
+    /// Bytes of all copies, as an account counts them: bytes between packets are not included.
     pub fn copy_bytes(&self) -> u64 {
         match &self.form {
             BlockEncoding::Lines | BlockEncoding::Frames(_) => self.bytes.len() as u64,
@@ -69,14 +69,14 @@ impl Block {
         }
     }
 
-    /// Memory that the block holds: what counts against a queue's bound. Unused capacity is held as well.
+    /// Memory used by the block, unused capacity included. This counts against a queue's limit.
     pub fn memory_bytes(&self) -> u64 {
         let borders = match &self.form {
             BlockEncoding::Lines => 0,
             BlockEncoding::Frames(frames) => frames.capacity() * size_of::<(u32, u32)>(),
             BlockEncoding::Packets(packets) => packets.capacity() * size_of::<Span>(),
         };
-        // Twice the fixed part: the queue's ring may be half empty after it has grown.
+        // Twice the fixed part: the queue's ring buffer may be half empty after it has grown.
         (self.bytes.capacity() + borders + 2 * FIXED_BYTES) as u64
     }
 
@@ -103,7 +103,7 @@ impl Block {
         }
     }
 
-    /// How many packets have ended at `at`, with what stands behind them.
+    /// Number of packets that end at or before `at`, separators included.
     fn packets_up_to(&self, packets: &[Span], at: usize) -> usize {
         if at >= self.bytes.len() {
             return packets.len();
@@ -111,16 +111,16 @@ impl Block {
         if at == 0 {
             return 0;
         }
-        // A packet ends where the next one begins, so as many have ended as others begin up to `at`.
+        // A packet ends where the next one begins: count the packets that begin at or before `at`.
         packets.partition_point(|packet| packet.at as usize <= at).saturating_sub(1)
     }
 
-    /// Where packet `place` begins; past the last one: the end of the bytes.
+    /// Start of packet `place`; past the last packet, the end of the bytes.
     fn packet_start(&self, packets: &[Span], place: usize) -> usize {
         packets.get(place).map_or(self.bytes.len(), |packet| packet.at as usize)
     }
 
-    /// The last border in `from ..= at`, where `from` itself is one.
+    /// The last boundary in `from ..= at`, where `from` itself is one.
     pub(crate) fn border_before(&self, from: usize, at: usize) -> usize {
         if at >= self.bytes.len() {
             return self.bytes.len();
@@ -138,7 +138,7 @@ impl Block {
         border.unwrap_or(from).max(from)
     }
 
-    /// The first border past `from`: the end of the copy that begins there.
+    /// The first boundary after `from`: the end of the copy that begins there.
     pub(crate) fn border_after(&self, from: usize) -> usize {
         let border = match &self.form {
             BlockEncoding::Lines => memchr::memchr(b'\n', &self.bytes[from..]).map(|lf| from + lf + 1),
@@ -155,7 +155,7 @@ impl Block {
     }
 }
 
-/// A block and what the queue notes beside it.
+/// Memory of a block beside its bytes: the queue's entry for it.
 const FIXED_BYTES: usize = size_of::<crate::queue::Entry>();
 
 #[cfg(test)]
@@ -208,7 +208,7 @@ mod tests {
         let spans = [(0, 0), (0, 2), (2, 0), (2, 0), (2, 1), (3, 0)].map(|(at, len)| Span::new(at, len));
         let block = Block::packets(PacketBatch { bytes: b"abc".to_vec(), packets: spans.to_vec() }, 0);
         assert_eq!((block.copies, block.copy_bytes()), (6, 3));
-        // The first has no byte to end with and is counted with the second.
+        // The first packet has no byte to end with and is counted with the second.
         assert_eq!(block.copies_between(0, 3), (6, 3));
         assert_eq!(block.copies_between(0, 2).0 + block.copies_between(2, 3).0, 6);
         assert_eq!((block.border_after(0), block.border_after(2)), (2, 3));

@@ -1,48 +1,48 @@
-//! What is known about an endpoint: up or down, since when, and the news worth one log line each.
+//! State of an endpoint: up or down, since when, and the state changes to log.
 
 use std::collections::VecDeque;
 
 use model::{Now, SECOND_NS};
 
-/// News that nobody has taken yet; older ones give way.
+/// Most state changes kept until they are taken; older ones are discarded.
 const NEWS_MAX: usize = 8;
 
-/// An outage that lasts is told again after these seconds, and then each time that the last of them have passed.
+/// A long outage is logged again after these seconds, and from then on each time the last interval has passed again.
 const REMINDERS_S: [u64; 3] = [60, 600, 3600];
 
-/// Why an attempt failed, as far as the sender knows. The binary has the system's own words.
+/// Why an attempt failed, as far as the sender knows. The binary has the system's error text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
     /// It could not be reached or opened.
     ConnectFailed,
-    /// Its name has no address.
+    /// Its name does not resolve to an address.
     Unresolved,
-    /// It is one of our own listeners: what is sent there would come back for ever.
+    /// It is one of our own listeners: records sent there would loop.
     Loop,
-    /// No answer within `connect_timeout_ms`.
+    /// The connection was not established within `connect_timeout_ms`.
     ConnectTimeout,
-    /// It closed the connection with something on the way.
+    /// The peer closed the connection while data was in flight.
     ClosedByPeer,
-    /// The connection was reset or broke in another way.
+    /// The connection was reset, or reading or writing failed.
     Broken,
-    /// Nothing was taken for `write_timeout_ms`.
+    /// The peer accepted no data for `write_timeout_ms`.
     WriteTimeout,
-    /// No encrypted connection could be made or kept: a certificate is not accepted, or the endpoint speaks no TLS.
+    /// No encrypted connection was established or kept: a certificate was rejected, or the endpoint does not support TLS.
     TlsFailed,
-    /// It speaks TLS only, and was sent plain lines.
+    /// It accepts TLS only, and was sent plain lines.
     TlsWanted,
-    /// It takes connections and has closed each of the last ones right after its first bytes.
+    /// It accepts connections and closed each of the last ones right after the first bytes.
     ClosesAtOnce,
-    /// It refused a packet (ICMP).
+    /// It rejected a packet (ICMP port unreachable).
     Refused,
-    /// The system would not take a packet for a long time.
+    /// The system had no buffer space for a packet for a long time.
     Blocked,
     /// Sending or writing failed.
     WriteFailed,
 }
 
 impl Failure {
-    /// The word that names it in the API and in logs.
+    /// The name used in the API and in logs.
     pub fn word(self) -> &'static str {
         match self {
             Failure::ConnectFailed => "connect_failed",
@@ -62,23 +62,23 @@ impl Failure {
     }
 }
 
-/// Where an endpoint stands.
+/// Whether an endpoint is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// Never reached and never failed so far.
+    /// Not reached yet, and no failure yet.
     Starting,
-    /// It takes what it is sent.
+    /// It accepts data.
     Up,
-    /// It was up and closed the connection while nothing was on the way; no need to connect again yet.
+    /// It was up and closed the connection while nothing was in flight. The sender reconnects when there is data.
     Idle,
-    /// The last attempt failed and nothing has arrived since.
+    /// The last attempt failed and nothing was delivered since.
     Down,
     /// Its sender has stopped.
     Stopped,
 }
 
 impl Status {
-    /// The word that names it in the API and in self-metrics.
+    /// The name used in the API and in self-metrics.
     pub fn word(self) -> &'static str {
         match self {
             Status::Starting => "starting",
@@ -90,60 +90,60 @@ impl Status {
     }
 }
 
-/// What is known about an endpoint now.
+/// Current state of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndpointState {
-    /// Where it stands.
+    /// Whether it is up.
     pub status: Status,
     /// Monotonic nanoseconds of the last change of `status`; 0 before the first.
     pub since_ns: u64,
-    /// Failures in a row since something arrived last.
+    /// Consecutive failures since the last delivery.
     pub attempts: u32,
-    /// The last failure, kept after recovery, and when it was.
+    /// The last failure and its time; kept after recovery.
     pub last_failure: Option<(Failure, Now)>,
 }
 
-/// A change that is worth one log line.
+/// A change of state, worth one log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
     /// Reached for the first time.
     Up,
-    /// Up, idle or starting before; now down.
+    /// Down now; up, idle or starting before.
     Down {
         /// What failed first.
         failure: Failure,
     },
-    /// Still down, for another reason that was not told in this outage.
+    /// Still down, for another reason, which was not reported in this outage yet.
     Changed {
         /// What failed now.
         failure: Failure,
     },
-    /// Still down; told rarely.
+    /// Still down; reported at growing intervals.
     Still {
         /// What failed last.
         failure: Failure,
         /// How long it has been down.
         down_ns: u64,
     },
-    /// Down before; now it takes records again.
+    /// Up again after an outage.
     Back {
         /// How long it was down.
         down_ns: u64,
-        /// Attempts that failed.
+        /// Failed attempts.
         attempts: u32,
-        /// Copies that waited for it when it was reached.
+        /// Copies queued for it when it was reached.
         waiting_copies: u64,
     },
 }
 
-/// Keeps an [`EndpointState`] and its news.
+/// Keeps an [`EndpointState`] and the state changes to log.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
     state: EndpointState,
     news: VecDeque<News>,
-    /// Reasons that were told in this outage, a bit for each.
+    /// Reasons reported in this outage, one bit each.
     reasons_told: u32,
-    /// When it is told again that the endpoint is down, in nanoseconds since it is.
+    /// When the outage is reported again, in nanoseconds since its start.
     reminder_ns: u64,
 }
 
@@ -161,7 +161,7 @@ impl Health {
         self.news.pop_front()
     }
 
-    /// Something arrived, or there was nothing to send and the endpoint could be reached.
+    /// Something was delivered, or nothing was queued and the connection was established.
     pub(crate) fn good(&mut self, waiting_copies: u64, now: Now) {
         match self.state.status {
             Status::Up | Status::Stopped => return,
@@ -198,7 +198,7 @@ impl Health {
         }
     }
 
-    /// The connection ended with nothing on the way.
+    /// The connection ended with nothing in flight.
     pub(crate) fn idle(&mut self, now: Now) {
         if self.state.status == Status::Up {
             self.change(Status::Idle, now);
@@ -224,7 +224,7 @@ impl Health {
     }
 }
 
-/// When an outage is told again that was told after `down_ns`.
+/// When an outage is reported again after a report at `down_ns`.
 fn reminder_after(down_ns: u64) -> u64 {
     let down_s = down_ns / SECOND_NS;
     let every_s = REMINDERS_S[REMINDERS_S.len() - 1];
@@ -270,7 +270,7 @@ mod tests {
         let first = News::Down { failure: Failure::ConnectFailed };
         let want = [first, still(60), still(600), still(3600), still(7200), still(10_800), still(14_400)];
         assert_eq!(told, want);
-        // Nothing to send for hours, so no attempt either: one reminder, and the next on the hour.
+        // No records for hours, so no attempt either: one reminder, and the next on the hour.
         let mut health = Health::new();
         for s in [0, 20_000, 21_000, 21_600] {
             health.fail(Failure::ConnectFailed, at(1 + s));

@@ -1,31 +1,32 @@
-//! Whether others stand in for an endpoint: how long it may fail, and how full its queue may be, until they do.
+//! Failover: when the records of an endpoint go to other members of its cluster, and when they go to it again.
 //!
-//! Path: a sender's attempt -> [`EndpointState`] -> **[`Failover::look`]** -> whoever places records on the members of a
-//! cluster. It comes back with the first success.
-//! Not here: who stands in (`process::relay`), and what becomes of the records that wait (`pipeline::Moves`).
-//! Invariant: a queue that wavers about its bound is told of once: it has room again for twice what it must have.
+//! Path: a sender's attempt -> [`EndpointState`] -> **[`Failover::look`]** -> the router of the cluster. The endpoint
+//! is used again after its first success.
+//! Not here: which member takes over (`process::relay`), and moving the queued records (`pipeline::Moves`).
+//! Invariant: a queue near its limit does not flap. It counts as having room again once it has room for two batches.
 
 use crate::endpoint::{EndpointState, Status};
 use crate::plan::QueueLimits;
 use crate::queue::Queue;
 use model::{Now, SECOND_NS};
 
-/// Failures in a row after which the members of a cluster that shares records out lose patience …
+/// Consecutive failures after which a member of a sharding cluster fails over …
 const ATTEMPTS_MAX: u32 = 6;
 
-/// … or the time after the first of them, in nanoseconds: what the original takes for so many (spec graphite §2.8).
+/// … or time since the first failure, in nanoseconds: the original's time for so many failures (spec graphite §2.8).
 const PATIENCE_NS: u64 = 3 * SECOND_NS / 2;
 
-/// Room for less than this is none: one batch of a connection, in bytes and records. Of a small queue an eighth.
+/// A queue with less room than this is full: one batch of a connection, in bytes and in records. For a small queue, an
+/// eighth of its limit.
 const BATCH_BYTES: u64 = 256 * 1024;
 const BATCH_RECORDS: u64 = 2500;
 
-/// How long an endpoint may fail until others stand in for it.
+/// How long an endpoint may fail before failover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Patience {
-    /// Not at all: a `failover` cluster.
+    /// Fails over at once: a `failover` cluster.
     None,
-    /// A second and a half, or six failures; and its queue must have room: clusters that share records out.
+    /// Fails over after 1.5 seconds or six failures, or when its queue is full: clusters that shard records.
     AWhile,
 }
 
@@ -37,7 +38,7 @@ impl Patience {
     }
 }
 
-/// How an endpoint stands with those that would stand in for it.
+/// Failover state of one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failover {
     patience: Patience,
@@ -46,23 +47,23 @@ pub struct Failover {
 }
 
 impl Failover {
-    /// One that nothing is known against.
+    /// An endpoint without failures.
     pub fn new(patience: Patience) -> Failover {
         Failover { patience, given_up: false, full: false }
     }
 
-    /// The same with another patience.
+    /// Sets another delay, after a reload.
     pub fn set_patience(&mut self, patience: Patience) {
         self.patience = patience;
         self.full &= patience == Patience::AWhile;
     }
 
-    /// New records go to it.
+    /// Whether new records go to this endpoint.
     pub fn is_live(&self) -> bool {
         !self.given_up && !self.full
     }
 
-    /// It has failed for so long that what waits for it may go to others, too.
+    /// It has failed for so long that its queued records may move to other members as well.
     pub fn is_given_up(&self) -> bool {
         self.given_up
     }
@@ -72,8 +73,8 @@ impl Failover {
         self.full
     }
 
-    /// Takes notice of what sending has shown, or of a check that says that the endpoint is down. True when
-    /// [`Failover::is_live`] is another one now.
+    /// Updates the state from the sender's results, or from a health check that reports the endpoint as down. True when
+    /// [`Failover::is_live`] has changed.
     pub fn look(&mut self, state: Option<EndpointState>, checked_down: bool, now: Now) -> bool {
         let was_live = self.is_live();
         let failing = state.is_some_and(|state| self.patience.is_at_its_end(state, now));
@@ -81,7 +82,7 @@ impl Failover {
         was_live != self.is_live()
     }
 
-    /// Takes notice of how full its queue is; likewise.
+    /// Updates the state from the free room of its queue. True when [`Failover::is_live`] has changed.
     pub fn look_at_room(&mut self, queue: &impl Queue) -> bool {
         let was_live = self.is_live();
         let QueueLimits { bytes_max, records_max, .. } = queue.limits();
@@ -113,7 +114,7 @@ mod tests {
 
     #[test]
     fn others_stand_in_when_patience_ends_and_until_the_first_success() {
-        // (patience, failures in a row, milliseconds since the first, whether records still go to it)
+        // (delay, consecutive failures, milliseconds since the first, whether records still go to it)
         let table = [
             (Patience::None, 1, 0, false),
             (Patience::AWhile, 1, 0, true),
@@ -123,10 +124,10 @@ mod tests {
         ];
         for (patience, attempts, ms, live) in table {
             let mut failover = Failover::new(patience);
-            assert!(!failover.look(None, false, at(0)) && failover.is_live(), "nothing is known of it");
+            assert!(!failover.look(None, false, at(0)) && failover.is_live(), "no failures yet");
             assert_eq!(failover.look(down(attempts), false, at(ms)), !live, "{patience:?} {attempts} {ms}");
             assert_eq!((failover.is_live(), failover.is_given_up()), (live, !live));
-            assert!(!failover.look(down(attempts), false, at(ms)), "told once");
+            assert!(!failover.look(down(attempts), false, at(ms)), "reported once");
             for status in [Status::Up, Status::Idle, Status::Starting] {
                 let mut failover = failover;
                 let up = down(0).map(|state| EndpointState { status, ..state });
@@ -135,7 +136,10 @@ mod tests {
             }
         }
         let mut failover = Failover::new(Patience::AWhile);
-        assert!(failover.look(None, true, at(0)) && failover.is_given_up(), "a check has its own patience");
+        assert!(
+            failover.look(None, true, at(0)) && failover.is_given_up(),
+            "a health check has its own threshold"
+        );
     }
 
     #[test]
@@ -149,11 +153,11 @@ mod tests {
             for blocks in 1..=16 {
                 assert_eq!(queue.append(one(), at(0)), Appended::Kept);
                 assert_eq!(failover.look_at_room(&queue), blocks == 15, "{blocks} of 16");
-                assert!(!Failover::new(Patience::None).look_at_room(&queue), "`failover` goes by failures");
+                assert!(!Failover::new(Patience::None).look_at_room(&queue), "`failover` ignores the queue");
             }
             assert!(!failover.is_live() && !failover.is_given_up());
             for blocks in (0..16).rev() {
-                queue.pop(at(0)).expect("it waits").settle(CopyOutcome::Delivered);
+                queue.pop(at(0)).expect("it is queued").settle(CopyOutcome::Delivered);
                 assert_eq!(failover.look_at_room(&queue), blocks == 12, "{blocks} of 16");
             }
         }

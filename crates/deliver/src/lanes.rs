@@ -1,17 +1,18 @@
-//! One queue between several senders of one endpoint, without breaking the order of any series.
+//! Several connections share the queue of one endpoint, and every series keeps its order.
 //!
-//! Path of a packet: `OutputQueue` -> **[`Lanes::of`]** `.pop()` -> the sender of that lane.
+//! Path of a packet: `OutputQueue` -> **[`Lanes::of`]** `.pop()` -> the sender of that connection.
 //!
-//! The pipeline puts each series into one of [`PARTITIONS`] and fills a block with series of one of them. A partition
-//! belongs to one lane, so blocks of a series pass through one sender, one behind the other. A block of no partition may
-//! hold any series: a queue on disk has some after the number of connections was changed from one. A run of such blocks goes
-//! to the first lane alone: after everything before it has its outcome, and before anything behind it.
+//! The pipeline hashes each series into one of [`PARTITIONS`] and fills a block with series of one partition. A
+//! partition belongs to one connection, so all blocks of a series pass through one sender, in order. A block without
+//! a partition may contain any series: a queue on disk has such blocks after the number of connections was changed
+//! from one. A run of them goes to the first connection alone: after everything before the run is settled, and before
+//! anything behind it.
 //!
-//! What is in front of a lane's next block but belongs to others waits here for them, at most [`AHEAD_BYTES_MAX`]: a
-//! sender that takes nothing makes the others wait once so much is in front of them.
+//! Blocks of other connections that are in front of a connection's next block are kept here, at most
+//! [`AHEAD_BYTES_MAX`]. Past that limit a connection that accepts nothing makes the others wait.
 //!
-//! Not here: which blocks are divided (`pipeline`), senders.
-//! Invariant: the queue's copies, [`Lanes::copies`] and those that senders hold are all that wait.
+//! Not here: which blocks have a partition (`pipeline`), senders.
+//! Invariant: the copies in the queue, those of [`Lanes::copies`] and those in senders are all queued copies.
 
 #[cfg(test)]
 mod tests;
@@ -26,36 +27,36 @@ use crate::disk_queue::{Position, Promise};
 use crate::plan::QueueLimits;
 use crate::queue::{Appended, Block, Entry, Queue};
 
-/// Most bytes that wait outside the queue for the lanes they belong to; less in a queue with a small bound.
+/// Most bytes taken from the queue and kept here for other connections; less when the queue's limit is small.
 pub const AHEAD_BYTES_MAX: u64 = 4 << 20;
 
-/// The partition of a series: the same in every run, or an order would not outlive a restart.
+/// The partition of a series. It must be the same in every run, or series would lose their order at a restart.
 pub fn partition(name: &[u8], tags: &[u8]) -> u8 {
     let seed = XxHash3_64::oneshot(tags);
     (XxHash3_64::oneshot_with_seed(seed, name) % u64::from(PARTITIONS)) as u8
 }
 
-/// See the module's header. It goes with one queue, which each call is given.
+/// See the module's header. It belongs to one queue, which each call gets as an argument.
 #[derive(Debug)]
 pub struct Lanes {
-    /// By lane: blocks that were in front of another lane's.
+    /// By connection: blocks taken while another connection looked for its next one.
     ahead: Vec<VecDeque<Entry>>,
     bytes: u64,
     copies: u64,
-    /// Blocks of no partition that the first lane has given back, in front of everything that is still in the queue.
+    /// Blocks without a partition that the first connection has returned; before everything still in the queue.
     run: VecDeque<Entry>,
-    /// Behind the last block of no partition that was given out. Until everything before this has its outcome, only such
+    /// Position after the last popped block without a partition. Until everything before it is settled, only such
     /// blocks are taken from the queue.
     run_ends: Position,
-    /// The first block in front of or behind a run: it waits until everything before it has its outcome.
+    /// The first block before or after a run. It is kept until everything before it is settled.
     next: Option<Entry>,
-    /// Lanes that asked in vain although something waited: bit `n` for lane `n`.
+    /// Connections that got no block although some are queued: bit `n` for connection `n`.
     in_vain: u16,
-    /// Lanes whose senders have ended.
+    /// Number of connections whose senders have ended.
     left: usize,
 }
 
-/// The queue as the sender of one lane sees it.
+/// The queue as the sender of one connection sees it.
 #[derive(Debug)]
 pub struct Lane<'a, Q> {
     lanes: &'a mut Lanes,
@@ -64,7 +65,7 @@ pub struct Lane<'a, Q> {
 }
 
 impl Lanes {
-    /// So many lanes: at least 1, at most [`PARTITIONS`].
+    /// For so many connections: at least 1, at most [`PARTITIONS`].
     pub fn new(lanes: usize) -> Lanes {
         let lanes = lanes.clamp(1, usize::from(PARTITIONS));
         Lanes {
@@ -79,34 +80,34 @@ impl Lanes {
         }
     }
 
-    /// How many lanes there are.
+    /// Number of connections.
     pub fn count(&self) -> usize {
         self.ahead.len()
     }
 
-    /// The lane that series of this partition take; of none: the first.
+    /// The connection for series of this partition; without a partition, the first.
     pub fn lane_of(&self, partition: Option<u8>) -> usize {
         partition.map_or(0, |partition| usize::from(partition) % self.count())
     }
 
-    /// `queue` for the sender of lane `number`, which is below [`Lanes::count`].
+    /// `queue` for the sender of connection `number`, which is below [`Lanes::count`].
     pub fn of<'a, Q: Queue>(&'a mut self, queue: &'a mut Q, number: usize) -> Lane<'a, Q> {
         debug_assert!(number < self.count(), "lane {number} of {}", self.count());
         let number = number.min(self.count() - 1);
         Lane { lanes: self, queue, number }
     }
 
-    /// Copies that wait here.
+    /// Copies kept here.
     pub fn copies(&self) -> u64 {
         self.copies
     }
 
-    /// Bytes of the blocks that wait here.
+    /// Bytes of the blocks kept here.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Puts back what waits here, so that the queue has all that no sender holds.
+    /// Puts all blocks kept here back into the queue.
     pub fn recall(&mut self, queue: &mut impl Queue) {
         let ahead = self.ahead.iter_mut().flat_map(|ahead| ahead.drain(..));
         for entry in ahead.chain(self.run.drain(..)).chain(self.next.take()) {
@@ -115,7 +116,7 @@ impl Lanes {
         (self.bytes, self.copies) = (0, 0);
     }
 
-    /// Lanes that asked in vain and may find something now: bit `n` for lane `n`. For the binary, which wakes their
+    /// Connections that got no block before and may get one now: bit `n` for connection `n`. The binary wakes their
     /// senders after another one has changed anything.
     pub fn take_ready(&mut self, queue: &mut impl Queue) -> u16 {
         if self.in_vain == 0 {
@@ -138,20 +139,20 @@ impl Lanes {
             Some(_) => return lanes,
             None => {}
         }
-        // All of them would ask in vain again, and wake each other for it.
+        // None of them would get a block now, and they would wake each other in a loop.
         if self.bytes > ahead_bytes_max(queue) || queue.withholds() {
             return lanes;
         }
-        // Nobody knows whose the next one is; or nothing is left, which those that wait for the end are to see.
+        // The owner of the next block is unknown; or nothing is left, and senders that stop have to see that.
         if self.in_run(queue) { lanes | 1 } else { ((1_u32 << self.count()) - 1) as u16 }
     }
 
-    /// True while a run of blocks without partition has no outcome yet: the first lane has all of it.
+    /// True while a run of blocks without a partition is not settled: all of it goes to the first connection.
     fn in_run(&self, queue: &mut impl Queue) -> bool {
         self.run_ends.0 != 0 && queue.settled_up_to() < self.run_ends
     }
 
-    /// Gives the block that waited for the end of a run to its lane, when it has waited enough.
+    /// Gives the block after a run to its connection once the run is settled.
     fn hand_on_next(&mut self, queue: &mut impl Queue) {
         let is_due = |next: &mut Entry| next.block().partition.is_some() && is_first(next, queue);
         if let Some(next) = self.next.take_if(is_due) {
@@ -167,13 +168,13 @@ impl Lanes {
         popped
     }
 
-    /// Notes that a lane got nothing although something may wait for it.
+    /// Notes that a connection got no block although one may be queued for it.
     fn note_vain(&mut self, lane: usize, nothing: bool, queue: &mut impl Queue) {
         let in_vain = nothing && !self.is_empty(lane, queue);
         self.in_vain = self.in_vain & !(1 << lane) | u16::from(in_vain) << lane;
     }
 
-    /// False as well when nobody knows whose the next block is.
+    /// False also when the owner of the next block is unknown.
     fn is_empty(&self, lane: usize, queue: &mut impl Queue) -> bool {
         let of_run = lane == 0 && !self.run.is_empty();
         let next = self.next.as_ref().is_some_and(|next| self.lane_of(next.block().partition) == lane);
@@ -226,7 +227,7 @@ impl Lanes {
         }
     }
 
-    /// Gives the first lane the block of no partition that waits, when nothing before it is without outcome.
+    /// Gives the first connection the kept block without a partition, once everything before it is settled.
     fn begin_run(&mut self, lane: usize, queue: &mut impl Queue) -> Option<Entry> {
         let is_due =
             |next: &mut Entry| lane == 0 && next.block().partition.is_none() && is_first(next, queue);
@@ -269,7 +270,7 @@ impl Lanes {
         }
     }
 
-    /// When the first of the blocks that wait here was made.
+    /// When the oldest of the blocks kept here was created.
     fn oldest_ahead_ns(&self) -> Option<u64> {
         let fronts = self.ahead.iter().chain([&self.run]).filter_map(VecDeque::front).chain(&self.next);
         fronts.map(|entry| entry.block().at_ns).min()
@@ -297,7 +298,7 @@ impl Lanes {
     }
 }
 
-/// True when everything before the block has its outcome.
+/// True when everything before the block is settled.
 fn is_first(entry: &Entry, queue: &mut impl Queue) -> bool {
     queue.settled_up_to().0 >= entry.number()
 }
@@ -327,7 +328,7 @@ impl<Q: Queue> Queue for Lane<'_, Q> {
         self.lanes.expire(self.queue, now);
     }
 
-    /// Of the whole queue, what waits for other lanes included.
+    /// Of the whole queue, blocks kept for other connections included.
     fn drop_front(&mut self, reason: Dropped) -> bool {
         self.lanes.recall(self.queue);
         self.queue.drop_front(reason)
@@ -357,7 +358,7 @@ impl<Q: Queue> Queue for Lane<'_, Q> {
         front
     }
 
-    /// Of this lane; false as well when nobody knows whose the next block is.
+    /// Of this connection; false also when the owner of the next block is unknown.
     fn is_empty(&mut self) -> bool {
         self.lanes.is_empty(self.number, self.queue)
     }
@@ -374,7 +375,7 @@ impl<Q: Queue> Queue for Lane<'_, Q> {
         self.queue.has_room(bytes, copies)
     }
 
-    /// Each sender may hold its share.
+    /// Each sender may hold its share of the limit.
     fn limits(&self) -> QueueLimits {
         let limits = self.queue.limits();
         QueueLimits { bytes_max: limits.bytes_max / self.lanes.count() as u64, ..limits }

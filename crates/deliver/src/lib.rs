@@ -1,16 +1,17 @@
-//! Getting records out: queues, senders, accounts. No sockets, no clock, no files.
+//! Delivery: queues, senders and their accounts. No sockets, no clock, no files.
 //!
-//! Path of a packet: blocks of bytes from the pipeline -> [`queue::MemoryQueue`] -> one of the senders, which
-//! says what to do next -> the binary does it and reports back -> the copies are settled in the output's account.
+//! Path of a packet: blocks of bytes from the pipeline -> [`queue::MemoryQueue`] -> a sender, which returns the next
+//! action -> the binary performs it and reports the result -> the copies are settled in the output's account.
 //!
-//! - [`disk_queue::DiskQueue`]: the queue for outputs whose records have to survive a restart.
-//! - [`lanes::Lanes`]: one queue between several senders of one endpoint.
+//! - [`queue::MemoryQueue`]: the queue in memory.
+//! - [`disk_queue::DiskQueue`]: the queue on disk; its records survive a restart.
+//! - [`lanes::Lanes`]: one queue shared by several connections to one endpoint.
 //! - [`stream::StreamSender`]: one TCP or unix stream connection (Graphite lines, pickle frames, repeater).
 //! - [`datagram::DatagramSender`]: one UDP or unix datagram socket (repeater).
-//! - [`standing::Failover`]: whether others stand in for an endpoint.
 //! - [`file::FileSender`]: one file, rotated or not; also the console, which is a file that is always open.
+//! - [`failover::Failover`]: whether other members of a cluster take over for an endpoint.
 //!
-//! Invariant: one output has one account and one queue, and between any two calls
+//! Invariant: an output has one account and one queue, and between any two calls
 //! `account.sum(queue.copies() + senders' waiting_copies()).holds()`.
 
 pub mod block;
@@ -27,5 +28,5 @@ pub mod stream;
 
 pub use endpoint::{EndpointState, Failure, News, Status};
 
-/// Whether this build can let known bugs in. What is shipped does not compile with it.
+/// Whether this build can enable known bugs (canaries). The released binary does not compile with this feature.
 pub const HAS_CANARIES: bool = cfg!(feature = "canary");

@@ -1,4 +1,4 @@
-//! When to try again: pauses between attempts (doubling, bounded, with jitter from a seed) and points in time.
+//! Retry pauses (exponential backoff with jitter from a seed) and deadlines.
 
 use model::{Now, SECOND_NS};
 
@@ -9,12 +9,12 @@ pub(crate) fn after_ms(now: Now, ms: u64) -> u64 {
     now.mono_ns.saturating_add(ms.saturating_mul(MS_NS))
 }
 
-/// The earliest of `first` and those of `others` that exist.
+/// The earliest of `first` and the given `others`.
 pub(crate) fn earliest<const N: usize>(first: u64, others: [Option<u64>; N]) -> u64 {
     others.into_iter().flatten().fold(first, u64::min)
 }
 
-/// Counts failures in a row and says how long to wait after each.
+/// Counts consecutive failures and gives the pause after each.
 #[derive(Clone, Debug)]
 pub(crate) struct Backoff {
     min_ns: u64,
@@ -31,13 +31,13 @@ impl Backoff {
         backoff
     }
 
-    /// Other bounds for the pauses from the next failure on.
+    /// Sets other limits for the pauses, from the next failure on.
     pub(crate) fn set_bounds(&mut self, min_ms: u64, max_ms: u64) {
         self.min_ns = min_ms.max(1).saturating_mul(MS_NS);
         self.max_ns = max_ms.saturating_mul(MS_NS).max(self.min_ns);
     }
 
-    /// One more failure: the pause before the next attempt, between half of the step and the whole step.
+    /// Counts a failure. Returns the pause before the next attempt: between half of the step and the whole step.
     pub(crate) fn fail(&mut self) -> u64 {
         let doublings = self.failures.min(63);
         self.failures = self.failures.saturating_add(1);
@@ -46,12 +46,12 @@ impl Backoff {
         step / 2 + self.next_random() % (step - step / 2 + 1)
     }
 
-    /// The next failure counts as the first again.
+    /// Starts again from the shortest pause.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// SplitMix64: enough to keep a fleet from reconnecting in step.
+    /// SplitMix64: random enough to keep many instances from reconnecting at the same time.
     fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

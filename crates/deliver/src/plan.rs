@@ -1,21 +1,21 @@
-//! What a queue and a sender are told to do. Made by `config`, checked there.
+//! Checked settings of queues and senders. `config` creates and checks them.
 
 /// What happens when a queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// The source waits. Sources that cannot wait dropped the newest.
+    /// The source waits (backpressure). For sources that cannot wait, the new block is dropped.
     Block,
-    /// The source waits while the endpoint is not down; the oldest block makes room while it is, and for sources that
-    /// cannot wait.
+    /// The source waits while the endpoint is up or unknown. While it is down, and for sources that cannot wait, the
+    /// oldest block is dropped.
     BlockWhileUp,
-    /// The oldest block makes room.
+    /// The oldest block is dropped.
     DropOldest,
     /// The new block is dropped.
     DropNewest,
 }
 
 impl WhenFull {
-    /// True when sources that can wait do so for the endpoint, which is down or is not.
+    /// True when sources that can wait do so, given whether the endpoint is down.
     pub fn waits(self, endpoint_is_down: bool) -> bool {
         match self {
             WhenFull::Block => true,
@@ -24,7 +24,7 @@ impl WhenFull {
         }
     }
 
-    /// True when sources that can wait do so at all.
+    /// True when sources that can wait may have to.
     pub fn ever_waits(self) -> bool {
         self.waits(false)
     }
@@ -33,12 +33,12 @@ impl WhenFull {
 /// Where an output's queue is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueKind {
-    /// In memory: gone with the process.
+    /// In memory: lost when the process ends.
     #[default]
     Memory,
-    /// On disk: there again in the next run.
+    /// On disk: survives a restart.
     Disk {
-        /// How long an accepted record waits for others before they are synced together, in milliseconds.
+        /// How long an accepted record may wait for a group sync, in milliseconds.
         sync_window_ms: u64,
     },
 }
@@ -50,14 +50,14 @@ impl QueueKind {
     }
 }
 
-/// Bounds of one output's queue.
+/// Limits of one output's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
     /// Most bytes, in flight included; at least [`QueueLimits::BYTES_MIN`].
     pub bytes_max: u64,
-    /// Most copies, in flight included; 0 for as many as there are bytes for. A single block may be larger.
+    /// Most copies, in flight included; 0 for no limit. A single block may be larger.
     pub records_max: u64,
-    /// What happens past either.
+    /// What happens at either limit.
     pub when_full: WhenFull,
     /// Blocks older than this many milliseconds are dropped as `too_old`; 0 for never.
     pub age_max_ms: u64,
@@ -67,7 +67,7 @@ impl QueueLimits {
     /// Smallest `max_bytes`: two of the largest blocks.
     pub const BYTES_MIN: u64 = 256 * 1024;
 
-    /// What holds where nothing else is said. A queue on disk is there to lose nothing, so it makes sources wait.
+    /// Default limits. A queue on disk makes sources wait, because it must lose nothing.
     pub fn default_of(kind: QueueKind) -> QueueLimits {
         match kind {
             QueueKind::Memory => QueueLimits::default(),
@@ -77,7 +77,7 @@ impl QueueLimits {
         }
     }
 
-    /// When a block that was made at `at_ns` becomes too old, monotonic nanoseconds. None when it never does.
+    /// When a block created at `at_ns` becomes too old, monotonic nanoseconds. None without an age limit.
     pub fn expires_ns(&self, at_ns: u64) -> Option<u64> {
         let age_max_ns = self.age_max_ms.saturating_mul(crate::pause::MS_NS);
         (age_max_ns > 0).then(|| at_ns.saturating_add(age_max_ns).saturating_add(1))
@@ -92,16 +92,16 @@ impl Default for QueueLimits {
     }
 }
 
-/// How an endpoint behind a stream connection is treated.
+/// Settings of a sender to a stream endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderPlan {
     /// First pause after a failure, in milliseconds; doubles up to `retry_max_ms`, with jitter.
     pub retry_min_ms: u64,
     /// Longest pause between attempts.
     pub retry_max_ms: u64,
-    /// A connection attempt that takes longer has failed.
+    /// An attempt to connect that takes longer has failed.
     pub connect_timeout_ms: u64,
-    /// A connection on which nothing was taken for so long has failed.
+    /// A connection whose peer accepts nothing for so long has failed.
     pub write_timeout_ms: u64,
 }
 
@@ -116,14 +116,14 @@ impl Default for SenderPlan {
     }
 }
 
-/// How a file, or the console, is written.
+/// Settings of a file or console output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilePlan {
-    /// A record that would make the file larger goes to a new file; 0 for never.
+    /// A record that would make the file larger goes to a new file; 0 for no limit.
     pub file_bytes_max: u64,
-    /// Rotated files that are kept beside the one that is written.
+    /// Rotated files to keep, beside the current file.
     pub files_max: u32,
-    /// Close the file whenever nothing is left to write, so that it may be moved away from outside.
+    /// Close the file whenever everything is written, so that another program may move it.
     pub close_when_idle: bool,
     /// First pause after a failure, in milliseconds; doubles up to `retry_max_ms`, with jitter.
     pub retry_min_ms: u64,

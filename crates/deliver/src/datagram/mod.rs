@@ -1,24 +1,24 @@
-//! The sender of one datagram socket (UDP or unix): which packets to send now, and what errors mean.
+//! The sender of one datagram socket (UDP or unix): which packets to send next, and how to handle send errors.
 //!
-//! Path of a packet: `queue::pop` -> **`DatagramSender::poll`** gives `Send` -> sendmmsg -> `on_sent` -> settled.
+//! Path of a packet: `queue::pop` -> **`DatagramSender::poll`** returns `Send` -> sendmmsg -> `on_sent` -> settled.
 //!
-//! How the binary drives it: call `poll` and do what it says, with a connected socket (so that refusals are
-//! seen). Answer `Open` with `on_opened` or `on_open_failed`, `Send` with `on_sent` (how many left, from the
-//! front) and then, if the system gave an error for the next one, `on_error`. Before a poll, when
-//! [`DatagramSender::asks_for_error`] says so, ask the socket for a pending error (SO_ERROR) and report it the same
-//! way. Poll again after each report, when the queue got something, and at [`DatagramSender::wake_ns`].
+//! How the binary uses it: call `poll` and perform the action, with a connected socket (only those report ICMP errors).
+//! Report the result of `Open` by `on_opened` or `on_open_failed`, that of `Send` by `on_sent` (number of packets sent,
+//! from the front) and, if the system returned an error for the next one, by `on_error`. When
+//! [`DatagramSender::asks_for_error`] is true, read the socket's pending error (SO_ERROR) before `poll` and report it by
+//! `on_error`. Poll again after each report, when the queue got a block, and at [`DatagramSender::wake_ns`].
 //!
-//! A refusal (ICMP port unreachable) tells of an earlier packet, not of the one that is being sent. The copies
-//! of the last `on_sent` therefore wait a moment before they count as delivered, each refusal is charged to
-//! one of them, and the packet at the front is tried again. When fewer packets left than were asked for, the system
-//! met an error and forgot it: the next packet goes alone, and leaves an error behind if nobody is there.
+//! A UDP rejection (ICMP port unreachable) belongs to an earlier packet, not to the one being sent. The copies of the
+//! last `on_sent` are therefore confirmed only after a short time without a rejection. Each rejection is charged to
+//! one of them, and the packet at the front is sent again. When sendmmsg sent fewer packets than given, the system
+//! met an error and discarded it. The next packet is then sent alone: if the endpoint is down, its error stays
+//! pending in the socket.
 //!
-//! An endpoint that refuses is not fed any further: records wait in the queue, under its limits, while one packet at
-//! a time finds out whether somebody is there again. A dead endpoint so costs a packet now and then, not its share of
-//! the traffic.
+//! After a rejection the sender probes: records stay queued, within the queue's limits, and one packet at a time checks
+//! whether the endpoint is back. A dead endpoint so costs a packet now and then, not its share of the traffic.
 //!
 //! Not here: sockets, name resolution, UDP_SEGMENT.
-//! Invariant: the account's sum holds with `queue.copies() + sender.waiting_copies()` between any two calls.
+//! Invariant: the account is balanced with `queue.copies() + sender.waiting_copies()` between any two calls.
 
 #[cfg(test)]
 mod tests;
@@ -33,27 +33,27 @@ use crate::pause::{Backoff, MS_NS, after_ms, earliest};
 use crate::plan::SenderPlan;
 use crate::queue::{BlockEncoding, Entry, Queue};
 
-/// Without a refusal for so long, what was sent counts as arrived and the endpoint as up.
+/// After so long without a rejection, sent packets count as delivered and the endpoint as up.
 const PROOF_NS: u64 = SECOND_NS;
 
-/// Without a refusal for so long, a packet that was sent to find out has arrived.
+/// After so long without a rejection, a probe packet counts as delivered.
 const PROBE_NS: u64 = SECOND_NS / 10;
 
-/// Pause after the system had no room for a packet, unless it says earlier that it has.
+/// Pause when the system had no buffer space for a packet, unless the socket becomes writable earlier.
 const BLOCKED_PAUSE_NS: u64 = SECOND_NS / 20;
 
-/// Refusals in a row at the same packet before it is charged to that packet itself.
+/// Consecutive rejections of the same packet before that packet itself counts as rejected.
 const REFUSALS_MAX: u32 = 8;
 
-/// What the binary has to do next.
+/// The next action for the binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatagramAction<'a> {
-    /// Make a socket (drop the old one), connect it; answer with `on_opened` or `on_open_failed`. Go on polling.
+    /// Create a socket (drop the old one) and connect it; report by `on_opened` or `on_open_failed`. Keep polling.
     Open,
     /// Send these, from the front.
     Send(Packets<'a>),
-    /// Nothing to do before this time (monotonic nanoseconds), unless something happens. When the system had no
-    /// room: until the socket is writable (`on_writable`) or this time.
+    /// Nothing to do before this time (monotonic nanoseconds), unless something happens. When the system had no buffer
+    /// space: until the socket is writable (`on_writable`) or this time.
     WaitUntil(u64),
     /// Nothing to do until something happens.
     Idle,
@@ -62,9 +62,9 @@ pub enum DatagramAction<'a> {
 /// Packets to send, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packets<'a> {
-    /// What the spans point into.
+    /// The buffer that the spans refer to.
     pub bytes: &'a [u8],
-    /// Where each packet lies; at least one.
+    /// The place of each packet; at least one.
     pub spans: &'a [Span],
 }
 
@@ -75,16 +75,16 @@ impl<'a> Packets<'a> {
     }
 }
 
-/// What the system said about sending.
+/// Error of a send call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SendError {
-    /// ECONNREFUSED on UDP: the endpoint's host refused an earlier packet.
+    /// ECONNREFUSED on UDP: the endpoint's host rejected an earlier packet.
     Refused,
-    /// EAGAIN, ENOBUFS: no room now.
+    /// EAGAIN, ENOBUFS: no buffer space now.
     WouldBlock,
     /// EMSGSIZE: the packet is larger than the socket or the path allows.
     TooBig,
-    /// The socket has lost its peer (unix: ECONNREFUSED, ECONNRESET, ENOTCONN): it must be made anew.
+    /// The socket has lost its peer (unix: ECONNREFUSED, ECONNRESET, ENOTCONN): it must be created again.
     Gone,
     /// Anything else.
     Other,
@@ -98,11 +98,11 @@ enum Phase {
     Stopped,
 }
 
-/// The block that is being sent.
+/// The block being sent.
 #[derive(Debug)]
 struct Held {
     entry: Entry,
-    /// Its packets, when its form does not list them.
+    /// Its packets, when its encoding does not list them.
     cut: Vec<Span>,
 }
 
@@ -128,7 +128,7 @@ impl Held {
         }
     }
 
-    /// Copies in the next `packets` packets, and their bytes. The last packet takes what is left.
+    /// Copies in the next `packets` packets, and their bytes. The last packet takes the rest.
     fn copies_in(&self, packets: usize) -> (u32, u64) {
         let done = self.entry.packets_done;
         let all = self.packets();
@@ -156,24 +156,24 @@ pub struct DatagramSender {
     health: Health,
     phase: Phase,
     held: Option<Held>,
-    /// Sent last, and not refused so far.
+    /// Copies of the last send, not rejected so far.
     unproven_copies: u64,
     unproven_bytes: u64,
-    /// When that was.
+    /// Time of that send.
     sent_ns: u64,
-    /// When the first packet was sent since the socket was made or a packet was refused.
+    /// Time of the first send since the socket was created or a packet was rejected.
     quiet_since_ns: Option<u64>,
     /// Packets of the last `Send`.
     asked: usize,
-    /// The last call sent fewer packets than it was asked for: its error may have been a refusal.
+    /// The last call sent fewer packets than given: its error may have been a rejection.
     cut_short: bool,
-    /// The call before the last one was cut short: a refusal that follows was not the first.
+    /// The call before the last one was cut short: a rejection that follows is the second one.
     after_cut: bool,
-    /// Refusals since a packet left last.
+    /// Rejections since the last packet was sent.
     refusals: u32,
-    /// One packet at a time is sent, because the last one was refused.
+    /// One packet at a time is sent, because the last one was rejected.
     probing: bool,
-    /// No packet is sent before.
+    /// No packet is sent before this time.
     held_until_ns: u64,
     blocked_since_ns: Option<u64>,
     blocked_until_ns: u64,
@@ -182,8 +182,8 @@ pub struct DatagramSender {
 }
 
 impl DatagramSender {
-    /// A sender without a socket yet. The seed decides the jitter of its pauses and nothing else. Of the plan,
-    /// `write_timeout_ms` says how long the system may have no room before the endpoint counts as down.
+    /// A sender without a socket. The seed decides only the jitter of its pauses. `write_timeout_ms` of the plan is
+    /// the time without buffer space after which the endpoint counts as down.
     pub fn new(plan: SenderPlan, account: Arc<OutputAccount>, seed: u64) -> DatagramSender {
         DatagramSender {
             plan,
@@ -209,13 +209,13 @@ impl DatagramSender {
         }
     }
 
-    /// Other pauses and time-outs from now on, for a reload.
+    /// Sets other pauses and timeouts, after a reload.
     pub fn set_plan(&mut self, plan: SenderPlan) {
         self.plan = plan;
         self.backoff.set_bounds(plan.retry_min_ms, plan.retry_max_ms);
     }
 
-    /// What to do next; at most `packets_max` packets at once. `queue` must be the same at each call.
+    /// The next action; at most `packets_max` packets at once. `queue` must be the same at each call.
     pub fn poll(&mut self, queue: &mut impl Queue, packets_max: usize, now: Now) -> DatagramAction<'_> {
         queue.expire(now);
         self.prove(now);
@@ -276,7 +276,7 @@ impl DatagramSender {
         DatagramAction::Send(Packets { bytes: &held.entry.block().bytes, spans })
     }
 
-    /// The socket is there.
+    /// The socket was created.
     pub fn on_opened(&mut self, _now: Now) {
         if matches!(self.phase, Phase::Opening { .. }) {
             self.phase = Phase::Open;
@@ -290,27 +290,27 @@ impl DatagramSender {
         }
     }
 
-    /// The socket could not be made.
+    /// The socket could not be created.
     pub fn on_open_failed(&mut self, now: Now) {
         self.on_no_address(Failure::ConnectFailed, now);
     }
 
-    /// There is no address to send to, for this reason: the name has none, or it is one of our own.
+    /// No address to send to, for this reason: the name does not resolve, or to one of our own listeners.
     pub fn on_no_address(&mut self, why: Failure, now: Now) {
         if matches!(self.phase, Phase::Opening { .. }) {
             self.close(why, now);
         }
     }
 
-    /// True when an error may wait in the socket that the next send would tell too late, or not at all: after a packet
-    /// that went alone, and before what was sent counts as arrived. In between a send tells by itself, and each
-    /// question is a system call.
+    /// True when an error may be pending in the socket that the next send would return too late or not at all: after
+    /// a packet that was sent alone, and before sent packets count as delivered. Otherwise the next send returns the
+    /// error, and reading it is a system call.
     pub fn asks_for_error(&self, now: Now) -> bool {
         let proof_ns = if self.probing { PROBE_NS } else { PROOF_NS };
         self.unproven_copies > 0 && (self.asked == 1 || now.mono_ns >= self.sent_ns.saturating_add(proof_ns))
     }
 
-    /// The first `packets` packets of the last `Send` left.
+    /// The first `packets` packets of the last `Send` were sent.
     pub fn on_sent(&mut self, packets: usize, now: Now) {
         let Some(held) = &self.held else { return };
         let left = held.packets().len() - held.entry.packets_done;
@@ -319,7 +319,7 @@ impl DatagramSender {
         if packets == 0 {
             return;
         }
-        // One more than a cut call had sent proves nothing about those yet.
+        // After a cut call, one more packet confirms nothing about the packets before it.
         if !self.cut_short {
             self.settle_proven();
         }
@@ -338,7 +338,7 @@ impl DatagramSender {
         self.blocked_until_ns = 0;
     }
 
-    /// The packet at the front did not leave, or an error of an earlier one was pending.
+    /// The packet at the front was not sent, or an error of an earlier one was pending.
     pub fn on_error(&mut self, error: SendError, now: Now) {
         if self.phase != Phase::Open {
             return;
@@ -357,8 +357,8 @@ impl DatagramSender {
         self.account.errors.fetch_add(1, Relaxed);
     }
 
-    /// The same of one address of several, while others take packets: a refusal is charged, and nothing is held back.
-    /// The caller passes the address over; the packet at the front goes to another one.
+    /// An error of one of several addresses while others accept packets: a rejection is charged, and sending goes on.
+    /// The caller skips the address and sends the packet at the front to another one.
     pub fn on_error_of_one(&mut self, error: SendError) {
         if self.phase != Phase::Open {
             return;
@@ -370,24 +370,24 @@ impl DatagramSender {
         self.account.errors.fetch_add(1, Relaxed);
     }
 
-    /// The socket has room again.
+    /// The socket is writable again.
     pub fn on_writable(&mut self) {
         self.blocked_until_ns = 0;
     }
 
-    /// From now on: send what waits until `deadline_ns` (monotonic). [`Self::stopped`] tells when it is done;
-    /// then call [`Self::finish_stop`].
+    /// From now on: send queued packets until `deadline_ns` (monotonic). When [`Self::stopped`] is true, call
+    /// [`Self::finish_stop`].
     pub fn begin_stop(&mut self, deadline_ns: u64) {
         self.stop_ns = Some(deadline_ns);
     }
 
-    /// True when the sender will do nothing any more.
+    /// True when the sender has stopped.
     pub fn stopped(&self) -> bool {
         self.phase == Phase::Stopped
     }
 
-    /// Ends it now: whatever did not leave goes back to the queue, which keeps it for the next run or drops it
-    /// (`stopped`): see [`Queue::leave`].
+    /// Stops now. Unsent packets go back to the queue, which keeps them for the next run or drops them (`stopped`): see
+    /// [`Queue::leave`].
     pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
         self.settle_proven();
         if let Some(held) = self.held.take() {
@@ -397,7 +397,7 @@ impl DatagramSender {
         self.stop(now);
     }
 
-    /// When to poll next although nothing happened.
+    /// When to poll next if nothing happens before.
     pub fn wake_ns(&self) -> Option<u64> {
         let phase_ns = match self.phase {
             Phase::Closed { retry_ns } => Some(retry_ns),
@@ -413,27 +413,27 @@ impl DatagramSender {
         [phase_ns, proof_ns, up_ns, self.stop_ns].into_iter().flatten().min()
     }
 
-    /// Copies that the sender holds: being sent, or sent a moment ago.
+    /// Copies in the sender: being sent, or sent and not confirmed.
     pub fn waiting_copies(&self) -> u64 {
         self.unproven_copies + self.held.as_ref().map_or(0, |held| held.entry.copies())
     }
 
-    /// Memory that the sender holds.
+    /// Memory in use by the sender.
     pub fn queued_bytes(&self) -> u64 {
         self.held.as_ref().map_or(0, |held| held.entry.memory_bytes())
     }
 
-    /// When the block that the sender holds was made. Older than anything in the queue.
+    /// When the block in the sender was created. It is older than anything in the queue.
     pub fn oldest_ns(&self) -> Option<u64> {
         self.held.as_ref().map(|held| held.entry.block().at_ns)
     }
 
-    /// What is known about the endpoint.
+    /// State of the endpoint.
     pub fn state(&self) -> EndpointState {
         self.health.state()
     }
 
-    /// The next change of state that has not been logged. Take them after each poll and report.
+    /// The next state change to log. Take and log them after each poll.
     pub fn take_news(&mut self) -> Option<News> {
         self.health.take_news()
     }
@@ -450,9 +450,9 @@ impl DatagramSender {
         }
     }
 
-    /// Charges a refusal to what was sent last. False when all of that counts as arrived already.
+    /// Charges a rejection to the last packets sent. False when all of those are confirmed.
     fn charge_refusal(&mut self) -> bool {
-        // Which ones they were is not told: average ones.
+        // The system does not report which packet it was: assume one of average size.
         let Some(bytes_each) = self.unproven_bytes.checked_div(self.unproven_copies) else { return false };
         let packets = if std::mem::take(&mut self.after_cut) { 2 } else { 1 };
         let (copies, bytes) =
@@ -474,7 +474,7 @@ impl DatagramSender {
         }
     }
 
-    /// What enough time without a refusal tells.
+    /// Confirms sent packets, and the endpoint as up, after enough time without a rejection.
     fn prove(&mut self, now: Now) {
         let probed = self.probing && self.unproven_copies > 0;
         if probed && now.mono_ns >= self.sent_ns.saturating_add(PROBE_NS) {
@@ -495,7 +495,7 @@ impl DatagramSender {
         self.unproven_bytes = 0;
     }
 
-    /// Gives the packet at the front its outcome.
+    /// Settles the packet at the front.
     fn settle_front(&mut self, outcome: CopyOutcome) {
         if self.held.is_some() {
             let (copies, bytes) = self.pass(1);
@@ -503,7 +503,7 @@ impl DatagramSender {
         }
     }
 
-    /// Moves on by `packets` packets, whose copies the caller settles.
+    /// Advances by `packets` packets, whose copies the caller settles.
     fn pass(&mut self, packets: usize) -> (u64, u64) {
         let Some(held) = &mut self.held else { return (0, 0) };
         let (copies, bytes) = held.copies_in(packets);
@@ -515,7 +515,7 @@ impl DatagramSender {
         (u64::from(copies), bytes)
     }
 
-    /// What is held because the endpoint takes nothing grows old as what is in the queue does.
+    /// Drops the block in the sender when it is too old, as the queue does with queued blocks.
     fn expire_held(&mut self, queue: &impl Queue, now: Now) {
         let made_ns = self.held.as_ref().map(|held| held.entry.block().at_ns);
         let expires_ns = made_ns.and_then(|made_ns| queue.limits().expires_ns(made_ns));

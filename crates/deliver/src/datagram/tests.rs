@@ -1,4 +1,4 @@
-//! Transitions, one table or story each, and a model with a socket that fails at random.
+//! Tests of transitions, and a model test with a socket that fails at random.
 
 use model::PacketBatch;
 use proptest::prelude::*;
@@ -60,7 +60,7 @@ impl World {
         self.now = self.now.plus_ns(ms * MS);
     }
 
-    /// (delivered, dropped, refused, waiting)
+    /// (delivered, dropped, rejected by peer, queued)
     fn sum(&mut self) -> (u64, u64, u64, u64) {
         let sum = self.account.sum(self.queue.copies() + self.sender.waiting_copies());
         assert!(sum.holds(), "{sum:?}");
@@ -77,14 +77,14 @@ fn packets_go_out_in_order_as_many_as_asked_for() {
     world.append(&[b"d"]);
     assert_eq!(world.packets(2), [&b"a"[..], b""]);
     world.sender.on_sent(1, world.now);
-    assert_eq!(world.packets(2), [b""], "what cut the call short may have been a refusal");
+    assert_eq!(world.packets(2), [b""], "the call may have been cut short by a rejection");
     world.sender.on_sent(1, world.now);
     assert_eq!(world.packets(2), [b"ccc"]);
     world.sender.on_sent(1, world.now);
     assert_eq!(world.packets(64), [b"d"]);
     world.sender.on_sent(1, world.now);
     assert_eq!(world.packets(64).len(), 0);
-    assert_eq!(world.sum(), (3, 0, 0, 1), "the last ones may still be refused");
+    assert_eq!(world.sum(), (3, 0, 0, 1), "the last ones may still be rejected");
     world.pass(1000);
     assert_eq!(world.poll(64), DatagramAction::Idle);
     assert_eq!(world.sum(), (4, 0, 0, 0));
@@ -94,7 +94,7 @@ fn packets_go_out_in_order_as_many_as_asked_for() {
 
 #[test]
 fn each_error_has_its_outcome() {
-    // (error, outcome of the first packet, does it go first in the next send, pause in ms at most)
+    // (error, outcome of the first packet, is it the first of the next send, longest pause in ms)
     let table = [
         (SendError::Refused, (0, 0, 0, 2), true, 250),
         (SendError::WouldBlock, (0, 0, 0, 2), true, 50),
@@ -109,7 +109,7 @@ fn each_error_has_its_outcome() {
         world.sender.on_error(error, world.now);
         assert_eq!(world.sum(), want, "{error:?}");
         if pause_ms > 0 {
-            let DatagramAction::WaitUntil(at_ns) = world.poll(64) else { panic!("{error:?} makes a pause") };
+            let DatagramAction::WaitUntil(at_ns) = world.poll(64) else { panic!("{error:?} causes a pause") };
             assert!(at_ns - world.now.mono_ns <= pause_ms * MS, "{error:?}");
             assert_eq!(world.sender.wake_ns(), Some(at_ns));
             world.now.mono_ns = at_ns;
@@ -134,10 +134,10 @@ fn an_address_that_refuses_holds_nothing_up_while_others_take_packets() {
     world.sender.on_sent(1, world.now);
     world.sender.on_error_of_one(SendError::Refused);
     assert_eq!(world.sum(), (0, 0, 1, 3));
-    assert_eq!(world.packets(1), [b"bb"], "at once, and not as a question");
+    assert_eq!(world.packets(1), [b"bb"], "at once, without a probe");
     world.sender.on_error_of_one(SendError::Gone);
-    assert_eq!(world.sum(), (0, 0, 1, 3), "it did not leave: the next address gets it");
-    // Cut short by a refusal, which took two packets with it, as the one behind them tells.
+    assert_eq!(world.sum(), (0, 0, 1, 3), "it was not sent: the next address gets it");
+    // Cut short by a rejection, which counts for two packets, as the rejection of the next packet shows.
     assert_eq!(world.packets(64).len(), 3);
     world.sender.on_sent(1, world.now);
     assert_eq!(world.packets(64), [b"c"]);
@@ -149,7 +149,7 @@ fn an_address_that_refuses_holds_nothing_up_while_others_take_packets() {
     world.pass(1000);
     assert_eq!(world.poll(64), DatagramAction::Idle);
     world.sender.on_error_of_one(SendError::Refused);
-    assert_eq!(world.sum(), (1, 0, 3, 0), "what has arrived is not refused any more");
+    assert_eq!(world.sum(), (1, 0, 3, 0), "confirmed packets are not rejected any more");
     assert_eq!((world.sender.take_news(), world.sender.take_news()), (Some(News::Up), None));
     assert_eq!(world.account.errors.load(Relaxed), 4);
 }
@@ -163,10 +163,12 @@ fn a_dead_endpoint_gets_a_packet_now_and_then_and_the_rest_waits() {
     world.sender.on_error(SendError::Refused, world.now);
     for refused in 1..20 {
         assert_eq!(world.sum(), (0, 0, refused, 40 - refused));
-        let DatagramAction::WaitUntil(at_ns) = world.poll(64) else { panic!("it waits with the next one") };
+        let DatagramAction::WaitUntil(at_ns) = world.poll(64) else {
+            panic!("it pauses before the next one")
+        };
         assert_eq!(world.sender.wake_ns(), Some(at_ns));
         world.now.mono_ns = at_ns;
-        assert_eq!(world.packets(64).len(), 1, "one packet finds out");
+        assert_eq!(world.packets(64).len(), 1, "one probe packet");
         world.sender.on_sent(1, world.now);
         assert!(matches!(world.poll(64), DatagramAction::WaitUntil(_)));
         world.sender.on_error(SendError::Refused, world.now);
@@ -174,13 +176,13 @@ fn a_dead_endpoint_gets_a_packet_now_and_then_and_the_rest_waits() {
     assert_eq!(world.sender.take_news(), Some(News::Down { failure: Failure::Refused }));
     assert!(matches!(world.sender.take_news(), Some(News::Still { .. })), "more than a minute has passed");
     assert_eq!((world.sender.take_news(), world.sender.state().attempts), (None, 20));
-    // Back: the packet that finds out is not refused, and the others follow at once.
+    // The endpoint is back: the probe is not rejected, and the others follow at once.
     world.pass(15_000);
     world.append(&[b"b", b"c"]);
     assert_eq!(world.packets(64), [b"a"]);
     world.sender.on_sent(1, world.now);
     world.pass(99);
-    assert_eq!(world.packets(64).len(), 0, "too early to tell");
+    assert_eq!(world.packets(64).len(), 0, "the probe is not confirmed yet");
     world.pass(1);
     for _ in 0..19 {
         assert_eq!(world.packets(64), [b"a"]);
@@ -189,7 +191,7 @@ fn a_dead_endpoint_gets_a_packet_now_and_then_and_the_rest_waits() {
     assert_eq!(world.packets(64), [b"b", b"c"]);
     world.sender.on_sent(2, world.now);
     world.poll(64);
-    assert_eq!(world.sender.state().status, Status::Down, "too early to say that it is up");
+    assert_eq!(world.sender.state().status, Status::Down, "not confirmed as up yet");
     world.pass(1000);
     world.poll(64);
     assert!(matches!(world.sender.take_news(), Some(News::Back { attempts: 20, .. })));
@@ -198,7 +200,7 @@ fn a_dead_endpoint_gets_a_packet_now_and_then_and_the_rest_waits() {
 
 #[test]
 fn a_call_that_is_cut_short_is_followed_by_one_packet_that_finds_out_why() {
-    // (what the system says about the packet that went alone, sum after it, packets of the next call)
+    // (error of the packet that was sent alone, sum after it, packets of the next call)
     let table = [
         (None, (0, 0, 0, 5), 3),
         (Some(SendError::Refused), (0, 0, 2, 3), 0),
@@ -210,7 +212,7 @@ fn a_call_that_is_cut_short_is_followed_by_one_packet_that_finds_out_why() {
         assert!(!world.sender.asks_for_error(world.now), "nothing was sent");
         assert_eq!(world.packets(64).len(), 5);
         world.sender.on_sent(1, world.now);
-        assert!(!world.sender.asks_for_error(world.now), "the next send tells");
+        assert!(!world.sender.asks_for_error(world.now), "the next send returns it");
         assert_eq!(world.packets(64), [b"b"]);
         world.sender.on_sent(1, world.now);
         assert!(world.sender.asks_for_error(world.now));
@@ -227,7 +229,7 @@ fn a_call_that_is_cut_short_is_followed_by_one_packet_that_finds_out_why() {
     world.pass(999);
     assert!(!world.sender.asks_for_error(world.now));
     world.pass(1);
-    assert!(world.sender.asks_for_error(world.now), "before they count as delivered");
+    assert!(world.sender.asks_for_error(world.now), "before they are confirmed");
     world.poll(64);
     assert!(world.sum() == (2, 0, 0, 0) && !world.sender.asks_for_error(world.now));
 }
@@ -285,7 +287,7 @@ fn a_blocked_socket_counts_as_down_after_the_write_timeout() {
     assert_eq!(blocked_ms, 10_010);
     assert_eq!(world.sender.take_news(), Some(News::Down { failure: Failure::Blocked }));
     world.sender.on_writable();
-    assert_eq!(world.packets(64), [b"a"], "it goes on as soon as there is room");
+    assert_eq!(world.packets(64), [b"a"], "it continues as soon as there is buffer space");
     world.sender.on_sent(1, world.now);
     world.pass(1000);
     world.poll(64);
@@ -305,7 +307,7 @@ fn what_a_blocked_endpoint_is_too_late_for_is_dropped() {
     world.pass(1000);
     world.append(&[b"d"]);
     world.poll(64);
-    assert_eq!(world.account.dropped(Dropped::TooOld), 0, "at the bound");
+    assert_eq!(world.account.dropped(Dropped::TooOld), 0, "at the limit");
     world.pass(1);
     assert_eq!(world.packets(64), [b"d"]);
     assert_eq!((world.account.dropped(Dropped::TooOld), world.sum()), (2, (1, 2, 0, 1)));
@@ -326,7 +328,7 @@ fn opening_fails_or_takes_too_long() {
     world.pass(5000);
     assert!(matches!(world.poll(64), DatagramAction::WaitUntil(at_ns) if at_ns <= deadline_ns + 500 * MS));
     world.sender.on_opened(world.now);
-    assert_eq!(world.packets(64).len(), 0, "too late is too late");
+    assert_eq!(world.packets(64).len(), 0, "the attempt has timed out");
     assert_eq!((world.account.errors.load(Relaxed), world.sum()), (2, (0, 0, 0, 1)));
 }
 
@@ -461,7 +463,7 @@ proptest! {
                     world.pass(ms);
                     let (before, asks) = (world.sum().0, world.sender.asks_for_error(world.now));
                     opening |= world.poll(3) == DatagramAction::Open;
-                    prop_assert!(asks || world.sum().0 == before, "time proves nothing before an error was asked for");
+                    prop_assert!(asks || world.sum().0 == before, "nothing is confirmed before the pending error was read");
                 }
             }
             let (delivered, _, refused, _) = world.sum();

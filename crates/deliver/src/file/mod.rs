@@ -1,22 +1,22 @@
-//! The sender of one file: what to write, when to rotate, when to try again. Also for the console, which is a
-//! file without bound that the binary has open already.
+//! The sender of one file: what to write, when to rotate, when to retry. Also for the console, which is an unlimited
+//! file that the binary has open already.
 //!
-//! Path of a packet: `queue::pop` -> **`FileSender::poll`** gives `Write` -> the binary writes -> `on_written`
+//! Path of a packet: `queue::pop` -> **`FileSender::poll`** returns `Write` -> the binary writes -> `on_written`
 //! -> settled as delivered.
 //!
-//! How the binary drives it: call `poll` and do what it says; answer `Open` with `on_opened` (size of the file, opened for
-//! appending, and whether its last line has an end; a console has no size, and an end), `Write` with `on_written`, `Rotate`
-//! with `on_rotated` after the renames of [`rotation`], and any of the three with `on_error` when it failed; the file
-//! counts as closed then. A file that turns out to be deleted behind a write is told by `on_deleted` instead of
-//! `on_written`.
+//! How the binary uses it: call `poll` and perform the action. Report the result of `Open` by `on_opened` (size of
+//! the file, opened for appending, and whether its last line ends in LF; a console has size 0 and a complete line),
+//! that of `Write` by `on_written`, that of `Rotate` by `on_rotated` after the renames of [`rotation`]. Report a
+//! failure of any of them by `on_error`; the file then counts as closed. When the file turns out to be deleted after
+//! a write, report `on_deleted` instead of `on_written`.
 //!
 //! A record (line or frame) never spans two files, and no file grows past `max_file_bytes` unless one record alone is
-//! larger. A line that another process left without an end, because it died, is ended before anything is written: what
-//! comes next must not become part of it. After an error everything stays in the queue, under its bounds, until a later
-//! attempt.
+//! larger. If another process died and left an incomplete last line, the sender writes an LF first, so that the line
+//! does not merge with the next one. After an error all records stay queued, within the queue's limits, until a
+//! retry.
 //!
-//! Not here: files, renames, syncing. Delivered means: the system took it.
-//! Invariant: the account's sum holds with `queue.copies() + sender.waiting_copies()` between any two calls.
+//! Not here: files, renames, sync. Delivered means: the write call succeeded.
+//! Invariant: the account is balanced with `queue.copies() + sender.waiting_copies()` between any two calls.
 
 #[cfg(test)]
 mod tests;
@@ -31,16 +31,16 @@ use crate::pause::{Backoff, earliest};
 use crate::plan::FilePlan;
 use crate::queue::{Entry, Queue};
 
-/// What the binary has to do next.
+/// The next action for the binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAction<'a> {
-    /// Open the file for appending, make it if needed; answer with `on_opened` or `on_error`.
+    /// Open the file for appending, create it if needed; report by `on_opened` or `on_error`.
     Open,
-    /// Append this; answer with `on_written` (a part is fine) or `on_error`.
+    /// Append this; report by `on_written` (a part is fine) or `on_error`.
     Write(&'a [u8]),
-    /// Close the file and do the renames of [`rotation`]; answer with `on_rotated` or `on_error`.
+    /// Close the file and do the renames of [`rotation`]; report by `on_rotated` or `on_error`.
     Rotate,
-    /// Close the file. The sender counts it as closed already.
+    /// Close the file. For the sender it is closed already.
     Close,
     /// Nothing to do before this time (monotonic nanoseconds), unless something happens.
     WaitUntil(u64),
@@ -48,17 +48,17 @@ pub enum FileAction<'a> {
     Idle,
 }
 
-/// One step of a rotation. Number 0 is the file that is written now, `n` the one with `.n` behind its name.
+/// One step of a rotation. Number 0 is the current file, `n` the file with the suffix `.n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RotationStep {
-    /// Delete it: it is the oldest that may be kept.
+    /// Delete this file: it is the oldest.
     Remove(u32),
     /// Rename the first to the second, which does not exist.
     Rename(u32, u32),
 }
 
-/// What to do so that file 0 is free and at most `max_files` rotated files exist: up to the first number that
-/// is free, every file moves on by one. `exists` tells whether a numbered file is there.
+/// The steps that make file 0 free and keep at most `max_files` rotated files: every file up to the first free number
+/// moves up by one. `exists` says whether a numbered file exists.
 pub fn rotation(files_max: u32, mut exists: impl FnMut(u32) -> bool) -> impl Iterator<Item = RotationStep> {
     let free = (1..=files_max).find(|number| !exists(*number));
     let last = free.unwrap_or(files_max);
@@ -81,21 +81,21 @@ pub struct FileSender {
     backoff: Backoff,
     health: Health,
     phase: Phase,
-    /// The block that is being written, and how many of its bytes are.
+    /// The block being written, and how many of its bytes are written.
     held: Option<(Entry, usize)>,
     /// Size of the file when it was closed in the middle of a record.
     torn_at: Option<u64>,
-    /// The file ends in the middle of somebody else's line.
+    /// The file ends with an incomplete line of another process.
     unended: bool,
-    /// Open although there is nothing to write: at start, to know early whether it can be.
+    /// Open although there is nothing to write: at start, to detect errors early.
     eager: bool,
-    /// Close it between two records and open it again.
+    /// Close it at the next record boundary and open it again.
     reopens: bool,
     stop_ns: Option<u64>,
 }
 
 impl FileSender {
-    /// A sender whose file is not open yet. The seed decides the jitter of its pauses and nothing else.
+    /// A sender whose file is not open yet. The seed decides only the jitter of its pauses.
     pub fn new(plan: FilePlan, account: Arc<OutputAccount>, seed: u64) -> FileSender {
         FileSender {
             plan,
@@ -112,18 +112,18 @@ impl FileSender {
         }
     }
 
-    /// Other bounds and pauses from now on, for a reload.
+    /// Sets other limits and pauses, after a reload.
     pub fn set_plan(&mut self, plan: FilePlan) {
         self.plan = plan;
         self.backoff.set_bounds(plan.retry_min_ms, plan.retry_max_ms);
     }
 
-    /// The file may have been moved away: what comes from the next record on goes to whatever has its name then.
+    /// The file may have been renamed: from the next record on, write to the file that has the name then.
     pub fn reopen(&mut self) {
         self.reopens = matches!(self.phase, Phase::Open { .. });
     }
 
-    /// What to do next. `queue` must be the same at each call.
+    /// The next action. `queue` must be the same at each call.
     pub fn poll(&mut self, queue: &mut impl Queue, now: Now) -> FileAction<'_> {
         queue.expire(now);
         if !matches!(self.phase, Phase::Open { .. }) {
@@ -147,7 +147,7 @@ impl FileSender {
         self.to_write().map_or(FileAction::Rotate, FileAction::Write)
     }
 
-    /// What the last [`FileAction::Write`] asked for, to be looked at again: none when the file has no room for it.
+    /// The bytes of the last [`FileAction::Write`]; none when the file has no room for them.
     pub fn to_write(&self) -> Option<&[u8]> {
         let (Phase::Open { size }, Some((entry, written))) = (self.phase, &self.held) else { return None };
         let end = self.end_of_write(entry, *written, size + u64::from(self.unended))?;
@@ -187,8 +187,8 @@ impl FileSender {
         FileAction::Open
     }
 
-    /// Where the next write ends: at a border between records, within the file's bound. None when the file has
-    /// no room for the next record.
+    /// Where the next write ends: at a record boundary, within the file's limit. None when the file has no room for the
+    /// next record.
     fn end_of_write(&self, entry: &Entry, written: usize, size: u64) -> Option<usize> {
         let block = entry.block();
         if written > entry.settled {
@@ -206,7 +206,7 @@ impl FileSender {
         }
     }
 
-    /// The file is open for appending and has `size` bytes. `ended` is false when the last of them ends no line.
+    /// The file is open for appending and has `size` bytes. `ended`: its last byte ends a line.
     pub fn on_opened(&mut self, size: u64, ended: bool, now: Now) {
         if !matches!(self.phase, Phase::Closed { .. }) {
             return;
@@ -216,7 +216,7 @@ impl FileSender {
         self.account.connects.fetch_add(1, Relaxed);
         let same_file = self.torn_at.take() == Some(size);
         if !same_file && let Some((entry, written)) = &mut self.held {
-            // Not the file that the record's first part went to: here it begins anew.
+            // Not the file with the first part of the record: write the record from its start.
             *written = entry.settled;
         }
         let goes_on = self.held.as_ref().is_some_and(|(entry, written)| *written > entry.settled);
@@ -252,15 +252,15 @@ impl FileSender {
         self.health.good(0, now);
     }
 
-    /// The file was moved away.
+    /// The file was renamed.
     pub fn on_rotated(&mut self) {
         if matches!(self.phase, Phase::Open { .. }) {
             self.phase = Phase::Closed { retry_ns: 0 };
         }
     }
 
-    /// The file was deleted, or another one took its name, before what the last `Write` asked for was known to be in it:
-    /// nobody can read it any more. It is closed.
+    /// The file was deleted or replaced before the last `Write` was known to be in it: nobody can read those bytes any
+    /// more. It is closed.
     pub fn on_deleted(&mut self) {
         let Phase::Open { size } = self.phase else { return };
         self.torn_at = Some(size);
@@ -282,19 +282,19 @@ impl FileSender {
         self.phase = Phase::Closed { retry_ns: now.mono_ns.saturating_add(self.backoff.fail()) };
     }
 
-    /// From now on: write what waits until `deadline_ns` (monotonic), then close. [`Self::stopped`] tells when it
-    /// is done; then call [`Self::finish_stop`].
+    /// From now on: write queued records until `deadline_ns` (monotonic), then close. When [`Self::stopped`] is true,
+    /// call [`Self::finish_stop`].
     pub fn begin_stop(&mut self, deadline_ns: u64) {
         self.stop_ns = Some(deadline_ns);
     }
 
-    /// True when the sender will do nothing any more.
+    /// True when the sender has stopped.
     pub fn stopped(&self) -> bool {
         self.phase == Phase::Stopped
     }
 
-    /// Ends it now: whatever waits goes back to the queue, which keeps it for the next run or drops it (`stopped`): see
-    /// [`Queue::leave`].
+    /// Stops now. Unwritten records go back to the queue, which keeps them for the next run or drops them
+    /// (`stopped`): see [`Queue::leave`].
     pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
         if let Some((entry, _)) = self.held.take() {
             queue.put_back(entry);
@@ -303,27 +303,27 @@ impl FileSender {
         self.stop(now);
     }
 
-    /// Copies that the sender holds.
+    /// Copies in the sender.
     pub fn waiting_copies(&self) -> u64 {
         self.held.as_ref().map_or(0, |(entry, _)| entry.copies())
     }
 
-    /// Memory that the sender holds.
+    /// Memory in use by the sender.
     pub fn queued_bytes(&self) -> u64 {
         self.held.as_ref().map_or(0, |(entry, _)| entry.memory_bytes())
     }
 
-    /// When the block that the sender holds was made. Older than anything in the queue.
+    /// When the block in the sender was created. It is older than anything in the queue.
     pub fn oldest_ns(&self) -> Option<u64> {
         self.held.as_ref().map(|(entry, _)| entry.block().at_ns)
     }
 
-    /// What is known about the file.
+    /// State of the file.
     pub fn state(&self) -> EndpointState {
         self.health.state()
     }
 
-    /// The next change of state that has not been logged. Take them after each poll and report.
+    /// The next state change to log. Take and log them after each poll.
     pub fn take_news(&mut self) -> Option<News> {
         self.health.take_news()
     }

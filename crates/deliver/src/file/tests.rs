@@ -1,4 +1,4 @@
-//! Transitions, one table or story each, and a model with files that fail at any byte.
+//! Tests of transitions, and a model test with files that fail at any byte.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::endpoint::Status;
 use crate::plan::QueueLimits;
 use crate::queue::{Appended, Block, MemoryQueue};
 
-/// A directory with the written file (number 0) and its rotated ones, and the sender that fills it.
+/// A directory with the current file (number 0), its rotated files, and their sender.
 struct World {
     account: Arc<OutputAccount>,
     queue: MemoryQueue,
@@ -49,7 +49,7 @@ impl World {
         self.sender.poll(&mut self.queue, self.now)
     }
 
-    /// Does what the sender says once; a write takes at most `take` bytes. False when there is nothing to do.
+    /// Performs the sender's next action; a write takes at most `take` bytes. False when there is nothing to do.
     fn step(&mut self, take: usize) -> bool {
         match self.sender.poll(&mut self.queue, self.now) {
             FileAction::Open => {
@@ -71,7 +71,7 @@ impl World {
                     match step {
                         RotationStep::Remove(number) => assert!(self.files.remove(&number).is_some()),
                         RotationStep::Rename(from, to) => {
-                            let file = self.files.remove(&from).expect("what is renamed exists");
+                            let file = self.files.remove(&from).expect("a renamed file exists");
                             assert!(self.files.insert(to, file).is_none(), "no file is overwritten");
                         }
                     }
@@ -125,7 +125,7 @@ fn rotation_moves_files_on_up_to_the_first_free_number() {
 
 #[test]
 fn a_file_is_full_at_its_bound_and_the_next_line_goes_to_a_new_one() {
-    // (bound, what file 0 holds at first, files at the end)
+    // (limit, content of file 0 at first, files at the end)
     type Files = &'static [(u32, &'static str)];
     let table: [(u64, &str, Files); 6] = [
         (0, "old\n", &[(0, "old\naa\nbb\ncc\n")]),
@@ -321,7 +321,7 @@ proptest! {
     }
 }
 
-/// A process died in the middle of a line: with part of ours (`cc`) it would be one line that nobody sent.
+/// Another process died in the middle of a line: joined with our `cc` it would be a line that nobody sent.
 #[test]
 fn a_line_that_another_process_left_unended_is_ended_first() {
     for (bound, want) in [(0, "old\nto\naa\nbbbb\n"), (10, "old\nto\naa\n"), (9, "old\nto")] {
@@ -344,7 +344,7 @@ fn a_file_that_was_moved_away_is_opened_anew_between_two_records() {
     let moved = world.files.remove(&0).expect("it was opened");
     world.files.insert(7, moved);
     world.sender.reopen();
-    // The world has no open files: what is written before the file is opened anew goes to the one that was moved.
+    // The test has no open files: bytes written before the file is reopened go to the renamed file.
     let FileAction::Write(rest) = world.poll() else { panic!("the record is not whole") };
     let rest = rest.to_vec();
     world.sender.on_written(rest.len(), world.now);

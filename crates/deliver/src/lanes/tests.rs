@@ -1,4 +1,4 @@
-//! Random senders at one queue: order per series, nothing lost, the account's sum, and what stands still.
+//! Random senders on one queue: order per series, no loss, a balanced account, and connections that stall.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::plan::WhenFull;
 use crate::queue::{MemoryQueue, OutputQueue};
 
-/// The queue and its lanes, as the binary holds them.
+/// The queue and its connections, as the binary uses them.
 struct Shared {
     queue: OutputQueue<crate::disk_queue::faulty_disk::FaultyDisk>,
     lanes: Lanes,
@@ -58,9 +58,9 @@ fn partition_of(entry: &Entry) -> Option<u8> {
 enum Op {
     Append(Option<u8>),
     Pop(usize),
-    /// The lane's oldest is delivered.
+    /// The connection's oldest block is delivered.
     Deliver(usize),
-    /// The lane's connection ends: all it holds goes back.
+    /// The connection ends: all its blocks go back.
     Lose(usize),
     Recall,
 }
@@ -77,7 +77,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     proptest::collection::vec(op, 0..200)
 }
 
-/// What may not overtake each other: blocks of one partition, and a block of none with everything.
+/// Order to keep: between blocks of one partition, and between a block without one and all others.
 fn keeps_order(delivered: &[(u64, Option<u8>)]) -> bool {
     delivered.iter().enumerate().all(|(at, (number, partition))| {
         delivered[..at].iter().all(|(before, other)| {
@@ -150,11 +150,11 @@ fn a_lane_that_takes_nothing_holds_up_the_others_only_past_the_bound() {
     while let Some(entry) = shared.lane(0).pop(NOW) {
         taken.push(entry);
     }
-    assert_eq!((taken.len(), shared.ready()), (6, 0b10), "a quarter of the bound is in front");
+    assert_eq!((taken.len(), shared.ready()), (6, 0b10), "a quarter of the limit is kept");
     assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "lane 1 never asked");
-    let other = shared.lane(1).pop(NOW).expect("it waits for lane 1");
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b01, "lane 0 asked in vain");
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "and is told once");
+    let other = shared.lane(1).pop(NOW).expect("it is kept for lane 1");
+    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b01, "lane 0 got nothing before");
+    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "and is woken once");
     other.settle(CopyOutcome::Delivered);
     assert!(shared.lane(0).pop(NOW).is_some());
 }
@@ -187,7 +187,7 @@ fn series_are_spread_over_all_partitions_the_same_way_each_time() {
         counts[usize::from(partition(format!("app.requests.{number}").as_bytes(), b"env:prod"))] += 1;
     }
     assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
-    // Blocks of an earlier version wait on somebody's disk.
+    // Blocks of an earlier version may be queued on disk.
     assert_eq!((partition(b"a", b""), partition(b"a", b"b"), partition(b"", b"a")), (1, 13, 8));
 }
 
@@ -196,18 +196,18 @@ fn a_lane_is_at_its_end_when_all_that_waits_belongs_to_others() {
     let account = Arc::new(OutputAccount::default());
     let mut shared = queue(false, &account, 2);
     assert_eq!(shared.lane(0).append(block(0, Some(1)), NOW), Appended::Kept);
-    assert!(!shared.lane(0).is_empty(), "nobody knows yet whose it is");
+    assert!(!shared.lane(0).is_empty(), "its owner is not known yet");
     assert!(shared.lane(0).pop(NOW).is_none() && shared.lane(0).is_empty() && !shared.lane(1).is_empty());
     assert_eq!(shared.lane(1).append(block(1, None), NOW), Appended::Kept);
     let entry = shared.lane(1).pop(NOW).expect("its own");
     assert!(shared.lane(1).pop(NOW).is_none() && shared.lane(1).is_empty());
     assert!(
         shared.lane(0).pop(NOW).is_none() && !shared.lane(0).is_empty(),
-        "it is after what is on the way"
+        "the blocks in flight come first"
     );
     assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0);
     entry.settle(CopyOutcome::Delivered);
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b01, "now it may go");
+    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b01, "now it may be sent");
     shared.lane(0).pop(NOW).expect("the one of no partition").settle(CopyOutcome::Delivered);
     assert!(shared.lane(0).is_empty());
 }
@@ -231,15 +231,15 @@ fn lanes_do_not_wake_each_other_while_the_disk_fails() {
     disk.set_faults(Faults { opens_fail: Some(no_memory), read_error_in: Some(0), ..Faults::default() });
     for lane in [0, 1, 0, 1] {
         assert!(shared.lane(lane).pop(NOW).is_none(), "the disk gives nothing");
-        assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "lane {lane} would ask in vain again");
+        assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "lane {lane} would get nothing again");
     }
     assert!(!shared.lane(0).is_empty() && !shared.lane(1).is_empty());
     disk.set_faults(Faults::default());
-    // Whoever syncs wakes all of them then.
+    // The sync thread wakes all of them then.
     let later = NOW.plus_ns(READ_AGAIN_MS * 1_000_000);
     let first = shared.lane(1).pop(later).expect("it can be read");
     assert_eq!((number_of(&first), shared.lanes.take_ready(&mut shared.queue)), (1, 0b01));
-    let other = shared.lane(0).pop(later).expect("it was in front of the other lane's");
+    let other = shared.lane(0).pop(later).expect("it was before the other lane's block");
     first.settle(CopyOutcome::Delivered);
     other.settle(CopyOutcome::Delivered);
     assert!(shared.lane(0).is_empty() && shared.lane(1).is_empty());
@@ -255,7 +255,7 @@ fn lanes_do_not_wake_each_other_while_too_much_is_open() {
     let mut taken: VecDeque<Entry> = std::iter::from_fn(|| shared.lane(0).pop(NOW)).collect();
     assert_eq!(taken.len(), crate::disk_queue::OPEN_RECORDS_MAX);
     assert!(shared.lane(1).pop(NOW).is_none());
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "both would ask in vain again");
+    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "both would get nothing again");
     taken.pop_front().expect("many").settle(CopyOutcome::Delivered);
     assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b11);
     taken.extend(shared.lane(0).pop(NOW));
@@ -273,18 +273,18 @@ fn a_backlog_of_one_connection_goes_to_one_of_many_without_waiting_between_block
     assert!(shared.lane(1).pop(NOW).is_none(), "the first lane has all of the run");
     let mut run: Vec<Entry> = std::iter::from_fn(|| shared.lane(0).pop(NOW)).collect();
     assert_eq!(run.iter().map(number_of).collect::<Vec<_>>(), [0, 1, 2]);
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "what is behind waits for all of it");
+    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "the block after the run waits for all of it");
     let last = run.pop().expect("three");
     run.into_iter().for_each(|entry| entry.settle(CopyOutcome::Delivered));
     assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0);
     shared.lane(0).put_back(last);
     assert!(shared.lane(1).pop(NOW).is_none());
-    shared.lane(0).pop(NOW).expect("it goes again").settle(CopyOutcome::Delivered);
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b10, "the other one belongs to it");
+    shared.lane(0).pop(NOW).expect("it is sent again").settle(CopyOutcome::Delivered);
+    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b10, "the other block belongs to it");
     let behind = [1, 0].map(|lane| shared.lane(lane).pop(NOW).expect("each has one"));
     assert_eq!(behind.each_ref().map(number_of), [3, 4]);
-    assert!(shared.lane(0).pop(NOW).is_none(), "another run, which waits for both");
+    assert!(shared.lane(0).pop(NOW).is_none(), "another run: it starts after both");
     behind.into_iter().for_each(|entry| entry.settle(CopyOutcome::Delivered));
     assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b01);
-    assert_eq!(number_of(&shared.lane(0).pop(NOW).expect("it may go")), 5);
+    assert_eq!(number_of(&shared.lane(0).pop(NOW).expect("it may be sent")), 5);
 }

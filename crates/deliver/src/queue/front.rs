@@ -1,29 +1,29 @@
-//! How far everything that a queue in memory took has its outcome, in whatever order the entries end.
+//! Watermark of a queue in memory: every block below it has its outcome, in whatever order the blocks end.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Told by each entry when it ends, on whatever thread.
+/// Each entry reports here when it ends, on any thread.
 #[derive(Debug, Default)]
 pub(crate) struct SettledFront(Mutex<Front>);
 
 #[derive(Debug, Default)]
 struct Front {
-    /// Every block before it has its outcome.
+    /// Every block below this number has its outcome.
     settled: u64,
-    /// Those behind it that have theirs.
+    /// Blocks above the watermark that have their outcome.
     ahead: BTreeSet<u64>,
 }
 
 impl SettledFront {
-    /// Everything before `settled` has its outcome.
+    /// Every block below `settled` has its outcome.
     pub(super) fn at(settled: u64) -> SettledFront {
         SettledFront(Mutex::new(Front { settled, ahead: BTreeSet::new() }))
     }
 
-    /// A block has its outcome.
+    /// A block got its outcome.
     pub(super) fn done(&self, number: u64) {
-        // A panic elsewhere leaves a set behind that misses one number at most: the front then stays where it is.
+        // A panic elsewhere leaves a set that misses one number at most: the watermark then stays where it is.
         let mut front = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if number != front.settled {
             front.ahead.insert(number);
@@ -36,7 +36,7 @@ impl SettledFront {
         }
     }
 
-    /// Every block before it has its outcome.
+    /// Every block below this number has its outcome.
     pub(super) fn settled(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).settled
     }

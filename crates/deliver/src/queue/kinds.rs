@@ -1,7 +1,6 @@
-//! The calls that every queue answers, wherever it keeps its blocks (design §11), and the queue of an output whose plan
-//! says which kind it is.
+//! The [`Queue`] trait, which queues in memory and on disk implement (design §11), and [`OutputQueue`], which is either.
 //!
-//! Not here: what the kinds do (`queue`, `disk_queue`).
+//! Not here: the implementations (`queue`, `disk_queue`).
 
 use model::{Disk, Dropped, Now};
 
@@ -9,35 +8,34 @@ use super::{Appended, Block, Entry, MemoryQueue};
 use crate::disk_queue::{DiskQueue, Position, Promise};
 use crate::plan::{QueueLimits, WhenFull};
 
-/// A queue of one output: what the pipeline appends to, and what senders take from.
+/// The queue of one output: the pipeline appends blocks, senders take them.
 pub trait Queue {
-    /// Takes a block at the end, under the limits. Its place is [`Queue::accepted_up_to`] as it was before the call.
+    /// Appends a block, within the limits. Its position is [`Queue::accepted_up_to`] before the call.
     fn append(&mut self, block: Block, now: Now) -> Appended;
 
-    /// Counts a block that the queue never held as routed and dropped.
+    /// Counts a block as routed and dropped without storing it.
     fn drop_block(&self, block: Block, reason: Dropped);
 
-    /// Takes out the oldest block that nobody holds. Its bytes count against the bound until it is settled. Several may
-    /// be held at once, and settled in any order.
+    /// Takes the oldest block that no sender holds. Its bytes count against the limit until it is settled. Several
+    /// blocks may be held at once, and settled in any order.
     fn pop(&mut self, now: Now) -> Option<Entry>;
 
-    /// Puts a block back where it came from: it comes before all that were appended after it, and may be dropped like any
-    /// other.
+    /// Returns a block to its place: before all blocks appended after it. It may be dropped like any other block.
     fn put_back(&mut self, entry: Entry);
 
-    /// Drops what is older than `age_max_ms` (`too_old`).
+    /// Drops blocks older than `age_max_ms` (`too_old`).
     fn expire(&mut self, now: Now);
 
-    /// Drops the oldest block that nobody holds, or finds that it is damaged. False when there is none.
+    /// Drops the oldest block that no sender holds, or finds it damaged. False when there is none.
     fn drop_front(&mut self, reason: Dropped) -> bool;
 
-    /// Makes room as `when_full` says for a block that will take up `bytes`. Gives it back when there is room, and
-    /// otherwise what became of it.
+    /// Makes room for a block of `bytes` as `when_full` says. Returns the block when there is room, and otherwise the
+    /// result of the append.
     fn fit(&mut self, block: Block, bytes: u64) -> Result<Block, Appended> {
         while !self.has_room(bytes, u64::from(block.copies)) {
             let made_room = match self.limits().when_full {
                 WhenFull::Block => return Err(Appended::Full(block)),
-                // Who can wait has asked before.
+                // A source that can wait has asked for room before.
                 WhenFull::DropOldest | WhenFull::BlockWhileUp => self.drop_front(Dropped::QueueFull),
                 WhenFull::DropNewest => false,
             };
@@ -49,11 +47,11 @@ pub trait Queue {
         Ok(block)
     }
 
-    /// Age of the oldest block that nobody holds, in nanoseconds: also of one that is older than the machine is up.
+    /// Age of the oldest block that no sender holds, in nanoseconds; also of one created before the machine started.
     fn oldest_age_ns(&mut self, now: Now) -> Option<u64>;
 
-    /// Drops blocks that are at least so old, the oldest first, at most `blocks_max` of them. True when there may be
-    /// more: the caller lets others have the queue in between.
+    /// Drops blocks of this age or older, the oldest first, at most `blocks_max` of them. True when there may be more:
+    /// the caller releases the lock on the queue before it goes on.
     fn drop_older(&mut self, age_ns: u64, reason: Dropped, blocks_max: usize, now: Now) -> bool {
         for _ in 0..blocks_max {
             let old = self.oldest_age_ns(now).is_some_and(|oldest_ns| oldest_ns >= age_ns);
@@ -64,83 +62,83 @@ pub trait Queue {
         true
     }
 
-    /// When the oldest block that nobody holds becomes too old, monotonic nanoseconds. None when it never does.
+    /// When the oldest block that no sender holds becomes too old, monotonic nanoseconds. None without an age limit.
     fn expires_ns(&mut self) -> Option<u64>;
 
-    /// When the oldest block that nobody holds was made, monotonic nanoseconds.
+    /// When the oldest block that no sender holds was created, monotonic nanoseconds.
     fn oldest_ns(&mut self) -> Option<u64>;
 
-    /// Bytes that the oldest block takes up which nobody holds.
+    /// Bytes of the oldest block that no sender holds.
     fn front_bytes(&mut self) -> Option<u64>;
 
-    /// True when no block waits here.
+    /// True when no block is queued.
     fn is_empty(&mut self) -> bool;
 
-    /// True while something is queued that [`Queue::pop`] would not give now, whoever asks: a disk gives nothing, or too much
-    /// is open. Whoever reads is woken when that is over.
+    /// True while blocks are queued that [`Queue::pop`] does not return now: the disk cannot be read, or too many
+    /// records are open. The senders are woken when that ends.
     fn withholds(&mut self) -> bool {
         false
     }
 
-    /// Copies in the queue, without what senders hold.
+    /// Copies in the queue, without those that senders hold.
     fn copies(&self) -> u64;
 
-    /// Bytes that the blocks in the queue take up, without what senders hold.
+    /// Bytes of the queued blocks, without those that senders hold.
     fn bytes(&mut self) -> u64;
 
-    /// True when blocks of `copies` that take up `bytes` would be within the bounds now.
+    /// True when blocks of `copies` copies and `bytes` bytes fit the limits now.
     fn has_room(&self, bytes: u64, copies: u64) -> bool;
 
-    /// The bounds.
+    /// The limits.
     fn limits(&self) -> QueueLimits;
 
-    /// Sets other bounds. They apply from the next call on; a smaller `max_bytes` drops nothing by itself.
+    /// Sets other limits, from the next call on. A smaller `max_bytes` drops nothing by itself.
     fn set_limits(&mut self, limits: QueueLimits);
 
-    /// Told when nobody will take anything out any more: what waits is dropped (`stopped`), unless a disk keeps it for the
+    /// No sender takes from this queue any more: queued blocks are dropped (`stopped`), unless a disk keeps them for the
     /// next run.
     fn leave(&mut self);
 
-    /// Place of the next block: every one before it was accepted.
+    /// Position of the next block: every block before it was accepted.
     fn accepted_up_to(&self) -> Position;
 
-    /// Every block before it has its outcome.
+    /// Every block before this position has its outcome.
     fn settled_up_to(&mut self) -> Position;
 
-    /// What is known of a block that was appended. In memory nothing is safe before it has its outcome.
+    /// Durability of a block that was appended. In memory nothing is safe before it has its outcome.
     fn promise(&mut self, of: Position) -> Promise;
 
-    /// Copies among what this run found on disk that were lost: such as what a crash has torn. Whoever has appended
-    /// something since then has not lost it.
+    /// Lost copies among those found on disk at start, for example torn by a crash. Blocks appended since then are not
+    /// included.
     fn lost_of_before(&self) -> u64 {
         0
     }
 }
 
-/// Room that a queue has for a batch of a source that can wait.
+/// Room of a queue for a batch from a source that can wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Room {
-    /// The source is to wait.
+    /// The source has to wait.
     None,
-    /// For the batch as it is; what a relay makes of it may be more.
+    /// Enough for the batch as it is; a relay may turn it into more copies.
     Tight,
-    /// For whatever becomes of it, or nobody waits for this queue now.
+    /// Enough for everything that the batch may turn into, or sources do not wait for this queue now.
     Ample,
 }
 
-/// Room of so many batches is ample for one: a relay makes no more copies of a line for one output.
+/// Room for so many batches is ample for one: a relay makes no more copies of a line for one output.
 const AMPLE_BATCHES: u64 = 128;
 
-/// The queue of one output, of the kind that its plan names.
+/// The queue of one output, in memory or on disk.
 #[derive(Debug)]
 pub enum OutputQueue<D: Disk> {
-    /// In memory: gone with the process.
+    /// In memory: lost when the process ends.
     Memory(MemoryQueue),
-    /// On disk: there again in the next run.
+    /// On disk: survives a restart.
     Disk(Box<DiskQueue<D>>),
 }
 
-/// The same call on whichever it is.
+/// Calls the same method on either variant.
 macro_rules! either {
     ($queue:expr, $kind:ident => $call:expr) => {
         match $queue {
@@ -151,7 +149,7 @@ macro_rules! either {
 }
 
 impl<D: Disk> OutputQueue<D> {
-    /// The queue in memory, if it is one.
+    /// The queue in memory, if it is in memory.
     pub fn in_memory(&mut self) -> Option<&mut MemoryQueue> {
         match self {
             OutputQueue::Memory(queue) => Some(queue),
@@ -159,7 +157,7 @@ impl<D: Disk> OutputQueue<D> {
         }
     }
 
-    /// The queue on disk, if it is one.
+    /// The queue on disk, if it is on disk.
     pub fn on_disk(&mut self) -> Option<&mut DiskQueue<D>> {
         match self {
             OutputQueue::Memory(_) => None,
@@ -167,16 +165,16 @@ impl<D: Disk> OutputQueue<D> {
         }
     }
 
-    /// True when a batch of `bytes` and `records` would be taken without losing anything. An empty queue takes any, as
-    /// far as the disk has room for it, which is set aside.
+    /// True when a batch of `bytes` and `records` fits without loss. An empty queue takes any batch. On disk, room for it
+    /// is reserved.
     pub fn takes(&mut self, bytes: u64, records: u64, now: Now) -> bool {
-        // By the account: what the sender took out of the queue a moment ago it has not published yet.
+        // By the account: the sender may have taken blocks out and not published its figures yet.
         let nothing_waits = either!(self, queue => queue.account().copies_queued()) == 0;
         let fits = nothing_waits || self.has_room(bytes, records);
         fits && self.on_disk().is_none_or(|queue| queue.reserve(bytes, now))
     }
 
-    /// Room for a batch of `bytes` and `records` of a source that can wait. `is_down` says whether the endpoint is down.
+    /// Room for a batch of `bytes` and `records` of a source that can wait. `is_down`: whether the endpoint is down.
     pub fn room(&mut self, bytes: u64, records: u64, is_down: impl Fn() -> bool, now: Now) -> Room {
         let when_full = self.limits().when_full;
         if !when_full.ever_waits() {
@@ -188,17 +186,17 @@ impl<D: Disk> OutputQueue<D> {
         if self.has_ample_room(bytes, records) { Room::Ample } else { Room::Tight }
     }
 
-    /// True when there is room for whatever may become of `bytes` and `records`.
+    /// True when there is room for everything that `bytes` and `records` may turn into.
     pub fn has_ample_room(&self, bytes: u64, records: u64) -> bool {
         let (bytes, records) = (bytes.saturating_mul(AMPLE_BATCHES), records.saturating_mul(AMPLE_BATCHES));
-        // Where nothing waits one block may be larger than the bound; the next one of the same batch would push it out.
+        // An empty queue takes one block larger than the limit; the next block of the same batch would push it out.
         let most = self.limits().records_max;
         let waiting = either!(self, queue => queue.account().copies_queued());
         (most == 0 || waiting.saturating_add(records) <= most) && self.has_room(bytes, records)
     }
 
-    /// Takes a block of a batch that was taken because there was room for it ([`Room::Tight`]), although more became of it
-    /// than there is room for: whoever waits for the next batch waits longer. The bounds hold again for what follows.
+    /// Appends a block of an admitted batch ([`Room::Tight`]) even past the limit, when a relay made more copies than
+    /// there is room for: the next batch waits longer. The limits apply again to later batches.
     pub fn append_admitted(&mut self, block: Block, now: Now) -> Appended {
         let limits = self.limits();
         self.set_limits(QueueLimits { bytes_max: u64::MAX, records_max: 0, ..limits });
@@ -207,8 +205,8 @@ impl<D: Disk> OutputQueue<D> {
         appended
     }
 
-    /// Takes a block that was given back ([`Appended::Full`]) from somebody who cannot wait: a disk that fails is waited
-    /// for within bounds ([`DiskQueue::hold`]), a full queue in memory drops it.
+    /// Appends a block that came back ([`Appended::Full`]) and whose source cannot wait. While a disk fails, the block is
+    /// kept in memory within limits ([`DiskQueue::hold`]); a full queue in memory drops it.
     pub fn take_refused(&mut self, block: Block, now: Now) -> Appended {
         match self {
             OutputQueue::Disk(queue) => queue.hold(block, now),

@@ -1,10 +1,10 @@
-//! What a queue in memory still holds, as bytes for the process that goes on with it (hot restart).
+//! Encoding of the blocks in a queue in memory, for the successor process (hot restart).
 //!
 //! Path of a block: `finish_stop` of its sender -> **[`MemoryQueue::left`]** -> [`Left::encode`] -> another process ->
 //! [`Left::decode`] -> **[`MemoryQueue::go_on_with`]** -> `pop`.
-//! Not here: how the bytes get there (the binary's take-over), blocks on disk (`disk_queue::unsettled`).
-//! Invariant: any byte string gives a block that senders can cut, or none (fuzz target `left`). Copies with an outcome
-//! stay with the account that counted them; those without are counted as routed by whoever goes on with them.
+//! Not here: the transfer (hot restart in the binary), blocks on disk (`disk_queue::unsettled`).
+//! Invariant: any byte string decodes to a block that senders can cut, or to none (fuzz target `left`). Copies with an
+//! outcome stay in the account that counted them; the successor counts the others as routed.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::block::{Block, BlockEncoding, PARTITIONS};
 use crate::disk_queue::{Part, decode_borders, encode_borders, form_code};
 use crate::plan::QueueLimits;
 
-/// Bytes before the borders.
+/// Bytes before the boundaries.
 const HEADER_BYTES: usize = 56;
 
-/// A block that waits, with what is known about its delivery.
+/// A queued block and its delivery progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     block: Block,
@@ -24,13 +24,13 @@ pub struct Left {
 }
 
 impl Left {
-    /// A block of which nothing has an outcome.
+    /// A block without any settled copy.
     pub fn whole(block: Block) -> Left {
         let part = Part::whole(block.copies, block.copy_bytes());
         Left { block, part }
     }
 
-    /// The block, of which nothing has an outcome; none when something has.
+    /// The block, if none of its copies is settled.
     pub fn into_whole(self) -> Option<Block> {
         (self.part == Part::whole(self.block.copies, self.block.copy_bytes())).then_some(self.block)
     }
@@ -40,7 +40,7 @@ impl Left {
         u64::from(self.part.copies_left)
     }
 
-    /// As bytes. Times become ages, since the reader's clock may count from somewhere else.
+    /// Encodes it. Times become ages, since the successor's monotonic clock may have another origin.
     pub fn encode(&self, now_ns: u64) -> Vec<u8> {
         let Left { block, part } = self;
         let mut borders = Vec::new();
@@ -62,7 +62,7 @@ impl Left {
         bytes
     }
 
-    /// What [`Self::encode`] made. None when the bytes are no block, or what they say of it cannot be.
+    /// Decodes the result of [`Self::encode`]. None when the bytes are not a block, or its fields contradict each other.
     pub fn decode(bytes: &[u8], now_ns: u64) -> Option<Left> {
         let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
         let (longs, shorts) = header.split_at(5 * 8);
@@ -96,20 +96,18 @@ impl Left {
 }
 
 impl MemoryQueue {
-    /// Everything that waits here, oldest first. It goes on waiting: until another process has said that it goes on with
-    /// these blocks, they are still ours.
+    /// All queued blocks, oldest first. They stay in this queue until the successor has confirmed that it has them.
     pub fn left(&self) -> impl ExactSizeIterator<Item = Left> {
         self.entries.iter().map(|entry| Left { block: entry.block.clone(), part: entry.part() })
     }
 
-    /// Takes what another process has left, behind what is here. The bounds are those that it was taken under there, so
-    /// it is taken whatever they are here.
+    /// Appends a block of the predecessor, whatever the limits are here: it was accepted under the predecessor's limits.
     pub fn go_on_with(&mut self, left: Left) {
         self.push_back(left.block, left.part);
     }
 }
 
-/// Whether borders follow each other as the block's senders take for granted.
+/// Whether the boundaries are ordered as the block's senders assume.
 fn in_order(form: &BlockEncoding) -> bool {
     match form {
         BlockEncoding::Lines => true,
@@ -118,22 +116,22 @@ fn in_order(form: &BlockEncoding) -> bool {
     }
 }
 
-/// What the fuzz target holds: any bytes are something that can wait, be cut and be told on, or nothing.
+/// Check of the fuzz target: any bytes decode to a block that can be queued, cut and encoded again, or to none.
 ///
 /// # Panics
-/// When they are not.
+/// When the check fails.
 pub fn promises(bytes: &[u8]) {
     let Some(left) = Left::decode(bytes, 0) else { return };
     let account = Arc::new(model::OutputAccount::default());
     let mut queue = MemoryQueue::new(QueueLimits::default(), Arc::clone(&account));
     queue.go_on_with(left.clone());
-    assert!(queue.left().eq([left.clone()]), "what was taken is what is left");
+    assert!(queue.left().eq([left.clone()]), "the block is queued as decoded");
     assert!(account.sum(queue.copies()).holds() && queue.copies() == left.copies());
-    let Some(mut entry) = queue.pop(model::Now::default()) else { panic!("one block waits") };
+    let Some(mut entry) = queue.pop(model::Now::default()) else { panic!("one block is queued") };
     let (len, mut at) = (entry.block().bytes.len(), entry.settled);
     while at < len {
         let next = entry.block().border_after(at);
-        assert!(at < next && next <= len, "a border after {at} is at {next} of {len}");
+        assert!(at < next && next <= len, "the boundary after {at} is at {next} of {len}");
         entry.delivered_up_to(next);
         at = next;
     }
@@ -171,23 +169,23 @@ mod tests {
         for block in forms() {
             assert_eq!(queue.append(block, now), Appended::Kept);
         }
-        let mut first = queue.pop(now).expect("three wait");
+        let mut first = queue.pop(now).expect("three are queued");
         first.delivered_up_to(6);
         first.written_before = 13;
         queue.put_back(first);
         queue.leave();
         let told: Vec<Vec<u8>> = queue.left().map(|left| left.encode(AT_NS + 5)).collect();
         let there = Arc::new(model::OutputAccount::default());
-        // It is taken whatever the bounds are there.
+        // The successor takes the blocks whatever its limits are.
         let limits = QueueLimits { bytes_max: 1, records_max: 1, ..QueueLimits::default() };
         let mut other = MemoryQueue::new(limits, Arc::clone(&there));
-        told.iter().for_each(|bytes| other.go_on_with(Left::decode(bytes, 105).expect("it was told")));
+        told.iter().for_each(|bytes| other.go_on_with(Left::decode(bytes, 105).expect("it was encoded")));
         assert_eq!((queue.copies(), other.copies()), (8, 8));
         assert_eq!(there.sum(8).copies, 8, "the delivered one is in the other account");
         assert!(here.sum(queue.copies()).holds() && there.sum(other.copies()).holds());
         let aged = |left: Left| Left { block: Block { at_ns: 100, ..left.block }, ..left };
         assert!(other.left().eq(queue.left().map(aged)), "five nanoseconds old on both clocks");
-        let first = other.pop(now).expect("three wait");
+        let first = other.pop(now).expect("three are queued");
         assert_eq!((first.settled, first.written_before, first.copies()), (6, 13, 1));
         first.settle(model::CopyOutcome::Delivered);
         queue.keep(false);

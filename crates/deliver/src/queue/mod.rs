@@ -1,10 +1,9 @@
-//! The queue between the pipeline and one output's sender: in memory, bounded in bytes, in
-//! copies and in age.
+//! The queue in memory between the pipeline and an output's sender, with limits for bytes, copies and age.
 //!
 //! Path of a packet: pipeline -> **`append`** -> `pop` -> a sender -> settled.
-//! Not here: what is on the way (`stream`, `datagram`, `file`), the queue on disk (`disk_queue`).
-//! Invariant: every block that was appended is counted as routed, and each of its copies is settled once: by the
-//! sender, or here when it is dropped. What a sender holds still counts against the bound.
+//! Not here: data in flight (`stream`, `datagram`, `file`), the queue on disk (`disk_queue`).
+//! Invariant: every appended block is counted as routed, and each of its copies is settled once: by the sender, or here
+//! when it is dropped. Blocks that a sender holds still count against the limit.
 
 mod front;
 mod kinds;
@@ -25,51 +24,51 @@ use front::SettledFront;
 pub use kinds::{OutputQueue, Queue, Room};
 pub use left::{Left, promises as left_promises};
 
-/// What became of a block.
+/// Result of an append.
 #[must_use = "a block that was not taken must be kept or dropped by the caller"]
 #[derive(Debug, PartialEq, Eq)]
 pub enum Appended {
-    /// It waits in the queue.
+    /// The block is queued.
     Kept,
-    /// It was dropped, and counted as such.
+    /// The block was dropped, and counted as dropped.
     Dropped,
-    /// The queue is full and `when_full` is `block`: here it is again, and nothing was counted. The caller waits
-    /// and tries again, or drops it with [`Queue::drop_block`].
+    /// The queue is full and `when_full` is `block`. The block is returned and not counted. The caller waits and tries
+    /// again, or drops it with [`Queue::drop_block`].
     Full(Block),
 }
 
-/// A block with what is known about its delivery. Counted as waiting until it is settled; what is left when it
-/// is dropped is settled as dropped (`stopped`), or goes on waiting if a disk keeps it.
+/// A block taken from a queue, with its delivery progress. It counts as queued until it is settled. When an entry is
+/// dropped, its unsettled copies are settled as dropped (`stopped`), or stay queued if a disk keeps them.
 #[must_use = "an entry must be settled or put back"]
 #[derive(Debug)]
 pub struct Entry {
     block: Block,
-    /// Bytes from the front whose copies are settled. Always a border between copies.
+    /// Bytes from the front whose copies are settled. Always a boundary between copies.
     pub(crate) settled: usize,
     /// Bytes from the front that were written to an earlier connection: their copies are sent a second time.
     pub(crate) written_before: usize,
-    /// Packets from the front that have their outcome; for senders of packets.
+    /// Packets from the front that have their outcome; for datagram senders.
     pub(crate) packets_done: usize,
     copies_left: u32,
-    /// Bytes of the copies that are left.
+    /// Bytes of the unsettled copies.
     bytes_left: u64,
     memory_bytes: u64,
     account: Arc<OutputAccount>,
     home: Home,
 }
 
-/// Where an entry belongs.
+/// The queue that an entry came from.
 #[derive(Debug)]
 enum Home {
-    /// In memory: its number there, and who is told when it ends.
+    /// In memory: the block's number, and the watermark to report to.
     Memory(u64, Arc<SettledFront>),
-    /// A disk keeps it: what is not settled when the entry is dropped waits there.
+    /// On disk: copies that are not settled when the entry is dropped stay queued.
     Disk(Ticket),
 }
 
 impl Entry {
-    /// A block that was read from disk, where it takes up `disk_bytes`. Its copies were counted as routed when it was
-    /// appended, and `part` of them may be settled already.
+    /// A block read from disk, where it takes `disk_bytes`. Its copies were counted as routed when it was appended;
+    /// `part` is its delivery progress.
     pub(crate) fn from_disk(
         block: Block,
         part: Option<Part>,
@@ -91,7 +90,7 @@ impl Entry {
         }
     }
 
-    /// Number of the block: counts all that its queue ever took.
+    /// Number of the block, counted since the queue was created.
     pub(crate) fn number(&self) -> u64 {
         match &self.home {
             Home::Memory(number, _) => *number,
@@ -104,7 +103,7 @@ impl Entry {
         matches!(&self.home, Home::Disk(ticket) if ticket.is_of(log))
     }
 
-    /// A block that comes into memory. Of its copies those of `part` that are left are counted as routed.
+    /// A block in memory. Its unsettled copies, as `part` says, are counted as routed.
     fn in_memory(
         block: Block,
         part: Part,
@@ -129,27 +128,27 @@ impl Entry {
         }
     }
 
-    /// The block, parts that are settled included.
+    /// The block, settled parts included.
     pub fn block(&self) -> &Block {
         &self.block
     }
 
-    /// Copies that have no outcome yet.
+    /// Copies without an outcome.
     pub fn copies(&self) -> u64 {
         u64::from(self.copies_left)
     }
 
-    /// The lines that have no outcome yet; none of a block of another form.
+    /// The lines without an outcome. None when the block is not lines.
     pub fn lines_left(&self) -> Option<&[u8]> {
         matches!(self.block.form, BlockEncoding::Lines).then(|| &self.block.bytes[self.settled..])
     }
 
-    /// Memory that it holds until it is settled.
+    /// Memory in use until it is settled.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
 
-    /// Gives all copies that are left their outcome.
+    /// Settles all remaining copies with this outcome.
     pub fn settle(mut self, outcome: CopyOutcome) {
         if outcome == CopyOutcome::Delivered {
             self.delivered_up_to(self.block.bytes.len());
@@ -158,10 +157,10 @@ impl Entry {
         }
     }
 
-    /// Settles whole copies up to `at` (bytes from the front) as delivered. Returns how many.
+    /// Settles whole copies up to `at` (bytes from the front) as delivered. Returns their number.
     pub(crate) fn delivered_up_to(&mut self, at: usize) -> u32 {
         let border = self.block.border_before(self.settled, at);
-        // The block's end takes what is left, even if its maker counted copies that have no border.
+        // The end of the block settles all remaining copies, even if more were counted than have boundaries.
         let (copies, bytes) = if border == self.block.bytes.len() {
             (self.copies_left, self.bytes_left)
         } else {
@@ -180,12 +179,12 @@ impl Entry {
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
     }
 
-    /// Bytes of the copies that have no outcome yet.
+    /// Bytes of the copies without an outcome.
     pub(crate) fn bytes_left(&self) -> u64 {
         self.bytes_left
     }
 
-    /// How far it got.
+    /// Delivery progress.
     pub(crate) fn part(&self) -> Part {
         Part {
             settled: self.settled,
@@ -226,7 +225,7 @@ impl Drop for Entry {
     }
 }
 
-/// Blocks in order of arrival, bounded in bytes of memory truly held, in copies and in age.
+/// Blocks in order of arrival, with limits for bytes of memory in use, copies and age.
 #[derive(Debug)]
 pub struct MemoryQueue {
     limits: QueueLimits,
@@ -234,10 +233,10 @@ pub struct MemoryQueue {
     entries: VecDeque<Entry>,
     bytes: u64,
     copies: u64,
-    /// Blocks that it ever took.
+    /// Number of blocks appended since the queue was created.
     appended: u64,
     front: Arc<SettledFront>,
-    /// What waits is not dropped when its sender ends: somebody else goes on with it.
+    /// Queued blocks are not dropped when the sender ends: another sender or process takes them.
     kept: bool,
 }
 
@@ -256,18 +255,18 @@ impl MemoryQueue {
         }
     }
 
-    /// An empty queue in the place of one that has settled everything before `place`.
+    /// An empty queue that replaces one in which everything before `place` is settled.
     pub fn after(place: Position, limits: QueueLimits, account: Arc<OutputAccount>) -> MemoryQueue {
         let front = Arc::new(SettledFront::at(place.0));
         MemoryQueue { appended: place.0, front, ..MemoryQueue::new(limits, account) }
     }
 
-    /// Whether what waits stays when its sender ends, for the next sender or another process (see [`MemoryQueue::left`]).
+    /// Whether queued blocks stay when the sender ends, for the next sender or process (see [`MemoryQueue::left`]).
     pub fn keep(&mut self, kept: bool) {
         self.kept = kept;
     }
 
-    /// Drops everything that waits here (`stopped`, or another reason).
+    /// Drops all queued blocks for this reason.
     pub fn drop_all(&mut self, reason: Dropped) {
         while self.drop_front(reason) {}
     }
@@ -277,7 +276,7 @@ impl MemoryQueue {
         self.entries.len()
     }
 
-    /// The account that its blocks are counted in.
+    /// The account of the output.
     pub fn account(&self) -> &Arc<OutputAccount> {
         &self.account
     }
@@ -299,10 +298,10 @@ impl MemoryQueue {
 }
 
 impl Queue for MemoryQueue {
-    /// Takes a block at the end, under the limits. See [`Appended`].
+    /// Appends a block, within the limits. See [`Appended`].
     ///
-    /// A block that is larger than the whole bound is dropped (`queue_full`) whatever `when_full` says: it would
-    /// never fit. So is one that finds the bound taken up by what is on the way to the endpoint.
+    /// A block larger than the limit is dropped (`queue_full`) whatever `when_full` says: it would never fit. So is a
+    /// block for which dropping all queued blocks makes no room, because the rest is in flight.
     fn append(&mut self, block: Block, now: Now) -> Appended {
         if block.copies == 0 && block.bytes.is_empty() {
             return Appended::Kept;
@@ -322,12 +321,12 @@ impl Queue for MemoryQueue {
         Appended::Kept
     }
 
-    /// Counts a block that the queue never held as routed and dropped.
+    /// Counts a block as routed and dropped without storing it.
     fn drop_block(&self, block: Block, reason: Dropped) {
         self.account.pass(CopyOutcome::Dropped(reason), u64::from(block.copies), block.copy_bytes());
     }
 
-    /// Takes the oldest block out. Its memory counts against the bound until it is settled.
+    /// Takes the oldest block. Its memory counts against the limit until it is settled.
     fn pop(&mut self, now: Now) -> Option<Entry> {
         self.expire(now);
         self.pop_front()
@@ -335,14 +334,14 @@ impl Queue for MemoryQueue {
 
     fn put_back(&mut self, entry: Entry) {
         let own = matches!(&entry.home, Home::Memory(_, front) if Arc::ptr_eq(front, &self.front));
-        debug_assert!(own, "an entry goes back to the queue that it is from");
+        debug_assert!(own, "an entry is put back into its own queue");
         self.bytes += entry.memory_bytes;
         self.copies += entry.copies();
         let at = self.entries.partition_point(|other| other.number() < entry.number());
         self.entries.insert(at, entry);
     }
 
-    /// Drops what is older than `age_max_ms` (`too_old`).
+    /// Drops blocks older than `age_max_ms` (`too_old`).
     fn expire(&mut self, now: Now) {
         while self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
             self.drop_front(Dropped::TooOld);
@@ -359,12 +358,12 @@ impl Queue for MemoryQueue {
         self.oldest_ns().map(|made_ns| now.mono_ns.saturating_sub(made_ns))
     }
 
-    /// When the oldest block becomes too old, monotonic nanoseconds. None when it never does.
+    /// When the oldest block becomes too old, monotonic nanoseconds. None without an age limit.
     fn expires_ns(&mut self) -> Option<u64> {
         self.oldest_ns().and_then(|at_ns| self.limits.expires_ns(at_ns))
     }
 
-    /// When the oldest block in the queue was made.
+    /// When the oldest block in the queue was created.
     fn oldest_ns(&mut self) -> Option<u64> {
         self.entries.front().map(|entry| entry.block.at_ns)
     }
@@ -374,12 +373,12 @@ impl Queue for MemoryQueue {
         self.entries.front().map(|entry| entry.memory_bytes)
     }
 
-    /// True when nothing waits here.
+    /// True when no block is queued.
     fn is_empty(&mut self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Copies in the queue, without what its sender holds.
+    /// Copies in the queue, without those that its sender holds.
     fn copies(&self) -> u64 {
         self.copies
     }
@@ -389,22 +388,22 @@ impl Queue for MemoryQueue {
         self.bytes
     }
 
-    /// True when a block of `copies` that holds `memory_bytes` would fit now.
+    /// True when a block of `copies` copies and `memory_bytes` bytes fits now.
     fn has_room(&self, memory_bytes: u64, copies: u64) -> bool {
         let held = self.account.queued_bytes.load(Relaxed);
         let fits = held.saturating_add(memory_bytes) <= self.limits.bytes_max;
         let waiting = self.account.copies_queued();
         let most = self.limits.records_max;
-        // Blocks move as a whole: where nothing waits, one may be larger than the bound.
+        // Blocks move as a whole: an empty queue takes one that is larger than the limit.
         fits && (most == 0 || waiting == 0 || waiting.saturating_add(copies) <= most)
     }
 
-    /// The bounds.
+    /// The limits.
     fn limits(&self) -> QueueLimits {
         self.limits
     }
 
-    /// Sets other bounds. They apply from the next call on; a smaller `max_bytes` drops nothing by itself.
+    /// Sets other limits, from the next call on. A smaller `max_bytes` drops nothing by itself.
     fn set_limits(&mut self, limits: QueueLimits) {
         self.limits = limits;
     }

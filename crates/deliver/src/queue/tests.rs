@@ -1,4 +1,4 @@
-//! The queue at each of its bounds and past them.
+//! The queue in memory at each of its limits and past them.
 
 use super::*;
 use crate::plan::WhenFull;
@@ -9,7 +9,7 @@ fn at_ms(ms: u64) -> Now {
     Now::default().plus_ns(ms * MS)
 }
 
-/// A block of `copies` lines that holds `bytes` bytes of memory in all.
+/// A block of `copies` lines that uses `bytes` bytes of memory in all.
 fn block_of(bytes: u64, copies: u32, now: Now) -> Block {
     let empty = Block::lines(Vec::new(), 0, 0).memory_bytes();
     let block = Block::lines(vec![b'\n'; (bytes - empty) as usize], copies, now.mono_ns);
@@ -84,7 +84,7 @@ fn what_is_on_the_way_counts_against_the_bound() {
     {
         let mut queue = queue_of(1000, when_full, 0);
         assert_eq!(queue.append(block_of(600, 3, at_ms(0)), at_ms(0)), Appended::Kept);
-        let entry = queue.pop(at_ms(0)).expect("one block waits");
+        let entry = queue.pop(at_ms(0)).expect("one block is queued");
         assert!(queue.is_empty() && queue.has_room(400, 1) && !queue.has_room(401, 1));
         let appended = queue.append(block_of(401, 1, at_ms(0)), at_ms(0));
         assert!(!matches!(appended, Appended::Kept), "{when_full:?}");
@@ -116,11 +116,11 @@ fn copies_are_bounded_and_a_block_alone_may_be_larger() {
         queue.drop_all(Dropped::Stopped);
         assert_eq!(queue.append(block_of(300, 11, at_ms(0)), at_ms(0)), Appended::Kept, "{when_full:?}");
     }
-    // What the sender holds counts as well.
+    // Blocks that the sender holds count as well.
     let limits = QueueLimits { records_max: 10, when_full: WhenFull::Block, ..QueueLimits::default() };
     let mut queue = MemoryQueue::new(limits, Arc::new(OutputAccount::default()));
     assert_eq!(queue.append(block_of(300, 8, at_ms(0)), at_ms(0)), Appended::Kept);
-    let entry = queue.pop(at_ms(0)).expect("one block waits");
+    let entry = queue.pop(at_ms(0)).expect("one block is queued");
     assert!(matches!(queue.append(block_of(300, 3, at_ms(0)), at_ms(0)), Appended::Full(_)));
     assert_eq!(queue.append(block_of(300, 2, at_ms(0)), at_ms(0)), Appended::Kept);
     check(&mut queue, &[&entry]);
@@ -162,7 +162,11 @@ fn too_old_blocks_are_dropped_and_the_moment_is_known() {
 fn age_applies_at_each_call_that_has_the_time() {
     let mut queue = queue_of(600, WhenFull::Block, 10);
     assert_eq!(queue.append(block_of(500, 1, at_ms(0)), at_ms(0)), Appended::Kept);
-    assert_eq!(queue.append(block_of(500, 1, at_ms(11)), at_ms(11)), Appended::Kept, "the old one made room");
+    assert_eq!(
+        queue.append(block_of(500, 1, at_ms(11)), at_ms(11)),
+        Appended::Kept,
+        "the old one is dropped"
+    );
     assert!(queue.pop(at_ms(22)).is_none());
     assert_eq!(queue.account().dropped(Dropped::TooOld), 2);
     check(&mut queue, &[]);
@@ -220,7 +224,7 @@ fn room_is_ample_within_the_bound_only_although_an_empty_queue_takes_any_block()
         assert_eq!(queue.room(100, records, || false, at_ms(0)), want, "{records} records");
         assert_eq!(queue.has_ample_room(100, records), want == Room::Ample, "{records} records");
     }
-    // A batch of two blocks, of which the second would push the first one out.
+    // A batch of two blocks: the second would push the first one out.
     assert_eq!(queue.append_admitted(block_of(5_000, 2_000, at_ms(0)), at_ms(0)), Appended::Kept);
     assert_eq!(queue.append_admitted(block_of(5_000, 1, at_ms(0)), at_ms(0)), Appended::Kept);
     assert_eq!((queue.copies(), queue.room(100, 1, || false, at_ms(0))), (2_001, Room::None));
@@ -240,7 +244,7 @@ fn memory_held_is_counted_not_bytes_used() {
     let mut bytes = Vec::with_capacity(4096);
     bytes.push(b'\n');
     assert_eq!(queue.append(Block::lines(bytes, 1, 0), at_ms(0)), Appended::Dropped);
-    // Packets of no byte hold memory as well: their places.
+    // Packets without bytes use memory as well: their spans.
     let mut packets = model::PacketBatch::default();
     (0..1000).for_each(|_| packets.push(b""));
     assert_eq!(queue.append(Block::packets(packets, 0), at_ms(0)), Appended::Dropped);
@@ -275,7 +279,7 @@ fn who_can_wait_does_as_when_full_says_and_what_was_let_in_is_kept() {
         assert_eq!(queue.room(one, 1, || true, at_ms(0)), down, "{when_full:?}");
         assert_eq!(queue.append_admitted(line(), at_ms(0)), Appended::Kept);
         assert_eq!((queue.copies(), queue.limits().bytes_max), (201, 200 * one));
-        // For those who cannot wait the bound holds again.
+        // For sources that cannot wait, the limit applies again.
         let appended = queue.append(line(), at_ms(0));
         let (copies, kept) = match when_full {
             WhenFull::BlockWhileUp | WhenFull::DropOldest => (200, Appended::Kept),
@@ -294,6 +298,6 @@ fn a_queue_in_the_place_of_another_has_settled_what_that_one_had() {
     assert_eq!((queue.accepted_up_to(), queue.settled_up_to()), (next, next));
     assert_eq!((queue.promise(before), queue.promise(next)), (Promise::Safe, Promise::Accepted));
     assert_eq!(queue.append(block_of(400, 1, at_ms(0)), at_ms(0)), Appended::Kept);
-    queue.pop(at_ms(0)).expect("it waits").settle(CopyOutcome::Delivered);
+    queue.pop(at_ms(0)).expect("it is queued").settle(CopyOutcome::Delivered);
     assert_eq!((queue.accepted_up_to(), queue.settled_up_to()), (Position(8), Position(8)));
 }

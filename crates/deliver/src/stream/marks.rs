@@ -1,40 +1,41 @@
-//! Where a stream of lines and what goes over the wire for it meet: for connections that are packed or encrypted.
+//! Maps acknowledged bytes on the wire to lines, for compressed or encrypted connections.
 //!
-//! A sender thinks in bytes of its lines, the kernel in bytes of the wire. What lies between says at each flush that so many
-//! bytes of the wire make all lines so far readable; when the peer's kernel has those, the lines have arrived.
+//! A sender counts bytes of its lines, the kernel counts bytes on the wire. At each flush the compressor or TLS
+//! session reports how many bytes on the wire make all lines so far readable. When the peer's kernel has acknowledged
+//! those bytes, the lines are delivered.
 //!
-//! How the binary drives it, for a sender whose connection is wrapped: [`Marks::take`] what the wrapping took of a `Write`,
-//! beside `on_written`; [`Marks::flushed`] behind each flush; and in place of the kernel's figure [`Marks::unacked`] for
-//! `on_acked`. A new connection has new marks.
+//! How the binary uses it, for a compressed or encrypted connection: call [`Marks::take`] with the bytes accepted
+//! from a `Write`, beside `on_written`; [`Marks::flushed`] after each flush; and pass [`Marks::unacked`] to
+//! `on_acked` instead of the kernel's figure. A new connection needs new marks.
 //! Not here: compression (`wire::compression`), TLS and sockets (`staunch`).
-//! Invariant: lines count as arrived only when all of the wire that they need has.
+//! Invariant: lines count as delivered only when all bytes on the wire that they need are acknowledged.
 
 use std::collections::VecDeque;
 
-/// Most flushes between what is sent and what is acknowledged that are told apart. Beyond it neighbours become one, and
+/// Most flushes between sent and acknowledged bytes that are tracked one by one. Beyond it neighbours are merged, and
 /// their lines settle together.
 pub const MARKS_MAX: usize = 1024;
 
-/// Whoever has so many bytes of the wire can read so many bytes of lines.
+/// So many bytes on the wire make so many bytes of lines readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
     wire: u64,
     lines: u64,
 }
 
-/// The marks of one connection.
+/// The flush marks of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
-    /// Both figures grow from one to the next.
+    /// Both figures grow from one mark to the next.
     marks: VecDeque<Mark>,
-    /// Bytes of lines that were taken.
+    /// Bytes of lines accepted.
     taken: u64,
-    /// Bytes of them that the peer can read.
+    /// Bytes of lines that the peer can read.
     arrived: u64,
 }
 
 impl Marks {
-    /// So many more bytes of lines were taken.
+    /// So many more bytes of lines were accepted.
     pub fn take(&mut self, lines: usize) {
         self.taken += lines as u64;
     }
@@ -44,7 +45,7 @@ impl Marks {
         self.taken - self.marks.back().map_or(self.arrived, |mark| mark.lines)
     }
 
-    /// All that was taken can be read by who has the first `wire` bytes of the wire.
+    /// All accepted lines are readable from the first `wire` bytes on the wire.
     pub fn flushed(&mut self, wire: u64) {
         if self.unflushed() == 0 {
             return;
@@ -56,8 +57,7 @@ impl Marks {
         self.marks.push_back(Mark { wire, lines: self.taken });
     }
 
-    /// The peer's kernel has the first `wire` bytes. Gives how many bytes of lines, of those taken, it cannot make use of
-    /// yet.
+    /// The peer's kernel has the first `wire` bytes. Returns how many accepted bytes of lines the peer cannot read yet.
     pub fn unacked(&mut self, wire: u64) -> u64 {
         while let Some(mark) = self.marks.front().filter(|mark| mark.wire <= wire) {
             self.arrived = mark.lines;

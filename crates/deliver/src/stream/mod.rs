@@ -1,30 +1,30 @@
-//! The sender of one stream connection (TCP or unix): what to write now, and what the peer's answers mean.
+//! The sender of one stream connection (TCP or unix): what to write next, and when records count as delivered.
 //!
-//! Path of a packet: `queue::pop` -> **`StreamSender::poll`** gives `Write` -> the binary writes -> `on_written`
+//! Path of a packet: `queue::pop` -> **`StreamSender::poll`** returns `Write` -> the binary writes -> `on_written`
 //! -> `on_acked` -> settled as delivered.
 //!
-//! How the binary drives it: call `poll` and do what it says; report each result by the `on_…` method of that
-//! name; poll again after each report, when the queue got something, and at [`StreamSender::wake_ns`]. While
-//! [`StreamSender::in_flight_bytes`] is above 0, ask the kernel before each poll what the peer has not
-//! acknowledged (SIOCOUTQ) and report it; for TCP also once more when the connection has ended in an error. Read
-//! that figure only after all writes so far have been reported. On a unix socket it falls to 0 when the peer
-//! closes, read or not: there, make sure after reading it that the peer was still connected, or do not report it
-//! (`sys::unread` in the binary).
+//! How the binary uses it: call `poll` and perform the action; report each result by the `on_…` method of that name.
+//! Poll again after each report, when the queue got a block, and at [`StreamSender::wake_ns`]. While
+//! [`StreamSender::in_flight_bytes`] is above 0, read the unacknowledged bytes from the kernel before each poll
+//! (SIOCOUTQ) and report them by `on_acked`; for TCP also once more when the connection has ended in an error. Read
+//! that figure only after all writes so far have been reported. On a unix socket it drops to 0 when the peer closes,
+//! whether or not the peer has read the data: check after reading it that the peer was still connected, or do not
+//! report it (`sys::unread` in the binary).
 //!
-//! What is written is kept until the peer's kernel has acknowledged it. When the connection ends, everything
-//! from the first line or frame on that is not known to have arrived goes back to the front of the queue, so a
-//! line may arrive twice but none is lost or torn, and their order stays. A closed connection is made again when
-//! there is something to send, after a pause that doubles with each failure.
+//! Written blocks are kept until the peer's kernel has acknowledged them. When the connection ends, everything from
+//! the first unacknowledged line or frame on goes back to the front of the queue. A line may so arrive twice, but
+//! none is lost or cut, and the order is kept. The sender reconnects when there is something to send, after a pause
+//! that doubles with each failure.
 //!
-//! Where a connection is packed or encrypted, what is written is what its wrapping took, and [`Marks`] translate what the
-//! kernel says.
+//! On a compressed or encrypted connection, written means accepted by the compressor or TLS session, and [`Marks`]
+//! translate the kernel's figure.
 //!
-//! The limit of this: what the peer's kernel has acknowledged and its process never read is lost when that process
-//! dies, and counts as delivered. A protocol without replies does not show it. Only after a connection that the peer
-//! closed at once, the next one has to last before anything of it counts.
+//! Limit: bytes that the peer's kernel has acknowledged and its process never read are lost when that process dies, and
+//! count as delivered. A protocol without replies cannot detect this. One exception: after a connection that the peer
+//! closed at once, nothing is settled on the next one until it has lasted longer.
 //!
-//! Not here: sockets, name resolution, TLS, the queue's bounds.
-//! Invariant: the account's sum holds with `queue.copies() + sender.waiting_copies()` between any two calls.
+//! Not here: sockets, name resolution, TLS, the queue's limits.
+//! Invariant: the account is balanced with `queue.copies() + sender.waiting_copies()` between any two calls.
 
 mod marks;
 #[cfg(test)]
@@ -46,36 +46,36 @@ use crate::pause::{Backoff, MS_NS, after_ms, earliest};
 use crate::plan::SenderPlan;
 use crate::queue::{Entry, Queue};
 
-/// Most bytes (memory of their blocks) between the queue and the peer's acknowledgement. A sender stays below
-/// half of its queue's bound as well; a single block may always be on the way.
+/// Most bytes (memory of their blocks) that are not acknowledged. A sender also stays below half of its queue's limit; a
+/// single block may always be in flight.
 pub const IN_FLIGHT_BYTES_MAX: u64 = 4 << 20;
 
-/// A connection that lived so long and then closed counts as a first failure, not as the next one.
+/// A connection that lasted so long and then closed resets the backoff.
 const STABLE_NS: u64 = 5 * SECOND_NS;
 
-/// After a failure that its kernel hides (see [`is_deceptive`]) an endpoint counts as up again when it still takes something so
-/// long after it was connected to.
+/// After a failure that the peer's kernel hides (see [`is_deceptive`]), the endpoint counts as up again when bytes are
+/// acknowledged so long after connecting.
 const BELIEVED_AFTER_NS: u64 = SECOND_NS;
 
-/// A connection that its peer ends so soon after its first bytes was closed at once. An endpoint that failed so counts as up
-/// again when a connection lives longer.
+/// A connection that the peer ends within this time after its first bytes was closed at once. The endpoint counts as up
+/// again when a connection lasts longer.
 const AT_ONCE_NS: u64 = SECOND_NS;
 
-/// So many connections in a row that were closed at once are a failure: one or two may be a restart of the endpoint.
+/// So many consecutive connections closed at once are a failure: one or two may be a restart of the endpoint.
 const CLOSED_AT_ONCE_MAX: u32 = 3;
 
-/// Pauses between two looks at what the peer has acknowledged: short after progress, then doubling.
+/// Pauses between two checks of acknowledged bytes: short after progress, then doubling.
 const ACK_PAUSE_MIN_NS: u64 = SECOND_NS / 100;
 const ACK_PAUSE_MAX_NS: u64 = SECOND_NS / 2;
 
-/// What the binary has to do next.
+/// The next action for the binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action<'a> {
-    /// Connect; answer with `on_connected` or `on_connect_failed`. Go on polling meanwhile.
+    /// Connect; report by `on_connected` or `on_connect_failed`. Keep polling meanwhile.
     Connect,
-    /// Write as much of this as the socket takes now; answer with `on_written`.
+    /// Write as much of this as the socket accepts now; report by `on_written`.
     Write(&'a [u8]),
-    /// Drop the connection, or the attempt to make one. The sender counts it as closed already.
+    /// Drop the connection, or the attempt to connect. For the sender it is closed already.
     Close(CloseReason),
     /// Nothing to do before this time (monotonic nanoseconds), unless something happens.
     WaitUntil(u64),
@@ -86,30 +86,30 @@ pub enum Action<'a> {
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CloseReason {
-    /// The peer closed it in order.
+    /// The peer closed it (EOF).
     Peer,
     /// It was reset, or reading or writing failed.
     Broken,
-    /// It could not be made in time.
+    /// It was not established in time.
     ConnectTimeout,
-    /// The peer took nothing in time.
+    /// The peer acknowledged nothing in time.
     WriteTimeout,
-    /// Its encryption failed: the peer did not accept our certificate, or wrote what is no TLS.
+    /// TLS failed: the peer rejected our certificate, or sent bytes that are not TLS.
     TlsFailed,
-    /// The peer answered plain lines with an alert of TLS: it understood none of them.
+    /// The peer answered plain lines with a TLS alert: it understood none of them.
     TlsWanted,
     /// The sender stops.
     Stopped,
 }
 
-/// An endpoint that fails so goes on taking connections, and its kernel takes the first bytes of each whether or not anybody
-/// can make use of them.
+/// With such a failure, the endpoint still accepts connections, and its kernel acknowledges the first bytes of each even
+/// if no process reads them.
 fn is_deceptive(failure: Failure) -> bool {
     failure == Failure::WriteTimeout || ends_connections(failure)
 }
 
-/// An endpoint that fails so takes a connection, perhaps all that waits, and ends it then: only one that lasts shows that it
-/// does no more.
+/// With such a failure, the endpoint accepts a connection, perhaps all queued bytes, and then closes it: only a
+/// connection that lasts shows that it is up.
 fn ends_connections(failure: Failure) -> bool {
     matches!(failure, Failure::TlsWanted | Failure::TlsFailed | Failure::ClosesAtOnce)
 }
@@ -122,23 +122,23 @@ enum Phase {
     Connecting { deadline_ns: u64 },
     /// Connected since `since_ns`.
     Up { since_ns: u64 },
-    /// For good.
+    /// The sender has ended.
     Stopped,
 }
 
-/// A block on the way.
+/// A block in flight.
 #[derive(Debug)]
 struct Held {
     entry: Entry,
-    /// Place of the block's first byte in the bytes of this connection. Negative for a block whose front was
-    /// settled on an earlier connection.
+    /// Offset of the block's first byte in the bytes of this connection. Negative for a block whose front was settled
+    /// on an earlier connection.
     starts_at: i64,
     /// Bytes from the block's front that are settled or were written to this connection.
     written: usize,
 }
 
 impl Held {
-    /// Copies of which something was written and not all is known to have arrived.
+    /// Copies of which something was written and not all is acknowledged.
     fn in_doubt(&self) -> u64 {
         let block = self.entry.block();
         let border = block.border_before(self.entry.settled, self.written);
@@ -161,38 +161,38 @@ pub struct StreamSender {
     backoff: Backoff,
     health: Health,
     phase: Phase,
-    /// Oldest first. Only the last one has bytes that are not written.
+    /// Oldest first. Only the last one has unwritten bytes.
     held: VecDeque<Held>,
     held_bytes: u64,
     held_copies: u64,
-    /// The endpoint that is being connected to was reached: what has not come yet is the end of the handshake.
+    /// The endpoint was reached, and the TLS handshake is not finished.
     shakes_hands: bool,
     /// When the first bytes of this connection were written.
     first_bytes_ns: Option<u64>,
-    /// Connections in a row that the peer closed at once.
+    /// Consecutive connections that the peer closed at once.
     closed_at_once: u32,
-    /// Bytes of this connection.
+    /// Bytes written to this connection.
     written: u64,
     acked: u64,
-    /// Bytes of it whose copies were settled: all that is acknowledged, but for one on trial.
+    /// Bytes of it whose copies are settled: all acknowledged ones, except while [`Self::is_on_trial`].
     settled: u64,
-    /// When the peer took something last, or when something was first on the way.
+    /// When the peer last acknowledged something, or when the first bytes came in flight.
     progress_ns: u64,
     ack_pause_ns: u64,
     ack_check_ns: u64,
-    /// Copies that waited when the connection was asked for.
+    /// Copies queued when connecting began.
     backlog_copies: u64,
-    /// Connect although there is nothing to send: at start, to know early whether the endpoint is there.
+    /// Connect although nothing is queued: at start, to detect early whether the endpoint is up.
     eager: bool,
-    /// Connect although there is nothing to send while the endpoint is down: others have it meanwhile.
+    /// Connect although nothing is queued while the endpoint is down: its records go to other members meanwhile.
     probes: bool,
     stop_ns: Option<u64>,
-    /// Another sender goes on with the queue: nothing more is taken out of it.
+    /// Another sender continues with the queue: take nothing more out of it.
     leaves: bool,
 }
 
 impl StreamSender {
-    /// A sender that has not connected yet. The seed decides the jitter of its pauses and nothing else.
+    /// A sender that has not connected yet. The seed decides only the jitter of its pauses.
     pub fn new(plan: SenderPlan, account: Arc<OutputAccount>, seed: u64) -> StreamSender {
         StreamSender {
             plan,
@@ -221,26 +221,26 @@ impl StreamSender {
         }
     }
 
-    /// For systems that cannot tell what a peer has acknowledged: what is written counts as delivered.
+    /// For systems that do not report unacknowledged bytes: written bytes count as delivered.
     #[must_use]
     pub fn without_acks(mut self) -> StreamSender {
         self.acks = false;
         self
     }
 
-    /// Whether it goes on trying to connect to an endpoint that is down when nothing waits for it: where others stand in
-    /// for it, nothing does.
+    /// Whether it keeps trying to connect to an endpoint that is down when nothing is queued for it, as during a
+    /// failover.
     pub fn probe(&mut self, probes: bool) {
         self.probes = probes;
     }
 
-    /// Other pauses and time-outs from now on, for a reload.
+    /// Sets other pauses and timeouts, after a reload.
     pub fn set_plan(&mut self, plan: SenderPlan) {
         self.plan = plan;
         self.backoff.set_bounds(plan.retry_min_ms, plan.retry_max_ms);
     }
 
-    /// What to do next. `queue` must be the same at each call.
+    /// The next action. `queue` must be the same at each call.
     pub fn poll(&mut self, queue: &mut impl Queue, now: Now) -> Action<'_> {
         queue.expire(now);
         match self.phase {
@@ -294,7 +294,7 @@ impl StreamSender {
         }
         let at_rest = self.held.is_empty() && queue.is_empty();
         if at_rest && self.lasts_from_ns().is_none_or(|lasts_ns| now.mono_ns >= lasts_ns) {
-            // Nothing is left that could prove the endpoint good: that it could be reached must do.
+            // No records left to prove the endpoint up: the established connection counts instead.
             self.health.good(self.backlog_copies, now);
         }
         let is_done = at_rest || self.leaves && self.held.is_empty();
@@ -306,7 +306,7 @@ impl StreamSender {
             return Action::Close(CloseReason::WriteTimeout);
         }
         if now.mono_ns >= self.ack_check_ns {
-            // Nobody reported what the peer has acknowledged: still no reason to spin.
+            // The caller did not report acknowledged bytes: still do not spin.
             self.ack_check_ns = now.mono_ns + self.ack_pause_ns;
         }
         if self.unwritten().is_empty() && !self.leaves {
@@ -318,7 +318,7 @@ impl StreamSender {
         Action::Write(self.unwritten())
     }
 
-    /// A connection was made.
+    /// The connection is established.
     pub fn on_connected(&mut self, now: Now) {
         if !matches!(self.phase, Phase::Connecting { .. }) {
             return;
@@ -332,27 +332,27 @@ impl StreamSender {
         self.settled = 0;
         self.progress_ns = now.mono_ns;
         self.ack_pause_ns = ACK_PAUSE_MIN_NS;
-        debug_assert!(self.held.is_empty(), "what was on the way went back to the queue before connecting");
+        debug_assert!(self.held.is_empty(), "blocks in flight went back to the queue before connecting");
     }
 
-    /// The endpoint was reached, and is to answer the handshake of an encrypted connection.
+    /// The TCP connection is established; the TLS handshake begins.
     pub fn on_handshake_begun(&mut self) {
         self.shakes_hands = true;
     }
 
-    /// The attempt to connect failed, or the name could not be resolved.
+    /// Connecting failed.
     pub fn on_connect_failed(&mut self, now: Now) {
         self.on_attempt_failed(Failure::ConnectFailed, now);
     }
 
-    /// The attempt to connect failed for this reason: the name has no address, or one of our own, or TLS cannot be spoken.
+    /// Connecting failed for this reason: the name does not resolve, or to one of our own listeners, or TLS is unusable.
     pub fn on_attempt_failed(&mut self, why: Failure, now: Now) {
         if matches!(self.phase, Phase::Connecting { .. }) {
             self.failed(why, now);
         }
     }
 
-    /// The socket took the first `bytes` bytes of the last `Write`.
+    /// The socket accepted the first `bytes` bytes of the last `Write`.
     pub fn on_written(&mut self, bytes: usize, now: Now) {
         let Some(last) = self.held.back_mut() else { return };
         let left = last.entry.block().bytes.len() - last.written;
@@ -378,8 +378,8 @@ impl StreamSender {
         }
     }
 
-    /// The kernel holds `unacked` bytes of this connection that the peer's kernel has not acknowledged. Whole
-    /// lines and frames below that are settled as delivered.
+    /// The kernel holds `unacked` bytes of this connection that the peer's kernel has not acknowledged. Whole lines
+    /// and frames before them are settled as delivered.
     pub fn on_acked(&mut self, unacked: u64, now: Now) {
         if !self.acks || !matches!(self.phase, Phase::Up { .. }) {
             return;
@@ -394,7 +394,7 @@ impl StreamSender {
         self.ack_check_ns = now.mono_ns + self.ack_pause_ns;
     }
 
-    /// The connection ended. Harmless when the sender knows already.
+    /// The connection ended. Does nothing when the sender knows already.
     pub fn on_closed(&mut self, why: CloseReason, now: Now) {
         match self.phase {
             Phase::Up { .. } => self.lost(why, now),
@@ -403,26 +403,26 @@ impl StreamSender {
         }
     }
 
-    /// From now on: send what waits until `deadline_ns` (monotonic), then close. [`Self::stopped`] tells when it
-    /// is done; then call [`Self::finish_stop`]. Nothing should be appended to the queue any more.
+    /// From now on: send queued records until `deadline_ns` (monotonic), then close. When [`Self::stopped`] is true,
+    /// call [`Self::finish_stop`]. Nothing should be appended to the queue any more.
     pub fn begin_stop(&mut self, deadline_ns: u64) {
         self.stop_ns = Some(deadline_ns);
     }
 
-    /// From now on: take nothing more out of the queue, with which another sender goes on; close as soon as what was taken has
-    /// arrived, at `deadline_ns` (monotonic) at the latest. Otherwise as [`Self::begin_stop`].
+    /// From now on: take nothing more from the queue, with which another sender continues; close when all blocks in
+    /// flight are acknowledged, or at `deadline_ns` (monotonic). Otherwise as [`Self::begin_stop`].
     pub fn begin_leave(&mut self, deadline_ns: u64) {
         self.leaves = true;
         self.stop_ns = Some(deadline_ns);
     }
 
-    /// True when the sender will do nothing any more.
+    /// True when the sender has stopped.
     pub fn stopped(&self) -> bool {
         self.phase == Phase::Stopped
     }
 
-    /// Ends it now: whatever waits or is not known to have arrived goes back to the queue, which keeps it for the next
-    /// run or drops it (`stopped`): see [`Queue::leave`].
+    /// Stops now. Queued and unacknowledged records go back to the queue, which keeps them for the next run or drops
+    /// them (`stopped`): see [`Queue::leave`].
     pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
         self.hand_back(queue);
         queue.leave();
@@ -430,7 +430,7 @@ impl StreamSender {
         self.health.stop(now);
     }
 
-    /// When to poll next although nothing happened; also while a `Write` waits for the socket.
+    /// When to poll next if nothing happens before; also while a `Write` waits for the socket.
     pub fn wake_ns(&self) -> Option<u64> {
         match self.phase {
             Phase::Down { retry_ns } => Some(earliest(retry_ns, [self.stop_ns])),
@@ -447,37 +447,37 @@ impl StreamSender {
         }
     }
 
-    /// Bytes written to this connection that are not known to have arrived. Above 0: ask for acknowledgements.
+    /// Bytes written to this connection and not acknowledged. While above 0, check for acknowledgements.
     pub fn in_flight_bytes(&self) -> u64 {
         if matches!(self.phase, Phase::Up { .. }) { self.written - self.acked } else { 0 }
     }
 
-    /// Copies that the sender holds: on the way, or written in part.
+    /// Copies in the sender: in flight, or written in part.
     pub fn waiting_copies(&self) -> u64 {
         self.held_copies
     }
 
-    /// Memory that the sender holds.
+    /// Memory in use by the sender.
     pub fn queued_bytes(&self) -> u64 {
         self.held_bytes
     }
 
-    /// When the oldest block that the sender holds was made. Older than anything in the queue.
+    /// When the oldest block in the sender was created. It is older than anything in the queue.
     pub fn oldest_ns(&self) -> Option<u64> {
         self.held.front().map(|held| held.entry.block().at_ns)
     }
 
-    /// What is known about the endpoint.
+    /// State of the endpoint.
     pub fn state(&self) -> EndpointState {
         self.health.state()
     }
 
-    /// The next change of state that has not been logged. Take them after each poll and report.
+    /// The next state change to log. Take and log them after each poll.
     pub fn take_news(&mut self) -> Option<News> {
         self.health.take_news()
     }
 
-    /// What of the last block is not written yet.
+    /// The unwritten bytes of the last block.
     fn unwritten(&self) -> &[u8] {
         match self.held.back() {
             Some(held) => &held.entry.block().bytes[held.written..],
@@ -485,10 +485,11 @@ impl StreamSender {
         }
     }
 
-    /// Takes the next block that has bytes, if the bound on what is on the way allows it.
+    /// Takes the next block that has bytes, if the in-flight limit allows it.
     fn take_next(&mut self, queue: &mut impl Queue, now: Now) {
         if self.is_on_trial(now) && !self.held.is_empty() {
-            // One block, which is sent again if the connection is reset: a peer that takes a little of each gets on so.
+            // One block at a time, sent again if the connection is reset: a peer that reads a little of each makes
+            // progress.
             return;
         }
         let bytes_max = IN_FLIGHT_BYTES_MAX.min(queue.limits().bytes_max / 2);
@@ -512,7 +513,7 @@ impl StreamSender {
         }
     }
 
-    /// The first `acked` bytes of this connection are with the peer.
+    /// The peer has acknowledged the first `acked` bytes of this connection.
     fn arrived(&mut self, acked: u64, now: Now) {
         debug_assert!(
             acked > self.acked && acked <= self.written,
@@ -530,8 +531,8 @@ impl StreamSender {
         }
     }
 
-    /// When a connection after one that the peer closed at once has lasted longer. Until then nothing of it is settled: a peer
-    /// that resets it has not read what its kernel acknowledged.
+    /// When this connection, made after one that the peer closed at once, has lasted longer than that. Until then
+    /// nothing of it is settled: a peer that resets it has not read the bytes that its kernel acknowledged.
     fn trial_ends_ns(&self) -> Option<u64> {
         let Phase::Up { since_ns } = self.phase else { return None };
         (self.closed_at_once > 0).then(|| self.begun_ns(since_ns).saturating_add(AT_ONCE_NS))
@@ -541,13 +542,13 @@ impl StreamSender {
         self.trial_ends_ns().is_some_and(|ends_ns| now.mono_ns < ends_ns)
     }
 
-    /// Whole copies that were acknowledged are delivered.
+    /// Settles whole acknowledged copies as delivered.
     fn settle_arrived(&mut self) {
         self.settled = self.acked;
         while let Some(front) = self.held.front_mut() {
             let len = front.entry.block().bytes.len();
             let arrived = usize::try_from(self.acked as i64 - front.starts_at).unwrap_or(0).min(len);
-            debug_assert!(arrived <= front.written, "only what was written can arrive");
+            debug_assert!(arrived <= front.written, "only written bytes can be acknowledged");
             if arrived <= front.entry.settled {
                 return;
             }
@@ -560,7 +561,7 @@ impl StreamSender {
         }
     }
 
-    /// Whether what has arrived shows that the endpoint is up.
+    /// Whether the acknowledged bytes show that the endpoint is up.
     fn is_believed(&self, now: Now) -> bool {
         if let Some(lasts_ns) = self.lasts_from_ns() {
             return now.mono_ns >= lasts_ns;
@@ -571,8 +572,8 @@ impl StreamSender {
         !hung || matches!(self.phase, Phase::Up { since_ns } if since(since_ns))
     }
 
-    /// From when on this connection has lasted longer than those that the endpoint ended; none while it is not down for
-    /// that.
+    /// When this connection has lasted longer than those that the endpoint closed. None unless the endpoint is down
+    /// for that reason.
     fn lasts_from_ns(&self) -> Option<u64> {
         let Phase::Up { since_ns } = self.phase else { return None };
         let EndpointState { status, last_failure, .. } = self.health.state();
@@ -580,28 +581,28 @@ impl StreamSender {
         (status == Status::Down && ended).then(|| self.begun_ns(since_ns).saturating_add(AT_ONCE_NS))
     }
 
-    /// When this connection, made at `since_ns`, got its first bytes, if it got any.
+    /// When this connection got its first bytes; without any, when it was made.
     fn begun_ns(&self, since_ns: u64) -> u64 {
         self.first_bytes_ns.unwrap_or(since_ns)
     }
 
-    /// Notes that the peer has ended the connection. True when that is one too many that it closed at once.
+    /// Notes that the peer has ended the connection. True when it has closed too many in a row at once.
     fn is_closed_at_once_again(&mut self, since_ns: u64, now: Now) -> bool {
         let at_once = now.mono_ns.saturating_sub(self.begun_ns(since_ns)) < AT_ONCE_NS;
         if at_once {
             self.closed_at_once = self.closed_at_once.saturating_add(1);
         } else if self.first_bytes_ns.is_some() {
-            // One that got nothing and was left open shows nothing.
+            // A connection that was left open and got no bytes shows nothing.
             self.closed_at_once = 0;
         }
         at_once && self.closed_at_once >= CLOSED_AT_ONCE_MAX
     }
 
-    /// The connection is gone: notes what may have to be sent a second time.
+    /// The connection ended: notes what may have to be sent a second time.
     fn lost(&mut self, why: CloseReason, now: Now) {
         let Phase::Up { since_ns } = self.phase else { return };
         if why == CloseReason::Peer || !self.is_on_trial(now) {
-            // In order: a peer that had not read all would have reset it, unless it half-closed first.
+            // EOF: a peer with unread data would have reset the connection, unless it half-closed first.
             self.settle_arrived();
         }
         let failure = match why {
@@ -615,7 +616,7 @@ impl StreamSender {
             CloseReason::TlsFailed => Failure::TlsFailed,
             CloseReason::TlsWanted => Failure::TlsWanted,
         };
-        // A peer that takes connections and nothing else must not be courted at the shortest pause for ever.
+        // A peer that accepts connections and reads nothing must not be retried at the shortest pause.
         if now.mono_ns.saturating_sub(since_ns) >= STABLE_NS && !is_deceptive(failure) {
             self.backoff.reset();
         }
@@ -631,7 +632,7 @@ impl StreamSender {
         self.settled = 0;
     }
 
-    /// What was written and is not known to have arrived may be sent a second time, by whoever goes on.
+    /// Written and unacknowledged bytes may be sent a second time, by this sender or the next one.
     fn note_doubt(&mut self) {
         let doubt = self.held.iter().map(Held::in_doubt).sum();
         self.account.in_doubt.fetch_add(doubt, Relaxed);
@@ -647,7 +648,7 @@ impl StreamSender {
         self.phase = Phase::Down { retry_ns: now.mono_ns.saturating_add(self.backoff.fail()) };
     }
 
-    /// Gives what is held back to the queue, oldest in front. Its settled front stays settled.
+    /// Puts blocks in flight back into the queue, oldest in front. Their settled parts stay settled.
     fn hand_back(&mut self, queue: &mut impl Queue) {
         while let Some(held) = self.held.pop_back() {
             queue.put_back(held.entry);

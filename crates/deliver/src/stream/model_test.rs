@@ -1,7 +1,7 @@
 //! A sender against a simulated kernel and peer that record every byte, driven by random operations.
 //!
-//! Checked after every operation: the account's sum, the gauge, the bounds. Checked at the end: order, no record
-//! torn, none lost that is not counted as dropped, none doubled that was not on the way when a connection ended.
+//! Checked after every operation: the account, the gauge, the limits. Checked at the end: order, no record cut, none
+//! lost that is not counted as dropped, none doubled that was not in flight when a connection ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,19 +15,19 @@ use crate::queue::{Appended, Block, BlockEncoding, MemoryQueue};
 enum Op {
     /// Records of a new block, and the length of each.
     Append(usize, usize),
-    /// Poll; the socket takes at most so many bytes of a write.
+    /// Poll; the socket accepts at most so many bytes of a write.
     Poll(usize),
     ConnectOk,
     ConnectFail,
     /// So many more bytes reach the peer's kernel.
     Arrive(usize),
-    /// The sender is told what is not acknowledged.
+    /// The unacknowledged bytes are reported to the sender.
     Report,
-    /// What lies between, if something does, makes readable what it took: so many bytes of the wire.
+    /// The compressor or TLS session, if there is one, flushes: so many bytes on the wire.
     Flush(usize),
-    /// The socket takes so many bytes of the wire.
+    /// The socket accepts so many bytes on the wire.
     Send(usize),
-    /// So many more bytes arrive without the sender knowing, then the connection ends.
+    /// So many more bytes arrive without a report to the sender, then the connection ends.
     Close(usize, bool),
     Pass(u64),
 }
@@ -64,7 +64,7 @@ fn limits() -> impl Strategy<Value = QueueLimits> {
     )
 }
 
-/// One connection: what the kernel took, and how far it got.
+/// One connection: what the kernel accepted, and how far it got.
 #[derive(Default)]
 struct Connection {
     taken: Vec<u8>,
@@ -73,7 +73,7 @@ struct Connection {
     wire: Wire,
 }
 
-/// What lies between the sender and a kernel that is not given lines. Its units can be read whole or not at all.
+/// A compressor or TLS session between the sender and the kernel. Its units are readable as a whole or not at all.
 #[derive(Default)]
 struct Wire {
     marks: Marks,
@@ -85,7 +85,7 @@ struct Wire {
 }
 
 impl Connection {
-    /// Makes everything readable that was taken, in a unit of so many bytes.
+    /// Makes all accepted bytes readable, in a unit of so many bytes.
     fn flush(&mut self, bytes: usize) {
         if self.units_end() < self.taken.len() {
             self.wire.made += bytes;
@@ -105,7 +105,7 @@ impl Connection {
     }
 }
 
-/// Numbers of the whole records in `bytes`; checks that none is torn.
+/// Numbers of the whole records in `bytes`; checks that none is cut.
 fn records(bytes: &[u8]) -> Vec<u64> {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |lf| lf + 1);
     let record = |line: &[u8]| {
@@ -123,7 +123,7 @@ struct Sim {
     sender: StreamSender,
     now: Now,
     frames: bool,
-    /// Something lies between the sender and the kernel.
+    /// There is a compressor or TLS session between the sender and the kernel.
     wrapped: bool,
     connecting: bool,
     connection: Option<Connection>,
@@ -131,9 +131,9 @@ struct Sim {
     routed: BTreeMap<u64, u64>,
     next: u64,
     arrived: Vec<u64>,
-    /// Records that the kernel took whole, with how often.
+    /// Records that the kernel accepted whole, with how often.
     taken: BTreeMap<u64, u64>,
-    /// How often a record was on the way when a connection ended.
+    /// How often a record was in flight when a connection ended.
     on_the_way: BTreeMap<u64, u64>,
     trace: Vec<String>,
 }
@@ -254,13 +254,13 @@ impl Sim {
             let unacked = (connection.taken.len() - connection.arrived) as u64;
             if self.wrapped {
                 let known = connection.wire.marks.unacked(connection.wire.arrived as u64);
-                assert_eq!(known, unacked, "what can be read is known, and nothing else counts");
+                assert_eq!(known, unacked, "only readable bytes count");
             }
             self.sender.on_acked(unacked, self.now);
         }
     }
 
-    /// What counts as delivered when the connection breaks now, of what was reported.
+    /// Bytes that count as delivered when the connection breaks now, of those reported.
     fn settled(&self) -> usize {
         if self.sender.is_on_trial(self.now) { self.sender.settled as usize } else { usize::MAX }
     }
@@ -287,7 +287,7 @@ impl Sim {
         assert!(self.sender.queued_bytes() <= IN_FLIGHT_BYTES_MAX);
     }
 
-    /// A good peer from now on, until nothing waits.
+    /// A working peer from now on, until nothing is queued.
     fn drain(&mut self) {
         for _ in 0..10_000 {
             let arrives = [Op::Flush(7), Op::Send(usize::MAX), Op::Arrive(usize::MAX), Op::Report];
@@ -299,7 +299,7 @@ impl Sim {
                 return;
             }
         }
-        panic!("a good peer and enough time, and still something waits");
+        panic!("records stay queued although the peer works");
     }
 
     fn check_end(&self, acks: bool) {
@@ -324,7 +324,7 @@ impl Sim {
         if acks {
             let missing = self.routed.keys().copied().filter(|number| !seen.contains(number)).collect();
             assert!(copies_of(&missing) <= sum.dropped, "{missing:?} are missing, {} dropped", sum.dropped);
-            assert!(sum.delivered <= copies_of(&seen), "what counts as delivered has arrived");
+            assert!(sum.delivered <= copies_of(&seen), "delivered copies have arrived");
         }
         let again = self.taken.iter().map(|(number, count)| (count - 1) * self.routed[number]).sum::<u64>();
         let resent = self.account.resent.load(Relaxed);

@@ -1,4 +1,4 @@
-//! Outages as stories: an endpoint away for ten minutes, and one dead endpoint among five.
+//! Outages: an endpoint that is down for ten minutes, and one dead endpoint among five.
 
 use model::Dropped;
 
@@ -36,7 +36,7 @@ impl Output {
         assert!(!matches!(self.queue.append(block, now), Appended::Full(_)));
     }
 
-    /// What a binary would do within one moment; `alive` says whether the endpoint answers.
+    /// The binary's work at one moment; `alive` says whether the endpoint answers.
     fn run(&mut self, alive: bool, now: Now) {
         if self.connected && !alive {
             self.connected = false;
@@ -79,7 +79,7 @@ impl Output {
     }
 }
 
-/// Twenty minutes of flushes, the endpoint away from the fifth to the fifteenth.
+/// Twenty minutes of flushes; the endpoint is down from the fifth to the fifteenth.
 fn ten_minutes_away(limits: QueueLimits) -> Output {
     let mut output = Output::new(limits, 1);
     for s in 0..1200 {
@@ -127,7 +127,7 @@ fn what_does_not_fit_in_ten_minutes_away_is_counted_as_dropped() {
     for output in [&newest_first, &oldest_first] {
         let (flushes, sum) = (output.flushes(), output.account.sum(0));
         assert!(flushes.is_sorted() && sum.holds());
-        assert_eq!(sum.delivered, flushes.len() as u64 * LINES, "what counts as delivered has arrived");
+        assert_eq!(sum.delivered, flushes.len() as u64 * LINES, "delivered lines have arrived");
         assert_eq!(sum.dropped, output.account.dropped(Dropped::QueueFull));
         assert!((35 * LINES..=45 * LINES).contains(&sum.dropped), "{} lines dropped", sum.dropped);
         assert!(output.account.queued_bytes_high.load(Relaxed) <= limits.bytes_max);

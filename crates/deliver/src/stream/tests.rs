@@ -1,4 +1,4 @@
-//! One sender's transitions, one table or story each.
+//! Transitions of one sender.
 
 use model::Dropped;
 
@@ -51,7 +51,7 @@ impl World {
         self.now = self.now.plus_ns(ms * MS);
     }
 
-    /// Lets time pass until the sender wants to connect. Milliseconds that took.
+    /// Lets time pass until the sender wants to connect. Returns the milliseconds.
     fn pass_until_connect(&mut self) -> u64 {
         let mut waited_ms = 0;
         while self.poll() != Action::Connect {
@@ -104,7 +104,7 @@ fn a_frame_is_settled_as_a_whole() {
 
 #[test]
 fn a_close_rewinds_to_the_first_line_not_known_to_have_arrived() {
-    // (bytes written, of which not acknowledged, delivered before, sent again, (in doubt, resent))
+    // (bytes written, bytes not acknowledged, delivered before, sent again, (in doubt, resent))
     let whole: &'static [u8] = b"aa\nbb\ncc\n";
     type Row = (usize, u64, u64, &'static [u8], (u64, u64));
     let table: [Row; 8] = [
@@ -129,14 +129,14 @@ fn a_close_rewinds_to_the_first_line_not_known_to_have_arrived() {
         let doubt = [&world.account.in_doubt, &world.account.in_doubt_bytes].map(|count| count.load(Relaxed));
         assert_eq!(doubt, [in_doubt, unacked], "{written} written, {unacked} not acknowledged");
         assert!(matches!(world.poll(), Action::WaitUntil(_)));
-        assert_eq!(world.sender.waiting_copies(), 0, "what was on the way is in the queue again");
+        assert_eq!(world.sender.waiting_copies(), 0, "blocks in flight are in the queue again");
         world.pass(250);
         assert_eq!(world.poll(), Action::Connect);
         world.sender.on_connected(world.now);
         assert_eq!(world.poll(), Action::Write(again), "{written} written, {unacked} not acknowledged");
         world.sender.on_written(again.len(), world.now);
         world.sender.on_acked(0, world.now);
-        // The connection before ended at once: this one has to last.
+        // The connection before was closed at once: this one has to last.
         assert_eq!(world.delivered(), delivered, "{written}, {unacked}");
         world.pass(1000);
         world.poll();
@@ -165,7 +165,7 @@ fn attempts_are_jittered_and_end_in_one_line_of_news_each() {
     assert_eq!(world.poll(), Action::Connect);
     world.sender.on_connected(world.now);
     assert_eq!(world.poll(), Action::Write(b"a 1\n"));
-    assert_eq!(world.sender.state().status, Status::Down, "a connection alone proves nothing");
+    assert_eq!(world.sender.state().status, Status::Down, "a connection alone does not count as up");
     world.sender.on_written(4, world.now);
     world.sender.on_acked(0, world.now);
     let news = world.sender.take_news();
@@ -185,7 +185,7 @@ fn an_attempt_that_takes_too_long_has_failed() {
     assert_eq!(world.poll(), Action::Close(CloseReason::ConnectTimeout));
     assert!(matches!(world.poll(), Action::WaitUntil(_)));
     world.sender.on_connected(world.now);
-    assert!(matches!(world.poll(), Action::WaitUntil(_)), "too late is too late");
+    assert!(matches!(world.poll(), Action::WaitUntil(_)), "the attempt has timed out");
     assert_eq!(world.sender.take_news(), Some(News::Down { failure: Failure::ConnectTimeout }));
 }
 
@@ -207,7 +207,7 @@ fn a_handshake_that_is_not_answered_in_time_is_a_failure_of_tls() {
 
 #[test]
 fn a_peer_that_acknowledges_nothing_is_left_after_the_write_timeout() {
-    // Written at 0 and again at 6 s: only acknowledgements restart the clock, writes do not.
+    // Written at 0 and again at 6 s: only acknowledgements restart the timeout, writes do not.
     for (acked_at_ms, closed_at_ms) in [(None, 10_000), (Some(4000), 14_000), (Some(9999), 19_999)] {
         let mut world = World::connected();
         let start_ns = world.now.mono_ns;
@@ -242,27 +242,27 @@ fn an_endpoint_that_wants_tls_is_down_while_its_kernel_takes_the_first_lines() {
     world.append("aa\n");
     for attempt in 1..=3 {
         world.append("bb\n");
-        let Action::Write(bytes) = world.poll() else { panic!("something waits") };
+        let Action::Write(bytes) = world.poll() else { panic!("a line is queued") };
         let len = bytes.len();
         world.sender.on_written(len, world.now);
         world.sender.on_acked(0, world.now);
         world.pass(5);
         world.sender.on_closed(CloseReason::TlsWanted, world.now);
         let state = world.sender.state();
-        assert_eq!((state.status, state.attempts), (Status::Down, attempt), "nothing was on the way");
+        assert_eq!((state.status, state.attempts), (Status::Down, attempt), "nothing was in flight");
         assert_eq!(state.last_failure.map(|failure| failure.0), Some(Failure::TlsWanted));
         world.pass_until_connect();
         world.sender.on_connected(world.now);
     }
 }
 
-/// The next connection takes one line, whole or not at all, and lives so long.
+/// The next connection accepts one line, whole or not at all, and lasts so long.
 fn take_a_line_and_end(world: &mut World, acked: bool, lives_ms: u64, why: CloseReason) {
     if world.poll() != Action::Connect {
         world.pass_until_connect();
     }
     world.sender.on_connected(world.now);
-    let Action::Write(bytes) = world.poll() else { panic!("something waits") };
+    let Action::Write(bytes) = world.poll() else { panic!("a line is queued") };
     let len = bytes.len();
     world.sender.on_written(len, world.now);
     world.sender.on_acked(if acked { 0 } else { len as u64 }, world.now);
@@ -277,13 +277,12 @@ fn take_a_line_and_end(world: &mut World, acked: bool, lives_ms: u64, why: Close
 #[test]
 fn an_endpoint_that_closes_each_connection_at_once_is_down_though_its_kernel_takes_the_lines() {
     use CloseReason::{Broken, Peer};
-    // How long each connection lives in ms, and how it ends; whether the last end was one too many; lines that are not
-    // delivered.
+    // How long each connection lasts in ms, and how it ends; whether the last end was one too many; undelivered lines.
     type Ends<'a> = &'a [(u64, CloseReason)];
     let table: [(Ends<'_>, bool, u64); 8] = [
         (&[(5, Peer), (5, Peer)], false, 0),
         (&[(5, Peer), (0, Peer), (990, Peer)], true, 0),
-        // Behind the first one a line counts only when it was read: a reset says that something was not.
+        // After the first connection a line counts only when it was read: a reset means that something was not.
         (&[(5, Broken), (5, Peer), (5, Broken)], true, 1),
         (&[(5, Broken), (5, Broken), (5, Broken), (5, Broken)], true, 1),
         (&[(5, Broken), (1000, Broken)], false, 0),
@@ -339,7 +338,7 @@ fn an_endpoint_that_closed_at_once_is_up_again_when_a_connection_lasts() {
         let lasts = world.now.mono_ns >= made_ns + SECOND_NS;
         assert!(
             lasts || world.sender.state().status == Status::Down,
-            "that its kernel took the lines shows nothing"
+            "acknowledged lines alone do not count as up"
         );
     }
     assert_eq!((world.delivered(), world.sender.state().status), (5, Status::Up));
@@ -364,7 +363,7 @@ fn a_socket_that_takes_nothing_is_left_after_the_write_timeout() {
 fn an_endpoint_that_takes_a_first_part_and_never_reads_stays_down() {
     let mut world = World::connected();
     world.append("aa\n");
-    // (milliseconds after the connection was made at which it takes the line, whether it is up then)
+    // (milliseconds after connecting at which it acknowledges the line, whether it is up then)
     for (takes_at_ms, up) in [(0, false), (999, false), (1000, true)] {
         world.append("bb\ncc\n");
         loop {
@@ -380,7 +379,7 @@ fn an_endpoint_that_takes_a_first_part_and_never_reads_stays_down() {
         assert_eq!(world.sender.state().status, Status::Down);
         world.pass_until_connect();
         world.sender.on_connected(world.now);
-        let Action::Write(bytes) = world.poll() else { panic!("something waits") };
+        let Action::Write(bytes) = world.poll() else { panic!("a line is queued") };
         let len = bytes.len();
         world.sender.on_written(len, world.now);
         world.pass(takes_at_ms);
@@ -390,7 +389,7 @@ fn an_endpoint_that_takes_a_first_part_and_never_reads_stays_down() {
         world.pass_until_connect();
         world.sender.on_connected(world.now);
     }
-    // One at which nothing waits any more is up, too.
+    // An endpoint with an empty queue is up, too.
     while !world.queue.is_empty() || world.sender.waiting_copies() > 0 {
         if let Action::Write(bytes) = world.poll() {
             let len = bytes.len();
@@ -422,7 +421,7 @@ fn an_endpoint_that_others_stand_in_for_is_tried_though_nothing_waits() {
         world.sender.on_connected(world.now);
         assert_eq!(world.poll(), Action::Idle);
         assert_eq!(world.sender.state().status, Status::Up);
-        // One that is up may close: nobody has to know at once whether it is still there.
+        // An endpoint that is up may close an idle connection: no need to reconnect at once.
         world.sender.on_closed(CloseReason::Peer, world.now);
         assert_eq!(world.poll(), Action::Idle);
     }
@@ -504,7 +503,7 @@ fn what_is_on_the_way_is_bounded() {
         blocks += 1;
         assert!(world.sender.queued_bytes() <= limits.bytes_max / 2);
     }
-    assert_eq!((blocks, world.queue.blocks()), (3, 3), "half of the bound");
+    assert_eq!((blocks, world.queue.blocks()), (3, 3), "half of the limit");
     world.sender.on_acked(2001, world.now);
     assert_eq!(world.delivered(), 0);
     world.sender.on_acked(2000, world.now);
@@ -528,7 +527,7 @@ fn acknowledgements_are_asked_for_often_at_first_and_then_more_rarely() {
     world.sender.on_written(6, world.now);
     let mut pauses_ms = Vec::new();
     for _ in 0..8 {
-        let Action::WaitUntil(at_ns) = world.poll() else { panic!("bytes are on the way") };
+        let Action::WaitUntil(at_ns) = world.poll() else { panic!("bytes are in flight") };
         pauses_ms.push((at_ns - world.now.mono_ns) / MS);
         world.now = world.now.plus_ns(at_ns - world.now.mono_ns);
         world.sender.on_acked(6, world.now);
@@ -555,7 +554,7 @@ fn without_acknowledgements_what_is_written_is_delivered() {
     world.pass(250);
     assert_eq!(world.poll(), Action::Connect);
     world.sender.on_connected(world.now);
-    assert_eq!(world.poll(), Action::Write(b"bb\n"), "a torn line begins anew");
+    assert_eq!(world.poll(), Action::Write(b"bb\n"), "a cut line is sent from its start");
     world.sender.on_written(3, world.now);
     world.pass(1000);
     world.poll();
@@ -659,7 +658,7 @@ fn too_many_acknowledged_or_unknown_bytes_do_no_harm() {
     assert_eq!(world.delivered(), 0);
     world.sender.on_acked(0, world.now);
     world.sender.on_acked(2, world.now);
-    assert_eq!(world.delivered(), 1, "what has arrived stays so");
+    assert_eq!(world.delivered(), 1, "delivered lines stay delivered");
 }
 
 #[test]
@@ -705,7 +704,7 @@ fn a_caller_that_reports_no_acknowledgements_does_not_spin() {
     world.poll();
     world.sender.on_written(3, world.now);
     for _ in 0..50 {
-        let (now_ns, wake_ns) = (world.now.mono_ns, world.sender.wake_ns().expect("bytes are on the way"));
+        let (now_ns, wake_ns) = (world.now.mono_ns, world.sender.wake_ns().expect("bytes are in flight"));
         assert!(wake_ns > now_ns);
         world.now.mono_ns = wake_ns;
         assert_eq!(world.poll(), Action::Write(b"bb\n"));
@@ -743,7 +742,7 @@ fn a_sender_that_leaves_waits_for_what_is_on_its_way_and_takes_nothing_more() {
         world.sender.on_written(4, world.now);
         world.append("c 3\n");
         world.sender.begin_leave(world.now.plus_ns(SECOND_NS).mono_ns);
-        // What was begun is written to its end.
+        // A line that was begun is written to its end.
         assert_eq!(world.poll(), Action::Write(b"b 2\n"));
         world.sender.on_written(4, world.now);
         assert!(matches!(world.poll(), Action::WaitUntil(_)));
