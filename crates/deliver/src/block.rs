@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn borders_and_copies_agree_in_all_forms() {
+    fn boundaries_and_copies_agree_in_all_encodings() {
         // (from, to, copies that end in between, last border up to `to`)
         let table = [(0, 0, 0, 0), (0, 1, 0, 0), (0, 2, 1, 2), (0, 4, 1, 2), (2, 4, 0, 2), (2, 5, 1, 5)];
         let table = table.into_iter().chain([(0, 9, 3, 9), (5, 8, 0, 5), (5, 9, 1, 9), (9, 9, 0, 9)]);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_without_border_ends_with_the_block() {
+    fn the_last_copy_without_lf_ends_with_the_block() {
         let block = Block::lines(b"a\nbb".to_vec(), 2, 0);
         assert_eq!((block.border_after(2), block.border_before(2, 3), block.border_before(2, 4)), (4, 2, 4));
         let block = Block::frames(b"abc".to_vec(), vec![(9, 1)], 0);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_packets_are_copies_of_no_bytes() {
+    fn empty_packets_count_as_copies_of_zero_bytes() {
         let spans = [(0, 0), (0, 2), (2, 0), (2, 0), (2, 1), (3, 0)].map(|(at, len)| Span::new(at, len));
         let block = Block::packets(PacketBatch { bytes: b"abc".to_vec(), packets: spans.to_vec() }, 0);
         assert_eq!((block.copies, block.copy_bytes()), (6, 3));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_what_is_held_not_what_is_used() {
+    fn memory_bytes_count_unused_capacity() {
         let mut bytes = Vec::with_capacity(4096);
         bytes.push(b'\n');
         let block = Block::frames(bytes, Vec::with_capacity(10), 0);

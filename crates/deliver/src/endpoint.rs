@@ -142,7 +142,7 @@ pub(crate) struct Health {
     state: EndpointState,
     news: VecDeque<News>,
     /// Reasons reported in this outage, one bit each.
-    reasons_told: u32,
+    reasons_logged: u32,
     /// When the outage is reported again, in nanoseconds since its start.
     reminder_ns: u64,
 }
@@ -150,7 +150,7 @@ pub(crate) struct Health {
 impl Health {
     pub(crate) fn new() -> Health {
         let state = EndpointState { status: Status::Starting, since_ns: 0, attempts: 0, last_failure: None };
-        Health { state, news: VecDeque::new(), reasons_told: 0, reminder_ns: 0 }
+        Health { state, news: VecDeque::new(), reasons_logged: 0, reminder_ns: 0 }
     }
 
     pub(crate) fn state(&self) -> EndpointState {
@@ -166,10 +166,10 @@ impl Health {
         match self.state.status {
             Status::Up | Status::Stopped => return,
             Status::Idle => {}
-            Status::Starting => self.tell(News::Up),
+            Status::Starting => self.push(News::Up),
             Status::Down => {
                 let down_ns = now.mono_ns.saturating_sub(self.state.since_ns);
-                self.tell(News::Back { down_ns, attempts: self.state.attempts, waiting_copies });
+                self.push(News::Back { down_ns, attempts: self.state.attempts, waiting_copies });
             }
         }
         self.state.attempts = 0;
@@ -186,14 +186,14 @@ impl Health {
         let reason = 1 << failure as u32;
         let down_ns = now.mono_ns.saturating_sub(self.state.since_ns);
         if self.state.status != Status::Down {
-            self.tell(News::Down { failure });
+            self.push(News::Down { failure });
             self.change(Status::Down, now);
-            (self.reasons_told, self.reminder_ns) = (reason, reminder_after(0));
-        } else if self.reasons_told & reason == 0 {
-            self.tell(News::Changed { failure });
-            self.reasons_told |= reason;
+            (self.reasons_logged, self.reminder_ns) = (reason, reminder_after(0));
+        } else if self.reasons_logged & reason == 0 {
+            self.push(News::Changed { failure });
+            self.reasons_logged |= reason;
         } else if down_ns >= self.reminder_ns {
-            self.tell(News::Still { failure, down_ns });
+            self.push(News::Still { failure, down_ns });
             self.reminder_ns = reminder_after(down_ns);
         }
     }
@@ -216,7 +216,7 @@ impl Health {
         self.state.since_ns = now.mono_ns;
     }
 
-    fn tell(&mut self, news: News) {
+    fn push(&mut self, news: News) {
         if self.news.len() == NEWS_MAX {
             self.news.pop_front();
         }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_told_twice_however_many_attempts_it_takes() {
+    fn an_outage_is_logged_at_start_and_end_regardless_of_attempts() {
         let mut health = Health::new();
         health.good(0, at(1));
         assert_eq!((health.take_news(), health.state().status), (Some(News::Up), Status::Up));
@@ -259,28 +259,28 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_that_lasts_is_told_again_ever_more_rarely() {
+    fn a_long_outage_is_logged_again_at_growing_intervals() {
         let mut health = Health::new();
-        let mut told = Vec::new();
+        let mut changes = Vec::new();
         for s in (0..5 * 3600).step_by(15) {
             health.fail(Failure::ConnectFailed, at(1 + s));
-            told.extend(health.take_news());
+            changes.extend(health.take_news());
         }
         let still = |s: u64| News::Still { failure: Failure::ConnectFailed, down_ns: s * SECOND_NS };
         let first = News::Down { failure: Failure::ConnectFailed };
         let want = [first, still(60), still(600), still(3600), still(7200), still(10_800), still(14_400)];
-        assert_eq!(told, want);
+        assert_eq!(changes, want);
         // No records for hours, so no attempt either: one reminder, and the next on the hour.
         let mut health = Health::new();
         for s in [0, 20_000, 21_000, 21_600] {
             health.fail(Failure::ConnectFailed, at(1 + s));
         }
-        let told: Vec<News> = std::iter::from_fn(|| health.take_news()).collect();
-        assert_eq!(told, [first, still(20_000), still(21_600)]);
+        let changes: Vec<News> = std::iter::from_fn(|| health.take_news()).collect();
+        assert_eq!(changes, [first, still(20_000), still(21_600)]);
     }
 
     #[test]
-    fn each_reason_of_an_outage_is_told_once() {
+    fn each_reason_of_an_outage_is_logged_once() {
         use Failure::{ConnectFailed, TlsFailed, Unresolved};
         let mut health = Health::new();
         for outage in 0..2 {
@@ -292,16 +292,16 @@ mod tests {
                 health.fail(failure, at(1 + s as u64));
             }
             health.good(0, at(10));
-            let told: Vec<News> = std::iter::from_fn(|| health.take_news()).collect();
+            let changes: Vec<News> = std::iter::from_fn(|| health.take_news()).collect();
             let changed = |failure| News::Changed { failure };
             let first = News::Down { failure: ConnectFailed };
-            assert_eq!(told[..3], [first, changed(Unresolved), changed(TlsFailed)], "outage {outage}");
-            assert!(matches!(told[3..], [News::Back { .. }]), "{told:?}");
+            assert_eq!(changes[..3], [first, changed(Unresolved), changed(TlsFailed)], "outage {outage}");
+            assert!(matches!(changes[3..], [News::Back { .. }]), "{changes:?}");
         }
     }
 
     #[test]
-    fn an_idle_close_is_no_news() {
+    fn an_idle_close_is_not_logged() {
         let mut health = Health::new();
         health.good(0, at(1));
         health.take_news();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn news_that_nobody_takes_are_bounded() {
+    fn state_changes_not_taken_are_bounded() {
         let mut health = Health::new();
         for round in 0..100 {
             health.fail(Failure::Broken, at(2 * round));

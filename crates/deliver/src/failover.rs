@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn others_stand_in_when_patience_ends_and_until_the_first_success() {
+    fn failover_begins_after_its_delay_and_ends_at_the_first_success() {
         // (delay, consecutive failures, milliseconds since the first, whether records still go to it)
         let table = [
             (Patience::None, 1, 0, false),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_without_room_for_a_batch_is_spared_until_there_is_room_for_two() {
+    fn a_full_queue_fails_over_until_it_has_room_for_two_batches() {
         let one = || Block::lines(b"a 1 2\n".to_vec(), 1, 0);
         let bytes_max = 16 * one().memory_bytes();
         for (bytes_max, records_max) in [(bytes_max, 0), (1 << 30, 16)] {

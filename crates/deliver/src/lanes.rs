@@ -51,7 +51,7 @@ pub struct Lanes {
     /// The first block before or after a run. It is kept until everything before it is settled.
     next: Option<Entry>,
     /// Connections that got no block although some are queued: bit `n` for connection `n`.
-    in_vain: u16,
+    starved: u16,
     /// Number of connections whose senders have ended.
     left: usize,
 }
@@ -75,7 +75,7 @@ impl Lanes {
             run: VecDeque::new(),
             run_ends: Position(0),
             next: None,
-            in_vain: 0,
+            starved: 0,
             left: 0,
         }
     }
@@ -119,16 +119,16 @@ impl Lanes {
     /// Connections that got no block before and may get one now: bit `n` for connection `n`. The binary wakes their
     /// senders after another one has changed anything.
     pub fn take_ready(&mut self, queue: &mut impl Queue) -> u16 {
-        if self.in_vain == 0 {
+        if self.starved == 0 {
             return 0;
         }
-        let ready = self.in_vain & self.ready(queue);
-        self.in_vain &= !ready;
+        let ready = self.starved & self.ready(queue);
+        self.starved &= !ready;
         ready
     }
 
     fn ready(&mut self, queue: &mut impl Queue) -> u16 {
-        self.hand_on_next(queue);
+        self.release_next(queue);
         let lanes = self.ahead.iter().enumerate().filter(|(_, ahead)| !ahead.is_empty());
         let lanes = lanes.fold(0, |lanes, (number, _)| lanes | 1 << number);
         if !self.run.is_empty() {
@@ -153,7 +153,7 @@ impl Lanes {
     }
 
     /// Gives the block after a run to its connection once the run is settled.
-    fn hand_on_next(&mut self, queue: &mut impl Queue) {
+    fn release_next(&mut self, queue: &mut impl Queue) {
         let is_due = |next: &mut Entry| next.block().partition.is_some() && is_first(next, queue);
         if let Some(next) = self.next.take_if(is_due) {
             let of = self.lane_of(next.block().partition);
@@ -164,14 +164,14 @@ impl Lanes {
     fn pop(&mut self, lane: usize, queue: &mut impl Queue, now: Now) -> Option<Entry> {
         self.expire(queue, now);
         let popped = self.next(lane, queue, now);
-        self.note_vain(lane, popped.is_none(), queue);
+        self.note_starved(lane, popped.is_none(), queue);
         popped
     }
 
     /// Notes that a connection got no block although one may be queued for it.
-    fn note_vain(&mut self, lane: usize, nothing: bool, queue: &mut impl Queue) {
-        let in_vain = nothing && !self.is_empty(lane, queue);
-        self.in_vain = self.in_vain & !(1 << lane) | u16::from(in_vain) << lane;
+    fn note_starved(&mut self, lane: usize, nothing: bool, queue: &mut impl Queue) {
+        let starved = nothing && !self.is_empty(lane, queue);
+        self.starved = self.starved & !(1 << lane) | u16::from(starved) << lane;
     }
 
     /// False also when the owner of the next block is unknown.
@@ -182,7 +182,7 @@ impl Lanes {
     }
 
     fn front_bytes(&mut self, lane: usize, queue: &mut impl Queue) -> Option<u64> {
-        self.hand_on_next(queue);
+        self.release_next(queue);
         if let Some(entry) = self.ahead[lane].front() {
             return Some(entry.memory_bytes());
         }
@@ -197,7 +197,7 @@ impl Lanes {
     }
 
     fn next(&mut self, lane: usize, queue: &mut impl Queue, now: Now) -> Option<Entry> {
-        self.hand_on_next(queue);
+        self.release_next(queue);
         let waited = self.ahead[lane].pop_front();
         let waited = waited.or_else(|| if lane == 0 { self.run.pop_front() } else { None });
         if let Some(entry) = waited {
@@ -216,7 +216,7 @@ impl Lanes {
             let partition = entry.block().partition;
             let of = self.lane_of(partition);
             match partition {
-                None if in_run => return Some(self.run_goes_on(entry)),
+                None if in_run => return Some(self.extend_run(entry)),
                 Some(_) if !in_run && of == lane => return Some(entry),
                 _ => self.count_ahead(&entry, true),
             }
@@ -233,10 +233,10 @@ impl Lanes {
             |next: &mut Entry| lane == 0 && next.block().partition.is_none() && is_first(next, queue);
         let entry = self.next.take_if(is_due)?;
         self.count_ahead(&entry, false);
-        Some(self.run_goes_on(entry))
+        Some(self.extend_run(entry))
     }
 
-    fn run_goes_on(&mut self, entry: Entry) -> Entry {
+    fn extend_run(&mut self, entry: Entry) -> Entry {
         self.run_ends = self.run_ends.max(Position(entry.number() + 1));
         entry
     }
@@ -353,7 +353,7 @@ impl<Q: Queue> Queue for Lane<'_, Q> {
     fn front_bytes(&mut self) -> Option<u64> {
         let front = self.lanes.front_bytes(self.number, self.queue);
         if front.is_none() {
-            self.lanes.note_vain(self.number, true, self.queue);
+            self.lanes.note_starved(self.number, true, self.queue);
         }
         front
     }

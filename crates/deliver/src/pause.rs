@@ -61,7 +61,7 @@ impl Backoff {
 }
 
 #[test]
-fn pauses_double_up_to_the_longest() {
+fn pauses_double_up_to_the_maximum() {
     let mut backoff = Backoff::new(250, 15_000, 7);
     for step_ms in [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000] {
         let pause = backoff.fail();
@@ -72,7 +72,7 @@ fn pauses_double_up_to_the_longest() {
 }
 
 #[test]
-fn pauses_stay_in_bounds_whatever_the_plan_says() {
+fn pauses_stay_within_the_plan_limits() {
     for (min, max) in [(0, 0), (1, 0), (10, 5), (u64::MAX, u64::MAX), (3, u64::MAX)] {
         let mut backoff = Backoff::new(min, max, 1);
         for _ in 0..200 {
@@ -82,7 +82,7 @@ fn pauses_stay_in_bounds_whatever_the_plan_says() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_pauses_and_another_seed_others() {
+fn pauses_are_determined_by_the_seed() {
     let pauses = |seed| {
         let mut backoff = Backoff::new(250, 15_000, seed);
         std::array::from_fn::<u64, 8, _>(|_| backoff.fail())

@@ -34,7 +34,7 @@ use crate::plan::SenderPlan;
 use crate::queue::{BlockEncoding, Entry, Queue};
 
 /// After so long without a rejection, sent packets count as delivered and the endpoint as up.
-const PROOF_NS: u64 = SECOND_NS;
+const CONFIRM_NS: u64 = SECOND_NS;
 
 /// After so long without a rejection, a probe packet counts as delivered.
 const PROBE_NS: u64 = SECOND_NS / 10;
@@ -157,8 +157,8 @@ pub struct DatagramSender {
     phase: Phase,
     held: Option<Held>,
     /// Copies of the last send, not rejected so far.
-    unproven_copies: u64,
-    unproven_bytes: u64,
+    unconfirmed_copies: u64,
+    unconfirmed_bytes: u64,
     /// Time of that send.
     sent_ns: u64,
     /// Time of the first send since the socket was created or a packet was rejected.
@@ -174,7 +174,7 @@ pub struct DatagramSender {
     /// One packet at a time is sent, because the last one was rejected.
     probing: bool,
     /// No packet is sent before this time.
-    held_until_ns: u64,
+    paused_until_ns: u64,
     blocked_since_ns: Option<u64>,
     blocked_until_ns: u64,
     backlog_copies: u64,
@@ -192,8 +192,8 @@ impl DatagramSender {
             health: Health::new(),
             phase: Phase::Closed { retry_ns: 0 },
             held: None,
-            unproven_copies: 0,
-            unproven_bytes: 0,
+            unconfirmed_copies: 0,
+            unconfirmed_bytes: 0,
             sent_ns: 0,
             quiet_since_ns: None,
             asked: 0,
@@ -201,7 +201,7 @@ impl DatagramSender {
             after_cut: false,
             refusals: 0,
             probing: false,
-            held_until_ns: 0,
+            paused_until_ns: 0,
             blocked_since_ns: None,
             blocked_until_ns: 0,
             backlog_copies: 0,
@@ -260,12 +260,12 @@ impl DatagramSender {
     fn poll_open(&mut self, queue: &mut impl Queue, packets_max: usize, now: Now) -> DatagramAction<'_> {
         self.expire_held(queue, now);
         self.take_next(queue, now);
-        let nothing_waits = self.held.is_none();
-        if self.stop_ns.is_some_and(|stop_ns| nothing_waits || now.mono_ns >= stop_ns) {
+        let nothing_queued = self.held.is_none();
+        if self.stop_ns.is_some_and(|stop_ns| nothing_queued || now.mono_ns >= stop_ns) {
             self.stop(now);
             return DatagramAction::Idle;
         }
-        if nothing_waits || now.mono_ns < self.blocked_until_ns.max(self.held_until_ns) {
+        if nothing_queued || now.mono_ns < self.blocked_until_ns.max(self.paused_until_ns) {
             return self.wait();
         }
         let Some(held) = &self.held else { return DatagramAction::Idle };
@@ -284,7 +284,7 @@ impl DatagramSender {
             self.quiet_since_ns = None;
             self.cut_short = false;
             self.refusals = 0;
-            self.held_until_ns = 0;
+            self.paused_until_ns = 0;
             self.blocked_since_ns = None;
             self.blocked_until_ns = 0;
         }
@@ -306,8 +306,9 @@ impl DatagramSender {
     /// a packet that was sent alone, and before sent packets count as delivered. Otherwise the next send returns the
     /// error, and reading it is a system call.
     pub fn asks_for_error(&self, now: Now) -> bool {
-        let proof_ns = if self.probing { PROBE_NS } else { PROOF_NS };
-        self.unproven_copies > 0 && (self.asked == 1 || now.mono_ns >= self.sent_ns.saturating_add(proof_ns))
+        let confirm_ns = if self.probing { PROBE_NS } else { CONFIRM_NS };
+        self.unconfirmed_copies > 0
+            && (self.asked == 1 || now.mono_ns >= self.sent_ns.saturating_add(confirm_ns))
     }
 
     /// The first `packets` packets of the last `Send` were sent.
@@ -321,16 +322,16 @@ impl DatagramSender {
         }
         // After a cut call, one more packet confirms nothing about the packets before it.
         if !self.cut_short {
-            self.settle_proven();
+            self.settle_confirmed();
         }
         let (copies, bytes) = self.pass(packets);
-        self.unproven_copies += copies;
-        self.unproven_bytes += bytes;
+        self.unconfirmed_copies += copies;
+        self.unconfirmed_bytes += bytes;
         self.after_cut = self.cut_short;
         self.cut_short = packets < self.asked;
         self.sent_ns = now.mono_ns;
         if self.probing {
-            self.held_until_ns = now.mono_ns.saturating_add(PROBE_NS);
+            self.paused_until_ns = now.mono_ns.saturating_add(PROBE_NS);
         }
         self.quiet_since_ns.get_or_insert(now.mono_ns);
         self.refusals = 0;
@@ -389,7 +390,7 @@ impl DatagramSender {
     /// Stops now. Unsent packets go back to the queue, which keeps them for the next run or drops them (`stopped`): see
     /// [`Queue::leave`].
     pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
-        self.settle_proven();
+        self.settle_confirmed();
         if let Some(held) = self.held.take() {
             queue.put_back(held.entry);
         }
@@ -402,20 +403,20 @@ impl DatagramSender {
         let phase_ns = match self.phase {
             Phase::Closed { retry_ns } => Some(retry_ns),
             Phase::Opening { deadline_ns } => Some(deadline_ns),
-            Phase::Open if self.held.is_some() => Some(self.blocked_until_ns.max(self.held_until_ns)),
+            Phase::Open if self.held.is_some() => Some(self.blocked_until_ns.max(self.paused_until_ns)),
             Phase::Open => None,
             Phase::Stopped => return None,
         };
-        let proof_ns = (self.unproven_copies > 0).then(|| self.sent_ns.saturating_add(PROOF_NS));
+        let confirm_ns = (self.unconfirmed_copies > 0).then(|| self.sent_ns.saturating_add(CONFIRM_NS));
         let not_up = self.health.state().status != Status::Up;
-        let up_ns = self.quiet_since_ns.filter(|_| not_up).map(|ns| ns.saturating_add(PROOF_NS));
+        let up_ns = self.quiet_since_ns.filter(|_| not_up).map(|ns| ns.saturating_add(CONFIRM_NS));
         let phase_ns = phase_ns.filter(|at_ns| *at_ns > 0);
-        [phase_ns, proof_ns, up_ns, self.stop_ns].into_iter().flatten().min()
+        [phase_ns, confirm_ns, up_ns, self.stop_ns].into_iter().flatten().min()
     }
 
     /// Copies in the sender: being sent, or sent and not confirmed.
     pub fn waiting_copies(&self) -> u64 {
-        self.unproven_copies + self.held.as_ref().map_or(0, |held| held.entry.copies())
+        self.unconfirmed_copies + self.held.as_ref().map_or(0, |held| held.entry.copies())
     }
 
     /// Memory in use by the sender.
@@ -442,7 +443,7 @@ impl DatagramSender {
         self.refusals += 1;
         self.quiet_since_ns = None;
         self.probing = true;
-        self.held_until_ns = now.mono_ns.saturating_add(self.backoff.fail());
+        self.paused_until_ns = now.mono_ns.saturating_add(self.backoff.fail());
         self.health.fail(Failure::Refused, now);
         if !self.charge_refusal() && self.refusals > REFUSALS_MAX {
             self.settle_front(CopyOutcome::RejectedByPeer(RejectedByPeer::ByPeer));
@@ -453,12 +454,14 @@ impl DatagramSender {
     /// Charges a rejection to the last packets sent. False when all of those are confirmed.
     fn charge_refusal(&mut self) -> bool {
         // The system does not report which packet it was: assume one of average size.
-        let Some(bytes_each) = self.unproven_bytes.checked_div(self.unproven_copies) else { return false };
+        let Some(bytes_each) = self.unconfirmed_bytes.checked_div(self.unconfirmed_copies) else {
+            return false;
+        };
         let packets = if std::mem::take(&mut self.after_cut) { 2 } else { 1 };
         let (copies, bytes) =
-            (packets.min(self.unproven_copies), packets.min(self.unproven_copies) * bytes_each);
-        self.unproven_copies -= copies;
-        self.unproven_bytes -= bytes;
+            (packets.min(self.unconfirmed_copies), packets.min(self.unconfirmed_copies) * bytes_each);
+        self.unconfirmed_copies -= copies;
+        self.unconfirmed_bytes -= bytes;
         self.account.settle(CopyOutcome::RejectedByPeer(RejectedByPeer::ByPeer), copies, bytes);
         true
     }
@@ -466,8 +469,8 @@ impl DatagramSender {
     fn blocked(&mut self, now: Now) {
         self.blocked_until_ns = now.mono_ns.saturating_add(BLOCKED_PAUSE_NS);
         let since_ns = *self.blocked_since_ns.get_or_insert(now.mono_ns);
-        let patience_ns = self.plan.write_timeout_ms.saturating_mul(MS_NS);
-        if now.mono_ns.saturating_sub(since_ns) >= patience_ns && self.health.state().status != Status::Down {
+        let timeout_ns = self.plan.write_timeout_ms.saturating_mul(MS_NS);
+        if now.mono_ns.saturating_sub(since_ns) >= timeout_ns && self.health.state().status != Status::Down {
             self.account.errors.fetch_add(1, Relaxed);
             self.quiet_since_ns = None;
             self.health.fail(Failure::Blocked, now);
@@ -476,23 +479,23 @@ impl DatagramSender {
 
     /// Confirms sent packets, and the endpoint as up, after enough time without a rejection.
     fn prove(&mut self, now: Now) {
-        let probed = self.probing && self.unproven_copies > 0;
+        let probed = self.probing && self.unconfirmed_copies > 0;
         if probed && now.mono_ns >= self.sent_ns.saturating_add(PROBE_NS) {
             self.probing = false;
         }
-        if self.unproven_copies > 0 && now.mono_ns >= self.sent_ns.saturating_add(PROOF_NS) {
-            self.settle_proven();
+        if self.unconfirmed_copies > 0 && now.mono_ns >= self.sent_ns.saturating_add(CONFIRM_NS) {
+            self.settle_confirmed();
         }
-        if self.quiet_since_ns.is_some_and(|since_ns| now.mono_ns >= since_ns.saturating_add(PROOF_NS)) {
+        if self.quiet_since_ns.is_some_and(|since_ns| now.mono_ns >= since_ns.saturating_add(CONFIRM_NS)) {
             self.backoff.reset();
             self.health.good(self.backlog_copies, now);
         }
     }
 
-    fn settle_proven(&mut self) {
-        self.account.settle(CopyOutcome::Delivered, self.unproven_copies, self.unproven_bytes);
-        self.unproven_copies = 0;
-        self.unproven_bytes = 0;
+    fn settle_confirmed(&mut self) {
+        self.account.settle(CopyOutcome::Delivered, self.unconfirmed_copies, self.unconfirmed_bytes);
+        self.unconfirmed_copies = 0;
+        self.unconfirmed_bytes = 0;
     }
 
     /// Settles the packet at the front.
@@ -540,14 +543,14 @@ impl DatagramSender {
 
     fn close(&mut self, failure: Failure, now: Now) {
         self.account.errors.fetch_add(1, Relaxed);
-        self.settle_proven();
+        self.settle_confirmed();
         self.quiet_since_ns = None;
         self.health.fail(failure, now);
         self.phase = Phase::Closed { retry_ns: now.mono_ns.saturating_add(self.backoff.fail()) };
     }
 
     fn stop(&mut self, now: Now) {
-        self.settle_proven();
+        self.settle_confirmed();
         self.phase = Phase::Stopped;
         self.health.stop(now);
     }

@@ -71,7 +71,7 @@ impl World {
 }
 
 #[test]
-fn packets_go_out_in_order_as_many_as_asked_for() {
+fn packets_are_sent_in_order_up_to_the_given_number() {
     let mut world = World::opened();
     world.append(&[b"a", b"", b"ccc"]);
     world.append(&[b"d"]);
@@ -127,7 +127,7 @@ fn each_error_has_its_outcome() {
 }
 
 #[test]
-fn an_address_that_refuses_holds_nothing_up_while_others_take_packets() {
+fn a_rejecting_address_does_not_delay_other_addresses() {
     let mut world = World::opened();
     world.append(&[b"a", b"bb", b"c", b"d"]);
     assert_eq!(world.packets(1), [b"a"]);
@@ -155,7 +155,7 @@ fn an_address_that_refuses_holds_nothing_up_while_others_take_packets() {
 }
 
 #[test]
-fn a_dead_endpoint_gets_a_packet_now_and_then_and_the_rest_waits() {
+fn a_dead_endpoint_gets_probe_packets_while_records_stay_queued() {
     let mut world = World::opened();
     (0..40).for_each(|_| world.append(&[b"a"]));
     assert_eq!(world.packets(64).len(), 1);
@@ -199,7 +199,7 @@ fn a_dead_endpoint_gets_a_packet_now_and_then_and_the_rest_waits() {
 }
 
 #[test]
-fn a_call_that_is_cut_short_is_followed_by_one_packet_that_finds_out_why() {
+fn after_a_short_send_one_packet_probes_for_the_error() {
     // (error of the packet that was sent alone, sum after it, packets of the next call)
     let table = [
         (None, (0, 0, 0, 5), 3),
@@ -235,7 +235,7 @@ fn a_call_that_is_cut_short_is_followed_by_one_packet_that_finds_out_why() {
 }
 
 #[test]
-fn an_endpoint_that_dies_after_long_health_is_seen_at_its_first_refusal() {
+fn an_endpoint_is_down_at_its_first_rejection_even_after_long_uptime() {
     let mut world = World::opened();
     for _ in 0..3 {
         world.append(&[b"a"]);
@@ -248,8 +248,8 @@ fn an_endpoint_that_dies_after_long_health_is_seen_at_its_first_refusal() {
     world.append(&[b"a"]);
     world.poll(64);
     world.sender.on_sent(1, world.now);
-    let proof_ns = world.now.mono_ns + PROOF_NS;
-    assert_eq!(world.poll(64), DatagramAction::WaitUntil(proof_ns));
+    let confirm_ns = world.now.mono_ns + CONFIRM_NS;
+    assert_eq!(world.poll(64), DatagramAction::WaitUntil(confirm_ns));
     world.pass(999);
     world.sender.on_error(SendError::Refused, world.now);
     assert_eq!((world.sum(), world.sender.state().status), ((3, 0, 1, 0), Status::Down));
@@ -257,7 +257,7 @@ fn an_endpoint_that_dies_after_long_health_is_seen_at_its_first_refusal() {
 }
 
 #[test]
-fn a_packet_that_is_refused_again_and_again_does_not_hold_up_the_rest() {
+fn a_packet_rejected_repeatedly_is_given_up_and_the_next_is_sent() {
     let mut world = World::opened();
     world.append(&[b"a", b"b"]);
     for _ in 0..REFUSALS_MAX {
@@ -296,7 +296,7 @@ fn a_blocked_socket_counts_as_down_after_the_write_timeout() {
 }
 
 #[test]
-fn what_a_blocked_endpoint_is_too_late_for_is_dropped() {
+fn records_too_old_at_a_blocked_socket_are_dropped() {
     let mut world = World::with(QueueLimits { age_max_ms: 1000, ..QueueLimits::default() });
     world.poll(64);
     world.sender.on_opened(world.now);
@@ -314,7 +314,7 @@ fn what_a_blocked_endpoint_is_too_late_for_is_dropped() {
 }
 
 #[test]
-fn opening_fails_or_takes_too_long() {
+fn opening_a_socket_fails_or_times_out() {
     let mut world = World::new();
     world.append(&[b"a"]);
     assert_eq!(world.poll(64), DatagramAction::Open);
@@ -333,7 +333,7 @@ fn opening_fails_or_takes_too_long() {
 }
 
 #[test]
-fn while_the_socket_is_gone_the_queue_keeps_to_its_bounds() {
+fn queue_limits_apply_while_the_socket_is_closed() {
     let mut world = World::with(QueueLimits { bytes_max: 4000, ..QueueLimits::default() });
     world.poll(64);
     world.sender.on_opened(world.now);
@@ -356,7 +356,7 @@ fn while_the_socket_is_gone_the_queue_keeps_to_its_bounds() {
 }
 
 #[test]
-fn lines_and_frames_go_out_as_packets_too() {
+fn lines_and_frames_are_sent_as_packets() {
     let mut world = World::opened();
     let lines = Block::lines(b"a\nbb\n".to_vec(), 2, 0);
     let frames = Block::frames(b"cdd".to_vec(), vec![(1, 5), (3, 7)], 0);
@@ -368,14 +368,14 @@ fn lines_and_frames_go_out_as_packets_too() {
         assert_eq!(world.sum().3, waiting);
         sent.extend(world.packets(1));
         world.sender.on_sent(1, world.now);
-        world.sender.settle_proven();
+        world.sender.settle_confirmed();
     }
     assert_eq!(sent, [&b"a\n"[..], b"bb\n", b"c", b"dd"]);
     assert_eq!(world.sum(), (14, 0, 0, 0));
 }
 
 #[test]
-fn a_stop_sends_what_waits_until_its_deadline() {
+fn a_stop_sends_queued_packets_until_its_deadline() {
     for (works, want) in [(true, (2, 0, 0, 0)), (false, (0, 2, 0, 0))] {
         let mut world = World::new();
         world.append(&[b"a", b"b"]);
@@ -430,7 +430,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn every_packet_leaves_once_in_order_or_is_counted(ops in ops(), bytes_max in 600..4000_u64, block: bool) {
+    fn every_packet_is_sent_once_in_order_or_counted(ops in ops(), bytes_max in 600..4000_u64, block: bool) {
         let when_full = if block { WhenFull::Block } else { WhenFull::DropOldest };
         let mut world = World::with(QueueLimits { bytes_max, records_max: 0, when_full, age_max_ms: 0 });
         let (mut next, mut left, mut opening) = (0_u32, Vec::new(), false);

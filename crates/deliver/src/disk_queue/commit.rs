@@ -1,9 +1,9 @@
-//! Group commit: which bytes are safe, which wait for a sync, and which nobody can answer for.
+//! Group commit: which records are synced, which wait for a sync, and which are in doubt.
 //!
-//! The queue says when a sync is due and what to sync; the caller does it on whatever thread it likes and reports back.
-//! Appending goes on meanwhile. A failed sync is final: the system may have dropped the pages and call them clean, so a
-//! second sync that succeeds would prove nothing. The segment is closed and its records since the last good sync are in
-//! doubt: they are still read and delivered if they can be, but never called safe.
+//! The queue says when a sync is due and what to sync; the caller performs it on a thread of its own and reports the
+//! result. Appending continues meanwhile. A failed sync is final: the kernel may have dropped the dirty pages and
+//! marked them clean, so a second sync that succeeds would prove nothing. The segment is closed, and its records
+//! since the last good sync are in doubt: they are delivered if they can be read, but never reported as safe.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,28 +13,28 @@ use model::{Disk, DiskError};
 use super::Position;
 use super::format::segment_name;
 
-/// Most ranges of doubt that are told apart. Past it two neighbours become one, and what lies between them counts as
-/// doubtful, too.
+/// Most ranges in doubt that are tracked one by one. Past it two neighbours are merged, and the records between them
+/// count as in doubt, too.
 pub(super) const IN_DOUBT_RANGES_MAX: usize = 1024;
 
-/// What is known about a block that was appended.
+/// Durability of a block that was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
     /// It waits for a sync.
     Accepted,
-    /// A sync came back good, or every copy has its outcome.
+    /// It was synced, or every copy has its outcome.
     Safe,
-    /// A sync failed, or an earlier run wrote it: it may or may not be there after a loss of power.
+    /// A sync failed, or an earlier run wrote it: a loss of power may lose it.
     InDoubt,
 }
 
-/// What has to be synced now. Nothing else changes on disk until [`super::DiskQueue::on_synced`] is told.
+/// A sync to perform now. Nothing else changes on disk until the result is reported to [`super::DiskQueue::on_synced`].
 #[must_use = "the queue waits for the result of each sync"]
 #[derive(Debug)]
 pub struct SyncJob<F> {
-    /// (sequence number of the segment, file; none for one that an earlier run wrote).
+    /// (sequence number of the segment, file; none for a segment of an earlier run).
     pub(super) segments: Vec<(u64, Option<F>)>,
-    /// A name is new.
+    /// Sync the directory as well: it has a new file.
     pub(super) directory: bool,
     pub(super) cursor: Option<F>,
 }
@@ -42,13 +42,13 @@ pub struct SyncJob<F> {
 /// Why a segment was not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotSynced {
-    /// It could not be opened now: nothing was tried.
+    /// It could not be opened now; no sync was tried.
     NotOpened(DiskError),
     /// The sync failed, which is final.
     Failed(DiskError),
 }
 
-/// How each part of a [`SyncJob`] ended.
+/// Result of each part of a [`SyncJob`].
 #[must_use = "the queue waits for the result of each sync"]
 #[derive(Debug)]
 pub struct SyncDone {
@@ -58,7 +58,7 @@ pub struct SyncDone {
 }
 
 impl<F: Clone> SyncJob<F> {
-    /// Does it. May take long; needs no lock on the queue.
+    /// Performs the sync. It may take long and needs no lock on the queue.
     pub fn perform<D: Disk<File = F>>(self, disk: &D) -> SyncDone {
         let sync = |(sequence, file): (u64, Option<F>)| {
             let file = file.map_or_else(|| disk.open(&segment_name(sequence)), Ok);
@@ -75,17 +75,17 @@ impl<F: Clone> SyncJob<F> {
     }
 }
 
-/// What a sync settled.
+/// Result of a sync for the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Synced {
-    /// Everything before it is safe or in doubt: ask [`crate::queue::Queue::promise`].
+    /// Every record before it is safe or in doubt: ask [`crate::queue::Queue::promise`].
     pub safe_up_to: Position,
-    /// Records that came to be in doubt.
+    /// Number of records that are in doubt since this sync.
     pub in_doubt_records: u64,
-    /// The cursor that is safe since now: no record before it comes back, whatever happens. None when no cursor was
+    /// The cursor synced now: no record before it is delivered again after a loss of power. None when no cursor was
     /// synced, or its sync failed.
     pub cursor: Option<Position>,
-    /// The first thing that failed, to be told to the user.
+    /// The first error, to be logged.
     pub error: Option<DiskError>,
 }
 
@@ -96,7 +96,7 @@ struct Dirty<F> {
     /// None for a segment of an earlier run, which may have died before its last sync.
     file: Option<F>,
     records: Range<u64>,
-    /// Its name is not synced, either.
+    /// Its name in the directory is not synced, either.
     new: bool,
 }
 
@@ -104,20 +104,20 @@ struct Dirty<F> {
 #[derive(Debug)]
 pub(super) struct Commit<F> {
     dirty: Vec<Dirty<F>>,
-    /// When the oldest of them was appended.
+    /// When the oldest dirty record was appended.
     since_ns: Option<u64>,
-    /// What the job that runs covers.
+    /// The records that the running job covers.
     running: Option<Vec<Dirty<F>>>,
-    /// Some of them could not be opened and are tried again after a pause.
+    /// Some segments could not be opened and are tried again after a pause.
     pub(super) waits: bool,
-    /// Sorted, apart from each other.
+    /// Sorted, without overlaps or neighbours.
     in_doubt: VecDeque<Range<u64>>,
     end: u64,
 }
 
 impl<F: Clone> Commit<F> {
-    /// What recovery found, (sequence number, records) of each segment, is synced with the first job: the run before
-    /// may have been killed before it was.
+    /// The segments found at recovery, (sequence number, records) of each, are synced with the first job: the earlier
+    /// run may have been killed before it synced them.
     pub(super) fn new(found: impl Iterator<Item = (u64, Range<u64>)>, end: u64, now_ns: u64) -> Commit<F> {
         let dirty = |(sequence, records)| Dirty { sequence, file: None, records, new: true };
         let dirty: Vec<Dirty<F>> = found.map(dirty).collect();
@@ -125,13 +125,13 @@ impl<F: Clone> Commit<F> {
         Commit { dirty, since_ns, running: None, waits: false, in_doubt: VecDeque::new(), end }
     }
 
-    /// A segment was begun; its first record comes next.
+    /// A segment was created; its first record comes next.
     pub(super) fn begun(&mut self, sequence: u64, file: &F) {
         let records = self.end..self.end;
         self.dirty.push(Dirty { sequence, file: Some(file.clone()), records, new: true });
     }
 
-    /// One more record was written to the segment.
+    /// A record was written to the segment.
     pub(super) fn appended(&mut self, sequence: u64, file: &F, now_ns: u64) {
         let first = self.end;
         self.end += 1;
@@ -147,7 +147,7 @@ impl<F: Clone> Commit<F> {
         }
     }
 
-    /// When the oldest record that is not synced came. None while a job runs, or when there is none.
+    /// When the oldest dirty record was appended. None while a job runs, or without dirty records.
     pub(super) fn since_ns(&self) -> Option<u64> {
         if self.running.is_some() { None } else { self.since_ns }
     }
@@ -156,7 +156,7 @@ impl<F: Clone> Commit<F> {
         self.running.is_some()
     }
 
-    /// What to sync: (segments, whether one has a new name).
+    /// What to sync: (segments, whether one of them has a new name).
     pub(super) fn begin(&mut self) -> (Vec<(u64, Option<F>)>, bool) {
         debug_assert!(self.running.is_none(), "one job at a time");
         let dirty = std::mem::take(&mut self.dirty);
@@ -167,13 +167,12 @@ impl<F: Clone> Commit<F> {
         (files, directory)
     }
 
-    /// There was nothing to do after all.
+    /// There was nothing to sync after all.
     pub(super) fn cancel(&mut self) {
         self.running = None;
     }
 
-    /// The job ended. Returns the segments that must be closed, with their files, and how many records came to be in
-    /// doubt.
+    /// The job ended. Returns the segments to close, with their files, and the number of records that are in doubt now.
     pub(super) fn finish(&mut self, done: &SyncDone) -> (Vec<(u64, Option<F>)>, u64) {
         let (mut failed, mut doubtful) = (Vec::new(), 0);
         let mut again = Vec::new();
@@ -188,7 +187,7 @@ impl<F: Clone> Commit<F> {
                 continue;
             }
             let mut records = ran.records;
-            // What came to the segment since then has the same fate.
+            // Records written to the segment since then are in doubt as well.
             self.dirty.retain(|dirty| {
                 let same = dirty.sequence == ran.sequence;
                 if same {
@@ -209,7 +208,7 @@ impl<F: Clone> Commit<F> {
         (failed, doubtful)
     }
 
-    /// What could not be opened is due at `at_ns` as if it had come then.
+    /// Segments that could not be opened are due again at `at_ns`.
     pub(super) fn again(&mut self, at_ns: u64) {
         self.waits = false;
         self.since_ns.get_or_insert(at_ns);
@@ -219,7 +218,7 @@ impl<F: Clone> Commit<F> {
         if records.is_empty() {
             return;
         }
-        // Not always the last: a segment that could not be opened at first fails after younger ones.
+        // Not always the last range: a segment that could not be opened at first fails after younger ones.
         let first = self.in_doubt.partition_point(|range| range.end < records.start);
         let after = self.in_doubt.partition_point(|range| range.start <= records.end);
         let joined = self
@@ -234,7 +233,7 @@ impl<F: Clone> Commit<F> {
         }
     }
 
-    /// Everything before it is safe or in doubt.
+    /// Every record before it is safe or in doubt.
     pub(super) fn safe_up_to(&self) -> u64 {
         let waiting = self.running.iter().flatten().chain(&self.dirty);
         waiting
@@ -244,7 +243,7 @@ impl<F: Clone> Commit<F> {
             .unwrap_or(self.end)
     }
 
-    /// What is known about record `number`, when all before `settled` have their outcome.
+    /// Durability of record `number`, when all before `settled` have their outcome.
     pub(super) fn promise(&self, number: u64, settled: u64) -> Promise {
         if number < settled {
             return Promise::Safe;
@@ -256,7 +255,7 @@ impl<F: Clone> Commit<F> {
         if number < self.safe_up_to() { Promise::Safe } else { Promise::Accepted }
     }
 
-    /// Forgets doubts about records that have their outcome.
+    /// Forgets ranges in doubt whose records have their outcome.
     pub(super) fn forget(&mut self, settled: u64) {
         while self.in_doubt.pop_front_if(|range| range.end <= settled).is_some() {}
     }
@@ -279,11 +278,11 @@ mod tests {
         }
     }
 
-    /// Two records in segment 1 and one in segment 2 are synced, a fourth came to segment 2 meanwhile.
+    /// Two records in segment 1 and one in segment 2 are synced; a fourth was appended to segment 2 meanwhile.
     #[test]
     fn a_failed_sync_is_final_for_its_segment_only() {
         use Promise::{Accepted, InDoubt, Safe};
-        // (segment 1, segment 2, directory, promises of the four, safe up to, closed)
+        // (segment 1, segment 2, directory, durability of the four, safe up to, closed)
         let table = [
             (true, true, true, [Safe, Safe, Safe, Accepted], 3, vec![]),
             (false, true, true, [InDoubt, InDoubt, Safe, Accepted], 3, vec![1]),
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn doubts_may_come_in_any_order() {
+    fn ranges_in_doubt_may_be_added_in_any_order() {
         let ranges = [0..2, 2..3, 5..6, 8..9, 0..9, 4..8];
         for first in 0..ranges.len() {
             for second in 0..ranges.len() {
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn doubts_are_bounded_merged_and_forgotten() {
+    fn ranges_in_doubt_are_bounded_merged_and_forgotten() {
         let mut commit = Commit::<u8>::new(std::iter::empty(), 0, 0);
         for sequence in 0..2 * (IN_DOUBT_RANGES_MAX as u64 + 10) {
             commit.begun(sequence, &0);
@@ -344,7 +343,7 @@ mod tests {
             assert!(commit.in_doubt.len() <= IN_DOUBT_RANGES_MAX);
         }
         assert_eq!(commit.in_doubt.len(), IN_DOUBT_RANGES_MAX);
-        assert_eq!(commit.in_doubt[0], 1..22, "neighbours became one");
+        assert_eq!(commit.in_doubt[0], 1..22, "neighbours are merged");
         commit.forget(22);
         assert_eq!((commit.in_doubt[0].clone(), commit.promise(5, 22)), (23..24, Promise::Safe));
     }

@@ -1,8 +1,9 @@
-//! The cursor file: how far everything is settled, and up to where it was written, in three slots.
+//! The cursor file: up to where records are settled and written, in three slots.
 //!
-//! A write goes to the slot that is neither the one that was synced last nor the one that was written last: wherever it
-//! is torn, the next process finds the last write, and the next machine the last sync. A file whose sync failed is
-//! given up for another one. The next process does not know of that: it writes the slot that it found again before it trusts it.
+//! A write goes to the slot that is neither the last synced one nor the last written one. If that write is cut short,
+//! a new process still finds the last written cursor, and after a loss of power the last synced one. After a failed
+//! sync, the other cursor file is used. The next process does not know of the failure: it rewrites and syncs the slot
+//! that it found before it relies on it.
 
 use model::{Disk, DiskError};
 
@@ -10,33 +11,33 @@ use super::format::{CURSOR_BYTES, Place, SLOT_BYTES, SLOT_BYTES_MIN, SLOT_OFFSET
 
 pub(super) const NAMES: [&str; 2] = ["cursor-0", "cursor-1"];
 
-/// What a cursor tells.
+/// Content of a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Noted {
-    /// Everything before it has its outcome.
+    /// Every record before it has its outcome.
     pub(super) settled: Totals,
-    /// Where the first record is that has none.
+    /// Place of the first record without an outcome.
     pub(super) place: Place,
-    /// Everything before it was written to segments: what of it the next run does not find is gone.
+    /// Every record before it was written to a segment: those that the next run does not find are lost.
     pub(super) written: Totals,
 }
 
 #[derive(Debug)]
 pub(super) struct Cursor<F> {
     queue_id: u64,
-    /// The file in use and its place in [`NAMES`].
+    /// The file in use, and its index in [`NAMES`].
     file: Option<F>,
     name: usize,
     write: u64,
-    /// What was written last, and the slot that has it.
+    /// The last written cursor, and its slot.
     written: Option<(Noted, usize)>,
     synced: Option<(Noted, usize)>,
-    /// What the sync that runs will make safe.
+    /// The cursor that the running sync covers.
     running: Option<(Noted, usize)>,
-    /// When `written` or what should be written first differed from `synced`.
+    /// Since when `written`, or the cursor to write, differs from `synced`.
     pub(super) since_ns: Option<u64>,
-    /// When `written` first differed from what should be written. None also while a write fails: it is tried again with
-    /// the next sync.
+    /// Since when `written` differs from the cursor to write. None also after a failed write: it is repeated with the
+    /// next sync.
     pub(super) unwritten_since_ns: Option<u64>,
     /// The last write failed.
     failed: bool,
@@ -56,8 +57,8 @@ fn read_slot<D: Disk>(disk: &D, file: &D::File, offset: u64) -> Result<[u8; SLOT
     Ok(bytes)
 }
 
-/// Makes a slot safe that an earlier run wrote. Its own sync may have failed, after which the system calls the bytes clean: a
-/// sync alone would prove nothing. The same bytes in their place change nothing, wherever the write is torn.
+/// Makes a slot of an earlier run durable. Its own sync may have failed, after which the kernel marks the pages clean: a
+/// sync alone would prove nothing. So the slot is written again with the same bytes, which a cut write cannot damage.
 fn make_safe<D: Disk>(disk: &D, file: &D::File, offset: u64) -> Result<(), DiskError> {
     let len = slot_len(disk, file, offset)?;
     let bytes = read_slot(disk, file, offset).or_else(|_| read_slot(disk, file, offset))?;
@@ -68,12 +69,12 @@ fn make_safe<D: Disk>(disk: &D, file: &D::File, offset: u64) -> Result<(), DiskE
 
 type SlotBytes = [u8; SLOT_BYTES];
 
-/// What [`read_slots`] gives.
+/// Result of [`read_slots`].
 type Slots = (Vec<(Slot, usize, usize)>, bool);
 
-/// All slots that can be read, of any queue, with what each needs to go on: (slot, name, place of the slot). And whether
-/// a cursor was written once, readable or not: a file that was only prepared is all zeros. `passed` says which errors
-/// are passed over; a file that is not there is none.
+/// All readable slots, of any queue: (slot, index of the file, index of the slot). And whether a cursor was ever
+/// written, readable or not: a file that was only prepared is all zeros. `passed` decides which read errors are
+/// skipped; a missing file is none.
 pub(super) fn read_slots<D: Disk>(
     disk: &D,
     passed: impl Fn(Result<SlotBytes, DiskError>) -> Result<Option<SlotBytes>, DiskError>,
@@ -100,7 +101,7 @@ pub(super) fn read_slots<D: Disk>(
 }
 
 impl<F: Clone> Cursor<F> {
-    /// Goes on after the slot that recovery chose.
+    /// Continues after the slot that recovery chose.
     pub(super) fn new<D: Disk<File = F>>(
         disk: &D,
         queue_id: u64,
@@ -122,7 +123,7 @@ impl<F: Clone> Cursor<F> {
         if let Some((slot, name, place)) = found {
             cursor.name = name;
             cursor.write = slot.write;
-            // Nobody knows whether this slot was synced; the other ones may only be written when it is.
+            // It is not known whether this slot was synced; the others may only be written when it is.
             let is_safe = |file: &F| make_safe(disk, file, SLOT_OFFSETS[place]).is_ok();
             cursor.file = disk.open(NAMES[name]).ok().filter(is_safe);
             match cursor.file {
@@ -131,12 +132,12 @@ impl<F: Clone> Cursor<F> {
             }
             cursor.written = cursor.synced;
         }
-        // Without room for it now there may be some later.
+        // If the disk has no room for it now, a later write tries again.
         let _prepared = cursor.open(disk);
         cursor
     }
 
-    /// Notes when `noted` is to be written.
+    /// Notes since when `noted` has to be written.
     pub(super) fn look(&mut self, noted: Noted, now_ns: u64) {
         let is_written = self.written.is_some_and(|(written, _)| written == noted);
         if is_written || self.failed {
@@ -146,7 +147,7 @@ impl<F: Clone> Cursor<F> {
         }
     }
 
-    /// Writes `noted` if it is news. What is written survives this process, and not the machine.
+    /// Writes `noted` if it differs from the last write. A write survives this process, but not a loss of power.
     pub(super) fn write<D: Disk<File = F>>(&mut self, disk: &D, noted: Noted) -> Result<(), DiskError> {
         let result = self.try_write(disk, noted);
         self.unwritten_since_ns = None;
@@ -162,7 +163,7 @@ impl<F: Clone> Cursor<F> {
         let file = self.open(disk)?;
         let taken = [self.written, self.synced].map(|kept| kept.map(|(_, at)| at));
         let at = (0..SLOT_OFFSETS.len()).find(|at| !taken.contains(&Some(*at)));
-        let at = at.expect("two of three slots are taken at most");
+        let at = at.expect("at most two of three slots are in use");
         let write = self.write.saturating_add(1);
         let Noted { settled, place, written } = noted;
         let slot = Slot { queue_id: self.queue_id, write, place, settled, written };
@@ -184,24 +185,24 @@ impl<F: Clone> Cursor<F> {
             }
             created => created?,
         };
-        // All the room it will ever need: a full disk must not stop the cursor, which is what frees segments.
+        // Allocate the whole file now: a full disk must not stop the cursor, which is what frees segments.
         disk.write_at(&file, 0, &[&[0; CURSOR_BYTES]])?;
         self.name_is_new = true;
         self.file = Some(file.clone());
         Ok(file)
     }
 
-    /// True when what is safe lags behind `noted`.
+    /// True when the synced cursor differs from `noted`.
     pub(super) fn is_behind(&self, noted: Noted) -> bool {
         self.synced.is_none_or(|(synced, _)| synced != noted)
     }
 
-    /// How far everything is settled, as far as that is synced.
+    /// Up to where records are settled, by the synced cursor.
     pub(super) fn safe(&self) -> Option<Totals> {
         self.synced.map(|(noted, _)| noted.settled)
     }
 
-    /// The file to sync, when what was written is not safe, and whether its name is new.
+    /// The file to sync, when the written cursor is not synced, and whether the file's name is new.
     pub(super) fn begin(&mut self) -> Option<(F, bool)> {
         if self.written.is_none() || self.written == self.synced {
             return None;
@@ -212,8 +213,8 @@ impl<F: Clone> Cursor<F> {
         Some((file, self.name_is_new))
     }
 
-    /// Gives the file up when it is none of those that `is_there`; another one is written then.
-    pub(super) fn look_for_file(&mut self, is_there: impl FnOnce(&str) -> bool) {
+    /// Stops using the file when it is not in the directory any more; the other one is written from then on.
+    pub(super) fn check_file(&mut self, is_there: impl FnOnce(&str) -> bool) {
         if self.file.is_some() && self.running.is_none() && !is_there(NAMES[self.name]) {
             self.file = None;
             self.name = 1 - self.name;
@@ -221,11 +222,11 @@ impl<F: Clone> Cursor<F> {
         }
     }
 
-    /// The sync ended. Returns what is safe now, if that is news.
+    /// The sync ended. Returns the cursor that is synced now, if it succeeded.
     pub(super) fn finish(&mut self, good: bool) -> Option<Noted> {
         let ran = self.running.take()?;
         if !good {
-            // The other file keeps what was safe in this one until it is read and outnumbered.
+            // The other file may have a slot that was synced; the new slots have higher numbers.
             self.file = None;
             self.name = 1 - self.name;
             (self.written, self.synced) = (None, None);

@@ -1,38 +1,38 @@
-//! What is too old goes in slices: each record's header is read from the disk, and the threads of records and senders wait
-//! meanwhile.
+//! Drops records that are too old, in slices: each record's header is read from disk, and the threads of the pipeline
+//! and the senders wait meanwhile.
 //!
 //! Path of a packet: `append`, `pop` and a sender's `poll` -> `Queue::expire` -> **[`DiskQueue::expire_slice`]**.
 //! Not here: when a record is too old (`stamps`), queues in memory.
-//! Invariant: while there is more to drop, `pop` gives nothing, and the sender is woken to go on.
+//! Invariant: while there is more to drop, `pop` returns nothing, and the sender is woken for the next slice.
 
 use model::{Disk, Dropped, Now};
 
 use super::DiskQueue;
 use crate::queue::Queue;
 
-/// Most records that one call drops.
+/// Most records that one slice drops.
 const SLICE_RECORDS_MAX: usize = 256;
 
-/// Bytes of records, as they are on disk, after which a call ends.
+/// Bytes of records on disk after which a slice ends.
 const SLICE_BYTES_MAX: u64 = 2 << 20;
 
-/// Most further slices for one block: each gives room for many records as small as those that it drops.
+/// Most slices for one new block: each slice makes room for many records as small as those that it drops.
 const SLICES_FOR_ROOM_MAX: usize = 16;
 
-/// How far the slices have come.
+/// Progress of the expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Expiry {
-    /// Nothing was too old at the last look.
+    /// Nothing was too old at the last check.
     #[default]
     Done,
-    /// There is more.
-    GoesOn,
-    /// There is more, and somebody was woken for it.
-    Told,
+    /// More records are too old.
+    HasMore,
+    /// More records are too old, and the sender was woken for the next slice.
+    Woken,
 }
 
 impl Expiry {
-    pub(super) fn goes_on(self) -> bool {
+    pub(super) fn has_more(self) -> bool {
         self != Expiry::Done
     }
 }
@@ -51,26 +51,26 @@ impl<D: Disk> DiskQueue<D> {
             }
         }
         if self.expires_ns().is_some_and(|at_ns| at_ns <= now.mono_ns) {
-            self.expiry = Expiry::GoesOn;
+            self.expiry = Expiry::HasMore;
         }
     }
 
-    /// Goes on while what is too old takes the room of a new block, which is not to be dropped for it.
+    /// Expires more slices until the new block has room, so that it is not dropped for records that are too old.
     pub(super) fn expire_for_room(&mut self, (disk_bytes, copies): (u64, u64), now: Now) {
         for _ in 0..SLICES_FOR_ROOM_MAX {
-            if !self.expiry.goes_on() || self.has_room(disk_bytes, copies) {
+            if !self.expiry.has_more() || self.has_room(disk_bytes, copies) {
                 return;
             }
             self.expire_slice(now);
         }
     }
 
-    /// True once after each slice that has left something.
-    pub(super) fn expires_again(&mut self) -> bool {
-        let goes_on = self.expiry == Expiry::GoesOn;
-        if goes_on {
-            self.expiry = Expiry::Told;
+    /// True once after each slice that left more to drop.
+    pub(super) fn take_wake_up(&mut self) -> bool {
+        let has_more = self.expiry == Expiry::HasMore;
+        if has_more {
+            self.expiry = Expiry::Woken;
         }
-        goes_on
+        has_more
     }
 }

@@ -1,4 +1,4 @@
-//! A disk in memory that keeps what was synced apart from what was not, and fails when it is told to.
+//! A disk in memory for tests: it tracks synced and unsynced bytes, and fails on request.
 //!
 //! Never part of a packet's path: for model tests, the fuzz target and the simulator.
 
@@ -7,33 +7,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::{Disk, DiskError, Reserved};
 
-/// What goes wrong, and when. Counters count calls that change something; 0 is the next one.
+/// Faults to inject, and when. Counters count calls that change something; 0 is the next one.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// Bytes that all files may have together; past it a write stops in its middle with [`DiskError::Full`].
+    /// Disk size for all files together; past it a write is cut short with [`DiskError::Full`].
     pub bytes_max: Option<u64>,
-    /// The process dies in that call: a write is done in part, everything after it fails.
+    /// The process dies in that call: a write is done in part, every later call fails.
     pub crash_in: Option<u64>,
-    /// That write is reported as done, and never is: there are zeros, or what was there before.
+    /// That write is reported as done, and is lost: the bytes are zeros, or the old ones.
     pub lose_write_in: Option<u64>,
-    /// That write fails in its middle.
+    /// That write is cut short and fails.
     pub write_error_in: Option<u64>,
     /// Every write fails before its first byte.
     pub writes_fail: bool,
-    /// That sync fails: of what it should have made safe, some is and some never will be.
+    /// That sync fails: some of its bytes are durable, some never will be.
     pub sync_error_in: Option<u64>,
-    /// (name, first byte, last byte): what cannot be read.
+    /// (name, first byte, last byte) that cannot be read.
     pub unreadable: Vec<(String, u64, u64)>,
-    /// That read fails; the next one finds everything as it was.
+    /// That read fails; the next one succeeds.
     pub read_error_in: Option<u64>,
-    /// Files can be neither opened nor made nor listed, for want of descriptors, memory or permission. Those that are open
-    /// work.
+    /// Files can be neither opened nor created nor listed, for lack of descriptors, memory or permission. Open files
+    /// still work.
     pub opens_fail: Option<DiskError>,
     /// The file of this name cannot be opened.
     pub unopenable: Option<String>,
-    /// No room is set aside, it is only looked at.
+    /// `reserve` reserves no space, it only checks for it.
     pub sets_nothing_aside: bool,
-    /// The folder is away: nothing in it can be reached by name. Files that are open work, and no sync proves anything.
+    /// The directory is unavailable: nothing in it can be reached by name. Open files work, and a sync proves nothing.
     pub away: bool,
 }
 
@@ -41,14 +41,14 @@ pub struct Faults {
 struct FileState {
     bytes: Vec<u8>,
     safe: Vec<u8>,
-    /// Up to here there is room set aside for it.
+    /// Space is reserved for the file up to here.
     reserved: usize,
     /// Writes since the last sync.
     unsynced: Vec<(usize, Vec<u8>)>,
 }
 
 impl FileState {
-    /// Bytes of the disk that it takes up.
+    /// Disk space that it uses.
     fn room(&self) -> usize {
         self.bytes.len().max(self.reserved)
     }
@@ -83,7 +83,7 @@ impl State {
         ((mixed ^ (mixed >> 31)) % below.max(1) as u64) as usize
     }
 
-    /// Whether the call that begins is the one where the process dies.
+    /// Whether the process dies in the call that begins.
     fn crashes(&mut self) -> Result<bool, DiskError> {
         if self.dead {
             return Err(DEAD);
@@ -115,12 +115,12 @@ impl State {
         self.names.values().map(|file| self.files[*file].room() as u64).sum()
     }
 
-    /// What a file may grow beyond the room that it has.
+    /// How much a file may grow beyond its reserved space.
     fn left(&self) -> u64 {
         self.faults.bytes_max.map_or(u64::MAX, |max| max.saturating_sub(self.used()))
     }
 
-    /// Which of the unsynced writes reach the disk, each sector for itself.
+    /// Decides which unsynced writes reach the disk, sector by sector.
     fn reach(&mut self, file: usize) {
         for (offset, bytes) in std::mem::take(&mut self.files[file].unsynced) {
             for (at, sector) in bytes.chunks(SECTOR_BYTES).enumerate() {
@@ -159,7 +159,7 @@ fn put(to: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
 }
 
 impl FaultyDisk {
-    /// An empty disk. The seed decides what a crash leaves.
+    /// An empty disk. The seed decides which bytes a crash keeps.
     pub fn new(seed: u64) -> FaultyDisk {
         FaultyDisk(Arc::new(Mutex::new(State { random: seed, ..State::default() })))
     }
@@ -174,22 +174,22 @@ impl FaultyDisk {
         FaultyDisk(Arc::new(Mutex::new(state)))
     }
 
-    /// What goes wrong from now on.
+    /// Faults from now on.
     pub fn set_faults(&self, faults: Faults) {
         self.state().faults = faults;
     }
 
-    /// Changes what goes wrong from now on.
+    /// Changes the faults.
     pub fn change_faults(&self, change: impl FnOnce(&mut Faults)) {
         change(&mut self.state().faults);
     }
 
-    /// Faults that were met so far.
+    /// Number of faults that occurred.
     pub fn faults_met(&self) -> u64 {
         self.state().faults_met
     }
 
-    /// Bytes that were read so far.
+    /// Number of bytes read.
     pub fn bytes_read(&self) -> u64 {
         self.state().bytes_read
     }
@@ -199,13 +199,13 @@ impl FaultyDisk {
         self.state().dead
     }
 
-    /// A new process finds all that was written.
+    /// A new process: it finds all written bytes.
     pub fn restart(&self) {
         let mut state = self.state();
         (state.dead, state.faults) = (false, Faults::default());
     }
 
-    /// A new process on a machine that lost its power: finds what was synced, and any part of the rest.
+    /// A new process after a loss of power: it finds the synced bytes, and any part of the others.
     pub fn lose_power(&self) {
         let mut guard = self.state();
         let state = &mut *guard;
@@ -238,12 +238,12 @@ impl FaultyDisk {
         state.names_safe.insert(name.to_owned(), file);
     }
 
-    /// Names of all files, whatever fails.
+    /// Names of all files, regardless of faults.
     pub fn names(&self) -> Vec<String> {
         self.state().names.keys().cloned().collect()
     }
 
-    /// Somebody deletes a file behind everybody's back. Who has it open reads and writes on.
+    /// Another program deletes a file. Processes that have it open keep reading and writing it.
     pub fn delete(&self, name: &str) {
         let mut state = self.state();
         state.names.remove(name);
@@ -256,7 +256,7 @@ impl FaultyDisk {
         state.names.get(name).map(|file| state.files[*file].bytes.clone())
     }
 
-    /// Changes a file's bytes, synced or not, behind everybody's back.
+    /// Changes a file's bytes, synced or not, without a trace.
     pub fn damage(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.state();
         if let Some(file) = state.names.get(name).copied() {
@@ -404,7 +404,7 @@ impl Disk for FaultyDisk {
             return Err(FAILED);
         }
         let file = &mut state.files[*number];
-        // What a failed sync forgot stays forgotten: only writes since then count.
+        // Bytes that a failed sync lost stay lost: only writes since then count.
         for (offset, bytes) in std::mem::take(&mut file.unsynced) {
             put(&mut file.safe, offset, &bytes);
         }

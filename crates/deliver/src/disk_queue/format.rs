@@ -1,5 +1,5 @@
-//! Bytes of segments, records and cursor slots; the layout is in the module's header. Pure, and total: any bytes decode
-//! to a value or to none.
+//! Encoding of segments, records and cursor slots; the layout is in the module's header. Pure: any bytes decode to a
+//! value or to none.
 
 use std::sync::Arc;
 
@@ -12,30 +12,30 @@ use crate::block::{Block, BlockEncoding, PARTITIONS};
 pub(super) const SEGMENT_HEADER_BYTES: usize = 80;
 pub(super) const RECORD_HEADER_BYTES: usize = 96;
 pub(super) const SLOT_BYTES: usize = 120;
-/// Bytes of a slot of version 1, which did not tell what was written.
+/// Bytes of a slot of version 1, which had no totals of written records.
 pub(super) const SLOT_BYTES_MIN: usize = 88;
-/// A page for each slot: a torn write never reaches another one.
+/// One page per slot: a cut write never damages another slot.
 pub(super) const SLOT_OFFSETS: [u64; 3] = [0, 4096, 8192];
 /// Bytes of a cursor file.
 pub(super) const CURSOR_BYTES: usize = 8192 + SLOT_BYTES;
-/// Most bytes of one record. A header that says more is damaged, whatever its checksum says.
+/// Most bytes of one record. A header with more is damaged, even if its checksum matches.
 pub(super) const RECORD_BYTES_MAX: u64 = 1 << 30;
-/// Where a record begins, and what salvage looks for. The first byte never occurs in UTF-8 text.
+/// Where a record begins, and what salvage searches for. The first byte never occurs in UTF-8 text.
 pub(super) const MARKER: [u8; 4] = [0xf1, b'S', b'q', 0x1a];
 
 const SEGMENT_MAGIC: [u8; 8] = *b"STNSEG\r\n";
 const SLOT_MAGIC: [u8; 8] = *b"STNCUR\r\n";
 const SEGMENT_VERSION: u32 = 1;
 const SLOT_VERSION: u32 = 2;
-/// What a record's header has in the place of a form when it is the mark behind the last record of a segment.
+/// The encoding field of an end mark, the header after the last record of a segment.
 const MARK_FORM: u8 = 3;
 const SEGMENT_SUFFIX: &str = ".segment";
 const QUARANTINE_SUFFIX: &str = ".quarantine";
 const WHOLE: &str = "whole";
 const MISPLACED: &str = "misplaced";
 
-/// What a queue has held from its very beginning up to some place in it. Two of them tell what lies between, even if
-/// nothing of that can be read.
+/// Sums over all records of a queue from its creation up to a place in it. The difference of two totals is what lies
+/// between the places, even if nothing of that can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Records; also the number of the record that begins here.
@@ -44,12 +44,12 @@ pub struct Totals {
     pub copies: u64,
     /// Bytes of the copies.
     pub copy_bytes: u64,
-    /// Bytes of the records on disk, their headers included.
+    /// Bytes of the records on disk, headers included.
     pub disk_bytes: u64,
 }
 
 impl Totals {
-    /// What lies between `before` and here.
+    /// The difference to `before`.
     pub(super) fn since(self, before: Totals) -> Totals {
         Totals {
             records: self.records.saturating_sub(before.records),
@@ -59,7 +59,7 @@ impl Totals {
         }
     }
 
-    /// True when nothing of `earlier` is more than here: the one can come before the other.
+    /// True when no count of `earlier` is larger: `earlier` can be a place before this one.
     pub(super) fn covers(self, earlier: Totals) -> bool {
         self.records >= earlier.records
             && self.copies >= earlier.copies
@@ -67,7 +67,7 @@ impl Totals {
             && self.disk_bytes >= earlier.disk_bytes
     }
 
-    /// The larger of both in each count.
+    /// The larger value of each count.
     pub(super) fn at_least(self, other: Totals) -> Totals {
         Totals {
             records: self.records.max(other.records),
@@ -107,7 +107,7 @@ impl Totals {
 pub(super) struct SegmentHeader {
     pub(super) queue_id: u64,
     pub(super) sequence: u64,
-    /// All that was appended before this segment.
+    /// Totals before this segment.
     pub(super) before: Totals,
     pub(super) made_wall_ns: u64,
 }
@@ -147,7 +147,7 @@ impl SegmentHeader {
 /// The first bytes of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordHeader {
-    /// All that was appended before this record.
+    /// Totals before this record.
     pub(super) before: Totals,
     pub(super) made_wall_ns: u64,
     pub(super) copy_bytes: u64,
@@ -160,7 +160,7 @@ pub(super) struct RecordHeader {
 }
 
 impl RecordHeader {
-    /// The header of `block`, whose borders are `borders`. None when it is too large for a record.
+    /// The header of `block`, whose boundaries are `borders`. None when the block is too large for a record.
     pub(super) fn of(
         block: &Block,
         borders: &[u8],
@@ -182,8 +182,8 @@ impl RecordHeader {
         (header.disk_bytes() <= RECORD_BYTES_MAX).then_some(header)
     }
 
-    /// What stands behind the last record of a segment, until the next one is written over it: it says what came before
-    /// it, so that a record whose header does not hold is missed although none follows.
+    /// The end mark after the last record of a segment; the next record overwrites it. It has the totals before it,
+    /// so that a last record with a damaged header is detected although no record follows.
     pub(super) fn mark(before: Totals) -> RecordHeader {
         RecordHeader {
             before,
@@ -198,7 +198,7 @@ impl RecordHeader {
         }
     }
 
-    /// It is no record, but the mark behind one.
+    /// It is an end mark, not a record.
     pub(super) fn is_mark(&self) -> bool {
         self.form == MARK_FORM
     }
@@ -213,7 +213,7 @@ impl RecordHeader {
         self.form == 0
     }
 
-    /// All that was appended up to this record, itself included.
+    /// Totals up to this record, itself included.
     pub(super) fn after(&self) -> Totals {
         if self.is_mark() {
             return self.before;
@@ -269,15 +269,15 @@ impl RecordHeader {
         (is_whole && header.disk_bytes() <= RECORD_BYTES_MAX).then_some(header)
     }
 
-    /// The id of the queue whose record this is.
+    /// The queue id in the header.
     pub(super) fn queue_id(bytes: &[u8; RECORD_HEADER_BYTES]) -> Option<u64> {
         let mut reader = Reader(&bytes[8..]);
         let queue_id = reader.u64();
         RecordHeader::decode(bytes, queue_id).map(|_| queue_id)
     }
 
-    /// The lines of a record whose header does not hold, given all bytes of the record: when its body's checksum, which
-    /// the header has, does hold, then the lines are as they were.
+    /// The lines of a record with a damaged header, given all bytes of the record. Valid when the body's checksum,
+    /// which is in the header, still matches.
     pub(super) fn lines_behind(record: &[u8], queue_id: u64) -> Option<Vec<u8>> {
         let (header, body) = record.split_first_chunk::<RECORD_HEADER_BYTES>()?;
         let [checksum, _] = header.last_chunk::<16>()?.as_chunks::<8>().0 else { return None };
@@ -307,7 +307,7 @@ pub(crate) fn form_code(form: &BlockEncoding) -> u8 {
     }
 }
 
-/// Appends how the block divides into copies: 8 bytes for each frame or packet, nothing for lines.
+/// Appends the block's boundaries: 8 bytes for each frame or packet, nothing for lines.
 pub(crate) fn encode_borders(form: &BlockEncoding, out: &mut Vec<u8>) {
     let mut pair = |first: u32, second: u32| {
         out.extend_from_slice(&first.to_le_bytes());
@@ -320,7 +320,7 @@ pub(crate) fn encode_borders(form: &BlockEncoding, out: &mut Vec<u8>) {
     }
 }
 
-/// Places past the block's end are moved to it, so that no sender cuts outside. None also where frames have more copies
+/// Offsets past the block's end are moved to it, so that no sender cuts outside. None when frames have more copies
 /// than a block can have.
 pub(crate) fn decode_borders(form: u8, borders: &[u8], block_len: u32) -> Option<BlockEncoding> {
     let (pairs, rest) = borders.as_chunks::<8>();
@@ -350,19 +350,19 @@ pub(crate) fn decode_borders(form: u8, borders: &[u8], block_len: u32) -> Option
 }
 
 /// One of the three slots of a cursor file: everything before `settled` has its outcome, and everything before `written`
-/// was in the segments.
+/// was written to the segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) queue_id: u64,
-    /// Counts the writes: the higher one holds.
+    /// Counts the writes: the slot with the highest number is valid.
     pub(super) write: u64,
     pub(super) place: Place,
     pub(super) settled: Totals,
-    /// In version 1, `settled`.
+    /// In version 1, the same as `settled`.
     pub(super) written: Totals,
 }
 
-/// A byte in a segment.
+/// A byte offset in a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) sequence: u64,
@@ -427,14 +427,14 @@ pub(super) fn segment_sequence(name: &str) -> Option<u64> {
     hexadecimal(name.strip_suffix(SEGMENT_SUFFIX)?)
 }
 
-/// What a file of the quarantine holds.
+/// Content of a file in quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
     /// A copy of a range that begins at this byte.
     Range(u64),
-    /// A segment of which something could not be read, or another queue's.
+    /// A whole segment that was unreadable in part, or belongs to another queue.
     Whole,
-    /// A segment of this queue that is not where its records belong.
+    /// A segment of this queue that is in the wrong place.
     Misplaced,
 }
 
@@ -448,7 +448,7 @@ pub(super) fn quarantine_name(sequence: u64, kept: Kept) -> String {
     format!("{sequence:016x}-{place}{QUARANTINE_SUFFIX}")
 }
 
-/// The same for a segment whose name there is taken: `again` makes it another name.
+/// A name for a segment whose usual name in the quarantine is taken: `again` makes it unique.
 pub(super) fn quarantine_name_again(sequence: u64, kept: Kept, again: u32) -> String {
     let name = quarantine_name(sequence, kept);
     let stem = name.strip_suffix(QUARANTINE_SUFFIX).unwrap_or(&name);
@@ -459,7 +459,7 @@ pub(super) fn is_quarantine(name: &str) -> bool {
     name.ends_with(QUARANTINE_SUFFIX)
 }
 
-/// Sequence number and what is there, by a name that [`quarantine_name`] or [`quarantine_name_again`] made.
+/// Sequence number and content, from a name by [`quarantine_name`] or [`quarantine_name_again`].
 pub(super) fn quarantine_place(name: &str) -> Option<(u64, Kept)> {
     let (sequence, place) = name.strip_suffix(QUARANTINE_SUFFIX)?.split_once('-')?;
     let sequence = hexadecimal(sequence)?;
@@ -478,8 +478,8 @@ fn hexadecimal(digits: &str) -> Option<u64> {
     (digits.len() == 16 && digits.bytes().all(lower)).then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
-/// The block's checksum, seeded by that of its borders, seeded by the queue's id: a record of another queue, or one
-/// that somebody put into a block from outside, is none here.
+/// The block's checksum, seeded by that of its boundaries, seeded by the queue's id. So a record of another queue, or a
+/// record inside the bytes of a block, does not match.
 fn body_checksum(queue_id: u64, borders: &[u8], block: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot_with_seed(queue_id, borders), block)
 }
@@ -543,7 +543,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_encoded_decodes_and_any_flipped_bit_does_not() {
+    fn encoded_headers_decode_and_any_flipped_bit_is_detected() {
         let segment = SegmentHeader { queue_id: ID, sequence: 7, before: totals(5), made_wall_ns: 9 };
         assert_eq!(SegmentHeader::decode(&segment.encode()), Some(segment));
         let block = Block::frames(b"abcdef".to_vec(), vec![(2, 1), (6, 4)], 0);
@@ -578,7 +578,7 @@ pub(super) mod tests {
         Slot { queue_id: ID, write: 3, place, settled: totals(4), written: totals(9) }
     }
 
-    /// What version 1 would have written in the place of a slot; zeros stay zeros.
+    /// Turns a slot into one of version 1; zeros stay zeros.
     pub(in super::super) fn to_version_1(slot: &mut [u8]) {
         if slot[..8] != SLOT_MAGIC {
             return;
@@ -590,7 +590,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_slot_of_version_1_is_read_without_what_was_written() {
+    fn a_slot_of_version_1_has_no_written_totals() {
         let mut bytes = slot().encode();
         to_version_1(&mut bytes);
         assert_eq!(Slot::decode(&bytes), Some(Slot { written: totals(4), ..slot() }));
@@ -599,7 +599,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_mark_that_says_more_than_a_mark_is_none() {
+    fn an_end_mark_with_extra_fields_is_invalid() {
         let mark = RecordHeader::mark(totals(8));
         for header in [
             RecordHeader { copies: 1, ..mark },
@@ -611,7 +611,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn blocks_of_each_form_come_back_and_damaged_ones_do_not() {
+    fn blocks_of_each_encoding_decode_and_damaged_ones_do_not() {
         let spans = [(0, 1), (2, 2), (5, 3)].map(|(at, len)| Span::new(at, len)).to_vec();
         let bytes = b"a\nbb\nccc\n".to_vec();
         let blocks = [
@@ -638,7 +638,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_header_of_a_record_past_the_limit_is_none() {
+    fn a_record_header_past_the_size_limit_is_invalid() {
         let lens = RECORD_BYTES_MAX as u32 - RECORD_HEADER_BYTES as u32;
         for (borders_len, block_len, whole) in
             [(0, lens, true), (8, lens - 8, true), (0, lens + 1, false), (u32::MAX, u32::MAX, false)]
@@ -655,12 +655,12 @@ pub(super) mod tests {
                 body_checksum: 0,
             };
             assert_eq!(RecordHeader::decode(&header.encode(ID), ID).is_some(), whole, "{block_len}");
-            assert!(header.after().covers(header.before), "sums never overflow");
+            assert!(header.after().covers(header.before), "totals never overflow");
         }
     }
 
     #[test]
-    fn borders_never_lead_outside_the_block() {
+    fn boundaries_never_exceed_the_block() {
         let pairs: Vec<u8> = [9_u32, 1, 4, 9, 4, 0].iter().flat_map(|value| value.to_le_bytes()).collect();
         let frames = decode_borders(1, &pairs, 4);
         assert_eq!(frames, Some(BlockEncoding::Frames(vec![(4, 1), (4, 9), (4, 0)])));
@@ -674,7 +674,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn names_are_read_as_they_are_written() {
+    fn quarantine_names_round_trip() {
         assert_eq!(segment_name(0xab), "00000000000000ab.segment");
         let table = [
             ("00000000000000ab.segment", Some(0xab)),
@@ -692,7 +692,7 @@ pub(super) mod tests {
             [(1, Kept::Whole), (1, Kept::Misplaced), (1, Kept::Range(2)), (u64::MAX, Kept::Range(u64::MAX))]
         {
             let names = [quarantine_name(sequence, kept), quarantine_name_again(sequence, kept, 12)];
-            // Of a range there is one copy.
+            // A range is copied once.
             for name in &names[..if matches!(kept, Kept::Range(_)) { 1 } else { 2 }] {
                 assert!(is_quarantine(name));
                 assert_eq!(quarantine_place(name), Some((sequence, kept)), "{name}");

@@ -1,10 +1,10 @@
-//! Blocks that the disk did not take and that are kept in memory for another try.
+//! Blocks kept in memory while the disk fails, to be written later.
 //!
-//! Path of a packet: [`DiskQueue::append`] hands a block back -> **[`DiskQueue::hold`]** -> a new segment, once the disk
-//! takes it. An error of a write is final for its segment, not for the block.
-//! Not here: a full disk, which is a full queue (`writing`).
-//! Invariant: what is held comes behind everything on disk and before everything that comes; it is bounded in bytes and
-//! in time, and past either bound it is dropped (`disk_failed`). Time counts only while the disk itself fails.
+//! Path of a packet: [`DiskQueue::append`] returns the block -> **[`DiskQueue::hold`]** -> a new segment, once a write
+//! succeeds. A write error is final for its segment, not for the block.
+//! Not here: a full disk, which counts as a full queue (`writing`).
+//! Invariant: held blocks come after everything on disk and before new blocks. They are limited in bytes and in time;
+//! past either limit they are dropped (`disk_failed`). The time runs only while the disk itself fails.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,24 +16,24 @@ use crate::block::Block;
 use crate::pause::MS_NS;
 use crate::queue::{Appended, Queue};
 
-/// Most bytes that are held, as they would be on disk.
+/// Most bytes of held blocks, counted as on disk.
 pub const HELD_BYTES_MAX: u64 = if cfg!(test) { 400 } else { 8 << 20 };
 
-/// How long a disk may fail until nobody waits for it any more, in milliseconds.
+/// How long a disk may fail before held blocks are dropped, in milliseconds.
 pub const FAILING_MS_MAX: u64 = 10_000;
 
-/// Pause between two tries, in milliseconds.
+/// Pause between two retries, in milliseconds.
 const TRY_EVERY_MS: u64 = 250;
 
-/// What waits for the disk.
+/// Blocks held in memory.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     blocks: VecDeque<Block>,
     pub(super) copies: u64,
     pub(super) disk_bytes: u64,
-    /// Since when each write has failed, but for want of room.
+    /// Since when every write has failed, for another reason than a full disk.
     failing_since_ns: Option<u64>,
-    /// When a write was tried last.
+    /// Time of the last attempt to write.
     tried: Now,
 }
 
@@ -42,18 +42,18 @@ impl Held {
         self.blocks.len()
     }
 
-    /// A write ended.
+    /// Notes the result of a write.
     pub(super) fn note(&mut self, result: Result<(), DiskError>, now: Now) {
         self.tried = now;
         match result {
             Ok(()) => self.failing_since_ns = None,
-            // Room, descriptors, a folder: it is not the disk that fails.
+            // Out of space or descriptors, or the directory is unavailable: the disk itself does not fail.
             Err(error) if error.passes() => self.failing_since_ns = None,
             Err(_) => drop(self.failing_since_ns.get_or_insert(now.mono_ns)),
         }
     }
 
-    /// Nobody waits for the disk any more.
+    /// The disk has failed for too long: held blocks are dropped.
     pub(super) fn failed_for_too_long(&self, now: Now) -> bool {
         let most_ns = FAILING_MS_MAX * MS_NS;
         self.failing_since_ns.is_some_and(|since_ns| now.mono_ns.saturating_sub(since_ns) >= most_ns)
@@ -68,8 +68,8 @@ impl Held {
 }
 
 impl<D: Disk> DiskQueue<D> {
-    /// For who cannot wait, a block that [`Queue::append`] has handed back: while the disk fails it is kept in memory
-    /// and tried again; otherwise, or past the bounds, it is dropped and counted.
+    /// For sources that cannot wait: takes a block that [`Queue::append`] returned. While the disk fails the block is
+    /// kept in memory and written later. Otherwise, or past the limits, it is dropped and counted.
     pub fn hold(&mut self, block: Block, now: Now) -> Appended {
         let disk_bytes = self.header_of(&block, now).map(|header| header.disk_bytes());
         let fails = self.write_error.is_some_and(|error| error != DiskError::Full);
@@ -92,24 +92,24 @@ impl<D: Disk> DiskQueue<D> {
         Appended::Kept
     }
 
-    /// Copies that wait in memory for the disk to take them. Nobody can send them meanwhile.
+    /// Copies held in memory. They cannot be sent before they are on disk.
     pub fn held_copies(&self) -> u64 {
         self.held.copies
     }
 
-    /// Every block before it is on disk; those behind it are held.
+    /// Every block before it is on disk; later ones are held in memory.
     pub fn written_up_to(&self) -> Position {
         Position(self.end.records)
     }
 
-    /// When what is held is tried again.
+    /// When held blocks are retried.
     pub(super) fn held_due_ns(&self) -> Option<u64> {
         let due_ns = self.held.tried.mono_ns + TRY_EVERY_MS * MS_NS;
         (self.held.len() > 0).then_some(due_ns)
     }
 
-    /// Writes what is held, if a try is due. Past its time it is dropped.
-    pub(super) fn try_held(&mut self, now: Now) {
+    /// Writes held blocks, if a retry is due. Drops them when the disk has failed for too long.
+    pub(super) fn retry_held(&mut self, now: Now) {
         if self.held_due_ns().is_some_and(|due_ns| due_ns <= now.mono_ns) {
             self.write_held(now);
         }
@@ -118,7 +118,7 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    /// A last try: nothing is held afterwards.
+    /// The last retry: afterwards no block is held.
     pub(super) fn write_or_drop_held(&mut self) {
         if self.held.len() > 0 {
             self.write_held(self.held.tried);
@@ -132,12 +132,12 @@ impl<D: Disk> DiskQueue<D> {
             if self.write(&header, &block, now).is_err() {
                 return;
             }
-            // It is counted as routed already.
+            // Its copies are counted as routed already.
             let _written = self.held.pop(header.disk_bytes());
         }
     }
 
-    /// Drops the oldest block that is held.
+    /// Drops the oldest held block.
     pub(super) fn drop_held(&mut self, reason: Dropped) -> bool {
         let Some(block) = self.held.blocks.front().cloned() else { return false };
         let disk_bytes = self.header_of(&block, self.held.tried).map_or(0, |header| header.disk_bytes());
@@ -171,7 +171,7 @@ mod tests {
         DiskQueue::open(disk.clone(), plan, Arc::default(), 1, at_ms(0)).expect("it lists").0
     }
 
-    /// As who cannot wait does it.
+    /// Appends as a source that cannot wait does.
     fn give(queue: &mut DiskQueue<FaultyDisk>, text: &str, ms: u64) -> Appended {
         let block = Block::lines(text.as_bytes().to_vec(), 1, at_ms(ms).mono_ns);
         let appended = match queue.append(block, at_ms(ms)) {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_outlives_the_disk_s_failure_in_memory_and_comes_in_its_order() {
+    fn a_held_block_survives_a_disk_failure_and_keeps_its_order() {
         for when_full in [WhenFull::Block, WhenFull::DropNewest, WhenFull::DropOldest] {
             let disk = FaultyDisk::new(1);
             let mut queue = open(&disk, when_full);
@@ -222,9 +222,9 @@ mod tests {
             assert_eq!(give(&mut queue, "1\n", 0), Appended::Kept);
             assert_eq!((queue.write_error(), queue.accepted_up_to().0, queue.copies()), (Some(EIO), 2, 2));
             assert_eq!(queue.promise(super::super::Position(1)), Promise::Accepted);
-            assert_eq!(drain(&mut queue, 0), "0", "what is held has no place to be sent from");
-            assert!(!queue.is_empty() && !queue.reserve(10, at_ms(1)), "who can wait does");
-            // Between two tries nothing is written, whatever the disk would say.
+            assert_eq!(drain(&mut queue, 0), "0", "held blocks cannot be sent");
+            assert!(!queue.is_empty() && !queue.reserve(10, at_ms(1)), "a source that can wait has to");
+            // Between two retries nothing is written, even if the disk works again.
             mend(&disk);
             assert_eq!(give(&mut queue, "2\n", 100), Appended::Kept);
             assert_eq!((queue.held.len(), queue.held_due_ns()), (2, Some(at_ms(250).mono_ns)));
@@ -242,16 +242,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_bounded_in_bytes() {
+    fn held_blocks_are_limited_in_bytes() {
         let disk = FaultyDisk::new(1);
         let mut queue = open(&disk, WhenFull::Block);
         fail(&disk);
-        // Each takes 96 bytes and its line on disk.
+        // Each record is 96 bytes and its line on disk.
         let line = format!("{}\n", "x".repeat(103));
         let appended: Vec<Appended> = (0..3).map(|_| give(&mut queue, &line, 0)).collect();
         assert_eq!(appended, [Appended::Kept, Appended::Kept, Appended::Dropped]);
         assert_eq!((queue.account().dropped(Dropped::DiskFailed), queue.copies()), (1, 2));
-        // What is larger than all that may be held never is.
+        // A block larger than the limit is never held.
         mend(&disk);
         sync(&mut queue, &disk, 300);
         fail(&disk);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_fails_for_long_is_waited_for_no_more_until_it_takes_something() {
+    fn sources_stop_waiting_for_a_failing_disk_until_a_write_succeeds() {
         let disk = FaultyDisk::new(1);
         let mut queue = open(&disk, WhenFull::Block);
         fail(&disk);
@@ -271,19 +271,19 @@ mod tests {
         assert_eq!((queue.held.len(), queue.account().dropped(Dropped::DiskFailed)), (1, 0));
         sync(&mut queue, &disk, FAILING_MS_MAX);
         assert_eq!((queue.held.len(), queue.account().dropped(Dropped::DiskFailed)), (0, 1));
-        assert_eq!(queue.accepted_up_to().0, 0, "the place is given again");
-        assert!(queue.reserve(10, at_ms(FAILING_MS_MAX + 1)), "nobody waits behind it");
+        assert_eq!(queue.accepted_up_to().0, 0, "the position is used again");
+        assert!(queue.reserve(10, at_ms(FAILING_MS_MAX + 1)), "sources do not wait any more");
         assert_eq!(give(&mut queue, "1\n", FAILING_MS_MAX + 1), Appended::Dropped);
         assert_eq!(queue.account().dropped(Dropped::DiskFailed), 2);
         mend(&disk);
         assert_eq!(give(&mut queue, "2\n", FAILING_MS_MAX + 2), Appended::Kept);
         fail(&disk);
-        assert_eq!(give(&mut queue, "3\n", FAILING_MS_MAX + 3), Appended::Kept, "time begins anew");
+        assert_eq!(give(&mut queue, "3\n", FAILING_MS_MAX + 3), Appended::Kept, "the time starts again");
         assert_eq!(drain(&mut queue, FAILING_MS_MAX + 3), "2");
     }
 
     #[test]
-    fn at_the_end_it_is_written_or_counted() {
+    fn held_blocks_are_written_or_dropped_at_the_last_sync() {
         for (mended, out, dropped) in [(true, "01", 0), (false, "0", 1)] {
             let disk = FaultyDisk::new(1);
             let mut queue = open(&disk, WhenFull::Block);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_can_be_dropped_and_a_full_queue_or_disk_holds_nothing() {
+    fn held_blocks_can_be_dropped_and_a_full_disk_holds_none() {
         let disk = FaultyDisk::new(1);
         let mut queue = open(&disk, WhenFull::Block);
         fail(&disk);
@@ -359,7 +359,7 @@ mod tests {
 
         /// Whatever the disk does in between, each block comes once and in order, or was counted.
         #[test]
-        fn what_is_kept_comes_in_order_or_is_counted(ops in ops()) {
+        fn held_blocks_are_delivered_in_order_or_counted(ops in ops()) {
             let disk = FaultyDisk::new(1);
             let mut queue = open(&disk, WhenFull::Block);
             let (mut ms, mut given, mut kept, mut came) = (0, 0, 0, Vec::new());

@@ -1,9 +1,9 @@
-//! Looking into a queue's directory without changing a byte: what is there, and every record and damaged range of it.
+//! Reads a queue's directory without changing it: segments, records and damaged ranges.
 //!
-//! Path of a packet: none. `staunch queue` looks at what a daemon left, or at what one is using at this moment.
-//! Not here: what is kept aside (`salvage`), taking records out (`DiskQueue`, which counts what it takes).
-//! Invariant: what a walk finds waiting, and what it finds lost, is what [`super::DiskQueue`] would deliver and count as
-//! damaged; never does it write.
+//! Path of a packet: none. For `staunch queue`, on the directory of a stopped or a running daemon.
+//! Not here: the quarantine (`salvage`), taking records out (`DiskQueue`, which counts them).
+//! Invariant: the queued and lost records that a walk finds are those that [`super::DiskQueue`] would deliver and
+//! count as damaged. It never writes.
 
 use model::{Disk, DiskError};
 
@@ -14,7 +14,7 @@ use super::scan::{Damage, DamageKind, SegmentReader};
 use super::{Recovery, Segment};
 use crate::block::Block;
 
-/// What the directory of one queue holds.
+/// Content of the directory of one queue.
 #[derive(Debug)]
 pub struct Inspection {
     survey: Survey,
@@ -24,99 +24,99 @@ pub struct Inspection {
 /// Which records a walk visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// All that are there, settled ones included.
+    /// All records in the segments, settled ones included.
     First,
-    /// Those that wait.
+    /// Queued records only.
     Cursor,
 }
 
-/// How far everything is settled.
+/// Up to where records are settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CursorPlace {
-    /// Segment of the first record that waits.
+    /// Segment of the first queued record.
     pub segment: u64,
-    /// Its byte there.
+    /// Its offset there.
     pub offset: u64,
-    /// All that is settled.
+    /// Totals of the settled records.
     pub settled: Totals,
 }
 
-/// A record whose bytes are whole.
+/// A record that is not damaged.
 #[derive(Debug)]
 pub struct FoundRecord<'a> {
-    /// Segment that it is in.
+    /// Its segment.
     pub segment: u64,
-    /// Its byte there.
+    /// Its offset there.
     pub offset: u64,
-    /// Counts all that the queue ever took.
+    /// Number of the record since the queue was created.
     pub number: u64,
-    /// Unix nanoseconds.
+    /// When it was created, Unix nanoseconds.
     pub made_wall_ns: u64,
-    /// What it takes up on disk.
+    /// Bytes on disk.
     pub disk_bytes: u64,
-    /// Not settled yet.
+    /// Queued, not settled yet.
     pub waits: bool,
-    /// What is in it; its time is 0.
+    /// Its block, with time 0.
     pub block: &'a Block,
 }
 
-/// A range of a segment that cannot be used.
+/// A damaged range of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DamagedRange {
     /// The segment.
     pub segment: u64,
     /// Its first byte.
     pub from: u64,
-    /// The byte behind it.
+    /// The byte after its last one.
     pub to: u64,
-    /// Why not.
+    /// Kind of the damage.
     pub kind: DamageKind,
 }
 
-/// Damage between two records that can be read. Without ranges: segments are missing.
+/// Damage between two readable records. Without ranges: segments are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
-    /// Where it lies, in order.
+    /// The damaged ranges, in order.
     pub ranges: Vec<DamagedRange>,
-    /// What was in it and waited: what the next run will count as dropped (`damaged`).
+    /// Queued records lost in it: the next run will count them as dropped (`damaged`).
     pub lost: Totals,
 }
 
-/// What a walk comes by.
+/// What a walk visits.
 #[derive(Debug)]
 pub enum Step<'a> {
     /// A record.
     Record(FoundRecord<'a>),
     /// Damage.
     Damage(&'a Stretch),
-    /// The rest of the last segment, from this byte on, is no record yet: somebody writes there.
+    /// The rest of the last segment, from this byte on, is being written by another process.
     BeingWritten(u64),
-    /// The rest of a segment cannot be read now, for a reason that may pass: what is in it is neither found nor damaged.
+    /// The rest of a segment cannot be read now, for a reason that may pass: its records are neither found nor damaged.
     NotRead {
         /// The segment.
         segment: u64,
-        /// Why not.
+        /// The error.
         error: DiskError,
     },
 }
 
-/// Told of each step; its error ends the walk.
+/// Called for each step; its error ends the walk.
 type Visit<'a, E> = dyn FnMut(Step<'_>) -> Result<(), E> + 'a;
 
 impl Inspection {
-    /// Looks at the directory: headers of all segments, and those of the records in the last one. With `live` a process
-    /// may be writing there. Fails when the directory cannot be listed, or something in it cannot be read now for a reason
+    /// Reads the directory: headers of all segments, and of the records in the last one. `live`: a process may be
+    /// writing there. Fails when the directory cannot be listed, or something in it cannot be read now for a reason
     /// that may pass.
     pub fn of<D: Disk>(disk: &D, live: bool) -> Result<Inspection, DiskError> {
         let mut found = survey(disk, Unreadable::PassedOver, live)?;
         if live && found.report.cursor_lost {
-            // Its first write may have come between two looks.
+            // Its first write may have come between the two reads.
             found = survey(disk, Unreadable::PassedOver, live)?;
         }
         Ok(Inspection { survey: found, live })
     }
 
-    /// Id of the queue; none when there is nothing of any.
+    /// Id of the queue; none when the directory has no queue.
     pub(super) fn queue_id(&self) -> Option<u64> {
         self.survey.queue_id
     }
@@ -126,7 +126,7 @@ impl Inspection {
         &self.survey.names
     }
 
-    /// What opening it would find.
+    /// What opening the queue would find.
     pub fn recovery(&self) -> Recovery {
         let waiting = self.waiting();
         let (copies_queued, queued_bytes) = (waiting.copies, waiting.disk_bytes);
@@ -138,23 +138,23 @@ impl Inspection {
         self.survey.segments.iter().map(|segment| (segment.sequence, segment.size))
     }
 
-    /// Segments that are not read, and that opening the queue sets aside.
+    /// Segments that are not read, and that go to the quarantine when the queue is opened.
     pub fn aside(&self) -> &[QuarantinedSegment] {
         &self.survey.aside
     }
 
-    /// All that waits, damaged or not.
+    /// Totals of the queued records, damaged or not.
     pub fn waiting(&self) -> Totals {
         self.survey.end.since(self.survey.settled)
     }
 
-    /// How far everything is settled. None when no cursor can be read.
+    /// Up to where records are settled. None when no cursor can be read.
     pub fn cursor(&self) -> Option<CursorPlace> {
         let (slot, ..) = self.survey.cursor?;
         Some(CursorPlace { segment: slot.place.sequence, offset: slot.place.offset, settled: slot.settled })
     }
 
-    /// When the oldest record that waits was made, Unix nanoseconds. None when none can be read.
+    /// When the oldest queued record was created, Unix nanoseconds. None when none can be read.
     pub fn oldest_wall_ns<D: Disk>(&self, disk: &D) -> Option<u64> {
         let read = self.survey.settled;
         for (segment, from, end) in self.waiting_segments() {
@@ -187,7 +187,7 @@ impl Inspection {
         walk.finish(self.survey.end, visit)
     }
 
-    /// What has its outcome and was not removed yet. Damage there costs nothing any more.
+    /// Settled records that were not removed yet. Damage among them costs nothing.
     fn walk_settled<D: Disk, E>(&self, disk: &D, visit: &mut Visit<'_, E>) -> Result<(), E> {
         let Survey { segments, place, settled_segments, .. } = &self.survey;
         for (at, segment) in segments.iter().enumerate().take(settled_segments + 1) {
@@ -205,7 +205,7 @@ impl Inspection {
         Ok(())
     }
 
-    /// Segments with records that wait, where these begin, and all that was appended up to the segment's end.
+    /// Segments with queued records, where these begin, and the totals up to the segment's end.
     fn waiting_segments(&self) -> impl Iterator<Item = (&Segment, u64, Totals)> + '_ {
         let Survey { segments, place, end, settled_segments, .. } = &self.survey;
         segments.iter().enumerate().skip(*settled_segments).map(move |(at, segment)| {
@@ -214,26 +214,26 @@ impl Inspection {
         })
     }
 
-    /// Without an id there is no segment that anything is looked for in.
+    /// Without an id there are no segments to read.
     fn id(&self) -> u64 {
         self.survey.queue_id.unwrap_or_default()
     }
 
-    /// True where somebody may be writing.
+    /// True where another process may be writing.
     fn is_written(&self, sequence: u64) -> bool {
         self.live && self.survey.segments.back().is_some_and(|last| last.sequence == sequence)
     }
 }
 
-/// A walk under way. Counts as [`super::DiskQueue`] does when it reads: what lies between two records that can be read is
-/// what the second one's header says came before it.
+/// A walk in progress. It counts as [`super::DiskQueue`] does when it reads: the totals in the header of the next
+/// readable record say how much lies before it.
 struct Walk<'a, D> {
     inspection: &'a Inspection,
     disk: &'a D,
     waits: bool,
-    /// All that was passed.
+    /// Totals of everything visited.
     read: Totals,
-    /// Damage whose cost is not known yet.
+    /// Damage whose losses are not known yet.
     open: Stretch,
 }
 
@@ -248,7 +248,7 @@ impl<D: Disk> Walk<'_, D> {
         let file = match self.disk.open(&segment_name(segment.sequence)) {
             Ok(file) => file,
             Err(DiskError::NotFound) if self.inspection.live => {
-                // Settled and removed since: nothing of it waits.
+                // Settled and removed since: none of its records are queued.
                 if end.records > self.read.records {
                     self.read = end;
                 }
@@ -285,7 +285,7 @@ impl<D: Disk> Walk<'_, D> {
         }
     }
 
-    /// Nothing is known of the rest of the segment; damage before it is not counted, either.
+    /// The rest of the segment is unknown; damage before it is not counted, either.
     fn not_read<E>(
         &mut self,
         segment: &Segment,
@@ -319,7 +319,7 @@ impl<D: Disk> Walk<'_, D> {
         }))
     }
 
-    /// A header that holds, before a body that does not.
+    /// A valid header with a damaged body.
     fn bad_body<E>(
         &mut self,
         segment: &Segment,
@@ -329,7 +329,7 @@ impl<D: Disk> Walk<'_, D> {
     ) -> Result<(), E> {
         let damage = Damage { from, to: from + header.disk_bytes(), kind };
         if self.inspection.is_written(segment.sequence) {
-            // Nobody knows yet whether a record follows.
+            // It is not known yet whether a record follows.
             self.note(segment, &[damage]);
             return Ok(());
         }
@@ -338,7 +338,7 @@ impl<D: Disk> Walk<'_, D> {
         self.close(header.after(), visit)
     }
 
-    /// Remembers damage. Neighbours of one kind become one; what cannot be read makes the bytes around it unreadable.
+    /// Notes damage. Neighbours of one kind are merged; an unreadable range makes the bytes around it unreadable.
     fn note(&mut self, segment: &Segment, damage: &[Damage]) {
         let unreadable = damage.iter().any(|damage| damage.kind == DamageKind::Unreadable);
         for Damage { from, to, kind } in damage {
@@ -356,7 +356,7 @@ impl<D: Disk> Walk<'_, D> {
         }
     }
 
-    /// All up to `upto` was passed: the damage before it, if any, is known whole.
+    /// Everything up to `upto` was visited: the damage before it, if any, is complete.
     fn close<E>(&mut self, upto: Totals, visit: &mut Visit<'_, E>) -> Result<(), E> {
         let lost = upto.since(self.read);
         self.read = upto;
@@ -378,7 +378,7 @@ impl<D: Disk> Walk<'_, D> {
             Some(self.open.ranges.drain(first..).map(|range| range.from).min().unwrap_or(last.size))
         });
         if let Some(last) = last {
-            // What its last header speaks of is on its way.
+            // The record of its last header is still being written.
             end = if last.before.records > self.read.records { last.before } else { self.read };
         }
         self.close(end, visit)?;

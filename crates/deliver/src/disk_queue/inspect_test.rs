@@ -1,4 +1,4 @@
-//! What a walk finds, beside what the queue delivers; and that looking changes nothing.
+//! A walk finds what the queue delivers, and changes nothing.
 
 use super::faulty_disk::{Faults, FaultyDisk};
 use super::inspect::{Begin, Inspection, Step, Stretch};
@@ -6,10 +6,10 @@ use super::salvage::{Salvaged, quarantined, salvage};
 use super::*;
 use crate::queue::Queue;
 
-/// What a walk came by.
+/// Result of a walk.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Walked {
-    /// Blocks, as text, and whether each waits.
+    /// Blocks, as text, and whether each is queued.
     pub(super) blocks: Vec<(String, bool)>,
     pub(super) damage: Vec<Stretch>,
     pub(super) written_from: Option<u64>,
@@ -45,9 +45,9 @@ pub(super) fn walk(disk: &FaultyDisk, begin: Begin, live: bool) -> Walked {
         }
         Ok(())
     };
-    inspection.walk(disk, begin, visit).expect("nobody ends it");
+    inspection.walk(disk, begin, visit).expect("the visitor does not fail");
     let about = quarantined(&inspection, disk);
-    salvage::<_, ()>(&inspection, disk, &about, &mut |_| Ok(())).expect("nobody ends it");
+    salvage::<_, ()>(&inspection, disk, &about, &mut |_| Ok(())).expect("the visitor does not fail");
     assert!(before == files(disk), "looking changes nothing");
     walked
 }
@@ -57,7 +57,7 @@ fn files(disk: &FaultyDisk) -> Vec<(String, Vec<u8>)> {
     names.into_iter().map(|name| (name.clone(), disk.bytes(&name).expect("it is listed"))).collect()
 }
 
-/// A disk whose queue took `0\n` to `5\n`, two in each of three segments, and settled the first `settled`.
+/// A disk whose queue got `0\n` to `5\n`, two in each of three segments, and settled the first `settled`.
 fn six(settled: usize) -> FaultyDisk {
     let disk = FaultyDisk::new(1);
     let plan = DiskQueuePlan { segment_bytes: 300, ..DiskQueuePlan::default() };
@@ -68,10 +68,10 @@ fn six(settled: usize) -> FaultyDisk {
         assert_eq!(queue.append(block, now()), Appended::Kept);
     }
     for _ in 0..settled {
-        queue.pop(now()).expect("six wait").settle(CopyOutcome::Delivered);
+        queue.pop(now()).expect("six are queued").settle(CopyOutcome::Delivered);
     }
     if let Some(job) = queue.begin_last_sync() {
-        // Told to nobody: what is settled is not removed.
+        // Not synced: settled segments are not removed.
         let _done = job.perform(&disk);
     }
     disk
@@ -84,7 +84,7 @@ fn now() -> Now {
 const HEADER: usize = format::SEGMENT_HEADER_BYTES;
 const RECORD: usize = format::RECORD_HEADER_BYTES + 2;
 
-/// Blocks that a queue hands out, and the copies that it counts as damaged.
+/// Blocks that a queue returns, and the copies that it counts as damaged.
 fn drained(disk: &FaultyDisk) -> (Vec<String>, u64) {
     let account = Arc::new(OutputAccount::default());
     let (mut queue, _) =
@@ -110,9 +110,9 @@ pub(super) fn check_agreement(disk: &FaultyDisk) -> Walked {
 }
 
 #[test]
-fn damage_is_found_where_it_is_and_costs_what_the_queue_counts() {
+fn inspection_finds_damage_and_counts_it_as_the_queue_does() {
     use DamageKind::{Body, CutOff, NotARecord};
-    /// (name, segment, change, what waits, kinds, copies lost)
+    /// (name, segment, change, queued records, kinds, copies lost)
     type Row = (&'static str, u64, fn(&mut Vec<u8>), &'static str, &'static [DamageKind], u64);
     let table: &[Row] = &[
         ("nothing", 1, |_| {}, "12345", &[], 0),
@@ -163,7 +163,7 @@ fn copy(disk: &FaultyDisk, from: u64, to: u64, moved: bool) {
     }
 }
 
-/// Which of the six records are whole in some file of the folder.
+/// Which of the six records are complete in some file of the directory.
 fn kept(disk: &FaultyDisk) -> String {
     let all: Vec<u8> = files(disk).into_iter().flat_map(|(_, bytes)| bytes).collect();
     let is_there = |number: &u64| {
@@ -181,7 +181,7 @@ fn kept(disk: &FaultyDisk) -> String {
     (0..6).filter(is_there).map(|number| number.to_string()).collect()
 }
 
-/// (name, settled, what somebody does, what waits, copies lost, what is aside, what is kept for the next run)
+/// (name, settled, change by another program, queued records, copies lost, quarantined, kept for the next run)
 type Move =
     (&'static str, usize, fn(&FaultyDisk), &'static str, u64, &'static [(u64, &'static str)], &'static str);
 const MOVES: &[Move] = &[
@@ -248,7 +248,7 @@ const MOVES: &[Move] = &[
 ];
 
 #[test]
-fn a_segment_that_is_not_where_its_records_belong_is_kept_aside_and_named() {
+fn a_misplaced_segment_is_quarantined_and_reported() {
     for (name, settled, act, want, lost, aside, want_kept) in MOVES {
         let disk = six(*settled);
         act(&disk);
@@ -274,7 +274,7 @@ fn a_segment_that_is_not_where_its_records_belong_is_kept_aside_and_named() {
 }
 
 #[test]
-fn what_is_set_aside_twice_under_one_number_is_kept_twice() {
+fn two_quarantined_segments_of_one_number_are_both_kept() {
     let disk = six(0);
     for (from, want) in [(1, 1), (2, 2), (3, 3)] {
         copy(&disk, from, 9, false);
@@ -292,7 +292,7 @@ fn what_is_set_aside_twice_under_one_number_is_kept_twice() {
 }
 
 #[test]
-fn what_is_settled_and_still_there_does_not_wait() {
+fn settled_records_not_yet_removed_are_not_queued() {
     for settled in 0..=6 {
         let disk = six(settled);
         let walked = check_agreement(&disk);
@@ -307,8 +307,8 @@ fn what_is_settled_and_still_there_does_not_wait() {
 }
 
 #[test]
-fn a_tail_that_is_not_whole_is_being_written_while_a_process_is_there() {
-    // Bytes of the last segment that are there: from its header on, every one.
+fn an_incomplete_tail_counts_as_being_written_in_a_live_queue() {
+    // Bytes of the last segment that are there: every length from its header on.
     let whole = six(1).bytes(&format::segment_name(3)).expect("the last one").len();
     for len in 0..=whole {
         let disk = six(1);
@@ -319,13 +319,13 @@ fn a_tail_that_is_not_whole_is_being_written_while_a_process_is_there() {
         assert_eq!(live.written_from.is_none(), border, "{len}");
         check_agreement(&disk);
     }
-    // A record that takes the place of one that a full disk cut short: its body is not there yet.
+    // A record that overwrites one that a full disk cut short: its body is not written yet.
     let disk = six(1);
     let end = HEADER + 2 * RECORD;
     disk.damage(&format::segment_name(3), |bytes| bytes[end - 1] ^= 1);
     let live = walk(&disk, Begin::First, true);
     assert_eq!((live.damage.len(), live.written_from), (0, Some((end - RECORD) as u64)));
-    // Damage with a whole record behind it is damage, whoever writes.
+    // Damage before a valid record is damage, even while a process is writing.
     disk.damage(&format::segment_name(3), |bytes| bytes[HEADER + RECORD - 1] ^= 1);
     disk.damage(&format::segment_name(3), |bytes| bytes[end - 1] ^= 1);
     let live = walk(&disk, Begin::First, true);
@@ -333,7 +333,7 @@ fn a_tail_that_is_not_whole_is_being_written_while_a_process_is_there() {
 }
 
 #[test]
-fn what_a_process_removes_during_a_walk_is_settled() {
+fn segments_removed_during_a_walk_count_as_settled() {
     let disk = six(0);
     let inspection = Inspection::of(&disk, true).expect("it lists");
     disk.remove(&format::segment_name(2)).expect("it is there");
@@ -352,7 +352,7 @@ fn what_a_process_removes_during_a_walk_is_settled() {
 }
 
 #[test]
-fn what_cannot_be_read_is_unreadable_and_the_rest_is_found() {
+fn unreadable_ranges_are_reported_and_the_rest_is_found() {
     let disk = six(0);
     let at = (HEADER + RECORD + 5) as u64;
     let unreadable = vec![(format::segment_name(2), at, at)];
@@ -376,7 +376,7 @@ fn an_error_of_the_visitor_ends_the_walk() {
 }
 
 #[test]
-fn a_directory_of_nothing_holds_nothing() {
+fn an_empty_directory_has_no_queue() {
     let disk = FaultyDisk::new(1);
     assert_eq!(walk(&disk, Begin::First, false), Walked::default());
     let inspection = Inspection::of(&disk, false).expect("it lists");
@@ -399,7 +399,7 @@ fn salvaged(disk: &FaultyDisk) -> Vec<(String, Option<u64>, bool)> {
     found
 }
 
-/// Opens the queue, which sets damage aside, and reads all of it.
+/// Opens the queue, which copies damage to the quarantine, and reads all of it.
 fn set_aside(disk: &FaultyDisk) {
     let (mut queue, _) =
         DiskQueue::open(disk.clone(), DiskQueuePlan::default(), Arc::default(), 1, now()).expect("it lists");
@@ -415,7 +415,7 @@ fn set_aside(disk: &FaultyDisk) {
 }
 
 #[test]
-fn what_is_set_aside_says_why_and_gives_back_the_records_in_it() {
+fn quarantined_files_have_a_reason_and_their_records_are_salvaged() {
     let disk = six(0);
     disk.damage(&format::segment_name(1), |bytes| bytes[HEADER + RECORD - 2] = b'x');
     let other = FaultyDisk::new(2);
@@ -448,7 +448,7 @@ fn what_is_set_aside_says_why_and_gives_back_the_records_in_it() {
 }
 
 #[test]
-fn of_a_segment_set_aside_after_it_was_read_only_what_was_not_read_comes_back() {
+fn only_unread_records_are_salvaged_from_a_segment_quarantined_after_reading() {
     let disk = six(0);
     let at = (HEADER + RECORD + 5) as u64;
     let unreadable = vec![(format::segment_name(2), at, at)];
@@ -465,8 +465,8 @@ fn of_a_segment_set_aside_after_it_was_read_only_what_was_not_read_comes_back() 
 }
 
 #[test]
-fn lines_behind_a_damaged_header_come_back_when_their_checksum_says_so() {
-    // (byte of the second record, what comes back)
+fn lines_behind_a_damaged_header_are_salvaged_when_their_checksum_matches() {
+    // (byte of the second record, what is salvaged)
     for (at, want) in [(0, Some("1\n")), (20, Some("1\n")), (90, Some("1\n")), (80, None), (96, Some("0\n"))]
     {
         let disk = six(0);
@@ -479,7 +479,7 @@ fn lines_behind_a_damaged_header_come_back_when_their_checksum_says_so() {
 }
 
 #[test]
-fn what_is_set_aside_is_removed_file_by_file_for_others_who_want_the_queue() {
+fn quarantined_files_can_be_removed_one_by_one() {
     let disk = six(0);
     for (name, bytes) in [("a.quarantine", 10), ("b.quarantine", 20), ("c.quarantine", 30)] {
         disk.store(name, &vec![7; bytes]);
@@ -490,13 +490,13 @@ fn what_is_set_aside_is_removed_file_by_file_for_others_who_want_the_queue() {
     names.sort_unstable();
     assert_eq!(names, ["a.quarantine", "b.quarantine", "c.quarantine"]);
     assert_eq!(queue.remove_quarantined("b.quarantine"), Ok(Some(20)));
-    assert_eq!(queue.remove_quarantined("b.quarantine"), Ok(None), "it is gone, which is no error");
+    assert_eq!(queue.remove_quarantined("b.quarantine"), Ok(None), "a missing file is no error");
     assert_eq!((queue.counts().quarantined_bytes, queue.counts().remove_errors), (0, 0));
     assert_eq!(queue.remove_quarantine(), Ok((2, 40)));
 }
 
 #[test]
-fn what_is_set_aside_can_be_removed_and_makes_room_for_more() {
+fn removing_quarantined_files_makes_room() {
     let disk = six(0);
     disk.store("old.quarantine", &[7; 1000]);
     let plan = DiskQueuePlan { quarantine_bytes_max: 1100, ..DiskQueuePlan::default() };

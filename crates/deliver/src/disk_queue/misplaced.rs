@@ -1,8 +1,9 @@
-//! Segments that are not where their records belong: somebody copied, renamed, swapped or put back files of the queue.
+//! Segments in the wrong place: another program copied, renamed, swapped or restored files of the queue.
 //!
-//! Path of a packet: none; opening (`recovery`) and looking (`inspect`) ask here.
-//! Not here: whose a segment is (`recovery`), the quarantine.
-//! Invariant: a record that waits and can be read is in a segment that is read or kept aside, never in one that is removed.
+//! Path of a packet: none; used by opening (`recovery`) and inspection (`inspect`).
+//! Not here: which queue a segment belongs to (`recovery`), the quarantine.
+//! Invariant: a queued record that can be read is in a segment that is read or quarantined, never in one that is
+//! removed.
 
 use std::collections::VecDeque;
 
@@ -13,7 +14,7 @@ use super::format::{Place, RECORD_HEADER_BYTES, Totals};
 use super::quarantine::{QuarantineReason, QuarantinedSegment};
 use super::recovery::{Unreadable, end_of};
 
-/// The furthest end of these segments: their records were taken by the queue, wherever the files are now.
+/// The highest totals at the end of these segments: the queue took their records, wherever the files are now.
 pub(super) fn end_of_all<D: Disk>(
     disk: &D,
     unreadable: Unreadable,
@@ -30,8 +31,9 @@ pub(super) fn end_of_all<D: Disk>(
     Ok(furthest)
 }
 
-/// How many records were taken up to the end of each segment, as its own headers say; of the last one, which nothing follows,
-/// none are counted. One that says more than the next one's beginning has records that are not read: it is kept whole.
+/// Number of records up to the end of each segment, by its own headers; the last segment, which none follows, is not
+/// counted. A segment with a higher number than the next one's beginning has records that are not read: it is kept
+/// whole.
 pub(super) fn own_ends<D: Disk>(
     disk: &D,
     unreadable: Unreadable,
@@ -51,7 +53,7 @@ pub(super) fn own_ends<D: Disk>(
     Ok(ends)
 }
 
-/// Whether a segment has just the bytes that the next one's header says: then nothing of it need be read.
+/// Whether a segment has exactly the bytes that the next one's header says: then it need not be read.
 fn ends_where_next_begins(segment: &Segment, next: Totals) -> bool {
     let bytes = segment.size.saturating_sub(segment.counted_from);
     let records = next.disk_bytes.checked_sub(segment.before.disk_bytes);
@@ -59,7 +61,7 @@ fn ends_where_next_begins(segment: &Segment, next: Totals) -> bool {
         && records.is_some_and(|records| bytes == records || bytes == records + RECORD_HEADER_BYTES as u64)
 }
 
-/// Whether what comes behind all that is `settled` begins at this place of the segment.
+/// Whether the first record after all `settled` ones begins at this place of the segment.
 pub(super) fn begins_at<D: Disk>(
     disk: &D,
     unreadable: Unreadable,
@@ -73,8 +75,8 @@ pub(super) fn begins_at<D: Disk>(
     Ok(found.is_some_and(|header| header.before == settled))
 }
 
-/// Takes segments out that the next one's beginning says are settled, and that have records which are not.
-pub(super) fn take_displaced(
+/// Removes segments from the list that are settled by the next one's beginning, and that have unsettled records.
+pub(super) fn remove_displaced(
     segments: &mut VecDeque<Segment>,
     ends: &[u64],
     settled_segments: &mut usize,

@@ -1,11 +1,13 @@
-//! Files that are not in the folder any more: somebody deleted them, or the whole folder, under a running daemon.
+//! Deleted files: another program deleted segments, or the whole directory, while the queue is open.
 //!
-//! The system keeps a deleted file as long as it is open, and syncs it with success; with the process it is gone. Two
-//! things find out: a sync says [`DiskError::Deleted`], which is final like any failed sync, and a look at the folder's
-//! names ([`DiskQueue::begin_look`]), which the caller takes now and then and before the end.
+//! The kernel keeps a deleted file while it is open, and syncs it without an error; when the process ends, the file
+//! is lost. There are two ways to detect it: a sync returns [`DiskError::Deleted`], which is final like any failed
+//! sync, and a check of the names in the directory ([`DiskQueue::begin_look`]), which the caller does periodically
+//! and before the end.
 //! Path of a packet: none.
-//! Not here: what a disk calls deleted and what away (`model::Disk`), reading (`reading`).
-//! Invariant: what is missing stays in the queue and is delivered as far as its file is open. It gets its outcome, `deleted`,
+//! Not here: which errors mean deleted and which mean unavailable (`model::Disk`), reading (`reading`).
+//! Invariant: records of missing files stay queued and are delivered while their file is open. They are dropped
+//! (`deleted`) when reading comes to a file that is not open, or at the end.
 //! when reading comes to what is not open, or at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,10 +18,10 @@ use super::commit::{NotSynced, SyncDone};
 use super::format::{Totals, segment_name};
 use super::{DiskQueue, Returned};
 
-/// Most files that are kept open because they have no name: each takes a descriptor.
+/// Most files kept open because their name is gone: each takes a descriptor.
 const KEPT_OPEN_MAX: usize = 16;
 
-/// Files of segments that cannot be opened by their names, by sequence number.
+/// Open files of segments that cannot be opened by name, by sequence number.
 #[derive(Debug)]
 pub(super) struct KeptOpen<F>(BTreeMap<u64, F>);
 
@@ -38,7 +40,7 @@ impl<F: Clone> KeptOpen<F> {
         self.0.remove(&sequence);
     }
 
-    /// The oldest come first when they are read, so that a newer one is not kept where there are too many.
+    /// At the limit, newer files are not kept: the oldest ones are read first.
     fn keep(&mut self, sequence: u64, file: F) {
         if self.0.len() < KEPT_OPEN_MAX {
             self.0.insert(sequence, file);
@@ -46,15 +48,15 @@ impl<F: Clone> KeptOpen<F> {
     }
 }
 
-/// A look at the names in the folder that is to be taken; needs no lock on the queue.
+/// A check of the names in the directory, to be performed; needs no lock on the queue.
 #[must_use = "the queue learns nothing otherwise"]
 #[derive(Debug)]
 pub struct Look {
-    /// Segments from here on are younger than the look.
+    /// Segments from this number on are younger than the check.
     upto: u64,
 }
 
-/// What a [`Look`] has found.
+/// Result of a [`Look`].
 #[must_use = "the queue learns nothing otherwise"]
 #[derive(Debug)]
 pub struct Looked {
@@ -63,30 +65,30 @@ pub struct Looked {
 }
 
 impl Look {
-    /// Takes it.
+    /// Lists the directory.
     pub fn perform<D: Disk>(self, disk: &D) -> Looked {
         Looked { upto: self.upto, names: disk.list() }
     }
 }
 
-/// What is not where the next process would look for it.
+/// Files that the next process will not find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// [`DiskError::Away`]: the folder, which may come back. [`DiskError::Deleted`]: files.
+    /// [`DiskError::Away`]: the directory is unavailable and may come back. [`DiskError::Deleted`]: files are deleted.
     pub error: DiskError,
-    /// Segments with records that wait.
+    /// Missing segments with queued records.
     pub segments: u64,
-    /// Copies that wait in them, what a sender holds included.
+    /// Queued copies in them, those that a sender holds included.
     pub copies: u64,
 }
 
 impl<D: Disk> DiskQueue<D> {
-    /// A look at the folder. None when nothing is there that somebody could miss.
+    /// A check of the directory. None when there are no segments.
     pub fn begin_look(&self) -> Option<Look> {
         (!self.segments.is_empty()).then_some(Look { upto: self.next_sequence })
     }
 
-    /// Takes what a look has found. Segments that are missing are written no more, and kept open where they are.
+    /// Takes the result of a check. Missing segments are not written any more, and stay open if they are.
     pub fn on_looked(&mut self, looked: Looked) {
         self.take_notes();
         let names: BTreeSet<String> = match looked.names {
@@ -98,7 +100,7 @@ impl<D: Disk> DiskQueue<D> {
             }
         };
         self.is_away = false;
-        self.cursor.look_for_file(|name| names.contains(name));
+        self.cursor.check_file(|name| names.contains(name));
         let mut missing = Vec::new();
         for segment in self.segments.iter_mut().filter(|segment| segment.sequence < looked.upto) {
             segment.missing = !names.contains(&segment_name(segment.sequence));
@@ -113,7 +115,7 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    /// What is missing, as far as the last look and the last sync tell.
+    /// Missing files, by the last check and the last sync.
     pub fn missing(&self) -> Option<Missing> {
         if self.is_away {
             let waiting = self.end.since(self.settlement.settled()).copies;
@@ -140,9 +142,9 @@ impl<D: Disk> DiskQueue<D> {
         (copies > 0).then_some(Missing { error: DiskError::Deleted, segments, copies })
     }
 
-    /// At the end, when all entries came back: drops (`deleted`) what is missing and comes before everything that is there,
-    /// so that the cursor can go past it. What is missing behind something that waits is found by the next process, and
-    /// counted there.
+    /// At the end, when no sender holds an entry: drops (`deleted`) the missing records before the first one that is
+    /// there, so that the cursor can move past them. Missing records after a queued one are found and counted by the
+    /// next process.
     pub fn drop_missing(&mut self) {
         self.take_notes();
         let settled = self.settlement.settled();
@@ -176,7 +178,7 @@ impl<D: Disk> DiskQueue<D> {
         self.segments.iter().any(|segment| segment.sequence == sequence && segment.missing)
     }
 
-    /// A segment that is written no more. Where it cannot be opened by its name, what has it open keeps it.
+    /// Stops writing to a segment. If its name is gone, an open file of it is kept.
     pub(super) fn close(&mut self, sequence: u64, synced: Option<D::File>) {
         let writer = match self.segments.back() {
             Some(last) if last.sequence == sequence => self.writer.take(),
@@ -192,8 +194,8 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    /// A file that we removed ourselves before or while it was to be synced is no loss: all in it has its outcome. One that
-    /// somebody else removed is missing.
+    /// A file that we removed ourselves before or during the sync is no loss: all its records are settled. A file
+    /// that another program removed is missing.
     pub(super) fn allow_removed(&mut self, done: &mut SyncDone) {
         for (sequence, result) in &mut done.segments {
             let gone = [DiskError::Deleted, DiskError::NotFound].map(|error| Err(NotSynced::Failed(error)));
@@ -207,7 +209,7 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    /// All that was appended up to the end of each segment.
+    /// Totals up to the end of each segment.
     fn ends(&self) -> impl Iterator<Item = Totals> {
         self.segments.iter().skip(1).map(|next| next.before).chain([self.end])
     }

@@ -1,4 +1,4 @@
-//! Files that are deleted, and a folder that goes away, under a queue that is open.
+//! Deleted files and an unavailable directory, while the queue is open.
 
 use super::faulty_disk::{Faults, FaultyDisk};
 use super::format::segment_name;
@@ -22,7 +22,7 @@ fn append(queue: &mut Queued, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// Two in each of three segments, synced with the cursor.
+/// Six records, two in each of three segments, synced with the cursor.
 fn six(disk: &FaultyDisk) -> Queued {
     let (mut queue, _) = open(disk);
     append(&mut queue, 0..6);
@@ -51,7 +51,7 @@ fn read(queue: &mut Queued, ms: u64) -> String {
     texts.replace('\n', "")
 }
 
-/// What reading gives however long that takes.
+/// Reads everything, however long that takes.
 fn read_all(queue: &mut Queued) -> String {
     (0..100).map(|turn| read(queue, turn * READ_AGAIN_MS)).collect()
 }
@@ -60,7 +60,7 @@ fn deleted(queue: &Queued) -> u64 {
     queue.account().dropped(Dropped::Deleted)
 }
 
-/// The daemon ends as it does.
+/// Ends the queue as the daemon does.
 fn end(mut queue: Queued, disk: &FaultyDisk) -> u64 {
     let _error = sync(&mut queue, disk);
     let _missing = look(&mut queue, disk);
@@ -72,7 +72,7 @@ fn end(mut queue: Queued, disk: &FaultyDisk) -> u64 {
 }
 
 #[test]
-fn a_sync_of_a_file_without_a_name_makes_nothing_safe_and_the_next_segment_has_one() {
+fn syncing_a_deleted_file_makes_nothing_safe_and_a_new_segment_is_created() {
     let disk = FaultyDisk::new(1);
     let (mut queue, _) = open(&disk);
     append(&mut queue, 0..1);
@@ -85,14 +85,14 @@ fn a_sync_of_a_file_without_a_name_makes_nothing_safe_and_the_next_segment_has_o
     assert_eq!(sync(&mut queue, &disk), None);
     assert_eq!(queue.promise(Position(1)), Promise::Safe);
     assert_eq!(disk.names().iter().filter(|name| name.ends_with(".segment")).count(), 1);
-    assert_eq!(read(&mut queue, 0), "01", "what is open is delivered");
+    assert_eq!(read(&mut queue, 0), "01", "records of open files are delivered");
     assert_eq!((deleted(&queue), queue.missing()), (0, None));
     assert_eq!(sync(&mut queue, &disk), None);
     assert_eq!((queue.segments(), disk.names().len()), (1, 2), "the segment that is written, and a cursor");
 }
 
 #[test]
-fn a_segment_that_we_removed_ourselves_while_it_was_synced_is_not_missing() {
+fn a_settled_segment_removed_during_its_sync_is_not_missing() {
     let disk = FaultyDisk::new(1);
     let (mut queue, _) = open(&disk);
     append(&mut queue, 0..1);
@@ -103,8 +103,8 @@ fn a_segment_that_we_removed_ourselves_while_it_was_synced_is_not_missing() {
     assert_eq!((synced.error, synced.in_doubt_records), (None, 0));
 }
 
-/// (segments whose files are deleted, what is delivered by the next process, counted by this one as deleted, by the next
-/// one as damaged).
+/// (segments whose files are deleted, records that the next process delivers, those that this one counts as deleted,
+/// those that the next one counts as damaged).
 const TABLE: [(&[u64], &str, u64, u64); 8] = [
     (&[], "012345", 0, 0),
     (&[1], "2345", 2, 0),
@@ -117,7 +117,7 @@ const TABLE: [(&[u64], &str, u64, u64); 8] = [
 ];
 
 #[test]
-fn each_record_of_a_deleted_file_has_one_outcome_at_the_end() {
+fn records_of_deleted_files_have_one_outcome_at_the_end() {
     for (gone, next, by_this, by_next) in TABLE {
         for cursor_too in [false, true] {
             let disk = FaultyDisk::new(1);
@@ -138,16 +138,16 @@ fn each_record_of_a_deleted_file_has_one_outcome_at_the_end() {
 }
 
 #[test]
-fn what_is_open_is_delivered_and_the_rest_is_counted() {
+fn records_of_deleted_files_are_delivered_while_open_and_counted_otherwise() {
     for (gone, _, by_this, by_next) in TABLE {
         let disk = FaultyDisk::new(1);
         let mut queue = six(&disk);
-        let first = queue.pop(at_ms(0)).expect("six wait");
+        let first = queue.pop(at_ms(0)).expect("six are queued");
         gone.iter().for_each(|sequence| disk.delete(&segment_name(*sequence)));
         let _missing = look(&mut queue, &disk);
         assert_eq!(first.block().bytes.as_slice(), b"0\n");
         drop(first);
-        // The first is open to be read, the last to be written.
+        // The first segment is open for reading, the last for writing.
         let lost = gone.contains(&2);
         assert_eq!(
             read_all(&mut queue),
@@ -163,12 +163,12 @@ fn what_is_open_is_delivered_and_the_rest_is_counted() {
 }
 
 #[test]
-fn a_folder_that_is_away_and_comes_back_loses_nothing() {
+fn an_unavailable_directory_that_comes_back_loses_nothing() {
     let disk = FaultyDisk::new(1);
     let mut queue = six(&disk);
     disk.set_faults(Faults { away: true, ..Faults::default() });
     assert_eq!(look(&mut queue, &disk), Some((DiskError::Away, 6)));
-    // There may be room in the open segment: what is written there is in doubt.
+    // The open segment may have room: a record written there is in doubt.
     let block = Block::lines(b"6\n".to_vec(), 1, at_ms(0).mono_ns);
     let appended = queue.append(block, at_ms(0));
     assert!(matches!(appended, Appended::Full(_)), "a new segment cannot be made");
@@ -180,7 +180,7 @@ fn a_folder_that_is_away_and_comes_back_loses_nothing() {
 }
 
 #[test]
-fn a_sync_while_the_folder_is_away_makes_nothing_safe() {
+fn a_sync_in_an_unavailable_directory_makes_nothing_safe() {
     let disk = FaultyDisk::new(1);
     let (mut queue, _) = open(&disk);
     append(&mut queue, 0..1);
@@ -196,7 +196,7 @@ fn a_sync_while_the_folder_is_away_makes_nothing_safe() {
 }
 
 #[test]
-fn a_file_that_somebody_puts_back_is_not_missing_any_more() {
+fn a_restored_file_is_not_missing_any_more() {
     let disk = FaultyDisk::new(1);
     let mut queue = six(&disk);
     let bytes = disk.bytes(&segment_name(2)).expect("it is there");

@@ -1,50 +1,52 @@
-//! The queue of one output on disk: what it took survives the process, and what it calls safe survives the machine.
+//! The queue of one output on disk: accepted records survive a crash of the process, synced ones also a loss of power.
 //!
 //! Path of a packet: pipeline -> [`DiskQueue::append`] -> a segment -> [`DiskQueue::pop`] -> a sender -> settled.
-//! Pure: files come in as a [`Disk`], time as [`Now`], and a sync is a job that the caller does on its own thread.
-//! Not here: locking the directory against a second process, the thread that syncs, senders.
+//! Pure: files come in as a [`Disk`], time as [`Now`], and a sync is a job that the caller performs on its own thread.
+//! Not here: the lock on the directory, the sync thread, senders.
 //!
-//! How the binary drives it: `append` and `pop` as with a queue in memory. At [`DiskQueue::sync_due_ns`] take
-//! [`DiskQueue::begin_sync`], perform it without holding the queue, and report with [`DiskQueue::on_synced`]. A block's
-//! place is [`DiskQueue::accepted_up_to`] before its `append`; [`DiskQueue::promise`] says what is known of it. At the
-//! end: settle or drop all entries, [`DiskQueue::begin_last_sync`], perform, report, drop. Entries that are dropped
-//! unsettled, and a queue that is dropped, lose nothing: the next run reads them again.
+//! How the binary uses it: `append` and `pop` as with a queue in memory. At [`DiskQueue::sync_due_ns`] take
+//! [`DiskQueue::begin_sync`], perform it without a lock on the queue, and report by [`DiskQueue::on_synced`]. A block's
+//! position is [`DiskQueue::accepted_up_to`] before its `append`; [`DiskQueue::promise`] returns its durability. At the
+//! end: settle or drop all entries, take [`DiskQueue::begin_last_sync`], perform it, report it, drop the queue. Dropping
+//! unsettled entries, or the queue, loses nothing: the next run reads those records again.
 //!
-//! What it promises, with a disk that keeps what it synced: no record that was called safe is lost; none is delivered
-//! twice whose copies were settled before the last cursor that was written (a killed process) or synced (a machine
-//! that lost power), all earlier ones being settled as well; and any bytes in the directory open, give back every
-//! record whose bytes are whole, and count the copies of those that are not as dropped (`damaged`), wherever a header, the mark
-//! behind the last record or the cursor tells of them.
+//! Guarantees, with a disk that keeps synced bytes:
+//! - No record that was reported as safe is lost.
+//! - No record is delivered again that was settled, with all records before it, before the last cursor that was
+//!   written (a killed process) or synced (a loss of power).
+//! - Any bytes in the directory can be opened. Every undamaged record is read, and the copies of damaged ones are
+//!   counted as dropped (`damaged`) where a header, the end mark of a segment or the cursor shows that they existed.
 //!
 //! # Format
 //!
-//! A directory holds segments (`0000000000000001.segment`), two cursor files of which one is in use (`cursor-0`,
-//! `cursor-1`), and what could not be used (`….quarantine`: one line with the reason and the bytes, or a whole segment).
-//! Numbers are little-endian. `checksum` is XXH3-64 of all bytes of the structure before it, with the seed given.
-//! `totals` are four numbers of 8 bytes: records, copies, bytes of copies and bytes on disk since the queue began. With
-//! them at every header, what lies between any two headers is known exactly, without reading it. Behind the last record of
-//! a segment stands the header of a record of form 3 with nothing in it, its mark, which the next record is written over.
+//! A directory has segments (`0000000000000001.segment`), two cursor files of which one is in use (`cursor-0`,
+//! `cursor-1`), and the quarantine (`….quarantine`: one line with the reason and a copy of the bytes, or a whole
+//! segment). Numbers are little-endian. `checksum` is XXH3-64 of all bytes of the structure before it, with the seed
+//! given. `totals` are four numbers of 8 bytes: records, copies, bytes of copies and bytes on disk since the queue
+//! was created. Every header has them, so what lies between any two headers is known exactly, without reading it.
+//! After the last record of a segment comes its end mark, the header of an empty record of encoding 3. The next
+//! record overwrites it.
 //!
 //! | segment header | bytes | | record header | bytes | | cursor slot | bytes |
 //! |---|---|---|---|---|---|---|---|
 //! | magic `STNSEG\r\n` | 8 | | marker `f1 53 71 1a` | 4 | | magic `STNCUR\r\n` | 8 |
-//! | version 1 | 4 | | form: 0 lines, 1 frames, 2 packets, 3 mark | 4 | | version 2 | 4 |
+//! | version 1 | 4 | | encoding: 0 lines, 1 frames, 2 packets, 3 mark | 4 | | version 2 | 4 |
 //! | size of this header, 80 | 4 | | queue id | 8 | | size of this slot, 120 | 4 |
 //! | queue id, random | 8 | | totals before it | 32 | | queue id | 8 |
-//! | sequence number, as in the name | 8 | | made at, Unix ns | 8 | | number of this write | 8 |
+//! | sequence number, as in the name | 8 | | created at, Unix ns | 8 | | number of this write | 8 |
 //! | totals before it | 32 | | bytes of its copies | 8 | | segment of the first unsettled record | 8 |
-//! | made at, Unix ns | 8 | | copies | 4 | | its offset there | 8 |
-//! | checksum, seed 0 | 8 | | bytes of borders, 8 per frame or packet | 4 | | totals up to there | 32 |
-//! | | | | bytes of the block | 4 | | totals of all that was written | 32 |
+//! | created at, Unix ns | 8 | | copies | 4 | | its offset there | 8 |
+//! | checksum, seed 0 | 8 | | bytes of boundaries, 8 per frame or packet | 4 | | totals up to there | 32 |
+//! | | | | bytes of the block | 4 | | totals of all written records | 32 |
 //! | | | | partition + 1; 0: none | 4 | | checksum, seed 0 | 8 |
 //! | | | | checksum of the body, seed below | 8 | | | |
 //! | | | | checksum, seed queue id | 8 | | | |
 //!
-//! Behind a record's header follow the borders (frames: end, copies; packets: offset, length; 4 bytes each) and the
-//! block. The body's checksum is that of the block, seeded by that of the borders, seeded by the queue id: bytes that
-//! somebody sent us are never taken for a record, because the id leaves the disk nowhere. The slots of a cursor file
-//! are at 0, 4096 and 8192; the highest number holds. Slots of version 1, of 88 bytes without what was written, are read
-//! as well. Segments whose records are all settled are removed once the cursor is synced.
+//! After a record's header come the boundaries (frames: end, copies; packets: offset, length; 4 bytes each) and the
+//! block. The body's checksum is that of the block, seeded by that of the boundaries, seeded by the queue id. The id
+//! never leaves the disk, so a record inside bytes from the network does not match. The slots of a cursor file are at
+//! 0, 4096 and 8192; the one with the highest number of a write is valid. Slots of version 1, of 88 bytes without the
+//! written totals, are read as well. Segments whose records are all settled are removed once the cursor is synced.
 
 mod commit;
 mod cursor;
@@ -107,33 +109,34 @@ pub use recovery::Unreadable;
 pub use scan::DamageKind;
 use scan::SegmentReader;
 use settle::Settlement;
-pub(crate) use settle::{Part, SettleLog, Ticket};
+pub(crate) use settle::{Part, RecordHandle, SettleLog};
 pub use stalled::READ_AGAIN_MS;
 use stalled::Stalled;
 use stamps::Stamps;
 pub use unsettled::Unsettled;
 
-/// Most records that may be read and unsettled at one time, or settled behind one that is not. [`DiskQueue::pop`] gives
-/// none past it.
+/// Most records that may be read and unsettled at one time, or settled after one that is not. Past it,
+/// [`DiskQueue::pop`] returns none.
 pub const OPEN_RECORDS_MAX: usize = if cfg!(test) { 128 } else { 65_536 };
 
-/// Number of a record: counts all that the queue ever took.
+/// Number of a record, counted since the queue was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
 
-/// What a queue on disk is told to do.
+/// Settings of a queue on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskQueuePlan {
-    /// Bounds. `max_bytes` counts what the unsettled records take up on disk; files are removed as a whole, so up to
-    /// `segment_bytes` more may be in use, and what was settled since the last cursor.
+    /// Limits. `max_bytes` counts the unsettled records on disk. Files are removed as a whole, so up to
+    /// `segment_bytes` more may be in use, and the records settled since the last cursor.
     pub limits: QueueLimits,
-    /// A segment that would grow larger is closed and another begun. A single record may be larger.
+    /// A segment that would grow larger is closed and a new one created. A single record may be larger.
     pub segment_bytes: u64,
-    /// How long an accepted record waits for others before they are synced together, in milliseconds.
+    /// How long an accepted record may wait for a group sync, in milliseconds.
     pub sync_window_ms: u64,
-    /// How long a settled record waits before the cursor is synced: what a loss of power may deliver twice.
+    /// How long a settled record may wait until the cursor is synced: those records may be delivered twice after a
+    /// loss of power.
     pub cursor_window_ms: u64,
-    /// Most bytes of damaged ranges that are kept aside.
+    /// Most bytes of damaged ranges to keep in the quarantine.
     pub quarantine_bytes_max: u64,
 }
 
@@ -164,51 +167,51 @@ impl Default for DiskQueuePlan {
 /// What opening found, for the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Segments that belong to the queue.
+    /// Segments of the queue.
     pub segments: u64,
-    /// Of those and of others: segments whose header is damaged, or that are not the queue's at all.
+    /// Segments, of this queue or not, with a damaged header, and segments of other queues.
     pub segments_damaged: u64,
     /// Segments that the disk fails to open. They go to the quarantine.
     pub segments_unreadable: u64,
-    /// Segments of the queue that somebody copied, renamed or put back, and that are not where their records belong. They go to
-    /// the quarantine.
+    /// Segments of the queue that another program copied, renamed or restored, and that are in the wrong place. They
+    /// go to the quarantine.
     pub misplaced: Vec<QuarantinedSegment>,
-    /// Segments that were settled whole and could be removed.
+    /// Segments that were completely settled and could be removed.
     pub segments_removed: u64,
-    /// There are segments and no cursor that fits them: all that is there will be delivered, perhaps again.
+    /// There are segments but no cursor for them: all their records will be delivered, perhaps again.
     pub cursor_lost: bool,
-    /// The position that another process handed over does not fit what is there: what it had sent since the cursor will be
-    /// sent again.
+    /// The position from the predecessor process does not fit the directory: records that it sent since the cursor
+    /// will be sent again.
     pub unsettled_lost: bool,
-    /// Copies that wait, damaged ones included.
+    /// Queued copies, damaged ones included.
     pub copies_queued: u64,
-    /// What they take up on disk.
+    /// Their bytes on disk.
     pub queued_bytes: u64,
-    /// Of these copies, those that were written behind everything that is there: the last segment was cut short, or is gone
-    /// from its place.
+    /// Queued copies that were written after everything in the directory: the last segment was cut short, removed or
+    /// moved.
     pub copies_gone: u64,
 }
 
-/// What went wrong with the disk since the queue was opened.
+/// Errors of the disk since the queue was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskQueueCounts {
-    /// Times that a write failed, a full disk included.
+    /// Failed writes, a full disk included.
     pub write_errors: u64,
-    /// Times that a sync failed.
+    /// Failed syncs.
     pub sync_errors: u64,
-    /// Times that something could not be read and is tried again.
+    /// Failed reads that are retried.
     pub read_errors: u64,
-    /// Times that a file could not be removed or renamed.
+    /// Failures to remove or rename a file.
     pub remove_errors: u64,
     /// Records whose sync failed.
     pub in_doubt_records: u64,
-    /// Ranges of segments that could not be used.
+    /// Damaged ranges of segments.
     pub damaged_ranges: u64,
-    /// Records that lay in them, as far as the headers around them tell.
+    /// Records in them, as far as the headers around them show.
     pub damaged_records: u64,
-    /// Bytes that were kept aside.
+    /// Bytes copied to the quarantine.
     pub quarantined_bytes: u64,
-    /// Ranges that were not, for want of room.
+    /// Ranges not copied because the quarantine was full.
     pub quarantine_full: u64,
 }
 
@@ -216,19 +219,19 @@ pub struct DiskQueueCounts {
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     sequence: u64,
-    /// All that was appended before it.
+    /// Totals before it.
     before: Totals,
-    /// Where its records begin: behind the header, or at 0 when that is damaged.
+    /// Where its records begin: after the header, or at 0 when that is damaged.
     start: u64,
     /// Offset of the first readable record, which `before` belongs to: after `start` when its first bytes are damaged.
     counted_from: u64,
-    /// Where they end.
+    /// Where its records end.
     size: u64,
-    /// The disk could not read all of it: it goes to the quarantine rather than away.
+    /// The disk could not read all of it: it is quarantined, not removed.
     unreadable: bool,
-    /// So does one of which a damaged range could not be copied.
+    /// A damaged range of it could not be copied: it is quarantined, too.
     kept_whole: bool,
-    /// Its file is not in the folder: somebody deleted it.
+    /// Its file is not in the directory: another program deleted it.
     missing: bool,
 }
 
@@ -238,7 +241,7 @@ impl Segment {
     }
 }
 
-/// A record that was handed out and came back.
+/// A record that was popped and put back.
 #[derive(Debug)]
 enum Returned {
     Entry(Entry),
@@ -246,20 +249,20 @@ enum Returned {
     Part(Part),
 }
 
-/// A bug that the model test and the simulator must find. The feature `canary` is never on in what is shipped:
+/// A bug that the model test and the simulator must find. The feature `canary` is never on in a release:
 /// [`crate::HAS_CANARIES`].
 #[cfg(any(test, feature = "canary"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Canary {
-    /// A record is called safe when it is only written.
+    /// A record is reported as safe when it is written and not synced.
     SafeBeforeSync,
-    /// The cursor says that what was read is settled.
+    /// The cursor treats records that were read as settled.
     CursorPastUnsettled,
     /// A failed sync counts as a good one.
     SyncTriedAgain,
-    /// A segment goes when its last record was read.
+    /// A segment is removed when its last record was read.
     SegmentRemovedTooEarly,
-    /// Bytes that could not be read for want of a descriptor count as damaged.
+    /// Bytes that could not be read for lack of a descriptor count as damaged.
     ScarcityIsDamage,
 }
 
@@ -270,30 +273,30 @@ pub struct DiskQueue<D: Disk> {
     plan: DiskQueuePlan,
     account: Arc<OutputAccount>,
     queue_id: u64,
-    /// Ties the wall clock, which the disk keeps, to the monotonic one, for as long as the queue is open: steps of the
-    /// wall clock meanwhile change no age.
+    /// Maps the wall clock, which the disk stores, to the monotonic one, for as long as the queue is open: steps of
+    /// the wall clock meanwhile change no age.
     stamps: Stamps,
     opened_end: u64,
     /// Copies of earlier runs that were lost without having been read.
     lost_of_before: u64,
     segments: VecDeque<Segment>,
-    /// The last segment, while it is written.
+    /// The last segment, while it is open for writing.
     writer: Option<D::File>,
     next_sequence: u64,
     end: Totals,
     reader: Option<SegmentReader<D::File>>,
     place: Place,
     read: Totals,
-    /// The next record to be read, when it has been looked up.
+    /// The next record to read, once it has been looked up.
     front: Option<(RecordHeader, Place)>,
-    /// Files of segments that cannot be opened by their names.
+    /// Open files of segments that cannot be opened by name.
     kept_open: KeptOpen<D::File>,
-    /// The folder was away at the last look, or sync.
+    /// The directory was unavailable at the last check or sync.
     is_away: bool,
-    /// Why nothing can be read; none while reading goes on.
+    /// Why nothing can be read; none while reading works.
     stalled: Option<Stalled>,
     expiry: Expiry,
-    /// Monotonic time of the last call that said it.
+    /// Monotonic time of the last call that had the time as an argument.
     now_ns: u64,
     returned: BTreeMap<u64, Returned>,
     returned_copies: u64,
@@ -302,16 +305,16 @@ pub struct DiskQueue<D: Disk> {
     log: Arc<SettleLog>,
     commit: Commit<D::File>,
     cursor: Cursor<D::File>,
-    /// Segments were given up to a full disk, and the cursor that frees them is not synced yet.
+    /// Segments were dropped because the disk is full, and the cursor that frees them is not synced yet.
     making_room: bool,
-    /// Up to where the disk has room for the segment that is written.
+    /// Space reserved in the open segment, up to this offset.
     reserved: u64,
-    /// How the last write failed; none when it did not.
+    /// Error of the last write; none when it succeeded.
     write_error: Option<DiskError>,
     held: Held,
     quarantine: Quarantine,
     counts: DiskQueueCounts,
-    /// Used again for each append.
+    /// Reused for each append.
     borders: Vec<u8>,
     #[cfg(any(test, feature = "canary"))]
     canary: Option<Canary>,
@@ -327,10 +330,10 @@ pub struct Prepared<D: Disk> {
 }
 
 impl<D: Disk> Prepared<D> {
-    /// The second half of opening: puts the directory in order, and counts what waits there as routed.
+    /// The second half of opening: cleans up the directory, and counts the queued records as routed.
     ///
     /// # Errors
-    /// Only after [`Unreadable::PassedOver`], when what the disk fails to read cannot be kept aside.
+    /// Only with [`Unreadable::PassedOver`], when an unreadable segment cannot be quarantined.
     pub fn open(
         self,
         account: Arc<OutputAccount>,
@@ -340,7 +343,7 @@ impl<D: Disk> Prepared<D> {
         self.open_after(None, account, (fresh_id, now))
     }
 
-    /// The same, from the position that another process handed over.
+    /// The second half of opening, from the position that the predecessor process handed over.
     ///
     /// # Errors
     /// As [`Prepared::open`].
@@ -355,10 +358,10 @@ impl<D: Disk> Prepared<D> {
 }
 
 impl<D: Disk> DiskQueue<D> {
-    /// Opens what is in the directory, whatever that is, and counts what waits there as routed. Fails when the directory
-    /// cannot be listed, or something in it cannot be read for a reason that may pass ([`DiskError::passes`]): nothing was
-    /// changed then, and the caller opens it again later. What the disk fails to read is passed over. `fresh_id` is a
-    /// random number: the id of the queue, should it be new.
+    /// Opens the directory, whatever its content, and counts the queued records as routed. Fails when the directory
+    /// cannot be listed, or something in it cannot be read for a reason that may pass ([`DiskError::passes`]): then
+    /// nothing was changed, and the caller retries later. Unreadable bytes are skipped. `fresh_id` is a random
+    /// number: the id of a new queue.
     pub fn open(
         disk: D,
         plan: DiskQueuePlan,
@@ -369,7 +372,7 @@ impl<D: Disk> DiskQueue<D> {
         DiskQueue::open_with(disk, plan, account, (fresh_id, Unreadable::PassedOver), now)
     }
 
-    /// The same, and says what becomes of bytes that the disk fails to read.
+    /// As [`DiskQueue::open`], with a choice of what happens to unreadable bytes.
     pub fn open_with(
         disk: D,
         plan: DiskQueuePlan,
@@ -380,8 +383,8 @@ impl<D: Disk> DiskQueue<D> {
         DiskQueue::prepare(disk, plan, unreadable)?.open(account, fresh_id, now)
     }
 
-    /// The first half of opening: reads everything that opening has to read, and changes nothing. Another process may still
-    /// have the directory, as long as it writes nothing there between this and [`Prepared::open`].
+    /// The first half of opening: reads everything needed, and changes nothing. Another process may still use the
+    /// directory, as long as it writes nothing there between this call and [`Prepared::open`].
     ///
     /// # Errors
     /// As [`DiskQueue::open`].
@@ -456,15 +459,16 @@ impl<D: Disk> DiskQueue<D> {
             #[cfg(any(test, feature = "canary"))]
             canary: None,
         };
-        unsettled.into_iter().for_each(|unsettled| queue.go_on_from(unsettled));
+        unsettled.into_iter().for_each(|unsettled| queue.resume_from(unsettled));
         if queue.cursor_is_behind() {
-            // What was found is missed from now on, should more of it go. Tried again with the first sync.
+            // Makes the found files part of the cursor, so that losing more of them is noticed. Retried with the
+            // first sync.
             let _noted = queue.cursor.write(&queue.disk, queue.noted());
         }
         Ok((queue, report))
     }
 
-    /// Drops everything that nobody holds.
+    /// Drops all records that no sender holds.
     pub fn drop_all(&mut self, reason: Dropped) {
         self.take_notes();
         while self.drop_front(reason) {}
@@ -476,7 +480,7 @@ impl<D: Disk> DiskQueue<D> {
     }
 
     /// When [`DiskQueue::begin_sync`] is due, monotonic nanoseconds. None while a job runs, or when nothing is to be
-    /// done. It may then have no job to give: a cursor that is only written needs none.
+    /// synced. It may then return no job: writing the cursor needs none.
     pub fn sync_due_ns(&mut self, now: Now) -> Option<u64> {
         self.take_notes();
         if self.commit.is_running() {
@@ -493,7 +497,7 @@ impl<D: Disk> DiskQueue<D> {
         let records = self.commit.since_ns().map(|since_ns| after(since_ns, self.plan.sync_window_ms));
         let window_ms = self.cursor_window_ms();
         let cursor = self.cursor.since_ns.map(|since_ns| after(since_ns, window_ms));
-        // Written sooner than synced: what a killed process delivers twice is as little as what it had accepted.
+        // Written sooner than synced: a killed process redelivers no more records than fit into one window of syncs.
         let write = self.cursor.unwritten_since_ns.map(|since_ns| after(since_ns, self.plan.sync_window_ms));
         let due = records.into_iter().chain(cursor).chain(write);
         due.chain(self.held_due_ns()).chain(self.read_due_ns()).min()
@@ -501,7 +505,7 @@ impl<D: Disk> DiskQueue<D> {
 
     /// What to sync now. None while an earlier job runs, or when there is nothing.
     pub fn begin_sync(&mut self, now: Now) -> Option<SyncJob<D::File>> {
-        self.try_held(now);
+        self.retry_held(now);
         let window_ms = self.cursor_window_ms();
         let due_ns = |since_ns: u64| since_ns.saturating_add(window_ms.saturating_mul(MS_NS));
         let cursor_due = self.cursor.since_ns.is_some_and(|since_ns| due_ns(since_ns) <= now.mono_ns);
@@ -512,13 +516,13 @@ impl<D: Disk> DiskQueue<D> {
         if self.making_room { self.plan.sync_window_ms } else { self.plan.cursor_window_ms }
     }
 
-    /// The same with the cursor in any case: before the queue is closed. What is held in memory then is written or dropped.
+    /// A last sync, with the cursor, before the queue is closed. Blocks held in memory are written or dropped first.
     pub fn begin_last_sync(&mut self) -> Option<SyncJob<D::File>> {
         self.write_or_drop_held();
         self.begin(true)
     }
 
-    /// Takes the result of the job. Removes segments that are done with.
+    /// Takes the result of a job. Removes segments that are settled.
     pub fn on_synced(&mut self, mut done: SyncDone) -> Synced {
         self.take_notes();
         self.allow_removed(&mut done);
@@ -533,7 +537,7 @@ impl<D: Disk> DiskQueue<D> {
             segments.chain(failed(&done.directory)).chain(failed(&done.cursor)).collect();
         self.counts.sync_errors += errors.len() as u64;
         #[cfg(any(test, feature = "canary"))]
-        let done = self.forgive(done);
+        let done = self.ignore_failed_sync(done);
         let (closed, in_doubt_records) = self.commit.finish(&done);
         self.counts.in_doubt_records += in_doubt_records;
         self.is_away |= errors.contains(&DiskError::Away);
@@ -550,37 +554,37 @@ impl<D: Disk> DiskQueue<D> {
         Synced { safe_up_to: self.safe_up_to(), in_doubt_records, cursor, error: errors.first().copied() }
     }
 
-    /// Lets a bug in.
+    /// Enables a bug.
     #[cfg(any(test, feature = "canary"))]
-    pub fn let_in(&mut self, canary: Option<Canary>) {
+    pub fn enable_canary(&mut self, canary: Option<Canary>) {
         self.canary = canary;
     }
 
-    /// The canary that calls a failed sync a good one.
+    /// The canary that treats a failed sync as a good one.
     #[cfg(any(test, feature = "canary"))]
-    fn forgive(&self, mut done: SyncDone) -> SyncDone {
+    fn ignore_failed_sync(&self, mut done: SyncDone) -> SyncDone {
         if self.canary == Some(Canary::SyncTriedAgain) {
             done.segments.iter_mut().for_each(|segment| segment.1 = Ok(()));
         }
         done
     }
 
-    /// What went wrong with the disk so far.
+    /// Errors of the disk so far.
     pub fn counts(&self) -> DiskQueueCounts {
         self.counts
     }
 
-    /// Names of the files that are kept aside.
+    /// Names of the files in the quarantine.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// When the directory cannot be read.
     pub fn quarantined(&self) -> Result<Vec<String>, DiskError> {
         let mut names = self.disk.list()?;
         names.retain(|name| format::is_quarantine(name));
         Ok(names)
     }
 
-    /// Removes one of them; gives its bytes. None when it has made way for another meanwhile.
+    /// Removes a file from the quarantine; returns its bytes. None when it was removed already to make room.
     ///
     /// # Errors
     /// When it cannot be removed.
@@ -594,8 +598,8 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    /// Removes what is kept aside: how many files, and their bytes. Where others wait for the queue, it is done by
-    /// [`Self::remove_quarantined`], file by file.
+    /// Empties the quarantine; returns the number of files and their bytes. It keeps the lock on the queue: where
+    /// others wait for it, use [`Self::remove_quarantined`], file by file.
     pub fn remove_quarantine(&mut self) -> Result<(u64, u64), DiskError> {
         let (mut files, mut bytes) = (0, 0);
         for name in self.quarantined()? {
@@ -607,7 +611,7 @@ impl<D: Disk> DiskQueue<D> {
         Ok((files, bytes))
     }
 
-    /// How the last write failed; none when it did not. As long as there is one, the disk takes nothing.
+    /// Error of the last write; none when it succeeded. While there is one, the disk accepts nothing.
     pub fn write_error(&self) -> Option<DiskError> {
         self.write_error
     }
@@ -617,22 +621,22 @@ impl<D: Disk> DiskQueue<D> {
         self.segments.len()
     }
 
-    /// The plan in force.
+    /// The current settings.
     pub fn plan(&self) -> DiskQueuePlan {
         self.plan
     }
 
-    /// Another plan, from the next call on; a smaller `max_bytes` drops nothing by itself.
+    /// Sets other settings, from the next call on; a smaller `max_bytes` drops nothing by itself.
     pub fn set_plan(&mut self, plan: DiskQueuePlan) {
         self.plan = plan;
     }
 
-    /// The account that its blocks are counted in.
+    /// The account of the output.
     pub fn account(&self) -> &Arc<OutputAccount> {
         &self.account
     }
 
-    /// Reads what entries left behind.
+    /// Reads the notes of entries that were settled or dropped.
     fn take_notes(&mut self) {
         for (number, left) in self.log.take() {
             match left {
@@ -659,18 +663,19 @@ impl<D: Disk> DiskQueue<D> {
 }
 
 impl<D: Disk> Queue for DiskQueue<D> {
-    /// Takes a block at the end, under the limits. See [`Appended`]. Its place is [`DiskQueue::accepted_up_to`] as it
-    /// was before the call.
+    /// Appends a block, within the limits. See [`Appended`]. Its position is [`DiskQueue::accepted_up_to`] before the
+    /// call.
     ///
-    /// A block that is larger than the whole bound is dropped (`queue_full`). A disk that is full is a full queue: with
-    /// `drop_oldest` the oldest segment is given up, and the new block with it if that does not help at once. On a disk
-    /// that fails the block is handed back whatever `when_full` says: who cannot wait calls [`DiskQueue::hold`].
+    /// A block larger than the limit is dropped (`queue_full`). A full disk counts as a full queue: with
+    /// `drop_oldest` the oldest segment is dropped, and the new block with it if that does not free space at once. On
+    /// a disk that fails, the block is returned whatever `when_full` says; a source that cannot wait calls
+    /// [`DiskQueue::hold`].
     fn append(&mut self, block: Block, now: Now) -> Appended {
         if block.copies == 0 && block.bytes.is_empty() {
             return Appended::Kept;
         }
         self.expire(now);
-        self.try_held(now);
+        self.retry_held(now);
         let header =
             self.header_of(&block, now).filter(|header| header.disk_bytes() <= self.plan.limits.bytes_max);
         let Some(header) = header else {
@@ -680,13 +685,13 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.expire_for_room((header.disk_bytes(), u64::from(header.copies)), now);
         let waiting = self.account.queued_bytes.load(Relaxed).saturating_add(header.disk_bytes());
         let room = (waiting, self.plan.limits.bytes_max);
-        self.quarantine.make_way(&self.disk, room, &mut self.counts);
+        self.quarantine.make_room_for(&self.disk, room, &mut self.counts);
         let block = match self.fit(block, header.disk_bytes()) {
             Ok(block) => block,
             Err(appended) => return appended,
         };
         if self.held.len() > 0 {
-            // It comes behind what is held.
+            // It comes after the held blocks.
             return Appended::Full(block);
         }
         if let Err(error) = self.write(&header, &block, now) {
@@ -697,16 +702,16 @@ impl<D: Disk> Queue for DiskQueue<D> {
         Appended::Kept
     }
 
-    /// Counts a block that the queue never held as routed and dropped.
+    /// Counts a block as routed and dropped without storing it.
     fn drop_block(&self, block: Block, reason: Dropped) {
         self.account.pass(CopyOutcome::Dropped(reason), u64::from(block.copies), block.copy_bytes());
     }
 
-    /// Takes out the oldest block that nobody holds. It stays on disk until it is settled. Several may be held at once
-    /// and settled in any order.
+    /// Takes the oldest block that no sender holds. It stays on disk until it is settled. Several blocks may be held
+    /// at once and settled in any order.
     fn pop(&mut self, now: Now) -> Option<Entry> {
         self.expire(now);
-        if self.expiry.goes_on() {
+        if self.expiry.has_more() {
             return None;
         }
         while let Some((number, returned)) = self.returned.pop_first() {
@@ -729,11 +734,11 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.read_next()
     }
 
-    /// Puts a block back where it came from: it is the next again, and may be dropped like any other.
+    /// Returns a block to its place: it is the next one again, and may be dropped like any other.
     fn put_back(&mut self, entry: Entry) {
         self.take_notes();
         let own = entry.is_of(&self.log);
-        debug_assert!(own, "an entry goes back to the queue that it is from");
+        debug_assert!(own, "an entry is put back into its own queue");
         if !own {
             return;
         }
@@ -741,7 +746,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.returned.insert(entry.number(), Returned::Entry(entry));
     }
 
-    /// Drops what is older than `age_max_ms` (`too_old`), a slice of it: [`Queue::withholds`] while there is more.
+    /// Drops records older than `age_max_ms` (`too_old`), one slice of them: [`Queue::withholds`] while there are more.
     fn expire(&mut self, now: Now) {
         self.now_ns = self.now_ns.max(now.mono_ns);
         self.take_notes();
@@ -771,7 +776,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
         Some(self.stamps.wall_ns_of(now.mono_ns).saturating_sub(self.stamps.made_wall_ns(&header)))
     }
 
-    /// When the oldest block that nobody holds becomes too old, monotonic nanoseconds. None when it never does.
+    /// When the oldest block that no sender holds becomes too old, monotonic nanoseconds. None without an age limit.
     fn expires_ns(&mut self) -> Option<u64> {
         if self.plan.limits.age_max_ms == 0 {
             return None;
@@ -782,7 +787,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
         Some(self.stamps.mono_ns_of(wall_ns))
     }
 
-    /// True when no block waits here.
+    /// True when no block is queued.
     fn is_empty(&mut self) -> bool {
         self.take_notes();
         self.returned.is_empty() && self.read.records >= self.end.records && self.held.len() == 0
@@ -790,7 +795,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
 
     fn withholds(&mut self) -> bool {
         self.take_notes();
-        if self.expiry.goes_on() {
+        if self.expiry.has_more() {
             return true;
         }
         let pauses = self.pauses().is_some();
@@ -801,29 +806,30 @@ impl<D: Disk> Queue for DiskQueue<D> {
         }
     }
 
-    /// Copies in the queue, without what is held outside. What is damaged counts until somebody reads there.
+    /// Copies in the queue, without those that senders hold. Damaged ones count until reading passes them.
     fn copies(&self) -> u64 {
         self.end.since(self.read).copies + self.returned_copies + self.log.copies_left() + self.held.copies
     }
 
-    /// Bytes on disk of the blocks in the queue, without what is held outside.
+    /// Bytes on disk of the queued blocks, without those that senders hold.
     fn bytes(&mut self) -> u64 {
         self.take_notes();
         self.end.since(self.read).disk_bytes + self.returned_bytes + self.held.disk_bytes
     }
 
-    /// True when a block of `copies` that takes up `disk_bytes` would be within the bounds now.
+    /// True when a block of `copies` copies and `disk_bytes` bytes fits the limits now.
     fn has_room(&self, disk_bytes: u64, copies: u64) -> bool {
         let held = self.account.queued_bytes.load(Relaxed);
         let held = held.saturating_add(self.quarantine.whole_bytes());
         let fits = held.saturating_add(disk_bytes) <= self.plan.limits.bytes_max;
         let waiting = self.account.copies_queued();
         let most = self.plan.limits.records_max;
-        // Blocks move as a whole: where nothing waits, one may be larger than the bound.
+        // Blocks move as a whole: an empty queue takes one that is larger than the limit.
         fits && (most == 0 || waiting == 0 || waiting.saturating_add(copies) <= most)
     }
 
-    /// Place of the next block: every one before it was accepted. It goes back when what was held in memory is dropped.
+    /// Position of the next block: every block before it was accepted. It decreases when blocks held in memory are
+    /// dropped.
     fn accepted_up_to(&self) -> Position {
         Position(self.end.records + self.held.len() as u64)
     }
@@ -834,8 +840,9 @@ impl<D: Disk> Queue for DiskQueue<D> {
         Position(self.settlement.settled().records)
     }
 
-    /// What is known of a block that was appended. What an earlier run left is in doubt until it has its outcome: it is
-    /// synced with the first job, but that run may have seen a sync fail, after which no other proves anything.
+    /// Durability of a block that was appended. A record of an earlier run is in doubt until it has its outcome: it
+    /// is synced with the first job, but the earlier run may have seen a failed sync, after which a good one proves
+    /// nothing.
     fn promise(&mut self, of: Position) -> Promise {
         let settled = self.settlement.settled().records;
         if (settled..self.opened_end).contains(&of.0) {
@@ -874,7 +881,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.lost_of_before
     }
 
-    /// Nothing to do: the disk keeps all of it.
+    /// Nothing to do: the disk keeps all records.
     fn leave(&mut self) {}
 }
 

@@ -1,11 +1,11 @@
-//! The queue beside a naive model, under random operations on a disk that fails in every way it can.
+//! The queue against a naive model, under random operations on a disk with all kinds of faults.
 //!
-//! Checked after every operation: the answers, the account's sum, that what was called safe stays so. After every crash
-//! a copy of the disk is read to its end: nothing is there twice, out of order or changed; all that was safe, or that a
-//! killed process had accepted, is there unless it has its outcome; nothing before the durable cursor is. Each flipped
-//! byte may take one record; a last segment that is cut short or gone takes what was in it; of segments that are copied,
-//! renamed and swapped each record that waits is read, or stays in a file of the folder. Whatever is missing is counted as
-//! damaged, to the copy.
+//! Checked after every operation: the results, the account, and that safe records stay safe. After every crash a copy
+//! of the disk is read to its end: no record is there twice, out of order or changed; all records are there that were
+//! safe, or that a killed process had accepted, unless they have their outcome; none before the durable cursor is.
+//! Each flipped byte may cost one record; a last segment that is cut short or gone costs its records; of segments
+//! that are copied, renamed and swapped, each queued record is read, or stays in a file of the directory. Whatever is
+//! missing is counted as damaged, exactly.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,7 +22,7 @@ enum Op {
     /// Lines, and the length of each.
     Append(usize, usize),
     Pop,
-    /// Which of those that are held.
+    /// Which of the popped entries.
     Settle(usize),
     DeliverPart(usize, usize),
     PutBack(usize),
@@ -30,41 +30,41 @@ enum Op {
     BeginSync(bool),
     FinishSync,
     Pass(u64),
-    /// The process dies in so many calls; does the machine, too?
+    /// The process dies in so many calls; true: with a loss of power.
     CrashIn(u64, bool),
     Crash(bool),
-    /// Another process goes on with the queue.
+    /// Another process continues with the queue.
     HandOver,
     SyncErrorIn(u64),
     WriteErrorIn(u64),
     /// Files can or cannot be opened.
     OpensFail(Option<DiskError>),
-    /// The folder is away, or is back.
+    /// The directory is unavailable, or back.
     Away(bool),
     /// That read fails, once.
     ReadErrorIn(u64),
-    /// Room on the disk beyond what is used, or no bound.
+    /// Free space on the disk, or no limit.
     DiskBytes(Option<u64>),
-    /// A byte of a file, and what becomes of it; the process dies with it.
+    /// A byte of a file, and its change; the process dies with it.
     Flip(usize, usize, u8),
     /// So much of the last segment is left, or none; the process dies with it.
     CutLast(Option<usize>),
-    /// Somebody moves files of the queue about; the process dies with it.
+    /// Another program moves files of the queue; the process dies with it.
     Move(Move, usize, usize),
 }
 
-/// What is done with a segment.
+/// What happens to a segment.
 #[derive(Clone, Copy, Debug)]
 enum Move {
-    /// A copy under a number that is not there.
+    /// A copy under a free number.
     Copy,
     /// Another number.
     Rename,
-    /// It and another change their numbers.
+    /// It and another one swap their numbers.
     Swap,
 }
 
-/// What is done to the files themselves.
+/// Changes to the files themselves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Harm {
     None,
@@ -130,14 +130,14 @@ fn plans() -> impl Strategy<Value = DiskQueuePlan> {
 
 const UNBOUNDED: u64 = 1 << 40;
 
-/// A block that was given to the queue.
+/// A block that was appended.
 #[derive(Clone, Debug)]
 struct Record {
     number: u64,
     text: String,
     copies_left: u64,
     safe: bool,
-    /// Has an outcome, or was lost in a way that is allowed.
+    /// Has an outcome, or was lost in an allowed way.
     gone: bool,
 }
 
@@ -154,7 +154,7 @@ struct Sim {
     queue: DiskQueue<FaultyDisk>,
     now: Now,
     job: Option<SyncJob<usize>>,
-    /// Records that come before what the job makes safe of the cursor.
+    /// Records before the cursor that the job syncs.
     job_settled: u64,
     held: Vec<(u64, Entry)>,
     /// By id, which ascends with each append.
@@ -162,22 +162,22 @@ struct Sim {
     waiting: VecDeque<u64>,
     next: u64,
     power: bool,
-    /// What the cursor on disk says at least, for a new process and for a new machine.
+    /// Lower limits for the cursor on disk, for a new process and after a loss of power.
     cursor_written: u64,
     cursor_synced: u64,
     flips: usize,
     lost_to_flips: usize,
     cuts: usize,
     moves: usize,
-    /// Records that a move has taken out of the queue's reach: they stay in the folder.
+    /// Records that a move has taken out of the queue: they stay in the directory.
     aside: BTreeSet<u64>,
-    /// A machine or a process has died in the middle of something.
+    /// A loss of power or a kill happened in the middle of an operation.
     torn: bool,
-    /// Copies of the record that was last given each number.
+    /// Copies of the last record of each number.
     numbers: BTreeMap<u64, u64>,
-    /// After a loss of power nobody knows of some number which record had it.
+    /// After a loss of power it is not known which record had some number.
     doubtful: bool,
-    /// A write failed, and what it left may be there.
+    /// A write failed, and its bytes may still be there.
     unwiped: bool,
     /// Up to where the cursor says that segments were written.
     noted: u64,
@@ -187,7 +187,7 @@ struct Sim {
 
 /// What a new process finds.
 struct Copied {
-    /// What it would deliver, in order.
+    /// Records that it would deliver, in order.
     found: Vec<(u64, Record)>,
     /// Copies that it counts as damaged.
     damaged: u64,
@@ -285,7 +285,7 @@ impl Sim {
         let number = self.queue.accepted_up_to().0;
         let record = Record { number, text, copies_left: lines as u64, safe: false, gone: false };
         let faults_met = self.disk.faults_met();
-        // Even if the process dies in it, its header may be there.
+        // Even if the process dies in this call, the header may be there.
         self.numbers.insert(number, lines as u64);
         let waits = self.may_wait();
         let want = if waits { Appended::Kept } else { self.model_append(&record) };
@@ -301,7 +301,8 @@ impl Sim {
         self.reconcile();
     }
 
-    /// Something is short, or was when the queue looked last: it may wait instead of reading, and the naive queue does not.
+    /// Descriptors are short, or were at the last attempt: the queue may wait instead of reading, and the model does
+    /// not.
     fn may_wait(&self) -> bool {
         let mut waits = self.queue.read_error().is_some();
         self.disk.change_faults(|faults| {
@@ -310,14 +311,14 @@ impl Sim {
         waits
     }
 
-    /// What `when_full` makes of it; the naive queue drops as it goes.
+    /// The result by `when_full`; the model drops as it goes.
     fn model_append(&mut self, record: &Record) -> Appended {
         let limits = self.plan.limits;
         let full = || Appended::Full(Block::lines(Vec::new(), 0, 0));
         if record.disk_bytes() > limits.bytes_max {
             return Appended::Dropped;
         }
-        // Whole segments in the quarantine take up room until the operator removes them.
+        // Whole segments in the quarantine use space until the operator removes them.
         let set_aside = self.queue.quarantine.whole_bytes();
         loop {
             let all =
@@ -340,7 +341,7 @@ impl Sim {
         }
     }
 
-    /// A full disk may have cost more of the oldest.
+    /// A full disk may have cost more of the oldest records.
     fn reconcile(&mut self) {
         let copies = |sim: &Sim| -> u64 { sim.waiting.iter().map(|id| sim.records[id].copies_left).sum() };
         while self.plan.limits.when_full == WhenFull::DropOldest && copies(self) > self.queue.copies() {
@@ -360,7 +361,7 @@ impl Sim {
             return;
         }
         if entry.is_none() && self.queue.read_error().is_some() {
-            // It waits; a pause later it tries again.
+            // It waits; after a pause it tries again.
             self.now = self.now.plus_ns(READ_AGAIN_MS * MS_NS);
             return;
         }
@@ -399,13 +400,13 @@ impl Sim {
         }
         let which = which % self.held.len();
         let (id, entry) = &mut self.held[which];
-        // A sender settles what is whole at once.
+        // A sender settles whole copies at once.
         let most = entry.block().bytes.len() - 1;
         entry.delivered_up_to(bytes.min(most).max(entry.settled));
         self.records.get_mut(id).expect("ids are known").copies_left = entry.copies();
     }
 
-    /// Every record before it has its outcome, as the model has it.
+    /// Every record before it has its outcome, by the model.
     fn settled(&self) -> u64 {
         let open = self.waiting.iter().chain(self.held.iter().map(|(id, _)| id));
         open.map(|id| self.records[id].number).min().unwrap_or(self.queue.accepted_up_to().0)
@@ -489,7 +490,7 @@ impl Sim {
         let free: Vec<u64> = (0..=numbers.len() as u64 + 40).filter(|to| !numbers.contains(to)).collect();
         let free = free[to % free.len()];
         self.disk.change_faults(|faults| *faults = Faults::default());
-        // Whoever moves files about has them on the disk, also what a sync of the queue's had failed for.
+        // Files that another program moved are on disk, even if the queue's sync of them had failed.
         numbers.iter().for_each(|number| self.disk.store(&format::segment_name(*number), &bytes(*number)));
         match what {
             Move::Copy => self.disk.store(&format::segment_name(free), &bytes(from)),
@@ -510,7 +511,7 @@ impl Sim {
         self.crash(false);
     }
 
-    /// What waited and is read no more is whole in some file.
+    /// Queued records that are not read any more are complete in some file.
     fn check_aside(&self) {
         let names = self.disk.names();
         let kept: Vec<u8> = names.iter().filter_map(|name| self.disk.bytes(name)).flatten().collect();
@@ -553,13 +554,13 @@ impl Sim {
         for (id, record) in &mut self.records {
             record.gone = !found.contains(id);
             record.copies_left = if record.gone { 0 } else { record.text.matches('\n').count() as u64 };
-            // A number may be given again to another record, which has promises of its own.
+            // A number may be used again for another record, with a durability of its own.
             record.safe &= !record.gone;
         }
         self.waiting = found.into();
     }
 
-    /// The senders come to rest, the queue is synced a last time, and another process goes on where this one stopped.
+    /// The senders stop, the queue is synced a last time, and another process continues from there.
     fn hand_over(&mut self) {
         while !self.held.is_empty() {
             self.with_held(0, DiskQueue::put_back, false);
@@ -587,7 +588,7 @@ impl Sim {
         let opened = prepared.open_after(Some(decoded), Arc::default(), (3, self.now));
         let (queue, report) = opened.expect("it was prepared");
         if report.unsettled_lost {
-            // The disk lost what the other process had written.
+            // The disk lost bytes that the other process had written.
             assert!(
                 self.torn || self.flips + self.cuts + self.moves > 0,
                 "{unsettled:?} does not fit {report:?}"
@@ -599,7 +600,7 @@ impl Sim {
         self.queue.canary = self.canary;
     }
 
-    /// What is damaged takes up room until somebody reads there, which the model does not follow.
+    /// Damaged records use space until reading passes them, which the model does not track.
     fn lift_bounds(&mut self) {
         let when_full = WhenFull::Block;
         self.plan.limits =
@@ -627,25 +628,26 @@ impl Sim {
         Copied { found, damaged: account.dropped(Dropped::Damaged), accounted }
     }
 
-    /// Every record that is not settled was found or is counted, at least up to `least`.
+    /// Every unsettled record was found or is counted, at least up to `least`.
     fn check_counts(&mut self, copied: &Copied, least: u64, power: bool) {
         let Copied { found, damaged, accounted } = copied;
-        // A write that failed, and its wiping as well, may have cost the mark behind the last record. When a byte of that record
-        // is flipped then, nothing tells its number any more.
+        // A failed write, whose cleanup failed as well, may have cost the end mark. If a byte of the last record is
+        // flipped then, nothing shows its number any more.
         let nobody_knows = self.unwiped && self.flips > 0;
         assert!(accounted.end >= least || nobody_knows, "{accounted:?} of {least}");
         let copies: u64 = found.iter().map(|(_, record)| record.copies_left).sum();
         if power {
-            // What came back may be an earlier try at the same number, whole or not.
+            // The record may be an earlier attempt at the same number, complete or not.
             self.numbers.extend(found.iter().map(|(_, record)| (record.number, record.copies_left)));
             self.doubtful |= *damaged > 0;
         }
-        // Or one whose write failed, and wiping it failed as well: its number is given again, to a record of other copies.
+        // Or one whose write failed, and its cleanup as well: its number is used again, for a record with other copies.
         self.doubtful |= self.unwiped && *damaged > 0;
         let all: u64 = self.numbers.range(accounted.clone()).map(|(_, copies)| copies).sum();
-        // A cut, or a flip in the header of a segment, may leave an earlier try at a number as the last that is there: a loss of
-        // power had brought it back, and what was given the number since is gone, or was not written either. The try is whole
-        // and delivered; of the other the cursor or a header has the difference in copies, or nothing has.
+        // A cut, or a flip in the header of a segment, may leave an earlier attempt at a number as the last record: a
+        // loss of power had restored it, and the later record of that number is gone, or was not written either. The
+        // attempt is complete and delivered. Of the other record, the cursor or a header has the difference in
+        // copies, or nothing has.
         let mut numbers = self.numbers.clone();
         if self.cuts + self.flips > 0 {
             numbers.extend(found.iter().map(|(_, record)| (record.number, record.copies_left)));
@@ -674,7 +676,7 @@ impl Sim {
             self.flips
         );
         for (id, record) in found {
-            // One whose append never returned may be there whole, although the process died in it.
+            // A record whose append never returned may be there, although the process died in the call.
             let known = self.records.entry(*id).or_insert_with(|| record.clone());
             assert_eq!((&known.text, known.number), (&record.text, record.number));
         }
@@ -693,14 +695,14 @@ impl Sim {
         assert!(may_be_damaged || damaged == 0, "{damaged} copies are damaged, and no byte is");
         for record in self.records.values_mut().filter(|record| !record.gone) {
             let safe = self.queue.promise(Position(record.number)) == Promise::Safe;
-            // What an earlier run left is synced, and never called safe: that run may have seen a sync fail.
+            // Records of an earlier run are synced, and never reported as safe: that run may have seen a failed sync.
             let own = record.number >= self.queue.opened_end;
             assert!(if own { safe || !record.safe } else { !safe }, "{record:?} is safe: {safe}");
             record.safe |= safe;
         }
     }
 
-    /// All faults end, the machine starts once more, and everything is delivered.
+    /// All faults end, the machine restarts, and everything is delivered.
     fn finish(mut self, power: bool) {
         self.crash(power);
         let delivered = self.waiting.clone();
@@ -717,7 +719,7 @@ impl Sim {
         assert!(self.queue.segments() <= 1, "only one that is written may be left");
         self.check_aside();
         self.disk.lose_power();
-        // What an earlier loss of power took may show up with a file that was removed; what was delivered may not.
+        // Records lost in an earlier loss of power may come back with a file that was removed; delivered ones may not.
         let found = self.read_copy().found;
         assert!(found.iter().all(|(id, _)| !delivered.contains(id)), "{found:?} of {delivered:?}");
     }
@@ -733,28 +735,28 @@ proptest! {
     #![proptest_config(Config::with_cases(250))]
 
     #[test]
-    fn the_queue_answers_like_the_model_and_keeps_what_it_promised(
+    fn the_queue_behaves_like_the_model_and_keeps_its_guarantees(
         plan in plans(), ops in ops(Harm::None), seed in any::<u64>(),
     ) {
         run(plan, &ops, None, seed);
     }
 
     #[test]
-    fn each_flipped_byte_takes_one_record_at_most(
+    fn each_flipped_byte_costs_one_record_at_most(
         plan in plans(), ops in ops(Harm::Flips), seed in any::<u64>(),
     ) {
         run(plan, &ops, None, seed);
     }
 
     #[test]
-    fn what_was_in_a_last_segment_that_is_cut_short_or_gone_is_counted(
+    fn records_of_a_cut_or_missing_last_segment_are_counted(
         plan in plans(), ops in ops(Harm::Cuts), seed in any::<u64>(),
     ) {
         run(plan, &ops, None, seed);
     }
 
     #[test]
-    fn no_record_is_removed_with_a_segment_that_was_copied_renamed_or_swapped(
+    fn copied_renamed_or_swapped_segments_lose_no_record(
         plan in plans(), ops in ops(Harm::Moves), seed in any::<u64>(),
     ) {
         run(plan, &ops, None, seed);
@@ -763,14 +765,14 @@ proptest! {
 
 /// Found with faults that are more frequent than those of [`ops`].
 #[test]
-fn tries_that_a_loss_of_power_brings_back_are_delivered_where_nothing_else_is() {
+fn failed_writes_restored_by_a_loss_of_power_are_delivered_if_not_replaced() {
     use Op::{Append, CrashIn, CutLast, DiskBytes, Flip, OpensFail, WriteErrorIn};
     let plan = |bytes_max: u64, when_full: WhenFull, segment_bytes: u64| DiskQueuePlan {
         limits: QueueLimits { bytes_max, when_full, records_max: 0, age_max_ms: 0 },
         segment_bytes,
         ..DiskQueuePlan::default()
     };
-    // A try that found no room; the segment of the record that got its number then is removed.
+    // An attempt that found no space; the segment of the record that got its number then is removed.
     let ops = [
         CrashIn(8, false),
         Append(1, 8),
@@ -782,8 +784,8 @@ fn tries_that_a_loss_of_power_brings_back_are_delivered_where_nothing_else_is() 
         CutLast(None),
     ];
     run(plan(333, WhenFull::Block, 403), &ops, None, 7_362_138_063_741_023_686);
-    // A try in which the machine died; another record was given the number and not written, and the header of the segment
-    // that was begun for it is damaged.
+    // An attempt during which the power was lost; another record got the number and was not written, and the header
+    // of the segment that was created for it is damaged.
     let ops = [
         Op::Crash(true),
         CrashIn(9, true),

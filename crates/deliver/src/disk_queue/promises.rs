@@ -1,4 +1,4 @@
-//! What holds of any bytes in a queue's directory, checked for one input: by seeded tests and by the fuzz target
+//! Guarantees of the queue for any bytes in its directory, checked for one input: by seeded tests and by the fuzz target
 //! `segment`. Never part of a packet's path.
 
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use crate::queue::Queue;
 
 const QUEUE_ID: u64 = 0x5eed_0000_0000_0001;
 
-/// Puts `garbage` wherever bytes are read, and panics where a promise does not hold.
+/// Puts `garbage` wherever bytes are read, and panics where a guarantee is broken.
 pub fn check(garbage: &[u8]) {
     alone(garbage);
     between(garbage, true);
@@ -28,7 +28,7 @@ pub fn check(garbage: &[u8]) {
     built(garbage);
 }
 
-/// One of these checks, by the first byte: the fuzz target gets to more inputs in the same time.
+/// One of these checks, chosen by the first byte: the fuzz target tries more inputs in the same time.
 pub fn check_one(garbage: &[u8]) {
     let [which, garbage @ ..] = garbage else { return };
     match which % 8 {
@@ -39,7 +39,7 @@ pub fn check_one(garbage: &[u8]) {
     }
 }
 
-/// Looks at it without opening, as `staunch queue` does: the blocks that wait, and the copies that are lost.
+/// Inspects it without opening, as `staunch queue` does: the queued blocks, and the copies that are lost.
 fn walk(disk: &FaultyDisk) -> (Vec<Vec<u8>>, u64) {
     let inspection = Inspection::of(disk, false).expect("the directory can be listed");
     let (mut blocks, mut lost) = (Vec::new(), 0);
@@ -47,7 +47,7 @@ fn walk(disk: &FaultyDisk) -> (Vec<Vec<u8>>, u64) {
         match step {
             Step::Record(record) => blocks.push(record.block.bytes.to_vec()),
             Step::Damage(stretch) => lost += stretch.lost.copies,
-            Step::BeingWritten(_) => unreachable!("nobody writes"),
+            Step::BeingWritten(_) => unreachable!("no process writes"),
             Step::NotRead { error, .. } => unreachable!("everything can be read: {error}"),
         }
         Ok(())
@@ -58,7 +58,7 @@ fn walk(disk: &FaultyDisk) -> (Vec<Vec<u8>>, u64) {
     (blocks, lost)
 }
 
-/// Opens, reads everything, checks the sum; gives the blocks and the copies that were damaged.
+/// Opens, reads everything, checks the account; returns the blocks and the damaged copies.
 fn drain(disk: &FaultyDisk) -> (Vec<Vec<u8>>, u64) {
     let walked = walk(disk);
     let account = Arc::new(OutputAccount::default());
@@ -78,10 +78,10 @@ fn drain(disk: &FaultyDisk) -> (Vec<Vec<u8>>, u64) {
     assert_eq!(
         walked,
         (blocks.clone(), account.dropped(Dropped::Damaged)),
-        "looking and reading find the same"
+        "inspection and reading find the same"
     );
     let _readable = walk(disk);
-    // It can be written to, whatever was there.
+    // It can be written to, whatever its content was.
     let kept = queue.append(Block::lines(b"new\n".to_vec(), 1, 0), now);
     assert_eq!(kept, crate::queue::Appended::Kept);
     assert_eq!(queue.pop(now).map(|entry| entry.block().bytes.to_vec()), Some(b"new\n".to_vec()));
@@ -111,7 +111,7 @@ fn record(bytes: &[u8], before: &mut Totals) -> Vec<u8> {
     [&header.encode(QUEUE_ID)[..], bytes].concat()
 }
 
-/// Whole records come back from between garbage, behind the segment's header or garbage in its place.
+/// Whole records are read between garbage, after the segment's header or garbage in its place.
 pub(super) fn between(garbage: &[u8], as_header: bool) {
     let blocks = [b"first\n".to_vec(), garbage.to_vec(), b"third\n".to_vec()];
     let mut totals = Totals::default();
@@ -130,8 +130,8 @@ pub(super) fn between(garbage: &[u8], as_header: bool) {
     }
 }
 
-/// Each flipped byte takes one record at most, and it is counted: by the segment's header and the mark behind the last
-/// one, unless a byte of these is flipped as well, and in any case where there is a cursor.
+/// Each flipped byte costs one record at most, and it is counted: by the segment's header and the end mark, unless a
+/// byte of these is flipped as well, and in any case when there is a cursor.
 fn flipped(garbage: &[u8]) {
     let mut totals = Totals::default();
     let mut bytes = header().encode().to_vec();
@@ -170,7 +170,7 @@ fn flipped(garbage: &[u8]) {
     }
 }
 
-/// Nothing is settled.
+/// A cursor with nothing settled.
 fn cursor_file(written: Totals) -> Vec<u8> {
     let place = Place { sequence: 3, offset: 0 };
     let slot = Slot { queue_id: QUEUE_ID, write: 1, place, settled: Totals::default(), written };
@@ -179,8 +179,7 @@ fn cursor_file(written: Totals) -> Vec<u8> {
     bytes
 }
 
-/// Structures whose checksums are right and whose fields are not, as no queue writes them: `plan` says which, in which
-/// order, and with what between them.
+/// Structures with valid checksums and impossible fields: `plan` says which, in which order, and with what between them.
 fn built(plan: &[u8]) {
     let mut plan = Plan(plan);
     let mut segments = vec![Vec::new()];
@@ -231,7 +230,7 @@ fn built(plan: &[u8]) {
 struct Plan<'a>(&'a [u8]);
 
 impl<'a> Plan<'a> {
-    /// Small ones, mostly; some of eight bytes.
+    /// Small numbers, mostly; some of eight bytes.
     fn number(&mut self) -> u64 {
         match self.0 {
             [0xff, rest @ ..] => {

@@ -1,9 +1,9 @@
-//! What cannot be used is kept aside, with the reason, as far as there is room for it: somebody may want to look.
+//! The quarantine: damaged ranges and segments that cannot be used, kept with the reason for the operator.
 //!
-//! Copies of ranges that failed their checksum (`SEGMENT-OFFSET.quarantine`) go first when room is wanted, here or for
-//! records that wait. Whole segments (`SEGMENT-whole.quarantine`, and `SEGMENT-misplaced.quarantine` for those of the queue that are
-//! not where their records belong) may hold records that can be read: only the operator removes them. All count towards the
-//! bound of the queue.
+//! Copies of ranges with a bad checksum (`SEGMENT-OFFSET.quarantine`) are removed first when space is needed, here or
+//! for queued records. Whole segments (`SEGMENT-whole.quarantine`, and `SEGMENT-misplaced.quarantine` for segments of
+//! the queue in the wrong place) may have readable records: only the operator removes them. All count against the
+//! limit of the queue.
 
 use model::{Disk, DiskError};
 
@@ -15,24 +15,24 @@ use super::scan::{Damage, SegmentReader};
 
 const PIECE_BYTES: u64 = 64 * 1024;
 
-/// Names that are tried for a whole segment: one of its number may be there from before.
+/// Names to try for a whole segment: an earlier one of its number may be there.
 const NAMES_MAX: u32 = 1000;
 
-/// Why a segment as a whole is none of those that the queue reads.
+/// Why the queue does not read a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuarantineReason {
     /// The disk cannot read all of it.
     Unreadable,
     /// It has no record of this queue.
     Foreign,
-    /// Its header says that it is the segment of this number: somebody copied or renamed it.
+    /// Its header has this number instead: another program copied or renamed it.
     Misnamed(u64),
-    /// Another segment stands where its records belong.
+    /// Another segment is in its place.
     Displaced,
 }
 
 impl QuarantineReason {
-    /// One word for programs.
+    /// The word for programs.
     pub fn word(self) -> &'static str {
         match self {
             QuarantineReason::Unreadable => "unreadable",
@@ -42,7 +42,7 @@ impl QuarantineReason {
         }
     }
 
-    /// What is to be said of it behind its name.
+    /// The text after its name.
     pub fn text(self) -> String {
         match self {
             QuarantineReason::Unreadable => "cannot be read".to_owned(),
@@ -72,18 +72,18 @@ pub struct QuarantinedSegment {
 }
 
 impl QuarantinedSegment {
-    /// The name of its file, and why it is none of those that are read.
+    /// The name of its file, and why it is not read.
     pub fn text(&self) -> String {
         format!("{}: {}", segment_name(self.sequence), self.why.text())
     }
 }
 
-/// The side files of one queue.
+/// The files in the quarantine of one queue.
 #[derive(Debug)]
 pub(super) struct Quarantine {
-    /// Of copies of ranges.
+    /// Bytes of copied ranges.
     ranges_bytes: u64,
-    /// Of everything else.
+    /// Bytes of everything else.
     whole_bytes: u64,
     bytes_max: u64,
 }
@@ -93,7 +93,7 @@ fn is_range(name: &str) -> bool {
 }
 
 impl Quarantine {
-    /// Counts what earlier runs left.
+    /// Counts the files of earlier runs.
     pub(super) fn new<D: Disk>(disk: &D, names: &[String], bytes_max: u64) -> Result<Quarantine, DiskError> {
         let mut quarantine = Quarantine { ranges_bytes: 0, whole_bytes: 0, bytes_max };
         for name in names.iter().filter(|name| is_quarantine(name)) {
@@ -114,14 +114,14 @@ impl Quarantine {
         self.ranges_bytes + self.whole_bytes
     }
 
-    /// Bytes that count against the bound of the queue and do not make way for records.
+    /// Bytes that count against the limit of the queue and are not removed for records.
     pub(super) fn whole_bytes(&self) -> u64 {
         self.whole_bytes
     }
 
-    /// Removes copies of damaged ranges, the oldest first, until everything here and `bytes` of the queue are within
+    /// Removes copies of damaged ranges, the oldest first, until the quarantine and `bytes` of the queue are within
     /// `max_bytes`, or none is left.
-    pub(super) fn make_way<D: Disk>(
+    pub(super) fn make_room_for<D: Disk>(
         &mut self,
         disk: &D,
         (bytes, bytes_max): (u64, u64),
@@ -138,7 +138,7 @@ impl Quarantine {
             if fits(self) {
                 return;
             }
-            // One whose size is not known stays.
+            // A file whose size is not known stays.
             let removed = disk.open(&name).and_then(|file| disk.size(&file)).and_then(|size| {
                 disk.remove(&name)?;
                 Ok(size)
@@ -153,7 +153,7 @@ impl Quarantine {
         }
     }
 
-    /// Removes a side file; gives its bytes.
+    /// Removes a file; returns its bytes.
     pub(super) fn remove<D: Disk>(&mut self, disk: &D, name: &str) -> Result<u64, DiskError> {
         let size = disk.open(name).and_then(|file| disk.size(&file)).unwrap_or(0);
         disk.remove(name)?;
@@ -162,8 +162,8 @@ impl Quarantine {
         Ok(size)
     }
 
-    /// Copies a damaged range to a file of its own: one line with the reason, then the bytes that can be read. Fails when
-    /// it could be copied at another time, so that its segment has to be kept.
+    /// Copies a damaged range to a file of its own: one line with the reason, then the readable bytes. Fails when
+    /// copying it later may succeed, so that its segment has to be kept.
     pub(super) fn keep_range<D: Disk>(
         &mut self,
         disk: &D,
@@ -181,7 +181,7 @@ impl Quarantine {
             return Ok(());
         }
         let later = |error: DiskError| error.passes() && error != DiskError::Full;
-        // An earlier run may have found the same range.
+        // An earlier run may have copied the same range.
         let create = || disk.create(&quarantine_name(sequence, Kept::Range(from)));
         let (source, target) = match disk.open(&name).and_then(|source| Ok((source, create()?))) {
             Ok(files) => files,
@@ -208,8 +208,8 @@ impl Quarantine {
         result.or_else(|error| if later(error) { Err(error) } else { Ok(()) })
     }
 
-    /// Moves a whole segment aside. Where there is no room for it, one without a single record of any queue is removed;
-    /// any other is kept all the same. An error leaves it where it is.
+    /// Moves a whole segment to the quarantine. If there is no room for it, a segment without a record of any queue
+    /// is removed; any other is kept all the same. After an error it stays where it is.
     pub(super) fn keep_segment<D: Disk>(
         &mut self,
         disk: &D,
@@ -242,9 +242,9 @@ impl Quarantine {
     }
 }
 
-/// Whether there is a record of any queue in a segment, or may be one.
+/// Whether a segment has, or may have, a record of any queue.
 fn has_records<D: Disk>(disk: &D, sequence: u64, size: u64) -> Result<bool, DiskError> {
     let file = disk.open(&segment_name(sequence))?;
-    // What cannot be read may be one.
+    // Unreadable bytes may be one.
     Ok(SegmentReader::new(sequence, file).queue_id(disk, size).map_or(true, |id| id.is_some()))
 }

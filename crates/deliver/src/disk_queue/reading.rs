@@ -1,7 +1,7 @@
-//! The reading half: from the place of the cursor over all segments, past whatever is damaged.
+//! Reading: from the cursor over all segments, past all damage.
 //!
-//! Damage is not counted when it is met but when it is passed: the next record that can be read says how much lies
-//! before it. Where none follows, the end of the queue says so. What the disk did not read is no damage: reading waits
+//! Damage is not counted when it is found but when it is passed: the header of the next readable record says how much
+//! lies before it. Where none follows, the end of the queue says so. A read error is no damage: reading waits
 //! (`stalled`).
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,13 +10,13 @@ use model::{CopyOutcome, Disk, DiskError, Dropped};
 
 use super::format::{Place, RecordHeader, Totals, segment_name};
 use super::scan::{Damage, DamageKind, SegmentReader};
-use super::settle::{Part, Ticket};
+use super::settle::{Part, RecordHandle};
 use super::{DiskQueue, Returned, Segment};
 use crate::block::Block;
 use crate::queue::Entry;
 
 impl<D: Disk> DiskQueue<D> {
-    /// The oldest record that nobody holds.
+    /// The oldest record that no sender holds.
     pub(super) fn oldest(&mut self) -> Option<RecordHeader> {
         let returned = self.returned.first_key_value().map(|(number, _)| *number);
         match returned {
@@ -25,14 +25,14 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    /// True when [`crate::queue::Queue::oldest_age_ns`] has nothing to read.
+    /// True when [`crate::queue::Queue::oldest_age_ns`] needs no read.
     pub fn knows_oldest(&mut self) -> bool {
         self.take_notes();
         let has_read = self.front.is_some() || self.read.records >= self.end.records;
         !self.returned.is_empty() || has_read || self.pauses().is_some()
     }
 
-    /// The next record to be read: its header and place. None also while reading waits.
+    /// The next record to read: its header and place. None also while reading waits.
     fn front(&mut self) -> Option<(RecordHeader, Place)> {
         while self.front.is_none() && self.read.records < self.end.records {
             if self.pauses().is_some() {
@@ -48,7 +48,7 @@ impl<D: Disk> DiskQueue<D> {
                     if header.before.records > self.read.records {
                         self.lose(header.before, place);
                     }
-                    self.catch_up(header.before);
+                    self.settle_missing_copies(header.before);
                     self.place = place;
                     self.front = Some((header, place));
                 }
@@ -60,20 +60,20 @@ impl<D: Disk> DiskQueue<D> {
         }
         if self.front.is_none() {
             self.unstall();
-            self.catch_up(self.end);
+            self.settle_missing_copies(self.end);
         }
         self.front
     }
 
-    /// Settles copies that no record accounts for: after a loss of power a record may be back whose number was given
-    /// again to one with more copies.
-    fn catch_up(&mut self, to: Totals) {
+    /// Settles copies that no record accounts for: a loss of power may restore a record whose number was used again
+    /// for one with more copies.
+    fn settle_missing_copies(&mut self, to: Totals) {
         if to != self.read {
             self.settle_up_to(to, Dropped::Damaged);
         }
     }
 
-    /// Goes on to the first record from `place` on that is whole as far as its header tells.
+    /// Advances to the first record from `place` on with a valid header.
     fn look_up(&mut self) -> Result<Option<(RecordHeader, Place)>, DiskError> {
         loop {
             let at = self.segments.partition_point(|segment| segment.sequence < self.place.sequence);
@@ -94,9 +94,9 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    /// The next record in the segment that `place` is in.
+    /// The next record in the segment of `place`.
     fn next_in(&mut self, segment: Segment) -> Result<Option<(RecordHeader, u64)>, DiskError> {
-        // Nothing of the next segment can be in this one: a record past it was written again there, after an error.
+        // No record of the next segment can be in this one: it was written there again after an error.
         let at = self.segments.partition_point(|other| other.sequence <= segment.sequence);
         let (read, end) = (self.read, self.segments.get(at).map_or(self.end, |next| next.before));
         let range = (self.place.offset, segment.size);
@@ -124,7 +124,7 @@ impl<D: Disk> DiskQueue<D> {
         Ok(next)
     }
 
-    /// The reader, on that segment. It is put back by whoever took it.
+    /// The reader for that segment. The caller puts it back.
     fn reader_of(&mut self, sequence: u64) -> Result<SegmentReader<D::File>, DiskError> {
         let mut reader = match self.reader.take() {
             Some(reader) if reader.sequence == sequence => reader,
@@ -142,7 +142,7 @@ impl<D: Disk> DiskQueue<D> {
 
     fn set_aside(&mut self, sequence: u64, damage: Damage) {
         if self.segments.iter().any(|segment| segment.sequence == sequence && segment.missing) {
-            // There is nothing to keep.
+            // There is nothing to copy.
             return;
         }
         let kept = self.quarantine.keep_range(&self.disk, sequence, damage, &mut self.counts);
@@ -152,7 +152,7 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    /// Reads the next record whose body is whole. None also while reading waits.
+    /// Reads the next record with a valid body. None also while reading waits.
     pub(super) fn read_next(&mut self) -> Option<Entry> {
         loop {
             let (header, start) = self.front()?;
@@ -172,7 +172,7 @@ impl<D: Disk> DiskQueue<D> {
     }
 
     fn entry(&self, block: Block, part: Option<Part>, header: &RecordHeader) -> Entry {
-        let ticket = Ticket::new(header.before.records, &self.log);
+        let ticket = RecordHandle::new(header.before.records, &self.log);
         Entry::from_disk(block, part, header.disk_bytes(), &self.account, ticket)
     }
 
@@ -209,8 +209,8 @@ impl<D: Disk> DiskQueue<D> {
         Ok(block)
     }
 
-    /// Reads a record again whose entry was dropped. None when it is damaged by now, or while reading waits: it is then
-    /// the next again.
+    /// Reads a record again whose entry was dropped. None when it is damaged by now, or while reading waits: it is
+    /// then the next one again.
     pub(super) fn read_returned(&mut self, number: u64, part: Part) -> Option<Entry> {
         let (header, start) = self.settlement.find(number)?;
         match self.read_block(&header, start) {
@@ -231,7 +231,7 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    /// Drops what is left of a record that came back, and whose block is not in memory.
+    /// Drops the rest of a record that was put back, and whose block is not in memory.
     pub(super) fn settle_part(&mut self, number: u64, part: Part, reason: Dropped) {
         let bytes = self.settlement.find(number).map_or(0, |(header, _)| header.disk_bytes());
         self.count_returned(u64::from(part.copies_left), bytes, false);
@@ -240,7 +240,7 @@ impl<D: Disk> DiskQueue<D> {
         self.settlement.done(number);
     }
 
-    /// Drops the next record unread. True also when all that was found there was damage.
+    /// Drops the next record unread. True also when only damage was found there.
     pub(super) fn drop_unread(&mut self, reason: Dropped) -> bool {
         let before = self.read;
         let front = self.front();
@@ -254,7 +254,7 @@ impl<D: Disk> DiskQueue<D> {
         true
     }
 
-    /// Everything up to `after` that was not read cannot be: it was deleted with its segment, or is damaged.
+    /// Everything up to `after` that was not read is lost: deleted with its segment, or damaged.
     fn lose(&mut self, after: Totals, end: Place) {
         let first = self.read.records;
         let ends = self.segments.iter().skip(1).map(|next| next.before);

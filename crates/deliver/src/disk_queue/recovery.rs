@@ -1,16 +1,18 @@
-//! Opening whatever is in the directory.
+//! Recovery: opens a directory whatever its content.
 //!
-//! Headers of all segments and the marks that end them are read; where there is none, because a write was cut
-//! short, the end of that segment; only where that has no record, either, the headers of all its records. Each header says what came before it, so that the counts of
-//! everything between are known, and the cursor says what was there in all. 10 GB are 160 segments. Damage inside a
-//! segment is found by whoever reads there. A new run always begins a new segment, so no tail has to be trusted or cut.
+//! It reads the headers and end marks of all segments. If an end mark is missing, because a write was cut short, it
+//! reads the end of that segment; only if that has no record, either, the headers of all its records. Each header has
+//! the totals before it, so the counts of everything between are known, and the cursor has the totals of all written
+//! records. 10 GB are 160 segments. Damage inside a segment is found when it is read. A new run always creates a new
+//! segment, so no tail has to be trusted or cut.
 //!
-//! Names may lie, since files can be copied and renamed: a segment whose header is whole and says another number is not read.
-//! Where each segment ends is compared with where the next one begins, so that none goes away that has more than that one
-//! knows of (`misplaced`).
+//! Names may be wrong, since files can be copied and renamed: a segment with a valid header of another number is not
+//! read. The end of each segment is compared with the beginning of the next one, so that no segment is removed that
+//! has more records (`misplaced`).
 //!
-//! What cannot be read for want of descriptors, memory, permission or the folder is an error, and nothing was changed: the
-//! caller waits and opens again. So is what the disk fails to read, unless [`Unreadable::PassedOver`] says otherwise.
+//! A read that fails for lack of descriptors, memory or permission, or because the directory is unavailable, is an
+//! error, and nothing was changed: the caller waits and opens again. So is an I/O error of the disk, unless
+//! [`Unreadable::PassedOver`] says otherwise.
 
 use std::collections::VecDeque;
 
@@ -25,19 +27,19 @@ use super::quarantine::{Quarantine, QuarantineReason, QuarantinedSegment};
 use super::scan::{Damage, SegmentReader};
 use super::{DiskQueueCounts, Recovery, Segment};
 
-/// Sequence numbers from here on are none of ours: counting up from them would overflow.
+/// Sequence numbers from here on are not ours: counting up from them would overflow.
 const SEQUENCE_MAX: u64 = 1 << 62;
 
-/// The same for all that a queue has held, in each count.
+/// The same limit for the totals, in each count.
 const TOTAL_MAX: u64 = 1 << 62;
 
-/// Bytes at the end of the last segment in which its last records are looked for, before all of it is read.
+/// Bytes at the end of the last segment in which its last records are searched, before all of it is read.
 const TAIL_BYTES: u64 = if cfg!(test) { 1000 } else { 1 << 20 };
 
-/// (start, counted from) of a segment whose header is whole.
+/// (start, counted from) of a segment with a valid header.
 const BEHIND_HEADER: (u64, u64) = (SEGMENT_HEADER_BYTES as u64, SEGMENT_HEADER_BYTES as u64);
 
-/// Whatever its checksum says, a structure with more is none of ours.
+/// A structure with larger totals is not ours, even if its checksum matches.
 fn can_be(totals: Totals) -> bool {
     let Totals { records, copies, copy_bytes, disk_bytes } = totals;
     records.max(copies).max(copy_bytes).max(disk_bytes) <= TOTAL_MAX
@@ -58,44 +60,44 @@ pub(super) struct Found<F> {
     pub(super) report: Recovery,
 }
 
-/// What is in a directory, and what recovery would make of it. Nothing was changed to learn it.
+/// The content of a directory, and what recovery would do with it. Nothing was changed.
 #[derive(Debug)]
 pub(super) struct Survey {
     pub(super) names: Vec<String>,
-    /// None when there is nothing of any queue.
+    /// None when there is no queue.
     pub(super) queue_id: Option<u64>,
-    /// Those of the queue, settled ones included.
+    /// Segments of the queue, settled ones included.
     pub(super) segments: VecDeque<Segment>,
-    /// Segments that were begun and have no record.
+    /// Segments without a record.
     begun: Vec<u64>,
     /// Segments that are not read.
     pub(super) aside: Vec<QuarantinedSegment>,
-    /// Segments that the disk does not open, with their sizes where the folder lists them.
+    /// Segments that the disk fails to open, with their sizes where the directory lists them.
     unreadable: Vec<(u64, Option<u64>)>,
-    /// How many of the first segments are settled whole.
+    /// How many of the first segments are completely settled.
     pub(super) settled_segments: usize,
     pub(super) end: Totals,
     pub(super) settled: Totals,
     /// Where reading begins.
     pub(super) place: Place,
     next_sequence: u64,
-    /// The slot that holds, the cursor file that it is in, and its place there.
+    /// The valid slot, the cursor file that it is in, and its index there.
     pub(super) cursor: Option<(Slot, usize, usize)>,
     /// Damage in the last segment.
     tail: Vec<Damage>,
     pub(super) report: Recovery,
 }
 
-/// A file that has the name of a segment. Not kept open: there may be more of them than a process may open files.
+/// A file with the name of a segment. Not kept open: there may be more of them than a process may open files.
 struct Candidate {
     sequence: u64,
     size: u64,
-    /// May say that it is another segment's.
+    /// May have the number of another segment.
     header: Option<SegmentHeader>,
 }
 
 impl Candidate {
-    /// The header, when the file has its name from it.
+    /// The header, when its number is that of the file name.
     fn own_header(&self) -> Option<&SegmentHeader> {
         self.header.as_ref().filter(|header| header.sequence == self.sequence)
     }
@@ -113,7 +115,7 @@ impl Candidate {
         }
     }
 
-    /// It as a segment of the queue, wherever that has its place.
+    /// This file as a segment of the queue, if its name is wrong.
     fn misnamed(&self, queue_id: u64) -> Option<Segment> {
         let header = self.header.filter(|header| header.queue_id == queue_id)?;
         let is_misnamed = header.sequence != self.sequence;
@@ -121,17 +123,17 @@ impl Candidate {
     }
 }
 
-/// What is to be done about bytes that the disk fails to read, again and again.
+/// What to do about bytes that the disk fails to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// It is an error: they may be readable in a moment.
+    /// Return an error: they may be readable later.
     Fails,
-    /// They are damaged. Segments that they are in are kept in quarantine.
+    /// Treat them as damaged. Their segments are kept in quarantine.
     PassedOver,
 }
 
 impl Unreadable {
-    /// What was read, or none when it is passed over.
+    /// The result of a read, or none when the error is skipped.
     fn unless_passed<T>(self, read: Result<T, DiskError>) -> Result<Option<T>, DiskError> {
         match read {
             Ok(read) => Ok(Some(read)),
@@ -141,14 +143,14 @@ impl Unreadable {
         }
     }
 
-    /// A segment, to be read from header to header; none when it is not there, or is passed over.
+    /// Opens a segment, to read its headers; none when it does not exist, or is skipped.
     pub(super) fn open<D: Disk>(
         self,
         disk: &D,
         sequence: u64,
     ) -> Result<Option<SegmentReader<D::File>>, DiskError> {
         let file = match disk.open(&segment_name(sequence)) {
-            // Removed since its name was read, by the process that owns the queue.
+            // Removed since the directory was listed, by the process that owns the queue.
             Err(DiskError::NotFound) => return Ok(None),
             file => self.unless_passed(file)?,
         };
@@ -161,8 +163,8 @@ impl Unreadable {
     }
 }
 
-/// Puts in order what was found: removes what is settled, keeps aside what cannot be used. Fails when something that the
-/// disk fails to read cannot be kept aside.
+/// Cleans up the directory: removes settled segments, quarantines unusable ones. Fails when an unreadable segment
+/// cannot be quarantined.
 pub(super) fn recover<D: Disk>(
     disk: &D,
     (mut survey, mut quarantine): (Survey, Quarantine),
@@ -171,21 +173,21 @@ pub(super) fn recover<D: Disk>(
 ) -> Result<Found<D::File>, DiskError> {
     let mut counts = DiskQueueCounts::default();
     for (sequence, size) in &survey.unreadable {
-        // The next run must not take it for settled.
+        // The next run must not treat it as settled.
         let bytes = size.unwrap_or(segment_bytes);
         let aside = QuarantinedSegment { sequence: *sequence, bytes, why: QuarantineReason::Unreadable };
         quarantine.keep_segment(disk, aside, &mut counts)?;
     }
     for sequence in &survey.begun {
-        // A crash at the start of a segment.
+        // A crash while the segment was created.
         let _left = disk.remove(&segment_name(*sequence));
     }
     for aside in &survey.aside {
-        // One that cannot be renamed stays under its name, and no segment of ours gets that.
+        // One that cannot be renamed keeps its name; no segment of ours gets that name.
         let _left = quarantine.keep_segment(disk, *aside, &mut counts);
     }
     if !survey.aside.is_empty() {
-        // Its name is the only way to what is in it. Where that fails the next run may find it as this one did.
+        // It can only be reached by name. If renaming fails, the next run may find it as this one did.
         let _named = disk.sync_directory();
     }
     if let Some(last) = survey.segments.back_mut() {
@@ -197,7 +199,7 @@ pub(super) fn recover<D: Disk>(
     let queue_id = survey.queue_id.unwrap_or(fresh_id);
     let cursor = Cursor::new(disk, queue_id, survey.cursor);
     for settled in survey.segments.drain(..survey.settled_segments) {
-        // What cannot be removed is tried again by the next run.
+        // A file that cannot be removed is retried by the next run.
         let _left = disk.remove(&segment_name(settled.sequence));
     }
     Ok(Found {
@@ -216,8 +218,8 @@ pub(super) fn recover<D: Disk>(
 
 /// Reads what opening needs to know. Fails when the directory cannot be listed, or something in it cannot be read now.
 ///
-/// The names come first and the cursor last: what a process removes meanwhile is settled, and the cursor says so.
-/// With `live` a process may be writing: segments then end where they do, whatever the cursor says was written since.
+/// The names come first and the cursor last: a segment removed meanwhile is settled, and the cursor says so. `live`: a
+/// process may be writing, so segments end where they end, whatever the cursor says was written since.
 pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> Result<Survey, DiskError> {
     let names = disk.list()?;
     let mut report = Recovery::default();
@@ -240,18 +242,18 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     let of_queue = || slots.iter().filter(|(slot, ..)| Some(slot.queue_id) == elected);
     let cursor = of_queue().max_by_key(|(slot, ..)| slot.write).copied();
     let first = segments.front().map_or(end, |segment| segment.before);
-    // Where nothing was settled yet there never was one.
+    // Before the first settled record there was no cursor.
     let was_there = first.records > 0 || was_written;
     report.cursor_lost = cursor.is_none() && !segments.is_empty() && was_there;
     let settled = cursor.map_or(first, |(slot, ..)| slot.settled);
-    // After a loss of power the cursor may be ahead of the segments, and one that was removed may be back with records
-    // that were lost and whose numbers were given again: what the cursor says holds, and counts never go back.
+    // After a loss of power the cursor may be ahead of the segments, and a removed segment may be back with records
+    // that were lost and whose numbers were used again: the cursor is valid, and totals never decrease.
     end = if settled.records >= end.records { settled } else { end.at_least(settled) };
     let written = cursor.map(|(slot, ..)| slot.written);
     if let Some(written) = written.filter(|written| !live && tells_of_more(*written, end)) {
         report.copies_gone = written.since(end).copies;
         if written.records > end.records {
-            // What is left of it is found when it is read.
+            // Its damage is found when it is read.
             tail.clear();
         }
         end = end.at_least(written);
@@ -265,13 +267,13 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     }
     let mut settled_segments = settled_segments(&segments, end, settled);
     let ends = misplaced::own_ends(disk, unreadable, id, &mut segments)?;
-    aside.extend(misplaced::take_displaced(&mut segments, &ends, &mut settled_segments, settled));
+    aside.extend(misplaced::remove_displaced(&mut segments, &ends, &mut settled_segments, settled));
     report.segments = segments.len() as u64;
     report.segments_removed = settled_segments as u64;
     let is_misplaced = |aside: &&QuarantinedSegment| aside.why != QuarantineReason::Foreign;
     report.misplaced = aside.iter().filter(is_misplaced).copied().collect();
     let (first, noted) = (segments.get(settled_segments), cursor.map(|(slot, ..)| slot.place));
-    // Of a segment whose header is damaged nothing but the name says that the cursor means it.
+    // Of a segment with a damaged header, only the name says that the cursor refers to it.
     let is_meant = match first {
         Some(first) if first.start == 0 => {
             misplaced::begins_at(disk, unreadable, id, (first, noted), settled)?
@@ -279,8 +281,8 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
         Some(_) | None => true,
     };
     let place = place(first, noted.filter(|_| is_meant));
-    // A number that is given twice would have an older slot of the cursor speak of another segment's bytes, should a
-    // newer one be damaged.
+    // If a number were used twice, an older slot of the cursor could refer to another segment's bytes when a newer
+    // slot is damaged.
     let passed = of_queue().map(|(slot, ..)| slot.place.sequence.min(SEQUENCE_MAX)).max().unwrap_or(0);
     Ok(Survey {
         names,
@@ -300,7 +302,7 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     })
 }
 
-/// Files that have the name of a segment, each for what it is.
+/// Files with the name of a segment, by kind.
 #[derive(Default)]
 struct Sorted {
     segments: VecDeque<Segment>,
@@ -335,8 +337,8 @@ fn sorted<D: Disk>(
     Ok(sorted)
 }
 
-/// Where reading begins: where the cursor says, if that is still there. Where no segment is, the cursor goes on saying
-/// what it said: from that the next runs know which sequence numbers were given.
+/// Where reading begins: at the cursor, if its segment exists. Without segments, the cursor keeps its value: from it
+/// the next runs know which sequence numbers were used.
 fn place(first: Option<&Segment>, cursor: Option<Place>) -> Place {
     let Some(first) = first else {
         return cursor.filter(|place| place.sequence <= SEQUENCE_MAX).unwrap_or_default();
@@ -347,10 +349,10 @@ fn place(first: Option<&Segment>, cursor: Option<Place>) -> Place {
     cursor.filter(there).unwrap_or(first.place())
 }
 
-/// (Sequence number, size) of a file that the disk does not open; none where it does not tell the size either.
+/// (Sequence number, size) of a file that the disk fails to open; none when its size is not known either.
 type NotOpened = (u64, Option<u64>);
 
-/// Files that have the name of a segment, and those that the disk does not open.
+/// Files with the name of a segment, and those that the disk fails to open.
 fn candidates<D: Disk>(
     disk: &D,
     unreadable: Unreadable,
@@ -365,7 +367,7 @@ fn candidates<D: Disk>(
     let (mut candidates, mut not_opened) = (Vec::new(), Vec::new());
     for sequence in sequences {
         let opened = disk.open(&segment_name(sequence)).and_then(|file| Ok((disk.size(&file)?, file)));
-        // Removed since its name was read, by the process that owns the queue.
+        // Removed since the directory was listed, by the process that owns the queue.
         if matches!(opened, Err(DiskError::NotFound)) {
             continue;
         }
@@ -393,7 +395,7 @@ fn queue_id<D: Disk>(
     let own = candidates.iter().filter_map(|candidate| candidate.own_header().map(|header| header.queue_id));
     let mut ids: Vec<u64> = last_slot.into_iter().chain(own).collect();
     if ids.is_empty() {
-        // Names that somebody gave say less.
+        // Headers with another number than their name count less.
         ids.extend(candidates.iter().filter_map(|candidate| Some(candidate.header?.queue_id)));
     }
     let mut votes: Vec<(u64, usize)> = Vec::new();
@@ -421,7 +423,7 @@ fn queue_id<D: Disk>(
     Ok(None)
 }
 
-/// The segment, if it is one of the queue and can stand between what came before and what comes `behind`; otherwise why not.
+/// The segment, if it belongs to the queue and fits between the segments before and `behind`; otherwise the reason.
 fn adopt<D: Disk>(
     disk: &D,
     unreadable: Unreadable,
@@ -448,7 +450,7 @@ fn adopt<D: Disk>(
             candidate.segment(header.before, (0, offset))
         }
     };
-    // Where a header is damaged only the name says where the segment belongs: one that has its header is believed before it.
+    // With a damaged header only the name says where the segment belongs: a segment with a valid header comes first.
     let own = behind.iter().filter_map(Candidate::own_header).filter(|header| header.queue_id == queue_id);
     let next = own.map(|header| header.before).find(|before| before.covers(previous));
     let follows = segment.before.covers(previous);
@@ -456,7 +458,7 @@ fn adopt<D: Disk>(
     Ok(if follows && precedes { Ok(segment) } else { Err(QuarantineReason::Displaced) })
 }
 
-/// Everything that a segment speaks of, cut off or not, and its damage.
+/// The totals at the end of a segment, cut-off records included, and its damage.
 pub(super) fn end_of<D: Disk>(
     disk: &D,
     unreadable: Unreadable,
@@ -472,10 +474,10 @@ pub(super) fn end_of<D: Disk>(
             && before.since(last.before).disk_bytes == at.saturating_sub(last.counted_from)
     };
     if let Some((mark, _)) = reader.last_mark(disk, queue_id, last.size)?.filter(belongs) {
-        // Nobody was killed in the middle of a write: it says all that the headers would.
+        // No process was killed during a write: the end mark has all that the headers would say.
         return Ok((mark.before, damage));
     }
-    // The last records are enough, if they are where they should be with nothing but records before them.
+    // The last records are enough, if they are in their place with nothing but records before them.
     let from = last.start.max(last.size.saturating_sub(TAIL_BYTES));
     let near_end = reader.next(disk, queue_id, (from, last.size), |_| true, &mut damage)?.filter(belongs);
     let (mut end, mut at) = near_end.map_or((last.before, last.start), |(header, at)| (header.before, at));
@@ -485,7 +487,7 @@ pub(super) fn end_of<D: Disk>(
             let after = header.after();
             let fits = header.before.covers(end) && after.covers(header.before) && can_be(after);
             if fits {
-                // A record that was cut off counts as well: its header says what was in it.
+                // A record that was cut off counts as well: its header has its copies.
                 end = after;
             }
             fits
@@ -495,7 +497,7 @@ pub(super) fn end_of<D: Disk>(
         match next {
             Some((header, offset)) => at = offset + header.disk_bytes(),
             None => {
-                // Damage that cost a record is found again by whoever reads there.
+                // Damage that cost a record is found again when it is read.
                 damage.retain(|_| end == passed);
                 return Ok((end, damage));
             }
@@ -503,13 +505,13 @@ pub(super) fn end_of<D: Disk>(
     }
 }
 
-/// Whether the cursor counts more than is there. With as many records it may count more copies: an earlier try
-/// at the last number came back, and the segment of its record is gone.
+/// Whether the cursor counts more than the segments have. With as many records it may count more copies: an earlier
+/// attempt at the last number was restored, and the segment of its record is gone.
 fn tells_of_more(written: Totals, end: Totals) -> bool {
     written.records >= end.records && !end.covers(written)
 }
 
-/// How many of the first segments hold nothing that waits.
+/// How many of the first segments have no queued records.
 fn settled_segments(segments: &VecDeque<Segment>, end: Totals, settled: Totals) -> usize {
     let ends = segments.iter().skip(1).map(|next| next.before).chain([end]);
     ends.take_while(|upto| upto.records <= settled.records).count().min(segments.len())

@@ -1,8 +1,8 @@
-//! What is kept aside: which files there are and why, and the records in them that can still be read.
+//! Reads the quarantine: its files with their reasons, and the records in them that can still be read.
 //!
-//! Path of a packet: none. For `staunch queue export` and `replay`, which hand it out a second time only when asked to.
-//! Not here: what waits (`inspect`), keeping aside (`quarantine`).
-//! Invariant: nothing is written, and a block is called whole only when its checksum holds.
+//! Path of a packet: none. For `staunch queue export` and `replay`, which use these records only when asked to.
+//! Not here: queued records (`inspect`), moving files to the quarantine (`quarantine`).
+//! Invariant: nothing is written, and a block is reported as whole only when its checksum matches.
 
 use std::ops::Range;
 
@@ -16,32 +16,32 @@ use super::inspect::Inspection;
 use super::scan::{DamageKind, SegmentReader};
 use crate::block::Block;
 
-/// Longest first line of a file that is looked at for its reason.
+/// Longest first line of a file that is searched for its reason.
 const REASON_BYTES_MAX: u64 = 512;
 
-/// A file that holds what could not be used.
+/// A file in the quarantine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantined {
     /// Its name.
     pub name: String,
     /// Bytes in it.
     pub bytes: u64,
-    /// One sentence. Printable.
+    /// One sentence, printable.
     pub reason: String,
-    /// Bytes before what was kept.
+    /// Bytes before the copied range.
     start: u64,
 }
 
 /// A block from the quarantine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Salvaged {
-    /// The file that it is from.
+    /// Its file.
     pub file: String,
-    /// Number of its record, and Unix nanoseconds at which that was made. None when its header is damaged.
+    /// Number of its record, and its time in Unix nanoseconds. None when its header is damaged.
     pub record: Option<(u64, u64)>,
-    /// What is in it; its time is 0.
+    /// Its block, with time 0.
     pub block: Block,
-    /// Its checksum holds. Otherwise these are the lines that are there, and any byte of them may be wrong.
+    /// Its checksum matches. Otherwise these are the lines found, and any byte of them may be wrong.
     pub whole: bool,
 }
 
@@ -79,8 +79,8 @@ fn read_about<D: Disk>(disk: &D, name: &str) -> Option<Quarantined> {
     })
 }
 
-/// Visits every block in these files that can be made out. Of a segment that was set aside whole after it had been read,
-/// only what lies in its damaged ranges: the rest was delivered.
+/// Visits every block that can be found in these files. Of a segment that was quarantined after it had been read,
+/// only its damaged ranges: the rest was delivered.
 pub fn salvage<D: Disk, E>(
     inspection: &Inspection,
     disk: &D,
@@ -93,7 +93,7 @@ pub fn salvage<D: Disk, E>(
             files.iter().any(|other| quarantine_place(&other.name) == Some((sequence, Kept::Whole)))
         };
         let wanted = match place {
-            // The whole segment has these bytes as well, and what was not read then may be now.
+            // The whole segment has these bytes as well, and the disk may be able to read more of them now.
             Some((sequence, Kept::Range(_))) if whole_too(sequence) => continue,
             Some((sequence, Kept::Whole)) => ranges_of(files, sequence),
             Some((_, Kept::Range(_) | Kept::Misplaced)) | None => Vec::new(),
@@ -103,7 +103,7 @@ pub fn salvage<D: Disk, E>(
     Ok(())
 }
 
-/// The ranges of a segment that were set aside as well; at least as long as they were.
+/// The ranges of a segment that were copied as well; at least as long as they were.
 fn ranges_of(files: &[Quarantined], sequence: u64) -> Vec<Range<u64>> {
     let range = |file: &Quarantined| match quarantine_place(&file.name) {
         Some((of, Kept::Range(from))) if of == sequence => {
@@ -142,12 +142,12 @@ fn in_file<D: Disk, E>(
             true
         };
         let mut damage = Vec::new();
-        // What cannot be read now can be by whoever looks again: nothing is removed here.
+        // A file that cannot be read now may be readable later: nothing is removed here.
         let Ok(next) = reader.next(disk, id, (at, size), seen, &mut damage) else { return Ok(()) };
-        // Of a record that is cut off the damage says where it is.
+        // The damage gives the place of a record that is cut off.
         let cut_at = damage.last().map_or(size, |damage| damage.from);
         let found = next.or(cut_off.map(|header| (header, cut_at)));
-        // No record, up to the next one or to the mark.
+        // Not a record, up to the next one or to the end mark.
         let no_record = damage.first().filter(|first| first.from == at && first.kind != DamageKind::CutOff);
         let passed = no_record.map_or(at, |first| first.to);
         if at < passed
@@ -162,13 +162,13 @@ fn in_file<D: Disk, E>(
             let record = Some((header.before.records, header.made_wall_ns));
             visit(Salvaged { file: about.name.clone(), record, block, whole })?;
         }
-        // Behind one that is cut off, others may be whole: what the disk could not read is not in the file.
+        // After a cut-off record others may be whole: unreadable bytes are not in the file.
         at = if end <= size { end } else { offset + RECORD_HEADER_BYTES as u64 };
     }
     Ok(())
 }
 
-/// The block of a record that begins at `from` and ends at `to`, and whose header is damaged.
+/// The block of a record from `from` to `to` with a damaged header.
 fn block_behind<D: Disk>(
     reader: &mut SegmentReader<D::File>,
     disk: &D,
@@ -183,7 +183,7 @@ fn block_behind<D: Disk>(
     Some(Block::lines(lines, copies, 0))
 }
 
-/// The block, or as many of its lines as are there.
+/// The block, or as many of its lines as there are.
 fn block_at<D: Disk>(
     reader: &mut SegmentReader<D::File>,
     disk: &D,
@@ -195,7 +195,7 @@ fn block_at<D: Disk>(
     if let Some(block) = header.block(id, body, 0) {
         return Some((block, true));
     }
-    // Where frames and packets end is as doubtful as what is in them.
+    // The boundaries of frames and packets are as doubtful as their bytes.
     let lines = header.is_lines().then(|| memchr::memrchr(b'\n', body))?;
     let text = body[..=lines?].to_vec();
     let copies = memchr::memchr_iter(b'\n', &text).count() as u32;

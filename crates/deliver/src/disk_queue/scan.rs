@@ -1,30 +1,30 @@
-//! Reading one segment: the next record from a place on, whatever lies between.
+//! Reads one segment: finds the next record from an offset on, past all damage.
 //!
-//! A record that is where it should be costs one checksum. Where none is, the bytes are searched for the marker of the
-//! next one whose header holds; what was passed over is reported as damage. A header that holds is believed: its record
-//! is stepped over by its length, so that nothing inside a block is ever taken for a record.
+//! A record in its place costs one checksum. Otherwise the bytes are searched for the marker of the next record with
+//! a valid header, and the skipped bytes are reported as damage. A valid header is trusted: its record is skipped by
+//! its length, so that bytes inside a block are never read as a record.
 //!
-//! An error of reading is no damage: it is handed on, and whoever reads waits and asks again. Only a reader that
-//! [`SegmentReader::passes_over`] what the disk fails to read reports that as damage, too.
+//! A read error is no damage: it is returned, and the caller waits and tries again. Only a reader that
+//! [`SegmentReader::passes_over`] unreadable bytes reports those as damage, too.
 
 use memchr::memmem;
 use model::{Disk, DiskError};
 
 use super::format::{MARKER, RECORD_HEADER_BYTES, RecordHeader};
 
-/// Bytes that are read at a time.
+/// Bytes per read.
 const CHUNK_BYTES: u64 = 256 * 1024;
-/// The same where only headers are wanted: blocks are stepped over, most of them unread.
+/// Bytes per read where only headers are needed: most blocks are skipped unread.
 const HEADERS_CHUNK_BYTES: u64 = 16 * 1024;
-/// What is given up at once where the disk cannot read.
+/// Bytes to skip where the disk cannot read.
 const PAGE_BYTES: u64 = 4096;
 
-/// Why a part of a segment could not be used.
+/// Kind of damage in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DamageKind {
     /// Bytes that are no record.
     NotARecord,
-    /// The header is whole and the body is not.
+    /// The header is valid and the body is not.
     Body,
     /// The file ends within a record.
     CutOff,
@@ -33,7 +33,7 @@ pub enum DamageKind {
 }
 
 impl DamageKind {
-    /// One word for programs.
+    /// The word for programs.
     pub fn word(self) -> &'static str {
         match self {
             DamageKind::NotARecord => "not_a_record",
@@ -43,7 +43,7 @@ impl DamageKind {
         }
     }
 
-    /// One sentence for the person who looks into the directory.
+    /// One sentence for the operator.
     pub fn why(self) -> &'static str {
         match self {
             DamageKind::NotARecord => "these bytes are no record: a header was damaged or never written",
@@ -54,7 +54,7 @@ impl DamageKind {
     }
 }
 
-/// A range of a segment that could not be used.
+/// A damaged range of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damage {
     pub(super) from: u64,
@@ -62,7 +62,7 @@ pub(super) struct Damage {
     pub(super) kind: DamageKind,
 }
 
-/// An open segment and the bytes of it that were read last.
+/// An open segment and its last read bytes.
 #[derive(Debug)]
 pub(super) struct SegmentReader<F> {
     pub(super) sequence: u64,
@@ -90,12 +90,12 @@ impl<F: Clone> SegmentReader<F> {
         &self.file
     }
 
-    /// Whether what the disk fails to read is damage and passed over. Otherwise it is an error.
+    /// Whether unreadable bytes are skipped as damage. Otherwise they are an error.
     pub(super) fn passes_over(&mut self, passes_over: bool) {
         self.passes_over = passes_over;
     }
 
-    /// The bytes, or none where they are to be passed over: the file ends before them, or the disk fails to read them.
+    /// The bytes, or none where they are skipped: the file ends before them, or the disk fails to read them.
     fn unless_passed<T>(&self, read: Result<T, DiskError>) -> Result<Option<T>, DiskError> {
         match read {
             Ok(bytes) => Ok(Some(bytes)),
@@ -105,13 +105,13 @@ impl<F: Clone> SegmentReader<F> {
         }
     }
 
-    /// A reader that goes from header to header.
+    /// A reader for headers only.
     pub(super) fn of_headers(sequence: u64, file: F) -> SegmentReader<F> {
         SegmentReader { ahead_bytes: HEADERS_CHUNK_BYTES, ..SegmentReader::new(sequence, file) }
     }
 
-    /// The first record at `from` or behind it that `fits`, with its offset; none up to `size`. Marks are asked about as
-    /// well, and passed. After an error `damage` means nothing.
+    /// The first record at or after `from` that `fits`, with its offset; none up to `size`. `fits` is called for end
+    /// marks as well, which are skipped. After an error `damage` has no meaning.
     pub(super) fn next<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -167,7 +167,7 @@ impl<F: Clone> SegmentReader<F> {
         Ok(None)
     }
 
-    /// A record's borders and block.
+    /// A record's boundaries and block.
     pub(super) fn body<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -190,7 +190,7 @@ impl<F: Clone> SegmentReader<F> {
         self.bytes(disk, from, to.saturating_sub(from), size)
     }
 
-    /// The mark that ends a segment of `size` bytes, and where it is. None when something else does.
+    /// The end mark of a segment of `size` bytes, and its offset. None when the segment ends otherwise.
     pub(super) fn last_mark<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -202,7 +202,7 @@ impl<F: Clone> SegmentReader<F> {
         Ok(mark.map(|mark| (mark, at)))
     }
 
-    /// The header of the record, or the mark, that is at this place.
+    /// The header of the record, or the end mark, at this offset.
     pub(super) fn header_at<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -217,7 +217,7 @@ impl<F: Clone> SegmentReader<F> {
         Ok(bytes.and_then(|bytes| RecordHeader::decode(&bytes, queue_id)))
     }
 
-    /// The bytes of a record's header; none where they are to be passed over.
+    /// The bytes of a record's header; none where they are skipped.
     fn head_at<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -229,7 +229,7 @@ impl<F: Clone> SegmentReader<F> {
         self.unless_passed(head)
     }
 
-    /// The offset of the first marker at `at` or behind it, or `size`.
+    /// The offset of the first marker at or after `at`, or `size`.
     fn next_marker<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -263,7 +263,7 @@ impl<F: Clone> SegmentReader<F> {
         (self.chunk_at + self.chunk.len() as u64).saturating_sub(at)
     }
 
-    /// `len` bytes from `at` on, which must end at `size` at the latest. Reads ahead, but no further than `size`.
+    /// `len` bytes from `at` on, which must end before `size`. Reads ahead, but no further than `size`.
     fn bytes<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -274,7 +274,7 @@ impl<F: Clone> SegmentReader<F> {
         debug_assert!(at + len <= size, "{at} + {len} of {size}");
         if self.held(at) < len {
             let ahead = self.ahead_bytes.min(size - at).max(len);
-            // What lies ahead may be what cannot be read; and some errors pass.
+            // The bytes ahead may be the unreadable ones; and some errors are temporary.
             self.fill(disk, at, ahead).or_else(|_| self.fill(disk, at, len))?;
         }
         let from = (at - self.chunk_at) as usize;

@@ -1,14 +1,14 @@
-//! What was read and has no outcome yet, and how far everything is settled.
+//! Records that were read and have no outcome yet, and the watermark of settled records.
 //!
-//! Entries are settled by whoever holds them, in any order and on any thread; they leave a note in a [`SettleLog`]. The
-//! queue reads the notes at its next call and moves on over the settled front.
+//! Senders settle entries in any order and on any thread; each entry leaves a note in a [`SettleLog`]. The queue
+//! reads the notes at its next call and advances the watermark.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::format::{Place, RecordHeader, Totals};
 
-/// How far an entry got that was dropped before all its copies had an outcome.
+/// Delivery progress of an entry that was dropped before all its copies had an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) settled: usize,
@@ -25,12 +25,12 @@ impl Part {
     }
 }
 
-/// Notes of entries that were settled or dropped: (number, what is left).
+/// Notes of entries that were settled or dropped: (number, unsettled rest).
 #[derive(Debug, Default)]
 pub(crate) struct SettleLog(Mutex<Vec<(u64, Option<Part>)>>);
 
 impl SettleLog {
-    /// A panic elsewhere leaves whole notes behind: there is no step between two of them.
+    /// A panic elsewhere leaves whole notes: there is no step between two of them.
     fn notes(&self) -> MutexGuard<'_, Vec<(u64, Option<Part>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -39,22 +39,22 @@ impl SettleLog {
         std::mem::take(&mut *self.notes())
     }
 
-    /// Copies that entries left unsettled and the queue has not heard of.
+    /// Copies in unsettled entries whose notes the queue has not read.
     pub(super) fn copies_left(&self) -> u64 {
         self.notes().iter().filter_map(|note| note.1).map(|part| u64::from(part.copies_left)).sum()
     }
 }
 
-/// What ties an entry to its record on disk.
+/// Links an entry to its record on disk.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct RecordHandle {
     number: u64,
     log: Arc<SettleLog>,
 }
 
-impl Ticket {
-    pub(super) fn new(number: u64, log: &Arc<SettleLog>) -> Ticket {
-        Ticket { number, log: Arc::clone(log) }
+impl RecordHandle {
+    pub(super) fn new(number: u64, log: &Arc<SettleLog>) -> RecordHandle {
+        RecordHandle { number, log: Arc::clone(log) }
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -66,24 +66,24 @@ impl Ticket {
         Arc::ptr_eq(&self.log, log)
     }
 
-    /// The entry is gone: settled whole, or with a part that still waits.
-    pub(crate) fn hand_in(&self, left: Option<Part>) {
+    /// The entry ended: settled, or with an unsettled rest.
+    pub(crate) fn report_end(&self, left: Option<Part>) {
         self.log.notes().push((self.number, left));
     }
 }
 
-/// A record that was read, or a run of records that have their outcome.
+/// A record that was read, or a run of settled records.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open {
     /// Number of the first record.
     number: u64,
-    /// The record and where it is; none for a run that is done.
+    /// The record and its place; none for a settled run.
     pub(super) record: Option<(RecordHeader, Place)>,
     after: Totals,
     end: Place,
 }
 
-/// Everything between what is settled and what is read, in order.
+/// Everything between the settled records and the read ones, in order.
 #[derive(Debug)]
 pub(super) struct Settlement {
     open: VecDeque<Open>,
@@ -96,28 +96,28 @@ impl Settlement {
         Settlement { open: VecDeque::new(), settled, place }
     }
 
-    /// Everything before it has its outcome.
+    /// Every record before it has its outcome.
     pub(super) fn settled(&self) -> Totals {
         self.settled
     }
 
-    /// Where the first record begins that has none.
+    /// Place of the first record without an outcome.
     pub(super) fn place(&self) -> Place {
         self.place
     }
 
-    /// Steps that it takes to remember what was settled out of order.
+    /// Number of records and runs to remember.
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// A record was handed out.
+    /// A record was popped.
     pub(super) fn hand_out(&mut self, header: RecordHeader, start: Place, end: Place) {
         let record = Some((header, start));
         self.open.push_back(Open { number: header.before.records, record, after: header.after(), end });
     }
 
-    /// All records from number `first` up to `after` got their outcome without being handed out.
+    /// All records from number `first` up to `after` were settled without being popped.
     pub(super) fn pass(&mut self, first: u64, after: Totals, end: Place) {
         match self.open.back_mut() {
             Some(last) if last.record.is_none() => (last.after, last.end) = (after, end),
@@ -126,21 +126,21 @@ impl Settlement {
         self.advance();
     }
 
-    /// The record that was handed out under this number.
+    /// The popped record of this number.
     pub(super) fn find(&self, number: u64) -> Option<(RecordHeader, Place)> {
         let at = self.open.binary_search_by_key(&number, |open| open.number).ok()?;
         self.open[at].record
     }
 
-    /// All records that were handed out and have no outcome, with their places.
+    /// All popped records without an outcome, with their places.
     pub(super) fn records(&self) -> impl Iterator<Item = (RecordHeader, Place)> {
         self.open.iter().filter_map(|open| open.record)
     }
 
-    /// A record that was handed out has its outcome.
+    /// A popped record has its outcome.
     pub(super) fn done(&mut self, number: u64) {
         let found = self.open.binary_search_by_key(&number, |open| open.number);
-        debug_assert!(found.is_ok(), "record {number} was not handed out");
+        debug_assert!(found.is_ok(), "record {number} was not popped");
         if let Ok(at) = found {
             self.open[at].record = None;
             self.advance();

@@ -1,4 +1,4 @@
-//! Shortages and failures while a queue reads: nothing is damaged unless bytes are.
+//! Shortages and disk failures while a queue reads: only damaged bytes count as damage.
 
 use super::faulty_disk::{Faults, FaultyDisk};
 use super::format::segment_name;
@@ -37,7 +37,7 @@ fn opened(disk: &FaultyDisk) -> Queued {
     open(disk, Unreadable::Fails).expect("everything can be read").0
 }
 
-/// All that comes at this time.
+/// Everything that can be read at this time.
 fn read(queue: &mut Queued, ms: u64) -> String {
     let mut texts = String::new();
     while let Some(entry) = queue.pop(at_ms(ms)) {
@@ -58,7 +58,7 @@ fn files(disk: &FaultyDisk) -> Vec<(String, Option<Vec<u8>>)> {
 }
 
 #[test]
-fn shortages_are_waited_for_however_long_they_last() {
+fn reading_waits_without_limit_while_resources_are_short() {
     let faults = [
         Faults { opens_fail: Some(EMFILE), ..Faults::default() },
         Faults { opens_fail: Some(DiskError::Denied), ..Faults::default() },
@@ -86,7 +86,7 @@ fn shortages_are_waited_for_however_long_they_last() {
 }
 
 #[test]
-fn a_read_that_fails_once_costs_nothing_in_whatever_it_was_for() {
+fn a_single_failed_read_costs_nothing() {
     for calls in 0..20 {
         let disk = six();
         let mut queue = opened(&disk);
@@ -103,7 +103,7 @@ fn a_read_that_fails_once_costs_nothing_in_whatever_it_was_for() {
 }
 
 #[test]
-fn what_the_disk_fails_to_read_for_long_is_passed_over_and_its_segment_is_kept() {
+fn an_unreadable_range_is_skipped_and_its_segment_quarantined() {
     let disk = six();
     let mut queue = opened(&disk);
     let unreadable = vec![(segment_name(2), 0, u64::MAX)];
@@ -122,7 +122,7 @@ fn what_the_disk_fails_to_read_for_long_is_passed_over_and_its_segment_is_kept()
 }
 
 #[test]
-fn time_alone_gives_nothing_up() {
+fn an_unreadable_range_is_not_skipped_without_enough_attempts() {
     let disk = six();
     let mut queue = opened(&disk);
     disk.set_faults(Faults { unreadable: vec![(segment_name(2), 0, u64::MAX)], ..Faults::default() });
@@ -130,7 +130,7 @@ fn time_alone_gives_nothing_up() {
     // A machine that slept tried twice in a day.
     assert_eq!(read(&mut queue, 86_400_000), "");
     assert_eq!(damaged(&queue), 0);
-    // Nor do failures count that a shortage lies between.
+    // Failures before and after a shortage do not add up.
     disk.change_faults(|faults| faults.opens_fail = Some(EMFILE));
     queue.reader = None;
     assert_eq!(read(&mut queue, 2 * 86_400_000), "");
@@ -139,12 +139,12 @@ fn time_alone_gives_nothing_up() {
 }
 
 #[test]
-fn whoever_reads_is_woken_once_after_each_pause() {
+fn the_sender_is_woken_once_after_each_pause() {
     let disk = six();
     let mut queue = opened(&disk);
     disk.set_faults(Faults { opens_fail: Some(EMFILE), ..Faults::default() });
     let _none = read(&mut queue, 0);
-    // All other work of the thread that syncs is done.
+    // The sync thread has no other work left.
     disk.set_faults(Faults::default());
     let _synced = queue.begin_last_sync().map(|job| queue.on_synced(job.perform(&disk)));
     disk.set_faults(Faults { opens_fail: Some(EMFILE), ..Faults::default() });
@@ -158,7 +158,7 @@ fn whoever_reads_is_woken_once_after_each_pause() {
 }
 
 #[test]
-fn an_entry_that_was_dropped_waits_for_its_segment_like_any_other() {
+fn a_dropped_entry_waits_for_an_unreadable_segment() {
     let disk = six();
     let mut queue = opened(&disk);
     let entries: Vec<Entry> = (0..3).map(|_| queue.pop(at_ms(0)).expect("it waits")).collect();
@@ -171,7 +171,7 @@ fn an_entry_that_was_dropped_waits_for_its_segment_like_any_other() {
 }
 
 #[test]
-fn a_start_that_lacks_something_changes_nothing_and_is_tried_again() {
+fn a_start_without_resources_changes_nothing_and_can_be_retried() {
     let disk = six();
     let mut queue = opened(&disk);
     assert_eq!(queue.pop(at_ms(0)).map(|entry| entry.settle(CopyOutcome::Delivered)), Some(()));
@@ -202,9 +202,9 @@ fn a_start_that_lacks_something_changes_nothing_and_is_tried_again() {
     assert_eq!((read(&mut queue, 0).as_str(), damaged(&queue)), ("12345", 0));
 }
 
-/// Another process may go on with the directory instead, and nothing may be in the way of this one.
+/// Another process may continue with the directory instead, and nothing may stop this one from opening it.
 #[test]
-fn what_is_prepared_has_changed_nothing_and_opens_whatever_the_disk_does_then() {
+fn a_prepared_queue_has_changed_nothing_and_opens_despite_disk_errors() {
     let faults = [
         Faults::default(),
         Faults { opens_fail: Some(EMFILE), ..Faults::default() },
@@ -213,7 +213,7 @@ fn what_is_prepared_has_changed_nothing_and_opens_whatever_the_disk_does_then() 
     ];
     for faults in faults {
         let disk = six();
-        // Opening keeps it aside.
+        // Opening quarantines it.
         disk.store(&segment_name(9), &[b'x'; 200]);
         let before = files(&disk);
         let prepared = DiskQueue::prepare(disk.clone(), plan(), Unreadable::Fails).expect("all can be read");
@@ -228,7 +228,7 @@ fn what_is_prepared_has_changed_nothing_and_opens_whatever_the_disk_does_then() 
 }
 
 #[test]
-fn a_segment_that_cannot_be_opened_counts_in_the_quarantine_with_its_size() {
+fn an_unreadable_segment_counts_in_the_quarantine_with_its_size() {
     let disk = six();
     let name = disk.names().into_iter().find(|name| format::segment_sequence(name).is_some()).expect("three");
     let bytes = disk.bytes(&name).expect("it is there").len() as u64;
@@ -237,7 +237,7 @@ fn a_segment_that_cannot_be_opened_counts_in_the_quarantine_with_its_size() {
     assert_eq!((report.segments_unreadable, queue.counts().quarantined_bytes), (1, bytes));
     assert_eq!(queue.quarantine.whole_bytes(), bytes);
     drop(queue);
-    // The next start knows it by its other name, which it cannot open, either.
+    // The next start knows it by its new name, and cannot open it, either.
     let kept = disk.names().into_iter().find(|kept| format::is_quarantine(kept)).expect("it was kept");
     disk.set_faults(Faults { unopenable: Some(kept), ..Faults::default() });
     let (queue, _) = open(&disk, Unreadable::Fails).expect("all else can be read");
@@ -245,7 +245,7 @@ fn a_segment_that_cannot_be_opened_counts_in_the_quarantine_with_its_size() {
 }
 
 #[test]
-fn any_one_read_may_fail_at_a_start() {
+fn any_single_read_may_fail_at_start() {
     let mut succeeded = 0;
     for calls in 0..60 {
         let disk = six();
@@ -260,11 +260,11 @@ fn any_one_read_may_fail_at_a_start() {
 }
 
 #[test]
-fn a_segment_of_before_that_cannot_be_opened_is_synced_later_and_not_in_doubt() {
+fn an_earlier_segment_that_cannot_be_opened_is_synced_later_and_not_in_doubt() {
     let disk = six();
     let mut queue = opened(&disk);
     disk.set_faults(Faults { opens_fail: Some(EMFILE), ..Faults::default() });
-    let job = queue.begin_sync(at_ms(0)).expect("what an earlier run left");
+    let job = queue.begin_sync(at_ms(0)).expect("the segments of an earlier run");
     let synced = queue.on_synced(job.perform(&disk));
     assert_eq!((synced.in_doubt_records, synced.error, synced.safe_up_to), (0, None, Position(0)));
     assert_eq!((queue.counts().sync_errors, queue.counts().read_errors), (0, 3));
@@ -277,8 +277,9 @@ fn a_segment_of_before_that_cannot_be_opened_is_synced_later_and_not_in_doubt() 
 
 /// The old segments could not be opened when the sync of the new one failed, and fail as well once they can be.
 #[test]
-fn what_is_in_doubt_stays_so_when_older_segments_fail_later() {
-    // (which sync fails then: those of the three old segments and the folder's, or none; the doubtful records it adds)
+fn records_in_doubt_stay_in_doubt_when_older_segments_fail_later() {
+    // (which sync fails then: those of the three old segments and the directory's, or none; the records in doubt it
+    // adds)
     for (fails, doubtful) in [(Some(0), 2), (Some(1), 2), (Some(2), 2), (Some(3), 6), (None, 0)] {
         let disk = six();
         let mut queue = opened(&disk);
@@ -286,25 +287,25 @@ fn what_is_in_doubt_stays_so_when_older_segments_fail_later() {
         assert_eq!(queue.append(block, at_ms(0)), Appended::Kept);
         let opens_fail = Some(EMFILE);
         disk.set_faults(Faults { opens_fail, sync_error_in: Some(0), ..Faults::default() });
-        let job = queue.begin_sync(at_ms(10)).expect("a new record, and what an earlier run left");
+        let job = queue.begin_sync(at_ms(10)).expect("a new record, and the segments of an earlier run");
         assert_eq!(queue.on_synced(job.perform(&disk)).in_doubt_records, 1);
         assert_eq!(queue.promise(Position(6)), Promise::InDoubt);
         disk.set_faults(Faults { sync_error_in: fails, ..Faults::default() });
-        let job = queue.begin_sync(at_ms(20)).expect("what could not be opened");
+        let job = queue.begin_sync(at_ms(20)).expect("the segments that could not be opened");
         let synced = queue.on_synced(job.perform(&disk));
         assert_eq!((synced.in_doubt_records, synced.safe_up_to), (doubtful, Position(7)), "{fails:?}");
         assert_eq!(queue.promise(Position(6)), Promise::InDoubt, "{fails:?}");
     }
 }
 
-/// It could not be opened when all in it was delivered and the cursor synced.
+/// It could not be opened when all its records were delivered and the cursor synced.
 #[test]
-fn a_segment_of_before_that_was_removed_meanwhile_is_no_failed_sync() {
+fn an_earlier_segment_removed_meanwhile_is_no_failed_sync() {
     let disk = six();
     let mut queue = opened(&disk);
     assert_eq!(read(&mut queue, 0), "012345");
     disk.set_faults(Faults { opens_fail: Some(EMFILE), ..Faults::default() });
-    let job = queue.begin_last_sync().expect("what an earlier run left, and the cursor");
+    let job = queue.begin_last_sync().expect("the segments of an earlier run, and the cursor");
     assert_eq!(queue.on_synced(job.perform(&disk)).cursor, Some(Position(6)));
     assert_eq!(queue.segments(), 0);
     disk.set_faults(Faults::default());
@@ -316,7 +317,7 @@ fn a_segment_of_before_that_was_removed_meanwhile_is_no_failed_sync() {
 }
 
 #[test]
-fn what_cannot_be_removed_is_removed_later() {
+fn removing_a_segment_is_retried() {
     let disk = six();
     let mut queue = opened(&disk);
     assert_eq!(read(&mut queue, 0), "012345");
@@ -336,7 +337,7 @@ fn what_cannot_be_removed_is_removed_later() {
 
 /// A segment of another queue and one of garbage, where the quarantine has room for neither.
 #[test]
-fn only_bytes_that_fail_their_checksum_make_way_in_the_quarantine() {
+fn only_ranges_with_a_bad_checksum_are_evicted_from_the_quarantine() {
     let disk = six();
     let mut other = disk.bytes(&segment_name(2)).expect("it is there");
     let head = other.first_chunk_mut().expect("a header");
@@ -352,7 +353,7 @@ fn only_bytes_that_fail_their_checksum_make_way_in_the_quarantine() {
     assert!(!names.contains(&format::quarantine_name(8, format::Kept::Whole)), "{names:?}");
     assert!(names.contains(&format::quarantine_name(9, format::Kept::Whole)), "{names:?}");
     assert_eq!(queue.counts().quarantine_full, 2);
-    // It counts towards the bound of the queue.
+    // It counts against the limit of the queue.
     let record = (format::RECORD_HEADER_BYTES + 2) as u64;
     let waiting = queue.bytes();
     for (spare, fits) in [(0, true), (1, false)] {
@@ -364,7 +365,7 @@ fn only_bytes_that_fail_their_checksum_make_way_in_the_quarantine() {
 }
 
 #[test]
-fn copies_of_damaged_ranges_make_way_for_records() {
+fn copies_of_damaged_ranges_are_removed_for_records() {
     let disk = six();
     disk.damage(&segment_name(1), |bytes| bytes[format::SEGMENT_HEADER_BYTES + 97] ^= 1);
     let mut queue = opened(&disk);
@@ -383,7 +384,7 @@ fn copies_of_damaged_ranges_make_way_for_records() {
 }
 
 #[test]
-fn a_damaged_range_that_cannot_be_copied_keeps_its_segment() {
+fn a_segment_whose_damage_cannot_be_copied_is_quarantined() {
     let disk = six();
     disk.damage(&segment_name(1), |bytes| bytes[format::SEGMENT_HEADER_BYTES + 97] ^= 1);
     let mut queue = opened(&disk);
@@ -400,17 +401,17 @@ fn a_damaged_range_that_cannot_be_copied_keeps_its_segment() {
 }
 
 #[test]
-fn a_disk_without_descriptors_is_written_to_again_when_there_are_some() {
+fn writing_resumes_when_descriptors_are_available() {
     let disk = FaultyDisk::new(1);
     let mut queue = opened(&disk);
     disk.set_faults(Faults { opens_fail: Some(EMFILE), ..Faults::default() });
     let block = Block::lines(b"0\n".to_vec(), 1, at_ms(0).mono_ns);
     let Appended::Full(block) = queue.append(block, at_ms(0)) else { panic!("it cannot be written") };
     assert_eq!(queue.hold(block, at_ms(0)), Appended::Kept);
-    // Past the time that a disk may fail: this one does not.
+    // Past the time that a disk may fail: this one does not fail.
     let later = 10 * FAILING_MS_MAX;
     let _none = queue.begin_sync(at_ms(later));
-    assert!(!queue.reserve(10, at_ms(later)), "who can wait does");
+    assert!(!queue.reserve(10, at_ms(later)), "a source that can wait has to");
     assert_eq!((queue.held_copies(), queue.account().lost_here()), (1, 0));
     disk.set_faults(Faults::default());
     let _job = queue.begin_sync(at_ms(later + 1000));

@@ -1,9 +1,9 @@
-//! When records were made: the disk keeps that by the wall clock, and the running process by the monotonic one.
+//! Creation times of records: the disk stores wall clock time, the running process uses the monotonic clock.
 //!
-//! A record is stamped with what the wall clock is ahead of the monotonic one when it is appended, so that a daemon that
-//! began before the clock was set leaves ages that the next one can go by. While the queue is open no step of the wall
-//! clock changes an age: what each record was stamped with is remembered.
-//! Not here: what is too old (`super`).
+//! A record is stamped with the offset of the wall clock to the monotonic clock at its append, so that the ages stay
+//! right in the next run even if the clock was set since the daemon started. While the queue is open no step of the
+//! wall clock changes an age: the offset of each record is remembered.
+//! Not here: which records are too old (`super`).
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,14 @@ use model::{Now, SECOND_NS};
 
 use super::format::RecordHeader;
 
-/// A wall clock that has moved by less against the monotonic one since the last step has not been set.
+/// A smaller change of the offset since the last step is drift, not a step.
 const STEP_NS_MIN: u64 = SECOND_NS;
 
-/// Steps of the wall clock that are remembered, those in whose time nothing waits left out. Past it records are stamped as
-/// the last one was.
+/// Most steps of the wall clock to remember, steps without queued records left out. Past it records are stamped with
+/// the last offset.
 const STEPS_MAX: usize = 64;
 
-/// See the module's header. Wall times that it gives are in the terms of the moment at which the queue was opened.
+/// See the module's header. Its wall times are relative to the clocks at the time when the queue was opened.
 #[derive(Debug)]
 pub(super) struct Stamps {
     opened: Now,
@@ -28,7 +28,7 @@ pub(super) struct Stamps {
     steps: VecDeque<(u64, i128)>,
 }
 
-/// What the wall clock is ahead of the monotonic one.
+/// Offset of the wall clock to the monotonic clock.
 fn offset_ns(now: Now) -> i128 {
     i128::from(now.wall_ns) - i128::from(now.mono_ns)
 }
@@ -38,15 +38,15 @@ fn clamped(ns: i128) -> u64 {
 }
 
 impl Stamps {
-    /// Of a queue that is opened now, and whose next record is `opened_end`.
+    /// For a queue that is opened now, and whose next record is `opened_end`.
     pub(super) fn new(opened: Now, opened_end: u64) -> Stamps {
         Stamps { opened, opened_end, steps: VecDeque::new() }
     }
 
-    /// Unix nanoseconds for the record `number`, the next one, made at `at_ns` (monotonic). `settled`: all below it are done
-    /// with.
+    /// Unix nanoseconds for the record `number`, the next one, created at `at_ns` (monotonic). `settled`: all records
+    /// below it are settled.
     pub(super) fn stamp(&mut self, number: u64, settled: u64, at_ns: u64, now: Now) -> u64 {
-        // A record of that number was tried before and is none.
+        // An earlier attempt at that number was not written.
         while self.steps.back().is_some_and(|(first, _)| *first >= number) {
             self.steps.pop_back();
         }
@@ -65,7 +65,7 @@ impl Stamps {
         step.map_or(offset_ns(self.opened), |(_, offset_ns)| *offset_ns)
     }
 
-    /// Unix nanoseconds at which a record was made; not in the future, should the clock have stepped back between two
+    /// Unix nanoseconds at which a record was created; not in the future, should the clock have stepped back between two
     /// runs.
     pub(super) fn made_wall_ns(&self, header: &RecordHeader) -> u64 {
         let number = header.before.records;
@@ -86,10 +86,10 @@ impl Stamps {
 }
 
 #[test]
-fn as_many_steps_are_remembered_as_have_records() {
+fn clock_steps_are_remembered_while_their_records_are_queued() {
     let at = |mono_s: u64, wall_s: u64| Now { mono_ns: mono_s * SECOND_NS, wall_ns: wall_s * SECOND_NS };
     let mut stamps = Stamps::new(at(0, 0), 0);
-    // A clock that is set before each record, which all wait.
+    // A clock that is set before each record, while all of them are queued.
     for number in 0..2 * STEPS_MAX as u64 {
         let stamp = stamps.stamp(number, 0, number * SECOND_NS, at(number, (number + 1) * 1000));
         let known = number.min(STEPS_MAX as u64 - 1);
@@ -100,7 +100,7 @@ fn as_many_steps_are_remembered_as_have_records() {
     let number = 2 * STEPS_MAX as u64;
     assert_eq!(stamps.stamp(number, number - 1, number * SECOND_NS, at(number, 7)), 7 * SECOND_NS);
     assert_eq!(stamps.steps.len(), 2);
-    // Drift is no step, and the same record may be tried twice.
+    // Drift is no step, and the same record may be appended twice.
     let drift = Now { wall_ns: 7 * SECOND_NS + STEP_NS_MIN - 1, ..at(number, 0) };
     assert_eq!(stamps.stamp(number + 1, number - 1, number * SECOND_NS, drift), 7 * SECOND_NS);
     assert_eq!(stamps.stamp(number, number - 1, number * SECOND_NS, at(number, 9)), 9 * SECOND_NS);

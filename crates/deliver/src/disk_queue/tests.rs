@@ -1,4 +1,4 @@
-//! Tables for each kind of damage, each bound, and each answer of the disk.
+//! Tests of each kind of damage, each limit, and each error of the disk.
 
 use super::faulty_disk::{Faults, FaultyDisk};
 use super::*;
@@ -48,7 +48,7 @@ fn drain(queue: &mut Queued) -> Vec<String> {
                 check(queue, entry.copies());
                 entry.settle(CopyOutcome::Delivered);
             }
-            // Somebody who waits for what the disk fails to read.
+            // A sender that waits for a failed read.
             None if queue.read_error().is_some() && ms < 60_000 => ms += READ_AGAIN_MS,
             None => break,
         }
@@ -63,7 +63,7 @@ fn sync(queue: &mut Queued, disk: &FaultyDisk) -> Option<Synced> {
     Some(queue.on_synced(job.perform(disk)))
 }
 
-/// Bytes on disk of a block of so many lines.
+/// Bytes on disk of a block with this text.
 fn disk_bytes(text: &str) -> u64 {
     (format::RECORD_HEADER_BYTES + text.len()) as u64
 }
@@ -83,7 +83,7 @@ const RECORD: usize = format::RECORD_HEADER_BYTES + 2;
 const MARK: usize = format::RECORD_HEADER_BYTES;
 
 #[test]
-fn what_is_appended_comes_out_in_order_and_again_in_the_next_run_until_settled() {
+fn unsettled_records_are_delivered_in_order_and_again_in_the_next_run() {
     let disk = six();
     let (mut queue, report) = open(&disk, plan(300));
     let want = Recovery {
@@ -93,11 +93,11 @@ fn what_is_appended_comes_out_in_order_and_again_in_the_next_run_until_settled()
         ..Recovery::default()
     };
     assert_eq!(report, want);
-    let entries: Vec<Entry> = (0..5).map(|_| queue.pop(at_ms(0)).expect("six wait")).collect();
+    let entries: Vec<Entry> = (0..5).map(|_| queue.pop(at_ms(0)).expect("six are queued")).collect();
     check(&queue, 5);
     for (at, entry) in entries.into_iter().enumerate() {
         assert_eq!(text(&entry), format!("{at}\n"));
-        // The fourth is dropped unsettled: it waits again, and stops the cursor.
+        // The fourth is dropped unsettled: it is queued again, and stops the cursor.
         if at != 3 {
             entry.settle(CopyOutcome::Delivered);
         }
@@ -105,12 +105,12 @@ fn what_is_appended_comes_out_in_order_and_again_in_the_next_run_until_settled()
     check(&queue, 0);
     assert_eq!((queue.copies(), queue.settled_up_to()), (2, Position(3)));
     assert!(sync(&mut queue, &disk).is_some());
-    assert_eq!(queue.segments(), 2, "the first one is done with");
+    assert_eq!(queue.segments(), 2, "the first one is settled");
     drop(queue);
     let (mut queue, report) = open(&disk, plan(300));
     assert_eq!((report.segments, report.copies_queued, report.cursor_lost), (2, 3, false));
     append(&mut queue, "6\n");
-    // The fifth was settled behind one that was not.
+    // The fifth was settled after one that was not.
     assert_eq!(drain(&mut queue), ["3\n", "4\n", "5\n", "6\n"]);
     assert!(sync(&mut queue, &disk).is_some());
     let (mut queue, report) = open(&disk, plan(300));
@@ -121,12 +121,12 @@ fn what_is_appended_comes_out_in_order_and_again_in_the_next_run_until_settled()
 }
 
 #[test]
-fn damage_of_each_kind_costs_what_it_hits_and_is_counted() {
+fn damage_of_each_kind_costs_only_its_records_and_is_counted() {
     type Change = fn(&mut Vec<u8>);
     const FIRST: &str = "0000000000000001.segment";
     const SECOND: &str = "0000000000000002.segment";
     const LAST: &str = "0000000000000003.segment";
-    // (name, file, change, what comes out, copies damaged, the same where the cursor is lost as well)
+    // (name, file, change, records delivered, copies damaged, the same where the cursor is lost as well)
     let table: &[(&str, &str, Change, &str, u64, u64)] = &[
         ("a body", FIRST, |b| b[HEADER + RECORD - 1] ^= 1, "12345", 1, 1),
         ("a record's header", FIRST, |b| b[HEADER + 9] ^= 1, "12345", 1, 1),
@@ -178,7 +178,7 @@ fn damage_of_each_kind_costs_what_it_hits_and_is_counted() {
 }
 
 fn check_damaged(disk: &FaultyDisk, name: &str, want: &str, damaged: u64) {
-    // Then there are no bytes to be kept aside.
+    // In these cases there are no bytes to quarantine.
     let nothing_left = [
         "the mark cut off",
         "the last record cut off",
@@ -193,7 +193,7 @@ fn check_damaged(disk: &FaultyDisk, name: &str, want: &str, damaged: u64) {
     assert_eq!(drain(&mut queue).concat().replace('\n', ""), want, "{name}");
     assert_eq!(queue.account().dropped(Dropped::Damaged), damaged, "{name}");
     assert_eq!((queue.counts().damaged_records, queue.lost_of_before()), (damaged, damaged), "{name}");
-    // What was passed over is kept aside, once.
+    // Skipped bytes are quarantined, once.
     let kept = disk.list().expect("it lists").iter().any(|file| file.ends_with(".quarantine"));
     let there = !nothing_left.iter().any(|nothing| name.starts_with(nothing));
     assert_eq!((kept, queue.counts().damaged_ranges), (there, u64::from(there)), "{name}");
@@ -205,9 +205,9 @@ fn check_damaged(disk: &FaultyDisk, name: &str, want: &str, damaged: u64) {
     assert_eq!(queue.account().dropped(Dropped::Damaged), 0, "{name}");
 }
 
-/// What version 1 left: no marks, and cursors that do not tell what was written.
+/// A directory of version 1: no end marks, and cursors without written totals.
 #[test]
-fn a_queue_of_version_1_goes_on() {
+fn a_queue_of_version_1_can_be_opened() {
     for settled in 0..6 {
         let disk = six();
         let (mut queue, _) = open(&disk, plan(300));
@@ -225,7 +225,7 @@ fn a_queue_of_version_1_goes_on() {
         }
         let (mut queue, report) = open(&disk, plan(300));
         assert_eq!((report.copies_queued, report.cursor_lost), (6 - settled, false));
-        let first = queue.pop(at_ms(0)).expect("some wait");
+        let first = queue.pop(at_ms(0)).expect("some are queued");
         first.settle(CopyOutcome::Delivered);
         append(&mut queue, "6\n");
         let _ = sync(&mut queue, &disk);
@@ -237,7 +237,7 @@ fn a_queue_of_version_1_goes_on() {
 }
 
 #[test]
-fn damage_in_what_this_run_took_is_no_loss_of_an_earlier_one() {
+fn damage_to_records_of_this_run_is_not_counted_for_an_earlier_run() {
     let disk = six();
     let (mut queue, _) = open(&disk, plan(300));
     append(&mut queue, "6\n");
@@ -268,15 +268,15 @@ fn a_missing_segment_is_counted() {
         assert_eq!(drain(&mut queue).concat().replace('\n', ""), want);
         assert_eq!(queue.account().dropped(Dropped::Damaged), damaged, "{missing:?}");
         append(&mut queue, "6\n");
-        assert_eq!(queue.accepted_up_to(), Position(7), "no number is given twice");
+        assert_eq!(queue.accepted_up_to(), Position(7), "no number is used twice");
     }
 }
 
-/// A loss of power brings back a try at the last number that had failed and was wiped, and the segment of the record that has
-/// the number since is gone.
+/// A loss of power restores an earlier attempt at the last number that had failed and was cleaned up, and the segment
+/// of the record that has the number since is gone.
 #[test]
-fn what_the_cursor_tells_of_more_copies_than_came_back_is_counted() {
-    // (copies of the try, of the record; what is damaged)
+fn copies_known_only_from_the_cursor_are_counted_as_damaged() {
+    // (copies of the attempt, of the record; copies damaged)
     for (tried, own, damaged) in [(1, 2, 1), (1, 5, 4), (2, 2, 0), (3, 1, 0)] {
         let disk = FaultyDisk::new(1);
         let (mut queue, _) = open(&disk, plan(1000));
@@ -301,7 +301,7 @@ fn what_the_cursor_tells_of_more_copies_than_came_back_is_counted() {
 }
 
 #[test]
-fn foreign_files_are_left_alone_and_foreign_segments_set_aside() {
+fn foreign_files_are_ignored_and_foreign_segments_quarantined() {
     let disk = six();
     let other = six();
     other.damage("0000000000000002.segment", |bytes| {
@@ -329,18 +329,19 @@ fn foreign_files_are_left_alone_and_foreign_segments_set_aside() {
 }
 
 #[test]
-fn any_slot_of_the_cursor_may_be_torn() {
+fn any_slot_of_the_cursor_may_be_damaged() {
     for slot in format::SLOT_OFFSETS {
         let disk = six();
         let (mut queue, _) = open(&disk, plan(300));
         for _ in 0..3 {
-            queue.pop(at_ms(0)).expect("it waits").settle(CopyOutcome::Delivered);
+            queue.pop(at_ms(0)).expect("it is queued").settle(CopyOutcome::Delivered);
             assert!(sync(&mut queue, &disk).is_some());
         }
         drop(queue);
         disk.damage("cursor-0", |bytes| bytes[slot as usize + 20] ^= 1);
         let (mut queue, report) = open(&disk, plan(300));
-        // Each was synced, so that two slots take turns; the first write told what is written, the fourth is the last.
+        // Each write was synced, so that two slots take turns; the first write has the written totals, the fourth is
+        // the last.
         let want = if slot == format::SLOT_OFFSETS[1] {
             vec!["2\n", "3\n", "4\n", "5\n"]
         } else {
@@ -353,7 +354,7 @@ fn any_slot_of_the_cursor_may_be_torn() {
 }
 
 #[test]
-fn an_older_slot_of_the_cursor_never_speaks_of_a_newer_segment() {
+fn an_older_slot_of_the_cursor_never_refers_to_a_newer_segment() {
     for slot in format::SLOT_OFFSETS {
         let disk = FaultyDisk::new(1);
         // Every other run finds no segment, and leaves none.
@@ -387,12 +388,12 @@ fn a_cursor_is_lost_only_where_one_was_written() {
     disk.store("cursor-1", b"");
     assert!(!lost(&disk), "a crash before it was prepared");
     let (mut queue, _) = open(&disk, plan(300));
-    queue.pop(at_ms(0)).expect("it waits").settle(CopyOutcome::Delivered);
+    queue.pop(at_ms(0)).expect("it is queued").settle(CopyOutcome::Delivered);
     assert!(sync(&mut queue, &disk).is_some());
     assert!(!lost(&disk));
     disk.damage("cursor-0", |bytes| bytes.iter_mut().for_each(|byte| *byte ^= 1));
     assert!(lost(&disk));
-    // Without any file the first segment says it: something was settled and removed before it.
+    // Without any cursor file the first segment shows it: something was settled and removed before it.
     disk.remove("cursor-0").expect("it is there");
     assert!(!lost(&disk), "the first segment is there");
     disk.remove("0000000000000001.segment").expect("it is there");
@@ -400,10 +401,10 @@ fn a_cursor_is_lost_only_where_one_was_written() {
 }
 
 #[test]
-fn at_the_bound_blocks_are_kept_and_past_it_when_full_decides() {
+fn past_the_limit_when_full_decides() {
     let two = "b\nc\n";
     let bytes_max = disk_bytes("a\n") + disk_bytes(two);
-    // (when full, bytes less, what the third does, copies dropped, what comes out)
+    // (when full, bytes less, result for the third, copies dropped, records delivered)
     let table = [
         (WhenFull::Block, 0, Appended::Full(block("d\n")), 0, vec!["a\n", two]),
         (WhenFull::DropOldest, 0, Appended::Kept, 1, vec![two, "d\n"]),
@@ -428,7 +429,7 @@ fn at_the_bound_blocks_are_kept_and_past_it_when_full_decides() {
 }
 
 #[test]
-fn what_is_held_counts_against_the_bound_and_a_larger_block_is_dropped() {
+fn popped_blocks_count_against_the_limit_and_a_larger_block_is_dropped() {
     let disk = FaultyDisk::new(1);
     let limits = QueueLimits {
         bytes_max: disk_bytes("a\n"),
@@ -444,12 +445,16 @@ fn what_is_held_counts_against_the_bound_and_a_larger_block_is_dropped() {
     assert_eq!(queue.account().dropped(Dropped::QueueFull), 3);
     check(&queue, 1);
     queue.put_back(entry);
-    assert_eq!(queue.append(block("c\n"), at_ms(0)), Appended::Kept, "what came back can be dropped");
+    assert_eq!(
+        queue.append(block("c\n"), at_ms(0)),
+        Appended::Kept,
+        "a block that was put back can be dropped"
+    );
     assert_eq!(drain(&mut queue), ["c\n"]);
 }
 
 #[test]
-fn too_old_blocks_are_dropped_whatever_the_wall_clock_does_and_over_a_restart() {
+fn expiry_ignores_wall_clock_steps_and_survives_a_restart() {
     let disk = FaultyDisk::new(1);
     let limits = QueueLimits { age_max_ms: 100, ..QueueLimits::default() };
     let plan = DiskQueuePlan { limits, ..plan(1000) };
@@ -476,9 +481,9 @@ fn too_old_blocks_are_dropped_whatever_the_wall_clock_does_and_over_a_restart() 
     }
 }
 
-/// A machine without a battery for its clock: the daemon begins in 1970, and then somebody sets the clock.
+/// A machine without a battery for its clock: the daemon starts in 1970, and then the clock is set.
 #[test]
-fn what_is_too_old_goes_in_slices_and_whoever_reads_is_woken_for_the_next_one() {
+fn old_records_are_dropped_in_slices_and_the_sender_is_woken_for_the_next() {
     let disk = FaultyDisk::new(1);
     let limits = QueueLimits { age_max_ms: 1000, ..plan(0).limits };
     let aged = DiskQueuePlan { limits, ..plan(20_000) };
@@ -496,7 +501,7 @@ fn what_is_too_old_goes_in_slices_and_whoever_reads_is_woken_for_the_next_one() 
         let dropped = |queue: &Queued| queue.account().dropped(Dropped::TooOld);
         let mut before = 0;
         for call in 1..calls {
-            assert!(queue.pop(at_ms(2000)).is_none(), "{blocks}: what is too old is not given");
+            assert!(queue.pop(at_ms(2000)).is_none(), "{blocks}: old records are not returned");
             assert!(dropped(&queue) > before && dropped(&queue) < blocks, "{blocks}: slice {call}");
             before = dropped(&queue);
             assert!(queue.withholds() && !queue.is_empty());
@@ -512,7 +517,7 @@ fn what_is_too_old_goes_in_slices_and_whoever_reads_is_woken_for_the_next_one() 
 }
 
 #[test]
-fn what_is_too_old_makes_room_for_what_comes_whatever_is_done_when_the_queue_is_full() {
+fn old_records_make_room_for_new_blocks_with_any_when_full() {
     for when_full in [WhenFull::Block, WhenFull::DropNewest, WhenFull::DropOldest] {
         let disk = FaultyDisk::new(1);
         let bytes_max = 600 * disk_bytes("a\n");
@@ -529,7 +534,7 @@ fn what_is_too_old_makes_room_for_what_comes_whatever_is_done_when_the_queue_is_
 }
 
 #[test]
-fn whoever_asks_first_whether_the_oldest_is_known_reads_nothing() {
+fn knows_oldest_is_true_when_the_age_needs_no_read() {
     let disk = FaultyDisk::new(1);
     let (mut queue, _) = open(&disk, plan(20_000));
     assert!(queue.knows_oldest() && queue.oldest_age_ns(at_ms(1)).is_none(), "there is none");
@@ -544,14 +549,14 @@ fn whoever_asks_first_whether_the_oldest_is_known_reads_nothing() {
     assert_eq!(asks(&mut queue), (false, false), "it is on disk");
     assert!(queue.oldest_age_ns(at_ms(5)).is_some());
     assert_eq!(asks(&mut queue), (true, true));
-    let entry = queue.pop(at_ms(5)).expect("three wait");
+    let entry = queue.pop(at_ms(5)).expect("three are queued");
     assert_eq!(asks(&mut queue), (false, false), "the next one is on disk");
     drop(entry);
-    assert_eq!(asks(&mut queue), (true, true), "the one that came back is older");
+    assert_eq!(asks(&mut queue), (true, true), "the one that was put back is older");
 }
 
 #[test]
-fn records_made_after_the_clock_was_set_are_of_that_time_in_the_next_run() {
+fn records_created_after_the_clock_was_set_keep_their_time_in_the_next_run() {
     let disk = FaultyDisk::new(1);
     let limits = QueueLimits { age_max_ms: 3_600_000, ..QueueLimits::default() };
     let plan = DiskQueuePlan { limits, ..plan(1000) };
@@ -564,25 +569,25 @@ fn records_made_after_the_clock_was_set_are_of_that_time_in_the_next_run() {
     assert_eq!(queue.append(made_at(5000), right(6000)), Appended::Kept);
     // This run knows the age of both.
     assert_eq!(queue.oldest_age_ns(right(7000)), Some(6000 * MS));
-    let entries = [0, 1].map(|_| queue.pop(right(7000)).expect("two wait"));
+    let entries = [0, 1].map(|_| queue.pop(right(7000)).expect("two are queued"));
     assert_eq!(entries.each_ref().map(|entry| entry.block().at_ns), [1000 * MS, 5000 * MS]);
     drop((entries, queue));
     let now = Now { mono_ns: 5 * MS, wall_ns: at_ms(8000).wall_ns };
     let (mut queue, _) =
         DiskQueue::open(disk.copy(), plan, Arc::default(), 1, now).expect("the disk lists its names");
     queue.expire(now);
-    assert_eq!(queue.copies(), 1, "what was made in 1970 is too old, as far as anybody knows");
+    assert_eq!(queue.copies(), 1, "a record of 1970 is too old");
     assert_eq!(queue.oldest_age_ns(now), Some(3000 * MS));
 }
 
 #[test]
-fn a_part_that_was_settled_stays_settled_when_the_entry_comes_back() {
+fn settled_copies_stay_settled_when_an_entry_is_put_back() {
     for dropped in [false, true] {
         let disk = FaultyDisk::new(1);
         let (mut queue, _) = open(&disk, plan(1000));
         append(&mut queue, "a\nb\nc\n");
         append(&mut queue, "d\n");
-        let mut entry = queue.pop(at_ms(0)).expect("two wait");
+        let mut entry = queue.pop(at_ms(0)).expect("two are queued");
         assert_eq!(entry.delivered_up_to(3), 1);
         check(&queue, entry.copies());
         if dropped {
@@ -592,7 +597,7 @@ fn a_part_that_was_settled_stays_settled_when_the_entry_comes_back() {
         }
         check(&queue, 0);
         assert_eq!(queue.copies(), 3);
-        let entry = queue.pop(at_ms(0)).expect("two wait");
+        let entry = queue.pop(at_ms(0)).expect("two are queued");
         assert_eq!((entry.settled, entry.copies(), text(&entry)), (2, 2, "a\nb\nc\n".to_owned()));
         entry.settle(CopyOutcome::Delivered);
         assert_eq!(drain(&mut queue), ["d\n"]);
@@ -601,7 +606,7 @@ fn a_part_that_was_settled_stays_settled_when_the_entry_comes_back() {
 }
 
 #[test]
-fn a_sync_is_due_after_its_window_and_says_what_is_safe() {
+fn a_sync_is_due_after_its_window_and_reports_safe_records() {
     let disk = FaultyDisk::new(1);
     let (mut queue, _) = open(&disk, plan(1000));
     assert_eq!(queue.sync_due_ns(at_ms(0)), None);
@@ -616,7 +621,7 @@ fn a_sync_is_due_after_its_window_and_says_what_is_safe() {
     assert_eq!((queue.promise(Position(0)), queue.promise(Position(1))), (Promise::Safe, Promise::Accepted));
     // The cursor has a window of its own.
     let _ = sync(&mut queue, &disk);
-    queue.pop(at_ms(20)).expect("two wait").settle(CopyOutcome::Delivered);
+    queue.pop(at_ms(20)).expect("two are queued").settle(CopyOutcome::Delivered);
     assert_eq!(queue.sync_due_ns(at_ms(20)), Some(at_ms(30).mono_ns), "to be written");
     assert!(queue.begin_sync(at_ms(30)).is_none());
     assert_eq!(queue.sync_due_ns(at_ms(30)), Some(at_ms(270).mono_ns));
@@ -625,10 +630,10 @@ fn a_sync_is_due_after_its_window_and_says_what_is_safe() {
 }
 
 #[test]
-fn what_is_settled_is_written_within_the_window_of_syncs_and_not_delivered_again_after_a_kill() {
+fn settled_records_are_in_the_cursor_within_the_sync_window_and_not_redelivered_after_a_kill() {
     let disk = six();
     let (mut queue, _) = open(&disk, plan(300));
-    assert!(sync(&mut queue, &disk).is_some(), "what was found is synced");
+    assert!(sync(&mut queue, &disk).is_some(), "the segments found at start are synced");
     assert_eq!(drain(&mut queue).len(), 6);
     // Well before the cursor is synced.
     assert_eq!(queue.sync_due_ns(at_ms(0)), Some(at_ms(10).mono_ns));
@@ -636,7 +641,7 @@ fn what_is_settled_is_written_within_the_window_of_syncs_and_not_delivered_again
     assert_eq!(queue.sync_due_ns(at_ms(10)), Some(at_ms(250).mono_ns));
     drop(queue);
     assert_eq!(open(&disk, plan(300)).1.copies_queued, 0);
-    // A write that fails is tried again with the next sync, not every window.
+    // A write that fails is repeated with the next sync, not every window.
     let disk = six();
     let (mut queue, _) = open(&disk, plan(300));
     assert!(sync(&mut queue, &disk).is_some());
@@ -648,7 +653,7 @@ fn what_is_settled_is_written_within_the_window_of_syncs_and_not_delivered_again
 }
 
 #[test]
-fn what_a_killed_process_left_unsynced_is_synced_by_the_next() {
+fn records_left_unsynced_by_a_killed_process_are_synced_by_the_next() {
     let disk = FaultyDisk::new(1);
     let (mut queue, _) = open(&disk, plan(300));
     (0..6).for_each(|number| append(&mut queue, &format!("{number}\n")));
@@ -657,7 +662,7 @@ fn what_a_killed_process_left_unsynced_is_synced_by_the_next() {
     assert_eq!((queue.sync_due_ns(at_ms(0)), queue.safe_up_to()), (Some(at_ms(10).mono_ns), Position(0)));
     let job = queue.begin_sync(at_ms(10)).expect("a sync is due");
     assert_eq!(queue.on_synced(job.perform(&disk)).error, None);
-    // Nobody knows whether the run before saw a sync fail.
+    // It is not known whether the earlier run saw a failed sync.
     assert_eq!((queue.safe_up_to(), queue.promise(Position(0))), (Position(6), Promise::InDoubt));
     disk.lose_power();
     let (mut queue, _) = open(&disk, plan(300));
@@ -665,14 +670,14 @@ fn what_a_killed_process_left_unsynced_is_synced_by_the_next() {
 }
 
 #[test]
-fn a_failed_sync_closes_the_segment_and_leaves_doubt() {
+fn a_failed_sync_closes_the_segment_and_leaves_records_in_doubt() {
     let disk = FaultyDisk::new(1);
     let (mut queue, _) = open(&disk, plan(1000));
     append(&mut queue, "a\n");
     let _ = sync(&mut queue, &disk);
     append(&mut queue, "b\n");
     disk.set_faults(Faults { sync_error_in: Some(0), ..Faults::default() });
-    let synced = sync(&mut queue, &disk).expect("one waits");
+    let synced = sync(&mut queue, &disk).expect("one is due");
     assert_eq!((synced.in_doubt_records, synced.error), (1, Some(DiskError::Io { code: 5 })));
     append(&mut queue, "c\n");
     assert_eq!(queue.segments(), 2, "a new one");
@@ -680,7 +685,7 @@ fn a_failed_sync_closes_the_segment_and_leaves_doubt() {
     let promises = [0, 1, 2].map(|number| queue.promise(Position(number)));
     assert_eq!(promises, [Promise::Safe, Promise::InDoubt, Promise::Safe]);
     assert_eq!((queue.counts().in_doubt_records, queue.counts().sync_errors), (1, 1));
-    assert_eq!(drain(&mut queue), ["a\n", "b\n", "c\n"], "doubt is no loss");
+    assert_eq!(drain(&mut queue), ["a\n", "b\n", "c\n"], "records in doubt are delivered");
 }
 
 #[test]
@@ -688,7 +693,7 @@ fn a_failed_cursor_sync_moves_to_another_file_and_removes_nothing() {
     let disk = six();
     let (mut queue, _) = open(&disk, plan(300));
     for _ in 0..4 {
-        queue.pop(at_ms(0)).expect("six wait").settle(CopyOutcome::Delivered);
+        queue.pop(at_ms(0)).expect("six are queued").settle(CopyOutcome::Delivered);
     }
     // The segments of the run before come first.
     disk.set_faults(Faults { sync_error_in: Some(3), ..Faults::default() });
@@ -702,7 +707,7 @@ fn a_failed_cursor_sync_moves_to_another_file_and_removes_nothing() {
     assert_eq!(queue.account().dropped(Dropped::Damaged), 0);
 }
 
-/// Killed before it could write to the other file, and the next run loses its power.
+/// Killed before it could write to the other file; then the next run loses power.
 #[test]
 fn a_cursor_whose_sync_failed_is_not_trusted_by_the_next_run() {
     for seed in 0..40 {
@@ -710,7 +715,7 @@ fn a_cursor_whose_sync_failed_is_not_trusted_by_the_next_run() {
         let (mut queue, _) = open(&disk, plan(1000));
         (0..6).for_each(|number| append(&mut queue, &format!("{number}\n")));
         let settle_one = |queue: &mut Queued| {
-            queue.pop(at_ms(0)).expect("some wait").settle(CopyOutcome::Delivered);
+            queue.pop(at_ms(0)).expect("some are queued").settle(CopyOutcome::Delivered);
         };
         (0..2).for_each(|_| settle_one(&mut queue));
         assert_eq!(sync(&mut queue, &disk).expect("all of it").cursor, Some(Position(2)));
@@ -725,13 +730,16 @@ fn a_cursor_whose_sync_failed_is_not_trusted_by_the_next_run() {
         disk.lose_power();
         let (mut queue, _) = open(&disk, plan(1000));
         let first = queue.pop(at_ms(0)).map(|entry| text(&entry));
-        assert!(["3\n", "4\n"].contains(&first.as_deref().expect("some wait")), "seed {seed}: {first:?}");
+        assert!(
+            ["3\n", "4\n"].contains(&first.as_deref().expect("some are queued")),
+            "seed {seed}: {first:?}"
+        );
         assert_eq!(queue.account().dropped(Dropped::Damaged), 0);
     }
 }
 
 #[test]
-fn room_that_was_reserved_is_there_when_a_block_comes() {
+fn reserved_space_is_available_for_the_next_block() {
     let disk = FaultyDisk::new(1);
     let limits = QueueLimits { when_full: WhenFull::Block, ..QueueLimits::default() };
     let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(2000) });
@@ -740,18 +748,18 @@ fn room_that_was_reserved_is_there_when_a_block_comes() {
     disk.change_faults(|faults| faults.bytes_max = Some(1000 + format::CURSOR_BYTES as u64));
     assert!(!queue.reserve(1000, at_ms(1)));
     assert_eq!(queue.write_error(), Some(DiskError::Full));
-    assert!(queue.reserve(400, at_ms(1)), "less than what is set aside at once otherwise");
+    assert!(queue.reserve(400, at_ms(1)), "less than is reserved at once otherwise");
     assert_eq!(queue.append(block(&one), at_ms(1)), Appended::Kept);
     disk.change_faults(|faults| faults.bytes_max = None);
     assert!(queue.reserve(1000, at_ms(2)));
     assert_eq!(queue.append(block(&one), at_ms(2)), Appended::Kept);
     assert_eq!((queue.write_error(), queue.segments()), (None, 1));
-    assert!(queue.reserve(1900, at_ms(3)), "the next segment is begun for it");
+    assert!(queue.reserve(1900, at_ms(3)), "the next segment is created for it");
     assert_eq!(queue.segments(), 2);
 }
 
 #[test]
-fn room_that_nobody_sets_aside_is_looked_at_each_time() {
+fn space_that_cannot_be_reserved_is_checked_each_time() {
     let disk = FaultyDisk::new(1);
     disk.change_faults(|faults| faults.sets_nothing_aside = true);
     let limits = QueueLimits { when_full: WhenFull::Block, ..QueueLimits::default() };
@@ -759,9 +767,9 @@ fn room_that_nobody_sets_aside_is_looked_at_each_time() {
     let one = "1\n".repeat(100);
     append(&mut queue, &one);
     assert!(queue.reserve(400, at_ms(1)));
-    // Somebody else has filled the disk.
+    // Another program has filled the disk.
     disk.change_faults(|faults| faults.bytes_max = Some(300));
-    assert!(!queue.reserve(400, at_ms(1)), "whoever sends waits");
+    assert!(!queue.reserve(400, at_ms(1)), "the source has to wait");
     assert_eq!(queue.write_error(), Some(DiskError::Full));
     disk.change_faults(|faults| faults.bytes_max = None);
     assert!(queue.reserve(400, at_ms(2)));
@@ -769,9 +777,9 @@ fn room_that_nobody_sets_aside_is_looked_at_each_time() {
     assert_eq!((queue.write_error(), queue.account().dropped(Dropped::QueueFull)), (None, 0));
 }
 
-/// However it is done: before the cursor is synced, or behind it.
+/// In either order: before the cursor is synced, or after it.
 #[test]
-fn a_full_disk_gets_the_room_of_the_segment_that_is_written_once_it_is_settled() {
+fn a_full_disk_frees_the_open_segment_once_it_is_settled() {
     for synced_first in [true, false] {
         let disk = FaultyDisk::new(1);
         let limits = QueueLimits { when_full: WhenFull::Block, ..QueueLimits::default() };
@@ -800,8 +808,8 @@ fn a_full_disk_gets_the_room_of_the_segment_that_is_written_once_it_is_settled()
 }
 
 #[test]
-fn a_full_disk_is_a_full_queue_and_goes_on_when_there_is_room() {
-    // (when full, the block on the full disk, copies dropped then, what comes out at the end)
+fn a_full_disk_counts_as_a_full_queue_until_there_is_space() {
+    // (when full, the block on the full disk, copies dropped then, records delivered at the end)
     let table = [
         (WhenFull::Block, Appended::Full(block("6\n")), 0, "0123457"),
         (WhenFull::DropNewest, Appended::Dropped, 1, "0123457"),
@@ -817,7 +825,7 @@ fn a_full_disk_is_a_full_queue_and_goes_on_when_there_is_room() {
             assert_eq!(queue.append(block("6\n"), at_ms(0)), want, "{when_full:?}");
             check(&queue, 0);
         }
-        // Only the first of the three gives up a segment: its room comes with the cursor's sync.
+        // Only the first of the three drops a segment: its space is freed with the cursor's sync.
         let dropped = if dropped == 0 { 0 } else { dropped + 2 };
         assert_eq!(queue.account().dropped(Dropped::QueueFull), dropped, "{when_full:?}");
         let _ = sync(&mut queue, &disk);
@@ -844,13 +852,13 @@ fn a_failed_write_closes_the_segment_and_the_record_goes_to_the_next() {
     drop(queue);
     let (mut queue, _) = open(&disk, plan(1000));
     assert_eq!(drain(&mut queue).concat().replace('\n', ""), "01234567");
-    assert_eq!(queue.account().dropped(Dropped::Damaged), 0, "what was torn is there whole");
+    assert_eq!(queue.account().dropped(Dropped::Damaged), 0, "the record that was cut is there complete");
 }
 
-/// A block that was dropped because the disk failed in its middle is neither delivered nor called damaged by the next run,
-/// however much of it was written.
+/// A block that was dropped because the disk failed during its write is neither delivered nor counted as damaged by
+/// the next run, however much of it was written.
 #[test]
-fn what_a_failed_write_left_is_no_record() {
+fn a_partial_record_of_a_failed_write_is_not_read() {
     let text = format!("{:x<700}\n", "long");
     for room in [50, 200, 600, 790] {
         let disk = FaultyDisk::new(1);
@@ -868,7 +876,7 @@ fn what_a_failed_write_left_is_no_record() {
 }
 
 #[test]
-fn a_disk_that_cannot_read_costs_the_pages_and_its_segment_is_kept() {
+fn unreadable_pages_are_skipped_and_their_segment_is_quarantined() {
     let disk = FaultyDisk::new(1);
     let (mut queue, _) = open(&disk, plan(1 << 20));
     let lines = "x".repeat(999) + "\n";
@@ -891,7 +899,7 @@ fn a_disk_that_cannot_read_costs_the_pages_and_its_segment_is_kept() {
 }
 
 #[test]
-fn opening_reads_headers_and_marks_and_the_end_of_a_segment_without() {
+fn opening_reads_only_headers_end_marks_and_unmarked_segment_ends() {
     let disk = FaultyDisk::new(1);
     let segment_bytes = 20_000;
     let (mut queue, _) = open(&disk, plan(segment_bytes));
@@ -904,7 +912,7 @@ fn opening_reads_headers_and_marks_and_the_end_of_a_segment_without() {
     drop(queue);
     let last = disk.list().expect("it lists").into_iter().max().expect("there are segments");
     let tail = 1000;
-    // (what happens to the last segment, bytes read beside headers and marks at most)
+    // (change of the last segment, bytes read beside headers and end marks at most)
     type Change = fn(&mut Vec<u8>);
     let table: [(Change, u64); 4] = [
         (|_| {}, 0),
@@ -919,7 +927,7 @@ fn opening_reads_headers_and_marks_and_the_end_of_a_segment_without() {
         let (queue, report) = open(&disk, plan(segment_bytes));
         let read = disk.bytes_read() - before;
         assert_eq!((report.copies_queued, queue.copies()), (4000, 4000), "{at}");
-        // Once for what they tell, once for whether there ever was one.
+        // Once for its content, once to see whether a cursor was ever written.
         let slots = 2 * 3 * format::SLOT_BYTES as u64;
         let most = segments * (HEADER + MARK) as u64 + slots + read_max;
         assert!(read <= most, "{at}: {read} bytes of {segments} segments");
@@ -941,7 +949,7 @@ fn opening_reads_the_beginning_of_a_segment_whose_header_is_damaged() {
     names.sort_unstable();
     let damaged = names.len().div_ceil(2);
     let first_record = format::RECORD_HEADER_BYTES + line.len();
-    // (bytes that are damaged, records that are gone with them)
+    // (damaged bytes, records lost with them)
     for (lost, gone) in [(HEADER, 0), (HEADER + first_record, 1)] {
         let disk = disk.copy();
         for name in names.iter().step_by(2) {
@@ -960,7 +968,7 @@ fn opening_reads_the_beginning_of_a_segment_whose_header_is_damaged() {
 }
 
 #[test]
-fn what_may_be_open_at_one_time_is_bounded() {
+fn open_records_are_bounded() {
     for settle_behind in [false, true] {
         let disk = FaultyDisk::new(1);
         let (mut queue, _) = open(&disk, plan(1 << 20));
@@ -985,7 +993,7 @@ fn what_may_be_open_at_one_time_is_bounded() {
 }
 
 #[test]
-fn names_that_others_took_are_passed_over() {
+fn segment_names_in_use_are_skipped() {
     let disk = six();
     let (mut queue, _) = open(&disk, plan(300));
     for sequence in 4..10 {
@@ -1011,7 +1019,7 @@ fn entries_may_be_settled_on_other_threads() {
 }
 
 #[test]
-fn the_quarantine_is_bounded() {
+fn the_quarantine_size_is_bounded() {
     let disk = six();
     for segment in 1..=3 {
         disk.damage(&format::segment_name(segment), |bytes| bytes[HEADER + RECORD - 1] ^= 1);
@@ -1030,7 +1038,7 @@ fn the_quarantine_is_bounded() {
 }
 
 #[test]
-fn a_record_that_somebody_sent_us_is_no_record() {
+fn a_record_inside_received_bytes_is_not_read_as_a_record() {
     let disk = six();
     let inner = disk.bytes(&format::segment_name(1)).expect("it is there");
     let fresh = FaultyDisk::new(2);
@@ -1046,7 +1054,7 @@ fn a_record_that_somebody_sent_us_is_no_record() {
 }
 
 #[test]
-fn any_bytes_open_and_records_between_them_come_back() {
+fn any_bytes_can_be_opened_and_records_between_them_are_read() {
     let mut random = 1_u64;
     for round in 0..300 {
         let len = round * 7 % 700;
@@ -1059,21 +1067,21 @@ fn any_bytes_open_and_records_between_them_come_back() {
         promises::check(&garbage);
         let markers: Vec<u8> = format::MARKER.iter().copied().cycle().take(len).collect();
         promises::check(&markers);
-        // More like the plan of a directory: small numbers.
+        // Closer to the plan of a directory: small numbers.
         promises::check(
             &garbage.iter().map(|byte| if *byte < 8 { 0xff } else { byte & 0xc7 }).collect::<Vec<_>>(),
         );
     }
-    // A whole segment of another queue, as it is and torn in all places.
+    // A whole segment of another queue, as it is and cut at all places.
     let other = six().bytes(&format::segment_name(1)).expect("it is there");
     for cut in 0..other.len() {
         promises::between(&other[cut..], false);
     }
 }
 
-/// What the fuzz target `segment` found: directories whose checksums hold, and whose counts nobody ever counted to.
+/// Found by the fuzz target `segment`: directories with valid checksums and impossible counts.
 #[test]
-fn counts_past_all_counting_are_none_of_ours() {
+fn impossible_totals_are_rejected() {
     let huge = [0xff_u8; 9];
     let plans: [Vec<u8>; 3] = [
         [&[4_u8][..], &huge.repeat(11)].concat(),
@@ -1084,7 +1092,7 @@ fn counts_past_all_counting_are_none_of_ours() {
 }
 
 #[test]
-fn blocks_are_dropped_up_to_an_age_that_may_be_more_than_the_machine_is_up() {
+fn drop_older_accepts_an_age_above_the_uptime() {
     let disk = FaultyDisk::new(1);
     let (mut queue, _) = open(&disk, plan(300));
     for ms in [0, 10, 20] {
@@ -1092,7 +1100,7 @@ fn blocks_are_dropped_up_to_an_age_that_may_be_more_than_the_machine_is_up() {
         assert_eq!(queue.append(block, at_ms(ms)), Appended::Kept);
     }
     drop(queue);
-    // (milliseconds up, age, blocks at most, may there be more, what is left)
+    // (uptime in milliseconds, age, blocks at most, whether there may be more, what is left)
     let table = [
         (900, 11, 9, false, "10 20"),
         (900, 10, 9, false, "20"),

@@ -1,10 +1,11 @@
-//! How far reading has come, for the process that goes on with the queue (hot restart): the cursor says only what is settled
-//! from the first record on.
+//! Read position and unsettled records, for the successor process (hot restart): the cursor only has the settled records
+//! before the first unsettled one.
 //!
-//! Path: the senders are at rest -> [`DiskQueue::unsettled`] -> [`Unsettled::encode`] -> another process -> [`Unsettled::decode`]
-//! -> [`Prepared::open_after`](super::Prepared::open_after). Without it everything from the cursor on is sent again.
-//! Invariant: any byte string is what a queue can go on from, or nothing; what does not fit the queue that is opened changes
-//! nothing there, which then sends everything from the cursor on.
+//! Path: the senders have stopped -> [`DiskQueue::unsettled`] -> [`Unsettled::encode`] -> another process ->
+//! [`Unsettled::decode`] -> [`Prepared::open_after`](super::Prepared::open_after). Without it everything from the
+//! cursor on is sent again.
+//! Invariant: any byte string decodes to a possible position, or to none. A position that does not fit the opened queue
+//! changes nothing, and the queue sends everything from the cursor on.
 
 use model::Disk;
 
@@ -12,13 +13,13 @@ use super::format::{Place, RECORD_HEADER_BYTES, Reader, RecordHeader, Totals, Wr
 use super::settle::Part;
 use super::{DiskQueue, OPEN_RECORDS_MAX, Returned};
 
-/// Queue id, totals and place of what is read next.
+/// Queue id, totals and place of the next record to read.
 const HEAD_BYTES: usize = 8 + 32 + 16;
 
-/// A record's header, its place, and how far it got.
+/// A record's header, its place, and its progress.
 const RECORD_BYTES: usize = RECORD_HEADER_BYTES + 16 + 4 * 8 + 4;
 
-/// Records that were read and have no outcome for all their copies. Everything else before `read` has one.
+/// Records that were read and have unsettled copies. All other records before `read` are settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsettled {
     queue_id: u64,
@@ -28,7 +29,7 @@ pub struct Unsettled {
 }
 
 impl Unsettled {
-    /// As bytes.
+    /// Encodes it.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; HEAD_BYTES + self.records.len() * RECORD_BYTES];
         let mut out = Writer(&mut bytes);
@@ -47,7 +48,7 @@ impl Unsettled {
         bytes
     }
 
-    /// What [`Self::encode`] made. None when the bytes cannot be what a queue was left with.
+    /// Decodes the result of [`Self::encode`]. None when the bytes cannot be a position of a queue.
     pub fn decode(bytes: &[u8]) -> Option<Unsettled> {
         let (head, records) = bytes.split_first_chunk::<HEAD_BYTES>()?;
         let (records, rest) = records.as_chunks::<RECORD_BYTES>();
@@ -70,14 +71,15 @@ impl Unsettled {
         self.records.len() <= OPEN_RECORDS_MAX && self.read.covers(end) && self.place >= place
     }
 
-    /// Whether it is of this queue, in which everything up to `settled` has its outcome and everything up to `end` was written.
+    /// Whether it fits this queue, in which everything up to `settled` is settled and everything up to `end` was
+    /// written.
     pub(super) fn fits(&self, queue_id: u64, (settled, place): (Totals, Place), end: Totals) -> bool {
         let first = self.records.first();
         let begins = first.is_none_or(|(header, start, _)| header.before.covers(settled) && *start >= place);
         self.queue_id == queue_id && begins && self.read.covers(settled) && end.covers(self.read)
     }
 
-    /// What waits in that queue: copies, their bytes, and bytes on disk.
+    /// What is queued at that position: copies, their bytes, and bytes on disk.
     pub(super) fn waiting(&self, end: Totals) -> Totals {
         let left = |(header, _, part): &(RecordHeader, Place, Part)| Totals {
             records: 1,
@@ -90,8 +92,8 @@ impl Unsettled {
 }
 
 impl<D: Disk> DiskQueue<D> {
-    /// How far reading has come, when nobody holds an entry. None when nothing was read, when an entry is still held, and
-    /// when a damaged segment has to be kept: the next process reads that one again and finds the damage.
+    /// The position, when no sender holds an entry. None when nothing was read, when an entry is still held, and when
+    /// a damaged segment has to be kept: the next process reads that one again and finds the damage.
     pub fn unsettled(&mut self) -> Option<Unsettled> {
         self.take_notes();
         if self.read.records == 0
@@ -110,8 +112,8 @@ impl<D: Disk> DiskQueue<D> {
         Some(Unsettled { queue_id: self.queue_id, read: self.read, place: self.place, records })
     }
 
-    /// Goes on where another process has stopped reading. Its records are the next ones to be sent.
-    pub(super) fn go_on_from(&mut self, unsettled: Unsettled) {
+    /// Continues from another process's position. Its unsettled records are the next ones to be sent.
+    pub(super) fn resume_from(&mut self, unsettled: Unsettled) {
         let Unsettled { read, place, records, .. } = unsettled;
         let place = self.place.max(place);
         let mut done = self.read.records;
@@ -169,7 +171,7 @@ mod tests {
 
     const NOW: Now = Now { mono_ns: 1 << 40, wall_ns: 1 << 60 };
 
-    /// Six records of three lines; of the second two lines have come, the third has come whole, the rest waits.
+    /// Six records of three lines; of the second two lines were delivered, the third completely, the rest is queued.
     fn left(disk: &FaultyDisk) -> Unsettled {
         let opened = DiskQueue::open(disk.clone(), DiskQueuePlan::default(), Arc::default(), 1, NOW);
         let mut queue = opened.expect("an empty disk").0;
@@ -183,10 +185,10 @@ mod tests {
         let mut second = entries.remove(0);
         second.delivered_up_to(6);
         second.written_before = 9;
-        assert_eq!(queue.unsettled(), None, "somebody holds entries");
+        assert_eq!(queue.unsettled(), None, "entries are held");
         queue.put_back(second);
         drop(entries);
-        let unsettled = queue.unsettled().expect("nobody holds any");
+        let unsettled = queue.unsettled().expect("no entry is held");
         let _synced = queue.begin_last_sync().map(|job| queue.on_synced(job.perform(disk)));
         unsettled
     }
@@ -206,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn another_process_sends_what_is_left_and_counts_it_once() {
+    fn another_process_sends_unsettled_records_and_counts_them_once() {
         let disk = FaultyDisk::new(1);
         let handed_over = left(&disk);
         let (mut queue, report) = open(&disk, handed_over.clone());
         assert_eq!((report.unsettled_lost, report.copies_queued, queue.copies()), (false, 10, 10));
         assert_eq!(queue.unsettled(), Some(handed_over), "as it was left");
         assert_eq!(queue.account().sum(10).copies, 10);
-        let second = queue.pop(NOW).expect("it waits");
+        let second = queue.pop(NOW).expect("it is queued");
         assert_eq!((second.copies(), second.part().settled, second.written_before), (1, 6, 9));
         drop(second);
         let want =
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_changes_nothing() {
+    fn a_position_of_another_queue_is_ignored() {
         let disk = FaultyDisk::new(1);
         let handed_over = left(&disk);
         let past_end = Totals { records: 7, ..handed_over.read };
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_what_was_left_or_nothing() {
+    fn any_bytes_decode_to_a_position_or_none() {
         let bytes = left(&FaultyDisk::new(1)).encode();
         let same =
             |bytes: &[u8]| Unsettled::decode(bytes).is_some_and(|handed_over| handed_over.encode() == bytes);

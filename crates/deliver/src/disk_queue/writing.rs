@@ -1,4 +1,4 @@
-//! The writing half: records to segments, jobs for the sync, segments that are done with.
+//! Writing: records to segments, sync jobs, and removal of settled segments.
 
 use model::{Disk, DiskError, Dropped, Now, Reserved};
 
@@ -18,21 +18,21 @@ use crate::block::Block;
 use crate::plan::WhenFull;
 use crate::queue::{Appended, Queue};
 
-/// Names that are tried for a new segment: others may have put files there.
+/// Names to try for a new segment: other programs may have put files there.
 const NAMES_MAX: usize = 1000;
 
-/// Bytes that are reserved at once, as far as the segment goes.
+/// Bytes to reserve at once, within the segment.
 const RESERVE_BYTES: u64 = 4 << 20;
 
-/// Makes what a failed write left of a record and of the mark behind it neither, so that the next run neither delivers nor
-/// misses what this one counts as dropped. If that fails as well, it will.
+/// Cleans up after a failed write: overwrites the partial record and its end mark, so that the next run neither
+/// delivers nor misses what this one counts as dropped. If this fails as well, the next run may do so.
 fn wipe<D: Disk>(disk: &D, file: &D::File, offset: u64, header: &RecordHeader, queue_id: u64) {
     let size = disk.size(file).unwrap_or(u64::MAX);
     let mark_at = offset + header.disk_bytes();
     if size > mark_at {
         let _left = disk.write_at(file, mark_at, &[&[0; 4]]);
     }
-    // What was there before.
+    // The end mark that was there before.
     let mark = RecordHeader::mark(header.before).encode(queue_id);
     if size > offset && disk.write_at(file, offset, &[&mark]).is_err() {
         let _left = disk.write_at(file, offset, &[&[0; 4]]);
@@ -40,7 +40,7 @@ fn wipe<D: Disk>(disk: &D, file: &D::File, offset: u64, header: &RecordHeader, q
 }
 
 impl<D: Disk> DiskQueue<D> {
-    /// None when no record can hold the block.
+    /// None when the block is too large for a record.
     pub(super) fn header_of(&mut self, block: &Block, now: Now) -> Option<RecordHeader> {
         self.borders.clear();
         encode_borders(&block.form, &mut self.borders);
@@ -49,19 +49,19 @@ impl<D: Disk> DiskQueue<D> {
         RecordHeader::of(block, &self.borders, self.end, made_wall_ns, self.queue_id)
     }
 
-    /// Writes the record whose borders [`Self::header_of`] left. A full disk, or a system that is short of something, leaves
-    /// the segment as it was, and the next try writes over what this one left. Any other error closes it, and another is
-    /// tried once.
+    /// Writes the record whose boundaries [`Self::header_of`] left. After a full disk or a shortage, the segment
+    /// stays open and the next attempt overwrites the partial record. After any other error the segment is closed,
+    /// and one more attempt is made in a new one.
     pub(super) fn write(&mut self, header: &RecordHeader, block: &Block, now: Now) -> Result<(), DiskError> {
-        let written = self.write_at_all(header, block, now);
+        let written = self.write_with_retry(header, block, now);
         self.write_error = written.err();
         self.held.note(written, now);
-        self.free_what_is_settled();
+        self.free_settled_segment();
         written
     }
 
-    /// On a full disk the segment that is written is closed once it holds nothing any more, so that its room can be had.
-    fn free_what_is_settled(&mut self) {
+    /// On a full disk the open segment is closed once all its records are settled, so that its space can be freed.
+    fn free_settled_segment(&mut self) {
         let is_empty = self.segments.back().is_none_or(|last| last.size == last.start);
         if self.write_error != Some(DiskError::Full) || is_empty || self.writer.is_none() {
             return;
@@ -71,33 +71,34 @@ impl<D: Disk> DiskQueue<D> {
             return;
         }
         self.writer = None;
-        // Otherwise it goes when the cursor is synced.
+        // Otherwise it is removed when the cursor is synced.
         if let Some(settled) = self.cursor.safe() {
             self.remove_settled(settled);
         }
     }
 
-    /// True when the disk has room for blocks of `bytes` that are appended next: with [`WhenFull::Block`] somebody asks
-    /// before he takes what he would lose. It reserves some more, so that it is not asked each time. A disk that fails is
-    /// waited for as well, until it has failed for [`FAILING_MS_MAX`]: others wait behind who waits here.
+    /// True when the disk has room for blocks of `bytes` that are appended next. With [`WhenFull::Block`] a source
+    /// calls this before it takes data that it could lose. It reserves some more, so that not every call asks the
+    /// disk. Sources also wait for a disk that fails, until it has failed for [`FAILING_MS_MAX`]: other outputs wait
+    /// behind this one.
     pub fn reserve(&mut self, bytes: u64, now: Now) -> bool {
-        self.try_held(now);
+        self.retry_held(now);
         if self.held.len() > 0 {
             return false;
         }
         let Err(error) = self.try_to_reserve(bytes, now) else { return true };
-        // However often somebody looks: it is one failure until a write succeeds.
+        // However often it is called: it counts as one failure until a write succeeds.
         self.counts.write_errors += u64::from(self.write_error.is_none());
         self.write_error = Some(error);
         self.held.note(Err(error), now);
-        self.free_what_is_settled();
+        self.free_settled_segment();
         error != DiskError::Full && self.held.failed_for_too_long(now)
     }
 
-    /// Why another process could not go on with all that waits here: the disk takes nothing, as a try shows where a write has
-    /// failed before, something is not where that process would look for it, or cannot be read.
+    /// Why another process could not continue with all queued records: the disk accepts no writes (tried where a
+    /// write has failed before), a file is not in the directory, or reading is stalled.
     pub fn stays_behind(&mut self, now: Now) -> Option<DiskError> {
-        self.try_held(now);
+        self.retry_held(now);
         let failed = self.write_error;
         let fails = failed.filter(|_| self.held.len() > 0);
         let fails = fails.or_else(|| failed.and_then(|_| self.try_to_reserve(1, now).err()));
@@ -120,13 +121,13 @@ impl<D: Disk> DiskQueue<D> {
                 Ok(reserved) => (reserved, ahead),
                 Err(_) => (self.disk.reserve(&file, size, bytes)?, bytes),
             };
-            // What was only seen is looked at again the next time.
-            self.reserved = if reserved == Reserved::Allocated { size + bytes } else { 0 };
+            // Space that was only checked, not reserved, is checked again the next time.
+            self.reserved = if reserved == Reserved::SetAside { size + bytes } else { 0 };
         }
         Ok(())
     }
 
-    fn write_at_all(&mut self, header: &RecordHeader, block: &Block, now: Now) -> Result<(), DiskError> {
+    fn write_with_retry(&mut self, header: &RecordHeader, block: &Block, now: Now) -> Result<(), DiskError> {
         if self.segments.back().is_some_and(|last| {
             last.size > last.start && last.size.saturating_add(header.disk_bytes()) > self.plan.segment_bytes
         }) {
@@ -154,8 +155,8 @@ impl<D: Disk> DiskQueue<D> {
             Some(file) => file.clone(),
             None => self.begin_segment(now)?,
         };
-        let last = self.segments.back_mut().expect("the segment that is written is the last one");
-        // In the same write, so that it costs no call; the next record takes its place.
+        let last = self.segments.back_mut().expect("the open segment is the last one");
+        // The end mark is in the same write, so it costs no call; the next record overwrites it.
         let mark = RecordHeader::mark(header.after()).encode(self.queue_id);
         let parts = [&header.encode(self.queue_id)[..], &self.borders, &block.bytes, &mark];
         if let Err(error) = self.disk.write_at(&file, last.size, &parts) {
@@ -209,7 +210,7 @@ impl<D: Disk> DiskQueue<D> {
         created
     }
 
-    /// What becomes of a block that the disk did not take: `when_full` is about a full disk only.
+    /// Handles a block that the disk did not accept: `when_full` applies to a full disk only.
     pub(super) fn not_written(&mut self, block: Block, error: DiskError, now: Now) -> Appended {
         let when_full = if error == DiskError::Full { self.plan.limits.when_full } else { WhenFull::Block };
         match when_full {
@@ -221,7 +222,7 @@ impl<D: Disk> DiskQueue<D> {
         Appended::Dropped
     }
 
-    /// Gives up the oldest segment, once until the cursor that frees its file is synced.
+    /// Drops the oldest segment, once until the cursor that frees its file is synced.
     fn make_room(&mut self, now: Now) {
         if self.making_room {
             return;
@@ -233,14 +234,14 @@ impl<D: Disk> DiskQueue<D> {
             self.drop_front(Dropped::QueueFull);
         }
         if self.segments.len() == 1 {
-            // What is still written cannot be removed.
+            // The open segment cannot be removed.
             self.writer = None;
         }
         self.making_room = self.cursor_is_behind();
         self.cursor.since_ns = Some(now.mono_ns);
     }
 
-    /// What the cursor file should say.
+    /// The cursor to write.
     pub(super) fn noted(&self) -> Noted {
         let written = self.end;
         #[cfg(any(test, feature = "canary"))]
@@ -251,7 +252,7 @@ impl<D: Disk> DiskQueue<D> {
     }
 
     pub(super) fn cursor_is_behind(&self) -> bool {
-        // A queue that never held anything needs no cursor.
+        // A queue that never had a record needs no cursor.
         self.end.records > 0 && self.cursor.is_behind(self.noted())
     }
 
@@ -262,7 +263,7 @@ impl<D: Disk> DiskQueue<D> {
         }
         let mut cursor = None;
         if self.cursor_is_behind() {
-            // Without a sync it outlives this process, which is worth the write.
+            // Even without a sync it survives this process, which is worth the write.
             match self.cursor.write(&self.disk, self.noted()) {
                 Ok(()) if with_cursor => cursor = self.cursor.begin(),
                 Ok(()) => {}
@@ -285,7 +286,7 @@ impl<D: Disk> DiskQueue<D> {
         Some(job)
     }
 
-    /// Removes the segments before the cursor that was synced. One that the disk could not read is kept aside.
+    /// Removes the segments before the synced cursor. A segment that the disk could not read is quarantined.
     pub(super) fn remove_settled(&mut self, settled: Totals) {
         #[cfg(any(test, feature = "canary"))]
         let settled = if self.canary == Some(Canary::SegmentRemovedTooEarly) { self.read } else { settled };
@@ -295,7 +296,7 @@ impl<D: Disk> DiskQueue<D> {
             if written || upto.records > settled.records {
                 return;
             }
-            // A file that somebody has open keeps its room on the disk.
+            // An open file keeps its space on the disk.
             self.reader.take_if(|reader| reader.sequence == first.sequence);
             let removed = if first.unreadable || first.kept_whole {
                 let Segment { sequence, size: bytes, .. } = first;
@@ -305,7 +306,7 @@ impl<D: Disk> DiskQueue<D> {
                 self.disk.remove(&segment_name(first.sequence))
             };
             if removed.is_err_and(|error| error != DiskError::NotFound && !first.missing) {
-                // Tried again when the next cursor is synced.
+                // Retried when the next cursor is synced.
                 self.counts.remove_errors += 1;
                 return;
             }

@@ -84,9 +84,9 @@ pub struct FileSender {
     /// The block being written, and how many of its bytes are written.
     held: Option<(Entry, usize)>,
     /// Size of the file when it was closed in the middle of a record.
-    torn_at: Option<u64>,
+    cut_at: Option<u64>,
     /// The file ends with an incomplete line of another process.
-    unended: bool,
+    incomplete_line: bool,
     /// Open although there is nothing to write: at start, to detect errors early.
     eager: bool,
     /// Close it at the next record boundary and open it again.
@@ -104,8 +104,8 @@ impl FileSender {
             health: Health::new(),
             phase: Phase::Closed { retry_ns: 0 },
             held: None,
-            torn_at: None,
-            unended: false,
+            cut_at: None,
+            incomplete_line: false,
             eager: !plan.close_when_idle,
             reopens: false,
             stop_ns: None,
@@ -142,7 +142,7 @@ impl FileSender {
         }
         self.take_next(queue, now);
         if self.held.is_none() {
-            return self.at_rest(now);
+            return self.when_idle(now);
         }
         self.to_write().map_or(FileAction::Rotate, FileAction::Write)
     }
@@ -150,12 +150,12 @@ impl FileSender {
     /// The bytes of the last [`FileAction::Write`]; none when the file has no room for them.
     pub fn to_write(&self) -> Option<&[u8]> {
         let (Phase::Open { size }, Some((entry, written))) = (self.phase, &self.held) else { return None };
-        let end = self.end_of_write(entry, *written, size + u64::from(self.unended))?;
-        Some(if self.unended { b"\n" } else { &entry.block().bytes[*written..end] })
+        let end = self.end_of_write(entry, *written, size + u64::from(self.incomplete_line))?;
+        Some(if self.incomplete_line { b"\n" } else { &entry.block().bytes[*written..end] })
     }
 
     /// The file is open and everything is written.
-    fn at_rest(&mut self, now: Now) -> FileAction<'static> {
+    fn when_idle(&mut self, now: Now) -> FileAction<'static> {
         if self.stop_ns.is_some() {
             self.stop(now);
         } else if self.plan.close_when_idle {
@@ -173,12 +173,12 @@ impl FileSender {
             queue.put_back(entry);
             queue.expire(now);
         }
-        let nothing_waits = queue.is_empty() && self.held.is_none();
-        if self.stop_ns.is_some_and(|stop_ns| nothing_waits || now.mono_ns >= stop_ns) {
+        let nothing_queued = queue.is_empty() && self.held.is_none();
+        if self.stop_ns.is_some_and(|stop_ns| nothing_queued || now.mono_ns >= stop_ns) {
             self.stop(now);
             return FileAction::Idle;
         }
-        if nothing_waits && !self.eager {
+        if nothing_queued && !self.eager {
             return FileAction::Idle;
         }
         if now.mono_ns < retry_ns {
@@ -214,13 +214,13 @@ impl FileSender {
         self.phase = Phase::Open { size };
         (self.eager, self.reopens) = (false, false);
         self.account.connects.fetch_add(1, Relaxed);
-        let same_file = self.torn_at.take() == Some(size);
+        let same_file = self.cut_at.take() == Some(size);
         if !same_file && let Some((entry, written)) = &mut self.held {
             // Not the file with the first part of the record: write the record from its start.
             *written = entry.settled;
         }
-        let goes_on = self.held.as_ref().is_some_and(|(entry, written)| *written > entry.settled);
-        self.unended = !ended && !goes_on;
+        let same_record = self.held.as_ref().is_some_and(|(entry, written)| *written > entry.settled);
+        self.incomplete_line = !ended && !same_record;
         if self.health.state().attempts == 0 {
             self.health.good(0, now);
         }
@@ -231,8 +231,8 @@ impl FileSender {
         let (Phase::Open { size }, Some((entry, written))) = (&mut self.phase, &mut self.held) else {
             return;
         };
-        if self.unended {
-            self.unended = bytes == 0;
+        if self.incomplete_line {
+            self.incomplete_line = bytes == 0;
             *size += bytes as u64;
             return;
         }
@@ -263,7 +263,7 @@ impl FileSender {
     /// more. It is closed.
     pub fn on_deleted(&mut self) {
         let Phase::Open { size } = self.phase else { return };
-        self.torn_at = Some(size);
+        self.cut_at = Some(size);
         self.phase = Phase::Closed { retry_ns: 0 };
     }
 
@@ -272,7 +272,7 @@ impl FileSender {
         let failure = match self.phase {
             Phase::Closed { .. } => Failure::ConnectFailed,
             Phase::Open { size } => {
-                self.torn_at = Some(size);
+                self.cut_at = Some(size);
                 Failure::WriteFailed
             }
             Phase::Stopped => return,

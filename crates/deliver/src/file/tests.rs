@@ -106,7 +106,7 @@ impl World {
 }
 
 #[test]
-fn rotation_moves_files_on_up_to_the_first_free_number() {
+fn rotation_renames_files_up_to_the_first_free_number() {
     use RotationStep::{Remove, Rename};
     let table: [(u32, &[u32], &[RotationStep]); 7] = [
         (0, &[], &[Remove(0)]),
@@ -124,7 +124,7 @@ fn rotation_moves_files_on_up_to_the_first_free_number() {
 }
 
 #[test]
-fn a_file_is_full_at_its_bound_and_the_next_line_goes_to_a_new_one() {
+fn a_line_past_max_file_bytes_goes_to_a_new_file() {
     // (limit, content of file 0 at first, files at the end)
     type Files = &'static [(u32, &'static str)];
     let table: [(u64, &str, Files); 6] = [
@@ -171,7 +171,7 @@ fn a_frame_goes_to_one_file() {
 }
 
 #[test]
-fn a_full_disk_loses_nothing_is_told_once_and_mended_in_the_middle_of_the_line() {
+fn a_full_disk_is_logged_once_and_the_cut_line_is_completed() {
     let mut world = World::bounded(100, 1);
     world.append("aa\nbbbb\ncc\n");
     assert_eq!(world.poll(), FileAction::Open);
@@ -198,7 +198,7 @@ fn a_full_disk_loses_nothing_is_told_once_and_mended_in_the_middle_of_the_line()
 }
 
 #[test]
-fn a_line_begins_anew_in_another_file() {
+fn a_cut_line_is_written_from_its_start_in_another_file() {
     for size in [0, 4, 6] {
         let mut world = World::bounded(100, 1);
         world.append("aa\nbbbb\n");
@@ -217,7 +217,7 @@ fn a_line_begins_anew_in_another_file() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_told_at_start_even_with_nothing_to_write() {
+fn a_file_that_cannot_be_opened_is_logged_at_start() {
     let mut world = World::bounded(100, 1);
     assert_eq!(world.poll(), FileAction::Open);
     world.sender.on_error(world.now);
@@ -226,7 +226,7 @@ fn a_file_that_cannot_be_opened_is_told_at_start_even_with_nothing_to_write() {
 }
 
 #[test]
-fn a_file_may_be_closed_whenever_nothing_is_left_to_write() {
+fn close_when_idle_closes_the_file_once_everything_is_written() {
     let mut world = World::new(FilePlan { close_when_idle: true, ..FilePlan::default() });
     assert_eq!(world.poll(), FileAction::Idle, "no file before the first record");
     for flush in 1..=3 {
@@ -238,7 +238,7 @@ fn a_file_may_be_closed_whenever_nothing_is_left_to_write() {
 }
 
 #[test]
-fn a_rotation_that_fails_is_tried_again_and_the_file_does_not_grow() {
+fn a_failed_rotation_is_retried_and_the_file_does_not_grow() {
     let mut world = World::bounded(4, 1);
     world.append("aa\nbb\n");
     while world.poll() != FileAction::Rotate {
@@ -253,7 +253,7 @@ fn a_rotation_that_fails_is_tried_again_and_the_file_does_not_grow() {
 }
 
 #[test]
-fn a_stop_writes_what_waits_until_its_deadline() {
+fn a_stop_writes_queued_lines_until_its_deadline() {
     for (works, delivered) in [(true, 2), (false, 0)] {
         let mut world = World::bounded(100, 1);
         world.append("aa\nbb\n");
@@ -323,7 +323,7 @@ proptest! {
 
 /// Another process died in the middle of a line: joined with our `cc` it would be a line that nobody sent.
 #[test]
-fn a_line_that_another_process_left_unended_is_ended_first() {
+fn an_incomplete_last_line_gets_an_lf_before_the_next_line() {
     for (bound, want) in [(0, "old\nto\naa\nbbbb\n"), (10, "old\nto\naa\n"), (9, "old\nto")] {
         let mut world = World::bounded(bound, 2);
         world.files.insert(0, b"old\nto".to_vec());
@@ -336,7 +336,7 @@ fn a_line_that_another_process_left_unended_is_ended_first() {
 }
 
 #[test]
-fn a_file_that_was_moved_away_is_opened_anew_between_two_records() {
+fn reopen_switches_files_at_a_record_boundary() {
     let mut world = World::new(FilePlan::default());
     world.run();
     world.append("a 1 1\nb 2 2\n");
@@ -359,7 +359,7 @@ fn a_file_that_was_moved_away_is_opened_anew_between_two_records() {
 }
 
 #[test]
-fn a_file_that_is_not_open_has_nothing_to_reopen() {
+fn reopen_does_nothing_for_a_closed_file() {
     let mut world = World::new(FilePlan { close_when_idle: true, ..FilePlan::default() });
     world.sender.reopen();
     assert_eq!(world.poll(), FileAction::Idle);

@@ -90,7 +90,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn no_series_is_overtaken_and_nothing_is_lost(ops in ops(), on_disk: bool, lanes in 1..5_usize) {
+    fn series_keep_their_order_and_no_record_is_lost(ops in ops(), on_disk: bool, lanes in 1..5_usize) {
         let account = Arc::new(OutputAccount::default());
         let mut shared = queue(on_disk, &account, lanes);
         let mut held: Vec<VecDeque<Entry>> = (0..lanes).map(|_| VecDeque::new()).collect();
@@ -134,7 +134,7 @@ proptest! {
 }
 
 #[test]
-fn a_lane_that_takes_nothing_holds_up_the_others_only_past_the_bound() {
+fn a_stalled_connection_blocks_the_others_only_past_the_limit() {
     let account = Arc::new(OutputAccount::default());
     let mut shared = queue(false, &account, 2);
     let large = |partition| {
@@ -160,7 +160,7 @@ fn a_lane_that_takes_nothing_holds_up_the_others_only_past_the_bound() {
 }
 
 #[test]
-fn the_last_sender_that_ends_leaves_the_queue() {
+fn the_last_sender_that_ends_drops_the_queue() {
     for (on_disk, waiting) in [(false, 0), (true, 2)] {
         let account = Arc::new(OutputAccount::default());
         let mut shared = queue(on_disk, &account, 2);
@@ -181,7 +181,7 @@ fn the_last_sender_that_ends_leaves_the_queue() {
 }
 
 #[test]
-fn series_are_spread_over_all_partitions_the_same_way_each_time() {
+fn series_are_hashed_to_the_same_partitions_in_every_run() {
     let mut counts = [0; PARTITIONS as usize];
     for number in 0..16_000 {
         counts[usize::from(partition(format!("app.requests.{number}").as_bytes(), b"env:prod"))] += 1;
@@ -192,7 +192,7 @@ fn series_are_spread_over_all_partitions_the_same_way_each_time() {
 }
 
 #[test]
-fn a_lane_is_at_its_end_when_all_that_waits_belongs_to_others() {
+fn a_connection_is_empty_when_all_queued_blocks_belong_to_others() {
     let account = Arc::new(OutputAccount::default());
     let mut shared = queue(false, &account, 2);
     assert_eq!(shared.lane(0).append(block(0, Some(1)), NOW), Appended::Kept);
@@ -213,7 +213,7 @@ fn a_lane_is_at_its_end_when_all_that_waits_belongs_to_others() {
 }
 
 #[test]
-fn lanes_do_not_wake_each_other_while_the_disk_fails() {
+fn connections_do_not_wake_each_other_while_the_disk_fails() {
     use crate::disk_queue::READ_AGAIN_MS;
     use crate::disk_queue::faulty_disk::{Faults, FaultyDisk};
 
@@ -246,7 +246,7 @@ fn lanes_do_not_wake_each_other_while_the_disk_fails() {
 }
 
 #[test]
-fn lanes_do_not_wake_each_other_while_too_much_is_open() {
+fn connections_do_not_wake_each_other_at_the_limit_of_open_records() {
     let account = Arc::new(OutputAccount::default());
     let mut shared = queue(true, &account, 2);
     for number in 0..=crate::disk_queue::OPEN_RECORDS_MAX as u64 {
@@ -264,7 +264,7 @@ fn lanes_do_not_wake_each_other_while_too_much_is_open() {
 }
 
 #[test]
-fn a_backlog_of_one_connection_goes_to_one_of_many_without_waiting_between_blocks() {
+fn a_backlog_without_partitions_goes_to_the_first_connection_without_pauses() {
     let account = Arc::new(OutputAccount::default());
     let mut shared = queue(true, &account, 2);
     for (number, partition) in [(0, None), (1, None), (2, None), (3, Some(1)), (4, Some(0)), (5, None)] {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Each entry reports here when it ends, on any thread.
 #[derive(Debug, Default)]
-pub(crate) struct SettledFront(Mutex<Front>);
+pub(crate) struct SettledWatermark(Mutex<Front>);
 
 #[derive(Debug, Default)]
 struct Front {
@@ -15,10 +15,10 @@ struct Front {
     ahead: BTreeSet<u64>,
 }
 
-impl SettledFront {
+impl SettledWatermark {
     /// Every block below `settled` has its outcome.
-    pub(super) fn at(settled: u64) -> SettledFront {
-        SettledFront(Mutex::new(Front { settled, ahead: BTreeSet::new() }))
+    pub(super) fn at(settled: u64) -> SettledWatermark {
+        SettledWatermark(Mutex::new(Front { settled, ahead: BTreeSet::new() }))
     }
 
     /// A block got its outcome.
@@ -43,8 +43,8 @@ impl SettledFront {
 }
 
 #[test]
-fn the_front_moves_over_what_was_settled_ahead_of_it() {
-    let front = SettledFront::default();
+fn the_watermark_advances_over_blocks_settled_out_of_order() {
+    let front = SettledWatermark::default();
     for (number, settled) in [(2, 0), (1, 0), (0, 3), (4, 3), (3, 5)] {
         front.done(number);
         assert_eq!(front.settled(), settled, "after {number}");

@@ -169,8 +169,8 @@ impl<D: Disk> OutputQueue<D> {
     /// is reserved.
     pub fn takes(&mut self, bytes: u64, records: u64, now: Now) -> bool {
         // By the account: the sender may have taken blocks out and not published its figures yet.
-        let nothing_waits = either!(self, queue => queue.account().copies_queued()) == 0;
-        let fits = nothing_waits || self.has_room(bytes, records);
+        let nothing_queued = either!(self, queue => queue.account().copies_queued()) == 0;
+        let fits = nothing_queued || self.has_room(bytes, records);
         fits && self.on_disk().is_none_or(|queue| queue.reserve(bytes, now))
     }
 

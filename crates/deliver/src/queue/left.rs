@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_goes_on_elsewhere_with_what_is_known_of_it() {
+    fn queued_blocks_are_handed_over_with_their_progress() {
         let now = Now { mono_ns: AT_NS, wall_ns: 0 };
         let here = Arc::new(model::OutputAccount::default());
         let mut queue = MemoryQueue::new(QueueLimits::default(), Arc::clone(&here));
@@ -174,12 +174,12 @@ mod tests {
         first.written_before = 13;
         queue.put_back(first);
         queue.leave();
-        let told: Vec<Vec<u8>> = queue.left().map(|left| left.encode(AT_NS + 5)).collect();
+        let encoded: Vec<Vec<u8>> = queue.left().map(|left| left.encode(AT_NS + 5)).collect();
         let there = Arc::new(model::OutputAccount::default());
         // The successor takes the blocks whatever its limits are.
         let limits = QueueLimits { bytes_max: 1, records_max: 1, ..QueueLimits::default() };
         let mut other = MemoryQueue::new(limits, Arc::clone(&there));
-        told.iter().for_each(|bytes| other.go_on_with(Left::decode(bytes, 105).expect("it was encoded")));
+        encoded.iter().for_each(|bytes| other.go_on_with(Left::decode(bytes, 105).expect("it was encoded")));
         assert_eq!((queue.copies(), other.copies()), (8, 8));
         assert_eq!(there.sum(8).copies, 8, "the delivered one is in the other account");
         assert!(here.sum(queue.copies()).holds() && there.sum(other.copies()).holds());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_cannot_be_are_nothing_and_the_others_can_be_sent() {
+    fn invalid_bytes_decode_to_none_and_decoded_blocks_can_be_sent() {
         for block in forms() {
             let part = Part::whole(block.copies, block.copy_bytes());
             let good = Left { block, part }.encode(AT_NS);

@@ -18,9 +18,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use model::{CopyOutcome, Dropped, Now, OutputAccount};
 
 pub use crate::block::{BLOCK_BYTES_MAX, Block, BlockEncoding};
-use crate::disk_queue::{Part, Position, Promise, SettleLog, Ticket};
+use crate::disk_queue::{Part, Position, Promise, RecordHandle, SettleLog};
 use crate::plan::QueueLimits;
-use front::SettledFront;
+use front::SettledWatermark;
 pub use kinds::{OutputQueue, Queue, Room};
 pub use left::{Left, promises as left_promises};
 
@@ -61,9 +61,9 @@ pub struct Entry {
 #[derive(Debug)]
 enum Home {
     /// In memory: the block's number, and the watermark to report to.
-    Memory(u64, Arc<SettledFront>),
+    Memory(u64, Arc<SettledWatermark>),
     /// On disk: copies that are not settled when the entry is dropped stay queued.
-    Disk(Ticket),
+    Disk(RecordHandle),
 }
 
 impl Entry {
@@ -74,7 +74,7 @@ impl Entry {
         part: Option<Part>,
         disk_bytes: u64,
         account: &Arc<OutputAccount>,
-        ticket: Ticket,
+        ticket: RecordHandle,
     ) -> Entry {
         let part = part.unwrap_or_else(|| Part::whole(block.copies, block.copy_bytes()));
         Entry {
@@ -109,7 +109,7 @@ impl Entry {
         part: Part,
         account: &Arc<OutputAccount>,
         number: u64,
-        front: &Arc<SettledFront>,
+        front: &Arc<SettledWatermark>,
     ) -> Entry {
         let memory_bytes = block.memory_bytes();
         account.route(u64::from(part.copies_left), part.bytes_left);
@@ -220,7 +220,7 @@ impl Drop for Entry {
         }
         match &self.home {
             Home::Memory(number, front) => front.done(*number),
-            Home::Disk(ticket) => ticket.hand_in(part),
+            Home::Disk(ticket) => ticket.report_end(part),
         }
     }
 }
@@ -235,7 +235,7 @@ pub struct MemoryQueue {
     copies: u64,
     /// Number of blocks appended since the queue was created.
     appended: u64,
-    front: Arc<SettledFront>,
+    front: Arc<SettledWatermark>,
     /// Queued blocks are not dropped when the sender ends: another sender or process takes them.
     kept: bool,
 }
@@ -257,7 +257,7 @@ impl MemoryQueue {
 
     /// An empty queue that replaces one in which everything before `place` is settled.
     pub fn after(place: Position, limits: QueueLimits, account: Arc<OutputAccount>) -> MemoryQueue {
-        let front = Arc::new(SettledFront::at(place.0));
+        let front = Arc::new(SettledWatermark::at(place.0));
         MemoryQueue { appended: place.0, front, ..MemoryQueue::new(limits, account) }
     }
 

@@ -33,7 +33,7 @@ fn check(queue: &mut MemoryQueue, held: &[&Entry]) {
 }
 
 #[test]
-fn at_the_bound_blocks_are_kept_and_past_it_when_full_decides() {
+fn past_the_limit_when_full_decides() {
     // (when full, bytes of the third block, is it kept, copies dropped, time of the oldest block left)
     let table = [
         (WhenFull::Block, 400, true, 0, 1),
@@ -65,7 +65,7 @@ fn at_the_bound_blocks_are_kept_and_past_it_when_full_decides() {
 }
 
 #[test]
-fn a_block_larger_than_the_whole_bound_is_dropped_and_drops_no_other() {
+fn a_block_larger_than_the_limit_is_dropped_and_drops_no_other() {
     for when_full in [WhenFull::Block, WhenFull::DropOldest, WhenFull::DropNewest] {
         let mut queue = queue_of(1000, when_full, 0);
         assert_eq!(queue.append(block_of(300, 1, at_ms(0)), at_ms(0)), Appended::Kept);
@@ -78,7 +78,7 @@ fn a_block_larger_than_the_whole_bound_is_dropped_and_drops_no_other() {
 }
 
 #[test]
-fn what_is_on_the_way_counts_against_the_bound() {
+fn blocks_in_flight_count_against_the_limit() {
     for (when_full, want_dropped) in
         [(WhenFull::DropOldest, 1), (WhenFull::DropNewest, 1), (WhenFull::Block, 0)]
     {
@@ -99,7 +99,7 @@ fn what_is_on_the_way_counts_against_the_bound() {
 }
 
 #[test]
-fn copies_are_bounded_and_a_block_alone_may_be_larger() {
+fn copies_are_limited_but_a_single_block_may_be_larger() {
     for (when_full, kept, dropped) in [(WhenFull::DropOldest, 7, 6), (WhenFull::DropNewest, 10, 3)] {
         let limits = QueueLimits { bytes_max: 1 << 20, records_max: 10, when_full, age_max_ms: 0 };
         let mut queue = MemoryQueue::new(limits, Arc::new(OutputAccount::default()));
@@ -127,7 +127,7 @@ fn copies_are_bounded_and_a_block_alone_may_be_larger() {
 }
 
 #[test]
-fn a_full_block_may_be_tried_again_or_dropped() {
+fn a_returned_block_can_be_appended_again_or_dropped() {
     let mut queue = queue_of(1000, WhenFull::Block, 0);
     assert_eq!(queue.append(block_of(1000, 3, at_ms(0)), at_ms(0)), Appended::Kept);
     let Appended::Full(block) = queue.append(block_of(1000, 5, at_ms(1)), at_ms(1)) else { panic!("full") };
@@ -140,7 +140,7 @@ fn a_full_block_may_be_tried_again_or_dropped() {
 }
 
 #[test]
-fn too_old_blocks_are_dropped_and_the_moment_is_known() {
+fn too_old_blocks_are_dropped_at_their_expiry_time() {
     // (age limit, time, blocks left of those made at 0, 5 and 10 ms)
     let table = [(0, 1_000_000, 3), (10, 10, 3), (10, 11, 2), (10, 15, 2), (10, 16, 1), (10, 21, 0)];
     for (age_max_ms, time_ms, left) in table {
@@ -159,7 +159,7 @@ fn too_old_blocks_are_dropped_and_the_moment_is_known() {
 }
 
 #[test]
-fn age_applies_at_each_call_that_has_the_time() {
+fn every_call_with_the_time_expires_blocks() {
     let mut queue = queue_of(600, WhenFull::Block, 10);
     assert_eq!(queue.append(block_of(500, 1, at_ms(0)), at_ms(0)), Appended::Kept);
     assert_eq!(
@@ -173,7 +173,7 @@ fn age_applies_at_each_call_that_has_the_time() {
 }
 
 #[test]
-fn what_is_put_back_is_the_oldest_again_and_keeps_what_is_settled() {
+fn a_block_put_back_is_the_oldest_again_and_keeps_its_progress() {
     let mut queue = queue_of(10_000, WhenFull::DropOldest, 0);
     for (text, ms) in [("a\nb\n", 1), ("c\n", 2)] {
         let copies = text.len() as u32 / 2;
@@ -193,7 +193,7 @@ fn what_is_put_back_is_the_oldest_again_and_keeps_what_is_settled() {
 }
 
 #[test]
-fn dropped_entries_and_queues_leave_no_copy_without_outcome() {
+fn dropped_entries_and_queues_settle_all_copies() {
     let mut queue = queue_of(10_000, WhenFull::Block, 0);
     for _ in 0..3 {
         assert_eq!(queue.append(block_of(500, 2, at_ms(0)), at_ms(0)), Appended::Kept);
@@ -208,7 +208,7 @@ fn dropped_entries_and_queues_leave_no_copy_without_outcome() {
 }
 
 #[test]
-fn room_is_ample_within_the_bound_only_although_an_empty_queue_takes_any_block() {
+fn room_is_ample_only_within_the_limit_even_in_an_empty_queue() {
     use crate::disk_queue::faulty_disk::FaultyDisk;
     use crate::queue::{OutputQueue, Room};
 
@@ -232,14 +232,14 @@ fn room_is_ample_within_the_bound_only_although_an_empty_queue_takes_any_block()
 }
 
 #[test]
-fn a_block_of_nothing_is_not_kept() {
+fn an_empty_block_is_not_queued() {
     let mut queue = queue_of(0, WhenFull::Block, 0);
     assert_eq!(queue.append(Block::lines(Vec::new(), 0, 0), at_ms(0)), Appended::Kept);
     assert_eq!((queue.blocks(), queue.account().sum(0).copies), (0, 0));
 }
 
 #[test]
-fn memory_held_is_counted_not_bytes_used() {
+fn memory_in_use_is_counted_not_bytes_of_records() {
     let mut queue = queue_of(4096, WhenFull::DropNewest, 0);
     let mut bytes = Vec::with_capacity(4096);
     bytes.push(b'\n');
@@ -252,7 +252,7 @@ fn memory_held_is_counted_not_bytes_used() {
 }
 
 #[test]
-fn who_can_wait_does_as_when_full_says_and_what_was_let_in_is_kept() {
+fn sources_wait_by_when_full_and_admitted_batches_are_kept() {
     use crate::disk_queue::faulty_disk::FaultyDisk;
     use crate::queue::{OutputQueue, Room};
 
@@ -292,7 +292,7 @@ fn who_can_wait_does_as_when_full_says_and_what_was_let_in_is_kept() {
 }
 
 #[test]
-fn a_queue_in_the_place_of_another_has_settled_what_that_one_had() {
+fn a_replacement_queue_continues_at_the_settled_position() {
     let mut queue = MemoryQueue::after(Position(7), QueueLimits::default(), Arc::default());
     let (before, next) = (Position(6), Position(7));
     assert_eq!((queue.accepted_up_to(), queue.settled_up_to()), (next, next));

@@ -68,7 +68,7 @@ impl Marks {
 }
 
 #[test]
-fn lines_arrive_with_the_flush_that_has_their_end() {
+fn lines_are_readable_after_the_flush_of_their_end() {
     let mut marks = Marks::default();
     assert_eq!(marks.unacked(1_000), 0, "nothing was taken");
     marks.take(100);
@@ -84,7 +84,7 @@ fn lines_arrive_with_the_flush_that_has_their_end() {
 }
 
 #[test]
-fn marks_past_their_limit_settle_together_and_never_early() {
+fn flush_marks_past_their_limit_are_merged_and_settle_late() {
     let mut marks = Marks::default();
     for n in 1..=MARKS_MAX as u64 + 3 {
         marks.take(10);

@@ -53,9 +53,9 @@ pub const IN_FLIGHT_BYTES_MAX: u64 = 4 << 20;
 /// A connection that lasted so long and then closed resets the backoff.
 const STABLE_NS: u64 = 5 * SECOND_NS;
 
-/// After a failure that the peer's kernel hides (see [`is_deceptive`]), the endpoint counts as up again when bytes are
+/// After a failure that the peer's kernel hides (see [`is_hidden_by_kernel`]), the endpoint counts as up again when bytes are
 /// acknowledged so long after connecting.
-const BELIEVED_AFTER_NS: u64 = SECOND_NS;
+const UP_AFTER_NS: u64 = SECOND_NS;
 
 /// A connection that the peer ends within this time after its first bytes was closed at once. The endpoint counts as up
 /// again when a connection lasts longer.
@@ -104,7 +104,7 @@ pub enum CloseReason {
 
 /// With such a failure, the endpoint still accepts connections, and its kernel acknowledges the first bytes of each even
 /// if no process reads them.
-fn is_deceptive(failure: Failure) -> bool {
+fn is_hidden_by_kernel(failure: Failure) -> bool {
     failure == Failure::WriteTimeout || ends_connections(failure)
 }
 
@@ -166,7 +166,7 @@ pub struct StreamSender {
     held_bytes: u64,
     held_copies: u64,
     /// The endpoint was reached, and the TLS handshake is not finished.
-    shakes_hands: bool,
+    in_handshake: bool,
     /// When the first bytes of this connection were written.
     first_bytes_ns: Option<u64>,
     /// Consecutive connections that the peer closed at once.
@@ -174,7 +174,7 @@ pub struct StreamSender {
     /// Bytes written to this connection.
     written: u64,
     acked: u64,
-    /// Bytes of it whose copies are settled: all acknowledged ones, except while [`Self::is_on_trial`].
+    /// Bytes of it whose copies are settled: all acknowledged ones, except while [`Self::on_probation`].
     settled: u64,
     /// When the peer last acknowledged something, or when the first bytes came in flight.
     progress_ns: u64,
@@ -188,7 +188,7 @@ pub struct StreamSender {
     probes: bool,
     stop_ns: Option<u64>,
     /// Another sender continues with the queue: take nothing more out of it.
-    leaves: bool,
+    draining: bool,
 }
 
 impl StreamSender {
@@ -204,7 +204,7 @@ impl StreamSender {
             held: VecDeque::new(),
             held_bytes: 0,
             held_copies: 0,
-            shakes_hands: false,
+            in_handshake: false,
             first_bytes_ns: None,
             closed_at_once: 0,
             written: 0,
@@ -217,7 +217,7 @@ impl StreamSender {
             eager: true,
             probes: false,
             stop_ns: None,
-            leaves: false,
+            draining: false,
         }
     }
 
@@ -252,18 +252,18 @@ impl StreamSender {
     }
 
     fn poll_down(&mut self, retry_ns: u64, queue: &mut impl Queue, now: Now) -> Action<'static> {
-        self.hand_back(queue);
+        self.requeue(queue);
         queue.expire(now);
-        let nothing_waits = queue.is_empty() || self.leaves;
+        let nothing_queued = queue.is_empty() || self.draining;
         if let Some(stop_ns) = self.stop_ns
-            && (nothing_waits || now.mono_ns >= stop_ns)
+            && (nothing_queued || now.mono_ns >= stop_ns)
         {
             self.phase = Phase::Stopped;
             self.health.stop(now);
             return Action::Idle;
         }
         let probes = self.probes && self.health.state().status == Status::Down;
-        if nothing_waits && !self.eager && !probes {
+        if nothing_queued && !self.eager && !probes {
             return Action::Idle;
         }
         if now.mono_ns < retry_ns {
@@ -271,17 +271,17 @@ impl StreamSender {
         }
         let deadline_ns = after_ms(now, self.plan.connect_timeout_ms);
         self.phase = Phase::Connecting { deadline_ns };
-        self.shakes_hands = false;
+        self.in_handshake = false;
         self.backlog_copies = queue.copies();
         Action::Connect
     }
 
     fn poll_connecting(&mut self, deadline_ns: u64, queue: &mut impl Queue, now: Now) -> Action<'static> {
-        if self.leaves || self.stop_ns.is_some_and(|stop_ns| now.mono_ns >= stop_ns) {
+        if self.draining || self.stop_ns.is_some_and(|stop_ns| now.mono_ns >= stop_ns) {
             return self.close_stopped(now);
         }
         if now.mono_ns >= deadline_ns {
-            let failure = if self.shakes_hands { Failure::TlsFailed } else { Failure::ConnectTimeout };
+            let failure = if self.in_handshake { Failure::TlsFailed } else { Failure::ConnectTimeout };
             self.failed(failure, now);
             return Action::Close(CloseReason::ConnectTimeout);
         }
@@ -289,27 +289,27 @@ impl StreamSender {
     }
 
     fn poll_up(&mut self, queue: &mut impl Queue, now: Now) -> Action<'_> {
-        if self.settled < self.acked && !self.is_on_trial(now) {
+        if self.settled < self.acked && !self.on_probation(now) {
             self.settle_arrived();
         }
-        let at_rest = self.held.is_empty() && queue.is_empty();
-        if at_rest && self.lasts_from_ns().is_none_or(|lasts_ns| now.mono_ns >= lasts_ns) {
+        let all_sent = self.held.is_empty() && queue.is_empty();
+        if all_sent && self.lasts_from_ns().is_none_or(|lasts_ns| now.mono_ns >= lasts_ns) {
             // No records left to prove the endpoint up: the established connection counts instead.
             self.health.good(self.backlog_copies, now);
         }
-        let is_done = at_rest || self.leaves && self.held.is_empty();
+        let is_done = all_sent || self.draining && self.held.is_empty();
         if self.stop_ns.is_some_and(|stop_ns| is_done || now.mono_ns >= stop_ns) {
             return self.close_stopped(now);
         }
         if !self.held.is_empty() && now.mono_ns >= self.timeout_ns() {
-            self.lost(CloseReason::WriteTimeout, now);
+            self.connection_lost(CloseReason::WriteTimeout, now);
             return Action::Close(CloseReason::WriteTimeout);
         }
         if now.mono_ns >= self.ack_check_ns {
             // The caller did not report acknowledged bytes: still do not spin.
             self.ack_check_ns = now.mono_ns + self.ack_pause_ns;
         }
-        if self.unwritten().is_empty() && !self.leaves {
+        if self.unwritten().is_empty() && !self.draining {
             self.take_next(queue, now);
         }
         if self.unwritten().is_empty() {
@@ -337,7 +337,7 @@ impl StreamSender {
 
     /// The TCP connection is established; the TLS handshake begins.
     pub fn on_handshake_begun(&mut self) {
-        self.shakes_hands = true;
+        self.in_handshake = true;
     }
 
     /// Connecting failed.
@@ -397,7 +397,7 @@ impl StreamSender {
     /// The connection ended. Does nothing when the sender knows already.
     pub fn on_closed(&mut self, why: CloseReason, now: Now) {
         match self.phase {
-            Phase::Up { .. } => self.lost(why, now),
+            Phase::Up { .. } => self.connection_lost(why, now),
             Phase::Connecting { .. } => self.failed(Failure::ConnectFailed, now),
             Phase::Down { .. } | Phase::Stopped => {}
         }
@@ -411,8 +411,8 @@ impl StreamSender {
 
     /// From now on: take nothing more from the queue, with which another sender continues; close when all blocks in
     /// flight are acknowledged, or at `deadline_ns` (monotonic). Otherwise as [`Self::begin_stop`].
-    pub fn begin_leave(&mut self, deadline_ns: u64) {
-        self.leaves = true;
+    pub fn begin_drain(&mut self, deadline_ns: u64) {
+        self.draining = true;
         self.stop_ns = Some(deadline_ns);
     }
 
@@ -424,7 +424,7 @@ impl StreamSender {
     /// Stops now. Queued and unacknowledged records go back to the queue, which keeps them for the next run or drops
     /// them (`stopped`): see [`Queue::leave`].
     pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
-        self.hand_back(queue);
+        self.requeue(queue);
         queue.leave();
         self.phase = Phase::Stopped;
         self.health.stop(now);
@@ -440,7 +440,7 @@ impl StreamSender {
             }
             Phase::Up { .. } => {
                 let check_ns = (self.acks && self.in_flight_bytes() > 0).then_some(self.ack_check_ns);
-                let trial_ns = self.trial_ends_ns().filter(|_| self.settled < self.acked);
+                let trial_ns = self.probation_ends_ns().filter(|_| self.settled < self.acked);
                 Some(earliest(self.timeout_ns(), [check_ns, self.stop_ns, trial_ns]))
             }
             Phase::Stopped => None,
@@ -487,7 +487,7 @@ impl StreamSender {
 
     /// Takes the next block that has bytes, if the in-flight limit allows it.
     fn take_next(&mut self, queue: &mut impl Queue, now: Now) {
-        if self.is_on_trial(now) && !self.held.is_empty() {
+        if self.on_probation(now) && !self.held.is_empty() {
             // One block at a time, sent again if the connection is reset: a peer that reads a little of each makes
             // progress.
             return;
@@ -523,23 +523,23 @@ impl StreamSender {
         );
         self.acked = acked;
         self.progress_ns = now.mono_ns;
-        if self.is_believed(now) {
+        if self.proves_up(now) {
             self.health.good(self.backlog_copies, now);
         }
-        if !self.is_on_trial(now) {
+        if !self.on_probation(now) {
             self.settle_arrived();
         }
     }
 
     /// When this connection, made after one that the peer closed at once, has lasted longer than that. Until then
     /// nothing of it is settled: a peer that resets it has not read the bytes that its kernel acknowledged.
-    fn trial_ends_ns(&self) -> Option<u64> {
+    fn probation_ends_ns(&self) -> Option<u64> {
         let Phase::Up { since_ns } = self.phase else { return None };
         (self.closed_at_once > 0).then(|| self.begun_ns(since_ns).saturating_add(AT_ONCE_NS))
     }
 
-    fn is_on_trial(&self, now: Now) -> bool {
-        self.trial_ends_ns().is_some_and(|ends_ns| now.mono_ns < ends_ns)
+    fn on_probation(&self, now: Now) -> bool {
+        self.probation_ends_ns().is_some_and(|ends_ns| now.mono_ns < ends_ns)
     }
 
     /// Settles whole acknowledged copies as delivered.
@@ -562,13 +562,14 @@ impl StreamSender {
     }
 
     /// Whether the acknowledged bytes show that the endpoint is up.
-    fn is_believed(&self, now: Now) -> bool {
+    fn proves_up(&self, now: Now) -> bool {
         if let Some(lasts_ns) = self.lasts_from_ns() {
             return now.mono_ns >= lasts_ns;
         }
         let EndpointState { status, last_failure, .. } = self.health.state();
-        let hung = status == Status::Down && last_failure.is_some_and(|(failure, _)| is_deceptive(failure));
-        let since = |since_ns| now.mono_ns.saturating_sub(since_ns) >= BELIEVED_AFTER_NS;
+        let hung =
+            status == Status::Down && last_failure.is_some_and(|(failure, _)| is_hidden_by_kernel(failure));
+        let since = |since_ns| now.mono_ns.saturating_sub(since_ns) >= UP_AFTER_NS;
         !hung || matches!(self.phase, Phase::Up { since_ns } if since(since_ns))
     }
 
@@ -599,9 +600,9 @@ impl StreamSender {
     }
 
     /// The connection ended: notes what may have to be sent a second time.
-    fn lost(&mut self, why: CloseReason, now: Now) {
+    fn connection_lost(&mut self, why: CloseReason, now: Now) {
         let Phase::Up { since_ns } = self.phase else { return };
-        if why == CloseReason::Peer || !self.is_on_trial(now) {
+        if why == CloseReason::Peer || !self.on_probation(now) {
             // EOF: a peer with unread data would have reset the connection, unless it half-closed first.
             self.settle_arrived();
         }
@@ -617,11 +618,11 @@ impl StreamSender {
             CloseReason::TlsWanted => Failure::TlsWanted,
         };
         // A peer that accepts connections and reads nothing must not be retried at the shortest pause.
-        if now.mono_ns.saturating_sub(since_ns) >= STABLE_NS && !is_deceptive(failure) {
+        if now.mono_ns.saturating_sub(since_ns) >= STABLE_NS && !is_hidden_by_kernel(failure) {
             self.backoff.reset();
         }
-        self.note_doubt();
-        if self.held.is_empty() && !is_deceptive(failure) {
+        self.count_in_doubt();
+        if self.held.is_empty() && !is_hidden_by_kernel(failure) {
             self.health.idle(now);
             self.phase = Phase::Down { retry_ns: now.mono_ns.saturating_add(self.backoff.fail()) };
         } else {
@@ -633,7 +634,7 @@ impl StreamSender {
     }
 
     /// Written and unacknowledged bytes may be sent a second time, by this sender or the next one.
-    fn note_doubt(&mut self) {
+    fn count_in_doubt(&mut self) {
         let doubt = self.held.iter().map(Held::in_doubt).sum();
         self.account.in_doubt.fetch_add(doubt, Relaxed);
         self.account.in_doubt_bytes.fetch_add(self.written - self.settled, Relaxed);
@@ -649,7 +650,7 @@ impl StreamSender {
     }
 
     /// Puts blocks in flight back into the queue, oldest in front. Their settled parts stay settled.
-    fn hand_back(&mut self, queue: &mut impl Queue) {
+    fn requeue(&mut self, queue: &mut impl Queue) {
         while let Some(held) = self.held.pop_back() {
             queue.put_back(held.entry);
         }
@@ -658,14 +659,14 @@ impl StreamSender {
     }
 
     fn close_stopped(&mut self, now: Now) -> Action<'static> {
-        self.note_doubt();
+        self.count_in_doubt();
         self.phase = Phase::Stopped;
         self.health.stop(now);
         Action::Close(CloseReason::Stopped)
     }
 
     fn timeout_ns(&self) -> u64 {
-        let since_ns = self.progress_ns.max(self.trial_ends_ns().unwrap_or(0));
+        let since_ns = self.progress_ns.max(self.probation_ends_ns().unwrap_or(0));
         since_ns.saturating_add(self.plan.write_timeout_ms.saturating_mul(MS_NS))
     }
 }

@@ -262,7 +262,7 @@ impl Sim {
 
     /// Bytes that count as delivered when the connection breaks now, of those reported.
     fn settled(&self) -> usize {
-        if self.sender.is_on_trial(self.now) { self.sender.settled as usize } else { usize::MAX }
+        if self.sender.on_probation(self.now) { self.sender.settled as usize } else { usize::MAX }
     }
 
     fn close(&mut self, settled: usize) {
@@ -339,7 +339,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn nothing_is_lost_torn_or_out_of_order(
+    fn no_record_is_lost_cut_or_reordered(
         ops in ops(), limits in limits(), frames: bool, acks in prop::bool::weighted(0.8), seed: u64, wrapped: bool,
     ) {
         let acks = acks || wrapped;
@@ -353,7 +353,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stop_at_any_moment_leaves_no_copy_without_outcome(ops in ops(), limits in limits(), stop_ms in 0..3000_u64) {
+    fn a_stop_at_any_time_settles_all_copies(ops in ops(), limits in limits(), stop_ms in 0..3000_u64) {
         let mut sim = Sim::new(limits, false, true, 1);
         for op in &ops {
             sim.apply(op);

@@ -93,7 +93,7 @@ fn ten_minutes_away(limits: QueueLimits) -> Output {
 }
 
 #[test]
-fn after_ten_minutes_away_every_flush_arrives_once_and_in_order() {
+fn after_ten_minutes_of_outage_every_flush_arrives_once_and_in_order() {
     for when_full in [WhenFull::DropOldest, WhenFull::DropNewest, WhenFull::Block] {
         let mut output = ten_minutes_away(QueueLimits { when_full, ..QueueLimits::default() });
         assert_eq!(output.flushes(), (0..120).collect::<Vec<u64>>());
@@ -114,7 +114,7 @@ fn after_ten_minutes_away_every_flush_arrives_once_and_in_order() {
 }
 
 #[test]
-fn what_does_not_fit_in_ten_minutes_away_is_counted_as_dropped() {
+fn records_past_the_queue_limit_in_an_outage_are_counted_as_dropped() {
     let block_bytes = {
         let mut probe = Output::new(QueueLimits::default(), 1);
         probe.flush(30, Now::default());
@@ -137,7 +137,7 @@ fn what_does_not_fit_in_ten_minutes_away_is_counted_as_dropped() {
 }
 
 #[test]
-fn too_old_flushes_of_an_outage_are_counted_as_such() {
+fn records_too_old_after_an_outage_are_counted_as_too_old() {
     let output = ten_minutes_away(QueueLimits { age_max_ms: 60_000, ..QueueLimits::default() });
     let sum = output.account.sum(0);
     assert!(sum.holds() && output.flushes().is_sorted());
@@ -146,7 +146,7 @@ fn too_old_flushes_of_an_outage_are_counted_as_such() {
 }
 
 #[test]
-fn one_dead_endpoint_among_five_harms_no_other() {
+fn one_dead_endpoint_among_five_delays_no_other() {
     let limits = QueueLimits { bytes_max: QueueLimits::BYTES_MIN, ..QueueLimits::default() };
     let mut outputs: Vec<Output> = (0..5).map(|seed| Output::new(limits, seed)).collect();
     for s in 0..6000 {

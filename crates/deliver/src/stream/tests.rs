@@ -73,7 +73,7 @@ impl World {
 }
 
 #[test]
-fn lines_are_settled_when_the_peer_has_acknowledged_them_whole() {
+fn a_line_is_settled_once_its_last_byte_is_acknowledged() {
     let mut world = World::connected();
     world.append("a 1\nb 2\nc 3\n");
     assert_eq!(world.poll(), Action::Write(b"a 1\nb 2\nc 3\n"));
@@ -103,7 +103,7 @@ fn a_frame_is_settled_as_a_whole() {
 }
 
 #[test]
-fn a_close_rewinds_to_the_first_line_not_known_to_have_arrived() {
+fn a_close_rewinds_to_the_first_unacknowledged_line() {
     // (bytes written, bytes not acknowledged, delivered before, sent again, (in doubt, resent))
     let whole: &'static [u8] = b"aa\nbb\ncc\n";
     type Row = (usize, u64, u64, &'static [u8], (u64, u64));
@@ -145,7 +145,7 @@ fn a_close_rewinds_to_the_first_line_not_known_to_have_arrived() {
 }
 
 #[test]
-fn attempts_are_jittered_and_end_in_one_line_of_news_each() {
+fn attempts_have_jitter_and_an_outage_is_logged_once() {
     let mut world = World::new();
     world.append("a 1\n");
     for step_ms in [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000] {
@@ -174,7 +174,7 @@ fn attempts_are_jittered_and_end_in_one_line_of_news_each() {
 }
 
 #[test]
-fn an_attempt_that_takes_too_long_has_failed() {
+fn connecting_times_out() {
     let mut world = World::new();
     assert_eq!(world.poll(), Action::Connect);
     let deadline_ns = world.now.mono_ns + 5000 * MS;
@@ -190,7 +190,7 @@ fn an_attempt_that_takes_too_long_has_failed() {
 }
 
 #[test]
-fn a_handshake_that_is_not_answered_in_time_is_a_failure_of_tls() {
+fn a_tls_handshake_that_times_out_is_a_tls_failure() {
     let mut world = World::new();
     for (begun, failure) in [(true, Failure::TlsFailed), (false, Failure::ConnectTimeout)] {
         assert_eq!(world.poll(), Action::Connect);
@@ -206,7 +206,7 @@ fn a_handshake_that_is_not_answered_in_time_is_a_failure_of_tls() {
 }
 
 #[test]
-fn a_peer_that_acknowledges_nothing_is_left_after_the_write_timeout() {
+fn a_peer_without_acknowledgements_is_closed_after_the_write_timeout() {
     // Written at 0 and again at 6 s: only acknowledgements restart the timeout, writes do not.
     for (acked_at_ms, closed_at_ms) in [(None, 10_000), (Some(4000), 14_000), (Some(9999), 19_999)] {
         let mut world = World::connected();
@@ -237,7 +237,7 @@ fn a_peer_that_acknowledges_nothing_is_left_after_the_write_timeout() {
 }
 
 #[test]
-fn an_endpoint_that_wants_tls_is_down_while_its_kernel_takes_the_first_lines() {
+fn an_endpoint_that_requires_tls_is_down_although_its_kernel_acknowledges_lines() {
     let mut world = World::connected();
     world.append("aa\n");
     for attempt in 1..=3 {
@@ -275,7 +275,7 @@ fn take_a_line_and_end(world: &mut World, acked: bool, lives_ms: u64, why: Close
 }
 
 #[test]
-fn an_endpoint_that_closes_each_connection_at_once_is_down_though_its_kernel_takes_the_lines() {
+fn an_endpoint_that_closes_at_once_is_down_although_its_kernel_acknowledges_lines() {
     use CloseReason::{Broken, Peer};
     // How long each connection lasts in ms, and how it ends; whether the last end was one too many; undelivered lines.
     type Ends<'a> = &'a [(u64, CloseReason)];
@@ -309,7 +309,7 @@ fn an_endpoint_that_closes_each_connection_at_once_is_down_though_its_kernel_tak
 }
 
 #[test]
-fn an_endpoint_that_closed_at_once_is_up_again_when_a_connection_lasts() {
+fn an_endpoint_that_closed_at_once_is_up_once_a_connection_lasts() {
     let mut world = World::new();
     for _ in 0..5 {
         world.append("aa\n");
@@ -347,7 +347,7 @@ fn an_endpoint_that_closed_at_once_is_up_again_when_a_connection_lasts() {
 }
 
 #[test]
-fn a_socket_that_takes_nothing_is_left_after_the_write_timeout() {
+fn a_socket_that_accepts_nothing_is_closed_after_the_write_timeout() {
     let mut world = World::connected();
     world.pass(60_000);
     world.append("aa\n");
@@ -360,7 +360,7 @@ fn a_socket_that_takes_nothing_is_left_after_the_write_timeout() {
 }
 
 #[test]
-fn an_endpoint_that_takes_a_first_part_and_never_reads_stays_down() {
+fn an_endpoint_that_accepts_bytes_and_never_reads_stays_down() {
     let mut world = World::connected();
     world.append("aa\n");
     // (milliseconds after connecting at which it acknowledges the line, whether it is up then)
@@ -402,7 +402,7 @@ fn an_endpoint_that_takes_a_first_part_and_never_reads_stays_down() {
 }
 
 #[test]
-fn an_endpoint_that_others_stand_in_for_is_tried_though_nothing_waits() {
+fn an_endpoint_in_failover_is_probed_with_an_empty_queue() {
     for probes in [false, true] {
         let mut world = World::connected();
         world.sender.probe(probes);
@@ -428,7 +428,7 @@ fn an_endpoint_that_others_stand_in_for_is_tried_though_nothing_waits() {
 }
 
 #[test]
-fn a_connection_may_be_idle_for_ever_and_closed_without_alarm() {
+fn a_connection_may_be_idle_and_closed_without_a_failure() {
     let mut world = World::connected();
     world.pass(3_600_000);
     assert_eq!(world.poll(), Action::Idle);
@@ -448,7 +448,7 @@ fn a_connection_may_be_idle_for_ever_and_closed_without_alarm() {
 }
 
 #[test]
-fn a_peer_that_closes_at_once_is_tried_ever_more_rarely() {
+fn a_peer_that_closes_at_once_is_retried_with_growing_pauses() {
     for acked in [0, 1] {
         let mut world = World::new();
         world.append(&"a\n".repeat(1000));
@@ -467,7 +467,7 @@ fn a_peer_that_closes_at_once_is_tried_ever_more_rarely() {
 }
 
 #[test]
-fn a_connection_that_lived_makes_the_next_pause_short_again() {
+fn a_connection_that_lasted_resets_the_backoff() {
     for (lived_ms, short) in [(4999, false), (5000, true)] {
         let mut world = World::new();
         world.append("a\nb\n");
@@ -487,7 +487,7 @@ fn a_connection_that_lived_makes_the_next_pause_short_again() {
 }
 
 #[test]
-fn what_is_on_the_way_is_bounded() {
+fn bytes_in_flight_are_limited() {
     let limits = QueueLimits { bytes_max: 8000, ..QueueLimits::default() };
     let mut world = World::with(limits);
     world.poll();
@@ -511,7 +511,7 @@ fn what_is_on_the_way_is_bounded() {
 }
 
 #[test]
-fn one_block_may_be_on_the_way_however_large() {
+fn a_single_block_of_any_size_may_be_in_flight() {
     let mut world = World::with(QueueLimits { bytes_max: 2000, ..QueueLimits::default() });
     world.poll();
     world.sender.on_connected(world.now);
@@ -520,7 +520,7 @@ fn one_block_may_be_on_the_way_however_large() {
 }
 
 #[test]
-fn acknowledgements_are_asked_for_often_at_first_and_then_more_rarely() {
+fn acknowledgement_checks_slow_down_without_progress() {
     let mut world = World::connected();
     world.append("aa\nbb\n");
     world.poll();
@@ -539,7 +539,7 @@ fn acknowledgements_are_asked_for_often_at_first_and_then_more_rarely() {
 }
 
 #[test]
-fn without_acknowledgements_what_is_written_is_delivered() {
+fn without_acknowledgements_written_lines_count_as_delivered() {
     let mut world = World::new();
     world.sender = StreamSender::new(SenderPlan::default(), Arc::clone(&world.account), 1).without_acks();
     world.poll();
@@ -562,7 +562,7 @@ fn without_acknowledgements_what_is_written_is_delivered() {
 }
 
 #[test]
-fn a_stop_sends_what_waits_and_closes() {
+fn a_stop_sends_queued_lines_and_closes() {
     let mut world = World::connected();
     world.append("aa\n");
     world.sender.begin_stop(world.now.mono_ns + 1000 * MS);
@@ -578,7 +578,7 @@ fn a_stop_sends_what_waits_and_closes() {
 }
 
 #[test]
-fn a_stop_ends_at_its_deadline_whatever_the_phase() {
+fn a_stop_ends_at_its_deadline_in_every_phase() {
     type Bring = fn(&mut World);
     let steps: [(&str, Bring); 4] = [
         ("down", |world| {
@@ -619,7 +619,7 @@ fn a_stop_ends_at_its_deadline_whatever_the_phase() {
 }
 
 #[test]
-fn a_stop_with_nothing_to_send_is_at_once() {
+fn a_stop_with_an_empty_queue_ends_at_once() {
     let mut world = World::new();
     world.sender.begin_stop(world.now.mono_ns + 1000 * MS);
     assert_eq!(world.poll(), Action::Idle);
@@ -627,7 +627,7 @@ fn a_stop_with_nothing_to_send_is_at_once() {
 }
 
 #[test]
-fn what_came_back_from_a_connection_may_be_dropped_as_the_oldest() {
+fn requeued_blocks_are_dropped_first_by_drop_oldest() {
     let mut world = World::with(QueueLimits { bytes_max: 3000, ..QueueLimits::default() });
     world.poll();
     world.sender.on_connected(world.now);
@@ -647,7 +647,7 @@ fn what_came_back_from_a_connection_may_be_dropped_as_the_oldest() {
 }
 
 #[test]
-fn too_many_acknowledged_or_unknown_bytes_do_no_harm() {
+fn impossible_acknowledgements_are_ignored() {
     let mut world = World::connected();
     world.append("aa\n");
     world.poll();
@@ -662,7 +662,7 @@ fn too_many_acknowledged_or_unknown_bytes_do_no_harm() {
 }
 
 #[test]
-fn a_block_whose_maker_miscounted_still_adds_up() {
+fn a_block_with_a_wrong_copy_count_is_settled_completely() {
     for copies in [0, 1, 2, 3, 9] {
         let mut world = World::connected();
         let block = Block::lines(b"aa\nbb\ncc".to_vec(), copies, world.now.mono_ns);
@@ -678,7 +678,7 @@ fn a_block_whose_maker_miscounted_still_adds_up() {
 }
 
 #[test]
-fn a_reload_changes_pauses_and_time_outs_and_nothing_else() {
+fn a_reload_changes_only_pauses_and_timeouts() {
     let mut world = World::connected();
     world.append("aa\n");
     world.poll();
@@ -698,7 +698,7 @@ fn a_reload_changes_pauses_and_time_outs_and_nothing_else() {
 }
 
 #[test]
-fn a_caller_that_reports_no_acknowledgements_does_not_spin() {
+fn a_caller_without_acknowledgement_reports_does_not_spin() {
     let mut world = World::connected();
     world.append("aa\nbb\n");
     world.poll();
@@ -712,7 +712,7 @@ fn a_caller_that_reports_no_acknowledgements_does_not_spin() {
 }
 
 #[test]
-fn what_a_stopped_sender_had_on_the_way_is_sent_again_by_the_next_one_and_counted() {
+fn blocks_in_flight_at_a_stop_are_resent_by_the_next_sender_and_counted() {
     let mut world = World::connected();
     world.queue.keep(true);
     world.append("aa\nbb\ncc\n");
@@ -733,7 +733,7 @@ fn what_a_stopped_sender_had_on_the_way_is_sent_again_by_the_next_one_and_counte
 }
 
 #[test]
-fn a_sender_that_leaves_waits_for_what_is_on_its_way_and_takes_nothing_more() {
+fn a_draining_sender_waits_for_acknowledgements_and_pops_nothing() {
     // (acknowledged in time, copies delivered, copies left for the next sender)
     for (acked, delivered, left) in [(true, 2, 1), (false, 0, 3)] {
         let mut world = World::connected();
@@ -741,7 +741,7 @@ fn a_sender_that_leaves_waits_for_what_is_on_its_way_and_takes_nothing_more() {
         assert_eq!(world.poll(), Action::Write(b"a 1\nb 2\n"));
         world.sender.on_written(4, world.now);
         world.append("c 3\n");
-        world.sender.begin_leave(world.now.plus_ns(SECOND_NS).mono_ns);
+        world.sender.begin_drain(world.now.plus_ns(SECOND_NS).mono_ns);
         // A line that was begun is written to its end.
         assert_eq!(world.poll(), Action::Write(b"b 2\n"));
         world.sender.on_written(4, world.now);
@@ -752,13 +752,13 @@ fn a_sender_that_leaves_waits_for_what_is_on_its_way_and_takes_nothing_more() {
         }
         assert_eq!(world.poll(), Action::Close(CloseReason::Stopped));
         assert!(world.sender.stopped());
-        world.sender.hand_back(&mut world.queue);
+        world.sender.requeue(&mut world.queue);
         assert_eq!((world.delivered(), world.queue.copies()), (delivered, left), "acknowledged: {acked}");
     }
 }
 
 #[test]
-fn a_sender_that_leaves_an_endpoint_that_is_down_leaves_at_once() {
+fn a_draining_sender_stops_at_once_when_its_endpoint_is_down() {
     for connecting in [false, true] {
         let mut world = World::new();
         world.append("a 1\n");
@@ -766,7 +766,7 @@ fn a_sender_that_leaves_an_endpoint_that_is_down_leaves_at_once() {
         if !connecting {
             world.sender.on_connect_failed(world.now);
         }
-        world.sender.begin_leave(u64::MAX);
+        world.sender.begin_drain(u64::MAX);
         world.poll();
         assert!(world.sender.stopped());
         assert_eq!(world.queue.copies(), 1);

@@ -135,7 +135,7 @@ impl Canary {
     #[cfg(feature = "canary")]
     pub(super) fn let_into(self, mut queue: DiskQueue<FaultyDisk>) -> DiskQueue<FaultyDisk> {
         if let Canary::Queue(canary) = self {
-            queue.let_in(Some(canary));
+            queue.enable_canary(Some(canary));
         }
         queue
     }

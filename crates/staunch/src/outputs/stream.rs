@@ -286,7 +286,7 @@ pub async fn run(
         let since_ns = Clock::mono_ns();
         if outlet.is_stopping() {
             match outlet.leaves_by_ns() {
-                Some(by_ns) => sender.begin_leave(by_ns),
+                Some(by_ns) => sender.begin_drain(by_ns),
                 None => sender.begin_stop(outlet.deadline_ns(number)),
             }
         }
