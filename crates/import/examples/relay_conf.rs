@@ -1,7 +1,7 @@
-//! Reads configurations of carbon-c-relay, as told by their paths; `compat/relay_language.py` asks it.
+//! Reads configurations of carbon-c-relay, given by path; used by `compat/relay_language.py`.
 //!
-//! For each path it prints `== PATH`, and then the canonical form as the original prints it, or `refused`, and the
-//! mistakes as lines of code and message.
+//! For each path it prints `== PATH`, then the canonical form as the original prints it, or `refused`, then the mistakes
+//! as lines of code and message.
 #![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use std::io::{self, Write};

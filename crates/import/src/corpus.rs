@@ -1,4 +1,4 @@
-//! What the tests of imports share: the files of a folder, and what stands beside each as `NAME.want`.
+//! Shared by the golden tests of imports: lists the files of a directory and compares with `NAME.want`.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(crate) fn read(path: &Path) -> (String, String) {
     (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap())
 }
 
-/// A file gives what stands beside it. With `UPDATE` in the environment that is written anew.
+/// Compares with the `.want` file beside it. With `UPDATE` in the environment that file is rewritten.
 pub(crate) fn assert_wanted(path: &Path, got: &str) {
     let want_path = path.with_extension("want");
     if std::env::var_os("UPDATE").is_some() {

@@ -1,8 +1,8 @@
-//! The command line of a fan-out as a plan: `staunch fanout --source ADDR --target ADDR …` (spec statsd §14).
+//! The command line of `staunch fanout --source ADDR --target ADDR …` as a plan (spec statsd §14).
 //!
-//! Path: the words of the command line -> a plan -> its native file -> [`check`](config::check), so that a command line
-//! is held to the same rules as a file, and `--print` shows what really runs.
-//! Not here: the options themselves and their help (`staunch::cli`).
+//! Path: command line -> plan -> native file -> [`check`](config::check), so that the rules of files apply to the
+//! command line as well, and `--print` shows the file that runs.
+//! Not here: the options and their help (`staunch::cli`).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,26 +19,26 @@ use config::plan::{
 };
 use config::{Format, native};
 
-/// What the command line says.
+/// The options of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fanout {
-    /// Where packets come in; at least one.
+    /// Listeners for packets; at least one.
     pub sources: Vec<Listen>,
-    /// Where each packet goes; at least one.
+    /// Endpoints, each of which gets every packet; at least one.
     pub targets: Vec<Destination>,
-    /// Lines are packed anew, for each endpoint.
+    /// Repack lines into packets for each endpoint.
     pub repack: bool,
-    /// `/ready` says no while an endpoint is down.
+    /// `/ready` fails while an endpoint is down.
     pub required: bool,
-    /// Most packets that wait for an endpoint; 0 for as many as there are bytes for.
+    /// Most packets queued for an endpoint; 0 for no limit.
     pub records_max: u64,
     /// Receive buffer of each datagram socket, in bytes.
     pub receive_buffer_bytes: u64,
     /// The HTTP API; none when switched off.
     pub http: Option<SocketAddr>,
-    /// Where a hot restart finds the process; none for the default.
+    /// Directory that a hot restart uses to find the process; none for the default.
     pub data_dir: Option<PathBuf>,
-    /// Prefix of self-metrics that every endpoint gets; none for no self-metrics.
+    /// Prefix of self-metrics, which are sent to every endpoint; none for no self-metrics.
     pub own_prefix: Option<String>,
 }
 
@@ -46,11 +46,11 @@ impl Fanout {
     /// Default of `max_records`: three seconds at 300,000 packets a second.
     pub const RECORDS_MAX: u64 = 1_000_000;
 
-    /// Bytes that may wait for an endpoint.
+    /// Most bytes queued for an endpoint.
     pub const QUEUE_BYTES_MAX: u64 = 64 << 20;
 }
 
-/// A command line as a native file, with what there is to say about it.
+/// A command line as a native file, with its diagnostics.
 #[derive(Clone, Debug)]
 pub struct Written {
     /// The file.
@@ -76,7 +76,7 @@ pub fn fanout(asked: &Fanout) -> Written {
 /// machine, `localhost` 127.0.0.1.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// A description of the mistake.
 pub fn fanout_source(text: &str) -> Result<Listen, String> {
     let (scheme, rest) = text.split_once("://").unwrap_or(("udp", text));
     let rest = match (scheme, rest.split_once(':')) {
@@ -90,14 +90,14 @@ pub fn fanout_source(text: &str) -> Result<Listen, String> {
 /// Reads the address of an endpoint: `host:port` for UDP, or one with its scheme.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// A description of the mistake.
 pub fn fanout_target(text: &str) -> Result<Destination, String> {
     const SCHEMES: &[Scheme] = &[Scheme::Udp, Scheme::Tcp, Scheme::UnixDatagram, Scheme::UnixStream];
     let whole = if text.contains("://") { text.to_owned() } else { format!("udp://{text}") };
     parse_destination(&whole, SCHEMES).map_err(|bad| in_words(bad.label, bad.hint))
 }
 
-/// One mistake for each target that is given again: as a file it would be a table that stands twice.
+/// An error for each repeated target: in a file it would be a repeated table.
 fn repeated(asked: &Fanout) -> Vec<Diagnostic> {
     let again = asked.targets.iter().enumerate().filter(|(at, to)| asked.targets[..*at].contains(to));
     let mistake = |(_, to): (usize, &Destination)| {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_read_or_say_why_not() {
+    fn addresses_are_parsed_or_rejected_with_a_reason() {
         for (text, want) in [
             ("127.0.0.1:8125", "udp://127.0.0.1:8125"),
             (":8125", "udp://0.0.0.0:8125"),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_is_the_plan_that_it_prints() {
+    fn a_command_line_gives_the_plan_of_its_printed_file() {
         let targets = ["h:1", "[::1]:2", "tcp://h:1", "unixgram:///s", "unix:///t", "h:3"];
         let repack = Fanout { repack: true, required: true, ..asked(&[":1", "unix://@x"], &targets) };
         let own = Fanout { own_prefix: Some("proxy".into()), ..asked(&["127.0.0.1:0"], &["h:1"]) };
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_is_held_to_the_rules_of_files() {
+    fn a_command_line_is_checked_by_the_rules_of_files() {
         for (sources, targets, want) in [
             (&[":8125"][..], &["127.0.0.1:8125"][..], Code::Loop),
             (&[":8125", "127.0.0.1:8125"], &["h:1"], Code::AddressTaken),
@@ -254,7 +254,7 @@ mod tests {
             assert!(has_errors(&written.diagnostics) && written.plan.is_none(), "{sources:?} {targets:?}");
             let found: Vec<Code> = written.diagnostics.iter().map(|each| each.code).collect();
             assert!(found.contains(&want), "{sources:?} {targets:?}: {found:?}\n{}", written.text);
-            assert!(want != Code::Repeated || found.len() == 1, "one mistake, told once: {found:?}");
+            assert!(want != Code::Repeated || found.len() == 1, "one mistake, reported once: {found:?}");
         }
     }
 }

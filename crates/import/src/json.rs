@@ -1,11 +1,11 @@
-//! JSON with places: strict for `JSON.parse`, relaxed for Net::Statsd::Server's files.
+//! Reads JSON with the places of all values: strict like `JSON.parse`, relaxed for Net::Statsd::Server's files.
 //!
-//! Invariant: any text gives a tree or one [`JsonFault`]; nesting is bounded by [`DEPTH_MAX`].
+//! Invariant: any text gives a tree or one [`JsonFault`]; nesting is limited by [`DEPTH_MAX`].
 
 use super::javascript::{DEPTH_MAX, Member, Members, Node, Value};
 use config::diagnostic::Place;
 
-/// Which texts are taken.
+/// Which texts are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grammar {
     /// RFC 8259.
@@ -171,7 +171,7 @@ impl Reader<'_> {
         }
     }
 
-    /// At the start of an entry: whether the list ends instead, being empty or after a trailing comma.
+    /// At the start of an entry: whether the list ends instead, because it is empty or after a trailing comma.
     fn closes(&mut self, close: char, empty: bool) -> bool {
         (empty || self.grammar == Grammar::Relaxed) && self.take(close)
     }
@@ -254,7 +254,7 @@ impl Reader<'_> {
         Ok(c)
     }
 
-    /// `\u` and four digits; a surrogate pair is one character, half of one U+FFFD.
+    /// `\u` and four digits; a surrogate pair is one character, half of a pair is U+FFFD.
     fn unicode(&mut self) -> Result<char, JsonFault> {
         let unit = |at: usize| {
             let digits = self.text.get(at..at + 6)?.strip_prefix("\\u")?;

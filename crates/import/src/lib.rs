@@ -1,4 +1,4 @@
-//! The originals' configuration files and command lines, read as they are, into the plan that native files give as well.
+//! Imports: reads the originals' configuration files and command lines into a plan, as native files give it.
 
 pub mod carbon;
 #[cfg(test)]

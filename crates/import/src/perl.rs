@@ -1,5 +1,5 @@
-//! Reader of Net::Statsd::Server's configuration files: JSON with `#` comments and trailing commas, neither single
-//! quotes nor bare keys (spec statsd §10.2).
+//! Reads Net::Statsd::Server's configuration files: JSON with `#` comments and trailing commas, without single quotes or
+//! bare keys (spec statsd §10.2).
 
 use super::javascript::{Node, TEXT_BYTES_MAX};
 use super::json::{self, Grammar};
@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "(?s)([\\[\\]{}\",:#\\\\ue0-9.\\- \n]|true|null|.){0,60}") {
+        fn any_text_is_read_or_rejected(text in "(?s)([\\[\\]{}\",:#\\\\ue0-9.\\- \n]|true|null|.){0,60}") {
             if let Err(found) = read(&text) {
                 let place = found[0].place.unwrap();
                 prop_assert!(text.get(place.start..place.end).is_some());

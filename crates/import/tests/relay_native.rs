@@ -1,4 +1,4 @@
-//! A relay.conf as a native file: what is printed reads back to the plan that the relay.conf itself runs by.
+//! A relay.conf printed as a native file reads back to the same plan.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ fn flags(flags: &Flags) -> Settings {
     }
 }
 
-/// The plan of a configuration; none when there is something that it cannot do.
+/// The plan of a configuration; none when something in it is not supported.
 fn plan(name: &str, text: &str, given: &Flags) -> Option<Plan> {
     let folder = PathBuf::from("../../tests/corpus/relay/good");
     let of = |path: &str| {
@@ -59,7 +59,7 @@ fn assert_same(name: &str, plan: &Plan) {
 }
 
 #[test]
-fn the_corpus_reads_back() {
+fn corpus_files_round_trip_through_native_files() {
     let mut same = 0;
     for entry in fs::read_dir("../../tests/corpus/relay/good").unwrap() {
         let path = entry.unwrap().path();
@@ -76,7 +76,7 @@ fn the_corpus_reads_back() {
 }
 
 #[test]
-fn clusters_rules_and_flags_read_back() {
+fn clusters_rules_and_flags_round_trip_through_a_native_file() {
     let conf = "cluster a b forward 10.0.0.1 10.0.0.2:2013 proto udp;\n".replace("a b", "\"a b\"")
         + "cluster a_b any_of 10.0.0.3 10.0.0.4;\n\
         cluster hashed fnv1a_ch replication 2 dynamic 10.0.0.11=x 10.0.0.5:2003=y [fe80::1]:2003=z;\n\

@@ -9,13 +9,13 @@ use config::diagnostic::{Code, Diagnostic, Place, has_errors, nearest};
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AggregationRule {
-    /// Name of the result, in the relay's form: `\g{1}` for the first field.
+    /// Name of the result, in the relay's syntax: `\g{1}` for the first field.
     pub output: String,
     /// Length of a window in seconds.
     pub frequency_s: u32,
-    /// What is computed.
+    /// The aggregate to compute.
     pub method: Compute,
-    /// Names that count in, as an expression for the whole name.
+    /// Input names, as an expression for the whole name.
     pub input: String,
 }
 
@@ -95,7 +95,7 @@ fn rule(line: &str, start: usize, wrong: &mut Vec<Diagnostic>) -> Option<Aggrega
     let written = expression_of(input, &mut fields);
     let told = wrong.len();
     let read = expression::read(&written, place(input).start, false, wrong);
-    // The places were those of the expression that the pattern stands for.
+    // The places are those in the expression that the pattern was translated to.
     wrong[told..].iter_mut().for_each(|wrong| wrong.place = Some(place(input)));
     let mut names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
     names.sort_unstable();
@@ -109,14 +109,14 @@ fn rule(line: &str, start: usize, wrong: &mut Vec<Diagnostic>) -> Option<Aggrega
     Some(AggregationRule { output: name?, frequency_s: frequency_s?, method: found?, input: read?.text })
 }
 
-/// Both words of a text that has two.
+/// Both words of a text with two words.
 fn two(text: &str) -> Option<(&str, &str)> {
     let mut words = text.split_whitespace();
     let both = (words.next()?, words.next()?);
     words.next().is_none().then_some(both)
 }
 
-/// The expression that an input pattern stands for, and the names of its fields with the numbers of their groups.
+/// Translates an input pattern to an expression; also returns the names of its fields with the numbers of their groups.
 fn expression_of<'a>(input: &'a str, fields: &mut Vec<(&'a str, usize)>) -> String {
     let mut groups = 0;
     let part = |part: &'a str| {
@@ -135,11 +135,11 @@ fn expression_of<'a>(input: &'a str, fields: &mut Vec<(&'a str, usize)>) -> Stri
     };
     let parts: Vec<String> = input.split('.').map(part).collect();
     let whole = parts.join("\\.");
-    // Carbon ties the begin to every alternative and the end to the last one alone.
+    // Carbon anchors the start of every alternative, but the end of the last one only.
     if has_alternatives(&whole) { format!("^(?:{whole}$).*") } else { format!("^{whole}$") }
 }
 
-/// Whether a `|` stands outside all groups.
+/// Whether there is a `|` outside of all groups.
 fn has_alternatives(text: &str) -> bool {
     let (mut depth, mut escaped) = (0, false);
     text.bytes().any(|byte| {
@@ -185,11 +185,11 @@ fn name_of(
     Some(name)
 }
 
-/// The rules as statements; `to` is where results go.
+/// The rules as statements; results go to `to`.
 ///
-/// Rules that feed one name are one statement, as carbon has one buffer for it. It sends a window again when late points
-/// came. Here a window takes points for one more `FREQUENCY` and is told once; what comes later counts in the oldest
-/// window that is open.
+/// Rules with the same result name become one statement, as carbon has one buffer per name. Carbon sends a window again
+/// when late points come. Here a window accepts points for one more `FREQUENCY` and is sent once; later points count in
+/// the oldest open window.
 pub fn aggregation_statements(rules: &[AggregationRule], to: &To) -> Vec<Statement> {
     let mut statements: Vec<AggregateStatement> = Vec::new();
     for rule in rules {

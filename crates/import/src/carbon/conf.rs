@@ -1,6 +1,6 @@
 //! carbon.conf: the section of a relay or an aggregator as settings (spec graphite §4.2).
 //!
-//! Not here: which keys there are (`keys`), rule files (`relay`, `rewrite`, `aggregation`, `lists`), what becomes of the
+//! Not here: the list of keys (`keys`), rule files (`relay`, `rewrite`, `aggregation`, `lists`), the plan made from the
 //! settings (`plan`).
 
 use process::sharding::CarbonHash;
@@ -13,7 +13,7 @@ use config::diagnostic::{Code, Diagnostic, Place, nearest};
 /// How a relay chooses destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
-    /// `constant`: each gets everything.
+    /// `constant`: every destination gets every record.
     Constant,
     /// `rules`: relay-rules.conf.
     Rules,
@@ -23,7 +23,7 @@ pub(super) enum Method {
     AggregatedHashing,
     /// `fast-hashing`: by the order of the destinations' hashes.
     FastHashing,
-    /// `fast-aggregated-hashing`: likewise by the names of aggregates.
+    /// `fast-aggregated-hashing`: by the order of hashes, and the names of aggregates.
     FastAggregatedHashing,
 }
 
@@ -33,7 +33,7 @@ impl Method {
         matches!(self, Method::AggregatedHashing | Method::FastAggregatedHashing)
     }
 
-    /// Without a ring of many points.
+    /// Without a hash ring of many points.
     pub(super) fn is_fast(self) -> bool {
         matches!(self, Method::FastHashing | Method::FastAggregatedHashing)
     }
@@ -52,7 +52,7 @@ const METHODS: [(&str, Method); 6] = [
     ("fast-aggregated-hashing", Method::FastAggregatedHashing),
 ];
 
-/// What destinations take.
+/// Format that destinations expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// `line`
@@ -61,13 +61,13 @@ pub(super) enum Protocol {
     Pickle,
 }
 
-/// `REWRITE_RULES` of an aggregator that is not told any.
+/// Default of `REWRITE_RULES` for an aggregator.
 pub(super) const REWRITE_RULES: &str = "rewrite-rules.conf";
 
-/// The instance of a daemon that is not told its own.
+/// Default instance name.
 const INSTANCE: &str = "a";
 
-/// What the section says, with the original's defaults in place of what it does not.
+/// The settings of the section, with the original's defaults for missing keys.
 #[derive(Debug)]
 pub(super) struct Conf {
     pub(super) is_aggregator: bool,
@@ -94,14 +94,14 @@ pub(super) struct Conf {
     pub(super) rewrite_rules: String,
     pub(super) aggregation_rules: String,
     pub(super) forward_all: bool,
-    /// blacklist.conf and whitelist.conf count.
+    /// blacklist.conf and whitelist.conf apply.
     pub(super) lists: bool,
-    /// Tags are put in order before a name is placed.
+    /// Tags are sorted before a name is hashed.
     pub(super) tags_in_order: bool,
 }
 
-/// Reads the section `wanted`, such as `relay` or `relay:b`: what stands in the second overrides the first. A daemon that is
-/// told no instance is `a`.
+/// Reads the section `wanted`, such as `relay` or `relay:b`: keys in the second one override those in the first. The
+/// default instance is `a`.
 pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Option<Conf> {
     let sections = ini::sections(text, wrong);
     let (program, instance) = wanted.split_once(':').unwrap_or((wanted, INSTANCE));
@@ -194,7 +194,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// A number within limits; none where it is `inf`, `None`, wrong, or not there.
+    /// A number within limits; none where it is `inf`, `None`, wrong or missing.
     fn number(&mut self, key: &str, least: u64, most: u64) -> Option<u64> {
         let entry = self.get(key)?;
         if matches!(entry.value.to_ascii_lowercase().as_str(), "inf" | "none" | "") {
@@ -225,7 +225,7 @@ impl<'a> Reader<'a, '_> {
         (port != 0).then_some((interface, port))
     }
 
-    /// Says so of receivers that listen on every interface because nothing else is written.
+    /// Warns about receivers that listen on every interface because no interface is configured.
     fn listens_everywhere(&mut self, place: Place) {
         let mut receivers = vec!["LINE_RECEIVER", "PICKLE_RECEIVER"];
         let mut more = |needs: bool, receiver| receivers.extend(needs.then_some(receiver));
@@ -294,7 +294,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// The method, and where it stands.
+    /// The method, and its place.
     fn method(&mut self, is_aggregator: bool) -> (Method, Option<Place>) {
         if is_aggregator {
             if let Some(entry) = self.get("RELAY_METHOD").filter(|entry| entry.value != "consistent-hashing")
@@ -344,7 +344,7 @@ impl<'a> Reader<'a, '_> {
         let mut all: Vec<CarbonDestination> = Vec::new();
         for text in entry.value.split(',').map(str::trim).filter(|text| !text.is_empty()) {
             match destination(text) {
-                // Carbon says nothing of one that stands twice.
+                // Carbon accepts a destination that is listed twice.
                 Some(destination) if all.contains(&destination) => {}
                 Some(destination) => {
                     let same = |known: &CarbonDestination| {

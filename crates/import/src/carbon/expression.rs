@@ -1,27 +1,27 @@
-//! Python's expressions in the form of the relay's (`process::relay`), with what differs between the two.
+//! Translates Python's regular expressions to the relay's syntax (`process::relay`).
 //!
-//! Nearly all expressions are the same text in both. What Python reads otherwise is written anew, so that it means here
-//! what it meant there; what Python refuses is refused; what needs backtracking is warned of.
+//! Nearly all expressions are the same text in both. Constructs with another meaning in Python are rewritten,
+//! expressions that Python rejects are rejected, and expressions that need backtracking give a warning.
 //! Not here: replacements (`rewrite`), patterns of aggregation rules (`aggregation`).
 
 use process::relay::{Expression, ExpressionPlan, NoteAbout};
 
 use config::diagnostic::{Code, Diagnostic, Place};
 
-/// Letters that stand for something behind a `\` in Python, outside brackets. Digits are references.
+/// Letters with a meaning after a `\` in Python, outside brackets. Digits are references.
 const PYTHON_ESCAPES: &[u8] = b"AbBdDsSwWZafnrtvxuUN";
 
-/// An expression that can be used.
+/// A valid expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Read {
-    /// In the relay's form.
+    /// In the relay's syntax.
     pub(super) text: String,
-    /// Its groups; the names of those that have one.
+    /// Number of its groups, and the names of named groups.
     pub(super) groups: usize,
     pub(super) names: Vec<(String, usize)>,
 }
 
-/// Reads an expression that begins at `start`; none, and the mistake, when it cannot be used.
+/// Reads an expression that begins at `start`. When it is invalid, returns none and reports the error.
 pub(super) fn read(text: &str, start: usize, ignore_case: bool, wrong: &mut Vec<Diagnostic>) -> Option<Read> {
     let python = Python::of(text);
     if let Some((at, letter)) = python.refused {
@@ -32,7 +32,7 @@ pub(super) fn read(text: &str, start: usize, ignore_case: bool, wrong: &mut Vec<
         return None;
     }
     let plan = ExpressionPlan { text: python.text, ignore_case };
-    // Where the text is another one, places in it say nothing.
+    // If the text was rewritten, places in it do not match the file.
     let place = |at: std::ops::Range<usize>| match plan.text == text {
         true => Place::new(start + at.start, start + at.end),
         false => Place::new(start, start + text.len()),
@@ -40,7 +40,7 @@ pub(super) fn read(text: &str, start: usize, ignore_case: bool, wrong: &mut Vec<
     match Expression::new(&plan, true) {
         Ok(expression) => {
             let notes = plan.outline(false).map(|outline| outline.notes).unwrap_or_default();
-            // Those on readings are about builds of another original.
+            // Notes about builds apply to another original.
             for note in notes.into_iter().filter(|note| note.about == NoteAbout::Backtracking) {
                 let warning = Diagnostic::warning(Code::Backtracks, note.message).at(place(note.at));
                 wrong.push(warning.label("slower, and with limits").hint(note.hint));
@@ -57,10 +57,10 @@ pub(super) fn read(text: &str, start: usize, ignore_case: bool, wrong: &mut Vec<
     }
 }
 
-/// What stands in an expression of Python's.
+/// A Python expression, translated.
 #[derive(Debug, Default)]
 struct Python {
-    /// The same in the relay's form.
+    /// The text in the relay's syntax.
     text: String,
     /// Names of groups, with their numbers.
     names: Vec<(String, usize)>,
@@ -96,14 +96,14 @@ impl Python {
         python
     }
 
-    /// A `\` and what it is for; gives its length.
+    /// Translates a `\` and what it escapes; returns its length.
     fn escape(&mut self, rest: &str, at: usize) -> usize {
         let Some(escaped) = rest[1..].chars().next() else {
             self.text.push('\\');
             return 1;
         };
         match escaped {
-            // Borders of words and texts in the relay's form, themselves in Python.
+            // Word and text boundaries in the relay's syntax, plain letters in Python.
             '<' | '>' | '\'' | '`' => self.text.push(escaped),
             _ => {
                 let known = escaped.is_ascii_digit() || PYTHON_ESCAPES.contains(&(escaped as u32 as u8));
@@ -116,7 +116,7 @@ impl Python {
         1 + escaped.len_utf8()
     }
 
-    /// What stands in brackets; gives its length. `[:alpha:]` and its like are characters for Python.
+    /// Translates a bracket expression; returns its length. `[:alpha:]` and the like are plain characters in Python.
     fn class(&mut self, rest: &str, at: usize) -> usize {
         let begin = if rest.starts_with("[^") { 2 } else { 1 };
         self.text.push_str(&rest[..begin]);
@@ -153,12 +153,12 @@ impl Python {
     }
 }
 
-/// Whether a text that begins with `(` begins with a group that has a number.
+/// Whether a text that begins with `(` begins with a numbered group.
 fn opens_group(text: &str) -> bool {
     !text.starts_with("(?") || text.starts_with("(?P<")
 }
 
-/// Groups with a number that `text`, a piece of an expression, begins.
+/// Number of numbered groups that `text`, a piece of an expression, opens.
 pub(super) fn groups_in(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut groups, mut in_class) = (0, 0, None);
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn python_is_read_as_python_reads_it() {
+    fn python_expressions_are_translated() {
         let table: &[(&str, &str)] = &[
             (r"^a\.(b|c)\d+$", r"^a\.(b|c)\d+$"),
             (r"\<a\>\'\`", r"<a>'`"),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told_at_its_place() {
+    fn unsupported_expressions_are_reported_with_their_place() {
         for (text, want) in [(r"ab\h", 12..14), (r"[\y]", 11..13), ("a(b", 11..12), (r"\<(", 10..13)] {
             let mut wrong = Vec::new();
             assert_eq!(read(text, 10, false, &mut wrong), None);

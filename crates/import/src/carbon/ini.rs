@@ -1,5 +1,5 @@
-//! Sections and their keys, as Python's ConfigParser reads them: `[name]`, `key = value` or `key: value`, comments on lines
-//! of their own, values that go on in indented lines.
+//! Sections and keys as Python's ConfigParser reads them: `[name]`, `key = value` or `key: value`, comments on lines of
+//! their own, values continued on indented lines.
 
 use config::diagnostic::{Code, Diagnostic, Place, nearest};
 
@@ -7,7 +7,7 @@ use config::diagnostic::{Code, Diagnostic, Place, nearest};
 #[derive(Debug)]
 pub(super) struct Section<'a> {
     pub name: &'a str,
-    /// Of its name.
+    /// Place of its name.
     pub place: Place,
     entries: Vec<Entry<'a>>,
 }
@@ -19,13 +19,13 @@ pub(super) struct Entry<'a> {
     key_place: Place,
     /// Its lines joined by blanks.
     pub value: String,
-    /// Of the first line of the value.
+    /// Place of the first line of the value.
     pub place: Place,
     written: &'a str,
 }
 
 impl Entry<'_> {
-    /// The place of a piece of the value, or of its first line where it has several.
+    /// The place of a piece of the value; for a value of several lines, of the first line.
     pub(super) fn place_of(&self, piece: &str) -> Place {
         let at = (piece.as_ptr() as usize).wrapping_sub(self.value.as_ptr() as usize);
         if self.place.end - self.place.start != self.value.len() || at > self.value.len() {
@@ -40,12 +40,12 @@ impl<'a> Section<'a> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
-    /// Its keys as they were written, and where.
+    /// Its keys as written, with their places.
     pub(super) fn keys(&self) -> impl Iterator<Item = (&'a str, Place)> + '_ {
         self.entries.iter().map(|entry| (entry.written, entry.key_place))
     }
 
-    /// A key that says yes or no; no when it is absent.
+    /// A boolean key; false when it is missing.
     pub(super) fn flag(&self, key: &str, wrong: &mut Vec<Diagnostic>) -> bool {
         let Some(entry) = self.get(key) else { return false };
         match entry.value.to_ascii_lowercase().as_str() {
@@ -60,7 +60,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Warns of keys that are none of `known`: carbon ignores them.
+    /// Warns about keys that are not in `known`: carbon ignores them.
     pub(super) fn warn_unknown(&self, known: &[&str], wrong: &mut Vec<Diagnostic>) {
         for entry in self.entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             let warning = Diagnostic::warning(

@@ -1,11 +1,11 @@
-//! Keys of carbon.conf: those that are carried over, those that nothing is lost without, and those of which something is.
+//! Keys of carbon.conf: supported ones, irrelevant ones, and unsupported ones that have an effect in carbon.
 //!
-//! Not here: what they mean (`conf`).
+//! Not here: their meaning (`conf`).
 
 use super::ini;
 use config::diagnostic::{Code, Diagnostic, nearest};
 
-/// Keys that are carried over.
+/// Supported keys.
 const KEYS: [&str; 31] = [
     "LINE_RECEIVER_INTERFACE",
     "LINE_RECEIVER_PORT",
@@ -40,7 +40,7 @@ const KEYS: [&str; 31] = [
     "DESTINATION_SSL_CA",
 ];
 
-/// Keys of other daemons, of logs and of how the process runs: nothing is lost without them.
+/// Keys of other daemons, of logs and of process management: ignoring them loses nothing.
 const OTHERS: [&str; 67] = [
     "USER",
     "LOG_DIR",
@@ -111,7 +111,7 @@ const OTHERS: [&str; 67] = [
     "GRAPHITE_URL",
 ];
 
-/// Keys that do something in the original and nothing here, with what does it.
+/// Keys with an effect in the original and none here, with the replacement.
 const NOT_HERE: [(&str, &str); 6] = [
     ("MIN_TIMESTAMP_RESOLUTION", "times go on as they came"),
     ("CARBON_METRIC_PREFIX", "the relay's figures are at /metrics"),
@@ -121,7 +121,7 @@ const NOT_HERE: [(&str, &str); 6] = [
     ("AMQP_HOST", "points do not come from a broker"),
 ];
 
-/// Tells of keys that are not carried over, or not known.
+/// Reports keys that are not supported or not known.
 pub(super) fn tell(section: &ini::Section<'_>, wrong: &mut Vec<Diagnostic>) {
     for (key, place) in section.keys() {
         let same = |known: &&str| known.eq_ignore_ascii_case(key);

@@ -1,11 +1,11 @@
-//! blacklist.conf and whitelist.conf: an expression on each line, looked for in names that come in.
+//! blacklist.conf and whitelist.conf: one expression per line, searched in incoming names.
 
 use process::relay::{ExpressionPlan, MatchPlan, Statement, To};
 
 use super::{RULES_MAX, expression, lines};
 use config::diagnostic::{Diagnostic, has_errors};
 
-/// Reads one of them: its expressions in the relay's form.
+/// Reads one of them: its expressions in the relay's syntax.
 pub fn list(text: &str) -> (Option<Vec<String>>, Vec<Diagnostic>) {
     let mut wrong = Vec::new();
     let read = |(line, start)| expression::read(line, start, false, &mut wrong).map(|read| read.text);
@@ -13,7 +13,7 @@ pub fn list(text: &str) -> (Option<Vec<String>>, Vec<Diagnostic>) {
     (Some(expressions).filter(|_| !has_errors(&wrong)), wrong)
 }
 
-/// What a blacklist has is swallowed, and then what a whitelist that is not empty does not have.
+/// Drops names that the blacklist matches, then names that a non-empty whitelist does not match.
 pub fn list_statements(blacklist: &[String], whitelist: &[String]) -> Vec<Statement> {
     let plans = |texts: &[String]| texts.iter().map(|text| ExpressionPlan::from(&**text)).collect();
     let mut statements = Vec::new();

@@ -1,9 +1,10 @@
-//! Rule files of carbon's own daemons, written in Python (spec graphite §4.3): relay-rules.conf, rewrite-rules.conf,
-//! aggregation-rules.conf, blacklist.conf, whitelist.conf, storage-schemas.conf and storage-aggregation.conf.
+//! Reads carbon.conf and the rule files of carbon's Python daemons (spec graphite §4.3): relay-rules.conf,
+//! rewrite-rules.conf, aggregation-rules.conf, blacklist.conf, whitelist.conf, storage-schemas.conf and
+//! storage-aggregation.conf.
 //!
-//! Each has a reader that gives what the file says, or all of its mistakes; those that route also say so in the words of
-//! [`process::relay`]. [`carbon`] reads carbon.conf, which says in what order the rules are met and where the rest goes, and
-//! makes a plan of all of it.
+//! Each file has a reader that returns its rules, or all of its mistakes; rules for routing are also translated to
+//! [`process::relay`]. [`carbon`] reads carbon.conf, which sets the order of the rules and the destinations, and makes a
+//! plan.
 //! Not here: opening files.
 //! Invariant: any text gives rules or located mistakes; never a panic.
 
@@ -29,7 +30,7 @@ pub use storage::{Archive, Schema, StorageAggregation, WhisperMethod, storage_ag
 /// Most rules of one file.
 pub const RULES_MAX: usize = 65_535;
 
-/// Each line that says something, without the white space around it, and the place of its first byte.
+/// Each line with content, trimmed, and the place of its first byte.
 fn lines(text: &str) -> impl Iterator<Item = (&str, usize)> {
     let base = text.as_ptr() as usize;
     text.lines().filter_map(move |line| {

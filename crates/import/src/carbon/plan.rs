@@ -1,5 +1,5 @@
-//! carbon-relay.py or carbon-aggregator.py as a plan: receivers as sources, rule files as the rules of one relay,
-//! destinations as outputs.
+//! carbon-relay.py or carbon-aggregator.py as a plan: receivers become sources, rule files the rules of one relay,
+//! destinations outputs.
 //!
 //! Not here: the rules of that relay (`statements`), the command line, reading files.
 
@@ -22,14 +22,14 @@ use config::plan::{
 };
 use config::transport::{Compression, EndpointTls, PemFile};
 
-/// A file that was read, and what there is to say of it.
+/// A file that was read, with its diagnostics.
 #[derive(Debug)]
 pub struct CarbonFile {
     /// Its name.
     pub name: String,
     /// Its text.
     pub text: String,
-    /// By place.
+    /// Sorted by place.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -43,8 +43,8 @@ const RELAY: &str = "relay";
 /// Name of the outputs.
 const OUTPUT: &str = "carbon";
 
-/// Reads carbon.conf and the rule files that it names, as the daemon of a section (`relay`, `aggregator`, `relay:b`) does.
-/// `read` gives the text of a file that stands beside it, or why it cannot be read.
+/// Reads carbon.conf and the rule files that it names, as the daemon of a section (`relay`, `aggregator`, `relay:b`)
+/// does. `read` returns the text of a file in the same directory, or the reason why it cannot be read.
 pub fn carbon(
     (name, text): (&str, &str),
     section: &str,
@@ -63,14 +63,14 @@ pub fn carbon(
     (Some(plan).filter(|_| !failed), files)
 }
 
-/// Why a file that a daemon reads may be absent.
+/// What a missing file means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Absent {
     /// Carbon does not start.
     Never,
-    /// It is as good as an empty one, but hardly meant.
+    /// The same as an empty file, but probably a mistake.
     Hardly,
-    /// It is as good as an empty one.
+    /// The same as an empty file.
     Often,
 }
 
@@ -80,7 +80,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// What a file says; none when it is not there or has mistakes, which are told.
+    /// The content of a file; none when it is missing or has mistakes, which are reported.
     fn file<T>(
         &mut self,
         name: &str,
@@ -156,7 +156,7 @@ fn sources(conf: &Conf) -> Vec<SourcePlan> {
     let source = |name: &str, listen: Vec<Listen>, messages: Option<MessageEncoding>| {
         let mut plan = graphite_source(name, Compatibility::Carbon);
         plan.listen = listen;
-        // Carbon closes no connection for being idle, unless it is told to.
+        // Carbon closes no idle connection by default.
         plan.idle_timeout_ms = conf.idle_timeout_s.unwrap_or(0) * 1000;
         if let Some(connections) = conf.connections_max {
             plan.connections_max = usize::try_from(connections).unwrap_or(usize::MAX);
@@ -191,7 +191,7 @@ fn sources(conf: &Conf) -> Vec<SourcePlan> {
     sources
 }
 
-/// The output of a destination: those that differ in the instance alone share one.
+/// The output of a destination: destinations that differ only in the instance share one.
 fn output_of(destination: &CarbonDestination, endpoints: &mut Vec<CarbonDestination>) -> OutputId {
     let same = |known: &CarbonDestination| (&known.host, known.port) == (&destination.host, destination.port);
     let at = endpoints.iter().position(same).unwrap_or_else(|| {
@@ -204,7 +204,8 @@ fn output_of(destination: &CarbonDestination, endpoints: &mut Vec<CarbonDestinat
 fn outputs(conf: &Conf, endpoints: &[CarbonDestination]) -> Vec<OutputPlan> {
     let mut queue = QueueLimits::default();
     queue.records_max = conf.queue_records_max.unwrap_or(queue.records_max);
-    // Receivers that pause are what flow control means, here for endpoints that are up; without it carbon drops what comes last.
+    // Flow control in carbon means that receivers pause; here they do while the endpoint is up. Without it carbon
+    // drops the newest.
     queue.when_full = if conf.flow_control { WhenFull::BlockWhileUp } else { WhenFull::DropNewest };
     let form = match conf.protocol {
         Protocol::Lines => GraphiteEncoding::Lines,

@@ -1,4 +1,4 @@
-//! relay-rules.conf: which destinations get a record, by expressions on its name.
+//! relay-rules.conf: chooses destinations by expressions on the name.
 
 use model::OutputId;
 use process::relay::{
@@ -8,12 +8,12 @@ use process::relay::{
 use super::{RULES_MAX, expression, ini};
 use config::diagnostic::{Code, Diagnostic, Place, has_errors};
 
-/// What a relay-rules.conf says.
+/// Content of a relay-rules.conf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarbonRelayRules {
     /// In the order of the file.
     pub rules: Vec<CarbonRelayRule>,
-    /// Where goes what no rule ended.
+    /// Destinations of records that no rule ended.
     pub default: Vec<CarbonDestination>,
 }
 
@@ -22,11 +22,11 @@ pub struct CarbonRelayRules {
 pub struct CarbonRelayRule {
     /// Its name.
     pub name: String,
-    /// Looked for in the name, whatever the case; in the relay's form.
+    /// Searched in the name, ignoring case; in the relay's syntax.
     pub pattern: String,
     /// At least one, unless none of them is known.
     pub destinations: Vec<CarbonDestination>,
-    /// Later rules are tried all the same.
+    /// Later rules are tried as well.
     pub continues: bool,
 }
 
@@ -37,11 +37,11 @@ pub struct CarbonDestination {
     pub host: String,
     /// Port, never 0.
     pub port: u16,
-    /// What stands for it on rings.
+    /// Its name on hash rings.
     pub instance: Option<String>,
 }
 
-/// Reads the file. With `known`, the DESTINATIONS of carbon.conf, others are left out, as carbon does.
+/// Reads the file. With `known`, the DESTINATIONS of carbon.conf, other destinations are left out, as in carbon.
 pub fn relay_rules(
     text: &str,
     known: Option<&[CarbonDestination]>,
@@ -141,7 +141,7 @@ pub(super) fn destination(text: &str) -> Option<CarbonDestination> {
     (!host.is_empty()).then(|| CarbonDestination { host: host.to_owned(), port, instance })
 }
 
-/// The rules as clusters and statements; `output` says which output a destination is.
+/// The rules as clusters and statements; `output` maps a destination to an output.
 pub fn relay_statements(
     rules: &CarbonRelayRules,
     mut output: impl FnMut(&CarbonDestination) -> OutputId,
@@ -157,7 +157,7 @@ pub fn relay_statements(
         };
         let members: Vec<Member> = destinations.iter().map(member).collect();
         let stop = rule.is_none_or(|rule| !rule.continues);
-        // A rule without a destination swallows what it ends.
+        // A rule without a destination drops the records that it ends.
         let to = if members.is_empty() && stop {
             To::Blackhole
         } else if members.is_empty() {

@@ -1,4 +1,4 @@
-//! rewrite-rules.conf: names changed by expressions, before and after aggregation.
+//! rewrite-rules.conf: changes names by expressions, before and after aggregation.
 
 use process::relay::{ExpressionPlan, RewritePlan, Statement};
 
@@ -6,21 +6,21 @@ use super::expression::Read;
 use super::{RULES_MAX, expression, lines};
 use config::diagnostic::{Code, Diagnostic, Place, has_errors, nearest};
 
-/// What a rewrite-rules.conf says.
+/// Content of a rewrite-rules.conf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RewriteRules {
     /// `[pre]`: before aggregation.
     pub pre: Vec<CarbonRewrite>,
-    /// `[post]`: behind it.
+    /// `[post]`: after aggregation.
     pub post: Vec<CarbonRewrite>,
 }
 
 /// `EXPRESSION = REPLACEMENT`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarbonRewrite {
-    /// Every occurrence in the name is replaced; in the relay's form.
+    /// Every match in the name is replaced; in the relay's syntax.
     pub pattern: String,
-    /// The replacement in the relay's form: `\1`, or `\g{1}` before a digit.
+    /// The replacement in the relay's syntax: `\1`, or `\g{1}` before a digit.
     pub into: String,
 }
 
@@ -71,7 +71,7 @@ pub fn rewrite_rules(text: &str) -> (Option<RewriteRules>, Vec<Diagnostic>) {
     (Some(rules).filter(|_| !has_errors(&wrong)), wrong)
 }
 
-/// Python's template in the relay's form.
+/// Translates a Python template to the relay's syntax.
 fn replacement(text: &str, start: usize, read: Option<&Read>, wrong: &mut Vec<Diagnostic>) -> Option<String> {
     let mut out = String::new();
     let mut at = 0;

@@ -1,7 +1,7 @@
-//! What a daemon does to a name, as statements of a relay in the order in which carbon does it: blacklist and whitelist;
-//! of an aggregator (spec graphite §4.6) rewrites of `[pre]`, aggregation rules, rewrites of `[post]`; routes.
+//! The rule files as statements of a relay, in carbon's order: blacklist and whitelist; for an aggregator (spec graphite
+//! §4.6) rewrites of `[pre]`, aggregation rules, rewrites of `[post]`; then routes.
 //!
-//! Results of aggregation rules go straight to the destinations, and meet nothing else.
+//! Results of aggregation rules go to the destinations directly, without other rules.
 //! Not here: sources and outputs (`plan`), reading files.
 
 use process::relay::{
@@ -18,7 +18,7 @@ use super::{
 /// Name of the cluster that hashing and `constant` use.
 const DESTINATIONS: &str = "destinations";
 
-/// What the rule files say.
+/// Content of the rule files.
 #[derive(Default)]
 pub(super) struct Rules {
     pub(super) relay: Option<CarbonRelayRules>,
@@ -28,7 +28,7 @@ pub(super) struct Rules {
     pub(super) whitelist: Vec<String>,
 }
 
-/// The relay; `output` gives the output of a destination.
+/// The relay; `output` maps a destination to an output.
 pub(super) fn relay(
     conf: &Conf,
     rules: &Rules,
@@ -51,7 +51,7 @@ pub(super) fn relay(
         (Method::Rules, None) => (Vec::new(), Vec::new()),
         _ => (vec![destinations(conf, output)], by_hash(conf, rules)),
     };
-    // Else no point is sent to an output twice.
+    // Otherwise no point is sent to an output twice.
     let once = routes.len() > 1
         && routes.iter().any(|route| matches!(route, Statement::Match(route) if !route.stop));
     statements.extend(routes);
@@ -74,7 +74,7 @@ fn destinations(conf: &Conf, output: &mut dyn FnMut(&CarbonDestination) -> model
         Method::Constant | Method::Rules => Distribution::Copies,
         _ => Distribution::Sharded {
             sharding,
-            // Carbon sends to as many as there are.
+            // Carbon sends to all destinations if there are fewer.
             replication: conf.replication.min(most),
             fail_over: conf.dynamic,
         },
@@ -98,7 +98,7 @@ fn by_rules(
     (clusters, statements)
 }
 
-/// To the owners of the name; or to those of each name that an aggregation rule makes of it, where one does.
+/// To the owners of the name, or of each name that an aggregation rule makes of it.
 fn by_hash(conf: &Conf, rules: &Rules) -> Vec<Statement> {
     let to = To::Clusters(vec![ClusterId(0)]);
     let mut statements: Vec<Statement> = Vec::new();

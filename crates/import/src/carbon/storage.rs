@@ -8,9 +8,9 @@ use config::diagnostic::{Code, Diagnostic, has_errors, nearest};
 pub struct Schema {
     /// Its name.
     pub name: String,
-    /// Looked for in the name; the first section that is found counts.
+    /// Searched in the name; the first matching section applies.
     pub pattern: String,
-    /// The finest first; at least one, and each fits the next one (spec graphite §5.2).
+    /// The finest first; at least one, and each must fit the next one (spec graphite §5.2).
     pub archives: Vec<Archive>,
 }
 
@@ -19,7 +19,7 @@ pub struct Schema {
 pub struct Archive {
     /// Seconds for each point, at least 1.
     pub every_s: u32,
-    /// Points that are kept, at least 1.
+    /// Number of points kept, at least 1.
     pub points: u32,
 }
 
@@ -28,11 +28,11 @@ pub struct Archive {
 pub struct StorageAggregation {
     /// Its name.
     pub name: String,
-    /// Looked for in the name; the first section that is found counts.
+    /// Searched in the name; the first matching section applies.
     pub pattern: String,
     /// Share of points that must be known, 0 to 1; none for 0.5.
     pub x_files_factor: Option<f64>,
-    /// How points become one; none for the average.
+    /// How points are aggregated; none for the average.
     pub method: Option<WhisperMethod>,
 }
 
@@ -150,7 +150,7 @@ fn number(text: &str) -> Result<(u64, Option<u64>), String> {
     Ok((number, Some(unit)))
 }
 
-/// The archives when each fits the next one.
+/// The archives, if each fits the next one.
 fn fitting(mut archives: Vec<Archive>) -> Result<Vec<Archive>, String> {
     archives.sort_by_key(|archive| archive.every_s);
     let retention = |archive: &Archive| u64::from(archive.every_s) * u64::from(archive.points);

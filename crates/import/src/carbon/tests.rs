@@ -1,4 +1,4 @@
-//! Rule files as they are found, and the mistakes of each.
+//! Rule files as users have them, and mistakes in each.
 
 use model::OutputId;
 use process::aggregation_rules::Compute;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use config::diagnostic::{Diagnostic, Severity, Source, render};
 
-/// The errors of a reading: the marked text and the hint.
+/// The errors of a text: the marked text and the hint.
 fn marked<T>(text: &str, (read, wrong): (Option<T>, Vec<Diagnostic>)) -> Vec<String> {
     assert_eq!(read.is_some(), wrong.is_empty(), "{wrong:?}");
     let _ = render(Source { name: "rules.conf", text }, &wrong, false);
@@ -54,7 +54,7 @@ fn relay_rules_route_as_carbon_does() {
 }
 
 #[test]
-fn mistakes_of_relay_rules_are_told() {
+fn mistakes_in_relay_rules_are_reported() {
     let table: &[(&str, &[&str])] = &[
         ("", &[""]),
         ("pattern = x\n[d]\ndefault = true\ndestinations = h:1", &["pattern"]),
@@ -183,7 +183,7 @@ proptest! {
     }
 }
 
-/// carbon.conf with rule files beside it: the plan, and all that is said.
+/// carbon.conf with rule files beside it: the plan, and all diagnostics.
 fn imported(conf: &str, section: &str, files: &[(&str, &str)]) -> (Option<config::plan::Plan>, Vec<String>) {
     let read = |name: &str| {
         let found = files.iter().find(|(known, _)| *known == name);
@@ -191,7 +191,7 @@ fn imported(conf: &str, section: &str, files: &[(&str, &str)]) -> (Option<config
     };
     let (plan, files) = carbon(("carbon.conf", conf), section, &read);
     if let Some(plan) = &plan {
-        // What is printed is what was imported.
+        // The printed file gives the imported plan.
         let text = config::print(plan);
         let (again, wrong) = config::check(Source { name: "t", text: &text }, config::Format::Toml);
         assert_eq!(again.as_ref(), Some(plan), "{wrong:?}\n{text}");
@@ -206,7 +206,7 @@ fn router(plan: &config::plan::Plan) -> Router {
 }
 
 #[test]
-fn carbons_ring_holds_through_an_import() {
+fn an_import_keeps_carbons_hash_ring() {
     // Spec graphite §3.6.4: the cluster whose ring has a collision.
     let conf = "[relay]\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nPICKLE_RECEIVER_PORT = 0\nRELAY_METHOD = consistent-hashing\nREPLICATION_FACTOR = 2\n\
         DESTINATION_PROTOCOL = line\nDESTINATIONS = MEMBERS\n";
@@ -223,7 +223,7 @@ fn carbons_ring_holds_through_an_import() {
 }
 
 #[test]
-fn an_aggregator_rewrites_aggregates_and_routes() {
+fn an_aggregator_config_rewrites_aggregates_and_routes() {
     let conf = "[aggregator]\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nLINE_RECEIVER_PORT = 2023\nPICKLE_RECEIVER_PORT = 2024\n\
         ENABLE_UDP_LISTENER = True\nUDP_RECEIVER_PORT = 2023\nDESTINATIONS = 127.0.0.1:2004:a, 10.0.0.2:2104:b\n\
         MAX_QUEUE_SIZE = 5000\nUSE_FLOW_CONTROL = False\nFORWARD_ALL = False\nLOG_UPDATES = False\n\
@@ -249,7 +249,7 @@ fn an_aggregator_rewrites_aggregates_and_routes() {
 }
 
 #[test]
-fn relay_rules_and_hashing_by_aggregates_are_carried_over() {
+fn relay_rules_and_aggregated_hashing_are_imported() {
     let (plan, said) = imported(
         "[relay]\nRELAY_METHOD = rules\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nPICKLE_RECEIVER_PORT = 0\n\
          DESTINATIONS = 10.0.0.1:2004:a, 10.0.0.2:2004:b, [::1]:2004, 10.0.0.3:2004\n",
@@ -275,7 +275,7 @@ fn relay_rules_and_hashing_by_aggregates_are_carried_over() {
 }
 
 #[test]
-fn what_carbon_conf_cannot_say_is_told() {
+fn mistakes_in_carbon_conf_are_reported() {
     let table: &[(&str, &str)] = &[
         ("", "C006"),
         ("[cache]\nX = 1\n", "C006"),

@@ -1,8 +1,8 @@
-//! Expressions to values, with JavaScript's conversions.
+//! Evaluates expressions to values, with JavaScript's conversions.
 //!
-//! Invariant: every expression is evaluated at most once (functions are only called where they stand), and whatever
-//! an evaluation copies or makes is counted against [`MADE_MAX`]; so it ends soon, whatever the text is.
-//! Not here: conversions of single values (`Value`, `number`), methods of texts (`strings`).
+//! Invariant: every expression is evaluated at most once (functions are only called where they are written), and all
+//! that an evaluation copies or creates counts against [`MADE_MAX`]; so it ends soon, whatever the text is.
+//! Not here: conversions of single values (`Value`, `number`), methods of strings (`strings`).
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::json;
 
-/// What one value counts against [`MADE_MAX`], beside its text.
+/// Cost of one value in [`MADE_MAX`], beside its text.
 const NODE_COST: usize = 64;
 
-/// Names of JavaScript and node that exist there, so that a message can tell them from a misspelling.
+/// Names of JavaScript and node that are not supported here, to tell them from misspelled names in messages.
 const GLOBALS: &[&str] = &[
     "Array",
     "BigInt",
@@ -66,7 +66,7 @@ pub(super) fn run(program: &Expr, environment: &Environment<'_>) -> Result<Node,
     evaluator.data(program)
 }
 
-/// What an expression can give. Only `Data` can be kept in lists and objects.
+/// Result of an expression. Only `Data` can be kept in lists and objects.
 #[derive(Clone, Debug)]
 enum Got<'p> {
     Data(Node),
@@ -76,7 +76,7 @@ enum Got<'p> {
     Function(&'p [Statement]),
 }
 
-/// Things of node's own.
+/// Objects of node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Host {
     Process,
@@ -86,7 +86,7 @@ enum Host {
     Call(Call),
 }
 
-/// Functions of node's own.
+/// Functions of node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     Require,
@@ -101,9 +101,9 @@ enum Call {
 
 struct Evaluator<'e, 'p> {
     environment: &'e Environment<'e>,
-    /// Variables of the functions under way, the innermost last.
+    /// Variables of the functions being called, the innermost last.
     scopes: Vec<BTreeMap<&'p str, Got<'p>>>,
-    /// Bytes and values made so far.
+    /// Bytes and values created so far.
     made: usize,
 }
 
@@ -116,7 +116,7 @@ impl<'p> Evaluator<'_, 'p> {
         Ok(())
     }
 
-    /// A text of our own making.
+    /// Creates a text.
     fn text(&mut self, text: String, place: Place) -> Result<Node, Fault> {
         self.charge(NODE_COST + text.len(), place)?;
         Ok(Node { value: Value::Text(text), place })
@@ -278,7 +278,7 @@ impl<'p> Evaluator<'_, 'p> {
         Ok(got)
     }
 
-    /// `got.name`, the name standing at `at`, the whole at `place`.
+    /// `got.name`, where the name is at `at` and the whole expression at `place`.
     fn member(&mut self, got: Got<'p>, name: &'p str, at: Place, place: Place) -> Result<Got<'p>, Fault> {
         match got {
             Got::Data(node) => {
@@ -370,7 +370,7 @@ impl<'p> Evaluator<'_, 'p> {
         Ok(result)
     }
 
-    /// What a variable gets. Not a function: called twice, it would be evaluated twice.
+    /// The value of a variable. Not a function: called twice, it would be evaluated twice.
     fn declared(&mut self, value: &'p Expr) -> Result<Got<'p>, Fault> {
         match self.eval(value)? {
             Got::Function(_) | Got::Method(..) => {
@@ -440,7 +440,7 @@ impl<'p> Evaluator<'_, 'p> {
             }
             Call::ParseInt => {
                 let radix = arguments.get(1).map_or(0.0, |node| node.value.to_number());
-                // `radix as u32` takes NaN and numbers below 1 to 0, which means none, as JavaScript does.
+                // `radix as u32` turns NaN and numbers below 1 into 0, which means no radix, as in JavaScript.
                 let radix =
                     if radix < 0.0 { Some(1) } else { Some(radix as u32).filter(|radix| *radix != 0) };
                 Value::Number(number::parse_int(&first.to_text(), radix))
@@ -521,7 +521,7 @@ fn property(node: Node, name: &str, at: Place, place: Place) -> Result<Node, Fau
     Ok(found.unwrap_or(Node { value: Value::Undefined, place }))
 }
 
-/// Lists, objects and regular expressions as the texts that `+` and `==` take them for.
+/// Converts lists, objects and regular expressions to texts, as `+` and `==` do.
 fn primitive(value: Value) -> Value {
     match value {
         Value::Array(_) | Value::Object(_) | Value::Regex(_) => Value::Text(value.to_text()),
@@ -557,7 +557,7 @@ fn equal(left: &Value, right: &Value, place: Place) -> Result<bool, Fault> {
         _ if compound(right) => equal(left, &primitive(right.clone()), place)?,
         (Value::Text(left), Value::Text(right)) => left == right,
         (Value::Bool(left), Value::Bool(right)) => left == right,
-        // What is left are texts, numbers and truth values in mixture: all are compared as numbers.
+        // The rest are mixtures of texts, numbers and booleans: all are compared as numbers.
         _ => left.to_number() == right.to_number(),
     })
 }
@@ -581,7 +581,7 @@ fn measure(node: &Node, depth: usize) -> Option<usize> {
     Some(inner + NODE_COST)
 }
 
-/// `node` as if all of it were written at `place`.
+/// `node` with `place` as the place of all its parts.
 fn moved(mut node: Node, place: Place) -> Node {
     node.place = place;
     match &mut node.value {

@@ -1,7 +1,7 @@
-//! Text to tokens: the words of the expression language of configuration files.
+//! Splits configuration files in JavaScript into tokens.
 //!
-//! All of the text is cut at once, so that the parser can look ahead. Invariant: any text gives tokens or one
-//! [`Fault`]; the last token is always [`Kind::End`]. Not here: what the tokens mean (`parser`).
+//! The whole text is split at once, so that the parser can look ahead. Invariant: any text gives tokens or one
+//! [`Fault`]; the last token is always [`Kind::End`]. Not here: the meaning of tokens (`parser`).
 
 use super::number;
 use super::{Fault, Place};
@@ -11,11 +11,11 @@ use super::{Fault, Place};
 pub(super) struct Token {
     pub kind: Kind,
     pub place: Place,
-    /// A line ends between the token before and this one: where JavaScript may supply a missing `;`.
+    /// A line ends before this token: JavaScript may insert a missing `;` here.
     pub newline_before: bool,
 }
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     /// Name or keyword.
@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Number(f64),
     /// Text in quotes, escapes resolved.
     Text(String),
-    /// A piece of a template: the `first` begins it, the `last` is followed by no `${`.
+    /// A piece of a template: `first` is the piece that begins it; after the `last` one there is no `${`.
     Template {
         text: String,
         first: bool,
@@ -36,7 +36,7 @@ pub(super) enum Kind {
     End,
 }
 
-/// Operators and brackets, longer ones before their beginnings.
+/// Operators and brackets, longer ones before their prefixes.
 const SIGNS: &[&str] = &[
     ">>>=", "...", "===", "!==", "**=", "<<=", ">>=", ">>>", "&&=", "||=", "??=", "=>", "==", "!=", "<=",
     ">=", "&&", "||", "??", "?.", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<", ">>",
@@ -44,7 +44,7 @@ const SIGNS: &[&str] = &[
     "~", "?", ":", "=", "@",
 ];
 
-/// Cuts all of `text`.
+/// Splits all of `text`.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
     let mut lexer = Lexer { text, at: 0, braces: Vec::new(), tokens: Vec::new() };
     if text.starts_with('\u{feff}') {
@@ -63,7 +63,7 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Cuts one token; false at the end of the text.
+    /// Reads one token; false at the end of the text.
     fn token(&mut self) -> Result<bool, Fault> {
         let newline_before = self.blank()?;
         let start = self.at;
@@ -152,7 +152,7 @@ impl Lexer<'_> {
             }
             return Err(fault);
         };
-        // `a?.5:b` is a conditional with the number .5, as JavaScript reads it.
+        // `a?.5:b` is a conditional with the number .5, as in JavaScript.
         let sign = if sign == "?." && self.digit_at(self.at + 2) { "?" } else { sign };
         self.at += sign.len();
         match sign {
@@ -165,7 +165,7 @@ impl Lexer<'_> {
         Ok(Kind::Sign(sign))
     }
 
-    /// A `/` begins a regular expression where a value may begin, and divides where one has just ended.
+    /// A `/` begins a regular expression where a value may begin, and divides after a value.
     fn regex_may_stand_here(&self) -> bool {
         match self.tokens.last().map(|token| &token.kind) {
             None => true,
@@ -251,7 +251,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// The piece of a template from here to its `${` or its end; `start` is where it began.
+    /// The piece of a template from here to its `${` or its end; `start` is the start of the template.
     fn template(&mut self, start: usize) -> Result<Kind, Fault> {
         let first = self.text[start..].starts_with('`');
         let mut text = String::new();
@@ -265,7 +265,7 @@ impl Lexer<'_> {
                 }
                 Some('\\') => self.escape(&mut text, true)?,
                 Some('\r') => {
-                    // Both CRLF and CR are one LF in a template.
+                    // CRLF and CR are one LF in a template.
                     if self.peek() != Some('\n') {
                         text.push('\n');
                     }
@@ -279,7 +279,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// What stands behind a backslash.
+    /// An escape, after its backslash.
     fn escape(&mut self, text: &mut String, template: bool) -> Result<(), Fault> {
         let start = self.at - 1;
         let bad = |end| Fault::syntax(Place { start, end }, "this escape is not valid", "not an escape");
@@ -293,7 +293,7 @@ impl Lexer<'_> {
             'b' => text.push('\u{8}'),
             'f' => text.push('\u{c}'),
             'v' => text.push('\u{b}'),
-            // A line that goes on: neither the backslash nor the line's end count.
+            // A continued line: neither the backslash nor the line end counts.
             '\r' => {
                 if self.peek() == Some('\n') {
                     self.at += 1;
@@ -315,7 +315,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// An octal escape, as sloppy JavaScript still reads it: up to three digits, at most 255.
+    /// An octal escape, as sloppy JavaScript reads it: up to three digits, at most 255.
     fn octal(&mut self, first: char) -> char {
         let mut code = first.to_digit(8).unwrap_or(0);
         let most = if first <= '3' { 2 } else { 1 };
@@ -334,7 +334,7 @@ impl Lexer<'_> {
         Some(code)
     }
 
-    /// Behind `\u`: four digits or `{digits}`; two escapes of a surrogate pair are one character.
+    /// After `\u`: four digits or `{digits}`; two escapes of a surrogate pair are one character.
     fn unicode(&mut self) -> Option<u32> {
         if self.peek() == Some('{') {
             let end = self.rest().find('}')?;
@@ -361,7 +361,7 @@ impl Lexer<'_> {
     }
 }
 
-/// The value of a number as written in JavaScript; none when it is not one.
+/// The value of a JavaScript number literal; none when it is not one.
 fn literal(written: &str) -> Option<f64> {
     let separated = written.contains('_');
     let bytes = written.as_bytes();
@@ -376,7 +376,7 @@ fn literal(written: &str) -> Option<f64> {
     if let Some((radix, digits)) = number::radix_prefix(&plain) {
         return number::integer(digits, radix);
     }
-    // `0755` is octal, as sloppy JavaScript reads it, and has no fraction; `089` and `08.5` are decimal.
+    // `0755` is octal, as in sloppy JavaScript, and has no fraction; `089` and `08.5` are decimal.
     let whole = plain.bytes().take_while(u8::is_ascii_digit).count();
     if whole > 1 && plain.starts_with('0') {
         if separated {
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_all_forms() {
+    fn number_literals_are_read() {
         let table: &[(&str, f64)] = &[
             ("0", 0.0),
             ("8125", 8125.0),
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_and_their_escapes() {
+    fn string_literals_and_escapes_are_read() {
         let table: &[(&str, &str)] = &[
             (r#"'a"b'"#, "a\"b"),
             (r#""a'b""#, "a'b"),
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slash_divides_or_begins_a_regular_expression() {
+    fn a_slash_is_division_or_starts_a_regular_expression() {
         let regex = |text: &str| Kind::Regex(text.to_owned());
         assert_eq!(kinds("[/a[/]b/gi]").unwrap()[1], regex("/a[/]b/gi"));
         assert_eq!(kinds("a / b / c").unwrap()[1], Kind::Sign("/"));
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_nest() {
+    fn nested_templates_are_read() {
         let piece = |text: &str, first, last| Kind::Template { text: text.to_owned(), first, last };
         assert_eq!(kinds("`a`").unwrap(), [piece("a", true, true)]);
         let got = kinds("`a${ {b:`c`} }d`").unwrap();
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_blank_and_line_ends_are_seen() {
+    fn comments_are_skipped_and_line_ends_are_noticed() {
         let got = tokens("a // x\n/* y\n */ b /* z */ c").unwrap();
         let newlines: Vec<bool> = got.iter().map(|token| token.newline_before).collect();
         assert_eq!(newlines, [false, true, false, false]);

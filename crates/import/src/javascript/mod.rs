@@ -1,12 +1,12 @@
-//! Reader of the JavaScript expressions that node statsd's configuration files are (spec statsd §10.3).
+//! Evaluates the JavaScript expressions in node statsd's configuration files (spec statsd §10.3).
 //!
-//! `evaluate`: text -> `lexer` (tokens) -> `parser` (expressions) -> `evaluator` (a tree of [`Node`]s, each with the
-//! place it was written at). The language is what configuration files use: literals, `process.env`, operators, a few
-//! functions, and one function around it all that is called at once. Every expression is evaluated at most once, so
-//! any text ends in time proportional to its length.
-//! Not here: what the keys mean (`import::statsd`), reading of files and of the environment (the caller's).
-//! Invariant: any text gives a tree or located diagnostics; never a panic. Depth, text and value sizes are bounded
-//! by the `_max` constants below.
+//! `evaluate`: text -> `lexer` (tokens) -> `parser` (expressions) -> `evaluator` (a tree of [`Node`]s, each with its
+//! place in the text). The supported language is that of configuration files: literals, `process.env`, operators, a
+//! few functions, and one function around all of it that is called at once. Every expression is evaluated at most
+//! once, so any text ends in time proportional to its length.
+//! Not here: the meaning of the keys (`import::statsd`), reading files and the environment (the caller).
+//! Invariant: any text gives a tree or located diagnostics; never a panic. The `_MAX` constants below limit nesting,
+//! text and value sizes.
 
 mod evaluator;
 mod lexer;
@@ -18,14 +18,14 @@ pub use number::{to_number, to_text};
 
 use config::diagnostic::{Code, Diagnostic, Place};
 
-/// Longest text that is read, in bytes.
+/// Longest text in bytes.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Deepest nesting of brackets, operators and values.
 pub const DEPTH_MAX: usize = 64;
-/// Most that one evaluation may make: bytes of text, and 64 for each value.
+/// Most that one evaluation may create: bytes of text, and 64 for each value.
 pub const MADE_MAX: usize = 8 << 20;
 
-/// What an expression can ask of its surroundings.
+/// The environment of an expression.
 pub struct Environment<'a> {
     /// Environment variables: `process.env`.
     pub vars: &'a dyn Fn(&str) -> Option<String>,
@@ -33,7 +33,7 @@ pub struct Environment<'a> {
     pub hostname: String,
 }
 
-/// A value and where it was written.
+/// A value and its place in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// The value.
@@ -90,7 +90,7 @@ impl Node {
 }
 
 impl Value {
-    /// Whether JavaScript takes it for true.
+    /// Whether JavaScript converts it to true.
     pub fn truthy(&self) -> bool {
         match self {
             Value::Undefined | Value::Null => false,
@@ -132,7 +132,7 @@ impl Value {
         }
     }
 
-    /// What it is, for messages: `the text "x"`, `a list`.
+    /// A description for messages: `the text "x"`, `a list`.
     pub fn describe(&self) -> String {
         match self {
             Value::Undefined | Value::Null | Value::Bool(_) => self.to_text(),
@@ -183,7 +183,7 @@ impl Members {
     }
 }
 
-/// The integer that a key spells when JavaScript takes it for an array index.
+/// The integer of a key that JavaScript treats as an array index.
 fn array_index(key: &str) -> Option<u32> {
     let number: u32 = key.parse().ok()?;
     (number != u32::MAX && number.to_string() == key).then_some(number)
@@ -192,8 +192,8 @@ fn array_index(key: &str) -> Option<u32> {
 /// Evaluates a configuration file's text.
 ///
 /// # Errors
-/// One located diagnostic: a syntax error, something that the file's author did that node would refuse as well, or
-/// JavaScript that is not supported here, with the way around it.
+/// One located diagnostic: a syntax error, an error that node reports as well, or JavaScript that is not supported here,
+/// with a workaround.
 pub fn evaluate(text: &str, environment: &Environment<'_>) -> Result<Node, Vec<Diagnostic>> {
     let run = || {
         if text.len() > TEXT_BYTES_MAX {
@@ -206,13 +206,13 @@ pub fn evaluate(text: &str, environment: &Environment<'_>) -> Result<Node, Vec<D
     run().map_err(|fault| vec![fault.diagnostic()])
 }
 
-/// Whether a `#` stands where JavaScript can have none: a Perl file's comment.
+/// Whether there is a `#` that JavaScript does not allow: a Perl file's comment.
 pub(crate) fn stops_at_hash(text: &str) -> bool {
     let stop = lexer::tokens(text).err().map(|fault| fault.place);
     stop.is_some_and(|place| text.get(place.start..place.end) == Some("#"))
 }
 
-/// Why a text has no value. Turned into a [`Diagnostic`] at the border.
+/// Why a text has no value. The public functions convert it to a [`Diagnostic`].
 #[derive(Clone, Debug, PartialEq)]
 struct Fault {
     supported: bool,
@@ -222,17 +222,17 @@ struct Fault {
     hint: Option<String>,
 }
 
-/// Way around what is not supported.
+/// Workaround for unsupported JavaScript.
 const CONVERT: &str = "write the value itself, or convert the file on a machine with node: \
     node -p 'JSON.stringify(eval(\"config=\" + require(\"fs\").readFileSync(\"FILE\", \"utf8\")), null, 2)'";
 
 impl Fault {
-    /// The text is not JavaScript, or node would stop here as well.
+    /// The text is not JavaScript, or node reports an error here as well.
     fn syntax(place: Place, message: impl Into<String>, label: impl Into<String>) -> Fault {
         Fault { supported: true, place, message: message.into(), label: label.into(), hint: None }
     }
 
-    /// JavaScript that this reader does not evaluate.
+    /// Valid JavaScript that is not supported.
     fn unsupported(place: Place, message: impl Into<String>) -> Fault {
         let hint = Some(CONVERT.into());
         Fault { supported: false, place, message: message.into(), label: "not supported here".into(), hint }

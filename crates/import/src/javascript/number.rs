@@ -1,6 +1,6 @@
-//! JavaScript's conversions between texts and numbers, as far as configuration files use them.
+//! JavaScript's conversions between texts and numbers, as far as configuration files need them.
 
-/// JavaScript white space and line ends: what `trim` takes off.
+/// JavaScript white space and line ends, as `trim` removes them.
 pub(super) fn is_space(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\u{b}' | '\u{c}' | '\r' | ' ' | '\u{a0}' | '\u{feff}' | '\u{1680}')
         || matches!(
@@ -14,7 +14,7 @@ pub(super) fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
-/// `String(number)`: the shortest digits that read back, exponents from 1e21 and below 1e-6.
+/// `String(number)`: the shortest digits that round-trip, exponents from 1e21 and below 1e-6.
 pub fn to_text(number: f64) -> String {
     ryu_js::Buffer::new().format(number).to_owned()
 }
@@ -39,7 +39,7 @@ pub(super) fn parse_float(text: &str) -> f64 {
     decimal_prefix(text.trim_start_matches(is_space)).map_or(f64::NAN, |(number, _)| number)
 }
 
-/// `parseInt(text, radix)`: the longest run of digits at the start; `None` for no radix given.
+/// `parseInt(text, radix)`: the longest run of digits at the start; `None` without a radix.
 pub(super) fn parse_int(text: &str, radix: Option<u32>) -> f64 {
     let text = text.trim_start_matches(is_space);
     let (negative, text) = match text.as_bytes().first() {
@@ -63,7 +63,7 @@ pub(super) fn parse_int(text: &str, radix: Option<u32>) -> f64 {
     }
 }
 
-/// The integer that `digits` spell; none when empty or when one is no digit.
+/// The integer of these digits; none when there are none or one is not a digit.
 pub(super) fn integer(digits: &str, radix: u32) -> Option<f64> {
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
         return None;
@@ -72,14 +72,14 @@ pub(super) fn integer(digits: &str, radix: u32) -> Option<f64> {
         return digits.parse().ok();
     }
     if let Ok(exact) = u64::from_str_radix(digits, radix) {
-        // One rounding, as JavaScript does.
+        // One rounding, as in JavaScript.
         return Some(exact as f64);
     }
     let digit = |c: char| f64::from(c.to_digit(radix).unwrap_or(0));
     Some(digits.chars().fold(0.0, |sum, c| sum * f64::from(radix) + digit(c)))
 }
 
-/// `0x`, `0o` or `0b` at the start, and the digits behind it.
+/// `0x`, `0o` or `0b` at the start, and the digits after it.
 pub(super) fn radix_prefix(text: &str) -> Option<(u32, &str)> {
     let rest = text.strip_prefix('0')?;
     let radix = match rest.as_bytes().first()? {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_become_numbers_as_in_javascript() {
+    fn texts_are_converted_to_numbers_as_in_javascript() {
         let table: &[(&str, f64)] = &[
             ("8125", 8125.0),
             (" 8125\n", 8125.0),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_int_and_parse_float_take_what_they_can() {
+    fn parse_int_and_parse_float_read_the_longest_prefix() {
         let table: &[(&str, Option<u32>, f64)] = &[
             ("8125/udp", Some(10), 8125.0),
             (" -12.9", None, -12.0),

@@ -1,12 +1,12 @@
-//! Tokens to expressions. One function per precedence level, loosest first.
+//! Parses tokens into expressions. One function per precedence level, lowest first.
 //!
-//! Invariant: recursion is bounded by [`DEPTH_MAX`]; chains (`a + b + c`, `a.b.c`) are lists, so neither reading,
-//! evaluating nor dropping them needs a deep stack. What is JavaScript but not supported is named as such.
+//! Invariant: recursion is limited by [`DEPTH_MAX`]; chains (`a + b + c`, `a.b.c`) are lists, so neither parsing,
+//! evaluating nor dropping them needs a deep stack. Unsupported JavaScript is reported as such.
 
 use super::lexer::{Kind, Token};
 use super::{DEPTH_MAX, Fault, Place, Value};
 
-/// An expression and where it stands.
+/// An expression and its place.
 #[derive(Debug)]
 pub(super) struct Expr {
     pub form: Form,
@@ -22,7 +22,7 @@ pub(super) enum Form {
     Array(Vec<Expr>),
     Object(Vec<Property>),
     Name(String),
-    /// A function without arguments; of use only when it is called at once.
+    /// A function without arguments; only useful when it is called at once.
     Function(Vec<Statement>),
     /// `base.a[b](c)`
     Path(Box<Expr>, Vec<Step>),
@@ -43,12 +43,12 @@ pub(super) struct Property {
     pub value: Expr,
 }
 
-/// One step of a path, with the place of what follows the dot or stands in the brackets.
+/// One step of a path, with the place of the part after the dot or in the brackets.
 #[derive(Debug)]
 pub(super) enum Step {
     Member(String, Place),
     Index(Expr),
-    /// Arguments, and the place of the brackets around them.
+    /// Arguments, and the place of their brackets.
     Call(Vec<Expr>, Place),
 }
 
@@ -72,7 +72,7 @@ pub(super) enum Logical {
     Else,
 }
 
-/// A statement of a function's body.
+/// A statement in a function's body.
 #[derive(Debug)]
 pub(super) enum Statement {
     /// `var name = value`; without a value `undefined`.
@@ -121,7 +121,7 @@ const RESERVED: &[&str] = &[
     "async",
 ];
 
-/// The file's one expression.
+/// The one expression of the file.
 pub(super) fn program(tokens: &[Token]) -> Result<Expr, Fault> {
     let mut parser = Parser { tokens, at: 0, depth: 0 };
     while parser.take(";") {}
@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
         self.look(0)
     }
 
-    /// The token `ahead` of the next one, or the end.
+    /// The token `ahead` places after the next one, or the end.
     fn look(&self, ahead: usize) -> &'a Token {
         let last = self.tokens.len() - 1; // The lexer always ends with `End`.
         &self.tokens[(self.at + ahead).min(last)]
@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// From `start` to the end of the token before the next one.
+    /// From `start` to the end of the last read token.
     fn since(&self, start: Place) -> Place {
         let end = self.at.checked_sub(1).map_or(start.end, |at| self.tokens[at].place.end);
         Place::new(start.start, end.max(start.end))
@@ -224,7 +224,7 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// `module.exports =` or `exports =` in front of the value.
+    /// `module.exports =` or `exports =` before the value.
     fn module_exports(&mut self) -> Result<(), Fault> {
         let words = [self.look(0), self.look(1), self.look(2), self.look(3)].map(|token| &token.kind);
         if let [Kind::Word(module), Kind::Sign("."), Kind::Word(exports), Kind::Sign("=")] = words
@@ -267,7 +267,7 @@ impl<'a> Parser<'a> {
         Ok(Expr { form: Form::Conditional(Box::new([test, yes, no])), place })
     }
 
-    /// `||` and `??`, which JavaScript does not let stand beside each other without brackets.
+    /// `||` and `??`, which JavaScript does not allow to be mixed without brackets.
     fn either(&mut self) -> Result<Expr, Fault> {
         let start = self.place();
         let first = self.both()?;
@@ -390,7 +390,7 @@ impl<'a> Parser<'a> {
         Ok(Expr { form: form(Box::new(operand)), place: self.since(start) })
     }
 
-    /// A value and what is done to it: members, indexes, calls.
+    /// A value followed by members, indexes and calls.
     fn path(&mut self) -> Result<Expr, Fault> {
         let start = self.place();
         let base = self.primary()?;
@@ -489,7 +489,7 @@ impl<'a> Parser<'a> {
                     return Err(self.unsupported("the operator `,` is not supported"));
                 }
                 self.wanted(")")?;
-                // A path of no steps tells `(a && b) ?? c` from `a && b ?? c`, which JavaScript refuses.
+                // A path without steps distinguishes `(a && b) ?? c` from `a && b ?? c`, which JavaScript rejects.
                 let form = match inner.form {
                     Form::Logical(..) => Form::Path(Box::new(inner), Vec::new()),
                     other => other,
@@ -671,7 +671,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `;`, or where JavaScript supplies it.
+    /// `;`, or a place where JavaScript inserts it.
     fn statement_end(&mut self) -> Result<(), Fault> {
         if self.take(";") || self.sign("}") || self.end() || self.peek().newline_before {
             return Ok(());

@@ -1,6 +1,6 @@
-//! The methods of JavaScript's texts that configuration files use.
+//! The methods of JavaScript strings that configuration files use.
 
-/// `text.split(separator)`; an empty separator cuts between all characters.
+/// `text.split(separator)`; an empty separator splits between all characters.
 pub(super) fn split<'a>(text: &'a str, separator: &'a str) -> Box<dyn Iterator<Item = &'a str> + 'a> {
     if !separator.is_empty() {
         return Box::new(text.split(separator));
@@ -38,7 +38,7 @@ pub(super) fn replace(text: &str, sought: &str, by: &str, bytes_max: usize) -> O
 }
 
 #[test]
-fn replace_does_the_first_and_resolves_dollars() {
+fn replace_changes_the_first_match_and_resolves_dollar_patterns() {
     let table = [
         ("a.b.c", ".", "_", "a_b.c"),
         ("abc", "x", "y", "abc"),
@@ -54,7 +54,7 @@ fn replace_does_the_first_and_resolves_dollars() {
 }
 
 #[test]
-fn split_cuts_at_each_separator() {
+fn split_splits_at_each_separator() {
     let table: &[(&str, &str, &[&str])] = &[
         ("a.b", ".", &["a", "b"]),
         ("ab", ".", &["ab"]),

@@ -1,4 +1,4 @@
-//! The language as configuration files use it: values by table, refusals with their places, and any text at all.
+//! Tests of the expression language: values and errors by table, errors with their places, and random text.
 
 use proptest::prelude::*;
 
@@ -169,7 +169,7 @@ const VALUES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn values_are_javascripts() {
+fn values_are_those_of_javascript() {
     for (text, want) in VALUES {
         match run(text) {
             Ok(node) => assert_eq!(show(&node.value), *want, "text {text}"),
@@ -178,7 +178,7 @@ fn values_are_javascripts() {
     }
 }
 
-/// Texts that node reads and we do not, with the words at which the message points.
+/// Texts that node accepts and we do not, with the words that the message points at.
 const UNSUPPORTED: &[(&str, &str)] = &[
     ("{a: [1].map(f)}", "map"),
     ("{a: 'b'.substring(1)}", "substring"),
@@ -230,7 +230,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("{a: 1}; process.exit()", "process"),
 ];
 
-/// Texts that are mistakes in node as well.
+/// Texts that are errors in node as well.
 const MISTAKES: &[(&str, &str)] = &[
     ("", ""),
     ("// nothing", ""),
@@ -259,7 +259,7 @@ const MISTAKES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn refusals_point_at_the_words() {
+fn errors_point_at_the_wrong_words() {
     let tables = [(UNSUPPORTED, Code::UnsupportedJavascript), (MISTAKES, Code::ImportSyntax)];
     for (table, code) in tables {
         for (text, words) in table {
@@ -274,7 +274,7 @@ fn refusals_point_at_the_words() {
 }
 
 #[test]
-fn values_know_where_they_were_written() {
+fn values_have_the_place_where_they_were_written() {
     let text = "(function () { var p = process.env.PORT; return { port: p, 'a': [1 + 2] }; })()";
     let node = run(text).unwrap();
     let at = |place: Place| &text[place.start..place.end];
@@ -309,7 +309,7 @@ fn depth_is_bounded() {
 }
 
 #[test]
-fn what_is_made_is_bounded() {
+fn created_values_are_bounded() {
     let doubled = |n: usize, first: &str, step: &str| {
         let steps = step.repeat(n);
         format!("(function () {{ var a = {first}; {steps} return a; }})()")
@@ -349,7 +349,7 @@ proptest! {
     }
 }
 
-/// Words that make texts which get far into the parser.
+/// Words that get random text far into the parser.
 const WORDS: &[&str] = &[
     "{",
     "}",

@@ -1,9 +1,10 @@
-//! What the names of servers lead to when a relay starts: the members of `useall`, and servers that turn out to be one
+//! Resolves server names when a relay starts: the members of `useall`, and servers that turn out to be the same
 //! (spec graphite §2.4).
 //!
-//! Path: a [`RelayConf`] -> [`names`] (whoever may, asks for them) -> **[`with_addresses`]** -> a [`RelayConf`] in which
+//! Path: a [`RelayConf`] -> [`names`] (the caller resolves them) -> **[`with_addresses`]** -> a [`RelayConf`] in which
 //! every address of a `useall` is a server of its own, as if it had been written.
-//! Not here: asking, and for how long (`staunch`). Other names stay names: they are asked for again while the relay runs.
+//! Not here: the lookups and their timeouts (`staunch`). Other names are not replaced: the relay resolves them again
+//! while it runs.
 
 use std::net::IpAddr;
 
@@ -11,7 +12,7 @@ use super::document::{Cluster, ClusterKind, RelayConf, Server};
 use super::host::bracketed;
 use config::diagnostic::{Code, Diagnostic};
 
-/// What is known of a name: its addresses in the system's order, or why there are none.
+/// Result of resolving a name: its addresses in the system's order, or why there are none.
 pub type Known<'a> = &'a dyn Fn(&str) -> Result<Vec<IpAddr>, String>;
 
 /// The names of servers, each once.
@@ -25,7 +26,7 @@ pub fn names(conf: &RelayConf) -> Vec<&str> {
     names
 }
 
-/// The names of servers in clusters with `useall`, each once: all that test mode asks for.
+/// The names of servers in clusters with `useall`, each once: test mode resolves only those.
 pub fn names_of_use_all(conf: &RelayConf) -> Vec<&str> {
     let members = conf.clusters.iter().filter_map(|cluster| match &cluster.kind {
         ClusterKind::Plain { use_all: true, members, .. } => Some(members),
@@ -35,15 +36,15 @@ pub fn names_of_use_all(conf: &RelayConf) -> Vec<&str> {
     names(conf).into_iter().filter(|name| hosts.contains(name)).collect()
 }
 
-/// The document with each address of a `useall` as a member, and warnings: of names without addresses, which stay one
-/// member each, and of servers that are one under two names.
+/// The document with each address of a `useall` as a member, and warnings: about names without addresses, which stay one
+/// member each, and about servers that are the same under two names.
 pub fn with_addresses(conf: &RelayConf, known: Known<'_>) -> (RelayConf, Vec<Diagnostic>) {
     let (conf, mut wrong) = with_all_used(conf, known);
     wrong.extend(shared(&conf.servers, known));
     (conf, wrong)
 }
 
-/// The same for `useall` alone. Where all names have addresses, the cluster is one of those, and `useall` no more.
+/// As [`with_addresses`], for `useall` alone. If all names resolve, the cluster has the addresses, and no `useall`.
 pub fn with_all_used(conf: &RelayConf, known: Known<'_>) -> (RelayConf, Vec<Diagnostic>) {
     let mut wrong = Vec::new();
     let mut conf = conf.clone();
@@ -69,7 +70,7 @@ pub fn with_all_used(conf: &RelayConf, known: Known<'_>) -> (RelayConf, Vec<Diag
     (conf, wrong)
 }
 
-/// Servers for all addresses of the server at `at`, which are made where they are missing.
+/// Servers for all addresses of the server at `at`; missing ones are added.
 fn addresses_of(at: usize, servers: &mut Vec<Server>, known: Known<'_>) -> Result<Vec<usize>, String> {
     let named = servers[at].clone();
     if named.host.parse::<IpAddr>().is_ok() {
@@ -94,7 +95,7 @@ fn same_port(one: &Server, other: &Server) -> bool {
     one.port == other.port && one.proto == other.proto
 }
 
-/// Servers whose name was a member of `useall` only are none any more.
+/// Removes servers whose names were only members of `useall`.
 fn forget_unused(conf: &mut RelayConf) {
     let RelayConf { clusters, servers, .. } = conf;
     let mut kept: Vec<Option<usize>> = vec![None; servers.len()];
@@ -113,7 +114,7 @@ fn forget_unused(conf: &mut RelayConf) {
     }
 }
 
-/// A warning for each server whose first address is that of an earlier one.
+/// A warning for each server with the same first address as an earlier one.
 fn shared(servers: &[Server], known: Known<'_>) -> Vec<Diagnostic> {
     let first =
         |server: &Server| server.host.parse().ok().or_else(|| known(&server.host).ok()?.first().copied());
@@ -155,7 +156,7 @@ mod tests {
         texts.iter().map(|text| (*text).to_owned()).collect()
     }
 
-    /// Each cluster with its members, and what was said.
+    /// Each cluster with its members, and the warnings.
     fn resolved(text: &str) -> (Vec<String>, Vec<String>) {
         let conf = read_text("t", text).conf.expect("it is right");
         let (conf, wrong) = with_addresses(&conf, &known);
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_is_a_member() {
+    fn every_address_of_useall_is_a_member() {
         let one_server = "`10.0.0.1:1` and `one:1` are one server, 10.0.0.1:1";
         let table: &[(&str, &[&str], &[&str])] = &[
             ("cluster a forward two:1;", &["two 1"], &[]),
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_once() {
+    fn names_are_listed_once() {
         let conf = read_text("t", "cluster a forward two:1 10.0.0.1 [::1]:2 two:2 one;").conf;
         assert_eq!(names(&conf.expect("it is right")), ["two", "one"]);
         let text = "cluster a forward one:1; cluster b any_of useall two:1 9.9.9.9 x; cluster c forward useall two:2;";
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn use_all_is_no_more_where_all_of_them_are_known() {
+    fn useall_is_removed_when_all_names_resolve() {
         let text = "cluster a any_of useall two:1 9.9.9.9:1; cluster b any_of useall none:1;";
         let (conf, wrong) = with_all_used(&read_text("t", text).conf.expect("it is right"), &known);
         let printed = print(&conf, &Surroundings { port: 2003, prefix: None, form: Form::Original });

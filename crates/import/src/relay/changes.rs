@@ -1,15 +1,15 @@
-//! What differs between two configurations, as `diff -u` shows their canonical forms: the original prints that at SIGHUP.
+//! Unified diff of two configurations in their canonical forms, which the original prints at SIGHUP.
 //!
-//! Path: `print` of both -> lines -> [`edits`] (fewest lines that go and come, as Myers has it) -> hunks with context.
-//! Not here: who asks, and what becomes of the lines (`staunch`).
-//! Invariant: time and memory are bounded by [`EDITS_MAX`]; what differs in more lines is shown as going and coming whole.
+//! Path: `print` of both -> lines -> [`edits`] (the fewest lines removed and added, Myers) -> hunks with context.
+//! Not here: SIGHUP, and printing the lines (`staunch`).
+//! Invariant: time and memory are limited by [`EDITS_MAX`]; a larger difference is shown as all lines removed and added.
 
 use std::fmt::Write as _;
 
-/// Lines around a change that are shown with it.
+/// Lines of context around a change.
 const CONTEXT: usize = 3;
 
-/// Most lines that go and come before the search for the fewest is given up: its memory grows with the square.
+/// Most removed and added lines before the search for the fewest ends: its memory grows with the square.
 const EDITS_MAX: usize = 1_000;
 
 /// One line of either text.
@@ -34,7 +34,7 @@ pub fn changes(before: &str, after: &str) -> String {
     let mut next = 0;
     while next < changed.len() {
         let first = next;
-        // Changes whose context meets share a hunk.
+        // Changes whose context overlaps share a hunk.
         while next + 1 < changed.len() && changed[next + 1] - changed[next] <= 2 * CONTEXT + 1 {
             next += 1;
         }
@@ -51,7 +51,7 @@ fn hunk(edits: &[Edit<'_>], from: usize, to: usize, out: &mut String) {
     let new = |edits: &[Edit<'_>]| edits.iter().filter(|edit| !matches!(edit, Edit::Goes(_))).count();
     let (head, body) = (&edits[..from], &edits[from..to]);
     let range = |before: usize, lines: usize| match lines {
-        // An empty range stands behind the line before it.
+        // An empty range is given as after the line before it.
         0 => format!("{before},0"),
         1 => format!("{}", before + 1),
         _ => format!("{},{lines}", before + 1),
@@ -67,7 +67,7 @@ fn hunk(edits: &[Edit<'_>], from: usize, to: usize, out: &mut String) {
     }
 }
 
-/// From one text to the other, line by line.
+/// The edits from one text to the other, line by line.
 fn edits<'a>(before: &[&'a str], after: &[&'a str]) -> Vec<Edit<'a>> {
     let head = before.iter().zip(after).take_while(|(one, other)| one == other).count();
     let (old, new) = (&before[head..], &after[head..]);
@@ -85,7 +85,7 @@ fn edits<'a>(before: &[&'a str], after: &[&'a str]) -> Vec<Edit<'a>> {
     edits
 }
 
-/// How far each diagonal (lines of the old text less those of the new one) has been followed in the old text.
+/// How far each diagonal (lines of the old text minus those of the new one) has been followed in the old text.
 #[derive(Clone)]
 struct Reach(Vec<i32>);
 
@@ -99,7 +99,7 @@ impl Reach {
         self.0[(diagonal + middle) as usize] = line;
     }
 
-    /// The diagonal that the `count`th edit comes from: with a line that comes from the one above, else from below.
+    /// The diagonal that the `count`th edit comes from: from the one above by an added line, else from below.
     fn source(&self, count: i32, diagonal: i32) -> i32 {
         let comes =
             diagonal == -count || (diagonal != count && self.at(diagonal - 1) < self.at(diagonal + 1));
@@ -107,7 +107,7 @@ impl Reach {
     }
 }
 
-/// The fewest edits (Myers 1986): for each number of them, how far each diagonal can be followed. None past the limit.
+/// The fewest edits (Myers 1986): for each number of edits, how far each diagonal can be followed. None past the limit.
 fn fewest<'a>(old: &[&'a str], new: &[&'a str]) -> Option<Vec<Edit<'a>>> {
     let most = (old.len() + new.len()).min(EDITS_MAX) as i32;
     let mut reach = Reach(vec![0; 2 * most as usize + 3]);
@@ -133,7 +133,7 @@ fn fewest<'a>(old: &[&'a str], new: &[&'a str]) -> Option<Vec<Edit<'a>>> {
     None
 }
 
-/// The edits that lead to the ends of both texts.
+/// Reconstructs the edits from the ends of both texts.
 fn walked_back<'a>(old: &[&'a str], new: &[&'a str], rounds: &[Reach]) -> Vec<Edit<'a>> {
     let (mut x, mut y) = (old.len() as i32, new.len() as i32);
     let mut edits = Vec::new();
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_shown_as_diff_shows_them() {
+    fn changes_are_printed_as_by_diff() {
         let numbered = |range: std::ops::RangeInclusive<u32>| {
             range.map(|number| format!("{number}\n")).collect::<String>()
         };
@@ -175,7 +175,7 @@ mod tests {
                 numbered(1..=9).replace("5\n", ""),
                 "@@ -2,7 +2,6 @@\n 2\n 3\n 4\n-5\n 6\n 7\n 8\n",
             ),
-            // Three lines of context each meet at seven lines between two changes.
+            // Three lines of context each overlap at seven lines between two changes.
             (
                 numbered(1..=10),
                 numbered(2..=9),
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// The old text and the new one, out of the edits between them.
+    /// Reconstructs the old and the new text from the edits.
     fn both(edits: &[Edit<'_>]) -> (String, String) {
         let side = |out: fn(&Edit<'_>) -> bool| {
             let line = |edit: &Edit<'_>| match edit {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_make_one_text_of_the_other_and_are_bounded() {
+    fn edits_turn_one_text_into_the_other_and_are_bounded() {
         let mut state = 7_u32;
         let mut next = move |below: u32| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -216,7 +216,7 @@ mod tests {
         let (before, after) = (format!("{}same\n{}", long("a"), long("b")), format!("{}same\n", long("c")));
         let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
         let all = edits(&old, &new);
-        assert_eq!(all.len(), old.len() + new.len(), "everything goes and comes");
+        assert_eq!(all.len(), old.len() + new.len(), "every line is removed and added");
         assert_eq!(both(&all), (before.clone(), after.clone()));
     }
 }

@@ -1,9 +1,9 @@
-//! A checked configuration of carbon-c-relay: [`RelayConf`], what the files say once they are found to be right.
+//! [`RelayConf`]: a checked configuration of carbon-c-relay.
 //!
-//! Names are resolved (a rule names clusters by their number, a cluster its servers), expressions are compiled, order is
-//! the files' textual order. What exists here is valid. Two documents are equal when they say the same, wherever it was
-//! written: a [`Span`] equals every other.
-//! Not here: what it means for a metric (`process::relay`); how it is written (`print`).
+//! Names are resolved (a rule has the numbers of its clusters, a cluster those of its servers), expressions are
+//! compiled, and the order is that of the files. A document that exists is valid. Two documents with the same content
+//! are equal, wherever it was written: a [`Span`] equals every other.
+//! Not here: the effect on a record (`process::relay`); how it is printed (`print`).
 
 use process::sharding::Sharding;
 
@@ -14,7 +14,7 @@ use config::diagnostic::Place;
 
 pub use config::transport::{Compression, PemFile};
 
-/// Where something was written. Equal to every other span: documents are compared by what they say.
+/// Place in the files. Equal to every other span: documents are compared by their content.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// Index into the files that were read.
@@ -40,9 +40,9 @@ pub struct RelayConf {
     pub servers: Vec<Server>,
     /// Rules in the order of the files.
     pub rules: Vec<Rule>,
-    /// What is said about the relay's own figures.
+    /// Options of the relay's own statistics.
     pub statistics: Statistics,
-    /// Where it listens; empty for the defaults of the command line.
+    /// Listeners; empty for the defaults of the command line.
     pub listen: Vec<Listener>,
 }
 
@@ -51,54 +51,54 @@ pub struct RelayConf {
 pub struct Cluster {
     /// Its name.
     pub name: String,
-    /// How it shares records out, and among whom.
+    /// Its sharding, and its members.
     pub kind: ClusterKind,
     /// Where the name was written.
     pub span: Span,
 }
 
-/// What a cluster does with a record.
+/// How a cluster distributes records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterKind {
     /// `forward`, `any_of`, `failover`, and our `lb`.
     Plain {
-        /// Which of them.
+        /// Which one.
         way: Way,
-        /// Every address that a name has is a member.
+        /// Every address of a name is a member.
         use_all: bool,
         /// Indices into the servers, in the order of the file.
         members: Vec<usize>,
     },
     /// `carbon_ch`, `fnv1a_ch`, `jump_fnv1a_ch`.
     Hash {
-        /// Which of them.
+        /// Which one.
         hash: Hash,
-        /// Members that get each record: 1 to 255, and at most as many as there are.
+        /// Number of members that get each record: 1 to 255, and at most the number of members.
         replication: u8,
-        /// Members stand in for each other.
+        /// Members fail over to each other.
         dynamic: bool,
         /// Indices into the servers, in the order of the file.
         members: Vec<usize>,
     },
     /// `file`: lines appended to each path.
     File {
-        /// With the client's address in front.
+        /// With the client's address at the start of each line.
         ip: bool,
         /// The paths as written.
         paths: Vec<String>,
     },
 }
 
-/// Sharing without a ring.
+/// Distribution without a hash ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// A copy for each.
+    /// Every member gets a copy.
     Forward,
-    /// One, by the hash of the name.
+    /// One member, by the hash of the name.
     AnyOf,
-    /// The first that works.
+    /// The first member that is up.
     Failover,
-    /// One after the other (nanotube's; carbon-c-relay has none).
+    /// Round robin (nanotube's; carbon-c-relay has none).
     Balance,
 }
 
@@ -135,7 +135,7 @@ impl Hash {
         }
     }
 
-    /// How it places keys.
+    /// Its algorithm.
     pub fn sharding(self) -> Sharding {
         match self {
             Hash::Carbon => Sharding::CarbonCh,
@@ -145,22 +145,22 @@ impl Hash {
     }
 }
 
-/// One member of clusters.
+/// A member of clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     /// Host name or address as written, without brackets.
     pub host: String,
     /// Port, never 0.
     pub port: u16,
-    /// What stands for it in rings.
+    /// Its name on hash rings.
     pub instance: Option<String>,
-    /// How it is reached.
+    /// Its protocol.
     pub proto: Proto,
-    /// How lines are written to it.
+    /// Format of the lines.
     pub lines: Lines,
-    /// How the stream is packed.
+    /// Compression of the stream.
     pub compression: Compression,
-    /// How the stream is encrypted.
+    /// Encryption of the stream.
     pub tls: ServerTls,
     /// Where it was first named.
     pub span: Span,
@@ -223,7 +223,7 @@ pub enum ServerTls {
     },
 }
 
-/// One rule. A statement with several expressions is one rule here: they share what is done.
+/// One rule. A statement with several expressions is one rule here: they share the action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// `match …;`
@@ -235,7 +235,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// The aggregation that it is.
+    /// The rule as an aggregation, if it is one.
     pub fn as_aggregate(&self) -> Option<&AggregateRule> {
         if let Rule::Aggregate(rule) = self { Some(rule) } else { None }
     }
@@ -244,13 +244,13 @@ impl Rule {
 /// `match …;`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchRule {
-    /// At least one. Each is tried: a name that meets two without `stop` is sent twice.
+    /// At least one. Each is tried: without `stop`, a name that matches two is sent twice.
     pub patterns: Vec<Pattern>,
-    /// What must hold of the text behind the name.
+    /// Condition on the text after the name.
     pub validate: Option<Validate>,
-    /// What is hashed in place of the name.
+    /// Text to hash instead of the name.
     pub route_using: Option<Replacement>,
-    /// Where to; none for a rule that only validates, or does nothing.
+    /// Destination; none for a rule that only validates, or does nothing.
     pub send: Option<SendTo>,
     /// Later rules are not tried; always with [`SendTo::Blackhole`].
     pub stop: bool,
@@ -261,16 +261,16 @@ pub struct MatchRule {
 /// `validate EXPR else log|drop`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validate {
-    /// What must be found.
+    /// Expression that must match.
     pub pattern: Pattern,
-    /// Whether what fails is written to the log.
+    /// Whether lines that fail are logged.
     pub log: bool,
 }
 
 /// `send to …`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SendTo {
-    /// `blackhole`: swallows, and always stops.
+    /// `blackhole`: drops the record, and always stops.
     Blackhole,
     /// Indices into the clusters, at least one, in the order of the file.
     Clusters(Vec<usize>),
@@ -279,9 +279,9 @@ pub enum SendTo {
 /// `rewrite EXPR into REPL;`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RewriteRule {
-    /// What is replaced.
+    /// The expression to replace.
     pub pattern: Pattern,
-    /// By what.
+    /// The replacement.
     pub into: Replacement,
     /// The whole statement.
     pub span: Span,
@@ -294,15 +294,15 @@ pub struct AggregateRule {
     pub patterns: Vec<Pattern>,
     /// Length of a bucket in seconds, at least 1.
     pub every_s: u32,
-    /// Age at which a bucket is told, in seconds; more than `every_s`.
+    /// Age at which a bucket is sent, in seconds; more than `every_s`.
     pub expire_s: u32,
-    /// Which moment of the bucket is the point's.
+    /// Which time of the bucket the point has.
     pub timestamp: BucketTime,
-    /// What is computed, at least one.
+    /// The aggregates to compute, at least one.
     pub computes: Vec<Compute>,
     /// Where results go; none for back to the first rule.
     pub send: Option<SendTo>,
-    /// The input goes no further.
+    /// Matching input is not passed on.
     pub stop: bool,
     /// The whole statement.
     pub span: Span,
@@ -334,13 +334,13 @@ impl BucketTime {
 /// `compute TYPE write to REPL`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compute {
-    /// What.
+    /// The aggregate.
     pub what: ComputeType,
     /// Name of the result.
     pub name: Replacement,
 }
 
-/// What an aggregate computes over the values of a bucket.
+/// An aggregate over the values of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComputeType {
     /// `sum`, `summary`
@@ -364,7 +364,7 @@ pub enum ComputeType {
 }
 
 impl ComputeType {
-    /// The keyword, in the form in which the original prints it.
+    /// The keyword as the original prints it.
     pub fn word(self) -> String {
         match self {
             ComputeType::Sum => "sum".into(),
@@ -380,7 +380,7 @@ impl ComputeType {
     }
 }
 
-/// A replacement text (spec graphite §2.6): what stands for the matched part of a name.
+/// A replacement text (spec graphite §2.6) for the matched part of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replacement {
     /// As written, quotes resolved.
@@ -398,7 +398,7 @@ pub struct Statistics {
     pub prefix: Option<Replacement>,
     /// Where they go; none for into the rules.
     pub send: Option<SendTo>,
-    /// Rules do not see them.
+    /// Rules do not match them.
     pub stop: bool,
 }
 
@@ -409,19 +409,19 @@ impl Default for Statistics {
 }
 
 impl Statistics {
-    /// What names begin with on a host: the prefix over `^(([^.]+)(\..*)?)$`.
+    /// The prefix of names on a host: the replacement over `^(([^.]+)(\..*)?)$`.
     pub fn prefix_for(&self, hostname: &str) -> String {
         let written = self.prefix.as_ref().map_or("carbon.relays.\\.1", |prefix| &prefix.written);
         String::from_utf8_lossy(&statistics_prefix(written, hostname)).into_owned()
     }
 }
 
-/// Receptors with one transport, from one `listen` statement or from several behind each other.
+/// Receptors with one transport, from one `listen` statement or from several in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// How the stream is packed.
+    /// Compression of the stream.
     pub compression: Compression,
-    /// How the stream is encrypted.
+    /// Encryption of the stream.
     pub tls: Option<ListenTls>,
     /// At least one.
     pub receptors: Vec<Receptor>,
@@ -438,7 +438,7 @@ pub struct ListenTls {
     pub min: Option<TlsVersion>,
     /// Newest version.
     pub max: Option<TlsVersion>,
-    /// Ciphers up to TLS 1.2, in OpenSSL's words.
+    /// Ciphers up to TLS 1.2, by their OpenSSL names.
     pub ciphers: Option<String>,
     /// Suites of TLS 1.3.
     pub suites: Option<String>,
@@ -476,7 +476,7 @@ impl TlsVersion {
     }
 }
 
-/// One place to listen at.
+/// One address to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Receptor {
     /// `[HOST:]PORT proto tcp|udp`

@@ -1,13 +1,13 @@
-//! The command line of carbon-c-relay (spec graphite §2.1): flags as they were given, to settings that are valid.
+//! Command line flags of carbon-c-relay (spec graphite §2.1) as checked settings.
 //!
-//! Not here: taking the arguments apart (`crates/staunch`), files that flags name (they are opened by the daemon). All
-//! mistakes are told at once, each in the words that the original prints and with a hint of ours.
+//! Not here: parsing the arguments (`crates/staunch`), files that flags name (the daemon opens them). All mistakes are
+//! reported at once, each with the original's message and a hint of ours.
 
 use std::path::PathBuf;
 
 use config::diagnostic::Severity;
 
-/// Flags as they were given. Numbers are texts still, so that a wrong one is a mistake like the others.
+/// Flags as given. Numbers are still texts, so that a wrong number is reported like other mistakes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     /// `-f FILE`
@@ -58,7 +58,7 @@ pub struct Flags {
     pub test: u8,
 }
 
-/// What is not said on the command line.
+/// Facts about the machine that are not on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// gethostname()
@@ -72,23 +72,23 @@ pub struct Machine {
 pub struct Settings {
     /// The configuration file, or a pattern for several.
     pub config: String,
-    /// Where the log is appended to; none for stdout and stderr.
+    /// Where to append the log; none for stdout and stderr.
     pub log: Option<PathBuf>,
     /// Port of the default listeners.
     pub port: u16,
-    /// Worker threads, at least 1. We take it as a wish.
+    /// Worker threads, at least 1; a hint only.
     pub workers: u32,
-    /// Records that are sent at once; at most `queue`.
+    /// Records sent at once; at most `queue`.
     pub batch: u32,
-    /// Records that each server's queue holds.
+    /// Limit of each server's queue in records.
     pub queue: u32,
-    /// Stalls in a row before records are dropped: 0 to 15.
+    /// Consecutive stalls before records are dropped: 0 to 15.
     pub stalls: u8,
     /// Authorities for TLS; none for the system's.
     pub ca: Option<PathBuf>,
     /// Time for connecting and writing, in milliseconds: 250 to 59,999.
     pub timeout_ms: u32,
-    /// Bytes that names may have besides letters, digits and dots.
+    /// Allowed bytes in names besides letters, digits and dots.
     pub allowed: Vec<u8>,
     /// Longest name in bytes; 0 for no limit but the line's.
     pub name_bytes_max: u32,
@@ -96,25 +96,25 @@ pub struct Settings {
     pub line_bytes_max: u32,
     /// Name of the host in statistics.
     pub hostname: String,
-    /// Connections that may wait to be accepted.
+    /// Length of the accept queue.
     pub backlog: u32,
-    /// Size of sockets' buffers in bytes; none for the system's.
+    /// Size of socket buffers in bytes; none for the system's default.
     pub buffer_bytes: Option<u32>,
-    /// A client that sent nothing for so long is closed, in milliseconds; 0 for never.
+    /// Idle timeout of clients in milliseconds; 0 for none.
     pub idle_timeout_ms: u64,
     /// File for the process id.
     pub pid_file: Option<PathBuf>,
-    /// Least number of rules that the original would group; none for never. Ours keeps the order always.
+    /// Number of rules from which the original groups them; none for never. Ours always keeps the order.
     pub optimise: Option<u32>,
-    /// Statistics: as records, or only told.
+    /// Statistics: as records, or only on stdout.
     pub submission: Submission,
-    /// Statistics to the log, and rings in test mode.
+    /// Log statistics, and print rings in test mode.
     pub debug: bool,
-    /// Every step to the log.
+    /// Log every step.
     pub trace: bool,
-    /// What to do in place of relaying.
+    /// What to do instead of relaying.
     pub test: Test,
-    /// Into the background.
+    /// Run in the background.
     pub daemonise: bool,
 }
 
@@ -126,12 +126,12 @@ impl Settings {
 /// `-s` and `-S`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Submission {
-    /// Statistics are records.
+    /// Send statistics as records.
     #[default]
     No,
-    /// `-s`: there are none.
+    /// `-s`: no statistics.
     Quiet,
-    /// `-S`: a line a second instead.
+    /// `-S`: print a line a second instead.
     Report,
 }
 
@@ -141,36 +141,36 @@ pub enum Test {
     /// Relay.
     #[default]
     No,
-    /// Print the configuration, and what each name on stdin meets.
+    /// Print the configuration, and the rules that each name on stdin matches.
     Names,
     /// Only read the configuration.
     Parse,
 }
 
-/// A wrong flag, or one that is not meant so.
+/// A wrong flag, or one that is probably a mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlagMistake {
     /// Its letter.
     pub flag: char,
     /// Errors end the program.
     pub severity: Severity,
-    /// What the original prints, or what we say where it is silent.
+    /// The original's message, or ours where it has none.
     pub message: String,
-    /// What to write.
+    /// How to correct it.
     pub hint: String,
 }
 
 const LINE_BYTES_MAX: u32 = Settings::LINE_BYTES_MAX;
-/// Below this time-out every hiccup of a network would be a failure.
+/// Shorter timeouts would fail on every short network delay.
 const TIMEOUT_MS_MIN: u32 = 250;
 const TIMEOUT_MS: u32 = 600;
 const IDLE_TIMEOUT_MS: u64 = 600_000;
-/// Workers that anybody could mean.
+/// A larger number is surely a mistake.
 const WORKERS_MAX: u32 = 1024;
 /// Largest value of the original's numbers.
 const NUMBER_MAX: u32 = i32::MAX as u32;
 
-/// The settings that flags mean, when no flag is wrong, with what there is to say.
+/// The settings, when no flag is wrong, and the mistakes.
 pub fn settings(flags: &Flags, machine: &Machine) -> (Option<Settings>, Vec<FlagMistake>) {
     let mut check = Check { mistakes: Vec::new() };
     let submission = match (flags.submission_report, flags.submission) {
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_is_the_originals_default() {
+    fn flags_not_given_have_the_originals_defaults() {
         let (settings, mistakes) = of(&[]);
         let want = Settings {
             config: "relay.conf".into(),
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_set_what_they_name() {
+    fn flags_set_their_settings() {
         let good = |given: &[(char, &str)]| {
             let (settings, mistakes) = of(given);
             settings.unwrap_or_else(|| panic!("{given:?}: {mistakes:?}"))
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_flags_are_told_in_the_originals_words() {
+    fn wrong_flags_are_reported_with_the_originals_messages() {
         let table: &[(&[(char, &str)], &str)] = &[
             (&[('f', "")], "no configuration file is given"),
             (&[('p', "0")], "port needs to be a number >0"),

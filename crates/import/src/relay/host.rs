@@ -1,13 +1,13 @@
-//! `host`, `host:port`, `[v6]` and `[v6]:port`, as the original takes them apart: the last colon begins the port.
+//! Parses `host`, `host:port`, `[v6]` and `[v6]:port` as the original does: the port begins at the last colon.
 
 use std::net::Ipv6Addr;
 
 use config::diagnostic::{Code, Diagnostic};
 
-/// Port of a server or receptor that names none.
+/// Default port of servers and receptors.
 pub(super) const PORT: u16 = 2003;
 
-/// Why an address is none.
+/// Why an address is invalid.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub diagnostic: Box<Diagnostic>,
@@ -70,7 +70,7 @@ pub(super) fn port(text: &str) -> Result<u16, Wrong> {
     }
 }
 
-/// A host as it stands before a port.
+/// A host as written before a port.
 pub(super) fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }

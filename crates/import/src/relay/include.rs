@@ -1,7 +1,7 @@
-//! Files and the files that they include: statements of all of them, each where the `include` stands.
+//! Reads files and the files that they include: each `include` is replaced by the statements of its file.
 //!
-//! The caller reads and looks for names; nothing here touches a disk. Depth, number and size of files are bounded, and a
-//! file that includes itself, however far around, is a mistake with its place.
+//! The caller reads files and expands patterns; nothing here touches a disk. Depth, number and size of files are
+//! limited, and a file that includes itself, directly or not, is an error with its place.
 
 use super::mistakes::{FileText, Mistakes};
 use super::syntax::{Statement, StatementKind, Word};
@@ -15,11 +15,11 @@ pub const INCLUDE_DEPTH_MAX: usize = 32;
 /// Most text of all files together, in bytes.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
 
-/// How files are got at.
+/// Access to files.
 pub struct Files<'a> {
-    /// The bytes of a file, or why there are none, in the system's words.
+    /// The bytes of a file, or the system's error message.
     pub read: &'a dyn Fn(&str) -> Result<Vec<u8>, String>,
-    /// Files whose names a pattern (`*`, `?`, `[…]`) fits, as the shell sorts them. It is asked for patterns only.
+    /// Files that match a pattern (`*`, `?`, `[…]`), sorted as by the shell. Called for patterns only.
     pub matching: &'a dyn Fn(&str) -> Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn statements(
 struct Reader<'a, 'm> {
     files: &'a Files<'a>,
     texts: Vec<FileText>,
-    /// Names of the files that are being read, the outermost first.
+    /// Names of the files being read, the outermost first.
     open: Vec<String>,
     bytes: usize,
     statements: Vec<Statement>,
@@ -65,7 +65,7 @@ impl Reader<'_, '_> {
     /// Reads one file.
     ///
     /// # Errors
-    /// Why it cannot be read, in the system's words or ours.
+    /// The error message of the system or ours.
     fn file(&mut self, name: &str) -> Result<(), String> {
         let bytes = (self.files.read)(name)?;
         self.bytes += bytes.len();
@@ -74,7 +74,7 @@ impl Reader<'_, '_> {
                 "all files together have at most {TEXT_BYTES_MAX} bytes, and are {FILES_MAX}"
             ));
         }
-        // Other encodings are welcome in comments, and the lexer refuses them everywhere else.
+        // Comments may have other encodings; the lexer rejects them everywhere else.
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let file = self.texts.len();
         self.mistakes.file = file;
@@ -116,7 +116,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether a path is a pattern for several.
+/// Whether a path is a pattern.
 fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '['])
 }

@@ -1,7 +1,7 @@
-//! Text to tokens: the words of carbon-c-relay's language (spec graphite §2.2).
+//! Splits configurations of carbon-c-relay into tokens (spec graphite §2.2).
 //!
-//! Which words are keywords depends on where they stand, so that is the parser's to say. Nothing stops the lexer: what
-//! no word may hold is reported, and the piece is taken for a word all the same, so that one slip gives one mistake.
+//! Keywords depend on the context, so the parser recognises them. The lexer never stops: an invalid character in a
+//! word is reported, and the piece still counts as a word, so that one mistake gives one message.
 //! Invariant: any text gives tokens that end in [`Kind::End`], in time proportional to its length.
 
 use super::mistakes::Mistakes;
@@ -15,11 +15,11 @@ pub(super) const QUOTED_BYTES_MAX: usize = 1023;
 pub(super) struct Token {
     pub kind: Kind,
     pub place: Place,
-    /// It is the first one on its line: where a statement begins when the `;` before it was forgotten.
+    /// It is the first one on its line: a statement may begin here when the `;` before it is missing.
     pub first_on_line: bool,
 }
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     /// A bare word: the bytes at its place.
@@ -28,17 +28,17 @@ pub(super) enum Kind {
     Quoted(String),
     Semicolon,
     Equals,
-    /// Something that was reported already: what it is part of cannot be understood.
+    /// Text with a reported error: its statement cannot be parsed.
     Broken,
     End,
 }
 
-/// Bytes that bare words are made of.
+/// Characters of bare words.
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || "[](){}|\\^?*$&%<>:/,._+-".contains(c)
 }
 
-/// Cuts all of `text`; what is wrong goes to `mistakes`.
+/// Splits all of `text`; errors go to `mistakes`.
 pub(super) fn tokens(text: &str, mistakes: &mut Mistakes) -> Vec<Token> {
     let mut lexer = Lexer { text, at: 0, mistakes, tokens: Vec::new() };
     if text.starts_with('\u{feff}') {
@@ -56,7 +56,7 @@ struct Lexer<'a, 'm> {
 }
 
 impl Lexer<'_, '_> {
-    /// Cuts one token; false at the end of the text.
+    /// Reads one token; false at the end of the text.
     fn token(&mut self) -> bool {
         let first_on_line = self.blank() || self.tokens.is_empty();
         let start = self.at;
@@ -103,7 +103,7 @@ impl Lexer<'_, '_> {
         newline
     }
 
-    /// A bare word: up to white space, a sign, a quote or a comment. `\ ` keeps its blank.
+    /// A bare word: up to white space, a sign, a quote or a comment. `\ ` includes the blank.
     fn word(&mut self) -> Kind {
         let start = self.at;
         let mut wrong = None;
@@ -134,7 +134,7 @@ impl Lexer<'_, '_> {
         Kind::Broken
     }
 
-    /// A string in quotes. One without an end goes up to the end of its line.
+    /// A string in quotes. Without a closing quote it ends with its line.
     fn quoted(&mut self) -> Kind {
         let start = self.at;
         self.at += 1;
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_as_the_original_cuts_them() {
+    fn texts_are_tokenised_as_by_the_original() {
         let table: &[(&str, &[&str], usize)] = &[
             ("", &[""], 0),
             ("# only a comment", &[""], 0),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_strings_have_a_longest_length() {
+    fn quoted_strings_have_a_maximum_length() {
         for (bytes, wrong) in [(1, 0), (QUOTED_BYTES_MAX, 0), (QUOTED_BYTES_MAX + 1, 1)] {
             assert_eq!(cut(&quote(&"a".repeat(bytes))).1, wrong, "{bytes}");
         }

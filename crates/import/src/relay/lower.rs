@@ -1,9 +1,9 @@
-//! A document as the plan by which records are routed ([`RelayPlan`]), and the outputs that the plan's numbers mean.
+//! Converts a document to the routing plan ([`RelayPlan`]), and lists the outputs of the plan.
 //!
-//! Each server is one output, whatever clusters share it, and so is each file. Expressions and replacements go over as they
-//! were written: `process::relay` compiles them itself, and what it refuses is told here with its place, so that what
-//! `check` takes the daemon takes.
-//! Not here: addresses (`useall` and names are looked up when the daemon runs), queues, listeners.
+//! Each server is one output, even if several clusters share it, and so is each file. Expressions and replacements are
+//! copied as written: `process::relay` compiles them, and its errors are reported here with their places, so that the
+//! daemon accepts every file that `check` accepts.
+//! Not here: addresses (`useall` and names are resolved when the daemon runs), queues, listeners.
 
 use model::OutputId;
 use model::limits::OUTPUTS_MAX;
@@ -21,12 +21,12 @@ use super::mistakes::Mistakes;
 use super::pattern::Pattern;
 use config::diagnostic::{Code, Diagnostic, Place};
 
-/// A plan and what its outputs are.
+/// A plan and its outputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lowered {
     /// How records are routed.
     pub plan: RelayPlan,
-    /// What an [`OutputId`] of the plan stands for.
+    /// The output of each [`OutputId`] of the plan.
     pub outputs: Vec<RelayOutput>,
 }
 
@@ -39,7 +39,7 @@ pub enum RelayOutput {
     File {
         /// Its path as written.
         path: String,
-        /// With the client's address in front.
+        /// With the client's address at the start of each line.
         ip: bool,
     },
 }
@@ -53,8 +53,8 @@ pub fn lower(conf: &RelayConf) -> Lowered {
     Lowered { plan, outputs }
 }
 
-/// Tells what the router would refuse. Where something is wrong already and was left out, that is only what it says of
-/// expressions: the rest may follow from what is missing.
+/// Reports errors of the router. If there are other errors already, only its errors about expressions: the rest may
+/// follow from statements that were left out.
 pub(super) fn check(conf: &RelayConf, mistakes: &mut Mistakes) {
     let is_whole = !mistakes.has_errors();
     let Lowered { plan, outputs } = lower(conf);
@@ -65,7 +65,7 @@ pub(super) fn check(conf: &RelayConf, mistakes: &mut Mistakes) {
     }
     for refused in Router::new(&plan).err().unwrap_or_default() {
         let span = span_of(conf, refused.at);
-        // Expressions were read before, so that what is wrong now is the whole of one.
+        // Single expressions were checked before, so an error now is about a whole statement.
         if refused.within.is_some() {
             let mut wrong = Diagnostic::error(Code::BadExpression, refused.why).label("in this expression");
             wrong.hint = refused.hint;
@@ -76,7 +76,7 @@ pub(super) fn check(conf: &RelayConf, mistakes: &mut Mistakes) {
     }
 }
 
-/// Where the thing was written that a mistake of the router speaks of.
+/// The place in the file for a mistake of the router.
 fn span_of(conf: &RelayConf, at: MistakeAt) -> Span {
     let nowhere = Span { file: 0, place: Place::new(0, 0) };
     match at {
@@ -103,7 +103,7 @@ fn cluster(conf: &RelayConf, cluster: &Cluster, outputs: &mut Vec<RelayOutput>) 
     let member = |at: &usize| {
         let server = &conf.servers[*at];
         let instance = server.instance.clone();
-        // More servers than ids are a mistake that `check` tells.
+        // More servers than ids are an error that `check` reports.
         Member { output: OutputId(*at as u16), host: server.host.clone(), port: server.port, instance }
     };
     let (members, distribution) = match &cluster.kind {
@@ -131,7 +131,7 @@ fn cluster(conf: &RelayConf, cluster: &Cluster, outputs: &mut Vec<RelayOutput>) 
     RelayCluster { name: cluster.name.clone(), members, distribution }
 }
 
-/// A file as a member; the same path in the same form is one output.
+/// A file as a member; the same path with the same options is one output.
 fn file(path: &str, ip: bool, outputs: &mut Vec<RelayOutput>) -> Member {
     let output = RelayOutput::File { path: path.to_owned(), ip };
     let at = outputs.iter().position(|known| *known == output).unwrap_or_else(|| {
@@ -151,7 +151,7 @@ fn to(send: Option<&SendTo>) -> To {
     }
 }
 
-/// Expressions of a statement; none at all for `*`.
+/// Expressions of a statement; none for `*`.
 fn expressions(patterns: &[Pattern]) -> Vec<ExpressionPlan> {
     match patterns {
         [Pattern { class: None, .. }] => Vec::new(),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_router_refuses_is_told_with_its_place() {
+    fn errors_of_the_router_are_reported_with_their_place() {
         let members: String = (0..2000).map(|at| format!(" h{at}")).collect();
         let reading =
             read_text("relay.conf", &format!("match a send to blackhole;\ncluster c carbon_ch{members};"));

@@ -1,14 +1,14 @@
-//! What is wrong in the files of one configuration: gathered file by file, shown to people and to scripts.
+//! Errors and warnings of one configuration: collected file by file, shown to users and to scripts.
 //!
-//! A configuration may be many files (`include`), and a [`Diagnostic`] knows only a place in one text; so each is kept
-//! with the number of its file. Beside it stands what the original prints for the same mistake, since scripts look for
-//! that (spec graphite §2.13). The original stops at the first mistake; [`Mistakes`] has them all.
+//! A configuration may be many files (`include`), and a [`Diagnostic`] has a place in one text only; so each is kept
+//! with the number of its file, and with the original's message for the same mistake, since scripts search for that
+//! (spec graphite §2.13). The original stops at the first mistake; [`Mistakes`] has all of them.
 
 use super::document::Span;
 use super::lexer;
 use config::diagnostic::{Diagnostic, Place, Severity, Source, render_files};
 
-/// Most errors, and most warnings, that are kept of one configuration; more help nobody.
+/// Most errors, and most warnings, kept for one configuration.
 pub const MISTAKES_MAX: usize = 200;
 
 /// One mistake or warning and the file that it is in.
@@ -16,68 +16,68 @@ pub const MISTAKES_MAX: usize = 200;
 pub struct Mistake {
     /// Index into the files that were read.
     pub file: usize,
-    /// What, where and what to do.
+    /// The diagnostic.
     pub diagnostic: Diagnostic,
-    /// What the original says to it; none where it says nothing.
+    /// The original's message; none where it prints nothing.
     pub upstream: Option<Upstream>,
 }
 
 impl Mistake {
-    /// In a file, or in none that could be shown; the original says nothing of it.
+    /// In a file, or in none that could be shown; the original prints nothing.
     pub fn ours(file: usize, diagnostic: Diagnostic) -> Mistake {
         Mistake { file, diagnostic, upstream: None }
     }
 }
 
-/// The original's words for a mistake, and where it points.
+/// The original's message for a mistake, and where it points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// The words.
+    /// The message.
     pub words: String,
-    /// The token that it had read when it found the mistake.
+    /// The token that the original had read when it found the mistake.
     pub at: UpstreamAt,
 }
 
-/// Which token the original points at: often not the wrong one, but the one that it had read by then.
+/// Which token the original points at: often a later one than the wrong one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamAt {
     /// The wrong one, as ours.
     Here,
-    /// The first that begins at this byte of the file or behind it.
+    /// The first one that begins at or after this byte of the file.
     From(usize),
 }
 
 /// A file that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileText {
-    /// As it was named: on the command line or in an `include`.
+    /// Its name on the command line or in an `include`.
     pub name: String,
     /// Its text.
     pub text: String,
 }
 
-/// Mistakes while they are gathered.
+/// Mistakes while they are collected.
 #[derive(Debug, Default)]
 pub(super) struct Mistakes {
-    /// File that the next ones are in.
+    /// File of the next ones.
     pub file: usize,
-    /// Clusters whose statements cannot be understood: rules that name them are not to blame.
+    /// Clusters whose statements cannot be parsed: rules that name them are not reported.
     pub lost_clusters: Vec<String>,
     found: Vec<Mistake>,
 }
 
 impl Mistakes {
-    /// In the file at hand, and the original prints `upstream` for it behind file, line and column.
+    /// In the current file; the original prints `upstream` after file, line and column.
     pub(super) fn syntax(&mut self, diagnostic: Diagnostic, upstream: String) {
         self.keep(self.file, diagnostic, Some(Upstream { words: upstream, at: UpstreamAt::Here }));
     }
 
-    /// At a span, and the original prints `upstream` for it.
+    /// At a span; the original prints `upstream`.
     pub(super) fn known(&mut self, span: Span, diagnostic: Diagnostic, upstream: impl Into<String>) {
         self.known_from(span, diagnostic, upstream, UpstreamAt::Here);
     }
 
-    /// At a span, and the original prints `upstream` for it, elsewhere in the same file.
+    /// At a span; the original prints `upstream`, at another place of the same file.
     pub(super) fn known_from(
         &mut self,
         span: Span,
@@ -88,7 +88,7 @@ impl Mistakes {
         self.keep(span.file, diagnostic.at(span.place), Some(Upstream { words: upstream.into(), at }));
     }
 
-    /// At a span, and the original says nothing of it.
+    /// At a span; the original prints nothing.
     pub(super) fn add(&mut self, span: Span, diagnostic: Diagnostic) {
         self.keep(span.file, diagnostic.at(span.place), None);
     }
@@ -98,14 +98,14 @@ impl Mistakes {
         self.keep(self.file, diagnostic, None);
     }
 
-    /// About a file that cannot be read, and the original prints `upstream` for it.
+    /// About a file that cannot be read; the original prints `upstream`.
     pub(super) fn unread(&mut self, diagnostic: Diagnostic, upstream: String) {
         self.keep(self.file, diagnostic, Some(Upstream { words: upstream, at: UpstreamAt::Here }));
     }
 
     fn keep(&mut self, file: usize, diagnostic: Diagnostic, upstream: Option<Upstream>) {
         let is_same = |mistake: &&Mistake| mistake.diagnostic.severity == diagnostic.severity;
-        // Errors and warnings apart: however many warnings there are, an error is told.
+        // Errors and warnings have separate limits: an error is reported however many warnings there are.
         if self.found.iter().filter(is_same).count() < MISTAKES_MAX {
             self.found.push(Mistake { file, diagnostic, upstream });
         }
@@ -133,7 +133,7 @@ pub fn has_errors(mistakes: &[Mistake]) -> bool {
     mistakes.iter().any(|mistake| mistake.diagnostic.severity == Severity::Error)
 }
 
-/// All of them for a person, file by file.
+/// All of them for a user, file by file.
 pub fn render_mistakes(files: &[FileText], mistakes: &[Mistake], colour: bool) -> String {
     let of_file = |number: usize| -> Vec<Diagnostic> {
         let of = mistakes.iter().filter(|mistake| mistake.file == number);
@@ -148,8 +148,8 @@ pub fn render_mistakes(files: &[FileText], mistakes: &[Mistake], colour: bool) -
     render_files(&each, colour)
 }
 
-/// What the original prints for the first error: `FILE:LINE:COLUMN: MESSAGE` (the column from 0, in bytes), the source
-/// line, a line with carets, and `failed to read configuration 'FILE'`. Empty when there is no error.
+/// The original's output for the first error: `FILE:LINE:COLUMN: MESSAGE` (the column from 0, in bytes), the source
+/// line, a line with carets, and `failed to read configuration 'FILE'`. Empty without errors.
 pub fn upstream_lines(files: &[FileText], mistakes: &[Mistake]) -> String {
     let is_error = |mistake: &&Mistake| mistake.diagnostic.severity == Severity::Error;
     let Some(mistake) = mistakes.iter().find(is_error) else { return String::new() };
@@ -163,7 +163,7 @@ pub fn upstream_lines(files: &[FileText], mistakes: &[Mistake]) -> String {
     let line_end = file.text[start..].find('\n').map_or(file.text.len(), |at| start + at);
     let line = file.text[..start].matches('\n').count() + 1;
     let carets = place.end.clamp(start + 1, line_end.max(start + 1)) - start;
-    // Tabs stay tabs, so that the carets stand below what they point at.
+    // Tabs stay tabs, so that the carets are below the right characters.
     let indent: String =
         file.text[line_start..start].bytes().map(|byte| if byte == b'\t' { '\t' } else { ' ' }).collect();
     format!(
@@ -175,7 +175,7 @@ pub fn upstream_lines(files: &[FileText], mistakes: &[Mistake]) -> String {
     )
 }
 
-/// What the original says when it goes on all the same: `warning: …` for each warning that it knows.
+/// The original's output when it continues: `warning: …` for each of its own warnings.
 pub fn upstream_warnings(mistakes: &[Mistake]) -> String {
     let warnings = mistakes.iter().filter(|mistake| mistake.diagnostic.severity == Severity::Warning);
     let known = warnings.filter_map(|warning| warning.upstream.as_ref());

@@ -1,16 +1,15 @@
-//! carbon-c-relay's configuration language (spec graphite §2.2 to §2.4), whole.
+//! Reads the configuration language of carbon-c-relay (spec graphite §2.2 to §2.4), all of it.
 //!
-//! Path of a file: `read` -> `include` (files in files) -> `lexer` (tokens) -> `parser` (statements, in `syntax`) -> `check`
-//! (names, servers, `pattern`s) -> a [`RelayConf`], which `lower` makes a plan of and
-//! `print` writes in the original's canonical form. All mistakes are told at once; `mistakes` shows them, and has the original's own words
-//! for scripts that look for those.
-//! The native form (issue 5) has the same parts as tables, in one order of rules: `[transforms.x]` with `type = "relay"`,
-//! `clusters.NAME = { share = "forward" | "any_of" | "failover" | "carbon_ch" …, replication, dynamic, to = […] }`, and
-//! `[[transforms.x.rules]]`, each with `match = […]` and either `to`, `stop`, `validate`, `on_invalid` and `key` (a route),
-//! `into` (a rewrite), or `every`, `expire` and `compute` (an aggregation rule). It lowers to the same plan, so that a file and what it
-//! is printed as can be compared.
-//! Not here: how a record is routed (`process::relay`); taking arguments apart (`flags` says what they mean).
-//! Invariant: any files give a document or located mistakes; never a panic, in time bounded by their size and the `_max`
+//! Path of a file: `read` -> `include` (files in files) -> `lexer` (tokens) -> `parser` (statements, in `syntax`) ->
+//! `check` (names, servers, `pattern`s) -> a [`RelayConf`]. `lower` makes a plan of it, and `print` prints the
+//! original's canonical form. All mistakes are reported at once; `mistakes` shows them, with the original's messages
+//! for scripts that search for those. The native form (issue 5) has the same parts as tables, in one order of rules:
+//! `[transforms.x]` with `type = "relay"`, `clusters.NAME = { share = "forward" | "any_of" | "failover" | "carbon_ch"
+//! …, replication, dynamic, to = […] }`, and `[[transforms.x.rules]]`, each with `match = […]` and either `to`,
+//! `stop`, `validate`, `on_invalid` and `key` (a route), `into` (a rewrite), or `every`, `expire` and `compute` (an
+//! aggregation rule). It lowers to the same plan, so that a file can be compared with its native form.
+//! Not here: how a record is routed (`process::relay`); parsing arguments (`flags` has their meaning).
+//! Invariant: any files give a document or located mistakes; never a panic, in time limited by their size and the `_MAX`
 //! constants.
 
 pub mod addresses;
@@ -40,10 +39,10 @@ pub use mistakes::{
 pub use pattern::Pattern;
 pub use print::{Form, Surroundings, TestView, print, print_test, stub};
 
-/// What a configuration file and those that it includes gave.
+/// Result of reading a configuration file and its includes.
 #[derive(Debug)]
 pub struct Reading {
-    /// What they say; none when there is an error.
+    /// The document; none when there is an error.
     pub conf: Option<RelayConf>,
     /// The files that were read, the first one first.
     pub files: Vec<FileText>,

@@ -1,9 +1,9 @@
-//! Tokens to statements (spec graphite §2.3): every keyword, alias and clause, in the order that the original demands.
+//! Parses tokens into statements (spec graphite §2.3): every keyword, alias and clause, in the original's order.
 //!
-//! A mistake ends its statement only: the parser goes on behind the next `;`, or where a line begins like a statement
-//! (the `;` was forgotten). Words are keywords where the grammar has one; elsewhere `match` is a fine name.
+//! A mistake ends only its statement: the parser continues after the next `;`, or where a line begins like a statement
+//! (the `;` is missing). Words are keywords where the grammar has one; elsewhere `match` is a valid name.
 //! Path: `statements` -> `statement` -> a function per kind, those of listeners in `listen`.
-//! Not here: whether what is written makes sense (`check`).
+//! Not here: whether a statement makes sense (`check`).
 //! Invariant: any tokens give statements and mistakes in time proportional to their number.
 
 use super::document::{
@@ -19,7 +19,7 @@ mod listen;
 /// Words that begin a statement.
 const STATEMENTS: [&str; 8] =
     ["cluster", "match", "rewrite", "aggregate", "statistics", "send", "listen", "include"];
-/// Words that cannot name hosts and clusters without quotes.
+/// Words that are no host and cluster names without quotes.
 pub(super) const RESERVED: [&str; 19] = [
     "useall",
     "replication",
@@ -45,10 +45,10 @@ pub(super) const RESERVED: [&str; 19] = [
 /// Words that are no expressions and replacements in `match` and `rewrite` without quotes.
 const CLAUSES: [&str; 4] = ["validate", "route", "send", "*"];
 
-/// Words that go on with a statement where it could end.
+/// Words that continue a statement where it could end.
 const CLAUSE_WORDS: [&str; 5] = ["validate", "route", "send", "stop", "write"];
 
-/// The mistake has been told; its statement gives nothing.
+/// The mistake has been reported; its statement is left out.
 pub(super) struct Told;
 
 type Parsed<T> = Result<T, Told>;
@@ -91,7 +91,7 @@ impl Parser<'_, '_> {
         Span { file: self.mistakes.file, place }
     }
 
-    /// The text of a bare word at a distance; empty for everything else.
+    /// The text of a bare word at a distance; empty for other tokens.
     fn bare_at(&self, distance: usize) -> &str {
         match self.tokens.get(self.at + distance) {
             Some(Token { kind: Kind::Word, place, .. }) => &self.text[place.start..place.end],
@@ -103,19 +103,19 @@ impl Parser<'_, '_> {
         self.bare_at(0) == keyword
     }
 
-    /// Takes the keyword if it is next.
+    /// Reads the keyword if it is next.
     fn take(&mut self, keyword: &str) -> bool {
         let is = self.is(keyword);
         self.at += usize::from(is);
         is
     }
 
-    /// Takes keywords that must come one behind the other.
+    /// Reads keywords that must follow each other.
     fn keywords(&mut self, words: &[&str]) -> Parsed<()> {
         words.iter().try_for_each(|word| if self.take(word) { Ok(()) } else { self.unexpected(&[word], "") })
     }
 
-    /// Takes a word or string that is no keyword.
+    /// Reads a word or string that is no keyword.
     fn word(&mut self, what: &str, keywords: &[&str]) -> Parsed<Word> {
         let place = self.token().place;
         let text = match self.kind() {
@@ -133,7 +133,7 @@ impl Parser<'_, '_> {
         Ok(PemFile { path: text.into(), place: Some(span.place), file: span.file })
     }
 
-    /// True when a word or string comes that is none of the keywords.
+    /// True when the next token is a word or string and none of the keywords.
     fn word_comes(&self, keywords: &[&str]) -> bool {
         match self.kind() {
             Kind::Word => !keywords.contains(&self.bare_at(0)) && !self.statement_begins(),
@@ -177,7 +177,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Goes on behind the next `;`, or where the next statement begins.
+    /// Continues after the next `;`, or where the next statement begins.
     fn recover(&mut self, start: usize) {
         self.at = self.at.max(start);
         loop {
@@ -193,7 +193,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Tells that something else should stand here: keywords, or `what` (or both).
+    /// Reports that keywords, or `what`, were expected here.
     fn unexpected<T>(&mut self, keywords: &[&str], what: &str) -> Parsed<T> {
         let token = self.token().clone();
         if token.kind == Kind::Broken {
@@ -225,7 +225,7 @@ impl Parser<'_, '_> {
         let near = nearest(written, keywords.iter().copied())
             .filter(|near| !is_keyword(written) || *near != written);
         let place = match token.kind {
-            // The caret stands behind what came last, where something is missing.
+            // For something missing, the caret is after the last token.
             Kind::End if self.at > 0 => {
                 let end = self.tokens[self.at - 1].place.end;
                 Place::new(end, end)
@@ -258,7 +258,7 @@ impl Parser<'_, '_> {
         Err(Told)
     }
 
-    /// The `;` at the end. `order` is how the clauses of this statement follow each other.
+    /// The `;` at the end. `order` is the order of this statement's clauses.
     fn end(&mut self, order: &[&str]) -> Parsed<()> {
         if self.kind() == &Kind::Semicolon {
             self.at += 1;
@@ -388,12 +388,12 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// A keyword and one of its words, when the keyword is there.
+    /// A keyword and one of its values, when the keyword is there.
     fn clause<T: Copy>(&mut self, keyword: &str, choices: &[(&str, T)]) -> Parsed<Option<T>> {
         if self.take(keyword) { self.choice(choices).map(Some) } else { Ok(None) }
     }
 
-    /// A word that names something of its own: digits alone do so only in quotes.
+    /// A new name: digits alone are a name only in quotes.
     fn new_name(&mut self, what: &str) -> Parsed<Word> {
         if self.digits_come() {
             let token = self.token().clone();
@@ -449,7 +449,7 @@ impl Parser<'_, '_> {
         Ok(patterns)
     }
 
-    /// Keywords of later clauses are ordinary words among expressions, which is hardly ever meant.
+    /// Keywords of later clauses are ordinary words among expressions, which is probably a mistake.
     fn note_clause_words(&mut self, patterns: &[Word]) {
         for pair in patterns.windows(2) {
             if pair[1].text == "to" && nearest(&pair[0].text, ["send"].into_iter()).is_some() {
@@ -527,7 +527,7 @@ impl Parser<'_, '_> {
     }
 
     fn rewrite(&mut self) -> Parsed<StatementKind> {
-        // `*` is told by the check, which knows better.
+        // The check reports `*`, with a better message.
         let pattern = self.word("an expression", &CLAUSES[..3])?;
         self.keywords(&["into"])?;
         let into = self.word("a replacement", &CLAUSES)?;
@@ -584,7 +584,7 @@ impl Parser<'_, '_> {
                         .hint("for example percentile95");
                 self.mistakes.known(span, wrong, "percentile<x>: value x must be between 1 and 99");
                 self.at += 1;
-                // The rest of the statement is looked at all the same.
+                // The rest of the statement is checked all the same.
                 return Ok(ComputeType::Percentile(50));
             };
             self.at += 1;
@@ -641,7 +641,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// A message names at most so many words; more go into the hint.
+/// Most words listed in a message; more go into the hint.
 const WANTED_MAX: usize = 4;
 
 const PACKINGS: [(&str, Compression); 4] = [
@@ -675,7 +675,7 @@ fn hash_of(word: &str) -> Option<Hash> {
     [Hash::Carbon, Hash::Fnv1a, Hash::JumpFnv1a].into_iter().find(|hash| hash.word() == word)
 }
 
-/// Words that the original names in its messages instead of saying `string`.
+/// Words that the original names in its messages instead of `string`.
 fn is_keyword(word: &str) -> bool {
     RESERVED.contains(&word)
         || STATEMENTS.contains(&word)

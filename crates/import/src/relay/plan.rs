@@ -1,8 +1,8 @@
 //! `staunch relay -f FILE [flags]` as a plan: a configuration and a command line of carbon-c-relay (spec graphite §2).
 //!
-//! Path: `import::relay` (the file) and `import::relay::flags` (the command line) -> **[`relay`]** -> a [`Plan`] with one
-//! source for each transport that it listens with, one relay, and one output for each server and file.
-//! Not here: what statements mean (`process::relay`), the options of the command line (`staunch::cli`).
+//! Path: `import::relay` (the file) and `import::relay::flags` (the command line) -> **[`relay`]** -> a [`Plan`] with
+//! one source for each transport of the listeners, one relay, and one output for each server and file.
+//! Not here: the meaning of statements (`process::relay`), the options of the command line (`staunch::cli`).
 
 mod transport;
 
@@ -32,28 +32,28 @@ use config::plan::{
 /// Name of the relay.
 pub const RELAY: &str = "relay";
 
-/// Name of its first source; those that follow have a number behind it.
+/// Name of its first source; later ones get a number.
 const SOURCE: &str = "lines";
 
 /// Name of the source of its statistics.
 pub const STATISTICS: &str = "statistics";
 
-/// A configuration, a command line and what is ours beside them.
+/// A configuration, a command line, and options of ours.
 #[derive(Clone, Copy, Debug)]
 pub struct Relay<'a> {
     /// The configuration.
     pub conf: &'a RelayConf,
     /// The command line.
     pub settings: &'a Settings,
-    /// Whether `-q` was given. Otherwise queues are bounded in bytes and not at 25,000 records.
+    /// Whether `-q` was given. Otherwise queues have a limit in bytes, and not one of 25,000 records.
     pub queue_given: bool,
-    /// Where every endpoint's queue is kept on disk; none for memory.
+    /// Directory for disk queues of all endpoints; none for queues in memory.
     pub queue_dir: Option<&'a Path>,
     /// The HTTP API; none when switched off.
     pub http: Option<SocketAddr>,
 }
 
-/// The plan, when nothing is in its way, with what there is to say.
+/// The plan, when there is no error, and the mistakes.
 pub fn relay(asked: &Relay<'_>) -> (Option<Plan>, Vec<Mistake>) {
     let mut wrong = Vec::new();
     let mut plan = Plan { http: asked.http, ..empty_plan() };
@@ -80,7 +80,7 @@ pub fn relay(asked: &Relay<'_>) -> (Option<Plan>, Vec<Mistake>) {
     (Some(plan).filter(|_| !failed), wrong)
 }
 
-/// The listeners when no `listen` says anything: TCP and UDP at every address, and a unix socket.
+/// The default listeners: TCP and UDP at every address, and a unix socket.
 fn default_listeners(port: u16) -> Vec<Listener> {
     let at = |proto| Receptor::Port { host: None, port, proto };
     let socket = Receptor::Unix(format!("/tmp/.s.carbon-c-relay.{port}"));
@@ -111,7 +111,7 @@ fn source(name: String, settings: &Settings, listener: &Listener, wrong: &mut Ve
         source.reading.kept = Kept::new(&settings.allowed);
     }
     plan.listen = listener.receptors.iter().filter_map(|receptor| listen(receptor, wrong)).collect();
-    // The original's length has the line's end in it.
+    // The original's length includes the line end.
     plan.line_bytes_max = settings.line_bytes_max.saturating_sub(1) as usize;
     plan.idle_timeout_ms = settings.idle_timeout_ms;
     if let Some(bytes) = settings.buffer_bytes {
@@ -122,7 +122,7 @@ fn source(name: String, settings: &Settings, listener: &Listener, wrong: &mut Ve
     plan
 }
 
-/// What the relay says of itself, as a source of its own.
+/// The relay's own statistics, as a source.
 fn statistics(asked: &Relay<'_>) -> SourcePlan {
     let Relay { conf: RelayConf { statistics, .. }, settings, .. } = asked;
     let report = match settings.submission {
@@ -168,7 +168,7 @@ fn outputs_of(asked: &Relay<'_>, relay: &RelayPlan, outputs: &[RelayOutput], fee
         Some(_) => QueueKind::Disk { sync_window_ms: SYNC_WINDOW_MS },
         None => QueueKind::Memory,
     };
-    // Clients wait for an endpoint that is slow, and for none that is down.
+    // Clients wait for an endpoint that is slow, but not for one that is down.
     let when_full = if asked.settings.stalls == 0 { WhenFull::DropOldest } else { WhenFull::BlockWhileUp };
     let mut queue = QueueLimits { when_full, ..QueueLimits::default_of(queue_kind) };
     if asked.queue_given {
@@ -194,17 +194,17 @@ fn first_cluster(relay: &RelayPlan, output: OutputId) -> Option<&RelayCluster> {
     relay.clusters.iter().find(is_in)
 }
 
-/// Longest part of an output's name that is its cluster's.
+/// Longest part of an output's name that comes from its cluster.
 const CLUSTER_BYTES_MAX: usize = 48;
 
-/// A cluster's name as the name of an output can be in a native file.
+/// A cluster's name, changed to be valid as the name of an output in a native file.
 fn plain(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
     let name: String = name.chars().map(plain).take(CLUSTER_BYTES_MAX).collect();
     if name.starts_with(|c: char| c.is_ascii_alphanumeric()) { name } else { format!("c{name}") }
 }
 
-/// A name that no other output has, such as a native file gives: `CLUSTER/host:port` to one of several endpoints.
+/// A unique name for an output, as native files have it: `CLUSTER/host:port` for one of several endpoints.
 fn free_name(cluster: &str, kind: &OutputKind, relay: &RelayPlan, taken: &[OutputPlan]) -> String {
     let (word, endpoint) = match kind {
         OutputKind::Graphite { to, .. } => ("", Some(destination_name(&Destination::Tcp(to.clone())))),
@@ -220,7 +220,7 @@ fn free_name(cluster: &str, kind: &OutputKind, relay: &RelayPlan, taken: &[Outpu
             Some(endpoint) => format!("{cluster}{word}{count}/{endpoint}"),
             None => format!("{cluster}{word}{count}"),
         };
-        // What has no endpoint must not be called as the endpoints of a cluster are together.
+        // An output without an endpoint must not have the name of the cluster's endpoints together.
         let is_cluster =
             endpoint.is_none() && relay.clusters.iter().any(|cluster| plain(&cluster.name) == name);
         if !is_cluster && !taken.iter().any(|known| known.name == name) {
@@ -234,7 +234,7 @@ fn server_output(asked: &Relay<'_>, server: &Server) -> OutputKind {
     let Server { host, port, proto, lines, compression, tls, .. } = server;
     let to = Endpoint { host: host.clone(), port: *port };
     let syslog = *lines == Lines::Syslog;
-    // The original tries again every 200 to 300 ms, however long it takes.
+    // The original retries every 200 to 300 ms without end.
     let timeout_ms = u64::from(asked.settings.timeout_ms);
     let sender = SenderPlan {
         retry_min_ms: 250,

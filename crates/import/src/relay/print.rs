@@ -1,8 +1,8 @@
-//! A document in the original's canonical form (spec graphite §2.11).
+//! Prints a document in the original's canonical form (spec graphite §2.11).
 //!
-//! The original's own form does not always read back: it leaves keywords that are names without quotes, and instances out
-//! where no ring uses them. [`Form::Original`] prints just so, for test mode; [`Form::Readable`] reads back as the same
-//! document.
+//! The original's form does not always read back: names that are keywords are not quoted, and instances are left out
+//! where no ring uses them. [`Form::Original`] prints exactly that, for test mode; [`Form::Readable`] reads back as
+//! the same document.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -18,36 +18,36 @@ use super::pattern::Pattern;
 
 mod groups;
 
-/// What surrounds a configuration and is printed with it.
+/// Settings printed together with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Surroundings<'a> {
     /// Port of the default listeners.
     pub port: u16,
-    /// Prefix of the statistics as it is in force; none prints what the file says.
+    /// Prefix of the statistics in use; none prints the one of the file.
     pub prefix: Option<&'a str>,
-    /// For whom it is printed.
+    /// Which form to print.
     pub form: Form,
 }
 
-/// How exactly the canonical form is the original's.
+/// Form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Byte by byte.
+    /// Byte by byte as the original.
     Original,
-    /// With the quotes and instances that it needs to read back.
+    /// With the quotes and instances needed to read back.
     Readable,
 }
 
-/// What test mode shows of it besides.
+/// Options of test mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TestView {
-    /// `-d`: the points of rings, and the hidden rules by which the original sends results and statistics.
+    /// `-d`: print the points of rings, and the hidden rules by which the original sends results and statistics.
     pub debug: bool,
-    /// `-O`: from so many rules on the original groups them, and it is printed as it does; none for never.
+    /// `-O`: from so many rules on the original groups them and prints the groups; none for never.
     pub group_from: Option<u32>,
 }
 
-/// More aggregations are left out where test mode prints without `-d`.
+/// Test mode without `-d` prints no aggregations if there are more.
 const AGGREGATES_MAX: usize = 10;
 
 /// The canonical form.
@@ -59,7 +59,7 @@ pub fn print(conf: &RelayConf, surroundings: &Surroundings<'_>) -> String {
     printer.out
 }
 
-/// What test mode prints: the canonical form, with the original's additions and omissions.
+/// The output of test mode: the canonical form, with the original's additions and omissions.
 pub fn print_test(conf: &RelayConf, surroundings: &Surroundings<'_>, view: TestView) -> String {
     let mut printer = Printer { conf, surroundings, view, out: String::new() };
     let aggregates = || conf.rules.iter().filter_map(Rule::as_aggregate);
@@ -90,8 +90,8 @@ pub fn print_test(conf: &RelayConf, surroundings: &Surroundings<'_>, view: TestV
     printer.out
 }
 
-/// What the original puts in front of the results of an aggregation that has clusters of its own. There it is an address
-/// in memory, of which nobody knows anything but its form.
+/// The original's prefix for results of an aggregation with clusters of its own. In the original it is a memory
+/// address, so only its format is known.
 pub fn stub(rule: usize) -> String {
     format!("_aggregator_stub_{:#x}__", STUB_BASE + rule * 16)
 }
@@ -126,7 +126,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The rules that catch results and statistics by a prefix and send them on. They stand in front of all others, the
+    /// The rules that match results and statistics by a prefix and send them on. They come before all others, the
     /// last one first.
     fn stubs(&mut self) {
         let rules = self.conf.rules.iter().enumerate().rev();
@@ -160,13 +160,13 @@ impl Printer<'_> {
             })
             .collect();
         for line in points.chunks(3) {
-            // A line that is not full ends as if another point came.
+            // An incomplete line ends as if another point followed.
             let end = if line.len() < 3 { " " } else { "" };
             self.line(0, &format!("{}{end}", line.join(" ")));
         }
     }
 
-    /// A line, so many levels of four blanks deep.
+    /// A line, indented by so many levels of four blanks.
     fn line(&mut self, depth: usize, text: &str) {
         let _ = writeln!(self.out, "{:1$}{text}", "", depth * 4);
     }
@@ -180,7 +180,7 @@ impl Printer<'_> {
         if self.is_readable() { quote(text) } else { format!("\"{text}\"") }
     }
 
-    /// A word, in quotes when it needs them.
+    /// A word, in quotes when necessary.
     fn word(&self, text: &str) -> String {
         let bare = is_bare(&text.replace("\\ ", "x")) && !text.contains('&');
         let odd = text.ends_with('\\') || ["send", "route", "validate", "every", "*"].contains(&text);
@@ -188,7 +188,7 @@ impl Printer<'_> {
         if bare { text.to_owned() } else { self.quoted(text) }
     }
 
-    /// A name, which must not read as a keyword.
+    /// A name, which must not read back as a keyword.
     fn name(&self, text: &str) -> String {
         let number = text.bytes().all(|byte| byte.is_ascii_digit());
         if self.is_readable() && (number || RESERVED.contains(&text)) { quote(text) } else { self.word(text) }
@@ -216,7 +216,7 @@ impl Printer<'_> {
         }];
         let listeners = if self.conf.listen.is_empty() { &defaults[..] } else { &self.conf.listen };
         for (at, listener) in listeners.iter().enumerate() {
-            // The original has all of them in one statement, which it cannot read.
+            // The original prints all of them in one statement, which it cannot read back.
             if at == 0 || self.is_readable() {
                 self.line(0, "listen");
             }
@@ -265,7 +265,7 @@ impl Printer<'_> {
         text
     }
 
-    /// The original leaves out a `plain` that it cannot read without.
+    /// The original leaves out a `plain` that it needs to read the file back.
     fn compression(&self, compression: Compression, tls: bool) -> String {
         match compression {
             Compression::Plain if !tls => String::new(),
@@ -301,7 +301,7 @@ impl Printer<'_> {
         self.line(0, &format!("cluster {}", self.name(&cluster.name)));
         let (members, instances) = match &cluster.kind {
             ClusterKind::Plain { way, use_all, members } => {
-                // The original prints the addresses that it found, and not the word.
+                // The original prints the addresses that it found instead of the name.
                 let is_name = |at: &usize| self.conf.servers[*at].host.parse::<IpAddr>().is_err();
                 let use_all = *use_all && (self.is_readable() || members.iter().any(is_name));
                 self.line(1, &format!("{}{}", way.word(), if use_all { " useall" } else { "" }));
@@ -328,7 +328,7 @@ impl Printer<'_> {
     }
 
     fn server(&self, server: &Server, instances: bool) -> String {
-        // Members are the one thing that the original never quotes.
+        // Members are the only words that the original never quotes.
         let raw = |text: &str| if self.is_readable() { self.name(text) } else { text.to_owned() };
         let mut text = raw(&format!("{}:{}", bracketed(&server.host), server.port));
         if let Some(instance) = server.instance.as_ref().filter(|_| instances) {
@@ -352,7 +352,7 @@ impl Printer<'_> {
         text
     }
 
-    /// The keyword with one expression behind it, or with each on its own line.
+    /// The keyword, followed by one expression, or by each on its own line.
     fn patterns(&mut self, keyword: &str, patterns: &[&Pattern]) {
         match patterns {
             [one] => self.line(0, &format!("{keyword} {}", self.pattern(one, 1))),
@@ -373,7 +373,7 @@ impl Printer<'_> {
             self.line(1, &format!("route using {}", self.word(&using.written)));
         }
         self.send_to(rule.send.as_ref());
-        // A `stop` without a `send to` has no effect, and the original forgets it.
+        // A `stop` without a `send to` has no effect, and the original drops it.
         self.end(rule.stop && (rule.send.is_some() || self.is_readable()));
     }
 

@@ -1,4 +1,4 @@
-//! Statements as they are written: what the parser gives and the check looks at. Nothing is resolved here.
+//! Statements as written: the parser creates them and the check reads them. Names are not resolved here.
 
 use super::document::{
     BucketTime, Compression, ComputeType, Hash, Lines, ListenTls, Proto, ServerTls, Span, Way,

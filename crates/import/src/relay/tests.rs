@@ -1,8 +1,8 @@
-//! Files as users have them, with what each gives; mistakes by table; any text.
+//! Golden tests of users' files; mistakes by table; random text.
 //!
-//! `tests/corpus/relay/good/NAME.conf` gives `NAME.want`: the canonical form and the warnings as a person sees them;
-//! `bad/NAME.conf` gives `NAME.want`: the mistakes, and what the original would print first. After a wanted change
-//! `UPDATE=1 cargo test -p config relay` writes the `.want` files anew: read the diff.
+//! `tests/corpus/relay/good/NAME.conf` with `NAME.want`: the canonical form and the warnings as a user sees them;
+//! `bad/NAME.conf` with `NAME.want`: the mistakes, and the original's first message. After an intended change
+//! `UPDATE=1 cargo test -p import relay` rewrites the `.want` files: read the diff.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn printed(conf: &RelayConf) -> String {
     print(conf, &Surroundings { port: 2003, prefix: None, form: Form::Readable })
 }
 
-/// What the canonical form reads as. It names the default listeners, which the file may have left out.
+/// Reads the canonical form back. It has the default listeners, which the file may have left out.
 fn read_printed(conf: &RelayConf, text: &str) -> Result<RelayConf, String> {
     let reading = read_text("printed", text);
     let mut again = reading.conf.ok_or_else(|| render_mistakes(&reading.files, &reading.mistakes, false))?;
@@ -26,7 +26,7 @@ fn read_printed(conf: &RelayConf, text: &str) -> Result<RelayConf, String> {
     Ok(again)
 }
 
-/// Reads a file of the corpus; what it includes is relative to its own folder.
+/// Reads a file of the corpus; its includes are relative to its own directory.
 fn read_corpus(path: &Path) -> Reading {
     let folder = path.parent().unwrap();
     let read = |name: &str| std::fs::read(folder.join(name)).map_err(|_| "No such file or directory".into());
@@ -42,7 +42,7 @@ fn read_corpus(path: &Path) -> Reading {
 }
 
 #[test]
-fn good_files_give_what_they_should_and_print_as_themselves() {
+fn good_files_give_the_expected_form_and_round_trip() {
     let files = corpus::files("corpus/relay/good", "conf");
     assert!(files.len() >= 10, "{files:?}");
     for path in files {
@@ -57,7 +57,7 @@ fn good_files_give_what_they_should_and_print_as_themselves() {
 }
 
 #[test]
-fn useall_is_printed_until_it_is_carried_out() {
+fn useall_is_printed_until_its_names_are_resolved() {
     let surroundings = |form| Surroundings { port: 2003, prefix: None, form };
     for (members, original) in [("10.0.0.1 [::1]:5", false), ("10.0.0.1 name:5", true)] {
         let conf = read_text("t", &format!("cluster a forward useall {members};")).conf.expect("it is right");
@@ -67,7 +67,7 @@ fn useall_is_printed_until_it_is_carried_out() {
 }
 
 #[test]
-fn bad_files_are_told_all_their_mistakes() {
+fn bad_files_report_all_their_mistakes() {
     let files = corpus::files("corpus/relay/bad", "conf");
     assert!(files.len() >= 10, "{files:?}");
     for path in files {
@@ -91,7 +91,7 @@ fn errors(text: &str) -> Vec<String> {
 const CLUSTER: &str = "cluster c forward 10.0.0.1;";
 
 #[test]
-fn what_the_original_takes_is_taken() {
+fn statements_accepted_by_the_original_are_accepted() {
     let good = [
         "",
         "# only a comment",
@@ -123,7 +123,7 @@ fn what_the_original_takes_is_taken() {
 }
 
 #[test]
-fn what_the_original_refuses_is_refused() {
+fn statements_rejected_by_the_original_are_rejected() {
     let bad = [
         "cluster stop forward 1.2.3.4;",
         "cluster blackhole forward 1.2.3.4;",
@@ -185,7 +185,7 @@ fn what_the_original_refuses_is_refused() {
 }
 
 #[test]
-fn each_mistake_ends_its_statement_only() {
+fn a_mistake_ends_only_its_statement() {
     let text = "clustre a forward 1.2.3.4;\ncluster b forward 1.2.3.4:x;\nmatch a send to b\nmatch (x send to b;\n\
         match y send two b;\ncluster d any_off 1.2.3.4;\nmatch \"z send to b;\nmatch q~r send to d;\nmatch p send to d;\nmatch x send to b";
     let found = errors(text);
@@ -193,8 +193,8 @@ fn each_mistake_ends_its_statement_only() {
 }
 
 #[test]
-fn instances_of_bare_digits_are_numbers() {
-    // Asked of carbon-c-relay 3.7.3.
+fn instances_of_digits_are_numbers() {
+    // Output of carbon-c-relay 3.7.3.
     let text = "cluster a carbon_ch a=007 b=\"08\" c=0 d=00 e=10 f=0x g=2147483647 h=2147483648 i=4294967297 \
         j=99999999999999999999;";
     let reading = read_text("relay.conf", text);
@@ -205,7 +205,7 @@ fn instances_of_bare_digits_are_numbers() {
 }
 
 #[test]
-fn files_that_include_themselves_are_a_mistake() {
+fn a_file_that_includes_itself_is_an_error() {
     let read = |name: &str| match name {
         "a" => Ok(b"include b; match x send to blackhole;".to_vec()),
         "b" => Ok(b"include c*;".to_vec()),
@@ -225,7 +225,7 @@ fn files_that_include_themselves_are_a_mistake() {
 }
 
 #[test]
-fn however_many_warnings_there_are_an_error_is_told() {
+fn an_error_is_reported_after_any_number_of_warnings() {
     let text = format!("{}match a send to nowhere;", "match a;\n".repeat(MISTAKES_MAX + 10));
     assert_eq!(errors(&text).len(), 1);
     assert_eq!(errors(&"match a send to nowhere;\n".repeat(MISTAKES_MAX + 10)).len(), MISTAKES_MAX);

@@ -1,4 +1,4 @@
-//! What the aggregation is told: windows, percentiles, histograms, clearing, keyFlush (spec statsd §7, §10.1).
+//! Aggregation options: windows, percentiles, histograms, expiry, keyFlush (spec statsd §7, §10.1).
 
 use std::path::PathBuf;
 
@@ -34,14 +34,14 @@ pub(super) fn aggregation(import: &mut Import<'_>, root: &mut Section<'_>) -> Ag
         idle: idle(import, root),
         series_max: defaults.series_max,
         bytes_max: defaults.bytes_max,
-        // Net::Statsd::Server deletes its own counters too until they are used again (spec statsd §4).
+        // Net::Statsd::Server also deletes its own counters until they are used again (spec statsd §4).
         keep_contains: if perl { Vec::new() } else { defaults.keep_contains },
         allow_non_finite: false,
         key_flush: None,
     }
 }
 
-/// `prefixStats`. Perl refuses an empty one; node then reports under names that begin with a dot, which we do not.
+/// `prefixStats`. Perl rejects an empty one; node then uses names that begin with a dot, which we do not.
 pub(super) fn stats_prefix(import: &mut Import<'_>, root: &mut Section<'_>) -> String {
     let default = "statsd".to_owned();
     let Some(member) = root.get("prefixStats") else {
@@ -86,7 +86,7 @@ fn percentiles(import: &mut Import<'_>, root: &mut Section<'_>) -> Vec<(f64, Str
             Value::Text(text) => text.trim().to_owned(),
             _ => to_text(percent),
         };
-        // A threshold that stands twice gives one set of lines, as in the original.
+        // A repeated threshold gives one set of lines, as in the original.
         if !percentiles.iter().any(|(_, known)| *known == text) {
             percentiles.push((percent, text));
         }
@@ -165,7 +165,7 @@ fn histograms(import: &mut Import<'_>, root: &mut Section<'_>) -> Vec<HistogramP
     histograms
 }
 
-/// Limits with the texts that their labels are made of.
+/// Limits with the texts of their labels.
 fn bins(import: &mut Import<'_>, name: &str, node: &Node) -> Option<Vec<(f64, String)>> {
     let Value::Array(nodes) = &node.value else {
         import.wrong_type(name, node, "a list of numbers");
@@ -186,7 +186,7 @@ fn bins(import: &mut Import<'_>, name: &str, node: &Node) -> Option<Vec<(f64, St
     Some(bins)
 }
 
-/// The delete switches: one per kind wins over `deleteIdleStats`, both ways (spec statsd §7.8).
+/// The delete options: one per kind overrides `deleteIdleStats`, both ways (spec statsd §7.8).
 fn idle(import: &mut Import<'_>, root: &mut Section<'_>) -> ExpiryPlan {
     let all = import.switch(root, "deleteIdleStats").unwrap_or(false);
     let mut kind = |key, ttl_windows| match import.switch(root, key).unwrap_or(all) {
@@ -202,7 +202,7 @@ fn idle(import: &mut Import<'_>, root: &mut Section<'_>) -> ExpiryPlan {
     ExpiryPlan { counters, gauges, timers, sets }
 }
 
-/// `gaugesMaxTTL`: a whole number over 1 counts, anything else is 1, text that spells a number with it.
+/// `gaugesMaxTTL`: a whole number over 1 is used, anything else is 1, also a text with a number.
 fn gauges_ttl(import: &mut Import<'_>, root: &mut Section<'_>) -> u32 {
     let Some(member) = root.get("gaugesMaxTTL") else {
         return 1;

@@ -1,4 +1,4 @@
-//! Where it listens: `servers`, or one listener from the top-level keys (spec statsd §10.1, §12).
+//! Listeners: `servers`, or one listener from the top-level keys (spec statsd §10.1, §12).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ pub(super) fn all(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Vec
     complete.then_some(listen)
 }
 
-/// The listener that the keys of one section ask for; none when an error was reported.
+/// The listener of one section's keys; none when an error was reported.
 pub(crate) fn one(import: &mut Import<'_>, section: &mut Section<'_>) -> Option<Listen> {
     let tcp = tcp(import, section);
     let ipv6 = if import.perl() { None } else { import.switch(section, "address_ipv6") };
@@ -60,7 +60,7 @@ pub(crate) fn one(import: &mut Import<'_>, section: &mut Section<'_>) -> Option<
     let socket = import.text(section, "socket");
     let mode = mode(import, section);
     let Some(tcp) = tcp else {
-        // Whatever it is, the address must be one.
+        // In any case the address must be valid.
         if let Some(member) = address {
             ip(import, &section.name("address"), &member.value, Family::Any);
         }
@@ -86,7 +86,7 @@ pub(crate) fn one(import: &mut Import<'_>, section: &mut Section<'_>) -> Option<
             );
         }
     }
-    // The proxy sends by it as well.
+    // The proxy uses it for sending as well.
     if let (true, false, Some(member)) = (tcp && ipv6, import.proxy, section.set("address_ipv6")) {
         let message = format!("`{}` has no effect on a tcp server", section.name("address_ipv6"));
         import.warn(Code::ImportNoEffect, member.key_place, message);
@@ -126,8 +126,8 @@ fn tcp(import: &mut Import<'_>, section: &mut Section<'_>) -> Option<bool> {
     }
 }
 
-/// The last part of a module's path when it lies in `folder` of the original: `./servers/udp.js` gives `udp`. A path
-/// into another package is none of the original's.
+/// The last part of a module's path when it is in `folder` of the original: `./servers/udp.js` gives `udp`. A path into
+/// another package is not one of the original's modules.
 pub(super) fn module_name<'a>(module: &'a str, folder: &str) -> Option<&'a str> {
     let module = module.strip_suffix(".js").unwrap_or(module);
     let at = module.rfind(folder)?;
@@ -158,8 +158,8 @@ pub(super) enum Family {
     Any,
 }
 
-/// An address to listen at. Names are not looked up, but for `localhost`: it is the loopback of the socket's family,
-/// and 127.0.0.1 where both would do.
+/// An address to listen at. Names are not resolved, except `localhost`: it is the loopback address of the socket's
+/// family, and 127.0.0.1 where both are possible.
 pub(super) fn ip(import: &mut Import<'_>, name: &str, node: &Node, family: Family) -> Option<IpAddr> {
     let text = import.text_of(name, node)?;
     let ip = if text.eq_ignore_ascii_case("localhost") {
@@ -204,7 +204,7 @@ fn mode(import: &mut Import<'_>, section: &mut Section<'_>) -> Option<u32> {
     mode
 }
 
-/// `777` is 0o1411: surely not meant.
+/// `777` is 0o1411: surely a mistake.
 fn decimal_mode(import: &mut Import<'_>, name: &str, node: &Node, number: f64) {
     let written = import.text.get(node.place.start..node.place.end).unwrap_or_default();
     let octal_digits = written.len() == 3 && written.bytes().all(|b| (b'0'..=b'7').contains(&b));

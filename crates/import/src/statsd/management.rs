@@ -1,4 +1,4 @@
-//! The management port and what its `config` command prints (spec statsd §11).
+//! The management port and the output of its `config` command (spec statsd §11).
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -21,7 +21,7 @@ pub(super) fn port(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Ma
     })
 }
 
-/// Where it listens; none when an error was reported.
+/// Its address; none when an error was reported.
 pub(crate) fn listen(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<SocketAddr> {
     let port = port_of(import, root, "mgmt_port", 8126);
     let address = match root.set("mgmt_address") {
@@ -46,12 +46,12 @@ fn healthy(import: &mut Import<'_>, root: &mut Section<'_>) -> bool {
     }
 }
 
-/// Most lines that `config` prints: what stands behind is left out.
+/// Most lines that `config` prints; later ones are left out.
 const LISTING_LINES_MAX: usize = 10_000;
 
-/// `key` and value for each scalar, `key > sub` and value for each member of an object or list; null, which
-/// JavaScript takes for an object without members, gives nothing. Of lines that look alike (`a > b` may be one key)
-/// the first is kept. With `defaults` the lines that node adds for what the file leaves out stand at the end.
+/// `key` and value for each scalar, `key > sub` and value for each member of an object or list; null, which JavaScript
+/// treats as an object without members, gives nothing. Of equal lines (`a > b` may be one key) the first is kept. With
+/// `defaults` the lines that node adds for missing options come at the end.
 pub(crate) fn listing(root: &Node, defaults: bool) -> Vec<(String, String)> {
     let mut seen = BTreeSet::new();
     let mut lines = lines(root);
@@ -63,7 +63,7 @@ pub(crate) fn listing(root: &Node, defaults: bool) -> Vec<(String, String)> {
     lines
 }
 
-/// What node writes into its configuration while it starts and flushes first, and then prints with the rest.
+/// Options that node adds to its configuration at start and at the first flush, and prints with the rest.
 fn default_lines(root: &Node) -> impl Iterator<Item = (String, String)> {
     let idle = root.member("deleteIdleStats").is_some_and(|member| member.value.value.truthy());
     let defaults = [

@@ -1,14 +1,14 @@
-//! Configuration files of StatsD, node's and Net::Statsd::Server's (Perl), to the plan that native files give.
+//! Configuration files of StatsD, node's and Net::Statsd::Server's (Perl), as a plan.
 //!
 //! Text -> `import::javascript` or `import::perl` (a tree of values with places) -> **`statsd`**: `listen`
-//! (sources), `aggregate`, `outputs`, `management`, `notes` (what has no effect here) -> [`Plan`]. `values` holds the
-//! typed reading of single options. Spec statsd §10; what the options mean: §4, §7, §8, §9.
-//! Not here: reading files, the environment, name look-ups.
-//! Invariant: an option is read, reported, or unknown and reported; none is passed over in silence. A plan comes
-//! back only when there is no error among the diagnostics.
+//! (sources), `aggregate`, `outputs`, `management`, `notes` (options without effect here) -> [`Plan`]. `values` has the
+//! typed reading of single options. Spec statsd §10; the meaning of the options: §4, §7, §8, §9.
+//! Not here: reading files, the environment, name resolution.
+//! Invariant: an option is read, reported, or unknown and reported; none is ignored silently. A plan is returned only
+//! without errors.
 //!
-//! The plan's HTTP address (127.0.0.1:8680) is ours, not the file's: whoever binds it must take a taken port there
-//! for a warning, or two originals on one machine could not both be replaced.
+//! The plan's HTTP address (127.0.0.1:8680) is ours, not the file's: a port in use must be only a warning there, or two
+//! originals on one machine could not both be replaced.
 
 mod aggregate;
 pub(crate) mod listen;
@@ -33,7 +33,7 @@ use config::plan::{
 };
 use values::{Import, Section};
 
-/// Whose file it is.
+/// Which original the file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compat {
     /// node statsd: a JavaScript expression.
@@ -42,19 +42,19 @@ pub enum Compat {
     Perl,
 }
 
-/// Port of the HTTP side of an import.
+/// Address of the HTTP API of an import.
 const HTTP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8680);
-/// Receive buffer of datagram sockets: the native default. Net::Statsd::Server asks for 8 MiB, node has no option
-/// for it; room costs nothing until it is used.
+/// Receive buffer of datagram sockets: the native default. Net::Statsd::Server sets 8 MiB, node has no option for it;
+/// the memory is not used before packets come.
 const RECEIVE_BUFFER_BYTES: u64 = 64 << 20;
-/// Bound of the last flush on SIGTERM (spec statsd §7.1).
+/// Time limit of the last flush on SIGTERM (spec statsd §7.1).
 const STOP_TIMEOUT_MS: u64 = 5_000;
 
-/// Longest time that nobody reads while another process takes over: native default.
+/// Longest time without reading during a hot restart: native default.
 const TAKE_OVER_TIMEOUT_MS: u64 = 10_000;
 
-/// Whose file `text` seems to be: Perl's when it has `#` comments, or when it is relaxed JSON whose `backends` are
-/// named as there (`Graphite`, `Console`, `File`, `My::Backend`, without a path); node's otherwise.
+/// Guesses which original a text is for: Perl's when it has `#` comments, or when it is relaxed JSON whose `backends`
+/// are named as there (`Graphite`, `Console`, `File`, `My::Backend`, without a path); node's otherwise.
 pub fn detect(text: &str) -> Compat {
     if javascript::stops_at_hash(text) {
         return Compat::Perl;
@@ -77,7 +77,7 @@ pub fn detect(text: &str) -> Compat {
 
 /// Reads a file's text. See [`detect`] for `compat`; with `ignore_unknown_backends` an unknown backend is a warning.
 ///
-/// The plan is none when there is an error among the diagnostics. These stand in the order of the text; a warning
+/// The plan is none when there is an error among the diagnostics. These are in the order of the text; a warning
 /// [`Code::NotCarriedOver`] marks each option that works in the original and does nothing here.
 pub fn statsd(
     text: &str,
@@ -108,7 +108,7 @@ pub fn statsd(
     (plan.filter(|_| !has_errors(&diagnostics)), diagnostics)
 }
 
-/// Gives our HTTP port up when the file listens there.
+/// Turns our HTTP API off when the file listens at its port.
 pub(super) fn http(plan: &mut Plan, diagnostics: &mut Vec<Diagnostic>) {
     let taken = |address: &SocketAddr| {
         address.port() == HTTP.port() && (address.ip() == HTTP.ip() || address.ip().is_unspecified())
@@ -122,17 +122,17 @@ pub(super) fn http(plan: &mut Plan, diagnostics: &mut Vec<Diagnostic>) {
     }
 }
 
-/// What holds for the plan as a whole (loops, addresses taken twice, limits of lists) is checked where native files
-/// are; so whatever an import gives can also be printed as a native file and run from there.
+/// Rules for the plan as a whole (loops, addresses used twice, limits of lists) are checked as for native files; so
+/// every imported plan can also be printed as a native file and run from there.
 pub(super) fn whole(plan: &Plan, diagnostics: &mut Vec<Diagnostic>) {
     let text = config::print(plan);
     let (_, found) = config::check(Source { name: "import", text: &text }, Format::Toml);
     let errors = found.into_iter().filter(|found| found.severity == Severity::Error);
-    // Their places are of the printed text.
+    // Their places are those of the printed text.
     diagnostics.extend(errors.map(|found| Diagnostic { place: None, label: String::new(), ..found }));
 }
 
-/// All of the file. None only when an error was reported.
+/// The plan of the whole file. None only when an error was reported.
 fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
     let perl = import.perl();
     proxy(import, root);
@@ -174,7 +174,7 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         stats_prefix,
         self_counters: if perl { SelfCounters::Perl } else { SelfCounters::Node },
         key_flush_log,
-        // The original begins each start with nothing.
+        // The original starts without any state.
         checkpoint_ms: 0,
     };
     Some(Plan {
@@ -198,7 +198,7 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
     })
 }
 
-/// Refuses the cluster proxy's file: as statsd's it would be taken, and every packet swallowed.
+/// Rejects the cluster proxy's file: read as statsd's it would be accepted, and every packet dropped.
 fn proxy(import: &mut Import<'_>, root: &mut Section<'_>) {
     let Some(nodes) = root.node().member("nodes") else { return };
     if matches!(nodes.value.value, Value::Array(_)) && root.set("backends").is_none() {

@@ -1,10 +1,10 @@
-//! Options that the originals know and that do nothing here: each is said when it asks for something.
+//! Options of the originals without effect here: each is reported when it is set.
 
 use super::values::{Import, Section};
 use crate::javascript::Value;
 use config::diagnostic::Code;
 
-/// Reports `debug`, `dumpMessages`, `log`, `title` and Perl's own where they ask for what is not done.
+/// Reports `debug`, `dumpMessages`, `log`, `title` and Perl's own options when they are set to something unsupported.
 pub(super) fn without_effect(import: &mut Import<'_>, root: &mut Section<'_>) {
     for (key, hint) in [
         ("debug", "how much is logged is told on the command line"),
@@ -38,7 +38,7 @@ pub(super) fn without_effect(import: &mut Import<'_>, root: &mut Section<'_>) {
     }
 }
 
-/// `log`: syslog is not spoken; the other two matter to syslog only.
+/// `log`: syslog is not supported; the other two options only matter for syslog.
 pub(crate) fn log(import: &mut Import<'_>, root: &mut Section<'_>) {
     let Some(mut section) = import.section(root, "log") else { return };
     let mut syslog = false;

@@ -1,4 +1,4 @@
-//! Where results go: the `backends` and their options (spec statsd §8, §9).
+//! Outputs: the `backends` and their options (spec statsd §8, §9).
 
 use std::path::PathBuf;
 
@@ -16,9 +16,9 @@ use config::plan::{
     OutputKind, OutputPlan, PacketsPlan,
 };
 
-/// Bound of a repeater's queue (spec statsd §14 R3).
+/// Limit of a repeater's queue (spec statsd §14 R3).
 const REPEATER_QUEUE_BYTES: u64 = 64 << 20;
-/// Most endpoints of a repeater: outputs are counted with 16 bits, and no fan-out of one socket is that wide.
+/// Most endpoints of a repeater: output ids have 16 bits, and no fan-out of one socket is that wide.
 const REPEATERS_MAX: usize = 1000;
 
 /// Backends of the originals that exist here.
@@ -78,7 +78,7 @@ fn backends(import: &mut Import<'_>, root: &mut Section<'_>) -> Vec<Backend> {
     backends
 }
 
-/// The backend that a module's name means, by the rules of whose file it is.
+/// The backend of a module's name, by the rules of the original.
 fn backend(perl: bool, module: &str) -> Option<Backend> {
     if !perl {
         return match module_name(module, "backends/")? {
@@ -121,7 +121,7 @@ fn unknown_backend(import: &mut Import<'_>, node: &Node, module: &str) {
     import.report(diagnostic.at(node.place).hint(hint));
 }
 
-/// Says of each key that is set that it does nothing, because its backend is not loaded.
+/// Reports each key that has no effect because its backend is not loaded.
 fn not_loaded(import: &mut Import<'_>, root: &mut Section<'_>, keys: &[&'static str], backend: &str) {
     for key in keys {
         if let Some(member) = root.set(key) {
@@ -198,7 +198,7 @@ fn graphite_form(import: &mut Import<'_>, root: &mut Section<'_>) -> GraphiteEnc
     }
 }
 
-/// Keys of the `graphite` section that hold in the new namespace only.
+/// Keys of the `graphite` section that apply in the new namespace only.
 const PREFIXES: [&str; 5] = ["globalPrefix", "prefixCounter", "prefixTimer", "prefixGauge", "prefixSet"];
 
 fn namespace(import: &mut Import<'_>, root: &mut Section<'_>, stats_prefix: &str, counts: bool) -> Namespace {
@@ -247,7 +247,7 @@ fn legacy(import: &mut Import<'_>, section: &mut Section<'_>) -> bool {
     };
     match member.value.value {
         Value::Bool(legacy) => legacy,
-        // Perl has no other truth values.
+        // Perl has no other booleans.
         Value::Number(number) if import.perl() && (number == 0.0 || number == 1.0) => number == 1.0,
         _ => {
             import.wrong_type("graphite.legacyNamespace", &member.value, "true or false");
@@ -256,7 +256,7 @@ fn legacy(import: &mut Import<'_>, section: &mut Section<'_>) -> bool {
     }
 }
 
-/// Options of the `graphite` section at the top level, where they do nothing.
+/// Options of the `graphite` section at the top level, where they have no effect.
 fn misplaced(import: &mut Import<'_>, root: &mut Section<'_>) {
     for key in PREFIXES.into_iter().chain(["legacyNamespace", "globalSuffix"]) {
         if let Some(member) = root.node().member(key) {
@@ -289,7 +289,7 @@ fn console(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Out
     }
 }
 
-/// Net::Statsd::Server's file: on when it has a name.
+/// Net::Statsd::Server's file: enabled when it has a name.
 fn file(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Option<OutputPlan> {
     let mut path = None;
     if let Some(mut section) = import.section(root, "file") {

@@ -1,7 +1,7 @@
-//! Files as users have them, with the plan and the diagnostics that each gives; single options by table; any text.
+//! Golden tests of users' files; single options by table; random text.
 //!
-//! `tests/import/statsd/NAME.js` gives `NAME.want`: the plan in short and the diagnostics as a person sees them.
-//! After a wanted change `UPDATE=1 cargo test -p config statsd` writes the `.want` files anew: read the diff.
+//! `tests/import/statsd/NAME.js` with `NAME.want`: a summary of the plan and the diagnostics as a user sees them.
+//! After an intended change `UPDATE=1 cargo test -p import statsd` rewrites the `.want` files: read the diff.
 
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ fn import(text: &str, compat: Option<Compat>) -> (Option<Plan>, Vec<Diagnostic>)
     statsd(text, &environment, compat.unwrap_or_else(|| detect(text)), false)
 }
 
-/// The plan in short: what a file can change, one thing a line.
+/// A summary of the plan: what a file can change, one thing a line.
 fn describe(plan: &Plan) -> String {
     let mut out = String::new();
     let mut line = |text: String| writeln!(out, "{text}").unwrap();
@@ -71,7 +71,7 @@ fn describe(plan: &Plan) -> String {
 }
 
 #[test]
-fn corpus_gives_what_it_should() {
+fn corpus_files_give_the_expected_results() {
     let files = corpus::files("import/statsd", "js");
     assert!(files.len() >= 15, "{files:?}");
     for path in files {
@@ -89,7 +89,7 @@ fn corpus_gives_what_it_should() {
     }
 }
 
-/// The plan of a node file that must be good, warnings or not.
+/// The plan of a valid node file, with or without warnings.
 fn node(text: &str) -> Plan {
     let (plan, diagnostics) = import(text, Some(Compat::Node));
     plan.unwrap_or_else(|| panic!("{text}: {diagnostics:?}"))
@@ -100,7 +100,7 @@ fn aggregate_of(plan: &Plan) -> &AggregateTransform {
 }
 
 #[test]
-fn listeners_are_the_originals() {
+fn listeners_are_those_of_the_original() {
     let udp = |text: &str| Listen::Udp(text.parse().unwrap());
     let tcp = |text: &str| Listen::Tcp(text.parse().unwrap());
     let unix = |path: &str, mode| Listen::UnixStream { path: path.into(), mode };
@@ -297,7 +297,7 @@ fn mistakes_are_errors_with_a_place() {
 }
 
 #[test]
-fn warnings_say_what_does_nothing() {
+fn options_without_effect_give_warnings() {
     let table: &[(&str, Code, &str)] = &[
         ("{flushInteval: 1}", Code::ImportUnknownKey, "flushInteval"),
         ("{graphite: {legacyNamspace: 1}}", Code::ImportUnknownKey, "legacyNamspace"),
@@ -384,7 +384,7 @@ fn perl_keys_differ() {
 }
 
 #[test]
-fn whose_file_it_is() {
+fn the_original_of_a_file_is_detected() {
     let table = [
         ("{}", Compat::Node),
         ("{port: 8125}", Compat::Node),
@@ -414,7 +414,7 @@ fn unknown_backends_can_be_ignored() {
 }
 
 #[test]
-fn management_lists_the_file() {
+fn the_config_command_lists_the_file() {
     let text = "{port: '1', 8: true, deleteIdleStats: false, none: null, u: undefined, re: /x/, \
         backends: ['./backends/console'], extra: [90, [1, 2]], graphite: {a: 1, b: {c: 2}}}";
     let plan = node(text);
@@ -448,7 +448,7 @@ fn management_lists_the_file() {
 }
 
 #[test]
-fn management_lists_what_idle_series_come_to() {
+fn the_config_command_lists_the_delete_options() {
     let plan = node("{flushInterval: 500, gaugesMaxTTL: 3, deleteIdleStats: true, deleteGauges: false}");
     let lines: Vec<_> =
         plan.management[0].config.iter().map(|(key, value)| format!("{key}: {value}")).collect();
@@ -465,7 +465,7 @@ fn management_lists_what_idle_series_come_to() {
 }
 
 #[test]
-fn the_whole_is_checked_too() {
+fn the_whole_plan_is_checked() {
     let repeater = |to: &str| format!("{{backends: ['./backends/repeater'], repeater: [{{{to}}}]}}");
     for (text, code) in [
         (repeater("host: '127.0.0.1', port: 8125"), Code::Loop),
@@ -490,7 +490,7 @@ fn ascending(n: usize) -> String {
 }
 
 #[test]
-fn repeaters_take_from_the_source() {
+fn repeaters_are_fed_by_the_source() {
     let text = |protocol: &str| {
         format!(
             "{{backends: ['./backends/repeater'], repeaterProtocol: '{protocol}', repeater: [{{host: '::1', port: '1'}}]}}"
@@ -533,7 +533,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "(?s).{0,120}") {
+    fn any_text_is_read_or_rejected(text in "(?s).{0,120}") {
         for compat in [None, Some(Compat::Node), Some(Compat::Perl)] {
             let (plan, diagnostics) = import(&text, compat);
             prop_assert_eq!(plan.is_none(), has_errors(&diagnostics));

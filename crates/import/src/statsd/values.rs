@@ -1,6 +1,6 @@
-//! Typed reading of single options, with JavaScript's idea of "not set", and the reports that go with it.
+//! Typed reading of single options, with JavaScript's notion of "not set", and the reports that go with it.
 //!
-//! A [`Section`] remembers which keys were asked for; [`Section::finish`] reports the others as unknown.
+//! A [`Section`] remembers which keys were read; [`Section::finish`] reports the others as unknown.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use super::Compat;
 use crate::javascript::{Member, Node, Value, to_number};
 use config::diagnostic::{Code, Diagnostic, Place, nearest};
 
-/// One run of the import: whose file, and what was found wrong so far.
+/// One import: the original, and the mistakes found so far.
 pub(crate) struct Import<'a> {
     /// The file's text.
     pub text: &'a str,
@@ -19,10 +19,10 @@ pub(crate) struct Import<'a> {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// An object of the file, and which of its keys have a meaning.
+/// An object of the file, and which of its keys are known.
 pub(crate) struct Section<'a> {
     node: &'a Node,
-    /// What stands before its keys in messages: `graphite.`.
+    /// Prefix of its keys in messages: `graphite.`.
     prefix: String,
     known: Vec<&'static str>,
 }
@@ -59,7 +59,7 @@ impl<'a> Section<'a> {
         self.get(key).filter(|member| member.value.value.truthy())
     }
 
-    /// Reports the keys that nobody asked for.
+    /// Reports the keys that were not read.
     pub(crate) fn finish(&self, import: &mut Import<'_>) {
         for member in self.node.members() {
             if !self.known.contains(&member.key.as_str()) {
@@ -125,7 +125,7 @@ impl<'a> Import<'a> {
         self.report(Diagnostic::warning(code, message).at(place).hint(hint));
     }
 
-    /// `name` has the wrong type: `wanted` says the right one.
+    /// `name` has the wrong type; `wanted` is the right one.
     pub(crate) fn wrong_type(&mut self, name: &str, value: &Node, wanted: &str) {
         let message = format!("`{name}` must be {wanted}, and is {}", value.value.describe());
         self.report(
@@ -133,7 +133,7 @@ impl<'a> Import<'a> {
         );
     }
 
-    /// `name` has the right type and a value that cannot be.
+    /// `name` has the right type and an impossible value.
     pub(crate) fn bad_value(&mut self, name: &str, value: &Node, wanted: &str) {
         let message = format!("`{name}` must be {wanted}, and is {}", value.value.describe());
         self.error(Code::ImportBadValue, value.place, message);
@@ -151,7 +151,7 @@ impl<'a> Import<'a> {
         self.report(diagnostic);
     }
 
-    /// The section of this key; none when it is absent, reported when it is no object.
+    /// The section of this key; none when it is missing; reported when it is no object.
     pub(crate) fn section<'n>(&mut self, outer: &mut Section<'n>, key: &'static str) -> Option<Section<'n>> {
         let member = outer.set(key)?;
         let name = outer.name(key);
@@ -162,7 +162,7 @@ impl<'a> Import<'a> {
         Some(Section::of(&member.value, &name))
     }
 
-    /// A finite number, texts converted; none when absent or reported.
+    /// A finite number, texts converted; none when missing or reported.
     pub(crate) fn number(&mut self, name: &str, node: &Node) -> Option<f64> {
         let number = match &node.value {
             Value::Number(number) => *number,
@@ -177,7 +177,7 @@ impl<'a> Import<'a> {
         None
     }
 
-    /// A whole number within limits; none when it does not count as true (the original's default holds) or is
+    /// A whole number within limits; none when it does not count as true (the original's default applies) or is
     /// reported.
     pub(crate) fn integer(
         &mut self,
@@ -197,7 +197,7 @@ impl<'a> Import<'a> {
         let node = &section.set(key)?.value;
         let number = self.number(&name, node)?;
         if number == 0.0 && least > 0 {
-            // The text "0": as the number 0 it would not have counted.
+            // The text "0": the number 0 would not have counted as set.
             return None;
         }
         if number.fract() != 0.0 || number < least as f64 || number > most as f64 {
@@ -225,8 +225,8 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// True or false; none when absent or reported. Null and 0 are false, other numbers true, and so are texts, as the
-    /// original takes them: also one that says "false", for which there is a warning, as for one that says neither.
+    /// True or false; none when missing or reported. Null and 0 are false, other numbers true, and so are texts, as
+    /// in the original: also "false", for which there is a warning, as for any text that is neither.
     pub(crate) fn switch(&mut self, section: &mut Section<'_>, key: &'static str) -> Option<bool> {
         let node = &section.get(key)?.value;
         let name = section.name(key);
@@ -253,7 +253,7 @@ impl<'a> Import<'a> {
         Some(true)
     }
 
-    /// The entries of a list; empty when absent, null or false, reported when it is something else.
+    /// The entries of a list; empty when missing, null or false, reported when it is something else.
     pub(crate) fn list<'n>(&mut self, section: &mut Section<'n>, key: &'static str) -> Option<&'n [Node]> {
         let member = section.set(key)?;
         match &member.value.value {

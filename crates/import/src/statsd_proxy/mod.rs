@@ -1,10 +1,10 @@
-//! Configuration files of node's cluster proxy (proxyConfig.js) to a struct of their own: spec statsd §13.
+//! Reads configuration files of node's cluster proxy (proxyConfig.js): spec statsd §13.
 //!
 //! Text -> `import::javascript` (a tree of values with places) -> **`statsd_proxy`**. Listener, management port and
 //! `log` have the keys and the rules of statsd's own file, and are read by its import.
-//! Not here: the plan that a proxy runs by (`plan`), look-ups of names, the ring itself (`process::sharding`).
-//! Invariant: an option is read, reported, or unknown and reported; none is passed over in silence, unless what it
-//! asks for is what happens anyway. A [`ProxyConfig`] comes back only when there is no error among the diagnostics.
+//! Not here: the plan of a proxy (`plan`), name resolution, the ring itself (`process::sharding`).
+//! Invariant: an option is read, reported, or unknown and reported; none is ignored silently, unless it asks for the
+//! only behaviour there is. A [`ProxyConfig`] is returned only without errors.
 
 mod plan;
 
@@ -20,22 +20,22 @@ use config::plan::Listen;
 
 pub use plan::plan_of;
 
-/// What a proxyConfig.js says.
+/// Content of a proxyConfig.js.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyConfig {
     /// The nodes, in the order of the file, each once, at least one.
     pub nodes: Vec<ProxyNode>,
-    /// Where lines come in. Those of a UDP packet or of a TCP stream are placed one by one.
+    /// The listener. Lines of a UDP packet or of a TCP stream are routed one by one.
     pub listen: Listen,
-    /// `address_ipv6`: names of nodes stand for their IPv6 addresses; for IPv4 without it.
+    /// `address_ipv6`: names of nodes resolve to IPv6 addresses; without it to IPv4 addresses.
     pub nodes_ipv6: bool,
     /// The management port.
     pub management: SocketAddr,
-    /// What its `config` command prints: keys and values.
+    /// The output of its `config` command: keys and values.
     pub management_config: Vec<(String, String)>,
-    /// Time between two checks of a node, and how long one may take, in milliseconds.
+    /// Time between two health checks of a node, and the timeout of one, in milliseconds.
     pub check_interval_ms: u64,
-    /// `ring_replicas`, which is ours: 4 for the ring of statsd before 0.8.0.
+    /// `ring_replicas`, an option of ours: 4 for the ring of statsd before 0.8.0.
     pub ring_replicas: RingReplicas,
     /// Reload when the file changes.
     pub reload_on_change: bool,
@@ -46,23 +46,23 @@ pub struct ProxyConfig {
 pub struct ProxyNode {
     /// Name or address.
     pub host: String,
-    /// Where it takes samples, over UDP.
+    /// Port for samples, over UDP.
     pub port: u16,
-    /// Where it is asked for its health, over TCP.
+    /// Port for health checks, over TCP.
     pub adminport: u16,
-    /// What the ring hashes and `status` prints: host and port as the file writes them, with `:` between.
+    /// The text that the ring hashes and `status` prints: host and port as in the file, with `:` between.
     pub label: String,
 }
 
-/// What the original checks by when the file says nothing.
+/// The original's default interval of checks.
 const CHECK_INTERVAL_MS: u64 = 10_000;
-/// Longest interval that node's timers know.
+/// Longest interval of a timer in node.
 const CHECK_INTERVAL_MS_MAX: u64 = i32::MAX as u64;
-/// The original's default; asking for it asks for nothing.
+/// The original's default; setting it changes nothing.
 const CACHE_SIZE: f64 = 10_000.0;
 
-/// Reads a file's text. The diagnostics stand in the order of the text; a warning [`Code::NotCarriedOver`] marks each
-/// option that works in the original and does nothing here, [`Code::ImportNoEffect`] what does nothing in either.
+/// Reads a file's text. The diagnostics are in the order of the text; a warning [`Code::NotCarriedOver`] marks each
+/// option that works in the original and does nothing here, [`Code::ImportNoEffect`] one that does nothing in either.
 pub fn statsd_proxy(text: &str, environment: &Environment<'_>) -> (Option<ProxyConfig>, Vec<Diagnostic>) {
     let root = match javascript::evaluate(text, environment) {
         Ok(root) => root,
@@ -86,11 +86,11 @@ pub fn is_proxy(text: &str, environment: &Environment<'_>) -> bool {
     nodes && root.member("backends").is_none_or(|backends| !backends.value.value.truthy())
 }
 
-/// All of the file. None only when an error was reported.
+/// The whole file. None only when an error was reported.
 fn config(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<ProxyConfig> {
     let nodes = nodes(import, root);
     let listen = listen::one(import, root);
-    // `one` has reported what is wrong with it.
+    // `one` has reported its mistakes.
     let nodes_ipv6 = root.set("address_ipv6").is_some();
     let management = management::listen(import, root);
     let check_interval_ms = import.integer(root, "checkInterval", 1, CHECK_INTERVAL_MS_MAX);
@@ -150,7 +150,7 @@ fn nodes(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Vec<ProxyNod
     complete.then(|| nodes.into_iter().map(|(node, _)| node).collect())
 }
 
-/// The original keeps nodes by their label, so that one listed twice has one place in its ring.
+/// The original identifies nodes by their label, so a node listed twice has one place in its ring.
 fn twice(
     import: &mut Import<'_>,
     entry: &Node,
@@ -185,7 +185,7 @@ fn node(import: &mut Import<'_>, name: &str, entry: &Node) -> Option<ProxyNode> 
     Some(ProxyNode { host, port, adminport: adminport?, label })
 }
 
-/// The value of a key that must be there; none, and reported, when it does not count as true.
+/// The value of a required key; none, and reported, when it does not count as true.
 fn required<'n>(import: &mut Import<'_>, section: &mut Section<'n>, key: &'static str) -> Option<&'n Node> {
     if let Some(member) = section.set(key) {
         return Some(&member.value);
@@ -217,7 +217,7 @@ fn ring_replicas(import: &mut Import<'_>, root: &mut Section<'_>) -> RingReplica
     }
 }
 
-/// What works in the original and does nothing here.
+/// Reports options that work in the original and do nothing here.
 fn not_carried_over(import: &mut Import<'_>, root: &mut Section<'_>) {
     if let Some(member) = root.set("forkCount") {
         let auto = matches!(&member.value.value, Value::Text(text) if text == "auto");
@@ -234,7 +234,7 @@ fn not_carried_over(import: &mut Import<'_>, root: &mut Section<'_>) {
     }
 }
 
-/// `host` and `udp_version`, which are in the original's example and which it never reads.
+/// Reports `host` and `udp_version`, which are in the original's example and which it never reads.
 fn ignored(import: &mut Import<'_>, root: &mut Section<'_>, listen: Option<&Listen>, ipv6: bool) {
     if let Some(member) = root.set("host") {
         let asked = match &member.value.value {

@@ -1,4 +1,4 @@
-//! A proxy's configuration as the plan that it runs by: one source, and one cluster of its nodes.
+//! The plan of a proxy: one source, and one cluster of its nodes.
 
 use std::net::IpAddr;
 
@@ -18,10 +18,10 @@ use config::plan::{
 /// Name of the cluster, and of its outputs before the `/`.
 const NODES: &str = "nodes";
 
-/// The plan, when nothing in it contradicts the rest, with what there is to say.
+/// The plan, when there is no error, and the diagnostics.
 ///
-/// Lines are not parsed: whatever has a key goes to its owner, each line a datagram, as with the original. Checks are
-/// the original's: down at once, and up at once.
+/// Lines are not parsed: every line with a key goes to its owner as one datagram, as in the original. Checks are the
+/// original's: one failure means down, one success means up.
 pub fn plan_of(config: &ProxyConfig) -> (Option<Plan>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let is_name = |host: &str| host.parse::<IpAddr>().is_err();
@@ -72,7 +72,7 @@ fn whole_plan(config: &ProxyConfig) -> Plan {
         name: NODES.into(),
         sharding: Sharding::StatsdNode(config.ring_replicas),
         key: KeyForm::Node,
-        // More nodes than a plan has outputs are a mistake that `whole` finds.
+        // More nodes than a plan has outputs are an error that `whole` reports.
         members: (0..plan.outputs.len()).map(|at| OutputId(at as u16)).collect(),
         labels: config.nodes.iter().map(|node| node.label.clone()).collect(),
     });
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxys_file_is_a_cluster_that_prints_as_a_native_file() {
+    fn a_proxy_file_becomes_a_cluster_that_prints_as_a_native_file() {
         let text = "{nodes: [{host: '10.0.0.1', port: 8125, adminport: 8126}, \
             {host: '::1', port: '08127', adminport: 8128}], server: './servers/tcp', checkInterval: 1000, \
             ring_replicas: 4, mgmt_port: 9126}";
@@ -113,7 +113,7 @@ mod tests {
         let printed = config::print(&plan);
         let (read, wrong) = config::check(Source { name: "printed", text: &printed }, config::Format::Toml);
         assert_eq!(read.as_ref(), Some(&plan), "{printed}");
-        // As in the original, the management port is at all addresses.
+        // As in the original, the management port listens at all addresses.
         let codes: Vec<_> = wrong.iter().map(|wrong| wrong.code).collect();
         assert_eq!(codes, [Code::ManagementOpen], "{printed}");
         for part in
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxys_file_is_told_from_statsds() {
+    fn a_proxy_file_is_distinguished_from_a_statsd_file() {
         let environment = Environment { vars: &|_| None, hostname: "h".into() };
         for (text, want) in [
             ("{nodes: [], port: 1}", true),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_the_proxy_itself_is_refused() {
+    fn a_node_that_is_the_proxy_itself_is_rejected() {
         for (address, is_loop) in [("0.0.0.0", true), ("127.0.0.1", true), ("127.0.0.2", false)] {
             let node = "{host: 'localhost', port: 8125, adminport: 8126}";
             let (plan, wrong) = plan(&format!("{{nodes: [{node}], address: '{address}', mgmt_port: 9}}"));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn names_over_ipv6_are_told_of() {
+    fn address_ipv6_with_node_names_gives_a_warning() {
         let of = |host: &str| {
             let node = format!("{{host: '{host}', port: 1, adminport: 2}}");
             plan(&format!("{{nodes: [{node}], address: '::1', address_ipv6: true}}")).1

@@ -1,8 +1,7 @@
-//! Files as users have them, with what each gives; single options by table; any text.
+//! Golden tests of users' files; single options by table; random text.
 //!
-//! `tests/import/statsd_proxy/NAME.js` gives `NAME.want`: the configuration and the diagnostics as a person sees them.
-//! After a wanted change `UPDATE=1 cargo test -p config statsd_proxy` writes the `.want` files anew: read the
-//! diff.
+//! `tests/import/statsd_proxy/NAME.js` with `NAME.want`: the configuration and the diagnostics as a user sees them.
+//! After an intended change `UPDATE=1 cargo test -p import statsd_proxy` rewrites the `.want` files: read the diff.
 
 use process::sharding::{Cluster, Sharding};
 use proptest::prelude::*;
@@ -26,7 +25,7 @@ fn import(text: &str) -> (Option<ProxyConfig>, Vec<Diagnostic>) {
 
 const NODE: &str = "{host: 'h', port: 1, adminport: 2}";
 
-/// A file with one node and `more` keys, which must be good, warnings or not.
+/// A valid file with one node and `more` keys, with or without warnings.
 fn good(more: &str) -> ProxyConfig {
     let (config, diagnostics) = import(&format!("{{nodes: [{NODE}], {more}}}"));
     config.unwrap_or_else(|| panic!("{more}: {diagnostics:?}"))
@@ -46,7 +45,7 @@ fn describe(config: &ProxyConfig) -> String {
 }
 
 #[test]
-fn corpus_gives_what_it_should() {
+fn corpus_files_give_the_expected_results() {
     let files = corpus::files("import/statsd_proxy", "js");
     assert!(files.len() >= 6, "{files:?}");
     for path in files {
@@ -59,7 +58,7 @@ fn corpus_gives_what_it_should() {
 }
 
 #[test]
-fn what_is_not_said_is_the_originals_default() {
+fn options_not_set_have_the_originals_defaults() {
     for more in
         ["", "port: 0, mgmt_port: '', checkInterval: null, forkCount: 0, cacheSize: 0, ring_replicas: 0"]
     {
@@ -72,7 +71,7 @@ fn what_is_not_said_is_the_originals_default() {
 }
 
 #[test]
-fn listeners_are_the_originals() {
+fn listeners_are_those_of_the_original() {
     let udp = |text: &str| Listen::Udp(text.parse().unwrap());
     let tcp = |text: &str| Listen::Tcp(text.parse().unwrap());
     for (more, listen, ipv6) in [
@@ -94,7 +93,7 @@ fn listeners_are_the_originals() {
 }
 
 #[test]
-fn labels_are_what_the_original_hashes() {
+fn labels_are_hashed_as_in_the_original() {
     let text =
         "{nodes: [{host: '10.0.0.1', port: 8125, adminport: 1}, {host: 'H', port: '08125', adminport: 1},
         {host: '::1', port: 0x1fbd, adminport: 1}]}";
@@ -106,14 +105,14 @@ fn labels_are_what_the_original_hashes() {
 }
 
 #[test]
-fn the_management_port_prints_the_file() {
+fn the_config_command_prints_the_file() {
     let pairs = good("checkInterval: 1000, log: {backend: 'stdout'}").management_config;
     let pairs: Vec<String> = pairs.into_iter().map(|(key, value)| format!("{key}: {value}")).collect();
     assert_eq!(pairs, ["nodes > 0: [object Object]", "checkInterval: 1000", "log > backend: stdout"]);
 }
 
 #[test]
-fn as_many_nodes_as_a_cluster_takes() {
+fn the_number_of_nodes_is_limited_by_the_cluster_limit() {
     let nodes = |count: usize| {
         let node = |number| format!("{{host: 'h{number}', port: 1, adminport: 1}}");
         format!("{{nodes: [{}]}}", (0..count).map(node).collect::<Vec<_>>().join(","))
@@ -171,7 +170,7 @@ fn mistakes_are_errors_with_a_place() {
 }
 
 #[test]
-fn warnings_say_what_does_nothing() {
+fn options_without_effect_give_warnings() {
     let table: &[(&str, Code, &str)] = &[
         ("forkCount: 2", Code::NotCarriedOver, "forkCount"),
         ("forkCount: '4'", Code::NotCarriedOver, "forkCount"),

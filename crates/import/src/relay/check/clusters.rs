@@ -1,4 +1,4 @@
-//! Clusters, and the servers that they share.
+//! Checks clusters, and the servers that they share.
 
 use super::Check;
 use crate::relay::document::*;
@@ -50,7 +50,7 @@ impl Check<'_> {
                 ClusterKind::File { ip, paths: paths.into_iter().map(|path| path.text).collect() }
             }
         };
-        // A cluster with a mistake in it is there all the same: rules that name it are right.
+        // A cluster with a mistake still counts as defined: rules that name it are right.
         self.conf.clusters.push(Cluster { name: name.text.clone(), kind, span: name.span });
     }
 
@@ -80,7 +80,7 @@ impl Check<'_> {
         hosts.iter().filter_map(|host| self.member(cluster, host, alone)).collect()
     }
 
-    /// The server that a member names: one that is there already, or a new one.
+    /// The server of a member: an existing one, or a new one.
     fn member(&mut self, cluster: &str, syntax: &HostSyntax, alone: bool) -> Option<usize> {
         let (host, port) = match host::split(&syntax.address.text) {
             Ok((host, port)) => (host.to_owned(), port),
@@ -117,11 +117,11 @@ impl Check<'_> {
         Some(at)
     }
 
-    /// Bare digits are a number of 32 bits to the original, which has no leading zeros.
+    /// In the original an instance of digits is a 32-bit number without leading zeros.
     fn instance(&mut self, word: &Word) -> String {
         let bare = word.span.place.end - word.span.place.start == word.text.len();
         let digits = word.text.bytes().all(|byte| byte.is_ascii_digit());
-        // What is too large for 64 bits is the largest of them; of those it keeps the lower half.
+        // A number too large for 64 bits is read as the largest one; the original keeps its lower 32 bits.
         let number = (word.text.parse::<i64>().unwrap_or(i64::MAX) as i32).to_string();
         if !bare || !digits || number == word.text {
             return word.text.clone();
@@ -147,7 +147,7 @@ impl Check<'_> {
         }
     }
 
-    /// What the original refuses when a server is named again.
+    /// Checks what the original rejects when a server is named again.
     fn check_shared(&mut self, cluster: &str, at: usize, server: &Server, syntax: &HostSyntax, alone: bool) {
         let first = &self.conf.servers[at];
         let place = format!("{}:{}", host::bracketed(&first.host), first.port);
@@ -206,7 +206,7 @@ impl Check<'_> {
         self.mistakes.known_from(syntax.span, wrong, upstream, self.semicolon);
     }
 
-    /// In `carbon_ch` the port takes no part: two members of one host without instances have one place in the ring.
+    /// In `carbon_ch` the port is not hashed: two members of one host without instances have one place in the ring.
     fn note_collisions(&mut self, hosts: &[HostSyntax]) {
         let host_of = |syntax: &HostSyntax| -> Option<String> {
             syntax
@@ -228,7 +228,7 @@ impl Check<'_> {
     }
 }
 
-/// Address, port and protocol: what makes it one server.
+/// Same address, port and protocol: the same server.
 fn same_place(one: &Server, other: &Server) -> bool {
     one.port == other.port && one.proto == other.proto && one.host.eq_ignore_ascii_case(&other.host)
 }

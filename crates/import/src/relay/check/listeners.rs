@@ -1,4 +1,4 @@
-//! `listen`: which receptors there may be beside each other.
+//! Checks `listen`: limits, and listeners that collide.
 
 use super::Check;
 use crate::relay::document::*;
@@ -54,7 +54,7 @@ impl Check<'_> {
         }
         match self.conf.listen.last_mut() {
             _ if receptors.is_empty() => {}
-            // What differs in nothing but the statement is one group, as the original prints it.
+            // Listeners that differ only in their statement are one group, as the original prints it.
             Some(last) if last.compression == compression && last.tls == tls => {
                 last.receptors.extend(receptors)
             }
@@ -113,7 +113,7 @@ fn show(receptor: &Receptor) -> String {
     }
 }
 
-/// The original's words when both cannot be listened at.
+/// The original's message when both cannot be bound.
 fn collision(first: &Receptor, second: &Receptor) -> Option<String> {
     const ANY: &str = "0.0.0.0";
     const ANY_V6: &str = "::";

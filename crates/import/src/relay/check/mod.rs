@@ -1,11 +1,11 @@
-//! Statements to a [`RelayConf`] (spec graphite §2.4): names, servers and what clusters share of them, expressions,
+//! Checks statements and builds a [`RelayConf`] (spec graphite §2.4): names, servers shared by clusters, expressions,
 //! replacements, listeners.
 //!
-//! Path: `conf` -> `statement`, in the order of the files, each into the document as far as it is right; what is wrong is
-//! told and left out, so that all of it is told at once. `clusters` has what clusters and servers may be, `rules` what
-//! rules say, `listeners` where it listens.
-//! Not here: addresses of host names. The original takes two servers for one when their *resolved* addresses are equal;
-//! here it is one when the names are, because a check asks no name server.
+//! Path: `conf` -> `statement`, in the order of the files. Valid statements go into the document; invalid ones are
+//! reported and left out, so that all mistakes are reported at once. `clusters` checks clusters and servers, `rules`
+//! rules, `listeners` listeners.
+//! Not here: addresses of host names. The original treats two servers as one when their *resolved* addresses are equal;
+//! here they are one when their names are equal, because a check makes no DNS lookups.
 
 use super::document::*;
 use super::mistakes::{Mistakes, UpstreamAt};
@@ -28,7 +28,7 @@ pub(super) fn conf(statements: Vec<Statement>, mistakes: &mut Mistakes) -> Relay
     for statement in statements {
         check.statement(statement);
     }
-    // Statistics are no rule: where they stand does not count, and the canonical form has them above the clusters.
+    // Statistics are no rule: their position has no effect, and the canonical form has them above the clusters.
     if let Some((send, _)) = check.statistics_sent.take() {
         check.conf.statistics.send = check.send_to(&send);
     }
@@ -38,11 +38,11 @@ pub(super) fn conf(statements: Vec<Statement>, mistakes: &mut Mistakes) -> Relay
 struct Check<'m> {
     conf: RelayConf,
     mistakes: &'m mut Mistakes,
-    /// A `match * … stop` stood here: later rules meet nothing.
+    /// A `match * … stop` came before: no record gets to later rules.
     all_stops: Option<Span>,
     /// The `send to` of the statistics.
     statistics_sent: Option<(SendSyntax, Span)>,
-    /// The end of the statement at hand, where the original finds most of what is wrong in it.
+    /// The end of the current statement, where the original reports most mistakes.
     semicolon: UpstreamAt,
 }
 
@@ -57,7 +57,7 @@ impl Check<'_> {
             StatementKind::Aggregate(rule) => self.aggregate(rule, span),
             StatementKind::Statistics(statistics) => self.statistics(statistics, span),
             StatementKind::Listen { compression, tls, receptors } => self.listen(compression, tls, receptors),
-            // Its statements stand in its place already.
+            // Its statements are in its place already.
             StatementKind::Include(_) => {}
         }
     }
@@ -79,7 +79,7 @@ impl Check<'_> {
             // `^(([^.]+)(\..*)?)$` over the host name.
             self.conf.statistics.prefix = Some(self.replacement(prefix, 3));
         }
-        // With a `send to` they go there and nowhere else, as the original prints it.
+        // With a `send to` they go only there, as the original prints it.
         self.conf.statistics.stop |= statistics.stop || statistics.send.is_some();
         if let Some((send, span)) = statistics.send {
             if self.statistics_sent.is_some() {
@@ -94,7 +94,7 @@ impl Check<'_> {
         }
     }
 
-    /// The clusters of a `send to`; none when one of them is not there, which is told.
+    /// The clusters of a `send to`; none when one of them does not exist, which is reported.
     fn send_to(&mut self, send: &SendSyntax) -> Option<SendTo> {
         let SendSyntax::Clusters(names) = send else { return Some(SendTo::Blackhole) };
         let found: Vec<Option<usize>> = names.iter().map(|name| self.cluster_of(name)).collect();

@@ -1,4 +1,4 @@
-//! `match`, `rewrite` and `aggregate`: expressions, replacements, and what cannot have been meant.
+//! Checks `match`, `rewrite` and `aggregate`: expressions, replacements, and rules that are probably mistakes.
 
 use process::relay::{NoteAbout, lost_references};
 
@@ -10,7 +10,7 @@ use config::diagnostic::{Code, Diagnostic, Place};
 
 /// Most rules of one configuration.
 pub(super) const RULES_MAX: usize = 65_535;
-/// Most clusters that one `send to` names: a record has at most so many endpoints.
+/// Most clusters in one `send to`: a record has at most so many endpoints.
 const DESTINATIONS_MAX: usize = 128;
 
 impl Check<'_> {
@@ -24,7 +24,7 @@ impl Check<'_> {
             Some(Validate { pattern, log: validate.log })
         });
         let route_using = syntax.route_using.as_ref().map(|using| {
-            // The whole name is the match of `*`, and it has no groups.
+            // `*` matches the whole name, and has no groups.
             let groups = patterns.iter().map(|pattern| pattern.groups).max().unwrap_or(0);
             self.replacement(using, groups)
         });
@@ -41,7 +41,7 @@ impl Check<'_> {
         }
         let stop = syntax.stop || send == Some(SendTo::Blackhole);
         let is_all = patterns.iter().any(|pattern| pattern.class.is_none());
-        // Whatever `validate` finds: a name that fails it stops here as well.
+        // Regardless of `validate`: a name that fails it stops here as well.
         if is_all && stop && send.is_some() && self.all_stops.is_none() {
             self.all_stops = Some(span);
         }
@@ -102,7 +102,7 @@ impl Check<'_> {
         }));
     }
 
-    /// The name that a compute writes to: no other one does, and it does not come back in.
+    /// The name that a compute writes to. Warns if another one writes to it, or if its own aggregate matches it.
     fn result_name(
         &mut self,
         word: &Word,
@@ -215,7 +215,7 @@ impl Check<'_> {
     }
 }
 
-/// The place of some bytes of a word in its file. In quotes each escape has one byte more there than here.
+/// The place of some bytes of a word in its file. In quotes, each escape has one more byte there.
 fn inside(word: &Word, at: std::ops::Range<usize>) -> Span {
     let place = word.span.place;
     let quoted = place.end - place.start > word.text.len();
@@ -230,12 +230,12 @@ fn inside(word: &Word, at: std::ops::Range<usize>) -> Span {
     Span { file: word.span.file, place }
 }
 
-/// Bytes that the first `bytes` of a text have in quotes, when only what must be is escaped.
+/// Bytes that the first `bytes` of a text take in quotes, with only the necessary escapes.
 fn escaped(text: &str, bytes: usize) -> usize {
     bytes + text.bytes().take(bytes).filter(|byte| *byte == b'"' || *byte == b'\\').count()
 }
 
-/// The keyword and what stands behind it: a warning about a rule needs no more than its first line.
+/// The keyword and its first expression: a warning about a rule needs only its first line.
 fn first_line(span: Span, patterns: &[Word]) -> Span {
     patterns.first().map_or(span, |word| word.span)
 }

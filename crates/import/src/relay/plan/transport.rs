@@ -6,13 +6,13 @@ use crate::relay::{self as original, Mistake, ServerTls, TlsVersion as Old};
 use config::diagnostic::{Code, Diagnostic};
 use config::plan::{EndpointTls, Identity, ListenTls, PemFile, TlsVersion};
 
-/// A listener's; none after a mistake. `ca` is what `-C` says.
+/// The transport of a listener; none after a mistake. `ca` is the file of `-C`.
 pub(super) fn listen(
     tls: &original::ListenTls,
     ca: Option<&Path>,
     wrong: &mut Vec<Mistake>,
 ) -> Option<Box<ListenTls>> {
-    // The statement has other places than that of its file; none is kept.
+    // The statement's places are not those of the native file; they are dropped.
     let mut told = |diagnostic: Diagnostic, hint: &str| {
         let diagnostic = Diagnostic { place: tls.pem.place, ..diagnostic };
         wrong.push(Mistake::ours(tls.pem.file, diagnostic.hint(hint)));
@@ -47,8 +47,9 @@ pub(super) fn listen(
     }))
 }
 
-/// A server's. With authorities of its own the original takes whatever name a certificate of theirs bears; without it takes
-/// nobody's, and so it is the system's here, whose certificates everybody can get: their names count.
+/// The transport of a server. With `-C` the original accepts any name in a certificate of those authorities; without
+/// it, it accepts no certificate. Here, without `-C` the system's authorities apply, and names are checked, because
+/// everybody can get a certificate from those.
 pub(super) fn endpoint(tls: &ServerTls, ca: Option<&Path>) -> Option<Box<EndpointTls>> {
     let identity = match tls {
         ServerTls::None => return None,
@@ -59,7 +60,7 @@ pub(super) fn endpoint(tls: &ServerTls, ca: Option<&Path>) -> Option<Box<Endpoin
     Some(Box::new(EndpointTls { ca: ca.map(PemFile::new), identity, server_name: None, any_name }))
 }
 
-/// None for those that nobody should speak any more.
+/// None for insecure versions.
 fn version(version: Old) -> Option<TlsVersion> {
     match version {
         Old::Ssl3 | Old::Tls10 | Old::Tls11 => None,
@@ -69,7 +70,7 @@ fn version(version: Old) -> Option<TlsVersion> {
 }
 
 #[test]
-fn what_listeners_and_servers_say_of_transports_is_carried_over() {
+fn transports_of_listeners_and_servers_are_imported() {
     use config::diagnostic::Severity;
     let tls = |mutual, min, max| original::ListenTls {
         mutual,

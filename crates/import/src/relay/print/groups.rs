@@ -1,44 +1,44 @@
-//! In which order test mode prints rules: that of the files, or by the groups that the original makes of many rules.
+//! Order of rules in test mode: that of the files, or grouped as the original does with many rules.
 //!
-//! The original looks for the word that a group's expressions share, and at the expressions only where it is found; rules
-//! change places that way, though never across one that rewrites or has no such word; behind one that stops it groups
-//! nothing before the next of those. We keep the order of the files always (`process::relay`), and group for the eye
-//! alone: so that what is printed can be compared.
+//! The original searches for the word that a group's expressions share, and tries the expressions only if it is
+//! found. This reorders rules, but never across a rule that rewrites or has no such word; after a rule that stops,
+//! nothing is grouped until the next of those. We always keep the order of the files (`process::relay`), and group
+//! only the printed form, so that it can be compared.
 
 use crate::relay::document::*;
 use crate::relay::pattern::Pattern;
 
-/// Shortest word by which the original groups, in bytes.
+/// Shortest word that the original groups by, in bytes.
 const WORD_BYTES_MIN: usize = 3;
-/// Longest part of a word that it looks at.
+/// Longest part of a word that it compares.
 const WORD_BYTES_MAX: usize = 62;
 /// Fewest expressions of a group.
 const GROUP_PATTERNS_MIN: usize = 3;
 
-/// Rules that are printed behind each other.
+/// Rules that are printed together.
 pub(super) struct Group<'a> {
-    /// What their expressions share; none where they are no group.
+    /// The word that their expressions share; none when they are no group.
     pub word: Option<String>,
     /// Rules, or parts of them.
     pub items: Vec<Item<'a>>,
 }
 
-/// A rule with those of its expressions that stand here.
+/// A rule with some of its expressions.
 pub(super) struct Item<'a> {
-    /// Place in the document.
+    /// Index in the document.
     pub rule: usize,
     /// In the order of the file.
     pub patterns: Vec<&'a Pattern>,
 }
 
 impl Group<'_> {
-    /// Expressions in all of it.
+    /// Number of expressions in it.
     pub(super) fn patterns(&self) -> usize {
         self.items.iter().map(|item| item.patterns.len()).sum()
     }
 }
 
-/// A rule with all that it has.
+/// A rule with all its expressions.
 pub(super) fn whole(conf: &RelayConf, rule: usize) -> Item<'_> {
     Item { rule, patterns: patterns(&conf.rules[rule]) }
 }
@@ -51,7 +51,7 @@ fn patterns(rule: &Rule) -> Vec<&Pattern> {
     }
 }
 
-/// All rules in the order in which they are printed.
+/// All rules in the order of printing.
 pub(super) fn of(conf: &RelayConf, group_from: Option<u32>) -> Vec<Group<'_>> {
     let all = || (0..conf.rules.len()).map(|rule| whole(conf, rule));
     let stubs = conf.rules.iter().filter_map(|rule| rule.as_aggregate()?.send.as_ref()).count();
@@ -61,7 +61,7 @@ pub(super) fn of(conf: &RelayConf, group_from: Option<u32>) -> Vec<Group<'_>> {
         return vec![Group { word: None, items: all().collect() }];
     }
     let mut groups: Vec<Group<'_>> = Vec::new();
-    // Where groups begin that may still grow, and whether an expression that stops keeps them from it.
+    // Where groups begin that may still grow, and whether an expression that stops prevents that.
     let (mut open, mut stopped) = (0, false);
     for Item { rule, patterns } in all() {
         for pattern in patterns {
@@ -78,7 +78,7 @@ pub(super) fn of(conf: &RelayConf, group_from: Option<u32>) -> Vec<Group<'_>> {
             if !has_word {
                 (open, stopped) = (groups.len(), false);
             } else if stops(&conf.rules[rule]) {
-                // It must come behind all that stood in front of it.
+                // It must come after everything that came before it.
                 let group = groups.remove(at);
                 groups.push(group);
                 stopped = true;
@@ -101,13 +101,13 @@ fn stops(rule: &Rule) -> bool {
     }
 }
 
-/// The word by which an expression of a rule is grouped.
+/// The word that groups an expression of a rule.
 fn shared_word(rule: &Rule, pattern: &Pattern) -> Option<String> {
     let has_none = matches!(rule, Rule::Rewrite(_)) || pattern.class.is_none();
     if has_none { None } else { word(&pattern.written) }
 }
 
-/// Puts an expression behind the others of its rule, or begins the rule.
+/// Adds an expression to the others of its rule, or adds the rule.
 fn add<'a>(items: &mut Vec<Item<'a>>, rule: usize, pattern: &'a Pattern) {
     match items.last_mut().filter(|last| last.rule == rule) {
         Some(last) => last.patterns.push(pattern),
@@ -115,7 +115,7 @@ fn add<'a>(items: &mut Vec<Item<'a>>, rule: usize, pattern: &'a Pattern) {
     }
 }
 
-/// The same with parts of one rule together again where nothing stands between them.
+/// Joins parts of one rule again where nothing is between them.
 fn joined(groups: Vec<Group<'_>>) -> Vec<Group<'_>> {
     let mut out: Vec<Group<'_>> = Vec::new();
     for group in groups {
@@ -133,7 +133,7 @@ fn joined(groups: Vec<Group<'_>>) -> Vec<Group<'_>> {
     out
 }
 
-/// The last word of an expression outside of groups; none when it is too short to tell expressions apart.
+/// The last word of an expression outside of groups; none when it is too short.
 fn word(expression: &str) -> Option<String> {
     let is_word = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
     let bytes = expression.as_bytes();
@@ -161,8 +161,8 @@ mod tests {
     use crate::relay::read_text;
 
     #[test]
-    fn the_word_of_an_expression_is_the_last_one_outside_of_groups() {
-        // Asked of carbon-c-relay 3.7.3.
+    fn the_group_word_is_the_last_word_outside_of_groups() {
+        // Output of carbon-c-relay 3.7.3.
         let table = [
             ("a.errors", Some("errors")),
             ("^errors\\..*", Some("errors")),
@@ -187,8 +187,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_moves_across_what_stops_rewrites_or_has_no_word() {
-        // Asked of carbon-c-relay 3.7.3. In brackets stands a group; a digit for each expression of a rule.
+    fn rules_are_not_grouped_across_stop_rewrite_or_rules_without_a_word() {
+        // Output of carbon-c-relay 3.7.3. Brackets are a group; a digit for each expression of a rule.
         let table = [
             ("match p.bar send to a; match q.bar send to a; match r.bar send to a;", "(bar: 0, 1, 2)"),
             ("match p.bar send to a; match q.bar send to a;", "0, 1"),
