@@ -99,7 +99,7 @@ fn clusters_rules_and_flags_round_trip_through_a_native_file() {
             keep_idle: queue.is_some(),
             ..Flags::default()
         };
-        let plan = plan("relay.conf", &conf, &given).expect("a good configuration");
+        let plan = plan("relay.conf", &conf, &given).expect("a valid configuration");
         assert_eq!(plan.outputs.len(), 15);
         assert_same("relay.conf", &plan);
     }

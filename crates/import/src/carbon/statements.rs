@@ -51,7 +51,7 @@ pub(super) fn relay(
         (Method::Rules, None) => (Vec::new(), Vec::new()),
         _ => (vec![destinations(conf, output)], by_hash(conf, rules)),
     };
-    // Otherwise no point is sent to an output twice.
+    // Only needed where a route continues; otherwise no point is sent to an output twice anyway.
     let once = routes.len() > 1
         && routes.iter().any(|route| matches!(route, Statement::Match(route) if !route.stop));
     statements.extend(routes);

@@ -202,7 +202,7 @@ fn imported(conf: &str, section: &str, files: &[(&str, &str)]) -> (Option<config
 
 fn router(plan: &config::plan::Plan) -> Router {
     let (_, _, relay) = plan.relays().next().expect("a relay");
-    Router::new(&relay.plan).expect("a plan that was checked")
+    Router::new(&relay.plan).expect("a checked plan")
 }
 
 #[test]

@@ -158,7 +158,7 @@ mod tests {
 
     /// Each cluster with its members, and the warnings.
     fn resolved(text: &str) -> (Vec<String>, Vec<String>) {
-        let conf = read_text("t", text).conf.expect("it is right");
+        let conf = read_text("t", text).conf.expect("the configuration is valid");
         let (conf, wrong) = with_addresses(&conf, &known);
         let members = |cluster: &Cluster| {
             let (ClusterKind::Plain { members, .. } | ClusterKind::Hash { members, .. }) = &cluster.kind
@@ -219,16 +219,17 @@ mod tests {
     #[test]
     fn names_are_listed_once() {
         let conf = read_text("t", "cluster a forward two:1 10.0.0.1 [::1]:2 two:2 one;").conf;
-        assert_eq!(names(&conf.expect("it is right")), ["two", "one"]);
+        assert_eq!(names(&conf.expect("the configuration is valid")), ["two", "one"]);
         let text = "cluster a forward one:1; cluster b any_of useall two:1 9.9.9.9 x; cluster c forward useall two:2;";
         let conf = read_text("t", text).conf;
-        assert_eq!(names_of_use_all(&conf.expect("it is right")), ["two", "x"]);
+        assert_eq!(names_of_use_all(&conf.expect("the configuration is valid")), ["two", "x"]);
     }
 
     #[test]
     fn useall_is_removed_when_all_names_resolve() {
         let text = "cluster a any_of useall two:1 9.9.9.9:1; cluster b any_of useall none:1;";
-        let (conf, wrong) = with_all_used(&read_text("t", text).conf.expect("it is right"), &known);
+        let (conf, wrong) =
+            with_all_used(&read_text("t", text).conf.expect("the configuration is valid"), &known);
         let printed = print(&conf, &Surroundings { port: 2003, prefix: None, form: Form::Original });
         let a = "cluster a\n    any_of\n        10.0.0.1:1\n        [fe80::1]:1\n        9.9.9.9:1\n    ;\n";
         let b = "cluster b\n    any_of useall\n        none:1\n    ;\n";

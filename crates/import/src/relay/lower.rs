@@ -65,7 +65,7 @@ pub(super) fn check(conf: &RelayConf, mistakes: &mut Mistakes) {
     }
     for refused in Router::new(&plan).err().unwrap_or_default() {
         let span = span_of(conf, refused.at);
-        // Single expressions were checked before, so an error now is about a whole statement.
+        // The syntax of expressions was checked before, so an error now is about a whole expression.
         if refused.within.is_some() {
             let mut wrong = Diagnostic::error(Code::BadExpression, refused.why).label("in this expression");
             wrong.hint = refused.hint;

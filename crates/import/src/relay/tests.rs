@@ -60,7 +60,9 @@ fn good_files_give_the_expected_form_and_round_trip() {
 fn useall_is_printed_until_its_names_are_resolved() {
     let surroundings = |form| Surroundings { port: 2003, prefix: None, form };
     for (members, original) in [("10.0.0.1 [::1]:5", false), ("10.0.0.1 name:5", true)] {
-        let conf = read_text("t", &format!("cluster a forward useall {members};")).conf.expect("it is right");
+        let conf = read_text("t", &format!("cluster a forward useall {members};"))
+            .conf
+            .expect("the configuration is valid");
         let prints = |form| print(&conf, &surroundings(form)).contains("forward useall");
         assert!(prints(Form::Original) == original && prints(Form::Readable), "{members}");
     }

@@ -12,7 +12,7 @@ pub(super) fn listen(
     ca: Option<&Path>,
     wrong: &mut Vec<Mistake>,
 ) -> Option<Box<ListenTls>> {
-    // The statement's places are not those of the native file; they are dropped.
+    // Only the place of the certificate file is kept: all mistakes point there.
     let mut told = |diagnostic: Diagnostic, hint: &str| {
         let diagnostic = Diagnostic { place: tls.pem.place, ..diagnostic };
         wrong.push(Mistake::ours(tls.pem.file, diagnostic.hint(hint)));

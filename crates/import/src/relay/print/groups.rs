@@ -78,7 +78,7 @@ pub(super) fn of(conf: &RelayConf, group_from: Option<u32>) -> Vec<Group<'_>> {
             if !has_word {
                 (open, stopped) = (groups.len(), false);
             } else if stops(&conf.rules[rule]) {
-                // It must come after everything that came before it.
+                // The group moves behind everything before this rule.
                 let group = groups.remove(at);
                 groups.push(group);
                 stopped = true;
@@ -212,7 +212,7 @@ mod tests {
         ];
         for (rules, want) in table {
             let conf = read_text("relay.conf", &format!("cluster a forward 10.0.0.1; {rules}")).conf;
-            let conf = conf.expect("a good configuration");
+            let conf = conf.expect("a valid configuration");
             let groups: Vec<String> = of(&conf, Some(0)).iter().map(shown).collect();
             assert_eq!(groups.join(", "), want, "{rules}");
             assert_eq!(of(&conf, None).len(), 1);
