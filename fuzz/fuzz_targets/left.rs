@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use deliver::queue::left_promises;
+use deliver::queue::check_handover;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| left_promises(bytes));
+fuzz_target!(|bytes: &[u8]| check_handover(bytes));

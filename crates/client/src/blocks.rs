@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use config::plan::{GraphiteEncoding, OutputKind};
-use deliver::lanes::PARTITIONS;
 use deliver::queue::{BLOCK_BYTES_MAX, Block, BlockEncoding};
+use deliver::shared_queue::PARTITIONS;
 use model::Span;
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +74,7 @@ pub enum Form {
 impl Form {
     /// That of a block.
     pub fn of(block: &Block) -> Form {
-        match block.form {
+        match block.encoding {
             BlockEncoding::Lines => Form::Lines,
             BlockEncoding::Frames(_) => Form::Frames,
             BlockEncoding::Packets(_) => Form::Packets,
@@ -127,7 +127,7 @@ enum Bytes {
 
 /// The block as one line of JSON, LF included.
 pub fn to_json(about: &About, block: &Block) -> Vec<u8> {
-    let (frames, packets) = match &block.form {
+    let (frames, packets) = match &block.encoding {
         BlockEncoding::Lines => (Vec::new(), Vec::new()),
         BlockEncoding::Frames(frames) => (frames.clone(), Vec::new()),
         BlockEncoding::Packets(packets) => {
@@ -168,12 +168,16 @@ pub fn from_json(line: &[u8], at_ns: u64) -> Result<Block, String> {
         Form::Lines => return Err("the last of its lines has no line feed".into()),
         Form::Frames => {
             let copies = frame_copies(&row.frames, len)?;
-            Block { copies, form: BlockEncoding::Frames(row.frames), ..Block::lines(bytes, 0, at_ns) }
+            Block { copies, encoding: BlockEncoding::Frames(row.frames), ..Block::lines(bytes, 0, at_ns) }
         }
         Form::Packets => {
             let spans = spans(&row.packets, len)?;
             let copies = u32::try_from(spans.len()).map_err(|_| "it has over 4 Gi packets".to_owned())?;
-            Block { copies, form: BlockEncoding::Packets(Arc::new(spans)), ..Block::lines(bytes, 0, at_ns) }
+            Block {
+                copies,
+                encoding: BlockEncoding::Packets(Arc::new(spans)),
+                ..Block::lines(bytes, 0, at_ns)
+            }
         }
     };
     Ok(Block { partition: row.partition.filter(|partition| *partition < PARTITIONS), ..block })

@@ -18,7 +18,7 @@ pub struct Block {
     /// Number of copies: records routed to the output.
     pub copies: u32,
     /// How the bytes divide into copies.
-    pub form: BlockEncoding,
+    pub encoding: BlockEncoding,
     /// When the block was created, monotonic nanoseconds.
     pub at_ns: u64,
     /// The partition of all series in the block, below [`PARTITIONS`]. None: the block may contain any series.
@@ -45,25 +45,31 @@ pub enum BlockEncoding {
 impl Block {
     /// A block of `copies` lines, each ended by LF.
     pub fn lines(bytes: Vec<u8>, copies: u32, at_ns: u64) -> Block {
-        Block { bytes: Arc::new(bytes), copies, form: BlockEncoding::Lines, at_ns, partition: None }
+        Block { bytes: Arc::new(bytes), copies, encoding: BlockEncoding::Lines, at_ns, partition: None }
     }
 
     /// A block of frames: (end, copies) of each, ends ascending.
     pub fn frames(bytes: Vec<u8>, frames: Vec<(u32, u32)>, at_ns: u64) -> Block {
         let copies = frames.iter().map(|frame| frame.1).sum();
-        Block { bytes: Arc::new(bytes), copies, form: BlockEncoding::Frames(frames), at_ns, partition: None }
+        Block {
+            bytes: Arc::new(bytes),
+            copies,
+            encoding: BlockEncoding::Frames(frames),
+            at_ns,
+            partition: None,
+        }
     }
 
     /// A block of packets, one copy each.
     pub fn packets(packets: PacketBatch, at_ns: u64) -> Block {
         let copies = u32::try_from(packets.packets.len()).expect("an arena has under 4 Gi packets");
-        let form = BlockEncoding::Packets(Arc::new(packets.packets));
-        Block { bytes: Arc::new(packets.bytes), copies, form, at_ns, partition: None }
+        let encoding = BlockEncoding::Packets(Arc::new(packets.packets));
+        Block { bytes: Arc::new(packets.bytes), copies, encoding, at_ns, partition: None }
     }
 
     /// Bytes of all copies, as an account counts them: bytes between packets are not included.
     pub fn copy_bytes(&self) -> u64 {
-        match &self.form {
+        match &self.encoding {
             BlockEncoding::Lines | BlockEncoding::Frames(_) => self.bytes.len() as u64,
             BlockEncoding::Packets(packets) => packets.iter().map(|packet| u64::from(packet.len)).sum(),
         }
@@ -71,13 +77,13 @@ impl Block {
 
     /// Memory used by the block, unused capacity included. This counts against a queue's limit.
     pub fn memory_bytes(&self) -> u64 {
-        let borders = match &self.form {
+        let boundaries = match &self.encoding {
             BlockEncoding::Lines => 0,
             BlockEncoding::Frames(frames) => frames.capacity() * size_of::<(u32, u32)>(),
             BlockEncoding::Packets(packets) => packets.capacity() * size_of::<Span>(),
         };
         // Twice the fixed part: the queue's ring buffer may be half empty after it has grown.
-        (self.bytes.capacity() + borders + 2 * FIXED_BYTES) as u64
+        (self.bytes.capacity() + boundaries + 2 * FIXED_BYTES) as u64
     }
 
     /// Copies that end in `from + 1 ..= to`, and their bytes.
@@ -85,7 +91,7 @@ impl Block {
         if from >= to {
             return (0, 0);
         }
-        match &self.form {
+        match &self.encoding {
             BlockEncoding::Lines => {
                 let lines = memchr::memchr_iter(b'\n', &self.bytes[from..to]).count();
                 (lines as u32, (to - from) as u64)
@@ -121,11 +127,11 @@ impl Block {
     }
 
     /// The last boundary in `from ..= at`, where `from` itself is one.
-    pub(crate) fn border_before(&self, from: usize, at: usize) -> usize {
+    pub(crate) fn boundary_before(&self, from: usize, at: usize) -> usize {
         if at >= self.bytes.len() {
             return self.bytes.len();
         }
-        let border = match &self.form {
+        let boundary = match &self.encoding {
             BlockEncoding::Lines => memchr::memrchr(b'\n', &self.bytes[from..at]).map(|lf| from + lf + 1),
             BlockEncoding::Frames(frames) => {
                 let after = frames.partition_point(|frame| frame.0 as usize <= at);
@@ -135,12 +141,12 @@ impl Block {
                 Some(self.packet_start(packets, self.packets_up_to(packets, at)))
             }
         };
-        border.unwrap_or(from).max(from)
+        boundary.unwrap_or(from).max(from)
     }
 
     /// The first boundary after `from`: the end of the copy that begins there.
-    pub(crate) fn border_after(&self, from: usize) -> usize {
-        let border = match &self.form {
+    pub(crate) fn boundary_after(&self, from: usize) -> usize {
+        let boundary = match &self.encoding {
             BlockEncoding::Lines => memchr::memchr(b'\n', &self.bytes[from..]).map(|lf| from + lf + 1),
             BlockEncoding::Frames(frames) => {
                 let after = frames.partition_point(|frame| frame.0 as usize <= from);
@@ -151,7 +157,7 @@ impl Block {
                 Some(self.packet_start(packets, place))
             }
         };
-        border.unwrap_or(self.bytes.len()).min(self.bytes.len())
+        boundary.unwrap_or(self.bytes.len()).min(self.bytes.len())
     }
 }
 
@@ -162,8 +168,8 @@ const FIXED_BYTES: usize = size_of::<crate::queue::Entry>();
 mod tests {
     use super::*;
 
-    fn forms() -> [Block; 4] {
-        // Three copies that end at 2, 5 and 9, in each form.
+    fn encodings() -> [Block; 4] {
+        // Three copies that end at 2, 5 and 9, in each encoding.
         let mut batch = PacketBatch::default();
         for packet in [&b"a\n"[..], b"bb\n", b"ccc\n"] {
             batch.push(packet);
@@ -179,18 +185,18 @@ mod tests {
 
     #[test]
     fn boundaries_and_copies_agree_in_all_encodings() {
-        // (from, to, copies that end in between, last border up to `to`)
+        // (from, to, copies that end in between, last boundary up to `to`)
         let table = [(0, 0, 0, 0), (0, 1, 0, 0), (0, 2, 1, 2), (0, 4, 1, 2), (2, 4, 0, 2), (2, 5, 1, 5)];
         let table = table.into_iter().chain([(0, 9, 3, 9), (5, 8, 0, 5), (5, 9, 1, 9), (9, 9, 0, 9)]);
-        for (from, to, copies, border) in table {
-            for block in forms() {
+        for (from, to, copies, boundary) in table {
+            for block in encodings() {
                 assert_eq!(block.copies_between(from, to).0, copies, "{from}..{to} of {block:?}");
-                assert_eq!(block.border_before(from, to), border, "{from}..{to} of {block:?}");
+                assert_eq!(block.boundary_before(from, to), boundary, "{from}..{to} of {block:?}");
             }
         }
-        for (from, border) in [(0, 2), (2, 5), (5, 9)] {
-            for block in forms() {
-                assert_eq!(block.border_after(from), border, "{from} of {block:?}");
+        for (from, boundary) in [(0, 2), (2, 5), (5, 9)] {
+            for block in encodings() {
+                assert_eq!(block.boundary_after(from), boundary, "{from} of {block:?}");
             }
         }
     }
@@ -198,9 +204,12 @@ mod tests {
     #[test]
     fn the_last_copy_without_lf_ends_with_the_block() {
         let block = Block::lines(b"a\nbb".to_vec(), 2, 0);
-        assert_eq!((block.border_after(2), block.border_before(2, 3), block.border_before(2, 4)), (4, 2, 4));
+        assert_eq!(
+            (block.boundary_after(2), block.boundary_before(2, 3), block.boundary_before(2, 4)),
+            (4, 2, 4)
+        );
         let block = Block::frames(b"abc".to_vec(), vec![(9, 1)], 0);
-        assert_eq!((block.border_after(0), block.border_before(0, 2)), (3, 0));
+        assert_eq!((block.boundary_after(0), block.boundary_before(0, 2)), (3, 0));
     }
 
     #[test]
@@ -211,7 +220,7 @@ mod tests {
         // The first packet has no byte to end with and is counted with the second.
         assert_eq!(block.copies_between(0, 3), (6, 3));
         assert_eq!(block.copies_between(0, 2).0 + block.copies_between(2, 3).0, 6);
-        assert_eq!((block.border_after(0), block.border_after(2)), (2, 3));
+        assert_eq!((block.boundary_after(0), block.boundary_after(2)), (2, 3));
     }
 
     #[test]

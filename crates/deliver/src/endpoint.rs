@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use model::{Now, SECOND_NS};
 
 /// Most state changes kept until they are taken; older ones are discarded.
-const NEWS_MAX: usize = 8;
+const STATE_CHANGES_MAX: usize = 8;
 
 /// A long outage is logged again after these seconds, and from then on each time the last interval has passed again.
 const REMINDERS_S: [u64; 3] = [60, 600, 3600];
@@ -105,7 +105,7 @@ pub struct EndpointState {
 
 /// A change of state, worth one log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum StateChange {
     /// Reached for the first time.
     Up,
     /// Down now; up, idle or starting before.
@@ -114,19 +114,19 @@ pub enum News {
         failure: Failure,
     },
     /// Still down, for another reason, which was not reported in this outage yet.
-    Changed {
+    NewReason {
         /// What failed now.
         failure: Failure,
     },
     /// Still down; reported at growing intervals.
-    Still {
+    StillDown {
         /// What failed last.
         failure: Failure,
         /// How long it has been down.
         down_ns: u64,
     },
     /// Up again after an outage.
-    Back {
+    Recovered {
         /// How long it was down.
         down_ns: u64,
         /// Failed attempts.
@@ -140,7 +140,7 @@ pub enum News {
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
     state: EndpointState,
-    news: VecDeque<News>,
+    changes: VecDeque<StateChange>,
     /// Reasons reported in this outage, one bit each.
     reasons_logged: u32,
     /// When the outage is reported again, in nanoseconds since its start.
@@ -150,15 +150,15 @@ pub(crate) struct Health {
 impl Health {
     pub(crate) fn new() -> Health {
         let state = EndpointState { status: Status::Starting, since_ns: 0, attempts: 0, last_failure: None };
-        Health { state, news: VecDeque::new(), reasons_logged: 0, reminder_ns: 0 }
+        Health { state, changes: VecDeque::new(), reasons_logged: 0, reminder_ns: 0 }
     }
 
     pub(crate) fn state(&self) -> EndpointState {
         self.state
     }
 
-    pub(crate) fn take_news(&mut self) -> Option<News> {
-        self.news.pop_front()
+    pub(crate) fn take_state_change(&mut self) -> Option<StateChange> {
+        self.changes.pop_front()
     }
 
     /// Something was delivered, or nothing was queued and the connection was established.
@@ -166,10 +166,10 @@ impl Health {
         match self.state.status {
             Status::Up | Status::Stopped => return,
             Status::Idle => {}
-            Status::Starting => self.push(News::Up),
+            Status::Starting => self.push(StateChange::Up),
             Status::Down => {
                 let down_ns = now.mono_ns.saturating_sub(self.state.since_ns);
-                self.push(News::Back { down_ns, attempts: self.state.attempts, waiting_copies });
+                self.push(StateChange::Recovered { down_ns, attempts: self.state.attempts, waiting_copies });
             }
         }
         self.state.attempts = 0;
@@ -186,14 +186,14 @@ impl Health {
         let reason = 1 << failure as u32;
         let down_ns = now.mono_ns.saturating_sub(self.state.since_ns);
         if self.state.status != Status::Down {
-            self.push(News::Down { failure });
+            self.push(StateChange::Down { failure });
             self.change(Status::Down, now);
             (self.reasons_logged, self.reminder_ns) = (reason, reminder_after(0));
         } else if self.reasons_logged & reason == 0 {
-            self.push(News::Changed { failure });
+            self.push(StateChange::NewReason { failure });
             self.reasons_logged |= reason;
         } else if down_ns >= self.reminder_ns {
-            self.push(News::Still { failure, down_ns });
+            self.push(StateChange::StillDown { failure, down_ns });
             self.reminder_ns = reminder_after(down_ns);
         }
     }
@@ -216,11 +216,11 @@ impl Health {
         self.state.since_ns = now.mono_ns;
     }
 
-    fn push(&mut self, news: News) {
-        if self.news.len() == NEWS_MAX {
-            self.news.pop_front();
+    fn push(&mut self, change: StateChange) {
+        if self.changes.len() == STATE_CHANGES_MAX {
+            self.changes.pop_front();
         }
-        self.news.push_back(news);
+        self.changes.push_back(change);
     }
 }
 
@@ -244,16 +244,16 @@ mod tests {
     fn an_outage_is_logged_at_start_and_end_regardless_of_attempts() {
         let mut health = Health::new();
         health.good(0, at(1));
-        assert_eq!((health.take_news(), health.state().status), (Some(News::Up), Status::Up));
+        assert_eq!((health.take_state_change(), health.state().status), (Some(StateChange::Up), Status::Up));
         for attempt in 1..=5 {
             health.fail(Failure::ConnectFailed, at(10 + attempt));
             assert_eq!(health.state().attempts, attempt as u32);
         }
-        assert_eq!(health.take_news(), Some(News::Down { failure: Failure::ConnectFailed }));
-        assert_eq!((health.take_news(), health.state().since_ns), (None, at(11).mono_ns));
+        assert_eq!(health.take_state_change(), Some(StateChange::Down { failure: Failure::ConnectFailed }));
+        assert_eq!((health.take_state_change(), health.state().since_ns), (None, at(11).mono_ns));
         health.good(7, at(20));
-        let back = News::Back { down_ns: 9 * model::SECOND_NS, attempts: 5, waiting_copies: 7 };
-        assert_eq!((health.take_news(), health.take_news()), (Some(back), None));
+        let back = StateChange::Recovered { down_ns: 9 * model::SECOND_NS, attempts: 5, waiting_copies: 7 };
+        assert_eq!((health.take_state_change(), health.take_state_change()), (Some(back), None));
         assert_eq!(health.state().last_failure, Some((Failure::ConnectFailed, at(15))));
         assert_eq!(health.state().attempts, 0);
     }
@@ -264,10 +264,11 @@ mod tests {
         let mut changes = Vec::new();
         for s in (0..5 * 3600).step_by(15) {
             health.fail(Failure::ConnectFailed, at(1 + s));
-            changes.extend(health.take_news());
+            changes.extend(health.take_state_change());
         }
-        let still = |s: u64| News::Still { failure: Failure::ConnectFailed, down_ns: s * SECOND_NS };
-        let first = News::Down { failure: Failure::ConnectFailed };
+        let still =
+            |s: u64| StateChange::StillDown { failure: Failure::ConnectFailed, down_ns: s * SECOND_NS };
+        let first = StateChange::Down { failure: Failure::ConnectFailed };
         let want = [first, still(60), still(600), still(3600), still(7200), still(10_800), still(14_400)];
         assert_eq!(changes, want);
         // No records for hours, so no attempt either: one reminder, and the next on the hour.
@@ -275,7 +276,7 @@ mod tests {
         for s in [0, 20_000, 21_000, 21_600] {
             health.fail(Failure::ConnectFailed, at(1 + s));
         }
-        let changes: Vec<News> = std::iter::from_fn(|| health.take_news()).collect();
+        let changes: Vec<StateChange> = std::iter::from_fn(|| health.take_state_change()).collect();
         assert_eq!(changes, [first, still(20_000), still(21_600)]);
     }
 
@@ -292,11 +293,11 @@ mod tests {
                 health.fail(failure, at(1 + s as u64));
             }
             health.good(0, at(10));
-            let changes: Vec<News> = std::iter::from_fn(|| health.take_news()).collect();
-            let changed = |failure| News::Changed { failure };
-            let first = News::Down { failure: ConnectFailed };
+            let changes: Vec<StateChange> = std::iter::from_fn(|| health.take_state_change()).collect();
+            let changed = |failure| StateChange::NewReason { failure };
+            let first = StateChange::Down { failure: ConnectFailed };
             assert_eq!(changes[..3], [first, changed(Unresolved), changed(TlsFailed)], "outage {outage}");
-            assert!(matches!(changes[3..], [News::Back { .. }]), "{changes:?}");
+            assert!(matches!(changes[3..], [StateChange::Recovered { .. }]), "{changes:?}");
         }
     }
 
@@ -304,11 +305,11 @@ mod tests {
     fn an_idle_close_is_not_logged() {
         let mut health = Health::new();
         health.good(0, at(1));
-        health.take_news();
+        health.take_state_change();
         health.idle(at(2));
         assert_eq!(health.state().status, Status::Idle);
         health.good(0, at(3));
-        assert_eq!((health.take_news(), health.state().status), (None, Status::Up));
+        assert_eq!((health.take_state_change(), health.state().status), (None, Status::Up));
     }
 
     #[test]
@@ -317,9 +318,9 @@ mod tests {
         for round in 0..100 {
             health.fail(Failure::Broken, at(2 * round));
             health.good(round, at(2 * round + 1));
-            assert!(health.news.len() <= NEWS_MAX);
+            assert!(health.changes.len() <= STATE_CHANGES_MAX);
         }
-        assert_eq!(health.news.len(), NEWS_MAX);
-        assert!(matches!(health.news.back(), Some(News::Back { waiting_copies: 99, .. })));
+        assert_eq!(health.changes.len(), STATE_CHANGES_MAX);
+        assert!(matches!(health.changes.back(), Some(StateChange::Recovered { waiting_copies: 99, .. })));
     }
 }

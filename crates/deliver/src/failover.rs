@@ -1,6 +1,6 @@
 //! Failover: when the records of an endpoint go to other members of its cluster, and when they go to it again.
 //!
-//! Path: a sender's attempt -> [`EndpointState`] -> **[`Failover::look`]** -> the router of the cluster. The endpoint
+//! Path: a sender's attempt -> [`EndpointState`] -> **[`Failover::update`]** -> the router of the cluster. The endpoint
 //! is used again after its first success.
 //! Not here: which member takes over (`process::relay`), and moving the queued records (`pipeline::Moves`).
 //! Invariant: a queue near its limit does not flap. It counts as having room again once it has room for two batches.
@@ -14,7 +14,7 @@ use model::{Now, SECOND_NS};
 const ATTEMPTS_MAX: u32 = 6;
 
 /// … or time since the first failure, in nanoseconds: the original's time for so many failures (spec graphite §2.8).
-const PATIENCE_NS: u64 = 3 * SECOND_NS / 2;
+const FAILOVER_AFTER_NS: u64 = 3 * SECOND_NS / 2;
 
 /// A queue with less room than this is full: one batch of a connection, in bytes and in records. For a small queue, an
 /// eighth of its limit.
@@ -23,49 +23,49 @@ const BATCH_RECORDS: u64 = 2500;
 
 /// How long an endpoint may fail before failover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Patience {
+pub enum FailoverDelay {
     /// Fails over at once: a `failover` cluster.
     None,
     /// Fails over after 1.5 seconds or six failures, or when its queue is full: clusters that shard records.
-    AWhile,
+    Grace,
 }
 
-impl Patience {
-    fn is_at_its_end(self, state: EndpointState, now: Now) -> bool {
+impl FailoverDelay {
+    fn has_passed(self, state: EndpointState, now: Now) -> bool {
         let failing_ns = now.mono_ns.saturating_sub(state.since_ns);
-        let long = state.attempts >= ATTEMPTS_MAX || failing_ns >= PATIENCE_NS;
-        state.status == Status::Down && (self == Patience::None || long)
+        let long = state.attempts >= ATTEMPTS_MAX || failing_ns >= FAILOVER_AFTER_NS;
+        state.status == Status::Down && (self == FailoverDelay::None || long)
     }
 }
 
 /// Failover state of one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failover {
-    patience: Patience,
-    given_up: bool,
+    delay: FailoverDelay,
+    failed: bool,
     full: bool,
 }
 
 impl Failover {
     /// An endpoint without failures.
-    pub fn new(patience: Patience) -> Failover {
-        Failover { patience, given_up: false, full: false }
+    pub fn new(delay: FailoverDelay) -> Failover {
+        Failover { delay, failed: false, full: false }
     }
 
     /// Sets another delay, after a reload.
-    pub fn set_patience(&mut self, patience: Patience) {
-        self.patience = patience;
-        self.full &= patience == Patience::AWhile;
+    pub fn set_delay(&mut self, delay: FailoverDelay) {
+        self.delay = delay;
+        self.full &= delay == FailoverDelay::Grace;
     }
 
     /// Whether new records go to this endpoint.
     pub fn is_live(&self) -> bool {
-        !self.given_up && !self.full
+        !self.failed && !self.full
     }
 
     /// It has failed for so long that its queued records may move to other members as well.
-    pub fn is_given_up(&self) -> bool {
-        self.given_up
+    pub fn has_failed(&self) -> bool {
+        self.failed
     }
 
     /// Its queue has no room for a batch.
@@ -75,21 +75,21 @@ impl Failover {
 
     /// Updates the state from the sender's results, or from a health check that reports the endpoint as down. True when
     /// [`Failover::is_live`] has changed.
-    pub fn look(&mut self, state: Option<EndpointState>, checked_down: bool, now: Now) -> bool {
+    pub fn update(&mut self, state: Option<EndpointState>, checked_down: bool, now: Now) -> bool {
         let was_live = self.is_live();
-        let failing = state.is_some_and(|state| self.patience.is_at_its_end(state, now));
-        self.given_up = failing || checked_down;
+        let failing = state.is_some_and(|state| self.delay.has_passed(state, now));
+        self.failed = failing || checked_down;
         was_live != self.is_live()
     }
 
     /// Updates the state from the free room of its queue. True when [`Failover::is_live`] has changed.
-    pub fn look_at_room(&mut self, queue: &impl Queue) -> bool {
+    pub fn update_room(&mut self, queue: &impl Queue) -> bool {
         let was_live = self.is_live();
         let QueueLimits { bytes_max, records_max, .. } = queue.limits();
         let bytes = BATCH_BYTES.min(bytes_max / 8);
         let records = if records_max == 0 { 0 } else { BATCH_RECORDS.min(records_max / 8).max(1) };
         let wanted = 1 + u64::from(self.full);
-        self.full = self.patience == Patience::AWhile && !queue.has_room(wanted * bytes, wanted * records);
+        self.full = self.delay == FailoverDelay::Grace && !queue.has_room(wanted * bytes, wanted * records);
         was_live != self.is_live()
     }
 }
@@ -116,28 +116,28 @@ mod tests {
     fn failover_begins_after_its_delay_and_ends_at_the_first_success() {
         // (delay, consecutive failures, milliseconds since the first, whether records still go to it)
         let table = [
-            (Patience::None, 1, 0, false),
-            (Patience::AWhile, 1, 0, true),
-            (Patience::AWhile, 5, 1499, true),
-            (Patience::AWhile, 6, 10, false),
-            (Patience::AWhile, 1, 1500, false),
+            (FailoverDelay::None, 1, 0, false),
+            (FailoverDelay::Grace, 1, 0, true),
+            (FailoverDelay::Grace, 5, 1499, true),
+            (FailoverDelay::Grace, 6, 10, false),
+            (FailoverDelay::Grace, 1, 1500, false),
         ];
-        for (patience, attempts, ms, live) in table {
-            let mut failover = Failover::new(patience);
-            assert!(!failover.look(None, false, at(0)) && failover.is_live(), "no failures yet");
-            assert_eq!(failover.look(down(attempts), false, at(ms)), !live, "{patience:?} {attempts} {ms}");
-            assert_eq!((failover.is_live(), failover.is_given_up()), (live, !live));
-            assert!(!failover.look(down(attempts), false, at(ms)), "reported once");
+        for (delay, attempts, ms, live) in table {
+            let mut failover = Failover::new(delay);
+            assert!(!failover.update(None, false, at(0)) && failover.is_live(), "no failures yet");
+            assert_eq!(failover.update(down(attempts), false, at(ms)), !live, "{delay:?} {attempts} {ms}");
+            assert_eq!((failover.is_live(), failover.has_failed()), (live, !live));
+            assert!(!failover.update(down(attempts), false, at(ms)), "reported once");
             for status in [Status::Up, Status::Idle, Status::Starting] {
                 let mut failover = failover;
                 let up = down(0).map(|state| EndpointState { status, ..state });
-                assert_eq!(failover.look(up, false, at(ms)), !live);
+                assert_eq!(failover.update(up, false, at(ms)), !live);
                 assert!(failover.is_live());
             }
         }
-        let mut failover = Failover::new(Patience::AWhile);
+        let mut failover = Failover::new(FailoverDelay::Grace);
         assert!(
-            failover.look(None, true, at(0)) && failover.is_given_up(),
+            failover.update(None, true, at(0)) && failover.has_failed(),
             "a health check has its own threshold"
         );
     }
@@ -149,16 +149,19 @@ mod tests {
         for (bytes_max, records_max) in [(bytes_max, 0), (1 << 30, 16)] {
             let limits = QueueLimits { bytes_max, records_max, ..QueueLimits::default() };
             let mut queue = MemoryQueue::new(limits, Arc::new(OutputAccount::default()));
-            let mut failover = Failover::new(Patience::AWhile);
+            let mut failover = Failover::new(FailoverDelay::Grace);
             for blocks in 1..=16 {
                 assert_eq!(queue.append(one(), at(0)), Appended::Kept);
-                assert_eq!(failover.look_at_room(&queue), blocks == 15, "{blocks} of 16");
-                assert!(!Failover::new(Patience::None).look_at_room(&queue), "`failover` ignores the queue");
+                assert_eq!(failover.update_room(&queue), blocks == 15, "{blocks} of 16");
+                assert!(
+                    !Failover::new(FailoverDelay::None).update_room(&queue),
+                    "`failover` ignores the queue"
+                );
             }
-            assert!(!failover.is_live() && !failover.is_given_up());
+            assert!(!failover.is_live() && !failover.has_failed());
             for blocks in (0..16).rev() {
                 queue.pop(at(0)).expect("it is queued").settle(CopyOutcome::Delivered);
-                assert_eq!(failover.look_at_room(&queue), blocks == 12, "{blocks} of 16");
+                assert_eq!(failover.update_room(&queue), blocks == 12, "{blocks} of 16");
             }
         }
     }

@@ -5,7 +5,7 @@
 //!
 //! - [`queue::MemoryQueue`]: the queue in memory.
 //! - [`disk_queue::DiskQueue`]: the queue on disk; its records survive a restart.
-//! - [`lanes::Lanes`]: one queue shared by several connections to one endpoint.
+//! - [`shared_queue::SharedQueue`]: one queue shared by several connections to one endpoint.
 //! - [`stream::StreamSender`]: one TCP or unix stream connection (Graphite lines, pickle frames, repeater).
 //! - [`datagram::DatagramSender`]: one UDP or unix datagram socket (repeater).
 //! - [`file::FileSender`]: one file, rotated or not; also the console, which is a file that is always open.
@@ -20,13 +20,13 @@ pub mod disk_queue;
 pub mod endpoint;
 pub mod failover;
 pub mod file;
-pub mod lanes;
 mod pause;
 pub mod plan;
 pub mod queue;
+pub mod shared_queue;
 pub mod stream;
 
-pub use endpoint::{EndpointState, Failure, News, Status};
+pub use endpoint::{EndpointState, Failure, StateChange, Status};
 
 /// Whether this build can enable known bugs (canaries). The released binary does not compile with this feature.
 pub const HAS_CANARIES: bool = cfg!(feature = "canary");

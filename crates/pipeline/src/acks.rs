@@ -39,7 +39,7 @@ pub trait Queues {
     fn promise(&mut self, output: OutputId, of: Position) -> Promise;
 
     /// Copies of an earlier run that the queue has found and lost. They are in the account when this returns.
-    fn lost_of_before(&mut self, output: OutputId) -> u64;
+    fn lost_before_start(&mut self, output: OutputId) -> u64;
 
     /// The output's account.
     fn account(&self, output: OutputId) -> &OutputAccount;
@@ -48,7 +48,7 @@ pub trait Queues {
 /// Copies of this run that the output has lost without sending them.
 fn lost_here(output: OutputId, queues: &mut impl Queues) -> u64 {
     // In this order: what is lost between the two is taken for one of ours, and never the other way round.
-    let of_before = queues.lost_of_before(output);
+    let of_before = queues.lost_before_start(output);
     queues.account(output).lost_here().saturating_sub(of_before)
 }
 

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use config::plan::{ConsoleEncoding, Feed, GraphiteEncoding, OutputKind, Plan};
-use deliver::lanes::{PARTITIONS, partition};
 use deliver::queue::{Block, BlockEncoding};
+use deliver::shared_queue::{PARTITIONS, partition};
 use model::{Batches, Dropped, Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Peer, Point, Span};
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
@@ -529,7 +529,7 @@ impl OutputEncoder {
         }
         let OpenBlock { bytes, copies, frames, .. } = std::mem::take(open);
         self.graphite.length += bytes.len() as u64;
-        let form = match self.form {
+        let encoding = match self.form {
             Form::Lines(_) | Form::Events => BlockEncoding::Lines,
             Form::Pickle(_)
             | Form::LineDatagrams
@@ -538,7 +538,7 @@ impl OutputEncoder {
             | Form::Packets
             | Form::Samples(_) => BlockEncoding::Frames(frames),
         };
-        let block = Block { bytes: Arc::new(bytes), copies, form, at_ns: now.mono_ns, partition };
+        let block = Block { bytes: Arc::new(bytes), copies, encoding, at_ns: now.mono_ns, partition };
         out.blocks.push((self.id, block));
     }
 }

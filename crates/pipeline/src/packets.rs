@@ -87,7 +87,7 @@ fn block(bytes: &[u8], packets: &[Span], line_feeds: bool, now: Now) -> Block {
     Block {
         bytes: Arc::new(copy),
         copies,
-        form: BlockEncoding::Packets(Arc::new(spans)),
+        encoding: BlockEncoding::Packets(Arc::new(spans)),
         at_ns: now.mono_ns,
         partition: None,
     }
@@ -131,10 +131,10 @@ mod tests {
         let [first, second, framed, framed_too] = [0, 1, 2, 3].map(|at| &out.blocks[at].1);
         assert!(Arc::ptr_eq(&first.bytes, &second.bytes) && Arc::ptr_eq(&framed.bytes, &framed_too.bytes));
         assert_eq!(first.bytes.as_slice(), b"a:1|c\nb\n");
-        assert_eq!(first.form, BlockEncoding::Packets(Arc::new(spans(&[(0, 5), (6, 2), (8, 0)]))));
+        assert_eq!(first.encoding, BlockEncoding::Packets(Arc::new(spans(&[(0, 5), (6, 2), (8, 0)]))));
         assert_eq!((first.copies, first.copy_bytes(), first.at_ns), (3, 7, 7));
         assert_eq!(framed.bytes.as_slice(), b"\x05\0\0\0a:1|c\x02\0\0\0b\n\0\0\0\0");
-        assert_eq!(framed.form, BlockEncoding::Frames(vec![(9, 1), (15, 1), (19, 1)]));
+        assert_eq!(framed.encoding, BlockEncoding::Frames(vec![(9, 1), (15, 1), (19, 1)]));
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl World {
         self.shard.close_blocks(self.now, &mut self.routed);
         let mut packets: BTreeMap<u16, Vec<String>> = BTreeMap::new();
         for (output, block) in self.routed.blocks.drain(..) {
-            let spans: Vec<Span> = match &block.form {
+            let spans: Vec<Span> = match &block.encoding {
                 BlockEncoding::Packets(spans) => spans.to_vec(),
                 BlockEncoding::Frames(frames) => {
                     let starts = std::iter::once(0).chain(frames.iter().map(|frame| frame.0 as usize));

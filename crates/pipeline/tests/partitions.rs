@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use config::diagnostic::Source;
-use deliver::lanes::{PARTITIONS, partition};
 use deliver::queue::Block;
+use deliver::shared_queue::{PARTITIONS, partition};
 use model::{Now, SECOND_NS, SourceId, Span};
 use pipeline::{Accounts, Routed, Scratch, Shard};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use config::diagnostic::Source;
 use config::plan::Plan;
-use deliver::lanes::partition;
 use deliver::queue::{Block, BlockEncoding};
+use deliver::shared_queue::partition;
 use model::{Dropped, Now, OutputId, SECOND_NS, SourceId, Span};
 use pipeline::{Accounts, BLOCK_BYTES, Routed, Scratch, Shard};
 
@@ -74,7 +74,7 @@ fn blocks_hold_whole_lines_in_order_and_are_of_bounded_size() {
         let blocks: Vec<Block> = turns(&plan, &text, read_bytes).into_iter().flatten().collect();
         assert_eq!(text_of(&blocks), want, "reads of {read_bytes}");
         for block in &blocks {
-            assert_eq!((&block.form, block.partition), (&BlockEncoding::Lines, None));
+            assert_eq!((&block.encoding, block.partition), (&BlockEncoding::Lines, None));
             assert_eq!(block.copies as usize, block.bytes.iter().filter(|byte| **byte == b'\n').count());
             assert!(block.bytes.len() < BLOCK_BYTES + 100, "{} bytes", block.bytes.len());
         }
@@ -116,7 +116,7 @@ fn outputs_that_wait_are_known_and_raw_ones_get_each_line_as_a_packet() {
     let blocks = turns(&plan("type = \"tcp\""), "..a 1 2\nb 3 4\n", 100).concat();
     let spans = vec![Span::new(0, 5), Span::new(6, 5)];
     assert_eq!(text_of(&blocks), "a 1 2\nb 3 4\n");
-    assert_eq!(blocks[0].form, BlockEncoding::Packets(std::sync::Arc::new(spans)));
+    assert_eq!(blocks[0].encoding, BlockEncoding::Packets(std::sync::Arc::new(spans)));
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn points_go_on_in_pickles_unless_they_are_no_numbers() {
     let body = b"(l(S'a.b;k=v'\n(L1700000000L\nS'1.50'\ntta(S'c'\n(F1.5\nS'-2'\ntta.";
     let frame = [&(body.len() as u32).to_be_bytes()[..], body].concat();
     assert_eq!(String::from_utf8_lossy(&block.bytes), String::from_utf8_lossy(&frame));
-    assert_eq!((block.copies, &block.form), (2, &BlockEncoding::Frames(vec![(frame.len() as u32, 2)])));
+    assert_eq!((block.copies, &block.encoding), (2, &BlockEncoding::Frames(vec![(frame.len() as u32, 2)])));
     let output = accounts.output(OutputId(0));
     assert_eq!(output.dropped(Dropped::NotANumber), 2);
     let sum = accounts.source(SourceId(0)).sum(0);

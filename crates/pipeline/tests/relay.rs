@@ -93,7 +93,7 @@ fn each_record_goes_where_its_name_says_and_has_one_outcome() {
     world.shard.close_blocks(START, &mut world.routed);
     let datagrams = world.routed.blocks.iter().find(|(output, _)| output.index() == of_datagrams);
     let (_, block) = datagrams.expect("lines left for it");
-    assert_eq!((block.copies, &block.form), (2, &BlockEncoding::Frames(vec![(14, 1), (28, 1)])));
+    assert_eq!((block.copies, &block.encoding), (2, &BlockEncoding::Frames(vec![(14, 1), (28, 1)])));
     let a: &[&str] = &["new.x;t=v 1 5", "sys.cpu 1.50 5", "new.z 2 5"];
     let table: &[(&str, &[&str])] = &[
         ("10.0.0.1", a),

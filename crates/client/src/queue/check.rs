@@ -186,7 +186,7 @@ fn walk_once(queue: &Queue, live: bool) -> anyhow::Result<Report> {
         cursor: inspection.cursor(),
         cursor_lost: inspection.recovery().cursor_lost,
         unreadable: inspection.recovery().segments_unreadable,
-        aside: inspection.aside().to_vec(),
+        aside: inspection.unusable_segments().to_vec(),
         quarantine: quarantined(&inspection, &disk),
         ..Report::default()
     };

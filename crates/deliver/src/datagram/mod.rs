@@ -5,7 +5,7 @@
 //! How the binary uses it: call `poll` and perform the action, with a connected socket (only those report ICMP errors).
 //! Report the result of `Open` by `on_opened` or `on_open_failed`, that of `Send` by `on_sent` (number of packets sent,
 //! from the front) and, if the system returned an error for the next one, by `on_error`. When
-//! [`DatagramSender::asks_for_error`] is true, read the socket's pending error (SO_ERROR) before `poll` and report it by
+//! [`DatagramSender::needs_error_check`] is true, read the socket's pending error (SO_ERROR) before `poll` and report it by
 //! `on_error`. Poll again after each report, when the queue got a block, and at [`DatagramSender::wake_ns`].
 //!
 //! A UDP rejection (ICMP port unreachable) belongs to an earlier packet, not to the one being sent. The copies of the
@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::{CopyOutcome, Dropped, Now, OutputAccount, RejectedByPeer, SECOND_NS, Span};
 
-use crate::endpoint::{EndpointState, Failure, Health, News, Status};
+use crate::endpoint::{EndpointState, Failure, Health, StateChange, Status};
 use crate::pause::{Backoff, MS_NS, after_ms, earliest};
 use crate::plan::SenderPlan;
 use crate::queue::{BlockEncoding, Entry, Queue};
@@ -110,10 +110,10 @@ impl Held {
     fn new(entry: Entry) -> Held {
         let block = entry.block();
         let mut cut = Vec::new();
-        if !matches!(block.form, BlockEncoding::Packets(_)) {
+        if !matches!(block.encoding, BlockEncoding::Packets(_)) {
             let mut from = 0;
             while from < block.bytes.len() {
-                let to = block.border_after(from);
+                let to = block.boundary_after(from);
                 cut.push(Span::new(from, to - from));
                 from = to;
             }
@@ -122,7 +122,7 @@ impl Held {
     }
 
     fn packets(&self) -> &[Span] {
-        match &self.entry.block().form {
+        match &self.entry.block().encoding {
             BlockEncoding::Packets(packets) => packets,
             BlockEncoding::Lines | BlockEncoding::Frames(_) => &self.cut,
         }
@@ -136,7 +136,7 @@ impl Held {
             return (self.entry.copies() as u32, self.entry.bytes_left());
         }
         let bytes = all[done..done + packets].iter().map(|packet| u64::from(packet.len)).sum();
-        let copies = match self.entry.block().form {
+        let copies = match self.entry.block().encoding {
             BlockEncoding::Packets(_) => packets as u32,
             BlockEncoding::Lines | BlockEncoding::Frames(_) => {
                 let (from, to) = (all[done].at as usize, all[done + packets].at as usize);
@@ -305,7 +305,7 @@ impl DatagramSender {
     /// True when an error may be pending in the socket that the next send would return too late or not at all: after
     /// a packet that was sent alone, and before sent packets count as delivered. Otherwise the next send returns the
     /// error, and reading it is a system call.
-    pub fn asks_for_error(&self, now: Now) -> bool {
+    pub fn needs_error_check(&self, now: Now) -> bool {
         let confirm_ns = if self.probing { PROBE_NS } else { CONFIRM_NS };
         self.unconfirmed_copies > 0
             && (self.asked == 1 || now.mono_ns >= self.sent_ns.saturating_add(confirm_ns))
@@ -360,7 +360,7 @@ impl DatagramSender {
 
     /// An error of one of several addresses while others accept packets: a rejection is charged, and sending goes on.
     /// The caller skips the address and sends the packet at the front to another one.
-    pub fn on_error_of_one(&mut self, error: SendError) {
+    pub fn on_address_error(&mut self, error: SendError) {
         if self.phase != Phase::Open {
             return;
         }
@@ -388,13 +388,13 @@ impl DatagramSender {
     }
 
     /// Stops now. Unsent packets go back to the queue, which keeps them for the next run or drops them (`stopped`): see
-    /// [`Queue::leave`].
+    /// [`Queue::on_sender_stopped`].
     pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
         self.settle_confirmed();
         if let Some(held) = self.held.take() {
             queue.put_back(held.entry);
         }
-        queue.leave();
+        queue.on_sender_stopped();
         self.stop(now);
     }
 
@@ -435,8 +435,8 @@ impl DatagramSender {
     }
 
     /// The next state change to log. Take and log them after each poll.
-    pub fn take_news(&mut self) -> Option<News> {
-        self.health.take_news()
+    pub fn take_state_change(&mut self) -> Option<StateChange> {
+        self.health.take_state_change()
     }
 
     fn refused(&mut self, now: Now) {

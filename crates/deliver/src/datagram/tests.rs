@@ -89,7 +89,7 @@ fn packets_are_sent_in_order_up_to_the_given_number() {
     assert_eq!(world.poll(64), DatagramAction::Idle);
     assert_eq!(world.sum(), (4, 0, 0, 0));
     assert_eq!(world.account.bytes_delivered(), 5);
-    assert_eq!(world.sender.take_news(), Some(News::Up));
+    assert_eq!(world.sender.take_state_change(), Some(StateChange::Up));
 }
 
 #[test]
@@ -132,25 +132,28 @@ fn a_rejecting_address_does_not_delay_other_addresses() {
     world.append(&[b"a", b"bb", b"c", b"d"]);
     assert_eq!(world.packets(1), [b"a"]);
     world.sender.on_sent(1, world.now);
-    world.sender.on_error_of_one(SendError::Refused);
+    world.sender.on_address_error(SendError::Refused);
     assert_eq!(world.sum(), (0, 0, 1, 3));
     assert_eq!(world.packets(1), [b"bb"], "at once, without a probe");
-    world.sender.on_error_of_one(SendError::Gone);
+    world.sender.on_address_error(SendError::Gone);
     assert_eq!(world.sum(), (0, 0, 1, 3), "it was not sent: the next address gets it");
     // Cut short by a rejection, which counts for two packets, as the rejection of the next packet shows.
     assert_eq!(world.packets(64).len(), 3);
     world.sender.on_sent(1, world.now);
     assert_eq!(world.packets(64), [b"c"]);
     world.sender.on_sent(1, world.now);
-    world.sender.on_error_of_one(SendError::Refused);
+    world.sender.on_address_error(SendError::Refused);
     assert_eq!(world.sum(), (0, 0, 3, 1));
     assert_eq!(world.packets(64), [b"d"]);
     world.sender.on_sent(1, world.now);
     world.pass(1000);
     assert_eq!(world.poll(64), DatagramAction::Idle);
-    world.sender.on_error_of_one(SendError::Refused);
+    world.sender.on_address_error(SendError::Refused);
     assert_eq!(world.sum(), (1, 0, 3, 0), "confirmed packets are not rejected any more");
-    assert_eq!((world.sender.take_news(), world.sender.take_news()), (Some(News::Up), None));
+    assert_eq!(
+        (world.sender.take_state_change(), world.sender.take_state_change()),
+        (Some(StateChange::Up), None)
+    );
     assert_eq!(world.account.errors.load(Relaxed), 4);
 }
 
@@ -173,9 +176,12 @@ fn a_dead_endpoint_gets_probe_packets_while_records_stay_queued() {
         assert!(matches!(world.poll(64), DatagramAction::WaitUntil(_)));
         world.sender.on_error(SendError::Refused, world.now);
     }
-    assert_eq!(world.sender.take_news(), Some(News::Down { failure: Failure::Refused }));
-    assert!(matches!(world.sender.take_news(), Some(News::Still { .. })), "more than a minute has passed");
-    assert_eq!((world.sender.take_news(), world.sender.state().attempts), (None, 20));
+    assert_eq!(world.sender.take_state_change(), Some(StateChange::Down { failure: Failure::Refused }));
+    assert!(
+        matches!(world.sender.take_state_change(), Some(StateChange::StillDown { .. })),
+        "more than a minute has passed"
+    );
+    assert_eq!((world.sender.take_state_change(), world.sender.state().attempts), (None, 20));
     // The endpoint is back: the probe is not rejected, and the others follow at once.
     world.pass(15_000);
     world.append(&[b"b", b"c"]);
@@ -194,7 +200,7 @@ fn a_dead_endpoint_gets_probe_packets_while_records_stay_queued() {
     assert_eq!(world.sender.state().status, Status::Down, "not confirmed as up yet");
     world.pass(1000);
     world.poll(64);
-    assert!(matches!(world.sender.take_news(), Some(News::Back { attempts: 20, .. })));
+    assert!(matches!(world.sender.take_state_change(), Some(StateChange::Recovered { attempts: 20, .. })));
     assert_eq!(world.sum(), (22, 0, 20, 0));
 }
 
@@ -209,13 +215,13 @@ fn after_a_short_send_one_packet_probes_for_the_error() {
     for (error, want, next) in table {
         let mut world = World::opened();
         world.append(&[b"a", b"b", b"c", b"d", b"e"]);
-        assert!(!world.sender.asks_for_error(world.now), "nothing was sent");
+        assert!(!world.sender.needs_error_check(world.now), "nothing was sent");
         assert_eq!(world.packets(64).len(), 5);
         world.sender.on_sent(1, world.now);
-        assert!(!world.sender.asks_for_error(world.now), "the next send returns it");
+        assert!(!world.sender.needs_error_check(world.now), "the next send returns it");
         assert_eq!(world.packets(64), [b"b"]);
         world.sender.on_sent(1, world.now);
-        assert!(world.sender.asks_for_error(world.now));
+        assert!(world.sender.needs_error_check(world.now));
         if let Some(error) = error {
             world.sender.on_error(error, world.now);
         }
@@ -227,11 +233,11 @@ fn after_a_short_send_one_packet_probes_for_the_error() {
     world.poll(64);
     world.sender.on_sent(2, world.now);
     world.pass(999);
-    assert!(!world.sender.asks_for_error(world.now));
+    assert!(!world.sender.needs_error_check(world.now));
     world.pass(1);
-    assert!(world.sender.asks_for_error(world.now), "before they are confirmed");
+    assert!(world.sender.needs_error_check(world.now), "before they are confirmed");
     world.poll(64);
-    assert!(world.sum() == (2, 0, 0, 0) && !world.sender.asks_for_error(world.now));
+    assert!(world.sum() == (2, 0, 0, 0) && !world.sender.needs_error_check(world.now));
 }
 
 #[test]
@@ -285,13 +291,13 @@ fn a_blocked_socket_counts_as_down_after_the_write_timeout() {
         blocked_ms += 10;
     }
     assert_eq!(blocked_ms, 10_010);
-    assert_eq!(world.sender.take_news(), Some(News::Down { failure: Failure::Blocked }));
+    assert_eq!(world.sender.take_state_change(), Some(StateChange::Down { failure: Failure::Blocked }));
     world.sender.on_writable();
     assert_eq!(world.packets(64), [b"a"], "it continues as soon as there is buffer space");
     world.sender.on_sent(1, world.now);
     world.pass(1000);
     world.poll(64);
-    assert!(matches!(world.sender.take_news(), Some(News::Back { .. })));
+    assert!(matches!(world.sender.take_state_change(), Some(StateChange::Recovered { .. })));
     assert_eq!(world.sum(), (1, 0, 0, 0));
 }
 
@@ -453,7 +459,7 @@ proptest! {
                     DatagramAction::Idle => {}
                 },
                 Op::Error(error) => world.sender.on_error(error, world.now),
-                Op::ErrorOfOne(error) => world.sender.on_error_of_one(error),
+                Op::ErrorOfOne(error) => world.sender.on_address_error(error),
                 Op::Open(works) if opening => {
                     opening = false;
                     if works { world.sender.on_opened(world.now) } else { world.sender.on_open_failed(world.now) }
@@ -461,7 +467,7 @@ proptest! {
                 Op::Open(_) => {}
                 Op::Pass(ms) => {
                     world.pass(ms);
-                    let (before, asks) = (world.sum().0, world.sender.asks_for_error(world.now));
+                    let (before, asks) = (world.sum().0, world.sender.needs_error_check(world.now));
                     opening |= world.poll(3) == DatagramAction::Open;
                     prop_assert!(asks || world.sum().0 == before, "nothing is confirmed before the pending error was read");
                 }

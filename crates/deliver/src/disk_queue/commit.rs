@@ -29,7 +29,7 @@ pub enum Promise {
 }
 
 /// A sync to perform now. Nothing else changes on disk until the result is reported to [`super::DiskQueue::on_synced`].
-#[must_use = "the queue waits for the result of each sync"]
+#[must_use = "the result of each sync must be reported to the queue"]
 #[derive(Debug)]
 pub struct SyncJob<F> {
     /// (sequence number of the segment, file; none for a segment of an earlier run).
@@ -49,7 +49,7 @@ pub(super) enum NotSynced {
 }
 
 /// Result of each part of a [`SyncJob`].
-#[must_use = "the queue waits for the result of each sync"]
+#[must_use = "the result of each sync must be reported to the queue"]
 #[derive(Debug)]
 pub struct SyncDone {
     pub(super) segments: Vec<(u64, Result<(), NotSynced>)>,

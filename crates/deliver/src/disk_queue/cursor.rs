@@ -13,7 +13,7 @@ pub(super) const NAMES: [&str; 2] = ["cursor-0", "cursor-1"];
 
 /// Content of a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Noted {
+pub(super) struct CursorState {
     /// Every record before it has its outcome.
     pub(super) settled: Totals,
     /// Place of the first record without an outcome.
@@ -30,10 +30,10 @@ pub(super) struct Cursor<F> {
     name: usize,
     write: u64,
     /// The last written cursor, and its slot.
-    written: Option<(Noted, usize)>,
-    synced: Option<(Noted, usize)>,
+    written: Option<(CursorState, usize)>,
+    synced: Option<(CursorState, usize)>,
     /// The cursor that the running sync covers.
-    running: Option<(Noted, usize)>,
+    running: Option<(CursorState, usize)>,
     /// Since when `written`, or the cursor to write, differs from `synced`.
     pub(super) since_ns: Option<u64>,
     /// Since when `written` differs from the cursor to write. None also after a failed write: it is repeated with the
@@ -138,7 +138,7 @@ impl<F: Clone> Cursor<F> {
     }
 
     /// Notes since when `noted` has to be written.
-    pub(super) fn look(&mut self, noted: Noted, now_ns: u64) {
+    pub(super) fn look(&mut self, noted: CursorState, now_ns: u64) {
         let is_written = self.written.is_some_and(|(written, _)| written == noted);
         if is_written || self.failed {
             self.unwritten_since_ns = None;
@@ -148,14 +148,14 @@ impl<F: Clone> Cursor<F> {
     }
 
     /// Writes `noted` if it differs from the last write. A write survives this process, but not a loss of power.
-    pub(super) fn write<D: Disk<File = F>>(&mut self, disk: &D, noted: Noted) -> Result<(), DiskError> {
+    pub(super) fn write<D: Disk<File = F>>(&mut self, disk: &D, noted: CursorState) -> Result<(), DiskError> {
         let result = self.try_write(disk, noted);
         self.unwritten_since_ns = None;
         self.failed = result.is_err();
         result
     }
 
-    fn try_write<D: Disk<File = F>>(&mut self, disk: &D, noted: Noted) -> Result<(), DiskError> {
+    fn try_write<D: Disk<File = F>>(&mut self, disk: &D, noted: CursorState) -> Result<(), DiskError> {
         debug_assert!(self.running.is_none(), "the slot is being synced");
         if self.written.is_some_and(|(written, _)| written == noted) {
             return Ok(());
@@ -165,7 +165,7 @@ impl<F: Clone> Cursor<F> {
         let at = (0..SLOT_OFFSETS.len()).find(|at| !taken.contains(&Some(*at)));
         let at = at.expect("at most two of three slots are in use");
         let write = self.write.saturating_add(1);
-        let Noted { settled, place, written } = noted;
+        let CursorState { settled, place, written } = noted;
         let slot = Slot { queue_id: self.queue_id, write, place, settled, written };
         disk.write_at(&file, SLOT_OFFSETS[at], &[&slot.encode()])?;
         self.write = write;
@@ -193,7 +193,7 @@ impl<F: Clone> Cursor<F> {
     }
 
     /// True when the synced cursor differs from `noted`.
-    pub(super) fn is_behind(&self, noted: Noted) -> bool {
+    pub(super) fn is_behind(&self, noted: CursorState) -> bool {
         self.synced.is_none_or(|(synced, _)| synced != noted)
     }
 
@@ -223,7 +223,7 @@ impl<F: Clone> Cursor<F> {
     }
 
     /// The sync ended. Returns the cursor that is synced now, if it succeeded.
-    pub(super) fn finish(&mut self, good: bool) -> Option<Noted> {
+    pub(super) fn finish(&mut self, good: bool) -> Option<CursorState> {
         let ran = self.running.take()?;
         if !good {
             // The other file may have a slot that was synced; the new slots have higher numbers.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::Span;
 use twox_hash::XxHash3_64;
 
-use super::cursor::Noted;
+use super::cursor::CursorState;
 use crate::block::{Block, BlockEncoding, PARTITIONS};
 
 pub(super) const SEGMENT_HEADER_BYTES: usize = 80;
@@ -28,7 +28,7 @@ const SLOT_MAGIC: [u8; 8] = *b"STNCUR\r\n";
 const SEGMENT_VERSION: u32 = 1;
 const SLOT_VERSION: u32 = 2;
 /// The encoding field of an end mark, the header after the last record of a segment.
-const MARK_FORM: u8 = 3;
+const MARK_ENCODING: u8 = 3;
 const SEGMENT_SUFFIX: &str = ".segment";
 const QUARANTINE_SUFFIX: &str = ".quarantine";
 const WHOLE: &str = "whole";
@@ -152,7 +152,7 @@ pub(super) struct RecordHeader {
     pub(super) made_wall_ns: u64,
     pub(super) copy_bytes: u64,
     pub(super) copies: u32,
-    pub(super) form: u8,
+    pub(super) encoding: u8,
     pub(super) partition: Option<u8>,
     pub(super) borders_len: u32,
     pub(super) block_len: u32,
@@ -160,10 +160,10 @@ pub(super) struct RecordHeader {
 }
 
 impl RecordHeader {
-    /// The header of `block`, whose boundaries are `borders`. None when the block is too large for a record.
+    /// The header of `block`, whose boundaries are `boundaries`. None when the block is too large for a record.
     pub(super) fn of(
         block: &Block,
-        borders: &[u8],
+        boundaries: &[u8],
         before: Totals,
         made_wall_ns: u64,
         queue_id: u64,
@@ -173,11 +173,11 @@ impl RecordHeader {
             made_wall_ns,
             copy_bytes: block.copy_bytes(),
             copies: block.copies,
-            form: form_code(&block.form),
+            encoding: encoding_code(&block.encoding),
             partition: block.partition,
-            borders_len: u32::try_from(borders.len()).ok()?,
+            borders_len: u32::try_from(boundaries.len()).ok()?,
             block_len: u32::try_from(block.bytes.len()).ok()?,
-            body_checksum: body_checksum(queue_id, borders, &block.bytes),
+            body_checksum: body_checksum(queue_id, boundaries, &block.bytes),
         };
         (header.disk_bytes() <= RECORD_BYTES_MAX).then_some(header)
     }
@@ -190,7 +190,7 @@ impl RecordHeader {
             made_wall_ns: 0,
             copy_bytes: 0,
             copies: 0,
-            form: MARK_FORM,
+            encoding: MARK_ENCODING,
             partition: None,
             borders_len: 0,
             block_len: 0,
@@ -200,7 +200,7 @@ impl RecordHeader {
 
     /// It is an end mark, not a record.
     pub(super) fn is_mark(&self) -> bool {
-        self.form == MARK_FORM
+        self.encoding == MARK_ENCODING
     }
 
     /// Bytes of the whole record.
@@ -210,7 +210,7 @@ impl RecordHeader {
 
     /// Its block is lines.
     pub(super) fn is_lines(&self) -> bool {
-        self.form == 0
+        self.encoding == 0
     }
 
     /// Totals up to this record, itself included.
@@ -230,7 +230,7 @@ impl RecordHeader {
         let mut bytes = [0; RECORD_HEADER_BYTES];
         let mut out = Writer(&mut bytes);
         out.bytes(&MARKER);
-        out.u32(u32::from(self.form));
+        out.u32(u32::from(self.encoding));
         out.u64(queue_id);
         self.before.put(&mut out);
         out.u64(self.made_wall_ns);
@@ -247,12 +247,12 @@ impl RecordHeader {
     pub(super) fn decode(bytes: &[u8; RECORD_HEADER_BYTES], queue_id: u64) -> Option<RecordHeader> {
         let mut reader = Reader(bytes);
         let marker: [u8; 4] = reader.bytes();
-        let form = u8::try_from(reader.u32()).ok()?;
+        let encoding = u8::try_from(reader.u32()).ok()?;
         if marker != MARKER || reader.u64() != queue_id || !sealed(bytes, queue_id) {
             return None;
         }
         let header = RecordHeader {
-            form,
+            encoding,
             before: Totals::take(&mut reader),
             made_wall_ns: reader.u64(),
             copy_bytes: reader.u64(),
@@ -287,20 +287,20 @@ impl RecordHeader {
 
     /// The block in a record's body. None when the body is damaged.
     pub(super) fn block(&self, queue_id: u64, body: &[u8], at_ns: u64) -> Option<Block> {
-        let (borders, bytes) = body.split_at_checked(self.borders_len as usize)?;
+        let (boundaries, bytes) = body.split_at_checked(self.borders_len as usize)?;
         if bytes.len() != self.block_len as usize
-            || body_checksum(queue_id, borders, bytes) != self.body_checksum
+            || body_checksum(queue_id, boundaries, bytes) != self.body_checksum
         {
             return None;
         }
-        let form = decode_borders(self.form, borders, self.block_len)?;
+        let encoding = decode_boundaries(self.encoding, boundaries, self.block_len)?;
         let (copies, partition) = (self.copies, self.partition);
-        Some(Block { bytes: Arc::new(bytes.to_vec()), copies, form, at_ns, partition })
+        Some(Block { bytes: Arc::new(bytes.to_vec()), copies, encoding, at_ns, partition })
     }
 }
 
-pub(crate) fn form_code(form: &BlockEncoding) -> u8 {
-    match form {
+pub(crate) fn encoding_code(encoding: &BlockEncoding) -> u8 {
+    match encoding {
         BlockEncoding::Lines => 0,
         BlockEncoding::Frames(_) => 1,
         BlockEncoding::Packets(_) => 2,
@@ -308,12 +308,12 @@ pub(crate) fn form_code(form: &BlockEncoding) -> u8 {
 }
 
 /// Appends the block's boundaries: 8 bytes for each frame or packet, nothing for lines.
-pub(crate) fn encode_borders(form: &BlockEncoding, out: &mut Vec<u8>) {
+pub(crate) fn encode_boundaries(encoding: &BlockEncoding, out: &mut Vec<u8>) {
     let mut pair = |first: u32, second: u32| {
         out.extend_from_slice(&first.to_le_bytes());
         out.extend_from_slice(&second.to_le_bytes());
     };
-    match form {
+    match encoding {
         BlockEncoding::Lines => {}
         BlockEncoding::Frames(frames) => frames.iter().for_each(|(end, copies)| pair(*end, *copies)),
         BlockEncoding::Packets(packets) => packets.iter().for_each(|packet| pair(packet.at, packet.len)),
@@ -322,8 +322,8 @@ pub(crate) fn encode_borders(form: &BlockEncoding, out: &mut Vec<u8>) {
 
 /// Offsets past the block's end are moved to it, so that no sender cuts outside. None when frames have more copies
 /// than a block can have.
-pub(crate) fn decode_borders(form: u8, borders: &[u8], block_len: u32) -> Option<BlockEncoding> {
-    let (pairs, rest) = borders.as_chunks::<8>();
+pub(crate) fn decode_boundaries(encoding: u8, boundaries: &[u8], block_len: u32) -> Option<BlockEncoding> {
+    let (pairs, rest) = boundaries.as_chunks::<8>();
     if !rest.is_empty() {
         return None;
     }
@@ -331,7 +331,7 @@ pub(crate) fn decode_borders(form: u8, borders: &[u8], block_len: u32) -> Option
         let mut reader = Reader(pair);
         (reader.u32(), reader.u32())
     });
-    match form {
+    match encoding {
         0 => pairs.len().eq(&0).then_some(BlockEncoding::Lines),
         1 => {
             let copies: u64 = pairs.clone().map(|(_, copies)| u64::from(copies)).sum();
@@ -381,8 +381,8 @@ impl Place {
 }
 
 impl Slot {
-    pub(super) fn noted(&self) -> Noted {
-        Noted { settled: self.settled, place: self.place, written: self.written }
+    pub(super) fn noted(&self) -> CursorState {
+        CursorState { settled: self.settled, place: self.place, written: self.written }
     }
 
     pub(super) fn encode(&self) -> [u8; SLOT_BYTES] {
@@ -480,8 +480,8 @@ fn hexadecimal(digits: &str) -> Option<u64> {
 
 /// The block's checksum, seeded by that of its boundaries, seeded by the queue's id. So a record of another queue, or a
 /// record inside the bytes of a block, does not match.
-fn body_checksum(queue_id: u64, borders: &[u8], block: &[u8]) -> u64 {
-    XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot_with_seed(queue_id, borders), block)
+fn body_checksum(queue_id: u64, boundaries: &[u8], block: &[u8]) -> u64 {
+    XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot_with_seed(queue_id, boundaries), block)
 }
 
 fn seal(bytes: &mut [u8], seed: u64) {
@@ -547,9 +547,9 @@ pub(super) mod tests {
         let segment = SegmentHeader { queue_id: ID, sequence: 7, before: totals(5), made_wall_ns: 9 };
         assert_eq!(SegmentHeader::decode(&segment.encode()), Some(segment));
         let block = Block::frames(b"abcdef".to_vec(), vec![(2, 1), (6, 4)], 0);
-        let mut borders = Vec::new();
-        encode_borders(&block.form, &mut borders);
-        let record = RecordHeader::of(&block, &borders, totals(8), 11, ID).expect("a small block");
+        let mut boundaries = Vec::new();
+        encode_boundaries(&block.encoding, &mut boundaries);
+        let record = RecordHeader::of(&block, &boundaries, totals(8), 11, ID).expect("a small block");
         assert_eq!(RecordHeader::decode(&record.encode(ID), ID), Some(record));
         assert_eq!(RecordHeader::decode(&record.encode(ID), ID + 1), None, "another queue's");
         let mark = RecordHeader::mark(totals(8));
@@ -622,7 +622,7 @@ pub(super) mod tests {
         ];
         for block in blocks {
             let mut body = Vec::new();
-            encode_borders(&block.form, &mut body);
+            encode_boundaries(&block.encoding, &mut body);
             let header = RecordHeader::of(&block, &body, Totals::default(), 0, ID).expect("a small block");
             body.extend_from_slice(&block.bytes);
             assert_eq!(header.block(ID, &body, 5), Some(block));
@@ -648,7 +648,7 @@ pub(super) mod tests {
                 made_wall_ns: u64::MAX,
                 copy_bytes: u64::MAX,
                 copies: u32::MAX,
-                form: 0,
+                encoding: 0,
                 partition: Some(PARTITIONS - 1),
                 borders_len,
                 block_len,
@@ -662,14 +662,14 @@ pub(super) mod tests {
     #[test]
     fn boundaries_never_exceed_the_block() {
         let pairs: Vec<u8> = [9_u32, 1, 4, 9, 4, 0].iter().flat_map(|value| value.to_le_bytes()).collect();
-        let frames = decode_borders(1, &pairs, 4);
+        let frames = decode_boundaries(1, &pairs, 4);
         assert_eq!(frames, Some(BlockEncoding::Frames(vec![(4, 1), (4, 9), (4, 0)])));
         let spans = [(4, 0), (4, 0), (4, 0)].map(|(at, len)| Span::new(at, len)).to_vec();
-        assert_eq!(decode_borders(2, &pairs, 4), Some(BlockEncoding::Packets(Arc::new(spans))));
+        assert_eq!(decode_boundaries(2, &pairs, 4), Some(BlockEncoding::Packets(Arc::new(spans))));
         let most: Vec<u8> = [1, u32::MAX, 2, 1].iter().flat_map(|value| value.to_le_bytes()).collect();
-        assert!(decode_borders(1, &most[..8], 4).is_some());
-        for (form, borders) in [(0, &pairs[..]), (1, &pairs[..7]), (1, &most[..]), (3, &pairs[..])] {
-            assert_eq!(decode_borders(form, borders, 4), None, "form {form}");
+        assert!(decode_boundaries(1, &most[..8], 4).is_some());
+        for (encoding, boundaries) in [(0, &pairs[..]), (1, &pairs[..7]), (1, &most[..]), (3, &pairs[..])] {
+            assert_eq!(decode_boundaries(encoding, boundaries, 4), None, "encoding {encoding}");
         }
     }
 

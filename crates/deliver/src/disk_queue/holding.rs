@@ -168,7 +168,9 @@ mod tests {
     fn open(disk: &FaultyDisk, when_full: WhenFull) -> DiskQueue<FaultyDisk> {
         let limits = QueueLimits { when_full, ..QueueLimits::default() };
         let plan = DiskQueuePlan { limits, ..DiskQueuePlan::default() };
-        DiskQueue::open(disk.clone(), plan, Arc::default(), 1, at_ms(0)).expect("it lists").0
+        DiskQueue::open(disk.clone(), plan, Arc::default(), 1, at_ms(0))
+            .expect("the directory can be listed")
+            .0
     }
 
     /// Appends as a source that cannot wait does.

@@ -139,8 +139,8 @@ impl Inspection {
     }
 
     /// Segments that are not read, and that go to the quarantine when the queue is opened.
-    pub fn aside(&self) -> &[QuarantinedSegment] {
-        &self.survey.aside
+    pub fn unusable_segments(&self) -> &[QuarantinedSegment] {
+        &self.survey.unusable
     }
 
     /// Totals of the queued records, damaged or not.

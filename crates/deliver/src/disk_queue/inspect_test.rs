@@ -31,7 +31,7 @@ impl Walked {
 
 pub(super) fn walk(disk: &FaultyDisk, begin: Begin, live: bool) -> Walked {
     let before = files(disk);
-    let inspection = Inspection::of(disk, live).expect("the disk lists its names");
+    let inspection = Inspection::of(disk, live).expect("the directory can be listed");
     let mut walked = Walked::default();
     let visit = &mut |step: Step<'_>| -> Result<(), ()> {
         match step {
@@ -48,12 +48,12 @@ pub(super) fn walk(disk: &FaultyDisk, begin: Begin, live: bool) -> Walked {
     inspection.walk(disk, begin, visit).expect("the visitor does not fail");
     let about = quarantined(&inspection, disk);
     salvage::<_, ()>(&inspection, disk, &about, &mut |_| Ok(())).expect("the visitor does not fail");
-    assert!(before == files(disk), "looking changes nothing");
+    assert!(before == files(disk), "inspection changes nothing");
     walked
 }
 
 fn files(disk: &FaultyDisk) -> Vec<(String, Vec<u8>)> {
-    let names = disk.list().expect("the disk lists its names");
+    let names = disk.list().expect("the directory can be listed");
     names.into_iter().map(|name| (name.clone(), disk.bytes(&name).expect("it is listed"))).collect()
 }
 
@@ -89,7 +89,7 @@ fn drained(disk: &FaultyDisk) -> (Vec<String>, u64) {
     let account = Arc::new(OutputAccount::default());
     let (mut queue, _) =
         DiskQueue::open(disk.copy(), DiskQueuePlan::default(), Arc::clone(&account), 1, now())
-            .expect("it lists");
+            .expect("the directory can be listed");
     let mut texts = Vec::new();
     while let Some(entry) = queue.pop(now()) {
         texts.push(String::from_utf8_lossy(&entry.block().bytes).into_owned());
@@ -116,8 +116,8 @@ fn inspection_finds_damage_and_counts_it_as_the_queue_does() {
     type Row = (&'static str, u64, fn(&mut Vec<u8>), &'static str, &'static [DamageKind], u64);
     let table: &[Row] = &[
         ("nothing", 1, |_| {}, "12345", &[], 0),
-        ("what is settled", 1, |b| b[HEADER + RECORD - 1] ^= 1, "12345", &[Body], 0),
-        ("the header of what is settled", 1, |b| b[HEADER + 9] ^= 1, "12345", &[NotARecord], 0),
+        ("a settled record", 1, |b| b[HEADER + RECORD - 1] ^= 1, "12345", &[Body], 0),
+        ("the header of a settled record", 1, |b| b[HEADER + 9] ^= 1, "12345", &[NotARecord], 0),
         ("a body", 1, |b| b[HEADER + 2 * RECORD - 1] ^= 1, "2345", &[Body], 1),
         (
             "two bodies",
@@ -149,17 +149,17 @@ fn inspection_finds_damage_and_counts_it_as_the_queue_does() {
     }
     for missing in 1..4 {
         let disk = six(1);
-        disk.remove(&format::segment_name(missing)).expect("it is there");
+        disk.remove(&format::segment_name(missing)).expect("the file exists");
         check_agreement(&disk);
     }
 }
 
 /// Copies a file of the queue under another number, and removes the first where `moved`.
 fn copy(disk: &FaultyDisk, from: u64, to: u64, moved: bool) {
-    let bytes = disk.bytes(&format::segment_name(from)).expect("it is there");
+    let bytes = disk.bytes(&format::segment_name(from)).expect("the file exists");
     disk.store(&format::segment_name(to), &bytes);
     if moved {
-        disk.remove(&format::segment_name(from)).expect("it is there");
+        disk.remove(&format::segment_name(from)).expect("the file exists");
     }
 }
 
@@ -249,24 +249,27 @@ const MOVES: &[Move] = &[
 
 #[test]
 fn a_misplaced_segment_is_quarantined_and_reported() {
-    for (name, settled, act, want, lost, aside, want_kept) in MOVES {
+    for (name, settled, act, want, lost, quarantined, want_kept) in MOVES {
         let disk = six(*settled);
         act(&disk);
         let walked = check_agreement(&disk);
         assert_eq!(walked.waiting().concat().replace('\n', ""), *want, "{name}");
         assert_eq!(walked.lost_copies(), *lost, "{name}");
-        let inspection = Inspection::of(&disk, false).expect("it lists");
-        let found: Vec<(u64, &str)> =
-            inspection.aside().iter().map(|aside| (aside.sequence, aside.why.word())).collect();
-        assert_eq!(&found, aside, "{name}");
+        let inspection = Inspection::of(&disk, false).expect("the directory can be listed");
+        let found: Vec<(u64, &str)> = inspection
+            .unusable_segments()
+            .iter()
+            .map(|quarantined| (quarantined.sequence, quarantined.why.word()))
+            .collect();
+        assert_eq!(&found, quarantined, "{name}");
         let opened = DiskQueue::open(disk.clone(), DiskQueuePlan::default(), Arc::default(), 1, now());
-        let (queue, report) = opened.expect("it lists");
-        assert_eq!(report.misplaced, inspection.aside(), "{name}");
-        assert_eq!(queue.counts().damaged_ranges, aside.len() as u64, "{name}");
+        let (queue, report) = opened.expect("the directory can be listed");
+        assert_eq!(report.misplaced, inspection.unusable_segments(), "{name}");
+        assert_eq!(queue.counts().damaged_ranges, quarantined.len() as u64, "{name}");
         drop(queue);
         assert_eq!(kept(&disk), *want_kept, "{name}");
-        for (sequence, _) in *aside {
-            let names = disk.list().expect("it lists");
+        for (sequence, _) in *quarantined {
+            let names = disk.list().expect("the directory can be listed");
             let is_there = names.contains(&format::quarantine_name(*sequence, format::Kept::Misplaced));
             assert!(is_there && !names.contains(&format::segment_name(*sequence)), "{name}: {names:?}");
         }
@@ -279,16 +282,16 @@ fn two_quarantined_segments_of_one_number_are_both_kept() {
     for (from, want) in [(1, 1), (2, 2), (3, 3)] {
         copy(&disk, from, 9, false);
         let opened = DiskQueue::open(disk.clone(), DiskQueuePlan::default(), Arc::default(), 1, now());
-        drop(opened.expect("it lists"));
-        let inspection = Inspection::of(&disk, false).expect("it lists");
-        assert_eq!((inspection.aside(), quarantined(&inspection, &disk).len()), (&[][..], want));
+        drop(opened.expect("the directory can be listed"));
+        let inspection = Inspection::of(&disk, false).expect("the directory can be listed");
+        assert_eq!((inspection.unusable_segments(), quarantined(&inspection, &disk).len()), (&[][..], want));
     }
-    let names: Vec<String> = disk.list().expect("it lists");
+    let names: Vec<String> = disk.list().expect("the directory can be listed");
     for name in ["9-misplaced.quarantine", "9-misplaced-2.quarantine", "9-misplaced-3.quarantine"] {
         assert!(names.contains(&format!("000000000000000{name}")), "{names:?}");
     }
     let found: Vec<String> = salvaged(&disk).into_iter().map(|(text, ..)| text).collect();
-    assert_eq!(found.len(), 6, "all that is in them comes out: {found:?}");
+    assert_eq!(found.len(), 6, "all their records are salvaged: {found:?}");
 }
 
 #[test]
@@ -297,7 +300,7 @@ fn settled_records_not_yet_removed_are_not_queued() {
         let disk = six(settled);
         let walked = check_agreement(&disk);
         assert_eq!((walked.blocks.len(), walked.waiting().len()), (6, 6 - settled));
-        let inspection = Inspection::of(&disk, false).expect("it lists");
+        let inspection = Inspection::of(&disk, false).expect("the directory can be listed");
         assert_eq!(inspection.waiting().copies, 6 - settled as u64);
         let cursor = inspection.cursor().map(|cursor| cursor.settled.copies);
         assert_eq!(cursor, Some(settled as u64));
@@ -315,8 +318,8 @@ fn an_incomplete_tail_counts_as_being_written_in_a_live_queue() {
         disk.damage(&format::segment_name(3), |bytes| bytes.truncate(len));
         let live = walk(&disk, Begin::First, true);
         assert_eq!(live.damage, [], "{len}");
-        let border = len <= HEADER || (len - HEADER).is_multiple_of(RECORD) || len == whole;
-        assert_eq!(live.written_from.is_none(), border, "{len}");
+        let boundary = len <= HEADER || (len - HEADER).is_multiple_of(RECORD) || len == whole;
+        assert_eq!(live.written_from.is_none(), boundary, "{len}");
         check_agreement(&disk);
     }
     // A record that overwrites one that a full disk cut short: its body is not written yet.
@@ -335,8 +338,8 @@ fn an_incomplete_tail_counts_as_being_written_in_a_live_queue() {
 #[test]
 fn segments_removed_during_a_walk_count_as_settled() {
     let disk = six(0);
-    let inspection = Inspection::of(&disk, true).expect("it lists");
-    disk.remove(&format::segment_name(2)).expect("it is there");
+    let inspection = Inspection::of(&disk, true).expect("the directory can be listed");
+    disk.remove(&format::segment_name(2)).expect("the file exists");
     let mut found = Vec::new();
     let visit = &mut |step: Step<'_>| {
         match step {
@@ -365,7 +368,7 @@ fn unreadable_ranges_are_reported_and_the_rest_is_found() {
 #[test]
 fn an_error_of_the_visitor_ends_the_walk() {
     let disk = six(0);
-    let inspection = Inspection::of(&disk, false).expect("it lists");
+    let inspection = Inspection::of(&disk, false).expect("the directory can be listed");
     let mut steps = 0;
     let visit = &mut |_: Step<'_>| {
         steps += 1;
@@ -379,13 +382,13 @@ fn an_error_of_the_visitor_ends_the_walk() {
 fn an_empty_directory_has_no_queue() {
     let disk = FaultyDisk::new(1);
     assert_eq!(walk(&disk, Begin::First, false), Walked::default());
-    let inspection = Inspection::of(&disk, false).expect("it lists");
+    let inspection = Inspection::of(&disk, false).expect("the directory can be listed");
     assert_eq!((inspection.waiting(), inspection.oldest_wall_ns(&disk)), (Totals::default(), None));
     assert_eq!((inspection.cursor(), inspection.recovery()), (None, Recovery::default()));
 }
 
 fn salvaged(disk: &FaultyDisk) -> Vec<(String, Option<u64>, bool)> {
-    let inspection = Inspection::of(disk, false).expect("it lists");
+    let inspection = Inspection::of(disk, false).expect("the directory can be listed");
     let mut found = Vec::new();
     let visit = &mut |salvaged: Salvaged| -> Result<(), ()> {
         found.push((
@@ -395,14 +398,14 @@ fn salvaged(disk: &FaultyDisk) -> Vec<(String, Option<u64>, bool)> {
         ));
         Ok(())
     };
-    salvage(&inspection, disk, &quarantined(&inspection, disk), visit).expect("nobody ends it");
+    salvage(&inspection, disk, &quarantined(&inspection, disk), visit).expect("the visitor does not fail");
     found
 }
 
 /// Opens the queue, which copies damage to the quarantine, and reads all of it.
 fn set_aside(disk: &FaultyDisk) {
-    let (mut queue, _) =
-        DiskQueue::open(disk.clone(), DiskQueuePlan::default(), Arc::default(), 1, now()).expect("it lists");
+    let (mut queue, _) = DiskQueue::open(disk.clone(), DiskQueuePlan::default(), Arc::default(), 1, now())
+        .expect("the directory can be listed");
     let mut at = now();
     while !queue.is_empty() {
         match queue.pop(at) {
@@ -429,7 +432,7 @@ fn quarantined_files_have_a_reason_and_their_records_are_salvaged() {
     disk.store(&format::segment_name(9), &foreign);
     disk.store("mine.quarantine", b"no line");
     set_aside(&disk);
-    let inspection = Inspection::of(&disk, false).expect("it lists");
+    let inspection = Inspection::of(&disk, false).expect("the directory can be listed");
     let about: Vec<(String, String)> =
         quarantined(&inspection, &disk).into_iter().map(|file| (file.name, file.reason)).collect();
     let body = "0000000000000001.segment, bytes 80 to 178: the record's header is whole, but its block does not match \
@@ -455,7 +458,7 @@ fn only_unread_records_are_salvaged_from_a_segment_quarantined_after_reading() {
     disk.set_faults(Faults { unreadable, ..Faults::default() });
     set_aside(&disk);
     disk.set_faults(Faults::default());
-    let names = disk.list().expect("it lists");
+    let names = disk.list().expect("the directory can be listed");
     assert!(names.iter().any(|name| name == "0000000000000002-whole.quarantine"), "{names:?}");
     assert_eq!(
         salvaged(&disk),
@@ -485,8 +488,9 @@ fn quarantined_files_can_be_removed_one_by_one() {
         disk.store(name, &vec![7; bytes]);
     }
     let plan = DiskQueuePlan::default();
-    let (mut queue, _) = DiskQueue::open(disk.clone(), plan, Arc::default(), 1, now()).expect("it lists");
-    let mut names = queue.quarantined().expect("it lists");
+    let (mut queue, _) =
+        DiskQueue::open(disk.clone(), plan, Arc::default(), 1, now()).expect("the directory can be listed");
+    let mut names = queue.quarantined().expect("the directory can be listed");
     names.sort_unstable();
     assert_eq!(names, ["a.quarantine", "b.quarantine", "c.quarantine"]);
     assert_eq!(queue.remove_quarantined("b.quarantine"), Ok(Some(20)));
@@ -500,7 +504,8 @@ fn removing_quarantined_files_makes_room() {
     let disk = six(0);
     disk.store("old.quarantine", &[7; 1000]);
     let plan = DiskQueuePlan { quarantine_bytes_max: 1100, ..DiskQueuePlan::default() };
-    let (mut queue, _) = DiskQueue::open(disk.clone(), plan, Arc::default(), 1, now()).expect("it lists");
+    let (mut queue, _) =
+        DiskQueue::open(disk.clone(), plan, Arc::default(), 1, now()).expect("the directory can be listed");
     assert_eq!(queue.quarantined(), Ok(vec!["old.quarantine".to_owned()]));
     assert_eq!(queue.remove_quarantine(), Ok((1, 1000)));
     assert_eq!(queue.remove_quarantine(), Ok((0, 0)));

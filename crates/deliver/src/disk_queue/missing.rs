@@ -2,13 +2,12 @@
 //!
 //! The kernel keeps a deleted file while it is open, and syncs it without an error; when the process ends, the file
 //! is lost. There are two ways to detect it: a sync returns [`DiskError::Deleted`], which is final like any failed
-//! sync, and a check of the names in the directory ([`DiskQueue::begin_look`]), which the caller does periodically
+//! sync, and a check of the names in the directory ([`DiskQueue::begin_directory_check`]), which the caller does periodically
 //! and before the end.
 //! Path of a packet: none.
 //! Not here: which errors mean deleted and which mean unavailable (`model::Disk`), reading (`reading`).
 //! Invariant: records of missing files stay queued and are delivered while their file is open. They are dropped
 //! (`deleted`) when reading comes to a file that is not open, or at the end.
-//! when reading comes to what is not open, or at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,25 +48,25 @@ impl<F: Clone> KeptOpen<F> {
 }
 
 /// A check of the names in the directory, to be performed; needs no lock on the queue.
-#[must_use = "the queue learns nothing otherwise"]
+#[must_use = "the result must be reported to the queue"]
 #[derive(Debug)]
-pub struct Look {
+pub struct DirectoryCheck {
     /// Segments from this number on are younger than the check.
     upto: u64,
 }
 
-/// Result of a [`Look`].
-#[must_use = "the queue learns nothing otherwise"]
+/// Result of a [`DirectoryCheck`].
+#[must_use = "the result must be reported to the queue"]
 #[derive(Debug)]
-pub struct Looked {
+pub struct DirectoryListing {
     upto: u64,
     names: Result<Vec<String>, DiskError>,
 }
 
-impl Look {
+impl DirectoryCheck {
     /// Lists the directory.
-    pub fn perform<D: Disk>(self, disk: &D) -> Looked {
-        Looked { upto: self.upto, names: disk.list() }
+    pub fn perform<D: Disk>(self, disk: &D) -> DirectoryListing {
+        DirectoryListing { upto: self.upto, names: disk.list() }
     }
 }
 
@@ -84,14 +83,14 @@ pub struct Missing {
 
 impl<D: Disk> DiskQueue<D> {
     /// A check of the directory. None when there are no segments.
-    pub fn begin_look(&self) -> Option<Look> {
-        (!self.segments.is_empty()).then_some(Look { upto: self.next_sequence })
+    pub fn begin_directory_check(&self) -> Option<DirectoryCheck> {
+        (!self.segments.is_empty()).then_some(DirectoryCheck { upto: self.next_sequence })
     }
 
     /// Takes the result of a check. Missing segments are not written any more, and stay open if they are.
-    pub fn on_looked(&mut self, looked: Looked) {
+    pub fn on_directory_checked(&mut self, listing: DirectoryListing) {
         self.take_notes();
-        let names: BTreeSet<String> = match looked.names {
+        let names: BTreeSet<String> = match listing.names {
             Ok(names) => names.into_iter().collect(),
             Err(DiskError::Deleted) => BTreeSet::new(),
             Err(error) => {
@@ -102,7 +101,7 @@ impl<D: Disk> DiskQueue<D> {
         self.is_away = false;
         self.cursor.check_file(|name| names.contains(name));
         let mut missing = Vec::new();
-        for segment in self.segments.iter_mut().filter(|segment| segment.sequence < looked.upto) {
+        for segment in self.segments.iter_mut().filter(|segment| segment.sequence < listing.upto) {
             segment.missing = !names.contains(&segment_name(segment.sequence));
             if segment.missing {
                 missing.push(segment.sequence);

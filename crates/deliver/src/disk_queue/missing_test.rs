@@ -12,7 +12,7 @@ fn at_ms(ms: u64) -> Now {
 
 fn open(disk: &FaultyDisk) -> (Queued, Recovery) {
     let plan = DiskQueuePlan { segment_bytes: 300, ..DiskQueuePlan::default() };
-    DiskQueue::open(disk.clone(), plan, Arc::default(), 7, at_ms(0)).expect("the folder can be listed")
+    DiskQueue::open(disk.clone(), plan, Arc::default(), 7, at_ms(0)).expect("the directory can be listed")
 }
 
 fn append(queue: &mut Queued, numbers: std::ops::Range<u64>) {
@@ -35,8 +35,8 @@ fn sync(queue: &mut Queued, disk: &FaultyDisk) -> Option<DiskError> {
 }
 
 fn look(queue: &mut Queued, disk: &FaultyDisk) -> Option<(DiskError, u64)> {
-    let looked = queue.begin_look().map(|look| look.perform(disk));
-    looked.into_iter().for_each(|looked| queue.on_looked(looked));
+    let looked = queue.begin_directory_check().map(|look| look.perform(disk));
+    looked.into_iter().for_each(|looked| queue.on_directory_checked(looked));
     queue.missing().map(|missing| (missing.error, missing.copies))
 }
 
@@ -88,7 +88,7 @@ fn syncing_a_deleted_file_makes_nothing_safe_and_a_new_segment_is_created() {
     assert_eq!(read(&mut queue, 0), "01", "records of open files are delivered");
     assert_eq!((deleted(&queue), queue.missing()), (0, None));
     assert_eq!(sync(&mut queue, &disk), None);
-    assert_eq!((queue.segments(), disk.names().len()), (1, 2), "the segment that is written, and a cursor");
+    assert_eq!((queue.segments(), disk.names().len()), (1, 2), "the open segment, and a cursor");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn an_unavailable_directory_that_comes_back_loses_nothing() {
     // The open segment may have room: a record written there is in doubt.
     let block = Block::lines(b"6\n".to_vec(), 1, at_ms(0).mono_ns);
     let appended = queue.append(block, at_ms(0));
-    assert!(matches!(appended, Appended::Full(_)), "a new segment cannot be made");
+    assert!(matches!(appended, Appended::Full(_)), "a new segment cannot be created");
     queue.drop_missing();
     assert_eq!((deleted(&queue), read(&mut queue, 0).as_str()), (0, ""));
     disk.set_faults(Faults::default());
@@ -199,7 +199,7 @@ fn a_sync_in_an_unavailable_directory_makes_nothing_safe() {
 fn a_restored_file_is_not_missing_any_more() {
     let disk = FaultyDisk::new(1);
     let mut queue = six(&disk);
-    let bytes = disk.bytes(&segment_name(2)).expect("it is there");
+    let bytes = disk.bytes(&segment_name(2)).expect("the file exists");
     disk.delete(&segment_name(2));
     assert_eq!(look(&mut queue, &disk), Some((DiskError::Deleted, 2)));
     disk.store(&segment_name(2), &bytes);

@@ -97,11 +97,11 @@ use cursor::Cursor;
 use expiry::Expiry;
 pub use format::Totals;
 use format::{Place, RecordHeader};
-pub(crate) use format::{decode_borders, encode_borders, form_code};
+pub(crate) use format::{decode_boundaries, encode_boundaries, encoding_code};
 use holding::Held;
 pub use holding::{FAILING_MS_MAX, HELD_BYTES_MAX};
 use missing::KeptOpen;
-pub use missing::{Look, Looked, Missing};
+pub use missing::{DirectoryCheck, DirectoryListing, Missing};
 use quarantine::Quarantine;
 pub use quarantine::{QuarantineReason, QuarantinedSegment};
 use recovery::Survey;
@@ -278,7 +278,7 @@ pub struct DiskQueue<D: Disk> {
     stamps: Stamps,
     opened_end: u64,
     /// Copies of earlier runs that were lost without having been read.
-    lost_of_before: u64,
+    lost_before_start: u64,
     segments: VecDeque<Segment>,
     /// The last segment, while it is open for writing.
     writer: Option<D::File>,
@@ -315,7 +315,7 @@ pub struct DiskQueue<D: Disk> {
     quarantine: Quarantine,
     counts: DiskQueueCounts,
     /// Reused for each append.
-    borders: Vec<u8>,
+    boundaries: Vec<u8>,
     #[cfg(any(test, feature = "canary"))]
     canary: Option<Canary>,
 }
@@ -428,7 +428,7 @@ impl<D: Disk> DiskQueue<D> {
             queue_id: found.queue_id,
             stamps: Stamps::new(now, found.end.records),
             opened_end: found.end.records,
-            lost_of_before: 0,
+            lost_before_start: 0,
             segments: found.segments,
             writer: None,
             next_sequence: found.next_sequence,
@@ -455,7 +455,7 @@ impl<D: Disk> DiskQueue<D> {
             held: Held::default(),
             quarantine: found.quarantine,
             counts: found.counts,
-            borders: Vec::new(),
+            boundaries: Vec::new(),
             #[cfg(any(test, feature = "canary"))]
             canary: None,
         };
@@ -746,7 +746,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.returned.insert(entry.number(), Returned::Entry(entry));
     }
 
-    /// Drops records older than `age_max_ms` (`too_old`), one slice of them: [`Queue::withholds`] while there are more.
+    /// Drops records older than `age_max_ms` (`too_old`), one slice of them: [`Queue::is_paused`] while there are more.
     fn expire(&mut self, now: Now) {
         self.now_ns = self.now_ns.max(now.mono_ns);
         self.take_notes();
@@ -793,7 +793,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.returned.is_empty() && self.read.records >= self.end.records && self.held.len() == 0
     }
 
-    fn withholds(&mut self) -> bool {
+    fn is_paused(&mut self) -> bool {
         self.take_notes();
         if self.expiry.has_more() {
             return true;
@@ -877,12 +877,12 @@ impl<D: Disk> Queue for DiskQueue<D> {
         self.plan.limits = limits;
     }
 
-    fn lost_of_before(&self) -> u64 {
-        self.lost_of_before
+    fn lost_before_start(&self) -> u64 {
+        self.lost_before_start
     }
 
     /// Nothing to do: the disk keeps all records.
-    fn leave(&mut self) {}
+    fn on_sender_stopped(&mut self) {}
 }
 
 fn hold(account: &OutputAccount, disk_bytes: u64) {

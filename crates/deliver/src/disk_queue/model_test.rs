@@ -170,7 +170,7 @@ struct Sim {
     cuts: usize,
     moves: usize,
     /// Records that a move has taken out of the queue: they stay in the directory.
-    aside: BTreeSet<u64>,
+    quarantined: BTreeSet<u64>,
     /// A loss of power or a kill happened in the middle of an operation.
     torn: bool,
     /// Copies of the last record of each number.
@@ -220,7 +220,7 @@ impl Sim {
             lost_to_flips: 0,
             cuts: 0,
             moves: 0,
-            aside: BTreeSet::new(),
+            quarantined: BTreeSet::new(),
             torn: false,
             numbers: BTreeMap::new(),
             doubtful: false,
@@ -345,7 +345,7 @@ impl Sim {
     fn reconcile(&mut self) {
         let copies = |sim: &Sim| -> u64 { sim.waiting.iter().map(|id| sim.records[id].copies_left).sum() };
         while self.plan.limits.when_full == WhenFull::DropOldest && copies(self) > self.queue.copies() {
-            let oldest = self.waiting.pop_front().expect("copies of something");
+            let oldest = self.waiting.pop_front().expect("a record with copies");
             self.end(oldest);
         }
     }
@@ -496,7 +496,7 @@ impl Sim {
             Move::Copy => self.disk.store(&format::segment_name(free), &bytes(from)),
             Move::Rename => {
                 let (from, to) = (format::segment_name(from), format::segment_name(free));
-                self.disk.rename(&from, &to).expect("nobody has that name");
+                self.disk.rename(&from, &to).expect("the name is free");
             }
             Move::Swap => {
                 let other = numbers[to % numbers.len()];
@@ -515,9 +515,9 @@ impl Sim {
     fn check_aside(&self) {
         let names = self.disk.names();
         let kept: Vec<u8> = names.iter().filter_map(|name| self.disk.bytes(name)).flatten().collect();
-        for id in &self.aside {
+        for id in &self.quarantined {
             let text = self.records[id].text.as_bytes();
-            assert!(memchr::memmem::find(&kept, text).is_some(), "block {id} is nowhere in {names:?}");
+            assert!(memchr::memmem::find(&kept, text).is_some(), "block {id} is in no file of {names:?}");
         }
     }
 
@@ -543,12 +543,12 @@ impl Sim {
             self.lift_bounds();
         }
         let (queue, _) = DiskQueue::open(self.disk.clone(), self.plan, Arc::default(), 3, self.now)
-            .expect("the disk lists");
+            .expect("the directory can be listed");
         self.queue = queue;
         self.queue.canary = self.canary;
         if self.moves > 0 && !power {
             let lost = self.records.iter().filter(|(id, record)| !record.gone && !found.contains(id));
-            self.aside.extend(lost.map(|(id, _)| *id));
+            self.quarantined.extend(lost.map(|(id, _)| *id));
         }
         self.check_aside();
         for (id, record) in &mut self.records {
@@ -612,7 +612,7 @@ impl Sim {
         inspect_test::check_agreement(&self.disk.copy());
         let account = Arc::new(OutputAccount::default());
         let (mut queue, _) = DiskQueue::open(self.disk.copy(), self.plan, Arc::clone(&account), 3, self.now)
-            .expect("the disk lists its names");
+            .expect("the directory can be listed");
         let accounted = queue.settled_up_to().0..queue.accepted_up_to().0;
         let mut found = Vec::new();
         while let Some(entry) = queue.pop(self.now) {
@@ -716,7 +716,7 @@ impl Sim {
         if let Some(job) = self.queue.begin_last_sync() {
             assert_eq!(self.queue.on_synced(job.perform(&self.disk)).error, None);
         }
-        assert!(self.queue.segments() <= 1, "only one that is written may be left");
+        assert!(self.queue.segments() <= 1, "only the open segment may be left");
         self.check_aside();
         self.disk.lose_power();
         // Records lost in an earlier loss of power may come back with a file that was removed; delivered ones may not.

@@ -187,7 +187,7 @@ fn built(plan: &[u8]) {
     while let Some(what) = plan.0.first().copied() {
         plan.0 = &plan.0[1..];
         let sequence = segments.len() as u64;
-        let segment = segments.last_mut().expect("there is always one");
+        let segment = segments.last_mut().expect("the list is never empty");
         let queue_id = if what & 0x80 == 0 { QUEUE_ID } else { plan.number() };
         match what % 8 {
             0 => segment.extend_from_slice(plan.bytes()),
@@ -210,7 +210,7 @@ fn built(plan: &[u8]) {
                 let header = RecordHeader::of(&block, &[], plan.totals(), plan.number(), queue_id);
                 let mut header = header.expect("a small block");
                 if what & 0x40 != 0 {
-                    header.form = (plan.number() % 5) as u8;
+                    header.encoding = (plan.number() % 5) as u8;
                     (header.copy_bytes, header.block_len) = (plan.number(), plan.number() as u32);
                 }
                 segment.extend_from_slice(&header.encode(queue_id));

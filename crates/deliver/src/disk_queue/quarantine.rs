@@ -213,10 +213,10 @@ impl Quarantine {
     pub(super) fn keep_segment<D: Disk>(
         &mut self,
         disk: &D,
-        aside: QuarantinedSegment,
+        quarantined: QuarantinedSegment,
         counts: &mut DiskQueueCounts,
     ) -> Result<(), DiskError> {
-        let QuarantinedSegment { sequence, bytes: size, why } = aside;
+        let QuarantinedSegment { sequence, bytes: size, why } = quarantined;
         let name = segment_name(sequence);
         if size > self.bytes_max.saturating_sub(self.bytes()) {
             counts.quarantine_full += 1;

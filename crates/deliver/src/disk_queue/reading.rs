@@ -284,7 +284,7 @@ impl<D: Disk> DiskQueue<D> {
     fn settle_up_to(&mut self, after: Totals, reason: Dropped) {
         let gone = after.since(self.read);
         if after.records <= self.opened_end {
-            self.lost_of_before += gone.copies;
+            self.lost_before_start += gone.copies;
         }
         self.account.settle(CopyOutcome::Dropped(reason), gone.copies, gone.copy_bytes);
         self.account.queued_bytes.fetch_sub(gone.disk_bytes, Relaxed);

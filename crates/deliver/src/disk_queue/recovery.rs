@@ -71,7 +71,7 @@ pub(super) struct Survey {
     /// Segments without a record.
     begun: Vec<u64>,
     /// Segments that are not read.
-    pub(super) aside: Vec<QuarantinedSegment>,
+    pub(super) unusable: Vec<QuarantinedSegment>,
     /// Segments that the disk fails to open, with their sizes where the directory lists them.
     unreadable: Vec<(u64, Option<u64>)>,
     /// How many of the first segments are completely settled.
@@ -175,18 +175,18 @@ pub(super) fn recover<D: Disk>(
     for (sequence, size) in &survey.unreadable {
         // The next run must not treat it as settled.
         let bytes = size.unwrap_or(segment_bytes);
-        let aside = QuarantinedSegment { sequence: *sequence, bytes, why: QuarantineReason::Unreadable };
-        quarantine.keep_segment(disk, aside, &mut counts)?;
+        let unusable = QuarantinedSegment { sequence: *sequence, bytes, why: QuarantineReason::Unreadable };
+        quarantine.keep_segment(disk, unusable, &mut counts)?;
     }
     for sequence in &survey.begun {
         // A crash while the segment was created.
         let _left = disk.remove(&segment_name(*sequence));
     }
-    for aside in &survey.aside {
+    for unusable in &survey.unusable {
         // One that cannot be renamed keeps its name; no segment of ours gets that name.
-        let _left = quarantine.keep_segment(disk, *aside, &mut counts);
+        let _left = quarantine.keep_segment(disk, *unusable, &mut counts);
     }
-    if !survey.aside.is_empty() {
+    if !survey.unusable.is_empty() {
         // It can only be reached by name. If renaming fails, the next run may find it as this one did.
         let _named = disk.sync_directory();
     }
@@ -231,9 +231,9 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     let (mut slots, was_written) = read_slots(disk, |read| unreadable.unless_passed(read))?;
     slots.retain(|(slot, ..)| can_be(slot.settled) && can_be(slot.written));
     let elected = queue_id(disk, unreadable, &candidates, &slots)?;
-    let Sorted { mut segments, begun, mut aside } = sorted(disk, unreadable, &candidates, elected)?;
+    let Sorted { mut segments, begun, mut unusable } = sorted(disk, unreadable, &candidates, elected)?;
     let headless = segments.iter().filter(|segment| segment.start == 0).count();
-    let foreign = aside.iter().filter(|aside| aside.why == QuarantineReason::Foreign).count();
+    let foreign = unusable.iter().filter(|unusable| unusable.why == QuarantineReason::Foreign).count();
     report.segments_damaged = (headless + foreign) as u64;
     let id = elected.unwrap_or_default();
     let last = segments.back().map(|last| end_of(disk, unreadable, id, last));
@@ -267,11 +267,11 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     }
     let mut settled_segments = settled_segments(&segments, end, settled);
     let ends = misplaced::own_ends(disk, unreadable, id, &mut segments)?;
-    aside.extend(misplaced::remove_displaced(&mut segments, &ends, &mut settled_segments, settled));
+    unusable.extend(misplaced::remove_displaced(&mut segments, &ends, &mut settled_segments, settled));
     report.segments = segments.len() as u64;
     report.segments_removed = settled_segments as u64;
-    let is_misplaced = |aside: &&QuarantinedSegment| aside.why != QuarantineReason::Foreign;
-    report.misplaced = aside.iter().filter(is_misplaced).copied().collect();
+    let is_misplaced = |unusable: &&QuarantinedSegment| unusable.why != QuarantineReason::Foreign;
+    report.misplaced = unusable.iter().filter(is_misplaced).copied().collect();
     let (first, noted) = (segments.get(settled_segments), cursor.map(|(slot, ..)| slot.place));
     // Of a segment with a damaged header, only the name says that the cursor refers to it.
     let is_meant = match first {
@@ -290,7 +290,7 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
         place,
         segments,
         begun,
-        aside,
+        unusable,
         unreadable: not_opened,
         settled_segments,
         end,
@@ -307,7 +307,7 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
 struct Sorted {
     segments: VecDeque<Segment>,
     begun: Vec<u64>,
-    aside: Vec<QuarantinedSegment>,
+    unusable: Vec<QuarantinedSegment>,
 }
 
 fn sorted<D: Disk>(
@@ -326,7 +326,7 @@ fn sorted<D: Disk>(
                 sorted.begun.push(candidate.sequence);
             }
             Err(why) => {
-                sorted.aside.push(QuarantinedSegment {
+                sorted.unusable.push(QuarantinedSegment {
                     sequence: candidate.sequence,
                     bytes: candidate.size,
                     why,

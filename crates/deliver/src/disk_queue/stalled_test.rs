@@ -67,7 +67,7 @@ fn reading_waits_without_limit_while_resources_are_short() {
     for faults in faults {
         let disk = six();
         let mut queue = opened(&disk);
-        let first = queue.pop(at_ms(0)).expect("it waits");
+        let first = queue.pop(at_ms(0)).expect("it is queued");
         first.settle(CopyOutcome::Delivered);
         disk.set_faults(faults.clone());
         // The rest of the segment that is open, and no more.
@@ -161,7 +161,7 @@ fn the_sender_is_woken_once_after_each_pause() {
 fn a_dropped_entry_waits_for_an_unreadable_segment() {
     let disk = six();
     let mut queue = opened(&disk);
-    let entries: Vec<Entry> = (0..3).map(|_| queue.pop(at_ms(0)).expect("it waits")).collect();
+    let entries: Vec<Entry> = (0..3).map(|_| queue.pop(at_ms(0)).expect("it is queued")).collect();
     drop(entries);
     disk.set_faults(Faults { opens_fail: Some(EMFILE), ..Faults::default() });
     assert_eq!(read(&mut queue, 0), "");
@@ -231,16 +231,16 @@ fn a_prepared_queue_has_changed_nothing_and_opens_despite_disk_errors() {
 fn an_unreadable_segment_counts_in_the_quarantine_with_its_size() {
     let disk = six();
     let name = disk.names().into_iter().find(|name| format::segment_sequence(name).is_some()).expect("three");
-    let bytes = disk.bytes(&name).expect("it is there").len() as u64;
+    let bytes = disk.bytes(&name).expect("the file exists").len() as u64;
     disk.set_faults(Faults { unopenable: Some(name.clone()), ..Faults::default() });
-    let (queue, report) = open(&disk, Unreadable::PassedOver).expect("it is passed over");
+    let (queue, report) = open(&disk, Unreadable::PassedOver).expect("unreadable bytes are skipped");
     assert_eq!((report.segments_unreadable, queue.counts().quarantined_bytes), (1, bytes));
     assert_eq!(queue.quarantine.whole_bytes(), bytes);
     drop(queue);
     // The next start knows it by its new name, and cannot open it, either.
     let kept = disk.names().into_iter().find(|kept| format::is_quarantine(kept)).expect("it was kept");
     disk.set_faults(Faults { unopenable: Some(kept), ..Faults::default() });
-    let (queue, _) = open(&disk, Unreadable::Fails).expect("all else can be read");
+    let (queue, _) = open(&disk, Unreadable::Fails).expect("everything else can be read");
     assert_eq!(queue.quarantine.whole_bytes(), bytes);
 }
 
@@ -268,7 +268,7 @@ fn an_earlier_segment_that_cannot_be_opened_is_synced_later_and_not_in_doubt() {
     let synced = queue.on_synced(job.perform(&disk));
     assert_eq!((synced.in_doubt_records, synced.error, synced.safe_up_to), (0, None, Position(0)));
     assert_eq!((queue.counts().sync_errors, queue.counts().read_errors), (0, 3));
-    let due_ns = queue.sync_due_ns(at_ms(0)).expect("it is tried again");
+    let due_ns = queue.sync_due_ns(at_ms(0)).expect("it is retried");
     assert!(due_ns > at_ms(READ_AGAIN_MS - 1).mono_ns);
     disk.set_faults(Faults::default());
     let job = queue.begin_sync(at_ms(2 * READ_AGAIN_MS)).expect("the same again");
@@ -332,14 +332,14 @@ fn removing_a_segment_is_retried() {
     let _synced = queue.begin_last_sync().map(|job| queue.on_synced(job.perform(&disk)));
     assert_eq!(read(&mut queue, 0), "6");
     let _synced = queue.begin_last_sync().map(|job| queue.on_synced(job.perform(&disk)));
-    assert_eq!(queue.segments(), 1, "the one that is written");
+    assert_eq!(queue.segments(), 1, "the open segment");
 }
 
 /// A segment of another queue and one of garbage, where the quarantine has room for neither.
 #[test]
 fn only_ranges_with_a_bad_checksum_are_evicted_from_the_quarantine() {
     let disk = six();
-    let mut other = disk.bytes(&segment_name(2)).expect("it is there");
+    let mut other = disk.bytes(&segment_name(2)).expect("the file exists");
     let head = other.first_chunk_mut().expect("a header");
     let header = format::SegmentHeader::decode(head).expect("it is whole");
     *head = format::SegmentHeader { sequence: 9, queue_id: header.queue_id + 1, ..header }.encode();

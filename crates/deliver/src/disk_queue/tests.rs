@@ -17,7 +17,7 @@ fn plan(segment_bytes: u64) -> DiskQueuePlan {
 }
 
 fn open(disk: &FaultyDisk, plan: DiskQueuePlan) -> (Queued, Recovery) {
-    DiskQueue::open(disk.clone(), plan, Arc::default(), 77, at_ms(0)).expect("the disk lists its names")
+    DiskQueue::open(disk.clone(), plan, Arc::default(), 77, at_ms(0)).expect("the directory can be listed")
 }
 
 fn block(text: &str) -> Block {
@@ -170,7 +170,7 @@ fn damage_of_each_kind_costs_only_its_records_and_is_counted() {
             let disk = six();
             disk.damage(file, change);
             if !cursor {
-                disk.remove("cursor-0").expect("it is there");
+                disk.remove("cursor-0").expect("the file exists");
             }
             check_damaged(&disk, &format!("{name}, cursor {cursor}"), want, damaged);
         }
@@ -192,9 +192,10 @@ fn check_damaged(disk: &FaultyDisk, name: &str, want: &str, damaged: u64) {
     assert_eq!(queue.copies(), report.copies_queued, "{name}");
     assert_eq!(drain(&mut queue).concat().replace('\n', ""), want, "{name}");
     assert_eq!(queue.account().dropped(Dropped::Damaged), damaged, "{name}");
-    assert_eq!((queue.counts().damaged_records, queue.lost_of_before()), (damaged, damaged), "{name}");
+    assert_eq!((queue.counts().damaged_records, queue.lost_before_start()), (damaged, damaged), "{name}");
     // Skipped bytes are quarantined, once.
-    let kept = disk.list().expect("it lists").iter().any(|file| file.ends_with(".quarantine"));
+    let kept =
+        disk.list().expect("the directory can be listed").iter().any(|file| file.ends_with(".quarantine"));
     let there = !nothing_left.iter().any(|nothing| name.starts_with(nothing));
     assert_eq!((kept, queue.counts().damaged_ranges), (there, u64::from(there)), "{name}");
     // The next run finds none of it again.
@@ -212,7 +213,7 @@ fn a_queue_of_version_1_can_be_opened() {
         let disk = six();
         let (mut queue, _) = open(&disk, plan(300));
         for _ in 0..settled {
-            queue.pop(at_ms(0)).expect("six wait").settle(CopyOutcome::Delivered);
+            queue.pop(at_ms(0)).expect("six are queued").settle(CopyOutcome::Delivered);
         }
         drop(queue.begin_last_sync().map(|job| job.perform(&disk)));
         (1..=3)
@@ -242,11 +243,15 @@ fn damage_to_records_of_this_run_is_not_counted_for_an_earlier_run() {
     let (mut queue, _) = open(&disk, plan(300));
     append(&mut queue, "6\n");
     append(&mut queue, "7\n");
-    let files = disk.list().expect("it lists").into_iter().filter(|name| name.ends_with(".segment"));
+    let files = disk
+        .list()
+        .expect("the directory can be listed")
+        .into_iter()
+        .filter(|name| name.ends_with(".segment"));
     let own = files.max().expect("there are segments");
     disk.damage(&own, |bytes| bytes[HEADER + 96] ^= 1);
     assert_eq!(drain(&mut queue).concat().replace('\n', ""), "0123457");
-    assert_eq!((queue.account().dropped(Dropped::Damaged), queue.lost_of_before()), (1, 0));
+    assert_eq!((queue.account().dropped(Dropped::Damaged), queue.lost_before_start()), (1, 0));
 }
 
 #[test]
@@ -261,7 +266,7 @@ fn a_missing_segment_is_counted() {
     for (missing, want, damaged, gone) in table {
         let disk = six();
         for segment in missing {
-            disk.remove(&format::segment_name(*segment)).expect("it is there");
+            disk.remove(&format::segment_name(*segment)).expect("the file exists");
         }
         let (mut queue, report) = open(&disk, plan(300));
         assert_eq!((report.copies_queued, report.copies_gone), (6, gone), "{missing:?}");
@@ -282,9 +287,9 @@ fn copies_known_only_from_the_cursor_are_counted_as_damaged() {
         let (mut queue, _) = open(&disk, plan(1000));
         append(&mut queue, "0\n");
         let first = format::segment_name(1);
-        let wiped = disk.bytes(&first).expect("it was begun");
+        let wiped = disk.bytes(&first).expect("it was created");
         append(&mut queue, &"try\n".repeat(tried));
-        let with_try = disk.bytes(&first).expect("it was begun");
+        let with_try = disk.bytes(&first).expect("it was created");
         drop(queue);
         disk.store(&first, &wiped);
         let (mut queue, _) = open(&disk, plan(1000));
@@ -310,14 +315,17 @@ fn foreign_files_are_ignored_and_foreign_segments_quarantined() {
         (header.queue_id, header.sequence) = (1, 4);
         bytes[..HEADER].copy_from_slice(&header.encode());
     });
-    disk.store("0000000000000004.segment", &other.bytes("0000000000000002.segment").expect("it is there"));
+    disk.store(
+        "0000000000000004.segment",
+        &other.bytes("0000000000000002.segment").expect("the file exists"),
+    );
     disk.store("notes.txt", b"mine");
     disk.store("ffffffffffffffff.segment", b"not ours");
     let (mut queue, report) = open(&disk, plan(300));
     assert_eq!((report.segments, report.segments_damaged), (3, 1));
     assert_eq!(drain(&mut queue).len(), 6);
     append(&mut queue, "6\n");
-    let names = disk.list().expect("it lists");
+    let names = disk.list().expect("the directory can be listed");
     for name in [
         "notes.txt",
         "ffffffffffffffff.segment",
@@ -394,9 +402,9 @@ fn a_cursor_is_lost_only_where_one_was_written() {
     disk.damage("cursor-0", |bytes| bytes.iter_mut().for_each(|byte| *byte ^= 1));
     assert!(lost(&disk));
     // Without any cursor file the first segment shows it: something was settled and removed before it.
-    disk.remove("cursor-0").expect("it is there");
+    disk.remove("cursor-0").expect("the file exists");
     assert!(!lost(&disk), "the first segment is there");
-    disk.remove("0000000000000001.segment").expect("it is there");
+    disk.remove("0000000000000001.segment").expect("the file exists");
     assert!(lost(&disk));
 }
 
@@ -474,7 +482,7 @@ fn expiry_ignores_wall_clock_steps_and_survives_a_restart() {
     for (wall_ms, expired) in [(99, false), (102, true), (0, false)] {
         let now = Now { mono_ns: 5 * MS, wall_ns: at_ms(wall_ms).wall_ns };
         let (mut queue, _) =
-            DiskQueue::open(disk.copy(), plan, Arc::default(), 1, now).expect("the disk lists its names");
+            DiskQueue::open(disk.copy(), plan, Arc::default(), 1, now).expect("the directory can be listed");
         queue.expire(now);
         // `a` is there again, since the cursor was not written.
         assert_eq!(queue.copies(), if expired { 0 } else { 2 }, "{wall_ms} ms");
@@ -504,14 +512,14 @@ fn old_records_are_dropped_in_slices_and_the_sender_is_woken_for_the_next() {
             assert!(queue.pop(at_ms(2000)).is_none(), "{blocks}: old records are not returned");
             assert!(dropped(&queue) > before && dropped(&queue) < blocks, "{blocks}: slice {call}");
             before = dropped(&queue);
-            assert!(queue.withholds() && !queue.is_empty());
+            assert!(queue.is_paused() && !queue.is_empty());
             assert!(queue.sync_due_ns(at_ms(2000)).is_some_and(|due_ns| due_ns <= at_ms(2000).mono_ns));
             assert!(queue.read_again(at_ms(2000)) && !queue.read_again(at_ms(2000)), "once");
         }
         let young = queue.pop(at_ms(2000)).expect("it is young");
         assert_eq!((text(&young), dropped(&queue)), ("young\n".to_owned(), blocks));
         young.settle(CopyOutcome::Delivered);
-        assert!(!queue.withholds() && !queue.read_again(at_ms(2000)));
+        assert!(!queue.is_paused() && !queue.read_again(at_ms(2000)));
         check(&queue, 0);
     }
 }
@@ -562,8 +570,8 @@ fn records_created_after_the_clock_was_set_keep_their_time_in_the_next_run() {
     let plan = DiskQueuePlan { limits, ..plan(1000) };
     let booted = |ms: u64| Now { mono_ns: ms * MS, wall_ns: ms * MS };
     let right = |ms: u64| Now { mono_ns: ms * MS, wall_ns: at_ms(ms).wall_ns };
-    let (mut queue, _) =
-        DiskQueue::open(disk.clone(), plan, Arc::default(), 1, booted(0)).expect("the disk lists its names");
+    let (mut queue, _) = DiskQueue::open(disk.clone(), plan, Arc::default(), 1, booted(0))
+        .expect("the directory can be listed");
     let made_at = |ms: u64| Block { at_ns: ms * MS, ..block("a\n") };
     assert_eq!(queue.append(made_at(1000), booted(1000)), Appended::Kept);
     assert_eq!(queue.append(made_at(5000), right(6000)), Appended::Kept);
@@ -574,7 +582,7 @@ fn records_created_after_the_clock_was_set_keep_their_time_in_the_next_run() {
     drop((entries, queue));
     let now = Now { mono_ns: 5 * MS, wall_ns: at_ms(8000).wall_ns };
     let (mut queue, _) =
-        DiskQueue::open(disk.copy(), plan, Arc::default(), 1, now).expect("the disk lists its names");
+        DiskQueue::open(disk.copy(), plan, Arc::default(), 1, now).expect("the directory can be listed");
     queue.expire(now);
     assert_eq!(queue.copies(), 1, "a record of 1970 is too old");
     assert_eq!(queue.oldest_age_ns(now), Some(3000 * MS));
@@ -796,7 +804,7 @@ fn a_full_disk_frees_the_open_segment_once_it_is_settled() {
         if synced_first {
             let _ = sync(&mut queue, &disk);
         }
-        assert!(!queue.reserve(400, at_ms(2)), "it is there still");
+        assert!(!queue.reserve(400, at_ms(2)), "its space is not free yet");
         if !synced_first {
             let _ = sync(&mut queue, &disk);
         }
@@ -894,7 +902,7 @@ fn unreadable_pages_are_skipped_and_their_segment_is_quarantined() {
     assert!((1..=5).contains(&damaged), "{damaged} of the page's records");
     let _ = sync(&mut queue, &disk);
     assert_eq!(queue.segments(), 0);
-    let names = disk.list().expect("it lists");
+    let names = disk.list().expect("the directory can be listed");
     assert!(names.contains(&format::quarantine_name(1, format::Kept::Whole)), "{names:?}");
 }
 
@@ -910,7 +918,8 @@ fn opening_reads_only_headers_end_marks_and_unmarked_segment_ends() {
     let segments = queue.segments() as u64;
     assert!(segments > 50);
     drop(queue);
-    let last = disk.list().expect("it lists").into_iter().max().expect("there are segments");
+    let last =
+        disk.list().expect("the directory can be listed").into_iter().max().expect("there are segments");
     let tail = 1000;
     // (change of the last segment, bytes read beside headers and end marks at most)
     type Change = fn(&mut Vec<u8>);
@@ -944,7 +953,7 @@ fn opening_reads_the_beginning_of_a_segment_whose_header_is_damaged() {
         append(&mut queue, &line);
     }
     drop(queue);
-    let mut names = disk.list().expect("it lists");
+    let mut names = disk.list().expect("the directory can be listed");
     names.retain(|name| format::segment_sequence(name).is_some());
     names.sort_unstable();
     let damaged = names.len().div_ceil(2);
@@ -1040,7 +1049,7 @@ fn the_quarantine_size_is_bounded() {
 #[test]
 fn a_record_inside_received_bytes_is_not_read_as_a_record() {
     let disk = six();
-    let inner = disk.bytes(&format::segment_name(1)).expect("it is there");
+    let inner = disk.bytes(&format::segment_name(1)).expect("the file exists");
     let fresh = FaultyDisk::new(2);
     let (mut queue, _) =
         DiskQueue::open(fresh.clone(), plan(9000), Arc::default(), 78, at_ms(0)).expect("an empty disk");
@@ -1073,7 +1082,7 @@ fn any_bytes_can_be_opened_and_records_between_them_are_read() {
         );
     }
     // A whole segment of another queue, as it is and cut at all places.
-    let other = six().bytes(&format::segment_name(1)).expect("it is there");
+    let other = six().bytes(&format::segment_name(1)).expect("the file exists");
     for cut in 0..other.len() {
         promises::between(&other[cut..], false);
     }
@@ -1114,7 +1123,7 @@ fn drop_older_accepts_an_age_above_the_uptime() {
     for (up_ms, age_ms, blocks_max, more, left) in table {
         let now = Now { mono_ns: up_ms * MS, wall_ns: at_ms(20).wall_ns };
         let (mut queue, _) = DiskQueue::open(disk.copy(), plan(300), Arc::default(), 1, now)
-            .expect("the disk lists its names");
+            .expect("the directory can be listed");
         let case = format!("{age_ms} ms, {blocks_max}");
         assert_eq!(queue.drop_older(age_ms * MS, Dropped::ByOperator, blocks_max, now), more, "{case}");
         let texts = drain(&mut queue);

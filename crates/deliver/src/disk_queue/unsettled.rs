@@ -195,16 +195,19 @@ mod tests {
 
     fn open(disk: &FaultyDisk, handed_over: Unsettled) -> (DiskQueue<FaultyDisk>, Recovery) {
         let prepared = DiskQueue::prepare(disk.clone(), DiskQueuePlan::default(), Unreadable::Fails);
-        prepared.expect("it reads").open_after(Some(handed_over), Arc::default(), (2, NOW)).expect("it reads")
+        prepared
+            .expect("everything can be read")
+            .open_after(Some(handed_over), Arc::default(), (2, NOW))
+            .expect("it reads")
     }
 
-    fn waits(queue: &mut DiskQueue<FaultyDisk>) -> Vec<(String, u64)> {
-        let mut waits = Vec::new();
+    fn queued(queue: &mut DiskQueue<FaultyDisk>) -> Vec<(String, u64)> {
+        let mut queued = Vec::new();
         while let Some(entry) = queue.pop(NOW) {
-            waits.push((String::from_utf8_lossy(&entry.block().bytes[..2]).into_owned(), entry.copies()));
+            queued.push((String::from_utf8_lossy(&entry.block().bytes[..2]).into_owned(), entry.copies()));
             entry.settle(CopyOutcome::Delivered);
         }
-        waits
+        queued
     }
 
     #[test]
@@ -213,14 +216,14 @@ mod tests {
         let handed_over = left(&disk);
         let (mut queue, report) = open(&disk, handed_over.clone());
         assert_eq!((report.unsettled_lost, report.copies_queued, queue.copies()), (false, 10, 10));
-        assert_eq!(queue.unsettled(), Some(handed_over), "as it was left");
+        assert_eq!(queue.unsettled(), Some(handed_over), "as it was handed over");
         assert_eq!(queue.account().sum(10).copies, 10);
         let second = queue.pop(NOW).expect("it is queued");
         assert_eq!((second.copies(), second.part().settled, second.written_before), (1, 6, 9));
         drop(second);
         let want =
             [("1a", 1), ("3a", 3), ("4a", 3), ("5a", 3)].map(|(first, copies)| (first.to_owned(), copies));
-        assert_eq!(waits(&mut queue), want);
+        assert_eq!(queued(&mut queue), want);
         assert_eq!((queue.settled_up_to().0, queue.account().copies_queued()), (6, 0));
     }
 
@@ -241,7 +244,7 @@ mod tests {
             let (mut queue, report) = open(&disk.copy(), wrong);
             assert!(report.unsettled_lost, "{what}");
             // From the cursor on: the first record is settled.
-            assert_eq!(waits(&mut queue).len(), 5, "{what}");
+            assert_eq!(queued(&mut queue).len(), 5, "{what}");
         }
     }
 

@@ -7,9 +7,9 @@ use super::Canary;
 #[cfg(doc)]
 use super::FAILING_MS_MAX;
 use super::commit::SyncJob;
-use super::cursor::Noted;
+use super::cursor::CursorState;
 use super::format::{
-    RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Totals, encode_borders,
+    RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Totals, encode_boundaries,
     segment_name,
 };
 use super::quarantine::{QuarantineReason, QuarantinedSegment};
@@ -42,11 +42,11 @@ fn wipe<D: Disk>(disk: &D, file: &D::File, offset: u64, header: &RecordHeader, q
 impl<D: Disk> DiskQueue<D> {
     /// None when the block is too large for a record.
     pub(super) fn header_of(&mut self, block: &Block, now: Now) -> Option<RecordHeader> {
-        self.borders.clear();
-        encode_borders(&block.form, &mut self.borders);
+        self.boundaries.clear();
+        encode_boundaries(&block.encoding, &mut self.boundaries);
         let settled = self.settlement.settled().records;
         let made_wall_ns = self.stamps.stamp(self.end.records, settled, block.at_ns, now);
-        RecordHeader::of(block, &self.borders, self.end, made_wall_ns, self.queue_id)
+        RecordHeader::of(block, &self.boundaries, self.end, made_wall_ns, self.queue_id)
     }
 
     /// Writes the record whose boundaries [`Self::header_of`] left. After a full disk or a shortage, the segment
@@ -97,7 +97,7 @@ impl<D: Disk> DiskQueue<D> {
 
     /// Why another process could not continue with all queued records: the disk accepts no writes (tried where a
     /// write has failed before), a file is not in the directory, or reading is stalled.
-    pub fn stays_behind(&mut self, now: Now) -> Option<DiskError> {
+    pub fn handover_error(&mut self, now: Now) -> Option<DiskError> {
         self.retry_held(now);
         let failed = self.write_error;
         let fails = failed.filter(|_| self.held.len() > 0);
@@ -158,7 +158,7 @@ impl<D: Disk> DiskQueue<D> {
         let last = self.segments.back_mut().expect("the open segment is the last one");
         // The end mark is in the same write, so it costs no call; the next record overwrites it.
         let mark = RecordHeader::mark(header.after()).encode(self.queue_id);
-        let parts = [&header.encode(self.queue_id)[..], &self.borders, &block.bytes, &mark];
+        let parts = [&header.encode(self.queue_id)[..], &self.boundaries, &block.bytes, &mark];
         if let Err(error) = self.disk.write_at(&file, last.size, &parts) {
             wipe(&self.disk, &file, last.size, header, self.queue_id);
             return Err(error);
@@ -242,13 +242,13 @@ impl<D: Disk> DiskQueue<D> {
     }
 
     /// The cursor to write.
-    pub(super) fn noted(&self) -> Noted {
+    pub(super) fn noted(&self) -> CursorState {
         let written = self.end;
         #[cfg(any(test, feature = "canary"))]
         if self.canary == Some(Canary::CursorPastUnsettled) {
-            return Noted { settled: self.read, place: self.place, written };
+            return CursorState { settled: self.read, place: self.place, written };
         }
-        Noted { settled: self.settlement.settled(), place: self.settlement.place(), written }
+        CursorState { settled: self.settlement.settled(), place: self.settlement.place(), written }
     }
 
     pub(super) fn cursor_is_behind(&self) -> bool {
@@ -300,8 +300,8 @@ impl<D: Disk> DiskQueue<D> {
             self.reader.take_if(|reader| reader.sequence == first.sequence);
             let removed = if first.unreadable || first.kept_whole {
                 let Segment { sequence, size: bytes, .. } = first;
-                let aside = QuarantinedSegment { sequence, bytes, why: QuarantineReason::Unreadable };
-                self.quarantine.keep_segment(&self.disk, aside, &mut self.counts)
+                let quarantined = QuarantinedSegment { sequence, bytes, why: QuarantineReason::Unreadable };
+                self.quarantine.keep_segment(&self.disk, quarantined, &mut self.counts)
             } else {
                 self.disk.remove(&segment_name(first.sequence))
             };

@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::{CopyOutcome, Now, OutputAccount};
 
-use crate::endpoint::{EndpointState, Failure, Health, News};
+use crate::endpoint::{EndpointState, Failure, Health, StateChange};
 use crate::pause::{Backoff, earliest};
 use crate::plan::FilePlan;
 use crate::queue::{Entry, Queue};
@@ -192,16 +192,16 @@ impl FileSender {
     fn end_of_write(&self, entry: &Entry, written: usize, size: u64) -> Option<usize> {
         let block = entry.block();
         if written > entry.settled {
-            return Some(block.border_after(entry.settled));
+            return Some(block.boundary_after(entry.settled));
         }
         if self.plan.file_bytes_max == 0 {
             return Some(block.bytes.len());
         }
         let room = usize::try_from(self.plan.file_bytes_max.saturating_sub(size)).unwrap_or(usize::MAX);
-        let end = block.border_before(written, written.saturating_add(room));
+        let end = block.boundary_before(written, written.saturating_add(room));
         match (end > written, size) {
             (true, _) => Some(end),
-            (false, 0) => Some(block.border_after(written)),
+            (false, 0) => Some(block.boundary_after(written)),
             (false, _) => None,
         }
     }
@@ -259,7 +259,7 @@ impl FileSender {
         }
     }
 
-    /// The file was deleted or replaced before the last `Write` was known to be in it: nobody can read those bytes any
+    /// The file was deleted or replaced before the last `Write` was known to be in it: the bytes cannot be read any
     /// more. It is closed.
     pub fn on_deleted(&mut self) {
         let Phase::Open { size } = self.phase else { return };
@@ -294,12 +294,12 @@ impl FileSender {
     }
 
     /// Stops now. Unwritten records go back to the queue, which keeps them for the next run or drops them
-    /// (`stopped`): see [`Queue::leave`].
+    /// (`stopped`): see [`Queue::on_sender_stopped`].
     pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
         if let Some((entry, _)) = self.held.take() {
             queue.put_back(entry);
         }
-        queue.leave();
+        queue.on_sender_stopped();
         self.stop(now);
     }
 
@@ -324,8 +324,8 @@ impl FileSender {
     }
 
     /// The next state change to log. Take and log them after each poll.
-    pub fn take_news(&mut self) -> Option<News> {
-        self.health.take_news()
+    pub fn take_state_change(&mut self) -> Option<StateChange> {
+        self.health.take_state_change()
     }
 
     fn take_next(&mut self, queue: &mut impl Queue, now: Now) {

@@ -181,19 +181,19 @@ fn a_full_disk_is_logged_once_and_the_cut_line_is_completed() {
     for failures in 1..=5 {
         world.sender.on_error(world.now);
         assert_eq!(world.account.errors.load(Relaxed), failures);
-        let FileAction::WaitUntil(at_ns) = world.poll() else { panic!("a pause after a failure") };
+        let FileAction::WaitUntil(at_ns) = world.poll() else { panic!("there is a pause after a failure") };
         world.now.mono_ns = at_ns;
         assert_eq!(world.poll(), FileAction::Open);
         world.sender.on_opened(5, false, world.now);
         assert_eq!(world.poll(), FileAction::Write(b"bb\n"), "the rest of the line first");
     }
-    assert_eq!(world.sender.take_news(), Some(News::Up));
-    assert_eq!(world.sender.take_news(), Some(News::Down { failure: Failure::WriteFailed }));
-    assert_eq!((world.sender.take_news(), world.delivered()), (None, 1));
+    assert_eq!(world.sender.take_state_change(), Some(StateChange::Up));
+    assert_eq!(world.sender.take_state_change(), Some(StateChange::Down { failure: Failure::WriteFailed }));
+    assert_eq!((world.sender.take_state_change(), world.delivered()), (None, 1));
     world.sender.on_written(3, world.now);
     assert_eq!(world.poll(), FileAction::Write(b"cc\n"));
     world.sender.on_written(3, world.now);
-    assert!(matches!(world.sender.take_news(), Some(News::Back { attempts: 5, .. })));
+    assert!(matches!(world.sender.take_state_change(), Some(StateChange::Recovered { attempts: 5, .. })));
     assert_eq!((world.delivered(), world.poll()), (3, FileAction::Idle));
 }
 
@@ -221,7 +221,7 @@ fn a_file_that_cannot_be_opened_is_logged_at_start() {
     let mut world = World::bounded(100, 1);
     assert_eq!(world.poll(), FileAction::Open);
     world.sender.on_error(world.now);
-    assert_eq!(world.sender.take_news(), Some(News::Down { failure: Failure::ConnectFailed }));
+    assert_eq!(world.sender.take_state_change(), Some(StateChange::Down { failure: Failure::ConnectFailed }));
     assert!(matches!(world.poll(), FileAction::WaitUntil(_)));
 }
 
@@ -246,7 +246,7 @@ fn a_failed_rotation_is_retried_and_the_file_does_not_grow() {
     }
     world.sender.on_error(world.now);
     assert!(matches!(world.poll(), FileAction::WaitUntil(_)));
-    assert_eq!(world.queue.copies(), 1, "back in the queue, under its bounds");
+    assert_eq!(world.queue.copies(), 1, "back in the queue, within its limits");
     world.now = world.now.plus_ns(SECOND_NS);
     world.run();
     assert_eq!(world.texts(), [(0, "bb\n"), (1, "aa\n")]);

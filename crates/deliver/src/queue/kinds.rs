@@ -76,7 +76,7 @@ pub trait Queue {
 
     /// True while blocks are queued that [`Queue::pop`] does not return now: the disk cannot be read, or too many
     /// records are open. The senders are woken when that ends.
-    fn withholds(&mut self) -> bool {
+    fn is_paused(&mut self) -> bool {
         false
     }
 
@@ -97,7 +97,7 @@ pub trait Queue {
 
     /// No sender takes from this queue any more: queued blocks are dropped (`stopped`), unless a disk keeps them for the
     /// next run.
-    fn leave(&mut self);
+    fn on_sender_stopped(&mut self);
 
     /// Position of the next block: every block before it was accepted.
     fn accepted_up_to(&self) -> Position;
@@ -110,7 +110,7 @@ pub trait Queue {
 
     /// Lost copies among those found on disk at start, for example torn by a crash. Blocks appended since then are not
     /// included.
-    fn lost_of_before(&self) -> u64 {
+    fn lost_before_start(&self) -> u64 {
         0
     }
 }
@@ -207,7 +207,7 @@ impl<D: Disk> OutputQueue<D> {
 
     /// Appends a block that came back ([`Appended::Full`]) and whose source cannot wait. While a disk fails, the block is
     /// kept in memory within limits ([`DiskQueue::hold`]); a full queue in memory drops it.
-    pub fn take_refused(&mut self, block: Block, now: Now) -> Appended {
+    pub fn append_or_hold(&mut self, block: Block, now: Now) -> Appended {
         match self {
             OutputQueue::Disk(queue) => queue.hold(block, now),
             OutputQueue::Memory(queue) => {
@@ -263,8 +263,8 @@ impl<D: Disk> Queue for OutputQueue<D> {
         either!(self, queue => queue.is_empty())
     }
 
-    fn withholds(&mut self) -> bool {
-        either!(self, queue => queue.withholds())
+    fn is_paused(&mut self) -> bool {
+        either!(self, queue => queue.is_paused())
     }
 
     fn copies(&self) -> u64 {
@@ -287,8 +287,8 @@ impl<D: Disk> Queue for OutputQueue<D> {
         either!(self, queue => queue.set_limits(limits));
     }
 
-    fn leave(&mut self) {
-        either!(self, queue => queue.leave());
+    fn on_sender_stopped(&mut self) {
+        either!(self, queue => queue.on_sender_stopped());
     }
 
     fn accepted_up_to(&self) -> Position {
@@ -303,7 +303,7 @@ impl<D: Disk> Queue for OutputQueue<D> {
         either!(self, queue => queue.promise(of))
     }
 
-    fn lost_of_before(&self) -> u64 {
-        either!(self, queue => queue.lost_of_before())
+    fn lost_before_start(&self) -> u64 {
+        either!(self, queue => queue.lost_before_start())
     }
 }

@@ -6,8 +6,8 @@
 //! when it is dropped. Blocks that a sender holds still count against the limit.
 
 mod front;
+mod handover;
 mod kinds;
-mod left;
 #[cfg(test)]
 mod tests;
 
@@ -21,11 +21,11 @@ pub use crate::block::{BLOCK_BYTES_MAX, Block, BlockEncoding};
 use crate::disk_queue::{Part, Position, Promise, RecordHandle, SettleLog};
 use crate::plan::QueueLimits;
 use front::SettledWatermark;
+pub use handover::{QueuedBlock, check_handover};
 pub use kinds::{OutputQueue, Queue, Room};
-pub use left::{Left, promises as left_promises};
 
 /// Result of an append.
-#[must_use = "a block that was not taken must be kept or dropped by the caller"]
+#[must_use = "a block that was not appended must be kept or dropped by the caller"]
 #[derive(Debug, PartialEq, Eq)]
 pub enum Appended {
     /// The block is queued.
@@ -140,7 +140,7 @@ impl Entry {
 
     /// The lines without an outcome. None when the block is not lines.
     pub fn lines_left(&self) -> Option<&[u8]> {
-        matches!(self.block.form, BlockEncoding::Lines).then(|| &self.block.bytes[self.settled..])
+        matches!(self.block.encoding, BlockEncoding::Lines).then(|| &self.block.bytes[self.settled..])
     }
 
     /// Memory in use until it is settled.
@@ -159,16 +159,16 @@ impl Entry {
 
     /// Settles whole copies up to `at` (bytes from the front) as delivered. Returns their number.
     pub(crate) fn delivered_up_to(&mut self, at: usize) -> u32 {
-        let border = self.block.border_before(self.settled, at);
+        let boundary = self.block.boundary_before(self.settled, at);
         // The end of the block settles all remaining copies, even if more were counted than have boundaries.
-        let (copies, bytes) = if border == self.block.bytes.len() {
+        let (copies, bytes) = if boundary == self.block.bytes.len() {
             (self.copies_left, self.bytes_left)
         } else {
-            let (copies, bytes) = self.block.copies_between(self.settled, border);
+            let (copies, bytes) = self.block.copies_between(self.settled, boundary);
             (copies.min(self.copies_left), bytes.min(self.bytes_left))
         };
         self.settle_part(CopyOutcome::Delivered, copies, bytes);
-        self.settled = border;
+        self.settled = boundary;
         copies
     }
 
@@ -261,7 +261,7 @@ impl MemoryQueue {
         MemoryQueue { appended: place.0, front, ..MemoryQueue::new(limits, account) }
     }
 
-    /// Whether queued blocks stay when the sender ends, for the next sender or process (see [`MemoryQueue::left`]).
+    /// Whether queued blocks stay when the sender ends, for the next sender or process (see [`MemoryQueue::queued_blocks`]).
     pub fn keep(&mut self, kept: bool) {
         self.kept = kept;
     }
@@ -408,7 +408,7 @@ impl Queue for MemoryQueue {
         self.limits = limits;
     }
 
-    fn leave(&mut self) {
+    fn on_sender_stopped(&mut self) {
         if !self.kept {
             self.drop_all(Dropped::Stopped);
         }

@@ -41,7 +41,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use model::{CopyOutcome, Now, OutputAccount, SECOND_NS};
 
 pub use self::marks::{MARKS_MAX, Marks};
-use crate::endpoint::{EndpointState, Failure, Health, News, Status};
+use crate::endpoint::{EndpointState, Failure, Health, StateChange, Status};
 use crate::pause::{Backoff, MS_NS, after_ms, earliest};
 use crate::plan::SenderPlan;
 use crate::queue::{Entry, Queue};
@@ -141,10 +141,10 @@ impl Held {
     /// Copies of which something was written and not all is acknowledged.
     fn in_doubt(&self) -> u64 {
         let block = self.entry.block();
-        let border = block.border_before(self.entry.settled, self.written);
-        let whole = block.copies_between(self.entry.settled, border).0;
-        let begun = if border < self.written {
-            block.copies_between(border, block.border_after(border)).0
+        let boundary = block.boundary_before(self.entry.settled, self.written);
+        let whole = block.copies_between(self.entry.settled, boundary).0;
+        let begun = if boundary < self.written {
+            block.copies_between(boundary, block.boundary_after(boundary)).0
         } else {
             0
         };
@@ -422,10 +422,10 @@ impl StreamSender {
     }
 
     /// Stops now. Queued and unacknowledged records go back to the queue, which keeps them for the next run or drops
-    /// them (`stopped`): see [`Queue::leave`].
+    /// them (`stopped`): see [`Queue::on_sender_stopped`].
     pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
         self.requeue(queue);
-        queue.leave();
+        queue.on_sender_stopped();
         self.phase = Phase::Stopped;
         self.health.stop(now);
     }
@@ -473,8 +473,8 @@ impl StreamSender {
     }
 
     /// The next state change to log. Take and log them after each poll.
-    pub fn take_news(&mut self) -> Option<News> {
-        self.health.take_news()
+    pub fn take_state_change(&mut self) -> Option<StateChange> {
+        self.health.take_state_change()
     }
 
     /// The unwritten bytes of the last block.

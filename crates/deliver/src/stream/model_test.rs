@@ -134,7 +134,7 @@ struct Sim {
     /// Records that the kernel accepted whole, with how often.
     taken: BTreeMap<u64, u64>,
     /// How often a record was in flight when a connection ended.
-    on_the_way: BTreeMap<u64, u64>,
+    in_flight: BTreeMap<u64, u64>,
     trace: Vec<String>,
 }
 
@@ -155,7 +155,7 @@ impl Sim {
             next: 0,
             arrived: Vec::new(),
             taken: BTreeMap::new(),
-            on_the_way: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             trace: Vec::new(),
         }
     }
@@ -210,7 +210,7 @@ impl Sim {
         self.next += records as u64;
         let mut block = Block::frames(bytes, ends, self.now.mono_ns);
         if !self.frames {
-            block.form = BlockEncoding::Lines;
+            block.encoding = BlockEncoding::Lines;
         }
         match self.queue.append(block, self.now) {
             Appended::Kept | Appended::Dropped => self.routed.extend(copies),
@@ -271,7 +271,7 @@ impl Sim {
         self.arrived.extend(records(&connection.taken[..connection.arrived]));
         let taken = records(&connection.taken);
         for number in &taken[records(&connection.taken[..settled]).len()..] {
-            *self.on_the_way.entry(*number).or_default() += 1;
+            *self.in_flight.entry(*number).or_default() += 1;
         }
         for number in taken {
             *self.taken.entry(number).or_default() += 1;
@@ -314,10 +314,10 @@ impl Sim {
             }
         }
         for (number, count) in counts {
-            let on_the_way = self.on_the_way.get(&number).copied().unwrap_or(0);
+            let in_flight = self.in_flight.get(&number).copied().unwrap_or(0);
             assert!(
-                count <= 1 + on_the_way,
-                "{number} arrived {count} times, was on the way {on_the_way} times"
+                count <= 1 + in_flight,
+                "{number} arrived {count} times, was in flight {in_flight} times"
             );
         }
         let copies_of = |numbers: &BTreeSet<u64>| numbers.iter().map(|n| self.routed[n]).sum::<u64>();

@@ -100,16 +100,21 @@ fn after_ten_minutes_of_outage_every_flush_arrives_once_and_in_order() {
         let sum = output.account.sum(0);
         assert_eq!((sum.copies, sum.delivered, sum.dropped), (120 * LINES, 120 * LINES, 0));
         assert_eq!(output.account.resent.load(Relaxed), 0);
-        assert_eq!(output.sender.take_news(), Some(News::Up));
-        assert_eq!(output.sender.take_news(), Some(News::Down { failure: Failure::ConnectFailed }));
-        let still = output.sender.take_news();
-        assert!(matches!(still, Some(News::Still { .. })), "after a minute: {still:?}");
-        let back = output.sender.take_news();
-        let Some(News::Back { down_ns, waiting_copies, attempts }) = back else { panic!("{back:?}") };
+        assert_eq!(output.sender.take_state_change(), Some(StateChange::Up));
+        assert_eq!(
+            output.sender.take_state_change(),
+            Some(StateChange::Down { failure: Failure::ConnectFailed })
+        );
+        let still = output.sender.take_state_change();
+        assert!(matches!(still, Some(StateChange::StillDown { .. })), "after a minute: {still:?}");
+        let back = output.sender.take_state_change();
+        let Some(StateChange::Recovered { down_ns, waiting_copies, attempts }) = back else {
+            panic!("{back:?}")
+        };
         assert!((590..=625).contains(&(down_ns / SECOND_NS)), "{down_ns} ns");
         assert!((59 * LINES..=63 * LINES).contains(&waiting_copies), "{waiting_copies} copies");
         assert!((40..=90).contains(&attempts), "{attempts} attempts");
-        assert_eq!(output.sender.take_news(), None, "one line down, one line up");
+        assert_eq!(output.sender.take_state_change(), None, "one line down, one line up");
     }
 }
 

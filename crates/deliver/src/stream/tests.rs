@@ -33,7 +33,7 @@ impl World {
         assert_eq!(world.poll(), Action::Connect);
         world.sender.on_connected(world.now);
         assert_eq!(world.poll(), Action::Idle);
-        assert_eq!(world.sender.take_news(), Some(News::Up));
+        assert_eq!(world.sender.take_state_change(), Some(StateChange::Up));
         world
     }
 
@@ -151,7 +151,7 @@ fn attempts_have_jitter_and_an_outage_is_logged_once() {
     for step_ms in [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000] {
         assert_eq!(world.poll(), Action::Connect);
         world.sender.on_connect_failed(world.now);
-        let Action::WaitUntil(at_ns) = world.poll() else { panic!("a pause after a failure") };
+        let Action::WaitUntil(at_ns) = world.poll() else { panic!("there is a pause after a failure") };
         let pause_ns = at_ns - world.now.mono_ns;
         assert!(pause_ns >= step_ms * MS / 2 && pause_ns <= step_ms * MS, "{pause_ns} ns of {step_ms} ms");
         assert_eq!(world.sender.wake_ns(), Some(at_ns));
@@ -159,8 +159,8 @@ fn attempts_have_jitter_and_an_outage_is_logged_once() {
         assert_eq!(world.poll(), Action::WaitUntil(at_ns));
         world.now = world.now.plus_ns(1);
     }
-    assert_eq!(world.sender.take_news(), Some(News::Down { failure: Failure::ConnectFailed }));
-    assert_eq!((world.sender.take_news(), world.sender.state().attempts), (None, 8));
+    assert_eq!(world.sender.take_state_change(), Some(StateChange::Down { failure: Failure::ConnectFailed }));
+    assert_eq!((world.sender.take_state_change(), world.sender.state().attempts), (None, 8));
     assert_eq!(world.account.errors.load(Relaxed), 8);
     assert_eq!(world.poll(), Action::Connect);
     world.sender.on_connected(world.now);
@@ -168,8 +168,8 @@ fn attempts_have_jitter_and_an_outage_is_logged_once() {
     assert_eq!(world.sender.state().status, Status::Down, "a connection alone does not count as up");
     world.sender.on_written(4, world.now);
     world.sender.on_acked(0, world.now);
-    let news = world.sender.take_news();
-    assert!(matches!(news, Some(News::Back { attempts: 8, waiting_copies: 1, .. })), "{news:?}");
+    let news = world.sender.take_state_change();
+    assert!(matches!(news, Some(StateChange::Recovered { attempts: 8, waiting_copies: 1, .. })), "{news:?}");
     assert_eq!(world.sender.state().status, Status::Up);
 }
 
@@ -186,7 +186,10 @@ fn connecting_times_out() {
     assert!(matches!(world.poll(), Action::WaitUntil(_)));
     world.sender.on_connected(world.now);
     assert!(matches!(world.poll(), Action::WaitUntil(_)), "the attempt has timed out");
-    assert_eq!(world.sender.take_news(), Some(News::Down { failure: Failure::ConnectTimeout }));
+    assert_eq!(
+        world.sender.take_state_change(),
+        Some(StateChange::Down { failure: Failure::ConnectTimeout })
+    );
 }
 
 #[test]
@@ -317,9 +320,11 @@ fn an_endpoint_that_closed_at_once_is_up_once_a_connection_lasts() {
         take_a_line_and_end(&mut world, false, 5, CloseReason::Broken);
     }
     assert_eq!((world.delivered(), world.resent()), (0, 4));
-    let news: Vec<News> = std::iter::from_fn(|| world.sender.take_news()).collect();
-    let (down, changed) =
-        (News::Down { failure: Failure::Broken }, News::Changed { failure: Failure::ClosesAtOnce });
+    let news: Vec<StateChange> = std::iter::from_fn(|| world.sender.take_state_change()).collect();
+    let (down, changed) = (
+        StateChange::Down { failure: Failure::Broken },
+        StateChange::NewReason { failure: Failure::ClosesAtOnce },
+    );
     assert_eq!(news, [down, changed]);
     world.pass_until_connect();
     world.sender.on_connected(world.now);
@@ -342,8 +347,8 @@ fn an_endpoint_that_closed_at_once_is_up_once_a_connection_lasts() {
         );
     }
     assert_eq!((world.delivered(), world.sender.state().status), (5, Status::Up));
-    let news = world.sender.take_news();
-    assert!(matches!(news, Some(News::Back { attempts: 5, .. })), "{news:?}");
+    let news = world.sender.take_state_change();
+    assert!(matches!(news, Some(StateChange::Recovered { attempts: 5, .. })), "{news:?}");
 }
 
 #[test]
@@ -444,7 +449,7 @@ fn a_connection_may_be_idle_and_closed_without_a_failure() {
     world.poll();
     world.sender.on_written(2, world.now);
     world.sender.on_acked(0, world.now);
-    assert_eq!((world.sender.state().status, world.sender.take_news()), (Status::Up, None));
+    assert_eq!((world.sender.state().status, world.sender.take_state_change()), (Status::Up, None));
 }
 
 #[test]

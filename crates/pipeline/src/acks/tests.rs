@@ -121,7 +121,7 @@ impl Queues for Outputs {
         }
     }
 
-    fn lost_of_before(&mut self, output: OutputId) -> u64 {
+    fn lost_before_start(&mut self, output: OutputId) -> u64 {
         self.0[output.index()].of_before
     }
 
@@ -231,7 +231,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        self.outputs.0.iter_mut().for_each(|output| output.queue.leave());
+        self.outputs.0.iter_mut().for_each(|output| output.queue.on_sender_stopped());
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Not here: finding that out (`staunch`, `sim`), and what moves then (`moves`).
 
-use deliver::failover::Patience;
+use deliver::failover::FailoverDelay;
 use model::OutputId;
 use process::relay::{Distribution, Successors};
 
@@ -26,17 +26,17 @@ impl Shard {
     }
 
     /// How long the output's endpoint may fail until others stand in for it; none when nobody does.
-    pub fn patience(&self, output: OutputId) -> Option<Patience> {
+    pub fn failover_delay(&self, output: OutputId) -> Option<FailoverDelay> {
         if !self.outputs.get(output.index()).is_some_and(OutputEncoder::has_connections) {
             // A datagram or a file tells too little of who is there.
             return None;
         }
         let clusters = self.relays.iter().flat_map(|relay| relay.router().distributions_with_others(output));
-        let patience = clusters.map(|distribution| match distribution {
-            Distribution::Failover => Patience::None,
-            _ => Patience::AWhile,
+        let delay = clusters.map(|distribution| match distribution {
+            Distribution::Failover => FailoverDelay::None,
+            _ => FailoverDelay::Grace,
         });
-        patience.min()
+        delay.min()
     }
 
     /// True when others take everything new that would go to the output, since its endpoint is down.

@@ -82,7 +82,7 @@ impl Watch {
         let first = self.numbered;
         let mut units = VecDeque::new();
         let mut cutter = Cutter::new(self.reading);
-        match &block.form {
+        match &block.encoding {
             BlockEncoding::Packets(packets) if self.reading == Reading::Packets => {
                 packets.iter().for_each(|packet| cutter.push(packet.of(&block.bytes), &mut units));
             }

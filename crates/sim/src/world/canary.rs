@@ -88,7 +88,7 @@ impl Canary {
     }
 
     pub(super) fn before_append(self, block: &mut Block) {
-        if self == Canary::TornLine && matches!(block.form, BlockEncoding::Lines) && block.copies > 1 {
+        if self == Canary::TornLine && matches!(block.encoding, BlockEncoding::Lines) && block.copies > 1 {
             let first = block.bytes.iter().position(|byte| *byte == b'\n').unwrap_or(0);
             Arc::make_mut(&mut block.bytes).remove(first);
             block.copies -= 1;
@@ -97,7 +97,7 @@ impl Canary {
 
     /// Whether the block has to wait until the next one has gone before it.
     pub(super) fn holds_back(self, block: &Block) -> bool {
-        self == Canary::Reordered && matches!(block.form, BlockEncoding::Lines)
+        self == Canary::Reordered && matches!(block.encoding, BlockEncoding::Lines)
     }
 
     pub(super) fn after_dropped(self, account: &Arc<OutputAccount>, copies: u64) {

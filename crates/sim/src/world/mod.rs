@@ -750,8 +750,8 @@ impl Queues for Outlets<'_> {
         self.of(output).promise(of)
     }
 
-    fn lost_of_before(&mut self, output: OutputId) -> u64 {
-        self.of(output).queue.lost_of_before()
+    fn lost_before_start(&mut self, output: OutputId) -> u64 {
+        self.of(output).queue.lost_before_start()
     }
 
     fn account(&self, output: OutputId) -> &OutputAccount {

@@ -25,14 +25,14 @@ impl World {
     }
 
     fn look_at_failover(&mut self, output: OutputId) {
-        let Some(patience) = self.shard.patience(output) else { return };
+        let Some(patience) = self.shard.failover_delay(output) else { return };
         let outlet = &mut self.outlets[output.index()];
         outlet.probe();
         let failover = self.failovers.entry(output).or_insert_with(|| Failover::new(patience));
         let was_live = failover.is_live();
-        failover.look(Some(outlet.state()), false, self.now);
-        failover.look_at_room(&outlet.queue);
-        outlet.given_up = failover.is_given_up();
+        failover.update(Some(outlet.state()), false, self.now);
+        failover.update_room(&outlet.queue);
+        outlet.given_up = failover.has_failed();
         if outlet.given_up && outlet.waiting() > 0 {
             self.moves.look_at(output);
         }

@@ -288,7 +288,7 @@ impl Outlet {
         let appended =
             if admitted { self.queue.append_admitted(block, now) } else { self.queue.append(block, now) };
         let appended = match appended {
-            Appended::Full(block) => self.queue.take_refused(block, now),
+            Appended::Full(block) => self.queue.append_or_hold(block, now),
             appended => appended,
         };
         match appended {

@@ -64,8 +64,8 @@ impl Queues for Outlets<'_> {
         self.0[output.index()].queue().promise(of)
     }
 
-    fn lost_of_before(&mut self, output: OutputId) -> u64 {
-        self.0[output.index()].queue().lost_of_before()
+    fn lost_before_start(&mut self, output: OutputId) -> u64 {
+        self.0[output.index()].queue().lost_before_start()
     }
 
     fn account(&self, output: OutputId) -> &OutputAccount {

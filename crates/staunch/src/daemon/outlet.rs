@@ -23,9 +23,9 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use config::plan::OutputPlan;
 use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Position, Promise};
-use deliver::lanes::Lanes;
 use deliver::plan::{QueueKind, QueueLimits, WhenFull};
 use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue, Room};
+use deliver::shared_queue::SharedQueue;
 use model::{Now, OutputAccount, OutputSum};
 use tokio::sync::Notify;
 
@@ -69,7 +69,7 @@ pub struct Outlet {
     /// Told after each sync of a queue on disk: promises may have changed.
     pub synced: Arc<Notify>,
     /// Between the senders of an output of several connections; locked after the queue.
-    lanes: Option<Mutex<Lanes>>,
+    lanes: Option<Mutex<SharedQueue>>,
     /// One for each connection.
     senders: Box<[SenderSlot]>,
     /// Wakes an output that is a thread.
@@ -248,14 +248,14 @@ impl Outlet {
             let (place, appended) = self.append_to(&mut queue, block, admission, now);
             let appended = match appended {
                 // The shard serves sources that cannot wait, so it cannot wait either.
-                Appended::Full(block) => queue.take_refused(block, now),
+                Appended::Full(block) => queue.append_or_hold(block, now),
                 appended => appended,
             };
             (place, appended == Appended::Kept)
         };
         // Older blocks may have been dropped to make room.
         self.progressed();
-        match self.lanes().map(|lanes| lanes.lane_of(partition)) {
+        match self.lanes().map(|lanes| lanes.connection_of(partition)) {
             None => self.wake(),
             Some(number) => self.senders[number].more.notify_one(),
         }
@@ -300,7 +300,7 @@ impl Outlet {
             // It stays as it is when it is set already.
             let _since = self.degraded_since_ns.compare_exchange(0, now.mono_ns.max(1), Relaxed, Relaxed);
             // Only then can it be so full that others stand in.
-            self.look_at_room(queue);
+            self.update_room(queue);
         }
         (place, appended)
     }

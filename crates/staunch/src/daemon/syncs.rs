@@ -124,10 +124,10 @@ fn last_sync(outlet: &Outlet, disk: &OnDisk) -> Option<DiskError> {
 
 /// Looks which files are there.
 pub fn look(outlet: &Outlet, disk: &OnDisk) {
-    let begun = outlet.queue().on_disk().and_then(|queue| queue.begin_look());
+    let begun = outlet.queue().on_disk().and_then(|queue| queue.begin_directory_check());
     let Some(looked) = begun.map(|look| look.perform(disk.folder())) else { return };
     if let Some(queue) = outlet.queue().on_disk() {
-        queue.on_looked(looked);
+        queue.on_directory_checked(looked);
     }
 }
 
@@ -157,7 +157,7 @@ fn turn(outlet: &Outlet, disk: &OnDisk, look_ns: u64) -> bool {
         let lost = |error| matches!(error, DiskError::Deleted | DiskError::Away);
         return outlet.on_synced(done).is_some_and(lost);
     }
-    let due_ns = if queue.begin_look().is_some() {
+    let due_ns = if queue.begin_directory_check().is_some() {
         Some(due_ns.map_or(look_ns, |due_ns| due_ns.min(look_ns)))
     } else {
         due_ns

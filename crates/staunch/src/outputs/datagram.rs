@@ -108,7 +108,7 @@ impl Driver {
     /// Does what the sender says, for as many system calls as one turn has. `now` is good enough for all of them: what
     /// depends on it is a matter of tenths of a second.
     fn turn(&mut self, now: Now) -> Next {
-        let wanted = self.sender.asks_for_error(now);
+        let wanted = self.sender.needs_error_check(now);
         for lane in 0..self.lanes.count() {
             if let Some(error) = self.lanes.take_error(lane, wanted, now) {
                 self.failed(lane, &error, now);
@@ -132,7 +132,7 @@ impl Driver {
                 DatagramAction::WaitUntil(_) | DatagramAction::Idle => return Next::Rest,
             }
             // An error that waits in the socket is asked for between turns.
-            if self.sender.asks_for_error(now) {
+            if self.sender.needs_error_check(now) {
                 return Next::Turn;
             }
         }
@@ -153,7 +153,7 @@ impl Driver {
             && self.lanes.pass_over(lane, error, now);
         if of_one {
             self.words = None;
-            return self.sender.on_error_of_one(why);
+            return self.sender.on_address_error(why);
         }
         self.sender.on_error(why, now);
         if why == SendError::Refused && self.addresses == Addresses::First {
@@ -241,8 +241,8 @@ impl Driver {
 
     fn tell(&mut self) {
         self.teller.look(&self.outlet, self.sender.state(), |_failure| self.words.take());
-        while let Some(news) = self.sender.take_news() {
-            self.teller.tell(&self.outlet, news);
+        while let Some(change) = self.sender.take_state_change() {
+            self.teller.tell(&self.outlet, change);
         }
         let sender = &self.sender;
         publish(&self.outlet, 0, sender.waiting_copies(), sender.queued_bytes(), sender.state());

@@ -66,8 +66,8 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
         }
         let (rest, error) = step(&mut sender, outlet, place, plan, &mut open);
         teller.look(outlet, sender.state(), |_failure| error.as_ref().map(io::Error::to_string));
-        while let Some(news) = sender.take_news() {
-            teller.tell(outlet, news);
+        while let Some(change) = sender.take_state_change() {
+            teller.tell(outlet, change);
         }
         publish_held(outlet, &sender);
         worked(outlet, since_ns);

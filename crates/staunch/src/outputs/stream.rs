@@ -302,8 +302,8 @@ pub async fn run(
             trouble.words = words.or(trouble.words);
         }
         teller.look(&outlet, sender.state(), |failure| trouble.take_words(failure));
-        while let Some(news) = sender.take_news() {
-            teller.tell(&outlet, news);
+        while let Some(change) = sender.take_state_change() {
+            teller.tell(&outlet, change);
         }
         publish(&outlet, number, sender.waiting_copies(), sender.queued_bytes(), sender.state());
         worked(&outlet, since_ns);
@@ -642,7 +642,13 @@ mod tests {
         let now = Clock::now();
         let line = Arc::new(b"a 1 2\n".to_vec());
         outlet.append(
-            Block { bytes: line, copies: 1, form: BlockEncoding::Lines, at_ns: now.mono_ns, partition: None },
+            Block {
+                bytes: line,
+                copies: 1,
+                encoding: BlockEncoding::Lines,
+                at_ns: now.mono_ns,
+                partition: None,
+            },
             now,
         );
         outlet.stop(now.mono_ns + 100_000_000);

@@ -4,7 +4,7 @@
 //! the sender's news with them.
 //! Not here: which changes are news (`deliver::endpoint`), lines of checks (`check`).
 
-use deliver::{EndpointState, Failure, News};
+use deliver::{EndpointState, Failure, StateChange};
 use model::{Now, SECOND_NS};
 
 use crate::carbon_c_relay::log_targets::{ASIDE, ORIGINAL, OURS};
@@ -57,25 +57,25 @@ impl Teller {
     }
 
     /// One log line.
-    pub fn tell(&self, outlet: &Outlet, news: News) {
+    pub fn tell(&self, outlet: &Outlet, change: StateChange) {
         let (name, place) = (&outlet.name, &self.place);
-        self.tell_as_the_original(news);
-        match news {
-            News::Up => tracing::info!("output `{name}`: {place} is up"),
-            News::Down { failure } => {
+        self.tell_as_the_original(change);
+        match change {
+            StateChange::Up => tracing::info!("output `{name}`: {place} is up"),
+            StateChange::Down { failure } => {
                 let what = self.what(failure);
                 let so = if self.is_udp && failure == Failure::Refused { PROBES } else { WAITS };
                 tracing::warn!(target: OURS, "output `{name}`: {what}; {so}");
             }
-            News::Changed { failure } if self.is_udp => {
+            StateChange::NewReason { failure } if self.is_udp => {
                 let what = self.what(failure);
                 tracing::warn!(target: OURS, "output `{name}`: another reason now: {what}");
             }
-            News::Changed { failure } => {
+            StateChange::NewReason { failure } => {
                 let why = self.why(failure);
                 tracing::warn!(target: OURS, "output `{name}`: {place} is still down, now for another reason ({why})");
             }
-            News::Still { failure, down_ns } => {
+            StateChange::StillDown { failure, down_ns } => {
                 let (what, long) = (self.what(failure), long(down_ns));
                 let (records, bytes) = (outlet.sum().queued, stdio::bytes(outlet.bytes()));
                 tracing::warn!(
@@ -83,7 +83,7 @@ impl Teller {
                     "output `{name}`: {what}, for {long} now; {records} records ({bytes}) wait in its queue"
                 );
             }
-            News::Back { down_ns, attempts, waiting_copies } => {
+            StateChange::Recovered { down_ns, attempts, waiting_copies } => {
                 let seconds = down_ns as f64 / SECOND_NS as f64;
                 let plural = if attempts == 1 { "" } else { "s" };
                 tracing::info!(
@@ -109,11 +109,11 @@ impl Teller {
     }
 
     /// The same in the words that scripts of carbon-c-relay's users look for (spec graphite §2.13).
-    fn tell_as_the_original(&self, news: News) {
+    fn tell_as_the_original(&self, change: StateChange) {
         let place = original::endpoint(&self.place);
-        match news {
-            News::Up | News::Still { .. } => {}
-            News::Down { failure } | News::Changed { failure } => {
+        match change {
+            StateChange::Up | StateChange::StillDown { .. } => {}
+            StateChange::Down { failure } | StateChange::NewReason { failure } => {
                 let why = self.why(failure);
                 // The system's words without its number.
                 let why = why.split(" (os error").next().unwrap_or(why);
@@ -126,7 +126,7 @@ impl Teller {
                 };
                 tracing::error!(target: ORIGINAL, "failed to {what}() to {place}: {why}");
             }
-            News::Back { .. } => tracing::info!(target: ORIGINAL, "server {place}: OK"),
+            StateChange::Recovered { .. } => tracing::info!(target: ORIGINAL, "server {place}: OK"),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::Context;
 use deliver::disk_queue::Unsettled;
-use deliver::queue::Left;
+use deliver::queue::QueuedBlock;
 use model::{AckMark, ConnectionId, Figure, Now, OutputId, Unacked};
 use pipeline::checkpoints::Note;
 use pipeline::{Accounts, Inherited, Shard, Unfinished};
@@ -42,7 +42,7 @@ pub struct Handed {
     /// The state of each aggregation, by its name.
     pub states: Vec<(String, Vec<u8>)>,
     /// What its queues in memory held.
-    pub left: Vec<(OutputId, Left)>,
+    pub left: Vec<(OutputId, QueuedBlock)>,
     /// How far its queues on disk had been read, by output.
     pub unsettled: Vec<(String, Unsettled)>,
     /// Connections that go on here.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use config::plan::{Listen, Plan};
 use deliver::disk_queue::Unsettled;
-use deliver::queue::Left;
+use deliver::queue::QueuedBlock;
 use model::{OutputId, SECOND_NS};
 use pipeline::{Kept, Unfinished};
 
@@ -265,7 +265,7 @@ impl Inheritance {
                         .iter()
                         .find(|(known, _)| *known == output as usize)
                         .ok_or(LinkError::OutOfTurn)?;
-                    let left = Left::decode(&bytes, Clock::mono_ns()).ok_or(LinkError::OutOfTurn)?;
+                    let left = QueuedBlock::decode(&bytes, Clock::mono_ns()).ok_or(LinkError::OutOfTurn)?;
                     handed.left.push((*id, left));
                 }
                 Message::Unsettled { output, len } => {

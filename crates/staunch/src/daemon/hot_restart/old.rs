@@ -10,7 +10,7 @@ use std::time::Duration;
 use config::plan::Listen;
 use deliver::Status;
 use deliver::disk_queue::Unsettled;
-use deliver::queue::{Block, Left, Queue};
+use deliver::queue::{Block, Queue, QueuedBlock};
 use model::{
     AckWhen, DiskError, Figure, Losses, OutputId, Reject, SECOND_NS, SourceAccount, SourceId, Unacked,
 };
@@ -98,7 +98,7 @@ struct Chosen {
 struct Told {
     messages: Vec<Message>,
     states: Vec<SavedState>,
-    left: Vec<(u32, Vec<Left>)>,
+    left: Vec<(u32, Vec<QueuedBlock>)>,
     unsettled: Vec<(String, Unsettled)>,
     connections: Vec<AtRest>,
     ending: Ending,
@@ -242,7 +242,7 @@ fn queue_is_there(outlet: &Outlet) -> Result<(), Failure> {
     syncs::look(outlet, &disk);
     let (behind, copies) = {
         let mut queue = outlet.queue();
-        (queue.on_disk().and_then(|queue| queue.stays_behind(Clock::now())), queue.copies())
+        (queue.on_disk().and_then(|queue| queue.handover_error(Clock::now())), queue.copies())
     };
     let away = (copies > 0 && !folder.is_dir()).then_some(DiskError::Away);
     match behind.or(away) {
@@ -413,7 +413,7 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     }
     for (id, block) in last {
         match passed.outputs.iter().position(|(_, passed)| *passed == id) {
-            Some(at) => left[at].1.push(Left::whole(block)),
+            Some(at) => left[at].1.push(QueuedBlock::whole(block)),
             None => ending.blocks.push((id, block)),
         }
     }

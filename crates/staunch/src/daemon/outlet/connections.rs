@@ -1,14 +1,14 @@
 //! The connections that share an outlet's queue: what each sender takes and tells, and which of them gets what waits.
 //!
-//! With one connection the queue is all there is; with several, `deliver::lanes` keeps the order of each series.
+//! With one connection the queue is all there is; with several, `deliver::shared_queue` keeps the order of each series.
 //! Invariant: lanes are locked after the queue, never before it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use deliver::EndpointState;
-use deliver::lanes::Lanes;
 use deliver::queue::{OutputQueue, Queue};
+use deliver::shared_queue::SharedQueue;
 use deliver::stream::{Action, StreamSender};
 use model::{Dropped, Now};
 use tokio::sync::Notify;
@@ -42,7 +42,7 @@ impl Outlet {
     #[must_use]
     pub fn with_connections(mut self, connections: usize) -> Outlet {
         if connections > 1 {
-            self.lanes = Some(Mutex::new(Lanes::new(connections)));
+            self.lanes = Some(Mutex::new(SharedQueue::new(connections)));
             self.senders = (0..connections).map(|_| SenderSlot::default()).collect();
         }
         self
@@ -53,7 +53,7 @@ impl Outlet {
         self.senders.len()
     }
 
-    pub(super) fn lanes(&self) -> Option<MutexGuard<'_, Lanes>> {
+    pub(super) fn lanes(&self) -> Option<MutexGuard<'_, SharedQueue>> {
         self.lanes.as_ref().map(|lanes| lanes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -79,7 +79,7 @@ impl Outlet {
     pub fn recall(&self) {
         let mut queue = self.queue();
         if let Some(mut lanes) = self.lanes() {
-            lanes.recall(&mut *queue);
+            lanes.put_back_all(&mut *queue);
         }
     }
 
@@ -133,7 +133,7 @@ impl Outlet {
         self.wake_others();
         self.look_at_endpoint();
         if self.has_no_room() {
-            self.look_at_room(&*self.queue());
+            self.update_room(&*self.queue());
         }
         if self.degraded_since_ns.load(Relaxed) != 0 && !self.is_nearly_full(&*self.queue()) {
             self.degraded_since_ns.store(0, Relaxed);

@@ -8,7 +8,7 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
-use deliver::failover::{Failover, Patience};
+use deliver::failover::{Failover, FailoverDelay};
 use deliver::queue::{Block, Entry, Queue};
 use model::{Now, OutputId};
 
@@ -26,7 +26,7 @@ pub(super) struct Watcher {
 
 impl Watcher {
     fn tell(&self) {
-        let (output, live, given_up) = (self.output, self.failover.is_live(), self.failover.is_given_up());
+        let (output, live, given_up) = (self.output, self.failover.is_live(), self.failover.has_failed());
         // Nobody waits for it.
         drop(self.shard.call(move |worker| worker.set_live(output, live, given_up)));
     }
@@ -35,10 +35,10 @@ impl Watcher {
 impl Outlet {
     /// From now on the shard is told when others stand in for the endpoint, who lose patience with it so soon; nobody is
     /// with `None`.
-    pub fn watch(&self, patience: Option<Patience>, output: OutputId, shard: &ShardHandle) {
+    pub fn watch(&self, patience: Option<FailoverDelay>, output: OutputId, shard: &ShardHandle) {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         match (&mut *watched, patience) {
-            (Some(known), Some(patience)) => known.failover.set_patience(patience),
+            (Some(known), Some(patience)) => known.failover.set_delay(patience),
             (known, Some(patience)) => {
                 *known = Some(Watcher { failover: Failover::new(patience), output, shard: shard.clone() });
             }
@@ -69,8 +69,8 @@ impl Outlet {
         let checked_down = self.is_checked_down();
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(watched) = &mut *watched else { return };
-        let changed = watched.failover.look(state, checked_down, Clock::now());
-        if changed || (watched.failover.is_given_up() && waits) {
+        let changed = watched.failover.update(state, checked_down, Clock::now());
+        if changed || (watched.failover.has_failed() && waits) {
             watched.tell();
         }
     }
@@ -81,13 +81,13 @@ impl Outlet {
     }
 
     /// The queue has become fuller, or emptier.
-    pub(super) fn look_at_room(&self, queue: &impl Queue) {
+    pub(super) fn update_room(&self, queue: &impl Queue) {
         if !self.is_watched() {
             return;
         }
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(watched) = &mut *watched else { return };
-        if watched.failover.look_at_room(queue) {
+        if watched.failover.update_room(queue) {
             self.has_no_room.store(watched.failover.is_full(), Relaxed);
             watched.tell();
         }
@@ -98,7 +98,7 @@ impl Outlet {
     pub fn take_to_move(&self, now: Now) -> Option<Entry> {
         let given_up = {
             let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-            watched.as_ref().is_some_and(|watched| watched.failover.is_given_up())
+            watched.as_ref().is_some_and(|watched| watched.failover.has_failed())
         };
         if !given_up {
             return None;
@@ -162,7 +162,7 @@ mod tests {
         outlet.publish(0, 0, 0, state(Status::Down, 9));
         assert_eq!(shard.waiting(), 0, "nobody stands in for it");
         outlet.publish(0, 0, 0, state(Status::Up, 0));
-        outlet.watch(Some(Patience::AWhile), OutputId(0), &shard);
+        outlet.watch(Some(FailoverDelay::Grace), OutputId(0), &shard);
         assert!(outlet.is_watched() && shard.waiting() == 0);
         for number in 1..=16 {
             let _place = outlet.append(one(), Now::default());

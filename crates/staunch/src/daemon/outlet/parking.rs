@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{MutexGuard, PoisonError};
 
 use deliver::disk_queue::{DiskQueue, Unsettled};
-use deliver::queue::Left;
+use deliver::queue::QueuedBlock;
 
 use super::{Admission, Outlet};
 use sys::clock::Clock;
@@ -52,9 +52,9 @@ impl Outlet {
     }
 
     /// What waits in memory, oldest first. It goes on waiting.
-    pub fn left(&self) -> Vec<Left> {
+    pub fn left(&self) -> Vec<QueuedBlock> {
         self.recall();
-        self.queue().in_memory().map(|queue| queue.left().collect()).unwrap_or_default()
+        self.queue().in_memory().map(|queue| queue.queued_blocks().collect()).unwrap_or_default()
     }
 
     /// How far its queue on disk has been read; none for a queue in memory, and when nothing was read.
@@ -64,9 +64,9 @@ impl Outlet {
     }
 
     /// Takes what waited in another process's memory.
-    pub fn go_on_with(&self, left: Left) {
+    pub fn go_on_with(&self, left: QueuedBlock) {
         if let Some(queue) = self.queue().in_memory() {
-            return queue.go_on_with(left);
+            return queue.append_handed_over(left);
         }
         // For a queue on disk there are only last blocks that came into no queue there.
         if let Some(block) = left.into_whole() {

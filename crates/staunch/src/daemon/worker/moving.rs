@@ -22,7 +22,7 @@ impl Worker {
     pub(super) fn watch(&self) {
         for (at, outlet) in self.outlets.iter().enumerate() {
             let output = OutputId(at as u16);
-            outlet.watch(self.shard.patience(output), output, &self.handle);
+            outlet.watch(self.shard.failover_delay(output), output, &self.handle);
         }
     }
 

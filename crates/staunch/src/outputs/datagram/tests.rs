@@ -46,9 +46,14 @@ impl World {
 
     fn append(&self, packet: &[u8]) {
         let now = Clock::now();
-        let form = BlockEncoding::Packets(Arc::new(vec![Span::new(0, packet.len())]));
-        let block =
-            Block { bytes: Arc::new(packet.to_vec()), copies: 1, form, at_ns: now.mono_ns, partition: None };
+        let encoding = BlockEncoding::Packets(Arc::new(vec![Span::new(0, packet.len())]));
+        let block = Block {
+            bytes: Arc::new(packet.to_vec()),
+            copies: 1,
+            encoding,
+            at_ns: now.mono_ns,
+            partition: None,
+        };
         self.outlet.append(block, now);
     }
 

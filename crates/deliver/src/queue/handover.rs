@@ -1,7 +1,7 @@
 //! Encoding of the blocks in a queue in memory, for the successor process (hot restart).
 //!
-//! Path of a block: `finish_stop` of its sender -> **[`MemoryQueue::left`]** -> [`Left::encode`] -> another process ->
-//! [`Left::decode`] -> **[`MemoryQueue::go_on_with`]** -> `pop`.
+//! Path of a block: `finish_stop` of its sender -> **[`MemoryQueue::queued_blocks`]** -> [`QueuedBlock::encode`] -> another process ->
+//! [`QueuedBlock::decode`] -> **[`MemoryQueue::append_handed_over`]** -> `pop`.
 //! Not here: the transfer (hot restart in the binary), blocks on disk (`disk_queue::unsettled`).
 //! Invariant: any byte string decodes to a block that senders can cut, or to none (fuzz target `left`). Copies with an
 //! outcome stay in the account that counted them; the successor counts the others as routed.
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::{MemoryQueue, Queue};
 use crate::block::{Block, BlockEncoding, PARTITIONS};
-use crate::disk_queue::{Part, decode_borders, encode_borders, form_code};
+use crate::disk_queue::{Part, decode_boundaries, encode_boundaries, encoding_code};
 use crate::plan::QueueLimits;
 
 /// Bytes before the boundaries.
@@ -18,16 +18,16 @@ const HEADER_BYTES: usize = 56;
 
 /// A queued block and its delivery progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct QueuedBlock {
     block: Block,
     part: Part,
 }
 
-impl Left {
+impl QueuedBlock {
     /// A block without any settled copy.
-    pub fn whole(block: Block) -> Left {
+    pub fn whole(block: Block) -> QueuedBlock {
         let part = Part::whole(block.copies, block.copy_bytes());
-        Left { block, part }
+        QueuedBlock { block, part }
     }
 
     /// The block, if none of its copies is settled.
@@ -42,43 +42,43 @@ impl Left {
 
     /// Encodes it. Times become ages, since the successor's monotonic clock may have another origin.
     pub fn encode(&self, now_ns: u64) -> Vec<u8> {
-        let Left { block, part } = self;
-        let mut borders = Vec::new();
-        encode_borders(&block.form, &mut borders);
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + borders.len() + block.bytes.len());
+        let QueuedBlock { block, part } = self;
+        let mut boundaries = Vec::new();
+        encode_boundaries(&block.encoding, &mut boundaries);
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + boundaries.len() + block.bytes.len());
         let age_ns = now_ns.saturating_sub(block.at_ns);
         let places = [part.settled as u64, part.written_before as u64, part.packets_done as u64];
         for number in [age_ns, part.bytes_left].iter().chain(&places) {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
-        let form = u32::from(form_code(&block.form));
+        let encoding = u32::from(encoding_code(&block.encoding));
         let partition = block.partition.map_or(0, |partition| u32::from(partition) + 1);
-        for number in [block.copies, part.copies_left, borders.len() as u32, form | partition << 8] {
+        for number in [block.copies, part.copies_left, boundaries.len() as u32, encoding | partition << 8] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         debug_assert_eq!(bytes.len(), HEADER_BYTES, "the header's fields fit its size");
-        bytes.extend_from_slice(&borders);
+        bytes.extend_from_slice(&boundaries);
         bytes.extend_from_slice(&block.bytes);
         bytes
     }
 
     /// Decodes the result of [`Self::encode`]. None when the bytes are not a block, or its fields contradict each other.
-    pub fn decode(bytes: &[u8], now_ns: u64) -> Option<Left> {
+    pub fn decode(bytes: &[u8], now_ns: u64) -> Option<QueuedBlock> {
         let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
         let (longs, shorts) = header.split_at(5 * 8);
         let long = |at: usize| longs.as_chunks::<8>().0.get(at).map(|bytes| u64::from_le_bytes(*bytes));
         let short = |at: usize| shorts.as_chunks::<4>().0.get(at).map(|bytes| u32::from_le_bytes(*bytes));
         let (copies, copies_left, borders_len) = (short(0)?, short(1)?, short(2)?);
-        let (borders, block_bytes) = rest.split_at_checked(borders_len as usize)?;
+        let (boundaries, block_bytes) = rest.split_at_checked(borders_len as usize)?;
         let block_len = u32::try_from(block_bytes.len()).ok()?;
-        let [form, partition, 0, 0] = short(3)?.to_le_bytes() else { return None };
-        let form = decode_borders(form, borders, block_len)?;
+        let [encoding, partition, 0, 0] = short(3)?.to_le_bytes() else { return None };
+        let encoding = decode_boundaries(encoding, boundaries, block_len)?;
         let partition = match partition {
             0 => None,
             partition => Some(partition - 1).filter(|partition| *partition < PARTITIONS),
         };
         let at_ns = now_ns.saturating_sub(long(0)?);
-        let block = Block { bytes: Arc::new(block_bytes.to_vec()), copies, form, at_ns, partition };
+        let block = Block { bytes: Arc::new(block_bytes.to_vec()), copies, encoding, at_ns, partition };
         let place = |at: usize| usize::try_from(long(at)?).ok().filter(|place| *place <= block_bytes.len());
         let part = Part {
             settled: place(2)?,
@@ -90,26 +90,26 @@ impl Left {
         let possible = copies_left <= copies
             && part.packets_done <= copies as usize
             && part.bytes_left <= block.copy_bytes()
-            && in_order(&block.form);
-        possible.then_some(Left { block, part })
+            && in_order(&block.encoding);
+        possible.then_some(QueuedBlock { block, part })
     }
 }
 
 impl MemoryQueue {
     /// All queued blocks, oldest first. They stay in this queue until the successor has confirmed that it has them.
-    pub fn left(&self) -> impl ExactSizeIterator<Item = Left> {
-        self.entries.iter().map(|entry| Left { block: entry.block.clone(), part: entry.part() })
+    pub fn queued_blocks(&self) -> impl ExactSizeIterator<Item = QueuedBlock> {
+        self.entries.iter().map(|entry| QueuedBlock { block: entry.block.clone(), part: entry.part() })
     }
 
     /// Appends a block of the predecessor, whatever the limits are here: it was accepted under the predecessor's limits.
-    pub fn go_on_with(&mut self, left: Left) {
+    pub fn append_handed_over(&mut self, left: QueuedBlock) {
         self.push_back(left.block, left.part);
     }
 }
 
 /// Whether the boundaries are ordered as the block's senders assume.
-fn in_order(form: &BlockEncoding) -> bool {
-    match form {
+fn in_order(encoding: &BlockEncoding) -> bool {
+    match encoding {
         BlockEncoding::Lines => true,
         BlockEncoding::Frames(frames) => frames.is_sorted_by_key(|frame| frame.0),
         BlockEncoding::Packets(packets) => packets.is_sorted_by(|one, next| one.at + one.len <= next.at),
@@ -120,17 +120,17 @@ fn in_order(form: &BlockEncoding) -> bool {
 ///
 /// # Panics
 /// When the check fails.
-pub fn promises(bytes: &[u8]) {
-    let Some(left) = Left::decode(bytes, 0) else { return };
+pub fn check_handover(bytes: &[u8]) {
+    let Some(left) = QueuedBlock::decode(bytes, 0) else { return };
     let account = Arc::new(model::OutputAccount::default());
     let mut queue = MemoryQueue::new(QueueLimits::default(), Arc::clone(&account));
-    queue.go_on_with(left.clone());
-    assert!(queue.left().eq([left.clone()]), "the block is queued as decoded");
+    queue.append_handed_over(left.clone());
+    assert!(queue.queued_blocks().eq([left.clone()]), "the block is queued as decoded");
     assert!(account.sum(queue.copies()).holds() && queue.copies() == left.copies());
     let Some(mut entry) = queue.pop(model::Now::default()) else { panic!("one block is queued") };
     let (len, mut at) = (entry.block().bytes.len(), entry.settled);
     while at < len {
-        let next = entry.block().border_after(at);
+        let next = entry.block().boundary_after(at);
         assert!(at < next && next <= len, "the boundary after {at} is at {next} of {len}");
         entry.delivered_up_to(next);
         at = next;
@@ -148,7 +148,7 @@ mod tests {
 
     const AT_NS: u64 = 7_000_000_000;
 
-    fn forms() -> [Block; 3] {
+    fn encodings() -> [Block; 3] {
         let mut batch = PacketBatch::default();
         for packet in [&b"a:1|c"[..], b"", b"bb:2|c\nc:3|g"] {
             batch.push(packet);
@@ -166,57 +166,62 @@ mod tests {
         let here = Arc::new(model::OutputAccount::default());
         let mut queue = MemoryQueue::new(QueueLimits::default(), Arc::clone(&here));
         queue.keep(true);
-        for block in forms() {
+        for block in encodings() {
             assert_eq!(queue.append(block, now), Appended::Kept);
         }
         let mut first = queue.pop(now).expect("three are queued");
         first.delivered_up_to(6);
         first.written_before = 13;
         queue.put_back(first);
-        queue.leave();
-        let encoded: Vec<Vec<u8>> = queue.left().map(|left| left.encode(AT_NS + 5)).collect();
+        queue.on_sender_stopped();
+        let encoded: Vec<Vec<u8>> = queue.queued_blocks().map(|left| left.encode(AT_NS + 5)).collect();
         let there = Arc::new(model::OutputAccount::default());
         // The successor takes the blocks whatever its limits are.
         let limits = QueueLimits { bytes_max: 1, records_max: 1, ..QueueLimits::default() };
         let mut other = MemoryQueue::new(limits, Arc::clone(&there));
-        encoded.iter().for_each(|bytes| other.go_on_with(Left::decode(bytes, 105).expect("it was encoded")));
+        encoded.iter().for_each(|bytes| {
+            other.append_handed_over(QueuedBlock::decode(bytes, 105).expect("it was encoded"))
+        });
         assert_eq!((queue.copies(), other.copies()), (8, 8));
         assert_eq!(there.sum(8).copies, 8, "the delivered one is in the other account");
         assert!(here.sum(queue.copies()).holds() && there.sum(other.copies()).holds());
-        let aged = |left: Left| Left { block: Block { at_ns: 100, ..left.block }, ..left };
-        assert!(other.left().eq(queue.left().map(aged)), "five nanoseconds old on both clocks");
+        let aged = |left: QueuedBlock| QueuedBlock { block: Block { at_ns: 100, ..left.block }, ..left };
+        assert!(
+            other.queued_blocks().eq(queue.queued_blocks().map(aged)),
+            "five nanoseconds old on both clocks"
+        );
         let first = other.pop(now).expect("three are queued");
         assert_eq!((first.settled, first.written_before, first.copies()), (6, 13, 1));
         first.settle(model::CopyOutcome::Delivered);
         queue.keep(false);
-        queue.leave();
+        queue.on_sender_stopped();
         assert_eq!((queue.copies(), here.dropped(model::Dropped::Stopped)), (0, 8));
     }
 
     #[test]
     fn invalid_bytes_decode_to_none_and_decoded_blocks_can_be_sent() {
-        for block in forms() {
+        for block in encodings() {
             let part = Part::whole(block.copies, block.copy_bytes());
-            let good = Left { block, part }.encode(AT_NS);
-            promises(&good);
+            let good = QueuedBlock { block, part }.encode(AT_NS);
+            check_handover(&good);
             for len in 0..good.len() {
-                promises(&good[..len]);
+                check_handover(&good[..len]);
             }
             for bit in 0..good.len() * 8 {
                 let mut flipped = good.clone();
                 flipped[bit / 8] ^= 1 << (bit % 8);
-                promises(&flipped);
+                check_handover(&flipped);
             }
         }
         let block = Block::lines(b"a 1 2\n".to_vec(), 1, 0);
         let whole = Part::whole(1, 6);
         let more_left = Part { copies_left: 2, ..whole };
         for part in [Part { settled: 7, ..whole }, more_left, Part { packets_done: 2, ..whole }] {
-            let bytes = Left { block: block.clone(), part }.encode(0);
-            assert_eq!(Left::decode(&bytes, 0), None, "{part:?}");
+            let bytes = QueuedBlock { block: block.clone(), part }.encode(0);
+            assert_eq!(QueuedBlock::decode(&bytes, 0), None, "{part:?}");
         }
         let unordered = Block::frames(b"abcdef".to_vec(), vec![(6, 1), (2, 1)], 0);
         let part = Part::whole(2, 6);
-        assert_eq!(Left::decode(&Left { block: unordered, part }.encode(0), 0), None);
+        assert_eq!(QueuedBlock::decode(&QueuedBlock { block: unordered, part }.encode(0), 0), None);
     }
 }

@@ -12,22 +12,25 @@ use crate::queue::{MemoryQueue, OutputQueue};
 /// The queue and its connections, as the binary uses them.
 struct Shared {
     queue: OutputQueue<crate::disk_queue::faulty_disk::FaultyDisk>,
-    lanes: Lanes,
+    connections: SharedQueue,
 }
 
 impl Shared {
-    fn lane(&mut self, number: usize) -> Lane<'_, OutputQueue<crate::disk_queue::faulty_disk::FaultyDisk>> {
-        self.lanes.of(&mut self.queue, number)
+    fn connection(
+        &mut self,
+        number: usize,
+    ) -> ConnectionQueue<'_, OutputQueue<crate::disk_queue::faulty_disk::FaultyDisk>> {
+        self.connections.of(&mut self.queue, number)
     }
 
     fn ready(&mut self) -> u16 {
-        self.lanes.ready(&mut self.queue)
+        self.connections.ready(&mut self.queue)
     }
 }
 
 const NOW: Now = Now { mono_ns: 1_000, wall_ns: 1_000 };
 
-fn queue(on_disk: bool, account: &Arc<OutputAccount>, lanes: usize) -> Shared {
+fn queue(on_disk: bool, account: &Arc<OutputAccount>, connections: usize) -> Shared {
     let limits =
         QueueLimits { bytes_max: 1 << 20, records_max: 0, when_full: WhenFull::Block, age_max_ms: 0 };
     let queue = if on_disk {
@@ -38,7 +41,7 @@ fn queue(on_disk: bool, account: &Arc<OutputAccount>, lanes: usize) -> Shared {
     } else {
         OutputQueue::Memory(MemoryQueue::new(limits, Arc::clone(account)))
     };
-    Shared { queue, lanes: Lanes::new(lanes) }
+    Shared { queue, connections: SharedQueue::new(connections) }
 }
 
 fn block(number: u64, partition: Option<u8>) -> Block {
@@ -90,46 +93,46 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn series_keep_their_order_and_no_record_is_lost(ops in ops(), on_disk: bool, lanes in 1..5_usize) {
+    fn series_keep_their_order_and_no_record_is_lost(ops in ops(), on_disk: bool, connections in 1..5_usize) {
         let account = Arc::new(OutputAccount::default());
-        let mut shared = queue(on_disk, &account, lanes);
-        let mut held: Vec<VecDeque<Entry>> = (0..lanes).map(|_| VecDeque::new()).collect();
+        let mut shared = queue(on_disk, &account, connections);
+        let mut held: Vec<VecDeque<Entry>> = (0..connections).map(|_| VecDeque::new()).collect();
         let (mut appended, mut delivered) = (0, Vec::new());
-        let drain = (0..400).flat_map(|_| (0..4).flat_map(|lane| [Op::Pop(lane), Op::Deliver(lane)]));
+        let drain = (0..400).flat_map(|_| (0..4).flat_map(|connection| [Op::Pop(connection), Op::Deliver(connection)]));
         for op in ops.into_iter().chain(drain) {
             match op {
                 Op::Append(partition) => {
-                    let kept = shared.lane(0).append(block(appended, partition), NOW);
+                    let kept = shared.connection(0).append(block(appended, partition), NOW);
                     prop_assert_eq!(kept, Appended::Kept);
                     appended += 1;
                 }
-                Op::Pop(lane) => {
-                    let lane = lane % lanes;
-                    let ready = shared.ready() & (1 << lane) != 0;
-                    let popped = shared.lane(lane).pop(NOW);
-                    prop_assert!(ready || popped.is_none(), "lane {} was not ready", lane);
-                    held[lane].extend(popped);
+                Op::Pop(connection) => {
+                    let connection = connection % connections;
+                    let ready = shared.ready() & (1 << connection) != 0;
+                    let popped = shared.connection(connection).pop(NOW);
+                    prop_assert!(ready || popped.is_none(), "connection {} was not ready", connection);
+                    held[connection].extend(popped);
                 }
-                Op::Deliver(lane) => {
-                    if let Some(entry) = held[lane % lanes].pop_front() {
+                Op::Deliver(connection) => {
+                    if let Some(entry) = held[connection % connections].pop_front() {
                         delivered.push((number_of(&entry), partition_of(&entry)));
                         entry.settle(CopyOutcome::Delivered);
                     }
                 }
-                Op::Lose(lane) => {
-                    while let Some(entry) = held[lane % lanes].pop_back() {
-                        shared.lane(lane % lanes).put_back(entry);
+                Op::Lose(connection) => {
+                    while let Some(entry) = held[connection % connections].pop_back() {
+                        shared.connection(connection % connections).put_back(entry);
                     }
                 }
-                Op::Recall => shared.lanes.recall(&mut shared.queue),
+                Op::Recall => shared.connections.put_back_all(&mut shared.queue),
             }
             let held: u64 = held.iter().flatten().map(Entry::copies).sum();
-            let sum = account.sum(shared.lane(0).copies() + held);
+            let sum = account.sum(shared.connection(0).copies() + held);
             prop_assert!(sum.holds(), "{:?}", sum);
         }
         prop_assert_eq!(delivered.len() as u64, appended, "all of it arrives");
         prop_assert!(keeps_order(&delivered), "{:?}", delivered);
-        prop_assert!(shared.lane(0).is_empty());
+        prop_assert!(shared.connection(0).is_empty());
     }
 }
 
@@ -143,20 +146,20 @@ fn a_stalled_connection_blocks_the_others_only_past_the_limit() {
         Block { partition: Some(partition), ..Block::lines(text, 1, NOW.mono_ns) }
     };
     for _ in 0..10 {
-        assert!(shared.lane(0).append(large(1), NOW) == Appended::Kept);
-        assert!(shared.lane(0).append(large(0), NOW) == Appended::Kept);
+        assert!(shared.connection(0).append(large(1), NOW) == Appended::Kept);
+        assert!(shared.connection(0).append(large(0), NOW) == Appended::Kept);
     }
     let mut taken = Vec::new();
-    while let Some(entry) = shared.lane(0).pop(NOW) {
+    while let Some(entry) = shared.connection(0).pop(NOW) {
         taken.push(entry);
     }
     assert_eq!((taken.len(), shared.ready()), (6, 0b10), "a quarter of the limit is kept");
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "lane 1 never asked");
-    let other = shared.lane(1).pop(NOW).expect("it is kept for lane 1");
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b01, "lane 0 got nothing before");
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "and is woken once");
+    assert_eq!(shared.connections.take_ready(&mut shared.queue), 0, "connection 1 never asked");
+    let other = shared.connection(1).pop(NOW).expect("it is kept for connection 1");
+    assert_eq!(shared.connections.take_ready(&mut shared.queue), 0b01, "connection 0 got nothing before");
+    assert_eq!(shared.connections.take_ready(&mut shared.queue), 0, "and is woken once");
     other.settle(CopyOutcome::Delivered);
-    assert!(shared.lane(0).pop(NOW).is_some());
+    assert!(shared.connection(0).pop(NOW).is_some());
 }
 
 #[test]
@@ -165,15 +168,15 @@ fn the_last_sender_that_ends_drops_the_queue() {
         let account = Arc::new(OutputAccount::default());
         let mut shared = queue(on_disk, &account, 2);
         for partition in [1, 0] {
-            assert_eq!(shared.lane(0).append(block(0, Some(partition)), NOW), Appended::Kept);
+            assert_eq!(shared.connection(0).append(block(0, Some(partition)), NOW), Appended::Kept);
         }
-        let entry = shared.lane(0).pop(NOW).expect("its own");
-        shared.lane(0).put_back(entry);
-        shared.lane(0).leave();
-        assert_eq!((shared.lane(1).copies(), account.dropped(Dropped::Stopped)), (2, 0), "{on_disk}");
-        shared.lane(1).leave();
+        let entry = shared.connection(0).pop(NOW).expect("its own");
+        shared.connection(0).put_back(entry);
+        shared.connection(0).on_sender_stopped();
+        assert_eq!((shared.connection(1).copies(), account.dropped(Dropped::Stopped)), (2, 0), "{on_disk}");
+        shared.connection(1).on_sender_stopped();
         assert_eq!(
-            (shared.lane(1).copies(), account.dropped(Dropped::Stopped)),
+            (shared.connection(1).copies(), account.dropped(Dropped::Stopped)),
             (waiting, 2 - waiting),
             "{on_disk}"
         );
@@ -195,21 +198,25 @@ fn series_are_hashed_to_the_same_partitions_in_every_run() {
 fn a_connection_is_empty_when_all_queued_blocks_belong_to_others() {
     let account = Arc::new(OutputAccount::default());
     let mut shared = queue(false, &account, 2);
-    assert_eq!(shared.lane(0).append(block(0, Some(1)), NOW), Appended::Kept);
-    assert!(!shared.lane(0).is_empty(), "its owner is not known yet");
-    assert!(shared.lane(0).pop(NOW).is_none() && shared.lane(0).is_empty() && !shared.lane(1).is_empty());
-    assert_eq!(shared.lane(1).append(block(1, None), NOW), Appended::Kept);
-    let entry = shared.lane(1).pop(NOW).expect("its own");
-    assert!(shared.lane(1).pop(NOW).is_none() && shared.lane(1).is_empty());
+    assert_eq!(shared.connection(0).append(block(0, Some(1)), NOW), Appended::Kept);
+    assert!(!shared.connection(0).is_empty(), "its owner is not known yet");
     assert!(
-        shared.lane(0).pop(NOW).is_none() && !shared.lane(0).is_empty(),
+        shared.connection(0).pop(NOW).is_none()
+            && shared.connection(0).is_empty()
+            && !shared.connection(1).is_empty()
+    );
+    assert_eq!(shared.connection(1).append(block(1, None), NOW), Appended::Kept);
+    let entry = shared.connection(1).pop(NOW).expect("its own");
+    assert!(shared.connection(1).pop(NOW).is_none() && shared.connection(1).is_empty());
+    assert!(
+        shared.connection(0).pop(NOW).is_none() && !shared.connection(0).is_empty(),
         "the blocks in flight come first"
     );
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0);
+    assert_eq!(shared.connections.take_ready(&mut shared.queue), 0);
     entry.settle(CopyOutcome::Delivered);
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b01, "now it may be sent");
-    shared.lane(0).pop(NOW).expect("the one of no partition").settle(CopyOutcome::Delivered);
-    assert!(shared.lane(0).is_empty());
+    assert_eq!(shared.connections.take_ready(&mut shared.queue), 0b01, "now it may be sent");
+    shared.connection(0).pop(NOW).expect("the one of no partition").settle(CopyOutcome::Delivered);
+    assert!(shared.connection(0).is_empty());
 }
 
 #[test]
@@ -226,23 +233,27 @@ fn connections_do_not_wake_each_other_while_the_disk_fails() {
         assert_eq!(opened.append(block(number, Some(number as u8)), NOW), Appended::Kept);
     }
     let _synced = opened.begin_last_sync().map(|job| opened.on_synced(job.perform(&disk)));
-    let mut shared = Shared { queue: OutputQueue::Disk(Box::new(opened)), lanes: Lanes::new(2) };
+    let mut shared = Shared { queue: OutputQueue::Disk(Box::new(opened)), connections: SharedQueue::new(2) };
     let no_memory = model::DiskError::Scarce { code: 12 };
     disk.set_faults(Faults { opens_fail: Some(no_memory), read_error_in: Some(0), ..Faults::default() });
-    for lane in [0, 1, 0, 1] {
-        assert!(shared.lane(lane).pop(NOW).is_none(), "the disk gives nothing");
-        assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "lane {lane} would get nothing again");
+    for connection in [0, 1, 0, 1] {
+        assert!(shared.connection(connection).pop(NOW).is_none(), "the disk gives nothing");
+        assert_eq!(
+            shared.connections.take_ready(&mut shared.queue),
+            0,
+            "connection {connection} would get nothing again"
+        );
     }
-    assert!(!shared.lane(0).is_empty() && !shared.lane(1).is_empty());
+    assert!(!shared.connection(0).is_empty() && !shared.connection(1).is_empty());
     disk.set_faults(Faults::default());
     // The sync thread wakes all of them then.
     let later = NOW.plus_ns(READ_AGAIN_MS * 1_000_000);
-    let first = shared.lane(1).pop(later).expect("it can be read");
-    assert_eq!((number_of(&first), shared.lanes.take_ready(&mut shared.queue)), (1, 0b01));
-    let other = shared.lane(0).pop(later).expect("it was before the other lane's block");
+    let first = shared.connection(1).pop(later).expect("it can be read");
+    assert_eq!((number_of(&first), shared.connections.take_ready(&mut shared.queue)), (1, 0b01));
+    let other = shared.connection(0).pop(later).expect("it was before the other connection's block");
     first.settle(CopyOutcome::Delivered);
     other.settle(CopyOutcome::Delivered);
-    assert!(shared.lane(0).is_empty() && shared.lane(1).is_empty());
+    assert!(shared.connection(0).is_empty() && shared.connection(1).is_empty());
 }
 
 #[test]
@@ -250,17 +261,17 @@ fn connections_do_not_wake_each_other_at_the_limit_of_open_records() {
     let account = Arc::new(OutputAccount::default());
     let mut shared = queue(true, &account, 2);
     for number in 0..=crate::disk_queue::OPEN_RECORDS_MAX as u64 {
-        assert_eq!(shared.lane(0).append(block(number, Some(0)), NOW), Appended::Kept);
+        assert_eq!(shared.connection(0).append(block(number, Some(0)), NOW), Appended::Kept);
     }
-    let mut taken: VecDeque<Entry> = std::iter::from_fn(|| shared.lane(0).pop(NOW)).collect();
+    let mut taken: VecDeque<Entry> = std::iter::from_fn(|| shared.connection(0).pop(NOW)).collect();
     assert_eq!(taken.len(), crate::disk_queue::OPEN_RECORDS_MAX);
-    assert!(shared.lane(1).pop(NOW).is_none());
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "both would get nothing again");
+    assert!(shared.connection(1).pop(NOW).is_none());
+    assert_eq!(shared.connections.take_ready(&mut shared.queue), 0, "both would get nothing again");
     taken.pop_front().expect("many").settle(CopyOutcome::Delivered);
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b11);
-    taken.extend(shared.lane(0).pop(NOW));
+    assert_eq!(shared.connections.take_ready(&mut shared.queue), 0b11);
+    taken.extend(shared.connection(0).pop(NOW));
     taken.into_iter().for_each(|entry| entry.settle(CopyOutcome::Delivered));
-    assert!(shared.lane(0).is_empty() && account.sum(0).holds());
+    assert!(shared.connection(0).is_empty() && account.sum(0).holds());
 }
 
 #[test]
@@ -268,23 +279,27 @@ fn a_backlog_without_partitions_goes_to_the_first_connection_without_pauses() {
     let account = Arc::new(OutputAccount::default());
     let mut shared = queue(true, &account, 2);
     for (number, partition) in [(0, None), (1, None), (2, None), (3, Some(1)), (4, Some(0)), (5, None)] {
-        assert_eq!(shared.lane(0).append(block(number, partition), NOW), Appended::Kept);
+        assert_eq!(shared.connection(0).append(block(number, partition), NOW), Appended::Kept);
     }
-    assert!(shared.lane(1).pop(NOW).is_none(), "the first lane has all of the run");
-    let mut run: Vec<Entry> = std::iter::from_fn(|| shared.lane(0).pop(NOW)).collect();
+    assert!(shared.connection(1).pop(NOW).is_none(), "the first connection has all of the run");
+    let mut run: Vec<Entry> = std::iter::from_fn(|| shared.connection(0).pop(NOW)).collect();
     assert_eq!(run.iter().map(number_of).collect::<Vec<_>>(), [0, 1, 2]);
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0, "the block after the run waits for all of it");
+    assert_eq!(
+        shared.connections.take_ready(&mut shared.queue),
+        0,
+        "the block after the run waits for all of it"
+    );
     let last = run.pop().expect("three");
     run.into_iter().for_each(|entry| entry.settle(CopyOutcome::Delivered));
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0);
-    shared.lane(0).put_back(last);
-    assert!(shared.lane(1).pop(NOW).is_none());
-    shared.lane(0).pop(NOW).expect("it is sent again").settle(CopyOutcome::Delivered);
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b10, "the other block belongs to it");
-    let behind = [1, 0].map(|lane| shared.lane(lane).pop(NOW).expect("each has one"));
+    assert_eq!(shared.connections.take_ready(&mut shared.queue), 0);
+    shared.connection(0).put_back(last);
+    assert!(shared.connection(1).pop(NOW).is_none());
+    shared.connection(0).pop(NOW).expect("it is sent again").settle(CopyOutcome::Delivered);
+    assert_eq!(shared.connections.take_ready(&mut shared.queue), 0b10, "the other block belongs to it");
+    let behind = [1, 0].map(|connection| shared.connection(connection).pop(NOW).expect("each has one"));
     assert_eq!(behind.each_ref().map(number_of), [3, 4]);
-    assert!(shared.lane(0).pop(NOW).is_none(), "another run: it starts after both");
+    assert!(shared.connection(0).pop(NOW).is_none(), "another run: it starts after both");
     behind.into_iter().for_each(|entry| entry.settle(CopyOutcome::Delivered));
-    assert_eq!(shared.lanes.take_ready(&mut shared.queue), 0b01);
-    assert_eq!(number_of(&shared.lane(0).pop(NOW).expect("it may be sent")), 5);
+    assert_eq!(shared.connections.take_ready(&mut shared.queue), 0b01);
+    assert_eq!(number_of(&shared.connection(0).pop(NOW).expect("it may be sent")), 5);
 }

@@ -1,6 +1,6 @@
 //! Several connections share the queue of one endpoint, and every series keeps its order.
 //!
-//! Path of a packet: `OutputQueue` -> **[`Lanes::of`]** `.pop()` -> the sender of that connection.
+//! Path of a packet: `OutputQueue` -> **[`SharedQueue::of`]** `.pop()` -> the sender of that connection.
 //!
 //! The pipeline hashes each series into one of [`PARTITIONS`] and fills a block with series of one partition. A
 //! partition belongs to one connection, so all blocks of a series pass through one sender, in order. A block without
@@ -12,7 +12,7 @@
 //! [`AHEAD_BYTES_MAX`]. Past that limit a connection that accepts nothing makes the others wait.
 //!
 //! Not here: which blocks have a partition (`pipeline`), senders.
-//! Invariant: the copies in the queue, those of [`Lanes::copies`] and those in senders are all queued copies.
+//! Invariant: the copies in the queue, those of [`SharedQueue::copies`] and those in senders are all queued copies.
 
 #[cfg(test)]
 mod tests;
@@ -38,7 +38,7 @@ pub fn partition(name: &[u8], tags: &[u8]) -> u8 {
 
 /// See the module's header. It belongs to one queue, which each call gets as an argument.
 #[derive(Debug)]
-pub struct Lanes {
+pub struct SharedQueue {
     /// By connection: blocks taken while another connection looked for its next one.
     ahead: Vec<VecDeque<Entry>>,
     bytes: u64,
@@ -58,18 +58,18 @@ pub struct Lanes {
 
 /// The queue as the sender of one connection sees it.
 #[derive(Debug)]
-pub struct Lane<'a, Q> {
-    lanes: &'a mut Lanes,
+pub struct ConnectionQueue<'a, Q> {
+    connections: &'a mut SharedQueue,
     queue: &'a mut Q,
     number: usize,
 }
 
-impl Lanes {
+impl SharedQueue {
     /// For so many connections: at least 1, at most [`PARTITIONS`].
-    pub fn new(lanes: usize) -> Lanes {
-        let lanes = lanes.clamp(1, usize::from(PARTITIONS));
-        Lanes {
-            ahead: (0..lanes).map(|_| VecDeque::new()).collect(),
+    pub fn new(connections: usize) -> SharedQueue {
+        let connections = connections.clamp(1, usize::from(PARTITIONS));
+        SharedQueue {
+            ahead: (0..connections).map(|_| VecDeque::new()).collect(),
             bytes: 0,
             copies: 0,
             run: VecDeque::new(),
@@ -86,15 +86,15 @@ impl Lanes {
     }
 
     /// The connection for series of this partition; without a partition, the first.
-    pub fn lane_of(&self, partition: Option<u8>) -> usize {
+    pub fn connection_of(&self, partition: Option<u8>) -> usize {
         partition.map_or(0, |partition| usize::from(partition) % self.count())
     }
 
-    /// `queue` for the sender of connection `number`, which is below [`Lanes::count`].
-    pub fn of<'a, Q: Queue>(&'a mut self, queue: &'a mut Q, number: usize) -> Lane<'a, Q> {
-        debug_assert!(number < self.count(), "lane {number} of {}", self.count());
+    /// `queue` for the sender of connection `number`, which is below [`SharedQueue::count`].
+    pub fn of<'a, Q: Queue>(&'a mut self, queue: &'a mut Q, number: usize) -> ConnectionQueue<'a, Q> {
+        debug_assert!(number < self.count(), "connection {number} of {}", self.count());
         let number = number.min(self.count() - 1);
-        Lane { lanes: self, queue, number }
+        ConnectionQueue { connections: self, queue, number }
     }
 
     /// Copies kept here.
@@ -108,7 +108,7 @@ impl Lanes {
     }
 
     /// Puts all blocks kept here back into the queue.
-    pub fn recall(&mut self, queue: &mut impl Queue) {
+    pub fn put_back_all(&mut self, queue: &mut impl Queue) {
         let ahead = self.ahead.iter_mut().flat_map(|ahead| ahead.drain(..));
         for entry in ahead.chain(self.run.drain(..)).chain(self.next.take()) {
             queue.put_back(entry);
@@ -129,22 +129,22 @@ impl Lanes {
 
     fn ready(&mut self, queue: &mut impl Queue) -> u16 {
         self.release_next(queue);
-        let lanes = self.ahead.iter().enumerate().filter(|(_, ahead)| !ahead.is_empty());
-        let lanes = lanes.fold(0, |lanes, (number, _)| lanes | 1 << number);
+        let connections = self.ahead.iter().enumerate().filter(|(_, ahead)| !ahead.is_empty());
+        let connections = connections.fold(0, |connections, (number, _)| connections | 1 << number);
         if !self.run.is_empty() {
-            return lanes | 1;
+            return connections | 1;
         }
         match &self.next {
-            Some(next) if is_first(next, queue) => return lanes | 1,
-            Some(_) => return lanes,
+            Some(next) if is_first(next, queue) => return connections | 1,
+            Some(_) => return connections,
             None => {}
         }
         // None of them would get a block now, and they would wake each other in a loop.
-        if self.bytes > ahead_bytes_max(queue) || queue.withholds() {
-            return lanes;
+        if self.bytes > ahead_bytes_max(queue) || queue.is_paused() {
+            return connections;
         }
         // The owner of the next block is unknown; or nothing is left, and senders that stop have to see that.
-        if self.in_run(queue) { lanes | 1 } else { ((1_u32 << self.count()) - 1) as u16 }
+        if self.in_run(queue) { connections | 1 } else { ((1_u32 << self.count()) - 1) as u16 }
     }
 
     /// True while a run of blocks without a partition is not settled: all of it goes to the first connection.
@@ -156,68 +156,69 @@ impl Lanes {
     fn release_next(&mut self, queue: &mut impl Queue) {
         let is_due = |next: &mut Entry| next.block().partition.is_some() && is_first(next, queue);
         if let Some(next) = self.next.take_if(is_due) {
-            let of = self.lane_of(next.block().partition);
+            let of = self.connection_of(next.block().partition);
             self.ahead[of].push_back(next);
         }
     }
 
-    fn pop(&mut self, lane: usize, queue: &mut impl Queue, now: Now) -> Option<Entry> {
+    fn pop(&mut self, connection: usize, queue: &mut impl Queue, now: Now) -> Option<Entry> {
         self.expire(queue, now);
-        let popped = self.next(lane, queue, now);
-        self.note_starved(lane, popped.is_none(), queue);
+        let popped = self.next(connection, queue, now);
+        self.note_starved(connection, popped.is_none(), queue);
         popped
     }
 
     /// Notes that a connection got no block although one may be queued for it.
-    fn note_starved(&mut self, lane: usize, nothing: bool, queue: &mut impl Queue) {
-        let starved = nothing && !self.is_empty(lane, queue);
-        self.starved = self.starved & !(1 << lane) | u16::from(starved) << lane;
+    fn note_starved(&mut self, connection: usize, nothing: bool, queue: &mut impl Queue) {
+        let starved = nothing && !self.is_empty(connection, queue);
+        self.starved = self.starved & !(1 << connection) | u16::from(starved) << connection;
     }
 
     /// False also when the owner of the next block is unknown.
-    fn is_empty(&self, lane: usize, queue: &mut impl Queue) -> bool {
-        let of_run = lane == 0 && !self.run.is_empty();
-        let next = self.next.as_ref().is_some_and(|next| self.lane_of(next.block().partition) == lane);
-        self.ahead[lane].is_empty() && !of_run && !next && queue.is_empty()
+    fn is_empty(&self, connection: usize, queue: &mut impl Queue) -> bool {
+        let of_run = connection == 0 && !self.run.is_empty();
+        let next =
+            self.next.as_ref().is_some_and(|next| self.connection_of(next.block().partition) == connection);
+        self.ahead[connection].is_empty() && !of_run && !next && queue.is_empty()
     }
 
-    fn front_bytes(&mut self, lane: usize, queue: &mut impl Queue) -> Option<u64> {
+    fn front_bytes(&mut self, connection: usize, queue: &mut impl Queue) -> Option<u64> {
         self.release_next(queue);
-        if let Some(entry) = self.ahead[lane].front() {
+        if let Some(entry) = self.ahead[connection].front() {
             return Some(entry.memory_bytes());
         }
         if let Some(entry) = self.run.front() {
-            return (lane == 0).then(|| entry.memory_bytes());
+            return (connection == 0).then(|| entry.memory_bytes());
         }
         match &self.next {
-            Some(next) => (lane == 0 && is_first(next, queue)).then(|| next.memory_bytes()),
-            None if lane != 0 && self.in_run(queue) => None,
+            Some(next) => (connection == 0 && is_first(next, queue)).then(|| next.memory_bytes()),
+            None if connection != 0 && self.in_run(queue) => None,
             None => queue.front_bytes(),
         }
     }
 
-    fn next(&mut self, lane: usize, queue: &mut impl Queue, now: Now) -> Option<Entry> {
+    fn next(&mut self, connection: usize, queue: &mut impl Queue, now: Now) -> Option<Entry> {
         self.release_next(queue);
-        let waited = self.ahead[lane].pop_front();
-        let waited = waited.or_else(|| if lane == 0 { self.run.pop_front() } else { None });
+        let waited = self.ahead[connection].pop_front();
+        let waited = waited.or_else(|| if connection == 0 { self.run.pop_front() } else { None });
         if let Some(entry) = waited {
             self.count_ahead(&entry, false);
             return Some(entry);
         }
         loop {
             if self.next.is_some() {
-                return self.begin_run(lane, queue);
+                return self.begin_run(connection, queue);
             }
             let in_run = self.in_run(queue);
-            if in_run && lane != 0 || self.bytes > ahead_bytes_max(queue) {
+            if in_run && connection != 0 || self.bytes > ahead_bytes_max(queue) {
                 return None;
             }
             let entry = queue.pop(now)?;
             let partition = entry.block().partition;
-            let of = self.lane_of(partition);
+            let of = self.connection_of(partition);
             match partition {
                 None if in_run => return Some(self.extend_run(entry)),
-                Some(_) if !in_run && of == lane => return Some(entry),
+                Some(_) if !in_run && of == connection => return Some(entry),
                 _ => self.count_ahead(&entry, true),
             }
             match partition {
@@ -228,9 +229,9 @@ impl Lanes {
     }
 
     /// Gives the first connection the kept block without a partition, once everything before it is settled.
-    fn begin_run(&mut self, lane: usize, queue: &mut impl Queue) -> Option<Entry> {
+    fn begin_run(&mut self, connection: usize, queue: &mut impl Queue) -> Option<Entry> {
         let is_due =
-            |next: &mut Entry| lane == 0 && next.block().partition.is_none() && is_first(next, queue);
+            |next: &mut Entry| connection == 0 && next.block().partition.is_none() && is_first(next, queue);
         let entry = self.next.take_if(is_due)?;
         self.count_ahead(&entry, false);
         Some(self.extend_run(entry))
@@ -241,10 +242,10 @@ impl Lanes {
         entry
     }
 
-    fn put_back(&mut self, lane: usize, entry: Entry) {
+    fn put_back(&mut self, connection: usize, entry: Entry) {
         self.count_ahead(&entry, true);
         let waiting = match entry.block().partition {
-            Some(_) => &mut self.ahead[lane],
+            Some(_) => &mut self.ahead[connection],
             None => {
                 self.run_ends = self.run_ends.max(Position(entry.number() + 1));
                 &mut self.run
@@ -277,12 +278,12 @@ impl Lanes {
     }
 
     /// A sender has ended. The last one leaves the queue.
-    fn leave(&mut self, queue: &mut impl Queue) {
+    fn on_sender_stopped(&mut self, queue: &mut impl Queue) {
         self.left += 1;
         if self.left == self.count() {
             self.left = 0;
-            self.recall(queue);
-            queue.leave();
+            self.put_back_all(queue);
+            queue.on_sender_stopped();
         }
     }
 
@@ -307,7 +308,7 @@ fn ahead_bytes_max(queue: &impl Queue) -> u64 {
     AHEAD_BYTES_MAX.min(queue.limits().bytes_max / 4)
 }
 
-impl<Q: Queue> Queue for Lane<'_, Q> {
+impl<Q: Queue> Queue for ConnectionQueue<'_, Q> {
     fn append(&mut self, block: Block, now: Now) -> Appended {
         self.queue.append(block, now)
     }
@@ -317,58 +318,58 @@ impl<Q: Queue> Queue for Lane<'_, Q> {
     }
 
     fn pop(&mut self, now: Now) -> Option<Entry> {
-        self.lanes.pop(self.number, self.queue, now)
+        self.connections.pop(self.number, self.queue, now)
     }
 
     fn put_back(&mut self, entry: Entry) {
-        self.lanes.put_back(self.number, entry);
+        self.connections.put_back(self.number, entry);
     }
 
     fn expire(&mut self, now: Now) {
-        self.lanes.expire(self.queue, now);
+        self.connections.expire(self.queue, now);
     }
 
     /// Of the whole queue, blocks kept for other connections included.
     fn drop_front(&mut self, reason: Dropped) -> bool {
-        self.lanes.recall(self.queue);
+        self.connections.put_back_all(self.queue);
         self.queue.drop_front(reason)
     }
 
     fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {
-        let ahead_ns = self.lanes.oldest_ahead_ns().map(|at_ns| now.mono_ns.saturating_sub(at_ns));
+        let ahead_ns = self.connections.oldest_ahead_ns().map(|at_ns| now.mono_ns.saturating_sub(at_ns));
         self.queue.oldest_age_ns(now).into_iter().chain(ahead_ns).max()
     }
 
     fn expires_ns(&mut self) -> Option<u64> {
         let limits = self.queue.limits();
-        let ahead_ns = self.lanes.oldest_ahead_ns().and_then(|at_ns| limits.expires_ns(at_ns));
+        let ahead_ns = self.connections.oldest_ahead_ns().and_then(|at_ns| limits.expires_ns(at_ns));
         self.queue.expires_ns().into_iter().chain(ahead_ns).min()
     }
 
     fn oldest_ns(&mut self) -> Option<u64> {
-        let ahead_ns = self.lanes.oldest_ahead_ns();
+        let ahead_ns = self.connections.oldest_ahead_ns();
         self.queue.oldest_ns().into_iter().chain(ahead_ns).min()
     }
 
     fn front_bytes(&mut self) -> Option<u64> {
-        let front = self.lanes.front_bytes(self.number, self.queue);
+        let front = self.connections.front_bytes(self.number, self.queue);
         if front.is_none() {
-            self.lanes.note_starved(self.number, true, self.queue);
+            self.connections.note_starved(self.number, true, self.queue);
         }
         front
     }
 
     /// Of this connection; false also when the owner of the next block is unknown.
     fn is_empty(&mut self) -> bool {
-        self.lanes.is_empty(self.number, self.queue)
+        self.connections.is_empty(self.number, self.queue)
     }
 
     fn copies(&self) -> u64 {
-        self.queue.copies() + self.lanes.copies
+        self.queue.copies() + self.connections.copies
     }
 
     fn bytes(&mut self) -> u64 {
-        self.queue.bytes() + self.lanes.bytes
+        self.queue.bytes() + self.connections.bytes
     }
 
     fn has_room(&self, bytes: u64, copies: u64) -> bool {
@@ -378,15 +379,15 @@ impl<Q: Queue> Queue for Lane<'_, Q> {
     /// Each sender may hold its share of the limit.
     fn limits(&self) -> QueueLimits {
         let limits = self.queue.limits();
-        QueueLimits { bytes_max: limits.bytes_max / self.lanes.count() as u64, ..limits }
+        QueueLimits { bytes_max: limits.bytes_max / self.connections.count() as u64, ..limits }
     }
 
     fn set_limits(&mut self, limits: QueueLimits) {
         self.queue.set_limits(limits);
     }
 
-    fn leave(&mut self) {
-        self.lanes.leave(self.queue);
+    fn on_sender_stopped(&mut self) {
+        self.connections.on_sender_stopped(self.queue);
     }
 
     fn accepted_up_to(&self) -> Position {
@@ -401,7 +402,7 @@ impl<Q: Queue> Queue for Lane<'_, Q> {
         self.queue.promise(of)
     }
 
-    fn lost_of_before(&self) -> u64 {
-        self.queue.lost_of_before()
+    fn lost_before_start(&self) -> u64 {
+        self.queue.lost_before_start()
     }
 }
