@@ -162,7 +162,7 @@ impl Health {
     }
 
     /// Something was delivered, or nothing was queued and the connection was established.
-    pub(crate) fn good(&mut self, waiting_copies: u64, now: Now) {
+    pub(crate) fn succeed(&mut self, waiting_copies: u64, now: Now) {
         match self.state.status {
             Status::Up | Status::Stopped => return,
             Status::Idle => {}
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn an_outage_is_logged_at_start_and_end_regardless_of_attempts() {
         let mut health = Health::new();
-        health.good(0, at(1));
+        health.succeed(0, at(1));
         assert_eq!((health.take_state_change(), health.state().status), (Some(StateChange::Up), Status::Up));
         for attempt in 1..=5 {
             health.fail(Failure::ConnectFailed, at(10 + attempt));
@@ -251,7 +251,7 @@ mod tests {
         }
         assert_eq!(health.take_state_change(), Some(StateChange::Down { failure: Failure::ConnectFailed }));
         assert_eq!((health.take_state_change(), health.state().since_ns), (None, at(11).mono_ns));
-        health.good(7, at(20));
+        health.succeed(7, at(20));
         let back = StateChange::Recovered { down_ns: 9 * model::SECOND_NS, attempts: 5, waiting_copies: 7 };
         assert_eq!((health.take_state_change(), health.take_state_change()), (Some(back), None));
         assert_eq!(health.state().last_failure, Some((Failure::ConnectFailed, at(15))));
@@ -292,7 +292,7 @@ mod tests {
             {
                 health.fail(failure, at(1 + s as u64));
             }
-            health.good(0, at(10));
+            health.succeed(0, at(10));
             let changes: Vec<StateChange> = std::iter::from_fn(|| health.take_state_change()).collect();
             let changed = |failure| StateChange::NewReason { failure };
             let first = StateChange::Down { failure: ConnectFailed };
@@ -304,11 +304,11 @@ mod tests {
     #[test]
     fn an_idle_close_is_not_logged() {
         let mut health = Health::new();
-        health.good(0, at(1));
+        health.succeed(0, at(1));
         health.take_state_change();
         health.idle(at(2));
         assert_eq!(health.state().status, Status::Idle);
-        health.good(0, at(3));
+        health.succeed(0, at(3));
         assert_eq!((health.take_state_change(), health.state().status), (None, Status::Up));
     }
 
@@ -317,7 +317,7 @@ mod tests {
         let mut health = Health::new();
         for round in 0..100 {
             health.fail(Failure::Broken, at(2 * round));
-            health.good(round, at(2 * round + 1));
+            health.succeed(round, at(2 * round + 1));
             assert!(health.changes.len() <= STATE_CHANGES_MAX);
         }
         assert_eq!(health.changes.len(), STATE_CHANGES_MAX);

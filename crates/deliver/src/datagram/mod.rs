@@ -324,7 +324,7 @@ impl DatagramSender {
         if !self.cut_short {
             self.settle_confirmed();
         }
-        let (copies, bytes) = self.pass(packets);
+        let (copies, bytes) = self.advance(packets);
         self.unconfirmed_copies += copies;
         self.unconfirmed_bytes += bytes;
         self.after_cut = self.cut_short;
@@ -488,7 +488,7 @@ impl DatagramSender {
         }
         if self.quiet_since_ns.is_some_and(|since_ns| now.mono_ns >= since_ns.saturating_add(CONFIRM_NS)) {
             self.backoff.reset();
-            self.health.good(self.backlog_copies, now);
+            self.health.succeed(self.backlog_copies, now);
         }
     }
 
@@ -501,13 +501,13 @@ impl DatagramSender {
     /// Settles the packet at the front.
     fn settle_front(&mut self, outcome: CopyOutcome) {
         if self.held.is_some() {
-            let (copies, bytes) = self.pass(1);
+            let (copies, bytes) = self.advance(1);
             self.account.settle(outcome, copies, bytes);
         }
     }
 
     /// Advances by `packets` packets, whose copies the caller settles.
-    fn pass(&mut self, packets: usize) -> (u64, u64) {
+    fn advance(&mut self, packets: usize) -> (u64, u64) {
         let Some(held) = &mut self.held else { return (0, 0) };
         let (copies, bytes) = held.copies_in(packets);
         held.entry.hand_over(copies, bytes);

@@ -56,7 +56,7 @@ impl World {
         }
     }
 
-    fn pass(&mut self, ms: u64) {
+    fn advance(&mut self, ms: u64) {
         self.now = self.now.plus_ns(ms * MS);
     }
 
@@ -85,7 +85,7 @@ fn packets_are_sent_in_order_up_to_the_given_number() {
     world.sender.on_sent(1, world.now);
     assert_eq!(world.packets(64).len(), 0);
     assert_eq!(world.sum(), (3, 0, 0, 1), "the last ones may still be rejected");
-    world.pass(1000);
+    world.advance(1000);
     assert_eq!(world.poll(64), DatagramAction::Idle);
     assert_eq!(world.sum(), (4, 0, 0, 0));
     assert_eq!(world.account.bytes_delivered(), 5);
@@ -146,7 +146,7 @@ fn a_rejecting_address_does_not_delay_other_addresses() {
     assert_eq!(world.sum(), (0, 0, 3, 1));
     assert_eq!(world.packets(64), [b"d"]);
     world.sender.on_sent(1, world.now);
-    world.pass(1000);
+    world.advance(1000);
     assert_eq!(world.poll(64), DatagramAction::Idle);
     world.sender.on_address_error(SendError::Refused);
     assert_eq!(world.sum(), (1, 0, 3, 0), "confirmed packets are not rejected any more");
@@ -183,13 +183,13 @@ fn a_dead_endpoint_gets_probe_packets_while_records_stay_queued() {
     );
     assert_eq!((world.sender.take_state_change(), world.sender.state().attempts), (None, 20));
     // The endpoint is back: the probe is not rejected, and the others follow at once.
-    world.pass(15_000);
+    world.advance(15_000);
     world.append(&[b"b", b"c"]);
     assert_eq!(world.packets(64), [b"a"]);
     world.sender.on_sent(1, world.now);
-    world.pass(99);
+    world.advance(99);
     assert_eq!(world.packets(64).len(), 0, "the probe is not confirmed yet");
-    world.pass(1);
+    world.advance(1);
     for _ in 0..19 {
         assert_eq!(world.packets(64), [b"a"]);
         world.sender.on_sent(1, world.now);
@@ -198,7 +198,7 @@ fn a_dead_endpoint_gets_probe_packets_while_records_stay_queued() {
     world.sender.on_sent(2, world.now);
     world.poll(64);
     assert_eq!(world.sender.state().status, Status::Down, "not confirmed as up yet");
-    world.pass(1000);
+    world.advance(1000);
     world.poll(64);
     assert!(matches!(world.sender.take_state_change(), Some(StateChange::Recovered { attempts: 20, .. })));
     assert_eq!(world.sum(), (22, 0, 20, 0));
@@ -232,9 +232,9 @@ fn after_a_short_send_one_packet_probes_for_the_error() {
     world.append(&[b"a", b"b"]);
     world.poll(64);
     world.sender.on_sent(2, world.now);
-    world.pass(999);
+    world.advance(999);
     assert!(!world.sender.needs_error_check(world.now));
-    world.pass(1);
+    world.advance(1);
     assert!(world.sender.needs_error_check(world.now), "before they are confirmed");
     world.poll(64);
     assert!(world.sum() == (2, 0, 0, 0) && !world.sender.needs_error_check(world.now));
@@ -247,7 +247,7 @@ fn an_endpoint_is_down_at_its_first_rejection_even_after_long_uptime() {
         world.append(&[b"a"]);
         world.poll(64);
         world.sender.on_sent(1, world.now);
-        world.pass(5000);
+        world.advance(5000);
         world.poll(64);
     }
     assert_eq!((world.sum(), world.sender.state().status), ((3, 0, 0, 0), Status::Up));
@@ -256,7 +256,7 @@ fn an_endpoint_is_down_at_its_first_rejection_even_after_long_uptime() {
     world.sender.on_sent(1, world.now);
     let confirm_ns = world.now.mono_ns + CONFIRM_NS;
     assert_eq!(world.poll(64), DatagramAction::WaitUntil(confirm_ns));
-    world.pass(999);
+    world.advance(999);
     world.sender.on_error(SendError::Refused, world.now);
     assert_eq!((world.sum(), world.sender.state().status), ((3, 0, 1, 0), Status::Down));
     assert_eq!(world.poll(64), DatagramAction::Idle);
@@ -267,14 +267,14 @@ fn a_packet_rejected_repeatedly_is_given_up_and_the_next_is_sent() {
     let mut world = World::opened();
     world.append(&[b"a", b"b"]);
     for _ in 0..REFUSALS_MAX {
-        world.pass(15_000);
+        world.advance(15_000);
         assert_eq!(world.packets(64)[0], b"a");
         world.sender.on_error(SendError::Refused, world.now);
         assert_eq!(world.sum(), (0, 0, 0, 2));
     }
     world.sender.on_error(SendError::Refused, world.now);
     assert_eq!(world.sum(), (0, 0, 1, 1));
-    world.pass(15_000);
+    world.advance(15_000);
     assert_eq!(world.packets(64), [b"b"]);
 }
 
@@ -287,7 +287,7 @@ fn a_blocked_socket_counts_as_down_after_the_write_timeout() {
         if let DatagramAction::Send(_) = world.poll(64) {
             world.sender.on_error(SendError::WouldBlock, world.now);
         }
-        world.pass(10);
+        world.advance(10);
         blocked_ms += 10;
     }
     assert_eq!(blocked_ms, 10_010);
@@ -295,7 +295,7 @@ fn a_blocked_socket_counts_as_down_after_the_write_timeout() {
     world.sender.on_writable();
     assert_eq!(world.packets(64), [b"a"], "it continues as soon as there is buffer space");
     world.sender.on_sent(1, world.now);
-    world.pass(1000);
+    world.advance(1000);
     world.poll(64);
     assert!(matches!(world.sender.take_state_change(), Some(StateChange::Recovered { .. })));
     assert_eq!(world.sum(), (1, 0, 0, 0));
@@ -310,11 +310,11 @@ fn records_too_old_at_a_blocked_socket_are_dropped() {
     assert_eq!(world.packets(64).len(), 3);
     world.sender.on_sent(1, world.now);
     world.sender.on_error(SendError::WouldBlock, world.now);
-    world.pass(1000);
+    world.advance(1000);
     world.append(&[b"d"]);
     world.poll(64);
     assert_eq!(world.account.dropped(Dropped::TooOld), 0, "at the limit");
-    world.pass(1);
+    world.advance(1);
     assert_eq!(world.packets(64), [b"d"]);
     assert_eq!((world.account.dropped(Dropped::TooOld), world.sum()), (2, (1, 2, 0, 1)));
 }
@@ -331,7 +331,7 @@ fn opening_a_socket_fails_or_times_out() {
     assert_eq!(world.poll(64), DatagramAction::Open);
     let deadline_ns = world.now.mono_ns + 5000 * MS;
     assert_eq!(world.poll(64), DatagramAction::WaitUntil(deadline_ns));
-    world.pass(5000);
+    world.advance(5000);
     assert!(matches!(world.poll(64), DatagramAction::WaitUntil(at_ns) if at_ns <= deadline_ns + 500 * MS));
     world.sender.on_opened(world.now);
     assert_eq!(world.packets(64).len(), 0, "the attempt has timed out");
@@ -355,7 +355,7 @@ fn queue_limits_apply_while_the_socket_is_closed() {
     }
     let (delivered, dropped, refused, waiting) = world.sum();
     assert!(dropped > 80 && delivered + dropped + refused + waiting == 102);
-    world.pass(250);
+    world.advance(250);
     world.poll(64);
     world.sender.on_opened(world.now);
     assert_eq!(world.packets(64), [[100 - waiting as u8]], "the oldest that is left");
@@ -466,7 +466,7 @@ proptest! {
                 }
                 Op::Open(_) => {}
                 Op::Pass(ms) => {
-                    world.pass(ms);
+                    world.advance(ms);
                     let (before, asks) = (world.sum().0, world.sender.needs_error_check(world.now));
                     opening |= world.poll(3) == DatagramAction::Open;
                     prop_assert!(asks || world.sum().0 == before, "nothing is confirmed before the pending error was read");

@@ -429,7 +429,7 @@ pub(super) fn segment_sequence(name: &str) -> Option<u64> {
 
 /// Content of a file in quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum QuarantineContent {
     /// A copy of a range that begins at this byte.
     Range(u64),
     /// A whole segment that was unreadable in part, or belongs to another queue.
@@ -439,17 +439,17 @@ pub(super) enum Kept {
 }
 
 /// The sequence number is that of the segment's name.
-pub(super) fn quarantine_name(sequence: u64, kept: Kept) -> String {
+pub(super) fn quarantine_name(sequence: u64, kept: QuarantineContent) -> String {
     let place = match kept {
-        Kept::Range(from) => format!("{from:016x}"),
-        Kept::Whole => WHOLE.to_owned(),
-        Kept::Misplaced => MISPLACED.to_owned(),
+        QuarantineContent::Range(from) => format!("{from:016x}"),
+        QuarantineContent::Whole => WHOLE.to_owned(),
+        QuarantineContent::Misplaced => MISPLACED.to_owned(),
     };
     format!("{sequence:016x}-{place}{QUARANTINE_SUFFIX}")
 }
 
 /// A name for a segment whose usual name in the quarantine is taken: `again` makes it unique.
-pub(super) fn quarantine_name_again(sequence: u64, kept: Kept, again: u32) -> String {
+pub(super) fn quarantine_name_again(sequence: u64, kept: QuarantineContent, again: u32) -> String {
     let name = quarantine_name(sequence, kept);
     let stem = name.strip_suffix(QUARANTINE_SUFFIX).unwrap_or(&name);
     format!("{stem}-{again}{QUARANTINE_SUFFIX}")
@@ -460,14 +460,14 @@ pub(super) fn is_quarantine(name: &str) -> bool {
 }
 
 /// Sequence number and content, from a name by [`quarantine_name`] or [`quarantine_name_again`].
-pub(super) fn quarantine_place(name: &str) -> Option<(u64, Kept)> {
+pub(super) fn quarantine_place(name: &str) -> Option<(u64, QuarantineContent)> {
     let (sequence, place) = name.strip_suffix(QUARANTINE_SUFFIX)?.split_once('-')?;
     let sequence = hexadecimal(sequence)?;
     let (word, again) = place.split_once('-').unwrap_or((place, "1"));
     let kept = match word {
-        WHOLE => Kept::Whole,
-        MISPLACED => Kept::Misplaced,
-        _ => return Some((sequence, Kept::Range(hexadecimal(place)?))),
+        WHOLE => QuarantineContent::Whole,
+        MISPLACED => QuarantineContent::Misplaced,
+        _ => return Some((sequence, QuarantineContent::Range(hexadecimal(place)?))),
     };
     again.parse::<u32>().is_ok().then_some((sequence, kept))
 }
@@ -688,12 +688,15 @@ pub(super) mod tests {
         for (name, want) in table {
             assert_eq!(segment_sequence(name), want, "{name}");
         }
-        for (sequence, kept) in
-            [(1, Kept::Whole), (1, Kept::Misplaced), (1, Kept::Range(2)), (u64::MAX, Kept::Range(u64::MAX))]
-        {
+        for (sequence, kept) in [
+            (1, QuarantineContent::Whole),
+            (1, QuarantineContent::Misplaced),
+            (1, QuarantineContent::Range(2)),
+            (u64::MAX, QuarantineContent::Range(u64::MAX)),
+        ] {
             let names = [quarantine_name(sequence, kept), quarantine_name_again(sequence, kept, 12)];
             // A range is copied once.
-            for name in &names[..if matches!(kept, Kept::Range(_)) { 1 } else { 2 }] {
+            for name in &names[..if matches!(kept, QuarantineContent::Range(_)) { 1 } else { 2 }] {
                 assert!(is_quarantine(name));
                 assert_eq!(quarantine_place(name), Some((sequence, kept)), "{name}");
             }

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::{CopyOutcome, Disk, DiskError, Dropped, Now};
 
-use super::{DiskQueue, Position, hold};
+use super::{DiskQueue, Position, count_queued_bytes};
 use crate::block::Block;
 use crate::pause::MS_NS;
 use crate::queue::{Appended, Queue};
@@ -85,7 +85,7 @@ impl<D: Disk> DiskQueue<D> {
         };
         let copies = u64::from(block.copies);
         self.account.route(copies, block.copy_bytes());
-        hold(&self.account, disk_bytes);
+        count_queued_bytes(&self.account, disk_bytes);
         self.held.copies += copies;
         self.held.disk_bytes += disk_bytes;
         self.held.blocks.push_back(block);

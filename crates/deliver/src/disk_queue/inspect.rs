@@ -108,10 +108,10 @@ impl Inspection {
     /// writing there. Fails when the directory cannot be listed, or something in it cannot be read now for a reason
     /// that may pass.
     pub fn of<D: Disk>(disk: &D, live: bool) -> Result<Inspection, DiskError> {
-        let mut found = survey(disk, Unreadable::PassedOver, live)?;
+        let mut found = survey(disk, Unreadable::Skip, live)?;
         if live && found.report.cursor_lost {
             // Its first write may have come between the two reads.
-            found = survey(disk, Unreadable::PassedOver, live)?;
+            found = survey(disk, Unreadable::Skip, live)?;
         }
         Ok(Inspection { survey: found, live })
     }
@@ -165,7 +165,7 @@ impl Inspection {
             };
             let mut reader = SegmentReader::of_headers(segment.sequence, file);
             let fits = |header: &RecordHeader| header.before.covers(read) && end.covers(header.after());
-            reader.passes_over(true);
+            reader.skips_unreadable(true);
             let next = reader.next(disk, self.id(), (from, segment.size), fits, &mut Vec::new());
             if let Some((header, _)) = next.ok()? {
                 return Some(header.made_wall_ns);
@@ -261,7 +261,7 @@ impl<D: Disk> Walk<'_, D> {
             }
         };
         let mut reader = SegmentReader::new(segment.sequence, file);
-        reader.passes_over(true);
+        reader.skips_unreadable(true);
         loop {
             let mut damage = Vec::new();
             let read = self.read;

@@ -270,7 +270,8 @@ fn a_misplaced_segment_is_quarantined_and_reported() {
         assert_eq!(kept(&disk), *want_kept, "{name}");
         for (sequence, _) in *quarantined {
             let names = disk.list().expect("the directory can be listed");
-            let is_there = names.contains(&format::quarantine_name(*sequence, format::Kept::Misplaced));
+            let is_there =
+                names.contains(&format::quarantine_name(*sequence, format::QuarantineContent::Misplaced));
             assert!(is_there && !names.contains(&format::segment_name(*sequence)), "{name}: {names:?}");
         }
     }

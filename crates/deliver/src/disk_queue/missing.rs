@@ -130,7 +130,7 @@ impl<D: Disk> DiskQueue<D> {
             let unread = upto.since(segment.before.at_least(self.read)).copies;
             let open = self.settlement.records().filter(|(_, place)| place.sequence == segment.sequence);
             let open = open.map(|(header, _)| match self.returned.get(&header.before.records) {
-                Some(Returned::Part(part)) => u64::from(part.copies_left),
+                Some(Returned::Progress(progress)) => u64::from(progress.copies_left),
                 Some(Returned::Entry(entry)) => entry.copies(),
                 None => u64::from(header.copies),
             });
@@ -161,7 +161,9 @@ impl<D: Disk> DiskQueue<D> {
                     entry.settle(CopyOutcome::Dropped(Dropped::Deleted));
                     self.take_notes();
                 }
-                Some((number, Returned::Part(part))) => self.settle_part(number, part, Dropped::Deleted),
+                Some((number, Returned::Progress(progress))) => {
+                    self.settle_returned(number, progress, Dropped::Deleted)
+                }
                 None => {}
             }
         }
@@ -169,7 +171,7 @@ impl<D: Disk> DiskQueue<D> {
             self.front = None;
             self.place = place;
             self.unstall();
-            self.pass(upto, place, Dropped::Deleted);
+            self.drop_range(upto, place, Dropped::Deleted);
         }
     }
 

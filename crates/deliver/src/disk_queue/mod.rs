@@ -109,7 +109,7 @@ pub use recovery::Unreadable;
 pub use scan::DamageKind;
 use scan::SegmentReader;
 use settle::Settlement;
-pub(crate) use settle::{Part, RecordHandle, SettleLog};
+pub(crate) use settle::{Progress, RecordHandle, SettleLog};
 pub use stalled::READ_AGAIN_MS;
 use stalled::Stalled;
 use stamps::Stamps;
@@ -246,7 +246,7 @@ impl Segment {
 enum Returned {
     Entry(Entry),
     /// Its entry was dropped: the block has to be read again.
-    Part(Part),
+    Progress(Progress),
 }
 
 /// A bug that the model test and the simulator must find. The feature `canary` is never on in a release:
@@ -333,7 +333,7 @@ impl<D: Disk> Prepared<D> {
     /// The second half of opening: cleans up the directory, and counts the queued records as routed.
     ///
     /// # Errors
-    /// Only with [`Unreadable::PassedOver`], when an unreadable segment cannot be quarantined.
+    /// Only with [`Unreadable::Skip`], when an unreadable segment cannot be quarantined.
     pub fn open(
         self,
         account: Arc<OutputAccount>,
@@ -369,7 +369,7 @@ impl<D: Disk> DiskQueue<D> {
         fresh_id: u64,
         now: Now,
     ) -> Result<(DiskQueue<D>, Recovery), DiskError> {
-        DiskQueue::open_with(disk, plan, account, (fresh_id, Unreadable::PassedOver), now)
+        DiskQueue::open_with(disk, plan, account, (fresh_id, Unreadable::Skip), now)
     }
 
     /// As [`DiskQueue::open`], with a choice of what happens to unreadable bytes.
@@ -408,7 +408,7 @@ impl<D: Disk> DiskQueue<D> {
             .as_ref()
             .map_or_else(|| found.end.since(found.settled), |unsettled| unsettled.waiting(found.end));
         account.route(waiting.copies, waiting.copy_bytes);
-        hold(&account, waiting.disk_bytes);
+        count_queued_bytes(&account, waiting.disk_bytes);
         let report = Recovery {
             copies_queued: waiting.copies,
             queued_bytes: waiting.disk_bytes,
@@ -640,11 +640,11 @@ impl<D: Disk> DiskQueue<D> {
     fn take_notes(&mut self) {
         for (number, left) in self.log.take() {
             match left {
-                None => self.settlement.done(number),
-                Some(part) => {
+                None => self.settlement.mark_settled(number),
+                Some(progress) => {
                     let bytes = self.settlement.find(number).map_or(0, |(header, _)| header.disk_bytes());
-                    self.count_returned(u64::from(part.copies_left), bytes, true);
-                    self.returned.insert(number, Returned::Part(part));
+                    self.count_returned(u64::from(progress.copies_left), bytes, true);
+                    self.returned.insert(number, Returned::Progress(progress));
                 }
             }
         }
@@ -698,7 +698,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
             return self.not_written(block, error, now);
         }
         self.account.route(u64::from(header.copies), header.copy_bytes);
-        hold(&self.account, header.disk_bytes());
+        count_queued_bytes(&self.account, header.disk_bytes());
         Appended::Kept
     }
 
@@ -720,8 +720,8 @@ impl<D: Disk> Queue for DiskQueue<D> {
                     self.count_returned(entry.copies(), entry.memory_bytes(), false);
                     return Some(entry);
                 }
-                Returned::Part(part) => {
-                    let entry = self.read_returned(number, part);
+                Returned::Progress(progress) => {
+                    let entry = self.read_returned(number, progress);
                     if entry.is_some() || self.stalled.is_some() {
                         return entry;
                     }
@@ -762,8 +762,8 @@ impl<D: Disk> Queue for DiskQueue<D> {
                 self.take_notes();
                 true
             }
-            Some((number, Returned::Part(part))) => {
-                self.settle_part(number, part, reason);
+            Some((number, Returned::Progress(progress))) => {
+                self.settle_returned(number, progress, reason);
                 true
             }
             None => self.drop_unread(reason) || self.drop_held(reason),
@@ -801,7 +801,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
         let pauses = self.pauses().is_some();
         match self.returned.first_key_value() {
             Some((_, Returned::Entry(_))) => false,
-            Some((_, Returned::Part(_))) => pauses,
+            Some((_, Returned::Progress(_))) => pauses,
             None => !self.is_empty() && (pauses || self.settlement.len() >= OPEN_RECORDS_MAX),
         }
     }
@@ -885,7 +885,7 @@ impl<D: Disk> Queue for DiskQueue<D> {
     fn on_sender_stopped(&mut self) {}
 }
 
-fn hold(account: &OutputAccount, disk_bytes: u64) {
+fn count_queued_bytes(account: &OutputAccount, disk_bytes: u64) {
     let waiting = account.queued_bytes.fetch_add(disk_bytes, Relaxed) + disk_bytes;
     account.queued_bytes_high.fetch_max(waiting, Relaxed);
 }

@@ -582,7 +582,7 @@ impl Sim {
         let left = self.queue.account().copies_queued();
         let decoded = Unsettled::decode(&unsettled.encode()).expect("it was encoded");
         assert_eq!(decoded, unsettled);
-        let Ok(prepared) = DiskQueue::prepare(self.disk.clone(), self.plan, Unreadable::Fails) else {
+        let Ok(prepared) = DiskQueue::prepare(self.disk.clone(), self.plan, Unreadable::Fail) else {
             return;
         };
         let opened = prepared.open_after(Some(decoded), Arc::default(), (3, self.now));

@@ -9,7 +9,7 @@ use model::{Disk, DiskError};
 
 use super::DiskQueueCounts;
 use super::format::{
-    Kept, is_quarantine, quarantine_name, quarantine_name_again, quarantine_place, segment_name,
+    QuarantineContent, is_quarantine, quarantine_name, quarantine_name_again, quarantine_place, segment_name,
 };
 use super::scan::{Damage, SegmentReader};
 
@@ -52,10 +52,10 @@ impl QuarantineReason {
         }
     }
 
-    fn kept(self) -> Kept {
+    fn kept(self) -> QuarantineContent {
         match self {
-            QuarantineReason::Unreadable | QuarantineReason::Foreign => Kept::Whole,
-            QuarantineReason::Misnamed(_) | QuarantineReason::Displaced => Kept::Misplaced,
+            QuarantineReason::Unreadable | QuarantineReason::Foreign => QuarantineContent::Whole,
+            QuarantineReason::Misnamed(_) | QuarantineReason::Displaced => QuarantineContent::Misplaced,
         }
     }
 }
@@ -89,7 +89,7 @@ pub(super) struct Quarantine {
 }
 
 fn is_range(name: &str) -> bool {
-    matches!(quarantine_place(name), Some((_, Kept::Range(_))))
+    matches!(quarantine_place(name), Some((_, QuarantineContent::Range(_))))
 }
 
 impl Quarantine {
@@ -182,7 +182,7 @@ impl Quarantine {
         }
         let later = |error: DiskError| error.passes() && error != DiskError::Full;
         // An earlier run may have copied the same range.
-        let create = || disk.create(&quarantine_name(sequence, Kept::Range(from)));
+        let create = || disk.create(&quarantine_name(sequence, QuarantineContent::Range(from)));
         let (source, target) = match disk.open(&name).and_then(|source| Ok((source, create()?))) {
             Ok(files) => files,
             Err(error) => return if later(error) { Err(error) } else { Ok(()) },

@@ -10,7 +10,7 @@ use model::{CopyOutcome, Disk, DiskError, Dropped};
 
 use super::format::{Place, RecordHeader, Totals, segment_name};
 use super::scan::{Damage, DamageKind, SegmentReader};
-use super::settle::{Part, RecordHandle};
+use super::settle::{Progress, RecordHandle};
 use super::{DiskQueue, Returned, Segment};
 use crate::block::Block;
 use crate::queue::Entry;
@@ -136,7 +136,7 @@ impl<D: Disk> DiskQueue<D> {
                 },
             ),
         };
-        reader.passes_over(self.passes_over(sequence));
+        reader.skips_unreadable(self.skips_unreadable(sequence));
         Ok(reader)
     }
 
@@ -163,7 +163,7 @@ impl<D: Disk> DiskQueue<D> {
             match block {
                 Some(block) => {
                     self.read = header.after();
-                    self.settlement.hand_out(header, start, end);
+                    self.settlement.add_popped(header, start, end);
                     return Some(self.entry(block, None, &header));
                 }
                 None => self.lose(header.after(), end),
@@ -171,9 +171,9 @@ impl<D: Disk> DiskQueue<D> {
         }
     }
 
-    fn entry(&self, block: Block, part: Option<Part>, header: &RecordHeader) -> Entry {
-        let ticket = RecordHandle::new(header.before.records, &self.log);
-        Entry::from_disk(block, part, header.disk_bytes(), &self.account, ticket)
+    fn entry(&self, block: Block, progress: Option<Progress>, header: &RecordHeader) -> Entry {
+        let record = RecordHandle::new(header.before.records, &self.log);
+        Entry::from_disk(block, progress, header.disk_bytes(), &self.account, record)
     }
 
     /// The block of a record. None when it is damaged; an error while reading waits.
@@ -211,33 +211,41 @@ impl<D: Disk> DiskQueue<D> {
 
     /// Reads a record again whose entry was dropped. None when it is damaged by now, or while reading waits: it is
     /// then the next one again.
-    pub(super) fn read_returned(&mut self, number: u64, part: Part) -> Option<Entry> {
+    pub(super) fn read_returned(&mut self, number: u64, progress: Progress) -> Option<Entry> {
         let (header, start) = self.settlement.find(number)?;
         match self.read_block(&header, start) {
             Ok(Some(block)) => {
-                self.count_returned(u64::from(part.copies_left), header.disk_bytes(), false);
-                Some(self.entry(block, Some(part), &header))
+                self.count_returned(u64::from(progress.copies_left), header.disk_bytes(), false);
+                Some(self.entry(block, Some(progress), &header))
             }
             Ok(None) => {
                 let missing = self.is_missing(start.sequence);
                 self.counts.damaged_records += u64::from(!missing);
-                self.settle_part(number, part, if missing { Dropped::Deleted } else { Dropped::Damaged });
+                self.settle_returned(
+                    number,
+                    progress,
+                    if missing { Dropped::Deleted } else { Dropped::Damaged },
+                );
                 None
             }
             Err(_) => {
-                self.returned.insert(number, Returned::Part(part));
+                self.returned.insert(number, Returned::Progress(progress));
                 None
             }
         }
     }
 
     /// Drops the rest of a record that was put back, and whose block is not in memory.
-    pub(super) fn settle_part(&mut self, number: u64, part: Part, reason: Dropped) {
+    pub(super) fn settle_returned(&mut self, number: u64, progress: Progress, reason: Dropped) {
         let bytes = self.settlement.find(number).map_or(0, |(header, _)| header.disk_bytes());
-        self.count_returned(u64::from(part.copies_left), bytes, false);
-        self.account.settle(CopyOutcome::Dropped(reason), u64::from(part.copies_left), part.bytes_left);
+        self.count_returned(u64::from(progress.copies_left), bytes, false);
+        self.account.settle(
+            CopyOutcome::Dropped(reason),
+            u64::from(progress.copies_left),
+            progress.bytes_left,
+        );
         self.account.queued_bytes.fetch_sub(bytes, Relaxed);
-        self.settlement.done(number);
+        self.settlement.mark_settled(number);
     }
 
     /// Drops the next record unread. True also when only damage was found there.
@@ -250,7 +258,7 @@ impl<D: Disk> DiskQueue<D> {
         let Some((header, start)) = front else { return false };
         self.front = None;
         self.place = Place { offset: start.offset + header.disk_bytes(), ..start };
-        self.pass(header.after(), self.place, reason);
+        self.drop_range(header.after(), self.place, reason);
         true
     }
 
@@ -272,13 +280,13 @@ impl<D: Disk> DiskQueue<D> {
         }
         self.counts.damaged_records += after.since(self.read).records;
         self.settle_up_to(after, Dropped::Damaged);
-        self.settlement.pass(first, after, end);
+        self.settlement.settle_range(first, after, end);
     }
 
-    pub(super) fn pass(&mut self, after: Totals, end: Place, reason: Dropped) {
+    pub(super) fn drop_range(&mut self, after: Totals, end: Place, reason: Dropped) {
         let first = self.read.records;
         self.settle_up_to(after, reason);
-        self.settlement.pass(first, after, end);
+        self.settlement.settle_range(first, after, end);
     }
 
     fn settle_up_to(&mut self, after: Totals, reason: Dropped) {

@@ -12,7 +12,7 @@
 //!
 //! A read that fails for lack of descriptors, memory or permission, or because the directory is unavailable, is an
 //! error, and nothing was changed: the caller waits and opens again. So is an I/O error of the disk, unless
-//! [`Unreadable::PassedOver`] says otherwise.
+//! [`Unreadable::Skip`] says otherwise.
 
 use std::collections::VecDeque;
 
@@ -127,18 +127,18 @@ impl Candidate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreadable {
     /// Return an error: they may be readable later.
-    Fails,
+    Fail,
     /// Treat them as damaged. Their segments are kept in quarantine.
-    PassedOver,
+    Skip,
 }
 
 impl Unreadable {
     /// The result of a read, or none when the error is skipped.
-    fn unless_passed<T>(self, read: Result<T, DiskError>) -> Result<Option<T>, DiskError> {
+    fn unless_skipped<T>(self, read: Result<T, DiskError>) -> Result<Option<T>, DiskError> {
         match read {
             Ok(read) => Ok(Some(read)),
             Err(DiskError::Short) => Ok(None),
-            Err(error) if self == Unreadable::PassedOver && !error.passes() => Ok(None),
+            Err(error) if self == Unreadable::Skip && !error.passes() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -152,13 +152,13 @@ impl Unreadable {
         let file = match disk.open(&segment_name(sequence)) {
             // Removed since the directory was listed, by the process that owns the queue.
             Err(DiskError::NotFound) => return Ok(None),
-            file => self.unless_passed(file)?,
+            file => self.unless_skipped(file)?,
         };
         Ok(file.map(|file| self.reader(SegmentReader::of_headers(sequence, file))))
     }
 
     fn reader<F: Clone>(self, mut reader: SegmentReader<F>) -> SegmentReader<F> {
-        reader.passes_over(self == Unreadable::PassedOver);
+        reader.skips_unreadable(self == Unreadable::Skip);
         reader
     }
 }
@@ -228,7 +228,7 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     let sequences = names.iter().filter_map(|name| segment_sequence(name));
     let highest = sequences.filter(|sequence| *sequence < SEQUENCE_MAX).max().unwrap_or(0);
 
-    let (mut slots, was_written) = read_slots(disk, |read| unreadable.unless_passed(read))?;
+    let (mut slots, was_written) = read_slots(disk, |read| unreadable.unless_skipped(read))?;
     slots.retain(|(slot, ..)| can_be(slot.settled) && can_be(slot.written));
     let elected = queue_id(disk, unreadable, &candidates, &slots)?;
     let Sorted { mut segments, begun, mut unusable } = sorted(disk, unreadable, &candidates, elected)?;
@@ -371,13 +371,13 @@ fn candidates<D: Disk>(
         if matches!(opened, Err(DiskError::NotFound)) {
             continue;
         }
-        let Some((size, file)) = unreadable.unless_passed(opened)? else {
+        let Some((size, file)) = unreadable.unless_skipped(opened)? else {
             not_opened.push((sequence, disk.size_of(&segment_name(sequence)).ok()));
             continue;
         };
         let mut bytes = [0; SEGMENT_HEADER_BYTES];
         let read = disk.read_at(&file, 0, &mut bytes).or_else(|_| disk.read_at(&file, 0, &mut bytes));
-        let header = unreadable.unless_passed(read)?.and_then(|()| SegmentHeader::decode(&bytes));
+        let header = unreadable.unless_skipped(read)?.and_then(|()| SegmentHeader::decode(&bytes));
         let header = header.filter(|header| header.sequence < SEQUENCE_MAX && can_be(header.before));
         candidates.push(Candidate { sequence, size, header });
     }
@@ -413,7 +413,7 @@ fn queue_id<D: Disk>(
     }
     for candidate in candidates {
         let file = disk.open(&segment_name(candidate.sequence));
-        let Some(file) = unreadable.unless_passed(file)? else { continue };
+        let Some(file) = unreadable.unless_skipped(file)? else { continue };
         let mut reader = unreadable.reader(SegmentReader::new(candidate.sequence, file));
         let found = reader.queue_id(disk, candidate.size)?;
         if found.is_some() {
@@ -440,7 +440,7 @@ fn adopt<D: Disk>(
         Some(header) => candidate.segment(header.before, BEHIND_HEADER),
         None => {
             let file = disk.open(&segment_name(sequence));
-            let Some(file) = unreadable.unless_passed(file)? else {
+            let Some(file) = unreadable.unless_skipped(file)? else {
                 return Ok(Err(QuarantineReason::Foreign));
             };
             let mut reader = unreadable.reader(SegmentReader::new(sequence, file));

@@ -9,8 +9,8 @@ use std::ops::Range;
 use model::Disk;
 
 use super::format::{
-    Kept, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader,
-    is_quarantine, quarantine_place,
+    QuarantineContent, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
+    SegmentHeader, is_quarantine, quarantine_place,
 };
 use super::inspect::Inspection;
 use super::scan::{DamageKind, SegmentReader};
@@ -59,11 +59,11 @@ fn read_about<D: Disk>(disk: &D, name: &str) -> Option<Quarantined> {
     let about =
         |reason: &str, start| Quarantined { name: name.to_owned(), bytes, reason: reason.to_owned(), start };
     match quarantine_place(name) {
-        Some((_, Kept::Range(_))) => {}
-        Some((_, Kept::Misplaced)) => {
+        Some((_, QuarantineContent::Range(_))) => {}
+        Some((_, QuarantineContent::Misplaced)) => {
             return Some(about("a whole segment: it was not where its records belong", 0));
         }
-        Some((_, Kept::Whole)) | None => {
+        Some((_, QuarantineContent::Whole)) | None => {
             return Some(about("a whole segment: not this queue's, or one that the disk could not read", 0));
         }
     }
@@ -90,13 +90,15 @@ pub fn salvage<D: Disk, E>(
     for file in files {
         let place = quarantine_place(&file.name);
         let whole_too = |sequence| {
-            files.iter().any(|other| quarantine_place(&other.name) == Some((sequence, Kept::Whole)))
+            files
+                .iter()
+                .any(|other| quarantine_place(&other.name) == Some((sequence, QuarantineContent::Whole)))
         };
         let wanted = match place {
             // The whole segment has these bytes as well, and the disk may be able to read more of them now.
-            Some((sequence, Kept::Range(_))) if whole_too(sequence) => continue,
-            Some((sequence, Kept::Whole)) => ranges_of(files, sequence),
-            Some((_, Kept::Range(_) | Kept::Misplaced)) | None => Vec::new(),
+            Some((sequence, QuarantineContent::Range(_))) if whole_too(sequence) => continue,
+            Some((sequence, QuarantineContent::Whole)) => ranges_of(files, sequence),
+            Some((_, QuarantineContent::Range(_) | QuarantineContent::Misplaced)) | None => Vec::new(),
         };
         in_file(inspection, disk, (file, &wanted), visit)?;
     }
@@ -106,7 +108,7 @@ pub fn salvage<D: Disk, E>(
 /// The ranges of a segment that were copied as well; at least as long as they were.
 fn ranges_of(files: &[Quarantined], sequence: u64) -> Vec<Range<u64>> {
     let range = |file: &Quarantined| match quarantine_place(&file.name) {
-        Some((of, Kept::Range(from))) if of == sequence => {
+        Some((of, QuarantineContent::Range(from))) if of == sequence => {
             Some(from..end_in(&file.reason).unwrap_or(u64::MAX))
         }
         _ => None,
@@ -129,7 +131,7 @@ fn in_file<D: Disk, E>(
     let Ok(file) = disk.open(&about.name) else { return Ok(()) };
     let size = about.bytes;
     let mut reader = SegmentReader::new(0, file.clone());
-    reader.passes_over(true);
+    reader.skips_unreadable(true);
     let mut head = [0; SEGMENT_HEADER_BYTES];
     let header = disk.read_at(&file, 0, &mut head).ok().and_then(|()| SegmentHeader::decode(&head));
     let id = header.map(|header| header.queue_id).or(inspection.queue_id());

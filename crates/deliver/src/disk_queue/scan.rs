@@ -5,7 +5,7 @@
 //! its length, so that bytes inside a block are never read as a record.
 //!
 //! A read error is no damage: it is returned, and the caller waits and tries again. Only a reader that
-//! [`SegmentReader::passes_over`] unreadable bytes reports those as damage, too.
+//! [`SegmentReader::skips_unreadable`] unreadable bytes reports those as damage, too.
 
 use memchr::memmem;
 use model::{Disk, DiskError};
@@ -70,7 +70,7 @@ pub(super) struct SegmentReader<F> {
     chunk: Vec<u8>,
     chunk_at: u64,
     ahead_bytes: u64,
-    passes_over: bool,
+    skips_unreadable: bool,
 }
 
 impl<F: Clone> SegmentReader<F> {
@@ -81,7 +81,7 @@ impl<F: Clone> SegmentReader<F> {
             chunk: Vec::new(),
             chunk_at: 0,
             ahead_bytes: CHUNK_BYTES,
-            passes_over: false,
+            skips_unreadable: false,
         }
     }
 
@@ -91,16 +91,16 @@ impl<F: Clone> SegmentReader<F> {
     }
 
     /// Whether unreadable bytes are skipped as damage. Otherwise they are an error.
-    pub(super) fn passes_over(&mut self, passes_over: bool) {
-        self.passes_over = passes_over;
+    pub(super) fn skips_unreadable(&mut self, skips_unreadable: bool) {
+        self.skips_unreadable = skips_unreadable;
     }
 
     /// The bytes, or none where they are skipped: the file ends before them, or the disk fails to read them.
-    fn unless_passed<T>(&self, read: Result<T, DiskError>) -> Result<Option<T>, DiskError> {
+    fn unless_skipped<T>(&self, read: Result<T, DiskError>) -> Result<Option<T>, DiskError> {
         match read {
             Ok(bytes) => Ok(Some(bytes)),
             Err(DiskError::Short) => Ok(None),
-            Err(error) if self.passes_over && !error.passes() => Ok(None),
+            Err(error) if self.skips_unreadable && !error.passes() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -226,7 +226,7 @@ impl<F: Clone> SegmentReader<F> {
     ) -> Result<Option<[u8; RECORD_HEADER_BYTES]>, DiskError> {
         let read = self.bytes(disk, at, RECORD_HEADER_BYTES as u64, size);
         let head = read.map(|bytes| *bytes.first_chunk().expect("so many were asked for"));
-        self.unless_passed(head)
+        self.unless_skipped(head)
     }
 
     /// The offset of the first marker at or after `at`, or `size`.
@@ -243,7 +243,7 @@ impl<F: Clone> SegmentReader<F> {
             let page = (PAGE_BYTES - at % PAGE_BYTES).max(MARKER.len() as u64).min(size - at);
             let window = if self.bytes(disk, at, wanted, size).is_ok() { wanted } else { page };
             let searched = self.bytes(disk, at, window, size).map(|bytes| memmem::find(bytes, &MARKER));
-            match self.unless_passed(searched)? {
+            match self.unless_skipped(searched)? {
                 None => {
                     note(damage, at, at + window, DamageKind::Unreadable);
                     at += window;

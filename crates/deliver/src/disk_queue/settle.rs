@@ -10,7 +10,7 @@ use super::format::{Place, RecordHeader, Totals};
 
 /// Delivery progress of an entry that was dropped before all its copies had an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct Progress {
     pub(crate) settled: usize,
     pub(crate) written_before: usize,
     pub(crate) packets_done: usize,
@@ -18,30 +18,36 @@ pub(crate) struct Part {
     pub(crate) bytes_left: u64,
 }
 
-impl Part {
+impl Progress {
     /// Nothing is settled.
-    pub(crate) fn whole(copies: u32, copy_bytes: u64) -> Part {
-        Part { settled: 0, written_before: 0, packets_done: 0, copies_left: copies, bytes_left: copy_bytes }
+    pub(crate) fn start(copies: u32, copy_bytes: u64) -> Progress {
+        Progress {
+            settled: 0,
+            written_before: 0,
+            packets_done: 0,
+            copies_left: copies,
+            bytes_left: copy_bytes,
+        }
     }
 }
 
 /// Notes of entries that were settled or dropped: (number, unsettled rest).
 #[derive(Debug, Default)]
-pub(crate) struct SettleLog(Mutex<Vec<(u64, Option<Part>)>>);
+pub(crate) struct SettleLog(Mutex<Vec<(u64, Option<Progress>)>>);
 
 impl SettleLog {
     /// A panic elsewhere leaves whole notes: there is no step between two of them.
-    fn notes(&self) -> MutexGuard<'_, Vec<(u64, Option<Part>)>> {
+    fn notes(&self) -> MutexGuard<'_, Vec<(u64, Option<Progress>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn take(&self) -> Vec<(u64, Option<Part>)> {
+    pub(super) fn take(&self) -> Vec<(u64, Option<Progress>)> {
         std::mem::take(&mut *self.notes())
     }
 
     /// Copies in unsettled entries whose notes the queue has not read.
     pub(super) fn copies_left(&self) -> u64 {
-        self.notes().iter().filter_map(|note| note.1).map(|part| u64::from(part.copies_left)).sum()
+        self.notes().iter().filter_map(|note| note.1).map(|progress| u64::from(progress.copies_left)).sum()
     }
 }
 
@@ -67,7 +73,7 @@ impl RecordHandle {
     }
 
     /// The entry ended: settled, or with an unsettled rest.
-    pub(crate) fn report_end(&self, left: Option<Part>) {
+    pub(crate) fn report_end(&self, left: Option<Progress>) {
         self.log.notes().push((self.number, left));
     }
 }
@@ -112,13 +118,13 @@ impl Settlement {
     }
 
     /// A record was popped.
-    pub(super) fn hand_out(&mut self, header: RecordHeader, start: Place, end: Place) {
+    pub(super) fn add_popped(&mut self, header: RecordHeader, start: Place, end: Place) {
         let record = Some((header, start));
         self.open.push_back(Open { number: header.before.records, record, after: header.after(), end });
     }
 
     /// All records from number `first` up to `after` were settled without being popped.
-    pub(super) fn pass(&mut self, first: u64, after: Totals, end: Place) {
+    pub(super) fn settle_range(&mut self, first: u64, after: Totals, end: Place) {
         match self.open.back_mut() {
             Some(last) if last.record.is_none() => (last.after, last.end) = (after, end),
             _ => self.open.push_back(Open { number: first, record: None, after, end }),
@@ -138,7 +144,7 @@ impl Settlement {
     }
 
     /// A popped record has its outcome.
-    pub(super) fn done(&mut self, number: u64) {
+    pub(super) fn mark_settled(&mut self, number: u64) {
         let found = self.open.binary_search_by_key(&number, |open| open.number);
         debug_assert!(found.is_ok(), "record {number} was not popped");
         if let Ok(at) = found {

@@ -85,7 +85,7 @@ impl<D: Disk> DiskQueue<D> {
 
     /// Whether unreadable bytes of this segment are skipped: the disk has failed for too long, or some bytes of the
     /// segment were skipped before.
-    pub(super) fn passes_over(&self, sequence: u64) -> bool {
+    pub(super) fn skips_unreadable(&self, sequence: u64) -> bool {
         let most_ns = FAILING_MS_MAX * MS_NS;
         let given_up = self.stalled.is_some_and(|stalled| {
             !stalled.error.passes()
@@ -101,6 +101,6 @@ impl<D: Disk> DiskQueue<D> {
         if self.canary == Some(Canary::ScarcityIsDamage) {
             return true;
         }
-        error == DiskError::Short || !error.passes() && self.passes_over(sequence)
+        error == DiskError::Short || !error.passes() && self.skips_unreadable(sequence)
     }
 }

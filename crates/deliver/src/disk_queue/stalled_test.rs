@@ -19,7 +19,7 @@ fn plan() -> DiskQueuePlan {
 /// Records `0\n` to `5\n`, two in each of three segments.
 fn six() -> FaultyDisk {
     let disk = FaultyDisk::new(1);
-    let (mut queue, _) = open(&disk, Unreadable::Fails).expect("an empty disk");
+    let (mut queue, _) = open(&disk, Unreadable::Fail).expect("an empty disk");
     for number in 0..6 {
         let block = Block::lines(format!("{number}\n").into_bytes(), 1, at_ms(0).mono_ns);
         assert_eq!(queue.append(block, at_ms(0)), Appended::Kept);
@@ -34,7 +34,7 @@ fn open(disk: &FaultyDisk, unreadable: Unreadable) -> Result<(Queued, Recovery),
 }
 
 fn opened(disk: &FaultyDisk) -> Queued {
-    open(disk, Unreadable::Fails).expect("everything can be read").0
+    open(disk, Unreadable::Fail).expect("everything can be read").0
 }
 
 /// Everything that can be read at this time.
@@ -118,7 +118,7 @@ fn an_unreadable_range_is_skipped_and_its_segment_quarantined() {
     assert_eq!((damaged(&queue), queue.read_error()), (2, None));
     let _synced = queue.begin_last_sync().map(|job| queue.on_synced(job.perform(&disk)));
     let names = disk.names();
-    assert!(names.contains(&format::quarantine_name(2, format::Kept::Whole)), "{names:?}");
+    assert!(names.contains(&format::quarantine_name(2, format::QuarantineContent::Whole)), "{names:?}");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn a_start_without_resources_changes_nothing_and_can_be_retried() {
     ];
     for (faults, want) in failing {
         disk.set_faults(faults);
-        for unreadable in [Unreadable::Fails, Unreadable::PassedOver] {
+        for unreadable in [Unreadable::Fail, Unreadable::Skip] {
             assert_eq!(open(&disk, unreadable).err(), Some(want));
         }
         assert_eq!(files(&disk), before);
@@ -194,7 +194,7 @@ fn a_start_without_resources_changes_nothing_and_can_be_retried() {
     for name in disk.names() {
         let unreadable = vec![(name.clone(), 0, u64::MAX)];
         disk.set_faults(Faults { unreadable, ..Faults::default() });
-        assert_eq!(open(&disk, Unreadable::Fails).err(), Some(DiskError::Io { code: 5 }), "{name}");
+        assert_eq!(open(&disk, Unreadable::Fail).err(), Some(DiskError::Io { code: 5 }), "{name}");
         assert_eq!(files(&disk), before, "{name}");
     }
     disk.set_faults(Faults::default());
@@ -216,7 +216,7 @@ fn a_prepared_queue_has_changed_nothing_and_opens_despite_disk_errors() {
         // Opening quarantines it.
         disk.store(&segment_name(9), &[b'x'; 200]);
         let before = files(&disk);
-        let prepared = DiskQueue::prepare(disk.clone(), plan(), Unreadable::Fails).expect("all can be read");
+        let prepared = DiskQueue::prepare(disk.clone(), plan(), Unreadable::Fail).expect("all can be read");
         assert_eq!(files(&disk), before);
         disk.set_faults(faults.clone());
         let opened = prepared.open(Arc::default(), 7, at_ms(0));
@@ -233,14 +233,14 @@ fn an_unreadable_segment_counts_in_the_quarantine_with_its_size() {
     let name = disk.names().into_iter().find(|name| format::segment_sequence(name).is_some()).expect("three");
     let bytes = disk.bytes(&name).expect("the file exists").len() as u64;
     disk.set_faults(Faults { unopenable: Some(name.clone()), ..Faults::default() });
-    let (queue, report) = open(&disk, Unreadable::PassedOver).expect("unreadable bytes are skipped");
+    let (queue, report) = open(&disk, Unreadable::Skip).expect("unreadable bytes are skipped");
     assert_eq!((report.segments_unreadable, queue.counts().quarantined_bytes), (1, bytes));
     assert_eq!(queue.quarantine.whole_bytes(), bytes);
     drop(queue);
     // The next start knows it by its new name, and cannot open it, either.
     let kept = disk.names().into_iter().find(|kept| format::is_quarantine(kept)).expect("it was kept");
     disk.set_faults(Faults { unopenable: Some(kept), ..Faults::default() });
-    let (queue, _) = open(&disk, Unreadable::Fails).expect("everything else can be read");
+    let (queue, _) = open(&disk, Unreadable::Fail).expect("everything else can be read");
     assert_eq!(queue.quarantine.whole_bytes(), bytes);
 }
 
@@ -250,7 +250,7 @@ fn any_single_read_may_fail_at_start() {
     for calls in 0..60 {
         let disk = six();
         disk.set_faults(Faults { read_error_in: Some(calls), ..Faults::default() });
-        let found = open(&disk, Unreadable::Fails);
+        let found = open(&disk, Unreadable::Fail);
         succeeded += u64::from(found.is_ok());
         drop(found);
         disk.set_faults(Faults::default());
@@ -350,8 +350,8 @@ fn only_ranges_with_a_bad_checksum_are_evicted_from_the_quarantine() {
     let (mut queue, report) = opened.expect("everything can be read");
     assert_eq!(report.segments_damaged, 2);
     let names = disk.names();
-    assert!(!names.contains(&format::quarantine_name(8, format::Kept::Whole)), "{names:?}");
-    assert!(names.contains(&format::quarantine_name(9, format::Kept::Whole)), "{names:?}");
+    assert!(!names.contains(&format::quarantine_name(8, format::QuarantineContent::Whole)), "{names:?}");
+    assert!(names.contains(&format::quarantine_name(9, format::QuarantineContent::Whole)), "{names:?}");
     assert_eq!(queue.counts().quarantine_full, 2);
     // It counts against the limit of the queue.
     let record = (format::RECORD_HEADER_BYTES + 2) as u64;
@@ -397,7 +397,7 @@ fn a_segment_whose_damage_cannot_be_copied_is_quarantined() {
     assert_eq!(read(&mut queue, READ_AGAIN_MS), "2345");
     let _synced = queue.begin_last_sync().map(|job| queue.on_synced(job.perform(&disk)));
     let names = disk.names();
-    assert!(names.contains(&format::quarantine_name(1, format::Kept::Whole)), "{names:?}");
+    assert!(names.contains(&format::quarantine_name(1, format::QuarantineContent::Whole)), "{names:?}");
 }
 
 #[test]

@@ -903,7 +903,7 @@ fn unreadable_pages_are_skipped_and_their_segment_is_quarantined() {
     let _ = sync(&mut queue, &disk);
     assert_eq!(queue.segments(), 0);
     let names = disk.list().expect("the directory can be listed");
-    assert!(names.contains(&format::quarantine_name(1, format::Kept::Whole)), "{names:?}");
+    assert!(names.contains(&format::quarantine_name(1, format::QuarantineContent::Whole)), "{names:?}");
 }
 
 #[test]

@@ -10,7 +10,7 @@
 use model::Disk;
 
 use super::format::{Place, RECORD_HEADER_BYTES, Reader, RecordHeader, Totals, Writer};
-use super::settle::Part;
+use super::settle::Progress;
 use super::{DiskQueue, OPEN_RECORDS_MAX, Returned};
 
 /// Queue id, totals and place of the next record to read.
@@ -25,7 +25,7 @@ pub struct Unsettled {
     queue_id: u64,
     read: Totals,
     place: Place,
-    records: Vec<(RecordHeader, Place, Part)>,
+    records: Vec<(RecordHeader, Place, Progress)>,
 }
 
 impl Unsettled {
@@ -36,14 +36,14 @@ impl Unsettled {
         out.u64(self.queue_id);
         self.read.put(&mut out);
         self.place.put(&mut out);
-        for (header, place, part) in &self.records {
+        for (header, place, progress) in &self.records {
             out.bytes(&header.encode(self.queue_id));
             place.put(&mut out);
-            for number in [part.settled, part.written_before, part.packets_done] {
+            for number in [progress.settled, progress.written_before, progress.packets_done] {
                 out.u64(number as u64);
             }
-            out.u64(part.bytes_left);
-            out.u32(part.copies_left);
+            out.u64(progress.bytes_left);
+            out.u32(progress.copies_left);
         }
         bytes
     }
@@ -81,10 +81,10 @@ impl Unsettled {
 
     /// What is queued at that position: copies, their bytes, and bytes on disk.
     pub(super) fn waiting(&self, end: Totals) -> Totals {
-        let left = |(header, _, part): &(RecordHeader, Place, Part)| Totals {
+        let left = |(header, _, progress): &(RecordHeader, Place, Progress)| Totals {
             records: 1,
-            copies: u64::from(part.copies_left),
-            copy_bytes: part.bytes_left,
+            copies: u64::from(progress.copies_left),
+            copy_bytes: progress.bytes_left,
             disk_bytes: header.disk_bytes(),
         };
         self.records.iter().map(left).fold(end.since(self.read), Totals::plus)
@@ -102,11 +102,11 @@ impl<D: Disk> DiskQueue<D> {
             return None;
         }
         let records = self.settlement.records().map(|(header, place)| {
-            let part = match self.returned.get(&header.before.records)? {
-                Returned::Entry(entry) => entry.part(),
-                Returned::Part(part) => *part,
+            let progress = match self.returned.get(&header.before.records)? {
+                Returned::Entry(entry) => entry.progress(),
+                Returned::Progress(progress) => *progress,
             };
-            Some((header, place, part))
+            Some((header, place, progress))
         });
         let records = records.collect::<Option<_>>()?;
         Some(Unsettled { queue_id: self.queue_id, read: self.read, place: self.place, records })
@@ -117,18 +117,18 @@ impl<D: Disk> DiskQueue<D> {
         let Unsettled { read, place, records, .. } = unsettled;
         let place = self.place.max(place);
         let mut done = self.read.records;
-        for (header, start, part) in records {
+        for (header, start, progress) in records {
             let number = header.before.records;
             if number > done {
-                self.settlement.pass(done, header.before, start);
+                self.settlement.settle_range(done, header.before, start);
             }
-            self.settlement.hand_out(header, start, end_of(&header, start));
-            self.count_returned(u64::from(part.copies_left), header.disk_bytes(), true);
-            self.returned.insert(number, Returned::Part(part));
+            self.settlement.add_popped(header, start, end_of(&header, start));
+            self.count_returned(u64::from(progress.copies_left), header.disk_bytes(), true);
+            self.returned.insert(number, Returned::Progress(progress));
             done = number + 1;
         }
         if read.records > done {
-            self.settlement.pass(done, read, place);
+            self.settlement.settle_range(done, read, place);
         }
         (self.read, self.place) = (read, place);
     }
@@ -138,23 +138,23 @@ fn end_of(header: &RecordHeader, start: Place) -> Place {
     Place { offset: start.offset.saturating_add(header.disk_bytes()), ..start }
 }
 
-fn record(bytes: &[u8; RECORD_BYTES], queue_id: u64) -> Option<(RecordHeader, Place, Part)> {
+fn record(bytes: &[u8; RECORD_BYTES], queue_id: u64) -> Option<(RecordHeader, Place, Progress)> {
     let (header, rest) = bytes.split_first_chunk::<RECORD_HEADER_BYTES>()?;
     let header = RecordHeader::decode(header, queue_id).filter(|header| !header.is_mark())?;
     let mut reader = Reader(rest);
     let place = Place::take(&mut reader);
     let at = |number: u64| usize::try_from(number).ok().filter(|at| *at <= header.block_len as usize);
-    let part = Part {
+    let progress = Progress {
         settled: at(reader.u64())?,
         written_before: at(reader.u64())?,
         packets_done: usize::try_from(reader.u64()).ok()?,
         bytes_left: reader.u64(),
         copies_left: reader.u32(),
     };
-    let possible = part.copies_left <= header.copies
-        && part.packets_done <= header.copies as usize
-        && part.bytes_left <= header.copy_bytes;
-    possible.then_some((header, place, part))
+    let possible = progress.copies_left <= header.copies
+        && progress.packets_done <= header.copies as usize
+        && progress.bytes_left <= header.copy_bytes;
+    possible.then_some((header, place, progress))
 }
 
 #[cfg(test)]
@@ -194,7 +194,7 @@ mod tests {
     }
 
     fn open(disk: &FaultyDisk, handed_over: Unsettled) -> (DiskQueue<FaultyDisk>, Recovery) {
-        let prepared = DiskQueue::prepare(disk.clone(), DiskQueuePlan::default(), Unreadable::Fails);
+        let prepared = DiskQueue::prepare(disk.clone(), DiskQueuePlan::default(), Unreadable::Fail);
         prepared
             .expect("everything can be read")
             .open_after(Some(handed_over), Arc::default(), (2, NOW))
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(queue.unsettled(), Some(handed_over), "as it was handed over");
         assert_eq!(queue.account().sum(10).copies, 10);
         let second = queue.pop(NOW).expect("it is queued");
-        assert_eq!((second.copies(), second.part().settled, second.written_before), (1, 6, 9));
+        assert_eq!((second.copies(), second.progress().settled, second.written_before), (1, 6, 9));
         drop(second);
         let want =
             [("1a", 1), ("3a", 3), ("4a", 3), ("5a", 3)].map(|(first, copies)| (first.to_owned(), copies));

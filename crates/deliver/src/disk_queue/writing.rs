@@ -122,7 +122,7 @@ impl<D: Disk> DiskQueue<D> {
                 Err(_) => (self.disk.reserve(&file, size, bytes)?, bytes),
             };
             // Space that was only checked, not reserved, is checked again the next time.
-            self.reserved = if reserved == Reserved::SetAside { size + bytes } else { 0 };
+            self.reserved = if reserved == Reserved::Allocated { size + bytes } else { 0 };
         }
         Ok(())
     }

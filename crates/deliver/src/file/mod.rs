@@ -222,7 +222,7 @@ impl FileSender {
         let same_record = self.held.as_ref().is_some_and(|(entry, written)| *written > entry.settled);
         self.incomplete_line = !ended && !same_record;
         if self.health.state().attempts == 0 {
-            self.health.good(0, now);
+            self.health.succeed(0, now);
         }
     }
 
@@ -249,7 +249,7 @@ impl FileSender {
             self.held = None;
         }
         self.backoff.reset();
-        self.health.good(0, now);
+        self.health.succeed(0, now);
     }
 
     /// The file was renamed.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::{MemoryQueue, Queue};
 use crate::block::{Block, BlockEncoding, PARTITIONS};
-use crate::disk_queue::{Part, decode_boundaries, encode_boundaries, encoding_code};
+use crate::disk_queue::{Progress, decode_boundaries, encode_boundaries, encoding_code};
 use crate::plan::QueueLimits;
 
 /// Bytes before the boundaries.
@@ -20,40 +20,41 @@ const HEADER_BYTES: usize = 56;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedBlock {
     block: Block,
-    part: Part,
+    progress: Progress,
 }
 
 impl QueuedBlock {
     /// A block without any settled copy.
     pub fn whole(block: Block) -> QueuedBlock {
-        let part = Part::whole(block.copies, block.copy_bytes());
-        QueuedBlock { block, part }
+        let progress = Progress::start(block.copies, block.copy_bytes());
+        QueuedBlock { block, progress }
     }
 
     /// The block, if none of its copies is settled.
     pub fn into_whole(self) -> Option<Block> {
-        (self.part == Part::whole(self.block.copies, self.block.copy_bytes())).then_some(self.block)
+        (self.progress == Progress::start(self.block.copies, self.block.copy_bytes())).then_some(self.block)
     }
 
     /// Copies that have no outcome yet.
     pub fn copies(&self) -> u64 {
-        u64::from(self.part.copies_left)
+        u64::from(self.progress.copies_left)
     }
 
     /// Encodes it. Times become ages, since the successor's monotonic clock may have another origin.
     pub fn encode(&self, now_ns: u64) -> Vec<u8> {
-        let QueuedBlock { block, part } = self;
+        let QueuedBlock { block, progress } = self;
         let mut boundaries = Vec::new();
         encode_boundaries(&block.encoding, &mut boundaries);
         let mut bytes = Vec::with_capacity(HEADER_BYTES + boundaries.len() + block.bytes.len());
         let age_ns = now_ns.saturating_sub(block.at_ns);
-        let places = [part.settled as u64, part.written_before as u64, part.packets_done as u64];
-        for number in [age_ns, part.bytes_left].iter().chain(&places) {
+        let places = [progress.settled as u64, progress.written_before as u64, progress.packets_done as u64];
+        for number in [age_ns, progress.bytes_left].iter().chain(&places) {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         let encoding = u32::from(encoding_code(&block.encoding));
         let partition = block.partition.map_or(0, |partition| u32::from(partition) + 1);
-        for number in [block.copies, part.copies_left, boundaries.len() as u32, encoding | partition << 8] {
+        for number in [block.copies, progress.copies_left, boundaries.len() as u32, encoding | partition << 8]
+        {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         debug_assert_eq!(bytes.len(), HEADER_BYTES, "the header's fields fit its size");
@@ -80,7 +81,7 @@ impl QueuedBlock {
         let at_ns = now_ns.saturating_sub(long(0)?);
         let block = Block { bytes: Arc::new(block_bytes.to_vec()), copies, encoding, at_ns, partition };
         let place = |at: usize| usize::try_from(long(at)?).ok().filter(|place| *place <= block_bytes.len());
-        let part = Part {
+        let progress = Progress {
             settled: place(2)?,
             written_before: place(3)?,
             packets_done: usize::try_from(long(4)?).ok()?,
@@ -88,22 +89,24 @@ impl QueuedBlock {
             bytes_left: long(1)?,
         };
         let possible = copies_left <= copies
-            && part.packets_done <= copies as usize
-            && part.bytes_left <= block.copy_bytes()
+            && progress.packets_done <= copies as usize
+            && progress.bytes_left <= block.copy_bytes()
             && in_order(&block.encoding);
-        possible.then_some(QueuedBlock { block, part })
+        possible.then_some(QueuedBlock { block, progress })
     }
 }
 
 impl MemoryQueue {
     /// All queued blocks, oldest first. They stay in this queue until the successor has confirmed that it has them.
     pub fn queued_blocks(&self) -> impl ExactSizeIterator<Item = QueuedBlock> {
-        self.entries.iter().map(|entry| QueuedBlock { block: entry.block.clone(), part: entry.part() })
+        self.entries
+            .iter()
+            .map(|entry| QueuedBlock { block: entry.block.clone(), progress: entry.progress() })
     }
 
     /// Appends a block of the predecessor, whatever the limits are here: it was accepted under the predecessor's limits.
     pub fn append_handed_over(&mut self, left: QueuedBlock) {
-        self.push_back(left.block, left.part);
+        self.push_back(left.block, left.progress);
     }
 }
 
@@ -201,8 +204,8 @@ mod tests {
     #[test]
     fn invalid_bytes_decode_to_none_and_decoded_blocks_can_be_sent() {
         for block in encodings() {
-            let part = Part::whole(block.copies, block.copy_bytes());
-            let good = QueuedBlock { block, part }.encode(AT_NS);
+            let progress = Progress::start(block.copies, block.copy_bytes());
+            let good = QueuedBlock { block, progress }.encode(AT_NS);
             check_handover(&good);
             for len in 0..good.len() {
                 check_handover(&good[..len]);
@@ -214,14 +217,14 @@ mod tests {
             }
         }
         let block = Block::lines(b"a 1 2\n".to_vec(), 1, 0);
-        let whole = Part::whole(1, 6);
-        let more_left = Part { copies_left: 2, ..whole };
-        for part in [Part { settled: 7, ..whole }, more_left, Part { packets_done: 2, ..whole }] {
-            let bytes = QueuedBlock { block: block.clone(), part }.encode(0);
-            assert_eq!(QueuedBlock::decode(&bytes, 0), None, "{part:?}");
+        let whole = Progress::start(1, 6);
+        let more_left = Progress { copies_left: 2, ..whole };
+        for progress in [Progress { settled: 7, ..whole }, more_left, Progress { packets_done: 2, ..whole }] {
+            let bytes = QueuedBlock { block: block.clone(), progress }.encode(0);
+            assert_eq!(QueuedBlock::decode(&bytes, 0), None, "{progress:?}");
         }
         let unordered = Block::frames(b"abcdef".to_vec(), vec![(6, 1), (2, 1)], 0);
-        let part = Part::whole(2, 6);
-        assert_eq!(QueuedBlock::decode(&QueuedBlock { block: unordered, part }.encode(0), 0), None);
+        let progress = Progress::start(2, 6);
+        assert_eq!(QueuedBlock::decode(&QueuedBlock { block: unordered, progress }.encode(0), 0), None);
     }
 }

@@ -5,11 +5,11 @@
 //! Invariant: every appended block is counted as routed, and each of its copies is settled once: by the sender, or here
 //! when it is dropped. Blocks that a sender holds still count against the limit.
 
-mod front;
 mod handover;
 mod kinds;
 #[cfg(test)]
 mod tests;
+mod watermark;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use model::{CopyOutcome, Dropped, Now, OutputAccount};
 
 pub use crate::block::{BLOCK_BYTES_MAX, Block, BlockEncoding};
-use crate::disk_queue::{Part, Position, Promise, RecordHandle, SettleLog};
+use crate::disk_queue::{Position, Progress, Promise, RecordHandle, SettleLog};
 use crate::plan::QueueLimits;
-use front::SettledWatermark;
 pub use handover::{QueuedBlock, check_handover};
 pub use kinds::{OutputQueue, Queue, Room};
+use watermark::SettledWatermark;
 
 /// Result of an append.
 #[must_use = "a block that was not appended must be kept or dropped by the caller"]
@@ -54,12 +54,12 @@ pub struct Entry {
     bytes_left: u64,
     memory_bytes: u64,
     account: Arc<OutputAccount>,
-    home: Home,
+    origin: Origin,
 }
 
 /// The queue that an entry came from.
 #[derive(Debug)]
-enum Home {
+enum Origin {
     /// In memory: the block's number, and the watermark to report to.
     Memory(u64, Arc<SettledWatermark>),
     /// On disk: copies that are not settled when the entry is dropped stay queued.
@@ -68,63 +68,63 @@ enum Home {
 
 impl Entry {
     /// A block read from disk, where it takes `disk_bytes`. Its copies were counted as routed when it was appended;
-    /// `part` is its delivery progress.
+    /// `progress` is its delivery progress.
     pub(crate) fn from_disk(
         block: Block,
-        part: Option<Part>,
+        progress: Option<Progress>,
         disk_bytes: u64,
         account: &Arc<OutputAccount>,
-        ticket: RecordHandle,
+        record: RecordHandle,
     ) -> Entry {
-        let part = part.unwrap_or_else(|| Part::whole(block.copies, block.copy_bytes()));
+        let progress = progress.unwrap_or_else(|| Progress::start(block.copies, block.copy_bytes()));
         Entry {
-            settled: part.settled,
-            written_before: part.written_before,
-            packets_done: part.packets_done,
-            copies_left: part.copies_left,
-            bytes_left: part.bytes_left,
+            settled: progress.settled,
+            written_before: progress.written_before,
+            packets_done: progress.packets_done,
+            copies_left: progress.copies_left,
+            bytes_left: progress.bytes_left,
             block,
             memory_bytes: disk_bytes,
             account: Arc::clone(account),
-            home: Home::Disk(ticket),
+            origin: Origin::Disk(record),
         }
     }
 
     /// Number of the block, counted since the queue was created.
     pub(crate) fn number(&self) -> u64 {
-        match &self.home {
-            Home::Memory(number, _) => *number,
-            Home::Disk(ticket) => ticket.number(),
+        match &self.origin {
+            Origin::Memory(number, _) => *number,
+            Origin::Disk(record) => record.number(),
         }
     }
 
     /// True for an entry of the disk queue that owns `log`.
     pub(crate) fn is_of(&self, log: &Arc<SettleLog>) -> bool {
-        matches!(&self.home, Home::Disk(ticket) if ticket.is_of(log))
+        matches!(&self.origin, Origin::Disk(record) if record.is_of(log))
     }
 
-    /// A block in memory. Its unsettled copies, as `part` says, are counted as routed.
+    /// A block in memory. Its unsettled copies, as `progress` says, are counted as routed.
     fn in_memory(
         block: Block,
-        part: Part,
+        progress: Progress,
         account: &Arc<OutputAccount>,
         number: u64,
-        front: &Arc<SettledWatermark>,
+        watermark: &Arc<SettledWatermark>,
     ) -> Entry {
         let memory_bytes = block.memory_bytes();
-        account.route(u64::from(part.copies_left), part.bytes_left);
+        account.route(u64::from(progress.copies_left), progress.bytes_left);
         let waiting = account.queued_bytes.fetch_add(memory_bytes, Relaxed) + memory_bytes;
         account.queued_bytes_high.fetch_max(waiting, Relaxed);
         Entry {
-            settled: part.settled,
-            written_before: part.written_before,
-            packets_done: part.packets_done,
-            copies_left: part.copies_left,
-            bytes_left: part.bytes_left,
+            settled: progress.settled,
+            written_before: progress.written_before,
+            packets_done: progress.packets_done,
+            copies_left: progress.copies_left,
+            bytes_left: progress.bytes_left,
             block,
             memory_bytes,
             account: Arc::clone(account),
-            home: Home::Memory(number, Arc::clone(front)),
+            origin: Origin::Memory(number, Arc::clone(watermark)),
         }
     }
 
@@ -185,8 +185,8 @@ impl Entry {
     }
 
     /// Delivery progress.
-    pub(crate) fn part(&self) -> Part {
-        Part {
+    pub(crate) fn progress(&self) -> Progress {
+        Progress {
             settled: self.settled,
             written_before: self.written_before,
             packets_done: self.packets_done,
@@ -208,19 +208,19 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let part = match &self.home {
-            Home::Memory(..) => {
+        let progress = match &self.origin {
+            Origin::Memory(..) => {
                 self.settle_left(CopyOutcome::Dropped(Dropped::Stopped));
                 None
             }
-            Home::Disk(_) => (self.copies_left > 0).then_some(self.part()),
+            Origin::Disk(_) => (self.copies_left > 0).then_some(self.progress()),
         };
-        if part.is_none() {
+        if progress.is_none() {
             self.account.queued_bytes.fetch_sub(self.memory_bytes, Relaxed);
         }
-        match &self.home {
-            Home::Memory(number, front) => front.done(*number),
-            Home::Disk(ticket) => ticket.report_end(part),
+        match &self.origin {
+            Origin::Memory(number, watermark) => watermark.settle(*number),
+            Origin::Disk(record) => record.report_end(progress),
         }
     }
 }
@@ -235,7 +235,7 @@ pub struct MemoryQueue {
     copies: u64,
     /// Number of blocks appended since the queue was created.
     appended: u64,
-    front: Arc<SettledWatermark>,
+    watermark: Arc<SettledWatermark>,
     /// Queued blocks are not dropped when the sender ends: another sender or process takes them.
     kept: bool,
 }
@@ -250,15 +250,15 @@ impl MemoryQueue {
             bytes: 0,
             copies: 0,
             appended: 0,
-            front: Arc::default(),
+            watermark: Arc::default(),
             kept: false,
         }
     }
 
     /// An empty queue that replaces one in which everything before `place` is settled.
     pub fn after(place: Position, limits: QueueLimits, account: Arc<OutputAccount>) -> MemoryQueue {
-        let front = Arc::new(SettledWatermark::at(place.0));
-        MemoryQueue { appended: place.0, front, ..MemoryQueue::new(limits, account) }
+        let watermark = Arc::new(SettledWatermark::at(place.0));
+        MemoryQueue { appended: place.0, watermark, ..MemoryQueue::new(limits, account) }
     }
 
     /// Whether queued blocks stay when the sender ends, for the next sender or process (see [`MemoryQueue::queued_blocks`]).
@@ -281,8 +281,8 @@ impl MemoryQueue {
         &self.account
     }
 
-    fn push_back(&mut self, block: Block, part: Part) {
-        let entry = Entry::in_memory(block, part, &self.account, self.appended, &self.front);
+    fn push_back(&mut self, block: Block, progress: Progress) {
+        let entry = Entry::in_memory(block, progress, &self.account, self.appended, &self.watermark);
         self.appended += 1;
         self.bytes += entry.memory_bytes;
         self.copies += entry.copies();
@@ -316,8 +316,8 @@ impl Queue for MemoryQueue {
             Ok(block) => block,
             Err(appended) => return appended,
         };
-        let part = Part::whole(block.copies, block.copy_bytes());
-        self.push_back(block, part);
+        let progress = Progress::start(block.copies, block.copy_bytes());
+        self.push_back(block, progress);
         Appended::Kept
     }
 
@@ -333,7 +333,8 @@ impl Queue for MemoryQueue {
     }
 
     fn put_back(&mut self, entry: Entry) {
-        let own = matches!(&entry.home, Home::Memory(_, front) if Arc::ptr_eq(front, &self.front));
+        let own =
+            matches!(&entry.origin, Origin::Memory(_, watermark) if Arc::ptr_eq(watermark, &self.watermark));
         debug_assert!(own, "an entry is put back into its own queue");
         self.bytes += entry.memory_bytes;
         self.copies += entry.copies();
@@ -419,7 +420,7 @@ impl Queue for MemoryQueue {
     }
 
     fn settled_up_to(&mut self) -> Position {
-        Position(self.front.settled())
+        Position(self.watermark.settled())
     }
 
     fn promise(&mut self, of: Position) -> Promise {

@@ -295,7 +295,7 @@ impl StreamSender {
         let all_sent = self.held.is_empty() && queue.is_empty();
         if all_sent && self.lasts_from_ns().is_none_or(|lasts_ns| now.mono_ns >= lasts_ns) {
             // No records left to prove the endpoint up: the established connection counts instead.
-            self.health.good(self.backlog_copies, now);
+            self.health.succeed(self.backlog_copies, now);
         }
         let is_done = all_sent || self.draining && self.held.is_empty();
         if self.stop_ns.is_some_and(|stop_ns| is_done || now.mono_ns >= stop_ns) {
@@ -524,7 +524,7 @@ impl StreamSender {
         self.acked = acked;
         self.progress_ns = now.mono_ns;
         if self.proves_up(now) {
-            self.health.good(self.backlog_copies, now);
+            self.health.succeed(self.backlog_copies, now);
         }
         if !self.on_probation(now) {
             self.settle_arrived();

@@ -47,15 +47,15 @@ impl World {
         self.sender.poll(&mut self.queue, self.now)
     }
 
-    pub(super) fn pass(&mut self, ms: u64) {
+    pub(super) fn advance(&mut self, ms: u64) {
         self.now = self.now.plus_ns(ms * MS);
     }
 
     /// Lets time pass until the sender wants to connect. Returns the milliseconds.
-    fn pass_until_connect(&mut self) -> u64 {
+    fn advance_until_connect(&mut self) -> u64 {
         let mut waited_ms = 0;
         while self.poll() != Action::Connect {
-            self.pass(10);
+            self.advance(10);
             waited_ms += 10;
         }
         waited_ms
@@ -130,7 +130,7 @@ fn a_close_rewinds_to_the_first_unacknowledged_line() {
         assert_eq!(doubt, [in_doubt, unacked], "{written} written, {unacked} not acknowledged");
         assert!(matches!(world.poll(), Action::WaitUntil(_)));
         assert_eq!(world.sender.waiting_copies(), 0, "blocks in flight are in the queue again");
-        world.pass(250);
+        world.advance(250);
         assert_eq!(world.poll(), Action::Connect);
         world.sender.on_connected(world.now);
         assert_eq!(world.poll(), Action::Write(again), "{written} written, {unacked} not acknowledged");
@@ -138,7 +138,7 @@ fn a_close_rewinds_to_the_first_unacknowledged_line() {
         world.sender.on_acked(0, world.now);
         // The connection before was closed at once: this one has to last.
         assert_eq!(world.delivered(), delivered, "{written}, {unacked}");
-        world.pass(1000);
+        world.advance(1000);
         world.poll();
         assert_eq!((world.delivered(), world.resent()), (3, resent), "{written}, {unacked}");
     }
@@ -179,9 +179,9 @@ fn connecting_times_out() {
     assert_eq!(world.poll(), Action::Connect);
     let deadline_ns = world.now.mono_ns + 5000 * MS;
     assert_eq!(world.poll(), Action::WaitUntil(deadline_ns));
-    world.pass(4999);
+    world.advance(4999);
     assert_eq!(world.poll(), Action::WaitUntil(deadline_ns));
-    world.pass(1);
+    world.advance(1);
     assert_eq!(world.poll(), Action::Close(CloseReason::ConnectTimeout));
     assert!(matches!(world.poll(), Action::WaitUntil(_)));
     world.sender.on_connected(world.now);
@@ -201,10 +201,10 @@ fn a_tls_handshake_that_times_out_is_a_tls_failure() {
             world.sender.on_handshake_begun();
         }
         world.append("a 1\n");
-        world.pass(5000);
+        world.advance(5000);
         assert_eq!(world.poll(), Action::Close(CloseReason::ConnectTimeout));
         assert_eq!(world.sender.state().last_failure, Some((failure, world.now)));
-        world.pass(15_000);
+        world.advance(15_000);
     }
 }
 
@@ -230,7 +230,7 @@ fn a_peer_without_acknowledgements_is_closed_after_the_write_timeout() {
                 Action::Close(CloseReason::WriteTimeout) => break,
                 _ => {}
             }
-            world.pass(1);
+            world.advance(1);
             ms += 1;
         }
         assert_eq!(world.now.mono_ns - start_ns, closed_at_ms * MS, "acknowledged at {acked_at_ms:?}");
@@ -249,12 +249,12 @@ fn an_endpoint_that_requires_tls_is_down_although_its_kernel_acknowledges_lines(
         let len = bytes.len();
         world.sender.on_written(len, world.now);
         world.sender.on_acked(0, world.now);
-        world.pass(5);
+        world.advance(5);
         world.sender.on_closed(CloseReason::TlsWanted, world.now);
         let state = world.sender.state();
         assert_eq!((state.status, state.attempts), (Status::Down, attempt), "nothing was in flight");
         assert_eq!(state.last_failure.map(|failure| failure.0), Some(Failure::TlsWanted));
-        world.pass_until_connect();
+        world.advance_until_connect();
         world.sender.on_connected(world.now);
     }
 }
@@ -262,7 +262,7 @@ fn an_endpoint_that_requires_tls_is_down_although_its_kernel_acknowledges_lines(
 /// The next connection accepts one line, whole or not at all, and lasts so long.
 fn take_a_line_and_end(world: &mut World, acked: bool, lives_ms: u64, why: CloseReason) {
     if world.poll() != Action::Connect {
-        world.pass_until_connect();
+        world.advance_until_connect();
     }
     world.sender.on_connected(world.now);
     let Action::Write(bytes) = world.poll() else { panic!("a line is queued") };
@@ -272,7 +272,7 @@ fn take_a_line_and_end(world: &mut World, acked: bool, lives_ms: u64, why: Close
     let end_ns = world.now.mono_ns + lives_ms * MS;
     while world.now.mono_ns < end_ns {
         world.poll();
-        world.pass(10);
+        world.advance(10);
     }
     world.sender.on_closed(why, world.now);
 }
@@ -326,7 +326,7 @@ fn an_endpoint_that_closed_at_once_is_up_once_a_connection_lasts() {
         StateChange::NewReason { failure: Failure::ClosesAtOnce },
     );
     assert_eq!(news, [down, changed]);
-    world.pass_until_connect();
+    world.advance_until_connect();
     world.sender.on_connected(world.now);
     let made_ns = world.now.mono_ns;
     loop {
@@ -354,13 +354,13 @@ fn an_endpoint_that_closed_at_once_is_up_once_a_connection_lasts() {
 #[test]
 fn a_socket_that_accepts_nothing_is_closed_after_the_write_timeout() {
     let mut world = World::connected();
-    world.pass(60_000);
+    world.advance(60_000);
     world.append("aa\n");
     assert_eq!(world.poll(), Action::Write(b"aa\n"));
     assert_eq!(world.sender.wake_ns(), Some(world.now.mono_ns + 10_000 * MS));
-    world.pass(9999);
+    world.advance(9999);
     assert_eq!(world.poll(), Action::Write(b"aa\n"));
-    world.pass(1);
+    world.advance(1);
     assert_eq!(world.poll(), Action::Close(CloseReason::WriteTimeout));
 }
 
@@ -378,20 +378,20 @@ fn an_endpoint_that_accepts_bytes_and_never_reads_stays_down() {
                     world.sender.on_written(len, world.now);
                 }
                 Action::Close(CloseReason::WriteTimeout) => break,
-                _ => world.pass(100),
+                _ => world.advance(100),
             }
         }
         assert_eq!(world.sender.state().status, Status::Down);
-        world.pass_until_connect();
+        world.advance_until_connect();
         world.sender.on_connected(world.now);
         let Action::Write(bytes) = world.poll() else { panic!("a line is queued") };
         let len = bytes.len();
         world.sender.on_written(len, world.now);
-        world.pass(takes_at_ms);
+        world.advance(takes_at_ms);
         world.sender.on_acked(len as u64 - 3, world.now);
         assert_eq!(world.sender.state().status == Status::Up, up, "after {takes_at_ms} ms");
         world.sender.on_closed(CloseReason::Broken, world.now);
-        world.pass_until_connect();
+        world.advance_until_connect();
         world.sender.on_connected(world.now);
     }
     // An endpoint with an empty queue is up, too.
@@ -420,9 +420,9 @@ fn an_endpoint_in_failover_is_probed_with_an_empty_queue() {
             assert_eq!(world.poll(), Action::Idle);
             continue;
         }
-        world.pass_until_connect();
+        world.advance_until_connect();
         world.sender.on_connect_failed(world.now);
-        world.pass_until_connect();
+        world.advance_until_connect();
         world.sender.on_connected(world.now);
         assert_eq!(world.poll(), Action::Idle);
         assert_eq!(world.sender.state().status, Status::Up);
@@ -435,13 +435,13 @@ fn an_endpoint_in_failover_is_probed_with_an_empty_queue() {
 #[test]
 fn a_connection_may_be_idle_and_closed_without_a_failure() {
     let mut world = World::connected();
-    world.pass(3_600_000);
+    world.advance(3_600_000);
     assert_eq!(world.poll(), Action::Idle);
     assert_eq!(world.sender.wake_ns(), None);
     world.sender.on_closed(CloseReason::Peer, world.now);
     assert_eq!(world.sender.state().status, Status::Idle);
     assert_eq!(world.account.errors.load(Relaxed), 0);
-    world.pass(60_000);
+    world.advance(60_000);
     assert_eq!(world.poll(), Action::Idle, "nothing to send: no need to connect");
     world.append("a\n");
     assert_eq!(world.poll(), Action::Connect);
@@ -465,7 +465,7 @@ fn a_peer_that_closes_at_once_is_retried_with_growing_pauses() {
             world.sender.on_written(10, world.now);
             world.sender.on_acked(10 - acked, world.now);
             world.sender.on_closed(CloseReason::Peer, world.now);
-            pause_ms = world.pass_until_connect();
+            pause_ms = world.advance_until_connect();
         }
         assert!(pause_ms >= 7500, "{pause_ms} ms with {acked} bytes acknowledged");
     }
@@ -477,14 +477,14 @@ fn a_connection_that_lasted_resets_the_backoff() {
         let mut world = World::new();
         world.append("a\nb\n");
         for _ in 0..6 {
-            world.pass_until_connect();
+            world.advance_until_connect();
             world.sender.on_connect_failed(world.now);
         }
-        world.pass_until_connect();
+        world.advance_until_connect();
         world.sender.on_connected(world.now);
         world.poll();
         world.sender.on_written(2, world.now);
-        world.pass(lived_ms);
+        world.advance(lived_ms);
         world.sender.on_closed(CloseReason::Broken, world.now);
         let Action::WaitUntil(at_ns) = world.poll() else { panic!("a pause") };
         assert_eq!(at_ns - world.now.mono_ns <= 250 * MS, short, "lived {lived_ms} ms");
@@ -556,12 +556,12 @@ fn without_acknowledgements_written_lines_count_as_delivered() {
         assert_eq!((world.delivered(), world.sender.in_flight_bytes()), (delivered, 0));
     }
     world.sender.on_closed(CloseReason::Peer, world.now);
-    world.pass(250);
+    world.advance(250);
     assert_eq!(world.poll(), Action::Connect);
     world.sender.on_connected(world.now);
     assert_eq!(world.poll(), Action::Write(b"bb\n"), "a cut line is sent from its start");
     world.sender.on_written(3, world.now);
-    world.pass(1000);
+    world.advance(1000);
     world.poll();
     assert_eq!((world.delivered(), world.resent()), (2, 0));
 }
@@ -612,7 +612,7 @@ fn a_stop_ends_at_its_deadline_in_every_phase() {
         assert!(world.sender.wake_ns().is_some_and(|at_ns| at_ns <= deadline_ns), "{name}");
         world.poll();
         assert!(!world.sender.stopped(), "{name}");
-        world.pass(100);
+        world.advance(100);
         let end = world.poll();
         assert!(matches!(end, Action::Idle | Action::Close(CloseReason::Stopped)), "{name}: {end:?}");
         assert!(world.sender.stopped(), "{name}");
@@ -645,7 +645,7 @@ fn requeued_blocks_are_dropped_first_by_drop_oldest() {
     world.poll();
     world.append(&line("c"));
     assert_eq!((world.delivered(), world.account.dropped(Dropped::QueueFull)), (0, 1));
-    world.pass(250);
+    world.advance(250);
     world.poll();
     world.sender.on_connected(world.now);
     assert_eq!(world.poll(), Action::Write(line("b").as_bytes()));
@@ -695,7 +695,7 @@ fn a_reload_changes_only_pauses_and_timeouts() {
         ..SenderPlan::default()
     });
     assert_eq!(world.sender.wake_ns(), Some(world.now.mono_ns + 7 * MS));
-    world.pass(7);
+    world.advance(7);
     assert_eq!(world.poll(), Action::Close(CloseReason::WriteTimeout));
     let latest_ns = world.now.mono_ns + 4 * MS;
     assert!(matches!(world.poll(), Action::WaitUntil(at_ns) if at_ns <= latest_ns));
@@ -751,7 +751,7 @@ fn a_draining_sender_waits_for_acknowledgements_and_pops_nothing() {
         assert_eq!(world.poll(), Action::Write(b"b 2\n"));
         world.sender.on_written(4, world.now);
         assert!(matches!(world.poll(), Action::WaitUntil(_)));
-        world.pass(if acked { 10 } else { 1000 });
+        world.advance(if acked { 10 } else { 1000 });
         if acked {
             world.sender.on_acked(0, world.now);
         }

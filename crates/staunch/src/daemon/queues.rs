@@ -56,7 +56,7 @@ fn opened_at_once(
     data_dir: Option<&DataDir>,
 ) -> anyhow::Result<Outlet> {
     let Some(place) = Place::of(output, data_dir) else { return Ok(in_memory(output, account)) };
-    let (queue, folder) = place.logged(place.open(account, Unreadable::Fails))?;
+    let (queue, folder) = place.logged(place.open(account, Unreadable::Fail))?;
     Ok(on_disk(output, queue, folder))
 }
 
@@ -79,7 +79,7 @@ pub fn prepare<'a>(
     data_dir: Option<&'a DataDir>,
 ) -> anyhow::Result<Option<Prepared<'a>>> {
     let Some(place) = Place::of(output, data_dir) else { return Ok(None) };
-    let prepared = place.prepare(Unreadable::Fails).and_then(|(queue, folder)| {
+    let prepared = place.prepare(Unreadable::Fail).and_then(|(queue, folder)| {
         let spare =
             sys::may_change(folder.path()).and_then(|()| Folder::open_read_only(folder.path().to_owned()));
         Ok((queue, folder, spare.map_err(OpenError::of_folder)?))
@@ -227,10 +227,10 @@ async fn opened_in_time<T>(
     open: impl Fn(Unreadable) -> Result<T, OpenError>,
 ) -> Result<T, OpenError> {
     let what = format!("output `{output}`: its queue on disk cannot be opened yet");
-    let opened = startup.retry(what, |error: &OpenError| error.waits, || open(Unreadable::Fails)).await;
+    let opened = startup.retry(what, |error: &OpenError| error.waits, || open(Unreadable::Fail)).await;
     match opened {
         // Not at a stop: the next start looks at it again.
-        Err(error) if error.may_pass_over && !startup.is_stopped() => open(Unreadable::PassedOver),
+        Err(error) if error.may_pass_over && !startup.is_stopped() => open(Unreadable::Skip),
         opened => opened,
     }
 }

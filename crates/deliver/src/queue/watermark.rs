@@ -5,10 +5,10 @@ use std::sync::{Mutex, PoisonError};
 
 /// Each entry reports here when it ends, on any thread.
 #[derive(Debug, Default)]
-pub(crate) struct SettledWatermark(Mutex<Front>);
+pub(crate) struct SettledWatermark(Mutex<Settled>);
 
 #[derive(Debug, Default)]
-struct Front {
+struct Settled {
     /// Every block below this number has its outcome.
     settled: u64,
     /// Blocks above the watermark that have their outcome.
@@ -18,21 +18,21 @@ struct Front {
 impl SettledWatermark {
     /// Every block below `settled` has its outcome.
     pub(super) fn at(settled: u64) -> SettledWatermark {
-        SettledWatermark(Mutex::new(Front { settled, ahead: BTreeSet::new() }))
+        SettledWatermark(Mutex::new(Settled { settled, ahead: BTreeSet::new() }))
     }
 
     /// A block got its outcome.
-    pub(super) fn done(&self, number: u64) {
+    pub(super) fn settle(&self, number: u64) {
         // A panic elsewhere leaves a set that misses one number at most: the watermark then stays where it is.
-        let mut front = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if number != front.settled {
-            front.ahead.insert(number);
+        let mut watermark = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if number != watermark.settled {
+            watermark.ahead.insert(number);
             return;
         }
-        front.settled += 1;
-        while front.ahead.first() == Some(&front.settled) {
-            front.ahead.pop_first();
-            front.settled += 1;
+        watermark.settled += 1;
+        while watermark.ahead.first() == Some(&watermark.settled) {
+            watermark.ahead.pop_first();
+            watermark.settled += 1;
         }
     }
 
@@ -44,9 +44,9 @@ impl SettledWatermark {
 
 #[test]
 fn the_watermark_advances_over_blocks_settled_out_of_order() {
-    let front = SettledWatermark::default();
+    let watermark = SettledWatermark::default();
     for (number, settled) in [(2, 0), (1, 0), (0, 3), (4, 3), (3, 5)] {
-        front.done(number);
-        assert_eq!(front.settled(), settled, "after {number}");
+        watermark.settle(number);
+        assert_eq!(watermark.settled(), settled, "after {number}");
     }
 }
