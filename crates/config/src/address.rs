@@ -213,7 +213,9 @@ pub fn parse_destination(text: &str, schemes: &[Scheme]) -> Result<Destination, 
         return Err(BadAddress { label: format!("begins with none of {}", words()), hint });
     };
     let Some(scheme) = schemes.iter().find(|scheme| scheme.word() == given) else {
-        return bad(format!("this output speaks {}, not {given}://", words()));
+        let tls = given == "tls" && schemes.contains(&Scheme::Tcp);
+        let hint = tls.then(|| format!("write \"tcp://{rest}\" and add tls = {{}} to the output"));
+        return Err(BadAddress { label: format!("this output supports {}, not {given}://", words()), hint });
     };
     match scheme {
         Scheme::Udp => parse_host_port(rest).map(Destination::Udp),
@@ -342,7 +344,7 @@ mod tests {
             assert_eq!(got.to_string(), text);
         }
         let bad = [
-            ("udp://h:1", "speaks tcp://, unix://, not udp://"),
+            ("udp://h:1", "supports tcp://, unix://, not udp://"),
             ("h:1", "begins with none of tcp://, unix://"),
             ("unix://", "no path"),
             ("unix:///x?mode=660", "sockets that are made"),

@@ -57,10 +57,10 @@ impl From<std::ops::Range<usize>> for Place {
     }
 }
 
-/// One mistake or warning.
+/// One error or warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Which kind of mistake; `staunch explain CODE` tells more.
+    /// Which kind of error; `staunch explain CODE` has its page.
     pub code: Code,
     /// How bad it is.
     pub severity: Severity,
@@ -181,7 +181,7 @@ pub fn render_files(files: &[(Source<'_>, &[Diagnostic])], colour: bool) -> Stri
     out
 }
 
-/// Which diagnostics are shown: at most [`SHOWN_MAX`], the first mistakes and, as far as they leave room, the first warnings.
+/// Which diagnostics are shown: at most [`SHOWN_MAX`], the first errors and, as far as they leave room, the first warnings.
 struct Shown {
     errors_room: usize,
     warnings_room: usize,
@@ -260,13 +260,11 @@ fn cut(text: &str, start: usize, end: usize) -> (&str, usize, usize) {
 fn closing(Count { errors, warnings }: Count) -> annotate_snippets::Title<'static> {
     let count = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
     match (errors, warnings) {
-        (0, _) => Level::WARNING.primary_title(format!("no mistakes, {}", count(warnings, "warning"))),
-        (_, 0) => Level::ERROR.primary_title(format!("{}; nothing was started", count(errors, "mistake"))),
-        _ => Level::ERROR.primary_title(format!(
-            "{}, {}; nothing was started",
-            count(errors, "mistake"),
-            count(warnings, "warning")
-        )),
+        (0, _) => Level::WARNING.primary_title(format!("no errors, {}", count(warnings, "warning"))),
+        (_, 0) => Level::ERROR.primary_title(count(errors, "error")),
+        _ => {
+            Level::ERROR.primary_title(format!("{}, {}", count(errors, "error"), count(warnings, "warning")))
+        }
     }
 }
 
@@ -396,7 +394,7 @@ error[C014]: this output takes from nothing that exists
 warning[C017]: nothing takes from source `app`
 --> pipeline.toml
  = help: staunch explain C017
-error: 1 mistake, 1 warning; nothing was started
+error: 1 error, 1 warning
 ";
         let got = render(source, &[wrong.clone(), unused.clone()], false);
         assert_eq!(got, want, "{got}");

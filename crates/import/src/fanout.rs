@@ -219,7 +219,7 @@ mod tests {
         for (text, want) in [
             (":1", "neither a name nor an address"),
             ("h", "no port"),
-            ("unix-frames:///s", "speaks udp://, tcp://, unixgram://, unix://"),
+            ("unix-frames:///s", "supports udp://, tcp://, unixgram://, unix://"),
             ("unix:///s?mode=666", "sockets that are made"),
         ] {
             let got = fanout_target(text).unwrap_err();

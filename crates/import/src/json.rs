@@ -32,7 +32,7 @@ pub(super) fn read(text: &str, grammar: Grammar) -> Result<Node, JsonFault> {
     reader.blank();
     match reader.peek() {
         None => Ok(node),
-        Some(_) => Err(reader.fault("the text goes on behind its value")),
+        Some(_) => Err(reader.fault("the text continues after its value")),
     }
 }
 
@@ -56,10 +56,10 @@ impl Reader<'_> {
         let end = self.at + self.peek().map_or(0, char::len_utf8);
         let hint = match self.peek() {
             _ if self.grammar == Grammar::Strict => None,
-            Some('\'') => Some("texts and keys stand in double quotes here"),
+            Some('\'') => Some("strings and keys need double quotes here"),
             Some('/') => Some("comments begin with `#` here"),
             Some(c) if c.is_alphabetic() || c == '_' || c == '$' => {
-                Some("keys and texts stand in double quotes in a Perl file; is this node's file after all?")
+                Some("keys and strings need double quotes in a Perl file; is this a config of node's statsd?")
             }
             _ => None,
         };

@@ -38,13 +38,13 @@ fn mistake(
     // A `listen` that was wrong has been told of.
     if !source.listen.is_empty() && source.listen.iter().all(is_datagram) {
         return cannot(
-            "it has no connection to answer on".into(),
+            "it has no stream listener, so it cannot reply".into(),
             "add a listener of `tcp://`, `unix://` or `unix-frames://`, or leave `ack_when` out".into(),
         );
     }
     match plan.against(id, when)? {
         Against::Aggregated(TransformPlan { name, .. }) => cannot(
-            format!("`{name}` aggregates what it takes in"),
+            format!("`{name}` is an aggregation"),
             format!(
                 "an aggregate is in memory until its window ends: write \"accepted\", or feed \"{name}\" from another source"
             ),
@@ -54,7 +54,7 @@ fn mistake(
             format!("give output `{name}` queue = {{ kind = \"disk\" }}, or write \"accepted\""),
         ),
         Against::Datagrams(OutputPlan { name, .. }) => cannot(
-            format!("`{name}` sends datagrams, and nothing proves that one has arrived"),
+            format!("`{name}` sends datagrams, whose delivery cannot be confirmed"),
             format!(
                 "write \"accepted\" or \"safe\" instead of \"{}\", or send to `{name}` by a stream",
                 when.word()

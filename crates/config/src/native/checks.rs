@@ -45,7 +45,7 @@ fn path(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> String {
     if !fits {
         let place = fields.place_of("path").unwrap_or(fields.place);
         wrong.push(
-            Diagnostic::error(Code::BadValue, "`path` cannot be asked for")
+            Diagnostic::error(Code::BadValue, "`path` is not a valid request path")
                 .at(place)
                 .label("begins with `/` and has neither blanks nor characters beyond ASCII"),
         );
@@ -59,7 +59,7 @@ fn health(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Option<HealthPlan> {
     let plan = HealthPlan::new(checks, count("down_after"), count("up_after"));
     if plan.is_none() {
         let key = if count("down_after") > checks { "down_after" } else { "up_after" };
-        let message = format!("`{key}` wants more results than there are");
+        let message = format!("`{key}` is more than the number of checks");
         let place = fields.place_of(key).unwrap_or(fields.place);
         let label = format!("`checks` is {checks}");
         wrong.push(Diagnostic::error(Code::OutOfRange, message).at(place).label(label));
@@ -90,7 +90,7 @@ fn places(
             (Destination::Tcp(to), None) if *kind == CheckKind::Connect => to.clone(),
             (to, _) => {
                 let missing = if to.is_host() { "`port` or `at`" } else { "`at`" };
-                let message = format!("the check does not say where to ask about {to}");
+                let message = format!("the check has no address for {to}");
                 let diagnostic = Diagnostic::error(Code::MissingKey, message).at(fields.place);
                 wrong.push(diagnostic.label(format!("{missing} is missing")));
                 return None;

@@ -95,7 +95,7 @@ impl Claims {
         let whose = format!("output `{name}`");
         if !self.output_names.insert(name.clone()) {
             wrong.push(
-                Diagnostic::error(Code::DuplicateName, format!("two outputs are called `{name}`"))
+                Diagnostic::error(Code::DuplicateName, format!("two outputs have the name `{name}`"))
                     .at(name_place)
                     .label("an output with several endpoints has this name for one of them"),
             );

@@ -169,10 +169,10 @@ fn unknown_key(section: Section, whose: &str, entry: &Entry) -> Diagnostic {
         return diagnostic.hint(format!("did you mean `{near}`?"));
     }
     if let Some(ours) = options::other_name(section, &entry.key) {
-        return diagnostic.hint(format!("it is called `{ours}` here"));
+        return diagnostic.hint(format!("the option is `{ours}`"));
     }
     if let Some((table, ours)) = in_table(section, &entry.key) {
-        return diagnostic.hint(format!("it goes into `{table}`: {table} = {{ {ours} = … }}"));
+        return diagnostic.hint(format!("it belongs to `{table}`: {table} = {{ {ours} = … }}"));
     }
     let elsewhere = options::rows().find(|row| row.key == entry.key).and_then(|row| row.sections.first());
     match elsewhere {
@@ -211,7 +211,7 @@ fn keys(section: Section) -> String {
 
 /// Nothing can come in.
 pub(super) fn no_source() -> Diagnostic {
-    Diagnostic::error(Code::NoSource, "the file defines no source, so nothing can come in")
+    Diagnostic::error(Code::NoSource, "the file defines no source, so the daemon would receive nothing")
         .label("no source here")
         .hint("add [sources.app] with type = \"statsd\"")
 }
@@ -249,15 +249,17 @@ fn table_hint(key: &str, got: &Value) -> Option<String> {
         ("queue", Value::Text(kind)) if matches!(&**kind, "disk" | "memory") => {
             Some(format!("write queue = {{ kind = \"{kind}\" }}"))
         }
+        ("queue", Value::Text(kind)) if matches!(&**kind, "on_disk" | "on-disk" | "persistent" | "file") => {
+            Some("write queue = { kind = \"disk\" }".into())
+        }
         ("queue", Value::Text(size)) if crate::text::parse_size(size).is_some() => {
             Some(format!("write queue = {{ max_bytes = \"{size}\" }}"))
         }
         ("tls", Value::Flag(true)) => Some(
-            "a listener needs a certificate, tls = { cert = \"FILE\", key = \"FILE\" }; an output may do with tls = {}, \
-             or name the authority, tls = { ca = \"FILE\" }"
+            "a listener needs a certificate, tls = { cert = \"FILE\", key = \"FILE\" }; an output needs only tls = {}, or a CA: tls = { ca = \"FILE\" }"
                 .into(),
         ),
-        ("tls", Value::Flag(false)) => Some("without the line there is no TLS".into()),
+        ("tls", Value::Flag(false)) => Some("remove the line to turn TLS off".into()),
         _ => None,
     }
 }

@@ -45,7 +45,7 @@ fn allowed_hosts(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<String> {
         !host.is_empty() && host.bytes().all(plain) && host.parse::<IpAddr>().is_err()
     };
     for (host, place) in hosts.iter().filter(|(host, _)| !is_name(host)) {
-        let message = format!("`{host}` in `allowed_hosts` is no name of a host");
+        let message = format!("`{host}` in `allowed_hosts` is not a host name");
         let mistake = Diagnostic::error(Code::BadValue, message).at(*place);
         let mistake = mistake.label("letters, digits, `-` and `.`; no scheme and no port");
         wrong.push(mistake.hint("addresses and localhost are always allowed"));

@@ -126,7 +126,7 @@ fn graphite_outputs(asked: &Asked<'_>, queue: Queue, wrong: &mut Vec<Diagnostic>
     let endpoints = endpoints(fields);
     unfit_datagrams(fields, endpoints, wrong);
     if let Some(at) = fields.place_of("max_line_bytes").filter(|_| form == GraphiteEncoding::Pickle) {
-        let message = "`max_line_bytes` has no effect: pickle frames hold no lines";
+        let message = "`max_line_bytes` has no effect: pickle frames contain no lines";
         wrong.push(Diagnostic::warning(Code::NoEffect, message).at(at).label("ignored"));
     }
     let (compression, tls) = (transport::compression(fields), transport::endpoint(name, fields, wrong));

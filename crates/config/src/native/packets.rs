@@ -88,7 +88,7 @@ pub(super) fn lines(
     plan.rewrite = rewrite(fields, wrong);
     plan.aggregates.names = plan.rewrite.clone();
     if !around.takes_aggregates {
-        no_effect(fields, &["aggregates"], "it takes from no transform", wrong);
+        no_effect(fields, &["aggregates"], "its `from` names no transform", wrong);
     }
     Some(Box::new(plan))
 }
@@ -97,15 +97,18 @@ pub(super) fn lines(
 fn verbatim(fields: &Fields, asked: Option<&'static str>, around: Around, wrong: &mut Vec<Diagnostic>) {
     let mode = fields.place_of("mode").unwrap_or(fields.place);
     let (message, place) = match asked {
-        Some(key) => {
-            (format!("`{key}` is about lines, and in `verbatim` there are none"), fields.place_of(key))
-        }
-        None if around.in_cluster => {
-            ("a cluster places lines, and in `verbatim` there are none".into(), fields.place_of("sharding"))
-        }
-        None if around.takes_aggregates => {
-            ("aggregates become lines, and in `verbatim` there are none".into(), fields.place_of("from"))
-        }
+        Some(key) => (
+            format!("`{key}` needs parsed lines, and `verbatim` does not parse packets"),
+            fields.place_of(key),
+        ),
+        None if around.in_cluster => (
+            "a cluster needs parsed lines, and `verbatim` does not parse packets".into(),
+            fields.place_of("sharding"),
+        ),
+        None if around.takes_aggregates => (
+            "aggregates are sent as lines, and `verbatim` only forwards packets".into(),
+            fields.place_of("from"),
+        ),
         None => {
             return no_effect(fields, &OF_LINES, "packets stay as they are", wrong);
         }
@@ -113,7 +116,7 @@ fn verbatim(fields: &Fields, asked: Option<&'static str>, around: Around, wrong:
     wrong.push(
         Diagnostic::error(Code::Verbatim, message)
             .at(place.unwrap_or(mode))
-            .label("needs packets to be taken apart")
+            .label("needs parsed packets")
             .hint("leave `mode` out, or write mode = \"repack\" or mode = \"lines\""),
     );
 }

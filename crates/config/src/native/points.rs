@@ -26,15 +26,15 @@ pub(super) fn check(named: &[Named], plan: &Plan, wrong: &mut Vec<Diagnostic>) {
 /// Why `taker` cannot take points of the source `id`, if it cannot.
 fn mistake(plan: &Plan, taker: &Named, id: SourceId, place: Place) -> Option<Diagnostic> {
     let cannot = |label: &str, hint: &str| {
-        let message = format!("{} cannot take points", taker.whose);
+        let message = format!("{} cannot read points", taker.whose);
         Some(Diagnostic::error(Code::WrongRecords, message).at(place).label(label).hint(hint))
     };
     if taker.section == Some(Section::TransformRelay) {
         return None;
     }
     if taker.family == Family::Transforms {
-        let hint = "let a relay take from the source, or an output: `graphite`, `graphite_file`, `udp`, `tcp` or `unix`";
-        return cannot("this source gives Graphite points; an aggregation takes StatsD samples", hint);
+        let hint = "name the source in the `from` of a relay, or of an output of type `graphite`, `graphite_file`, `udp`, `tcp` or `unix`";
+        return cannot("this source gives Graphite points; an aggregation reads StatsD samples", hint);
     }
     let outputs = plan.outputs.iter().enumerate();
     let mut fed =
@@ -50,8 +50,8 @@ fn mistake(plan: &Plan, taker: &Named, id: SourceId, place: Place) -> Option<Dia
             if lines.is_none() && !in_cluster {
                 return None;
             }
-            let hint = "leave out what looks into lines, or add `mode = \"verbatim\"` to see what does";
-            cannot("its options look into StatsD lines", hint)
+            let hint = "remove the options that parse lines; `mode = \"verbatim\"` shows which do";
+            cannot("its options parse StatsD lines", hint)
         }
         OutputKind::Console { .. } | OutputKind::PerlFile { .. } | OutputKind::EventFile { .. } => {
             cannot("this source gives Graphite points", "use an output of type `graphite` or `graphite_file`")

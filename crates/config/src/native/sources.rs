@@ -112,7 +112,7 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
     if let Some(text) = fields.text("name_characters") {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             let place = fields.place_of("name_characters").unwrap_or(fields.place);
-            let message = "`name_characters` has something that no name can keep";
+            let message = "`name_characters` has characters that names must not contain";
             let label = "printable ASCII only, and no blank";
             wrong.push(Diagnostic::error(Code::BadValue, message).at(place).label(label));
         }
@@ -122,7 +122,7 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
     let idle_options = [
         ("name_characters", relay, "only `compatibility = \"c-relay\"` changes names"),
         ("names", !relay, "`c-relay` has `name_characters`"),
-        ("missing_timestamp", !relay, "`c-relay` looks for no time"),
+        ("missing_timestamp", !relay, "`c-relay` does not check the time"),
         ("max_message_bytes", source.messages.is_some(), "its connections carry lines"),
         ("max_line_bytes", source.messages.is_none(), "its connections carry messages"),
     ];
@@ -149,14 +149,14 @@ fn unfit_listeners(
                 "messages come on streams: write `tcp://` or `unix://`"
             }
             Listen::Udp(_) | Listen::UnixDatagram { .. } if compression != Compression::Plain => {
-                "only streams are packed (`transport`): write `tcp://` or `unix://`"
+                "only streams are compressed (`transport`): write `tcp://` or `unix://`"
             }
             Listen::Udp(_) | Listen::UnixDatagram { .. } if encrypted => {
                 "only streams are encrypted (`tls`): write `tcp://` or `unix://`"
             }
             _ => continue,
         };
-        let message = "a source of points cannot listen so";
+        let message = "a source of points cannot use this listener";
         wrong.push(Diagnostic::error(Code::BadValue, message).at(*place).label(why));
     }
 }

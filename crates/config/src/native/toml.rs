@@ -67,13 +67,25 @@ impl OtherLanguage {
     }
 }
 
-/// Leaves out syntax errors on the line of the one before, or the next: what follows an unclosed bracket is noise.
+/// Leaves out syntax errors on the line of the one before, or the next: what follows an unclosed bracket is noise. Leaves out
+/// repeated keys of a section that is itself repeated.
 fn first_ones(text: &str, mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let start = |diagnostic: &Diagnostic| diagnostic.place.map_or(0, |place| place.start.min(text.len()));
     diagnostics.sort_by_key(start);
     let mut before: Option<usize> = None;
-    diagnostics.retain(|diagnostic| {
+    let mut section_end = 0;
+    diagnostics.retain_mut(|diagnostic| {
         if diagnostic.code != Code::Syntax {
+            let at = start(diagnostic);
+            if at < section_end {
+                return false;
+            }
+            if let Some((header, end)) = section_at(text, at) {
+                diagnostic.message = format!("`{header}` is defined twice");
+                diagnostic.label = "second definition".into();
+                diagnostic.hint = Some("merge the two sections, or rename one".into());
+                section_end = end;
+            }
             return true;
         }
         let at = start(diagnostic);
@@ -85,13 +97,22 @@ fn first_ones(text: &str, mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics
 }
 
+/// The header of a section that a place is in, and where the section ends. None for a place that is in no header.
+fn section_at(text: &str, at: usize) -> Option<(&str, usize)> {
+    let begin = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let header = text[begin..].lines().next()?;
+    let is_header = header.trim_start().starts_with('[') && !header.contains(['{', '=']);
+    let end = text[at..].find("\n[").map_or(text.len(), |next| at + next);
+    is_header.then(|| (header.split('#').next().unwrap_or(header).trim(), end))
+}
+
 fn diagnostic(error: &toml::de::Error) -> Diagnostic {
     let place = error.span().unwrap_or(0..0);
     if error.message().starts_with("duplicate key") {
-        return Diagnostic::error(Code::Repeated, "this key stands twice in its table")
+        return Diagnostic::error(Code::Repeated, "this key is set twice")
             .at(place)
-            .label("the second one")
-            .hint("remove one of the two");
+            .label("second definition")
+            .hint("remove one of them");
     }
     let message = error.message().lines().collect::<Vec<_>>().join(", ");
     Diagnostic::error(Code::Syntax, format!("this is not TOML: {message}")).at(place)

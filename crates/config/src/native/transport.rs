@@ -68,15 +68,15 @@ pub(super) fn endpoint(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>)
     if any_name && fields.path("ca").is_none() {
         let place = fields.place_of("skip_hostname_check").unwrap_or(node.place);
         let message =
-            "`skip_hostname_check` takes whoever has a certificate of the system's authorities: anybody";
+            "`skip_hostname_check` with the system's CAs accepts any server with a public certificate";
         let diagnostic = Diagnostic::error(Code::MissingKey, message).at(place).label("`ca` is missing");
-        wrong.push(diagnostic.hint("write ca = \"…\" with your own authorities, or leave it out"));
+        wrong.push(diagnostic.hint("set ca = \"…\" with your own CA, or remove it"));
     }
     Some(Box::new(EndpointTls { ca: pem(&fields, "ca"), identity, server_name, any_name }))
 }
 
 fn no_certificate(place: Place) -> Diagnostic {
-    Diagnostic::error(Code::MissingKey, "`key` is of no certificate")
+    Diagnostic::error(Code::MissingKey, "`key` is set without `cert`")
         .at(place)
         .label("`cert` is missing")
         .hint("write cert = \"…\" beside it; both may be in one file, and then `cert` alone is enough")

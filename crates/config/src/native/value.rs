@@ -175,7 +175,7 @@ fn out_of_range(key: &str, limits: &str) -> Diagnostic {
 }
 
 fn bad_address(key: &str, bad: BadAddress, place: Place) -> Diagnostic {
-    let diagnostic = Diagnostic::error(Code::BadValue, format!("`{key}` has an address that cannot be used"))
+    let diagnostic = Diagnostic::error(Code::BadValue, format!("`{key}` has an invalid address"))
         .at(place)
         .label(bad.label);
     Diagnostic { hint: bad.hint, ..diagnostic }
@@ -203,7 +203,7 @@ fn word(
     if let Some(word) = words.iter().find(|word| **word == text) {
         return Some(Checked::Word(word));
     }
-    let mut diagnostic = Diagnostic::error(Code::BadValue, format!("`{key}` has no such value"))
+    let mut diagnostic = Diagnostic::error(Code::BadValue, format!("`{key}` has an invalid value"))
         .at(place)
         .label(format!("must be one of {}", quoted(words)));
     diagnostic.hint = nearest(text, words.iter().copied()).map(|word| format!("did you mean \"{word}\"?"));
@@ -388,7 +388,7 @@ fn bounded(key: &str, list: &[Node], place: Place, wrong: &mut Vec<Diagnostic>) 
 /// A pattern of names.
 fn glob(key: &str, text: &str, place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Glob> {
     let bad = |error: process::glob::GlobError| {
-        let message = format!("`{key}` has a pattern that cannot be used");
+        let message = format!("`{key}` has an invalid pattern");
         Diagnostic::error(Code::BadValue, message).at(place).label(error.to_string())
     };
     Glob::new(text.as_bytes()).map_err(|error| wrong.push(bad(error))).ok()
@@ -439,10 +439,9 @@ fn strange_words(
             continue;
         }
         let near = nearest(text, words.iter().copied()).map(|word| format!("did you mean \"{word}\"?"));
-        let diagnostic =
-            Diagnostic::warning(Code::NoEffect, format!("`{key}`: nothing is called \"{text}\""))
-                .at(*place)
-                .label("this entry has no effect");
+        let diagnostic = Diagnostic::warning(Code::NoEffect, format!("`{key}`: unknown name \"{text}\""))
+            .at(*place)
+            .label("this entry has no effect");
         wrong.push(diagnostic.hint(near.unwrap_or_else(|| format!("there are {}", words.join(", ")))));
     }
 }

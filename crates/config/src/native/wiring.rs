@@ -79,7 +79,7 @@ pub(super) fn check(named: &[Named], wrong: &mut Vec<Diagnostic>) -> Links {
     let unclear = named.iter().any(|one| one.family != Family::Sources && one.from().is_empty());
     for one in named.iter().filter(|one| one.family != Family::Outputs && !unclear) {
         if !used.contains(&*one.name) {
-            let message = format!("nothing takes from {}", one.whose);
+            let message = format!("no `from` names {}", one.whose);
             wrong.push(
                 Diagnostic::warning(Code::Unused, message)
                     .at(one.place)
@@ -205,7 +205,7 @@ fn feeds<'a>(
                 && names.named[*at].section == Some(Section::SourceSelf)
             {
                 let message = format!("{} gets nothing from `{name}`", one.whose);
-                let label = "the daemon's own figures hold no events";
+                let label = "the daemon's self-metrics contain no events";
                 wrong.push(Diagnostic::warning(Code::NoEffect, message).at(*place).label(label));
             }
             feeds.push(*feed);
@@ -227,11 +227,11 @@ fn unknown<'a>(
     used: &mut HashSet<&'a str>,
 ) -> Diagnostic {
     let what = if names.outputs.contains(name) {
-        "an output, which gives nothing on"
+        "an output, which no section can read from"
     } else {
-        "nothing that exists"
+        "an unknown name"
     };
-    let diagnostic = Diagnostic::error(Code::UnknownReference, format!("{} takes from {what}", one.whose))
+    let diagnostic = Diagnostic::error(Code::UnknownReference, format!("{} reads from {what}", one.whose))
         .at(place)
         .label(names.list(wanted_family(one)));
     let candidates = |wanted| {
@@ -254,16 +254,16 @@ fn mismatch(one: &Named, name: &str, feed: Feed, names: &Names) -> Option<Diagno
         (Family::Outputs, Feed::Source(_)) if !one.takes_raw() && one.section.is_some() => {
             let diagnostic = Diagnostic::error(
                 Code::NeedsAggregate,
-                format!("{} takes aggregates, not samples", one.whose),
+                format!("{} needs aggregates, not samples", one.whose),
             )
             .label(format!("`{name}` is a source"));
             let aggregate = names.named.iter().find(|other| {
                 other.family == Family::Transforms && other.from().iter().any(|(from, _)| from == name)
             });
             Some(match aggregate {
-                Some(aggregate) => diagnostic.hint(format!("take from \"{}\", which aggregates it", aggregate.name)),
+                Some(aggregate) => diagnostic.hint(format!("use \"{}\" in `from`, which aggregates it", aggregate.name)),
                 None => diagnostic
-                    .hint(format!("add [transforms.stats] with type = \"aggregate\" and from = [\"{name}\"], and take from \"stats\"")),
+                    .hint(format!("add [transforms.stats] with type = \"aggregate\" and from = [\"{name}\"], and use \"stats\" in `from`")),
             })
         }
         (Family::Outputs, Feed::Transform(_)) if one.takes_raw() && !one.takes_both() => {
@@ -272,7 +272,7 @@ fn mismatch(one: &Named, name: &str, feed: Feed, names: &Names) -> Option<Diagno
             } else {
                 "lines as they were sent"
             };
-            let message = format!("{} takes {what}, which only sources give", one.whose);
+            let message = format!("{} reads {what}, which only sources give", one.whose);
             let diagnostic =
                 Diagnostic::error(Code::NeedsSource, message).label(format!("`{name}` is a transform"));
             Some(diagnostic.hint(names.list(Family::Sources)))
@@ -292,7 +292,7 @@ fn mismatch(one: &Named, name: &str, feed: Feed, names: &Names) -> Option<Diagno
                     Some(diagnostic.label("a relay sends to the outputs of its clusters only").hint(hint))
                 }
                 _ => {
-                    let message = format!("{} takes samples, which only sources give", one.whose);
+                    let message = format!("{} reads samples, which only sources give", one.whose);
                     let label = format!("`{name}` is a transform and gives points");
                     let diagnostic = Diagnostic::error(Code::NeedsSource, message).label(label);
                     Some(diagnostic.hint(names.list(Family::Sources)))
@@ -351,7 +351,7 @@ fn mixed_dialects(named: &[Named], names: &Names, wrong: &mut Vec<Diagnostic>) {
                 continue;
             };
             if let Some(key) = sources::difference(&first_options, &options) {
-                let message = format!("{} takes from sources that read differently", one.whose);
+                let message = format!("the sources of {} parse lines differently", one.whose);
                 wrong.push(
                     Diagnostic::error(Code::MixedDialects, message)
                         .at(*place)

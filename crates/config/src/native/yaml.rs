@@ -182,10 +182,10 @@ impl Builder {
                         entries.push(Entry { key, key_place, node });
                     } else {
                         self.diagnostics.push(
-                            Diagnostic::error(Code::Repeated, "this key stands twice in its table")
+                            Diagnostic::error(Code::Repeated, "this key is set twice")
                                 .at(key_place)
-                                .label("the second one")
-                                .hint("remove one of the two"),
+                                .label("second definition")
+                                .hint("remove one of them"),
                         );
                     }
                 }
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn what_is_no_configuration_says_why() {
         let table = [
-            ("a: 1\na: 2\n", Code::Repeated, "stands twice"),
+            ("a: 1\na: 2\n", Code::Repeated, "set twice"),
             ("a: 1\n---\nb: 2\n", Code::Syntax, "second one begins"),
             ("a: [1\n", Code::Syntax, "not YAML"),
             ("[1]: 2\n", Code::Syntax, "a key must be a text"),

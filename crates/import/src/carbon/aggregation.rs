@@ -46,9 +46,9 @@ pub fn aggregation_rules(text: &str) -> (Option<Vec<AggregationRule>>, Vec<Diagn
         let as_before =
             |known: &AggregationRule| (known.method, known.frequency_s) == (rule.method, rule.frequency_s);
         if rules.iter().find(alike).is_some_and(|known| !as_before(known)) {
-            let message = "a rule above gives the same name, and computes something else";
+            let message = "an earlier rule gives the same name with another method";
             let warning = Diagnostic::warning(Code::NotCarriedOver, message);
-            let hint = "give it a name of its own: carbon computes what the rule does that came first";
+            let hint = "use another name: carbon applies the method of the first rule";
             wrong.push(
                 warning.at(Place::new(start, start + line.len())).label("two results of one name").hint(hint),
             );
@@ -70,15 +70,15 @@ fn rule(line: &str, start: usize, wrong: &mut Vec<Diagnostic>) -> Option<Aggrega
     });
     let Some((output, frequency, method, input)) = parts else {
         let diagnostic =
-            Diagnostic::error(Code::ImportSyntax, "this line is no aggregation rule").at(place(line));
-        wrong.push(diagnostic.label("cannot be taken apart").hint(form()));
+            Diagnostic::error(Code::ImportSyntax, "this line is not an aggregation rule").at(place(line));
+        wrong.push(diagnostic.label("cannot be parsed").hint(form()));
         return None;
     };
     let before = wrong.len();
     let frequency_s = frequency.parse().ok().filter(|seconds| (1..=FREQUENCY_S_MAX).contains(seconds));
     if frequency_s.is_none() {
         let diagnostic =
-            Diagnostic::error(Code::ImportBadValue, format!("`{frequency}` is no number of seconds"));
+            Diagnostic::error(Code::ImportBadValue, format!("`{frequency}` is not a number of seconds"));
         wrong.push(diagnostic.at(place(frequency)).label("from 1 on").hint(form()));
     }
     let found = METHODS.iter().find(|(word, _)| *word == method).map(|(_, compute)| *compute);
@@ -89,7 +89,7 @@ fn rule(line: &str, start: usize, wrong: &mut Vec<Diagnostic>) -> Option<Aggrega
             None => format!("methods are {}", words.join(", ")),
         };
         let diagnostic = Diagnostic::error(Code::ImportBadValue, format!("there is no method `{method}`"));
-        wrong.push(diagnostic.at(place(method)).label("not known to carbon").hint(hint));
+        wrong.push(diagnostic.at(place(method)).label("carbon does not know it").hint(hint));
     }
     let mut fields = Vec::new();
     let written = expression_of(input, &mut fields);

@@ -121,7 +121,7 @@ pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Opt
     if own.is_none() && program != wanted {
         let message = format!("there is no section [{wanted}]: [{program}] alone counts");
         let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(first.place);
-        wrong.push(warning.hint("carbon says nothing of it; see that the instance is called so"));
+        wrong.push(warning.hint("carbon reports no error; check the instance name"));
     }
     let layers: Vec<&ini::Section> = own.into_iter().chain(base).collect();
     for section in &layers {
@@ -135,7 +135,8 @@ pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Opt
     reader.listens_everywhere(first.place);
     reader.unpickler();
     if destinations.is_empty() && method != Method::Rules {
-        let diagnostic = Diagnostic::error(Code::MissingKey, "DESTINATIONS is empty: nothing could be sent");
+        let diagnostic =
+            Diagnostic::error(Code::MissingKey, "DESTINATIONS is empty: there is no endpoint to send to");
         reader.wrong.push(diagnostic.at(destinations_place.or(method_place).unwrap_or(first.place)));
     }
     Some(Conf {
@@ -240,7 +241,7 @@ impl<'a> Reader<'a, '_> {
         if !keys.is_empty() {
             let message = format!("without {} it listens on every interface, 0.0.0.0", keys.join(" and "));
             let warning = Diagnostic::warning(Code::ListensEverywhere, message).at(place);
-            let hint = "write 127.0.0.1 in `listen` of the native file where only this machine sends";
+            let hint = "if only this machine sends, set 127.0.0.1 in `listen` of the native file";
             self.wrong.push(warning.label("as carbon does").hint(hint));
         }
     }
@@ -250,7 +251,7 @@ impl<'a> Reader<'a, '_> {
         if let Some(entry) = self.get(KEY)
             && self.flag(KEY, false)
         {
-            let warning = Diagnostic::warning(Code::NotCarriedOver, "pickles never run code here");
+            let warning = Diagnostic::warning(Code::NotCarriedOver, "pickles never execute code in Staunch");
             let hint =
                 "numbers, texts, lists, tuples and dicts are read, and carbon's clients send nothing else";
             self.wrong.push(warning.at(entry.place).label("left out").hint(hint));
@@ -264,9 +265,8 @@ impl<'a> Reader<'a, '_> {
             "pickle" => return Protocol::Pickle,
             "line" => return Protocol::Lines,
             protocol @ ("protobuf" | "udp" | "amqp") => (
-                format!("points are not sent as {protocol}"),
-                "write `pickle` or `line`, and in DESTINATIONS the ports where the destinations take that"
-                    .to_owned(),
+                format!("sending as {protocol} is not supported"),
+                "set `pickle` or `line`, and the matching ports in DESTINATIONS".to_owned(),
             ),
             other => (
                 format!("DESTINATION_PROTOCOL `{other}` is not known"),
@@ -299,7 +299,7 @@ impl<'a> Reader<'a, '_> {
         if is_aggregator {
             if let Some(entry) = self.get("RELAY_METHOD").filter(|entry| entry.value != "consistent-hashing")
             {
-                let message = "an aggregator shares out by consistent-hashing, whatever RELAY_METHOD says";
+                let message = "an aggregator always uses consistent-hashing, and ignores RELAY_METHOD";
                 let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(entry.place);
                 self.wrong.push(warning.label("ignored by carbon").hint("remove the line"));
             }
@@ -312,7 +312,7 @@ impl<'a> Reader<'a, '_> {
         let words = METHODS.map(|(word, _)| word);
         let diagnostic = Diagnostic::error(
             Code::ImportBadValue,
-            format!("RELAY_METHOD `{}` cannot be carried over", entry.value),
+            format!("RELAY_METHOD `{}` is not supported", entry.value),
         );
         let hint = match nearest(&entry.value, words.into_iter()) {
             Some(near) => format!("did you mean {near}?"),
@@ -351,7 +351,8 @@ impl<'a> Reader<'a, '_> {
                         (&known.host, &known.instance) == (&destination.host, &destination.instance)
                     };
                     if method.hashes() && all.iter().any(same) {
-                        let message = format!("`{text}` lies where another destination of its host does");
+                        let message =
+                            format!("`{text}` has the ring position of another destination of its host");
                         let diagnostic =
                             Diagnostic::error(Code::ImportBadValue, message).at(entry.place_of(text));
                         let hint = "give each an instance: HOST:PORT:INSTANCE; carbon does not start";
@@ -360,7 +361,7 @@ impl<'a> Reader<'a, '_> {
                     all.push(destination);
                 }
                 None => {
-                    let message = format!("`{text}` is no destination");
+                    let message = format!("`{text}` is not a valid destination");
                     let diagnostic =
                         Diagnostic::error(Code::ImportBadValue, message).at(entry.place_of(text));
                     self.wrong.push(diagnostic.hint("write HOST:PORT or HOST:PORT:INSTANCE"));

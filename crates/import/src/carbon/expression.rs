@@ -25,7 +25,7 @@ pub(super) struct Read {
 pub(super) fn read(text: &str, start: usize, ignore_case: bool, wrong: &mut Vec<Diagnostic>) -> Option<Read> {
     let python = Python::of(text);
     if let Some((at, letter)) = python.refused {
-        let message = format!("Python knows no `\\{letter}`, and carbon does not take the expression");
+        let message = format!("Python does not support `\\{letter}`, and carbon rejects the expression");
         let diagnostic = Diagnostic::error(Code::BadExpression, message);
         let place = Place::new(start + at, start + at + 1 + letter.len_utf8());
         wrong.push(diagnostic.at(place).label("in this expression").hint(format!("write `{letter}`")));

@@ -130,13 +130,13 @@ fn entry<'a>(line: &'a str, place: Place, sections: &mut [Section<'a>], wrong: &
     let key_place = Place::new(place.start, place.start + written.len());
     let Some(section) = sections.last_mut() else {
         let diagnostic =
-            Diagnostic::error(Code::ImportSyntax, format!("`{written}` stands before the first section"));
-        wrong.push(diagnostic.at(key_place).label("of which section?").hint("begin with [NAME]"));
+            Diagnostic::error(Code::ImportSyntax, format!("`{written}` is before the first section"));
+        wrong.push(diagnostic.at(key_place).label("not in a section").hint("begin with [NAME]"));
         return;
     };
     let key = written.to_ascii_lowercase();
     if section.get(&key).is_some() {
-        let diagnostic = Diagnostic::error(Code::Repeated, format!("`{key}` stands twice in this section"));
+        let diagnostic = Diagnostic::error(Code::Repeated, format!("`{key}` is set twice in this section"));
         wrong.push(diagnostic.at(key_place).label("the second one"));
         return;
     }

@@ -113,12 +113,12 @@ const OTHERS: [&str; 67] = [
 
 /// Keys with an effect in the original and none here, with the replacement.
 const NOT_HERE: [(&str, &str); 6] = [
-    ("MIN_TIMESTAMP_RESOLUTION", "times go on as they came"),
+    ("MIN_TIMESTAMP_RESOLUTION", "timestamps are forwarded unchanged"),
     ("CARBON_METRIC_PREFIX", "the relay's figures are at /metrics"),
     ("CARBON_METRIC_INTERVAL", "the relay's figures are at /metrics"),
-    ("MAX_AGGREGATION_INTERVALS", "a window is told once: `expire` says for how long it takes points"),
-    ("WRITE_BACK_FREQUENCY", "a window is told once: `expire` says for how long it takes points"),
-    ("AMQP_HOST", "points do not come from a broker"),
+    ("MAX_AGGREGATION_INTERVALS", "a window is emitted once: `expire` sets how long it accepts points"),
+    ("WRITE_BACK_FREQUENCY", "a window is emitted once: `expire` sets how long it accepts points"),
+    ("AMQP_HOST", "message brokers are not supported as input"),
 ];
 
 /// Reports keys that are not supported or not known.
@@ -129,7 +129,7 @@ pub(super) fn tell(section: &ini::Section<'_>, wrong: &mut Vec<Diagnostic>) {
             continue;
         }
         if let Some((known, instead)) = NOT_HERE.iter().find(|(known, _)| same(known)) {
-            let warning = Diagnostic::warning(Code::NotCarriedOver, format!("{known} is not carried over"));
+            let warning = Diagnostic::warning(Code::NotCarriedOver, format!("{known} has no counterpart"));
             wrong.push(warning.at(place).label("left out").hint((*instead).to_owned()));
             continue;
         }

@@ -136,7 +136,7 @@ fn plan(conf: &Conf, rules: &Rules, wrong: &mut Vec<Diagnostic>) -> Plan {
     if plan.sources.is_empty() && !has_errors(wrong) {
         wrong.push(Diagnostic::error(
             Code::MissingKey,
-            "every receiver is switched off: nothing could come in",
+            "every receiver is off: the relay would receive nothing",
         ));
     }
     let mut endpoints: Vec<CarbonDestination> = Vec::new();

@@ -55,7 +55,7 @@ pub fn relay_rules(
         let says_default = section.get("default").is_some();
         let is_default = says_default && section.flag("default", &mut wrong);
         if !is_default && section.get("pattern").is_none() {
-            let message = format!("section `{}` is no rule, and left out", section.name);
+            let message = format!("section `{}` is not a rule, and is ignored", section.name);
             let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(section.place);
             let hint = "add `pattern = EXPRESSION`, or `default = true`";
             wrong.push(warning.label("ignored by carbon").hint(hint));
@@ -72,7 +72,9 @@ pub fn relay_rules(
                     Code::ImportBadValue,
                     "a section has `pattern` or `default`, and not both",
                 );
-                wrong.push(diagnostic.at(entry.place).label("the default takes what the others left"));
+                wrong.push(
+                    diagnostic.at(entry.place).label("the default is for names that match no other section"),
+                );
             }
             default = Some(section.place);
             rules.default = destinations;
@@ -111,12 +113,13 @@ fn destinations(
     let mut destinations = Vec::new();
     for text in entry.value.split(',').map(str::trim).filter(|text| !text.is_empty()) {
         let Some(destination) = destination(text) else {
-            let diagnostic = Diagnostic::error(Code::ImportBadValue, format!("`{text}` is no destination"));
+            let diagnostic =
+                Diagnostic::error(Code::ImportBadValue, format!("`{text}` is not a valid destination"));
             wrong.push(diagnostic.at(entry.place_of(text)).hint("write HOST:PORT or HOST:PORT:INSTANCE"));
             continue;
         };
         if known.is_some_and(|known| !known.contains(&destination)) {
-            let message = format!("`{text}` is none of carbon.conf's DESTINATIONS, and left out");
+            let message = format!("`{text}` is not in DESTINATIONS of carbon.conf, and is ignored");
             let diagnostic = Diagnostic::warning(Code::ImportNoEffect, message).at(entry.place_of(text));
             wrong.push(diagnostic.hint("add it to DESTINATIONS, or remove it here"));
             continue;

@@ -40,14 +40,14 @@ pub fn rewrite_rules(text: &str) -> (Option<RewriteRules>, Vec<Diagnostic>) {
                     let diagnostic =
                         Diagnostic::error(Code::ImportSyntax, format!("there is no section `{name}`"));
                     let hint = near.unwrap_or_else(|| "sections are [pre] and [post]".into());
-                    wrong.push(diagnostic.at(place).label("carbon does not look at its rules").hint(hint));
+                    wrong.push(diagnostic.at(place).label("carbon ignores its rules").hint(hint));
                     None
                 }
             };
             continue;
         }
         let Some((pattern, replacement)) = line.split_once('=') else {
-            let diagnostic = Diagnostic::error(Code::ImportSyntax, "this line is no rule").at(place);
+            let diagnostic = Diagnostic::error(Code::ImportSyntax, "this line is not a rule").at(place);
             wrong.push(diagnostic.label("no `=`").hint("write EXPRESSION = REPLACEMENT"));
             continue;
         };
@@ -60,10 +60,8 @@ pub fn rewrite_rules(text: &str) -> (Option<RewriteRules>, Vec<Diagnostic>) {
             }
             (None, ..) => {
                 let diagnostic =
-                    Diagnostic::error(Code::ImportSyntax, "this rule stands in no section").at(place);
-                wrong.push(
-                    diagnostic.label("carbon does not look at it").hint("put [pre] or [post] above it"),
-                );
+                    Diagnostic::error(Code::ImportSyntax, "this rule is in no section").at(place);
+                wrong.push(diagnostic.label("carbon ignores it").hint("put [pre] or [post] above it"));
             }
             _ => {}
         }
@@ -90,8 +88,8 @@ fn replacement(text: &str, start: usize, read: Option<&Read>, wrong: &mut Vec<Di
         };
         let place = Place::new(start + escape, start + escape + 1 + bytes);
         let refused = match number {
-            None => Some("this escape cannot be carried over"),
-            Some(0) => Some("group 0, the whole match, cannot be carried over"),
+            None => Some("this escape is not supported"),
+            Some(0) => Some("group 0, the whole match, is not supported"),
             Some(number) if read.is_some_and(|read| number > read.groups) => {
                 Some("the expression has no such group")
             }

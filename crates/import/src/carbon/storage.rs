@@ -119,7 +119,7 @@ fn archive(text: &str) -> Result<Archive, String> {
         (count, Some(unit)) => count.saturating_mul(unit),
     };
     if every_s == 0 {
-        return Err(format!("`{text}` has a precision of nothing"));
+        return Err(format!("`{text}` has a precision of 0"));
     }
     let points = match number(length)? {
         (points, None) => points,
@@ -182,9 +182,9 @@ pub fn storage_aggregation(text: &str) -> (Option<Vec<StorageAggregation>>, Vec<
         let x_files_factor = section.get("xfilesfactor").and_then(|entry| {
             let factor = entry.value.parse::<f64>().ok().filter(|factor| (0.0..=1.0).contains(factor));
             if factor.is_none() {
-                let message = format!("`{}` is no share from 0 to 1", entry.value);
+                let message = format!("`{}` is not a fraction from 0 to 1", entry.value);
                 let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(entry.place);
-                wrong.push(diagnostic.hint("0.5 wants half of the points to be known"));
+                wrong.push(diagnostic.hint("0.5 requires half of the points"));
             }
             factor
         });

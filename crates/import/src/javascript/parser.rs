@@ -126,7 +126,11 @@ pub(super) fn program(tokens: &[Token]) -> Result<Expr, Fault> {
     let mut parser = Parser { tokens, at: 0, depth: 0 };
     while parser.take(";") {}
     if parser.end() {
-        return Err(Fault::syntax(parser.place(), "the file holds no value", "an object is wanted: `{ … }`"));
+        return Err(Fault::syntax(
+            parser.place(),
+            "the file contains no value",
+            "an object is wanted: `{ … }`",
+        ));
     }
     parser.module_exports()?;
     let value = parser.expression()?;
@@ -135,9 +139,9 @@ pub(super) fn program(tokens: &[Token]) -> Result<Expr, Fault> {
         return Ok(value);
     }
     if let Kind::Word(_) = parser.peek().kind {
-        return Err(parser.unsupported("statements behind the configuration's value are not supported"));
+        return Err(parser.unsupported("statements after the configuration's value are not supported"));
     }
-    Err(parser.unexpected("the file goes on behind its value"))
+    Err(parser.unexpected("the file continues after its value"))
 }
 
 struct Parser<'a> {

@@ -122,11 +122,12 @@ impl Lexer<'_, '_> {
         }
         let Some((c, place)) = wrong else { return Kind::Word };
         let word = &self.text[start..self.at];
-        let message = format!("`{}` cannot stand in a word without quotes", c.escape_debug());
+        let shown = if c == '\'' { c.to_string() } else { c.escape_debug().to_string() };
+        let message = format!("`{shown}` is not allowed in a word without quotes");
         let diagnostic = Diagnostic::error(Code::ImportSyntax, message).at(place);
         let inner = word.strip_prefix('\'').map_or(word, |word| word.strip_suffix('\'').unwrap_or(word));
         let diagnostic = if c == '\0' {
-            diagnostic.label("a zero byte ends the original's reading")
+            diagnostic.label("the original stops reading at a zero byte")
         } else {
             diagnostic.label("not a character of words").hint(format!("write {}", quote(inner)))
         };
@@ -166,14 +167,16 @@ impl Lexer<'_, '_> {
         if text.contains(char::REPLACEMENT_CHARACTER) {
             let wrong = Diagnostic::error(Code::ImportSyntax, "this string is not UTF-8").at(place);
             let hint = "convert the file with iconv, or write an expression of ASCII characters";
-            self.mistakes
-                .syntax(wrong.label("bytes that are no characters").hint(hint), "syntax error".into());
+            self.mistakes.syntax(wrong.label("invalid bytes").hint(hint), "syntax error".into());
             return Kind::Broken;
         }
         let (message, upstream) = if text.is_empty() {
             ("a string in quotes must not be empty".to_owned(), "empty string")
         } else if text.len() > QUOTED_BYTES_MAX {
-            (format!("a string in quotes has at most {QUOTED_BYTES_MAX} bytes"), "string too long")
+            (
+                format!("a string in quotes must not be longer than {QUOTED_BYTES_MAX} bytes"),
+                "string too long",
+            )
         } else {
             return Kind::Quoted(text);
         };

@@ -84,7 +84,7 @@ fn start(
         load::may_be_reread(&again)?;
         let loaded = load().map_err(|error| format!("{error:#}"))?;
         let rendered = loaded.rendered();
-        let plan = plan_of(loaded).ok_or_else(|| of_reload(&rendered))?;
+        let plan = plan_of(loaded).ok_or_else(|| rendered.trim_end().to_owned())?;
         crate::log_stream::to_stderr(rendered.as_bytes());
         Ok(plan)
     });
@@ -107,21 +107,6 @@ fn say_of(loaded: &Loaded, starts: bool) {
     }
 }
 
-/// What a refused reload says: the mistakes, without the remark on a start.
-pub(crate) fn of_reload(rendered: &str) -> String {
-    rendered.trim_end().trim_end_matches("; nothing was started").to_owned()
-}
-
 fn plan_of(loaded: Loaded) -> Option<Plan> {
     if loaded.has_errors() { None } else { loaded.plan }
-}
-
-#[test]
-fn a_refused_reload_does_not_speak_of_a_start() {
-    let text = "[sources.a]\ntype = \"statsd\"\nx = 1\n";
-    let source = config::diagnostic::Source { name: "a.toml", text };
-    let (_, wrong) = config::check(source, config::Format::Toml);
-    let rendered = config::diagnostic::render(source, &wrong, false);
-    assert!(rendered.ends_with("error: 1 mistake, 1 warning; nothing was started\n"), "{rendered}");
-    assert!(of_reload(&rendered).ends_with("error: 1 mistake, 1 warning"));
 }

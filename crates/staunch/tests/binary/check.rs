@@ -81,7 +81,7 @@ fn check_shows_ten_mistakes_at_once() {
         }
     }
     assert_eq!(told.lines().filter(|line| line.starts_with("error[")).count(), 10, "{told}");
-    assert!(told.contains("10 mistakes"), "{told}");
+    assert!(told.contains("10 errors"), "{told}");
 
     let run = staunch(folder.path(), &["run", "bad.toml"]);
     assert_eq!(run.status.code(), Some(1), "run says the same and starts nothing");
@@ -353,7 +353,7 @@ fn of_very_many_mistakes_the_first_are_shown() {
     let all = errors.zip(warnings).map(|(errors, warnings)| errors + warnings).expect("both are told");
     assert!(all >= 1_003, "{all}");
     assert!(said.contains(&format!("note: {} more are not shown", all - 1_000)), "{}", said.len());
-    assert!(said.contains(&format!("error: {} mistakes", errors.unwrap_or(0))), "{}", said.len());
+    assert!(said.contains(&format!("error: {} errors", errors.unwrap_or(0))), "{}", said.len());
 }
 
 #[test]

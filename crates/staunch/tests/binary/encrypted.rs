@@ -480,7 +480,7 @@ fn a_relay_shows_files_that_cannot_be_used_where_its_configuration_names_them() 
     assert!(code == Some(1) && text.contains("empty.pem: there is no certificate in it"), "{text}");
     // All of them at once, each where it is named.
     let (_, text) = relay("ssl nowhere.pem", "mtls empty.pem client.key", &["-tt", "-C", "ca.pem"]);
-    assert!(text.contains(listener) && text.contains(server) && text.contains("2 mistakes"), "{text}");
+    assert!(text.contains(listener) && text.contains(server) && text.contains("2 errors"), "{text}");
 }
 
 #[test]

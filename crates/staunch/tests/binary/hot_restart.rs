@@ -389,7 +389,7 @@ fn a_successor_that_cannot_start_changes_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let taken = format!("tcp://{}", listener.local_addr().expect("it is bound"));
     let table = [
-        ("nonsense".to_owned(), "mistake"),
+        ("nonsense".to_owned(), "error: 1 error"),
         (good.replace("tcp://127.0.0.1:0", &taken), "in use"),
         (
             good.replace("udp://127.0.0.1:0", "udp://127.0.0.2:0").replace(", \"tcp://127.0.0.1:0\"", ""),

@@ -191,7 +191,7 @@ failed to read configuration 'bad.conf'
     assert!(answer.stdout.ends_with("    configuration = bad.conf\n\n"), "{}", answer.stdout);
     let all = run(folder.path(), "relay", &["-tt", "-f", "bad.conf"], "");
     assert_eq!((all.code, all.stdout.as_str()), (Some(1), ""));
-    assert!(all.stderr.contains("bad.conf:3:") && all.stderr.contains("2 mistakes"), "{}", all.stderr);
+    assert!(all.stderr.contains("bad.conf:3:") && all.stderr.contains("2 errors"), "{}", all.stderr);
     assert!(unstamped(&all.stderr).ends_with(original), "{}", all.stderr);
 }
 

@@ -96,10 +96,10 @@ pub(super) fn read(
         let fits = !entry.key.is_empty() && entry.key.len() <= NAME_BYTES_MAX && entry.key != BLACKHOLE;
         if !fits {
             let label = match &*entry.key {
-                BLACKHOLE => "this is where rules send what nobody wants".to_owned(),
+                BLACKHOLE => "this name is reserved for dropping points".to_owned(),
                 _ => format!("1 to {NAME_BYTES_MAX} bytes"),
             };
-            let message = format!("{whose} has a name that cannot be used");
+            let message = format!("{whose} has an invalid name");
             wrong.push(Diagnostic::error(Code::BadName, message).at(entry.key_place).label(label));
         }
         let Some(entries) = table(&entry.key, &entry.node, wrong) else { continue };
@@ -183,11 +183,9 @@ fn note_collision(
     let Distribution::Sharded { sharding, .. } = distribution else { return };
     let (by_host, why) = match sharding {
         Sharding::CarbonPython { fast: false, hash: CarbonHash::Fnv1aCh, .. } => {
-            (false, "this ring looks at instances only")
+            (false, "this ring uses instances only")
         }
-        Sharding::CarbonCh | Sharding::CarbonPython { fast: false, .. } => {
-            (true, "this ring does not look at ports")
-        }
+        Sharding::CarbonCh | Sharding::CarbonPython { fast: false, .. } => (true, "this ring ignores ports"),
         _ => return,
     };
     let mut seen = HashSet::default();
@@ -197,7 +195,9 @@ fn note_collision(
     let Some(at) = second else { return };
     let member = &members[at];
     let (output, place) = &written[at];
-    let message = format!("two members of {whose} share one place in the ring, and one of them gets nothing");
+    let message = format!(
+        "two members of {whose} have the same position on the hash ring, and one of them gets nothing"
+    );
     let address = host_port_text(&Endpoint { host: member.host.clone(), port: member.port });
     let hint = format!("{why}: give each an instance, here such as \"{output}/{address}=b\"");
     let diagnostic = Diagnostic::warning(Code::RingCollision, message).at(*place);
@@ -242,11 +242,11 @@ impl<'a> Members<'a> {
                 }
             };
             if instance.is_some_and(str::is_empty) || instance.is_some() && found.len() > 1 {
-                let message = format!("{whose} has an instance that cannot be");
+                let message = format!("{whose} has an invalid instance");
                 let label = if found.len() > 1 {
                     format!("`{name}` has {} endpoints: write `{name}/host:port=INSTANCE`", found.len())
                 } else {
-                    "nothing stands behind `=`".to_owned()
+                    "no instance after `=`".to_owned()
                 };
                 wrong.push(Diagnostic::error(Code::NoCluster, message).at(*place).label(label));
                 continue;
@@ -297,7 +297,7 @@ impl<'a> Members<'a> {
 
     fn not_fed(&self, whose: &str, named: &Named, place: Place) -> Diagnostic {
         let relay = &self.plan.transforms[self.relay.index()].name;
-        let message = format!("{whose} names an output that does not take from the relay");
+        let message = format!("{whose} names an output that does not read from the relay");
         let label = format!("`from` of {} does not name `{relay}`", named.whose);
         let hint = format!("write from = [\"{relay}\"] there");
         Diagnostic::error(Code::NoCluster, message).at(place).label(label).hint(hint)

@@ -22,8 +22,8 @@ pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diag
         for (name, place) in named.from() {
             let source = plan.sources.iter().find(|source| source.name == *name);
             if source.is_some_and(|source| !source.kind.is_graphite()) {
-                let message = format!("{} cannot take samples", named.whose);
-                let label = format!("`{name}` gives StatsD samples; a relay takes points");
+                let message = format!("{} cannot read samples", named.whose);
+                let label = format!("`{name}` gives StatsD samples; a relay reads points");
                 let hint = format!(
                     "put an aggregation between: add [transforms.stats] with type = \"aggregate\" and from = [\"{name}\"], \
                      and take from \"stats\""
@@ -53,7 +53,7 @@ pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diag
             let trouble = match (&output.kind, is_relay) {
                 (OutputKind::GraphiteDatagrams { .. }, false) => Some((
                     Code::NeedsSource,
-                    format!("{} sends points as datagrams, and cannot take aggregates", named.whose),
+                    format!("{} sends points as datagrams, and cannot send aggregates", named.whose),
                     format!("`{}` aggregates", transform.name),
                     "write `tcp://` in `to`, or take from a source of points or a relay",
                 )),
@@ -66,7 +66,7 @@ pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diag
                 | (_, false) => None,
                 (_, true) => Some((
                     Code::WrongRecords,
-                    format!("{} cannot take points of a relay", named.whose),
+                    format!("{} cannot read points of a relay", named.whose),
                     format!("`{}` gives Graphite points, each by its rules", transform.name),
                     "use an output of type `graphite` or `graphite_file`",
                 )),
@@ -77,8 +77,8 @@ pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diag
                 );
             } else if is_relay && output.from.len() > 1 && !told {
                 told = true;
-                let message = format!("{} takes from a relay and from elsewhere", named.whose);
-                let label = "a relay's output takes from it alone";
+                let message = format!("{} reads from a relay and from another section", named.whose);
+                let label = "an output of a relay reads from it alone";
                 let hint = "add an output of its own for the relay; two may send to one endpoint";
                 wrong.push(
                     Diagnostic::error(Code::WrongRecords, message)

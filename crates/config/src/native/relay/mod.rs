@@ -125,8 +125,8 @@ impl<'a> Names<'a> {
         }
         if let Some((_, place)) = texts.iter().find(|(name, _)| name == BLACKHOLE) {
             if texts.len() > 1 {
-                let message = format!("{whose} sends to the blackhole and elsewhere");
-                let label = "swallows what the clusters are to get";
+                let message = format!("{whose} sends to the blackhole and to clusters");
+                let label = "would drop the points for the clusters";
                 wrong.push(Diagnostic::error(Code::BadRule, message).at(*place).label(label));
             }
             return To::Blackhole;

@@ -149,7 +149,7 @@ impl Rule<'_> {
             wrong.push(value::empty("match", place).hint(if needed { "write an expression" } else { hint }));
         }
         if let Some((_, place)) = texts.iter().find(|(text, _)| text.is_empty()) {
-            let message = format!("{} has an expression without a text", self.whose);
+            let message = format!("{} has an empty expression", self.whose);
             let diagnostic = Diagnostic::error(Code::BadPattern, message).at(*place).label("this is empty");
             wrong.push(diagnostic.hint("`*` is every name"));
         }
@@ -171,12 +171,12 @@ impl Rule<'_> {
         let Some(Checked::Texts(texts)) = self.fields.other("unless") else { return Default::default() };
         if texts.is_empty() {
             let place = self.fields.place_of("unless").unwrap_or(self.fields.place);
-            wrong.push(value::empty("unless", place).hint("leave it out to leave no name out"));
+            wrong.push(value::empty("unless", place).hint("remove it to exclude no name"));
         }
         if let Some((_, place)) = texts.iter().find(|(text, _)| text.is_empty()) {
-            let message = format!("{} has an expression without a text", self.whose);
+            let message = format!("{} has an empty expression", self.whose);
             let diagnostic = Diagnostic::error(Code::BadPattern, message).at(*place).label("this is empty");
-            wrong.push(diagnostic.hint("it would leave every name out"));
+            wrong.push(diagnostic.hint("it would exclude every name"));
         }
         let ignore_case = self.fields.flag("ignore_case").unwrap_or(false);
         let expression = |text: &String| ExpressionPlan { text: text.clone(), ignore_case };
@@ -230,10 +230,10 @@ impl Rule<'_> {
         if let (Some(every), Some(expire)) = (every_s, expire_s)
             && expire <= every
         {
-            let message = format!("windows of {} close before they are over", self.whose);
+            let message = format!("windows of {} expire before they end", self.whose);
             let place = self.fields.place_of("expire").unwrap_or(self.fields.place);
             let label = "not longer than `every`";
-            let hint = "points come late: `every` and some seconds more";
+            let hint = "points arrive late: use `every` plus some seconds";
             wrong.push(Diagnostic::error(Code::OutOfRange, message).at(place).label(label).hint(hint));
         }
         AggregationRulePlan {
@@ -280,13 +280,13 @@ impl Rule<'_> {
             match compute_of(word) {
                 Some(compute) => computes.push(ComputePlan { compute, name: name.clone() }),
                 None => {
-                    let message = format!("{} computes something unknown", self.whose);
+                    let message = format!("{} has an unknown computation", self.whose);
                     let known = WORDS.map(|(word, _)| word);
                     let near = nearest(word, known.into_iter()).map(|near| format!("did you mean `{near}`?"));
                     let all =
                         || format!("there are {}, p1 to p99, permille_1 to permille_999", known.join(", "));
                     let hint = Some(near.unwrap_or_else(all));
-                    let label = "nothing is called so";
+                    let label = "unknown";
                     let diagnostic = Diagnostic::error(Code::BadRule, message).at(*place).label(label);
                     wrong.push(Diagnostic { hint, ..diagnostic });
                 }

@@ -143,13 +143,13 @@ impl Places<'_> {
                 statement,
                 format!("`stop` of {} has no effect", whose(statement)),
                 "a rule that sends nowhere does not stop",
-                "write `to = \"blackhole\"` to swallow what it matches",
+                "write `to = \"blackhole\"` to drop what it matches",
             ),
             RelayWarning::DoesNothing { statement } => of(
                 statement,
                 format!("{} does nothing", whose(statement)),
                 "it neither sends nor validates",
-                "add `to`, or `to = \"blackhole\"` to swallow what it matches",
+                "add `to`, or `to = \"blackhole\"` to drop what it matches",
             ),
             RelayWarning::Backtracks { at } => {
                 let (statement, place) = self.expression(at).unwrap_or((0, self.named.place));
@@ -157,7 +157,7 @@ impl Places<'_> {
                 Diagnostic::warning(Code::Backtracks, message)
                     .at(place)
                     .label("look-around or a back reference")
-                    .hint("to avoid it, match the names to exclude in an earlier rule that stops")
+                    .hint("avoid it if possible: match the excluded names in an earlier rule that stops")
             }
             RelayWarning::Loop { statement, expression } => {
                 let rule = self.rule_places.get(statement);
@@ -167,7 +167,7 @@ impl Places<'_> {
                 Diagnostic::warning(Code::IdleRule, format!("results of {} feed it again", whose(statement)))
                     .at(place)
                     .label("matches a name that it gives")
-                    .hint("say with `to` where results go, or choose a name that does not match")
+                    .hint("set `to` for the results, or choose a name that does not match")
             }
         }
     }

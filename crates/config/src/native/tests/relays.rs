@@ -37,7 +37,7 @@ fn members_that_share_a_place_in_the_ring_are_told() {
         let of_rings = wrong.into_iter().filter(|wrong| wrong.code == crate::diagnostic::Code::RingCollision);
         of_rings.map(|wrong| wrong.hint.unwrap_or_default()).collect::<Vec<_>>()
     };
-    let hint = "this ring does not look at ports: give each an instance, here such as \"a/h1:2=b\"";
+    let hint = "this ring ignores ports: give each an instance, here such as \"a/h1:2=b\"";
     for (kind, to, second, want) in [
         ("carbon_ch", "\"a\"", "tcp://h1:2", Some(hint)),
         ("carbon_ch", "\"a/h1:1\", \"a/h1:2\"", "tcp://h1:2", Some(hint)),
@@ -47,7 +47,7 @@ fn members_that_share_a_place_in_the_ring_are_told() {
             "python_fnv1a_ch",
             "\"a\"",
             "tcp://h2:2",
-            Some("this ring looks at instances only: give each an instance, here such as \"a/h2:2=b\""),
+            Some("this ring uses instances only: give each an instance, here such as \"a/h2:2=b\""),
         ),
         ("carbon_ch", "\"a\"", "tcp://h2:2", None),
         ("carbon_ch", "\"a/h1:1=a\", \"a/h1:2=b\"", "tcp://h1:2", None),
@@ -196,13 +196,13 @@ fn mistakes_are_told_at_their_place_and_all_at_once() {
         (rule("match = \"a\"\ncompute = {}\nevery = \"1s\"\nexpire = \"2s\""), &["C020 {} at least one is needed"]),
         (
             rule("match = \"a\"\ncompute = { sun = \"x\" }\nevery = \"2s\"\nexpire = \"2s\""),
-            &["C029 sun nothing is called so", "C005 \"2s\" not longer than `every`"],
+            &["C029 sun unknown", "C005 \"2s\" not longer than `every`"],
         ),
         (
             rule("match = \"a\"\ncompute = { sum = \"x\" }\nevery = \"1500ms\""),
             &["C006 match `expire` is missing", "C004 \"1500ms\" points have times in seconds"],
         ),
-        (rule("match = \"a\"\nto = [\"all\", \"blackhole\"]"), &["C029 \"blackhole\" swallows what"]),
+        (rule("match = \"a\"\nto = [\"all\", \"blackhole\"]"), &["C029 \"blackhole\" would drop"]),
         (rule("match = \"a\"\nto = []"), &["C020 [] at least one is needed"]),
         (rule("match = \"a\"\nstop = true"), &["C031 \"a\" a rule that sends nowhere does not stop"]),
         (rule("match = \"a\""), &["C031 \"a\" it neither sends nor validates"]),
@@ -214,13 +214,13 @@ fn mistakes_are_told_at_their_place_and_all_at_once() {
         (cluster("type = \"forwar\"\nto = [\"a\"]"), &["C004 \"forwar\" must be one of"]),
         (cluster("type = \"lb\"\nto = [\"d\", \"a/h1:9\"]"), &["C014 \"d\" outputs are: a, b, f", "C014 \"a/h1:9\" outputs are"]),
         (cluster("type = \"lb\"\nto = [\"a\", \"a/h1:1\"]"), &["C021 \"a/h1:1\" the second one"]),
-        (cluster("type = \"carbon_ch\"\nto = [\"a=x\", \"b=\"]"), &["C026 \"a=x\" `a` has 2 endpoints", "C026 \"b=\" nothing stands behind"]),
+        (cluster("type = \"carbon_ch\"\nto = [\"a=x\", \"b=\"]"), &["C026 \"a=x\" `a` has 2 endpoints", "C026 \"b=\" no instance after"]),
         (cluster("type = \"carbon_ch\"\nreplication = 3\nto = [\"a\"]"), &["C026 3 it has 2 members"]),
         (cluster("type = \"lb\"\nreplication = 1\nto = [\"a\"]"), &["C022 1 ignored"]),
         (cluster("type = \"fnv1a_ch\"\nto = []"), &["C020 [] at least one is needed"]),
         (
             "[transforms.r.clusters.blackhole]\ntype = \"lb\"\nto = [\"a\", \"b\", \"f\"]\n".to_owned(),
-            &["C009 blackhole this is where", "C017 blackhole gets nothing"],
+            &["C009 blackhole this name is reserved", "C017 blackhole gets nothing"],
         ),
         (
             "[transforms.r.clusters.x]\ntype = \"lb\"\nto = [\"a/h1:1\"]\n[[transforms.r.rules]]\nto = \"x\"\n".to_owned(),
@@ -247,7 +247,7 @@ fn what_cannot_feed_a_relay_or_take_from_one_is_told() {
         ("[outputs.c]\ntype = \"event_file\"\nfrom = [\"r\"]\n", "C011 \"r\" `r` is a transform"),
         (
             "[outputs.c]\ntype = \"graphite_file\"\nfrom = [\"lines\", \"r\"]\n",
-            "C028 \"r\" a relay's output takes from it alone",
+            "C028 \"r\" an output of a relay reads from it alone",
         ),
     ];
     for (text, want) in table {

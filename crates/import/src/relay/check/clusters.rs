@@ -30,8 +30,8 @@ impl Check<'_> {
         let kind = match syntax {
             ClusterSyntax::Plain { way, use_all, hosts } => {
                 if way == Way::Balance {
-                    let note = Diagnostic::warning(Code::ReadsTwoWays, "carbon-c-relay knows no `lb`")
-                        .hint("this file will not load there; `any_of` shares out by the name's hash");
+                    let note = Diagnostic::warning(Code::ReadsTwoWays, "carbon-c-relay does not know `lb`")
+                        .hint("this file will not load there; `any_of` distributes by the name's hash");
                     self.mistakes.add(name.span, note);
                 }
                 let alone = matches!(way, Way::AnyOf | Way::Failover);
@@ -131,7 +131,7 @@ impl Check<'_> {
             format!("the instance `{}` is the number {number}", word.text),
         )
         .label("read as a number of 32 bits, as in the original")
-        .hint(format!("write ={number}, or =\"{}\" if it is meant as it stands", word.text));
+        .hint(format!("write ={number}, or =\"{}\" if it is meant literally", word.text));
         self.mistakes.add(word.span, warning);
         number
     }
@@ -139,9 +139,10 @@ impl Check<'_> {
     fn check_server(&mut self, server: &Server) {
         let stream = server.compression != Compression::Plain || server.tls != ServerTls::None;
         if server.proto == Proto::Udp && stream {
-            let wrong = Diagnostic::error(Code::ImportBadValue, "datagrams are neither packed nor encrypted")
-                .label("`proto udp` and a `transport`")
-                .hint("leave out one of the two");
+            let wrong =
+                Diagnostic::error(Code::ImportBadValue, "datagrams are neither compressed nor encrypted")
+                    .label("`proto udp` and a `transport`")
+                    .hint("leave out one of the two");
             let upstream = "cannot use UDP transport for compressed/encrypted stream";
             self.mistakes.known_from(server.span, wrong, upstream, self.semicolon);
         }
@@ -155,7 +156,7 @@ impl Check<'_> {
         let (message, upstream, hint) = match (&first.instance, &server.instance) {
             _ if alone => (
                 format!(
-                    "{place} is a member of something else already, and cannot be shared with `{cluster}`"
+                    "{place} is already a member of another cluster, and cannot be shared with `{cluster}`"
                 ),
                 format!("cannot share server {place} with any_of/failover cluster '{cluster}'"),
                 "members of `any_of` and `failover` hand their queues on: give this one another port, or name it here first",
@@ -167,7 +168,7 @@ impl Check<'_> {
                     format!(
                         "cannot set type '{now}' for server {place}: server was previously defined with type '{before}'"
                     ),
-                    "one server has one connection, on which lines have one form",
+                    "one server has one connection with one encoding",
                 )
             }
             (None, Some(now)) => (
@@ -193,8 +194,7 @@ impl Check<'_> {
             ),
             _ => {
                 if first.compression != server.compression || first.tls != server.tls {
-                    let message =
-                        format!("{place} was named before with another transport, which is what counts");
+                    let message = format!("{place} has another transport above, and that one applies");
                     let warning = Diagnostic::warning(Code::ServerShared, message).label("has no effect");
                     self.mistakes.add(syntax.span, warning.hint("write the same transport in both places"));
                 }
@@ -202,7 +202,7 @@ impl Check<'_> {
             }
         };
         let wrong =
-            Diagnostic::error(Code::ServerShared, message).label("one server in two forms").hint(hint);
+            Diagnostic::error(Code::ServerShared, message).label("conflicting definitions").hint(hint);
         self.mistakes.known_from(syntax.span, wrong, upstream, self.semicolon);
     }
 
@@ -218,10 +218,11 @@ impl Check<'_> {
         for syntax in hosts {
             let Some(host) = host_of(syntax) else { continue };
             if !seen.insert(host) {
-                let message = "two members on one host without instances share one place in the ring";
+                let message =
+                    "two members on one host without instances have the same position on the hash ring";
                 let warning = Diagnostic::warning(Code::ImportNoEffect, message)
                     .label("gets nothing")
-                    .hint("give each an instance: HOST:PORT=a; `carbon_ch` does not look at the port");
+                    .hint("give each an instance: HOST:PORT=a; `carbon_ch` ignores the port");
                 self.mistakes.add(syntax.span, warning);
             }
         }

@@ -34,10 +34,10 @@ impl Check<'_> {
             if let Some(upstream) = twice {
                 let wrong = Diagnostic::error(
                     Code::AddressTaken,
-                    format!("`{}` is listened at twice", each.address.text),
+                    format!("`{}` has two listeners", each.address.text),
                 )
                 .label("taken above")
-                .hint("a port without an address is that port at every address");
+                .hint("a port without an address means that port on every address");
                 self.mistakes.known_from(span, wrong, upstream, self.semicolon);
                 continue;
             }
@@ -68,15 +68,16 @@ impl Check<'_> {
             if stream {
                 let wrong =
                     Diagnostic::warning(Code::ImportNoEffect, "a unix socket with a transport of its own")
-                        .label("clients have to pack what they write to it");
+                        .label("clients must compress what they write to it");
                 self.mistakes.add(*span, wrong);
             }
             return Some(Receptor::Unix(text.clone()));
         };
         if stream && proto == Proto::Udp {
-            let wrong = Diagnostic::error(Code::ImportBadValue, "datagrams are neither packed nor encrypted")
-                .label("`proto udp` and a `transport`")
-                .hint("give it a `listen` statement of its own, without the transport");
+            let wrong =
+                Diagnostic::error(Code::ImportBadValue, "datagrams are neither compressed nor encrypted")
+                    .label("`proto udp` and a `transport`")
+                    .hint("give it a `listen` statement of its own, without the transport");
             let upstream = "cannot use UDP transport for compressed/encrypted stream";
             self.mistakes.known_from(*span, wrong, upstream, self.semicolon);
             return None;

@@ -111,7 +111,7 @@ impl Check<'_> {
                 None if clusters.is_empty() => "no cluster is defined before this statement".into(),
                 None => format!("defined before it are: {}", names.take(8).collect::<Vec<_>>().join(", ")),
             };
-            let message = format!("there is no cluster `{}` so far", name.text);
+            let message = format!("cluster `{}` is not defined yet", name.text);
             let wrong =
                 Diagnostic::error(Code::UnknownCluster, message).label("not defined above").hint(hint);
             self.mistakes.known(name.span, wrong, "unknown cluster");

@@ -33,7 +33,7 @@ impl Check<'_> {
         if syntax.send.is_none() && validate.is_none() {
             let warning = Diagnostic::warning(Code::ImportNoEffect, "this rule does nothing")
                 .label("it neither sends nor validates")
-                .hint("add `send to CLUSTER`, or `send to blackhole` to swallow what it matches");
+                .hint("add `send to CLUSTER`, or `send to blackhole` to drop what it matches");
             self.mistakes.add(first_line(span, &syntax.patterns), warning);
         } else if syntax.send.is_none() && syntax.stop {
             let warning = Diagnostic::warning(Code::ImportNoEffect, "`stop` without `send to` has no effect");
@@ -53,7 +53,7 @@ impl Check<'_> {
         if pattern.text == "*" {
             let wrong = Diagnostic::error(Code::BadExpression, "a rewrite needs an expression")
                 .label("no part of the name to replace")
-                .hint("`^(.*)$` is the whole name, and \\1 stands for it");
+                .hint("use `^(.*)$` for the whole name, and \\1 to refer to it");
             self.mistakes.known(
                 pattern.span,
                 wrong,
@@ -77,7 +77,7 @@ impl Check<'_> {
             let message = format!("buckets of {every} seconds cannot expire after {expire} seconds");
             let wrong = Diagnostic::error(Code::ImportBadValue, message)
                 .label("not more than `every`")
-                .hint(format!("points come late: {} seconds or more", every.saturating_mul(2)));
+                .hint(format!("points arrive late: use {} seconds or more", every.saturating_mul(2)));
             let upstream = "expire must be greater than interval";
             self.mistakes.known_from(syntax.expire.span, wrong, upstream, self.semicolon);
         }
@@ -123,8 +123,8 @@ impl Check<'_> {
         let comes_back = |pattern: &Pattern| pattern.is_met(&word.text).unwrap_or(false);
         if !is_sent && plain && patterns.iter().any(comes_back) {
             let warning = Diagnostic::warning(Code::Loop, "the result is matched by its own aggregate")
-                .label("comes in again")
-                .hint("say where results go with `send to`, or choose a name that the expression does not match");
+                .label("matched again")
+                .hint("set the target of results with `send to`, or choose a name that the expression does not match");
             self.mistakes.add(word.span, warning);
         }
         self.replacement(word, groups)
@@ -159,8 +159,8 @@ impl Check<'_> {
         for word in patterns {
             let message = format!("{} will never match due to preceding match * ... stop", word.text);
             let warning = Diagnostic::warning(Code::Unreachable, message)
-                .label("no name gets so far")
-                .hint("move it above the `match *` that stops, or take that `stop` away");
+                .label("no name reaches this rule")
+                .hint("move it above the `match *` that stops, or remove that `stop`");
             let upstream =
                 format!("{keyword} {} will never match due to preceding match * ... stop", word.text);
             self.mistakes.known(word.span, warning, upstream);
@@ -195,7 +195,7 @@ impl Check<'_> {
         for reference in lost_references(&word.text, groups) {
             if groups == 0 {
                 let warning = Diagnostic::warning(Code::ImportNoEffect, "the expression has no group to refer to")
-                    .label("taken as it is written")
+                    .label("used literally")
                     .hint("put ( ) around the part of the expression that is meant: `^sys\\.([^.]+)` has one group, \\1");
                 self.mistakes.add(inside(word, reference.at), warning);
                 continue;

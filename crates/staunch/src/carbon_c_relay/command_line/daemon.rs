@@ -23,7 +23,6 @@ use crate::carbon_c_relay::pid_file::PidFile;
 use crate::carbon_c_relay::test_mode::preamble::{configuration_text, settings_text, starting};
 use crate::cli::MISTAKES;
 use crate::cli::args::Port;
-use crate::cli::run::of_reload;
 use crate::daemon::{self, Reread, Start};
 use crate::log_stream;
 #[cfg(target_os = "linux")]
@@ -115,7 +114,7 @@ fn reread(name: &str, load: &dyn Fn() -> Loaded, in_force: &InForce) -> Result<P
                 if line.starts_with("failed to read configuration ") { ", aborting reload" } else { "" };
             tracing::error!(target: ORIGINAL, "{line}{end}");
         }
-        return Err(of_reload(said));
+        return Err(said.trim_end().to_owned());
     };
     if !said.is_empty() {
         tracing::warn!("{said}");
