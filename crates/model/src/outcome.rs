@@ -37,72 +37,72 @@ macro_rules! reasons {
 reasons! {
     /// Why a record was rejected at intake. The sender is at fault.
     Reject {
-        NoName "no_name" "The line has no name, or the name is empty after sanitising.",
+        NoName "no_name" "The line has no name, or its name is empty after cleaning.",
         NoType "no_type" "The value is not followed by a `|` and a type.",
-        BadType "bad_type" "The type is unknown in the dialect.",
+        BadType "bad_type" "The dialect does not know the type.",
         BadValue "bad_value" "The value is not a number.",
         BadRate "bad_rate" "The sample rate is not a number above 0 and up to 1.",
         NegativeTimer "negative_timer" "A timer value is below 0.",
-        NonFinite "non_finite" "The value, or the sum with it, is not a finite number.",
-        LineTooLong "line_too_long" "The line is longer than the limit of its stream.",
+        NonFinite "non_finite" "The value, or the sum that includes it, is not a finite number.",
+        LineTooLong "line_too_long" "The line is longer than the limit of the source.",
         KeyTooLong "key_too_long" "The name with its tags is longer than `max_key_bytes`.",
         TooManyTags "too_many_tags" "The line has more than `max_tags` tags.",
-        BadTag "bad_tag" "The tags of the line are invalid.",
-        BadEvent "bad_event" "The lengths in a DogStatsD event do not match its text.",
+        BadTag "bad_tag" "The tags of the line cannot be parsed.",
+        BadEvent "bad_event" "The lengths of a DogStatsD event do not match its text.",
         BadCheck "bad_check" "A service check has no name or no status of 0 to 3.",
         BadTimestamp "bad_timestamp" "The time is not a number that the source accepts.",
-        TimestampUnsupported "timestamp_unsupported" "A `T` field on a type that does not support it, or on too many values after a long name.",
+        TimestampUnsupported "timestamp_unsupported" "The line has a `T` field, and its type does not allow one, or it has too many values for a name of that length.",
         BadFrame "bad_frame" "A length-prefixed frame is longer than the limit; the connection was closed.",
-        PacketTruncated "packet_truncated" "The packet was longer than the read buffer, and the end of this line is missing.",
-        TailLost "tail_lost" "The connection was closed in the middle of a line.",
-        EmptyLine "empty_line" "An empty line between two others, which the `perl` dialect counts as bad.",
-        NoValue "no_value" "A Graphite line has nothing after its name.",
-        NoTimestamp "no_timestamp" "A Graphite line has no time, and `missing_timestamp` does not say `now`.",
+        PacketTruncated "packet_truncated" "The packet was longer than the read limit, and this line was cut off.",
+        TailLost "tail_lost" "The connection ended in the middle of a line.",
+        EmptyLine "empty_line" "The line is empty and between two others; the dialect `perl` counts it as invalid.",
+        NoValue "no_value" "A Graphite line has no value after its name.",
+        NoTimestamp "no_timestamp" "A Graphite line has no time, and `missing_timestamp` is not `now`.",
         TooManyFields "too_many_fields" "A Graphite line has more than a name, a value and a time.",
-        BadName "bad_name" "The name contains a control character, or white space at which other programs would split it.",
+        BadName "bad_name" "The name contains a control character, or a blank that would split it at the endpoint.",
         NameTooLong "name_too_long" "The name is longer than `max_name_bytes`.",
-        NotUtf8 "not_utf8" "The line is not UTF-8, for which carbon would close the connection.",
-        BadMessage "bad_message" "A pickle or protobuf message is invalid, or contains more than numbers and text.",
+        NotUtf8 "not_utf8" "The line is not UTF-8; carbon would close the connection for it.",
+        BadMessage "bad_message" "A pickle or protobuf message cannot be parsed, or contains more than numbers and text.",
         BadElement "bad_element" "An element of a pickle or protobuf message is not a point.",
         Invalid "invalid" "The text after the name does not match the `validate` expression of the relay.",
         BadCompression "bad_compression" "A compressed stream could not be decompressed any further; the connection was closed.",
         HttpRequest "http_request" "A connection began with an HTTP request instead of lines; it was closed.",
         TlsHandshake "tls_handshake" "A connection began with a TLS handshake instead of lines; it was closed.",
-        UnfinishedFull "unfinished_full" "The unfinished messages of all connections, or of one client, reached the limit of `max_unfinished_bytes`; the connection was closed.",
+        UnfinishedFull "unfinished_full" "The incomplete messages of all connections, or of one client, reached their limit in bytes (`max_unfinished_bytes`); the connection was closed.",
     }
 }
 
 reasons! {
     /// Why a valid record was lost at one of our limits.
     Dropped {
-        SeriesMax "series_max" "A new series arrived when the source already had `max_series` of them.",
-        TimerValuesMax "timer_values_max" "A timer had `timer_values_max` values in one window already.",
+        SeriesMax "series_max" "A new series arrived when the aggregation already had `max_series` of them.",
+        TimerValuesMax "timer_values_max" "A timer already had `timer_values_max` values in one window.",
         EventsMax "events_max" "More events arrived in one tick than `events_max`.",
-        ExchangeFull "exchange_full" "The exchange to the shard was full and the source cannot wait.",
-        QueueFull "queue_full" "The output's queue was full and `when_full` says to drop.",
+        ExchangeFull "exchange_full" "The exchange to the shard was full, and the source cannot wait.",
+        QueueFull "queue_full" "The output's queue was full, and by `when_full` the record was dropped.",
         TooOld "too_old" "The record was in the output's queue for longer than `max_age`.",
-        NoEndpoint "no_endpoint" "No endpoint of the cluster is up, so none owns the record's key.",
-        TooBig "too_big" "The record is larger than the endpoint's lines or datagrams may be, or a line or series exceeds the expansion limit.",
-        Stopped "stopped" "The daemon stopped before it, or the endpoint, accepted the record.",
-        NonFinitePoint "non_finite_point" "An aggregate was NaN or infinite and was not sent.",
-        Damaged "damaged" "The record in the output's disk queue was corrupt and could not be read.",
-        DiskFailed "disk_failed" "The disk of the output's queue failed, and the record could not be kept in memory any longer.",
-        ByOperator "by_operator" "An operator dropped the records of the output's queue: `staunch queue drop`.",
+        NoEndpoint "no_endpoint" "No endpoint of the cluster is up, so the record has no owner.",
+        TooBig "too_big" "The record is larger than a line or datagram for the endpoint may be, or a line or series expands beyond its limit.",
+        Stopped "stopped" "The daemon stopped before the record was processed or delivered.",
+        NonFinitePoint "non_finite_point" "An aggregate is NaN or infinite, and was not sent.",
+        Damaged "damaged" "The record in the output's queue on disk is damaged and cannot be read.",
+        DiskFailed "disk_failed" "The disk of the output's queue failed for too long.",
+        ByOperator "by_operator" "An operator dropped the records in the output's queue: `staunch queue drop`.",
         UnsafeName "unsafe_name" "The series' name cannot be written in the output's protocol.",
-        Late "late" "The window of the aggregation rule that the point belongs to is over.",
-        Early "early" "The point's time is so far ahead that the aggregation rule has no window for it.",
-        NotANumber "not_a_number" "The point's value or time is not a number, which a pickle output requires.",
-        AggregationRuleFull "aggregation_rule_full" "The aggregation rules of the relay reached their memory limit.",
-        AggregateFull "aggregate_full" "The series of the aggregation reached their memory limit.",
-        Deleted "deleted" "The record's file in the output's disk queue was deleted while the daemon was running.",
+        Late "late" "The point's window of the aggregation rule is already closed.",
+        Early "early" "The point's time is too far in the future: the aggregation rule has no window for it.",
+        NotANumber "not_a_number" "The point's value or time is not a number, and the pickle encoding of the output needs one.",
+        AggregationRuleFull "aggregation_rule_full" "The aggregation rules of the relay reached their limit in bytes.",
+        AggregateFull "aggregate_full" "The series of the aggregation reached their limit in bytes.",
+        Deleted "deleted" "The queue file that contained the record was deleted while the daemon ran.",
     }
 }
 
 reasons! {
     /// Why an endpoint did not accept a copy that was sent.
     RejectedByPeer {
-        ByPeer "by_peer" "The endpoint answered that it does not accept the record.",
-        SendError "send_error" "The system call to send the record failed.",
+        ByPeer "by_peer" "The endpoint replied that it does not accept the record.",
+        SendError "send_error" "The system refused to send the record.",
     }
 }
 
@@ -110,32 +110,32 @@ reasons! {
     /// Why an output filtered a copy. The user configured it.
     Filtered {
         ByName "by_name" "The output's `allow` and `deny` exclude the name.",
-        SampledOut "sampled_out" "The output's `sample` did not select the record.",
-        BadLine "bad_line" "The line is invalid, and the output rewrites lines.",
-        Unwanted "unwanted" "The output's protocol cannot represent the line, such as an event in plain StatsD.",
+        SampledOut "sampled_out" "The output's `sample` excluded the record.",
+        BadLine "bad_line" "The line cannot be parsed, and the output changes lines.",
+        Unwanted "unwanted" "The output's protocol cannot express the line, such as an event in plain StatsD.",
     }
 }
 
 reasons! {
     /// Our own bugs. Any count above 0 is worth a report.
     Internal {
-        ReceiptDropped "receipt_dropped" "A record's receipt was dropped unsettled.",
-        ShardGone "shard_gone" "The thread that owned the record's state has ended.",
+        ReceiptDropped "receipt_dropped" "A record's receipt was dropped before it was settled.",
+        ShardGone "shard_gone" "The thread that owned the record's state ended.",
     }
 }
 
 reasons! {
     /// Why the daemon closed a connection with acknowledgements: the words of `err` lines.
     Unacked {
-        Dropped "dropped" "A record or a copy of it was dropped at a limit; the accounts of the source and of its outputs say at which.",
+        Dropped "dropped" "A record or a copy of it was dropped at a limit; the accounts of the source and of its outputs name the limit.",
         RejectedByPeer "rejected_by_peer" "An endpoint did not accept a copy.",
         InDoubt "in_doubt" "The disk of an output's queue failed to sync a copy.",
-        Reloaded "reloaded" "After a reload the source no longer supports the acknowledgement condition of the connection; a new connection has the new one.",
-        IdleTimeout "idle_timeout" "No data arrived for `idle_timeout`, and nothing more could be acknowledged.",
-        Replaced "replaced" "All `max_connections` were in use, the connection was idle, and it was closed for a client whose address had fewer connections.",
-        Unread "unread" "The client did not read its acknowledgements for 30 seconds, or for as long as `idle_timeout` where that is shorter.",
-        BadFrame "bad_frame" "A frame was longer than `max_line_bytes`, so the rest of the stream cannot be split into frames.",
-        UnfinishedFull "unfinished_full" "The unfinished messages of all connections, or of one client, reached their limit.",
+        Reloaded "reloaded" "After a reload the source can no longer meet the condition of this connection; a new connection has the new condition.",
+        IdleTimeout "idle_timeout" "Nothing arrived for `idle_timeout`, and nothing more could be acknowledged.",
+        Replaced "replaced" "All `max_connections` were in use, this connection was idle, and a client whose address had fewer connections connected.",
+        Unread "unread" "The client did not read its acknowledgements for 30 seconds, or for `idle_timeout` if that is shorter.",
+        BadFrame "bad_frame" "A frame was longer than `max_line_bytes`, so the start of the next one is unknown.",
+        UnfinishedFull "unfinished_full" "The incomplete messages of all connections, or of one client, reached their limit in bytes.",
         Stopped "stopped" "The daemon stopped, or the source was removed, before the condition was met.",
     }
 }

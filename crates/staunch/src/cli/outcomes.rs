@@ -1,6 +1,6 @@
-//! Every outcome that loses a record, with what to do about it: for `staunch explain` and for `docs/outcomes.md`.
+//! Advice on every outcome that loses a record, for `staunch explain` and `docs/outcomes.md`.
 //!
-//! The words and their one sentence come from `model::outcome`; here is the advice. Each `match` is over a closed
+//! The words and their one-sentence meaning are in `model::outcome`. Each `match` is over a closed
 //! enum, so a new reason does not compile before it has one.
 
 use model::{Dropped, Filtered, Internal, Reject, RejectedByPeer};
@@ -34,104 +34,125 @@ pub(crate) fn pages() -> Vec<Page> {
     pages
 }
 
-const BAD_MESSAGE: &str = "The rest of the connection was read on. What sends to a pickle listener must be carbon, a relay, or a client \
-     that pickles lists of `(name, (time, value))`; objects of classes are never made.";
+const BAD_MESSAGE: &str = "The connection stays open and the next message is read. Point only carbon, a relay or another client that pickles \
+     lists of `(name, (time, value))` at a pickle listener. Objects of classes are never created.";
 
-const BAD_TIMESTAMP: &str = "In StatsD a time is written `|T1656581400`: Unix seconds, whole, above 0. In Graphite it is the last field, in \
-     Unix seconds; `-1` stands for now, `N` for nothing.";
+const BAD_TIMESTAMP: &str = "In StatsD, write the time as `|T1656581400`: Unix seconds, a whole number above 0. In Graphite, the time is the last \
+     field, in Unix seconds; `-1` means now, and `N` means that it is missing.";
 
-const BAD_PACKING: &str = "One for each connection that ended so: nobody can say how many records were lost. What came before counts. \
-     `transport` must be the same here and at the sender; the log says what was found.";
+const BAD_COMPRESSION: &str = "Counted once per connection, because the number of lost records is unknown. Records before the damage count. Set \
+     the same `transport` at the source and at the sender. The log says what was found.";
 
-const HTTP_REQUEST: &str = "One for each connection; nothing of the request, its body included, was read as lines. A web page may have made a \
-     browser send it, or a scanner looks for web servers. HTTP is at the address of `[http]`.";
+const HTTP_REQUEST: &str = "Counted once per connection. No part of the request is read as lines, its body included. The client may be a \
+     browser that a web page made send it, or a port scanner. The HTTP API listens at the address of `[http]`.";
 
 const TLS_HANDSHAKE: &str =
-    "One for each connection. Give the source `tls`, or have the client send in the clear.";
+    "Counted once per connection. Set `tls` on the source, or turn TLS off at the client.";
 
 /// Advice on [`Reject::TimestampUnsupported`].
-const TIMESTAMP_UNSUPPORTED: &str = "Only counters and gauges may carry a `T` field, and each of their values is written with the whole name: a \
-     line may become 64 KiB and 256 times its own length, and 4 MiB at most. Correct the sender, or have it send shorter names or \
-     fewer values in a line.";
+const TIMESTAMP_UNSUPPORTED: &str = "Use `T` only on counters and gauges. Each value of the line is written with the full name, so a line may expand \
+     to 64 KiB plus 256 times its own length, and to 4 MiB at most. Correct the sender, or use shorter names or fewer values \
+     per line.";
 
 /// Advice on [`Dropped::TooBig`].
-const TOO_BIG: &str = "A line for Graphite is longer than `max_line_bytes` of the output: shorten its name, or raise the option where \
-     the endpoint takes such lines, which carbon does not. Or the endpoint's network takes no datagram of this size \
-     (about 65,507 bytes for UDP), or a flush's document of a `console` or `perl_file` output grew past its bound: use an \
-     output of type `tcp` or `graphite`. Or values that share a name were each to be written with all of it: a line or \
-     series may become 64 KiB and 256 times the bytes that it has with its name once, and a line no more than 4 MiB. Have \
-     the endpoint take packed values, or shorten names and tags.";
+const TOO_BIG: &str = "One of four limits. (1) A Graphite line is longer than `max_line_bytes` of the output: shorten the name, or raise \
+     the option if the endpoint accepts such lines; carbon does not. (2) The endpoint's network does not accept a datagram of \
+     this size (about 65,507 bytes for UDP). (3) The flush of a `console` or `perl_file` output grew past its limit: use an \
+     output of type `tcp` or `graphite`. (4) Several values share one name, and the endpoint needs one line per value: a line \
+     or series may expand to 64 KiB plus 256 times its size with the name written once, and a line to 4 MiB at most. Use an \
+     endpoint that accepts packed values, or shorten names and tags.";
 
 /// Advice on [`Reject::UnfinishedFull`].
-const UNFINISHED_FULL: &str = "One for each connection. Somebody begins large messages and does not finish them, or more clients than there is memory \
-     for send large ones at once: the log names the client where it was one alone. Raise `max_unfinished_bytes`, or have \
-     clients send smaller messages: up to 64 KiB are always taken.";
+const UNFINISHED_FULL: &str = "Counted once per connection. Either a client starts large messages and does not finish them, or more clients send \
+     large messages at once than there is memory for. If one client alone is the cause, the log names it. Raise \
+     `max_unfinished_bytes`, or send smaller messages: up to 64 KiB are always accepted.";
+
+/// Advice on [`Reject::NonFinite`].
+const NON_FINITE: &str = "Correct the sender. NaN, infinities and sums beyond the range of a double are not stored, because they would \
+     make all later values of their series useless. `compat_quirks` with `allow_non_finite` accepts them, as node \
+     statsd does.";
+
+/// Advice on [`Reject::BadTag`].
+const BAD_TAG: &str = "Correct the sender. The format of a Graphite tag is `;tag=value`: both parts are required, the tag contains no `!` and \
+     no `^`, and the value does not begin with `~`.";
+
+/// Advice on [`Reject::TailLost`].
+const TAIL_LOST: &str = "The connection was reset or closed in the middle of a line or frame, or Staunch stopped at that moment. After \
+     an orderly close by the peer, the last line counts even without a line feed, unless `tail_counts = false`.";
+
+/// Advice on [`Dropped::Deleted`].
+const DELETED: &str = "Files of the queue, or its folder, were removed while the daemon ran. The daemon delivers the files that it still has \
+     open; the others are lost. The log names the folder. At the next start, records that are missing between \
+     existing ones are counted as `damaged`.";
+
+/// Advice on [`Dropped::SeriesMax`].
+const SERIES_MAX: &str = "Find the sender of new names: see `staunch_series_created_total`, then `/api/v1/series?name=GLOB`. If the names \
+     are wanted, raise `max_series` of the aggregation, and watch its memory. A lower `expiry` removes inactive \
+     series earlier.";
 
 fn rejected(reason: Reject) -> &'static str {
     match reason {
-        Reject::NoName => "Correct the sender. In `etsy` an empty name is a name, as in node statsd.",
-        Reject::NoType => "Correct the sender: a sample is written `name:value|type`.",
+        Reject::NoName => {
+            "Correct the sender. The dialect `etsy` accepts an empty name, as node statsd does."
+        }
+        Reject::NoType => "Correct the sender: the format of a sample is `name:value|type`.",
         Reject::BadType => {
-            "Types are `c`, `g`, `ms`, `s`, and in `union` and `dogstatsd` also `h` and `d`. Node statsd counts every \
-             other type as a counter; the dialect `etsy` does so too."
+            "Valid types are `c`, `g`, `ms` and `s`; `union` and `dogstatsd` also accept `h` and `d`. Node statsd counts every \
+             other type as a counter, and so does the dialect `etsy`."
         }
         Reject::BadValue => {
             "Correct the sender: decimal digits with a point, no thousands separator, no unit. Hexadecimal, octal, \
-             binary and blank values pass only with `strict_numbers = false`."
+             binary and blank values are accepted only with `strict_numbers = false`."
         }
         Reject::BadRate => {
-            "A sample rate is written `@0.1`: a decimal above 0 and up to 1, and at least `min_sample_rate` of the source."
+            "Write a sample rate as `@0.1`: a decimal number above 0 and up to 1, and at least `min_sample_rate` of the source."
         }
         Reject::NegativeTimer => {
             "Correct the sender, or set `allow_negative_timers = true` (dialect `union`)."
         }
-        Reject::NonFinite => {
-            "Correct the sender: NaN, the infinities and sums beyond the range of a double are never kept, because they \
-             would poison their series. `compat_quirks` with `allow_non_finite` keeps them, as node statsd does."
-        }
+        Reject::NonFinite => NON_FINITE,
         Reject::LineTooLong => {
-            "Raise `max_line_bytes` of the source, or find out why a sender forgets its line feeds."
+            "Raise `max_line_bytes` of the source, or look for a sender that leaves out line feeds."
         }
         Reject::KeyTooLong => "Raise `max_key_bytes` of the source, or shorten names and tags at the sender.",
         Reject::TooManyTags => "Raise `max_tags` of the source, or send fewer tags.",
-        Reject::BadTag => {
-            "A Graphite tag is written `;tag=value`: neither is empty, the tag has no `!` and no `^`, the value does not \
-             begin with `~`. Correct the sender."
+        Reject::BadTag => BAD_TAG,
+        Reject::BadEvent => {
+            "Correct the sender. The two lengths in `_e{5,4}:` are in bytes, not in characters."
         }
-        Reject::BadEvent => "The two lengths in `_e{5,4}:` count bytes, not characters. Correct the sender.",
         Reject::BadCheck => {
-            "A service check is written `_sc|name|status` with a status of 0 to 3. Correct the sender."
+            "Correct the sender: the format of a service check is `_sc|name|status`, with a status of 0 to 3."
         }
         Reject::BadTimestamp => BAD_TIMESTAMP,
         Reject::TimestampUnsupported => TIMESTAMP_UNSUPPORTED,
         Reject::BadFrame => {
-            "The client writes something else than packets behind a length of four bytes, little-endian, or packets \
-             longer than `max_line_bytes`. Check that it was told to use a length-prefixed unix stream (`unix-frames://`)."
+            "Each packet must follow its length, as four bytes little-endian, and must not be longer than \
+             `max_line_bytes`. Check that the client uses a length-prefixed unix stream (`unix-frames://`)."
         }
         Reject::PacketTruncated => {
-            "Only unix datagrams can be longer than 65535 bytes. Have the client send smaller packets; the whole lines \
-             before the cut were taken."
+            "Send smaller packets. Only unix datagrams can be longer than 65535 bytes. The complete lines before the cut count."
         }
-        Reject::TailLost => {
-            "The peer's connection was reset, or closed in the middle of a line or frame, or Staunch stopped there. After \
-             an orderly close by the peer the last line counts without its line feed unless `tail_counts = false`."
+        Reject::TailLost => TAIL_LOST,
+        Reject::EmptyLine => {
+            "Correct the sender, or ignore the count. Only the dialect `perl` counts empty lines."
         }
-        Reject::EmptyLine => "Only the dialect `perl` counts it. Correct the sender, or ignore the count.",
-        Reject::NoValue => "Correct the sender: a point is written `name value time`, with blanks between.",
+        Reject::NoValue => {
+            "Correct the sender: the format of a point is `name value time`, separated by blanks."
+        }
         Reject::NoTimestamp => "Correct the sender, or set `missing_timestamp = \"now\"` on the source.",
         Reject::TooManyFields => {
-            "Correct the sender: a name must not hold blanks. `compatibility = \"c-relay\"` lets such lines pass, and whoever \
-             gets them has the same trouble."
+            "Correct the sender: a name must not contain blanks. `compatibility = \"c-relay\"` accepts such lines, but the \
+             endpoint then has the same problem."
         }
-        Reject::BadName => "Correct the sender. `compatibility = \"c-relay\"` puts `_` for such bytes.",
-        Reject::NameTooLong => "Raise `max_name_bytes` of the source, or find out who makes such names.",
+        Reject::BadName => "Correct the sender. `compatibility = \"c-relay\"` replaces such bytes with `_`.",
+        Reject::NameTooLong => "Raise `max_name_bytes` of the source, or find the sender of such names.",
         Reject::NotUtf8 => {
-            "Correct the sender. `compatibility = \"c-relay\"` puts `_` for each byte that is not ASCII."
+            "Correct the sender. `compatibility = \"c-relay\"` replaces each byte that is not ASCII with `_`."
         }
         Reject::BadMessage => BAD_MESSAGE,
-        Reject::BadElement => "The other points of its message were taken. Correct the sender.",
-        Reject::Invalid => "Correct the sender, or the expression; with `else log` the log shows the lines.",
-        Reject::BadCompression => BAD_PACKING,
+        Reject::BadElement => "Correct the sender. The other points of the message were accepted.",
+        Reject::Invalid => "Correct the sender, or the expression. With `else log` the log shows the lines.",
+        Reject::BadCompression => BAD_COMPRESSION,
         Reject::HttpRequest => HTTP_REQUEST,
         Reject::TlsHandshake => TLS_HANDSHAKE,
         Reject::UnfinishedFull => UNFINISHED_FULL,
@@ -140,73 +161,68 @@ fn rejected(reason: Reject) -> &'static str {
 
 fn dropped(reason: Dropped) -> &'static str {
     match reason {
-        Dropped::SeriesMax => {
-            "Find who makes new names: `staunch_series_created_total`, then `/api/v1/series?name=GLOB`. Raise \
-             `max_series` of the aggregation when they are wanted, and look at its memory; lower `expiry` so that dead \
-             series go earlier."
-        }
+        Dropped::SeriesMax => SERIES_MAX,
         Dropped::TimerValuesMax => {
-            "It happens only with `max_exact_timer_values = 0`, and past 1,000,000 values of one timer in one window. Leave \
-             `max_exact_timer_values` at its default: the timer then turns into a sketch with a relative error of 1 %."
+            "Leave `max_exact_timer_values` at its default: a large timer then becomes a sketch with a relative error of 1 %. \
+             This loss happens only with `max_exact_timer_values = 0`, above 1,000,000 values of one timer in one window."
         }
-        Dropped::EventsMax => "More than 10,000 events came in one batch of packets. Slow the sender down.",
+        Dropped::EventsMax => {
+            "Reduce the event rate of the sender. The limit is 10,000 events in one batch of packets."
+        }
         Dropped::ExchangeFull => {
-            "No part of this version gives it: connections wait for room, and datagrams do not cross the exchange."
+            "Always 0 in this version: connections wait when the exchange is full, and datagrams do not use it."
         }
         Dropped::QueueFull => {
-            "The endpoint was away or slow for longer than its queue could hold. Mend the endpoint, or raise \
-             `queue.max_bytes` of the output: bytes per second times the longest outage to be survived."
+            "The endpoint was down or slow for longer than the queue has room for. Repair the endpoint, or raise \
+             `queue.max_bytes` of the output: bytes per second times the longest outage to survive."
         }
-        Dropped::TooOld => "Raise `queue.max_age` of the output, or mend the endpoint.",
+        Dropped::TooOld => "Raise `queue.max_age` of the output, or repair the endpoint.",
         Dropped::NoEndpoint => {
-            "Every endpoint of the cluster is away: none answers its checks. Start one, or leave out `check` if what is \
-             asked is not there."
+            "Every endpoint of the cluster is down: none answers its health check. Start one. If the endpoints run, but do not \
+             answer what `check` asks, remove `check`."
         }
         Dropped::TooBig => TOO_BIG,
         Dropped::Stopped => {
-            "Raise `stop_timeout`, or mend the endpoint before stopping, or keep the queue on disk (`kind = \"disk\"`). \
-             Records of a source came too late, or a relay had no time left to search for their names."
+            "Raise `stop_timeout`, repair the endpoint before you stop the daemon, or keep the queue on disk \
+             (`kind = \"disk\"`). Records of a source have this reason if they arrived too late for the stop, or if a relay had no \
+             time left to match their names."
         }
         Dropped::NonFinitePoint => {
-            "A sum of squares or the like left the range of a double. The other points of the series were sent."
+            "A sum, or a sum of squares, left the range of a double. The other points of the series were sent."
         }
         Dropped::Damaged => {
-            "Something has changed the queue's files, or the disk lost what it had. The bytes are kept in the queue's \
-             folder, in files that end in `.quarantine`. Look at the disk's health."
+            "Another program changed the queue's files, or the disk lost data. Check the disk's health. The damaged bytes are \
+             kept in the queue's folder, in files that end in `.quarantine`."
         }
-        Dropped::Deleted => {
-            "Somebody removed files of the queue, or its folder, while the daemon ran. What it still had open it delivered \
-             until it ended; the rest is lost. The log names the folder. What the next start misses between records that \
-             are there is counted there as damaged."
-        }
+        Dropped::Deleted => DELETED,
         Dropped::DiskFailed => {
-            "It had failed for ten seconds, or more came meanwhile than is kept in memory. Look at the log for the \
-             system's word, and at the disk's health and mount. It goes on by itself when a write succeeds."
+            "The disk failed for ten seconds, or more records arrived in that time than memory has room for. The log has the system's \
+             error. Check the free space, the health and the mount of the disk. The queue resumes by itself when a write succeeds."
         }
         Dropped::ByOperator => {
-            "It was asked for, on the command line or over the HTTP API. The log says when, and how much. Next time \
-             `staunch queue export` can keep a copy first ([queues.md](queues.md))."
+            "Requested on the command line or over the HTTP API. The log has the time and the amount. To keep a copy, run \
+             `staunch queue export` first ([queues.md](queues.md))."
         }
         Dropped::NotANumber => {
-            "carbon would give up the whole message. Send numbers, or let the output's `encoding` be lines: then lines go on \
-             as they came."
+            "Send numbers, or set the output's `encoding` to `lines`: lines are then sent unchanged. carbon would reject the whole \
+             pickle message."
         }
         Dropped::UnsafeName => {
-            "The name or a tag holds something that would break the protocol's lines. Leave `sanitize` on, or correct \
+            "The name or a tag contains a character that would break the protocol's lines. Leave `sanitize` on, or correct \
              the sender."
         }
         Dropped::Late => {
-            "Give late points more time with a longer `expire`, or let them count with `late = \"oldest\"`; or find out \
-             what holds them up, or whose clock is slow."
+            "Raise `expire` of the aggregation rule, or set `late = \"oldest\"` to count late points in the oldest window. Look for \
+             delays before this relay, and for a sender whose clock is slow."
         }
-        Dropped::Early => "Look at the clock of whoever sends it, and at ours.",
+        Dropped::Early => "Check the clock of the sender and the clock of this machine.",
         Dropped::AggregationRuleFull => {
-            "Percentiles and medians keep every value of a window, 4,000,000 of each at most: use fewer of them or shorter \
+            "Percentiles and medians keep every value of a window, 4,000,000 each at most. Use fewer of them or shorter \
              windows, or raise `max_aggregation_bytes`."
         }
         Dropped::AggregateFull => {
-            "Names, timer values and set members took `max_bytes` of the aggregation. Look for a sender with very long \
-             names or with a new name each time; or raise `max_bytes`. Counters and gauges that are known go on."
+            "Names, timer values and set members use all of `max_bytes` of the aggregation. Look for a sender with very long \
+             names or with a new name each time, or raise `max_bytes`. Known counters and gauges are still updated."
         }
     }
 }
@@ -214,131 +230,133 @@ fn dropped(reason: Dropped) -> &'static str {
 fn rejected_by_peer(reason: RejectedByPeer) -> &'static str {
     match reason {
         RejectedByPeer::ByPeer => {
-            "Nobody listens at the UDP endpoint (an ICMP message came back). Start what should listen there, or correct \
-             `to`."
+            "No process listens at the UDP endpoint: an ICMP message came back. Start the receiver, or correct `to`."
         }
         RejectedByPeer::SendError => {
-            "The log has the system's words. A route or a firewall rule is the usual cause."
+            "The log has the system's error. The usual cause is a route or a firewall rule."
         }
     }
 }
 
 fn filtered(reason: Filtered) -> &'static str {
     match reason {
-        Filtered::ByName => "This is what `allow` and `deny` of the output are for.",
+        Filtered::ByName => "Intended: the output has `allow` or `deny`.",
         Filtered::SampledOut => {
-            "This is what `sample` of the output is for. The samples that were kept carry their rate, so that counters \
-             still add up."
+            "Intended: the output has `sample`. The samples that are sent carry their rate, so that the sums of counters stay \
+             correct."
         }
         Filtered::BadLine => {
-            "Correct the sender. An output without any change to lines sends bad ones on as they are; one that changes \
-             lines cannot."
+            "Correct the sender. An output that does not change lines forwards invalid ones unchanged; an output that changes \
+             lines has to parse them."
         }
         Filtered::Unwanted => {
-            "Send what the endpoint cannot read to another output, or leave its lines unconverted."
+            "Use another output for the lines that the endpoint cannot parse, or do not convert them."
         }
     }
 }
 
 fn internal(reason: Internal) -> &'static str {
     match reason {
-        Internal::ReceiptDropped => "A bug of ours. Report it, with the log and `/api/v1/accounts`.",
-        Internal::ShardGone => {
-            "No part of this version gives it; should it appear, it is a bug of ours to report."
-        }
+        Internal::ReceiptDropped => "This is a bug. Report it, with the log and `/api/v1/accounts`.",
+        Internal::ShardGone => "Always 0 in this version. Any other count is a bug: report it.",
     }
 }
 
 #[cfg(test)]
 const HEAD: &str = "\
-# Outcomes: where every record ended
+# Outcomes: look up why a record was lost
 
 <!-- Generated from crates/staunch/src/cli/outcomes.rs and crates/model/src/outcome.rs: UPDATE=1 cargo test -p staunch outcomes -->
 
-Each record that a source receives gets exactly one outcome, and so does each copy that is routed to an output. While
-nothing moves, both are balanced; `/api/v1/accounts` shows that in a field `balanced` (see [api.md](api.md)):
+Each record that a source receives has exactly one outcome, and so has each copy that is routed to an output. While
+no records move, both sums are balanced; `/api/v1/accounts` has that as the field `balanced` (see [api.md](api.md)):
 
 ```
 per source:  received = rejected + dropped + duplicate + filtered + aggregated + routed + internal + in_flight
 per output:  copies   = delivered + dropped + rejected_by_peer + filtered + expired + moved + internal + queued
 ```
 
-A **record** is a sample, an event or a service check; a bad line counts as one received and rejected record (a bad value
-among several of one line as one each). For a source that feeds only `udp` and `tcp` outputs, which never look inside,
-a record is a packet. A **copy** is what one record or flush gives one output: a Graphite point, a packet, an event.
+A **record** is a sample, an event or a service check. An invalid line counts as one received and one rejected record; of a
+line with several values, each invalid value counts as one. `udp` and `tcp` outputs do not parse packets: for a source that
+feeds only such outputs, a record is a packet. A **copy** is the part of one record or flush that is for one output: a Graphite
+point, a packet, an event.
 
-The word of each reason below is at the same time the label `reason` in [`/metrics`](metrics.md), the name in
-`/api/v1/accounts` and in the log, and an argument of `staunch explain`.
+The name of each reason below is the label `reason` in [`/metrics`](metrics.md), the name in `/api/v1/accounts` and in the
+log, and an argument of `staunch explain`.
 ";
 
 /// Outcomes that are no loss.
 pub(crate) const NO_LOSS: [(&str, &str); 9] = [
-    ("aggregated", "Became part of an aggregate."),
-    ("routed", "Went to its outputs as it is: a raw packet, an event, a sample with its own timestamp."),
-    ("delivered", "The endpoint has it, as far as its protocol tells (docs/delivery.md)."),
-    ("queued", "In the output's queue, or on the way."),
+    ("aggregated", "The record became part of an aggregate."),
+    (
+        "routed",
+        "The record was passed to its outputs unchanged: a raw packet, an event, or a sample with its own timestamp.",
+    ),
+    ("delivered", "The endpoint has the copy, as far as its protocol can confirm that (docs/delivery.md)."),
+    ("queued", "The copy is in the output's queue, or is being sent."),
     (
         "moved",
-        "Another output of the relay's cluster took it over while this one's endpoint was down; there it is a copy of its own.",
+        "The endpoint of this output was down, and the copy moved to another output of the relay's cluster. It is counted there as a new copy.",
     ),
-    ("in_flight", "Between a connection and the aggregation."),
-    ("filtered", "Nothing in the config takes it, such as events without an `event_file` output."),
-    ("duplicate", "Always 0 in this version. It is there so that the sum keeps its form."),
-    ("expired", "Always 0 in this version. It is there so that the sum keeps its form."),
+    ("in_flight", "The record is between a connection and the aggregation."),
+    (
+        "filtered",
+        "No route of the config accepts the record: an event without an `event_file` output, for example.",
+    ),
+    ("duplicate", "Always 0 in this version. It completes the balance."),
+    ("expired", "Always 0 in this version. It completes the balance."),
 ];
 
 /// What the parts of an account add up to.
 pub(crate) const TOTALS: [(&str, &str); 2] = [
-    ("received", "Records that came in at a source; each of them ends in one of the outcomes beside it."),
-    ("copies", "What was routed to an output; each copy ends in one of the outcomes beside it."),
+    ("received", "Records that arrived at a source. Each of them ends in one of the outcomes of the source."),
+    ("copies", "Records that were routed to an output. Each copy ends in one of the outcomes of the output."),
 ];
 
-/// Losses that no sum holds, because nobody could count the records.
+/// Losses that are in no balance, because the number of records is unknown.
 pub(crate) const OUTSIDE: [(&str, &str); 8] = [
     (
         "kernel_dropped",
-        "Datagrams that the kernel threw away because the receive buffer was full, before anybody could count their \
-         records. Raise `receive_buffer`, and `net.core.rmem_max` if the daemon said at its start that it was granted \
-         less.",
+        "Datagrams that the kernel dropped because the receive buffer was full. The number of their records is unknown. Raise \
+         `receive_buffer`. If the log says at the start that the kernel granted less, raise `net.core.rmem_max` too.",
     ),
     (
         "packets_truncated",
-        "Datagrams of more than 65,535 bytes (unix sockets only). Their whole lines count; the last one, which lost its end, is rejected as `packet_truncated`.",
+        "Datagrams of more than 65,535 bytes (unix sockets only). Their complete lines count; the last line, which is cut, is rejected as `packet_truncated`.",
     ),
     (
         "connections_refused",
-        "Connections turned away at `max_connections`, or because the process has no descriptors left for sources: the log says \
+        "Connections refused at `max_connections`, or because the process has no file descriptors left for sources. The log says \
          which.",
     ),
     (
         "connections_refused_per_peer",
-        "Connections turned away because their address had as many as `max_connections_per_peer` already: by default half \
-         of `max_connections`. Raise it where a proxy, or this machine itself, has that many clients of good will. Or because \
-         their address (at a unix socket: their process) had half of the descriptors that all sources have together; then \
-         raise the limit on open files.",
+        "Connections refused because their address already had `max_connections_per_peer` connections: half of \
+         `max_connections` by default. Raise it if a proxy, or this machine itself, has that many clients. Also connections \
+         refused because their address (at a unix socket: their process) had half of the file descriptors that all sources have \
+         together: then raise the limit on open files.",
     ),
     (
         "read_errors",
-        "Attempts to read a datagram socket that failed: the system was short of memory, for example. Nothing that waited in \
-         it was lost by them; it is read again in a moment. A socket that can never be read again is told of by the log and \
-         by `/ready`.",
+        "Failed attempts to read a datagram socket, for example because the system was short of memory. No datagram is lost by \
+         them: the socket is read again at once. A socket that can never be read again is reported in the log and by `/ready`.",
     ),
     (
         "connections_replaced",
-        "Connections that had said nothing for a minute (or half of `idle_timeout` where that is shorter) when all \
-         `max_connections` were taken, and gave their place to a client whose address had fewer connections: they were of the \
-         address that had the most. The log names it. What a client sent before counts; a line that one left unfinished is \
-         rejected as `tail_lost`.",
+        "Idle connections that were closed for a new client because all `max_connections` were in use. A connection is idle if it \
+         sent nothing for a minute (or for half of `idle_timeout` if that is shorter). It belonged to the address with the most \
+         connections; the new client's address had fewer. The log names the address. Complete lines count; an incomplete last line \
+         is rejected as `tail_lost`.",
     ),
     (
         "connections_broken",
-        "Connections that ended in an error. A line that one left unfinished is rejected as `tail_lost`.",
+        "Connections that ended in an error. An incomplete last line is rejected as `tail_lost`.",
     ),
     (
         "handshakes_failed",
-        "Connections to a source with `tls` that ended before their encryption began: the client speaks no TLS or no \
-         version of it that is spoken here, shows no certificate that `client_ca` knows, does not trust ours, or took \
-         longer than ten seconds. They are among `connections_broken`; the log has one a minute for each source.",
+        "Connections to a source with `tls` that ended before the TLS handshake was complete. The client speaks no TLS or no \
+         supported version of it, has no certificate that `client_ca` accepts, does not trust the certificate of this source, \
+         or took longer than ten seconds. They also count as `connections_broken`. The log has one line a minute for each source.",
     ),
 ];
 
@@ -346,15 +364,15 @@ pub(crate) const OUTSIDE: [(&str, &str); 8] = [
 pub(crate) const FAMILIES: [(&str, &str); 5] = [
     (
         "rejected",
-        "Refused at intake: the sender wrote something that the dialect cannot read. The log quotes the first line of each reason per source and names who sent it; later ones are only counted.",
+        "Rejected at intake: the sender wrote data that the dialect cannot parse. The log quotes the first line of each reason per source and names its sender; later ones are only counted.",
     ),
     (
         "dropped",
-        "A good record or copy that was lost at a limit of ours. The log tells when it begins, and then once a minute.",
+        "A valid record or copy was lost at a limit of Staunch. The log reports it when it begins, and then once a minute.",
     ),
-    ("rejected_by_peer", "A copy that was sent and that the endpoint did not take."),
-    ("filtered", "A copy that the output's own options left out. Nothing is wrong."),
-    ("internal", "Our own bugs. Any count above 0 is worth a report."),
+    ("rejected_by_peer", "A copy was sent, and the endpoint did not accept it."),
+    ("filtered", "The output's own options left the copy out. This is no error."),
+    ("internal", "Bugs of Staunch. Report any count above 0."),
 ];
 
 /// The page `docs/outcomes.md`.
@@ -363,7 +381,7 @@ fn markdown() -> String {
     let pages = pages();
     let mut text = HEAD.to_owned();
     for (title, words) in
-        [("Outcomes that are no loss", &NO_LOSS[..]), ("Losses outside the sums", &OUTSIDE[..])]
+        [("Outcomes that are no loss", &NO_LOSS[..]), ("Losses outside the balance", &OUTSIDE[..])]
     {
         text += &format!("\n## {title}\n");
         for (word, about) in words {
@@ -376,16 +394,16 @@ fn markdown() -> String {
             text += &format!("\n### {}\n\n{} {}\n", page.word, page.why, page.advice);
         }
     }
-    text += "\n## Words of `last_error`\n\nWhy the last attempt at an endpoint, or its check, has failed. They are no outcomes: what \
-             waits goes on waiting.\n\n| word | what it says |\n|---|---|\n";
+    text += "\n## Values of `last_error`\n\nWhy the last attempt to reach an endpoint, or its health check, failed. They are not outcomes: \
+             records stay queued.\n\n| value | meaning |\n|---|---|\n";
     for (word, about) in LAST_ERRORS {
         text += &format!("| `{word}` | {about} |\n");
     }
     for (title, words) in [
         ("States of outputs", &super::states::STATES[..]),
-        ("Figures beside the sums", &super::states::FIGURES[..]),
+        ("Other fields of the accounts", &super::states::FIGURES[..]),
     ] {
-        text += &format!("\n## {title}\n\n| word | what it says, and what to do |\n|---|---|\n");
+        text += &format!("\n## {title}\n\n| word | meaning, and what to do |\n|---|---|\n");
         text.extend(words.iter().map(|(word, about)| format!("| `{word}` | {about} |\n")));
     }
     text

@@ -1,70 +1,73 @@
-//! Words of `last_error`, with what each says.
+//! Values of `last_error`, with their meaning.
 //!
-//! `staunch explain` and docs/outcomes.md have all of it, the API its first sentence beside the word.
-//! Not here: the system's words for one failure (`telling`), TLS (`tls::words`).
+//! `staunch explain` and docs/outcomes.md have the whole text, the API has its first sentence beside the value.
+//! Not here: the system's error for one failure (`telling`), TLS (`tls::words`).
 
-/// Words of `last_error`: why an attempt at an endpoint, or its check, has failed. They are no outcomes: what waits goes on
-/// waiting.
+/// Values of `last_error`: why an attempt to reach an endpoint, or its health check, failed. They are not outcomes: records stay
+/// queued.
 pub const LAST_ERRORS: [(&str, &str); 17] = [
     (
         "connect_failed",
-        "The endpoint could not be reached or opened. The log has the system's word, such as connection refused: look whether \
-         it runs and listens there, and whether a firewall is between. It is tried again, and what waits goes there then.",
+        "The endpoint could not be reached or opened. The log has the system's error, such as connection refused: check whether \
+         it runs and listens there, and whether a firewall is in between. The output retries, and records stay queued until then.",
     ),
     (
         "unresolved",
-        "The name of the endpoint has no address. Look at the name in `to`, and ask with `getent hosts NAME`.",
+        "The name of the endpoint has no address. Check the name in `to`, for example with `getent hosts NAME`.",
     ),
     (
         "loop",
-        "The address is a listener of this daemon: what is sent there would come back for ever. Write another one in `to`.",
+        "The address is a listener of this daemon: records sent there would come back in an endless loop. Set another address in `to`.",
     ),
     (
         "connect_timeout",
-        "The endpoint gave no answer within `connect_timeout`. A firewall that drops packets, or a machine that is away, looks so.",
+        "The endpoint did not answer within `connect_timeout`. A firewall that drops packets, or a machine that is down, has this effect.",
     ),
     (
         "closed_by_peer",
-        "The endpoint closed the connection with something on the way. Its log may say why: a limit of its own, or a restart.",
+        "The endpoint closed the connection while data was being sent. Its log may have the reason: a limit of its own, or a restart.",
     ),
-    ("broken", "The connection was reset, or broke in another way. The log has the system's word."),
+    ("broken", "The connection was reset, or broke in another way. The log has the system's error."),
     (
         "write_timeout",
-        "The endpoint took nothing for `write_timeout`: it is stopped or overloaded, or the network between is broken.",
+        "The endpoint read nothing for `write_timeout`: it is stopped or overloaded, or the network in between is broken.",
     ),
     (
         "tls_failed",
-        "No encrypted connection could be made or kept. One side does not accept the other's certificate, or the endpoint \
-         speaks no TLS, or no version of it that is spoken here, or does not answer the handshake: the log says which. Nothing is sent in the clear instead, and what waits goes on waiting.",
+        "The TLS connection could not be established, or failed. One side does not accept the other's certificate, or the endpoint \
+         speaks no TLS or no supported version of it, or does not answer the handshake: the log says which. There is no fallback to plain text; records stay queued.",
     ),
     (
         "tls_wanted",
-        "The endpoint answered plain lines with an alert of TLS: it speaks TLS only and understood none of them. Add `tls = {}` \
-         to the output (docs/graphite.md), or name a port that takes plain lines. Lines that its kernel took first count as delivered.",
+        "The endpoint answered plain lines with a TLS alert: it accepts only TLS and read none of the lines. Add `tls = {}` \
+         to the output (docs/graphite.md), or use a port that accepts plain lines. Lines that the endpoint's kernel received first count as delivered.",
     ),
     (
         "closes_at_once",
-        "The endpoint takes connections and closes each of them within a second of its first bytes, three or more in a row. It \
-         does not understand what it gets: look whether the port is the right one, at `encoding` (a pickle port closes at lines) \
-         and at `tls`. The log quotes the first line of its answer, if it gives one. What it resets waits and is sent again; what \
-         its first connection took, and what it closes in order, counts as delivered.",
+        "The endpoint accepts connections and closes each of them within a second of its first bytes, three or more in a row. It \
+         does not understand the data: check the port, `encoding` (a pickle port closes the connection on plain lines) \
+         and `tls`. The log quotes the first line of its answer, if there is one. Records on a connection that was reset stay queued and are sent again. \
+         Records on the first connection, and on connections that were closed in an orderly way, count as delivered.",
     ),
     (
         "refused",
-        "The endpoint's machine refused a packet (ICMP): nobody listens at that port. Datagrams may have been lost before it said so.",
+        "The endpoint's machine rejected a packet (ICMP): no process listens at that port. Datagrams sent before that reply may be lost.",
     ),
     (
         "blocked",
-        "The system would not take a packet for a long time. The receiver of a unix socket that does not read looks so.",
+        "The system did not accept a packet for a long time. The reader of a unix socket that does not read has this effect.",
     ),
     (
         "write_failed",
-        "Sending or writing failed. The log has the system's word, such as no space left on the disk.",
+        "Sending or writing failed. The log has the system's error, such as no space left on the disk.",
     ),
-    ("check_failed", "The check of the endpoint (`check`) made no connection."),
-    ("check_unresolved", "The name that the check of the endpoint asks has no address."),
-    ("check_timeout", "The check of the endpoint was not answered in time."),
-    ("check_answer", "The check of the endpoint was answered, and the answer does not say that it is up."),
+    ("check_failed", "The health check of the endpoint (`check`) could not connect."),
+    ("check_unresolved", "The name in the health check of the endpoint has no address."),
+    ("check_timeout", "The health check of the endpoint was not answered in time."),
+    (
+        "check_answer",
+        "The health check of the endpoint was answered, but the answer does not say that it is up.",
+    ),
 ];
 
 /// The first sentence about a word, without its full stop; empty for no word.

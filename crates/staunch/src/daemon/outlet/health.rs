@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(outlet.shown(at(9)).last_error_time_ms, at(5).wall_ns / MS_NS);
         assert_eq!(
             outlet.last_error_text("check_timeout"),
-            "The check of the endpoint was not answered in time"
+            "The health check of the endpoint was not answered in time"
         );
     }
 
