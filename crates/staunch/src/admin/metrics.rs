@@ -37,7 +37,7 @@ impl Family<'_> {
         self.part("", labels, value);
     }
 
-    /// A row whose name goes on behind the family's: `_bucket`, `_sum`, `_count`.
+    /// A row with a suffix after the family's name: `_bucket`, `_sum`, `_count`.
     fn part(&mut self, suffix: &str, labels: &[(&str, &str)], value: f64) {
         self.out.push_str(self.name);
         self.out.push_str(suffix);
@@ -95,7 +95,7 @@ fn render(
         &mut out,
         "staunch_log_messages_dropped_total",
         "counter",
-        "Log messages dropped because the log was not read.",
+        "Log messages dropped because the log reader is too slow.",
     )
     .row(&[], crate::log_stream::dropped() as f64);
     sources(&mut out, page);
@@ -150,31 +150,33 @@ fn sources(out: &mut String, page: &AccountsPage) {
     }
     type Read = fn(&accounts::SourceRow) -> u64;
     let counters: [(&'static str, &str, Read); 13] = [
-        ("staunch_source_received_total", "Records received, good or bad.", |row| row.sum.received),
-        ("staunch_source_packets_total", "Datagrams, or reads that gave a whole line.", |row| row.packets),
-        ("staunch_source_packets_empty_total", "Datagrams without a byte.", |row| row.packets_empty),
-        ("staunch_source_packets_truncated_total", "Datagrams that were cut.", |row| row.packets_truncated),
+        ("staunch_source_received_total", "Records received, valid or not.", |row| row.sum.received),
+        ("staunch_source_packets_total", "Datagrams, or reads with a complete line.", |row| row.packets),
+        ("staunch_source_packets_empty_total", "Empty datagrams.", |row| row.packets_empty),
+        ("staunch_source_packets_truncated_total", "Datagrams that were cut off.", |row| {
+            row.packets_truncated
+        }),
         ("staunch_source_bytes_total", "Bytes read.", |row| row.bytes),
-        ("staunch_source_lines_total", "Lines read, good or bad.", |row| row.lines),
+        ("staunch_source_lines_total", "Lines read, valid or not.", |row| row.lines),
         ("staunch_source_kernel_dropped_total", "Datagrams dropped by the kernel: buffer full.", |row| {
             row.kernel_dropped
         }),
-        ("staunch_source_connections_refused_total", "Connections turned away at the limit.", |row| {
+        ("staunch_source_connections_refused_total", "Connections refused at max_connections.", |row| {
             row.connections_refused
         }),
         (
             "staunch_source_connections_refused_per_peer_total",
-            "Connections turned away at the limit of their peer, or at half of the sources' descriptors.",
+            "Connections refused at max_connections_per_peer, or at half of the file descriptors of all sources.",
             |row| row.connections_refused_per_peer,
         ),
         (
             "staunch_source_connections_replaced_total",
-            "Silent connections that gave their place to one of a peer that had fewer.",
+            "Idle connections closed in favour of a peer with fewer connections.",
             |row| row.connections_replaced,
         ),
         (
             "staunch_source_read_errors_total",
-            "Failed attempts to read a datagram socket, or to accept at a closed listener.",
+            "Failed attempts to read a datagram socket, or to accept on a closed listener.",
             |row| row.read_errors,
         ),
         ("staunch_source_connections_broken_total", "Connections that ended in an error.", |row| {
@@ -182,7 +184,7 @@ fn sources(out: &mut String, page: &AccountsPage) {
         }),
         (
             "staunch_source_handshakes_failed_total",
-            "Connections that ended before their encryption began.",
+            "Connections that ended before the TLS handshake was complete.",
             |row| row.handshakes_failed,
         ),
     ];
@@ -190,11 +192,13 @@ fn sources(out: &mut String, page: &AccountsPage) {
         let mut counter = family(out, name, "counter", help);
         page.sources.iter().for_each(|row| counter.row(&[("source", &row.name)], read(row) as f64));
     }
-    let mut open = family(out, "staunch_source_connections_open", "gauge", "Connections open now.");
+    let mut open = family(out, "staunch_source_connections_open", "gauge", "Open connections.");
     page.sources.iter().for_each(|row| open.row(&[("source", &row.name)], row.connections_open as f64));
-    let mut flight = family(out, "staunch_source_in_flight", "gauge", "Records between intake and shard.");
+    let mut flight =
+        family(out, "staunch_source_in_flight", "gauge", "Records between source and aggregation.");
     page.sources.iter().for_each(|row| flight.row(&[("source", &row.name)], row.sum.in_flight as f64));
-    let mut holds = family(out, "staunch_source_balanced", "gauge", "1 when each record has one outcome.");
+    let mut holds =
+        family(out, "staunch_source_balanced", "gauge", "1 if each record has exactly one outcome.");
     page.sources
         .iter()
         .for_each(|row| holds.row(&[("source", &row.name)], f64::from(u8::from(row.balanced))));
@@ -203,21 +207,21 @@ fn sources(out: &mut String, page: &AccountsPage) {
 /// Clients of the management ports.
 fn management(out: &mut String, shared: &Shared) {
     let account = &shared.management_account;
-    family(out, "staunch_management_connections_open", "gauge", "Clients of the management ports.")
+    family(out, "staunch_management_connections_open", "gauge", "Open connections of management clients.")
         .row(&[], account.clients.open() as f64);
-    let help = "How clients of the management ports ended, or why they were turned away.";
+    let help = "Management connections closed or refused, by reason.";
     let mut ended = family(out, "staunch_management_connections_ended_total", "counter", help);
     account.ended().for_each(|(reason, count)| ended.row(&[("reason", reason)], count as f64));
 }
 
 fn http(out: &mut String, shared: &Shared) {
     let account = &shared.http_account;
-    family(out, "staunch_http_connections_open", "gauge", "Connections of HTTP clients.")
+    family(out, "staunch_http_connections_open", "gauge", "Open connections of HTTP clients.")
         .row(&[], account.clients.open() as f64);
-    let help = "How connections of HTTP clients ended, or why they were turned away.";
+    let help = "HTTP connections closed or refused, by reason.";
     let mut ended = family(out, "staunch_http_connections_ended_total", "counter", help);
     account.ended().for_each(|(reason, count)| ended.row(&[("reason", reason)], count as f64));
-    let help = "HTTP requests refused by their heads.";
+    let help = "HTTP requests rejected because of their headers, by reason.";
     let mut refused = family(out, "staunch_http_requests_refused_total", "counter", help);
     account.requests_refused().for_each(|(reason, count)| refused.row(&[("reason", reason)], count as f64));
 }
@@ -236,7 +240,8 @@ fn copies(out: &mut String, page: &AccountsPage) {
     }
     let mut bytes = family(out, "staunch_output_bytes_lost_total", "counter", "Bytes of lost copies.");
     page.outputs.iter().for_each(|row| loss_rows(&mut bytes, ("output", &row.name), &row.losses_bytes));
-    let mut errors = family(out, "staunch_output_system_errors_total", "counter", "Errors by their word.");
+    let mut errors =
+        family(out, "staunch_output_system_errors_total", "counter", "System errors, by error code.");
     for row in &page.outputs {
         for (word, count) in &row.errors_by {
             errors.row(&[("output", &row.name), ("error", word)], *count as f64);
@@ -250,7 +255,7 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         ("staunch_output_routed_total", "counter", "Copies routed to an output.", |row| {
             row.sum.copies as f64
         }),
-        ("staunch_output_bytes_routed_total", "counter", "Bytes of the copies routed to it.", |row| {
+        ("staunch_output_bytes_routed_total", "counter", "Bytes of the copies routed to an output.", |row| {
             row.bytes_routed as f64
         }),
         ("staunch_output_bytes_delivered_total", "counter", "Bytes delivered.", |row| {
@@ -260,39 +265,42 @@ fn outputs(out: &mut String, page: &AccountsPage) {
             row.errors as f64
         }),
         ("staunch_output_connects_total", "counter", "Connections made.", |row| row.connects as f64),
-        ("staunch_output_resent_total", "counter", "Copies sent again after a break.", |row| {
+        ("staunch_output_resent_total", "counter", "Copies sent again after a broken connection.", |row| {
             row.resent as f64
         }),
-        ("staunch_output_tags_left_out_total", "counter", "Tags left out of lines that were sent.", |row| {
+        ("staunch_output_tags_left_out_total", "counter", "Tags omitted from lines that were sent.", |row| {
             row.tags_left_out as f64
         }),
-        ("staunch_output_queued", "gauge", "Copies in the queue or on the way.", |row| row.sum.queued as f64),
-        ("staunch_output_queued_bytes", "gauge", "Bytes in the queue or on the way.", |row| {
+        ("staunch_output_queued", "gauge", "Copies queued or being sent.", |row| row.sum.queued as f64),
+        ("staunch_output_queued_bytes", "gauge", "Bytes queued or being sent.", |row| {
             row.queued_bytes as f64
         }),
-        ("staunch_output_queued_high", "gauge", "Most copies that have waited so far.", |row| {
+        ("staunch_output_queued_high", "gauge", "Highest number of queued copies so far.", |row| {
             row.queued_high as f64
         }),
-        ("staunch_output_queued_bytes_high", "gauge", "Most bytes that have waited so far.", |row| {
+        ("staunch_output_queued_bytes_high", "gauge", "Highest number of queued bytes so far.", |row| {
             row.queued_bytes_high as f64
         }),
-        ("staunch_output_queue_max_records", "gauge", "Bound of the queue in copies, 0 for none.", |row| {
+        ("staunch_output_queue_max_records", "gauge", "Limit of the queue in copies, 0 for none.", |row| {
             row.max_records as f64
         }),
-        ("staunch_output_queue_max_bytes", "gauge", "Bound of the queue in bytes.", |row| {
+        ("staunch_output_queue_max_bytes", "gauge", "Limit of the queue in bytes.", |row| {
             row.max_bytes as f64
         }),
-        ("staunch_output_oldest_seconds", "gauge", "Age of the oldest waiting copy.", |row| row.oldest_s),
-        ("staunch_output_up", "gauge", "1 while the endpoint takes copies.", |row| {
+        ("staunch_output_oldest_seconds", "gauge", "Age of the oldest queued copy.", |row| row.oldest_s),
+        ("staunch_output_up", "gauge", "1 while the endpoint accepts copies.", |row| {
             f64::from(u8::from(matches!(row.state, "up" | "degraded")))
         }),
-        ("staunch_output_degraded", "gauge", "1 while the queue of a live endpoint is nearly full.", |row| {
-            f64::from(u8::from(row.state == "degraded"))
-        }),
+        (
+            "staunch_output_degraded",
+            "gauge",
+            "1 while the endpoint is up and its queue is over 80 % full.",
+            |row| f64::from(u8::from(row.state == "degraded")),
+        ),
         ("staunch_output_down", "gauge", "1 while attempts to reach the endpoint fail.", |row| {
             f64::from(u8::from(row.state == "down"))
         }),
-        ("staunch_output_balanced", "gauge", "1 when each copy has one outcome or waits.", |row| {
+        ("staunch_output_balanced", "gauge", "1 if each copy is queued or has exactly one outcome.", |row| {
             f64::from(u8::from(row.balanced))
         }),
     ];
@@ -303,7 +311,7 @@ fn outputs(out: &mut String, page: &AccountsPage) {
 }
 
 fn series(out: &mut String, figures: &[ShardFigures]) {
-    let mut held = family(out, "staunch_series", "gauge", "Series held, by kind.");
+    let mut held = family(out, "staunch_series", "gauge", "Series in memory, by type.");
     for state in figures {
         for kind in Kind::ALL {
             let labels = [("transform", state.transform.as_str()), ("type", kind.word())];
@@ -313,34 +321,41 @@ fn series(out: &mut String, figures: &[ShardFigures]) {
     type Read = fn(&process::aggregate::Figures) -> u64;
     let rows: [(&'static str, &str, &str, Read); 10] = [
         ("staunch_series_created_total", "counter", "Series created.", |figures| figures.created),
-        ("staunch_series_expired_total", "counter", "Series removed because idle.", |figures| {
-            figures.expired
-        }),
-        ("staunch_series_aliases", "gauge", "Raw names that lead to another name.", |figures| {
-            figures.aliases
-        }),
+        (
+            "staunch_series_expired_total",
+            "counter",
+            "Series removed because they were inactive.",
+            |figures| figures.expired,
+        ),
+        ("staunch_series_aliases", "gauge", "Raw names that map to another name.", |figures| figures.aliases),
         (
             "staunch_series_conflicts_total",
             "counter",
-            "New series whose name has another type too.",
+            "New series whose name already exists with another type.",
             |figures| figures.conflicts,
         ),
-        ("staunch_timer_values", "gauge", "Timer values held.", |figures| figures.timer_values),
+        ("staunch_timer_values", "gauge", "Timer values in memory.", |figures| figures.timer_values),
         ("staunch_aggregate_memory_bytes", "gauge", "Memory of an aggregation's series.", |figures| {
             figures.memory_bytes
         }),
-        ("staunch_clock_jumps_ahead_total", "counter", "Jumps ahead of the wall clock.", |figures| {
+        ("staunch_clock_jumps_ahead_total", "counter", "Forward jumps of the wall clock.", |figures| {
             figures.clock.jumps_ahead
         }),
-        ("staunch_clock_jumps_back_total", "counter", "Jumps back of the wall clock.", |figures| {
+        ("staunch_clock_jumps_back_total", "counter", "Backward jumps of the wall clock.", |figures| {
             figures.clock.jumps_back
         }),
-        ("staunch_windows_mislabelled_total", "counter", "Windows labelled by a wrong clock.", |figures| {
-            figures.clock.mislabelled
-        }),
-        ("staunch_labels_dropped_total", "counter", "Saved labels far ahead of the clock.", |figures| {
-            figures.clock.labels_dropped
-        }),
+        (
+            "staunch_windows_mislabelled_total",
+            "counter",
+            "Windows labelled while the clock was wrong.",
+            |figures| figures.clock.mislabelled,
+        ),
+        (
+            "staunch_labels_dropped_total",
+            "counter",
+            "Saved window labels discarded because they are far ahead of the clock.",
+            |figures| figures.clock.labels_dropped,
+        ),
     ];
     for (name, kind, help, read) in rows {
         let mut rows = family(out, name, kind, help);
@@ -352,14 +367,15 @@ fn series(out: &mut String, figures: &[ShardFigures]) {
 
 fn flushes(out: &mut String, figures: &[ShardFigures], now: Now) {
     let ended = || figures.iter().filter_map(|state| Some((&state.transform, state.last_flush?)));
-    let mut points = family(out, "staunch_flush_series", "gauge", "Series of the last flush.");
+    let mut points = family(out, "staunch_flush_series", "gauge", "Series in the last flush.");
     ended().for_each(|(name, end)| points.row(&[("transform", name)], end.series as f64));
     let mut age = family(out, "staunch_flush_age_seconds", "gauge", "Seconds since the last flush began.");
     ended().for_each(|(name, end)| {
         let age_ns = now.mono_ns.saturating_sub(end.started.mono_ns);
         age.row(&[("transform", name)], age_ns as f64 / SECOND_NS as f64);
     });
-    let mut window = family(out, "staunch_flush_window_seconds", "gauge", "True length of the last window.");
+    let mut window =
+        family(out, "staunch_flush_window_seconds", "gauge", "Measured length of the last window.");
     ended().for_each(|(name, end)| window.row(&[("transform", name)], end.info.elapsed_s));
 }
 
@@ -372,17 +388,20 @@ fn checkpoints(out: &mut String, page: &AccountsPage) {
         ("staunch_checkpoints_failed_total", "counter", "Checkpoints that could not be written.", |row| {
             Some(row.failed as f64)
         }),
-        ("staunch_checkpoint_age_seconds", "gauge", "Age of what is on disk.", |row| row.age_s),
+        ("staunch_checkpoint_age_seconds", "gauge", "Age of the checkpoint on disk.", |row| row.age_s),
         ("staunch_checkpoint_bytes", "gauge", "Bytes of the last checkpoint.", |row| Some(row.bytes as f64)),
         ("staunch_checkpoint_series", "gauge", "Series in the last checkpoint.", |row| {
             Some(row.series as f64)
         }),
-        ("staunch_restored_series", "gauge", "Series that came back at the start.", |row| {
+        ("staunch_restored_series", "gauge", "Series restored at the start.", |row| {
             Some(row.restored_series as f64)
         }),
-        ("staunch_restored_damaged", "gauge", "Series and files that could not be read.", |row| {
-            Some((row.restored_damaged + row.unreadable) as f64)
-        }),
+        (
+            "staunch_restored_damaged",
+            "gauge",
+            "Series and checkpoint files that could not be restored.",
+            |row| Some((row.restored_damaged + row.unreadable) as f64),
+        ),
     ];
     for (name, kind, help, read) in rows {
         let mut rows = family(out, name, kind, help);

@@ -1,4 +1,4 @@
-//! Every verb with its options, as clap reads them.
+//! Commands and their options, for clap.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::carbon_c_relay::command_line::RelayArgs;
 
-/// Telemetry in one binary, nothing lost silently. Start here: staunch run
+/// StatsD daemon, fan-out proxy and Graphite relay. Start here: staunch run
 #[derive(Debug, Parser)]
 #[command(name = "staunch", version, max_term_width = 80)]
 pub(crate) struct Args {
-    /// What to log: error, warn, info, debug, or a filter such as `staunch=debug`.
+    /// Log level: error, warn, info, debug, or a filter such as `staunch=debug`.
     #[arg(long, global = true, default_value = "info", value_name = "LEVEL", hide_short_help = true)]
     #[arg(value_parser = log_level)]
     pub(crate) log_level: String,
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     pub(crate) verb: Verb,
 }
 
-/// A word that is no level would otherwise be taken for a filter, and nothing be logged at all.
+/// Rejects unknown levels: tracing would read one as a filter, and log nothing.
 fn log_level(text: &str) -> Result<String, String> {
     let is_level = |part: &str| {
         part.contains('=') || (!part.trim().is_empty() && part.trim().parse::<LevelFilter>().is_ok())
@@ -32,7 +32,7 @@ fn log_level(text: &str) -> Result<String, String> {
     if text.split(',').all(is_level) && EnvFilter::builder().parse(text).is_ok() {
         return Ok(text.to_owned());
     }
-    Err("write error, warn, info, debug, trace or off, or a filter such as `staunch=debug`".into())
+    Err("expected error, warn, info, debug, trace, off, or a filter such as `staunch=debug`".into())
 }
 
 #[test]
@@ -54,34 +54,34 @@ fn a_log_level_is_a_word_that_is_known_or_a_filter() {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Run the daemon: with FILE, or with defaults on loopback.
+    /// Run the daemon with a config file, or with defaults on loopback.
     Run(RunArgs),
-    /// Run the daemon as a Windows service; `sc create` says so to the service manager.
+    /// Run the daemon as a Windows service, which `sc create` registers.
     #[cfg(windows)]
     Service(RunArgs),
     /// Run with a config of node's statsd or Net::Statsd::Server.
     Statsd(StatsdArgs),
-    /// Run with a config of node's cluster proxy: a node per key.
+    /// Run with a config of node's cluster proxy (sharding by key).
     StatsdProxy(StatsdProxyArgs),
-    /// Copy each packet to every target; a dead one hurts no other.
+    /// Copy each packet to every target, independently of each other.
     Fanout(FanoutArgs),
-    /// Route Graphite lines by a relay.conf, as carbon-c-relay does.
+    /// Route Graphite lines with a relay.conf of carbon-c-relay.
     #[command(visible_alias = "c-relay")]
     Relay(Box<RelayArgs>),
-    /// Check a config and show every mistake at once.
+    /// Check a config and show all errors at once.
     Check(CheckArgs),
-    /// Turn a config of another program into a native one.
+    /// Convert a config of another program to a native one.
     Import(ImportArgs),
-    /// Run flow files: a config, what is sent, what must come out.
+    /// Run flow files: tests with a config, input and expected output.
     Test(TestArgs),
-    /// Measure speed, beside a bare loop and node's statsd.
+    /// Measure speed, compared with a bare loop and node's statsd.
     #[cfg(unix)]
     Bench(BenchArgs),
-    /// Watch a running daemon: rates, losses and queues, once a second.
+    /// Watch a running daemon: rates, losses and queues, every second.
     Top(TopArgs),
-    /// Look into the queues on disk: list, check, export, drop, replay.
+    /// Manage queues on disk: list, check, export, drop, replay.
     Queue(QueueArgs),
-    /// Explain a code or an outcome, such as C014 or bad_value.
+    /// Explain an error code or an outcome, such as C014 or bad_value.
     Explain(ExplainArgs),
     /// Print the man page, completions, config reference or schema.
     Manual(ManualArgs),
@@ -102,7 +102,7 @@ impl Verb {
     }
 }
 
-/// Addresses that may be set beside a config.
+/// Addresses that override those of a config.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Ports {
     /// Address of the HTTP API, or `off`.
@@ -132,7 +132,7 @@ impl std::str::FromStr for Port {
         if let Ok(port) = text.trim_start_matches(':').parse() {
             return Ok(Port::At(SocketAddr::from(([127, 0, 0, 1], port))));
         }
-        let wanted = "write an address such as 127.0.0.1:8680, a port of 127.0.0.1, or `off`";
+        let wanted = "expected an address such as 127.0.0.1:8680, a port on 127.0.0.1, or `off`";
         text.parse().map(Port::At).map_err(|_| wanted.into())
     }
 }
@@ -140,11 +140,11 @@ impl std::str::FromStr for Port {
 /// Hot restart.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct HotRestart {
-    /// Take over from the process that runs.
+    /// Hot restart: replace the running process.
     ///
-    /// Found by its data directory. It hands on its sockets, its state and what waits in its queues, and ends; no packet
-    /// is lost between the two. Until this one has everything, that one goes on whatever happens here. Without one that
-    /// runs this is a start as usual. Linux only.
+    /// The running process is found by its data directory. It passes its sockets, its state and its queued records to the new
+    /// process, and exits; no packet is lost. If the new process fails before it has everything, the running one continues.
+    /// If no process is running, this is a normal start. Linux only.
     #[arg(long, alias = "take-over")]
     pub(crate) hot_restart: bool,
 }
@@ -154,7 +154,7 @@ pub(crate) struct HotRestart {
 pub(crate) struct RunArgs {
     /// Config, .toml or .yaml.
     pub(crate) file: Option<PathBuf>,
-    /// Where data goes without FILE; a config has `data_dir` for it.
+    /// Data directory if no FILE is given; a config has `data_dir`.
     #[arg(long, value_name = "DIR", default_value = "./staunch-data", conflicts_with = "file")]
     pub(crate) data_dir: PathBuf,
     /// Addresses.
@@ -165,7 +165,7 @@ pub(crate) struct RunArgs {
     pub(crate) restart: HotRestart,
 }
 
-/// Whose config it is.
+/// Program that a config is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Compat {
     /// Node's statsd.
@@ -174,13 +174,13 @@ pub(crate) enum Compat {
     Perl,
 }
 
-/// A file of StatsD's originals, and how to read it.
+/// A config of an original StatsD, and its format.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Original {
-    /// Config of the original.
+    /// Config file of the original.
     pub(crate) file: PathBuf,
-    /// Whose config it is; found out from the file when not given.
-    #[arg(long, value_name = "WHOSE")]
+    /// Program that the config is of [default: detected from the file].
+    #[arg(long, value_name = "PROGRAM")]
     pub(crate) compat: Option<Compat>,
     /// Go on without backends that are not known.
     #[arg(long)]
@@ -190,7 +190,7 @@ pub(crate) struct Original {
 /// `staunch statsd`
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatsdArgs {
-    /// The file.
+    /// Config.
     #[command(flatten)]
     pub(crate) original: Original,
     /// Addresses.
@@ -214,12 +214,12 @@ pub(crate) struct StatsdProxyArgs {
     pub(crate) restart: HotRestart,
 }
 
-/// What becomes of packets.
+/// How packets are forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FanoutMode {
-    /// They stay as they are.
+    /// Unchanged.
     Verbatim,
-    /// Their lines are packed anew.
+    /// Lines are packed into new packets.
     Repack,
 }
 
@@ -229,47 +229,47 @@ pub(crate) enum FanoutMode {
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "ADDR: HOST:PORT for UDP, udp://…, tcp://…, unixgram://PATH, unix://PATH")]
 pub(crate) struct FanoutArgs {
-    /// Where packets come in; repeatable.
+    /// Address to listen on; repeatable.
     ///
-    /// `:PORT` is every address of the machine. Streams too: `tcp://…` and `unix://…` take lines.
+    /// `:PORT` means all addresses of the machine. `tcp://…` and `unix://…` receive lines on streams.
     #[arg(long = "source", required = true, value_name = "ADDR", value_parser = import::fanout_source)]
     pub(crate) sources: Vec<Listen>,
-    /// Where each packet goes; repeatable.
+    /// Address to send each packet to; repeatable.
     ///
-    /// Or several at once with commas between them. Each is an output of its own, called after its address.
+    /// Several addresses may be separated by commas. Each is an output of its own, named after its address.
     #[arg(long = "target", required = true, value_name = "ADDR", value_delimiter = ',')]
     #[arg(value_parser = import::fanout_target)]
     pub(crate) targets: Vec<Destination>,
-    /// Unused: every datagram is taken whole.
+    /// Ignored: datagrams of any size are accepted.
     ///
-    /// Elsewhere the size of the buffer that a datagram must fit into, or be cut. Here all of up to 65535 bytes fit.
+    /// In other proxies this is the size of the receive buffer, and longer datagrams are cut. Staunch accepts up to 65535 bytes.
     #[arg(long, value_name = "BYTES", value_parser = buffer_bytes)]
     pub(crate) buffer: Option<u64>,
-    /// Packets waiting per target [default: 1000000].
+    /// Packets queued per target [default: 1000000].
     ///
-    /// In at most 64 MiB; beyond either the oldest are dropped, and counted. A million is three seconds at 300,000 packets
-    /// a second; ten thousand, as elsewhere, would be 33 ms.
+    /// This is a maximum; another one is 64 MiB. Above either the oldest packets are dropped and counted. A million packets are three seconds
+    /// at 300,000 packets per second; the 10,000 of other proxies would be 33 ms.
     #[arg(long, value_name = "N", default_value_t = import::Fanout::RECORDS_MAX, hide_default_value = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     pub(crate) channel_size: u64,
     /// Receive buffer of the socket.
     ///
-    /// The kernel may grant less (`net.core.rmem_max`); the daemon then says so.
+    /// The kernel may grant less (`net.core.rmem_max`); the daemon then logs a warning.
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = receive_buffer_bytes)]
     pub(crate) readbuffer: u64,
-    /// No self-metrics, whatever else is given.
+    /// Send no self-metrics.
     ///
-    /// There are none without --metrics-prefix either: a proxy adds nothing to what it copies unless it is told to.
+    /// This overrides --metrics-prefix. Without --metrics-prefix none are sent either: by default the proxy only copies.
     #[arg(long)]
     pub(crate) no_metrics: bool,
     /// HTTP API, or `off` [default: 127.0.0.1:8680].
     ///
-    /// All of it: /healthz and /ready for probes, /metrics, /api/v1/accounts.
+    /// It serves the whole API: /healthz and /ready for probes, /metrics, /api/v1/accounts.
     #[arg(long, value_name = "ADDR")]
     pub(crate) health: Option<Port>,
-    /// Where a hot restart finds this process [default: ./staunch-data].
+    /// Data directory, which identifies the process for a hot restart [default: ./staunch-data].
     ///
-    /// Two processes that are to be taken over need one each.
+    /// Each process that is to be hot restarted needs its own.
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub(crate) data_dir: Option<PathBuf>,
     /// Send self-metrics to the targets as PREFIX.….
@@ -277,7 +277,7 @@ pub(crate) struct FanoutArgs {
     pub(crate) metrics_prefix: Option<String>,
     /// verbatim or repack [default: verbatim].
     ///
-    /// verbatim: packets stay as they are. repack: their lines are packed anew, up to 1432 bytes for UDP, 8 KiB else.
+    /// verbatim: packets are not changed. repack: lines are packed into new packets of up to 1432 bytes for UDP, 8 KiB otherwise.
     #[arg(
         long,
         value_enum,
@@ -286,10 +286,10 @@ pub(crate) struct FanoutArgs {
         hide_default_value = true
     )]
     pub(crate) mode: FanoutMode,
-    /// /ready says no while a target is down.
+    /// Answer 503 on /ready while a target is down.
     #[arg(long)]
     pub(crate) required: bool,
-    /// Print the config that does the same.
+    /// Print the equivalent config and exit.
     #[arg(long)]
     pub(crate) print: bool,
     /// Hot restart.
@@ -303,31 +303,31 @@ fn bytes(text: &str) -> Option<u64> {
 }
 
 fn buffer_bytes(text: &str) -> Result<u64, String> {
-    let wanted = "write a number of bytes, 1 to 65535: a datagram is not larger";
+    let wanted = "expected a number of bytes from 1 to 65535, the maximum of a datagram";
     bytes(text).filter(|bytes| (1..=65_535).contains(bytes)).ok_or_else(|| wanted.into())
 }
 
 fn receive_buffer_bytes(text: &str) -> Result<u64, String> {
-    let wanted = "write a number of bytes or a size such as 64MiB, from 4KiB to 1GiB";
+    let wanted = "expected a number of bytes or a size such as 64MiB, from 4KiB to 1GiB";
     bytes(text).filter(|bytes| (4096..=1 << 30).contains(bytes)).ok_or_else(|| wanted.into())
 }
 
 /// `staunch check`
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Configs: .toml, .yaml, or an original's: relay.conf, .js of statsd.
+    /// Config files: .toml, .yaml, relay.conf, or .js of statsd.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Whose config a .js file is; found out from the file when not given.
-    #[arg(long, value_name = "WHOSE")]
+    /// Program that a .js file is of [default: detected from the file].
+    #[arg(long, value_name = "PROGRAM")]
     pub(crate) compat: Option<Compat>,
     /// Go on without backends that are not known.
     #[arg(long)]
     pub(crate) ignore_unknown_backends: bool,
-    /// Tell where the keys of FILE, or of stdin (-), go.
+    /// Show the outputs for the keys in FILE, or on stdin (-).
     ///
-    /// Keys, or whole lines, one on each line; the answer is key, tab, output: for each cluster the one that owns the key. For
-    /// each copy that a relay sends there is a tab and the rule behind it.
+    /// FILE has one key or one full line of input per line. The result has one line `KEY<tab>OUTPUT` per cluster, with the output
+    /// that owns the key. For copies of a relay, a tab and the rule follow.
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
     /// Print the result as JSON.
@@ -338,18 +338,18 @@ pub(crate) struct CheckArgs {
 /// `staunch import`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
-    /// What the file is a config of.
+    /// Program that the config is of.
     pub(crate) kind: ImportKind,
-    /// The file.
+    /// Config.
     #[command(flatten)]
     pub(crate) original: Original,
     /// With carbon: the section of carbon.conf, such as `aggregator` or `relay:b`.
     #[arg(long, value_name = "NAME", default_value = "relay")]
     pub(crate) section: String,
-    /// With carbon: the instance that it is of, as carbon-relay.py has it: `b` for `[relay:b]`.
+    /// With carbon: the instance, as in carbon-relay.py: `b` for `[relay:b]`.
     #[arg(long, value_name = "NAME")]
     pub(crate) instance: Option<String>,
-    /// With relay: the flags that carbon-c-relay runs with, behind `--`.
+    /// With relay: the flags of carbon-c-relay, after `--`.
     #[arg(last = true, value_name = "FLAGS", allow_hyphen_values = true)]
     pub(crate) flags: Vec<String>,
 }
@@ -363,14 +363,14 @@ pub(crate) enum ImportKind {
     StatsdProxy,
     /// carbon-c-relay: its relay.conf.
     Relay,
-    /// carbon-relay.py or carbon-aggregator.py: carbon.conf, with the rule files beside it.
+    /// carbon-relay.py or carbon-aggregator.py: carbon.conf, with the rule files in its folder.
     Carbon,
 }
 
 /// `staunch test`
 #[derive(Debug, clap::Args)]
 pub(crate) struct TestArgs {
-    /// Flow files, or folders of them.
+    /// Flow files, or folders with flow files.
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Print the results as JSON.
@@ -381,7 +381,7 @@ pub(crate) struct TestArgs {
 /// `staunch explain`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
-    /// A code such as C014, an outcome such as bad_value, a word of last_error, or the reason of an `err` line; none lists them all.
+    /// A code such as C014, an outcome such as bad_value, a value of last_error, or the reason of an `err` line; without it all are listed.
     pub(crate) code: Option<String>,
 }
 
@@ -390,21 +390,21 @@ pub(crate) struct ExplainArgs {
 pub(crate) struct ManualArgs {
     /// What to print.
     pub(crate) what: ManualKind,
-    /// The verb whose man page it is; without one the program's, which lists them.
+    /// With man: the command [default: the page of the program, which lists the commands].
     pub(crate) verb: Option<String>,
-    /// The shell, for completions.
+    /// With completions: the shell.
     #[arg(long, value_name = "SHELL", default_value = "bash")]
     pub(crate) shell: clap_complete::Shell,
 }
 
-/// Things that are made from the tables of options.
+/// Documents that are generated from the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ManualKind {
-    /// The man page, roff.
+    /// The man page, as roff.
     Man,
     /// Completions for a shell.
     Completions,
-    /// Reference of the config file, Markdown.
+    /// Reference of the config file, as Markdown.
     Reference,
     /// JSON schema of the config file.
     Schema,

@@ -1,4 +1,4 @@
-//! What clients were told of their lines, and what outputs could not be sure of.
+//! Acknowledgements sent to clients, and copies in doubt at outputs.
 
 use super::family;
 use crate::admin::accounts::AccountsPage;
@@ -9,8 +9,12 @@ pub(super) fn sources(out: &mut String, page: &AccountsPage) {
     let mut acked =
         family(out, "staunch_source_lines_acked_total", "counter", "Lines acknowledged to their clients.");
     rows().for_each(|(name, acks)| acked.row(&[("source", name)], acks.lines_acked as f64));
-    let mut unacked =
-        family(out, "staunch_source_lines_unacked", "gauge", "Lines of open connections not acknowledged.");
+    let mut unacked = family(
+        out,
+        "staunch_source_lines_unacked",
+        "gauge",
+        "Lines of open connections that are not acknowledged yet.",
+    );
     rows().for_each(|(name, acks)| unacked.row(&[("source", name)], acks.lines_unacked as f64));
     let help = "Connections ended with `err`, by reason.";
     let mut failed = family(out, "staunch_source_acks_failed_total", "counter", help);
@@ -21,12 +25,12 @@ pub(super) fn sources(out: &mut String, page: &AccountsPage) {
     }
 }
 
-/// What was on the way when a connection broke.
+/// Copies that were being sent when a connection broke.
 pub(super) fn outputs(out: &mut String, page: &AccountsPage) {
-    let help = "Copies on the way when a connection broke.";
+    let help = "Copies being sent when a connection broke.";
     let mut copies = family(out, "staunch_output_in_doubt_total", "counter", help);
     page.outputs.iter().for_each(|row| copies.row(&[("output", &row.name)], row.in_doubt as f64));
-    let help = "Bytes on the way when a connection broke.";
+    let help = "Bytes being sent when a connection broke.";
     let mut bytes = family(out, "staunch_output_in_doubt_bytes_total", "counter", help);
     page.outputs.iter().for_each(|row| bytes.row(&[("output", &row.name)], row.in_doubt_bytes as f64));
 }

@@ -1,4 +1,4 @@
-//! When the certificates that the daemon shows expire.
+//! Expiry of the daemon's own certificates.
 
 use model::{Now, SECOND_NS};
 
@@ -16,7 +16,7 @@ pub(super) fn all(out: &mut String, expiries: &[Expiry], now: Now) {
             rows.row(&[("source", name)], left(expiry));
         }
     }
-    let help = "Seconds until the certificate that an output shows expires.";
+    let help = "Seconds until the client certificate of an output expires.";
     let mut rows = family(out, "staunch_output_certificate_expires_in_seconds", "gauge", help);
     for expiry in expiries {
         if let Whose::Output(name) = &expiry.whose {

@@ -1,4 +1,4 @@
-//! Self-metrics of what the kernel holds and drops: our sockets, and all sockets of the machine.
+//! Self-metrics of socket buffers and kernel drops: sockets of the daemon, and all sockets of the machine.
 
 use super::family;
 use crate::admin::accounts::{AccountsPage, SocketRow};
@@ -15,15 +15,18 @@ pub(super) fn sockets(out: &mut String, page: &AccountsPage) {
             "Datagrams dropped by the kernel, by socket.",
             |row| row.kernel_dropped,
         ),
-        ("staunch_socket_receive_queue_bytes", "gauge", "Bytes that wait in the kernel.", |row| {
+        ("staunch_socket_receive_queue_bytes", "gauge", "Bytes in the receive buffer.", |row| {
             row.rx_queue_bytes
         }),
-        ("staunch_socket_receive_buffer_bytes", "gauge", "Most bytes that may wait in the kernel.", |row| {
+        ("staunch_socket_receive_buffer_bytes", "gauge", "Size of the receive buffer.", |row| {
             row.buffer_bytes
         }),
-        ("staunch_socket_receive_buffer_wanted_bytes", "gauge", "The same had all been granted.", |row| {
-            row.buffer_wanted_bytes
-        }),
+        (
+            "staunch_socket_receive_buffer_wanted_bytes",
+            "gauge",
+            "Requested size of the receive buffer.",
+            |row| row.buffer_wanted_bytes,
+        ),
     ];
     for (name, kind, help, read) in rows {
         let mut rows = family(out, name, kind, help);
@@ -36,10 +39,10 @@ pub(super) fn sockets(out: &mut String, page: &AccountsPage) {
     }
 }
 
-/// How many packets each receiving call brought, by source.
+/// Packets per receiving system call, by source.
 pub(super) fn batches(out: &mut String, shared: &Shared) {
     let name = "staunch_source_batch_packets";
-    let mut rows = family(out, name, "histogram", "Datagrams that each receiving call brought.");
+    let mut rows = family(out, name, "histogram", "Datagrams received per system call.");
     let wiring = shared.wiring.load();
     for (id, source, _) in wiring.accounts.sources() {
         let Some(counts) = shared.kernel.batches(id) else { continue };
@@ -61,13 +64,15 @@ pub(super) fn machine(out: &mut String, tables: &[UdpCounters]) {
         ("staunch_machine_udp_rcvbuf_errors_total", "RcvbufErrors: a receive buffer was full.", |udp| {
             udp.rcvbuf_errors
         }),
-        ("staunch_machine_udp_in_errors_total", "InErrors: not received, for any reason.", |udp| {
-            udp.in_errors
+        ("staunch_machine_udp_in_errors_total", "InErrors: receive errors of any kind.", |udp| udp.in_errors),
+        ("staunch_machine_udp_no_ports_total", "NoPorts: no process listened on the port.", |udp| {
+            udp.no_ports
         }),
-        ("staunch_machine_udp_no_ports_total", "NoPorts: nobody had the port open.", |udp| udp.no_ports),
-        ("staunch_machine_udp_mem_errors_total", "MemErrors: all sockets together held too much.", |udp| {
-            udp.mem_errors
-        }),
+        (
+            "staunch_machine_udp_mem_errors_total",
+            "MemErrors: the memory for all sockets was exhausted.",
+            |udp| udp.mem_errors,
+        ),
         ("staunch_machine_udp_sndbuf_errors_total", "SndbufErrors: a send buffer was full.", |udp| {
             udp.sndbuf_errors
         }),
