@@ -106,7 +106,7 @@ async fn answer(server: &Server, question: Question) -> Result<(StatusCode, Byte
     }
     let body = question.body.map(|(_, bytes)| bytes).unwrap_or_default();
     let request = request.body(Full::new(Bytes::from(body)));
-    let request = request.map_err(|error| format!("`{}` is no address: {error}", server.at))?;
+    let request = request.map_err(|error| format!("`{}` is not an address: {error}", server.at))?;
     let (status, body) = if server.is_encrypted() {
         sent(encrypted(server, stream).await?, request).await?
     } else {
@@ -122,7 +122,7 @@ async fn answer(server: &Server, question: Question) -> Result<(StatusCode, Byte
     match token {
         _ if status != StatusCode::UNAUTHORIZED => Ok((status, body)),
         Some((path, _)) => Err(format!("the token in {} is not the daemon's", path.display())),
-        None => Err(format!("it needs the token: name its file with --token-file FILE, or {TOKEN_FILE}")),
+        None => Err(format!("it needs the token: set its file with --token-file FILE, or {TOKEN_FILE}")),
     }
 }
 
@@ -147,8 +147,7 @@ async fn encrypted(
             // A bad signature: an authority of the same name is known, and has not signed it.
             Some(rustls::Error::InvalidCertificate(
                 CertificateError::UnknownIssuer | CertificateError::BadSignature,
-            )) => "no authority that is known has signed its certificate: name the authority's file with --ca FILE"
-                .to_owned(),
+            )) => "its certificate is not signed by a known CA: set the CA's file with --ca FILE".to_owned(),
             _ => format!("no TLS: {}", tls::words::connecting(&error, "--ca")),
         }
     })
@@ -158,7 +157,7 @@ async fn sent<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(StatusCode
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let http = |error: hyper::Error| format!("no HTTP answer: {error}");
+    let http = |error: hyper::Error| format!("no HTTP response: {error}");
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
     // Ends with this question, also when nobody waits for the answer any more.
@@ -167,7 +166,7 @@ where
     let answer = sender.send_request(request).await.map_err(http)?;
     let status = answer.status();
     let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-    let body = body.map_err(|error| format!("the answer broke off: {error}"))?.to_bytes();
+    let body = body.map_err(|error| format!("the response is incomplete: {error}"))?.to_bytes();
     Ok((status, body))
 }
 

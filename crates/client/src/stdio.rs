@@ -21,6 +21,11 @@ pub fn data(bytes: &[u8]) -> std::io::Result<bool> {
     }
 }
 
+/// A number of records: `1 record`, `2 records`.
+pub fn records(count: u64) -> String {
+    format!("{count} record{}", if count == 1 { "" } else { "s" })
+}
+
 /// A number of bytes in binary units: `64 MiB`, `1.5 GiB`, `200 B`.
 pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];

@@ -217,12 +217,12 @@ impl Way {
         let did =
             [copies, results].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
         let why_not = match (self.end, self.rules.is_empty()) {
-            ("blackholed", _) => "swallowed by the blackhole",
+            ("blackholed", _) => "dropped by the blackhole",
             ("invalid", _) if !self.has_value() => {
                 "dropped if `validate` fails: ask with NAME VALUE TIMESTAMP"
             }
             ("invalid", _) => "dropped: it does not pass `validate`",
-            (_, true) => "meets no rule and goes nowhere",
+            (_, true) => "matches no rule and is not sent",
             _ => "no rule sends it anywhere",
         };
         match (did.is_empty(), self.end) {
@@ -442,7 +442,7 @@ impl Page {
         if let Some(validate) = &rule.validate {
             let verdict = match (validate.passes, validate.logs) {
                 (true, _) => "passes",
-                (false, _) if !self.has_value => "looks at the value, and none was given",
+                (false, _) if !self.has_value => "needs the value, and none was given",
                 (false, true) => "fails: not sent here, and logged",
                 (false, false) => "fails: not sent here",
             };
@@ -459,7 +459,7 @@ impl Page {
         rule.fed.iter().for_each(|fed| self.fed(fed));
         rule.sent.iter().for_each(|sent| self.sent(sent));
         if rule.blackholed {
-            self.line(2, "swallowed: send to blackhole");
+            self.line(2, "dropped: send to blackhole");
         } else if rule.stops {
             self.line(2, "stop: no later rule is looked at");
         }
@@ -469,21 +469,24 @@ impl Page {
         let taken = gave_up.at.chars().count() + gave_up.kind.len() + " gave up".len() + 3;
         let room = COLUMNS.saturating_sub(taken).max(EXPRESSION_COLUMNS_MIN);
         self.headed(&gave_up.at, &format!(": {} {} gave up", gave_up.kind, cut(&gave_up.expression, room)));
-        self.line(2, "its search came to a limit (I016), which counts as no match");
+        self.line(2, "its search reached a limit (I016), which counts as no match");
     }
 
     fn fed(&mut self, fed: &FedTo) {
         let Some(name) = &fed.name else {
-            self.line(2, &format!("{}: nothing, since the name it makes cannot be sent", fed.compute));
+            self.line(2, &format!("{}: nothing, because its name cannot be sent", fed.compute));
             return;
         };
         let goes = match &fed.to[..] {
             [one] if one == "rules" => "then from the first rule on".to_owned(),
-            [one] if one == "blackhole" => "swallowed".to_owned(),
+            [one] if one == "blackhole" => "dropped".to_owned(),
             clusters => format!("to {}", clusters.join(", ")),
         };
         self.line(2, &format!("counts in {name}"));
-        self.line(3, &format!("{} of {} s, told after {} s, {goes}", fed.compute, fed.every_s, fed.expire_s));
+        self.line(
+            3,
+            &format!("{} of {} s, emitted after {} s, {goes}", fed.compute, fed.every_s, fed.expire_s),
+        );
     }
 
     fn sent(&mut self, sent: &SentTo) {
@@ -497,7 +500,7 @@ impl Page {
                 ("fails_over", Some(owner)) => format!("  for {owner}, which is down"),
                 ("first_up", _) => "  the first that is up".to_owned(),
                 ("its_turn", _) => "  in turn".to_owned(),
-                ("none_up", _) => "  none is up; it waits".to_owned(),
+                ("none_up", _) => "  none is up; queued".to_owned(),
                 _ => String::new(),
             };
             self.line(3, &format!("-> {}{why}", copy.endpoint));
@@ -570,12 +573,12 @@ relay.conf:1: rewrite ^web\.  (begins)
     becomes www.load
 relay.conf:3: aggregate ^www\.(.*)$
     counts in s.load
-      sum of 10 s, told after 30 s, to copy
+      sum of 10 s, emitted after 30 s, to copy
     counts in m.load
-      max of 10 s, told after 30 s, to copy
+      max of 10 s, emitted after 30 s, to copy
 relay.conf:4: aggregate load  (contains)
     counts in loads
-      count of 60 s, told after 90 s, then from the first rule on
+      count of 60 s, emitted after 90 s, then from the first rule on
 = 4 copies, counts in 3 results
 ",
             ),
@@ -610,11 +613,11 @@ relay.conf:6: match ^old  (begins)
                 "gone",
                 "gone
 relay.conf:7: match ^gone  (begins)
-    swallowed: send to blackhole
-= swallowed by the blackhole
+    dropped: send to blackhole
+= dropped by the blackhole
 ",
             ),
-            ("nothing", "nothing\n= meets no rule and goes nowhere\n"),
+            ("nothing", "nothing\n= matches no rule and is not sent\n"),
         ];
         for (line, want) in table {
             assert_eq!(way(line, &[]).text(false), want, "{line}");
@@ -625,7 +628,7 @@ relay.conf:7: match ^gone  (begins)
     fn a_validate_that_was_given_no_value_says_so() {
         let want = "old
 relay.conf:6: match ^old  (begins)
-    validate ^1: looks at the value, and none was given
+    validate ^1: needs the value, and none was given
     stop: no later rule is looked at
 = dropped if `validate` fails: ask with NAME VALUE TIMESTAMP
 ";
@@ -638,7 +641,7 @@ relay.conf:6: match ^old  (begins)
         assert!(text.contains("-> 10.0.1.1:2003  for 10.0.1.2:2003, which is down\n"), "{text}");
         assert!(text.contains("-> [::2]:2004  the first that is up\n"), "{text}");
         let text = way("web.load 1 2", &["10.0.1.1", "10.0.1.2"]).text(false);
-        assert!(text.contains("-> 10.0.1.2:2003  none is up; it waits\n"), "{text}");
+        assert!(text.contains("-> 10.0.1.2:2003  none is up; queued\n"), "{text}");
     }
 
     #[test]
@@ -672,9 +675,9 @@ relay.conf:6: match ^old  (begins)
         let want = r"relay.conf:1: match ^xx  (begins)
     validate (x+x+)+\1z: fails: not sent here
 relay.conf:0.0: match (x+x+)+\1z gave up
-    its search came to a limit (I016), which counts as no match
+    its search reached a limit (I016), which counts as no match
 relay.conf:1.0: validate (x+x+)+\1z gave up
-    its search came to a limit (I016), which counts as no match
+    its search reached a limit (I016), which counts as no match
 = no rule sends it anywhere
 ";
         let shown = way.text(false);

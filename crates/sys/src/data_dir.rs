@@ -114,7 +114,7 @@ impl DataDir {
         }
         if let Err(error) = write_holder(&mut &lock, http) {
             // A full disk, such as one that what waits in queues has filled.
-            tracing::warn!(target: LOG_TARGET, "cannot write who has the data directory {}: {error}", path.display());
+            tracing::warn!(target: LOG_TARGET, "cannot write the owner of the data directory {}: {error}", path.display());
         }
         Ok(DataDir { path: path.to_owned(), lock, opened })
     }

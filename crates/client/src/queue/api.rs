@@ -34,8 +34,8 @@ pub(super) fn listed(place: &Place, access: &Access) -> Option<Vec<QueueRow>> {
 pub(super) fn address(owner: Owner) -> anyhow::Result<SocketAddr> {
     owner.http.with_context(|| {
         format!(
-            "{} has the queues, and no HTTP API to ask it over\n  hint: stop that daemon first, or switch its HTTP API \
-             on (http.listen)",
+            "{} uses the queues, and its HTTP API is off\n  hint: stop that daemon first, or turn its HTTP API on \
+             (http.listen)",
             owner.text()
         )
     })

@@ -56,7 +56,7 @@ impl Opened {
         if let Some(job) = self.queue.begin_last_sync()
             && let Some(error) = self.queue.on_synced(job.perform(&self.folder)).error
         {
-            bail!("the disk failed while it was synced ({error}): look at the queue again");
+            bail!("syncing the queue failed ({error}): run `staunch queue check`");
         }
         Ok(())
     }

@@ -225,11 +225,11 @@ fn text(report: &Report) -> String {
     let verdict = match report {
         report if report.is_sound() => "sound",
         Report { missing: 0, .. } => "damaged",
-        _ => "files are gone",
+        _ => "files are missing",
     };
     let bytes: u64 = report.segments.iter().map(|segment| segment.bytes).sum();
     let mut text = format!(
-        "{}: {verdict}\n  {} in {}; {} wait, in {}\n",
+        "{}: {verdict}\n  {} in {}; {} queued, in {}\n",
         shown(&report.name),
         stdio::bytes(bytes),
         plural(report.segments.len() as u64, "segment"),
@@ -251,7 +251,7 @@ fn text(report: &Report) -> String {
     }
     if !report.is_sound() {
         text.push_str(&format!(
-            "  in all {}, {}; {} that waited cannot be read\n",
+            "  in total {}, {}; {} of the queue cannot be read\n",
             plural(report.ranges, "damaged range"),
             stdio::bytes(report.damaged_bytes),
             copies(report.lost_copies),
@@ -259,15 +259,18 @@ fn text(report: &Report) -> String {
     }
     for DamagedRange { segment, from, to, .. } in report.unfinished.iter().take(UNFINISHED_SHOWN) {
         text.push_str(&format!(
-            "  {segment:016x}.segment ends with an unfinished write of {}:\n    no record that waits was in it\n",
+            "  {segment:016x}.segment ends with an incomplete write of {}:\n    it contains no queued record\n",
             stdio::bytes(to - from)
         ));
     }
     if report.unfinished.len() > UNFINISHED_SHOWN {
-        text.push_str(&format!("  … and {} more such ends\n", report.unfinished.len() - UNFINISHED_SHOWN));
+        text.push_str(&format!(
+            "  … and {} more such segments\n",
+            report.unfinished.len() - UNFINISHED_SHOWN
+        ));
     }
     if report.cursor_lost {
-        text.push_str("  no cursor: all of it waits, and some of that may have been delivered before\n");
+        text.push_str("  no cursor: all records count as queued, and some may be delivered again\n");
     }
     if report.written_from.is_some() {
         text.push_str("  its end is being written\n");
@@ -288,7 +291,7 @@ fn stretch_text(stretch: &Stretch) -> String {
         text.push_str("  a segment, or the end of one, is missing\n");
     }
     let cost = match stretch.lost.copies {
-        0 => "    nothing that waits was in it\n".to_owned(),
+        0 => "    it contains no queued record\n".to_owned(),
         lost => format!("    lost: {}, {}\n", copies(lost), stdio::bytes(stretch.lost.copy_bytes)),
     };
     text + &cost
@@ -297,7 +300,7 @@ fn stretch_text(stretch: &Stretch) -> String {
 fn aside_text(report: &Report) -> String {
     let bytes: u64 = report.quarantine.iter().map(|file| file.bytes).sum();
     let count = files(report.quarantine.len() as u64);
-    let mut text = format!("  kept aside from before: {count}, {}\n", stdio::bytes(bytes));
+    let mut text = format!("  already in quarantine: {count}, {}\n", stdio::bytes(bytes));
     for file in report.quarantine.iter().take(FILES_SHOWN) {
         text.push_str(&file_text(&file.name, &file.reason));
     }
@@ -447,7 +450,7 @@ mod tests {
     fn a_sound_queue_is_two_lines() {
         let want = "\
 carbon: sound
-  65 MiB in 2 segments; 1234567 copies wait, in 18432 whole blocks
+  65 MiB in 2 segments; 1234567 copies queued, in 18432 whole blocks
 ";
         assert_eq!(text(&report()), want);
         let young = Report { written_from: Some(99), ..report() };
@@ -471,7 +474,7 @@ carbon: sound
             let report = walk_once(&queue, false).expect("it can be read");
             assert!(report.is_sound(), "{}", text(&report));
             assert_eq!(report.waiting_copies, sound.waiting_copies);
-            assert!(text(&report).contains("ends with an unfinished write of "), "{}", text(&report));
+            assert!(text(&report).contains("ends with an incomplete write of "), "{}", text(&report));
             assert_eq!(document(&report)["unfinished"][0]["segment"], json!(last.sequence));
         }
         // One byte of a record that waits is something else.
@@ -511,7 +514,7 @@ carbon: sound
         }
         let want = "\
 carbon: damaged
-  65 MiB in 2 segments; 1234567 copies wait, in 18432 whole blocks
+  65 MiB in 2 segments; 1234567 copies queued, in 18432 whole blocks
   0000000000000003.segment, bytes 80 to 4000000000:
     the record's header is whole, but its block does not match its checksum
     lost: 1478 copies, 64 KiB
@@ -522,7 +525,7 @@ carbon: damaged
     lost: 1 copy, 44 B
   0000000000000004.segment, bytes 5000 to 5099:
     these bytes are no record: a header was damaged or never written
-    nothing that waits was in it
+    it contains no queued record
   a segment, or the end of one, is missing
     lost: 5 copies, 200 B
   0000000000000009.segment, 4 KiB:
@@ -532,8 +535,8 @@ carbon: damaged
   0000000000000009.segment, 4 KiB:
     another segment is where its records belong
   1 segment cannot be opened
-  in all 4 damaged ranges, 3.7 GiB; 1484 copies that waited cannot be read
-  no cursor: all of it waits, and some of that may have been delivered before
+  in total 4 damaged ranges, 3.7 GiB; 1484 copies of the queue cannot be read
+  no cursor: all records count as queued, and some may be delivered again
 ";
         let found = text(&report);
         assert_eq!(found, want, "\n{found}");

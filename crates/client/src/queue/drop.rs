@@ -61,7 +61,7 @@ fn intent(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<
         let aside = quarantined(&inspection, &disk);
         let bytes = aside.iter().map(|file| file.bytes).sum();
         return Ok(format!(
-            "removes what is kept aside of `{name}`\n  {}, {}",
+            "this removes the quarantine of `{name}`\n  {}, {}",
             files(aside.len() as u64),
             stdio::bytes(bytes)
         ));
@@ -74,19 +74,19 @@ fn intent(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<
     let waits = format!("{}, {}{oldest}", copies(waiting.copies), stdio::bytes(waiting.disk_bytes));
     Ok(match args.older_than {
         Some(ms) => format!(
-            "drops what has waited {} or longer in `{name}`\n  there wait {waits}",
+            "this drops all records of `{name}` that are {} old or older\n  queued: {waits}",
             config::text::duration(ms)
         ),
-        None => format!("drops all that waits in `{name}`\n  there wait {waits}"),
+        None => format!("this drops all records in the queue of `{name}`\n  queued: {waits}"),
     })
 }
 
 /// Asks on a terminal. Without one nobody can answer.
 fn agreed() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
-        bail!("nobody can be asked here\n  hint: add --yes");
+        bail!("stdin is not a terminal, so nobody can confirm\n  hint: add --yes");
     }
-    stdio::say("  it cannot be undone; `staunch queue export` keeps a copy\nGo on? [y/N] ");
+    stdio::say("  This cannot be undone; `staunch queue export` keeps a copy.\nContinue? [y/N] ");
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -118,13 +118,13 @@ fn told(name: &str, dropped: &DropResult, quarantine: bool) -> String {
     }
     let Amount { copies: count, bytes } = dropped.dropped;
     let mut text = format!(
-        "staunch: {} of `{name}` dropped, {}; {} wait\n",
+        "staunch: {} of `{name}` dropped, {}; {} still queued\n",
         copies(count),
         stdio::bytes(bytes),
         dropped.left.copies
     );
     if dropped.damaged > 0 {
-        text.push_str(&format!("  {} more were damaged and are gone as well\n", dropped.damaged));
+        text.push_str(&format!("  {} damaged ones were removed too\n", dropped.damaged));
     }
     text
 }

@@ -41,7 +41,7 @@ impl Out<'_> {
             let form = Form::of(block);
             if form != Form::Lines {
                 return Err(Stop::Failed(anyhow::anyhow!(
-                    "`{}` holds {}, whose borders plain lines would lose\n  hint: `--json` keeps them, and `staunch \
+                    "`{}` contains {}, whose boundaries are lost in plain lines\n  hint: `--json` keeps them, and `staunch \
                      queue replay --json` puts them back",
                     shown(self.queue),
                     form.word()
@@ -147,7 +147,7 @@ fn told(place: &Place, args: &QueueExportArgs, out: &Out<'_>) -> String {
     );
     if out.damaged > 0 && args.quarantine {
         text.push_str(&format!(
-            "  {} with a wrong checksum left out: --damaged adds their lines, of which some are not as they were\n",
+            "  {} with a wrong checksum omitted: --damaged exports their lines too, some of which are damaged\n",
             copies(out.damaged)
         ));
     } else if out.damaged > 0 {
@@ -158,7 +158,7 @@ fn told(place: &Place, args: &QueueExportArgs, out: &Out<'_>) -> String {
         ));
     }
     if place.owner.is_some() && !args.quarantine && out.copies > 0 {
-        text.push_str("  a daemon delivers from this queue: what was exported may be delivered as well\n");
+        text.push_str("  a daemon delivers from this queue: exported records may be delivered too\n");
     }
     text
 }

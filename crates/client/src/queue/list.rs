@@ -172,7 +172,7 @@ pub(super) fn missing_text(in_use: &[QueueRow]) -> String {
     gone.map(|row| {
         let lost = copies(missing(row));
         let name = shown(&row.name);
-        format!("staunch: {name}: {lost} in files that are gone; a stop of the daemon loses them\n")
+        format!("staunch: {name}: {lost} in missing files; a stop of the daemon loses them\n")
     })
     .collect()
 }
@@ -181,7 +181,7 @@ pub(super) fn missing_text(in_use: &[QueueRow]) -> String {
 pub(super) fn busy_text(in_use: &[QueueRow]) -> String {
     let line = |row: &QueueRow| {
         format!(
-            "staunch: {}: the queue is busy, perhaps because its disk does not answer; some figures are older\n",
+            "staunch: {}: the queue is busy, perhaps because its disk does not answer; some figures are old\n",
             shown(&row.name)
         )
     };
@@ -192,7 +192,7 @@ pub(super) fn busy_text(in_use: &[QueueRow]) -> String {
 fn misplaced_text(row: &Row) -> String {
     let name = shown(&row.name);
     let line = |aside: &QuarantinedSegment| {
-        format!("staunch: {name}: {}; the next start puts it in quarantine\n", aside.text())
+        format!("staunch: {name}: {}; the next start moves it to quarantine\n", aside.text())
     };
     let mut text: String = row.misplaced.iter().take(MISPLACED_SHOWN).map(line).collect();
     if row.misplaced.len() > MISPLACED_SHOWN {
@@ -316,7 +316,7 @@ web            orphan                      0       0 B       -         3      0
         }
         let one = Row { misplaced: vec![aside(9)], ..row("carbon", State::Stopped, 0, 0) };
         let want = "staunch: carbon: 0000000000000009.segment: its header is that of 0000000000000003.segment; the next \
-                    start puts it in quarantine\n";
+                    start moves it to quarantine\n";
         assert_eq!(misplaced_text(&one), want);
     }
 }

@@ -173,8 +173,7 @@ impl Queue {
 pub(crate) fn http_of(plan: &Plan) -> anyhow::Result<SocketAddr> {
     let owner = owner_of(&plan.data_dir).unwrap_or_default();
     let at = owner.and_then(|owner| owner.http).or(plan.http);
-    at.map(within_reach)
-        .context("the config has no HTTP API (http.enabled): name its address with --api ADDR")
+    at.map(within_reach).context("the config has no HTTP API (http.enabled): set its address with --api ADDR")
 }
 
 /// Whoever listens everywhere listens here.
@@ -257,15 +256,15 @@ fn file_of_queue(name: &str) -> Option<String> {
     let (what, name) = (if path.is_dir() { "a folder" } else { "a file" }, shown(name));
     Some(match place() {
         Some((output, data_dir)) if data_dir.as_os_str().is_empty() => format!(
-            "{name} is {what}, and a queue is looked at as a whole\n  hint: name it by its output: `{output}` with --data-dir ."
+            "{name} is {what} of a queue, and not its name\n  hint: use the name of its output: `{output}` with --data-dir ."
         ),
         Some((output, data_dir)) => format!(
-            "{name} is {what}, and a queue is looked at as a whole\n  hint: name it by its output: `{output}` with --data-dir {}",
+            "{name} is {what} of a queue, and not its name\n  hint: use the name of its output: `{output}` with --data-dir {}",
             shown(&data_dir.display().to_string())
         ),
         None => format!(
-            "{name} is {what}, and no queue of a data directory (DIR/queues/OUTPUT)\n  hint: name a queue by its output, and its \
-             data directory with --data-dir DIR or --config FILE"
+            "{name} is {what}, and no queue of a data directory (DIR/queues/OUTPUT)\n  hint: use the name of its output, with \
+             --data-dir DIR or --config FILE"
         ),
     })
 }

@@ -192,21 +192,21 @@ impl Replay {
 
 fn told(name: &str, done: &Replayed, args: &QueueReplayArgs) -> String {
     let name = shown(name);
-    let mut text = format!("staunch: {} put back at the end of `{name}`\n", copies(done.copies));
+    let mut text = format!("staunch: {} appended to the queue of `{name}`\n", copies(done.copies));
     if done.full {
         text.push_str(
-            "  the queue is full, and the rest was not taken: raise its max_bytes, or let it drain first\n",
+            "  the queue is full, and the rest was not appended: raise its max_bytes, or let it drain first\n",
         );
         if args.from.is_some() {
             text.push_str(&format!(
-                "  the rest of the input begins behind its first {}\n",
+                "  the rest of the input begins after its first {}\n",
                 copies(done.copies)
             ));
         }
     }
     if args.quarantine && done.blocks > 0 {
         text.push_str(&format!(
-            "  the files are still there, to be removed with `staunch queue drop {name} --quarantine`\n"
+            "  the files stay in quarantine: remove them with `staunch queue drop {name} --quarantine`\n"
         ));
     }
     text

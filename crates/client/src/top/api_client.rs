@@ -34,9 +34,10 @@ async fn document(server: &Server) -> Result<Document, String> {
     let question = Question { path: "/api/v1/accounts".into(), body: None, wait: ANSWER_WAIT };
     let (status, body) = ask(server, question).await?;
     if status != StatusCode::OK {
-        return Err(format!("HTTP {status} for /api/v1/accounts: is it a Staunch?"));
+        return Err(format!("HTTP {status} for /api/v1/accounts: is this a Staunch daemon?"));
     }
-    serde_json::from_slice(&body).map_err(|error| format!("the answer is no accounts document: {error}"))
+    serde_json::from_slice(&body)
+        .map_err(|error| format!("the response is not an accounts document: {error}"))
 }
 
 #[cfg(test)]
@@ -85,11 +86,11 @@ mod tests {
     #[test]
     fn whatever_else_comes_is_a_sentence() {
         for (reply, part) in [
-            ("", "no HTTP answer"),
-            ("STAT 1\r\n\r\n", "no HTTP answer"),
+            ("", "no HTTP response"),
+            ("STAT 1\r\n\r\n", "no HTTP response"),
             ("HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}", "HTTP 404"),
-            ("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{}", "broke off"),
-            ("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>", "no accounts document"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{}", "is incomplete"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>", "not an accounts document"),
         ] {
             let error = asked(reply).expect_err("it is no account");
             assert!(error.contains(part) && !error.contains('\n'), "{reply}: {error}");

@@ -333,12 +333,10 @@ fn disk_sample(disk: &Disk, before: Option<&Disk>) -> DiskSample {
 }
 
 fn disk_trouble(disk: &Disk) -> Option<String> {
-    let missing = disk
-        .missing
-        .as_ref()
-        .map(|why| format!("{} records in files that are gone: {why}", disk.records_missing));
-    let write = disk.write_error.as_ref().map(|why| format!("it takes nothing: {why}"));
-    let read = disk.read_error.as_ref().map(|why| format!("it cannot be read: {why}"));
+    let missing =
+        disk.missing.as_ref().map(|why| format!("{} records in missing files: {why}", disk.records_missing));
+    let write = disk.write_error.as_ref().map(|why| format!("writes fail: {why}"));
+    let read = disk.read_error.as_ref().map(|why| format!("reads fail: {why}"));
     missing.or(write).or(read)
 }
 

@@ -71,24 +71,24 @@ const OUTPUT_COLUMNS: [Column; 9] = [
 
 const HELP: &[&str] = &[
     "SOURCES  pkt/s, rec/s  datagrams (or reads) and records received a second",
-    "         kdrop/s       datagrams dropped by the kernel a second; kdrops: in all",
+    "         kdrop/s       datagrams that the kernel drops a second; kdrops: total",
     "         queue         how full the fullest receive buffer is",
-    "         rej/s         bad records rejected a second; reject: in all",
+    "         rej/s         invalid records rejected a second; reject: total",
     "         drop/s        records lost at a limit a second",
-    "RELAYS   pts/s, rtd/s  points that met the rules, and that were sent somewhere",
-    "         unmat/s ...   that no rule sent, the blackhole took, validate refused",
-    "CLUSTERS up, down, out members; out: others stand in for them",
+    "RELAYS   pts/s, rtd/s  points processed by the rules, and routed to an output",
+    "         unmat/s ...   unmatched, sent to the blackhole, failed validate",
+    "CLUSTERS up, down, out members; out: failed over to other members",
     "OUTPUTS  copy/s        copies routed to it a second",
     "         dlvd/s        copies that the endpoint has, a second",
     "         lost/s        copies lost a second; reason: the one that loses most",
     "         queue         copies that are queued",
     "         disk          queued on disk: safe, or blocks not synced; FAIL!",
-    "         fill, old     share of the queue's bound; age of the oldest copy",
-    "a `!` marks what is over 80 %; `staunch explain REASON` says what to do",
-    "balanced: every record has one outcome",
+    "         fill, old     share of the queue's limit; age of the oldest copy",
+    "`!` marks values over 80 %; `staunch explain REASON` says what to do",
+    "balanced: every record has exactly one outcome",
     "",
     "q quit   s sources   c clusters   o outputs   p pause   ? closes this",
-    "arrows, page keys, home, end: the row that the last lines are about",
+    "arrows, page keys, home, end: select the row of the last lines",
 ];
 
 /// Draws the frame. What does not fit is left out.

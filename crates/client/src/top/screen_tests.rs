@@ -222,7 +222,7 @@ fn the_selected_row_is_told_in_full() {
 #[test]
 fn what_one_needs_is_never_cut() {
     let text = "The endpoint could not be reached or opened (Connection refused (os error 111))";
-    let trouble = "it takes nothing: no space left on device";
+    let trouble = "writes fail: no space left on device";
     let failing = OutputSample {
         kind: "graphite".into(),
         last_error: "connect_failed".into(),
@@ -273,9 +273,9 @@ fn a_queue_on_disk_says_how_safe_it_is() {
     let failing =
         DiskSample { state: DiskState::Failing, blocks_in_doubt: 2, sync_errors: 1, ..unsynced.clone() };
     let more = "disk: blocks in doubt 2, sync errors 1";
-    let trouble = Some("it takes nothing: no space".to_owned());
+    let trouble = Some("writes fail: no space".to_owned());
     let full = DiskSample { state: DiskState::Failing, trouble, ..safe.clone() };
-    let why = "disk: it takes nothing: no space";
+    let why = "disk: writes fail: no space";
     let outputs = [&safe, &unsynced, &failing, &full]
         .map(|disk| OutputSample { disk: Some(disk.clone()), ..down("d") });
     let mut shown = shown(Vec::new(), outputs.into());

@@ -93,7 +93,7 @@ impl Bodies {
             return Err(too_long());
         }
         let one = Arc::clone(&self.read).try_acquire_owned().map_err(|_full| {
-            let why = format!("{BODIES_MAX} bodies are being worked on: ask again later");
+            let why = format!("{BODIES_MAX} request bodies are being processed: retry later");
             (StatusCode::SERVICE_UNAVAILABLE, why)
         })?;
         let late = |_late| (StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned());
@@ -107,7 +107,7 @@ impl Bodies {
                     Some(Ok(frame)) => bytes.extend(frame.into_data().iter().flatten()),
                     Some(Err(error)) if error.is::<LengthLimitError>() => return Err(too_long()),
                     Some(Err(error)) => {
-                        return Err((StatusCode::BAD_REQUEST, format!("the body broke off: {error}")));
+                        return Err((StatusCode::BAD_REQUEST, format!("the body is incomplete: {error}")));
                     }
                 }
             }
@@ -197,14 +197,14 @@ impl Held {
         let (of_all, of_peer) = (bytes.min(ANSWERS_BYTES_MAX), bytes.min(PEER_ANSWERS_BYTES_MAX));
         let held_of_peer = self.of_peer.get(&peer).copied().unwrap_or(0);
         if held_of_peer + of_peer > PEER_ANSWERS_BYTES_MAX {
-            return Err("too many answers to this client wait to be read: ask again later");
+            return Err("this client has too many unread responses: retry later");
         }
         // However many clients there are, each leaves something to the next.
         let of_others: usize =
             self.of_peer.iter().filter(|(other, _)| **other != peer).map(|(_, has)| has).sum();
         let left = ANSWERS_BYTES_MAX.saturating_sub(of_others);
         if self.all + of_all > ANSWERS_BYTES_MAX || (of_others > 0 && held_of_peer + of_peer > left / 2) {
-            return Err("too many answers wait to be read: ask again later");
+            return Err("too many unread responses: retry later");
         }
         self.all += of_all;
         self.of_peer.insert(peer, held_of_peer + of_peer);

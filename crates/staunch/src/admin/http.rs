@@ -37,11 +37,11 @@ const INDEX: &str = "staunch\n\n\
     /healthz            200 while the process lives and turns\n\
     /ready              200 while records are taken, 503 otherwise\n\
     /metrics            self-metrics, Prometheus text\n\
-    /api/v1/accounts    what came in, what became of it\n\
-    /api/v1/series      what is being counted: ?name=GLOB&type=counter&limit=100&cursor=N\n\
-    /api/v1/relay       what relays did\n\
+    /api/v1/accounts    records received and their outcomes\n\
+    /api/v1/series      series: ?name=GLOB&type=counter&limit=100&cursor=N\n\
+    /api/v1/relay       counters of relays\n\
     /api/v1/relay/explain  where a relay sends a name, and why: ?name=NAME&relay=RELAY\n\
-    /api/v1/queues      what waits for each output\n";
+    /api/v1/queues      queues of outputs\n";
 
 /// What every request may look at.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ pub(super) fn front(api: &Api, request: &Request<Body>) -> Result<(), Response> 
             }
             RequestRefusal::Token => {
                 let gave = guard::instead_of_token(request.headers());
-                format!("it had {gave}, and `http.token_file` asks for one")
+                format!("it had {gave}, and `http.token_file` requires one")
             }
             RequestRefusal::Change => "it may not change anything".to_owned(),
         };
@@ -119,7 +119,7 @@ fn refuse(api: &Api, request: &Request<Body>, why: RequestRefusal, what: &str) {
     let from = request.extensions().get::<ConnectInfo<Ends>>().map(|ConnectInfo(ends)| ends.client());
     let from = from.map_or_else(|| "an unknown client".to_owned(), |from| from.to_string());
     tracing::warn!(
-        "http: a request of {from} was refused: {what} ({refused} refused since this was last said)"
+        "http: a request of {from} was refused: {what} ({refused} refused since the last message)"
     );
 }
 

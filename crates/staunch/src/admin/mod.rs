@@ -143,7 +143,7 @@ fn open_one(
     };
     let failure = format!("cannot open {what} on {address}: {error}; move it with `{option}");
     if taken_is_fine {
-        tracing::warn!(target: ASIDE, "{failure}; going on without it");
+        tracing::warn!(target: ASIDE, "{failure}; continuing without it");
     } else {
         failures.push(failure + " or in the config");
     }

@@ -109,7 +109,7 @@ pub(super) fn find(shared: &Shared, name: &str) -> Result<(Arc<Outlet>, &'static
     }
     // Another process may still have what waits, and go on with it.
     if !shared.ready.load(Relaxed) {
-        let why = "the daemon is starting, and its queues are not open yet: ask again";
+        let why = "the daemon is starting, and its queues are not open yet: retry";
         return Err((StatusCode::SERVICE_UNAVAILABLE, why.into()));
     }
     Ok((Arc::clone(outlet), takes(&plan.kind)))
@@ -118,11 +118,11 @@ pub(super) fn find(shared: &Shared, name: &str) -> Result<(Arc<Outlet>, &'static
 /// `POST /api/v1/queues/NAME/drop`
 pub(super) async fn drop_waiting(shared: &Shared, name: &str, body: &[u8]) -> Result<DropResult, Refusal> {
     let order: DropOrder = serde_json::from_slice(body)
-        .map_err(|error| (StatusCode::BAD_REQUEST, format!("the body is no such order: {error}")))?;
+        .map_err(|error| (StatusCode::BAD_REQUEST, format!("invalid request body: {error}")))?;
     let (outlet, _) = find(shared, name)?;
     let dropped = on_thread(move || dropped(&outlet, order)).await??;
     tracing::warn!(
-        "output `{name}`: {} copies ({} bytes) were dropped by request",
+        "output `{name}`: {} copies ({} bytes) lost as `by_operator`: dropped by request",
         dropped.dropped.copies,
         dropped.dropped.bytes
     );
@@ -171,7 +171,7 @@ fn dropped(outlet: &Outlet, order: DropOrder) -> Result<DropResult, Refusal> {
 }
 
 fn parked() -> Refusal {
-    (StatusCode::SERVICE_UNAVAILABLE, "another process is taking over: ask again".into())
+    (StatusCode::SERVICE_UNAVAILABLE, "a hot restart is in progress: retry".into())
 }
 
 /// `POST /api/v1/queues/NAME/replay`: lines, or blocks as JSON lines.
@@ -189,7 +189,7 @@ pub(super) async fn replay(
         Some(last) => is_safe(&outlet, last).await,
         None => true,
     };
-    tracing::info!("output `{name}`: {} copies were put back by request", done.copies);
+    tracing::info!("output `{name}`: {} copies appended by request", done.copies);
     Ok(done)
 }
 
@@ -270,7 +270,7 @@ async fn is_safe(outlet: &Outlet, place: Position) -> bool {
 
 /// Work with files and locks, away from the connections.
 async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
-    let ended = |error| (StatusCode::INTERNAL_SERVER_ERROR, format!("the work was not done: {error}"));
+    let ended = |error| (StatusCode::INTERNAL_SERVER_ERROR, format!("the request failed: {error}"));
     tokio::task::spawn_blocking(work).await.map_err(ended)
 }
 

@@ -33,7 +33,7 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
     let OpenPorts { listening, http, management } = ports;
     let config = config_name.unwrap_or(match plan.built_in {
         true => "no config file: built-in defaults, loopback only",
-        false => "no config file: as the command line says",
+        false => "no config file: options of the command line",
     });
     let scheme = if plan.http_server.tls.is_some() { "https" } else { "http" };
     let mut lines = vec![format!("staunch {}   {config}", env!("CARGO_PKG_VERSION"))];

@@ -224,7 +224,9 @@ impl Handover {
             let _gone = left.send(handover.leave());
         });
         if let Err(error) = leaving {
-            tracing::error!("cannot start the thread that leaves a note for the next start: {error}");
+            tracing::error!(
+                "cannot start the thread that writes the handover note for the next start: {error}"
+            );
         }
         resolved
     }

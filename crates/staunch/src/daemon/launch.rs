@@ -223,7 +223,7 @@ impl State {
         let handover = Arc::new(match data_dir {
             None if kept::is_wanted(plan) => Handover::default(),
             _ => Handover::read(&plan.data_dir, startup).await.with_context(|| {
-                format!("cannot read what the last instance left in {}", plan.data_dir.display())
+                format!("cannot read the state of the previous process in {}", plan.data_dir.display())
             })?,
         });
         if let Some(data_dir) = data_dir {

@@ -74,7 +74,7 @@ pub fn open(
                     });
                 }
                 Err(error) if plan.built_in => tracing::warn!(
-                    "{error}; going on without it (`staunch run FILE` listens where FILE says: \
+                    "{error}; continuing without it (`staunch run FILE` listens where FILE says: \
                      `[sources.{}]`, `type = \"statsd\"`, `listen = [\"udp://127.0.0.1:9125\"]`)",
                     source.name
                 ),
@@ -92,12 +92,12 @@ fn inherited(
     receive_buffer_bytes: u64,
 ) -> Result<(Bound, Option<ShortBuffer>), String> {
     bind::inherit(fd, listen, receive_buffer_bytes)
-        .map_err(|error| format!("cannot take over {}: {error}", shown(listen)))
+        .map_err(|error| format!("cannot continue with the socket of {}: {error}", shown(listen)))
 }
 
 #[cfg(not(target_os = "linux"))]
 fn inherited(_: OwnedFd, listen: &Listen, _: u64) -> Result<(Bound, Option<ShortBuffer>), String> {
-    Err(format!("cannot take over {} on this system", shown(listen)))
+    Err(format!("cannot continue with the socket of {} on this system", shown(listen)))
 }
 
 fn warn_short_buffer(listen: &Listen, short: ShortBuffer) {

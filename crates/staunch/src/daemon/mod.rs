@@ -127,7 +127,7 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
     std::thread::Builder::new()
         .name("memory".into())
         .spawn(giving_back)
-        .context("cannot start the thread that gives memory back")?;
+        .context("cannot start the thread that releases memory")?;
     // One thread for what may wait is there from now on. Where the system has no further ones (`ulimit -u`, the cgroup's
     // pids.max) work is queued for it; without any the runtime would panic.
     std::thread::Builder::new().spawn(|| ()).context("cannot start a thread for files and names")?;
@@ -150,13 +150,13 @@ pub(crate) fn make_room_for_files(plan: &Plan, outputs: usize) {
             if share < connections as u64 {
                 tracing::warn!(
                     target: crate::carbon_c_relay::log_targets::ASIDE,
-                    "{connections} connections are allowed ({listeners}) and only {max} files may be open: past \
-                     {share} connections sources refuse more, so that outputs and queues find files. Lower the one or \
-                     raise the other (LimitNOFILE, `ulimit -Hn`)"
+                    "{connections} connections are allowed ({listeners}), but only {max} open files: sources refuse \
+                     connections above {share}, to keep files for outputs and queues. Lower `max_connections`, or \
+                     raise the limit on open files (LimitNOFILE, `ulimit -Hn`)"
                 );
             }
         }
-        Err(error) => tracing::debug!("the limit on open files stays as it is: {error}"),
+        Err(error) => tracing::debug!("cannot raise the limit on open files: {error}"),
     }
 }
 
@@ -219,7 +219,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     let launched = launch::launch(plan, http_optional, inherited, &mut startup).await;
     let (mut stopped, reload) = startup.asked();
     if let (Err(_unfinished), Some(signal)) = (&launched, stopped) {
-        tracing::info!("caught {signal} while the start waited: ended before anything was received");
+        tracing::info!("caught {signal} during the start: exiting before anything was received");
         return Ok(ExitCode::SUCCESS);
     }
     let mut running = launched?;
@@ -274,7 +274,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
                 }
             }
             // Without it nothing is received any more: ending is louder than staying, and gets us started again.
-            () = running.shared.shard.ended() => anyhow::bail!("the shard's thread ended by a bug of ours"),
+            () = running.shared.shard.ended() => anyhow::bail!("the shard's thread ended because of a bug"),
         }
     }
     let stopped = stop::stop(running, original.as_ref()).await;

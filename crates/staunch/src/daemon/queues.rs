@@ -164,7 +164,7 @@ impl<'a> Place<'a> {
     fn cannot_open(&self, cause: &OpenError) -> anyhow::Error {
         anyhow::anyhow!(
             "cannot open the queue on disk of output `{}` in {}: {cause}\n  hint: make the folder readable and \
-             writable for this user, or write kind = \"memory\"; what waits on disk then stays there",
+             writable for this user, or set kind = \"memory\"; the records on disk then stay there",
             self.output,
             self.path.display()
         )
@@ -176,8 +176,8 @@ impl<'a> Place<'a> {
         tell(self.output, &self.path, &found);
         if let Err(error) = known_queues::note(self.data_dir.path(), &self.path) {
             tracing::warn!(
-                "output `{}`: cannot note in the data directory that it has a queue on disk ({error}): a start that \
-                 does not find its folder would make another",
+                "output `{}`: cannot record its queue on disk in the data directory ({error}): a later start that does not \
+                 find the folder would create an empty queue",
                 self.output
             );
         }
@@ -203,8 +203,8 @@ impl OpenError {
     /// It was there before: making another in its place would leave behind what waits in it.
     fn away(folder: &Path) -> OpenError {
         let why = format!(
-            "the folder was there before and is not there now: it was moved, or its file system is not mounted. Put it \
-             back; or, to begin with an empty queue, make it: mkdir {}",
+            "the folder existed before and is missing now: it was moved, or its file system is not mounted. Restore it; \
+             or, to start with an empty queue, create it: mkdir {}",
             folder.display()
         );
         OpenError { why, waits: true, may_pass_over: false }
@@ -269,7 +269,7 @@ fn tell(output: &str, path: &Path, found: &Recovery) {
     let path = path.display();
     let damaged = found.segments_damaged + found.segments_unreadable + found.copies_gone > 0;
     if damaged || !found.misplaced.is_empty() || found.cursor_lost || found.unsettled_lost {
-        tracing::warn!("output `{output}`: {text}; what cannot be used is put in quarantine in {path}");
+        tracing::warn!("output `{output}`: {text}; damaged parts are moved to quarantine in {path}");
     } else if found.copies_queued > 0 {
         tracing::info!("output `{output}`: {text}");
     }
@@ -279,7 +279,7 @@ fn recovered(found: &Recovery) -> String {
     let plural = |count: u64| if count == 1 { "" } else { "s" };
     let (copies, segments) = (found.copies_queued, found.segments);
     let mut text = format!(
-        "{copies} record{} ({} bytes, {segments} segment{}) wait on disk from before",
+        "recovered {copies} record{} ({} bytes, {segments} segment{}) from the queue on disk",
         plural(copies),
         found.queued_bytes,
         plural(segments)
@@ -300,18 +300,18 @@ fn recovered(found: &Recovery) -> String {
     }
     if found.copies_gone > 0 {
         text.push_str(&format!(
-            "; {} of them {} gone from the end, with the last segment or a part of it",
+            "; {} of them {} missing at the end, with the last segment or a part of it",
             found.copies_gone,
             if found.copies_gone == 1 { "is" } else { "are" }
         ));
     }
     if found.unsettled_lost {
         text.push_str(
-            "; the position that the old process handed over does not fit, so that some are sent and counted again",
+            "; the position from the previous process does not match, so some records are sent and counted again",
         );
     }
     if found.cursor_lost {
-        text.push_str("; where reading had come to is lost, so that some may be sent again");
+        text.push_str("; the read position is lost, so some records may be sent again");
     }
     text
 }
@@ -331,8 +331,8 @@ pub fn tell_orphans(plan: &Plan, data_dir: &DataDir) {
         let Some(output) = data_dir::output_of(&orphan) else { continue };
         let path = data_dir.queues_dir().join(&orphan);
         tracing::warn!(
-            "{} is the queue of an output `{output}` that there is no more; what waits in it stays there \
-             until an output of that name has its queue on disk again, or you remove the folder",
+            "{} is the queue of output `{output}`, which is not in the config; its records stay there until an output of \
+             that name has a queue on disk again, or you remove the folder",
             path.display()
         );
     }
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn what_was_found_is_one_line() {
         let mut found = Recovery { segments: 1, copies_queued: 3, queued_bytes: 512, ..Recovery::default() };
-        assert_eq!(recovered(&found), "3 records (512 bytes, 1 segment) wait on disk from before");
+        assert_eq!(recovered(&found), "recovered 3 records (512 bytes, 1 segment) from the queue on disk");
         found.segments_damaged = 1;
         found.cursor_lost = true;
         found.copies_gone = 2;
@@ -365,11 +365,11 @@ mod tests {
             .collect();
         assert_eq!(
             recovered(&found),
-            "3 records (512 bytes, 1 segment) wait on disk from before; 1 segment with a damaged header"
+            "recovered 3 records (512 bytes, 1 segment) from the queue on disk; 1 segment with a damaged header"
                 .to_owned()
                 + &misplaced
                 + "; and 2 more such segments; 2 of \
-             them are gone from the end, with the last segment or a part of it; where reading had come to is lost, so that some may be sent again"
+             them are missing at the end, with the last segment or a part of it; the read position is lost, so some records may be sent again"
         );
     }
 

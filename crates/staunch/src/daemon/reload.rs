@@ -55,7 +55,7 @@ impl Failure {
             Failure::Unchanged(mistakes) => format!("reload refused, nothing changed:\n{mistakes}"),
             Failure::InPart(parts) => format!(
                 "reload failed in part: the new configuration is in force, and these parts of it do not work:\n{}\n\
-                 send SIGHUP again when the cause is gone and the configuration of these parts has changed, or restart",
+                 remove the cause, change the configuration of these parts and send SIGHUP again, or restart",
                 parts.join("\n")
             ),
         }
@@ -66,7 +66,7 @@ impl Failure {
 pub(super) fn begin(running: &Running, reread: Option<&Reread>, rereading: &mut Rereading) {
     reopen_files(&running.shared);
     let Some(reread) = reread else {
-        tracing::info!("SIGHUP: there is no config file to read anew");
+        tracing::info!("SIGHUP: there is no config file to reload");
         return;
     };
     supervisor::reloading();
@@ -246,7 +246,7 @@ impl Opening {
         mut stop_asked: watch::Receiver<bool>,
     ) -> Result<T, String> {
         if Arc::strong_count(&self.0) > 1 {
-            return Err("the reload before still waits for a file or a disk that hangs".to_owned());
+            return Err("the previous reload still waits for a file or a disk that hangs".to_owned());
         }
         let under_way = Arc::clone(&self.0);
         let opening = spawn_blocking(move || {
@@ -256,10 +256,10 @@ impl Opening {
         });
         // Cancel-safe: what is opened when nobody waits any more is dropped, which closes it.
         tokio::select! {
-            opened = opening => opened.map_err(|_panicked| "opening what is new failed".to_owned()),
-            _ = stop_asked.wait_for(|asked| *asked) => Err("the daemon is to stop".to_owned()),
+            opened = opening => opened.map_err(|_panicked| "opening the new listeners and queues failed".to_owned()),
+            _ = stop_asked.wait_for(|asked| *asked) => Err("the daemon is stopping".to_owned()),
             () = tokio::time::sleep(OPENING_MAX) => Err(format!(
-                "what is new could not be opened within {} s, because a file or a disk hangs",
+                "the new listeners and queues could not be opened within {} s, because a file or a disk hangs",
                 OPENING_MAX.as_secs()
             )),
         }
@@ -276,11 +276,11 @@ fn broken_promises(plan: &Plan) -> Vec<String> {
             Against::InMemory(output) => {
                 format!("the queue of output `{}` stays in memory until the next start", output.name)
             }
-            Against::Aggregated(transform) => format!("`{}` aggregates what it takes in", transform.name),
+            Against::Aggregated(transform) => format!("`{}` is an aggregation", transform.name),
             Against::Datagrams(output) => format!("output `{}` sends datagrams", output.name),
         };
         Some(format!(
-            "source `{}` cannot acknowledge \"{}\": {why}\n  hint: restart for it, or take over (`--hot-restart`)",
+            "source `{}` cannot acknowledge \"{}\": {why}\n  hint: restart the daemon, or hot restart it (`--hot-restart`)",
             source.name,
             when.word()
         ))
@@ -326,7 +326,7 @@ async fn put_in_force(running: &mut Running, wiring: Wiring, opened: Vec<listene
         failed.extend(spawned.err().map(|error| format!("output `{}` cannot send: {error}", outlet.name)));
     }
     let kept = keep_state(&shared, running.data_dir.as_deref(), &plan);
-    failed.extend(kept.err().map(|error| format!("the end of each window cannot be noted: {error}")));
+    failed.extend(kept.err().map(|error| format!("the end of each window cannot be recorded: {error}")));
     match rewire_worker(&shared, &wiring, &opened, &mut failed).await {
         Some(makers) => {
             let gone = running.listeners.update(&plan, &makers, &shared);
@@ -355,10 +355,10 @@ fn tell_retired(outlet: &Outlet) {
     let name = &outlet.name;
     match outlet.left_behind(RETIRED_DRAIN) {
         Some(left) => {
-            tracing::warn!(target: ASIDE, "output `{name}` as it was is not in the new configuration: {left}");
+            tracing::warn!(target: ASIDE, "output `{name}` was removed or changed by the reload: {left}");
         }
         None => {
-            tracing::info!(target: OURS, "output `{name}` as it was is not in the new configuration: nothing waits for it");
+            tracing::info!(target: OURS, "output `{name}` was removed or changed by the reload: its queue is empty");
         }
     }
 }
@@ -577,7 +577,7 @@ fn what_hangs_is_waited_for_on_another_thread_until_a_stop_is_asked_for() {
         let refused = opening.in_time(|| 2, asked.clone()).await;
         assert!(refused.is_err_and(|why| why.contains("still waits")), "one at a time");
         ask.send_replace(true);
-        assert!(hangs.await.is_err_and(|why| why.contains("is to stop")));
+        assert!(hangs.await.is_err_and(|why| why.contains("is stopping")));
         drop(go);
     });
 }

@@ -82,7 +82,7 @@ pub(super) async fn listen_again(running: &mut Running, lost: &[SocketFile], loo
         };
         let place = shown(&listen);
         tracing::warn!(
-            "source `{source}`: the socket file of {place} was deleted or replaced; listening there anew"
+            "source `{source}`: the socket file of {place} was deleted or replaced; it is created again"
         );
         if running.listeners.replace(file) {
             gone.push((new.source, listen));
@@ -90,12 +90,12 @@ pub(super) async fn listen_again(running: &mut Running, lost: &[SocketFile], loo
     }
     for failure in failures {
         tracing::error!(
-            "{failure}: the socket file was deleted or replaced, and no client finds us there; trying again in {} s",
+            "{failure}: the socket file was deleted or replaced, and clients cannot connect; retrying in {} s",
             AFTER_FAILURE.as_secs()
         );
     }
     if let Err(error) = serve(running, &wiring, opened, gone).await {
-        tracing::error!("not all listeners of socket files that were deleted are served anew: {error}");
+        tracing::error!("not all deleted socket files could be created again: {error}");
     }
 }
 

@@ -63,7 +63,7 @@ impl Startup<'_> {
                 break;
             }
             if !logged {
-                tracing::warn!("{what}: {error}; trying again");
+                tracing::warn!("{what}: {error}; retrying");
                 logged = true;
             }
             self.pause().await;

@@ -20,6 +20,7 @@ use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::hot_restart::{Control, EndsHere};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Stopped, Worker};
+use crate::stdio;
 use sys::clock::Clock;
 
 /// Share of `stop_timeout` that sources may take to read what has come already, in percent; the rest is for the last
@@ -149,14 +150,14 @@ async fn tell_written(checkpoints: Option<Receiver<()>>, noted: Receiver<io::Res
     if let Some(written) = checkpoints
         && tokio::time::timeout(left_until(until_ns), written).await.is_err()
     {
-        tracing::warn!("the last checkpoint was not written in time: the one before it is what is left");
+        tracing::warn!("the last checkpoint was not written in time: the previous one remains");
     }
     match tokio::time::timeout(left_until(until_ns), noted).await {
         Ok(Ok(Ok(()))) => {}
-        Ok(Ok(Err(error))) => tracing::warn!("cannot leave a note for the next start: {error}"),
-        Ok(Err(_no_thread)) => tracing::warn!("cannot leave a note for the next start"),
+        Ok(Ok(Err(error))) => tracing::warn!("cannot write the handover note for the next start: {error}"),
+        Ok(Err(_no_thread)) => tracing::warn!("cannot write the handover note for the next start"),
         Err(_late) => tracing::warn!(
-            "the note for the next start was not written in time: a window may get a timestamp that was used before"
+            "the handover note for the next start was not written in time: a window may reuse an earlier timestamp"
         ),
     }
 }
@@ -179,8 +180,9 @@ fn tell_what_is_left(shared: &Shared) -> AccountsPage {
         let lost = row.losses.get("dropped").and_then(|dropped| dropped.get("stopped")).copied().unwrap_or(0);
         if lost > 0 {
             tracing::warn!(
-                "source `{}`: {lost} records came too late to be part of the last flush",
-                row.name
+                "source `{}`: {} lost as `stopped`: too late for the last flush",
+                row.name,
+                stdio::records(lost)
             );
         }
     }
@@ -189,14 +191,19 @@ fn tell_what_is_left(shared: &Shared) -> AccountsPage {
             row.losses.get("dropped").and_then(|dropped| dropped.get("stopped")).copied().unwrap_or(0);
         let lost = if row.disk.is_some() { stopped } else { stopped + row.sum.queued };
         if lost > 0 {
-            tracing::warn!("output `{}`: {lost} records could not be delivered before the stop", row.name);
+            tracing::warn!(
+                "output `{}`: {} lost as `stopped`: not delivered before the stop",
+                row.name,
+                stdio::records(lost)
+            );
         }
         let deleted =
             row.losses.get("dropped").and_then(|dropped| dropped.get("deleted")).copied().unwrap_or(0);
         if deleted > 0 {
             tracing::warn!(
-                "output `{}`: {deleted} records are lost: the files of its queue on disk that held them were deleted",
-                row.name
+                "output `{}`: {} lost as `deleted`: files of its queue on disk were deleted",
+                row.name,
+                stdio::records(deleted)
             );
         }
         if let Some(disk) = row.disk.as_ref().filter(|_| row.sum.queued > 0) {
@@ -209,11 +216,13 @@ fn tell_what_is_left(shared: &Shared) -> AccountsPage {
 
 fn tell_what_waits(name: &str, waiting: u64, disk: &DiskRow) {
     match &disk.missing {
-        None => tracing::info!("output `{name}`: {waiting} records wait on disk for the next start"),
+        None => {
+            tracing::info!("output `{name}`: {} queued on disk for the next start", stdio::records(waiting))
+        }
         Some(why) => tracing::warn!(
-            "output `{name}`: {} records wait on disk for the next start; {} more would, but {why}: {}",
-            waiting.saturating_sub(disk.records_missing),
-            disk.records_missing,
+            "output `{name}`: {} queued on disk for the next start, and {} not available: {why}: {}",
+            stdio::records(waiting.saturating_sub(disk.records_missing)),
+            stdio::records(disk.records_missing),
             disk.folder
         ),
     }
@@ -251,7 +260,7 @@ pub(super) async fn leave(running: Running, ends: &[EndsHere]) -> anyhow::Result
     if worker.join().is_err() {
         tracing::error!("the shard's thread panicked");
     }
-    tracing::info!("ended: another process goes on");
+    tracing::info!("stopped: the new process continues");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -268,9 +277,10 @@ fn tell_what_ends(shared: &Shared, ends: &[EndsHere]) {
             let lost = count.saturating_sub(before) + stopped;
             if lost > 0 && family != "filtered" {
                 tracing::warn!(
-                    "output `{}`: {lost} records lost as `{reason}`: the process that goes on does not have this \
-                     output, or has another endpoint for it",
-                    outlet.name
+                    "output `{}`: {} lost as `{reason}`: the new process does not have this output, or has another \
+                     endpoint for it",
+                    outlet.name,
+                    stdio::records(lost)
                 );
             }
         }

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::daemon::shared::Shared;
 use crate::daemon::signals::Stops;
 use crate::log_stream;
+use crate::stdio;
 use sys::clock::Clock;
 
 /// A signal that comes again within this time is the same order to stop: some send the first one twice, to the process
@@ -92,9 +93,9 @@ async fn guard(mut stops: Stops, ask: &watch::Sender<bool>, at_most: impl Fn() -
     };
     // Nobody comes back to what is left of it: the process ends.
     match tokio::time::timeout(at_most, second).await {
-        Ok(signal) => format!("caught {signal} again: ending at once"),
+        Ok(signal) => format!("caught {signal} again: exiting immediately"),
         Err(_late) => format!(
-            "the stop has not ended {} s after {first}, because a disk or something else hangs: ending without it",
+            "the stop did not finish within {} s of {first}, because a disk or another resource hangs: exiting",
             at_most.as_secs()
         ),
     }
@@ -141,22 +142,22 @@ pub(super) fn what_is_lost(shared: &Shared) -> String {
     for outlet in &wiring.outlets {
         match outlet.would_lose() {
             Some(0) => {}
-            Some(copies) => lost.push(format!("{copies} records of output `{}`", outlet.name)),
+            Some(copies) => lost.push(format!("{} of output `{}`", stdio::records(copies), outlet.name)),
             None => busy.push(format!("`{}`", outlet.name)),
         }
     }
-    let mut text = "what waits in memory is lost".to_owned();
+    let mut text = "records queued in memory are lost".to_owned();
     if !lost.is_empty() {
         text.push_str(&format!(": {}", lost.join(", ")));
     }
     if !busy.is_empty() {
         text.push_str(&format!(
-            "; how much of {} nobody knows, because something is being written there",
+            "; the number for {} is unknown, because its queue is being written",
             busy.join(", ")
         ));
     }
     if !wiring.outlets.iter().all(|outlet| outlet.is_stopping()) {
-        text.push_str("; of open windows there is left what the last checkpoint has");
+        text.push_str("; of open windows only the last checkpoint remains");
     }
     text
 }

@@ -57,7 +57,7 @@ pub fn succeeded_by(pid: u32) {
 
 /// Another process takes over. That it is ready, it says itself.
 pub fn handing_over() {
-    tell(&[Word::Status("handing over to a new process")]);
+    tell(&[Word::Status("hot restart: handing over to a new process")]);
 }
 
 /// A reload begins.
@@ -67,7 +67,7 @@ pub fn reloading() {
 
 /// The daemon flushes, delivers what waits, and ends.
 pub fn stopping() {
-    tell(&[Word::Stopping, Word::Status("stopping: last flush, then the outputs' queues")]);
+    tell(&[Word::Stopping, Word::Status("stopping: last flush, then the queues of outputs")]);
 }
 
 /// Tells counts and signs of life until `stop` turns true or the shard's thread ends. `inherited` is what the manager
@@ -102,7 +102,7 @@ async fn beat(shard: &ShardHandle, every: Duration, mut alive: impl FnMut()) {
             Ok(answered) => answered,
             Err(_late) => {
                 tracing::error!(
-                    "the shard has not answered for {every:?}; the service manager is not told that we live"
+                    "the shard has not answered for {every:?}; the watchdog of the service manager is not notified"
                 );
                 // One call at a time, however long it takes: a shard that hangs is not called again.
                 answer.await
@@ -130,7 +130,7 @@ fn status(page: &AccountsPage) -> String {
     let down = page.outputs.iter().filter(|row| row.state == "down").count();
     format!(
         "{received} records received, {rejected} rejected, {lost} lost, {dropped} packets dropped by the kernel; \
-         {} copies delivered, {} lost, {} waiting; {down} of {} outputs down",
+         {} copies delivered, {} lost, {} queued; {down} of {} outputs down",
         copies(|row| row.sum.delivered),
         copies(|row| row.sum.lost()),
         copies(|row| row.sum.queued),
@@ -166,7 +166,7 @@ fn tell(words: &[Word<'_>]) {
             }
         }
         if let Err(error) = sd_notify::notify(&state) {
-            tracing::debug!("cannot tell the service manager {words:?}: {error}");
+            tracing::debug!("cannot notify the service manager ({words:?}): {error}");
         }
     }
     // Windows' manager is told states only.
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(
             status(&page),
             "15 records received, 2 rejected, 1 lost, 4 packets dropped by the kernel; \
-             8 copies delivered, 3 lost, 2 waiting; 1 of 2 outputs down"
+             8 copies delivered, 3 lost, 2 queued; 1 of 2 outputs down"
         );
     }
 }

@@ -83,7 +83,9 @@ pub fn run(outlet: &Outlet) {
     let mut complaints = Complaints::default();
     let mut look_ns = Clock::mono_ns() + LOOK_EVERY_NS;
     while !disk.is_done() {
-        let lost_name = turn(outlet, disk, look_ns);
+        let failed = turn(outlet, disk, look_ns);
+        complaints.last_error = failed.or(complaints.last_error);
+        let lost_name = matches!(failed, Some(DiskError::Deleted | DiskError::Away));
         if lost_name || Clock::mono_ns() >= look_ns {
             look(outlet, disk);
             look_ns = Clock::mono_ns() + LOOK_EVERY_NS;
@@ -131,13 +133,13 @@ pub fn look(outlet: &Outlet, disk: &OnDisk) {
     }
 }
 
-/// One sync, or one sleep that ends at `look_ns` at the latest. True when a sync has found that a file is not there.
-fn turn(outlet: &Outlet, disk: &OnDisk, look_ns: u64) -> bool {
+/// One sync, or one sleep that ends at `look_ns` at the latest. Gives the error of the sync.
+fn turn(outlet: &Outlet, disk: &OnDisk, look_ns: u64) -> Option<DiskError> {
     let mut guard = outlet.queue();
     // Before anything is looked at: whoever settles something after the look finds us asleep.
     disk.falls_asleep();
     let now = Clock::now();
-    let Some(queue) = guard.on_disk() else { return false };
+    let queue = guard.on_disk()?;
     if disk.take_wants_oldest() && !outlet.is_parked() {
         // Known from now on without reading.
         let _age_ns = queue.oldest_age_ns(now);
@@ -154,8 +156,7 @@ fn turn(outlet: &Outlet, disk: &OnDisk, look_ns: u64) -> bool {
         disk.is_awake();
         drop(guard);
         let done = job.perform(disk.folder());
-        let lost = |error| matches!(error, DiskError::Deleted | DiskError::Away);
-        return outlet.on_synced(done).is_some_and(lost);
+        return outlet.on_synced(done);
     }
     let due_ns = if queue.begin_directory_check().is_some() {
         Some(due_ns.map_or(look_ns, |due_ns| due_ns.min(look_ns)))
@@ -169,7 +170,7 @@ fn turn(outlet: &Outlet, disk: &OnDisk, look_ns: u64) -> bool {
     if !disk.is_done() && !outlet.is_done_with(disk, &guard) {
         disk.sleep(guard, now.mono_ns, pause);
     }
-    false
+    None
 }
 
 /// What was told about the disk.
@@ -177,6 +178,8 @@ fn turn(outlet: &Outlet, disk: &OnDisk, look_ns: u64) -> bool {
 struct Complaints {
     told: DiskQueueCounts,
     told_ns: u64,
+    /// The last error of a write, a read or a sync since then.
+    last_error: Option<DiskError>,
     /// What was last logged as missing, and when.
     missing: Option<(Missing, u64)>,
 }
@@ -185,20 +188,23 @@ impl Complaints {
     /// Tells what has gone wrong since it told last, if that is long enough ago.
     fn look(&mut self, outlet: &Outlet, disk: &OnDisk) {
         self.look_for_files(outlet, disk);
-        let Some(counts) = outlet.queue().on_disk().map(|queue| queue.counts()) else { return };
+        let seen =
+            |queue: &mut DiskQueue<Folder>| (queue.counts(), queue.write_error().or(queue.read_error()));
+        let Some((counts, error)) = outlet.queue().on_disk().map(seen) else { return };
+        self.last_error = error.or(self.last_error);
         let now_ns = Clock::mono_ns();
         let soon = self.told_ns != 0 && now_ns < self.told_ns + TELL_EVERY_NS;
         if counts == self.told || soon && !disk.is_done() {
             return;
         }
         let mut text = new_damage(&self.told, &counts);
-        let last = |queue: &mut DiskQueue<Folder>| queue.write_error().or(queue.read_error());
-        if let Some(error) = outlet.queue().on_disk().and_then(last) {
-            text.push_str(&format!(" (the last: {error})"));
+        if let Some(error) = self.last_error.take() {
+            let error = if text.is_empty() { error.to_string() } else { format!(" (last error: {error})") };
+            text.push_str(&error);
         }
         if !text.is_empty() {
             let path = disk.folder().path().display();
-            tracing::warn!("output `{}`: its queue on disk in {path}: {text}", outlet.name);
+            tracing::warn!("output `{}`: queue on disk in {path}: {text}", outlet.name);
         }
         (self.told, self.told_ns) = (counts, now_ns);
     }
@@ -225,7 +231,10 @@ impl Complaints {
                 if now_ns >= at_ns + TELL_EVERY_NS || logged.error == DiskError::Away =>
             {
                 if logged.error == DiskError::Away {
-                    tracing::info!("output `{}`: its queue on disk in {path} is there again", outlet.name);
+                    tracing::info!(
+                        "output `{}`: its queue on disk in {path} is available again",
+                        outlet.name
+                    );
                 }
                 self.missing = None;
             }
@@ -240,13 +249,13 @@ fn missing_text(missing: Missing, path: &str) -> String {
     let (records, files) = (counted(copies, "record"), counted(segments, "file"));
     if error == DiskError::Away {
         return format!(
-            "the folder of its queue on disk, {path}, is away, or another one is in its place; {records} wait in it. Mount \
-             or move it back: nothing of it is lost, and nothing is called safe meanwhile"
+            "the folder of its queue on disk, {path}, is missing or was replaced; {records} queued in it. Mount it or move \
+             it back: no record is lost, and until then none is acknowledged as safe"
         );
     }
     format!(
-        "{files} of its queue on disk in {path} deleted, in which {records} wait. What is still open is delivered as \
-         long as this process runs; a stop loses the rest. Mend the endpoint before you stop it; new records go into new \
+        "{files} of its queue on disk in {path} deleted, with {records} queued. The daemon delivers from deleted files as \
+         long as it runs; a stop loses the rest. Repair the endpoint before you stop the daemon. New records go into new \
          files"
     )
 }
@@ -272,13 +281,13 @@ fn new_damage(before: &DiskQueueCounts, now: &DiskQueueCounts) -> String {
     };
     let words = [
         ("damaged range", "damaged ranges"),
-        ("block lost in it", "blocks lost in them"),
-        ("byte put in quarantine", "bytes put in quarantine"),
-        ("range past the quarantine's bound", "ranges past the quarantine's bound"),
+        ("damaged block", "damaged blocks"),
+        ("byte moved to quarantine", "bytes moved to quarantine"),
+        ("range dropped because the quarantine is full", "ranges dropped because the quarantine is full"),
         ("write failed", "writes failed"),
-        ("read failed and is tried again", "reads failed and are tried again"),
+        ("read failed and is retried", "reads failed and are retried"),
         ("sync failed", "syncs failed"),
-        ("block in doubt after it", "blocks in doubt after it"),
+        ("block in doubt", "blocks in doubt"),
         ("file could not be removed", "files could not be removed"),
     ];
     let news = counts(now).into_iter().zip(counts(before)).map(|(now, before)| now.saturating_sub(before));
@@ -293,5 +302,5 @@ fn what_is_new_is_told() {
     let before = DiskQueueCounts { write_errors: 3, ..DiskQueueCounts::default() };
     let now = DiskQueueCounts { write_errors: 5, damaged_ranges: 1, damaged_records: 2, ..before };
     assert_eq!(new_damage(&before, &before), "");
-    assert_eq!(new_damage(&before, &now), "1 damaged range, 2 blocks lost in them, 2 writes failed");
+    assert_eq!(new_damage(&before, &now), "1 damaged range, 2 damaged blocks, 2 writes failed");
 }

@@ -50,7 +50,9 @@ pub async fn losses(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before
                     true => refused_series(&shared, &name),
                     false => String::new(),
                 };
-                tracing::warn!("{what} `{name}`: {new} {records} lost as `{reason}` ({count} in all){first}");
+                tracing::warn!(
+                    "{what} `{name}`: {new} {records} lost as `{reason}` ({count} in total){first}"
+                );
             }
         }
     }
@@ -62,9 +64,7 @@ fn refused_series(shared: &Shared, source: &str) -> String {
     let at = wiring.plan.sources.iter().position(|plan| plan.name == source);
     let account = at.map(|at| wiring.accounts.source(SourceId(at as u16)));
     account.and_then(|account| account.refused_series()).map_or_else(String::new, |name| {
-        format!(
-            "; the first new series that was refused: {name}   `staunch explain series_max` says what to do."
-        )
+        format!("; first refused series: {name}   See `staunch explain series_max`.")
     })
 }
 

@@ -146,10 +146,10 @@ fn tell(outlet: &Outlet, at: &Endpoint, change: Option<HealthChange>, trouble: O
     let (name, host, port) = (&outlet.name, &at.host, at.port);
     match (change, trouble) {
         (Some(HealthChange::Down), Some(trouble)) => {
-            tracing::warn!("output `{name}`: its check at {host}:{port} says that it is down ({trouble})");
+            tracing::warn!("output `{name}`: health check at {host}:{port} failed ({trouble})");
         }
         (Some(HealthChange::Up), _) => {
-            tracing::info!("output `{name}`: its check at {host}:{port} says that it is up again");
+            tracing::info!("output `{name}`: health check at {host}:{port} succeeds again");
         }
         _ => {}
     }

@@ -111,7 +111,7 @@ impl Lanes {
             }
             if self.lanes.len() == ADDRESSES_MAX {
                 let (name, all) = (&self.name, addresses.len());
-                tracing::warn!("{name} leads to {all} addresses; {ADDRESSES_MAX} of them get packets");
+                tracing::warn!("{name} has {all} addresses; only {ADDRESSES_MAX} of them get packets");
                 break;
             }
             let mut lane = Lane::new(Some(*address));
@@ -183,7 +183,7 @@ impl Lanes {
         // Had it been refused, `take_error` would have told before.
         if std::mem::take(&mut lane.asked) {
             lane.failures = 0;
-            tracing::info!("{}: {} takes packets again", self.name, shown(lane.address));
+            tracing::info!("{}: {} accepts packets again", self.name, shown(lane.address));
         }
         true
     }
@@ -222,7 +222,7 @@ impl Lanes {
         if lane.failures == 0 && others {
             let address = shown(lane.address);
             tracing::warn!(
-                "{}: {address} is passed over ({error}); its other addresses take packets",
+                "{}: {address} is skipped ({error}); its other addresses still get packets",
                 self.name
             );
         }

@@ -64,7 +64,7 @@ impl OwnListeners {
 }
 
 fn loop_words(own: &Listen) -> String {
-    format!("it is our own listener {}: what is sent there would come back", shown(own))
+    format!("it is a listener of this daemon, {}: records sent there would come back", shown(own))
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {

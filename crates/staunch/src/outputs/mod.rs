@@ -130,7 +130,9 @@ pub fn spawn_after(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId, 
         let mut own = JoinSet::new();
         if let Err(error) = spawn(&mut own, &shared, id) {
             let name = &earlier.name;
-            tracing::error!("output `{name}`: no thread for it ({error}); records wait in its queue on disk");
+            tracing::error!(
+                "output `{name}`: cannot start its thread ({error}); records stay in its queue on disk"
+            );
         }
         while own.join_next().await.is_some() {}
     });
@@ -167,7 +169,7 @@ fn spawn_file(
             match begin() {
                 Ok(again) => end = again,
                 Err(error) => {
-                    return tracing::error!("output `{}` has no thread any more: {error}", outlet.name);
+                    return tracing::error!("output `{}`: cannot restart its thread: {error}", outlet.name);
                 }
             }
         }
@@ -187,9 +189,10 @@ fn end(outlet: &Outlet, number: usize, state: EndpointState) {
         && let Some((disk, copies)) = outlet.left_on_disk()
     {
         tracing::warn!(
-            "output `{}` has gone with its time for draining; {copies} records stay in {} until an output of that \
-             name has its queue on disk again",
+            "output `{}` was removed and its drain time is over; {} stay in {} until an output of that name has a queue \
+             on disk again",
             outlet.name,
+            crate::stdio::records(copies),
             disk.folder().path().display()
         );
     }

@@ -72,7 +72,7 @@ impl Names {
         });
         let dns = dns.inspect_err(|error| {
             // No more than a detail: most endpoints are addresses, and getaddrinfo may know the names.
-            tracing::debug!("cannot read how this machine asks DNS ({error}): TTLs are not known");
+            tracing::debug!("cannot read the DNS settings of this machine ({error}): TTLs are unknown");
         });
         Names { dns: dns.ok(), system: true, pace: PACE }
     }
@@ -167,7 +167,7 @@ impl Answer {
         if same {
             std::mem::swap(&mut answer.addresses, &mut self.addresses);
         } else if !self.addresses.is_empty() {
-            tracing::info!("`{host}` leads to {:?} now", answer.addresses);
+            tracing::info!("`{host}` now resolves to {:?}", answer.addresses);
         }
         let news = !same || self.trouble.is_some();
         *self = answer;
@@ -177,7 +177,7 @@ impl Answer {
     /// True when that is news.
     fn take_trouble(&mut self, host: &str, trouble: String) -> bool {
         if self.trouble.is_none() && !self.addresses.is_empty() {
-            tracing::warn!("cannot look up `{host}` ({trouble}); going on with its last addresses");
+            tracing::warn!("cannot resolve `{host}` ({trouble}); using its last addresses");
         }
         let news = self.trouble.as_ref() != Some(&trouble);
         self.trouble = Some(trouble);

@@ -250,7 +250,7 @@ impl Trouble {
         let words = self.words.take();
         match failure {
             Failure::ClosesAtOnce => Some(closing_words(self.said.as_deref())),
-            Failure::TlsWanted => Some("it answers plain lines with an alert of TLS: set `tls`".to_owned()),
+            Failure::TlsWanted => Some("it answers plain lines with a TLS alert: set `tls`".to_owned()),
             Failure::TlsFailed => words.or_else(|| Some(UNANSWERED.to_owned())),
             _ => words,
         }
@@ -260,8 +260,8 @@ impl Trouble {
 /// What there is to say of an endpoint that closes each connection at once.
 fn closing_words(said: Option<&str>) -> String {
     match said {
-        Some(line) => format!("it answers `{line}`: does it take what this output sends?"),
-        None => "it closes each connection at once: does it take what this output sends?".to_owned(),
+        Some(line) => format!("it answers `{line}`: does it accept the data of this output?"),
+        None => "it closes each connection at once: does it accept the data of this output?".to_owned(),
     }
 }
 

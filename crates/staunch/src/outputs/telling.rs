@@ -1,4 +1,4 @@
-//! What the log says of an output's endpoint: one line for each change of its state, and now and then one while it is down.
+//! Log lines about an output's endpoint: one for each change of its state, and one from time to time while it is down.
 //!
 //! Path of a failure: a sender notes it -> **[`Teller::look`]** takes the system's words and counts it -> [`Teller::tell`] logs
 //! the sender's news with them.
@@ -12,12 +12,12 @@ use crate::carbon_c_relay::original;
 use crate::daemon::outlet::Outlet;
 use client::stdio;
 
-/// What becomes of records while an endpoint is away …
-const WAITS: &str = "records wait in its queue";
+/// For the log: records while an endpoint is down …
+const WAITS: &str = "records stay queued";
 
 /// … and of packets to a port that is closed.
-const PROBES: &str = "what was sent just before is lost and counts as `rejected_by_peer`; other records wait in its queue, and \
-                      single packets find out whether somebody listens again";
+const PROBES: &str = "packets sent just before are lost and count as `rejected_by_peer`; other records stay queued, and single \
+                      packets probe whether a process listens again";
 
 /// What the log says of the endpoint of one sender.
 #[derive(Debug)]
@@ -69,26 +69,27 @@ impl Teller {
             }
             StateChange::NewReason { failure } if self.is_udp => {
                 let what = self.what(failure);
-                tracing::warn!(target: OURS, "output `{name}`: another reason now: {what}");
+                tracing::warn!(target: OURS, "output `{name}`: the reason changed: {what}");
             }
             StateChange::NewReason { failure } => {
                 let why = self.why(failure);
-                tracing::warn!(target: OURS, "output `{name}`: {place} is still down, now for another reason ({why})");
+                tracing::warn!(target: OURS, "output `{name}`: {place} is still down, for another reason ({why})");
             }
             StateChange::StillDown { failure, down_ns } => {
                 let (what, long) = (self.what(failure), long(down_ns));
-                let (records, bytes) = (outlet.sum().queued, stdio::bytes(outlet.bytes()));
+                let (records, bytes) = (stdio::records(outlet.sum().queued), stdio::bytes(outlet.bytes()));
                 tracing::warn!(
                     target: ASIDE,
-                    "output `{name}`: {what}, for {long} now; {records} records ({bytes}) wait in its queue"
+                    "output `{name}`: {what} for {long}; {records} ({bytes}) queued"
                 );
             }
             StateChange::Recovered { down_ns, attempts, waiting_copies } => {
                 let seconds = down_ns as f64 / SECOND_NS as f64;
                 let plural = if attempts == 1 { "" } else { "s" };
+                let records = stdio::records(waiting_copies);
                 tracing::info!(
                     target: OURS,
-                    "output `{name}`: {place} is back after {seconds:.1} s and {attempts} attempt{plural}; {waiting_copies} records waited"
+                    "output `{name}`: {place} is back after {seconds:.1} s and {attempts} attempt{plural}; {records} queued"
                 );
             }
         }

@@ -178,9 +178,8 @@ impl Door {
     fn log_replaced(&self, source: &StreamSource, (most, had): (PeerKey, usize), by: PeerKey) {
         let Some(replaced) = self.replaced.note(Clock::mono_ns()) else { return };
         tracing::warn!(
-            "source `{}` has {} connections; {most} has most, {had}, and one of them that said nothing for long gave its place \
-             to one of {by}; raise `max_connections` if all of them are wanted ({replaced} replaced since this was last \
-             said)",
+            "source `{}` has {} connections; {most} has most, {had}, and one that was idle was closed in favour of {by}; \
+             raise `max_connections` if you need all of them ({replaced} replaced since the last message)",
             source.plan.name,
             source.plan.connections_max
         );
@@ -198,12 +197,12 @@ impl Door {
         match (full, from) {
             (Full::PerPeer, Some(from)) => tracing::warn!(
                 "source `{name}` has {of_peer} connections of {} and refuses more: raise `max_connections_per_peer` \
-                 if all of them are wanted ({refused} refused since this was last said)",
+                 if you need more ({refused} refused since the last message)",
                 from.to_canonical()
             ),
             _ => tracing::warn!(
                 "source `{name}` has {all} connections and refuses more: raise `max_connections`{} \
-                 ({refused} refused since this was last said)",
+                 ({refused} refused since the last message)",
                 self.places.most_as_text()
             ),
         }
@@ -222,14 +221,14 @@ impl Door {
             Short::All => {
                 let most = shares::most().map(|(peer, count)| format!("; {peer} has most, {count}"));
                 tracing::warn!(
-                    "source `{name}` refuses connections: all descriptors for connections of sources are in use{}. {told} \
-                     ({refused} refused since this was last said)",
+                    "source `{name}` refuses connections: all file descriptors for connections of sources are in use{}. \
+                     {told} ({refused} refused since the last message)",
                     most.unwrap_or_default()
                 );
             }
             Short::PerPeer => tracing::warn!(
-                "source `{name}` refuses connections of {peer}, which has {}, half of what all sources may have together. \
-                 {told} ({refused} refused since this was last said)",
+                "source `{name}` refuses connections of {peer}, which has {}, half of the limit for all sources. {told} \
+                 ({refused} refused since the last message)",
                 shares::of_peer_max()
             ),
         }
@@ -239,12 +238,12 @@ impl Door {
     fn tell_rest(&self, is_end: bool) {
         if let Some(refused) = self.refusals.rest(Clock::mono_ns(), is_end) {
             let name = &self.updates.borrow().plan.name;
-            tracing::warn!("source `{name}` refused {refused} more connections since this was last said");
+            tracing::warn!("source `{name}` refused {refused} more connections since the last message");
         }
         if let Some(replaced) = self.replaced.rest(Clock::mono_ns(), is_end) {
             let name = &self.updates.borrow().plan.name;
             tracing::warn!(
-                "source `{name}` replaced {replaced} more silent connections since this was last said"
+                "source `{name}` replaced {replaced} more idle connections since the last message"
             );
         }
     }
@@ -391,7 +390,7 @@ impl StreamSource {
         }
         self.account.connections_refused.fetch_add(refused as u64, Relaxed);
         tracing::warn!(
-            "source `{}` takes over {} connections and refuses {refused} more: raise `max_connections`",
+            "source `{}` keeps {} connections in the hot restart and refuses {refused} more: raise `max_connections`",
             self.plan.name,
             self.plan.connections_max
         );

@@ -99,8 +99,8 @@ impl BindError {
         let is_file = !matches!(listen, Listen::Udp(_) | Listen::Tcp(_));
         let listen = shown(listen);
         let hint = match cause.kind() {
-            io::ErrorKind::AddrInUse => "the address is in use; stop the program that has it (`ss -lntup` names it), or listen on another port".to_owned(),
-            io::ErrorKind::PermissionDenied if is_file => "no permission: this user may not write into the folder of the socket file".to_owned(),
+            io::ErrorKind::AddrInUse => "the address is in use; stop the program that uses it (see `ss -lntup`), or listen on another port".to_owned(),
+            io::ErrorKind::PermissionDenied if is_file => "no permission: this user cannot write to the folder of the socket file".to_owned(),
             io::ErrorKind::PermissionDenied => "no permission; ports below 1024 need CAP_NET_BIND_SERVICE".to_owned(),
             io::ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
             io::ErrorKind::NotFound => "the folder of the socket file does not exist".to_owned(),

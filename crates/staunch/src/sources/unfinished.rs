@@ -23,8 +23,8 @@ pub(super) fn tell_full(source: &StreamSource, (stream, from): (&Stream, PeerKey
         UnfinishedFull::PerPeer => from.to_string(),
     };
     tracing::warn!(
-        "unfinished messages of {whose} hold as much memory as they may, and a connection of {} to source `{}` was \
-         closed: raise `max_unfinished_bytes` if so large messages are wanted ({closed} closed since this was last said)",
+        "incomplete messages of {whose} have reached their limit in bytes, and a connection of {} to source `{}` was \
+         closed: raise `max_unfinished_bytes` if you need such large messages ({closed} closed since the last message)",
         stream.shown_peer(from),
         source.plan.name
     );

@@ -80,7 +80,7 @@ fn queue_gone(finding: &mut Finding) {
     daemon.signal("TERM");
     daemon.wait_exit();
     let said = daemon.stderr();
-    let lost = format!("{} records are lost", RECORDS + 1);
+    let lost = format!("{} records lost as `deleted`", RECORDS + 1);
     let named = said.contains(&lost) && said.contains("staunch-data/queues/copy");
     daemon.start_again();
     let there = Daemon::number(&daemon.output("copy"), "queued");

@@ -257,7 +257,7 @@ fn connections_past_the_limit_are_turned_away_and_counted() {
     daemon.wait_source("app", "aggregated", 6);
     // The first one was logged at once, the others at the latest at the stop.
     let log = assert_well(daemon);
-    assert!(log.contains("source `app` refused 19 more connections since this was last said"), "{log}");
+    assert!(log.contains("source `app` refused 19 more connections since the last message"), "{log}");
     assert!(log.contains("127.0.0.1 has most, 5"), "{log}");
 }
 
@@ -282,7 +282,7 @@ fn two_silent_peers_that_have_all_connections_leave_room_for_a_third() {
             let _reset = third.read_to_end(&mut answer);
             (count("connections_replaced") > 0 && count("aggregated") > 0).then_some(())
         });
-        wait_for("a word about it", || daemon.stderr().contains("gave its place").then_some(()));
+        wait_for("a word about it", || daemon.stderr().contains("in favour of").then_some(()));
         if !acks.is_empty() {
             let is_told = |mut stream: &TcpStream| {
                 stream.set_nonblocking(true).expect("a socket can be asked not to block");
@@ -395,7 +395,7 @@ fn a_flood_of_new_series_leaves_the_known_ones_alone() {
     wait_for("a word about it", || {
         (daemon.stderr().matches("lost as `series_max`").count() == 1).then_some(())
     });
-    let named = (0..20_000).any(|at| daemon.stderr().contains(&format!("that was refused: new.{at} ")));
+    let named = (0..20_000).any(|at| daemon.stderr().contains(&format!("first refused series: new.{at} ")));
     assert!(named, "{}", daemon.stderr());
     daemon.assert_sums_hold();
     daemon.stop();
@@ -558,8 +558,8 @@ fn unfinished_messages_of_all_connections_have_one_bound() {
     std::thread::sleep(Duration::from_millis(50));
     innocent.write_all(&[b'x'; 64 * 1024 - 60_000]).expect("it reads");
     daemon.wait_source("app", "losses/rejected/bad_message", 1);
-    daemon.wait_logged_times("unfinished messages of", 1);
-    daemon.wait_logged("unfinished messages of 127.0.0.2 hold");
+    daemon.wait_logged_times("incomplete messages of", 1);
+    daemon.wait_logged("incomplete messages of 127.0.0.2 have");
     // The room is there again when they are gone.
     drop((one_peer, others));
     wait_for("each to have one end", || {

@@ -27,7 +27,7 @@ fn a_deleted_queue_is_told_within_seconds_and_what_it_held_is_lost_at_the_stop()
     send(&daemon, 100, 100);
     let queue = daemon.folder.path().join("staunch-data/queues/copy");
     std::fs::remove_dir_all(queue.parent().expect("it has one")).expect("it is there");
-    let line = "in which 100 records wait";
+    let line = "with 100 records queued";
     daemon.wait_logged_times(line, 1);
     let disk = daemon.output("copy")["disk"].clone();
     assert_eq!(disk["missing"], "the file or its folder was deleted", "{disk}");
@@ -40,14 +40,14 @@ fn a_deleted_queue_is_told_within_seconds_and_what_it_held_is_lost_at_the_stop()
     };
     for verb in ["ls", "check"] {
         let (told, _) = ask(&["queue", verb]);
-        assert!(told.contains("copy: 100 copies in files that are gone"), "{verb}: {told}");
+        assert!(told.contains("copy: 100 copies in missing files"), "{verb}: {told}");
     }
     let (_, top) = ask(&["top", "--json", "--once", "--api", &daemon.http().to_string()]);
     let top: serde_json::Value = serde_json::from_str(&top).expect("JSON");
     let disk = &top["outputs"][0]["disk"];
     assert_eq!(disk["state"], "failing", "{top}");
     let trouble = disk["trouble"].as_str().expect("a text");
-    assert!(trouble.starts_with("100 records in files that are gone"), "{trouble}");
+    assert!(trouble.starts_with("100 records in missing files"), "{trouble}");
     assert!(daemon.get("/metrics").body.contains("staunch_queue_records_missing{output=\"copy\"} 100"));
     // What comes now goes into a new folder, and is there after the next start.
     send(&daemon, 10, 110);
@@ -55,8 +55,8 @@ fn a_deleted_queue_is_told_within_seconds_and_what_it_held_is_lost_at_the_stop()
     daemon.signal("TERM");
     daemon.wait_exit();
     let said = daemon.stderr();
-    assert!(said.contains("output `copy`: 100 records are lost"), "{said}");
-    assert!(said.contains("10 records wait on disk for the next start"), "{said}");
+    assert!(said.contains("output `copy`: 100 records lost as `deleted`"), "{said}");
+    assert!(said.contains("10 records queued on disk for the next start"), "{said}");
     daemon.start_again();
     daemon.wait_output("copy", "queued", 10);
     let dropped = Daemon::number(&daemon.output("copy"), "dropped");
@@ -70,11 +70,11 @@ fn what_is_open_is_delivered_when_the_endpoint_comes() {
     let mut daemon = Builder::native(&config(&to)).start();
     send(&daemon, 100, 100);
     std::fs::remove_dir_all(daemon.folder.path().join("staunch-data/queues")).expect("it is there");
-    wait_for("a word about it", || daemon.stderr().contains("100 records wait").then_some(()));
+    wait_for("a word about it", || daemon.stderr().contains("with 100 records queued").then_some(()));
     let _endpoint = TcpListener::bind(&to).expect("the port is free");
     daemon.wait_output("copy", "delivered", 100);
     daemon.stop();
-    assert!(!daemon.stderr().contains("are lost"), "{}", daemon.stderr());
+    assert!(!daemon.stderr().contains("lost as `deleted`"), "{}", daemon.stderr());
 }
 
 #[test]
@@ -84,9 +84,9 @@ fn a_folder_that_is_moved_away_and_back_loses_nothing() {
     let queues = daemon.folder.path().join("staunch-data/queues");
     let away = daemon.folder.path().join("away");
     std::fs::rename(&queues, &away).expect("it is there");
-    wait_for("a word about it", || daemon.stderr().contains("Mount or move it back").then_some(()));
+    wait_for("a word about it", || daemon.stderr().contains("Mount it or move it back").then_some(()));
     std::fs::rename(&away, &queues).expect("it is there");
-    wait_for("another word", || daemon.stderr().contains("is there again").then_some(()));
+    wait_for("another word", || daemon.stderr().contains("is available again").then_some(()));
     assert!(daemon.output("copy")["disk"]["missing"].is_null());
     daemon.signal("TERM");
     daemon.wait_exit();
@@ -162,13 +162,13 @@ fn a_socket_file_that_was_deleted_is_made_again() {
         frame(&mut framed_before);
         daemon.wait_source("app", "received", 2 + 5 * (round + 1));
     }
-    daemon.wait_logged_times("was deleted or replaced; listening there anew", 6);
+    daemon.wait_logged_times("was deleted or replaced; it is created again", 6);
     // Another program has taken the place: it keeps it.
     std::fs::remove_file(path(NAMES[0])).expect("it is there");
     // Unless we were first.
     let other = UnixListener::bind(path(NAMES[0]));
     if other.is_ok() {
-        wait_for("a word about it", || daemon.stderr().contains("no client finds us there").then_some(()));
+        wait_for("a word about it", || daemon.stderr().contains("clients cannot connect").then_some(()));
         lines(&mut before);
         daemon.wait_source("app", "received", 13);
     }

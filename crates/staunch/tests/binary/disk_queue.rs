@@ -121,8 +121,8 @@ fn a_stop_with_the_endpoint_down_keeps_everything_and_does_not_wait() {
     // The stop's timeout of these tests is 50 s, which a test that waited for it would tell by itself.
     daemon.stop();
     let told = daemon.stderr();
-    assert!(told.contains("output `copy`: 300 records wait on disk for the next start"), "{told}");
-    assert!(!told.contains("could not be delivered"), "{told}");
+    assert!(told.contains("output `copy`: 300 records queued on disk for the next start"), "{told}");
+    assert!(!told.contains("not delivered before the stop"), "{told}");
     daemon.start_again();
     endpoint.come_back();
     assert_all_came(&daemon, "copy", &endpoint, 0..300);
@@ -136,7 +136,7 @@ fn a_stop_with_the_endpoint_up_drains() {
     send(&daemon, 0..5000, &["copy"]);
     daemon.stop();
     assert_eq!(came(&endpoint).len(), 5000);
-    assert!(!daemon.stderr().contains("wait on disk"), "{}", daemon.stderr());
+    assert!(!daemon.stderr().contains("queued on disk"), "{}", daemon.stderr());
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_queue_that_no_output_owns_any_more_is_told_and_comes_back_with_its_output()
     kill(&mut daemon);
     daemon.rewrite(&other);
     daemon.start_again();
-    daemon.wait_logged("queues/copy is the queue of an output `copy`");
+    daemon.wait_logged("queues/copy is the queue of output `copy`");
     endpoint.come_back();
     daemon.reload(&toml, "done");
     assert_all_came(&daemon, "copy", &endpoint, 0..10);
@@ -418,12 +418,12 @@ fn a_reload_says_what_the_outputs_that_it_removes_still_hold() {
         daemon.reload(&one, "done");
         let told = |name: &str| {
             let stderr = daemon.stderr();
-            let begin = format!("output `{name}` as it was is not in the new configuration: ");
+            let begin = format!("output `{name}` was removed or changed by the reload: ");
             stderr.lines().find_map(|line| Some(line.split_once(&begin)?.1.to_owned()))
         };
         let left = wait_for("what waits for one of them", || told("gone"));
         let empty = wait_for("that nothing waits for the other", || told("empty"));
-        assert_eq!(empty, "nothing waits for it");
+        assert_eq!(empty, "its queue is empty");
         assert!(left.starts_with("100 records (") && left.contains(place) && left.contains(then), "{left}");
         assert_eq!(told("kept"), None);
         daemon.stop();
@@ -489,7 +489,7 @@ fn a_queue_waits_for_a_folder_that_is_away() {
     let waits = || daemon.output("copy")["disk"]["read_error"].as_str().map(str::to_owned);
     let error = wait_for("it to miss its folder", waits);
     assert!(error.contains("away"), "{error}");
-    wait_for("the log to say so", || daemon.stderr().contains("Mount or move it back").then_some(()));
+    wait_for("the log to say so", || daemon.stderr().contains("Mount it or move it back").then_some(()));
     fs::rename(&elsewhere, &folder).expect("moved back");
     assert_all_came(&daemon, "copy", &endpoint, 0..60_000);
     assert_eq!(daemon.output("copy")["disk"]["read_error"], serde_json::Value::Null);

@@ -136,7 +136,7 @@ fn who_is_not_who_he_should_be_gets_nothing_and_is_told_of() {
         near.wait_output(name, "queued", 1);
     }
     wait_for("why plain lines arrive nowhere", || {
-        near.stderr().contains("(it answers plain lines with an alert of TLS: set `tls`)").then_some(())
+        near.stderr().contains("(it answers plain lines with a TLS alert: set `tls`)").then_some(())
     });
     for (name, word) in [("other-ca", "tls_failed"), ("other-name", "tls_failed"), ("clear", "tls_wanted")] {
         let output = near.output(name);
@@ -183,7 +183,7 @@ fn an_outage_whose_reason_changes_is_told_of_once_more() {
             let _gone = stream.write_all(b"ERROR\n");
         }
     });
-    let told = "is still down, now for another reason (the peer does not speak TLS)";
+    let told = "is still down, for another reason (the peer does not speak TLS)";
     wait_for("somebody without TLS to be there", || near.stderr().contains(told).then_some(()));
     let attempts = || crate::support::Daemon::number(&near.output("o"), "errors_by/tls_failed");
     wait_for("more attempts", || (attempts() >= 5).then_some(()));

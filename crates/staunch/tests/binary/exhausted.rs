@@ -329,7 +329,7 @@ fn a_start_waits_once_for_all_failing_queues_and_hears_sigterm_meanwhile() {
         std::os::unix::fs::symlink(segment, folder.join(segment)).expect("a link to itself");
     }
     let mut daemon = builder.spawn();
-    wait_for("the start to wait", || daemon.stderr().contains("trying again").then_some(()));
+    wait_for("the start to wait", || daemon.stderr().contains("; retrying").then_some(()));
     daemon.signal("TERM");
     assert_eq!(daemon.wait_exit().code(), Some(0), "{}", daemon.stderr());
     // The wait itself ends with an error, and passes over what the disk fails to give.

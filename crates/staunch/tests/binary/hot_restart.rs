@@ -436,11 +436,13 @@ fn a_successor_that_is_killed_or_stopped_on_the_way_leaves_one_that_goes_on() {
         // Makes the hand-over take a quarter of a second.
         fill(&daemon);
         let new = daemon.successor();
-        wait_for("the hand-over to begin", || daemon.stderr().contains("asks to take over").then_some(()));
+        wait_for("the hand-over to begin", || {
+            daemon.stderr().contains("requests a hot restart").then_some(())
+        });
         std::thread::sleep(Duration::from_millis(random.below(300) as u64));
-        let had_taken = new.stderr().contains("taken over from");
+        let had_taken = new.stderr().contains("hot restart done");
         new.signal(signal);
-        if had_taken || daemon.stderr().contains("has taken over") {
+        if had_taken || daemon.stderr().contains("hot restart done") {
             // The new one was there already: that it is gone now is no matter of the hand-over.
             assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
             flood.end_unheard();
@@ -448,8 +450,8 @@ fn a_successor_that_is_killed_or_stopped_on_the_way_leaves_one_that_goes_on() {
         }
         let went_on_or_left = wait_for("the end of the hand-over", || {
             let told = daemon.stderr();
-            let left = told.contains("has taken over");
-            (left || told.contains("going on")).then_some(left)
+            let left = told.contains("hot restart done");
+            (left || told.contains("; continuing")).then_some(left)
         });
         if went_on_or_left {
             assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
@@ -556,7 +558,7 @@ fn one_that_hangs_or_dies_at_any_step_leaves_the_old_one_as_it_was() {
     for step in STEPS {
         for signal in ["STOP", "KILL"] {
             stream.write_all(b"hits:1|").expect("it goes on");
-            let ends = |daemon: &Daemon| daemon.stderr().matches("going on").count();
+            let ends = |daemon: &Daemon| daemon.stderr().matches("; continuing").count();
             let before = ends(&daemon);
             let mut child = ask_up_to(step, &daemon);
             let id = child.id().to_string();
@@ -606,10 +608,10 @@ fn when_the_old_one_dies_on_the_way_the_successor_goes_on() {
     // Makes the hand-over take a quarter of a second.
     fill(&daemon);
     let mut new = daemon.successor();
-    wait_for("the hand-over to begin", || new.stderr().contains("go on here").then_some(()));
+    wait_for("the hand-over to begin", || new.stderr().contains("continue in this process").then_some(()));
     daemon.signal("KILL");
     new.wait_ready();
-    new.wait_logged("has died on the way");
+    new.wait_logged("died during the hot restart");
     assert_eq!(new.at("app", "udp"), at);
     socket.send(b"hits:1|c").expect("it has the port");
     new.wait_source("app", "aggregated", 1);
@@ -854,7 +856,7 @@ fn a_stop_that_comes_during_a_hand_over_is_done_after_it() {
         daemon.wait_source("app", "aggregated", 1);
         let mut child = ask_up_to(step, &daemon);
         daemon.stop();
-        daemon.wait_logged("going on");
+        daemon.wait_logged("; continuing");
         // It may have been ended already.
         let _gone = child.kill();
         child.wait().expect("it is our child");
@@ -914,7 +916,9 @@ fn connections_past_the_successors_limit_are_refused_and_counted() {
         let row = daemon.source("app");
         let counts = ["connections_open", "connections_accepted", "connections_refused"];
         assert_eq!(counts.map(|count| Daemon::number(&row, count)), [max, 3, refused], "{row}");
-        daemon.wait_logged(&format!("source `app` takes over {max} connections and refuses 1 more"));
+        daemon.wait_logged(&format!(
+            "source `app` keeps {max} connections in the hot restart and refuses 1 more"
+        ));
     }
     let open = streams.iter_mut().filter_map(|stream| {
         stream.set_nonblocking(true).expect("a socket can be asked not to block");
@@ -957,7 +961,7 @@ fn a_socket_that_nobody_listens_at_any_more_is_nobody() {
     assert!(control.exists());
     let mut next = daemon.successor();
     next.wait_ready();
-    next.wait_logged("nobody to take over from");
+    next.wait_logged("hot restart: no running process at");
     let mut last = replace(&mut next);
     assert_eq!(mode(&control) & 0o777, 0o600);
     last.stop();
@@ -968,7 +972,7 @@ fn a_socket_that_nobody_listens_at_any_more_is_nobody() {
 fn with_nobody_to_take_over_from_it_starts_as_usual() {
     let graphite = FakeGraphite::new();
     let mut daemon = Builder::native(&config(&graphite.to(), "1h")).args(&["--hot-restart"]).start();
-    daemon.wait_logged("nobody to take over from");
+    daemon.wait_logged("hot restart: no running process at");
     daemon.stop();
     assert!(!daemon.folder.path().join("staunch-data/control.sock").exists());
 }

@@ -59,7 +59,7 @@ fn refused(daemon: &Daemon, why: &str) {
         new.stderr(),
         daemon.stderr()
     );
-    wait_for("the old one to go on", || daemon.stderr().contains("; going on").then_some(()));
+    wait_for("the old one to go on", || daemon.stderr().contains("; continuing").then_some(()));
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_note_that_the_disk_does_not_take_refuses_the_successor() {
     wait_for("a moment between two notes", || {
         Command::new("mkfifo").arg(&half).status().is_ok_and(|made| made.success()).then_some(())
     });
-    refused(&daemon, "too busy to note the last flush");
+    refused(&daemon, "too busy to record the last flush");
     let socket = udp(daemon.at("app", "udp"));
     socket.send(b"hits:1|c").expect("it has the port");
     daemon.wait_source("app", "aggregated", 1);
@@ -353,7 +353,7 @@ fn a_successor_that_cannot_open_a_queue_on_disk_says_so_and_the_old_one_goes_on(
     let segment = folder.join("0000000000000001.segment");
     assert!(Command::new("mkfifo").arg(&segment).status().expect("there is mkfifo").success());
     refused(&daemon, "it is no regular file");
-    daemon.wait_logged_times("did not take over: cannot open the queue on disk of output `more`", 3);
+    daemon.wait_logged_times("failed: cannot open the queue on disk of output `more`", 3);
 
     client.send("b:1|c\n");
     client.wait_reply("ack 2");

@@ -328,7 +328,7 @@ fn with_a_token_everything_but_health_needs_it() {
     }
     // Who it was is told, once for many, and not what was given.
     let told = daemon.wait_logged_times("http: a request of 127.0.0.1 was refused: it had a wrong token", 1);
-    assert!(told.contains("`http.token_file` asks for one (1 refused since this was last said)"), "{told}");
+    assert!(told.contains("`http.token_file` requires one (1 refused since the last message)"), "{told}");
     assert!(!told.contains("0123456789abcde"), "{told}");
     assert_eq!(status(at, "GET /metrics HTTP/1.1\r\nHost: \u{1b}evil.example"), 400);
     assert_eq!(status(at, "GET /metrics HTTP/1.1\r\nHost: evil.example"), 421);
@@ -484,6 +484,6 @@ fn with_tls_nothing_is_answered_without_it() {
     let unknown = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
     std::fs::write(&other, unknown.cert.pem()).expect("it can be written");
     let unknown = top(&secure, &["--ca", &other.display().to_string()], "");
-    assert!(unknown.contains("no authority that is known has signed"), "{unknown}");
+    assert!(unknown.contains("its certificate is not signed by a known CA"), "{unknown}");
     daemon.stop();
 }

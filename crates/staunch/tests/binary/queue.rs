@@ -93,7 +93,7 @@ fn what_is_exported_and_put_back_is_delivered_once() {
     fs::write(folder.join("some.txt"), lines(0..3000)).expect("written");
     // To a daemon that runs: accounted like everything else, and safe.
     let told = stderr(&queue(&folder, &["replay", "carbon", "--from", "some.txt"]));
-    assert!(told.contains("3000 copies put back"), "{told}");
+    assert!(told.contains("3000 copies appended"), "{told}");
     daemon.wait_output("carbon", "copies", 3000);
     daemon.assert_sums_hold();
     let carbon = row(&folder, "carbon");
@@ -176,7 +176,7 @@ fn a_full_queue_takes_no_more_and_drops_nothing_for_it() {
     let taken = Daemon::number(&daemon.output("carbon"), "queued");
     assert!((1..20_000).contains(&taken), "{taken}");
     let told = stderr(&output);
-    assert!(told.contains(&format!("behind its first {taken} copies")), "{told}");
+    assert!(told.contains(&format!("after its first {taken} copies")), "{told}");
     assert_eq!(Daemon::number(&daemon.output("carbon"), "dropped"), 0);
     daemon.assert_sums_hold();
     assert_eq!(ids(&good(&queue(&folder, &["export", "carbon"]))), (0..taken).collect::<Vec<_>>());
@@ -210,7 +210,7 @@ fn only_what_is_old_enough_is_dropped() {
         assert_eq!(terminal.wait_restored().0.code(), Some(code), "{answer:?}");
     }
     let young = queue(&folder, &["drop", "copy", "--older-than", "1h", "--yes"]);
-    assert!(told(&young).contains("0 copies of `copy` dropped") && told(&young).contains("50 wait"));
+    assert!(told(&young).contains("0 copies of `copy` dropped") && told(&young).contains("50 still queued"));
     let all = queue(&folder, &["drop", "copy", "--older-than", "0s", "--yes"]);
     assert!(told(&all).contains("50 copies of `copy` dropped"), "{}", told(&all));
     daemon.start_again();
@@ -235,7 +235,7 @@ fn a_flipped_bit_is_found_and_what_it_cost_comes_back_from_the_quarantine() {
     let damaged = queue(&folder, &["check", "carbon"]);
     assert_eq!(damaged.status.code(), Some(1));
     let text = String::from_utf8_lossy(&damaged.stdout);
-    assert!(text.starts_with("carbon: damaged\n") && text.contains("in all 1 damaged range"), "{text}");
+    assert!(text.starts_with("carbon: damaged\n") && text.contains("in total 1 damaged range"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let document: Value =
         serde_json::from_slice(&queue(&folder, &["check", "carbon", "--json"]).stdout).expect("JSON");
@@ -256,7 +256,7 @@ fn a_flipped_bit_is_found_and_what_it_cost_comes_back_from_the_quarantine() {
     let aside = good(&queue(&folder, &["export", "carbon", "--quarantine"]));
     assert_eq!(ids(&aside), (0..lost).collect::<Vec<_>>());
     let told = stderr(&queue(&folder, &["replay", "carbon", "--quarantine"]));
-    assert!(told.contains(&format!("{lost} copies put back")), "{told}");
+    assert!(told.contains(&format!("{lost} copies appended")), "{told}");
     daemon.wait_output("carbon", "queued", 0);
     let mut came = ids(&String::from_utf8_lossy(&endpoint.bytes()));
     came.sort_unstable();
@@ -406,7 +406,7 @@ fn a_daemon_without_http_is_not_written_beside() {
     child.kill().expect("it runs");
     child.wait().expect("it is our child");
     assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("no HTTP API") && told.contains(&format!("pid {}", child.id())), "{told}");
+    assert!(told.contains("its HTTP API is off") && told.contains(&format!("pid {}", child.id())), "{told}");
 }
 
 /// The status of a POST with these headers.

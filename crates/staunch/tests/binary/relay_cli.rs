@@ -204,7 +204,7 @@ fn the_way_of_a_name_is_explained_before_anything_runs() {
 web.load 1 2
 relay.conf:5: aggregate ^web\\.([a-z]+)
     counts in sums.load
-      sum of 10 s, told after 30 s, to spare
+      sum of 10 s, emitted after 30 s, to spare
 = counts in 1 result
 
 app.one

@@ -221,7 +221,7 @@ fn in_the_background_it_is_up_when_its_starter_ends() {
     assert_eq!(starter.wait_exit().code(), Some(0), "{}", starter.stderr());
     let process = fs::read_to_string(&pid).expect("it is there").trim().to_owned();
     assert_ne!(process, first);
-    wait_line(&log, "(MSG) ended: another process goes on");
+    wait_line(&log, "(MSG) stopped: the new process continues");
     assert_eq!(fs::read_to_string(&pid).ok(), Some(format!("{process}\n")), "the first one leaves it");
     let ended = std::process::Command::new("kill").args(["-TERM", &process]).status();
     assert!(ended.expect("there is a kill").success());

@@ -58,7 +58,7 @@ fn others_are_served_until_the_end(mut daemon: Daemon, graphite: &FakeGraphite) 
     daemon.assert_sums_hold();
     daemon.stop();
     let told = daemon.stderr();
-    assert!(told.contains("source `lines`") && told.contains("came too late"), "{told}");
+    assert!(told.contains("source `lines`") && told.contains("too late for the last flush"), "{told}");
     assert!(!told.contains("ERROR") && !told.contains("source `app`"), "{told}");
     assert_eq!(graphite.total("stats_counts.hits"), 55.0, "{told}");
 }

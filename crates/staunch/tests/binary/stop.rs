@@ -62,8 +62,9 @@ fn sigterm_with_a_dead_graphite_ends_in_time_and_says_what_was_lost() {
     daemon.wait_source("app", "aggregated", 1);
     daemon.stop();
     let told = daemon.stderr();
-    let lost =
-        told.lines().find(|line| line.contains("output `carbon`") && line.contains("could not be delivered"));
+    let lost = told
+        .lines()
+        .find(|line| line.contains("output `carbon`") && line.contains("not delivered before the stop"));
     assert!(lost.is_some(), "{told}");
 }
 
@@ -80,7 +81,7 @@ fn sigterm_with_a_graphite_that_hangs_ends_in_time() {
     crate::support::traffic::send_all(&udp(daemon.at("app", "udp")), packets);
     daemon.wait_source("app", "aggregated", 30_000);
     daemon.stop();
-    daemon.wait_logged("could not be delivered");
+    daemon.wait_logged("not delivered before the stop");
 }
 
 #[test]
@@ -175,7 +176,7 @@ fn sigterm_delivers_the_last_window_and_ends_in_time_while_the_data_directory_ha
     daemon.stop();
     assert_eq!(graphite.total("stats_counts.hits"), 5.0);
     assert!(
-        daemon.stderr().contains("the note for the next start was not written in time"),
+        daemon.stderr().contains("the handover note for the next start was not written in time"),
         "{}",
         daemon.stderr()
     );
@@ -198,7 +199,7 @@ fn a_second_sigterm_ends_at_once_and_says_what_is_lost() {
     let log = daemon.stderr();
     let line = log.lines().find(|line| line.contains("caught SIGTERM again")).unwrap_or_default();
     assert!(
-        line.contains("what waits in memory is lost") && line.contains("records of output `carbon`"),
+        line.contains("records queued in memory are lost") && line.contains("records of output `carbon`"),
         "{log}"
     );
 }
@@ -218,5 +219,5 @@ fn a_stop_that_something_keeps_for_ever_is_ended() {
     std::thread::sleep(Duration::from_secs(3));
     daemon.signal("TERM");
     assert_eq!(daemon.wait_exit().code(), Some(1));
-    daemon.wait_logged("the stop has not ended");
+    daemon.wait_logged("the stop did not finish");
 }

@@ -65,7 +65,7 @@ fn a_person_sees_rates_states_and_losses() {
         rows[22].starts_with("app  statsd  udp://127.0.0.1:") && rows[21] == "lost: no_type 50"
     });
     top.press("?");
-    top.wait_rows("help", |rows| rows.iter().any(|row| row.contains("share of the queue's bound")));
+    top.wait_rows("help", |rows| rows.iter().any(|row| row.contains("share of the queue's limit")));
     top.press("?p");
     top.wait_rows("a pause", |rows| rows[1].starts_with("PAUSED at "));
     let colours = top.look(|screen| {

@@ -50,7 +50,7 @@ fn an_endpoint_that_closes_each_connection_at_once_is_told_of_with_what_it_answe
         assert!(Daemon::number(&output, "errors_by/closes_at_once") > 0, "{output}");
         let text = output["last_error_text"].as_str().unwrap_or_default();
         assert!(
-            text.starts_with("The endpoint takes connections and closes each") && text.contains(want),
+            text.starts_with("The endpoint accepts connections and closes each") && text.contains(want),
             "{text}"
         );
         assert!(Daemon::number(&output, "last_error_time_ms") > 1_700_000_000_000, "{output}");
@@ -60,7 +60,7 @@ fn an_endpoint_that_closes_each_connection_at_once_is_told_of_with_what_it_answe
         daemon.stop();
         let told = daemon.stderr();
         assert_eq!(told.matches(want).count(), 1, "once, however often it closes:\n{told}");
-        assert!(told.contains("does it take what this output sends?"), "{told}");
+        assert!(told.contains("does it accept the data of this output?"), "{told}");
     }
 }
 

@@ -129,8 +129,8 @@ fn account(finding: &mut Finding, words: &str, ends: &[Endpoint; 3], sent: [u64;
     for ((name, end), sent) in NAMES.iter().zip(ends).zip(sent) {
         let count = end.oracle.count();
         finding.add(&count);
-        let late = told(words, &format!("source `{name}`: "), "came too late");
-        let left = told(words, &format!("output `copy_{name}`: "), "could not be delivered");
+        let late = told(words, &format!("source `{name}`: "), "too late for the last flush");
+        let left = told(words, &format!("output `copy_{name}`: "), "not delivered before the stop");
         let unread = told(words, &format!("source `{name}`: "), "`kernel_dropped` since the start");
         let dropped = told(words, &format!("output `copy_{name}`: "), "`queue_full` since the start");
         let left = left + dropped;

@@ -133,7 +133,7 @@ impl Door {
         if let Some(refused) = self.refusals.note(now_ns) {
             let listen = self.opened.listen;
             tracing::warn!(
-                "management port {listen} refuses clients at `{option}`, the last one from {from}{most} ({refused} since this was last said)"
+                "management port {listen} refuses clients at `{option}`, the last one from {from}{most} ({refused} since the last message)"
             );
         }
         None

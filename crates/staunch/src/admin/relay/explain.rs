@@ -82,7 +82,7 @@ impl Explains {
         });
         let done = done
             .await
-            .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("it was not explained: {error}")))?;
+            .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("the request failed: {error}")))?;
         done.ok_or_else(|| {
             let why = format!(
                 "its rules took longer than {} s: `staunch relay -f FILE --explain NAME` takes its time",
@@ -111,7 +111,7 @@ pub async fn explain(
     let relay = known(shared, relay)?;
     let _in_line = explains.line.admit(peer, LINE).map_err(|_full| {
         let why = format!(
-            "{} questions of this kind are open, or {} of this client: ask again later",
+            "{} requests of this kind are pending, or {} of this client: retry later",
             LINE.all, LINE.per_peer
         );
         (StatusCode::SERVICE_UNAVAILABLE, why)
@@ -146,7 +146,7 @@ fn known(shared: &Shared, asked: Option<String>) -> Result<String, Refusal> {
     let names: Vec<&str> = relays.map(|relay| &*relay.name).collect();
     match &names[..] {
         [one] => Ok((*one).to_owned()),
-        [] => Err((StatusCode::NOT_FOUND, "this daemon relays nothing".into())),
+        [] => Err((StatusCode::NOT_FOUND, "this daemon has no relay".into())),
         several => Err((
             StatusCode::BAD_REQUEST,
             format!("which relay? add &relay= and one of {}", several.join(", ")),

@@ -153,8 +153,8 @@ impl Registry {
         });
         if self.failing.get(&name) != Some(&error) {
             tracing::error!(
-                "cannot write a checkpoint of `{name}` in {}: {error}. Everything else goes on; what it holds would \
-                 not outlive a crash",
+                "cannot write a checkpoint of `{name}` in {}: {error}. The daemon continues, but a crash would lose \
+                 the open window of this aggregation",
                 self.folder.display()
             );
             self.failing.insert(name, error);

@@ -66,9 +66,7 @@ pub async fn restore(
         );
     }
     for name in orphans {
-        tracing::warn!(
-            "there is a checkpoint of `{name}`, which this configuration does not have: it is left alone"
-        );
+        tracing::warn!("ignoring the checkpoint of `{name}`, which is not in the configuration");
     }
     Ok(())
 }

@@ -65,7 +65,7 @@ impl Saver {
                 Ok(started) => *keeper = Some(started),
                 Err(error) => {
                     tracing::error!(
-                        "cannot start the thread that writes checkpoints: {error}; there are none"
+                        "cannot start the thread that writes checkpoints: {error}; no checkpoints are written"
                     );
                     saver.end(shard);
                 }

@@ -66,7 +66,10 @@ impl Control {
         match opened {
             Ok(listener) => Some(Control { listener, path, task: None }),
             Err(why) => {
-                tracing::info!("--hot-restart will not work for this process: {}: {why}", path.display());
+                tracing::info!(
+                    "a hot restart of this process will not be possible: {}: {why}",
+                    path.display()
+                );
                 None
             }
         }
@@ -105,7 +108,7 @@ fn bind_new(data_dir: &Path, path: &Path) -> Result<UnixListener, String> {
         Ok((Bound::Unix(listener), _)) => Ok(listener),
         Ok(_) => Err("a socket of another kind".to_owned()),
         Err(error) if error.taken => {
-            Err("another process has it; give this one a data directory of its own".to_owned())
+            Err("another process uses it; set another data directory for this one".to_owned())
         }
         Err(error) => Err(error.to_string()),
     }
@@ -146,7 +149,7 @@ async fn listen(listener: tokio::net::UnixListener, asked: mpsc::Sender<Asked>) 
 fn hear(mut link: Link) -> Result<Asked, LinkError> {
     let deadline_ns = Clock::mono_ns() + HELLO_WITHIN_NS;
     if !may_ask(link.peer(), pass::own_uid()) {
-        let why = "it is another user's process".to_owned();
+        let why = "it is a process of another user".to_owned();
         link.send(&Message::Refused { why }, deadline_ns)?;
         return Err(LinkError::OutOfTurn);
     }
@@ -155,8 +158,8 @@ fn hear(mut link: Link) -> Result<Asked, LinkError> {
         Message::Hello { version, program } => {
             let own = env!("CARGO_PKG_VERSION");
             let why = format!(
-                "staunch {program} speaks version {version} of a take-over, and {own}, which runs, version {VERSION}: \
-                 stop the one and start the other"
+                "staunch {program} has version {version} of the hot restart protocol, and the running staunch {own} has \
+                 version {VERSION}: stop the running one, then start the new one"
             );
             link.send(&Message::Refused { why }, deadline_ns)?;
             Err(LinkError::OutOfTurn)

@@ -30,7 +30,7 @@ use sys::OwnedFd;
 use sys::data_dir::DataDir;
 
 /// What helps when the state of another process cannot be read.
-const STOP_INSTEAD: &str = "the running process goes on; stop it, then start without `--hot-restart`";
+const STOP_INSTEAD: &str = "the running process continues; stop it, then start without `--hot-restart`";
 
 /// Everything that was told.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl Handed {
                 }
                 Err(error) => {
                     source.account.connections_broken.fetch_add(1, Relaxed);
-                    tracing::warn!("cannot go on with a connection: {error}");
+                    tracing::warn!("cannot continue a connection of the previous process: {error}");
                 }
             }
         }
@@ -190,7 +190,7 @@ impl Handed {
             if let Some(restored) = shard.import_aggregation_rules(name, bytes) {
                 let restored = restored.map_err(|why| {
                     anyhow::anyhow!(
-                        "cannot take over aggregation rules of `{name}`: {}; {STOP_INSTEAD}",
+                        "hot restart failed: cannot restore the aggregation rules of `{name}`: {}; {STOP_INSTEAD}",
                         why.why()
                     )
                 })?;
@@ -215,8 +215,11 @@ impl Handed {
                 );
             }
             let whole = restored.as_ref().is_ok_and(|restored| restored.damaged == 0 && !restored.cut_short);
-            let why = restored.err().map_or("it came damaged", |why| why.why());
-            anyhow::ensure!(whole, "cannot take over aggregation `{name}`: {why}; {STOP_INSTEAD}");
+            let why = restored.err().map_or("its data is damaged", |why| why.why());
+            anyhow::ensure!(
+                whole,
+                "hot restart failed: cannot restore aggregation `{name}`: {why}; {STOP_INSTEAD}"
+            );
         }
         Ok(())
     }
@@ -296,7 +299,7 @@ impl Handed {
         if let Some(data_dir) = data_dir {
             queues::tell_orphans(&wiring.plan, data_dir);
             if let Err(error) = data_dir.sign(shared.http) {
-                tracing::warn!("cannot write who has the data directory: {error}");
+                tracing::warn!("cannot write the owner of the data directory: {error}");
             }
         }
     }

@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The other end is gone, or has stopped listening.
-    #[error("the other process ended the conversation")]
+    #[error("the other process closed the connection")]
     Closed,
     /// The other end said nothing for too long.
     #[error("the other process did not answer in time (`hot_restart_timeout`)")]
@@ -36,13 +36,13 @@ pub enum LinkError {
         why: String,
     },
     /// What it said is none of ours.
-    #[error("the other process said something unexpected: {0}")]
+    #[error("the other process sent an unexpected message: {0}")]
     Bad(#[from] Bad),
     /// It said something else than what was due.
-    #[error("the other process said something out of turn")]
+    #[error("the other process sent a message out of order")]
     OutOfTurn,
     /// The system's.
-    #[error("cannot speak with the other process")]
+    #[error("cannot communicate with the other process")]
     Io(#[source] io::Error),
 }
 

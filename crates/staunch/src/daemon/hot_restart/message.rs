@@ -185,13 +185,13 @@ pub enum Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
     /// Longer than any.
-    #[error("a frame is longer than any of ours")]
+    #[error("a frame is too long")]
     TooLong,
     /// Of a kind that does not exist.
-    #[error("a message is of no known kind")]
+    #[error("a message has an unknown type")]
     Kind,
     /// Ends too early, or too late, or holds a value that cannot be.
-    #[error("a message cannot be read")]
+    #[error("a message cannot be parsed")]
     Body,
 }
 

@@ -42,7 +42,7 @@ const DEAD_WITHIN: Duration = Duration::from_secs(5);
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
 /// What a new process says when it is to end.
-const CANNOT: &str = "cannot take over; the running process goes on";
+const CANNOT: &str = "hot restart failed; the running process continues";
 
 /// What another process offers.
 #[derive(Debug)]
@@ -79,10 +79,10 @@ pub fn ask(data_dir: &Path) -> anyhow::Result<Option<Inheritance>> {
         let link = match Link::connect(&path) {
             Ok(link) => link,
             Err(error) if nobody(&error) => {
-                tracing::info!("nobody to take over from at {}: starting as usual", path.display());
+                tracing::info!("hot restart: no running process at {}; starting normally", path.display());
                 return Ok(None);
             }
-            Err(error) => return Err(error).with_context(|| format!("cannot ask at {}", path.display())),
+            Err(error) => return Err(error).with_context(|| format!("cannot connect to {}", path.display())),
         };
         match offer(link, deadline_ns) {
             // It may just have been taken over from, or stopped: whoever is there now is asked.
@@ -100,7 +100,7 @@ fn nobody(error: &io::Error) -> bool {
 fn offer(mut link: Link, deadline_ns: u64) -> Result<Inheritance, LinkError> {
     let (peer, own_uid) = (link.peer(), pass::own_uid());
     if peer.uid != own_uid && own_uid != 0 {
-        let why = format!("process {} is another user's", peer.pid);
+        let why = format!("process {} belongs to another user", peer.pid);
         return Err(LinkError::Refused { why });
     }
     let begun_ns = Clock::mono_ns();
@@ -116,7 +116,7 @@ fn offer(mut link: Link, deadline_ns: u64) -> Result<Inheritance, LinkError> {
                 }
             }
             Message::Offered { program, pid, outputs, watchdog_us } => {
-                tracing::info!("taking over from process {pid} (staunch {program})");
+                tracing::info!("hot restart: replacing process {pid} (staunch {program})");
                 let watchdog = (watchdog_us > 0).then(|| Duration::from_micros(watchdog_us));
                 return Ok(Inheritance {
                     link,
@@ -194,8 +194,8 @@ impl Inheritance {
             ours = theirs.filter(|passed| passed.taken).count();
             anyhow::ensure!(
                 ours > 0,
-                "process {} listens at no place that this config has: it is another daemon with the same data \
-                 directory, and is left alone; give one of them another `data_dir`",
+                "process {} listens on no address of this config: it is another daemon with the same data directory, and \
+                 continues; set another `data_dir` for one of them",
                 self.pid
             );
         }
@@ -209,7 +209,10 @@ impl Inheritance {
                 Some((known, OutputId(at as u16)))
             })
             .collect();
-        tracing::info!("{ours} of its sockets and {} of its outputs go on here", outputs.len());
+        tracing::info!(
+            "hot restart: {ours} of its sockets and {} of its outputs continue in this process",
+            outputs.len()
+        );
         let kept = Kept::of(plan);
         let timeout_ns = plan.hot_restart_timeout_ms * 1_000_000;
         match self.receive_all(&outputs, kept, Clock::mono_ns() + YOURS_WITHIN_NS + timeout_ns) {
@@ -217,7 +220,7 @@ impl Inheritance {
             Err(LinkError::Closed) => {
                 self.ensure_dead()?;
                 tracing::warn!(
-                    "process {} has died on the way: going on with its sockets, and with what it has left on disk",
+                    "process {} died during the hot restart: continuing with its sockets and its files on disk",
                     self.pid
                 );
                 self.died = true;
@@ -230,7 +233,7 @@ impl Inheritance {
     /// A process that lives says why before it ends the conversation; only what a dead one had is ours.
     fn ensure_dead(&self) -> anyhow::Result<()> {
         let dead = self.process.as_ref().is_none_or(|process| pass::ended_within(process, DEAD_WITHIN));
-        anyhow::ensure!(dead, "{CANNOT}: process {} has ended the conversation without a word", self.pid);
+        anyhow::ensure!(dead, "{CANNOT}: process {} closed the connection without a message", self.pid);
         Ok(())
     }
 
@@ -341,17 +344,17 @@ impl Inheritance {
         match self.link.send(&Message::Taken, deadline_ns) {
             Ok(()) => {}
             Err(LinkError::Closed) => match self.link.receive(deadline_ns) {
-                Ok(Message::Refused { why }) => bail!("cannot take over: {why}; process {pid} goes on"),
+                Ok(Message::Refused { why }) => bail!("hot restart failed: {why}; process {pid} continues"),
                 Err(LinkError::Closed) => {
                     self.ensure_dead()?;
-                    tracing::warn!("process {pid} has died after it had told everything");
+                    tracing::warn!("process {pid} died after it had handed over everything");
                 }
-                _ => bail!("cannot take over; process {pid} goes on"),
+                _ => bail!("hot restart failed; process {pid} continues"),
             },
             Err(error) => return Err(error).context(CANNOT),
         }
         let took_ms = (Clock::mono_ns() - self.begun_ns) / 1_000_000;
-        tracing::info!("taken over from process {pid} after {took_ms} ms");
+        tracing::info!("hot restart done: replaced process {pid} after {took_ms} ms");
         Ok(())
     }
 }

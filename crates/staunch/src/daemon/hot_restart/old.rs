@@ -138,12 +138,12 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> Option<Vec
     let Asked { link, program } = asked;
     let peer = link.peer();
     let timeout_ns = running.shared.wiring.load().plan.hot_restart_timeout_ms * 1_000_000;
-    tracing::info!("process {} (staunch {program}) asks to take over", peer.pid);
+    tracing::info!("process {} (staunch {program}) requests a hot restart", peer.pid);
     let (link, passed) = match agree(running, link, timeout_ns).await {
         (link, Ok(passed)) => (link, passed),
         (link, Err(error)) => {
             let why = format!("{:#}", anyhow::Error::from(error));
-            tracing::warn!("process {} does not take over: {why}; going on", peer.pid);
+            tracing::warn!("hot restart by process {} failed: {why}; continuing", peer.pid);
             // Whatever it still says, it has not been told that anything is its.
             let (_link, _late) = on_thread(link, move |link| refuse(link, why, timeout_ns)).await;
             return None;
@@ -176,13 +176,13 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> Option<Vec
         Ok(()) => {
             supervisor::succeeded_by(peer.pid);
             let all_ms = ms(begun_ns);
-            tracing::info!("process {} has taken over, after {all_ms} ms", peer.pid);
+            tracing::info!("hot restart done: process {} replaces this one after {all_ms} ms", peer.pid);
             Some(leave(running, &passed, connections, ending))
         }
         Err(why) => {
             resume(running, connections).await;
             tracing::warn!(
-                "process {} did not take over: {why}; going on, nothing was read for {paused_ms} ms",
+                "hot restart by process {} failed: {why}; continuing, nothing was read for {paused_ms} ms",
                 peer.pid
             );
             None
@@ -367,7 +367,7 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     let has = |source: &str, listen: &Listen| passed.has(source, listen);
     running.makers = makers;
     if !running.listeners.come_to_rest(&has, CONNECTIONS_REST_MAX).await {
-        return (Err("a connection did not come to rest"), None);
+        return (Err("a connection did not stop in time"), None);
     }
     let paused_ns = Clock::mono_ns();
     let sockets = passed.listens.iter().map(|(_, _, id, listen)| (*id, listen.clone())).collect();
@@ -377,7 +377,7 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
         Ok(Ok(Ok(handed))) => handed,
         Ok(Ok(Err(why))) => return (Err(why), Some(paused_ns)),
         Ok(Err(_gone)) => return (Err("the shard's thread has ended"), Some(paused_ns)),
-        Err(_late) => return (Err("the shard's thread did not come to rest: a disk hangs"), Some(paused_ns)),
+        Err(_late) => return (Err("the shard's thread did not stop in time: a disk hangs"), Some(paused_ns)),
     };
     note("the shard is at rest, its state saved", paused_ns);
     let handover = Arc::clone(&shared.handover);
@@ -401,8 +401,8 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     note("outputs are at rest", paused_ns);
     // A note that is still being written could take the place of one that the new process writes.
     match tokio::time::timeout(NOTE_END_MAX, noted).await {
-        Err(_late) => return (Err("the disk is too busy to note the last flush"), Some(paused_ns)),
-        Ok(Ok(Err(error))) => tracing::warn!("cannot leave a note for the next start: {error}"),
+        Err(_late) => return (Err("the disk is too busy to record the last flush"), Some(paused_ns)),
+        Ok(Ok(Err(error))) => tracing::warn!("cannot write the handover note for the next start: {error}"),
         Ok(_noted) => {}
     }
     note("the last flush is noted", paused_ns);
@@ -623,9 +623,9 @@ fn refuse(link: &mut Link, why: String, timeout_ns: u64) -> bool {
     let _gone = link.send(&Message::Refused { why }, deadline_ns);
     if !link.closed_before(deadline_ns) {
         let pid = link.peer().pid;
-        tracing::warn!("process {pid} hangs in taking over, and is ended");
+        tracing::warn!("process {pid} hangs in the hot restart, and is killed");
         if let Err(error) = pass::kill(pid) {
-            tracing::error!("cannot end process {pid}: {error}");
+            tracing::error!("cannot kill process {pid}: {error}");
         }
     }
     false
@@ -639,7 +639,7 @@ async fn resume(running: &mut Running, connections: Vec<AtRest>) {
         if outlet.go_on()
             && let Err(error) = syncs::spawn(&mut running.syncs, outlet)
         {
-            tracing::error!("output `{}`: nothing syncs its queue on disk: {error}", output.name);
+            tracing::error!("output `{}`: its queue on disk is not synced: {error}", output.name);
         }
     }
     let plan = Arc::clone(&wiring.plan);

@@ -44,17 +44,18 @@ impl Outlet {
     /// For the log: what waits for an output that a reload has removed, and what becomes of it, when it has `time` to send
     /// that. None when nothing waits.
     pub fn left_behind(&self, time: &str) -> Option<String> {
-        let (records, bytes) = (self.sum().queued, stdio::bytes(self.bytes()));
+        let (queued, bytes) = (self.sum().queued, stdio::bytes(self.bytes()));
         let (place, then) = match self.disk() {
-            _ if records == 0 => return None,
+            _ if queued == 0 => return None,
             Some(disk) => (
                 format!("on disk in {}", disk.folder().path().display()),
-                "stays there until an output of that name has its queue on disk again",
+                "stays there until an output of that name has a queue on disk again",
             ),
             None => ("in memory".to_owned(), "is dropped as `stopped`"),
         };
         Some(format!(
-            "{records} records ({bytes}) wait {place}; it has {time} to send them, and what is left then {then}"
+            "{} ({bytes}) queued {place}; the output has {time} to send them, and the rest {then}",
+            stdio::records(queued)
         ))
     }
 

@@ -185,15 +185,15 @@ impl Worker {
             match (told, since_ns) {
                 (None, 1..) if now.mono_ns.saturating_sub(since_ns) >= STALL_TOLD_AFTER_NS => {
                     tracing::warn!(
-                        "output `{}`: its queue has no room, and the connections of sources that feed it are not read \
-                         until there is (when_full = \"block\")",
+                        "output `{}`: its queue is full, and the connections of its sources are not read until it has \
+                         room (when_full = \"block\")",
                         outlet.name
                     );
                     self.stalls_told.push(at);
                 }
                 (Some(told), 0) => {
                     tracing::info!(
-                        "output `{}`: its queue has room again, and connections are read",
+                        "output `{}`: its queue has room again, and connections are read again",
                         outlet.name
                     );
                     self.stalls_told.swap_remove(told);

@@ -81,7 +81,7 @@ impl Worker {
         }
         if !self.take_all_until(until_ns) {
             self.deliver(Clock::now());
-            return Err("relays are still searching for names that they do not know");
+            return Err("relays are still matching new names");
         }
         let now = Clock::now();
         self.count_drops();

@@ -110,10 +110,8 @@ pub enum Unanswered {
 impl std::fmt::Display for Unanswered {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Unanswered::Busy => write!(f, "{QUESTIONS_MAX} questions are open: ask again later"),
-            Unanswered::BusyOfPeer => {
-                f.write_str("this client has as many open questions as one may have: ask again later")
-            }
+            Unanswered::Busy => write!(f, "{QUESTIONS_MAX} requests are pending: retry later"),
+            Unanswered::BusyOfPeer => f.write_str("this client has too many pending requests: retry later"),
             Unanswered::Ended => f.write_str("the daemon stops"),
         }
     }

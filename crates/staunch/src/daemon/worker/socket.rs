@@ -159,10 +159,10 @@ impl DatagramSocket {
         let at = shown(&self.listen);
         match self.reading.failed(error, Clock::mono_ns()) {
             Word::None => {}
-            Word::Passing => tracing::warn!("cannot read from {at}: {error}; it is tried again"),
+            Word::Passing => tracing::warn!("cannot read from {at}: {error}; retrying"),
             Word::Final => {
                 self.gauge.set_unreadable();
-                tracing::error!("cannot read from {at}: {error}; the socket is left alone from now on");
+                tracing::error!("cannot read from {at}: {error}; giving up on this socket");
             }
         }
     }
