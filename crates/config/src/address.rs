@@ -361,6 +361,8 @@ mod tests {
             let got = parse_destination(text, &[Scheme::Tcp, Scheme::UnixStream]).unwrap_err();
             assert!(got.label.contains(want), "{text}: {}", got.label);
         }
+        let tls = parse_destination("tls://h:1", &[Scheme::Udp, Scheme::Tcp]).unwrap_err();
+        assert_eq!(tls.hint.as_deref(), Some("write \"tcp://h:1\" and add tls = {} to the output"));
         for text in ["udp://[::1]:1", "unixgram:///run/a%3Fb", "unix://@name"] {
             let schemes = [Scheme::Udp, Scheme::UnixDatagram, Scheme::UnixStream];
             assert_eq!(parse_destination(text, &schemes).map(|to| to.to_string()), Ok(text.to_owned()));

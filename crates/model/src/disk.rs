@@ -61,16 +61,16 @@ impl fmt::Display for DiskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DiskError::NotFound => f.write_str("no such file"),
-            DiskError::Exists => f.write_str("the file exists already"),
+            DiskError::Exists => f.write_str("the file already exists"),
             DiskError::Full => f.write_str("no space left on the disk"),
             DiskError::Short => f.write_str("the file ends too early"),
             DiskError::Denied => f.write_str("not permitted"),
             DiskError::Scarce { code } => {
                 write!(f, "the system is short of file descriptors or memory (error {code})")
             }
-            DiskError::Away => f.write_str("the folder is away, or another one is in its place"),
+            DiskError::Away => f.write_str("the folder is missing or was replaced"),
             DiskError::Deleted => f.write_str("the file or its folder was deleted"),
-            DiskError::NotAFile => f.write_str("it is no regular file"),
+            DiskError::NotAFile => f.write_str("not a regular file"),
             DiskError::Io { code } => write!(f, "the disk failed (error {code})"),
         }
     }

@@ -57,10 +57,10 @@ impl Validity {
     /// What is wrong with them at a time, and what to do.
     fn wrong_at(&self, now_s: i64) -> Option<(&'static str, String, &'static str)> {
         if now_s > self.until_s {
-            let hint = "have it renewed and reload with SIGHUP; peers that look at the date refuse it";
+            let hint = "renew it and reload with SIGHUP; peers that check the date reject it";
             return Some(("has expired", format!("expired on {}", date(self.until_s)), hint));
         }
-        let hint = "look at the clock of this machine, or wait: peers that look at the date refuse it";
+        let hint = "check the clock of this machine, or wait: peers that check the date reject it";
         let from = || ("is not valid yet", format!("valid from {}", date(self.from_s)), hint);
         (now_s < self.from_s).then(from)
     }

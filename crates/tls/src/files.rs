@@ -39,7 +39,7 @@ pub(super) fn authorities(file: &PemFile) -> Result<Vec<CertificateDer<'static>>
         all.extend(certificates(&PemFile { path, ..file.clone() })?);
     }
     if all.is_empty() {
-        let hint = "have the names made by `openssl rehash FOLDER`";
+        let hint = "create the names with `openssl rehash FOLDER`";
         return Err((Some(file.clone()), "no file in it has a name such as 5ad8a5d6.0".into(), hint));
     }
     Ok(all)
@@ -84,14 +84,13 @@ fn cannot_read(file: &PemFile, error: &std::io::Error) -> Wrong {
 
 fn broken(file: &PemFile, text: &[u8], error: &pem::Error) -> Wrong {
     let (what, hint) = if ENCRYPTED.iter().any(|mark| memchr::memmem::find(text, mark).is_some()) {
-        let hint =
-            "a daemon has nobody to ask: have it written without one (openssl pkey -in KEY -out PLAIN)";
+        let hint = "a daemon cannot ask for it: write the key without one (openssl pkey -in KEY -out PLAIN)";
         ("its key is encrypted with a password".to_owned(), hint)
     } else if matches!(error, pem::Error::NoItemsFound) {
-        let hint = "a key begins with -----BEGIN PRIVATE KEY-----; it may stand in the certificate's file";
+        let hint = "a key begins with -----BEGIN PRIVATE KEY-----; it may be in the certificate's file";
         ("there is no key in it".to_owned(), hint)
     } else {
-        (format!("it is no PEM: {error}"), "have the file written anew")
+        (format!("it is not PEM: {error}"), "create the file again")
     };
     (Some(file.clone()), what, hint)
 }

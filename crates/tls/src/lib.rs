@@ -280,7 +280,7 @@ pub fn for_question(ca: Option<&Path>, host: &str, any_name: bool) -> Result<For
     let tls = EndpointTls { ca, identity: None, server_name: None, any_name };
     let wrong = |(file, what, _hint): Wrong| match file {
         Some(file) => format!("{}: {what}", file.path.display()),
-        None => format!("{what}: name the authority's file with --ca FILE"),
+        None => format!("{what}: set the CA's file with --ca FILE"),
     };
     // The port is of no use to a certificate.
     client(&tls, &Endpoint { host: host.to_owned(), port: 0 }).map_err(wrong)
@@ -298,7 +298,7 @@ fn identity(both: &config::plan::Identity) -> Result<SingleCertAndKey, Wrong> {
     })?;
     let Some(of_cert) = chain.first().and_then(trust::public_key) else {
         let what = "its first certificate cannot be read".to_owned();
-        return Err((Some(both.cert.clone()), what, "have the certificate made anew"));
+        return Err((Some(both.cert.clone()), what, "create the certificate again"));
     };
     if key.public_key().is_some_and(|of_key| of_key != of_cert) {
         let hint =

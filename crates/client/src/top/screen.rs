@@ -210,7 +210,7 @@ fn status(canvas: &Canvas<'_>, shown: &Shown) -> (String, Style) {
     let Some(sample) = &shown.sample else { return ("no answer yet".to_owned(), Style::new()) };
     let at = time_of_day(sample.time_ms);
     if shown.view.paused {
-        return (format!("PAUSED at {at}; p goes on"), Style::new().add_modifier(Modifier::BOLD));
+        return (format!("PAUSED at {at}; p resumes"), Style::new().add_modifier(Modifier::BOLD));
     }
     let totals = sample.totals.as_ref().map_or_else(|| "every second".to_owned(), |totals| totals.short());
     (format!("{at}, {totals}"), Style::new())

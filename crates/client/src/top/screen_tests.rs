@@ -390,7 +390,7 @@ fn away_is_said_and_greyed() {
 fn a_pause_says_so() {
     let mut shown = shown(vec![source("app")], Vec::new());
     shown.press(Some(KeyCode::Char('p').into()));
-    assert_eq!(rows(&frame(&shown, 80, 24))[1], "PAUSED at 22:36:45 UTC; p goes on");
+    assert_eq!(rows(&frame(&shown, 80, 24))[1], "PAUSED at 22:36:45 UTC; p resumes");
 }
 
 #[test]

@@ -15,24 +15,24 @@ pub(super) fn without_effect(import: &mut Import<'_>, root: &mut Section<'_>) {
     ] {
         if import.switch(root, key) == Some(true) {
             let place = root.get(key).map_or(root.node().place, |member| member.key_place);
-            import.warn_hint(Code::NotCarriedOver, place, format!("`{key}` is not carried over"), hint);
+            import.warn_hint(Code::NotCarriedOver, place, format!("`{key}` has no counterpart"), hint);
         }
     }
     log(import, root);
     if let Some(member) = root.set("title") {
-        let message = "`title` is not carried over: the process keeps its name".into();
+        let message = "`title` has no counterpart: the process keeps its name".into();
         import.warn(Code::NotCarriedOver, member.key_place, message);
     }
     if !import.perl() {
         return;
     }
     if let Some(member) = root.set("debugInterval") {
-        let message = "`debugInterval` is not carried over: there is no debug report".into();
+        let message = "`debugInterval` has no counterpart: there is no debug report".into();
         import.warn(Code::NotCarriedOver, member.key_place, message);
     }
     for key in ["test", "rrdtool"] {
         if let Some(member) = root.set(key) {
-            let message = format!("`{key}` is not carried over: there is no such backend here");
+            let message = format!("`{key}` has no counterpart: there is no such backend here");
             import.warn(Code::NotCarriedOver, member.key_place, message);
         }
     }
@@ -47,7 +47,7 @@ pub(crate) fn log(import: &mut Import<'_>, root: &mut Section<'_>) {
             Value::Text(text) if text == "stdout" => {}
             Value::Text(text) if text == "syslog" => {
                 syslog = true;
-                let message = "`log.backend` is not carried over: the log goes to stderr".into();
+                let message = "`log.backend` has no counterpart: the log goes to stderr".into();
                 let hint = "under systemd it is in the journal, which can forward to syslog";
                 import.warn_hint(Code::NotCarriedOver, member.value.place, message, hint);
             }
@@ -60,7 +60,7 @@ pub(crate) fn log(import: &mut Import<'_>, root: &mut Section<'_>) {
             continue;
         }
         if syslog {
-            let message = format!("`log.{key}` is not carried over: there is no syslog");
+            let message = format!("`log.{key}` has no counterpart: there is no syslog");
             import.warn(Code::NotCarriedOver, member.key_place, message);
         } else {
             let message = format!("`log.{key}` has no effect: it is for `log.backend: \"syslog\"`");

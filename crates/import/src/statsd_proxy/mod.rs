@@ -222,14 +222,14 @@ fn not_carried_over(import: &mut Import<'_>, root: &mut Section<'_>) {
     if let Some(member) = root.set("forkCount") {
         let auto = matches!(&member.value.value, Value::Text(text) if text == "auto");
         if auto || import.number("forkCount", &member.value).is_some_and(|count| count > 1.0) {
-            let message = "`forkCount` is not carried over: there is one process".into();
+            let message = "`forkCount` has no counterpart: there is one process".into();
             import.warn(Code::NotCarriedOver, member.key_place, message);
         }
     }
     if let Some(member) = root.set("cacheSize")
         && import.number("cacheSize", &member.value).is_some_and(|size| size != CACHE_SIZE)
     {
-        let message = "`cacheSize` is not carried over: owners are found without a cache".into();
+        let message = "`cacheSize` has no counterpart: owners are found without a cache".into();
         import.warn(Code::NotCarriedOver, member.key_place, message);
     }
 }

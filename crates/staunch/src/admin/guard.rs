@@ -61,7 +61,7 @@ pub(super) fn host(headers: &HeaderMap, allowed: &[String]) -> Result<(), String
         return Ok(());
     }
     Err(format!(
-        "requests have to be for an address, localhost, or a name in `http.allowed_hosts`, and `{}` is none",
+        "the Host of a request must be an address, localhost, or a name in `http.allowed_hosts`, not `{}`",
         name_asked_for(headers)
     ))
 }
@@ -95,12 +95,12 @@ pub(super) fn changes(
     allowed: &[String],
 ) -> Result<&'static str, &'static str> {
     if !ends.are_here() {
-        return Err("a request that changes something has to come from this machine");
+        return Err("a request that changes something must come from this machine");
     }
     let host = text(headers, HOST).unwrap_or("");
     if !is_ours(host, allowed) {
         return Err(
-            "the Host of a request that changes something is an address, localhost or an allowed name",
+            "the Host of a request that changes something must be an address, localhost or an allowed name",
         );
     }
     let is_own = |origin: &HeaderValue| {
@@ -113,9 +113,9 @@ pub(super) fn changes(
     }
     let kind = text(headers, CONTENT_TYPE).unwrap_or("").split(';').next().unwrap_or("").trim();
     let known = TYPES.iter().find(|known| known.eq_ignore_ascii_case(kind));
-    known
-        .copied()
-        .ok_or("the Content-Type is none of application/json, application/x-ndjson, application/octet-stream")
+    known.copied().ok_or(
+        "the Content-Type must be one of application/json, application/x-ndjson, application/octet-stream",
+    )
 }
 
 /// What stands in a Host before its port. None when something else is behind it.

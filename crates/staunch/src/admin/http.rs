@@ -99,7 +99,7 @@ pub(super) fn front(api: &Api, request: &Request<Body>) -> Result<(), Response> 
         let what = match why {
             RequestRefusal::Host => {
                 let name = guard::name_asked_for(request.headers());
-                format!("its Host `{name}` is none of `http.allowed_hosts` (docs/api.md)")
+                format!("its Host `{name}` is not in `http.allowed_hosts` (docs/api.md)")
             }
             RequestRefusal::Token => {
                 let gave = guard::instead_of_token(request.headers());
@@ -233,7 +233,10 @@ async fn queue_drop(
 ) -> Response {
     let done = async {
         if change(&api, ends, &request)? != "application/json" {
-            return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "the order is application/json".into()));
+            return Err((
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the Content-Type must be application/json".into(),
+            ));
         }
         queues::find(&api.shared, &name)?;
         let body = api.bodies.read(request.into_body(), queues::DROP_BYTES_MAX).await?;
@@ -253,7 +256,7 @@ async fn queue_replay(
             "application/octet-stream" => false,
             "application/x-ndjson" => true,
             _ => {
-                let why = "lines are application/octet-stream, and blocks as JSON lines application/x-ndjson";
+                let why = "the Content-Type must be application/octet-stream for lines, or application/x-ndjson for blocks as JSON lines";
                 return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why.into()));
             }
         };

@@ -48,7 +48,7 @@ impl From<Loaded> for Checked {
 /// `staunch check`
 pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let is_one = args.files.len() == 1;
-    anyhow::ensure!(is_one || args.keys.is_none(), "--keys is about one config: name one file");
+    anyhow::ensure!(is_one || args.keys.is_none(), "--keys needs exactly one config file");
     let (mut code, mut documents) = (0, Vec::new());
     for file in &args.files {
         let CheckArgs { compat, ignore_unknown_backends, .. } = args.clone();

@@ -73,7 +73,7 @@ fn texts(word: &str, pages: &[Page], unacked: &[Page]) -> Vec<String> {
     let answer =
         answer.map(|page| text(page, "a reason of `err` lines, for clients that want acknowledgements"));
     let failure = outcomes::LAST_ERRORS.iter().filter(|(other, _)| *other == word);
-    let failure = failure.map(|(word, about)| format!("{word}: a word of `last_error`\n\n{about}\n"));
+    let failure = failure.map(|(word, about)| format!("{word}: a value of `last_error`\n\n{about}\n"));
     let family = outcomes::FAMILIES.iter().filter(|(family, _)| *family == word);
     let family = family.map(|(family, about)| {
         let reasons = pages.iter().filter(|page| page.family == *family);
@@ -82,10 +82,10 @@ fn texts(word: &str, pages: &[Page], unacked: &[Page]) -> Vec<String> {
     });
     let others = outcomes::TOTALS.iter().chain(&outcomes::NO_LOSS).chain(&outcomes::OUTSIDE);
     let others = others.filter(|(other, _)| *other == word);
-    let others = others.map(|(word, about)| format!("{word}: a figure of the accounts\n\n{about}\n"));
+    let others = others.map(|(word, about)| format!("{word}: a field of the accounts\n\n{about}\n"));
     let state = states::STATES.iter().filter(|(state, _)| *state == word);
     let state = state.map(|(word, about)| format!("{word}: a state of an output\n\n{about}\n"));
     let figure = states::FIGURES.iter().filter(|(figure, _)| *figure == word);
-    let figure = figure.map(|(word, about)| format!("{word}: a word of the accounts\n\n{about}\n"));
+    let figure = figure.map(|(word, about)| format!("{word}: a field of the accounts\n\n{about}\n"));
     others.chain(family).chain(outcome).chain(answer).chain(failure).chain(state).chain(figure).collect()
 }

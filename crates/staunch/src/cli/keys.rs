@@ -42,8 +42,7 @@ impl<'a> Keys<'a> {
         let relays: Vec<_> = relays.collect();
         anyhow::ensure!(
             !plan.clusters.is_empty() || !relays.is_empty(),
-            "--keys asks where keys go, and this config shares none out: no output has a `sharding`, and there \
-             is no relay"
+            "--keys needs a config with sharding: no output has `sharding`, and there is no relay"
         );
         Ok(Keys { plan, owners: Owners::new(plan), relays, place })
     }

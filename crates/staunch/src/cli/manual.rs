@@ -17,7 +17,7 @@ fn page(verb: Option<&str>) -> anyhow::Result<clap_mangen::Man> {
     let of_a_verb =
         || command.find_subcommand(verb.split_once('-')?.0)?.find_subcommand(verb.split_once('-')?.1);
     let known = command.find_subcommand(verb).or_else(of_a_verb);
-    let known = known.with_context(|| format!("there is no verb `{verb}`: `staunch -h` lists them"))?;
+    let known = known.with_context(|| format!("there is no command `{verb}`: `staunch -h` lists them"))?;
     Ok(clap_mangen::Man::new(known.clone()).title(format!("staunch-{verb}")))
 }
 

@@ -68,7 +68,7 @@ impl Handover {
             Handover { data_dir: Mutex::new(Some(data_dir.to_owned())), ..Handover::default() };
         let mut notes = Notes::default();
         if fs::metadata(&path).is_ok_and(|found| found.len() > FILE_BYTES_MAX) {
-            tracing::warn!("{} is no file of ours: left alone", path.display());
+            tracing::warn!("{} is not a handover note: ignored", path.display());
         } else {
             let what = format!("{} cannot be read yet", path.display());
             match startup.retry(what, waits, || fs::read_to_string(&path)).await {
@@ -181,8 +181,8 @@ impl Handover {
                 Err(error) if !failed => {
                     failed = true;
                     tracing::error!(
-                        "cannot write `{FILE}` in the data directory: {error}. After a crash the last window would be \
-                         told twice, under one label"
+                        "cannot write `{FILE}` in the data directory: {error}. After a crash the last window may be sent \
+                         twice, with the same timestamp"
                     );
                 }
                 Err(_told) => {}

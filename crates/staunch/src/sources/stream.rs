@@ -280,7 +280,7 @@ impl Plain {
             };
             match ready {
                 Err(_elapsed) => {
-                    return End::Broken(format!("nothing came for {} ms", source.plan.idle_timeout_ms));
+                    return End::Broken(format!("nothing received for {} ms", source.plan.idle_timeout_ms));
                 }
                 Ok(Err(error)) => return End::Broken(error.to_string()),
                 Ok(Ok(())) => {}
@@ -341,7 +341,7 @@ impl Plain {
             // What was read of a packed stream is bounded by what was read, and counts unless it takes too long.
             if reads > 0 && Clock::mono_ns() >= until_ns {
                 if has_more {
-                    intake.reject_compression("the stop left no time to unpack the rest");
+                    intake.reject_compression("the stop left no time to decompress the rest");
                 }
                 return End::Stopped;
             }

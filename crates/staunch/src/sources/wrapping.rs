@@ -61,7 +61,7 @@ impl Patience {
             biased;
             ready = ready => ready,
             () = self.one.is_needed(self.left, self.stall) => {
-                return Err("it took long, and others waited".to_owned());
+                return Err("it was slow, and other clients waited".to_owned());
             }
         };
         self.left = self.left.saturating_sub(Duration::from_nanos(Clock::mono_ns().saturating_sub(since_ns)));
@@ -154,7 +154,7 @@ impl Wrapping {
         match tokio::time::timeout(SILENCE_MAX, stream.readable()).await {
             Ok(Ok(())) => self.shake_hands_within(HANDSHAKE_MAX, STALL, (stream, from)).await,
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_elapsed) => Err("the client said nothing".to_owned()),
+            Err(_elapsed) => Err("the client sent nothing".to_owned()),
         }
     }
 
@@ -166,7 +166,7 @@ impl Wrapping {
     ) -> Result<(), String> {
         let all = HANDSHAKES.with(Arc::clone);
         let place = tokio::time::timeout(PLACE_MAX, all.begin(peer)).await;
-        let Ok(one) = place else { return Err("too many others were under way".to_owned()) };
+        let Ok(one) = place else { return Err("too many other handshakes were in progress".to_owned()) };
         let mut patience = Patience { one, stall, left: stall };
         // A handshake that is left is over: the connection is closed.
         let done = tokio::time::timeout(limit, self.shake(stream, (&all, peer), &mut patience));
@@ -574,7 +574,7 @@ mod tests {
             assert!(slow.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
             let (slow, next) =
                 tokio::join!(slow, next.shake_hands_within(limit, stall, (&other_stream, PEER)));
-            assert_eq!(slow, Err("it took long, and others waited".to_owned()));
+            assert_eq!(slow, Err("it was slow, and other clients waited".to_owned()));
             assert_eq!(next, Err("the client went away".to_owned()));
         });
     }

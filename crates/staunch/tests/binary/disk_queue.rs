@@ -488,7 +488,7 @@ fn a_queue_waits_for_a_folder_that_is_away() {
     endpoint.come_back();
     let waits = || daemon.output("copy")["disk"]["read_error"].as_str().map(str::to_owned);
     let error = wait_for("it to miss its folder", waits);
-    assert!(error.contains("away"), "{error}");
+    assert!(error.contains("missing or was replaced"), "{error}");
     wait_for("the log to say so", || daemon.stderr().contains("Mount it or move it back").then_some(()));
     fs::rename(&elsewhere, &folder).expect("moved back");
     assert_all_came(&daemon, "copy", &endpoint, 0..60_000);

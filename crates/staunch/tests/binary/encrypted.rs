@@ -461,7 +461,7 @@ fn a_relay_shows_files_that_cannot_be_used_where_its_configuration_names_them() 
         ("ssl ca.pem", good, listener, "there is no key in it"),
         ("ssl locked.pem", good, listener, "its key is encrypted with a password"),
         ("ssl oldlocked.pem", good, listener, "its key is encrypted with a password"),
-        ("ssl half.pem", good, listener, "it is no PEM"),
+        ("ssl half.pem", good, listener, "it is not PEM"),
         ("mtls nowhere.pem", good, "more.conf:2:44", "No such file"),
         ("ssl both.pem", "mtls nowhere.pem client.key", server, "No such file"),
         ("ssl both.pem", "mtls client.pem both.pem", server, "the key is not that of the certificate"),

@@ -254,11 +254,11 @@ fn a_word_that_means_two_things_is_explained_as_both() {
         "filtered",
     ] {
         let text = explained(word);
-        assert!(text.contains(&format!("{word}: a figure of the accounts")), "{text}");
+        assert!(text.contains(&format!("{word}: a field of the accounts")), "{text}");
     }
     for word in ["connect_failed", "unresolved", "check_timeout", "refused"] {
         let text = explained(word);
-        assert!(text.contains(&format!("{word}: a word of `last_error`")), "{text}");
+        assert!(text.contains(&format!("{word}: a value of `last_error`")), "{text}");
     }
 }
 

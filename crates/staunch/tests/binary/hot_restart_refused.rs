@@ -352,7 +352,7 @@ fn a_successor_that_cannot_open_a_queue_on_disk_says_so_and_the_old_one_goes_on(
     std::fs::create_dir(&folder).expect("the folder is ours");
     let segment = folder.join("0000000000000001.segment");
     assert!(Command::new("mkfifo").arg(&segment).status().expect("there is mkfifo").success());
-    refused(&daemon, "it is no regular file");
+    refused(&daemon, "not a regular file");
     daemon.wait_logged_times("failed: cannot open the queue on disk of output `more`", 3);
 
     client.send("b:1|c\n");

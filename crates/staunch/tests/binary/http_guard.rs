@@ -95,8 +95,8 @@ fn bodies_are_refused_by_their_heads() {
     }
     let refused = ["host", "change", "token"].map(|why| counted(&daemon, "requests_refused", why));
     assert_eq!(refused, [2, 2, 0]);
-    let logged =
-        daemon.wait_logged_times("http: a request of 127.0.0.1 was refused: the Content-Type is none of", 1);
+    let logged = daemon
+        .wait_logged_times("http: a request of 127.0.0.1 was refused: the Content-Type must be one of", 1);
     assert!(!logged.contains("of another origin"), "once a minute for each reason: {logged}");
     daemon.stop();
 }
@@ -333,7 +333,7 @@ fn with_a_token_everything_but_health_needs_it() {
     assert_eq!(status(at, "GET /metrics HTTP/1.1\r\nHost: \u{1b}evil.example"), 400);
     assert_eq!(status(at, "GET /metrics HTTP/1.1\r\nHost: evil.example"), 421);
     daemon.wait_logged(
-        "http: a request of 127.0.0.1 was refused: its Host `evil.example` is none of `http.allowed_hosts`",
+        "http: a request of 127.0.0.1 was refused: its Host `evil.example` is not in `http.allowed_hosts`",
     );
     std::fs::write(&file, "another-token-of-ours").expect("it can be written");
     daemon.signal("HUP");

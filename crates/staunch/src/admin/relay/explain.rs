@@ -85,7 +85,7 @@ impl Explains {
             .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("the request failed: {error}")))?;
         done.ok_or_else(|| {
             let why = format!(
-                "its rules took longer than {} s: `staunch relay -f FILE --explain NAME` takes its time",
+                "its rules took longer than {} s: `staunch relay -f FILE --explain NAME` has no time limit",
                 WORK_MAX.as_secs()
             );
             (StatusCode::SERVICE_UNAVAILABLE, why)

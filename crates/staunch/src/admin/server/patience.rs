@@ -34,7 +34,7 @@ impl<S> Patient<S> {
             self.until.set(tokio::time::sleep(self.patience));
         }
         ready!(self.until.as_mut().poll(cx));
-        let why = format!("the peer took nothing for {} s", self.patience.as_secs());
+        let why = format!("the peer read nothing for {} s", self.patience.as_secs());
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
     }
 }

@@ -11,10 +11,10 @@ use crate::cli::args::{HotRestart, Port};
 
 /// `staunch relay`
 ///
-/// Route Graphite lines by a relay.conf, as carbon-c-relay does.
+/// Route Graphite lines with a relay.conf of carbon-c-relay.
 ///
-/// Takes carbon-c-relay's configuration file and its flags, and does so by itself when it is started under the name
-/// `carbon-c-relay` or `relay`. Flags may stand together (-tt, -ddd, -p2003); what stands twice counts as it stands last.
+/// Accepts carbon-c-relay's configuration file and flags. Started under the name `carbon-c-relay` or `relay`, the program
+/// is this command. Flags may be combined (-tt, -ddd, -p2003); of a repeated flag the last one applies.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(disable_help_flag = true, args_override_self = true)]
 #[command(override_usage = "staunch relay -f FILE [-t] [FLAGS]")]
@@ -24,24 +24,24 @@ pub(crate) struct RelayArgs {
     /// Configuration; may be a pattern for several files.
     #[arg(short = 'f', value_name = "FILE", allow_hyphen_values = true)]
     pub(super) config: Option<String>,
-    /// Test what names on stdin meet; -tt: check the file.
+    /// Show matching rules for stdin; -tt: check the file.
     ///
-    /// The output is carbon-c-relay's: its settings, the configuration in one form for all, and for each name the rules.
-    /// -tt prints nothing but mistakes.
+    /// The output has carbon-c-relay's format: settings, configuration, and the matching rules for each name.
+    /// -tt prints only errors.
     #[arg(short = 't', action = ArgAction::Count)]
     pub(super) test: u8,
-    /// Tell where lines of this name go, and why; repeatable.
+    /// Explain the route of lines with NAME; repeatable.
     ///
-    /// NAME may be a whole line: then what stands behind the name is what `validate` looks at. Nothing is started, and
-    /// all endpoints count as up.
+    /// NAME may be a full line: `validate` then checks the text after the name. Nothing is started, and all endpoints
+    /// count as up.
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub(super) explain: Vec<String>,
-    /// With --explain: as JSON.
+    /// With --explain: print JSON.
     #[arg(long)]
     pub(super) json: bool,
-    /// Keep what waits on disk, in DIR.
+    /// Keep queues on disk, in DIR.
     ///
-    /// So it outlives an outage and a restart. Without it queues are in memory, of -q records each, as the original's.
+    /// They survive an outage and a restart. Without this flag queues are in memory, with -q records each, as in the original.
     #[arg(long, value_name = "DIR")]
     pub(super) queue_dir: Option<PathBuf>,
     /// HTTP API, or `off` [default: 127.0.0.1:8680].
@@ -59,22 +59,22 @@ pub(crate) struct RelayArgs {
     /// Worker threads [default: one per core].
     #[arg(hide_short_help = true, short = 'w', value_name = "N", allow_hyphen_values = true)]
     pub(super) workers: Option<String>,
-    /// Records that are sent at once [default: 2500].
+    /// Records sent at once [default: 2500].
     #[arg(hide_short_help = true, short = 'b', value_name = "N", allow_hyphen_values = true)]
     pub(super) batch: Option<String>,
-    /// Records that wait per server [default: 25000].
+    /// Records queued per server [default: 25000].
     #[arg(short = 'q', value_name = "N", allow_hyphen_values = true)]
     pub(super) queue: Option<String>,
     /// Stalls of a client in a row before records are dropped [default: 4].
     #[arg(hide_short_help = true, short = 'L', value_name = "N", allow_hyphen_values = true)]
     pub(super) stalls: Option<String>,
-    /// Authorities for TLS: servers, and clients with mtls [default: the system's].
+    /// CAs for TLS: of servers, and of clients with mtls [default: the system's].
     #[arg(hide_short_help = true, short = 'C', value_name = "FILE", allow_hyphen_values = true)]
     pub(super) ca: Option<String>,
     /// Time for connecting and writing, in milliseconds [default: 600].
     #[arg(hide_short_help = true, short = 'T', value_name = "MS", allow_hyphen_values = true)]
     pub(super) timeout: Option<String>,
-    /// Bytes that names may have besides letters, digits and dots [default: -_:#].
+    /// Allowed bytes in names besides letters, digits and dots [default: -_:#].
     #[arg(hide_short_help = true, short = 'c', value_name = "CHARS", allow_hyphen_values = true)]
     pub(super) allowed: Option<String>,
     /// Longest name in bytes [default: 0, no limit but -M].
@@ -86,7 +86,7 @@ pub(crate) struct RelayArgs {
     /// Name of this host in statistics [default: the host's].
     #[arg(hide_short_help = true, short = 'H', value_name = "NAME", allow_hyphen_values = true)]
     pub(super) hostname: Option<String>,
-    /// Connections that may wait to be accepted [default: 32].
+    /// Listen backlog in connections [default: 32].
     #[arg(hide_short_help = true, short = 'B', value_name = "N", allow_hyphen_values = true)]
     pub(super) backlog: Option<String>,
     /// Size of sockets' buffers in bytes [default: the system's].
@@ -104,15 +104,15 @@ pub(crate) struct RelayArgs {
     /// No statistics as records.
     #[arg(hide_short_help = true, short = 's')]
     pub(super) submission: bool,
-    /// As -s, and a line of figures each second.
+    /// As -s, and a line of statistics each second.
     #[arg(hide_short_help = true, short = 'S')]
     pub(super) submission_report: bool,
     /// Statistics to the log; with -t rings.
     ///
-    /// -dd: each step to the log; -ddd: both. With -t also where names lie on rings, and the original's hidden rules.
+    /// -dd: each step to the log; -ddd: both. With -t also the ring positions of names, and the original's hidden rules.
     #[arg(short = 'd', action = ArgAction::Count)]
     pub(super) debug: u8,
-    /// Into the background; needs -l.
+    /// Run in the background; needs -l.
     #[arg(hide_short_help = true, short = 'D')]
     pub(super) daemonise: bool,
     /// Version and features.
@@ -121,24 +121,24 @@ pub(crate) struct RelayArgs {
     /// Short help.
     #[arg(short = 'h', action = ArgAction::HelpShort)]
     help: Option<bool>,
-    /// This help, at length.
+    /// Long help.
     #[arg(long = "help", action = ArgAction::HelpLong)]
     long_help: Option<bool>,
-    /// Words that belong to no flag: the original ignores them.
+    /// Arguments without a flag: the original ignores them.
     #[arg(hide = true)]
     pub(super) ignored: Vec<String>,
 }
 
 const LONGER: &str = "\
 Examples:
-  staunch relay -f relay.conf -tt            is the file right? all mistakes at once
-  staunch relay -f relay.conf --explain N    which rules N meets, and who gets it
-  echo N | staunch relay -f relay.conf -t    the same in the original's words
+  staunch relay -f relay.conf -tt            check the file: all errors at once
+  staunch relay -f relay.conf --explain N    which rules match N, and its endpoints
+  echo N | staunch relay -f relay.conf -t    the same in the original's format
   staunch relay -f relay.conf -t -d          with the points of hash rings
 
-Exit codes: 0 good, 1 wrong flags or mistakes in the file, 2 could not do it.
+Exit codes: 0 success, 1 wrong flags or errors in the file, 2 other failures.
 
-What is the same as carbon-c-relay, what is ours and what is ignored and why: docs/relay.md.";
+Differences from carbon-c-relay, and ignored flags: docs/relay.md.";
 
 impl RelayArgs {
     /// The original's flags among them.

@@ -71,7 +71,7 @@ fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -
             // What was said so far is for the terminal.
             log_stream::finish();
             if let Err(error) = background.up() {
-                tracing::warn!("the terminal is not let go of: {error}");
+                tracing::warn!("cannot detach from the terminal: {error}");
             }
         }),
         reopen_log: log::reopen,
@@ -165,12 +165,12 @@ fn shown(changes: &str) -> String {
 
 #[cfg(target_os = "linux")]
 fn into_background() -> anyhow::Result<Background> {
-    sys::into_background().context("cannot go into the background (`-D`)")
+    sys::into_background().context("cannot run in the background (`-D`)")
 }
 
 #[cfg(not(target_os = "linux"))]
 fn into_background() -> anyhow::Result<Background> {
-    anyhow::bail!("`-D` works on Linux only: let a supervisor run it in the background")
+    anyhow::bail!("`-D` works on Linux only: use a service manager instead")
 }
 
 /// There is none.

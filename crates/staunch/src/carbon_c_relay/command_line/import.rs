@@ -42,19 +42,19 @@ pub(crate) fn import(file: &Path, words: &[String]) -> anyhow::Result<Imported> 
 /// Flags that a native file has no options for.
 fn left_out(flags: &Flags) -> String {
     let given = [
-        ("-l", flags.log.is_some(), "the log goes to stderr: let the service manager keep it"),
+        ("-l", flags.log.is_some(), "the log goes to stderr: have the service manager store it"),
         ("-P", flags.pid_file.is_some(), "the service manager knows the process"),
         ("-D", flags.daemonise, "the service manager runs it"),
-        ("-d", flags.debug > 0, "RUST_LOG says what is logged"),
+        ("-d", flags.debug > 0, "RUST_LOG sets the log level"),
         ("-w", flags.workers.is_some(), "one thread routes"),
         ("-b", flags.batch.is_some(), "sending has no batches of records"),
         ("-L", flags.stalls.is_some(), "`queue` of the outputs says what happens when it is full"),
         ("-B", flags.backlog.is_some(), "the backlog is the system's"),
-        ("-s", flags.submission, "figures are at /metrics"),
+        ("-s", flags.submission, "statistics are at /metrics"),
         ("-S", flags.submission_report, "`staunch top` shows figures"),
     ];
     let given = given.into_iter().filter(|(_, given, _)| *given);
-    given.map(|(flag, _, hint)| format!("warning: {flag} is not carried over\n  hint: {hint}\n")).collect()
+    given.map(|(flag, _, hint)| format!("warning: {flag} has no counterpart\n  hint: {hint}\n")).collect()
 }
 
 #[test]
@@ -70,6 +70,6 @@ fn flags_become_options_or_are_named() {
     for wanted in ["tcp://[::]:2013", "max_records = 100", "name_characters = \"-_\"", "match = ['^a\\.']"] {
         assert!(text.contains(wanted), "{wanted} in\n{text}");
     }
-    assert!(said.contains("-b is not") && said.contains("-D is not") && !said.contains("-q"), "{said}");
+    assert!(said.contains("-b has no") && said.contains("-D has no") && !said.contains("-q"), "{said}");
     assert!(refused.is_err_and(|error| error.to_string().contains("-Z")));
 }

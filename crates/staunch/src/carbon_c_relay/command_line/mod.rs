@@ -36,7 +36,7 @@ pub(crate) fn relay(args: &RelayArgs, log_level: &str) -> anyhow::Result<ExitCod
         stdio::data(version::lines().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let ignored = |word| format!("warning: `{word}` belongs to no flag and is not used\n");
+    let ignored = |word| format!("warning: `{word}` belongs to no flag and is ignored\n");
     let ignored: String = args.ignored.iter().map(ignored).collect();
     let (settings, mistakes) = settings(&args.flags(), &machine());
     let said = ignored + &told(&mistakes);
