@@ -7,10 +7,10 @@ use config::plan::Plan;
 
 use crate::api_client::Access;
 
-/// Whose queues.
+/// Daemon whose queues are meant.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Whose {
-    /// The daemon's config: data directory, and the token and certificate of its HTTP API.
+    /// The daemon's config, for its data directory and the access to its HTTP API.
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "data_dir")]
     pub config: Option<PathBuf>,
     /// The data directory [default: ./staunch-data].
@@ -18,10 +18,10 @@ pub struct Whose {
     pub data_dir: Option<PathBuf>,
 }
 
-/// What a daemon's HTTP server wants of those who ask.
+/// Access to a daemon's HTTP API.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct AccessArgs {
-    /// Speak TLS with the daemon's HTTP API, and trust the certificates of FILE (PEM).
+    /// Use TLS for the daemon's HTTP API, and trust the certificates in FILE (PEM).
     #[arg(long, global = true, value_name = "FILE")]
     pub ca: Option<PathBuf>,
     /// File with the token of the daemon's HTTP API [default: $STAUNCH_TOKEN_FILE].
@@ -30,7 +30,7 @@ pub struct AccessArgs {
 }
 
 impl AccessArgs {
-    /// What no flag says as the daemon's config has it: its token, and its own certificate as the one to be trusted.
+    /// Fills missing flags from the daemon's config: its token, and its own certificate as the trusted one.
     pub(crate) fn or_of(self, plan: Option<&Plan>) -> AccessArgs {
         let Some(server) = plan.map(|plan| &plan.http_server) else { return self };
         let (cert, token) = (server.tls.as_deref().map(|tls| &tls.identity.cert), server.token_file.as_ref());
@@ -40,12 +40,12 @@ impl AccessArgs {
         }
     }
 
-    /// To a server whose certificate bears the name it is asked by.
+    /// Access to a server whose certificate must match the requested name.
     pub(crate) fn by_name(self) -> Access {
         Access { ca: self.ca, token_file: self.token_file, any_name: false }
     }
 
-    /// To a daemon of this machine, by whatever address it has.
+    /// Access to a daemon on this machine, at any address.
     pub(crate) fn of_this_machine(self) -> Access {
         Access { any_name: self.ca.is_some(), ..self.by_name() }
     }
@@ -53,19 +53,19 @@ impl AccessArgs {
 
 /// `staunch queue`
 ///
-/// Works beside a running daemon and on what one has left. Looking changes nothing.
+/// Works with a running daemon, and on the data directory of a stopped one. ls, check and export change nothing.
 #[derive(Debug, clap::Args)]
 pub struct QueueArgs {
     /// What to do.
     #[command(subcommand)]
     pub verb: QueueVerb,
-    /// Whose queues.
+    /// The daemon.
     #[command(flatten)]
     pub whose: Whose,
-    /// What the daemon's HTTP API wants.
+    /// Access to the daemon's HTTP API.
     #[command(flatten)]
     pub access: AccessArgs,
-    /// Print, or read, JSON.
+    /// Print or read JSON.
     #[arg(long, global = true)]
     pub json: bool,
 }
@@ -73,22 +73,22 @@ pub struct QueueArgs {
 /// What to do with queues.
 #[derive(Debug, Subcommand)]
 pub enum QueueVerb {
-    /// List the queues on disk: what waits, how old it is, whose it is.
+    /// List the queues on disk: records, age, output.
     Ls {
-        /// The daemon's config, as --config.
+        /// The daemon's config, the same as --config.
         #[arg(conflicts_with_all = ["config", "data_dir"])]
         file: Option<PathBuf>,
     },
-    /// Read every byte and tell what is damaged; exit code 1 if anything is.
+    /// Read the whole queues and report damage; exit code 1 if there is any.
     Check {
-        /// Queues; all when none is named.
+        /// Queues [default: all].
         names: Vec<String>,
     },
-    /// Write what waits to stdout.
+    /// Write the queued records to stdout.
     Export(QueueExportArgs),
-    /// Drop what waits.
+    /// Drop the queued records.
     Drop(QueueDropArgs),
-    /// Put exported records back, at the end of the queue.
+    /// Append exported records to the queue.
     Replay(QueueReplayArgs),
 }
 
@@ -97,13 +97,13 @@ pub enum QueueVerb {
 pub struct QueueExportArgs {
     /// The queue.
     pub name: String,
-    /// What is kept aside as damaged, as far as it can be read, and not what waits.
+    /// Export the readable part of the quarantine instead of the queue.
     #[arg(long)]
     pub quarantine: bool,
-    /// With --quarantine: lines whose checksum does not hold, too.
+    /// With --quarantine: also lines with a wrong checksum.
     #[arg(long, requires = "quarantine")]
     pub damaged: bool,
-    /// What is delivered and still there, too.
+    /// Also export records that are delivered and still on disk.
     #[arg(long, conflicts_with = "quarantine")]
     pub all: bool,
 }
@@ -113,13 +113,13 @@ pub struct QueueExportArgs {
 pub struct QueueDropArgs {
     /// The queue.
     pub name: String,
-    /// Only what has waited at least so long, such as 1h.
+    /// Drop only records that are at least this old, such as 1h.
     #[arg(long, value_name = "AGE", value_parser = age_ms, conflicts_with = "quarantine")]
     pub older_than: Option<u64>,
-    /// What is kept aside as damaged, and not what waits.
+    /// Drop the quarantine instead of the queue.
     #[arg(long)]
     pub quarantine: bool,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     pub yes: bool,
 }
@@ -129,10 +129,10 @@ pub struct QueueDropArgs {
 pub struct QueueReplayArgs {
     /// The queue.
     pub name: String,
-    /// A file that was exported, or `-` for stdin; with --json one of JSON lines.
+    /// Exported file, or `-` for stdin; JSON lines with --json.
     #[arg(long, value_name = "FILE", required_unless_present = "quarantine")]
     pub from: Option<PathBuf>,
-    /// What is kept aside as damaged, as far as it is whole.
+    /// Append the undamaged part of the quarantine.
     #[arg(long, conflicts_with = "from")]
     pub quarantine: bool,
 }
@@ -147,13 +147,13 @@ pub struct TopArgs {
     /// HTTP API: HOST:PORT, a port, or an http(s):// address [default: 127.0.0.1:8680].
     #[arg(long, value_name = "ADDR")]
     pub api: Option<Api>,
-    /// Config of a daemon of this machine: address, certificate and token are as it says.
+    /// Config of a daemon on this machine, for address, certificate and token.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// What it wants.
+    /// Access to the HTTP API.
     #[command(flatten)]
     pub access: AccessArgs,
-    /// One JSON object a second, as into a pipe.
+    /// Print one JSON object per second; default if stdout is a pipe.
     #[arg(long)]
     pub json: bool,
     /// Show the rates of one second and exit.

@@ -20,7 +20,7 @@ use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::hot_restart::{Control, EndsHere};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Stopped, Worker};
-use crate::stdio;
+use client::stdio;
 use sys::clock::Clock;
 
 /// Share of `stop_timeout` that sources may take to read what has come already, in percent; the rest is for the last

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use crate::daemon::shared::Shared;
 use crate::daemon::signals::Stops;
 use crate::log_stream;
-use crate::stdio;
+use client::stdio;
 use sys::clock::Clock;
 
 /// A signal that comes again within this time is the same order to stop: some send the first one twice, to the process

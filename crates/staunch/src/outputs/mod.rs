@@ -192,7 +192,7 @@ fn end(outlet: &Outlet, number: usize, state: EndpointState) {
             "output `{}` was removed and its drain time is over; {} stay in {} until an output of that name has a queue \
              on disk again",
             outlet.name,
-            crate::stdio::records(copies),
+            client::stdio::records(copies),
             disk.folder().path().display()
         );
     }

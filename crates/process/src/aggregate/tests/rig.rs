@@ -4,8 +4,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 use model::{
-    Canonical, Extra, FlushInfo, Flushed, GaugeOp, Kind, Now, RawKey, Sample, SampleView, Span,
-    Value,
+    Canonical, Extra, FlushInfo, Flushed, GaugeOp, Kind, Now, RawKey, Sample, SampleView, Span, Value,
 };
 
 use crate::aggregate::{

@@ -536,8 +536,7 @@ fn messages(running: &Running, passed: &Passed, handed: &HandedOver, connections
     let told = running.shared.reports.all().into_iter();
     let told = told.map(|(name, told)| account(Owner::Reports, &name, told));
     let edges = wiring.accounts.edges();
-    let edges =
-        edges.map(|(to, from, of)| account(Owner::Edge, &format!("{to}\n{from}"), of.figures()));
+    let edges = edges.map(|(to, from, of)| account(Owner::Edge, &format!("{to}\n{from}"), of.figures()));
     let mut messages: Vec<Message> = sources.chain(outputs).chain(edges).chain(relays).chain(told).collect();
     for (number, _, id, listen) in &passed.listens {
         let found = handed.drops.iter().find(|(source, place, _)| source == id && place == listen);
