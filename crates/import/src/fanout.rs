@@ -7,15 +7,14 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
+use deliver::plan::{QueueLimits, WhenFull};
 use model::SourceId;
 
 use config::address::{destination_name, destination_text, parse_destination, parse_listen};
 use config::diagnostic::{Code, Diagnostic, Source};
 use config::options::Scheme;
 use config::plan::{
-    Addresses, Destination, Feed, Framing, LinesPlan, Listen, OutputKind, OutputPlan, PacketsPlan, Plan,
-    SourceKind, SourcePlan,
+    Destination, Feed, LinesPlan, Listen, OutputKind, OutputPlan, PacketsPlan, Plan, SourceKind, SourcePlan,
 };
 use config::{Format, native};
 
@@ -141,27 +140,15 @@ fn plan(asked: &Fanout) -> Plan {
         age_max_ms: 0,
     };
     for to in &asked.targets {
-        let (word, sender) = match to {
-            Destination::Udp(_) => ("udp", PacketsPlan::UDP_SENDER),
-            Destination::Tcp(_) => ("tcp", SenderPlan::default()),
-            Destination::UnixDatagram(_) | Destination::UnixStream(_) => ("unix", SenderPlan::default()),
+        let word = match to {
+            Destination::Udp(_) => "udp",
+            Destination::Tcp(_) => "tcp",
+            Destination::UnixDatagram(_) | Destination::UnixStream(_) => "unix",
         };
         let lines = asked.repack.then(|| Box::new(LinesPlan::new(to, false)));
-        plan.outputs.push(OutputPlan {
-            name: format!("{word}/{}", destination_name(to)),
-            kind: OutputKind::Packets(PacketsPlan {
-                to: to.clone(),
-                framing: Framing::Lines,
-                addresses: Addresses::First,
-                sender,
-                lines,
-            }),
-            from: from.clone(),
-            queue,
-            required: asked.required,
-            queue_kind: QueueKind::Memory,
-            check: None,
-        });
+        let kind = OutputKind::Packets(PacketsPlan { lines, ..PacketsPlan::new(to.clone()) });
+        let output = OutputPlan::new(format!("{word}/{}", destination_name(to)), kind, from.clone());
+        plan.outputs.push(OutputPlan { queue, required: asked.required, ..output });
     }
     plan
 }

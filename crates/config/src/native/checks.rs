@@ -2,7 +2,7 @@
 
 use process::sharding::HealthPlan;
 
-use super::fields::{Fields, table};
+use super::fields::Fields;
 use super::value::Checked;
 use crate::address::parse_host_port;
 use crate::diagnostic::{Code, Diagnostic, Place};
@@ -19,50 +19,41 @@ pub(super) fn of_endpoints(
     to: &[(Destination, Place)],
     wrong: &mut Vec<Diagnostic>,
 ) -> Vec<CheckPlan> {
-    let Some(node) = fields.node("check") else { return Vec::new() };
-    let Some(entries) = table("check", node, wrong) else { return Vec::new() };
-    let fields =
-        Fields::read(Section::Check, &format!("the check of output `{name}`"), node.place, entries, wrong);
+    let whose = format!("the check of output `{name}`");
+    let Some(fields) = fields.table("check", Section::Check, &whose, wrong) else { return Vec::new() };
     let Some(word) = fields.word("kind") else { return Vec::new() };
     let kind = match word {
         "management" => CheckKind::Management,
         "connect" => CheckKind::Connect,
         _ => CheckKind::Http(path(&fields, wrong)),
     };
-    if let Some(place) = fields.place_of("path").filter(|_| word != "http") {
-        let message = format!("`path` has no effect in a check of kind \"{word}\"");
-        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+    if word != "http" {
+        fields.ignored("path", format!("`path` has no effect in a check of kind \"{word}\""), wrong);
     }
-    let every_ms = fields.whole("every").unwrap_or(EVERY_MS);
+    let every_ms = fields.value("every").unwrap_or(EVERY_MS);
     let Some(health) = health(&fields, wrong) else { return Vec::new() };
     let Some(at) = places(&fields, &kind, to, wrong) else { return Vec::new() };
     at.into_iter().map(|at| CheckPlan { kind: kind.clone(), at, every_ms, health }).collect()
 }
 
 fn path(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> String {
-    let path = fields.text("path").unwrap_or_else(|| "/".into());
+    let path: String = fields.value("path").unwrap_or_else(|| "/".into());
     let fits = path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
     if !fits {
-        let place = fields.place_of("path").unwrap_or(fields.place);
-        wrong.push(
-            Diagnostic::error(Code::BadValue, "`path` is not a valid request path")
-                .at(place)
-                .label("begins with `/` and has neither blanks nor characters beyond ASCII"),
-        );
+        let label = "begins with `/` and has neither blanks nor characters beyond ASCII";
+        fields.wrong("path", Code::BadValue, "`path` is not a valid request path", label, wrong);
     }
     path
 }
 
 fn health(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Option<HealthPlan> {
-    let count = |key| fields.whole_u32(key).unwrap_or(1);
+    let count = |key| fields.value(key).unwrap_or(1);
     let checks = count("checks");
     let plan = HealthPlan::new(checks, count("down_after"), count("up_after"));
     if plan.is_none() {
         let key = if count("down_after") > checks { "down_after" } else { "up_after" };
         let message = format!("`{key}` is more than the number of checks");
-        let place = fields.place_of(key).unwrap_or(fields.place);
-        let label = format!("`checks` is {checks}");
-        wrong.push(Diagnostic::error(Code::OutOfRange, message).at(place).label(label));
+        fields.wrong(key, Code::OutOfRange, message, format!("`checks` is {checks}"), wrong);
     }
     plan
 }
@@ -77,7 +68,7 @@ fn places(
     if fields.place_of("at").is_some() {
         return listed(fields, to.len(), wrong);
     }
-    let port = fields.whole("port").and_then(|port| u16::try_from(port).ok());
+    let port = fields.value("port").and_then(|port: u32| u16::try_from(port).ok());
     if port.is_none() && fields.place_of("port").is_some() {
         return None;
     }
@@ -102,10 +93,7 @@ fn places(
 
 fn listed(fields: &Fields, endpoints: usize, wrong: &mut Vec<Diagnostic>) -> Option<Vec<Endpoint>> {
     let Some(Checked::Texts(texts)) = fields.other("at") else { return None };
-    if let Some(place) = fields.place_of("port") {
-        let message = "`port` has no effect beside `at`";
-        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
-    }
+    fields.ignored("port", "`port` has no effect beside `at`", wrong);
     let before = wrong.len();
     let mut at = Vec::with_capacity(texts.len());
     for (text, place) in texts {
@@ -120,9 +108,7 @@ fn listed(fields: &Fields, endpoints: usize, wrong: &mut Vec<Diagnostic>) -> Opt
     }
     if wrong.len() == before && at.len() != endpoints {
         let message = format!("`at` has {} entries for {endpoints} endpoints", at.len());
-        let place = fields.place_of("at").unwrap_or(fields.place);
-        let diagnostic = Diagnostic::error(Code::BadValue, message).at(place);
-        wrong.push(diagnostic.label("one for each entry of `to`, in that order"));
+        fields.wrong("at", Code::BadValue, message, "one for each entry of `to`, in that order", wrong);
     }
     (wrong.len() == before).then_some(at)
 }

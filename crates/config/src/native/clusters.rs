@@ -7,7 +7,7 @@ use process::sharding::{Cluster, ClusterMistake, KeyForm, RingReplicas, SHARDS_M
 use super::fields::Fields;
 use super::value::Checked;
 use crate::address::destination_name;
-use crate::diagnostic::{Code, Diagnostic, Place, nearest};
+use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::plan::Destination;
 
 /// A cluster without its members.
@@ -38,9 +38,8 @@ pub(super) fn draft(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnos
         ("shards", word != "copy" && !ring),
     ];
     for (key, watched) in watched {
-        if let Some(place) = fields.place_of(key).filter(|_| !watched) {
-            let message = format!("`{key}` has no effect with sharding = \"{word}\"");
-            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+        if !watched {
+            fields.ignored(key, format!("`{key}` has no effect with sharding = \"{word}\""), wrong);
         }
     }
     let before = wrong.len();
@@ -51,11 +50,7 @@ pub(super) fn draft(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnos
         "murmur3-statsrelay" => Sharding::Murmur3Statsrelay(shards(fields, to, wrong)),
         _ => return None,
     };
-    let key = match fields.word("key") {
-        Some("name") => KeyForm::Name,
-        Some("series") => KeyForm::Series,
-        _ => KeyForm::Node,
-    };
+    let key = fields.value("key").unwrap_or(KeyForm::Node);
     let labels = labels(fields, to, wrong);
     if wrong.len() == before
         && let Err(mistake) = Cluster::new(&sharding, &labels)
@@ -68,13 +63,9 @@ pub(super) fn draft(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnos
             | ClusterMistake::BadLabel { .. }
             | ClusterMistake::BadReplication { .. } => "to",
         };
-        wrong.push(no_cluster(mistake.to_string()).at(place(fields, key)));
+        wrong.push(no_cluster(mistake.to_string()).at(fields.at(key)));
     }
     (wrong.len() == before).then_some(Draft { sharding, key, labels })
-}
-
-fn place(fields: &Fields, key: &str) -> Place {
-    fields.place_of(key).unwrap_or(fields.place)
 }
 
 fn no_cluster(label: String) -> Diagnostic {
@@ -82,13 +73,12 @@ fn no_cluster(label: String) -> Diagnostic {
 }
 
 fn replicas(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> RingReplicas {
-    match fields.whole("ring_replicas") {
-        None | Some(1) => RingReplicas::One,
+    match fields.value("ring_replicas") {
+        None | Some(1_u32) => RingReplicas::One,
         Some(4) => RingReplicas::Four,
         Some(_) => {
             let message = "`ring_replicas` has no such value";
-            let diagnostic = Diagnostic::error(Code::BadValue, message).label("must be 1 or 4");
-            wrong.push(diagnostic.at(place(fields, "ring_replicas")));
+            fields.wrong("ring_replicas", Code::BadValue, message, "must be 1 or 4", wrong);
             RingReplicas::One
         }
     }
@@ -98,7 +88,7 @@ fn labels(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnostic>) -> V
     let Some(Checked::Texts(labels)) = fields.other("labels") else { return default_labels(to) };
     if labels.len() != to.len() {
         let label = format!("{} labels for {} endpoints", labels.len(), to.len());
-        wrong.push(no_cluster(label).at(place(fields, "labels")));
+        wrong.push(no_cluster(label).at(fields.at("labels")));
     }
     labels.iter().map(|(label, _)| label.clone()).collect()
 }
@@ -141,7 +131,7 @@ fn shards(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnostic>) -> S
         mistakes.push((format!("shard {shard} is given to no endpoint"), None));
     }
     for (label, hint) in mistakes {
-        let diagnostic = no_cluster(label).at(place(fields, "shards"));
+        let diagnostic = no_cluster(label).at(fields.at("shards"));
         wrong.push(Diagnostic { hint, ..diagnostic });
     }
     table.into_iter().map(Option::unwrap_or_default).collect()

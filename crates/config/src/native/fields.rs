@@ -3,11 +3,10 @@
 //! The builders (`sources`, `transforms`, `outputs`) then ask by key. A value that was wrong has been reported
 //! here and is as good as absent for them: they go on with the default, and the plan is thrown away at the end.
 
-use std::path::PathBuf;
-
 use super::tree::{Entry, Node, Value};
 use super::value::{self, Checked};
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
+use crate::options::field::{Group, Slot};
 use crate::options::{self, Default, Family, Row, Section, Type};
 
 /// A checked table.
@@ -51,6 +50,27 @@ impl<'a> Fields<'a> {
         Fields { section, place, values }
     }
 
+    /// Puts the options of a group that were given, and are right, into their struct.
+    pub(super) fn fill<T>(&self, into: &mut T, group: &Group<T>) {
+        for option in group.fields.iter().filter(|option| option.sections.contains(&self.section)) {
+            if let Some(Field { place, checked: Some(value), .. }) = self.field(option.key) {
+                (option.put)(into, value, *place);
+            }
+        }
+    }
+
+    /// The table of options that is the value of `key`. None when there is none, and after a mistake.
+    pub(super) fn table(
+        &self,
+        key: &str,
+        section: Section,
+        whose: &str,
+        wrong: &mut Vec<Diagnostic>,
+    ) -> Option<Fields<'a>> {
+        let node = self.node(key)?;
+        Some(Fields::read(section, whose, node.place, table(key, node, wrong)?, wrong))
+    }
+
     fn field(&self, key: &str) -> Option<&Field<'a>> {
         debug_assert!(self.section.row(key).is_some(), "{:?} has no option `{key}`", self.section);
         self.values.iter().find(|field| field.key == key)
@@ -65,23 +85,20 @@ impl<'a> Fields<'a> {
         Some(self.field(key)?.place)
     }
 
+    /// Where a value stands, or the table that it is missing in.
+    pub(super) fn at(&self, key: &str) -> Place {
+        self.place_of(key).unwrap_or(self.place)
+    }
+
+    /// A value of the type that the plan has for it.
+    pub(super) fn value<S: Slot>(&self, key: &str) -> Option<S> {
+        let Field { place, checked: Some(value), .. } = self.field(key)? else { return None };
+        S::of(value, *place)
+    }
+
     /// The value as it stands in the file: for options that hold tables.
     pub(super) fn node(&self, key: &str) -> Option<&'a Node> {
         Some(self.field(key)?.node)
-    }
-
-    pub(super) fn text(&self, key: &str) -> Option<String> {
-        match self.checked(key)? {
-            Checked::Text(text) => Some(text.clone()),
-            _ => None,
-        }
-    }
-
-    pub(super) fn path(&self, key: &str) -> Option<PathBuf> {
-        match self.checked(key)? {
-            Checked::Path(path) => Some(path.clone()),
-            _ => None,
-        }
     }
 
     pub(super) fn word(&self, key: &str) -> Option<&'static str> {
@@ -89,38 +106,6 @@ impl<'a> Fields<'a> {
             Checked::Word(word) => Some(word),
             _ => None,
         }
-    }
-
-    pub(super) fn flag(&self, key: &str) -> Option<bool> {
-        match self.checked(key)? {
-            Checked::Flag(flag) => Some(*flag),
-            _ => None,
-        }
-    }
-
-    pub(super) fn number(&self, key: &str) -> Option<f64> {
-        match self.checked(key)? {
-            Checked::Number(number) => Some(*number),
-            _ => None,
-        }
-    }
-
-    /// A whole number, milliseconds, or bytes.
-    pub(super) fn whole(&self, key: &str) -> Option<u64> {
-        match self.checked(key)? {
-            Checked::Whole(whole) => Some(*whole),
-            _ => None,
-        }
-    }
-
-    /// The same in 32 bits. The row's limit keeps it within them.
-    pub(super) fn whole_u32(&self, key: &str) -> Option<u32> {
-        self.whole(key).map(|whole| u32::try_from(whole).unwrap_or(u32::MAX))
-    }
-
-    /// The same as a number of things in memory.
-    pub(super) fn whole_usize(&self, key: &str) -> Option<usize> {
-        self.whole(key).map(|whole| usize::try_from(whole).unwrap_or(usize::MAX))
     }
 
     /// The same for an option that not every section of the family has.
@@ -137,13 +122,30 @@ impl<'a> Fields<'a> {
     /// Reports a `max_connections_per_peer` above the limit of all connections, which `all_key` sets to `all`.
     pub(super) fn peer_has_no_more(&self, all: usize, all_key: &str, wrong: &mut Vec<Diagnostic>) {
         const KEY: &str = "max_connections_per_peer";
-        let all_is_wrong = self.place_of(all_key).is_some() && self.whole(all_key).is_none();
-        let Some(place) = self.place_of(KEY).filter(|_| !all_is_wrong) else { return };
-        if self.whole_usize(KEY).is_some_and(|of_peer| of_peer > all) {
-            let message = format!("`{KEY}` is above `{all_key}`");
-            let label = format!("`{all_key}` is {all}");
-            wrong.push(Diagnostic::error(Code::OutOfRange, message).at(place).label(label));
+        let all_is_wrong = self.place_of(all_key).is_some() && self.checked(all_key).is_none();
+        if !all_is_wrong && self.value(KEY).is_some_and(|of_peer: usize| of_peer > all) {
+            let (message, label) = (format!("`{KEY}` is above `{all_key}`"), format!("`{all_key}` is {all}"));
+            self.wrong(KEY, Code::OutOfRange, message, label, wrong);
         }
+    }
+
+    /// Warns of an option that was given and changes nothing; `message` says why.
+    pub(super) fn ignored(&self, key: &str, message: impl Into<String>, wrong: &mut Vec<Diagnostic>) {
+        if let Some(place) = self.place_of(key) {
+            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+        }
+    }
+
+    /// Reports a mistake in an option, at its place or that of the table.
+    pub(super) fn wrong(
+        &self,
+        key: &str,
+        code: Code,
+        message: impl Into<String>,
+        label: impl Into<String>,
+        wrong: &mut Vec<Diagnostic>,
+    ) {
+        wrong.push(Diagnostic::error(code, message).at(self.at(key)).label(label));
     }
 
     /// Replaces `into` when the option was given.

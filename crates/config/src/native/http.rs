@@ -10,6 +10,7 @@ use super::value::Checked;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::exposure;
 use crate::options::Section;
+use crate::options::table::daemon::{HTTP, HTTP_CLIENTS};
 use crate::plan::HttpPlan;
 
 /// Everything of the section but its address, which is `listen`.
@@ -19,17 +20,16 @@ pub(super) fn server(
     place: Place,
     wrong: &mut Vec<Diagnostic>,
 ) -> HttpPlan {
-    let mut plan = HttpPlan {
-        allowed_hosts: allowed_hosts(fields, wrong),
-        token_file: transport::pem(fields, "token_file"),
-        tls: transport::listening(Section::HttpTls, "the tls of `http`", fields, wrong),
-        ..HttpPlan::default()
-    };
-    Fields::set(&mut plan.connections_max, fields.whole_usize("max_connections"));
-    let of_peer = fields.whole_usize("max_connections_per_peer");
-    plan.peer_connections_max = of_peer.unwrap_or(plan.connections_max / 2);
+    let tls = transport::listening(Section::HttpTls, "the tls of `http`", fields, wrong);
+    let mut plan = HttpPlan { tls, ..HttpPlan::default() };
+    fields.fill(&mut plan, &HTTP);
+    fields.fill(&mut plan, &HTTP_CLIENTS);
+    plan.allowed_hosts = allowed_hosts(fields, wrong);
+    if fields.place_of("max_connections_per_peer").is_none() {
+        plan.peer_connections_max = plan.connections_max / 2;
+    }
     fields.peer_has_no_more(plan.connections_max, "max_connections", wrong);
-    let off = fields.flag("enabled") == Some(false);
+    let off = fields.value("enabled") == Some(false);
     let given = |key| fields.place_of(key).is_some();
     let open = listen.filter(|_| !off);
     if let Some(warning) = open.and_then(|at| exposure::http(at, given("token_file"), given("tls"))) {

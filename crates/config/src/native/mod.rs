@@ -46,10 +46,11 @@ use self::tree::{Entry, Node, Value};
 use self::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic, Place, Source, has_errors, nearest};
 use crate::exposure;
+use crate::options::table::daemon::{MANAGEMENT, TOP};
 use crate::options::{Family, Section};
 use crate::plan::{
-    ClusterPlan, Feed, HttpPlan, ManagementPlan, ManagementReplies, OutputKind, OutputPlan, Plan,
-    TransformKind, TransformPlan,
+    ClusterPlan, Feed, HttpPlan, ManagementPlan, ManagementReplies, OutputPlan, Plan, TransformKind,
+    TransformPlan,
 };
 
 /// Most sources, transforms, or outputs (each endpoint counted) of one file.
@@ -99,11 +100,7 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     let Some(entries) = table("the file", root, wrong) else { return empty_plan() };
     let top = Fields::read(Section::Top, "the top level", Place::new(0, 0), entries, wrong);
     let mut plan = empty_plan();
-    Fields::set(&mut plan.data_dir, top.path("data_dir"));
-    Fields::set(&mut plan.stop_timeout_ms, top.whole("stop_timeout"));
-    Fields::set(&mut plan.hot_restart_timeout_ms, top.whole("hot_restart_timeout"));
-    Fields::set(&mut plan.unfinished_bytes_max, top.whole("max_unfinished_bytes"));
-    Fields::set(&mut plan.reload_on_change, top.flag("reload_on_change"));
+    top.fill(&mut plan, &TOP);
     let named: Vec<Named> = Family::ALL.into_iter().flat_map(|family| named(family, &top, wrong)).collect();
     if top.node("sources").is_some() && !named.iter().any(|named| named.family == Family::Sources) {
         wrong.push(fields::no_source().at(top.place_of("sources").unwrap_or(top.place)));
@@ -332,19 +329,14 @@ fn http(top: &Fields, plan: &mut Plan, claims: &mut conflicts::Claims, wrong: &m
     } else if let Some(entries) = table("http", node, wrong) {
         let fields = Fields::read(Section::Http, "`http`", node.place, entries, wrong);
         place = Some(fields.place_of("listen").unwrap_or(node.place));
-        match fields.other("listen") {
-            Some(value::Checked::Address(listen)) => plan.http = Some(*listen),
+        if fields.place_of("listen").is_some() {
             // When it was wrong there is none: the default would give follow-up mistakes about addresses.
-            _ if fields.place_of("listen").is_some() => plan.http = None,
-            _ => {}
+            plan.http = fields.value("listen");
         }
         plan.http_server = http::server(&fields, plan.http, node.place, wrong);
-        if fields.flag("enabled") == Some(false) {
+        if fields.value("enabled") == Some(false) {
             plan.http = None;
-            if let Some(place) = fields.place_of("listen") {
-                let message = "`listen` has no effect: the HTTP server is not enabled";
-                wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
-            }
+            fields.ignored("listen", "`listen` has no effect: the HTTP server is not enabled", wrong);
         }
     }
     if let Some(address) = plan.http {
@@ -367,10 +359,10 @@ fn management(
     for (place, entries) in tables {
         let fields = Fields::read(Section::Management, "`management`", place, entries, wrong);
         let mut management = default_management();
-        match fields.other("listen") {
-            Some(value::Checked::Address(listen)) => management.listen = *listen,
-            _ if fields.place_of("listen").is_some() => continue,
-            _ => {}
+        match fields.value("listen") {
+            Some(listen) => management.listen = listen,
+            None if fields.place_of("listen").is_some() => continue,
+            None => {}
         }
         management.replies = match fields.word("replies") {
             Some("perl") => ManagementReplies::Perl,
@@ -381,17 +373,11 @@ fn management(
             },
             _ => ManagementReplies::Node,
         };
-        if let Some(place) = fields.place_of("cluster").filter(|_| fields.word("replies") != Some("proxy")) {
-            let message = "`cluster` has no effect without replies = \"proxy\"";
-            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+        if fields.word("replies") != Some("proxy") {
+            fields.ignored("cluster", "`cluster` has no effect without replies = \"proxy\"", wrong);
         }
-        Fields::set(&mut management.healthy, fields.flag("healthy"));
-        Fields::set(&mut management.read_only, fields.flag("read_only"));
-        Fields::set(&mut management.connections_max, fields.whole_usize("max_connections"));
-        management.connections_per_peer_max = fields.whole_usize("max_connections_per_peer");
-        if let Some(value::Checked::Map(config)) = fields.other("config") {
-            management.config = config.clone();
-        }
+        fields.fill(&mut management, &MANAGEMENT);
+        Fields::set(&mut management.config, fields.value("config"));
         let place = fields.place_of("listen").unwrap_or(place);
         fields.peer_has_no_more(management.connections_max, "max_connections", wrong);
         wrong.extend(exposure::management(&management).map(|warning| warning.at(place)));
@@ -407,17 +393,16 @@ fn proxied(fields: &Fields, clusters: &[ClusterPlan], wrong: &mut Vec<Diagnostic
         [] => "there is no output with a `sharding` other than \"copy\"".to_owned(),
         _ => format!("clusters are: {}", names.join(", ")),
     };
-    let Some(name) = fields.text("cluster") else {
+    let Some(name) = fields.value::<String>("cluster") else {
         if fields.place_of("cluster").is_none() && names.len() != 1 {
             let message = "`replies = \"proxy\"` needs `cluster`";
-            let place = fields.place_of("replies").unwrap_or(fields.place);
-            wrong.push(Diagnostic::error(Code::MissingKey, message).at(place).label(list()));
+            fields.wrong("replies", Code::MissingKey, message, list(), wrong);
         }
         return (names.len() == 1).then_some(0);
     };
     let found = names.iter().position(|known| *known == name);
     if found.is_none() {
-        let place = fields.place_of("cluster").unwrap_or(fields.place);
+        let place = fields.at("cluster");
         let diagnostic = Diagnostic::error(Code::UnknownReference, "`cluster` names no cluster");
         let near = nearest(&name, names.iter().copied()).map(|near| format!("did you mean \"{near}\"?"));
         wrong.push(Diagnostic { hint: near, ..diagnostic.at(place).label(list()) });
@@ -430,26 +415,9 @@ fn proxied(fields: &Fields, clusters: &[ClusterPlan], wrong: &mut Vec<Diagnostic
 pub fn defaults(data_dir: &Path) -> Plan {
     use crate::plan::TransformKind::Aggregate;
     use model::{SourceId, TransformId};
-    let output = |name: &str, kind, feed| OutputPlan {
-        name: name.into(),
-        kind,
-        from: vec![feed],
-        queue: deliver::plan::QueueLimits::default(),
-        required: false,
-        queue_kind: deliver::plan::QueueKind::Memory,
-        check: None,
-    };
-    let (file_bytes_max, files_max) = outputs::POINT_FILES;
-    let points = OutputKind::GraphiteFile {
-        peer: false,
-        path: outputs::default_path(data_dir, "points", "points.graphite"),
-        file_bytes_max,
-        files_max,
-        namespace: wire::graphite::Namespace::default(),
-    };
-    let (file_bytes_max, files_max) = outputs::EVENT_FILES;
-    let path = outputs::default_path(data_dir, "events", "events.jsonl");
-    let events = OutputKind::EventFile { path, file_bytes_max, files_max };
+    let output = |name: &str, kind, feed| OutputPlan::new(name, kind, vec![feed]);
+    let points = outputs::default_kind(Section::OutputGraphiteFile, data_dir, "points");
+    let events = outputs::default_kind(Section::OutputEventFile, data_dir, "events");
     Plan {
         sources: vec![sources::default_plan("statsd")],
         transforms: vec![TransformPlan {

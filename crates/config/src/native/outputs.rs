@@ -2,26 +2,58 @@
 
 use std::path::{Path, PathBuf};
 
-use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
-use wire::graphite::{Namespace, Numbers};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
+use wire::graphite::Namespace;
 
 use super::clusters::{self, Draft};
-use super::fields::{Fields, table};
+use super::fields::Fields;
 use super::value::Checked;
 use super::{checks, packets, transport};
 use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
+use crate::options::table::endpoints::{CONNECTIONS, SENDER};
+use crate::options::table::outputs::{FILE_FORMS, FILES, GRAPHITE, NAMESPACE};
+use crate::options::table::queue::QUEUE;
+use crate::options::table::transport::OUTPUT_TRANSPORT;
 use crate::plan::{
-    Addresses, ConsoleEncoding, Destination, Feed, Framing, GraphiteEncoding, OutputKind, OutputPlan,
-    PacketsPlan,
+    Addresses, Compression, ConsoleEncoding, Destination, Endpoint, Feed, Framing, GraphiteEncoding,
+    OutputKind, OutputPlan, PacketsPlan,
 };
 
-/// Default of `max_file_bytes` and `max_files` of points: 64 MiB and 15 rotated ones, 1 GiB in all.
-pub(super) const POINT_FILES: (u64, u32) = (64 << 20, 15);
-
-/// The same of events.
-pub(super) const EVENT_FILES: (u64, u32) = (16 << 20, 4);
+/// An output of a section that sends no packets, as the section means it when nothing is said but `type` and `from`. One
+/// to carbon has no endpoint yet.
+pub(super) fn default_kind(section: Section, data_dir: &Path, name: &str) -> OutputKind {
+    let path = |file: &str| data_dir.join(name).join(file);
+    let namespace = Namespace::default();
+    match section {
+        Section::OutputGraphiteFile => OutputKind::GraphiteFile {
+            path: path("points.graphite"),
+            // With the rotated ones 1 GiB in all.
+            file_bytes_max: 64 << 20,
+            files_max: 15,
+            peer: false,
+            namespace,
+        },
+        Section::OutputConsole => OutputKind::Console { form: ConsoleEncoding::Node, pretty: false },
+        Section::OutputPerlFile => {
+            OutputKind::PerlFile { path: PathBuf::new(), stats_prefix: "statsd".into() }
+        }
+        Section::OutputEventFile => {
+            OutputKind::EventFile { path: path("events.jsonl"), file_bytes_max: 16 << 20, files_max: 4 }
+        }
+        _ => OutputKind::Graphite {
+            to: Endpoint { host: String::new(), port: 0 },
+            form: GraphiteEncoding::Lines,
+            namespace,
+            sender: SenderPlan::default(),
+            connections: 1,
+            line_bytes_max: OutputKind::LINE_BYTES_MAX,
+            compression: Compression::Plain,
+            tls: None,
+        },
+    }
+}
 
 /// Default of `sync_window`, in milliseconds.
 pub const SYNC_WINDOW_MS: u64 = 10;
@@ -36,6 +68,12 @@ struct Queue {
 impl Queue {
     fn of(kind: QueueKind) -> Queue {
         Queue { limits: QueueLimits::default_of(kind), kind }
+    }
+
+    /// An output with this queue, without feeds.
+    fn output(self, name: String, kind: OutputKind, required: bool) -> OutputPlan {
+        let (queue, queue_kind) = (self.limits, self.kind);
+        OutputPlan { name, kind, from: Vec::new(), queue, queue_kind, required, check: None }
     }
 }
 
@@ -63,107 +101,85 @@ pub(super) fn build(
     let queue = queue(name, fields, wrong);
     match asked.section {
         Section::OutputUdp | Section::OutputTcp | Section::OutputUnix => packet_outputs(asked, queue, wrong),
-        _ => (others(asked, queue, data_dir, wrong), None),
+        Section::OutputGraphite => (graphite_outputs(asked, queue, wrong), None),
+        _ => (vec![file_or_console(asked, queue, data_dir, wrong)], None),
     }
 }
 
-/// Outputs that do not send packets.
-fn others(asked: &Asked<'_>, queue: Queue, data_dir: &Path, wrong: &mut Vec<Diagnostic>) -> Vec<Built> {
+/// An output without an endpoint.
+fn file_or_console(asked: &Asked<'_>, queue: Queue, data_dir: &Path, wrong: &mut Vec<Diagnostic>) -> Built {
     let Asked { name, section, fields, .. } = *asked;
-    let one = |kind: OutputKind, place: Place| {
-        vec![Built {
-            plan: OutputPlan {
-                name: name.to_owned(),
-                kind,
-                from: Vec::new(),
-                queue: queue.limits,
-                queue_kind: queue.kind,
-                required: false,
-                check: None,
-            },
-            place,
-        }]
-    };
-    let path_place = || fields.place_of("path").unwrap_or(fields.place);
-    match section {
-        Section::OutputGraphite => graphite_outputs(asked, queue, wrong),
-        Section::OutputGraphiteFile => {
-            let (file_bytes_max, files_max) = rotation(fields, POINT_FILES, wrong);
-            let path = fields.path("path").unwrap_or_else(|| default_path(data_dir, name, "points.graphite"));
-            let (peer, namespace) = (fields.flag("peer").unwrap_or(false), namespace(fields, wrong));
-            one(OutputKind::GraphiteFile { path, file_bytes_max, files_max, peer, namespace }, path_place())
+    let mut kind = default_kind(section, data_dir, name);
+    fields.fill(&mut kind, &FILES);
+    fields.fill(&mut kind, &FILE_FORMS);
+    match &mut kind {
+        OutputKind::GraphiteFile { file_bytes_max, files_max, namespace, .. } => {
+            rotation(fields, file_bytes_max, files_max, wrong);
+            *namespace = self::namespace(fields, wrong);
         }
-        Section::OutputConsole => {
-            let form = match fields.word("encoding") {
-                Some("perl") => ConsoleEncoding::Perl,
-                _ => ConsoleEncoding::Node,
-            };
-            one(OutputKind::Console { form, pretty: fields.flag("pretty").unwrap_or(false) }, fields.place)
+        OutputKind::EventFile { file_bytes_max, files_max, .. } => {
+            rotation(fields, file_bytes_max, files_max, wrong);
         }
-        Section::OutputPerlFile => {
-            let stats_prefix = fields.text("stats_prefix").unwrap_or_else(|| "statsd".into());
-            let path = fields.path("path").unwrap_or_default();
-            one(OutputKind::PerlFile { path, stats_prefix }, path_place())
-        }
-        Section::OutputEventFile => {
-            let (file_bytes_max, files_max) = rotation(fields, EVENT_FILES, wrong);
-            let path = fields.path("path").unwrap_or_else(|| default_path(data_dir, name, "events.jsonl"));
-            one(OutputKind::EventFile { path, file_bytes_max, files_max }, path_place())
-        }
-        // No other section is an output.
-        _ => Vec::new(),
+        _ => {}
     }
+    let place = if section == Section::OutputConsole { fields.place } else { fields.at("path") };
+    Built { plan: queue.output(name.to_owned(), kind, false), place }
 }
 
 /// Outputs to carbon and its like, one for each endpoint.
 fn graphite_outputs(asked: &Asked<'_>, queue: Queue, wrong: &mut Vec<Diagnostic>) -> Vec<Built> {
     let Asked { name, fields, .. } = *asked;
-    let (form, namespace) = (graphite_form(fields), namespace(fields, wrong));
-    let sender = sender(fields, wrong);
-    let connections = fields.whole("connections").map_or(1, |count| count as u8);
-    let line_bytes_max = fields.whole_u32("max_line_bytes").unwrap_or(OutputKind::LINE_BYTES_MAX);
-    let required = fields.flag("required").unwrap_or(false);
+    let mut model = default_kind(asked.section, Path::new(""), name);
+    for group in [&GRAPHITE, &CONNECTIONS, &OUTPUT_TRANSPORT] {
+        fields.fill(&mut model, group);
+    }
+    let tls_plan = transport::endpoint(name, fields, wrong);
+    let sender_plan = sender(fields, wrong);
+    if let OutputKind::Graphite { namespace, sender, tls, .. } = &mut model {
+        (*namespace, *sender, *tls) = (self::namespace(fields, wrong), sender_plan, tls_plan);
+    }
+    let form = fields.value("encoding");
+    let required = fields.value("required").unwrap_or_default();
     let endpoints = endpoints(fields);
     unfit_datagrams(fields, endpoints, wrong);
-    if let Some(at) = fields.place_of("max_line_bytes").filter(|_| form == GraphiteEncoding::Pickle) {
+    if form == Some(GraphiteEncoding::Pickle) {
         let message = "`max_line_bytes` has no effect: pickle frames contain no lines";
-        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(at).label("ignored"));
+        fields.ignored("max_line_bytes", message, wrong);
     }
-    let (compression, tls) = (transport::compression(fields), transport::endpoint(name, fields, wrong));
     let split = endpoints.len() > 1;
     let each = endpoints.iter().filter_map(|(to, place)| {
         let kind = match to {
-            Destination::Tcp(to) => {
-                let (to, namespace, tls) = (to.clone(), namespace.clone(), tls.clone());
-                OutputKind::Graphite {
-                    to,
-                    form,
-                    namespace,
-                    sender,
-                    connections,
-                    line_bytes_max,
-                    compression,
-                    tls,
-                }
-            }
+            Destination::Tcp(_) => with_destination(&model, to),
             Destination::Udp(to) => {
-                let syslog = form == GraphiteEncoding::Syslog;
-                OutputKind::GraphiteDatagrams { to: to.clone(), syslog, sender }
+                let syslog = form == Some(GraphiteEncoding::Syslog);
+                OutputKind::GraphiteDatagrams { to: to.clone(), syslog, sender: sender_plan }
             }
             // Its row has no other schemes.
             Destination::UnixDatagram(_) | Destination::UnixStream(_) => return None,
         };
         let name = if split { endpoint_name(name, to) } else { name.to_owned() };
-        let (queue, queue_kind) = (queue.limits, queue.kind);
-        let plan = OutputPlan { name, kind, from: Vec::new(), queue, queue_kind, required, check: None };
+        let plan = queue.output(name, kind, required);
         Some(Built { plan, place: *place })
     });
     each.collect()
 }
 
-/// Where an output's file is when it has no path of its own.
-pub(super) fn default_path(data_dir: &Path, name: &str, file: &str) -> PathBuf {
-    data_dir.join(name).join(file)
+/// The same output with another endpoint.
+pub(super) fn with_destination(kind: &OutputKind, destination: &Destination) -> OutputKind {
+    let mut kind = kind.clone();
+    match (&mut kind, destination) {
+        (OutputKind::Graphite { to, .. }, Destination::Tcp(host))
+        | (OutputKind::GraphiteDatagrams { to, .. }, Destination::Udp(host)) => *to = host.clone(),
+        (OutputKind::Packets(packets), _) => {
+            packets.to = destination.clone();
+            // Datagrams have no framing, whatever the section says.
+            if destination.is_datagram() {
+                packets.framing = Framing::Lines;
+            }
+        }
+        _ => {}
+    }
+    kind
 }
 
 /// Name of one endpoint's output.
@@ -198,45 +214,33 @@ fn packet_outputs(
     let checks = checks::of_endpoints(name, fields, endpoints, wrong);
     let framing = framing(section, fields, &destinations, wrong);
     let addresses = addresses(section, fields);
-    let required = fields.flag("required").unwrap_or(false);
+    let required = fields.value("required").unwrap_or_default();
     let mut built = Vec::with_capacity(endpoints.len());
     for (at, (to, place)) in endpoints.iter().enumerate() {
         let framing = if to.is_datagram() { Framing::Lines } else { framing };
         let packets = PacketsPlan { to: to.clone(), framing, addresses, sender, lines: lines.clone() };
         let split = endpoints.len() > 1 || in_cluster;
-        let plan = OutputPlan {
-            name: if split { endpoint_name(name, to) } else { name.to_owned() },
-            kind: OutputKind::Packets(packets),
-            from: Vec::new(),
-            queue: queue.limits,
-            queue_kind: queue.kind,
-            required,
-            check: checks.get(at).cloned(),
-        };
+        let name = if split { endpoint_name(name, to) } else { name.to_owned() };
+        let plan = queue.output(name, OutputKind::Packets(packets), required);
+        let plan = OutputPlan { check: checks.get(at).cloned(), ..plan };
         built.push(Built { plan, place: *place });
     }
     (built, cluster)
 }
 
 fn framing(section: Section, fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnostic>) -> Framing {
-    if section == Section::OutputUdp || fields.word("framing") != Some("frames") {
+    if section == Section::OutputUdp || fields.value("framing") != Some(Framing::Frames) {
         return Framing::Lines;
     }
     if to.iter().all(Destination::is_datagram) {
-        let place = fields.place_of("framing").unwrap_or(fields.place);
-        let message = "`framing` has no effect: the endpoints take datagrams";
-        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+        fields.ignored("framing", "`framing` has no effect: the endpoints take datagrams", wrong);
     }
     Framing::Frames
 }
 
 fn addresses(section: Section, fields: &Fields) -> Addresses {
     let of_hosts = section != Section::OutputUnix;
-    if of_hosts && fields.word("addresses") == Some("round_robin") {
-        Addresses::RoundRobin
-    } else {
-        Addresses::First
-    }
+    if of_hosts { fields.value("addresses").unwrap_or_default() } else { Addresses::First }
 }
 
 /// Options that only streams use, in a section with endpoints that take datagrams.
@@ -255,33 +259,21 @@ fn unfit_datagrams(fields: &Fields, to: &[(Destination, Place)], wrong: &mut Vec
             wrong.push(Diagnostic::error(Code::BadValue, message).at(at).label("datagrams").hint(hint));
         }
     }
-    for key in ["connections", "max_line_bytes"] {
-        if let Some(at) = fields.place_of(key).filter(|_| to.iter().all(|(to, _)| to.is_datagram())) {
-            let message = format!("`{key}` has no effect: the endpoints take datagrams");
-            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(at).label("ignored"));
-        }
-    }
-}
-
-fn graphite_form(fields: &Fields) -> GraphiteEncoding {
-    match fields.word("encoding") {
-        Some("pickle") => GraphiteEncoding::Pickle,
-        Some("syslog") => GraphiteEncoding::Syslog,
-        _ => GraphiteEncoding::Lines,
+    for key in
+        ["connections", "max_line_bytes"].into_iter().filter(|_| to.iter().all(|(to, _)| to.is_datagram()))
+    {
+        fields.ignored(key, format!("`{key}` has no effect: the endpoints take datagrams"), wrong);
     }
 }
 
 /// Bound of a file, 0 for none, and how many rotated ones there are.
-fn rotation(fields: &Fields, (bytes, files): (u64, u32), wrong: &mut Vec<Diagnostic>) -> (u64, u32) {
-    let bytes = fields.whole("max_file_bytes").unwrap_or(bytes);
-    if bytes != 0 {
-        return (bytes, fields.whole_u32("max_files").unwrap_or(files));
+fn rotation(fields: &Fields, bytes: &mut u64, files: &mut u32, wrong: &mut Vec<Diagnostic>) {
+    Fields::set(bytes, fields.value("max_file_bytes"));
+    Fields::set(files, fields.value("max_files"));
+    if *bytes == 0 {
+        fields.ignored("max_files", "`max_files` has no effect: the file is never rotated", wrong);
+        *files = 0;
     }
-    if let Some(place) = fields.place_of("max_files") {
-        let message = "`max_files` has no effect: the file is never rotated";
-        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
-    }
-    (0, 0)
 }
 
 /// Options that only the modern namespace uses.
@@ -290,25 +282,7 @@ const MODERN_ONLY: [&str; 5] =
 
 pub(super) fn namespace(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Namespace {
     let mut namespace = Namespace::default();
-    match fields.word("namespace") {
-        Some("legacy") => namespace.legacy = true,
-        Some("modern") => namespace.legacy = false,
-        _ => {}
-    }
-    Fields::set(&mut namespace.global_prefix, fields.text("global_prefix"));
-    Fields::set(&mut namespace.counter_prefix, fields.text("counter_prefix"));
-    Fields::set(&mut namespace.timer_prefix, fields.text("timer_prefix"));
-    Fields::set(&mut namespace.gauge_prefix, fields.text("gauge_prefix"));
-    Fields::set(&mut namespace.set_prefix, fields.text("set_prefix"));
-    Fields::set(&mut namespace.global_suffix, fields.text("global_suffix"));
-    Fields::set(&mut namespace.stats_prefix, fields.text("stats_prefix"));
-    Fields::set(&mut namespace.counts, fields.flag("counts"));
-    Fields::set(&mut namespace.bare_tag_value, fields.text("bare_tag_value"));
-    match fields.word("numbers") {
-        Some("shortest") => namespace.numbers = Numbers::Shortest,
-        Some("perl") => namespace.numbers = Numbers::Perl,
-        _ => {}
-    }
+    fields.fill(&mut namespace, &NAMESPACE);
     for key in MODERN_ONLY.into_iter().filter(|_| namespace.legacy) {
         if let Some(place) = fields.place_of(key) {
             let message = format!("`{key}` has no effect in the namespace `legacy`");
@@ -321,29 +295,26 @@ pub(super) fn namespace(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Namespa
 
 fn sender(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SenderPlan {
     let mut sender = SenderPlan::default();
-    Fields::set(&mut sender.retry_min_ms, fields.whole("min_retry_delay"));
-    Fields::set(&mut sender.retry_max_ms, fields.whole("max_retry_delay"));
-    Fields::set(&mut sender.connect_timeout_ms, fields.whole("connect_timeout"));
-    Fields::set(&mut sender.write_timeout_ms, fields.whole("write_timeout"));
+    fields.fill(&mut sender, &SENDER);
     if sender.retry_max_ms < sender.retry_min_ms {
-        let place =
-            fields.place_of("max_retry_delay").or(fields.place_of("min_retry_delay")).unwrap_or(fields.place);
+        let given = fields.place_of("max_retry_delay").is_some();
+        let key = if given { "max_retry_delay" } else { "min_retry_delay" };
         let limits = format!("min_retry_delay is {}", crate::text::duration(sender.retry_min_ms));
         let message = format!(
             "`max_retry_delay` ({}) is below `min_retry_delay`",
             crate::text::duration(sender.retry_max_ms)
         );
-        wrong.push(Diagnostic::error(Code::OutOfRange, message).at(place).label(limits));
+        fields.wrong(key, Code::OutOfRange, message, limits, wrong);
     }
     sender
 }
 
 fn queue(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Queue {
-    let Some(node) = fields.node("queue") else { return Queue::of(QueueKind::Memory) };
-    let Some(entries) = table("queue", node, wrong) else { return Queue::of(QueueKind::Memory) };
-    let fields =
-        Fields::read(Section::Queue, &format!("the queue of output `{name}`"), node.place, entries, wrong);
-    let sync_window_ms = fields.whole("sync_window");
+    let whose = format!("the queue of output `{name}`");
+    let Some(fields) = fields.table("queue", Section::Queue, &whose, wrong) else {
+        return Queue::of(QueueKind::Memory);
+    };
+    let sync_window_ms = fields.value("sync_window");
     let kind = match fields.word("kind") {
         Some("disk") => QueueKind::Disk { sync_window_ms: sync_window_ms.unwrap_or(SYNC_WINDOW_MS) },
         _ => QueueKind::Memory,
@@ -354,16 +325,6 @@ fn queue(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Queue {
         wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored").hint(hint));
     }
     let mut queue = Queue::of(kind);
-    let limits = &mut queue.limits;
-    Fields::set(&mut limits.bytes_max, fields.whole("max_bytes"));
-    Fields::set(&mut limits.records_max, fields.whole("max_records"));
-    Fields::set(&mut limits.age_max_ms, fields.whole("max_age"));
-    match fields.word("when_full") {
-        Some("block") => limits.when_full = WhenFull::Block,
-        Some("block_while_up") => limits.when_full = WhenFull::BlockWhileUp,
-        Some("drop_oldest") => limits.when_full = WhenFull::DropOldest,
-        Some("drop_newest") => limits.when_full = WhenFull::DropNewest,
-        _ => {}
-    }
+    fields.fill(&mut queue.limits, &QUEUE);
     queue
 }

@@ -2,16 +2,12 @@
 //!
 //! Not here: where packets go (`outputs`), which endpoint of a cluster a line goes to (`clusters`).
 
-use process::stage::StagePlan;
-use wire::statsd::rewrite::{
-    AggregateEncoding, Distributions, Form, Gauges, NegativeGauges, Rewrite, RewriteError, RewritePlan,
-    Strip, TagFormat, TimerType,
-};
+use wire::statsd::rewrite::{AggregateEncoding, Form, Rewrite, RewriteError, RewritePlan};
 
-use super::fields::{Fields, table};
-use super::value::Checked;
+use super::fields::Fields;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::options::Section;
+use crate::options::table::packets::{AGGREGATES, CONVERT, MODE, REWRITE, STAGE};
 use crate::plan::{Destination, LinesPlan};
 
 /// Options for which packets are taken apart.
@@ -79,12 +75,15 @@ pub(super) fn lines(
     let mut plan = LinesPlan { aggregates, ..LinesPlan::new(to, each_its_own) };
     if each_its_own {
         no_effect(fields, &["max_packet_bytes", "flush_delay"], "each line is its own packet", wrong);
-    } else if let Some(bytes) = fields.whole_usize("max_packet_bytes") {
+    } else if let Some(bytes) = fields.value("max_packet_bytes") {
         plan.packet_bytes_max = bytes;
         plan.aggregates.line_bytes_max = bytes;
     }
-    Fields::set(&mut plan.flush_delay_ms, fields.whole("flush_delay"));
-    stage(fields, &mut plan.stage, wrong);
+    fields.fill(&mut plan, &MODE);
+    fields.fill(&mut plan.stage, &STAGE);
+    if plan.stage.series_max == 0 {
+        no_effect(fields, &["series_expiry"], "without `max_series` no series is known", wrong);
+    }
     plan.rewrite = rewrite(fields, wrong);
     plan.aggregates.names = plan.rewrite.clone();
     if !around.takes_aggregates {
@@ -95,7 +94,7 @@ pub(super) fn lines(
 
 /// `mode = "verbatim"` with something that cannot be had that way.
 fn verbatim(fields: &Fields, asked: Option<&'static str>, around: Around, wrong: &mut Vec<Diagnostic>) {
-    let mode = fields.place_of("mode").unwrap_or(fields.place);
+    let mode = fields.at("mode");
     let (message, place) = match asked {
         Some(key) => (
             format!("`{key}` needs parsed lines, and `verbatim` does not parse packets"),
@@ -123,45 +122,15 @@ fn verbatim(fields: &Fields, asked: Option<&'static str>, around: Around, wrong:
 
 fn no_effect(fields: &Fields, keys: &[&str], why: &str, wrong: &mut Vec<Diagnostic>) {
     for key in keys {
-        if let Some(place) = fields.place_of(key) {
-            let message = format!("`{key}` has no effect here: {why}");
-            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
-        }
-    }
-}
-
-fn stage(fields: &Fields, stage: &mut StagePlan, wrong: &mut Vec<Diagnostic>) {
-    let globs = |key| match fields.other(key) {
-        Some(Checked::Globs(globs)) => globs.clone(),
-        _ => Vec::new(),
-    };
-    stage.allow = globs("allow");
-    stage.deny = globs("deny");
-    Fields::set(&mut stage.sample, fields.number("sample"));
-    if let Some(Checked::Shares(shares)) = fields.other("sample_names") {
-        stage.sample_names = shares.clone();
-    }
-    Fields::set(&mut stage.series_max, fields.whole_u32("max_series"));
-    Fields::set(&mut stage.series_idle_ns, fields.whole("series_expiry").map(|ms| ms * 1_000_000));
-    if stage.series_max == 0 {
-        no_effect(fields, &["series_expiry"], "without `max_series` no series is known", wrong);
+        fields.ignored(key, format!("`{key}` has no effect here: {why}"), wrong);
     }
 }
 
 fn rewrite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> RewritePlan {
-    let texts = |key| match fields.other(key) {
-        Some(Checked::Texts(texts)) => texts.iter().map(|(text, _)| text.clone()).collect(),
-        _ => Vec::new(),
-    };
-    let mut plan = RewritePlan { to: form(fields), ..RewritePlan::default() };
-    Fields::set(&mut plan.prefix, fields.text("prefix"));
-    Fields::set(&mut plan.suffix, fields.text("suffix"));
-    plan.tags_drop = texts("tags_drop");
-    plan.tags_add = texts("tags_add");
-    if let Some(Checked::Map(rename)) = fields.other("tags_rename") {
-        plan.tags_rename = rename.clone();
-    }
-    Fields::set(&mut plan.bare_tag_value, fields.text("bare_tag_value"));
+    let form = fields.word("convert").and_then(Form::named).unwrap_or(Form::KEEP);
+    let mut plan = RewritePlan { to: form, ..RewritePlan::default() };
+    fields.fill(&mut plan, &REWRITE);
+    fields.fill(&mut plan, &CONVERT);
     if let Err(error) = Rewrite::new(&plan) {
         let key = match &error {
             RewriteError::BadAffix(text) if *text == plan.prefix => "prefix",
@@ -171,69 +140,9 @@ fn rewrite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> RewritePlan {
             RewriteError::BadTag(text) if *text == plan.bare_tag_value => "bare_tag_value",
             RewriteError::BadTag(_) => "tags_rename",
         };
-        let place = fields.place_of(key).unwrap_or(fields.place);
-        let message = format!("`{key}` cannot be used");
-        wrong.push(Diagnostic::error(Code::BadValue, message).at(place).label(error.to_string()));
+        fields.wrong(key, Code::BadValue, format!("`{key}` cannot be used"), error.to_string(), wrong);
     }
     plan
-}
-
-/// `convert`, and what single switches change in it.
-fn form(fields: &Fields) -> Form {
-    let mut form = fields.word("convert").and_then(Form::named).unwrap_or(Form::KEEP);
-    Fields::set(&mut form.tags, of_word(fields, "tag_format", &TAG_FORMS));
-    Fields::set(&mut form.one_value_per_line, fields.flag("one_value_per_line"));
-    Fields::set(&mut form.distributions, of_word(fields, "distributions", &DISTRIBUTIONS));
-    Fields::set(&mut form.histograms_as_timers, fields.flag("histograms_as_timers"));
-    Fields::set(&mut form.gauges, of_word(fields, "gauge_signs", &GAUGES));
-    if let Some(Checked::Texts(texts)) = fields.other("strip") {
-        let has = |word: &str| texts.iter().any(|(text, _)| text == word);
-        form.strip = Strip {
-            container: has("container"),
-            external: has("external"),
-            cardinality: has("cardinality"),
-            time: has("time"),
-            unknown: has("unknown"),
-        };
-    }
-    Fields::set(&mut form.events, fields.flag("events"));
-    form
-}
-
-/// Words of options with what they mean.
-type Words<T, const N: usize> = [(&'static str, T); N];
-
-pub(super) const TAG_FORMS: Words<TagFormat, 4> = [
-    ("keep", TagFormat::Keep),
-    ("drop", TagFormat::Drop),
-    ("dogstatsd", TagFormat::Dogstatsd),
-    ("graphite", TagFormat::Graphite),
-];
-
-pub(super) const DISTRIBUTIONS: Words<Distributions, 3> = [
-    ("keep", Distributions::Keep),
-    ("histograms", Distributions::Histograms),
-    ("timers", Distributions::Timers),
-];
-
-pub(super) const GAUGES: Words<Gauges, 3> =
-    [("keep", Gauges::Keep), ("changes", Gauges::SignsAreChanges), ("parts", Gauges::SignsAreParts)];
-
-pub(super) const NEGATIVE_GAUGES: Words<NegativeGauges, 3> = [
-    ("zero_first", NegativeGauges::ZeroFirst),
-    ("signed", NegativeGauges::Signed),
-    ("equals", NegativeGauges::Equals),
-];
-
-pub(super) const TIMER_TYPES: Words<TimerType, 3> = [
-    ("timer", TimerType::Timer),
-    ("histogram", TimerType::Histogram),
-    ("distribution", TimerType::Distribution),
-];
-
-fn of_word<T: Copy, const N: usize>(fields: &Fields, key: &str, words: &Words<T, N>) -> Option<T> {
-    let given = fields.word(key)?;
-    words.iter().find(|(word, _)| *word == given).map(|(_, meant)| *meant)
 }
 
 fn aggregates(
@@ -242,14 +151,9 @@ fn aggregates(
     mut form: AggregateEncoding,
     wrong: &mut Vec<Diagnostic>,
 ) -> AggregateEncoding {
-    let Some(node) = fields.node("aggregates") else { return form };
-    let Some(entries) = table("aggregates", node, wrong) else { return form };
     let whose = format!("`aggregates` of output `{name}`");
-    let fields = Fields::read(Section::Aggregates, &whose, node.place, entries, wrong);
-    Fields::set(&mut form.negative_gauges, of_word(&fields, "negative_gauges", &NEGATIVE_GAUGES));
-    Fields::set(&mut form.timer_type, of_word(&fields, "timer_type", &TIMER_TYPES));
-    Fields::set(&mut form.packed, fields.flag("packed"));
-    Fields::set(&mut form.zero_counters, fields.flag("zero_counters"));
-    Fields::set(&mut form.times, fields.flag("times"));
+    if let Some(fields) = fields.table("aggregates", Section::Aggregates, &whose, wrong) {
+        fields.fill(&mut form, &AGGREGATES);
+    }
     form
 }

@@ -1,14 +1,16 @@
 //! A checked `[sources.NAME]` to its plan.
 
-use model::AckWhen;
-use wire::graphite::input::{Compatibility, Kept, MessageEncoding, NameForm};
-use wire::statsd::{Dialect, GaugeSign, Options};
+use wire::graphite::input::Compatibility;
+use wire::statsd::{Dialect, Options};
 
 use super::fields::Fields;
 use super::transport;
 use super::value::Checked;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
+use crate::options::field::Words;
+use crate::options::table::sources::{LISTENER, OWN, POINT, READING};
+use crate::options::table::transport::SOURCE_TRANSPORT;
 use crate::plan::{
     Compression, GraphiteSource, Listen, OwnPlan, RelayOwnPlan, RelayReport, SourceKind, SourcePlan,
 };
@@ -45,8 +47,14 @@ pub fn graphite_plan(name: &str, compatibility: Compatibility) -> SourcePlan {
 
 /// Self-metrics as an empty section means them.
 pub fn own_plan(name: &str) -> SourcePlan {
-    let own = OwnPlan { every_ms: 10_000, prefix: "staunch".into() };
-    SourcePlan { kind: SourceKind::Own(own), listen: Vec::new(), ..default_plan(name) }
+    let RelayOwnPlan { every_ms, prefix, .. } = relay_own();
+    let kind = SourceKind::Own(OwnPlan { every_ms, prefix });
+    SourcePlan { kind, listen: Vec::new(), ..default_plan(name) }
+}
+
+/// Options of self-metrics of either encoding.
+pub(super) fn relay_own() -> RelayOwnPlan {
+    RelayOwnPlan { every_ms: 10_000, reset: false, prefix: "staunch".into(), report: RelayReport::Points }
 }
 
 /// The plan, and the place of each of its listeners.
@@ -71,54 +79,33 @@ pub(super) fn build(
         plan.listen = listen.iter().map(|(listen, _)| listen.clone()).collect();
         places = listen.iter().map(|(_, place)| *place).collect();
     }
-    Fields::set(&mut plan.receive_buffer_bytes, fields.whole("receive_buffer"));
-    Fields::set(&mut plan.connections_max, fields.whole_usize("max_connections"));
-    plan.connections_per_peer_max = fields.whole_usize("max_connections_per_peer");
+    fields.fill(&mut plan, &LISTENER);
+    fields.fill(&mut plan, &SOURCE_TRANSPORT);
     fields.peer_has_no_more(plan.connections_max, "max_connections", wrong);
-    Fields::set(&mut plan.idle_timeout_ms, fields.whole("idle_timeout"));
-    Fields::set(&mut plan.line_bytes_max, fields.whole_usize("max_line_bytes"));
-    Fields::set(&mut plan.tail_counts, fields.flag("tail_counts"));
     if points {
         let source = graphite(fields, wrong);
-        plan.compression = transport::compression(fields);
         plan.tls = transport::listen(name, fields, wrong);
         let carried = (&source, plan.compression, fields.node("tls").is_some());
         unfit_listeners(carried, &plan.listen, &places, wrong);
         plan.kind = SourceKind::Graphite(source);
         return (plan, places);
     }
-    let word = fields.word("ack_when");
-    plan.ack_when = AckWhen::ALL.into_iter().find(|when| Some(when.word()) == word);
     plan.kind = SourceKind::Statsd(options(fields, wrong));
     (plan, places)
 }
 
 fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
-    let word = fields.word("compatibility");
-    let compatibility = Compatibility::ALL.into_iter().find(|known| Some(known.word()) == word);
-    let compatibility = compatibility.unwrap_or(Compatibility::Strict);
-    let mut source = GraphiteSource::of(compatibility);
-    source.messages = match fields.word("encoding") {
-        Some("pickle") => Some(MessageEncoding::Pickle),
-        Some("protobuf") => Some(MessageEncoding::Protobuf),
-        _ => None,
-    };
-    Fields::set(&mut source.message_bytes_max, fields.whole_usize("max_message_bytes"));
-    source.reading.missing_time_is_now = fields.word("missing_timestamp") == Some("now");
-    Fields::set(&mut source.reading.name_bytes_max, fields.whole_u32("max_name_bytes"));
-    let names = fields.word("names");
-    source.reading.names =
-        NameForm::ALL.into_iter().find(|known| Some(known.word()) == names).unwrap_or_default();
-    if let Some(text) = fields.text("name_characters") {
-        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let place = fields.place_of("name_characters").unwrap_or(fields.place);
-            let message = "`name_characters` has characters that names must not contain";
-            let label = "printable ASCII only, and no blank";
-            wrong.push(Diagnostic::error(Code::BadValue, message).at(place).label(label));
-        }
-        source.reading.kept = Kept::new(text.as_bytes());
+    let mut source = GraphiteSource::of(Compatibility::Strict);
+    fields.fill(&mut source, &POINT);
+    if fields
+        .value("name_characters")
+        .is_some_and(|text: String| !text.bytes().all(|byte| byte.is_ascii_graphic()))
+    {
+        let message = "`name_characters` has characters that names must not contain";
+        let label = "printable ASCII only, and no blank";
+        fields.wrong("name_characters", Code::BadValue, message, label, wrong);
     }
-    let relay = compatibility == Compatibility::CRelay;
+    let relay = source.reading.compatibility == Compatibility::CRelay;
     let idle_options = [
         ("name_characters", relay, "only `compatibility = \"c-relay\"` changes names"),
         ("names", !relay, "`c-relay` has `name_characters`"),
@@ -127,9 +114,8 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
         ("max_line_bytes", source.messages.is_none(), "its connections carry messages"),
     ];
     for (key, watched, why) in idle_options {
-        if let Some(place) = fields.place_of(key).filter(|_| !watched) {
-            let message = format!("`{key}` has no effect: {why}");
-            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+        if !watched {
+            fields.ignored(key, format!("`{key}` has no effect: {why}"), wrong);
         }
     }
     source
@@ -162,73 +148,38 @@ fn unfit_listeners(
 }
 
 fn own(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourcePlan {
-    let mut plan = own_plan(name);
-    let SourceKind::Own(own) = &mut plan.kind else { return plan };
-    Fields::set(&mut own.every_ms, fields.whole("every"));
-    Fields::set(&mut own.prefix, fields.text("prefix"));
+    let mut own = relay_own();
+    fields.fill(&mut own, &OWN);
     let of_relays = fields.word("encoding") == Some("carbon-c-relay");
     let fits = |byte: u8| match of_relays {
         true => byte.is_ascii_graphic(),
         false => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'),
     };
     if !own.prefix.bytes().all(fits) {
-        let place = fields.place_of("prefix").unwrap_or(fields.place);
         let label = match of_relays {
             true => "printable ASCII only, and no blank",
             false => "letters, digits, `_`, `-` and `.` only",
         };
-        let message = "`prefix` cannot begin a name";
-        wrong.push(Diagnostic::error(Code::BadValue, message).at(place).label(label));
+        fields.wrong("prefix", Code::BadValue, "`prefix` cannot begin a name", label, wrong);
     }
     if of_relays {
-        let OwnPlan { every_ms, prefix } = std::mem::take(own);
-        let mut own = RelayOwnPlan { every_ms, reset: false, prefix, report: RelayReport::Points };
-        Fields::set(&mut own.reset, fields.flag("reset"));
-        let word = fields.word("report");
-        own.report =
-            RelayReport::ALL.into_iter().find(|known| Some(known.word()) == word).unwrap_or_default();
-        plan.kind = SourceKind::RelayOwn(own);
-        return plan;
+        return SourcePlan { kind: SourceKind::RelayOwn(own), ..own_plan(name) };
     }
     for key in ["reset", "report"] {
-        if let Some(place) = fields.place_of(key) {
-            let message = format!("`{key}` has no effect without `encoding = \"carbon-c-relay\"`");
-            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
-        }
+        let message = format!("`{key}` has no effect without `encoding = \"carbon-c-relay\"`");
+        fields.ignored(key, message, wrong);
     }
-    plan
-}
-
-/// The word of a dialect in files.
-pub(super) fn dialect_word(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Etsy => "etsy",
-        Dialect::Perl => "perl",
-        Dialect::Dogstatsd => "dogstatsd",
-        Dialect::Union => "union",
-    }
+    let RelayOwnPlan { every_ms, prefix, .. } = own;
+    SourcePlan { kind: SourceKind::Own(OwnPlan { every_ms, prefix }), ..own_plan(name) }
 }
 
 fn options(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Options {
-    let dialect = match fields.word("dialect") {
-        Some("etsy") => Dialect::Etsy,
-        Some("perl") => Dialect::Perl,
-        Some("dogstatsd") => Dialect::Dogstatsd,
-        _ => Dialect::Union,
-    };
-    let mut options = Options::of(dialect);
-    Fields::set(&mut options.compat_quirks, fields.flag("compat_quirks"));
-    Fields::set(&mut options.strict_numbers, fields.flag("strict_numbers"));
-    match fields.word("gauge_sign") {
-        Some("delta") => options.gauge_sign = GaugeSign::Delta,
-        Some("absolute") => options.gauge_sign = GaugeSign::Absolute,
-        _ => {}
-    }
-    Fields::set(&mut options.allow_negative_timers, fields.flag("allow_negative_timers"));
-    Fields::set(&mut options.sanitize, fields.flag("sanitize"));
-    Fields::set(&mut options.key_bytes_max, fields.whole_u32("max_key_bytes"));
-    Fields::set(&mut options.tags_max, fields.whole_u32("max_tags"));
-    Fields::set(&mut options.rate_min, fields.number("min_sample_rate"));
+    let mut options = Options::of(Dialect::Union);
+    fields.fill(&mut options, &READING);
+    // The dialect decides what the others are when they are left out.
+    let dialect = options.dialect;
+    options = Options::of(dialect);
+    fields.fill(&mut options, &READING);
     let union = dialect == Dialect::Union;
     let idle_options = [
         ("gauge_sign", union),
@@ -237,9 +188,9 @@ fn options(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Options {
         ("compat_quirks", dialect == Dialect::Etsy || !options.compat_quirks),
     ];
     for (key, watched) in idle_options {
-        if let Some(place) = fields.place_of(key).filter(|_| !watched) {
-            let message = format!("`{key}` has no effect in the dialect `{}`", dialect_word(dialect));
-            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+        if !watched {
+            let word = Dialect::word(&dialect).unwrap_or_default();
+            fields.ignored(key, format!("`{key}` has no effect in the dialect `{word}`"), wrong);
         }
     }
     options
@@ -247,16 +198,6 @@ fn options(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Options {
 
 /// The first option in which two sources read differently, other than what is derived from the rest of the plan.
 pub(super) fn difference(one: &Options, other: &Options) -> Option<&'static str> {
-    let pairs = [
-        ("dialect", one.dialect == other.dialect),
-        ("compat_quirks", one.compat_quirks == other.compat_quirks),
-        ("strict_numbers", one.strict_numbers == other.strict_numbers),
-        ("gauge_sign", one.gauge_sign == other.gauge_sign),
-        ("allow_negative_timers", one.allow_negative_timers == other.allow_negative_timers),
-        ("sanitize", one.sanitize == other.sanitize),
-        ("max_key_bytes", one.key_bytes_max == other.key_bytes_max),
-        ("max_tags", one.tags_max == other.tags_max),
-        ("min_sample_rate", one.rate_min == other.rate_min),
-    ];
-    pairs.into_iter().find(|(_, same)| !same).map(|(key, _)| key)
+    let mut options = READING.fields.iter();
+    options.find(|option| (option.get)(one) != (option.get)(other)).map(|option| option.key)
 }

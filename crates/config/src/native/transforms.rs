@@ -1,17 +1,16 @@
 //! A checked `[transforms.NAME]` to its plan.
 
-use process::aggregate::{
-    AggregatePlan, ExpiryPlan, FlushAlign, HistogramPlan, KeyFlushPlan, PercentLabel, SeriesExpiry,
-};
+use process::aggregate::{AggregatePlan, ExpiryPlan, HistogramPlan, KeyFlushPlan};
 use wire::graphite::Namespace;
 use wire::statsd::Dialect;
 
-use super::fields::{Fields, table, tables};
+use super::fields::{Fields, tables};
 use super::outputs;
 use super::tree::Value;
 use super::value::{self, Checked};
 use crate::diagnostic::{Diagnostic, Place};
 use crate::options::Section;
+use crate::options::table::transforms::{AGGREGATION, BOUNDS, EXPIRY, HISTOGRAM, KEY_FLUSH, SURROUNDINGS};
 use crate::plan::{AggregateTransform, Plan, SelfCounters, TransformKind, default_checkpoint_ms};
 
 /// An aggregation as an empty section means it.
@@ -33,7 +32,7 @@ pub(super) fn resolve(name: &str, fields: &Fields, plan: &mut Plan) {
     let dialects = transform.sources().filter_map(|id| sources.get(id.index()));
     let by_dialect = dialects.map(|source| default_checkpoint_ms(source.kind.reading().dialect)).min();
     let TransformKind::Aggregate(aggregate) = &mut transform.kind else { return };
-    let written = fields.whole("checkpoint");
+    let written = fields.value("checkpoint");
     Fields::set(&mut aggregate.checkpoint_ms, written.or(by_dialect));
 }
 
@@ -44,53 +43,16 @@ pub(super) fn build(
     wrong: &mut Vec<Diagnostic>,
 ) -> (AggregateTransform, Option<Place>) {
     let mut transform = default_plan();
+    fields.fill(&mut transform, &SURROUNDINGS);
     let plan = &mut transform.plan;
-    Fields::set(&mut plan.window_ms, fields.whole("window"));
-    match fields.word("flush_align") {
-        Some("wall") => plan.align = FlushAlign::Wall,
-        Some("start") => plan.align = FlushAlign::Start,
-        Some("interval") => plan.align = FlushAlign::Interval,
-        _ => {}
-    }
-    Fields::set(&mut plan.measured_rates, fields.flag("measured_rates"));
-    if let Some(Checked::Limits(percentiles)) = fields.other("percentiles") {
-        plan.percentiles = percentiles.clone();
-    }
-    match fields.word("percent_label") {
-        Some("first") => plan.percent_label = PercentLabel::First,
-        Some("every") => plan.percent_label = PercentLabel::Every,
-        _ => {}
-    }
-    Fields::set(&mut plan.timer_aggregates, texts(fields, "timer_aggregates"));
-    Fields::set(&mut plan.timer_weights, fields.flag("timer_weights"));
-    Fields::set(&mut plan.timer_rate_ignored, fields.flag("timer_rate_ignored"));
-    Fields::set(&mut plan.timer_exact_max, fields.whole_usize("max_exact_timer_values"));
-    Fields::set(&mut plan.set_exact_max, fields.whole_usize("max_exact_set_members"));
-    Fields::set(&mut plan.set_members, fields.flag("set_members"));
-    Fields::set(&mut plan.series_max, fields.whole_u32("max_series"));
-    Fields::set(&mut plan.bytes_max, fields.whole("max_bytes"));
-    Fields::set(&mut plan.keep_contains, texts(fields, "keep_contains"));
-    Fields::set(&mut plan.allow_non_finite, fields.flag("allow_non_finite"));
+    fields.fill(plan, &AGGREGATION);
+    fields.fill(plan, &BOUNDS);
     plan.histograms = histograms(whose, fields, wrong);
-    idle(whose, fields, &mut plan.idle, wrong);
-    Fields::set(&mut transform.stats_prefix, fields.text("stats_prefix"));
+    expiry(whose, fields, &mut plan.idle, wrong);
     transform.namespace = outputs::namespace(fields, wrong);
     transform.namespace.stats_prefix.clone_from(&transform.stats_prefix);
-    match fields.word("self_counters") {
-        Some("node") => transform.self_counters = SelfCounters::Node,
-        Some("perl") => transform.self_counters = SelfCounters::Perl,
-        Some("none") => transform.self_counters = SelfCounters::None,
-        _ => {}
-    }
     let log_place = key_flush(whose, fields, &mut transform, wrong);
     (transform, log_place)
-}
-
-fn texts(fields: &Fields, key: &str) -> Option<Vec<String>> {
-    match fields.other(key)? {
-        Checked::Texts(texts) => Some(texts.iter().map(|(text, _)| text.clone()).collect()),
-        _ => None,
-    }
 }
 
 fn histograms(whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<HistogramPlan> {
@@ -100,17 +62,15 @@ fn histograms(whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<
         .into_iter()
         .map(|(place, entries)| {
             let fields = Fields::read(Section::Histogram, &whose, place, entries, wrong);
-            let bins = match fields.other("bins") {
-                Some(Checked::Limits(bins)) => bins.clone(),
-                _ => Vec::new(),
-            };
-            HistogramPlan { name_contains: fields.text("name_contains").unwrap_or_default(), bins }
+            let mut histogram = HistogramPlan { name_contains: String::new(), bins: Vec::new() };
+            fields.fill(&mut histogram, &HISTOGRAM);
+            histogram
         })
         .collect()
 }
 
-/// `idle = "5m"` for all kinds, or a table with a key for each.
-fn idle(whose: &str, fields: &Fields, plan: &mut ExpiryPlan, wrong: &mut Vec<Diagnostic>) {
+/// `expiry = "5m"` for all kinds, or a table with a key for each.
+fn expiry(whose: &str, fields: &Fields, plan: &mut ExpiryPlan, wrong: &mut Vec<Diagnostic>) {
     let Some(node) = fields.node("expiry") else { return };
     if matches!(node.value, Value::Text(_)) {
         // Any kind but gauges: "3 windows" would not fit the others.
@@ -120,19 +80,14 @@ fn idle(whose: &str, fields: &Fields, plan: &mut ExpiryPlan, wrong: &mut Vec<Dia
         }
         return;
     }
-    let Some(entries) = table("expiry", node, wrong) else { return };
-    let fields = Fields::read(Section::Expiry, &format!("`expiry` of {whose}"), node.place, entries, wrong);
-    let get = |key: &str| -> Option<SeriesExpiry> {
-        match fields.other(key)? {
-            Checked::Expiry(idle) => Some(*idle),
-            _ => None,
-        }
-    };
-    Fields::set(&mut plan.counters, get("counters"));
-    Fields::set(&mut plan.gauges, get("gauges"));
-    Fields::set(&mut plan.timers, get("timers"));
-    Fields::set(&mut plan.sets, get("sets"));
+    if let Some(fields) = fields.table("expiry", Section::Expiry, &format!("`expiry` of {whose}"), wrong) {
+        fields.fill(plan, &EXPIRY);
+    }
 }
+
+/// What a key flush is when only its interval is given.
+pub(super) const KEY_FLUSH_DEFAULT: KeyFlushPlan =
+    KeyFlushPlan { interval_ms: 60_000, percent: 100.0, round_up: true };
 
 fn key_flush(
     whose: &str,
@@ -140,16 +95,10 @@ fn key_flush(
     transform: &mut AggregateTransform,
     wrong: &mut Vec<Diagnostic>,
 ) -> Option<Place> {
-    let node = fields.node("key_flush")?;
-    let entries = table("key_flush", node, wrong)?;
-    let fields =
-        Fields::read(Section::KeyFlush, &format!("`key_flush` of {whose}"), node.place, entries, wrong);
-    transform.plan.key_flush = Some(KeyFlushPlan {
-        interval_ms: fields.whole("interval").unwrap_or(60_000),
-        percent: fields.number("percent").unwrap_or(100.0),
-        round_up: fields.flag("round_up").unwrap_or(true),
-    });
-    transform.key_flush_log = fields.path("log");
+    let fields = fields.table("key_flush", Section::KeyFlush, &format!("`key_flush` of {whose}"), wrong)?;
+    let key_flush = transform.plan.key_flush.insert(KEY_FLUSH_DEFAULT);
+    fields.fill(key_flush, &KEY_FLUSH);
+    transform.key_flush_log = fields.value("log");
     fields.place_of("log")
 }
 

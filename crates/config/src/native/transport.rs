@@ -2,16 +2,11 @@
 //!
 //! Not here: whether the files are there and what is in them (`tls`).
 
-use super::fields::{Fields, table};
+use super::fields::Fields;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
-use crate::plan::{Compression, EndpointTls, Identity, ListenTls, PemFile, TlsVersion};
-
-/// How the bytes are packed.
-pub(super) fn compression(fields: &Fields) -> Compression {
-    let word = fields.word("transport");
-    Compression::ALL.into_iter().find(|known| Some(known.word()) == word).unwrap_or_default()
-}
+use crate::options::table::transport::{LISTEN_TLS, OUTPUT_TLS};
+use crate::plan::{EndpointTls, Identity, ListenTls, PemFile, TlsVersion};
 
 /// `tls` of the source `name`; none also after a mistake.
 pub(super) fn listen(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Option<Box<ListenTls>> {
@@ -25,30 +20,23 @@ pub(super) fn listening(
     fields: &Fields,
     wrong: &mut Vec<Diagnostic>,
 ) -> Option<Box<ListenTls>> {
-    let node = fields.node("tls")?;
-    let entries = table("tls", node, wrong)?;
-    let fields = Fields::read(section, whose, node.place, entries, wrong);
-    let version = |key| TlsVersion::ALL.into_iter().find(|known| Some(known.word()) == fields.word(key));
-    let (min, max) = (version("min").unwrap_or(TlsVersion::V1_2), version("max").unwrap_or(TlsVersion::V1_3));
-    if min > max {
-        let place = fields.place_of("max").unwrap_or(node.place);
-        let label = format!("`min` is {}", min.word());
-        wrong.push(Diagnostic::error(Code::OutOfRange, "`max` is below `min`").at(place).label(label));
+    let fields = fields.table("tls", section, whose, wrong)?;
+    // It is required, and its absence was reported.
+    let cert: PemFile = fields.value("cert")?;
+    let identity = Identity { key: cert.clone(), cert };
+    let mut tls = ListenTls { identity, client_ca: None, min: TlsVersion::V1_2, max: TlsVersion::V1_3 };
+    fields.fill(&mut tls, &LISTEN_TLS);
+    if tls.min > tls.max {
+        let label = format!("`min` is {}", tls.min.word());
+        fields.wrong("max", Code::OutOfRange, "`max` is below `min`", label, wrong);
     }
-    // It is required, and its absence was told.
-    let cert = pem(&fields, "cert")?;
-    let key = pem(&fields, "key").unwrap_or_else(|| cert.clone());
-    let client_ca = pem(&fields, "client_ca");
-    Some(Box::new(ListenTls { identity: Identity { cert, key }, client_ca, min, max }))
+    Some(Box::new(tls))
 }
 
 /// `tls` of the output `name`; none also after a mistake.
 pub(super) fn endpoint(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Option<Box<EndpointTls>> {
-    let node = fields.node("tls")?;
-    let entries = table("tls", node, wrong)?;
-    let whose = format!("the tls of output `{name}`");
-    let fields = Fields::read(Section::OutputTls, &whose, node.place, entries, wrong);
-    let identity = match (pem(&fields, "cert"), pem(&fields, "key")) {
+    let fields = fields.table("tls", Section::OutputTls, &format!("the tls of output `{name}`"), wrong)?;
+    let identity = match (fields.value::<PemFile>("cert"), fields.value::<PemFile>("key")) {
         (Some(cert), key) => Some(Identity { key: key.unwrap_or_else(|| cert.clone()), cert }),
         (None, key) => {
             if let Some(place) = key.and_then(|key| key.place) {
@@ -57,22 +45,22 @@ pub(super) fn endpoint(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>)
             None
         }
     };
-    let server_name = fields.text("server_name");
-    if server_name.as_deref().is_some_and(str::is_empty) {
-        let place = fields.place_of("server_name").unwrap_or(node.place);
+    let mut tls = EndpointTls { identity, ..EndpointTls::default() };
+    fields.fill(&mut tls, &OUTPUT_TLS);
+    if tls.server_name.as_deref().is_some_and(str::is_empty) {
+        let place = fields.at("server_name");
         let diagnostic = Diagnostic::error(Code::BadValue, "`server_name` is no name").at(place);
         wrong
             .push(diagnostic.label("a host name or an address").hint("leave it out for the endpoint's host"));
     }
-    let any_name = fields.flag("skip_hostname_check") == Some(true);
-    if any_name && fields.path("ca").is_none() {
-        let place = fields.place_of("skip_hostname_check").unwrap_or(node.place);
+    if tls.any_name && tls.ca.is_none() {
+        let place = fields.at("skip_hostname_check");
         let message =
             "`skip_hostname_check` with the system's CAs accepts any server with a public certificate";
         let diagnostic = Diagnostic::error(Code::MissingKey, message).at(place).label("`ca` is missing");
         wrong.push(diagnostic.hint("set ca = \"…\" with your own CA, or remove it"));
     }
-    Some(Box::new(EndpointTls { ca: pem(&fields, "ca"), identity, server_name, any_name }))
+    Some(Box::new(tls))
 }
 
 fn no_certificate(place: Place) -> Diagnostic {
@@ -80,8 +68,4 @@ fn no_certificate(place: Place) -> Diagnostic {
         .at(place)
         .label("`cert` is missing")
         .hint("write cert = \"…\" beside it; both may be in one file, and then `cert` alone is enough")
-}
-
-pub(super) fn pem(fields: &Fields, key: &str) -> Option<PemFile> {
-    Some(PemFile { path: fields.path(key)?, place: fields.place_of(key), file: 0 })
 }

@@ -12,37 +12,13 @@ use process::glob::Glob;
 use super::tree::{Entry, Node, Value};
 use crate::address::{BadAddress, parse_destination, parse_listen, parse_socket};
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
+pub(super) use crate::options::field::Checked;
 use crate::options::{Row, Scheme, Type, quoted};
-use crate::plan::{Destination, Listen};
+use crate::plan::Destination;
 use crate::text::{duration, parse_duration, parse_size, size};
 
 /// Most entries of a list: listeners, endpoints, names, percentiles, ….
 pub(super) const LIST_MAX: usize = 1000;
-
-/// A value that has the type, form and limits of its row.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Checked {
-    Text(String),
-    Path(PathBuf),
-    /// One of the row's words.
-    Word(&'static str),
-    Flag(bool),
-    Number(f64),
-    /// A whole number, milliseconds or bytes.
-    Whole(u64),
-    Address(std::net::SocketAddr),
-    Listen(Vec<(Listen, Place)>),
-    Endpoints(Vec<(Destination, Place)>),
-    Texts(Vec<(String, Place)>),
-    /// Percentiles or bins: each with the text it was written as.
-    Limits(Vec<(f64, String)>),
-    Expiry(SeriesExpiry),
-    Globs(Vec<Glob>),
-    Shares(Vec<(Glob, f64)>),
-    Map(Vec<(String, String)>),
-    /// What is computed, with its place, and how it is called.
-    Computes(Vec<((String, Place), String)>),
-}
 
 /// Checks one value that is not a table of options. Mistakes go into `wrong`; None when there was one.
 pub(super) fn check(row: &Row, node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {

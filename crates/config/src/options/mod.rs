@@ -1,78 +1,23 @@
 //! THE options table: every option of the native file, once.
 //!
-//! From its rows come the check for unknown keys and wrong values (`native`), the reference page
-//! ([`reference_markdown`]), the JSON schema ([`json_schema`]) and the help of the command line ([`rows`]).
+//! From its rows come the check for unknown keys and wrong values (`native`), reading into the plan and printing of it
+//! (`field`), the reference page ([`reference_markdown`]), the JSON schema ([`json_schema`]) and the help of the command
+//! line ([`rows`]). How a row is written: `field`.
 //! Not here: how a file is read and what a valid section becomes (`native`).
 //! Invariant: for each row the default text means the same as leaving the option out, and the example text does
 //! not (tests in `native`).
 
+pub(crate) mod field;
 mod reference;
 mod schema;
-mod table;
+mod section;
+pub(crate) mod table;
 
+pub(crate) use reference::type_word;
 pub use reference::{explain_markdown, reference_markdown};
 pub use schema::json_schema;
-
-/// A kind of table in the file; each has its own options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Section {
-    /// The file's top level.
-    Top,
-    /// `[sources.NAME]` with `type = "statsd"`.
-    SourceStatsd,
-    /// `[sources.NAME]` with `type = "graphite"`.
-    SourceGraphite,
-    /// `[sources.NAME]` with `type = "self"`.
-    SourceSelf,
-    /// `tls` of a source.
-    SourceTls,
-    /// `[transforms.NAME]` with `type = "aggregate"`.
-    TransformAggregate,
-    /// An entry of `histograms` of an aggregate.
-    Histogram,
-    /// `idle` of an aggregate.
-    Expiry,
-    /// `key_flush` of an aggregate.
-    KeyFlush,
-    /// `[transforms.NAME]` with `type = "relay"`.
-    TransformRelay,
-    /// An entry of `clusters` of a relay.
-    RelayCluster,
-    /// An entry of `rules` of a relay.
-    RelayRule,
-    /// `statistics` of a relay.
-    RelayStatistics,
-    /// `[outputs.NAME]` with `type = "graphite"`.
-    OutputGraphite,
-    /// `[outputs.NAME]` with `type = "graphite_file"`.
-    OutputGraphiteFile,
-    /// `[outputs.NAME]` with `type = "console"`.
-    OutputConsole,
-    /// `[outputs.NAME]` with `type = "perl_file"`.
-    OutputPerlFile,
-    /// `[outputs.NAME]` with `type = "udp"`.
-    OutputUdp,
-    /// `[outputs.NAME]` with `type = "tcp"`.
-    OutputTcp,
-    /// `[outputs.NAME]` with `type = "unix"`.
-    OutputUnix,
-    /// `[outputs.NAME]` with `type = "event_file"`.
-    OutputEventFile,
-    /// `aggregates` of an output of packets.
-    Aggregates,
-    /// `tls` of an output.
-    OutputTls,
-    /// `check` of an output of packets.
-    Check,
-    /// `queue` of an output.
-    Queue,
-    /// `[http]`.
-    Http,
-    /// `tls` of `[http]`.
-    HttpTls,
-    /// `[management]`.
-    Management,
-}
+pub use section::Section;
+pub use table::TIMER_AGGREGATES;
 
 /// What a row's value looks like. Limits are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -291,38 +236,6 @@ pub struct Row {
 }
 
 impl Section {
-    /// Every section, in the order of the reference.
-    pub const ALL: [Section; 28] = [
-        Section::Top,
-        Section::SourceStatsd,
-        Section::SourceGraphite,
-        Section::SourceSelf,
-        Section::SourceTls,
-        Section::TransformAggregate,
-        Section::Histogram,
-        Section::Expiry,
-        Section::KeyFlush,
-        Section::TransformRelay,
-        Section::RelayCluster,
-        Section::RelayRule,
-        Section::RelayStatistics,
-        Section::OutputGraphite,
-        Section::OutputGraphiteFile,
-        Section::OutputConsole,
-        Section::OutputPerlFile,
-        Section::OutputUdp,
-        Section::OutputTcp,
-        Section::OutputUnix,
-        Section::OutputEventFile,
-        Section::Aggregates,
-        Section::OutputTls,
-        Section::Check,
-        Section::Queue,
-        Section::Http,
-        Section::HttpTls,
-        Section::Management,
-    ];
-
     /// Its options, in the order of the reference.
     pub fn rows(self) -> impl Iterator<Item = &'static Row> {
         rows().filter(move |row| row.sections.contains(&self))
@@ -331,16 +244,6 @@ impl Section {
     /// One of its options.
     pub fn row(self, key: &str) -> Option<&'static Row> {
         self.rows().find(|row| row.key == key)
-    }
-
-    /// How it is written in TOML.
-    pub fn heading(self) -> &'static str {
-        table::section_text(self).0
-    }
-
-    /// What it is for, in a sentence or two.
-    pub fn about(self) -> &'static str {
-        table::section_text(self).1
     }
 }
 
@@ -351,73 +254,54 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 
 /// What option of a section a name may mean that another program, or version 0.1.0, has for it.
 pub fn other_name(section: Section, key: &str) -> Option<&'static str> {
-    let means = |(other, ours): &&(&str, &'static str)| *other == key && section.row(ours).is_some();
-    OTHER_NAMES.iter().find(means).map(|(_, ours)| *ours)
+    let means = |(ours, others): &&(&'static str, &str)| {
+        section.row(ours).is_some() && others.split(' ').any(|other| other == key)
+    };
+    OTHER_NAMES.iter().find(means).map(|(ours, _)| *ours)
 }
 
+/// Options, and the other names for each.
 const OTHER_NAMES: &[(&str, &str)] = &[
-    ("address", "listen"),
-    ("address", "to"),
-    ("addresses", "to"),
-    ("age_max", "max_age"),
-    ("any_name", "skip_hostname_check"),
-    ("backends", "outputs"),
-    ("bind", "listen"),
-    ("buffer", "queue"),
-    ("bytes_max", "max_bytes"),
-    ("ca_file", "ca"),
-    ("cafile", "ca"),
-    ("cert_file", "cert"),
-    ("certificate", "cert"),
-    ("connections_max", "max_connections"),
-    ("crt_file", "cert"),
-    ("destinations", "to"),
-    ("destinations", "outputs"),
-    ("endpoint", "to"),
-    ("endpoints", "to"),
-    ("file_bytes_max", "max_file_bytes"),
-    ("files_max", "max_files"),
-    ("flush_interval", "window"),
-    ("form", "encoding"),
-    ("host", "to"),
-    ("idle", "expiry"),
-    ("hosts", "to"),
-    ("inputs", "from"),
-    ("inputs", "sources"),
-    ("interval", "window"),
-    ("key_bytes_max", "max_key_bytes"),
-    ("key_file", "key"),
-    ("key_path", "key"),
-    ("keyfile", "key"),
-    ("line_bytes_max", "max_line_bytes"),
-    ("max_size", "max_bytes"),
-    ("message_bytes_max", "max_message_bytes"),
-    ("name_bytes_max", "max_name_bytes"),
-    ("names_max", "max_names"),
-    ("packet_bytes_max", "max_packet_bytes"),
-    ("compatibility", "compatibility"),
-    ("sharding", "sharding"),
-    ("port", "listen"),
-    ("rate_min", "min_sample_rate"),
-    ("receivers", "sources"),
-    ("records_max", "max_records"),
-    ("retry_max", "max_retry_delay"),
-    ("retry_min", "min_retry_delay"),
-    ("rollup_bytes_max", "max_aggregation_bytes"),
-    ("rollup_series_max", "max_aggregation_series"),
-    ("series_idle", "series_expiry"),
-    ("series_max", "max_series"),
-    ("set_exact_max", "max_exact_set_members"),
-    ("servers", "to"),
-    ("share", "type"),
-    ("sinks", "outputs"),
-    ("tag_form", "tag_format"),
-    ("take_over_timeout", "hot_restart_timeout"),
-    ("tags_max", "max_tags"),
-    ("timer_exact_max", "max_exact_timer_values"),
-    ("token", "token_file"),
-    ("type", "kind"),
-    ("url", "to"),
+    ("ca", "ca_file cafile"),
+    ("cert", "cert_file certificate crt_file"),
+    ("encoding", "form"),
+    ("expiry", "idle"),
+    ("from", "inputs"),
+    ("hot_restart_timeout", "take_over_timeout"),
+    ("key", "key_file key_path keyfile"),
+    ("kind", "type"),
+    ("listen", "address bind port"),
+    ("max_age", "age_max"),
+    ("max_aggregation_bytes", "rollup_bytes_max"),
+    ("max_aggregation_series", "rollup_series_max"),
+    ("max_bytes", "bytes_max max_size"),
+    ("max_connections", "connections_max"),
+    ("max_exact_set_members", "set_exact_max"),
+    ("max_exact_timer_values", "timer_exact_max"),
+    ("max_file_bytes", "file_bytes_max"),
+    ("max_files", "files_max"),
+    ("max_key_bytes", "key_bytes_max"),
+    ("max_line_bytes", "line_bytes_max"),
+    ("max_message_bytes", "message_bytes_max"),
+    ("max_name_bytes", "name_bytes_max"),
+    ("max_names", "names_max"),
+    ("max_packet_bytes", "packet_bytes_max"),
+    ("max_records", "records_max"),
+    ("max_retry_delay", "retry_max"),
+    ("max_series", "series_max"),
+    ("max_tags", "tags_max"),
+    ("min_retry_delay", "retry_min"),
+    ("min_sample_rate", "rate_min"),
+    ("outputs", "backends destinations sinks"),
+    ("queue", "buffer"),
+    ("series_expiry", "series_idle"),
+    ("skip_hostname_check", "any_name"),
+    ("sources", "inputs receivers"),
+    ("tag_format", "tag_form"),
+    ("to", "address addresses destinations endpoint endpoints host hosts servers url"),
+    ("token_file", "token"),
+    ("type", "share"),
+    ("window", "flush_interval interval"),
 ];
 
 impl Type {

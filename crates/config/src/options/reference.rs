@@ -21,7 +21,7 @@ pub fn reference_markdown() -> String {
          [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"10s\"\n\n\
          [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"tcp://10.0.0.5:2003\"]\n```\n",
     );
-    for section in Section::ALL {
+    for section in Section::ALL.iter().copied() {
         writeln!(out, "\n## {}\n\n{}\n", heading(section), section.about()).expect(EXPECT);
         for row in section.rows() {
             option(&mut out, section, row);
@@ -62,7 +62,7 @@ fn wanted(section: Section, row: &Row) -> String {
 }
 
 /// What `type` says in a section.
-pub(super) fn type_word(section: Section) -> Option<&'static str> {
+pub(crate) fn type_word(section: Section) -> Option<&'static str> {
     let mut types = Family::ALL.into_iter().flat_map(Family::types);
     types.find(|(_, of)| *of == section).map(|(word, _)| *word)
 }

@@ -4,8 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::reference::type_word;
-use super::{Default, Family, Row, Section, Type};
+use super::{Default, Family, Row, Section, Type, type_word};
 
 /// JSON schema (2020-12) of a native file.
 pub fn json_schema() -> Value {

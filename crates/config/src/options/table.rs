@@ -1,25 +1,24 @@
 //! The rows themselves, by kind of section: a new option is a row in one of these files. Nothing here does work.
 //!
-//! Here: what sections are for, and the lists of sections that share rows.
+//! Here: the lists of sections that share rows. Not here: how a row is written and what comes of it (`field`).
 
-mod daemon;
-mod endpoints;
-mod named;
-mod outputs;
-mod packets;
-mod queue;
-mod relay;
-mod sources;
-mod transforms;
-mod transport;
+pub(crate) mod daemon;
+pub(crate) mod endpoints;
+pub(crate) mod named;
+pub(crate) mod outputs;
+pub(crate) mod packets;
+pub(crate) mod queue;
+pub(crate) mod relay;
+pub(crate) mod sources;
+pub(crate) mod transforms;
+pub(crate) mod transport;
 
 use super::Section::{
-    self, Aggregates, Check, Expiry, Histogram, Http, HttpTls, KeyFlush, Management, OutputConsole,
-    OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputPerlFile, OutputTcp, OutputTls, OutputUdp,
-    OutputUnix, Queue, RelayCluster, RelayRule, RelayStatistics, SourceGraphite, SourceSelf, SourceStatsd,
-    SourceTls, Top, TransformAggregate, TransformRelay,
+    self, OutputConsole, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputPerlFile, OutputTcp,
+    OutputUdp, OutputUnix, SourceGraphite, SourceSelf, SourceStatsd, TransformAggregate, TransformRelay,
 };
-use super::{Default, Row, Type};
+use super::field::Words;
+use super::{Row, Type};
 
 const SECOND: u64 = 1_000;
 const HOUR: u64 = 3_600 * SECOND;
@@ -67,7 +66,7 @@ const ENDPOINTS: &[Section] = &[OutputGraphite, OutputUdp, OutputTcp, OutputUnix
 const ROTATED: &[Section] = &[OutputGraphiteFile, OutputEventFile];
 
 /// The timer aggregates that `timer_aggregates` can name (spec statsd §7.7).
-pub(crate) const TIMER_AGGREGATES: &[&str] = &[
+pub const TIMER_AGGREGATES: &[&str] = &[
     "count_percent",
     "mean_percent",
     "upper_percent",
@@ -86,114 +85,85 @@ pub(crate) const TIMER_AGGREGATES: &[&str] = &[
     "histogram",
 ];
 
-const fn row(
-    sections: &'static [Section],
-    key: &'static str,
-    value: Type,
-    default: Default,
-    example: &'static str,
-    help: &'static str,
-    long: &'static str,
-) -> Row {
-    Row { sections, key, value, default, example, help, long }
+/// A text such as `"10s"`, in milliseconds.
+const fn duration(min_ms: u64, max_ms: u64) -> Type {
+    Type::Duration { min_ms, max_ms }
 }
 
-const POINTS_ABOUT: &str = "Takes in Graphite points, as lines in datagrams and on streams or as pickle or protobuf on streams, and hands each on as a line. See [Graphite](graphite.md).";
-const SELF_ABOUT: &str = "The daemon's own figures as StatsD lines, for outputs and aggregations to take from. It listens nowhere, and its lines are not counted as traffic.";
-const UNIX_ABOUT: &str = "Sends each packet of a source on to a unix socket, as a datagram or over a stream: byte for byte, or what its options make of the lines.";
-const AGGREGATES_ABOUT: &str = "How an output of packets that takes from a transform writes aggregates as samples: counters as their sums, gauges as their values, sets as their members, timers as the values of the window.";
-const CHECK_ABOUT: &str = "Asks each endpoint regularly whether it is well. A cluster gives the keys of an endpoint that is down to the others until it is up.";
+const fn duration_or_off(min_ms: u64, max_ms: u64) -> Type {
+    Type::DurationOrOff { min_ms, max_ms }
+}
 
-/// Heading in TOML, and what the section is for.
-pub(super) fn section_text(section: Section) -> (&'static str, &'static str) {
-    match section {
-        Top => ("Top level", "What belongs to no source, transform or output."),
-        SourceStatsd => (
-            "[sources.NAME] type = \"statsd\"",
-            "Takes in StatsD samples, and DogStatsD events and service checks, as datagrams or on streams.",
-        ),
-        SourceGraphite => ("[sources.NAME] type = \"graphite\"", POINTS_ABOUT),
-        SourceSelf => ("[sources.NAME] type = \"self\"", SELF_ABOUT),
-        TransformAggregate => (
-            "[transforms.NAME] type = \"aggregate\"",
-            "Turns the samples of each window into one value per counter, gauge and set, and several per timer.",
-        ),
-        Histogram => (
-            "[[transforms.NAME.histograms]]",
-            "Counts a timer's values by bins. Of several entries the first whose `name_contains` fits a timer applies.",
-        ),
-        Expiry => (
-            "[transforms.NAME.expiry]",
-            "What becomes of a series that saw no sample in a window. `expiry = \"5m\"` sets all four at once.",
-        ),
-        KeyFlush => (
-            "[transforms.NAME.key_flush]",
-            "A regular report of the names that got the most lines. Without this table there is none.",
-        ),
-        TransformRelay | RelayCluster | RelayRule | RelayStatistics => relay::section_text(section),
-        OutputGraphite => (
-            "[outputs.NAME] type = \"graphite\"",
-            "Sends aggregates to carbon, a relay, or whatever speaks its protocol.",
-        ),
-        OutputGraphiteFile => (
-            "[outputs.NAME] type = \"graphite_file\"",
-            "Writes aggregates as Graphite lines to a file of bounded size.",
-        ),
-        OutputConsole => (
-            "[outputs.NAME] type = \"console\"",
-            "Prints each window's aggregates as one document, to try things out.",
-        ),
-        OutputPerlFile => (
-            "[outputs.NAME] type = \"perl_file\"",
-            "Appends to a file in the form of Net::Statsd::Server's file backend. The file is not rotated.",
-        ),
-        OutputUdp => (
-            "[outputs.NAME] type = \"udp\"",
-            "Sends each packet of a source on as a datagram: byte for byte, or what its options make of the lines.",
-        ),
-        OutputTcp => (
-            "[outputs.NAME] type = \"tcp\"",
-            "Sends each packet of a source on over TCP: byte for byte, or what its options make of the lines.",
-        ),
-        OutputUnix => ("[outputs.NAME] type = \"unix\"", UNIX_ABOUT),
-        OutputEventFile => (
-            "[outputs.NAME] type = \"event_file\"",
-            "Writes events and service checks as JSON lines to a file of bounded size.",
-        ),
-        Aggregates => ("[outputs.NAME.aggregates]", AGGREGATES_ABOUT),
-        SourceTls | OutputTls | HttpTls => transport::section_text(section),
-        Check => ("[outputs.NAME.check]", CHECK_ABOUT),
-        Queue => (
-            "[outputs.NAME.queue]",
-            "What stands between the pipeline and an output that is slow or away. Each endpoint has a queue of its own.",
-        ),
-        Http => ("[http]", "`/healthz`, `/ready`, `/metrics` and `/api/v1`."),
-        Management => (
-            "[management]",
-            "The management port of the originals (`stats`, `health`, `delcounters` …). Several: `[[management]]`.",
-        ),
-    }
+/// A text such as `"64MiB"`, in bytes.
+const fn size(min: u64, max: u64) -> Type {
+    Type::Size { min, max }
+}
+
+const fn size_or_off(min: u64, max: u64) -> Type {
+    Type::SizeOrOff { min, max }
+}
+
+const fn whole(min: u64, max: u64) -> Type {
+    Type::Whole { min, max }
+}
+
+const fn number(min: f64, max: f64) -> Type {
+    Type::Number { min, max }
+}
+
+/// One of the words that [`words!`](super::field::words) gives to a type.
+const fn one_of<W: Words>() -> Type {
+    Type::Word(W::WORDS)
 }
 
 /// All of them. Rows of one section are in the order of the reference.
 pub(super) const TABLES: &[&[Row]] = &[
-    daemon::TOP,
-    named::ROWS,
-    sources::ROWS,
-    transport::OF_SOURCES,
-    transforms::ROWS,
-    relay::ROWS,
-    outputs::ROWS,
-    packets::ROWS,
-    endpoints::ROWS,
-    transport::OF_OUTPUTS,
-    queue::ROWS,
-    daemon::SERVERS,
+    daemon::TOP.rows,
+    named::OF_NAMED.rows,
+    sources::LISTENER.rows,
+    sources::POINT.rows,
+    sources::READING.rows,
+    sources::OWN.rows,
+    transport::SOURCE_TRANSPORT.rows,
+    transport::LISTEN_TLS.rows,
+    transforms::AGGREGATION.rows,
+    transforms::BOUNDS.rows,
+    transforms::SURROUNDINGS.rows,
+    transforms::HISTOGRAM.rows,
+    transforms::EXPIRY.rows,
+    transforms::KEY_FLUSH.rows,
+    relay::RELAY.rows,
+    relay::CLUSTER.rows,
+    relay::RULE.rows,
+    relay::AGGREGATION_RULE.rows,
+    relay::RULE_RESULTS.rows,
+    relay::STATISTICS.rows,
+    outputs::GRAPHITE.rows,
+    outputs::NAMESPACE.rows,
+    outputs::FILES.rows,
+    outputs::FILE_FORMS.rows,
+    packets::PACKET.rows,
+    packets::MODE.rows,
+    packets::STAGE.rows,
+    packets::REWRITE.rows,
+    packets::CONVERT.rows,
+    packets::SHARDING.rows,
+    packets::AGGREGATES.rows,
+    endpoints::ENDPOINT.rows,
+    endpoints::CONNECTIONS.rows,
+    endpoints::SENDER.rows,
+    transport::OUTPUT_TRANSPORT.rows,
+    transport::OUTPUT_TLS.rows,
+    queue::OF_OUTPUTS.rows,
+    queue::QUEUE.rows,
+    daemon::HTTP.rows,
+    daemon::HTTP_CLIENTS.rows,
+    daemon::MANAGEMENT.rows,
 ];
 
 #[test]
 fn each_key_stands_once_in_a_section_and_its_texts_are_whole() {
-    for section in Section::ALL {
+    for section in Section::ALL.iter().copied() {
         let mut keys: Vec<_> = section.rows().map(|row| row.key).collect();
         assert!(!keys.is_empty(), "{section:?}");
         keys.sort_unstable();

@@ -30,6 +30,21 @@ pub struct OutputPlan {
     pub check: Option<CheckPlan>,
 }
 
+impl OutputPlan {
+    /// An output with a queue in memory, which nothing checks and whose endpoint nobody requires.
+    pub fn new(name: impl Into<String>, kind: OutputKind, from: Vec<Feed>) -> OutputPlan {
+        OutputPlan {
+            name: name.into(),
+            kind,
+            from,
+            queue: QueueLimits::default(),
+            queue_kind: QueueKind::Memory,
+            required: false,
+            check: None,
+        }
+    }
+}
+
 /// Endpoints among which lines are shared: each goes to the one that owns its key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterPlan {
@@ -229,6 +244,13 @@ impl LinesPlan {
 }
 
 impl PacketsPlan {
+    /// Packets as they came, to `to`.
+    pub fn new(to: Destination) -> PacketsPlan {
+        let is_udp = matches!(to, Destination::Udp(_));
+        let sender = if is_udp { PacketsPlan::UDP_SENDER } else { SenderPlan::default() };
+        PacketsPlan { to, framing: Framing::Lines, addresses: Addresses::First, sender, lines: None }
+    }
+
     /// How UDP endpoints are treated: there is no connection that takes time to make, and what waits for one that is
     /// away soon becomes stale.
     pub const UDP_SENDER: SenderPlan = SenderPlan {

@@ -180,19 +180,3 @@ pub enum RelayReport {
     /// Nothing but a word in the log on losses and queues that are filling up, which the others have too (`-s`).
     Losses,
 }
-
-impl RelayReport {
-    /// Each of them.
-    pub const ALL: [RelayReport; 4] =
-        [RelayReport::Points, RelayReport::Log, RelayReport::Line, RelayReport::Losses];
-
-    /// The word in native files.
-    pub fn word(self) -> &'static str {
-        match self {
-            RelayReport::Points => "points",
-            RelayReport::Log => "log",
-            RelayReport::Line => "line",
-            RelayReport::Losses => "losses",
-        }
-    }
-}

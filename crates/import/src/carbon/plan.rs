@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 
-use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
+use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
 use model::{OutputId, SourceId, TransformId};
 use process::aggregation_rules::AggregationRuleLimits;
 use wire::graphite::Namespace;
@@ -231,9 +231,7 @@ fn outputs(conf: &Conf, endpoints: &[CarbonDestination]) -> Vec<OutputPlan> {
             compression: Compression::Plain,
             tls: tls.clone(),
         };
-        let from = vec![Feed::Transform(TransformId(0))];
-        let queue_kind = QueueKind::Memory;
-        OutputPlan { name, kind, from, queue, queue_kind, required: false, check: None }
+        OutputPlan { queue, ..OutputPlan::new(name, kind, vec![Feed::Transform(TransformId(0))]) }
     };
     endpoints.iter().map(output).collect()
 }

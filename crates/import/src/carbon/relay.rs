@@ -41,6 +41,13 @@ pub struct CarbonDestination {
     pub instance: Option<String>,
 }
 
+impl CarbonDestination {
+    /// A member of a cluster, whose points go to `output`.
+    pub(super) fn member(&self, output: OutputId) -> Member {
+        Member { output, host: self.host.clone(), port: self.port, instance: self.instance.clone() }
+    }
+}
+
 /// Reads the file. With `known`, the DESTINATIONS of carbon.conf, other destinations are left out, as in carbon.
 pub fn relay_rules(
     text: &str,
@@ -152,13 +159,8 @@ pub fn relay_statements(
     let (mut clusters, mut statements) = (Vec::new(), Vec::new());
     let each = rules.rules.iter().map(|rule| (&*rule.name, Some(rule), &rule.destinations));
     for (name, rule, destinations) in each.chain([("default", None, &rules.default)]) {
-        let member = |destination: &CarbonDestination| Member {
-            output: output(destination),
-            host: destination.host.clone(),
-            port: destination.port,
-            instance: destination.instance.clone(),
-        };
-        let members: Vec<Member> = destinations.iter().map(member).collect();
+        let members: Vec<Member> =
+            destinations.iter().map(|destination| destination.member(output(destination))).collect();
         let stop = rule.is_none_or(|rule| !rule.continues);
         // A rule without a destination drops the records that it ends.
         let to = if members.is_empty() && stop {

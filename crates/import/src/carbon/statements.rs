@@ -60,13 +60,8 @@ pub(super) fn relay(
 
 /// The cluster of all DESTINATIONS.
 fn destinations(conf: &Conf, output: &mut dyn FnMut(&CarbonDestination) -> model::OutputId) -> RelayCluster {
-    let member = |destination: &CarbonDestination| Member {
-        output: output(destination),
-        host: destination.host.clone(),
-        port: destination.port,
-        instance: destination.instance.clone(),
-    };
-    let members: Vec<Member> = conf.destinations.iter().map(member).collect();
+    let members: Vec<Member> =
+        conf.destinations.iter().map(|destination| destination.member(output(destination))).collect();
     let most = members.len().clamp(1, 255) as u8;
     let sharding =
         Sharding::CarbonPython { hash: conf.hash, fast: conf.method.is_fast(), diverse: conf.diverse };

@@ -8,7 +8,8 @@ use process::aggregate::{
 
 use super::values::{Import, Section};
 use crate::javascript::{Node, Value, to_text};
-use config::diagnostic::{Code, Diagnostic};
+use config::diagnostic::{Code, Diagnostic, nearest};
+use config::options::TIMER_AGGREGATES;
 
 /// Longest interval of a timer in node.
 const INTERVAL_MS_MAX: u64 = i32::MAX as u64;
@@ -95,38 +96,22 @@ fn percentiles(import: &mut Import<'_>, root: &mut Section<'_>) -> Vec<(f64, Str
 }
 
 fn timer_aggregates(import: &mut Import<'_>, root: &mut Section<'_>) -> Vec<String> {
-    const KNOWN: [&str; 16] = [
-        "count",
-        "count_ps",
-        "count_percent",
-        "histogram",
-        "lower",
-        "lower_percent",
-        "mean",
-        "mean_percent",
-        "median",
-        "std",
-        "sum",
-        "sum_percent",
-        "sum_squares",
-        "sum_squares_percent",
-        "upper",
-        "upper_percent",
-    ];
+    let mut known = TIMER_AGGREGATES.to_vec();
+    known.sort_unstable();
     let mut names = Vec::new();
     for node in import.list(root, "calculatedTimerMetrics").unwrap_or_default() {
         let Value::Text(name) = &node.value else {
             import.wrong_type("calculatedTimerMetrics", node, "a list of texts");
             continue;
         };
-        if !KNOWN.contains(&name.as_str()) {
+        if !known.contains(&name.as_str()) {
             let message = format!("`calculatedTimerMetrics` lists {name:?}, which is no aggregate of timers");
             let stem =
                 name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_').trim_end_matches("_top");
             let percent =
-                KNOWN.iter().find(|known| known.strip_suffix("_percent") == Some(stem) && stem != name);
-            let word = percent.copied().or_else(|| config::diagnostic::nearest(name, KNOWN.into_iter()));
-            let hint = word.map_or(format!("aggregates are: {}", KNOWN.join(", ")), |word| {
+                known.iter().find(|known| known.strip_suffix("_percent") == Some(stem) && stem != name);
+            let word = percent.copied().or_else(|| nearest(name, known.iter().copied()));
+            let hint = word.map_or(format!("aggregates are: {}", known.join(", ")), |word| {
                 format!("did you mean `{word}`?")
             });
             import.warn_hint(Code::ImportNoEffect, node.place, message, &hint);

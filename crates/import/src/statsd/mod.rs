@@ -23,13 +23,13 @@ use model::{SourceId, TransformId};
 use wire::graphite::Namespace;
 use wire::statsd::{Dialect, Options};
 
-use super::javascript::{self, Environment, Value};
+use super::javascript::{self, Environment, Node, Value};
 use super::{json, perl};
 use config::Format;
 use config::diagnostic::{Code, Diagnostic, Severity, Source, has_errors};
 use config::plan::{
-    AggregateTransform, Compression, ConsoleEncoding, Feed, HttpPlan, Listen, OutputKind, Plan, SelfCounters,
-    SourceKind, SourcePlan, TransformKind, TransformPlan,
+    AggregateTransform, ConsoleEncoding, Feed, Listen, OutputKind, Plan, SelfCounters, SourceKind,
+    SourcePlan, TransformKind, TransformPlan,
 };
 use values::{Import, Section};
 
@@ -89,23 +89,27 @@ pub fn statsd(
         Compat::Node => javascript::evaluate(text, environment),
         Compat::Perl => perl::read(text),
     };
-    let root = match root {
+    let root = match root.and_then(object) {
         Ok(root) => root,
         Err(diagnostics) => return (None, diagnostics),
     };
-    if !matches!(root.value, Value::Object(_)) {
-        let message = format!("the file must give an object, and gives {}", root.value.describe());
-        return (None, vec![Diagnostic::error(Code::ImportBadType, message).at(root.place)]);
-    }
     let mut import = Import::new(text, compat, ignore_unknown_backends);
     let mut plan = plan(&mut import, &mut Section::root(&root));
-    let mut diagnostics = import.diagnostics;
-    diagnostics.sort_by_key(|diagnostic| diagnostic.place.map_or(0, |place| place.start));
+    let mut diagnostics = import.in_order();
     if let Some(plan) = plan.as_mut().filter(|_| !has_errors(&diagnostics)) {
         http(plan, &mut diagnostics);
         whole(plan, &mut diagnostics);
     }
     (plan.filter(|_| !has_errors(&diagnostics)), diagnostics)
+}
+
+/// What a file gives, when it is an object.
+pub(super) fn object(root: Node) -> Result<Node, Vec<Diagnostic>> {
+    if matches!(root.value, Value::Object(_)) {
+        return Ok(root);
+    }
+    let message = format!("the file must give an object, and gives {}", root.value.describe());
+    Err(vec![Diagnostic::error(Code::ImportBadType, message).at(root.place)])
 }
 
 /// Turns our HTTP API off when the file listens at its port.
@@ -154,18 +158,11 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
     root.finish(import);
 
     let source = SourcePlan {
-        name: "statsd".into(),
         kind: SourceKind::Statsd(options),
         listen: listen?,
         receive_buffer_bytes: RECEIVE_BUFFER_BYTES,
-        connections_max: model::limits::CONNECTIONS_MAX,
-        connections_per_peer_max: None,
         idle_timeout_ms: 0,
-        line_bytes_max: model::limits::LINE_BYTES_MAX,
-        tail_counts: true,
-        ack_when: None,
-        compression: Compression::Plain,
-        tls: None,
+        ..config::native::default_source("statsd")
     };
     let namespace = Namespace { stats_prefix: stats_prefix.clone(), ..Namespace::default() };
     let transform = AggregateTransform {
@@ -185,16 +182,13 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
             from: vec![Feed::Source(SOURCE)],
         }],
         outputs,
-        clusters: Vec::new(),
         http: Some(HTTP),
-        http_server: HttpPlan::default(),
         management: vec![management?],
         data_dir: "staunch-data".into(),
         stop_timeout_ms: STOP_TIMEOUT_MS,
         hot_restart_timeout_ms: TAKE_OVER_TIMEOUT_MS,
-        unfinished_bytes_max: model::limits::UNFINISHED_BYTES_MAX,
         reload_on_change,
-        built_in: false,
+        ..config::native::empty_plan()
     })
 }
 

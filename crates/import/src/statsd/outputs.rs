@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
+use deliver::plan::{SenderPlan, WhenFull};
 use wire::graphite::{Namespace, Numbers};
 
 use super::listen::{module_name, port};
@@ -12,8 +12,8 @@ use crate::javascript::{Node, Value};
 use config::address::host_port_text;
 use config::diagnostic::{Code, Diagnostic, nearest};
 use config::plan::{
-    Addresses, Compression, ConsoleEncoding, Destination, Endpoint, Feed, Framing, GraphiteEncoding,
-    OutputKind, OutputPlan, PacketsPlan,
+    Compression, ConsoleEncoding, Destination, Endpoint, Feed, GraphiteEncoding, OutputKind, OutputPlan,
+    PacketsPlan,
 };
 
 /// Limit of a repeater's queue (spec statsd §14 R3).
@@ -164,24 +164,17 @@ fn graphite(
     };
     let host = import.host("graphiteHost", &host.value)?;
     let port = if form == GraphiteEncoding::Lines { lines_port } else { pickle_port }?;
-    Some(OutputPlan {
-        name: "graphite".into(),
-        kind: OutputKind::Graphite {
-            to: Endpoint { host, port },
-            form,
-            namespace,
-            sender: SenderPlan::default(),
-            connections: 1,
-            line_bytes_max: OutputKind::LINE_BYTES_MAX,
-            compression: Compression::Plain,
-            tls: None,
-        },
-        from: vec![Feed::Transform(TRANSFORM)],
-        queue: QueueLimits::default(),
-        required: false,
-        queue_kind: QueueKind::Memory,
-        check: None,
-    })
+    let kind = OutputKind::Graphite {
+        to: Endpoint { host, port },
+        form,
+        namespace,
+        sender: SenderPlan::default(),
+        connections: 1,
+        line_bytes_max: OutputKind::LINE_BYTES_MAX,
+        compression: Compression::Plain,
+        tls: None,
+    };
+    Some(OutputPlan::new("graphite", kind, vec![Feed::Transform(TRANSFORM)]))
 }
 
 fn graphite_form(import: &mut Import<'_>, root: &mut Section<'_>) -> GraphiteEncoding {
@@ -278,15 +271,8 @@ fn console(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Out
         not_loaded(import, root, &["console"], "the console backend");
     }
     let form = if import.perl() { ConsoleEncoding::Perl } else { ConsoleEncoding::Node };
-    OutputPlan {
-        name: "console".into(),
-        kind: OutputKind::Console { form, pretty: pretty && form == ConsoleEncoding::Node },
-        from: vec![Feed::Transform(TRANSFORM)],
-        queue: QueueLimits::default(),
-        required: false,
-        queue_kind: QueueKind::Memory,
-        check: None,
-    }
+    let kind = OutputKind::Console { form, pretty: pretty && form == ConsoleEncoding::Node };
+    OutputPlan::new("console", kind, vec![Feed::Transform(TRANSFORM)])
 }
 
 /// Net::Statsd::Server's file: enabled when it has a name.
@@ -307,16 +293,9 @@ fn file(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Option
         );
         return None;
     };
-    Some(OutputPlan {
-        name: "file".into(),
-        // The original leaves out this text, whatever `prefixStats` is.
-        kind: OutputKind::PerlFile { path: PathBuf::from(path), stats_prefix: "statsd".into() },
-        from: vec![Feed::Transform(TRANSFORM)],
-        queue: QueueLimits::default(),
-        required: false,
-        queue_kind: QueueKind::Memory,
-        check: None,
-    })
+    // The original leaves out this text, whatever `prefixStats` is.
+    let kind = OutputKind::PerlFile { path: PathBuf::from(path), stats_prefix: "statsd".into() };
+    Some(OutputPlan::new("file", kind, vec![Feed::Transform(TRANSFORM)]))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -352,30 +331,15 @@ fn repeaters(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> V
             import.warn(Code::NotCarriedOver, node.place, message);
             continue;
         }
-        let (to, sender) = match protocol {
-            Protocol::Udp4 | Protocol::Udp6 => (Destination::Udp(to), PacketsPlan::UDP_SENDER),
-            Protocol::Tcp => (Destination::Tcp(to), SenderPlan::default()),
+        let to = match protocol {
+            Protocol::Udp4 | Protocol::Udp6 => Destination::Udp(to),
+            Protocol::Tcp => Destination::Tcp(to),
         };
-        let kind = OutputKind::Packets(PacketsPlan {
-            to,
-            framing: Framing::Lines,
-            addresses: Addresses::First,
-            sender,
-            lines: None,
-        });
-        outputs.push(OutputPlan {
-            name,
-            kind,
-            from: vec![Feed::Source(SOURCE)],
-            queue: QueueLimits {
-                bytes_max: REPEATER_QUEUE_BYTES,
-                when_full: WhenFull::DropOldest,
-                ..QueueLimits::default()
-            },
-            required: false,
-            queue_kind: QueueKind::Memory,
-            check: None,
-        });
+        let kind = OutputKind::Packets(PacketsPlan::new(to));
+        let mut output = OutputPlan::new(name, kind, vec![Feed::Source(SOURCE)]);
+        output.queue.bytes_max = REPEATER_QUEUE_BYTES;
+        output.queue.when_full = WhenFull::DropOldest;
+        outputs.push(output);
     }
     if let [only] = &mut outputs[..] {
         only.name = "repeater".into();

@@ -109,6 +109,12 @@ impl<'a> Import<'a> {
         }
     }
 
+    /// All that was found, in the order of the text.
+    pub(crate) fn in_order(mut self) -> Vec<Diagnostic> {
+        self.diagnostics.sort_by_key(|diagnostic| diagnostic.place.map_or(0, |place| place.start));
+        self.diagnostics
+    }
+
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }

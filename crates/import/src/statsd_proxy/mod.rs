@@ -14,7 +14,7 @@ use process::sharding::{ENDPOINTS_MAX, RingReplicas};
 
 use super::javascript::{self, Environment, Node, Value};
 use super::statsd::values::{Import, Section};
-use super::statsd::{listen, management, notes};
+use super::statsd::{listen, management, notes, object};
 use config::diagnostic::{Code, Diagnostic, has_errors};
 use config::plan::Listen;
 
@@ -64,18 +64,13 @@ const CACHE_SIZE: f64 = 10_000.0;
 /// Reads a file's text. The diagnostics are in the order of the text; a warning [`Code::NotCarriedOver`] marks each
 /// option that works in the original and does nothing here, [`Code::ImportNoEffect`] one that does nothing in either.
 pub fn statsd_proxy(text: &str, environment: &Environment<'_>) -> (Option<ProxyConfig>, Vec<Diagnostic>) {
-    let root = match javascript::evaluate(text, environment) {
+    let root = match javascript::evaluate(text, environment).and_then(object) {
         Ok(root) => root,
         Err(diagnostics) => return (None, diagnostics),
     };
-    if !matches!(root.value, Value::Object(_)) {
-        let message = format!("the file must give an object, and gives {}", root.value.describe());
-        return (None, vec![Diagnostic::error(Code::ImportBadType, message).at(root.place)]);
-    }
     let mut import = Import::of_proxy(text);
     let config = config(&mut import, &mut Section::root(&root));
-    let mut diagnostics = import.diagnostics;
-    diagnostics.sort_by_key(|diagnostic| diagnostic.place.map_or(0, |place| place.start));
+    let diagnostics = import.in_order();
     (config.filter(|_| !has_errors(&diagnostics)), diagnostics)
 }
 

@@ -47,26 +47,16 @@ fn whole_plan(config: &ProxyConfig) -> Plan {
     for node in &config.nodes {
         let to = Destination::Udp(Endpoint { host: node.host.clone(), port: node.port });
         let lines = Some(Box::new(LinesPlan::new(&to, true)));
-        plan.outputs.push(OutputPlan {
-            name: native::endpoint_name(NODES, &to),
-            kind: OutputKind::Packets(PacketsPlan {
-                to,
-                framing: config::plan::Framing::Lines,
-                addresses: config::plan::Addresses::First,
-                sender: PacketsPlan::UDP_SENDER,
-                lines,
-            }),
-            from: vec![Feed::Source(SourceId(0))],
-            queue: deliver::plan::QueueLimits::default(),
-            queue_kind: deliver::plan::QueueKind::Memory,
-            required: false,
-            check: Some(CheckPlan {
-                kind: CheckKind::Management,
-                at: Endpoint { host: node.host.clone(), port: node.adminport },
-                every_ms: config.check_interval_ms,
-                health: HealthPlan::default(),
-            }),
-        });
+        let name = native::endpoint_name(NODES, &to);
+        let kind = OutputKind::Packets(PacketsPlan { lines, ..PacketsPlan::new(to) });
+        let check = CheckPlan {
+            kind: CheckKind::Management,
+            at: Endpoint { host: node.host.clone(), port: node.adminport },
+            every_ms: config.check_interval_ms,
+            health: HealthPlan::default(),
+        };
+        let output = OutputPlan::new(name, kind, vec![Feed::Source(SourceId(0))]);
+        plan.outputs.push(OutputPlan { check: Some(check), ..output });
     }
     plan.clusters.push(ClusterPlan {
         name: NODES.into(),

@@ -1,5 +1,6 @@
-//! A plan as the native TOML that reads back to it. Defaults are left out. The mirror of `sources`, `transforms`
-//! and `outputs`: an option that is read there is written here, or the property test fails.
+//! A plan as the native TOML that reads back to it. Defaults are left out. Rows of the options table print themselves
+//! ([`Out::options`]); here is the order of the groups, and each option whose row has no field: it is read by code in
+//! `sources`, `transforms` or `outputs`, and written here. A test prints the example of each row, and reads it back.
 //!
 //! What cannot be said in a file is not in a checked plan, with two exceptions: `built_in` is about the absence of
 //! a file, and a path that is not UTF-8 is written with replacement characters.
@@ -8,23 +9,38 @@ mod packets;
 mod relay;
 mod transport;
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::path::Path;
 
-use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
-use process::aggregate::{AggregatePlan, FlushAlign, PercentLabel, SeriesExpiry};
-use wire::graphite::input::{Compatibility, MessageEncoding};
-use wire::graphite::{Namespace, Numbers};
-use wire::statsd::{GaugeSign, Options};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
+use process::aggregate::{AggregatePlan, ExpiryPlan, HistogramPlan, SeriesExpiry};
+use process::glob::Glob;
+use wire::graphite::Namespace;
+use wire::graphite::input::Compatibility;
+use wire::statsd::{Dialect, Options};
 
 use self::packets::{print_check, print_packets};
 use self::relay::print_relay;
 use super::{default_http, default_management, empty_plan, outputs, sources, transforms};
 use crate::address::{destination_name, listen_text};
+use crate::options::Section::{
+    Expiry, Histogram, Http, KeyFlush, Management, OutputConsole, OutputEventFile, OutputGraphite,
+    OutputGraphiteFile, OutputPerlFile, OutputTcp, OutputUdp, OutputUnix, Queue, SourceGraphite, SourceSelf,
+    SourceStatsd, Top, TransformAggregate,
+};
+use crate::options::field::{Checked, Group};
+use crate::options::table::daemon::{HTTP, HTTP_CLIENTS, MANAGEMENT, TOP};
+use crate::options::table::endpoints::{CONNECTIONS, SENDER};
+use crate::options::table::outputs::{FILE_FORMS, FILES, GRAPHITE, NAMESPACE};
+use crate::options::table::queue::QUEUE;
+use crate::options::table::sources::{LISTENER, OWN, POINT, READING};
+use crate::options::table::transforms::{AGGREGATION, BOUNDS, EXPIRY, HISTOGRAM, KEY_FLUSH, SURROUNDINGS};
+use crate::options::table::transport::OUTPUT_TRANSPORT;
+use crate::options::{self, Type};
 use crate::plan::{
-    AggregateTransform, ClusterPlan, ConsoleEncoding, Destination, Feed, Framing, GraphiteEncoding,
-    GraphiteSource, HttpPlan, ManagementPlan, ManagementReplies, OutputKind, OutputPlan, Plan, SelfCounters,
-    SourceKind, SourcePlan, TransformKind, TransformPlan, default_checkpoint_ms,
+    AggregateTransform, ClusterPlan, Destination, Feed, GraphiteSource, HttpPlan, ManagementPlan,
+    ManagementReplies, OutputKind, OutputPlan, OwnPlan, Plan, RelayOwnPlan, SourceKind, SourcePlan,
+    TransformKind, TransformPlan, default_checkpoint_ms,
 };
 use crate::text::{duration, size};
 
@@ -35,14 +51,7 @@ pub fn print(plan: &Plan) -> String {
             "# `staunch check FILE` checks this file; options left out have their defaults.\n",
         ),
     };
-    let empty = empty_plan();
-    out.key_unless("data_dir", path(&plan.data_dir), path(&empty.data_dir));
-    out.key_unless("stop_timeout", time(plan.stop_timeout_ms), time(empty.stop_timeout_ms));
-    let timeouts = (plan.hot_restart_timeout_ms, empty.hot_restart_timeout_ms);
-    out.key_unless("hot_restart_timeout", time(timeouts.0), time(timeouts.1));
-    let unfinished = (plan.unfinished_bytes_max, empty.unfinished_bytes_max);
-    out.key_unless("max_unfinished_bytes", bytes(unfinished.0), bytes(unfinished.1));
-    out.flag_unless("reload_on_change", plan.reload_on_change, empty.reload_on_change);
+    out.options(Top, &TOP, plan, &empty_plan());
     for source in &plan.sources {
         print_source(&mut out, source);
     }
@@ -77,15 +86,10 @@ fn print_http(out: &mut Out, plan: &Plan) {
             out.key_unless("listen", text(&address.to_string()), text(&default_http().to_string()));
         }
     }
-    out.key_unless("allowed_hosts", texts(server.allowed_hosts.iter().map(|host| &**host)), texts([]));
-    let token =
-        |server: &HttpPlan| server.token_file.as_ref().map(|file| path(&file.path)).unwrap_or_default();
-    out.key_unless("token_file", token(server), token(&default));
+    out.options(Http, &HTTP, server, &default);
     transport::print_listening(out, server.tls.as_deref());
-    let numbers = |server: &HttpPlan| (server.connections_max, server.peer_connections_max);
-    let (all, of_peer) = numbers(server);
-    out.key_unless("max_connections", all.to_string(), default.connections_max.to_string());
-    out.key_unless("max_connections_per_peer", of_peer.to_string(), (all / 2).to_string());
+    let of_peer = server.connections_max / 2;
+    out.options(Http, &HTTP_CLIENTS, server, &HttpPlan { peer_connections_max: of_peer, ..default });
 }
 
 struct Out {
@@ -112,8 +116,52 @@ impl Out {
         }
     }
 
+    /// The options of a group that are not the default. `table` is the section that they stand in.
+    fn options<T>(&mut self, table: options::Section, group: &Group<T>, plan: &T, default: &T) {
+        for (key, value) in given(table, group, plan, default) {
+            self.key(key, value);
+        }
+    }
+
     fn flag_unless(&mut self, key: &str, value: bool, default: bool) {
         self.key_unless(key, value.to_string(), default.to_string());
+    }
+}
+
+/// What [`Out::options`] writes.
+fn given<T>(table: options::Section, group: &Group<T>, plan: &T, default: &T) -> Vec<(&'static str, String)> {
+    let options = group.fields.iter().filter(|option| option.sections.contains(&table));
+    let differs = options.filter(|option| option.required || (option.get)(plan) != (option.get)(default));
+    differs.filter_map(|option| Some((option.key, written((option.get)(plan)?, option.value)))).collect()
+}
+
+/// A value of a row of the type `of`.
+fn written(value: Checked, of: Type) -> String {
+    let pattern = |glob: &Glob| String::from_utf8_lossy(glob.pattern()).into_owned();
+    match (value, of) {
+        (Checked::Text(value), _) => text(&value),
+        (Checked::Path(value), _) => path(&value),
+        (Checked::Word(word), _) => text(word),
+        (Checked::Flag(flag), _) => flag.to_string(),
+        (Checked::Number(number), _) => number.to_string(),
+        (Checked::Whole(0), Type::DurationOrOff { .. } | Type::SizeOrOff { .. }) => text("off"),
+        (Checked::Whole(ms), Type::Duration { .. } | Type::DurationOrOff { .. }) => time(ms),
+        (Checked::Whole(size), Type::Size { .. } | Type::SizeOrOff { .. }) => bytes(size),
+        (Checked::Whole(number), _) => number.to_string(),
+        (Checked::Address(address), _) => text(&address.to_string()),
+        (Checked::Listen(listen), _) => list(listen.iter().map(|(listen, _)| text(&listen_text(listen)))),
+        (Checked::Endpoints(to), _) => list(to.iter().map(|(to, _)| text(&to.to_string()))),
+        (Checked::Texts(values), _) => texts(values.iter().map(|(value, _)| &**value)),
+        (Checked::Limits(limits), _) => list(limits.iter().map(|(value, written)| limit(*value, written))),
+        (Checked::Expiry(expiry), _) => expiry_text(expiry),
+        (Checked::Globs(globs), _) => list(globs.iter().map(|glob| text(&pattern(glob)))),
+        (Checked::Shares(shares), _) => {
+            table(shares.iter().map(|(glob, share)| (pattern(glob), share.to_string())))
+        }
+        (Checked::Map(pairs), _) => table(pairs.iter().map(|(key, value)| (key.clone(), text(value)))),
+        (Checked::Computes(pairs), _) => {
+            table(pairs.iter().map(|((compute, _), name)| (compute.clone(), text(name))))
+        }
     }
 }
 
@@ -162,14 +210,15 @@ fn list(values: impl IntoIterator<Item = String>) -> String {
     format!("[{}]", values.into_iter().collect::<Vec<_>>().join(", "))
 }
 
-/// An inline table of what is not the default.
-fn inline(pairs: &[(&str, String, String)]) -> Option<String> {
-    let given: Vec<String> = pairs
-        .iter()
-        .filter(|(_, value, default)| value != default)
-        .map(|(key, value, _)| format!("{key} = {value}"))
-        .collect();
-    (!given.is_empty()).then(|| format!("{{ {} }}", given.join(", ")))
+/// An inline table with keys of the user's.
+fn table(pairs: impl Iterator<Item = (String, String)>) -> String {
+    inline(pairs.map(|(key, value)| (bare_or_quoted(&key), value)))
+}
+
+/// An inline table.
+fn inline<K: Display>(pairs: impl IntoIterator<Item = (K, String)>) -> String {
+    let pairs: Vec<String> = pairs.into_iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    if pairs.is_empty() { "{}".into() } else { format!("{{ {} }}", pairs.join(", ")) }
 }
 
 /// A number where it says the same as its text, the text otherwise.
@@ -191,13 +240,7 @@ fn print_management(out: &mut Out, plan: &Plan, management: &ManagementPlan) {
             out.key("cluster", text(plan.clusters.get(cluster).map_or("", |cluster| &*cluster.name)));
         }
     }
-    out.flag_unless("healthy", management.healthy, default.healthy);
-    out.flag_unless("read_only", management.read_only, default.read_only);
-    let connections = (management.connections_max, default.connections_max);
-    out.key_unless("max_connections", connections.0.to_string(), connections.1.to_string());
-    if let Some(per_peer) = management.connections_per_peer_max {
-        out.key("max_connections_per_peer", per_peer.to_string());
-    }
+    out.options(Management, &MANAGEMENT, management, &default);
     if !management.config.is_empty() {
         out.heading("management.config");
         for (key, value) in &management.config {
@@ -217,87 +260,33 @@ fn print_source(out: &mut Out, source: &SourcePlan) {
     let word = match &source.kind {
         SourceKind::Statsd(_) => "statsd",
         SourceKind::Graphite(_) => "graphite",
-        SourceKind::Own(own) => {
+        SourceKind::Own(OwnPlan { every_ms, prefix }) => {
+            let own = RelayOwnPlan { every_ms: *every_ms, prefix: prefix.clone(), ..sources::relay_own() };
             out.key("type", text("self"));
-            out.key_unless("every", time(own.every_ms), time(10_000));
-            return out.key_unless("prefix", text(&own.prefix), text("staunch"));
+            return out.options(SourceSelf, &OWN, &own, &sources::relay_own());
         }
         SourceKind::RelayOwn(own) => {
             out.key("type", text("self"));
             out.key("encoding", text("carbon-c-relay"));
-            out.key_unless("every", time(own.every_ms), time(10_000));
-            out.key_unless("prefix", text(&own.prefix), text("staunch"));
-            out.flag_unless("reset", own.reset, false);
-            return out.key_unless("report", text(own.report.word()), text("points"));
+            return out.options(SourceSelf, &OWN, own, &sources::relay_own());
         }
     };
     out.key("type", text(word));
     let listen = source.listen.iter().map(listen_text);
     out.key("listen", list(listen.map(|listen| text(&listen))));
-    out.key_unless("receive_buffer", bytes(source.receive_buffer_bytes), bytes(default.receive_buffer_bytes));
-    out.key_unless(
-        "max_connections",
-        source.connections_max.to_string(),
-        default.connections_max.to_string(),
-    );
-    if let Some(per_peer) = source.connections_per_peer_max {
-        out.key("max_connections_per_peer", per_peer.to_string());
-    }
-    out.key_unless("idle_timeout", time(source.idle_timeout_ms), time(default.idle_timeout_ms));
-    out.key_unless(
-        "max_line_bytes",
-        bytes(source.line_bytes_max as u64),
-        bytes(default.line_bytes_max as u64),
-    );
-    out.flag_unless("tail_counts", source.tail_counts, default.tail_counts);
-    if let Some(when) = source.ack_when {
-        out.key("ack_when", text(when.word()));
-    }
-    transport::print_source(out, source.compression, source.tls.as_deref());
+    let table = if source.kind.is_graphite() { SourceGraphite } else { SourceStatsd };
+    out.options(table, &LISTENER, source, &default);
+    transport::print_source(out, source);
     match &source.kind {
-        SourceKind::Statsd(options) => print_reading(out, options),
-        SourceKind::Graphite(points) => print_points(out, points),
+        SourceKind::Statsd(options) => {
+            let default = Options { dialect: Dialect::Union, ..Options::of(options.dialect) };
+            out.options(SourceStatsd, &READING, options, &default);
+        }
+        SourceKind::Graphite(points) => {
+            out.options(SourceGraphite, &POINT, points, &GraphiteSource::of(Compatibility::Strict));
+        }
         SourceKind::Own(_) | SourceKind::RelayOwn(_) => {}
     }
-}
-
-fn print_points(out: &mut Out, source: &GraphiteSource) {
-    let default = GraphiteSource::of(Compatibility::Strict);
-    match source.messages {
-        None => {}
-        Some(MessageEncoding::Pickle) => out.key("encoding", text("pickle")),
-        Some(MessageEncoding::Protobuf) => out.key("encoding", text("protobuf")),
-    }
-    let size = |size: usize| bytes(size as u64);
-    out.key_unless("max_message_bytes", size(source.message_bytes_max), size(default.message_bytes_max));
-    let reading = source.reading;
-    out.key_unless("compatibility", text(reading.compatibility.word()), text("strict"));
-    if reading.missing_time_is_now {
-        out.key("missing_timestamp", text("now"));
-    }
-    out.key_unless("max_name_bytes", bytes(reading.name_bytes_max.into()), bytes(0));
-    out.key_unless("names", text(reading.names.word()), text("bare"));
-    if reading.kept != default.reading.kept {
-        let kept: String = reading.kept.bytes().map(char::from).collect();
-        out.key("name_characters", text(&kept));
-    }
-}
-
-fn print_reading(out: &mut Out, options: &Options) {
-    let default = Options::of(options.dialect);
-    out.key_unless("dialect", text(sources::dialect_word(options.dialect)), text("union"));
-    let sign = |sign| match sign {
-        GaugeSign::Delta => text("delta"),
-        GaugeSign::Absolute => text("absolute"),
-    };
-    out.key_unless("gauge_sign", sign(options.gauge_sign), sign(default.gauge_sign));
-    out.flag_unless("allow_negative_timers", options.allow_negative_timers, default.allow_negative_timers);
-    out.flag_unless("strict_numbers", options.strict_numbers, default.strict_numbers);
-    out.flag_unless("sanitize", options.sanitize, default.sanitize);
-    out.key_unless("max_key_bytes", bytes(options.key_bytes_max.into()), bytes(default.key_bytes_max.into()));
-    out.key_unless("max_tags", options.tags_max.to_string(), default.tags_max.to_string());
-    out.key_unless("min_sample_rate", options.rate_min.to_string(), default.rate_min.to_string());
-    out.flag_unless("compat_quirks", options.compat_quirks, default.compat_quirks);
 }
 
 fn print_aggregate(
@@ -316,99 +305,44 @@ fn print_aggregate(
         Feed::Transform(_) => None,
     });
     let by_dialect = sources.map(|source| default_checkpoint_ms(source.kind.reading().dialect));
-    let default_ms = by_dialect.min().unwrap_or(default.checkpoint_ms);
-    let checkpoint = |ms| if ms == 0 { text("off") } else { time(ms) };
-    out.key_unless("checkpoint", checkpoint(transform.checkpoint_ms), checkpoint(default_ms));
-    out.key_unless("stats_prefix", text(&transform.stats_prefix), text(&default.stats_prefix));
-    print_prefixes(out, &transform.namespace, &default.namespace);
-    print_numbers(out, &transform.namespace, &default.namespace);
-    let counters = |counters| match counters {
-        SelfCounters::Node => text("node"),
-        SelfCounters::Perl => text("perl"),
-        SelfCounters::None => text("none"),
-    };
-    out.key_unless("self_counters", counters(transform.self_counters), counters(default.self_counters));
-    print_windows(out, &transform.plan, &default.plan);
-    print_timers(out, &transform.plan, &default.plan);
-    print_series(out, &transform.plan, &default.plan);
-    if let Some(key_flush) = &transform.plan.key_flush {
-        let pairs = [
-            ("interval", time(key_flush.interval_ms), String::new()),
-            ("percent", key_flush.percent.to_string(), "100".into()),
-            ("round_up", key_flush.round_up.to_string(), "true".into()),
-            ("log", transform.key_flush_log.as_deref().map(path).unwrap_or_default(), String::new()),
-        ];
-        out.key("key_flush", inline(&pairs).unwrap_or_default());
+    let checkpoint_ms = by_dialect.min().unwrap_or(default.checkpoint_ms);
+    let default = AggregateTransform { checkpoint_ms, ..default };
+    out.options(TransformAggregate, &SURROUNDINGS, transform, &default);
+    out.options(TransformAggregate, &NAMESPACE, &transform.namespace, &default.namespace);
+    let (plan, default) = (&transform.plan, &default.plan);
+    // `window` is written even when it is the default: whoever reads the file looks for it.
+    let without_window = AggregatePlan { window_ms: 0, ..default.clone() };
+    out.options(TransformAggregate, &AGGREGATION, plan, &without_window);
+    print_expiry(out, &plan.idle, &default.idle);
+    out.options(TransformAggregate, &BOUNDS, plan, default);
+    if let Some(key_flush) = &plan.key_flush {
+        let log = transform.key_flush_log.as_deref().map(|log| ("log", path(log)));
+        let given = given(KeyFlush, &KEY_FLUSH, key_flush, &transforms::KEY_FLUSH_DEFAULT);
+        out.key("key_flush", inline(given.into_iter().chain(log)));
     }
-    for histogram in &transform.plan.histograms {
+    for histogram in &plan.histograms {
         out.heading(&format!("[transforms.{name}.histograms]"));
-        out.key_unless("name_contains", text(&histogram.name_contains), text(""));
-        out.key("bins", list(histogram.bins.iter().map(|(value, written)| limit(*value, written))));
+        out.options(
+            Histogram,
+            &HISTOGRAM,
+            histogram,
+            &HistogramPlan { name_contains: String::new(), bins: Vec::new() },
+        );
     }
 }
 
-fn print_windows(out: &mut Out, plan: &AggregatePlan, default: &AggregatePlan) {
-    // Said even when it is the default: whoever reads the file looks for it.
-    out.key("window", time(plan.window_ms));
-    let align = |align| match align {
-        FlushAlign::Wall => text("wall"),
-        FlushAlign::Start => text("start"),
-        FlushAlign::Interval => text("interval"),
-    };
-    out.key_unless("flush_align", align(plan.align), align(default.align));
-    out.flag_unless("measured_rates", plan.measured_rates, default.measured_rates);
-}
-
-fn print_timers(out: &mut Out, plan: &AggregatePlan, default: &AggregatePlan) {
-    let percentiles =
-        |limits: &[(f64, String)]| list(limits.iter().map(|(value, written)| limit(*value, written)));
-    out.key_unless("percentiles", percentiles(&plan.percentiles), percentiles(&default.percentiles));
-    let label = |label| match label {
-        PercentLabel::First => text("first"),
-        PercentLabel::Every => text("every"),
-    };
-    out.key_unless("percent_label", label(plan.percent_label), label(default.percent_label));
-    let words = |words: &[String]| texts(words.iter().map(|word| &**word));
-    out.key_unless("timer_aggregates", words(&plan.timer_aggregates), words(&default.timer_aggregates));
-    out.flag_unless("timer_weights", plan.timer_weights, default.timer_weights);
-    out.flag_unless("timer_rate_ignored", plan.timer_rate_ignored, default.timer_rate_ignored);
-    out.key_unless(
-        "max_exact_timer_values",
-        plan.timer_exact_max.to_string(),
-        default.timer_exact_max.to_string(),
-    );
-}
-
-fn print_series(out: &mut Out, plan: &AggregatePlan, default: &AggregatePlan) {
-    out.key_unless(
-        "max_exact_set_members",
-        plan.set_exact_max.to_string(),
-        default.set_exact_max.to_string(),
-    );
-    out.flag_unless("set_members", plan.set_members, default.set_members);
-    let (idle, usual) = (&plan.idle, &default.idle);
-    let all_one = [idle.gauges, idle.timers, idle.sets].iter().all(|other| *other == idle.counters);
-    let by_windows = matches!(idle.gauges, SeriesExpiry::Delete { ttl_windows } if ttl_windows != 1);
+fn print_expiry(out: &mut Out, expiry: &ExpiryPlan, default: &ExpiryPlan) {
+    let all_one = [expiry.gauges, expiry.timers, expiry.sets].iter().all(|other| *other == expiry.counters);
+    let by_windows = matches!(expiry.gauges, SeriesExpiry::Delete { ttl_windows } if ttl_windows != 1);
     if all_one && !by_windows {
-        out.key_unless("expiry", idle_text(idle.counters), idle_text(usual.counters));
+        out.key_unless("expiry", expiry_text(expiry.counters), expiry_text(default.counters));
     } else {
-        let pairs = [
-            ("counters", idle_text(idle.counters), idle_text(usual.counters)),
-            ("gauges", idle_text(idle.gauges), idle_text(usual.gauges)),
-            ("timers", idle_text(idle.timers), idle_text(usual.timers)),
-            ("sets", idle_text(idle.sets), idle_text(usual.sets)),
-        ];
-        out.key("expiry", inline(&pairs).unwrap_or_else(|| "{}".into()));
+        out.key("expiry", inline(given(Expiry, &EXPIRY, expiry, default)));
     }
-    out.key_unless("max_series", plan.series_max.to_string(), default.series_max.to_string());
-    out.key_unless("max_bytes", bytes(plan.bytes_max), bytes(default.bytes_max));
-    let words = |words: &[String]| texts(words.iter().map(|word| &**word));
-    out.key_unless("keep_contains", words(&plan.keep_contains), words(&default.keep_contains));
-    out.flag_unless("allow_non_finite", plan.allow_non_finite, default.allow_non_finite);
 }
 
-fn idle_text(idle: SeriesExpiry) -> String {
-    match idle {
+fn expiry_text(expiry: SeriesExpiry) -> String {
+    match expiry {
         SeriesExpiry::Keep => text("keep"),
         SeriesExpiry::Delete { ttl_windows: 1 } => text("delete"),
         SeriesExpiry::Delete { ttl_windows } => text(&format!("{ttl_windows} windows")),
@@ -474,12 +408,12 @@ fn group(outputs: &[OutputPlan], in_cluster: impl Fn(usize) -> bool) -> (&str, V
     for (at, other) in outputs.iter().enumerate().skip(1) {
         let Some(to) = destination(&other.kind) else { break };
         let alike = !in_cluster(at)
-            && with_destination(&first.kind, &to) == other.kind
+            && outputs::with_destination(&first.kind, &to) == other.kind
             && (&first.from, first.queue, first.queue_kind, first.required)
                 == (&other.from, other.queue, other.queue_kind, other.required)
             && packets::checked_alike(first.check.as_ref(), other.check.as_ref())
             && base_name(other, &to) == Some(base)
-            && packets_word(&to) == packets_word(&endpoints[0]);
+            && packets_table(&to) == packets_table(&endpoints[0]);
         if !alike || endpoints.contains(&to) {
             break;
         }
@@ -502,100 +436,65 @@ fn destination(kind: &OutputKind) -> Option<Destination> {
     }
 }
 
-fn with_destination(kind: &OutputKind, destination: &Destination) -> OutputKind {
-    let mut kind = kind.clone();
-    match (&mut kind, destination) {
-        (OutputKind::Graphite { to, .. }, Destination::Tcp(host))
-        | (OutputKind::GraphiteDatagrams { to, .. }, Destination::Udp(host)) => *to = host.clone(),
-        (OutputKind::Packets(packets), _) => {
-            packets.to = destination.clone();
-            // Datagrams have no framing, whatever the section says.
-            if destination.is_datagram() {
-                packets.framing = Framing::Lines;
-            }
-        }
-        _ => {}
+/// The section that makes an output.
+fn table_of(kind: &OutputKind) -> options::Section {
+    match kind {
+        OutputKind::Graphite { .. } | OutputKind::GraphiteDatagrams { .. } => OutputGraphite,
+        OutputKind::GraphiteFile { .. } => OutputGraphiteFile,
+        OutputKind::Console { .. } => OutputConsole,
+        OutputKind::PerlFile { .. } => OutputPerlFile,
+        OutputKind::EventFile { .. } => OutputEventFile,
+        OutputKind::Packets(packets) => packets_table(&packets.to),
     }
-    kind
 }
 
-/// The type that a config gives to an output of packets.
-fn packets_word(to: &Destination) -> &'static str {
+fn packets_table(to: &Destination) -> options::Section {
     match to {
-        Destination::Udp(_) => "udp",
-        Destination::Tcp(_) => "tcp",
-        Destination::UnixDatagram(_) | Destination::UnixStream(_) => "unix",
+        Destination::Udp(_) => OutputUdp,
+        Destination::Tcp(_) => OutputTcp,
+        Destination::UnixDatagram(_) | Destination::UnixStream(_) => OutputUnix,
     }
 }
 
 fn print_output(out: &mut Out, plan: &Plan, output: &OutputPlan, section: &Section<'_>) {
+    let kind = &output.kind;
+    let of = table_of(kind);
     out.heading(&format!("outputs.{}", bare_or_quoted(section.name)));
-    let head = |out: &mut Out, kind: &str| {
-        out.key("type", text(kind));
-        out.key("from", texts(output.from.iter().filter_map(|feed| name_of(plan, feed))));
-    };
-    let to = |out: &mut Out| out.key("to", list(section.endpoints.iter().map(|to| text(&to.to_string()))));
-    match &output.kind {
-        OutputKind::Graphite {
-            form,
-            namespace,
-            sender,
-            connections,
-            line_bytes_max,
-            compression,
-            tls,
-            ..
-        } => {
-            head(out, "graphite");
-            to(out);
-            print_form(out, *form);
-            print_namespace(out, namespace);
-            out.key_unless("connections", connections.to_string(), "1".to_owned());
-            out.key_unless(
-                "max_line_bytes",
-                bytes((*line_bytes_max).into()),
-                bytes(OutputKind::LINE_BYTES_MAX.into()),
-            );
-            print_sender(out, sender);
-            transport::print_output(out, *compression, tls.as_deref());
+    out.key("type", text(options::type_word(of).unwrap_or_default()));
+    out.key("from", texts(output.from.iter().filter_map(|feed| name_of(plan, feed))));
+    if !section.endpoints.is_empty() {
+        out.key("to", list(section.endpoints.iter().map(|to| text(&to.to_string()))));
+    }
+    let default = outputs::default_kind(of, &plan.data_dir, &output.name);
+    match kind {
+        OutputKind::Graphite { namespace, sender, tls, .. } => {
+            out.options(of, &GRAPHITE, kind, &default);
+            out.options(of, &NAMESPACE, namespace, &Namespace::default());
+            out.options(of, &CONNECTIONS, kind, &default);
+            out.options(of, &SENDER, sender, &SenderPlan::default());
+            out.options(of, &OUTPUT_TRANSPORT, kind, &default);
+            transport::print_output(out, tls.as_deref());
         }
         OutputKind::GraphiteDatagrams { sender, syslog, .. } => {
-            head(out, "graphite");
-            to(out);
-            print_form(out, if *syslog { GraphiteEncoding::Syslog } else { GraphiteEncoding::Lines });
-            print_sender(out, sender);
-        }
-        OutputKind::GraphiteFile { path: file, file_bytes_max, files_max, peer, namespace } => {
-            head(out, "graphite_file");
-            let default = outputs::default_path(&plan.data_dir, &output.name, "points.graphite");
-            out.key_unless("path", path(file), path(&default));
-            print_rotation(out, (*file_bytes_max, *files_max), outputs::POINT_FILES);
-            out.flag_unless("peer", *peer, false);
-            print_namespace(out, namespace);
-        }
-        OutputKind::Console { form, pretty } => {
-            head(out, "console");
-            print_console(out, *form);
-            out.flag_unless("pretty", *pretty, false);
-        }
-        OutputKind::PerlFile { path: file, stats_prefix } => {
-            head(out, "perl_file");
-            out.key("path", path(file));
-            out.key_unless("stats_prefix", text(stats_prefix), text("statsd"));
+            if *syslog {
+                out.key("encoding", text("syslog"));
+            }
+            out.options(of, &SENDER, sender, &SenderPlan::default());
         }
         OutputKind::Packets(packets) => {
-            head(out, packets_word(&packets.to));
-            to(out);
             print_packets(out, section, packets);
-            if !matches!(packets.to, Destination::Udp(_)) {
-                print_sender(out, &packets.sender);
-            }
+            out.options(of, &SENDER, &packets.sender, &SenderPlan::default());
         }
-        OutputKind::EventFile { path: file, file_bytes_max, files_max } => {
-            head(out, "event_file");
-            let default = outputs::default_path(&plan.data_dir, &output.name, "events.jsonl");
-            out.key_unless("path", path(file), path(&default));
-            print_rotation(out, (*file_bytes_max, *files_max), outputs::EVENT_FILES);
+        OutputKind::GraphiteFile { .. }
+        | OutputKind::Console { .. }
+        | OutputKind::PerlFile { .. }
+        | OutputKind::EventFile { .. } => {
+            out.options(of, &FILES, kind, &default);
+            print_rotation(out, kind, &default);
+            out.options(of, &FILE_FORMS, kind, &default);
+            if let OutputKind::GraphiteFile { namespace, .. } = kind {
+                out.options(of, &NAMESPACE, namespace, &Namespace::default());
+            }
         }
     }
     print_common(out, output, section);
@@ -615,22 +514,16 @@ fn name_of<'a>(plan: &'a Plan, feed: &Feed) -> Option<&'a str> {
     }
 }
 
-fn print_console(out: &mut Out, encoding: ConsoleEncoding) {
-    match encoding {
-        ConsoleEncoding::Perl => out.key("encoding", text("perl")),
-        ConsoleEncoding::Node => {}
-    }
-}
-
-fn print_form(out: &mut Out, form: GraphiteEncoding) {
-    match form {
-        GraphiteEncoding::Lines => {}
-        GraphiteEncoding::Pickle => out.key("encoding", text("pickle")),
-        GraphiteEncoding::Syslog => out.key("encoding", text("syslog")),
-    }
-}
-
-fn print_rotation(out: &mut Out, (file_bytes, files): (u64, u32), (usual_bytes, usual_files): (u64, u32)) {
+/// `max_file_bytes` and `max_files`, with what they come to.
+fn print_rotation(out: &mut Out, kind: &OutputKind, default: &OutputKind) {
+    let of = |kind: &OutputKind| match kind {
+        OutputKind::GraphiteFile { file_bytes_max, files_max, .. }
+        | OutputKind::EventFile { file_bytes_max, files_max, .. } => Some((*file_bytes_max, *files_max)),
+        _ => None,
+    };
+    let (Some((file_bytes, files)), Some((usual_bytes, usual_files))) = (of(kind), of(default)) else {
+        return;
+    };
     if file_bytes == 0 {
         return out.key("max_file_bytes", text("off"));
     }
@@ -640,63 +533,16 @@ fn print_rotation(out: &mut Out, (file_bytes, files): (u64, u32), (usual_bytes, 
     out.key_unless("max_files", files.to_string(), usual_files.to_string());
 }
 
-fn print_namespace(out: &mut Out, namespace: &Namespace) {
-    let default = Namespace::default();
-    print_prefixes(out, namespace, &default);
-    out.key_unless("stats_prefix", text(&namespace.stats_prefix), text(&default.stats_prefix));
-    print_numbers(out, namespace, &default);
-}
-
-fn print_prefixes(out: &mut Out, namespace: &Namespace, default: &Namespace) {
-    let word = |legacy| text(if legacy { "legacy" } else { "modern" });
-    out.key_unless("namespace", word(namespace.legacy), word(default.legacy));
-    out.key_unless("global_prefix", text(&namespace.global_prefix), text(&default.global_prefix));
-    out.key_unless("counter_prefix", text(&namespace.counter_prefix), text(&default.counter_prefix));
-    out.key_unless("timer_prefix", text(&namespace.timer_prefix), text(&default.timer_prefix));
-    out.key_unless("gauge_prefix", text(&namespace.gauge_prefix), text(&default.gauge_prefix));
-    out.key_unless("set_prefix", text(&namespace.set_prefix), text(&default.set_prefix));
-    out.key_unless("global_suffix", text(&namespace.global_suffix), text(&default.global_suffix));
-}
-
-fn print_numbers(out: &mut Out, namespace: &Namespace, default: &Namespace) {
-    out.flag_unless("counts", namespace.counts, default.counts);
-    out.key_unless("bare_tag_value", text(&namespace.bare_tag_value), text(&default.bare_tag_value));
-    let numbers = |numbers| match numbers {
-        Numbers::Shortest => text("shortest"),
-        Numbers::Perl => text("perl"),
-    };
-    out.key_unless("numbers", numbers(namespace.numbers), numbers(default.numbers));
-}
-
-fn print_sender(out: &mut Out, sender: &SenderPlan) {
-    let default = SenderPlan::default();
-    out.key_unless("min_retry_delay", time(sender.retry_min_ms), time(default.retry_min_ms));
-    out.key_unless("max_retry_delay", time(sender.retry_max_ms), time(default.retry_max_ms));
-    out.key_unless("connect_timeout", time(sender.connect_timeout_ms), time(default.connect_timeout_ms));
-    out.key_unless("write_timeout", time(sender.write_timeout_ms), time(default.write_timeout_ms));
-}
-
 fn print_queue(out: &mut Out, queue: &QueueLimits, kind: QueueKind) {
-    let default = QueueLimits::default_of(kind);
     let (word, sync_window_ms) = match kind {
-        QueueKind::Memory => ("memory", outputs::SYNC_WINDOW_MS),
-        QueueKind::Disk { sync_window_ms } => ("disk", sync_window_ms),
+        QueueKind::Memory => (None, outputs::SYNC_WINDOW_MS),
+        QueueKind::Disk { sync_window_ms } => (Some(("kind", text("disk"))), sync_window_ms),
     };
-    let when_full = |when_full| match when_full {
-        WhenFull::Block => text("block"),
-        WhenFull::BlockWhileUp => text("block_while_up"),
-        WhenFull::DropOldest => text("drop_oldest"),
-        WhenFull::DropNewest => text("drop_newest"),
-    };
-    let pairs = [
-        ("kind", text(word), text("memory")),
-        ("max_bytes", bytes(queue.bytes_max), bytes(default.bytes_max)),
-        ("max_records", queue.records_max.to_string(), default.records_max.to_string()),
-        ("when_full", when_full(queue.when_full), when_full(default.when_full)),
-        ("max_age", time(queue.age_max_ms), time(default.age_max_ms)),
-        ("sync_window", time(sync_window_ms), time(outputs::SYNC_WINDOW_MS)),
-    ];
-    if let Some(queue) = inline(&pairs) {
-        out.key("queue", queue);
+    let sync_window =
+        (sync_window_ms != outputs::SYNC_WINDOW_MS).then(|| ("sync_window", time(sync_window_ms)));
+    let limits = given(Queue, &QUEUE, queue, &QueueLimits::default_of(kind));
+    let all: Vec<_> = word.into_iter().chain(limits).chain(sync_window).collect();
+    if !all.is_empty() {
+        out.key("queue", inline(all));
     }
 }

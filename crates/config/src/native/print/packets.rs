@@ -1,12 +1,14 @@
 //! Outputs of packets as native options: the mirror of `native::packets`, `clusters` and `checks`.
 
 use process::sharding::{HealthPlan, KeyForm, RingReplicas, Sharding};
-use wire::statsd::rewrite::{AggregateEncoding, Form, RewritePlan};
+use wire::statsd::rewrite::{Form, RewritePlan};
 
-use super::super::packets::{DISTRIBUTIONS, GAUGES, NEGATIVE_GAUGES, TAG_FORMS, TIMER_TYPES};
 use super::super::{checks, clusters};
-use super::{Out, Section, bare_or_quoted, bytes, inline, list, text, texts, time};
+use super::{Out, Section, bytes, given, inline, list, table, text, texts, time};
 use crate::address::host_port_text;
+use crate::options::Section::{Aggregates, OutputUdp};
+use crate::options::field::Words;
+use crate::options::table::packets::{AGGREGATES, CONVERT, MODE, PACKET, REWRITE, STAGE};
 use crate::plan::{
     Addresses, CheckKind, CheckPlan, Destination, Endpoint, Framing, LinesPlan, OutputPlan, PacketsPlan,
 };
@@ -15,9 +17,7 @@ pub(super) fn print_packets(out: &mut Out, section: &Section<'_>, packets: &Pack
     if framing(section, packets) == Framing::Frames {
         out.key("framing", text("frames"));
     }
-    if packets.addresses == Addresses::RoundRobin {
-        out.key("addresses", text("round_robin"));
-    }
+    out.options(OutputUdp, &PACKET, packets, &PacketsPlan { addresses: Addresses::First, ..packets.clone() });
     print_cluster(out, section);
     let Some(lines) = &packets.lines else { return };
     let default = LinesPlan::new(&packets.to, false);
@@ -30,10 +30,13 @@ pub(super) fn print_packets(out: &mut Out, section: &Section<'_>, packets: &Pack
             bytes(default.packet_bytes_max as u64),
         );
     }
-    out.key_unless("flush_delay", time(lines.flush_delay_ms), time(default.flush_delay_ms));
-    print_stage(out, lines);
+    out.options(OutputUdp, &MODE, lines, &default);
+    out.options(OutputUdp, &STAGE, &lines.stage, &default.stage);
     print_rewrite(out, &lines.rewrite);
-    print_aggregates(out, &lines.aggregates, &default.aggregates);
+    let aggregates = given(Aggregates, &AGGREGATES, &lines.aggregates, &default.aggregates);
+    if !aggregates.is_empty() {
+        out.key("aggregates", inline(aggregates));
+    }
 }
 
 /// The framing of the section's streams: the first of its endpoints may be a datagram socket.
@@ -67,109 +70,32 @@ fn print_cluster(out: &mut Out, section: &Section<'_>) {
             print_shards(out, table, &section.endpoints)
         }
     }
-    match cluster.key {
-        KeyForm::Node => {}
-        KeyForm::Name => out.key("key", text("name")),
-        KeyForm::Series => out.key("key", text("series")),
+    if cluster.key != KeyForm::Node {
+        out.key("key", text(KeyForm::word(&cluster.key).unwrap_or_default()));
     }
     let labels = |labels: &[String]| texts(labels.iter().map(|label| &**label));
     out.key_unless("labels", labels(&cluster.labels), labels(&clusters::default_labels(&section.endpoints)));
 }
 
-fn print_shards(out: &mut Out, table: &[usize], to: &[Destination]) {
+fn print_shards(out: &mut Out, table_of: &[usize], to: &[Destination]) {
     let names = clusters::default_labels(to);
-    let shards = names.iter().enumerate().filter(|(at, _)| table.contains(at));
-    let pairs: Vec<String> = shards
-        .map(|(at, name)| format!("{} = {}", bare_or_quoted(name), text(&clusters::shards_text(table, at))))
-        .collect();
+    let shards = names.iter().enumerate().filter(|(at, _)| table_of.contains(at));
+    let pairs: Vec<(String, String)> =
+        shards.map(|(at, name)| (name.clone(), text(&clusters::shards_text(table_of, at)))).collect();
     if !pairs.is_empty() {
-        out.key("shards", format!("{{ {} }}", pairs.join(", ")));
+        out.key("shards", table(pairs.into_iter()));
     }
 }
 
-fn print_stage(out: &mut Out, lines: &LinesPlan) {
-    let stage = &lines.stage;
-    let pattern = |glob: &process::glob::Glob| String::from_utf8_lossy(glob.pattern()).into_owned();
-    for (key, globs) in [("allow", &stage.allow), ("deny", &stage.deny)] {
-        let patterns = list(globs.iter().map(|glob| text(&pattern(glob))));
-        out.key_unless(key, patterns, list([]));
-    }
-    out.key_unless("sample", stage.sample.to_string(), "1".into());
-    let share =
-        |(glob, share): &(process::glob::Glob, f64)| format!("{} = {share}", bare_or_quoted(&pattern(glob)));
-    if !stage.sample_names.is_empty() {
-        let shares: Vec<String> = stage.sample_names.iter().map(share).collect();
-        out.key("sample_names", format!("{{ {} }}", shares.join(", ")));
-    }
-    out.key_unless("max_series", stage.series_max.to_string(), "0".into());
-    let idle = |ns: u64| time(ns / 1_000_000);
-    out.key_unless("series_expiry", idle(stage.series_idle_ns), idle(LinesPlan::SERIES_IDLE_NS));
-}
-
+/// The form by its name when it has one, by single switches otherwise.
 fn print_rewrite(out: &mut Out, plan: &RewritePlan) {
-    let default = RewritePlan::default();
-    out.key_unless("prefix", text(&plan.prefix), text(&default.prefix));
-    out.key_unless("suffix", text(&plan.suffix), text(&default.suffix));
-    let words = |words: &[String]| texts(words.iter().map(|word| &**word));
-    out.key_unless("tags_drop", words(&plan.tags_drop), words(&default.tags_drop));
-    if !plan.tags_rename.is_empty() {
-        let pairs: Vec<String> = plan
-            .tags_rename
-            .iter()
-            .map(|(old, new)| format!("{} = {}", bare_or_quoted(old), text(new)))
-            .collect();
-        out.key("tags_rename", format!("{{ {} }}", pairs.join(", ")));
+    let mut default = RewritePlan::default();
+    out.options(OutputUdp, &REWRITE, plan, &default);
+    if let Some((name, form)) = Form::NAMED.iter().find(|(_, named)| *named == plan.to) {
+        out.key_unless("convert", text(name), text("keep"));
+        default.to = *form;
     }
-    out.key_unless("tags_add", words(&plan.tags_add), words(&default.tags_add));
-    out.key_unless("bare_tag_value", text(&plan.bare_tag_value), text(&default.bare_tag_value));
-    print_form(out, &plan.to);
-}
-
-/// By its name when it has one, by single switches otherwise.
-fn print_form(out: &mut Out, form: &Form) {
-    if *form == Form::KEEP {
-        return;
-    }
-    if let Some((name, _)) = Form::NAMED.iter().find(|(_, named)| named == form) {
-        return out.key("convert", text(name));
-    }
-    let keep = Form::KEEP;
-    out.key_unless("tag_format", word_of(&TAG_FORMS, form.tags), word_of(&TAG_FORMS, keep.tags));
-    out.flag_unless("one_value_per_line", form.one_value_per_line, keep.one_value_per_line);
-    let distributions = |form: &Form| word_of(&DISTRIBUTIONS, form.distributions);
-    out.key_unless("distributions", distributions(form), distributions(&keep));
-    out.flag_unless("histograms_as_timers", form.histograms_as_timers, keep.histograms_as_timers);
-    out.key_unless("gauge_signs", word_of(&GAUGES, form.gauges), word_of(&GAUGES, keep.gauges));
-    let strip = form.strip;
-    let fields = [
-        ("container", strip.container),
-        ("external", strip.external),
-        ("cardinality", strip.cardinality),
-        ("time", strip.time),
-        ("unknown", strip.unknown),
-    ];
-    let stripped = texts(fields.iter().filter(|(_, stripped)| *stripped).map(|(word, _)| *word));
-    out.key_unless("strip", stripped, texts([]));
-    out.flag_unless("events", form.events, keep.events);
-}
-
-fn word_of<T: PartialEq, const N: usize>(words: &[(&'static str, T); N], meant: T) -> String {
-    text(words.iter().find(|(_, known)| *known == meant).map_or("", |(word, _)| word))
-}
-
-fn print_aggregates(out: &mut Out, form: &AggregateEncoding, default: &AggregateEncoding) {
-    let gauges = |form: &AggregateEncoding| word_of(&NEGATIVE_GAUGES, form.negative_gauges);
-    let timers = |form: &AggregateEncoding| word_of(&TIMER_TYPES, form.timer_type);
-    let pairs = [
-        ("negative_gauges", gauges(form), gauges(default)),
-        ("timer_type", timers(form), timers(default)),
-        ("packed", form.packed.to_string(), default.packed.to_string()),
-        ("zero_counters", form.zero_counters.to_string(), default.zero_counters.to_string()),
-        ("times", form.times.to_string(), default.times.to_string()),
-    ];
-    if let Some(aggregates) = inline(&pairs) {
-        out.key("aggregates", aggregates);
-    }
+    out.options(OutputUdp, &CONVERT, plan, &default);
 }
 
 /// Whether two checks differ in the place only, so that one section can say both.
@@ -196,15 +122,15 @@ pub(super) fn print_check(out: &mut Out, outputs: &[OutputPlan]) {
     let at = list(checks.iter().map(|(_, check)| text(&host_port_text(&check.at))));
     let [checks, down_after, up_after] = counts(check.health);
     let pairs = [
-        ("kind", text(kind), String::new()),
-        if same { ("port", port.to_string(), String::new()) } else { ("at", at, String::new()) },
-        ("path", text(path), text("/")),
-        ("every", time(check.every_ms), time(checks::EVERY_MS)),
-        ("checks", checks.to_string(), "1".into()),
-        ("down_after", down_after.to_string(), "1".into()),
-        ("up_after", up_after.to_string(), "1".into()),
+        Some(("kind", text(kind))),
+        Some(if same { ("port", port.to_string()) } else { ("at", at) }),
+        (path != "/").then(|| ("path", text(path))),
+        (check.every_ms != checks::EVERY_MS).then(|| ("every", time(check.every_ms))),
+        (checks != 1).then(|| ("checks", checks.to_string())),
+        (down_after != 1).then(|| ("down_after", down_after.to_string())),
+        (up_after != 1).then(|| ("up_after", up_after.to_string())),
     ];
-    out.key("check", inline(&pairs).unwrap_or_default());
+    out.key("check", inline(pairs.into_iter().flatten()));
 }
 
 fn counts(health: HealthPlan) -> [u32; 3] {

@@ -1,6 +1,6 @@
 //! Relays as native options: the mirror of `native::relay`.
 
-use process::aggregation_rules::{Compute, Late, Stamp};
+use process::aggregation_rules::{AggregationRulePlan, Compute, Late, Stamp};
 use process::relay::{
     AggregateStatement, Distribution, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan,
     RewritePlan, Statement, To,
@@ -8,7 +8,9 @@ use process::relay::{
 use process::sharding::Sharding;
 
 use super::super::relay::{BLACKHOLE, compute_word, default_plan, distribution_word};
-use super::{Out, Section, bare_or_quoted, bytes, list, name_of, text, texts};
+use super::{Out, Section, bare_or_quoted, inline, list, name_of, text, texts};
+use crate::options::Section::{RelayRule, TransformRelay};
+use crate::options::table::relay::{AGGREGATION_RULE, RELAY};
 use crate::plan::{Plan, RelayTransform, TransformPlan};
 use crate::text::duration;
 
@@ -23,16 +25,10 @@ pub(super) fn print_relay(
     relay: &RelayTransform,
 ) {
     let name = bare_or_quoted(&transform.name);
-    let default = default_plan();
     out.heading(&format!("transforms.{name}"));
     out.key("type", text("relay"));
     out.key("from", texts(transform.from.iter().filter_map(|feed| name_of(plan, feed))));
-    out.flag_unless("once", relay.plan.once, default.plan.once);
-    out.key_unless("max_names", relay.names_max.to_string(), default.names_max.to_string());
-    let series_max = |relay: &RelayTransform| relay.aggregation_rules.series_max.to_string();
-    out.key_unless("max_aggregation_series", series_max(relay), series_max(&default));
-    let bytes_max = |relay: &RelayTransform| bytes(relay.aggregation_rules.bytes_max as u64);
-    out.key_unless("max_aggregation_bytes", bytes_max(relay), bytes_max(&default));
+    out.options(TransformRelay, &RELAY, relay, &default_plan());
     if relay.plan.statistics != To::Nowhere {
         out.key("statistics", format!("{{ to = {} }}", to(&relay.plan, &relay.plan.statistics)));
     }
@@ -158,30 +154,25 @@ fn print_aggregation_rule(out: &mut Out, relay: &RelayPlan, rule: &AggregateStat
     print_expressions(out, &rule.expressions, &[]);
     out.key("every", seconds(aggregation_rule.every_s));
     out.key("expire", seconds(aggregation_rule.expire_s));
-    let pair = |(compute, name): (Compute, &str)| format!("{} = {}", compute_word(compute), written(name));
+    let pair = |(compute, name): (Compute, &str)| (compute_word(compute), written(name));
     let computes = || aggregation_rule.computes.iter().map(|compute| (compute.compute, &*compute.name));
     let distinct =
         aggregation_rule.computes.iter().enumerate().all(|(at, one)| {
             !aggregation_rule.computes[..at].iter().any(|other| other.compute == one.compute)
         });
     if distinct {
-        out.key("compute", format!("{{ {} }}", computes().map(pair).collect::<Vec<_>>().join(", ")));
+        out.key("compute", inline(computes().map(pair)));
     } else {
-        let each: Vec<String> = computes().map(|compute| format!("{{ {} }}", pair(compute))).collect();
+        let each: Vec<String> = computes().map(|compute| inline([pair(compute)])).collect();
         long_list(out, "compute", &each);
     }
-    let stamp = match aggregation_rule.stamp {
-        Stamp::Start => "start",
-        Stamp::Middle => "middle",
-        Stamp::End => "end",
+    let default = AggregationRulePlan {
+        stamp: Stamp::End,
+        late: Late::Dropped,
+        exact: false,
+        ..aggregation_rule.clone()
     };
-    out.key_unless("stamp", text(stamp), text("end"));
-    let late = match aggregation_rule.late {
-        Late::Dropped => "dropped",
-        Late::Oldest => "oldest",
-    };
-    out.key_unless("late", text(late), text("dropped"));
-    out.flag_unless("exact", aggregation_rule.exact, false);
+    out.options(RelayRule, &AGGREGATION_RULE, aggregation_rule, &default);
     print_to(out, relay, &rule.to);
     out.flag_unless("stop", rule.stop, false);
     out.flag_unless("replaces", rule.replaces, false);

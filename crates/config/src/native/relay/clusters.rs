@@ -14,6 +14,7 @@ use crate::native::fields::{Fields, table};
 use crate::native::value::{Checked, empty, repeated};
 use crate::native::wiring::Named;
 use crate::options::Section;
+use crate::options::field::Words;
 use crate::plan::{Destination, Endpoint, Feed, OutputKind, OutputPlan, Plan};
 
 /// Most clusters of one relay.
@@ -22,48 +23,16 @@ const CLUSTERS_MAX: usize = 10_000;
 /// Longest name of a cluster.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// A word of `type`, and what it is in a plan when nothing else is said.
-type Share = (&'static str, fn() -> Distribution);
-
-/// The words of `type`.
-const SHARINGS: [Share; 13] = [
-    ("forward", || Distribution::Copies),
-    ("any_of", || Distribution::Sharded { sharding: Sharding::AnyOf, replication: 1, fail_over: true }),
-    ("failover", || Distribution::Failover),
-    ("lb", || Distribution::RoundRobin),
-    ("carbon_ch", || placed(Sharding::CarbonCh)),
-    ("fnv1a_ch", || placed(Sharding::Fnv1aCh)),
-    ("jump_fnv1a_ch", || placed(Sharding::JumpFnv1aCh)),
-    ("python_carbon_ch", || placed(python(CarbonHash::CarbonCh, false))),
-    ("python_fnv1a_ch", || placed(python(CarbonHash::Fnv1aCh, false))),
-    ("python_mmh3_ch", || placed(python(CarbonHash::Mmh3Ch, false))),
-    ("python_fast_carbon_ch", || placed(python(CarbonHash::CarbonCh, true))),
-    ("python_fast_fnv1a_ch", || placed(python(CarbonHash::Fnv1aCh, true))),
-    ("python_fast_mmh3_ch", || placed(python(CarbonHash::Mmh3Ch, true))),
-];
-
-fn placed(sharding: Sharding) -> Distribution {
-    Distribution::Sharded { sharding, replication: 1, fail_over: false }
-}
-
-fn python(hash: CarbonHash, fast: bool) -> Sharding {
-    Sharding::CarbonPython { hash, fast, diverse: true }
-}
-
 /// The word of `type` for a plan; none for rings of StatsD's proxies, which no relay has.
 pub(in crate::native) fn distribution_word(distribution: &Distribution) -> Option<&'static str> {
-    let form = |distribution: &Distribution| match distribution {
-        Distribution::Sharded { sharding: Sharding::CarbonPython { hash, fast, .. }, .. } => {
-            placed(python(*hash, *fast))
+    let mut plain = distribution.clone();
+    if let Distribution::Sharded { sharding, replication, fail_over } = &mut plain {
+        (*replication, *fail_over) = (1, *sharding == Sharding::AnyOf);
+        if let Sharding::CarbonPython { diverse, .. } = sharding {
+            *diverse = true;
         }
-        Distribution::Sharded { sharding: Sharding::AnyOf, .. } => {
-            Distribution::Sharded { sharding: Sharding::AnyOf, replication: 1, fail_over: true }
-        }
-        Distribution::Sharded { sharding, .. } => placed(sharding.clone()),
-        Distribution::Copies | Distribution::Failover | Distribution::RoundRobin => distribution.clone(),
-    };
-    let form = form(distribution);
-    SHARINGS.into_iter().find(|(_, known)| known() == form).map(|(word, _)| word)
+    }
+    Distribution::word(&plain)
 }
 
 /// Where a cluster stands in the file.
@@ -129,24 +98,23 @@ pub(super) fn read(
 
 fn distribution(whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Distribution {
     let word = fields.word("type").unwrap_or("forward");
-    let found = SHARINGS.into_iter().find(|(known, _)| *known == word);
-    let mut distribution = found.map_or(Distribution::Copies, |(_, form)| form());
+    let mut distribution = fields.value("type").unwrap_or(Distribution::Copies);
     let (is_ring, is_python) = (word.ends_with("_ch"), word.starts_with("python_"));
     let watched = [("replication", is_ring), ("dynamic", is_ring), ("diverse_replicas", is_python)];
     for (key, watched) in watched {
-        if let Some(place) = fields.place_of(key).filter(|_| !watched && fields.word("type").is_some()) {
+        if !watched && fields.word("type").is_some() {
             let message = format!("`{key}` of {whose} has no effect with type = \"{word}\"");
-            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+            fields.ignored(key, message, wrong);
         }
     }
     if let Distribution::Sharded { sharding, replication, fail_over } = &mut distribution
         && is_ring
     {
-        let written = fields.whole("replication").and_then(|copies| u8::try_from(copies).ok());
+        let written = fields.value("replication");
         Fields::set(replication, written);
-        Fields::set(fail_over, fields.flag("dynamic"));
+        Fields::set(fail_over, fields.value("dynamic"));
         if let Sharding::CarbonPython { diverse, .. } = sharding {
-            Fields::set(diverse, fields.flag("diverse_replicas"));
+            Fields::set(diverse, fields.value("diverse_replicas"));
         }
     }
     distribution
@@ -225,7 +193,7 @@ impl<'a> Members<'a> {
     ) -> (Vec<Member>, Vec<(String, Place)>) {
         let Some(Checked::Texts(texts)) = fields.other("to") else { return Default::default() };
         if texts.is_empty() {
-            wrong.push(empty("to", fields.place_of("to").unwrap_or(fields.place)));
+            wrong.push(empty("to", fields.at("to")));
         }
         let mut members: Vec<Member> = Vec::with_capacity(texts.len());
         let mut written = Vec::with_capacity(texts.len());

@@ -18,10 +18,11 @@ use model::TransformId;
 use process::aggregation_rules::AggregationRuleLimits;
 use process::relay::{ClusterId, RelayPlan, To};
 
-use super::fields::{Fields, table};
+use super::fields::Fields;
 use super::value::Checked;
 use super::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic, Place, has_errors, nearest};
+use crate::options::table::relay::RELAY;
 use crate::options::{Family, Section};
 use crate::plan::{Plan, RelayTransform, TransformKind};
 
@@ -77,26 +78,24 @@ fn one(
     wrong: &mut Vec<Diagnostic>,
 ) -> RelayTransform {
     let mut relay = default_plan();
-    Fields::set(&mut relay.names_max, fields.whole("max_names"));
-    Fields::set(&mut relay.aggregation_rules.series_max, fields.whole_u32("max_aggregation_series"));
-    Fields::set(&mut relay.aggregation_rules.bytes_max, fields.whole_usize("max_aggregation_bytes"));
+    fields.fill(&mut relay, &RELAY);
     let before = wrong.len();
     let (clusters, cluster_places) = clusters::read(file, (named, fields), id, plan, wrong);
     let mut names = Names::new(clusters.iter().map(|cluster| &*cluster.name));
     let (statements, rule_places) = rules::read(&named.whose, fields, &mut names, wrong);
     let statistics = statistics(&named.whose, fields, &mut names, wrong);
     names.unused(&cluster_places, wrong);
-    relay.plan = RelayPlan { clusters, statements, statistics, once: fields.flag("once").unwrap_or(false) };
+    relay.plan = RelayPlan { clusters, statements, statistics, ..relay.plan };
     let is_whole = !has_errors(&wrong[before..]);
     verdict::of(&relay.plan, &verdict::Places { named, cluster_places, rule_places }, is_whole, wrong);
     relay
 }
 
 fn statistics(whose: &str, fields: &Fields, names: &mut Names, wrong: &mut Vec<Diagnostic>) -> To {
-    let Some(node) = fields.node("statistics") else { return To::Nowhere };
-    let Some(entries) = table("statistics", node, wrong) else { return To::Nowhere };
     let whose = format!("`statistics` of {whose}");
-    let fields = Fields::read(Section::RelayStatistics, &whose, node.place, entries, wrong);
+    let Some(fields) = fields.table("statistics", Section::RelayStatistics, &whose, wrong) else {
+        return To::Nowhere;
+    };
     names.to(&whose, &fields, wrong)
 }
 
@@ -119,7 +118,7 @@ impl<'a> Names<'a> {
             self.is_unclear |= fields.place_of("to").is_some();
             return To::Nowhere;
         };
-        let place = fields.place_of("to").unwrap_or(fields.place);
+        let place = fields.at("to");
         if texts.is_empty() {
             wrong.push(super::value::empty("to", place));
         }

@@ -15,6 +15,7 @@ use crate::native::fields::{Fields, table};
 use crate::native::tree::Value;
 use crate::native::value::{self, Checked};
 use crate::options::Section;
+use crate::options::table::relay::AGGREGATION_RULE;
 
 /// What matches every name.
 const EVERYTHING: &str = "*";
@@ -94,7 +95,7 @@ impl Rule<'_> {
             Statement::Rewrite(self.rewrite(expressions, wrong))
         } else if kind == ROLLUP {
             let (aggregation_rule, to) = (self.aggregation_rule(wrong), names.to(self.whose, fields, wrong));
-            let flag = |key| fields.flag(key).unwrap_or(false);
+            let flag = |key| fields.value(key).unwrap_or_default();
             let (stop, replaces) = (flag("stop"), flag("replaces"));
             Statement::Aggregate(AggregateStatement { expressions, aggregation_rule, to, stop, replaces })
         } else {
@@ -131,7 +132,7 @@ impl Rule<'_> {
         wrong: &mut Vec<Diagnostic>,
     ) -> (Vec<ExpressionPlan>, Vec<Place>) {
         let fields = self.fields;
-        let ignore_case = fields.flag("ignore_case").unwrap_or(false);
+        let ignore_case = fields.value("ignore_case").unwrap_or_default();
         let texts = match fields.other("match") {
             Some(Checked::Texts(texts)) => &texts[..],
             _ => &[],
@@ -170,7 +171,7 @@ impl Rule<'_> {
     fn unless(&self, wrong: &mut Vec<Diagnostic>) -> (Vec<ExpressionPlan>, Vec<Place>) {
         let Some(Checked::Texts(texts)) = self.fields.other("unless") else { return Default::default() };
         if texts.is_empty() {
-            let place = self.fields.place_of("unless").unwrap_or(self.fields.place);
+            let place = self.fields.at("unless");
             wrong.push(value::empty("unless", place).hint("remove it to exclude no name"));
         }
         if let Some((_, place)) = texts.iter().find(|(text, _)| text.is_empty()) {
@@ -178,7 +179,7 @@ impl Rule<'_> {
             let diagnostic = Diagnostic::error(Code::BadPattern, message).at(*place).label("this is empty");
             wrong.push(diagnostic.hint("it would exclude every name"));
         }
-        let ignore_case = self.fields.flag("ignore_case").unwrap_or(false);
+        let ignore_case = self.fields.value("ignore_case").unwrap_or_default();
         let expression = |text: &String| ExpressionPlan { text: text.clone(), ignore_case };
         let plans = texts.iter().map(|(text, _)| expression(text)).collect();
         (plans, texts.iter().map(|(_, place)| *place).collect())
@@ -191,28 +192,28 @@ impl Rule<'_> {
         wrong: &mut Vec<Diagnostic>,
     ) -> MatchPlan {
         let fields = self.fields;
-        let validate = fields.text("validate").map(|text| ValidatePlan {
+        let validate = fields.value("validate").map(|text| ValidatePlan {
             expression: ExpressionPlan { text, ignore_case: false },
             log: fields.word("on_invalid") != Some("drop"),
         });
-        if let Some(place) = fields.place_of("on_invalid").filter(|_| !self.has("validate")) {
+        if !self.has("validate") {
             let message = format!("`on_invalid` of {} has no effect without `validate`", self.whose);
-            wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
+            fields.ignored("on_invalid", message, wrong);
         }
         MatchPlan {
             expressions,
             unless: Vec::new(),
             validate,
-            route_using: fields.text("key"),
+            route_using: fields.value("key"),
             to: names.to(self.whose, fields, wrong),
-            stop: fields.flag("stop").unwrap_or(false),
+            stop: fields.value("stop").unwrap_or_default(),
         }
     }
 
     fn rewrite(&self, mut expressions: Vec<ExpressionPlan>, wrong: &mut Vec<Diagnostic>) -> RewritePlan {
         if expressions.len() > 1 {
             let message = format!("{} rewrites by {} expressions", self.whose, expressions.len());
-            let place = self.fields.place_of("match").unwrap_or(self.fields.place);
+            let place = self.fields.at("match");
             let hint = "join them with `|`, or write a rule for each";
             wrong.push(
                 Diagnostic::error(Code::BadRule, message).at(place).label("a rewrite has one").hint(hint),
@@ -220,8 +221,8 @@ impl Rule<'_> {
         }
         RewritePlan {
             expression: expressions.pop().unwrap_or_else(|| ExpressionPlan::from("^")),
-            into: self.fields.text("into").unwrap_or_default(),
-            every_occurrence: self.fields.flag("all").unwrap_or(false),
+            into: self.fields.value("into").unwrap_or_default(),
+            every_occurrence: self.fields.value("all").unwrap_or_default(),
         }
     }
 
@@ -231,40 +232,34 @@ impl Rule<'_> {
             && expire <= every
         {
             let message = format!("windows of {} expire before they end", self.whose);
-            let place = self.fields.place_of("expire").unwrap_or(self.fields.place);
+            let place = self.fields.at("expire");
             let label = "not longer than `every`";
             let hint = "points arrive late: use `every` plus some seconds";
             wrong.push(Diagnostic::error(Code::OutOfRange, message).at(place).label(label).hint(hint));
         }
-        AggregationRulePlan {
+        let mut plan = AggregationRulePlan {
             every_s: every_s.unwrap_or(1),
             expire_s: expire_s.unwrap_or(2),
-            stamp: match self.fields.word("stamp") {
-                Some("start") => Stamp::Start,
-                Some("middle") => Stamp::Middle,
-                _ => Stamp::End,
-            },
+            stamp: Stamp::End,
             computes: self.computes(wrong),
-            late: match self.fields.word("late") {
-                Some("oldest") => Late::Oldest,
-                _ => Late::Dropped,
-            },
-            exact: self.fields.flag("exact").unwrap_or(false),
-        }
+            late: Late::Dropped,
+            exact: false,
+        };
+        self.fields.fill(&mut plan, &AGGREGATION_RULE);
+        plan
     }
 
     fn seconds(&self, key: &str, wrong: &mut Vec<Diagnostic>) -> Option<u32> {
-        let Some(place) = self.fields.place_of(key) else {
+        if !self.has(key) {
             let message = format!("{} needs `{key}`", self.whose);
             let label = format!("`{key}` is missing: a duration such as \"60s\"");
-            wrong.push(Diagnostic::error(Code::MissingKey, message).at(self.fields.place).label(label));
+            self.fields.wrong(key, Code::MissingKey, message, label, wrong);
             return None;
-        };
-        let ms = self.fields.whole(key)?;
+        }
+        let ms: u64 = self.fields.value(key)?;
         if !ms.is_multiple_of(1000) {
             let message = format!("`{key}` is not a whole number of seconds");
-            let label = "points have times in seconds";
-            wrong.push(Diagnostic::error(Code::BadValue, message).at(place).label(label));
+            self.fields.wrong(key, Code::BadValue, message, "points have times in seconds", wrong);
             return None;
         }
         u32::try_from(ms / 1000).ok()
@@ -273,7 +268,7 @@ impl Rule<'_> {
     fn computes(&self, wrong: &mut Vec<Diagnostic>) -> Vec<ComputePlan> {
         let Some(Checked::Computes(pairs)) = self.fields.other("compute") else { return Vec::new() };
         if pairs.is_empty() {
-            wrong.push(value::empty("compute", self.fields.place_of("compute").unwrap_or(self.fields.place)));
+            wrong.push(value::empty("compute", self.fields.at("compute")));
         }
         let mut computes = Vec::with_capacity(pairs.len());
         for ((word, place), name) in pairs {

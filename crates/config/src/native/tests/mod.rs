@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::diagnostic::{Severity, render};
 use crate::options::{Default, Row, Type};
+use crate::plan::OutputKind;
 
 fn run(text: &str, format: Format) -> (Option<Plan>, Vec<Diagnostic>) {
     check(Source { name: "test", text }, format)
@@ -146,7 +147,7 @@ fn file_with_points(key: &str, line: &str) -> String {
 }
 
 fn each_row() -> impl Iterator<Item = (Section, &'static Row)> {
-    Section::ALL.into_iter().flat_map(|section| section.rows().map(move |row| (section, row)))
+    Section::ALL.iter().copied().flat_map(|section| section.rows().map(move |row| (section, row)))
 }
 
 #[test]
@@ -160,13 +161,15 @@ fn a_default_written_out_changes_nothing() {
 }
 
 #[test]
-fn an_example_is_good_and_changes_the_plan() {
+fn an_example_is_good_changes_the_plan_and_is_printed() {
     for (section, row) in each_row() {
         // What feeds a raw output is not what feeds the others.
         if row.example.is_empty() || row.key == "from" {
             continue;
         }
         let with = good(&file_with(section, row.key, &format!("{} = {}", row.key, row.example)));
+        let printed = print(&with);
+        assert_eq!(good(&printed), with, "{section:?} {}:\n{printed}", row.key);
         if row.default != Default::Required {
             assert_ne!(with, good(&file_with(section, row.key, "")), "{section:?} {}", row.key);
         }

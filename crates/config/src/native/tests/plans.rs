@@ -210,7 +210,7 @@ fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: 
                 }
             }
             OutputKind::GraphiteFile { path, .. } if bits & 128 == 128 => {
-                *path = outputs::default_path(&plan.data_dir, &name, "points.graphite");
+                *path = plan.data_dir.join(&name).join("points.graphite");
             }
             OutputKind::GraphiteFile { path, .. }
             | OutputKind::EventFile { path, .. }

@@ -41,20 +41,6 @@ pub enum NameForm {
     AsSent,
 }
 
-impl NameForm {
-    /// Every form.
-    pub const ALL: [NameForm; 3] = [NameForm::Bare, NameForm::Tagged, NameForm::AsSent];
-
-    /// The value in config files.
-    pub fn word(self) -> &'static str {
-        match self {
-            NameForm::Bare => "bare",
-            NameForm::Tagged => "tagged",
-            NameForm::AsSent => "as_sent",
-        }
-    }
-}
-
 /// Options of one listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {

@@ -1,0 +1,311 @@
+//! One description per option: how a row of the table reads a checked value into the plan, and writes it back.
+//!
+//! [`rows!`] makes a [`Group`]: rows that share a struct of the plan. A row is
+//!
+//! ```text
+//! "max_age" => age_max_ms: duration(0, YEAR), Toml("\"0s\""), "\"1h\"",
+//!     "What it means, in one line.",
+//!     "What more there is to say; may be left out.";
+//! ```
+//!
+//! that is: the key, the field of the group's struct, type and limits, default, an example, help. From it follow
+//! the check (`native::value`), reading (`Fields::fill`), printing (`Out::options`), the reference and the schema. To add an
+//! option, add a row and the field in the plan. A row without `=> field` is read and printed by code of its own, since it
+//! holds a table, names other sections, or decides how the rest is read.
+//!
+//! The macro is there since each row needs two functions of the struct's type, and the table itself must not have one.
+//! A field takes values by its type ([`Slot`]); an enum gets its words from [`words!`]. `=> field as FORM` is for a field
+//! whose type does not say how it is written: words for a `bool`, or milliseconds for nanoseconds. In a group of an enum
+//! `=> Variant { field }` names the field of one variant; the others leave the option alone.
+//! Still read and printed by hand, although a struct for them would do: `check` of an output, and rules of a relay but for
+//! how an aggregation rule aggregates.
+//! Not here: checks that need more than one option (the readers in `native`).
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use process::aggregate::SeriesExpiry;
+use process::glob::Glob;
+
+use super::{Row, Section, Type};
+use crate::diagnostic::Place;
+use crate::plan::{Destination, Listen, PemFile};
+
+/// A value that has the type, form and limits of its row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Checked {
+    Text(String),
+    Path(PathBuf),
+    /// One of the row's words.
+    Word(&'static str),
+    Flag(bool),
+    Number(f64),
+    /// A whole number, milliseconds or bytes.
+    Whole(u64),
+    Address(SocketAddr),
+    Listen(Vec<(Listen, Place)>),
+    Endpoints(Vec<(Destination, Place)>),
+    Texts(Vec<(String, Place)>),
+    /// Percentiles or bins: each with the text it was written as.
+    Limits(Vec<(f64, String)>),
+    Expiry(SeriesExpiry),
+    Globs(Vec<Glob>),
+    Shares(Vec<(Glob, f64)>),
+    Map(Vec<(String, String)>),
+    /// What is computed, with its place, and how it is called.
+    Computes(Vec<((String, Place), String)>),
+}
+
+/// Rows whose values go into one struct of the plan.
+pub(crate) struct Group<T: 'static> {
+    /// All of them, for the table.
+    pub(crate) rows: &'static [Row],
+    /// Those that have a field.
+    pub(crate) fields: &'static [Field<T>],
+}
+
+/// A row's place in a struct.
+pub(crate) struct Field<T> {
+    pub(crate) sections: &'static [Section],
+    pub(crate) key: &'static str,
+    pub(crate) value: Type,
+    /// It is written even when it is what an empty struct has.
+    pub(crate) required: bool,
+    /// Replaces the field by a value of the file.
+    pub(crate) put: fn(&mut T, &Checked, Place),
+    /// The field as a file would have it; none when it would leave it out.
+    pub(crate) get: fn(&T) -> Option<Checked>,
+}
+
+/// A type of the plan that is written in one way.
+pub(crate) trait Slot: Sized {
+    /// The value of a file, at its place; none when it is of another type, which has been reported then.
+    fn of(value: &Checked, place: Place) -> Option<Self>;
+    /// The value as a file would have it.
+    fn checked(&self) -> Option<Checked>;
+}
+
+/// A way of writing fields of the type `T`.
+pub(crate) trait Form<T> {
+    /// See [`Slot::of`].
+    fn of(value: &Checked, place: Place) -> Option<T>;
+    /// See [`Slot::checked`].
+    fn checked(field: &T) -> Option<Checked>;
+}
+
+/// The way that the field's type says.
+pub(crate) struct Plain;
+
+impl<S: Slot> Form<S> for Plain {
+    fn of(value: &Checked, place: Place) -> Option<S> {
+        S::of(value, place)
+    }
+
+    fn checked(field: &S) -> Option<Checked> {
+        field.checked()
+    }
+}
+
+/// Milliseconds in the file, nanoseconds in the plan.
+pub(crate) struct Nanoseconds;
+
+impl Form<u64> for Nanoseconds {
+    fn of(value: &Checked, place: Place) -> Option<u64> {
+        u64::of(value, place).map(|ms| ms.saturating_mul(1_000_000))
+    }
+
+    fn checked(field: &u64) -> Option<Checked> {
+        Some(Checked::Whole(field / 1_000_000))
+    }
+}
+
+/// Words of an option with their meanings. An enum of the plan is its own meaning.
+pub(crate) trait Words: 'static {
+    /// What a word becomes in the plan.
+    type Meaning: Clone + PartialEq;
+    /// The words, in the order of the reference.
+    const WORDS: &'static [&'static str];
+    /// Their meanings, in the same order.
+    const MEANINGS: &'static [Self::Meaning];
+
+    /// The word for a meaning; none when there is none.
+    fn word(meaning: &Self::Meaning) -> Option<&'static str> {
+        Self::MEANINGS.iter().position(|known| known == meaning).map(|at| Self::WORDS[at])
+    }
+}
+
+impl<W: Words> Form<W::Meaning> for W {
+    fn of(value: &Checked, _: Place) -> Option<W::Meaning> {
+        let Checked::Word(word) = value else { return None };
+        W::WORDS.iter().position(|known| known == word).map(|at| W::MEANINGS[at].clone())
+    }
+
+    fn checked(field: &W::Meaning) -> Option<Checked> {
+        W::word(field).map(Checked::Word)
+    }
+}
+
+impl<W: Words<Meaning = W>> Slot for W {
+    fn of(value: &Checked, place: Place) -> Option<W> {
+        <W as Form<W>>::of(value, place)
+    }
+
+    fn checked(&self) -> Option<Checked> {
+        W::word(self).map(Checked::Word)
+    }
+}
+
+/// `words! { Enum: "word" = Enum::Value, … }`, or `words! { Name for Type: … }` where the type is not of this kind alone.
+macro_rules! words {
+    ($($name:ident $(for $meaning:ty)?: $($word:literal = $value:expr),+;)+) => { $(
+        $crate::options::field::words!(@of $name $(for $meaning)?: $($word = $value),+);
+    )+ };
+    (@of $name:ident for $meaning:ty: $($word:literal = $value:expr),+) => {
+        pub(crate) struct $name;
+        $crate::options::field::words!(@impl $name, $meaning: $($word = $value),+);
+    };
+    (@of $name:ident: $($word:literal = $value:expr),+) => {
+        $crate::options::field::words!(@impl $name, $name: $($word = $value),+);
+    };
+    (@impl $name:ty, $meaning:ty: $($word:literal = $value:expr),+) => {
+        impl $crate::options::field::Words for $name {
+            type Meaning = $meaning;
+            const WORDS: &'static [&'static str] = &[$($word),+];
+            const MEANINGS: &'static [$meaning] = &[$($value),+];
+        }
+    };
+}
+
+/// A group of rows, as the header of the module shows them: `rows! { NAME: Struct; in [Section, …] { row; … } … }`.
+macro_rules! rows {
+    (
+        $name:ident: $plan:ty;
+        $(in $sections:tt { $(
+            $key:literal $(=> $($path:ident).+ $({ $field:ident })? $(as $form:ty)?)?: $type:expr, $default:expr, $example:literal,
+            $help:literal $(, $long:literal)?;
+        )+ })+
+    ) => {
+        pub(crate) const $name: $crate::options::field::Group<$plan> = $crate::options::field::Group {
+            rows: &[$( $( $crate::options::Row {
+                sections: &$sections,
+                key: $key,
+                value: $type,
+                default: $default,
+                example: $example,
+                help: $help,
+                long: concat!($($long)?),
+            } ),+ ),+],
+            fields: &[$( $( $( $crate::options::field::Field {
+                sections: &$sections,
+                key: $key,
+                value: $type,
+                required: matches!($default, $crate::options::Default::Required),
+                put: |plan, value, place| {
+                    type Form = $crate::options::field::rows!(@form $($form)?);
+                    let field = $crate::options::field::rows!(@mut plan: $plan, ($($path).+) $($field)?);
+                    let value = <Form as $crate::options::field::Form<_>>::of(value, place);
+                    if let (Some(field), Some(value)) = (field, value) {
+                        *field = value;
+                    }
+                },
+                get: |plan| {
+                    type Form = $crate::options::field::rows!(@form $($form)?);
+                    let field = $crate::options::field::rows!(@ref plan: $plan, ($($path).+) $($field)?);
+                    <Form as $crate::options::field::Form<_>>::checked(field?)
+                },
+            }, )? )+ )+],
+        };
+    };
+    (@mut $plan:ident: $type:ty, ($($path:ident).+)) => { Some(&mut $plan.$($path).+) };
+    (@ref $plan:ident: $type:ty, ($($path:ident).+)) => { Some(&$plan.$($path).+) };
+    (@mut $plan:ident: $type:ty, ($variant:ident) $field:ident) => {{
+        type Plan = $type;
+        if let Plan::$variant { $field, .. } = $plan { Some($field) } else { None }
+    }};
+    (@ref $plan:ident: $type:ty, ($variant:ident) $field:ident) => {{
+        type Plan = $type;
+        if let Plan::$variant { $field, .. } = $plan { Some($field) } else { None }
+    }};
+    (@form) => { $crate::options::field::Plain };
+    (@form $form:ty) => { $form };
+}
+
+pub(crate) use {rows, words};
+
+/// Types that a checked value becomes as it is.
+macro_rules! slot {
+    ($($type:ty: $variant:ident;)+) => { $(
+        impl Slot for $type {
+            fn of(value: &Checked, _: Place) -> Option<$type> {
+                if let Checked::$variant(value) = value { Some(value.clone()) } else { None }
+            }
+
+            fn checked(&self) -> Option<Checked> {
+                Some(Checked::$variant(self.clone()))
+            }
+        }
+    )+ };
+}
+
+slot! {
+    String: Text;
+    PathBuf: Path;
+    bool: Flag;
+    f64: Number;
+    u64: Whole;
+    SocketAddr: Address;
+    SeriesExpiry: Expiry;
+    Vec<(f64, String)>: Limits;
+    Vec<Glob>: Globs;
+    Vec<(Glob, f64)>: Shares;
+    Vec<(String, String)>: Map;
+}
+
+/// Whole numbers that the row's limits keep within the field's type.
+macro_rules! whole {
+    ($($type:ident)+) => { $(
+        impl Slot for $type {
+            fn of(value: &Checked, place: Place) -> Option<$type> {
+                u64::of(value, place).map(|whole| $type::try_from(whole).unwrap_or($type::MAX))
+            }
+
+            fn checked(&self) -> Option<Checked> {
+                u64::try_from(*self).ok().map(Checked::Whole)
+            }
+        }
+    )+ };
+}
+
+whole! { u8 u32 usize }
+
+impl Slot for Vec<String> {
+    fn of(value: &Checked, _: Place) -> Option<Vec<String>> {
+        let Checked::Texts(texts) = value else { return None };
+        Some(texts.iter().map(|(text, _)| text.clone()).collect())
+    }
+
+    fn checked(&self) -> Option<Checked> {
+        Some(Checked::Texts(self.iter().map(|text| (text.clone(), Place::new(0, 0))).collect()))
+    }
+}
+
+impl Slot for PemFile {
+    fn of(value: &Checked, place: Place) -> Option<PemFile> {
+        Some(PemFile { path: PathBuf::of(value, place)?, place: Some(place), file: 0 })
+    }
+
+    fn checked(&self) -> Option<Checked> {
+        self.path.checked()
+    }
+}
+
+/// A field that the file may leave out.
+impl<S: Slot> Slot for Option<S> {
+    fn of(value: &Checked, place: Place) -> Option<Option<S>> {
+        S::of(value, place).map(Some)
+    }
+
+    fn checked(&self) -> Option<Checked> {
+        self.as_ref().and_then(S::checked)
+    }
+}

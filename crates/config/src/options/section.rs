@@ -1,0 +1,86 @@
+//! The kinds of tables in a file: heading and purpose of each, in the order of the reference.
+
+/// One line for each: its name here, its heading in TOML, what it is for.
+macro_rules! sections {
+    ($($name:ident: $heading:literal, $about:literal;)+) => {
+        /// A kind of table in the file; each has its own options.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Section {
+            $(#[doc = concat!("`", $heading, "`.")] $name,)+
+        }
+
+        impl Section {
+            /// Every section, in the order of the reference.
+            pub const ALL: &[Section] = &[$(Section::$name,)+];
+
+            /// How it is written in TOML.
+            pub fn heading(self) -> &'static str {
+                match self { $(Section::$name => $heading,)+ }
+            }
+
+            /// What it is for, in a sentence or two.
+            pub fn about(self) -> &'static str {
+                match self { $(Section::$name => $about,)+ }
+            }
+        }
+    };
+}
+
+sections! {
+    Top: "Top level",
+        "What belongs to no source, transform or output.";
+    SourceStatsd: "[sources.NAME] type = \"statsd\"",
+        "Takes in StatsD samples, and DogStatsD events and service checks, as datagrams or on streams.";
+    SourceGraphite: "[sources.NAME] type = \"graphite\"",
+        "Takes in Graphite points, as lines in datagrams and on streams or as pickle or protobuf on streams, and hands each on as a line. See [Graphite](graphite.md).";
+    SourceSelf: "[sources.NAME] type = \"self\"",
+        "The daemon's own figures as StatsD lines, for outputs and aggregations to take from. It listens nowhere, and its lines are not counted as traffic.";
+    SourceTls: "[sources.NAME.tls]",
+        "Encrypts the connections of a source. The files are read again at each reload; connections that are open stay as they are. See [Graphite](graphite.md#tls).";
+    TransformAggregate: "[transforms.NAME] type = \"aggregate\"",
+        "Turns the samples of each window into one value per counter, gauge and set, and several per timer.";
+    Histogram: "[[transforms.NAME.histograms]]",
+        "Counts a timer's values by bins. Of several entries the first whose `name_contains` fits a timer applies.";
+    Expiry: "[transforms.NAME.expiry]",
+        "What becomes of a series that saw no sample in a window. `expiry = \"5m\"` sets all four at once.";
+    KeyFlush: "[transforms.NAME.key_flush]",
+        "A regular report of the names that got the most lines. Without this table there is none.";
+    TransformRelay: "[transforms.NAME] type = \"relay\"",
+        "Sends Graphite points on by their names: copies and shares them out among outputs, gives them other names, rolls many up into few. See [the relay as configuration](relay-native.md).";
+    RelayCluster: "[transforms.NAME.clusters.CLUSTER]",
+        "Outputs of a relay, and how points are shared out among them.";
+    RelayRule: "[[transforms.NAME.rules]]",
+        "One rule of a relay: `into` makes it a rewrite, `compute` an aggregation rule; otherwise it is a route.";
+    RelayStatistics: "[transforms.NAME.statistics]",
+        "Where a relay's own figures go.";
+    OutputGraphite: "[outputs.NAME] type = \"graphite\"",
+        "Sends aggregates to carbon, a relay, or whatever speaks its protocol.";
+    OutputGraphiteFile: "[outputs.NAME] type = \"graphite_file\"",
+        "Writes aggregates as Graphite lines to a file of bounded size.";
+    OutputConsole: "[outputs.NAME] type = \"console\"",
+        "Prints each window's aggregates as one document, to try things out.";
+    OutputPerlFile: "[outputs.NAME] type = \"perl_file\"",
+        "Appends to a file in the form of Net::Statsd::Server's file backend. The file is not rotated.";
+    OutputUdp: "[outputs.NAME] type = \"udp\"",
+        "Sends each packet of a source on as a datagram: byte for byte, or what its options make of the lines.";
+    OutputTcp: "[outputs.NAME] type = \"tcp\"",
+        "Sends each packet of a source on over TCP: byte for byte, or what its options make of the lines.";
+    OutputUnix: "[outputs.NAME] type = \"unix\"",
+        "Sends each packet of a source on to a unix socket, as a datagram or over a stream: byte for byte, or what its options make of the lines.";
+    OutputEventFile: "[outputs.NAME] type = \"event_file\"",
+        "Writes events and service checks as JSON lines to a file of bounded size.";
+    Aggregates: "[outputs.NAME.aggregates]",
+        "How an output of packets that takes from a transform writes aggregates as samples: counters as their sums, gauges as their values, sets as their members, timers as the values of the window.";
+    OutputTls: "[outputs.NAME.tls]",
+        "Encrypts the connections to the endpoints, whose certificates are always verified. `tls = {}` verifies them by the system's authorities. The files are read again at each reload. See [Graphite](graphite.md#tls).";
+    Check: "[outputs.NAME.check]",
+        "Asks each endpoint regularly whether it is well. A cluster gives the keys of an endpoint that is down to the others until it is up.";
+    Queue: "[outputs.NAME.queue]",
+        "What stands between the pipeline and an output that is slow or away. Each endpoint has a queue of its own.";
+    Http: "[http]",
+        "`/healthz`, `/ready`, `/metrics` and `/api/v1`.";
+    HttpTls: "[http.tls]",
+        "Encrypts the connections of the HTTP server, with the files of a source's `tls`. They are read again at each reload; connections that are open stay as they are.";
+    Management: "[management]",
+        "The management port of the originals (`stats`, `health`, `delcounters` …). Several: `[[management]]`.";
+}
