@@ -32,7 +32,7 @@ pub(super) fn read(text: &str, grammar: Grammar) -> Result<Node, JsonFault> {
     reader.blank();
     match reader.peek() {
         None => Ok(node),
-        Some(_) => Err(reader.fault("the text continues after its value")),
+        Some(_) => Err(reader.fault("the file continues after its value")),
     }
 }
 
@@ -214,7 +214,7 @@ impl Reader<'_> {
         loop {
             let Some(c) = self.peek() else {
                 self.at = open;
-                return Err(self.fault("this text has no end"));
+                return Err(self.fault("this string has no end"));
             };
             match c {
                 '"' => {
@@ -227,7 +227,7 @@ impl Reader<'_> {
                     text.push('\t');
                 }
                 '\0'..='\u{1f}' => {
-                    return Err(self.fault("line ends and control characters need an escape in a text"));
+                    return Err(self.fault("line ends and control characters need an escape in a string"));
                 }
                 _ => {
                     self.at += c.len_utf8();

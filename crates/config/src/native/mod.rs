@@ -211,7 +211,7 @@ fn section_of(
         return None;
     };
     let Value::Text(given) = &entry.node.value else {
-        wrong.push(value::wrong_type("type", "a text", &entry.node.value).at(entry.node.place).hint(known));
+        wrong.push(value::wrong_type("type", "a string", &entry.node.value).at(entry.node.place).hint(known));
         return None;
     };
     if let Some((_, section)) = types.iter().find(|(word, _)| word == given) {

@@ -255,7 +255,7 @@ fn unfit_datagrams(fields: &Fields, to: &[(Destination, Place)], wrong: &mut Vec
     for key in ["transport", "tls"] {
         if let Some(at) = fields.place_of(key) {
             let message = format!("`{key}` is for streams");
-            let hint = "leave it out, or give the `udp://` endpoints a section of their own";
+            let hint = "remove it, or give the `udp://` endpoints a section of their own";
             wrong.push(Diagnostic::error(Code::BadValue, message).at(at).label("datagrams").hint(hint));
         }
     }

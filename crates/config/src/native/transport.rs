@@ -51,7 +51,7 @@ pub(super) fn endpoint(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>)
         let place = fields.at("server_name");
         let diagnostic = Diagnostic::error(Code::BadValue, "`server_name` is no name").at(place);
         wrong
-            .push(diagnostic.label("a host name or an address").hint("leave it out for the endpoint's host"));
+            .push(diagnostic.label("a host name or an address").hint("remove it to use the endpoint's host"));
     }
     if tls.any_name && tls.ca.is_none() {
         let place = fields.at("skip_hostname_check");

@@ -36,10 +36,10 @@ pub(crate) struct Entry {
 }
 
 impl Value {
-    /// How a person would name it: `a text`.
+    /// For messages: `a string`.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Value::Text(_) => "a text",
+            Value::Text(_) => "a string",
             Value::Number { whole: Some(_), .. } => "a whole number",
             Value::Number { .. } => "a number",
             Value::Flag(_) => "true or false",

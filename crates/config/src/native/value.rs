@@ -96,7 +96,7 @@ fn computes(key: &str, node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<Vec<(
         for entry in entries {
             match &entry.node.value {
                 Value::Text(text) => pairs.push(((entry.key.clone(), entry.key_place), text.clone())),
-                other => wrong.push(wrong_type(&entry.key, "a text", other).at(entry.node.place)),
+                other => wrong.push(wrong_type(&entry.key, "a string", other).at(entry.node.place)),
             }
         }
     }
@@ -108,7 +108,7 @@ fn map(entries: &[Entry], wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
     for entry in entries {
         match &entry.node.value {
             Value::Text(text) => map.push((entry.key.clone(), text.clone())),
-            other => wrong.push(wrong_type(&entry.key, "a text", other).at(entry.node.place)),
+            other => wrong.push(wrong_type(&entry.key, "a string", other).at(entry.node.place)),
         }
     }
     (map.len() == entries.len()).then_some(Checked::Map(map))

@@ -141,7 +141,7 @@ impl Builder {
             return Err(syntax(format!("this is nested more than {DEPTH_MAX} deep"), place));
         }
         if let Some(Open { into: Into::Table { key: None, .. }, .. }) = self.stack.last() {
-            return Err(syntax("a key must be a text", place));
+            return Err(syntax("a key must be a string", place));
         }
         self.stack.push(Open { anchor, start: place.start, nodes: 1, into });
         Ok(())
@@ -206,7 +206,7 @@ fn key_text(node: &Node) -> Result<String, Wrong> {
             Ok(whole.map_or_else(|| value.to_string(), |whole| whole.to_string()))
         }
         Value::Flag(flag) => Ok(flag.to_string()),
-        _ => Err(syntax("a key must be a text", node.place)),
+        _ => Err(syntax("a key must be a string", node.place)),
     }
 }
 
@@ -315,7 +315,7 @@ mod tests {
             ("a: 1\na: 2\n", Code::Repeated, "set twice"),
             ("a: 1\n---\nb: 2\n", Code::Syntax, "second one begins"),
             ("a: [1\n", Code::Syntax, "not YAML"),
-            ("[1]: 2\n", Code::Syntax, "a key must be a text"),
+            ("[1]: 2\n", Code::Syntax, "a key must be a string"),
             ("a: &x [*x]\n", Code::Syntax, "inside the value"),
         ];
         for (text, code, message) in table {

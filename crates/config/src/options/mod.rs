@@ -308,8 +308,8 @@ impl Type {
     /// How a person would name the value: `a duration such as "10s"`.
     pub fn wanted(self) -> String {
         match self {
-            Type::Text => "a text".into(),
-            Type::Path => "a path as text".into(),
+            Type::Text => "a string".into(),
+            Type::Path => "a path".into(),
             Type::Word(words) => format!("one of {}", quoted(words)),
             Type::Flag => "true or false".into(),
             Type::Whole { .. } => "a whole number".into(),
@@ -326,8 +326,8 @@ impl Type {
                 format!("a list of endpoints such as [\"{}://{place}\"]", scheme.word())
             }
             Type::Names => "a list of names".into(),
-            Type::Texts | Type::Words(_) => "a list of texts".into(),
-            Type::TextOrTexts => "a text, or a list of texts".into(),
+            Type::Texts | Type::Words(_) => "a list of strings".into(),
+            Type::TextOrTexts => "a string, or a list of strings".into(),
             Type::Computes => {
                 "a table of names such as { sum = \"all.hits\" }, or a list of such tables".into()
             }

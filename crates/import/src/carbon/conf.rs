@@ -253,7 +253,7 @@ impl<'a> Reader<'a, '_> {
         {
             let warning = Diagnostic::warning(Code::NotCarriedOver, "pickles never execute code in Staunch");
             let hint =
-                "numbers, texts, lists, tuples and dicts are read, and carbon's clients send nothing else";
+                "numbers, strings, lists, tuples and dicts are read, and carbon's clients send nothing else";
             self.wrong.push(warning.at(entry.place).label("left out").hint(hint));
         }
     }

@@ -242,7 +242,7 @@ impl Lexer<'_> {
                     let place = Place { start, end: start + 1 };
                     return Err(Fault::syntax(
                         place,
-                        "this text has no end",
+                        "this string has no end",
                         format!("`{quote}` is missing"),
                     ));
                 }

@@ -137,8 +137,8 @@ impl Value {
         match self {
             Value::Undefined | Value::Null | Value::Bool(_) => self.to_text(),
             Value::Number(number) => format!("the number {}", to_text(*number)),
-            Value::Text(text) if text.chars().count() > 60 => "a long text".into(),
-            Value::Text(text) => format!("the text {text:?}"),
+            Value::Text(text) if text.chars().count() > 60 => "a long string".into(),
+            Value::Text(text) => format!("the string {text:?}"),
             Value::Regex(_) => "a regular expression".into(),
             Value::Array(_) => "a list".into(),
             Value::Object(_) => "an object".into(),

@@ -39,7 +39,7 @@ pub(super) fn split(text: &str) -> Result<(&str, u16), Wrong> {
         } else {
             "write HOST:PORT, or [ADDRESS]:PORT for an IPv6 address".into()
         };
-        let message = format!("`{text}` has more than one colon, and is no address with a port");
+        let message = format!("`{text}` has more than one colon, and is not an address with a port");
         let upstream = format!("failed to resolve {host}");
         return Err(wrong(message, "where does the port begin?", Some(hint), upstream));
     }

@@ -52,7 +52,7 @@ pub(super) fn stats_prefix(import: &mut Import<'_>, root: &mut Section<'_>) -> S
         return default;
     };
     if prefix.is_empty() && import.perl() {
-        import.bad_value("prefixStats", &member.value, "a text that is not empty");
+        import.bad_value("prefixStats", &member.value, "a string that is not empty");
     } else if prefix.is_empty() {
         let message = "with an empty `prefixStats` the daemon's own counters are left out";
         let hint = "node names them `.packets_received` and so on, an empty element in Graphite";
@@ -101,7 +101,7 @@ fn timer_aggregates(import: &mut Import<'_>, root: &mut Section<'_>) -> Vec<Stri
     let mut names = Vec::new();
     for node in import.list(root, "calculatedTimerMetrics").unwrap_or_default() {
         let Value::Text(name) = &node.value else {
-            import.wrong_type("calculatedTimerMetrics", node, "a list of texts");
+            import.wrong_type("calculatedTimerMetrics", node, "a list of strings");
             continue;
         };
         if !known.contains(&name.as_str()) {

@@ -175,7 +175,7 @@ pub(super) fn ip(import: &mut Import<'_>, name: &str, node: &Node, family: Famil
     if let Some(ip) = ip.filter(fits) {
         return Some(ip);
     }
-    let message = format!("`{name}` is {text:?}, which is no address to listen at here");
+    let message = format!("`{name}` is {text:?}, which is not an address to listen on");
     let hint = match (ip, family) {
         (Some(_), Family::V4) => "an IPv6 address needs `address_ipv6: true`",
         (Some(_), _) => "with `address_ipv6: true` it must be an IPv6 address",

@@ -63,7 +63,7 @@ fn backends(import: &mut Import<'_>, root: &mut Section<'_>) -> Vec<Backend> {
     let mut backends = Vec::new();
     for node in import.list(root, "backends").unwrap_or_default() {
         let Value::Text(module) = &node.value else {
-            import.wrong_type("backends", node, "a list of texts");
+            import.wrong_type("backends", node, "a list of strings");
             continue;
         };
         match backend(import.perl(), module) {
@@ -383,7 +383,7 @@ fn endpoint(import: &mut Import<'_>, node: &Node, name: &str, protocol: Protocol
     let text = import.host(&host_name, &host.value)?;
     if protocol == Protocol::Udp6 && text.parse::<std::net::IpAddr>().is_err() {
         let message =
-            format!("`udp6` is not carried over for `{host_name}`: any address of {text} may be used");
+            format!("`udp6` has no counterpart for `{host_name}`: any address of {text} may be used");
         let hint = "write an IPv6 address to be sure";
         import.warn_hint(Code::NotCarriedOver, host.value.place, message, hint);
     }

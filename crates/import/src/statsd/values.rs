@@ -225,7 +225,7 @@ impl<'a> Import<'a> {
             Value::Text(text) => Some(text.clone()),
             Value::Number(_) => Some(node.value.to_text()),
             _ => {
-                self.wrong_type(name, node, "a text");
+                self.wrong_type(name, node, "a string");
                 None
             }
         }
@@ -249,7 +249,8 @@ impl<'a> Import<'a> {
             return Some(false);
         }
         if says(["false", "no", "off", "0"]) {
-            let message = format!("`{name}` is the text {text:?}, which {} takes for true", self.original());
+            let message =
+                format!("`{name}` is the string {text:?}, which {} treats as true", self.original());
             let hint = "write false without quotes; for an environment variable: process.env.NAME === 'true'";
             self.warn_hint(Code::ImportBadType, node.place, message, hint);
         } else if !says(["true", "yes", "on", "1"]) {

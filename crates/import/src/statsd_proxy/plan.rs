@@ -26,7 +26,7 @@ pub fn plan_of(config: &ProxyConfig) -> (Option<Plan>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let is_name = |host: &str| host.parse::<IpAddr>().is_err();
     if config.nodes_ipv6 && config.nodes.iter().any(|node| is_name(&node.host)) {
-        let message = "`address_ipv6` is not carried over for names of nodes: both families are looked up";
+        let message = "`address_ipv6` has no counterpart for names of nodes: both families are looked up";
         diagnostics.push(Diagnostic::warning(Code::NotCarriedOver, message));
     }
     let mut plan = whole_plan(config);

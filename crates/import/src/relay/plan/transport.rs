@@ -26,7 +26,7 @@ pub(super) fn listen(
         if list.is_some() {
             let message =
                 format!("`{keyword}` has no effect: only ciphers that are known to be good are spoken");
-            told(Diagnostic::warning(Code::ImportNoEffect, message), "leave it out");
+            told(Diagnostic::warning(Code::ImportNoEffect, message), "remove it");
         }
     }
     if let Some(min) = tls.min.filter(|min| *min < Old::Tls12) {

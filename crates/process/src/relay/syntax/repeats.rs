@@ -24,7 +24,7 @@ impl Reader<'_> {
             count += 1;
             if !repeatable || count > STACKED_MAX {
                 let message = if repeatable {
-                    format!("at most {STACKED_MAX} quantifiers can stand in a row")
+                    format!("at most {STACKED_MAX} quantifiers are allowed in a row")
                 } else {
                     "there is nothing here that can be repeated".into()
                 };
@@ -42,7 +42,7 @@ impl Reader<'_> {
                 if repeat.text == "+" {
                     let message = "`+` behind a quantifier repeats it, as in the C library; builds with PCRE2 read it \
                         as possessive";
-                    self.note(at, message, "leave it out");
+                    self.note(at, message, "remove it");
                 }
                 self.wrap(from);
             }
