@@ -341,7 +341,7 @@ mod tests {
         let path = folder.path().join("queues").join("a%1Bb");
         fs::create_dir_all(&path).expect("a folder");
         let text = file_of_queue(path.to_str().expect("text")).expect("it is a folder of a queue");
-        assert!(text.contains("by its output: `a\u{fffd}b`") && !text.contains('\x1b'), "{text:?}");
+        assert!(text.contains("of its output: `a\u{fffd}b`") && !text.contains('\x1b'), "{text:?}");
         for (asked, known) in [("a\x1bc", "a\x1bb"), ("a\x1bc", "xyz\x1b"), ("\x1b", "")] {
             let known = if known.is_empty() { Vec::new() } else { queues(&[known]) };
             let text = no_queue(asked, &known, folder.path());
