@@ -1,7 +1,7 @@
 //! `staunch top`: a running daemon in a terminal, once a second, by its HTTP API and nothing else.
 //!
-//! Path of a figure: [`ask`] (`/api/v1/accounts`, `/api/v1/relay`) -> [`sample::Tracker`] (two documents give rates) -> one line of JSON,
-//! or [`screen::draw`] on the terminal of [`terminal`]. All but the first and the last are pure.
+//! Path of a figure: [`api_client::look`] (`/api/v1/accounts`, `/api/v1/relay`) -> [`sample::Tracker`] (two documents give rates)
+//! -> one line of JSON, or [`screen::draw`] on the terminal of [`terminal`]. All but the first and the last are pure.
 //! Not here: any other way into the daemon, and anything that changes it.
 //! Invariant: however it ends, the terminal is as it was.
 
