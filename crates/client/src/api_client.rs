@@ -36,7 +36,7 @@ pub(crate) struct Access {
     /// The file with the token; none for the one that the environment names.
     pub(crate) token_file: Option<PathBuf>,
     /// The certificate may be of any name: where the address is that of a daemon on this machine, and not the user's.
-    pub(crate) any_name: bool,
+    pub(crate) skip_hostname_check: bool,
 }
 
 /// A daemon's HTTP API and how to speak with it.
@@ -137,7 +137,7 @@ async fn encrypted(
 ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + 'static, String> {
     let host = server.place().rsplit_once(':').map_or("", |(host, _port)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let tls = tls::for_question(server.access.ca.as_deref(), host, server.access.any_name)?;
+    let tls = tls::for_question(server.access.ca.as_deref(), host, server.access.skip_hostname_check)?;
     let connected = TlsConnector::from(tls.config).connect(tls.name, stream).await;
     connected.map_err(|error| {
         match tls::words::cause(&error) {

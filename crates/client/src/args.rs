@@ -42,12 +42,12 @@ impl AccessArgs {
 
     /// Access to a server whose certificate must match the requested name.
     pub(crate) fn by_name(self) -> Access {
-        Access { ca: self.ca, token_file: self.token_file, any_name: false }
+        Access { ca: self.ca, token_file: self.token_file, skip_hostname_check: false }
     }
 
     /// Access to a daemon on this machine, at any address.
     pub(crate) fn of_this_machine(self) -> Access {
-        Access { any_name: self.ca.is_some(), ..self.by_name() }
+        Access { skip_hostname_check: self.ca.is_some(), ..self.by_name() }
     }
 }
 

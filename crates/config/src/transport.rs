@@ -93,5 +93,5 @@ pub struct EndpointTls {
     /// The name that its certificate must bear, and that it is told. None: the endpoint's host.
     pub server_name: Option<String>,
     /// The authorities' word is enough, whatever name its certificate bears.
-    pub any_name: bool,
+    pub skip_hostname_check: bool,
 }

@@ -257,7 +257,10 @@ fn client(tls: &EndpointTls, to: &Endpoint) -> Result<ForEndpoint, Wrong> {
         .with_protocol_versions(&versions(TlsVersion::V1_2, TlsVersion::V1_3))
         .map_err(|error| (None, error.to_string(), "this is a mistake of ours: report it"))?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(OfEndpoint { trust, any_name: tls.any_name }));
+        .with_custom_certificate_verifier(Arc::new(OfEndpoint {
+            trust,
+            skip_hostname_check: tls.skip_hostname_check,
+        }));
     let config = match &tls.identity {
         None => builder.with_no_client_auth(),
         Some(both) => builder.with_client_cert_resolver(Arc::new(identity(both)?)),
@@ -275,9 +278,9 @@ fn client(tls: &EndpointTls, to: &Endpoint) -> Result<ForEndpoint, Wrong> {
 ///
 /// # Errors
 /// A few words for people.
-pub fn for_question(ca: Option<&Path>, host: &str, any_name: bool) -> Result<ForEndpoint, String> {
+pub fn for_question(ca: Option<&Path>, host: &str, skip_hostname_check: bool) -> Result<ForEndpoint, String> {
     let ca = ca.map(|path| PemFile { path: path.to_owned(), place: None, file: 0 });
-    let tls = EndpointTls { ca, identity: None, server_name: None, any_name };
+    let tls = EndpointTls { ca, identity: None, server_name: None, skip_hostname_check };
     let wrong = |(file, what, _hint): Wrong| match file {
         Some(file) => format!("{}: {what}", file.path.display()),
         None => format!("{what}: set the CA's file with --ca FILE"),

@@ -54,7 +54,7 @@ struct Ends<'a> {
     folder: &'a Path,
     shows: &'a str,
     knows: &'a str,
-    any_name: bool,
+    skip_hostname_check: bool,
     version: TlsVersion,
     /// The client's own, and whom the server knows.
     client: Option<(&'a str, &'a str)>,
@@ -85,7 +85,7 @@ impl Ends<'_> {
             ca: Some(self.file(self.knows)),
             identity: self.client.map(|(own, _)| self.identity(own)),
             server_name: None,
-            any_name: self.any_name,
+            skip_hostname_check: self.skip_hostname_check,
         };
         let to = Endpoint { host: host.into(), port: 1 };
         let known = client(&tls, &to).expect("good files");
@@ -132,9 +132,15 @@ fn who_is_listed_or_signed_for_is_taken_and_nobody_else() {
         ("good.pem", "ca.pem", false, Some(("past.pem", "ca.pem")), "server: invalid peer certificate"),
     ];
     for version in TlsVersion::ALL {
-        for (shows, knows, any_name, client, refused) in table {
-            let ends =
-                Ends { folder: folder.path(), shows, knows, any_name: *any_name, version, client: *client };
+        for (shows, knows, skip_hostname_check, client, refused) in table {
+            let ends = Ends {
+                folder: folder.path(),
+                shows,
+                knows,
+                skip_hostname_check: *skip_hostname_check,
+                version,
+                client: *client,
+            };
             let why = ends.meet(ends.server()).err().unwrap_or_default();
             let fits = if refused.is_empty() { why.is_empty() } else { why.starts_with(refused) };
             assert!(fits, "{shows} to {knows}, {client:?}, {version:?}: {why:?}");
@@ -147,9 +153,10 @@ fn another_name_is_taken_where_names_do_not_count() {
     let folder = tempfile::TempDir::new().expect("a folder");
     certificates(folder.path());
     for version in TlsVersion::ALL {
-        let meet = |any_name| {
+        let meet = |skip_hostname_check| {
             let (shows, knows) = ("good.pem", "ca.pem");
-            let ends = Ends { folder: folder.path(), shows, knows, any_name, version, client: None };
+            let ends =
+                Ends { folder: folder.path(), shows, knows, skip_hostname_check, version, client: None };
             ends.meet_as("10.0.0.1", ends.server())
         };
         assert_eq!(meet(true), Ok(()));
@@ -164,8 +171,14 @@ fn a_certificate_without_its_key_proves_nothing() {
     let path = |name: &str| PemFile::new(folder.path().join(name));
     for version in TlsVersion::ALL {
         for (shows, other) in [("old.pem", "good.pem"), ("good.pem", "past.pem")] {
-            let ends =
-                Ends { folder: folder.path(), shows, knows: shows, any_name: true, version, client: None };
+            let ends = Ends {
+                folder: folder.path(),
+                shows,
+                knows: shows,
+                skip_hostname_check: true,
+                version,
+                client: None,
+            };
             assert_eq!(ends.meet(ends.server()), Ok(()));
             let key = files::key(&path(other)).expect("it has one");
             let key = provider().key_provider.load_private_key(key).expect("a good key");

@@ -162,7 +162,7 @@ fn element(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
 pub(super) struct OfEndpoint {
     pub trust: Trust,
     /// Whoever the authorities have signed for is taken, whatever name the certificate bears.
-    pub any_name: bool,
+    pub skip_hostname_check: bool,
 }
 
 impl ServerCertVerifier for OfEndpoint {
@@ -178,7 +178,7 @@ impl ServerCertVerifier for OfEndpoint {
             let cert = ParsedCertificate::try_from(cert)?;
             let all = algorithms().all;
             verify_server_cert_signed_by_trust_anchor(&cert, &self.trust.roots, chain, now, all)?;
-            if !self.any_name {
+            if !self.skip_hostname_check {
                 verify_server_name(&cert, name)?;
             }
         }

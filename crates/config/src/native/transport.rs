@@ -53,7 +53,7 @@ pub(super) fn endpoint(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>)
         wrong
             .push(diagnostic.label("a host name or an address").hint("remove it to use the endpoint's host"));
     }
-    if tls.any_name && tls.ca.is_none() {
+    if tls.skip_hostname_check && tls.ca.is_none() {
         let place = fields.at("skip_hostname_check");
         let message =
             "`skip_hostname_check` with the system's CAs accepts any server with a public certificate";

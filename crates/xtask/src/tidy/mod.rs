@@ -13,6 +13,7 @@ mod functions;
 mod links;
 mod mask;
 mod tree;
+mod words;
 
 use std::path::Path;
 
@@ -58,6 +59,7 @@ const RULES: &[Rule] = &[
     functions::lengths,
     links::resolve,
     links::signposts,
+    words::known,
 ];
 
 /// Applies every rule to the repository at `root`. True when there is no breach.

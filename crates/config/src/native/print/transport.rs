@@ -28,7 +28,7 @@ pub(super) fn print_output(out: &mut Out, tls: Option<&EndpointTls>) {
         file("cert", identity.map(|identity| &identity.cert)),
         file("key", identity.filter(|of| of.key != of.cert).map(|identity| &identity.key)),
         tls.server_name.as_deref().map(|name| ("server_name", text(name))),
-        tls.any_name.then(|| ("skip_hostname_check", "true".to_owned())),
+        tls.skip_hostname_check.then(|| ("skip_hostname_check", "true".to_owned())),
     ];
     out.key("tls", inline(pairs.into_iter().flatten()));
 }

@@ -673,8 +673,8 @@ fn identity() -> impl Strategy<Value = Identity> {
 
 fn endpoint_tls() -> impl Strategy<Value = EndpointTls> {
     (option::of(pem()), option::of(identity()), option::of("[a-z.]{1,5}"), any::<bool>()).prop_map(
-        |(ca, identity, server_name, any_name)| EndpointTls {
-            any_name: any_name && ca.is_some(),
+        |(ca, identity, server_name, skip_hostname_check)| EndpointTls {
+            skip_hostname_check: skip_hostname_check && ca.is_some(),
             ca,
             identity,
             server_name,

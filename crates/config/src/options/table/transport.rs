@@ -67,7 +67,7 @@ rows! {
         "server_name" => server_name: Text, Depends("the endpoint's host"), "\"carbon.example.org\"",
             "The name that the endpoint's certificate must bear.",
             "It is also told to the endpoint (SNI), unless it is an address.";
-        "skip_hostname_check" => any_name: Flag, Toml("false"), "true",
+        "skip_hostname_check" => skip_hostname_check: Flag, Toml("false"), "true",
             "Takes a certificate of the authorities in `ca` whatever name it bears.",
             "As carbon-c-relay does: whoever has any certificate of theirs can then be this endpoint. A certificate that stands in `ca` itself is taken without it.";
     }

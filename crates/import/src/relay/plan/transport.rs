@@ -56,8 +56,8 @@ pub(super) fn endpoint(tls: &ServerTls, ca: Option<&Path>) -> Option<Box<Endpoin
         ServerTls::Tls => None,
         ServerTls::Mutual { cert, key } => Some(Identity { cert: cert.clone(), key: key.clone() }),
     };
-    let any_name = ca.is_some();
-    Some(Box::new(EndpointTls { ca: ca.map(PemFile::new), identity, server_name: None, any_name }))
+    let skip_hostname_check = ca.is_some();
+    Some(Box::new(EndpointTls { ca: ca.map(PemFile::new), identity, server_name: None, skip_hostname_check }))
 }
 
 /// None for insecure versions.
@@ -97,7 +97,8 @@ fn transports_of_listeners_and_servers_are_imported() {
     assert!(wrong[1..].iter().all(|wrong| wrong.diagnostic.severity == Severity::Error));
     assert_eq!(endpoint(&ServerTls::None, ca), None);
     let of = |server| *endpoint(&server, ca).unwrap();
-    let known = EndpointTls { ca: Some(PemFile::new("/ca")), any_name: true, ..EndpointTls::default() };
+    let known =
+        EndpointTls { ca: Some(PemFile::new("/ca")), skip_hostname_check: true, ..EndpointTls::default() };
     assert_eq!(of(ServerTls::Tls), known);
     assert_eq!(endpoint(&ServerTls::Tls, None), Some(Box::default()), "names count");
     let with = of(ServerTls::Mutual { cert: PemFile::new("/c"), key: PemFile::new("/k") });
