@@ -4,6 +4,7 @@ pub mod address;
 mod code;
 pub mod diagnostic;
 mod exposure;
+pub mod kinds;
 mod loops;
 pub mod native;
 pub mod options;

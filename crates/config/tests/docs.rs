@@ -37,3 +37,14 @@ fn the_example_of_the_security_page_has_nothing_to_warn_about() {
 fn the_codes_are_in_step() {
     in_step("config-codes.md", &config::options::explain_markdown());
 }
+
+/// The table of kinds between its markers.
+#[test]
+fn the_table_of_kinds_is_in_step() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/one-daemon.md");
+    let page = std::fs::read_to_string(path).expect("the page is there");
+    let (before, rest) = page.split_once("-->\n").expect("it begins with a marker");
+    let (_, after) = rest.split_once("<!-- kinds:end -->").expect("it ends with a marker");
+    let table = config::kinds::markdown();
+    in_step("one-daemon.md", &format!("{before}-->\n{table}<!-- kinds:end -->{after}"));
+}

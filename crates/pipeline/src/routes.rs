@@ -1,6 +1,7 @@
 //! Which transforms and outputs a source's records and a transform's aggregates go to: fixed for a plan's life.
 
-use config::plan::{Feed, OutputKind, PacketsPlan, Plan, SourceKind};
+use config::kinds::RecordKind;
+use config::plan::{Feed, OutputKind, OutputPlan, PacketsPlan, Plan, SourceKind};
 use model::{AckWhen, OutputId, SourceId, TransformId};
 
 use crate::packets::Sharing;
@@ -53,25 +54,12 @@ fn looks_into_lines(kind: &OutputKind) -> bool {
     matches!(kind, OutputKind::Packets(PacketsPlan { lines: Some(_), .. }))
 }
 
+fn takes(output: &OutputPlan, kind: RecordKind) -> bool {
+    output.kind.takes().contains(&kind)
+}
+
 fn cluster_of(plan: &Plan, id: OutputId) -> Option<usize> {
     plan.clusters.iter().position(|cluster| cluster.members.contains(&id))
-}
-
-fn takes_aggregates(kind: &OutputKind) -> bool {
-    match kind {
-        OutputKind::Packets(_) => looks_into_lines(kind),
-        OutputKind::EventFile { .. } => false,
-        _ => true,
-    }
-}
-
-fn takes_points(kind: &OutputKind) -> bool {
-    let datagrams = matches!(kind, OutputKind::GraphiteDatagrams { .. });
-    datagrams || matches!(kind, OutputKind::Graphite { .. } | OutputKind::GraphiteFile { .. })
-}
-
-fn takes_events(kind: &OutputKind) -> bool {
-    matches!(kind, OutputKind::EventFile { .. })
 }
 
 /// Routes of the source `id`. Events also follow the edges of the source's transforms.
@@ -90,7 +78,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
         let feeds = |feed: &Feed| match feed {
             Feed::Source(source) => *source == id,
             Feed::Transform(transform) => {
-                takes_events(&output.kind) && aggregates.iter().any(|(_, known)| known == transform)
+                takes(output, RecordKind::Events) && aggregates.iter().any(|(_, known)| known == transform)
             }
         };
         if output.from.iter().any(|feed| !feeds(feed) && plan.leads_from(id, *feed)) {
@@ -104,7 +92,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
         }
         let output_id = OutputId(at as u16);
         routes.reached.push(output_id);
-        let of_points = points && takes_points(&output.kind);
+        let of_points = points && takes(output, RecordKind::Points);
         let waits = of_points || matches!(output.kind, OutputKind::Packets(_));
         if waits && output.queue.when_full.ever_waits() {
             routes.blocking.push(output_id);
@@ -119,7 +107,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
             }
         } else if looks_into_lines(&output.kind) {
             routes.lines.push(output_id);
-        } else if !routes.raw.add(plan, output_id) && takes_events(&output.kind) {
+        } else if !routes.raw.add(plan, output_id) && takes(output, RecordKind::Events) {
             routes.events.push(output_id);
         }
     }
@@ -135,8 +123,9 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
 /// Outputs of what the transform `id` flushes.
 pub(crate) fn of_transform(plan: &Plan, id: TransformId) -> Vec<OutputId> {
     let outputs = plan.outputs.iter().enumerate();
-    let fed = outputs
-        .filter(|(_, output)| output.from.contains(&Feed::Transform(id)) && takes_aggregates(&output.kind));
+    let fed = outputs.filter(|(_, output)| {
+        output.from.contains(&Feed::Transform(id)) && takes(output, RecordKind::Aggregates)
+    });
     fed.map(|(at, _)| OutputId(at as u16)).collect()
 }
 

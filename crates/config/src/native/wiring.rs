@@ -11,6 +11,7 @@ use super::fields::Fields;
 use super::value::{Checked, empty, repeated};
 use super::{clusters, sources};
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
+use crate::kinds::{NodeKind, RecordKind};
 use crate::options::{Family, Section};
 use crate::plan::{Feed, Plan, SourceKind, TransformKind};
 
@@ -40,19 +41,27 @@ impl Named<'_> {
         }
     }
 
+    /// Its row in the table of kinds; none when its type is unknown.
+    fn kind(&self) -> Option<&'static NodeKind> {
+        let section = self.section?;
+        let fields = self.fields.as_ref().filter(|_| NodeKind::goes_by_encoding(section));
+        NodeKind::of(section, fields.and_then(|fields| fields.word("encoding")))
+    }
+
+    /// Whether it takes a kind of record.
+    fn takes(&self, kind: RecordKind) -> bool {
+        self.kind().is_some_and(|node| node.takes.contains(&kind))
+    }
+
     /// Whether an output takes packets and events as they are, rather than aggregates.
     fn takes_raw(&self) -> bool {
-        matches!(
-            self.section,
-            Some(Section::OutputUdp | Section::OutputTcp | Section::OutputUnix | Section::OutputEventFile)
-        )
+        self.family == Family::Outputs && (self.takes(RecordKind::Packets) || self.takes(RecordKind::Events))
     }
 
     /// Whether an output that takes packets can take aggregates too, as samples.
     fn takes_both(&self) -> bool {
-        self.takes_raw()
-            && self.section != Some(Section::OutputEventFile)
-            && !self.fields.as_ref().is_some_and(clusters::is_wanted)
+        let is_cluster = self.fields.as_ref().is_some_and(clusters::is_wanted);
+        self.takes(RecordKind::Packets) && self.takes(RecordKind::Aggregates) && !is_cluster
     }
 }
 
@@ -144,14 +153,11 @@ impl<'a> Names<'a> {
         names
     }
 
+    /// Whether a source gives points.
     fn gives_points(&self, name: &str) -> bool {
         let Some(one) = self.feeds.get(name).map(|(at, _)| &self.named[*at]) else { return false };
-        let of_relays = |fields: &Fields| fields.word("encoding") == Some("carbon-c-relay");
-        match one.section {
-            Some(Section::SourceGraphite) => true,
-            Some(Section::SourceSelf) => one.fields.as_ref().is_some_and(of_relays),
-            _ => false,
-        }
+        one.family == Family::Sources
+            && one.kind().is_some_and(|node| node.gives.contains(&RecordKind::Points))
     }
 
     /// The type of a source or transform; none when it is unknown.

@@ -9,6 +9,8 @@ use process::stage::StagePlan;
 use wire::graphite::Namespace;
 use wire::statsd::rewrite::{AggregateEncoding, NegativeGauges, RewritePlan, TimerType};
 
+use crate::kinds::RecordKind;
+
 use super::{Compression, EndpointTls, Feed};
 
 /// An output.
@@ -320,6 +322,23 @@ impl OutputKind {
             | OutputKind::EventFile { file_bytes_max, .. } => *file_bytes_max == 0,
             OutputKind::PerlFile { .. } => true,
             _ => false,
+        }
+    }
+
+    /// Kinds of records that it takes, as far as its options let it: one that sends Graphite datagrams takes no aggregates, nor one of
+    /// packets that does not look into lines.
+    pub fn takes(&self) -> &'static [RecordKind] {
+        match self {
+            OutputKind::Graphite { .. } | OutputKind::GraphiteFile { .. } => {
+                &[RecordKind::Aggregates, RecordKind::Points]
+            }
+            OutputKind::GraphiteDatagrams { .. } => &[RecordKind::Points],
+            OutputKind::Console { .. } | OutputKind::PerlFile { .. } => &[RecordKind::Aggregates],
+            OutputKind::Packets(PacketsPlan { lines: Some(_), .. }) => {
+                &[RecordKind::Packets, RecordKind::Aggregates]
+            }
+            OutputKind::Packets(PacketsPlan { lines: None, .. }) => &[RecordKind::Packets],
+            OutputKind::EventFile { .. } => &[RecordKind::Events],
         }
     }
 
