@@ -79,7 +79,7 @@ storms:
 
 compat: tools
 	cargo build --locked --package staunch
-	cargo build --locked --package process --example placement --example relay
+	cargo build --locked --package process --example sharding --example relay
 	cargo build --locked --package import --example relay_conf
 	compat/side_by_side.py --self-test
 	compat/side_by_side.py --seconds 600 --random 10

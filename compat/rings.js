@@ -4,7 +4,7 @@
 // The same 100,000 seeded keys, some of them no UTF-8, on rings of 1 to 30 nodes and a few larger ones; rings whose
 // nodes go and come back at random, down to none, with the order in which the library lists them; the layout of
 // hashring 1.0.1 (four replicas); rings with two equal points, where the order of the nodes decides; and the ring of
-// libketama, which the library can build too. Ours is asked through `crates/process/examples/placement.rs`; the whole
+// libketama, which the library can build too. Ours is asked through `crates/process/examples/sharding.rs`; the whole
 // rings of 1 to 30 nodes through the daemon's own `staunch check FILE --keys -`, from a config file to an output's name.
 //
 //   rings.js [--seed N]    all of it
@@ -24,7 +24,7 @@ const LARGE_SIZES = [49, 50, 56, 98, 161];
 // Labels with a point in common, found by search.
 const TIES = [['tie-1161:8125', 'tie-1931:8125'], ['tie-919:8125', 'tie-3012:8125']];
 const WORKERS = 2;
-// The proxy's cache of owners, which has no say in placement. Its 10,000 would only be evicted from, and slowly.
+// The proxy's cache of owners, which has no say in sharding. Its 10,000 would only be evicted from, and slowly.
 const CACHE = 1;
 // Keys on lines, by how many: the same go to many programs.
 const lined = new Map();
@@ -32,13 +32,13 @@ const lined = new Map();
 const words = process.argv.slice(2);
 const seed = words.includes('--seed') ? Number(words[words.indexOf('--seed') + 1]) : 1;
 const built = path.join(process.env.CARGO_TARGET_DIR || path.join(__dirname, '..', 'target'), 'debug');
-const program = process.env.PLACEMENT || path.join(built, 'examples', 'placement');
+const program = process.env.PLACEMENT || path.join(built, 'examples', 'sharding');
 const staunch = process.env.STAUNCH || path.join(built, 'staunch');
 
 main();
 
 async function main() {
-  for (const [file, of] of [[program, 'process --example placement'], [staunch, 'staunch']]) {
+  for (const [file, of] of [[program, 'process --example sharding'], [staunch, 'staunch']]) {
     if (fs.existsSync(file)) continue;
     console.error(`rings: ${file} is missing: cargo build --package ${of}`);
     process.exit(2);

@@ -59,7 +59,8 @@ pub use process::on_core;
 #[cfg(unix)]
 pub use process::{
     CpuClock, Memory, block_signals, core_now, cores, ignore_file_size_signal, is_suspended, memory_of,
-    pin_to_core, process_cpu_ns, raise_open_file_limit, suspend, terminate, thread_cpu_ns, unblock_signals,
+    open_file_limit, open_files, pin_to_core, process_cpu_ns, raise_open_file_limit, suspend, terminate,
+    thread_cpu_ns, unblock_signals,
 };
 pub use seed::random_seed;
 pub use socket::{

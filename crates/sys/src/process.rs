@@ -245,6 +245,27 @@ pub struct Memory {
     pub resident_high: u64,
 }
 
+/// Limit on files that this process may have open.
+///
+/// # Errors
+/// When the system call fails.
+#[cfg(unix)]
+pub fn open_file_limit() -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit is a valid place to write to.
+    super::checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
+    Ok(limit.rlim_cur)
+}
+
+/// Files that this process has open, from `/proc`.
+///
+/// # Errors
+/// When the system has no such folder.
+pub fn open_files() -> io::Result<u64> {
+    // One of them is the folder that is read.
+    Ok((std::fs::read_dir("/proc/self/fd")?.count() as u64).saturating_sub(1))
+}
+
 /// Memory of process `pid`, from `/proc`.
 ///
 /// # Errors

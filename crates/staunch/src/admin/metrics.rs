@@ -4,6 +4,7 @@ mod acks;
 mod certificates;
 mod disk;
 mod kernel;
+mod of_process;
 mod relay;
 mod transforms;
 
@@ -84,7 +85,8 @@ fn render(
     let mut out = String::new();
     family(&mut out, "staunch_info", "gauge", "Version of the running binary.")
         .row(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
-    family(&mut out, "staunch_uptime_seconds", "counter", "Seconds since the start.")
+    of_process::all(&mut out, shared);
+    family(&mut out, "staunch_uptime_seconds", "gauge", "Seconds since the start.")
         .row(&[], shared.uptime_s() as f64);
     let mut reloads =
         family(&mut out, "staunch_reloads_total", "counter", "Reloads of the config, by result.");
@@ -424,6 +426,7 @@ fn every_self_metric_has_its_heading_in_the_docs() {
         include_str!("metrics/disk.rs"),
         include_str!("metrics/acks.rs"),
         include_str!("metrics/certificates.rs"),
+        include_str!("metrics/of_process.rs"),
         include_str!("metrics/relay.rs"),
         include_str!("metrics/transforms.rs"),
     ];

@@ -93,7 +93,7 @@ pub(crate) async fn end(
         }
         Ok(()) | Err(Failure::InPart(_)) => None,
     };
-    running.shared.reloads.note(refused);
+    running.shared.reloads.note(refused, Clock::now());
     match result {
         Ok(()) => tracing::info!(target: OURS, "reloaded: the new configuration is in force"),
         Err(failure) => tracing::error!("{}", failure.told()),

@@ -118,12 +118,20 @@ pub struct Reloads {
     pub refused: AtomicU64,
     /// When the last one was refused, and why; none since one took effect.
     last_refused: Mutex<Option<String>>,
+    /// Unix seconds of the last one; 0 before the first.
+    last_s: AtomicU64,
 }
 
 impl Reloads {
     /// Notes how one ended: refused at a time and for a reason, in a few words, or not.
-    pub fn note(&self, refused: Option<String>) {
+    pub fn note(&self, refused: Option<String>, now: Now) {
+        self.last_s.store(now.wall_seconds(), Relaxed);
         *self.last_refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
+    }
+
+    /// Whether the last one took effect, and its Unix seconds; 0 before the first, when the config of the start is in force.
+    pub fn last(&self) -> (bool, u64) {
+        (self.last_refused().is_none(), self.last_s.load(Relaxed))
     }
 
     /// When the last one was refused, and why; none since one took effect.
