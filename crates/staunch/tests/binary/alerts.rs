@@ -25,7 +25,7 @@ const FUNCTIONS: [&str; 9] = [
     "min_over_time",
     "predict_linear",
     "rate",
-    "resets",
+    "changes",
     "sum",
     "max",
 ];
