@@ -102,6 +102,7 @@ impl Tally {
 
 impl<'a> Samples<'a> {
     /// What an aggregation takes of them.
+    #[inline]
     pub fn view(&self) -> SampleView<'_> {
         SampleView { bytes: &self.bytes, samples: &self.samples, extras: &self.extras }
     }
@@ -198,28 +199,37 @@ pub struct Batches<'a> {
     /// Where they came from.
     pub source: SourceId,
     batches: [Option<Batch<'a>>; KINDS_MAX],
+    /// How many have been taken out.
+    taken: u8,
+    /// How many have been put in.
+    added: u8,
     /// The client wants to be told when it need not keep the lines any more.
     pub ack: Option<AckMark>,
 }
 
 impl<'a> Batches<'a> {
     /// None yet.
+    #[inline]
     pub fn new(source: SourceId) -> Batches<'a> {
-        Batches { source, batches: [None, None, None], ack: None }
+        Batches { source, batches: [None, None, None], taken: 0, added: 0, ack: None }
     }
 
     /// One batch.
     pub fn one(source: SourceId, records: Records<'a>, receipt: Receipt) -> Batches<'a> {
-        Batches { source, batches: [Some(Batch { records, receipt: Some(receipt) }), None, None], ack: None }
+        let mut one = Batches::new(source);
+        one.push(records, Some(receipt));
+        one
     }
 
     /// Adds a batch behind the others.
     ///
     /// # Panics
     /// When there are as many as there are kinds in a read: the caller made two of one kind.
+    #[inline]
     pub fn push(&mut self, records: Records<'a>, receipt: Option<Receipt>) {
-        let free = self.batches.iter_mut().find(|batch| batch.is_none());
-        *free.expect("a read has a batch of each kind at most") = Some(Batch { records, receipt });
+        // Checked by the index.
+        self.batches[usize::from(self.added)] = Some(Batch { records, receipt });
+        self.added += 1;
     }
 
     /// The batches, in order.
@@ -228,23 +238,24 @@ impl<'a> Batches<'a> {
     }
 
     /// Takes out the first batch.
+    #[inline]
     pub fn pop(&mut self) -> Option<Batch<'a>> {
-        let first = self.batches[0].take();
-        self.batches.rotate_left(1);
-        first
+        let first = self.batches.get_mut(usize::from(self.taken))?.take()?;
+        self.taken += 1;
+        Some(first)
     }
 
     /// Puts a batch before the others: what is left of one that was taken out.
     pub fn put_back(&mut self, batch: Batch<'a>) {
-        debug_assert!(self.batches[KINDS_MAX - 1].is_none(), "one was taken out");
-        self.batches.rotate_right(1);
-        self.batches[0] = Some(batch);
+        debug_assert!(self.taken > 0, "one was taken out");
+        self.taken -= 1;
+        self.batches[usize::from(self.taken)] = Some(batch);
     }
 
     /// The same in memory of their own, to cross a thread border.
     pub fn into_owned(self) -> Batches<'static> {
-        let batches = self.batches.map(|batch| batch.map(Batch::into_owned));
-        Batches { source: self.source, batches, ack: self.ack }
+        let Batches { source, batches, taken, added, ack } = self;
+        Batches { source, batches: batches.map(|batch| batch.map(Batch::into_owned)), taken, added, ack }
     }
 
     /// Records that have no outcome yet.
@@ -311,8 +322,9 @@ impl<'a> Batches<'a> {
     }
 
     /// True when there is nothing to hand on.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.batches[0].is_none() && self.ack.is_none()
+        self.taken == self.added && self.ack.is_none()
     }
 
     /// Memory that the batches hold, the struct included, for exchanges that are bounded in bytes; at least
