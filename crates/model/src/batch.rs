@@ -234,28 +234,30 @@ impl<'a> Batches<'a> {
 
     /// The batches, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Batch<'a>> {
-        self.batches.iter().flatten()
+        self.batches[usize::from(self.taken)..].iter().flatten()
     }
 
-    /// Takes out the first batch.
+    /// The next batch, which is one of them no more.
     #[inline]
-    pub fn pop(&mut self) -> Option<Batch<'a>> {
-        let first = self.batches.get_mut(usize::from(self.taken))?.take()?;
+    pub fn take_next(&mut self) -> Option<&mut Batch<'a>> {
+        let next = self.batches.get_mut(usize::from(self.taken))?.as_mut()?;
         self.taken += 1;
-        Some(first)
+        Some(next)
     }
 
-    /// Puts a batch before the others: what is left of one that was taken out.
-    pub fn put_back(&mut self, batch: Batch<'a>) {
-        debug_assert!(self.taken > 0, "one was taken out");
+    /// The batch that was taken last is the next one again: something is left of it.
+    pub fn put_back(&mut self) {
+        debug_assert!(self.taken > 0, "one was taken");
         self.taken -= 1;
-        self.batches[usize::from(self.taken)] = Some(batch);
     }
 
     /// The same in memory of their own, to cross a thread border.
     pub fn into_owned(self) -> Batches<'static> {
-        let Batches { source, batches, taken, added, ack } = self;
-        Batches { source, batches: batches.map(|batch| batch.map(Batch::into_owned)), taken, added, ack }
+        let mut owned = Batches { ack: self.ack, ..Batches::new(self.source) };
+        for Batch { records, receipt } in self.batches.into_iter().skip(usize::from(self.taken)).flatten() {
+            owned.push(records.into_owned(), receipt);
+        }
+        owned
     }
 
     /// Records that have no outcome yet.
@@ -389,14 +391,15 @@ fn batches_come_out_in_order_and_what_is_left_comes_first() {
     let mut batches = batches.into_owned();
     assert_eq!((batches.records(), batches.is_empty(), batches.tally_only()), (2, false, None));
     assert!(batches.packets().is_some() && batches.points().is_some() && batches.samples().is_none());
-    assert!(matches!(batches.pop(), Some(Batch { records: Records::Packets(_), receipt: None })));
-    let Some(Batch { records: Records::Points(mut points), receipt }) = batches.pop() else {
-        panic!("points")
-    };
+    assert!(matches!(batches.take_next(), Some(Batch { records: Records::Packets(_), receipt: None })));
+    let Some(Batch { records: Records::Points(points), .. }) = batches.take_next() else { panic!("points") };
     points.skip(1);
     assert_eq!(points.points[0].line, Span::new(1, 1));
-    batches.put_back(Batch { records: Records::Points(points), receipt });
-    assert_eq!(batches.records(), 2);
+    assert!(batches.is_empty());
+    batches.put_back();
+    let batches = batches.into_owned();
+    assert!(batches.packets().is_none(), "it was taken");
+    assert_eq!((batches.records(), batches.is_empty()), (2, false));
     batches.settle(Outcome::Routed);
     assert!(account.sum(0).holds());
 }

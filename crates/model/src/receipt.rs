@@ -18,6 +18,7 @@ pub struct Receipt {
 
 impl Receipt {
     /// Counts `records` as received and returns their receipt.
+    #[inline]
     pub fn receive(account: &Arc<SourceAccount>, records: u64) -> Receipt {
         account.receive(records);
         Receipt { account: Arc::clone(account), records }
@@ -44,6 +45,7 @@ impl Receipt {
     }
 
     /// Consumes it: all its records get `outcome`.
+    #[inline]
     pub fn settle(mut self, outcome: Outcome) {
         self.account.settle(outcome, self.records);
         self.records = 0;

@@ -130,14 +130,17 @@ impl Shard {
         go_on: &mut dyn FnMut() -> bool,
     ) -> Option<Batches<'a>> {
         let source = batches.source;
-        while let Some(Batch { records, receipt }) = batches.pop() {
+        while let Some(Batch { records, receipt }) = batches.take_next() {
             match records {
-                Records::Packets(packets) => self.push_packets(source, &packets, receipt, now, out),
-                Records::Samples(samples) => self.push_samples(source, &samples, receipt, now, out, go_on),
-                Records::Events(events) => self.push_events(source, &events, receipt, now, out),
+                Records::Packets(packets) => self.push_packets(source, packets, receipt.take(), now, out),
+                Records::Samples(samples) => {
+                    self.push_samples(source, samples, receipt.take(), now, out, go_on)
+                }
+                Records::Events(events) => self.push_events(source, events, receipt.take(), now, out),
                 Records::Points(points) => {
-                    if let Some(left) = self.push_points(source, points, receipt, now, out, go_on) {
-                        batches.put_back(left);
+                    *receipt = self.push_points(source, points, receipt.take(), now, out, go_on);
+                    if receipt.is_some() {
+                        batches.put_back();
                         return Some(batches);
                     }
                 }
@@ -167,15 +170,16 @@ impl Shard {
         receipt.into_iter().for_each(|receipt| receipt.settle(Outcome::Routed));
     }
 
-    fn push_points<'a>(
+    /// Gives the receipt of points that are left, which stay in the batch.
+    fn push_points(
         &mut self,
         source: SourceId,
-        mut batch: Points<'a>,
+        batch: &mut Points<'_>,
         receipt: Option<Receipt>,
         now: Now,
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
-    ) -> Option<Batch<'a>> {
+    ) -> Option<Receipt> {
         let Shard { relays, sources, outputs, .. } = self;
         let SourceState { routes, entry, relay_edges, .. } = &sources[source.index()];
         let (bytes, points) = (&*batch.bytes, &*batch.points);
@@ -232,7 +236,7 @@ impl Shard {
         }
         settle(receipt.split(taken as u64));
         batch.skip(taken);
-        Some(Batch { records: Records::Points(batch), receipt: Some(receipt) })
+        Some(receipt)
     }
 
     fn push_samples(

@@ -81,11 +81,13 @@ impl RecordSum {
 
 impl RecordAccount {
     /// Counts `records` as received. Each of them must be settled later, by [`Self::settle`] or a receipt.
+    #[inline]
     pub fn receive(&self, records: u64) {
         self.received.fetch_add(records, Relaxed);
     }
 
     /// Gives `records` received records their outcome.
+    #[inline]
     pub fn settle(&self, outcome: Outcome, records: u64) {
         let counter = match outcome {
             Outcome::Rejected(reason) => &self.rejected[reason.index()],

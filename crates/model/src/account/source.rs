@@ -126,11 +126,13 @@ impl SourceAccount {
     }
 
     /// Counts `records` as received. Each of them must be settled later, by [`Self::settle`] or a receipt.
+    #[inline]
     pub fn receive(&self, records: u64) {
         self.records.receive(records);
     }
 
     /// Gives `records` received records their outcome.
+    #[inline]
     pub fn settle(&self, outcome: Outcome, records: u64) {
         self.records.settle(outcome, records);
     }
