@@ -2,7 +2,7 @@
 //!
 //! Path of a packet: `Intake` -> [`Shard::push`] -> `process::aggregate` (or a raw block). At a window's end
 //! [`Shard::tick`] sweeps the series in slices and `encode` turns them into blocks of [`Routed`].
-//! Not here: how a plan becomes a shard (`wiring`), who stands in for whom (`standing`), threads. With one reader its thread runs the shard; connections reach it through `Exchange`.
+//! Not here: how a plan becomes a shard (`wiring`), which outputs fail over (`failover`), threads. With one reader its thread runs the shard; connections reach it through `Exchange`.
 //! Invariant: `push` settles the whole receipt of a batch, whatever happens to its records.
 
 mod failover;
