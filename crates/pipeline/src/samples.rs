@@ -61,16 +61,25 @@ pub(crate) fn batches<'a>(
         account.last_packet_s.store(now.wall_seconds(), Relaxed);
     }
     account.lines.fetch_add(parsed.lines, Relaxed);
+    if !wanted.parsed {
+        // Packets that are only copied: nothing was parsed.
+        let mut batches = Batches::new(source);
+        if !raw.is_empty() {
+            let packets = model::Packets { bytes: Cow::Borrowed(bytes), packets: Cow::Borrowed(raw) };
+            batches.push(Records::Packets(packets), Some(Receipt::receive(account, raw.len() as u64)));
+        }
+        return batches;
+    }
     let mut batches = Batches::new(source);
     let receive = |records: usize| (records > 0).then(|| Receipt::receive(account, records as u64));
-    if !raw.is_empty() && (wanted.raw || !wanted.parsed) {
-        let records = if wanted.parsed { 0 } else { raw.len() };
+    if !raw.is_empty() && wanted.raw {
         let packets = model::Packets { bytes: Cow::Borrowed(bytes), packets: Cow::Borrowed(raw) };
-        batches.push(Records::Packets(packets), receive(records));
+        // The receipts of samples and events stand for what is in them.
+        batches.push(Records::Packets(packets), None);
     }
     let events = std::mem::take(&mut parsed.events);
     let tally = Tally { packets: count as u64, lines: parsed.lines, bad };
-    if wanted.parsed && (tally != Tally::default() || !parsed.samples.is_empty()) {
+    if tally != Tally::default() || !parsed.samples.is_empty() {
         let samples = Samples {
             bytes: Cow::Borrowed(bytes),
             samples: Cow::Borrowed(&parsed.samples),

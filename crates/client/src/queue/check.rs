@@ -191,7 +191,7 @@ fn walk_once(queue: &Queue, live: bool) -> anyhow::Result<Report> {
         ..Report::default()
     };
     let all: u64 = inspection.segments().map(|segment| segment.1).sum();
-    let (mut read, mut told_ns) = (0, Clock::mono_ns());
+    let (mut read, mut reported_ns) = (0, Clock::mono_ns());
     let visit = &mut |step: Step<'_>| -> anyhow::Result<()> {
         match step {
             Step::Record(record) => {
@@ -206,8 +206,8 @@ fn walk_once(queue: &Queue, live: bool) -> anyhow::Result<Report> {
             }
         }
         let now_ns = Clock::mono_ns();
-        if now_ns.saturating_sub(told_ns) > PROGRESS_NS {
-            told_ns = now_ns;
+        if now_ns.saturating_sub(reported_ns) > PROGRESS_NS {
+            reported_ns = now_ns;
             let (read, all) = (stdio::bytes(read), stdio::bytes(all));
             stdio::say(&format!("staunch: {}: {read} of {all}\n", shown(&queue.name)));
         }
@@ -487,7 +487,7 @@ carbon: sound
     }
 
     #[test]
-    fn damage_is_told_with_its_place_its_reason_and_its_cost_in_eighty_columns() {
+    fn damage_is_reported_with_its_place_its_reason_and_its_cost_in_eighty_columns() {
         let lost = |copies, copy_bytes| Totals { copies, copy_bytes, ..Totals::default() };
         let mut report = Report {
             cursor_lost: true,

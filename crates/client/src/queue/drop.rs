@@ -46,7 +46,7 @@ pub(super) fn drop_waiting(
         text.push('\n');
         stdio::data(text.as_bytes())?;
     } else {
-        stdio::say(&told(&queue.name, &dropped, args.quarantine));
+        stdio::say(&summary(&queue.name, &dropped, args.quarantine));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -110,7 +110,7 @@ fn alone(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<D
     Ok(dropped)
 }
 
-fn told(name: &str, dropped: &DropResult, quarantine: bool) -> String {
+fn summary(name: &str, dropped: &DropResult, quarantine: bool) -> String {
     let name = shown(name);
     if quarantine {
         let Amount { copies: count, bytes } = dropped.quarantine;
@@ -132,7 +132,7 @@ fn told(name: &str, dropped: &DropResult, quarantine: bool) -> String {
 #[test]
 fn control_characters_in_queue_names_are_replaced() {
     for quarantine in [false, true] {
-        let text = told("a\x1bb", &DropResult::default(), quarantine);
+        let text = summary("a\x1bb", &DropResult::default(), quarantine);
         assert!(text.contains("`a\u{fffd}b`") && !text.contains('\x1b'), "{text:?}");
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn export(place: &Place, args: &QueueExportArgs, as_json: bool) -> an
     };
     match done.and_then(|()| out.write()) {
         Ok(()) => {
-            stdio::say(&told(place, args, out));
+            stdio::say(&summary(place, args, out));
             Ok(ExitCode::SUCCESS)
         }
         Err(Stop::Closed) => Ok(ExitCode::SUCCESS),
@@ -138,7 +138,7 @@ fn aside(queue: &Queue, damaged: bool, out: &mut Out<'_>) -> Result<(), Stop> {
     })
 }
 
-fn told(place: &Place, args: &QueueExportArgs, out: &Out<'_>) -> String {
+fn summary(place: &Place, args: &QueueExportArgs, out: &Out<'_>) -> String {
     let mut text = format!(
         "staunch: {} exported from `{}`, in {}\n",
         copies(out.copies),
@@ -168,7 +168,7 @@ fn control_characters_in_queue_names_are_replaced() {
     let mut out = Out { queue: "a\x1bb", as_json: false, open: Vec::new(), blocks: 0, copies: 0, damaged: 1 };
     let place = Place { data_dir: "d".into(), plan: None, owner: None };
     let args = QueueExportArgs { name: String::new(), quarantine: false, damaged: false, all: false };
-    let text = told(&place, &args, &out);
+    let text = summary(&place, &args, &out);
     assert!(text.matches("a\u{fffd}b").count() == 2 && !text.contains('\x1b'), "{text:?}");
     let frames = Block::frames(b"ab".to_vec(), vec![(2, 1)], 0);
     let Err(Stop::Failed(error)) = out.put(About::default(), &frames) else {

@@ -51,7 +51,7 @@ impl Owner {
         }
     }
 
-    /// As people are told.
+    /// As people read it.
     pub(super) fn text(&self) -> String {
         self.pid.map_or_else(|| "a daemon".to_owned(), |pid| format!("pid {pid}"))
     }

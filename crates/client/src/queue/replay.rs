@@ -65,12 +65,12 @@ pub(super) fn replay(
         Some(file) => from_file(file, as_json, &mut replay),
         None => from_quarantine(&queue, &mut replay),
     };
-    // What was appended before a mistake stays: it is synced and told all the same.
+    // What was appended before a mistake stays: it is synced and reported all the same.
     let (done, read) = replay.finish(read)?;
     if as_json && args.quarantine {
         stdio::data(format!("{}\n", serde_json::to_string(&done)?).as_bytes())?;
     }
-    stdio::say(&told(&queue.name, &done, args));
+    stdio::say(&summary(&queue.name, &done, args));
     read?;
     Ok(if done.full { ExitCode::from(MISTAKES) } else { ExitCode::SUCCESS })
 }
@@ -180,7 +180,7 @@ impl Replay {
     /// Sends or syncs what is left.
     fn finish(mut self, read: anyhow::Result<()>) -> anyhow::Result<(Replayed, anyhow::Result<()>)> {
         if !self.done.full {
-            // Full: told by the counts.
+            // Full: the counts say so.
             let _full = self.send()?;
         }
         if let Target::Alone(opened) = self.target {
@@ -190,7 +190,7 @@ impl Replay {
     }
 }
 
-fn told(name: &str, done: &Replayed, args: &QueueReplayArgs) -> String {
+fn summary(name: &str, done: &Replayed, args: &QueueReplayArgs) -> String {
     let name = shown(name);
     let mut text = format!("staunch: {} appended to the queue of `{name}`\n", copies(done.copies));
     if done.full {
@@ -216,6 +216,6 @@ fn told(name: &str, done: &Replayed, args: &QueueReplayArgs) -> String {
 fn control_characters_in_queue_names_are_replaced() {
     let done = Replayed { blocks: 1, copies: 1, full: true, safe: true };
     let args = QueueReplayArgs { name: String::new(), from: None, quarantine: true };
-    let text = told("a\x1bb", &done, &args);
+    let text = summary("a\x1bb", &done, &args);
     assert!(text.contains("`a\u{fffd}b`") && !text.contains('\x1b'), "{text:?}");
 }

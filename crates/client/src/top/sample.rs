@@ -432,7 +432,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn away_is_told_since_the_first_question_without_an_answer() {
+    fn downtime_is_shown_since_the_first_question_without_an_answer() {
         let mut tracker = Tracker::new("x");
         tracker.take(Ok(document(vec![source(1, 0)], Vec::new())), at(1.0));
         let since = Some(at(2.0).wall_ns / 1_000_000);
@@ -477,7 +477,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_disk_that_fails_now_is_told_before_what_it_has_not_synced() {
+    fn a_disk_that_fails_now_is_shown_before_what_it_has_not_synced() {
         let mut tracker = Tracker::new("x");
         for (second, (unsynced, in_doubt, write_errors, sync_errors, want)) in [
             (0, 0, 7, 7, DiskState::Safe),

@@ -204,7 +204,7 @@ fn a_relay_has_tables_of_its_own() {
 }
 
 #[test]
-fn the_selected_row_is_told_in_full() {
+fn the_selected_row_is_shown_in_full() {
     let mut shown = shown(vec![source("app")], vec![output("live"), down("dead")]);
     shown.press(Some(KeyCode::Down.into()));
     let with = rows(&frame(&shown, 80, 24));

@@ -42,10 +42,10 @@ impl Screen {
     pub(super) fn open() -> io::Result<Screen> {
         terminal::enable_raw_mode()?;
         // From here on something is to be given back. A panic's message would be lost on the second screen.
-        let told = std::panic::take_hook();
+        let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             give_back();
-            told(panic);
+            hook(panic);
         }));
         let opened = execute!(io::stdout(), terminal::EnterAlternateScreen, cursor::Hide)
             .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
