@@ -6,8 +6,8 @@ use std::sync::Arc;
 use config::plan::{Feed, Plan, TransformPlan};
 use model::{OutputAccount, OutputId, RecordAccount, SourceAccount, SourceId};
 
+use crate::intake::unfinished::UnfinishedBytes;
 use crate::reload::predecessor;
-use crate::unfinished::UnfinishedBytes;
 
 /// An edge that leads into a transform.
 #[derive(Clone, Debug)]

@@ -8,53 +8,24 @@
 
 mod accounts;
 mod acks;
-mod aggregation;
-mod batch;
-mod broken;
 pub mod checkpoints;
-mod clusters;
-mod complaints;
 mod encode;
 mod exchange;
-mod first_line;
-mod framing;
-mod inspect;
 mod intake;
-mod line_prefix;
-mod lines;
 mod moves;
-mod packets;
-mod points;
-mod relay;
 mod reload;
-mod replies;
-mod results;
 mod rotation;
-mod routes;
-mod samples;
-mod scratch;
 mod shard;
-mod state;
-mod unfinished;
 
 pub use accounts::Accounts;
 pub use acks::{Acks, Answer, Inherited, MARKS_MAX, Queues, Taking};
-pub use broken::Broken;
-pub use complaints::Complaint;
 pub use encode::{BLOCK_BYTES, OutputFigures, Routed};
 pub use exchange::{Exchange, Look, Outside};
-pub use framing::Unfinished;
-pub use inspect::{
-    DumpCursor, DumpRow, DumpSlice, Held, SLICE_BYTES_MAX, SLICE_SERIES_MAX, SeriesCopy, SeriesRow,
-    SeriesSlice,
-};
-pub use intake::{Intake, IntakeMaker};
+pub use intake::{AckProgress, Broken, Complaint, Intake, IntakeMaker, Scratch, Unfinished, UnfinishedFull};
 pub use moves::{Moves, MovingQueues};
-pub use relay::{FedFigures, RelayFigures, RelayState};
 pub use reload::{merge_plans, predecessor};
-pub use replies::Told;
 pub use rotation::Rotation;
-pub use scratch::Scratch;
-pub use shard::{BusyNames, Shard, ShardFigures};
-pub use state::{BeforeLast, Kept, SavedState};
-pub use unfinished::UnfinishedFull;
+pub use shard::{
+    BeforeLast, BusyNames, DumpCursor, DumpRow, DumpSlice, FedFigures, Held, Kept, RelayFigures, RelayState,
+    SLICE_BYTES_MAX, SLICE_SERIES_MAX, SavedState, SeriesCopy, SeriesRow, SeriesSlice, Shard, ShardFigures,
+};

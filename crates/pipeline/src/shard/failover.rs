@@ -7,9 +7,9 @@ use model::OutputId;
 use process::relay::{Distribution, Successors};
 
 use super::{Shard, SourceState};
-use crate::aggregation::Aggregation;
 use crate::encode::OutputEncoder;
-use crate::relay::Relay;
+use crate::shard::aggregation::Aggregation;
+use crate::shard::relay::Relay;
 
 impl Shard {
     /// Takes the endpoint of a cluster's output out of the sharding, or back in. False when nothing changed.

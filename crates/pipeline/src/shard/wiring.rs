@@ -8,13 +8,14 @@ use process::relay::Entry;
 use wire::statsd::{Options, Parser};
 
 use super::{Gone, Shard, SourceState};
-use crate::aggregation::{Aggregation, Fed};
-use crate::clusters::ClusterState;
 use crate::encode::{OutputEncoder, Routed};
-use crate::points::PointReading;
-use crate::relay::Relay;
-use crate::results::Results;
-use crate::{Accounts, IntakeMaker, routes};
+use crate::intake::points::PointReading;
+use crate::shard::aggregation::{Aggregation, Fed};
+use crate::shard::clusters::ClusterState;
+use crate::shard::relay::Relay;
+use crate::shard::results::Results;
+use crate::shard::routes;
+use crate::{Accounts, IntakeMaker};
 
 impl Shard {
     /// A shard for `plan` that starts at `now`. `seed` seeds the hash of outside keys.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use super::MISTAKES;
 use super::args::{BenchArgs, BenchKind};
 use crate::daemon::outlet::Outlet;
-use crate::daemon::syncs;
+use crate::daemon::queues::syncs;
 use ::bench::queue::DaemonQueue;
 use ::bench::{fanout, queue, relay, statsd};
 use client::stdio;

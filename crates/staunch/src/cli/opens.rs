@@ -7,7 +7,7 @@ use config::plan::Plan;
 use serde::Serialize;
 
 use crate::admin::accounts::{output_word, source_word};
-use crate::daemon::banner;
+use crate::daemon::start::banner;
 use crate::route_explanation::cut;
 
 /// Columns of a terminal, and the widest that names and types may be.

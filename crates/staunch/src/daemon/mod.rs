@@ -1,34 +1,22 @@
 //! The daemon: from a checked plan to threads and tasks, and back down again.
 //!
-//! [`run`] opens every listener, starts the shard's thread and the tasks around it (`launch`), waits for a signal, and
+//! [`run`] opens every listener, starts the shard's thread and the tasks around it (`start`), waits for a signal, and
 //! stops in the order that loses nothing (`stop`): sources first, then the last flush, then the outputs' queues.
 //! Not here: what a record becomes (`pipeline`), what a socket does (`sources`, `outputs`).
 //! Invariant: a plan is whole and its listeners are open before anything of the plan before is touched.
 
 pub mod acks;
-pub mod banner;
-pub mod change;
 pub mod checkpoint;
-mod closing;
-pub mod descriptors;
-pub mod handover;
 pub mod hot_restart;
-mod kept;
-pub mod known_queues;
-mod launch;
 pub mod listeners;
 pub mod outlet;
 pub mod queues;
 pub mod reload;
-mod reread;
 pub mod shared;
 pub mod signals;
-mod socket_files;
-pub mod startup;
+pub mod start;
 mod stop;
-mod stop_guard;
 pub mod supervisor;
-pub mod syncs;
 pub mod watch;
 pub mod worker;
 
@@ -46,11 +34,11 @@ use crate::admin::ServedPorts;
 use crate::carbon_c_relay::original::Original;
 use crate::daemon::hot_restart::{Control, Inheritance};
 use crate::daemon::listeners::Listeners;
-use crate::daemon::reread::Rereading;
+use crate::daemon::reload::reread::Rereading;
 use crate::daemon::shared::Shared;
 use crate::daemon::signals::{Request, Signals};
-use crate::daemon::startup::Startup;
-use crate::daemon::stop_guard::StopGuard;
+use crate::daemon::start::startup::Startup;
+use crate::daemon::stop::stop_guard::StopGuard;
 use sys::data_dir::DataDir;
 
 /// How long threads for what may wait are kept: as long as the process runs.
@@ -145,8 +133,8 @@ pub(crate) fn make_room_for_files(plan: &Plan, outputs: usize) {
     let (listeners, connections) = connections_allowed(plan);
     match sys::raise_open_file_limit() {
         Ok(max) => {
-            descriptors::divide(max, outputs);
-            let share = descriptors::max(descriptors::Kind::Source);
+            start::descriptors::divide(max, outputs);
+            let share = start::descriptors::max(start::descriptors::Kind::Source);
             if share < connections as u64 {
                 tracing::warn!(
                     target: crate::carbon_c_relay::log_targets::ASIDE,
@@ -216,7 +204,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     let guard = StopGuard::start(&plan, original.is_some()).context("cannot start the thread for signals")?;
     let main = inherited.as_ref().map(|_| std::process::id());
     let mut startup = Startup::new(&mut signals);
-    let launched = launch::launch(plan, http_optional, inherited, &mut startup).await;
+    let launched = start::launch(plan, http_optional, inherited, &mut startup).await;
     let (mut stopped, reload) = startup.asked();
     if let (Err(_unfinished), Some(signal)) = (&launched, stopped) {
         tracing::info!("caught {signal} during the start: exiting before anything was received");
@@ -230,9 +218,9 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     served.context("cannot serve the control socket")?;
     // Kept so that the channel stays open without a file to watch.
     let (changes, mut changed) = tokio::sync::mpsc::channel(1);
-    let watch = |file| change::watch(file, Arc::clone(&running.shared), changes.clone());
+    let watch = |file| reload::change::watch(file, Arc::clone(&running.shared), changes.clone());
     file.map(|file| tokio::spawn(watch(file)));
-    let (mut rereading, mut looks) = (Rereading::default(), socket_files::Looks::new());
+    let (mut rereading, mut looks) = (Rereading::default(), listeners::socket_files::Looks::new());
     if reload {
         reload::begin(&running, reread.as_ref(), &mut rereading);
     }
@@ -263,7 +251,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
                 }
             }
             lost = looks.lost(running.listeners.files()) => {
-                socket_files::listen_again(&mut running, &lost, &mut looks).await;
+                listeners::socket_files::listen_again(&mut running, &lost, &mut looks).await;
             }
             Some(question) = asked.recv() => {
                 if let Some(ends) = hot_restart::hand_over(&mut running, question).await {
@@ -292,8 +280,8 @@ fn announce(
     running.shared.ready.store(true, Relaxed);
     supervisor::ready(&running.shared, main);
     if original.as_ref().is_none_or(|original| original.banner) {
-        banner::print(&running.shared, file);
+        start::banner::print(&running.shared, file);
     }
-    banner::warn_of_open_ports(&running.shared.wiring.load().plan);
+    start::banner::warn_of_open_ports(&running.shared.wiring.load().plan);
     original.iter_mut().for_each(|original| original.tell_start(&running.shared));
 }

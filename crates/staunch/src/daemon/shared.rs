@@ -17,7 +17,7 @@ use crate::admin::clients::{HttpAccount, ManagementAccount};
 use crate::carbon_c_relay::statistics::Reports;
 use crate::daemon::acks::AckRegistry;
 use crate::daemon::checkpoint::CheckpointTable;
-use crate::daemon::handover::Handover;
+use crate::daemon::checkpoint::handover::Handover;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::worker::ShardHandle;
 use crate::kernel::Kernel;

@@ -18,8 +18,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
 use crate::admission::{Admission, ConnectionSlot, Full, Limits, Refusals};
-use crate::daemon::descriptors::{self, Permit};
 use crate::daemon::shared::Shared;
+use crate::daemon::start::descriptors::{self, Permit};
 use crate::daemon::worker::shown;
 use crate::sources::bind::{BACKLOG, Bound, listen_again};
 use crate::sources::parked::{Client, Parked};

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use config::plan::{Listen, Plan};
 use model::{PeerKey, SourceId};
 
-use crate::daemon::descriptors::{self, Kind, Permit};
+use crate::daemon::start::descriptors::{self, Kind, Permit};
 
 /// Those of this process.
 static OURS: Shares = Shares::new();

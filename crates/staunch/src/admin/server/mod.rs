@@ -37,7 +37,7 @@ use crate::admin::clients::ClientEnd;
 use crate::admin::guard::Ends;
 use crate::admin::http::{self, Api};
 use crate::admission::{Admission, ConnectionSlot, Full, Limits, Refusals};
-use crate::daemon::descriptors::{self, Kind};
+use crate::daemon::start::descriptors::{self, Kind};
 use crate::sources::bind::listen_again;
 use sys::clock::Clock;
 

@@ -14,6 +14,7 @@
 //! A checkpoint that cannot be written changes nothing else: it is told once, and counted. Files that cannot be read
 //! are told and left alone until two younger ones have replaced them.
 
+pub mod handover;
 mod keeper;
 mod restore;
 mod saver;

@@ -8,8 +8,8 @@ use pipeline::{Shard, checkpoints};
 use process::aggregate::checkpoint::{LastFlush, Restored, Window};
 
 use super::table::CheckpointTable;
-use crate::daemon::handover::Handover;
-use crate::daemon::startup::Startup;
+use crate::daemon::checkpoint::handover::Handover;
+use crate::daemon::start::startup::Startup;
 use sys::disk::{Folder, reason};
 
 /// Brings back what the aggregations of the plan held, before the first record. Those without checkpoints go on behind

@@ -11,7 +11,7 @@ use pipeline::checkpoints::{self, Keep, Piece};
 
 use super::keeper::{Keeper, LastCheckpoints};
 use super::table::CheckpointTable;
-use crate::daemon::handover::Handover;
+use crate::daemon::checkpoint::handover::Handover;
 
 /// Series of one slice: some tens of microseconds.
 const SLICE_SERIES: usize = 512;

@@ -19,10 +19,11 @@ use tokio::task::JoinSet;
 
 use super::message::Owner;
 use crate::carbon_c_relay::statistics::Reports;
-use crate::daemon::handover::Handover;
+use crate::daemon::checkpoint;
+use crate::daemon::checkpoint::handover::Handover;
 use crate::daemon::outlet::Outlet;
+use crate::daemon::queues::{self, syncs};
 use crate::daemon::shared::{Shared, Wiring};
-use crate::daemon::{checkpoint, queues, syncs};
 use crate::kernel::Drops;
 use crate::sources::parked::Parked;
 use crate::sources::stream::StreamSource;
@@ -123,7 +124,7 @@ impl Handed {
                 Ok(parked) => {
                     let waits = unfinished.told.filter(|told| told.acked < told.lines);
                     if let (Some(told), Some(connection)) = (waits, parked.id()) {
-                        let pipeline::Told { when, lines, rejected, .. } = told;
+                        let pipeline::AckProgress { when, lines, rejected, .. } = told;
                         let mark = AckMark { connection, up_to: lines, rejected, when };
                         self.waiting.push(Waiting { mark, outputs });
                     }

@@ -6,7 +6,7 @@
 //! Invariant: any byte string gives one message that encodes to the same bytes, or a word on what is wrong with it.
 
 use model::{AckWhen, Figure};
-use pipeline::{Kept, Told};
+use pipeline::{AckProgress, Kept};
 
 /// What we speak. A peer that speaks something else is refused.
 pub const VERSION: u16 = 5;
@@ -71,7 +71,7 @@ pub struct Connection {
     /// The end of a line that is too long is still to come.
     pub discarding: bool,
     /// What its client was told, where it is told something.
-    pub told: Option<Told>,
+    pub told: Option<AckProgress>,
     /// Outputs that lines of it wait for, by their numbers.
     pub outputs: Vec<u32>,
 }
@@ -452,7 +452,7 @@ impl Body<'_> {
             None => None,
             Some(when) => {
                 let when = *AckWhen::ALL.get(usize::from(when))?;
-                Some(Told { when, lines: self.u64()?, rejected: self.u64()?, acked: self.u64()? })
+                Some(AckProgress { when, lines: self.u64()?, rejected: self.u64()?, acked: self.u64()? })
             }
         };
         let outputs = self.list(Body::u32)?;
@@ -504,8 +504,8 @@ mod tests {
             |role| Place { role, source: text("app"), listen: text("udp://[::]:0"), at: text("udp://é") };
         let roles = [Role::Source, Role::Http, Role::Management, Role::Control, Role::Lock];
         let figure = Figure { family: text("dropped"), reason: text(""), count: u64::MAX, bytes: 1 };
-        let told = |when| Told { when, lines: u64::MAX, rejected: 1, acked: 2 };
-        let connection = |told: Option<Told>| {
+        let told = |when| AckProgress { when, lines: u64::MAX, rejected: 1, acked: 2 };
+        let connection = |told: Option<AckProgress>| {
             let outputs = if told.is_some() { vec![3, 0] } else { Vec::new() };
             Connection { socket: 1, len: 2, discarding: told.is_none(), told, outputs }
         };

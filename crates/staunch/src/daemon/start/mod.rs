@@ -3,6 +3,11 @@
 //!
 //! Invariant: whatever fails here, nothing has been read yet that a process which hands over does not go on with.
 
+pub mod banner;
+pub mod descriptors;
+pub mod kept;
+pub mod startup;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,18 +21,19 @@ use pipeline::{Accounts, Complaint, Exchange, IntakeMaker, Shard};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
-use super::{Running, acks, checkpoint, kept, listeners, queues, reload, supervisor, syncs, watch};
 use crate::admin::Ports;
 use crate::admin::accounts::AccountsPage;
 use crate::carbon_c_relay::log_targets::ASIDE;
 use crate::daemon::acks::AckRegistry;
-use crate::daemon::handover::Handover;
+use crate::daemon::checkpoint::handover::Handover;
 use crate::daemon::hot_restart::{Control, Handed, Inheritance};
 use crate::daemon::listeners::{Listeners, Opened};
 use crate::daemon::outlet::Outlet;
+use crate::daemon::queues::syncs;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Turns, Wiring};
-use crate::daemon::startup::Startup;
+use crate::daemon::start::startup::Startup;
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
+use crate::daemon::{Running, acks, checkpoint, listeners, queues, reload, supervisor, watch};
 use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
 use crate::sources::turns::Floor;
@@ -37,7 +43,7 @@ use sys::data_dir::{self, DataDir, DataDirError};
 use tls::Certificates;
 
 /// Opens the plan's listeners and starts everything.
-pub(super) async fn launch(
+pub(in crate::daemon) async fn launch(
     plan: Plan,
     http_optional: bool,
     mut inherited: Option<Inheritance>,
@@ -251,7 +257,7 @@ fn spawn_outputs(shared: &Arc<Shared>) -> anyhow::Result<(JoinSet<()>, JoinSet<(
 
 /// Takes the data directory, if anything is to be kept there. Its lock may come from another process, which so never lets
 /// go of it.
-pub(super) fn take_data_dir(
+pub(in crate::daemon) fn take_data_dir(
     plan: &Plan,
     http: Option<SocketAddr>,
     from: Option<&mut Inheritance>,
@@ -315,7 +321,7 @@ fn spawn_watches(
 }
 
 /// The one message about a kind of bad line; the account counts the rest.
-pub(super) fn complain(complaint: &Complaint, from: &str) {
+pub(in crate::daemon) fn complain(complaint: &Complaint, from: &str) {
     let Complaint { source, reason, line, at: _ } = complaint;
     tracing::warn!(
         target: ASIDE,

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use model::{Batches, Now, Receipt, Records, Samples, SourceAccount, SourceId, Span, Tally};
 use wire::statsd::Parsed;
 
-use crate::points::settle_rejects;
+use crate::intake::points::settle_rejects;
 
 /// What raw routes take, and how many packets or reads it came in.
 #[derive(Clone, Copy)]

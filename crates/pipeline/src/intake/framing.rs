@@ -5,7 +5,7 @@
 use model::{Reject, Span};
 use wire::frame::{LengthFramer, LineFramer};
 
-use crate::replies::Told;
+use crate::intake::replies::AckProgress;
 
 /// What the intake of a connection holds between two reads, for another one to go on with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Unfinished {
     /// The end of a line that is too long, and counted, is still to come.
     pub discarding: bool,
     /// What was acknowledged to the client, where it gets acknowledgements.
-    pub told: Option<Told>,
+    pub told: Option<AckProgress>,
 }
 
 #[derive(Debug)]

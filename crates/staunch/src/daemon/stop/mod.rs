@@ -1,5 +1,8 @@
 //! The ends of a daemon: [`stop`] for good, in the order that loses nothing, and [`leave`] when another process goes on.
 
+mod closing;
+pub(in crate::daemon) mod stop_guard;
+
 use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,7 +13,6 @@ use tokio::sync::oneshot::Receiver;
 use tokio::task::JoinSet;
 use tokio::time::error::Elapsed;
 
-use super::{Running, closing, stop_guard, supervisor, watch};
 use crate::admin::{
     self,
     accounts::{AccountsPage, DiskRow},
@@ -20,6 +22,7 @@ use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::hot_restart::{Control, EndsHere};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Stopped, Worker};
+use crate::daemon::{Running, supervisor, watch};
 use client::stdio;
 use sys::clock::Clock;
 

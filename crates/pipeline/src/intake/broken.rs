@@ -2,7 +2,7 @@
 
 use model::Reject;
 
-use crate::unfinished::UnfinishedFull;
+use crate::intake::unfinished::UnfinishedFull;
 
 /// Why a connection has to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! The listeners of a plan: opened all together, handed to the worker (datagrams) or to tasks (connections).
 
+pub mod socket_files;
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -12,8 +14,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::daemon::hot_restart::Inheritance;
-use crate::daemon::launch::complain;
 use crate::daemon::shared::Shared;
+use crate::daemon::start::complain;
 use crate::daemon::worker::{DatagramSocket, Reading, Senders, Share, shown};
 use crate::kernel::{Drops, Kernel, SocketOpened};
 use crate::sources::accept::{Before, accept};

@@ -5,6 +5,9 @@
 //! lacks descriptors, memory or the folder waits (`startup`) and is refused then: going on without what waits on disk
 //! would count it as lost.
 
+pub mod known_queues;
+pub mod syncs;
+
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,9 +18,8 @@ use deliver::disk_queue::{self, DiskQueue, DiskQueuePlan, Recovery, Unreadable, 
 use deliver::plan::QueueKind;
 use model::{DiskError, OutputAccount};
 
-use crate::daemon::known_queues;
 use crate::daemon::outlet::Outlet;
-use crate::daemon::startup::Startup;
+use crate::daemon::start::startup::Startup;
 use sys::clock::Clock;
 use sys::data_dir::{self, DataDir};
 use sys::disk::Folder;

@@ -14,9 +14,9 @@ use model::{Batches, CopyOutcome, Dropped, Filtered, Flushed, Now, OutputAccount
 use process::stage::{Admit, Stage};
 use wire::statsd::rewrite::{AggregateEncoder, Gauges, LeftOut, Packer, Rewrite, parts};
 
-use crate::batch::block_memory_bytes;
 use crate::encode::OpenBlock;
-use crate::packets::lines;
+use crate::encode::room::block_memory_bytes;
+use crate::shard::packets::lines;
 
 /// Memory for one rewrite that is kept for the next one: more than most need.
 const TEXT_KEPT_BYTES: usize = 256 << 10;

@@ -4,6 +4,10 @@
 //! queue by the caller. One encoder per output: outputs differ in their names and forms, and the aggregation
 //! knows nothing of them.
 
+mod line_prefix;
+pub(crate) mod lines;
+pub(crate) mod room;
+
 use std::sync::Arc;
 
 use config::plan::{ConsoleEncoding, Feed, GraphiteEncoding, OutputKind, Plan};
@@ -16,11 +20,11 @@ use wire::graphite::{Encoded, Encoder, OwnFigures, PickleReject, pickle_frame, p
 use wire::report::{self, Console, DOCUMENT_BYTES_MAX, Documented, PerlFile, event_json_line};
 
 use crate::Accounts;
-use crate::batch::{block_memory_bytes, room_verbatim};
-use crate::line_prefix::PrefixText;
-use crate::lines::Lines;
-use crate::packets::lines;
+use crate::encode::line_prefix::PrefixText;
+use crate::encode::lines::Lines;
+use crate::encode::room::{block_memory_bytes, room_verbatim};
 use crate::shard::drop_points;
+use crate::shard::packets::lines;
 
 /// Size at which a block is closed. Small enough for a steady flow, large enough that a lock per block is nothing.
 pub const BLOCK_BYTES: usize = 64 * 1024;

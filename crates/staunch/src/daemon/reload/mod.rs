@@ -3,6 +3,9 @@
 //! Ids of sources and outputs keep their meaning: a plan read anew is laid over the plan in force by name. What is
 //! gone stays as a row without listeners or feeds, so that its account still adds up.
 
+pub mod change;
+pub mod reread;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,9 +20,11 @@ use tokio::task::spawn_blocking;
 
 use crate::carbon_c_relay::log_targets::{ASIDE, OURS};
 use crate::daemon::outlet::Outlet;
-use crate::daemon::reread::Rereading;
+use crate::daemon::queues::syncs;
+use crate::daemon::reload::reread::Rereading;
 use crate::daemon::shared::{Reloads, SOURCES_MAX, Shared, Wiring};
-use crate::daemon::{Reread, Running, kept, launch, listeners, queues, startup, supervisor, syncs};
+use crate::daemon::start::{kept, startup};
+use crate::daemon::{Reread, Running, listeners, queues, start, supervisor};
 use crate::kernel::Drops;
 use crate::outputs;
 use client::top::figure::time_of_day;
@@ -221,7 +226,7 @@ impl ToOpen {
             return Err(failures.join("\n"));
         }
         if data_dir.is_none() {
-            let taken = launch::take_data_dir(&plan, http, None).map_err(|error| format!("{error:#}"))?;
+            let taken = start::take_data_dir(&plan, http, None).map_err(|error| format!("{error:#}"))?;
             data_dir = taken.map(Arc::new);
         }
         let outlets =

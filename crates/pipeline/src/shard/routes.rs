@@ -4,7 +4,7 @@ use config::kinds::RecordKind;
 use config::plan::{Feed, OutputKind, OutputPlan, PacketsPlan, Plan, SourceKind};
 use model::{AckWhen, OutputId, SourceId, TransformId};
 
-use crate::packets::Sharing;
+use crate::shard::packets::Sharing;
 
 /// Where the records of one source go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

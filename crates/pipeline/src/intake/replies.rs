@@ -26,7 +26,7 @@ pub(crate) struct Replies {
 
 /// What a client has been told, by whichever process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct AckProgress {
     /// When a line is acknowledged on its connection.
     pub when: AckWhen,
     /// Lines that have come.
@@ -39,20 +39,20 @@ pub struct Told {
 
 impl Replies {
     pub(crate) fn new(connection: ConnectionId, when: AckWhen) -> Replies {
-        Replies::going_on(connection, Told { when, lines: 0, rejected: 0, acked: 0 })
+        Replies::going_on(connection, AckProgress { when, lines: 0, rejected: 0, acked: 0 })
     }
 
     /// Lines that wait have one mark between them: see `Acks::go_on`.
-    pub(crate) fn going_on(connection: ConnectionId, told: Told) -> Replies {
-        let Told { when, lines, rejected, acked } = told;
+    pub(crate) fn going_on(connection: ConnectionId, told: AckProgress) -> Replies {
+        let AckProgress { when, lines, rejected, acked } = told;
         let marks = u64::from(acked < lines);
         Replies { connection, when, lines, rejected, marked: lines, marks, told: acked, ended: false }
     }
 
     /// None after an end, or while a line has come that no mark names.
-    pub(crate) fn told(&self) -> Option<Told> {
+    pub(crate) fn told(&self) -> Option<AckProgress> {
         let Replies { when, lines, rejected, told, .. } = *self;
-        (self.marked == lines && !self.ended).then_some(Told { when, lines, rejected, acked: told })
+        (self.marked == lines && !self.ended).then_some(AckProgress { when, lines, rejected, acked: told })
     }
 
     /// More lines have come, and so many records in them were rejected.
@@ -159,7 +159,7 @@ mod tests {
             let mut out = Vec::new();
             replies.write(&answer(if all { 3 } else { 2 }, 1), &mut out);
             let told = replies.told().expect("a mark names everything");
-            assert_eq!(told, Told { when, lines: 3, rejected: 1, acked: if all { 3 } else { 2 } });
+            assert_eq!(told, AckProgress { when, lines: 3, rejected: 1, acked: if all { 3 } else { 2 } });
             let mut other = Replies::going_on(ConnectionId(0), told);
             let waits = u64::from(!all);
             assert_eq!((other.mark(), other.marks_unanswered(&answer(0, 0))), (None, waits));

@@ -27,20 +27,20 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// Looks at the files from time to time, on a thread of its own: a file system may hang.
-pub(super) struct Looks {
+pub(in crate::daemon) struct Looks {
     next: tokio::time::Interval,
     looking: Option<JoinHandle<Vec<SocketFile>>>,
 }
 
 impl Looks {
-    pub(super) fn new() -> Looks {
+    pub(in crate::daemon) fn new() -> Looks {
         let mut next = tokio::time::interval(LOOK_EVERY);
         next.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Looks { next, looking: None }
     }
 
     /// Those of `files` that are not what they were; waits until there are some. Cancel-safe.
-    pub(super) async fn lost(&mut self, files: Vec<SocketFile>) -> Vec<SocketFile> {
+    pub(in crate::daemon) async fn lost(&mut self, files: Vec<SocketFile>) -> Vec<SocketFile> {
         loop {
             if let Some(looking) = &mut self.looking {
                 let lost = looking.await.unwrap_or_default();
@@ -64,7 +64,7 @@ impl Looks {
 }
 
 /// Opens the listeners of files that are `lost` anew.
-pub(super) async fn listen_again(running: &mut Running, lost: &[SocketFile], looks: &mut Looks) {
+pub(in crate::daemon) async fn listen_again(running: &mut Running, lost: &[SocketFile], looks: &mut Looks) {
     let shared = Arc::clone(&running.shared);
     let wiring = shared.wiring.load_full();
     let plan = &wiring.plan;

@@ -21,8 +21,8 @@ use pipeline::checkpoints::{Note, Notes, set_back_ns, written_line};
 use process::aggregate::checkpoint::LastFlush;
 use tokio::sync::oneshot;
 
-use crate::daemon::kept;
-use crate::daemon::startup::Startup;
+use crate::daemon::start::kept;
+use crate::daemon::start::startup::Startup;
 use sys::clock::Clock;
 use sys::disk;
 

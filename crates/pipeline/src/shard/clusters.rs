@@ -10,7 +10,7 @@ use process::sharding::{Cluster, KeyReader};
 
 use crate::Routed;
 use crate::encode::OutputEncoder;
-use crate::packets::lines;
+use crate::shard::packets::lines;
 
 /// One cluster at work.
 #[derive(Debug)]

@@ -7,8 +7,24 @@
 //! reads an intake holds the unfinished line or frame, and nothing else of what came ([`Intake::memory_bytes`]), and has a claim
 //! to what of it is above the bytes that each connection may hold (`unfinished`).
 
+mod broken;
+pub(crate) mod complaints;
+mod first_line;
+mod framing;
+pub(crate) mod points;
+mod replies;
+mod samples;
+mod scratch;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod unfinished;
+
+pub use self::broken::Broken;
+pub use self::complaints::Complaint;
+pub use self::framing::Unfinished;
+pub use self::replies::AckProgress;
+pub use self::scratch::Scratch;
+pub use self::unfinished::UnfinishedFull;
 
 use std::sync::Arc;
 
@@ -22,15 +38,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use wire::frame::{LengthFramer, LineFramer};
 use wire::statsd::Parser;
 
-use crate::broken::Broken;
-use crate::complaints::{Complaint, complain, note_complaint, quote};
-use crate::first_line::Beginning;
-use crate::framing::{Framing, Unfinished};
-use crate::points::{Messages, PointReading};
-use crate::replies::Replies;
-use crate::samples::{Packets, Wanted, batches};
-use crate::unfinished::{Claim, UnfinishedBytes};
-use crate::{Answer, Scratch, packets};
+use crate::Answer;
+use crate::intake::complaints::{complain, note_complaint, quote};
+use crate::intake::first_line::Beginning;
+use crate::intake::framing::Framing;
+use crate::intake::points::{Messages, PointReading};
+use crate::intake::replies::Replies;
+use crate::intake::samples::{Packets, Wanted, batches};
+use crate::intake::unfinished::{Claim, UnfinishedBytes};
+use crate::shard::packets;
 
 /// Reader of one socket or connection.
 pub struct Intake {

@@ -12,8 +12,8 @@ use process::relay::Entry;
 
 use crate::checkpoints::Note;
 use crate::encode::{OutputEncoder, Routed};
-use crate::relay::Relay;
-use crate::results::Results;
+use crate::shard::relay::Relay;
+use crate::shard::results::Results;
 
 /// Points that each relay takes before the next one does: the question whether to go on comes behind all of them.
 pub(crate) const AT_ONCE_POINTS: usize = 4;

@@ -12,14 +12,14 @@ use super::Reread;
 
 /// At most one reading at a time. What was asked for meanwhile is one more, since the file may have changed meanwhile.
 #[derive(Debug, Default)]
-pub(super) struct Rereading {
+pub(in crate::daemon) struct Rereading {
     under_way: Option<JoinHandle<Result<Plan, String>>>,
     again: bool,
 }
 
 impl Rereading {
     /// Begins, or notes that the file is to be read once more.
-    pub(super) fn begin(&mut self, reread: &Reread) {
+    pub(in crate::daemon) fn begin(&mut self, reread: &Reread) {
         if self.under_way.is_some() {
             if !std::mem::replace(&mut self.again, true) {
                 tracing::info!(
@@ -33,7 +33,7 @@ impl Rereading {
     }
 
     /// What was read, or why nothing was. Waits for ever while nothing is read. Cancel-safe.
-    pub(super) async fn done(&mut self) -> Result<Plan, String> {
+    pub(in crate::daemon) async fn done(&mut self) -> Result<Plan, String> {
         let Some(under_way) = &mut self.under_way else { return std::future::pending().await };
         let read =
             under_way.await.unwrap_or_else(|_panicked| Err("reading the configuration failed".to_owned()));
@@ -42,7 +42,7 @@ impl Rereading {
     }
 
     /// True, once, when the file is to be read once more.
-    pub(super) fn take_again(&mut self) -> bool {
+    pub(in crate::daemon) fn take_again(&mut self) -> bool {
         std::mem::take(&mut self.again)
     }
 }

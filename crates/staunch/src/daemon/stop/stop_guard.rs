@@ -38,7 +38,7 @@ const CUT_SHORT: i32 = 1;
 
 /// The way to the thread.
 #[derive(Debug)]
-pub(super) struct StopGuard {
+pub(in crate::daemon) struct StopGuard {
     shared: Arc<OnceLock<Weak<Shared>>>,
     asked: watch::Receiver<bool>,
 }
@@ -48,7 +48,7 @@ impl StopGuard {
     ///
     /// # Errors
     /// When the system has no thread or descriptor for it.
-    pub(super) fn start(plan: &Plan, quits: bool) -> io::Result<StopGuard> {
+    pub(in crate::daemon) fn start(plan: &Plan, quits: bool) -> io::Result<StopGuard> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let stops = {
             let _inside = runtime.enter();
@@ -66,13 +66,13 @@ impl StopGuard {
     }
 
     /// The daemon runs: from now on its last words can say what is lost.
-    pub(super) fn follow(&self, shared: &Arc<Shared>) {
+    pub(in crate::daemon) fn follow(&self, shared: &Arc<Shared>) {
         // Once in the life of a process.
         let _again = self.shared.set(Arc::downgrade(shared));
     }
 
     /// Becomes true when a signal to stop has come.
-    pub(super) fn asked(&self) -> watch::Receiver<bool> {
+    pub(in crate::daemon) fn asked(&self) -> watch::Receiver<bool> {
         self.asked.clone()
     }
 }
@@ -136,7 +136,7 @@ fn end(shared: &Arc<OnceLock<Weak<Shared>>>, why: String) -> ! {
 }
 
 /// What is lost when the process ends now. Waits for nobody: of a queue that somebody holds there is no number.
-pub(super) fn what_is_lost(shared: &Shared) -> String {
+pub(in crate::daemon) fn what_is_lost(shared: &Shared) -> String {
     let wiring = shared.wiring.load();
     let (mut lost, mut busy) = (Vec::new(), Vec::new());
     for outlet in &wiring.outlets {

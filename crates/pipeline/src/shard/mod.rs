@@ -5,8 +5,23 @@
 //! Not here: how a plan becomes a shard (`wiring`), which outputs fail over (`failover`), threads. With one reader its thread runs the shard; connections reach it through `Exchange`.
 //! Invariant: `push` settles the whole receipt of a batch, whatever happens to its records.
 
+mod aggregation;
+pub(crate) mod clusters;
 mod failover;
+mod inspect;
+pub(crate) mod packets;
+pub(crate) mod relay;
+mod results;
+mod routes;
+mod state;
 mod wiring;
+
+pub use self::inspect::{
+    DumpCursor, DumpRow, DumpSlice, Held, SLICE_BYTES_MAX, SLICE_SERIES_MAX, SeriesCopy, SeriesRow,
+    SeriesSlice,
+};
+pub use self::relay::{FedFigures, RelayFigures, RelayState};
+pub use self::state::{BeforeLast, Kept, SavedState};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,14 +36,14 @@ use process::relay::{Entry, RouterSnapshot};
 
 use wire::statsd::Parser;
 
-use crate::aggregation::{AT_ONCE_POINTS, Aggregation, add_tally};
 use crate::checkpoints::Note;
-use crate::clusters::ClusterState;
-use crate::complaints::quote;
 use crate::encode::{OutputEncoder, OutputFigures, Routed};
-use crate::points::PointReading;
-use crate::relay::{Ended, Relay, RelayState};
-use crate::routes::SourceRoutes;
+use crate::intake::complaints::quote;
+use crate::intake::points::PointReading;
+use crate::shard::aggregation::{AT_ONCE_POINTS, Aggregation, add_tally};
+use crate::shard::clusters::ClusterState;
+use crate::shard::relay::{Ended, Relay};
+use crate::shard::routes::SourceRoutes;
 
 /// Most events of one batch; further ones are dropped as `events_max`.
 const EVENTS_MAX: usize = 10_000;
