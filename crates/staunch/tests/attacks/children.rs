@@ -1,5 +1,5 @@
 //! Processes of the bench itself: attackers, the innocent sender, the bare receiver. Started from this very program with
-//! `--child ROLE`, told to begin and to end through their stdin, and ended by their ids.
+//! `--child ROLE`, that begin and end at lines on their stdin, and ended by their ids.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child as Process, ChildStdout, Command, Stdio};
@@ -57,11 +57,11 @@ impl Over {
     /// Listens to the parent.
     pub(crate) fn of_parent() -> Over {
         let over = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&over);
+        let ended = Arc::clone(&over);
         std::thread::spawn(move || {
             let mut line = String::new();
             let _end = std::io::stdin().read_line(&mut line);
-            told.store(true, SeqCst);
+            ended.store(true, SeqCst);
             // It may hang in a call that does not end: then nobody waits for it.
             std::thread::sleep(LAST_WORDS_MAX);
             std::process::exit(1);

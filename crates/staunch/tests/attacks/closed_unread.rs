@@ -1,6 +1,6 @@
 //! A7: a unix endpoint that takes what its kernel takes, and closes without having read it.
 //!
-//! The client asks for `ack_when = "delivered"`. What it is told of must have been read by somebody.
+//! The client asks for `ack_when = "delivered"`. A line that is acknowledged must have been read.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -65,7 +65,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     );
     let mut scene = Scene::start(bench, &toml, GROWS_MAX);
     let mut acked = 0;
-    let mut told_unread = 0;
+    let mut acked_unread = 0;
     for round in 0..rounds as u64 {
         let mut client = TcpStream::connect(scene.daemon.at("app", "tcp")).expect("it listens");
         client.set_read_timeout(Some(Duration::from_millis(500))).expect("a time-out can be set");
@@ -76,21 +76,24 @@ pub(crate) fn run(bench: &Bench) -> End {
         client.write_all(&lines).expect("it reads");
         let held = scene.attack(Vec::new(), 2.0 * IN_BUFFER.as_secs_f64());
         held.end();
-        let mut told = [0; 4096];
-        let len = client.read(&mut told).unwrap_or(0);
-        let told = String::from_utf8_lossy(&told[..len]).into_owned();
-        let last =
-            told.lines().filter_map(|line| line.strip_prefix("ack ")?.parse::<u64>().ok()).max().unwrap_or(0);
+        let mut replies = [0; 4096];
+        let len = client.read(&mut replies).unwrap_or(0);
+        let replies = String::from_utf8_lossy(&replies[..len]).into_owned();
+        let last = replies
+            .lines()
+            .filter_map(|line| line.strip_prefix("ack ")?.parse::<u64>().ok())
+            .max()
+            .unwrap_or(0);
         let ids = read.lock().expect("no reader panics").clone();
-        told_unread += (round * LINES..round * LINES + last).filter(|id| !ids.contains(id)).count();
+        acked_unread += (round * LINES..round * LINES + last).filter(|id| !ids.contains(id)).count();
         acked += last;
     }
     scene.finding.figure(format!(
-        "{acked} of {} lines acknowledged, {told_unread} of them read by nobody",
+        "{acked} of {} lines acknowledged, {acked_unread} of them read by nobody",
         rounds as u64 * LINES
     ));
-    scene.finding.promise(told_unread == 0, || {
-        format!("{told_unread} lines were acknowledged as delivered, and nobody has read them")
+    scene.finding.promise(acked_unread == 0, || {
+        format!("{acked_unread} lines were acknowledged as delivered, and nobody has read them")
     });
     End::Ran(scene.end("endpoint closes unread"))
 }

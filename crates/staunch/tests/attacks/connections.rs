@@ -43,7 +43,7 @@ fn honest(at: SocketAddr, roots: &RootCertStore) -> Option<Duration> {
     stream.flush().ok()?;
     let took = since.elapsed();
     stream.conn.send_close_notify();
-    let _told = stream.flush();
+    let _sent = stream.flush();
     let _end = stream.sock.shutdown(std::net::Shutdown::Write);
     let mut rest = [0; 64];
     let _closed = stream.sock.read(&mut rest);

@@ -29,12 +29,12 @@ fn endpoint() -> (String, Arc<AtomicBool>, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let to = format!("tcp://{}", listener.local_addr().expect("it is bound"));
     let (may, lines) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let (told, counted) = (Arc::clone(&may), Arc::clone(&lines));
+    let (goes_on, counted) = (Arc::clone(&may), Arc::clone(&lines));
     // It ends with the bench: nothing waits for it.
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let (told, counted) = (Arc::clone(&told), Arc::clone(&counted));
-            std::thread::spawn(move || count(stream, &told, &counted));
+            let (goes_on, counted) = (Arc::clone(&goes_on), Arc::clone(&counted));
+            std::thread::spawn(move || count(stream, &goes_on, &counted));
         }
     });
     (to, may, lines)
@@ -104,7 +104,7 @@ pub(crate) fn run(bench: &Bench) -> End {
         format!("{dropped} good records were dropped, {damaged} of them as damaged; {arrived} of {records} arrived")
     });
     let quarantine = std::fs::read_dir(scene.path("staunch-data/queues/copy/quarantine"));
-    let aside = quarantine.map_or(0, |entries| entries.count());
-    scene.finding.promise(aside == 0, || format!("{aside} intact files were put aside"));
+    let quarantined = quarantine.map_or(0, |entries| entries.count());
+    scene.finding.promise(quarantined == 0, || format!("{quarantined} intact files were quarantined"));
     End::Ran(scene.end("all descriptors taken"))
 }

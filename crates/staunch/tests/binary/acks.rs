@@ -1,4 +1,4 @@
-//! Clients that are told what they need not keep (docs/acks.md).
+//! Acknowledgements to clients (docs/acks.md).
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Builder, Daemon, FakeGraphite, Manner, PATIENCE, udp, wait_for};
 
-/// A client: sends, and reads what it is told.
+/// A client: sends, and reads the acknowledgements.
 pub(crate) struct Client {
     stream: TcpStream,
     replies: BufReader<TcpStream>,
@@ -204,7 +204,7 @@ fn what_was_acknowledged_as_safe_is_delivered_after_a_kill() {
         let stored: BTreeSet<&[u8]> = stored.split(|byte| *byte == b'\n').collect();
         (0..acked).all(|number| stored.contains(format!("line.{number}:1|c").as_bytes())).then_some(())
     });
-    // The client sends the rest again, and is told as before.
+    // The client sends the rest again, and gets the acknowledgements as before.
     let mut again = Client::connect(daemon.at("app", "tcp"));
     let rest: String = (acked..sent).map(|number| format!("line.{number}:1|c\n")).collect();
     again.send(&rest);

@@ -323,8 +323,8 @@ fn rules_name_what_is_printed_and_say_what_to_do() {
             assert!(["info", "warning", "critical"].contains(&severity), "{name}: {severity}");
             let labels = result_labels(&named, &samples);
             for annotation in ["summary", "description"] {
-                let told = check_template(text(&rule["annotations"], annotation), &labels);
-                told.unwrap_or_else(|wrong| panic!("{name}, {annotation}: {wrong}"));
+                let checked = check_template(text(&rule["annotations"], annotation), &labels);
+                checked.unwrap_or_else(|wrong| panic!("{name}, {annotation}: {wrong}"));
             }
             let link = text(&rule["annotations"], "runbook_url");
             assert_eq!(link, format!("docs/alerts.md#{}", name.to_lowercase()));

@@ -29,18 +29,18 @@ fn complaints(daemon: &Daemon, reason: &str) -> usize {
 
 /// Waits for the word about a reason, which comes right behind the count, and for no second one.
 #[track_caller]
-fn assert_told(daemon: &Daemon, reason: &str) {
+fn assert_logged(daemon: &Daemon, reason: &str) {
     wait_for("a word about the line", || (complaints(daemon, reason) > 0).then_some(()));
     assert_eq!(complaints(daemon, reason), 1, "{reason}:\n{}", daemon.stderr());
 }
 
-/// No reason is told twice. One may be told not at all when its lines came only behind other bad ones in a packet.
+/// No reason is logged twice. A reason is not logged when its lines come only behind other bad ones in a packet.
 #[track_caller]
-fn assert_told_once(daemon: &Daemon) {
+fn assert_logged_once(daemon: &Daemon) {
     let row = daemon.source("app");
     let reasons = row["losses"]["rejected"].as_object().expect("some were bad");
-    let told: Vec<usize> = reasons.keys().map(|reason| complaints(daemon, reason)).collect();
-    assert!(told.iter().all(|times| *times <= 1), "{reasons:?} {told:?}\n{}", daemon.stderr());
+    let logged: Vec<usize> = reasons.keys().map(|reason| complaints(daemon, reason)).collect();
+    assert!(logged.iter().all(|times| *times <= 1), "{reasons:?} {logged:?}\n{}", daemon.stderr());
 }
 
 /// Still serves: a good line by UDP is aggregated; both are balanced; a stop is clean.
@@ -70,7 +70,7 @@ fn noise_by_udp_is_accounted_for_to_the_packet() {
         daemon.wait_source("app", "packets", count as u64);
         daemon.wait_source("app", "bytes", bytes as u64);
         daemon.wait_source("app", "packets_empty", empty as u64);
-        assert_told_once(&daemon);
+        assert_logged_once(&daemon);
         assert_well(daemon);
     }
 }
@@ -100,7 +100,7 @@ fn noise_on_every_stream_harms_nobody() {
     }
     daemon.wait_source("app", "connections_accepted", 90);
     daemon.wait_source("app", "connections_open", 0);
-    assert_told_once(&daemon);
+    assert_logged_once(&daemon);
     assert_well(daemon);
 }
 
@@ -148,7 +148,7 @@ fn a_line_too_long_costs_itself_only() {
     daemon.wait_source("app", "losses/rejected/line_too_long", 2);
     daemon.wait_source("app", "aggregated", 4);
     daemon.wait_source("app", "received", 6);
-    assert_told(&daemon, "line_too_long");
+    assert_logged(&daemon, "line_too_long");
     assert_well(daemon);
 }
 
@@ -170,12 +170,12 @@ fn a_frame_too_long_ends_its_connection_only() {
     daemon.wait_source("app", "connections_broken", 1);
     daemon.wait_source("app", "connections_open", 0);
     daemon.wait_source("app", "aggregated", 2);
-    assert_told(&daemon, "bad_frame");
+    assert_logged(&daemon, "bad_frame");
     assert_well(daemon);
 }
 
 fn reset(stream: &TcpStream) {
-    socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO)).expect("a socket can be told to reset");
+    socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO)).expect("a socket can be made to reset");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn half_lines_half_closed_and_reset_connections() {
     daemon.wait_source("app", "losses/rejected/tail_lost", 30);
     daemon.wait_source("app", "connections_broken", 10);
     daemon.wait_source("app", "connections_open", 0);
-    assert_told(&daemon, "tail_lost");
+    assert_logged(&daemon, "tail_lost");
     assert_well(daemon);
 }
 
@@ -247,9 +247,9 @@ fn connections_past_the_limit_are_turned_away_and_counted() {
         stream.write_all(b"kept:1|c\n").expect("it reads");
     }
     daemon.wait_source("app", "aggregated", 5);
-    let told = || daemon.stderr().matches("raise `max_connections`").count();
-    wait_for("a word about it", || (told() > 0).then_some(()));
-    assert_eq!(told(), 1, "{}", daemon.stderr());
+    let logged = || daemon.stderr().matches("raise `max_connections`").count();
+    wait_for("a word about it", || (logged() > 0).then_some(()));
+    assert_eq!(logged(), 1, "{}", daemon.stderr());
     drop(kept.pop());
     daemon.wait_source("app", "connections_open", 4);
     let mut next = TcpStream::connect(at).expect("it listens");
@@ -284,12 +284,12 @@ fn two_silent_peers_that_have_all_connections_leave_room_for_a_third() {
         });
         wait_for("a word about it", || daemon.stderr().contains("in favour of").then_some(()));
         if !acks.is_empty() {
-            let is_told = |mut stream: &TcpStream| {
+            let has_reply = |mut stream: &TcpStream| {
                 stream.set_nonblocking(true).expect("a socket can be asked not to block");
                 let mut answer = [0; 64];
                 stream.read(&mut answer).is_ok_and(|len| answer[..len] == *b"err 0 replaced\n")
             };
-            wait_for("a word to the client", || silent.iter().any(is_told).then_some(()));
+            wait_for("a word to the client", || silent.iter().any(has_reply).then_some(()));
         }
         drop(silent);
         assert_well(daemon);
@@ -297,7 +297,7 @@ fn two_silent_peers_that_have_all_connections_leave_room_for_a_third() {
 }
 
 #[test]
-fn no_peer_takes_more_than_half_of_the_connections_unless_it_is_told_so() {
+fn no_peer_takes_more_than_half_of_the_connections_unless_configured() {
     let daemon = start(&["udp://127.0.0.1:0", "tcp://[::]:0"], "max_connections = 6", "");
     let port = daemon.at("app", "tcp").port();
     let kept: Vec<TcpStream> =
@@ -312,9 +312,9 @@ fn no_peer_takes_more_than_half_of_the_connections_unless_it_is_told_so() {
     others.iter_mut().for_each(|other| other.write_all(b"other:1|c\n").expect("it reads"));
     daemon.wait_source("app", "aggregated", 3);
     assert_eq!(Daemon::number(&daemon.source("app"), "connections_refused"), 0);
-    let told = || daemon.stderr().matches("raise `max_connections_per_peer`").count();
-    wait_for("a word about it", || (told() > 0).then_some(()));
-    assert_eq!(told(), 1, "{}", daemon.stderr());
+    let logged = || daemon.stderr().matches("raise `max_connections_per_peer`").count();
+    wait_for("a word about it", || (logged() > 0).then_some(()));
+    assert_eq!(logged(), 1, "{}", daemon.stderr());
     drop(kept);
     daemon.wait_source("app", "connections_open", 3);
     let mut next = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
@@ -358,7 +358,7 @@ fn a_request_of_a_browser_is_closed_and_its_body_counts_for_nothing() {
     let rejected = &row["losses"]["rejected"];
     assert_eq!((&rejected["http_request"], &rejected["tls_handshake"]), (&4.into(), &2.into()), "{row}");
     assert_eq!(Daemon::number(&row, "received"), 6, "{row}");
-    assert_told(&daemon, "http_request");
+    assert_logged(&daemon, "http_request");
     // Lines that begin like a request are lines.
     let mut stream = TcpStream::connect(at).expect("it listens");
     stream.write_all(b"GET /x:1|c\nGET / HTTP/1.1\ngood:1|c\n").expect("it reads");
@@ -417,41 +417,41 @@ fn a_complaint_names_who_sent_the_line_and_quotes_it() {
     ];
     let daemon = start(&listen, "max_line_bytes = \"200B\"", "");
     let path = |name: &str| daemon.folder.path().join(name);
-    let told = |said: &str| daemon.wait_logged(said);
+    let logged = |said: &str| daemon.wait_logged(said);
     // By UDP: the sender of the bad line, not of the good ones beside it. Nothing in it reaches a terminal.
     let (good, bad) = (udp(daemon.at("app", "udp")), udp(daemon.at("app", "udp")));
     good.send(b"good:1|c").expect("it is there");
     bad.send(b"good:1|c\n\x1b[31mred:1|\x07").expect("it is there");
     good.send(b"good:1|c").expect("it is there");
     let from = |socket: &std::net::UdpSocket| socket.local_addr().expect("it is bound").to_string();
-    told(&format!("a line from {} at udp://", from(&bad)));
-    told(r"It reads: \x1b[31mred:1|\x07 ");
+    logged(&format!("a line from {} at udp://", from(&bad)));
+    logged(r"It reads: \x1b[31mred:1|\x07 ");
     // A connection, as long as it is there and when it is gone.
     let mut tcp = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
     tcp.write_all(format!("{}\n", "long ".repeat(50)).as_bytes()).expect("it reads");
     let from = tcp.local_addr().expect("it is bound");
-    told(&format!("a line from {from} at tcp://"));
-    told(&format!("It reads: {}... (more than `max_line_bytes` bytes)", "long ".repeat(20)));
+    logged(&format!("a line from {from} at tcp://"));
+    logged(&format!("It reads: {}... (more than `max_line_bytes` bytes)", "long ".repeat(20)));
     let before = Daemon::number(&daemon.source("app"), "bytes");
     tcp.write_all(b"half a li").expect("it reads");
     daemon.wait_source("app", "bytes", before + 9);
     reset(&tcp);
     drop(tcp);
-    told("It reads: half a li (it had no end when the connection closed)");
+    logged("It reads: half a li (it had no end when the connection closed)");
     let mut web = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
     web.write_all(b"GET /metrics HTTP/1.1\r\nCookie: secret\r\n\r\n").expect("it reads");
-    told(&format!("a line from {} at tcp://", web.local_addr().expect("it is bound")));
-    told("It reads: GET /metrics HTTP/1.1 (an HTTP request)");
+    logged(&format!("a line from {} at tcp://", web.local_addr().expect("it is bound")));
+    logged("It reads: GET /metrics HTTP/1.1 (an HTTP request)");
     // Unix sockets.
     let mut lines = UnixStream::connect(path("lines.sock")).expect("it listens");
     lines.write_all(b"x:y|c\n").expect("it reads");
-    told(&format!("a line from process {} of user ", std::process::id()));
+    logged(&format!("a line from process {} of user ", std::process::id()));
     let packets = UnixDatagram::unbound().expect("a socket");
     packets.send_to(b"junk", path("packets.sock")).expect("it reads");
-    told("a line from a client of unixgram://");
+    logged("a line from a client of unixgram://");
     let mut frames = UnixStream::connect(path("frames.sock")).expect("it listens");
     frames.write_all(b"x:y|c\n").expect("it reads");
-    told("bytes that begins with x:y|");
+    logged("bytes that begins with x:y|");
     let log = assert_well(daemon);
     assert!(!log.contains("secret") && !log.contains('\x1b'), "{log}");
 }
@@ -463,7 +463,7 @@ fn a_complaint_names_who_sent_the_line_also_at_a_socket_that_is_flooded() {
     let packets = (0..3000).map(|at| if at % 100 == 99 { "bad" } else { "good:1|c" });
     send_all(&flood, packets);
     daemon.wait_source("app", "losses/rejected/no_type", 30);
-    assert_told(&daemon, "no_type");
+    assert_logged(&daemon, "no_type");
     let log = assert_well(daemon);
     let from = flood.local_addr().expect("it is bound").to_string();
     // With all of the flood in one call nobody may have been noted; the word comes all the same.
@@ -510,8 +510,8 @@ fn each_connection_that_misbehaves_is_not_a_message_of_its_own() {
         stream.write_all(line).expect("it reads");
     }
     daemon.wait_source("app", "rejected", 50);
-    assert_told(&daemon, "no_type");
-    assert_told(&daemon, "bad_value");
+    assert_logged(&daemon, "no_type");
+    assert_logged(&daemon, "bad_value");
     assert_well(daemon);
 }
 

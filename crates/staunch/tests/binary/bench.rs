@@ -13,9 +13,9 @@ fn a_daemon_is_started_on_a_queue_in_each_state() {
     let small = ["--json", "queue", "--runs", "1", "--megabytes", "1", "--start-gigabytes", "0.01"];
     let output = Command::new(STAUNCH).arg("bench").args(small).arg("--folder").arg(folder.path()).output();
     let output = output.expect("it starts");
-    let told = String::from_utf8_lossy(&output.stderr);
+    let logged = String::from_utf8_lossy(&output.stderr);
     let report: Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {told}"));
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {logged}"));
     let start = &report["scenarios"][1];
     let rows = start["rows"].as_array().unwrap_or_else(|| panic!("no rows: {report}"));
     for who in ["stopped", "killed", "damaged"] {
@@ -37,9 +37,9 @@ fn a_relay_is_measured_and_every_line_is_where_it_belongs() {
         ["--json", "relay", "--runs", "1", "--lines", "20000", "--scenario", "disk", "--without-original"];
     let output = Command::new(STAUNCH).arg("bench").args(small).arg("--folder").arg(folder.path()).output();
     let output = output.expect("it starts");
-    let told = String::from_utf8_lossy(&output.stderr);
+    let logged = String::from_utf8_lossy(&output.stderr);
     let report: Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {told}"));
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {logged}"));
     let rows = report["scenarios"][0]["rows"].as_array().unwrap_or_else(|| panic!("no rows: {report}"));
     let figure = |who: &str, what: &str| {
         let row = rows.iter().find(|row| row["who"] == who && row["what"] == what);

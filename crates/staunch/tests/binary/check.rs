@@ -72,20 +72,24 @@ listen = "localhost:80"
 fn check_shows_ten_mistakes_at_once() {
     let folder = folder_with("bad.toml", TEN_MISTAKES);
     let output = staunch(folder.path(), &["check", "bad.toml"]);
-    let told = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let logged = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{logged}");
     assert!(output.stdout.is_empty(), "stdout is for data");
     for (at, line) in TEN_MISTAKES.lines().enumerate() {
         if MISTAKES.iter().any(|mistake| line.contains(mistake)) {
-            assert!(told.contains(&format!("--> bad.toml:{}:", at + 1)), "line {}: {line}\n{told}", at + 1);
+            assert!(
+                logged.contains(&format!("--> bad.toml:{}:", at + 1)),
+                "line {}: {line}\n{logged}",
+                at + 1
+            );
         }
     }
-    assert_eq!(told.lines().filter(|line| line.starts_with("error[")).count(), 10, "{told}");
-    assert!(told.contains("10 errors"), "{told}");
+    assert_eq!(logged.lines().filter(|line| line.starts_with("error[")).count(), 10, "{logged}");
+    assert!(logged.contains("10 errors"), "{logged}");
 
     let run = staunch(folder.path(), &["run", "bad.toml"]);
     assert_eq!(run.status.code(), Some(1), "run says the same and starts nothing");
-    assert_eq!(stderr(&run), told);
+    assert_eq!(stderr(&run), logged);
 }
 
 #[test]
@@ -115,7 +119,7 @@ fn check_has_three_exit_codes() {
 }
 
 #[test]
-fn what_a_file_says_tells_whose_it_is() {
+fn the_kind_of_a_file_follows_from_its_content() {
     let native = "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n";
     let relay = "cluster a forward 127.0.0.1:1;\nmatch * send to a;\n";
     let folder = folder_with("demo.conf", native);
@@ -129,7 +133,7 @@ fn what_a_file_says_tells_whose_it_is() {
         std::fs::write(folder.path().join(name), text).expect("it can be written");
     }
     std::fs::write(folder.path().join("packed"), b"\x1f\x8b\x08\x00").expect("it can be written");
-    for (args, code, told) in [
+    for (args, code, logged) in [
         (&["check", "demo.conf"][..], 0, ""),
         (&["check", "relay"], 0, ""),
         (&["check", "carbon.conf"], 2, "staunch import carbon carbon.conf"),
@@ -151,7 +155,7 @@ fn what_a_file_says_tells_whose_it_is() {
     ] {
         let output = staunch(folder.path(), args);
         assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(told), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(logged), "{args:?}: {}", stderr(&output));
     }
 }
 
@@ -163,11 +167,11 @@ fn a_check_lists_what_would_be_opened_by_each_of_several_files() {
     let bad = "[sources.app]\ntype = \"statsd\"\nx = 1\n";
     std::fs::write(folder.path().join("bad.toml"), bad).expect("it can be written");
     let output = staunch(folder.path(), &["check", "good.toml", "bad.toml"]);
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("good.toml: good") && !told.contains("bad.toml: good"), "{told}");
+    let logged = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{logged}");
+    assert!(logged.contains("good.toml: good") && !logged.contains("bad.toml: good"), "{logged}");
     for part in ["udp://127.0.0.1:8125", "http://127.0.0.1:8681", "udp://10.0.0.5:8125"] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(logged.contains(part), "{part}: {logged}");
     }
     let output = staunch(folder.path(), &["check", "--json", "good.toml", "bad.toml"]);
     let json: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
@@ -185,10 +189,10 @@ fn a_check_warns_of_queues_that_are_larger_than_the_disk() {
     );
     let folder = folder_with("c.toml", &text);
     let output = staunch(folder.path(), &["check", "c.toml"]);
-    let told = stderr(&output);
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    let logged = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{logged}");
     for part in ["warning[C037]", "may take 100 TiB", "`o/10.0.0.1:2003`", "the disk of ./staunch-data has"] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(logged.contains(part), "{part}: {logged}");
     }
 }
 
@@ -281,18 +285,18 @@ sharding = "statsd-node"
 "#;
 
 #[test]
-fn check_tells_copies_and_owners_of_keys() {
+fn check_shows_copies_and_owners_of_keys() {
     let folder = folder_with("cluster.toml", CLUSTER);
     std::fs::write(folder.path().join("keys"), "foo\nusers.online:1|c\n").expect("it can be written");
     let output = staunch(folder.path(), &["check", "cluster.toml"]);
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(told.starts_with("cluster.toml: good\nlistens at\n"), "{told}");
-    assert!(told.contains("\nsource app: 2 copies of each packet\n"), "{told}");
-    assert!(told.contains("each line to one of 3 endpoints (statsd-node)"), "{told}");
+    let logged = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(logged.starts_with("cluster.toml: good\nlistens at\n"), "{logged}");
+    assert!(logged.contains("\nsource app: 2 copies of each packet\n"), "{logged}");
+    assert!(logged.contains("each line to one of 3 endpoints (statsd-node)"), "{logged}");
     // Spec of the ring: its table for three nodes.
     let output = staunch(folder.path(), &["check", "cluster.toml", "--keys", "keys"]);
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(told, "foo\tnodes/10.0.0.2:8125\nusers.online:1|c\tnodes/10.0.0.1:8125\n");
+    let logged = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(logged, "foo\tnodes/10.0.0.2:8125\nusers.online:1|c\tnodes/10.0.0.1:8125\n");
     let output = staunch(folder.path(), &["check", "cluster.toml", "--json", "--keys", "keys"]);
     let json: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     assert_eq!(json["good"], true);
@@ -314,8 +318,8 @@ fn a_command_line_prints_as_a_file_that_passes_check() {
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
     std::fs::write(folder.path().join("printed.toml"), &output.stdout).expect("it can be written");
     let checked = staunch(folder.path(), &["check", "printed.toml"]);
-    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
-    assert!(told.contains("3 copies of each packet"), "{told}{}", stderr(&checked));
+    let logged = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(logged.contains("3 copies of each packet"), "{logged}{}", stderr(&checked));
     let to_itself = line(&["--target", "localhost:18125"]);
     assert_eq!(to_itself.status.code(), Some(1));
     assert!(stderr(&to_itself).contains("C015"), "{}", stderr(&to_itself));
@@ -331,8 +335,8 @@ fn a_proxys_config_is_imported_and_what_comes_out_passes_check() {
     std::fs::write(folder.path().join("printed.toml"), &imported.stdout).expect("it can be written");
     for file in ["printed.toml", "proxyConfig.js"] {
         let checked = staunch(folder.path(), &["check", file]);
-        let told = String::from_utf8_lossy(&checked.stdout).into_owned();
-        assert!(told.contains("each line to one of 1 endpoint"), "{file}: {told}{}", stderr(&checked));
+        let logged = String::from_utf8_lossy(&checked.stdout).into_owned();
+        assert!(logged.contains("each line to one of 1 endpoint"), "{file}: {logged}{}", stderr(&checked));
     }
 }
 
@@ -350,7 +354,7 @@ fn of_very_many_mistakes_the_first_are_shown() {
     let json: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     assert_eq!(json["diagnostics"].as_array().map(Vec::len), Some(1_000));
     let (errors, warnings) = (json["errors"].as_u64(), json["warnings"].as_u64());
-    let all = errors.zip(warnings).map(|(errors, warnings)| errors + warnings).expect("both are told");
+    let all = errors.zip(warnings).map(|(errors, warnings)| errors + warnings).expect("both are printed");
     assert!(all >= 1_003, "{all}");
     assert!(said.contains(&format!("note: {} more are not shown", all - 1_000)), "{}", said.len());
     assert!(said.contains(&format!("error: {} errors", errors.unwrap_or(0))), "{}", said.len());

@@ -49,7 +49,7 @@ fn python(program: &str, args: &[&str]) -> Option<std::process::Child> {
 }
 
 #[test]
-fn every_packing_carries_the_same_lines_between_two_daemons() {
+fn every_compression_carries_the_same_lines_between_two_daemons() {
     let ends = PACKED.map(|_| FakeGraphite::new());
     let far: String = PACKED.iter().zip(&ends).fold(String::new(), |text, (compression, end)| {
         let word = compression.word();

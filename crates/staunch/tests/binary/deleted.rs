@@ -22,7 +22,7 @@ fn send(daemon: &Daemon, lines: usize, sum: u64) {
 
 /// Nothing is appended after the deletion: the daemon finds out by itself.
 #[test]
-fn a_deleted_queue_is_told_within_seconds_and_what_it_held_is_lost_at_the_stop() {
+fn a_deleted_queue_is_logged_within_seconds_and_its_records_are_lost_at_the_stop() {
     let mut daemon = Builder::native(&config(&nobody().to_string())).start();
     send(&daemon, 100, 100);
     let queue = daemon.folder.path().join("staunch-data/queues/copy");
@@ -39,8 +39,8 @@ fn a_deleted_queue_is_told_within_seconds_and_what_it_held_is_lost_at_the_stop()
         (String::from_utf8_lossy(&out.stderr).into_owned(), String::from_utf8_lossy(&out.stdout).into_owned())
     };
     for verb in ["ls", "check"] {
-        let (told, _) = ask(&["queue", verb]);
-        assert!(told.contains("copy: 100 copies in missing files"), "{verb}: {told}");
+        let (logged, _) = ask(&["queue", verb]);
+        assert!(logged.contains("copy: 100 copies in missing files"), "{verb}: {logged}");
     }
     let (_, top) = ask(&["top", "--json", "--once", "--api", &daemon.http().to_string()]);
     let top: serde_json::Value = serde_json::from_str(&top).expect("JSON");

@@ -120,9 +120,9 @@ fn a_stop_with_the_endpoint_down_keeps_everything_and_does_not_wait() {
     wait_for("the endpoint to be down", || (daemon.output("copy")["state"] == "down").then_some(()));
     // The stop's timeout of these tests is 50 s, which a test that waited for it would tell by itself.
     daemon.stop();
-    let told = daemon.stderr();
-    assert!(told.contains("output `copy`: 300 records queued on disk for the next start"), "{told}");
-    assert!(!told.contains("not delivered before the stop"), "{told}");
+    let logged = daemon.stderr();
+    assert!(logged.contains("output `copy`: 300 records queued on disk for the next start"), "{logged}");
+    assert!(!logged.contains("not delivered before the stop"), "{logged}");
     daemon.start_again();
     endpoint.come_back();
     assert_all_came(&daemon, "copy", &endpoint, 0..300);
@@ -146,16 +146,16 @@ fn a_data_directory_has_one_daemon() {
     let daemon = Builder::native(&toml).start();
     let data = daemon.folder.path().join("staunch-data");
     let second = format!("data_dir = {:?}\n{toml}", data.display().to_string());
-    let (code, told) = Builder::native(&second).run_to_end();
+    let (code, logged) = Builder::native(&second).run_to_end();
     assert_ne!(code, 0);
     for part in ["in use by another daemon", &format!("process {}", daemon.pid()), "hint:", "data_dir"] {
-        assert!(told.contains(part), "{told}");
+        assert!(logged.contains(part), "{logged}");
     }
     // The same file again: that its ports are taken as well is not said.
     let taken = toml.replace("127.0.0.1:0", &daemon.at("app", "tcp").to_string());
     let again = format!("data_dir = {:?}\n{taken}", data.display().to_string());
-    let (_, told) = Builder::native(&again).run_to_end();
-    assert!(told.contains("in use by another daemon") && !told.contains("cannot listen"), "{told}");
+    let (_, logged) = Builder::native(&again).run_to_end();
+    assert!(logged.contains("in use by another daemon") && !logged.contains("cannot listen"), "{logged}");
     // One that keeps nothing there may share it.
     let third =
         format!("data_dir = {:?}\n{}", data.display().to_string(), config(&[("copy", &endpoint)], ""));
@@ -215,7 +215,7 @@ fn a_reload_keeps_the_queue_also_when_the_name_leads_elsewhere() {
     let before = refused();
     daemon.reload(&config(&[("copy", &third)], DISK), "done");
     assert_all_came(&daemon, "copy", &third, 0..300);
-    assert!(refused() >= before && before > 0, "what its account counted is still told by the system's word");
+    assert!(refused() >= before && before > 0, "what its account counted still has the system's word");
     let rows = daemon.json("/api/v1/accounts")["outputs"].to_string();
     assert_eq!(rows.matches("\"name\":\"copy\"").count(), 1, "{rows}");
     daemon.stop();
@@ -223,7 +223,7 @@ fn a_reload_keeps_the_queue_also_when_the_name_leads_elsewhere() {
 }
 
 #[test]
-fn a_queue_that_no_output_owns_any_more_is_told_and_comes_back_with_its_output() {
+fn a_queue_without_its_output_is_logged_and_comes_back_with_its_output() {
     let mut endpoint = away();
     let toml = config(&[("copy", &endpoint)], DISK);
     let other = config(&[("other", &endpoint)], DISK);
@@ -246,12 +246,12 @@ fn a_queue_that_cannot_be_opened_ends_the_start() {
     let queues = builder.folder().join("staunch-data/queues");
     fs::create_dir_all(&queues).expect("a folder");
     fs::write(queues.join("copy"), "not a folder").expect("written");
-    let (code, told) = builder.run_to_end();
+    let (code, logged) = builder.run_to_end();
     assert_ne!(code, 0);
     for part in
         ["cannot open the queue on disk of output `copy`", "queues/copy", "hint:", "kind = \"memory\""]
     {
-        assert!(told.contains(part), "{told}");
+        assert!(logged.contains(part), "{logged}");
     }
 }
 
@@ -259,7 +259,7 @@ fn a_queue_that_cannot_be_opened_ends_the_start() {
 pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// A file system that sets no room aside. None where the system has none, or does not let us.
+    /// A file system that cannot reserve room. None where the system has none, or does not let us.
     fn without_fallocate(at: &Path, image: &Path, megabytes: u64) -> Option<SmallDisk> {
         fs::create_dir_all(at).expect("a folder");
         let file = fs::File::create(image).expect("an image");
@@ -298,7 +298,7 @@ fn a_full_disk_makes_connections_wait_and_loses_nothing_of_theirs() {
     }
 }
 
-/// Where room cannot be set aside it is looked for.
+/// Where room cannot be reserved, it is measured.
 #[test]
 fn a_full_disk_without_fallocate_makes_connections_wait_as_well() {
     let builder = Builder::bare();
@@ -416,16 +416,16 @@ fn a_reload_says_what_the_outputs_that_it_removes_still_hold() {
         daemon.wait_output("empty", "delivered", 100);
         let one = "stop_timeout = \"1s\"\n".to_owned() + &config(&[("kept", &kept)], queue);
         daemon.reload(&one, "done");
-        let told = |name: &str| {
+        let logged = |name: &str| {
             let stderr = daemon.stderr();
             let begin = format!("output `{name}` was removed or changed by the reload: ");
             stderr.lines().find_map(|line| Some(line.split_once(&begin)?.1.to_owned()))
         };
-        let left = wait_for("what waits for one of them", || told("gone"));
-        let empty = wait_for("that nothing waits for the other", || told("empty"));
+        let left = wait_for("what waits for one of them", || logged("gone"));
+        let empty = wait_for("that nothing waits for the other", || logged("empty"));
         assert_eq!(empty, "its queue is empty");
         assert!(left.starts_with("100 records (") && left.contains(place) && left.contains(then), "{left}");
-        assert_eq!(told("kept"), None);
+        assert_eq!(logged("kept"), None);
         daemon.stop();
     }
 }

@@ -99,7 +99,7 @@ fn lines_go_encrypted_and_packed_from_one_daemon_to_another() {
 }
 
 #[test]
-fn who_is_not_who_he_should_be_gets_nothing_and_is_told_of() {
+fn a_peer_with_a_wrong_certificate_gets_nothing_and_is_logged() {
     let folder = tempfile::TempDir::new().expect("a folder");
     certificates(folder.path());
     let other = tempfile::TempDir::new().expect("a folder");
@@ -160,7 +160,7 @@ fn who_is_not_who_he_should_be_gets_nothing_and_is_told_of() {
 }
 
 #[test]
-fn an_outage_whose_reason_changes_is_told_of_once_more() {
+fn an_outage_whose_reason_changes_is_logged_once_more() {
     let folder = tempfile::TempDir::new().expect("a folder");
     certificates(folder.path());
     // Ours, and nobody listens there yet.
@@ -183,14 +183,14 @@ fn an_outage_whose_reason_changes_is_told_of_once_more() {
             let _gone = stream.write_all(b"ERROR\n");
         }
     });
-    let told = "is still down, for another reason (the peer does not speak TLS)";
-    wait_for("somebody without TLS to be there", || near.stderr().contains(told).then_some(()));
+    let logged = "is still down, for another reason (the peer does not speak TLS)";
+    wait_for("somebody without TLS to be there", || near.stderr().contains(logged).then_some(()));
     let attempts = || crate::support::Daemon::number(&near.output("o"), "errors_by/tls_failed");
     wait_for("more attempts", || (attempts() >= 5).then_some(()));
     assert_eq!(near.output("o")["last_error"], "tls_failed");
     near.stop();
-    let told = near.stderr();
-    assert_eq!(told.matches("output `o`: tcp://").count(), 2, "one line for each reason:\n{told}");
+    let logged = near.stderr();
+    assert_eq!(logged.matches("output `o`: tcp://").count(), 2, "one line for each reason:\n{logged}");
 }
 
 #[test]
@@ -337,8 +337,8 @@ fn a_check_and_a_start_warn_of_certificates_that_are_out_of_date() {
     std::fs::write(folder.path().join("c.toml"), config).expect("it can be written");
     let mut staunch = Command::new(env!("CARGO_BIN_EXE_staunch"));
     let out = staunch.arg("check").arg("c.toml").current_dir(folder.path()).output().expect("it runs");
-    let told = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(0), "{told}");
+    let logged = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{logged}");
     for want in [
         "the certificate of source `in` has expired",
         "past.pem: expired on 2001-01-01 00:00:00 UTC",
@@ -347,9 +347,9 @@ fn a_check_and_a_start_warn_of_certificates_that_are_out_of_date() {
         "the certificate of `http` is not valid yet",
         "future.pem: valid from 3000-01-01 00:00:00 UTC",
     ] {
-        assert!(told.contains(want), "{want}: {told}");
+        assert!(logged.contains(want), "{want}: {logged}");
     }
-    assert_eq!(told.matches("warning[C036]").count(), 3, "{told}");
+    assert_eq!(logged.matches("warning[C036]").count(), 3, "{logged}");
 }
 
 #[test]
@@ -362,9 +362,9 @@ fn a_relay_warns_of_a_certificate_that_is_out_of_date_and_starts() {
     let mut staunch = Command::new(env!("CARGO_BIN_EXE_staunch"));
     let out = staunch.args(["relay", "-f", "relay.conf", "-tt"]).current_dir(folder.path()).output();
     let out = out.expect("it runs");
-    let told = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
-    assert!(out.status.code() == Some(0) && told.contains("past.pem: expired on 2001-01-01"), "{told}");
-    assert!(told.contains("relay.conf:1:"), "{told}");
+    let logged = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
+    assert!(out.status.code() == Some(0) && logged.contains("past.pem: expired on 2001-01-01"), "{logged}");
+    assert!(logged.contains("relay.conf:1:"), "{logged}");
 }
 
 #[test]
@@ -405,16 +405,16 @@ fn a_protected_daemon_is_reached_by_its_config_alone() {
         let text = [out.stdout, out.stderr].concat();
         (out.status.code(), String::from_utf8_lossy(&text).into_owned())
     };
-    let (code, told) = asked(&["top", "--once", "--json", "--config", "staunch.toml"]);
-    assert!(code == Some(0) && told.contains("\"reachable\":true"), "{told}");
-    let (code, told) = asked(&["queue", "drop", "o", "--yes", "--config", "staunch.toml"]);
-    assert_eq!(code, Some(0), "only the daemon may drop: {told}");
+    let (code, logged) = asked(&["top", "--once", "--json", "--config", "staunch.toml"]);
+    assert!(code == Some(0) && logged.contains("\"reachable\":true"), "{logged}");
+    let (code, logged) = asked(&["queue", "drop", "o", "--yes", "--config", "staunch.toml"]);
+    assert_eq!(code, Some(0), "only the daemon may drop: {logged}");
     // A flag wins over the config.
     std::fs::write(folder.path().join("other"), "ffffffffffffffffffffffffffffffff\n").expect("written");
     let other = file("other");
-    let (code, told) =
+    let (code, logged) =
         asked(&["queue", "drop", "o", "--yes", "--config", "staunch.toml", "--token-file", &other]);
-    assert!(code == Some(2) && told.contains("is not the daemon's"), "{told}");
+    assert!(code == Some(2) && logged.contains("is not the daemon's"), "{logged}");
     daemon.stop();
 }
 

@@ -80,7 +80,7 @@ impl Drop for Unheard {
     }
 }
 
-/// A pipe that is full, or nearly: whoever writes more to it waits until somebody reads.
+/// A pipe that is full, or nearly: a writer blocks until somebody reads.
 fn full_pipe() -> (PipeReader, PipeWriter) {
     let (from, mut to) = std::io::pipe().expect("a pipe");
     let filler = to.try_clone().expect("a descriptor");

@@ -127,7 +127,7 @@ fn endpoints_that_are_dead_blocked_unknown_or_narrow_are_named_and_harmless() {
     let (blocked, waits_for_room) = settled(&daemon, "blocked");
     assert!(waits_for_room > 0, "{blocked}");
     assert_eq!(Daemon::number(&blocked, "delivered") + waits_for_room, all, "{blocked}");
-    // None of them holds up the stop, and what they lose is told to the record.
+    // None of them holds up the stop, and each record that they lose is logged.
     daemon.stop();
     let stderr = daemon.stderr();
     assert_eq!(lost_at_stop(&stderr, "nowhere"), waits_for_name, "{stderr}");
@@ -298,7 +298,7 @@ fn node(is_up: &Arc<AtomicBool>) -> SocketAddr {
             let mut request = [0; 8];
             let answer = if is_up.load(SeqCst) { "health: up\n" } else { "health: down\n" };
             if stream.read_exact(&mut request).is_ok() && request == *b"health\r\n" {
-                // Whoever asked may have gone away.
+                // The client may be gone.
                 let _gone = stream.write_all(answer.as_bytes());
             }
         }

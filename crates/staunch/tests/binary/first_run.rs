@@ -101,18 +101,18 @@ fn a_taken_port_is_a_warning_without_a_config() {
     // When another program has the port, that is as good.
     let taken = take_standard_port();
     let mut daemon = first_run();
-    let told = daemon.stderr();
+    let logged = daemon.stderr();
     for scheme in ["udp", "tcp"] {
-        let line = told
+        let line = logged
             .lines()
             .find(|line| line.contains("WARN") && line.contains(&format!("{scheme}://{STANDARD}")));
-        let line = line.unwrap_or_else(|| panic!("no warning about {scheme}:\n{told}"));
+        let line = line.unwrap_or_else(|| panic!("no warning about {scheme}:\n{logged}"));
         assert!(line.contains("in use") && line.contains("staunch run FILE"), "{line}");
     }
-    assert_eq!(daemon.banner("statsd").as_deref(), Some("nowhere"), "{told}");
+    assert_eq!(daemon.banner("statsd").as_deref(), Some("nowhere"), "{logged}");
     let ready = daemon.get("/ready");
     assert_eq!((ready.status, &*ready.body), (200, "ready\nsource `statsd` listens nowhere\n"));
-    assert!(told.contains("nowhere  (source statsd)\n"), "{told}");
+    assert!(logged.contains("nowhere  (source statsd)\n"), "{logged}");
     daemon.stop();
     drop(taken);
 }
@@ -129,16 +129,16 @@ fn what_is_open_to_a_network_is_said_once() {
     {
         daemon.wait_logged_times(warning, 1);
     }
-    let told = daemon.stderr();
-    let warned = told.lines().filter(|line| line.contains("WARN") && line.contains("is open to a network"));
-    assert_eq!(warned.count(), 2, "{told}");
+    let logged = daemon.stderr();
+    let warned = logged.lines().filter(|line| line.contains("WARN") && line.contains("is open to a network"));
+    assert_eq!(warned.count(), 2, "{logged}");
     for line in
         ["(source app, open to the network)", "  -> graphite      tcp://127.0.0.1:1  (output carbon)\n"]
     {
-        assert!(told.contains(line), "{line}: {told}");
+        assert!(logged.contains(line), "{line}: {logged}");
     }
-    let open = told.lines().filter(|line| line.ends_with("  (open to the network)")).count();
-    assert_eq!(open, 2, "HTTP and management: {told}");
+    let open = logged.lines().filter(|line| line.ends_with("  (open to the network)")).count();
+    assert_eq!(open, 2, "HTTP and management: {logged}");
     daemon.stop();
 }
 
@@ -152,10 +152,10 @@ fn a_second_run_in_the_same_folder_is_refused() {
         .current_dir(daemon.folder.path())
         .output()
         .expect("the binary starts");
-    let told = String::from_utf8_lossy(&second.stderr);
-    assert!(!second.status.success(), "{told}");
+    let logged = String::from_utf8_lossy(&second.stderr);
+    assert!(!second.status.success(), "{logged}");
     for part in ["in use by another daemon", &format!("process {}", daemon.pid()), "hint: stop that one"] {
-        assert!(told.contains(part), "{told}");
+        assert!(logged.contains(part), "{logged}");
     }
     daemon.stop();
 }
@@ -174,16 +174,16 @@ fn taken_ports_are_one_error_with_a_config() {
          [management]\nlisten = \"{}\"\n",
         at[0], at[1], at[2]
     );
-    let (code, told) = Builder::native(&toml).args(&["--http", &at[3]]).run_to_end();
-    assert_ne!(code, 0, "{told}");
+    let (code, logged) = Builder::native(&toml).args(&["--http", &at[3]]).run_to_end();
+    assert_ne!(code, 0, "{logged}");
     for at in at {
-        assert!(told.contains(&at), "{at} is not named:\n{told}");
+        assert!(logged.contains(&at), "{at} is not named:\n{logged}");
     }
-    assert!(told.lines().all(|line| line.starts_with("staunch: cannot ")), "{told}");
+    assert!(logged.lines().all(|line| line.starts_with("staunch: cannot ")), "{logged}");
     // A way out for each verb: a fan-out has no `--http`.
     assert!(
-        ["`--http ADDR`", "`--health ADDR`", "`--management ADDR`"].iter().all(|way| told.contains(way)),
-        "{told}"
+        ["`--http ADDR`", "`--health ADDR`", "`--management ADDR`"].iter().all(|way| logged.contains(way)),
+        "{logged}"
     );
 }
 
@@ -274,12 +274,12 @@ fn a_reader_that_goes_away_is_no_error() {
             .spawn()
             .expect("the binary starts");
         drop(child.stdout.take());
-        let mut told = String::new();
+        let mut logged = String::new();
         let stderr = child.stderr.as_mut().expect("it is piped");
-        stderr.read_to_string(&mut told).expect("talk is text");
+        stderr.read_to_string(&mut logged).expect("talk is text");
         let status = child.wait().expect("it is our child");
-        assert!(status.success(), "{args:?}: {status}: {told}");
-        assert_eq!(told, "", "{args:?}");
+        assert!(status.success(), "{args:?}: {status}: {logged}");
+        assert_eq!(logged, "", "{args:?}");
     }
 }
 

@@ -74,9 +74,9 @@ fn outage(
 #[test]
 fn graphite_that_refuses_gets_every_flush_after_its_return() {
     let (_, daemon) = outage(FakeGraphite::refuse, FakeGraphite::come_back);
-    let told = daemon.stderr();
-    assert_eq!(told.matches("output `sick`: ").count(), 3, "up, down, back:\n{told}");
-    assert!(told.contains("is down (") && told.contains("is back after "), "{told}");
+    let logged = daemon.stderr();
+    assert_eq!(logged.matches("output `sick`: ").count(), 3, "up, down, back:\n{logged}");
+    assert!(logged.contains("is down (") && logged.contains("is back after "), "{logged}");
 }
 
 #[test]
@@ -199,10 +199,10 @@ fn a_full_queue_drops_the_oldest_and_counts_each() {
     let count =
         |fake: &FakeGraphite| fake.points().iter().filter(|point| point.time_s <= last).count() as u64;
     assert_eq!(count(&healthy) - count(&sick), dropped, "delivered {delivered}");
-    let told = daemon.stderr();
-    assert_eq!(told.matches("lost as `queue_full` (").count(), 1, "told once, then counted:\n{told}");
+    let logged = daemon.stderr();
+    assert_eq!(logged.matches("lost as `queue_full` (").count(), 1, "logged once, then counted:\n{logged}");
     let last_words = format!("output `sick`: {dropped} records lost as `queue_full` since the start");
-    assert!(told.contains(&last_words), "{last_words}:\n{told}");
+    assert!(logged.contains(&last_words), "{last_words}:\n{logged}");
 }
 
 /// A flush of many series over several connections, with an outage in the middle: all of it once for each label, and the

@@ -48,7 +48,7 @@ fn fill(daemon: &Daemon) {
     assert!(Daemon::number(&daemon.output("slow"), "queued") > 0, "{}", daemon.output("slow"));
 }
 
-/// Sends one packet after the other until it is told to stop.
+/// Sends one packet after the other until it is stopped.
 struct Flood {
     stop: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,
@@ -137,8 +137,8 @@ fn what_is_sent_over_three_restarts_is_counted_once() {
     }
 }
 
-/// A client that is told: sends numbered lines, some at a time, each time until all of them are acknowledged.
-fn send_told(client: &mut Client, lines: std::ops::Range<u64>) {
+/// A client with acknowledgements: sends numbered lines, some at a time, each time until all of them are acknowledged.
+fn send_acked(client: &mut Client, lines: std::ops::Range<u64>) {
     for first in lines.clone().step_by(10) {
         let some = first..lines.end.min(first + 10);
         // The last line comes in two pieces, and what is in between happens in the middle of it.
@@ -151,12 +151,12 @@ fn send_told(client: &mut Client, lines: std::ops::Range<u64>) {
 }
 
 #[test]
-fn a_client_that_is_told_sees_nothing_of_restarts() {
+fn a_client_with_acknowledgements_sees_nothing_of_restarts() {
     let table = [("accepted", "memory"), ("safe", "disk"), ("delivered", "memory"), ("delivered", "disk")];
     for (when, queue) in table {
         let (graphite, carbon) = (FakeGraphite::new(), FakeGraphite::new());
         let mut aggregates = String::new();
-        // Of an aggregate nothing more can be told.
+        // Of an aggregate nothing more can be acknowledged.
         if when == "accepted" {
             aggregates = format!(
                 "[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"300ms\"\n\
@@ -175,31 +175,31 @@ fn a_client_that_is_told_sees_nothing_of_restarts() {
         let mut daemon = Builder::native(&toml).start();
         let at = daemon.at("app", "tcp");
         let ended = Arc::new(AtomicBool::new(false));
-        let (until, told) = (Arc::clone(&ended), Arc::new(AtomicU64::new(0)));
-        let count = Arc::clone(&told);
+        let (until, acked) = (Arc::clone(&ended), Arc::new(AtomicU64::new(0)));
+        let count = Arc::clone(&acked);
         let mut frames =
             std::os::unix::net::UnixStream::connect(daemon.folder.path().join("frames")).expect("it listens");
         let sender = std::thread::spawn(move || {
             let mut client = Client::connect(at);
             while !until.load(SeqCst) {
                 let begin = count.load(SeqCst);
-                send_told(&mut client, begin..begin + 20);
+                send_acked(&mut client, begin..begin + 20);
                 count.store(begin + 20, SeqCst);
             }
             client.end();
-            assert_eq!(client.reply(), "", "everything was told");
+            assert_eq!(client.reply(), "", "everything was acknowledged");
         });
         frames.write_all(b"\x05\0\0\0f").expect("it reads");
         for _ in 0..3 {
-            let before = told.load(SeqCst);
-            wait_for("acknowledgements", || (told.load(SeqCst) > before + 100).then_some(()));
+            let before = acked.load(SeqCst);
+            wait_for("acknowledgements", || (acked.load(SeqCst) > before + 100).then_some(()));
             daemon = replace(&mut daemon);
             assert_eq!(Daemon::number(&daemon.source("app"), "connections_open"), 2);
         }
         frames.write_all(b":1|c").expect("it reads");
         ended.store(true, SeqCst);
-        sender.join().expect("no line was told of twice, or not at all");
-        let sent = told.load(SeqCst);
+        sender.join().expect("no line was acknowledged twice, or not at all");
+        let sent = acked.load(SeqCst);
         daemon.wait_source("app", "acks/lines_acked", sent + 1);
         daemon.wait_output("copy", "queued", 0);
         let (row, copies) = (daemon.source("app"), daemon.output("copy"));
@@ -225,7 +225,7 @@ fn a_client_that_is_told_sees_nothing_of_restarts() {
 }
 
 #[test]
-fn who_waits_for_an_endpoint_that_is_away_is_told_by_the_successor() {
+fn lines_queued_for_an_endpoint_that_is_down_are_acknowledged_by_the_new_process() {
     for queue in ["memory", "disk"] {
         let mut graphite = FakeGraphite::new();
         graphite.refuse();
@@ -253,7 +253,7 @@ fn who_waits_for_an_endpoint_that_is_away_is_told_by_the_successor() {
         graphite.come_back();
         open.wait_reply("ack 3");
         ended.wait_reply("ack 2");
-        assert_eq!(ended.reply(), "", "everything was told");
+        assert_eq!(ended.reply(), "", "everything was acknowledged");
         daemon.wait_source("app", "acks/lines_unacked", 0);
         let row = daemon.source("app");
         assert_eq!(Daemon::number(&row, "acks/lines_acked"), 5, "{row}");
@@ -265,7 +265,7 @@ fn who_waits_for_an_endpoint_that_is_away_is_told_by_the_successor() {
 }
 
 #[test]
-fn who_waits_for_an_output_that_the_successor_does_not_have_is_told_by_the_old_one() {
+fn lines_of_an_output_that_the_new_process_lacks_are_acknowledged_by_the_old_one() {
     let mut graphite = FakeGraphite::new();
     graphite.refuse();
     let toml = |output: &str, to: &str| {
@@ -449,9 +449,9 @@ fn a_successor_that_is_killed_or_stopped_on_the_way_leaves_one_that_goes_on() {
             continue;
         }
         let went_on_or_left = wait_for("the end of the hand-over", || {
-            let told = daemon.stderr();
-            let left = told.contains("hot restart done");
-            (left || told.contains("; continuing")).then_some(left)
+            let acked = daemon.stderr();
+            let left = acked.contains("hot restart done");
+            (left || acked.contains("; continuing")).then_some(left)
         });
         if went_on_or_left {
             assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
@@ -482,7 +482,7 @@ fn a_successor_that_is_killed_or_stopped_on_the_way_leaves_one_that_goes_on() {
 /// How far [`a_process_that_asks`] goes before it does nothing more.
 const STEPS: [&str; 6] = ["connected", "asked", "offered", "ready", "half", "yours"];
 
-/// Where it is told how far to go, and where it says that it is there.
+/// The step at which the old process pauses, and the file that says that it has come there.
 const STEP: &str = "STAUNCH_TEST_TAKE_OVER_STEP";
 const THERE: &str = "STAUNCH_TEST_TAKE_OVER_THERE";
 
@@ -548,7 +548,7 @@ fn one_that_hangs_or_dies_at_any_step_leaves_the_old_one_as_it_was() {
     let queue = "queue = { kind = \"disk\" }\n";
     let toml = config(&graphite.to(), "1h") + queue;
     let mut daemon = Builder::native(&format!("hot_restart_timeout = \"1s\"\n{toml}")).start();
-    // More state than a socket holds, so that half of it can be told.
+    // More state than a socket holds, so that half of it can be sent.
     let names: String = (0..4000).map(|number| format!("{}.{number}:1|c\n", "x".repeat(60))).collect();
     let mut stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
     stream.write_all(names.as_bytes()).expect("it reads");
@@ -969,7 +969,7 @@ fn a_socket_that_nobody_listens_at_any_more_is_nobody() {
 }
 
 #[test]
-fn with_nobody_to_take_over_from_it_starts_as_usual() {
+fn without_a_process_to_replace_it_starts_as_usual() {
     let graphite = FakeGraphite::new();
     let mut daemon = Builder::native(&config(&graphite.to(), "1h")).args(&["--hot-restart"]).start();
     daemon.wait_logged("hot restart: no running process at");

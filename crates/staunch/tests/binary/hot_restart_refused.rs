@@ -267,7 +267,7 @@ fn a_queue_whose_files_are_deleted_is_not_handed_over_until_its_records_are_deli
     for file in std::fs::read_dir(&folder).expect("it is there") {
         std::fs::remove_file(file.expect("a name").path()).expect("it is ours");
     }
-    // No look since then: the take-over looks by itself.
+    // No look since then: the hot restart looks by itself.
     refused(&daemon, "the file or its folder was deleted");
     graphite.come_back();
     daemon.wait_output("copy", "delivered", 2);

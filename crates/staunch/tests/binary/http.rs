@@ -57,7 +57,7 @@ fn series_are_found_by_glob_and_type() {
     daemon.stop();
 }
 
-/// Whoever sends a datagram and then asks finds it: a script (and the first example of the README) does just that.
+/// A client that sends a datagram and then asks finds it: a script (and the first example of the README) does just that.
 #[test]
 fn a_datagram_is_in_the_answer_to_a_question_that_was_asked_after_it() {
     let (mut daemon, _graphite) = start();

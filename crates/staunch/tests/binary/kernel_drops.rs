@@ -48,14 +48,14 @@ fn packets_that_the_kernel_dropped_are_counted_exactly() {
     assert!(metrics.contains("staunch_machine_udp_rcvbuf_errors_total{protocol=\"udp\"} "), "{metrics}");
     daemon.assert_sums_hold();
     wait_for("a word about it", || {
-        let told = daemon.stderr();
-        (told.matches(" datagrams lost as `kernel_dropped`").count() == 1).then_some(())
+        let logged = daemon.stderr();
+        (logged.matches(" datagrams lost as `kernel_dropped`").count() == 1).then_some(())
     });
     daemon.stop();
 }
 
 #[test]
-fn a_buffer_that_the_kernel_does_not_grant_is_told_with_the_remedy() {
+fn a_buffer_that_the_kernel_does_not_grant_is_logged_with_the_remedy() {
     let granted = std::fs::read_to_string("/proc/sys/net/core/rmem_max").ok();
     let granted: u64 = granted.and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX);
     if granted >= 1 << 30 {

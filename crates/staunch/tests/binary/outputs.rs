@@ -155,7 +155,7 @@ fn one_dead_endpoint_among_five_costs_the_other_four_nothing() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_and_taken_up_again() {
+fn a_file_that_cannot_be_written_is_logged_and_tried_again() {
     let toml = format!(
         "{SOURCE}[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1s\"\n\
          [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\npath = \"folder/points\"\n"

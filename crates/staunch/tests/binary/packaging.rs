@@ -53,9 +53,9 @@ fn assert_good(name: &str, text: &str) {
     let file = folder.path().join("staunch.toml");
     std::fs::write(&file, text).expect("it can be written");
     let checked = staunch(&["check", &file.display().to_string()]);
-    let told =
+    let logged =
         String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
-    assert!(checked.status.success() && told.contains(": good"), "{name}: {told}");
+    assert!(checked.status.success() && logged.contains(": good"), "{name}: {logged}");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn units_start_what_the_program_understands() {
         let words: Vec<&str> = setting(&unit, "ExecStart").split_whitespace().collect();
         assert_eq!(words[0], INSTALLED, "{name}");
         assert_understood(&words[1..]);
-        assert_eq!(setting(&unit, "Type"), "notify", "{name}: READY=1 is told");
+        assert_eq!(setting(&unit, "Type"), "notify", "{name}: READY=1 is sent");
         assert!(setting(&unit, "ExecReload").contains("-HUP $MAINPID"), "{name}: a reload is SIGHUP");
     }
 }
@@ -102,8 +102,8 @@ fn systemd_on(folder: &Path, name: &str, text: &str) -> Option<Vec<String>> {
     let path = folder.join(name);
     std::fs::write(&path, text.replace(INSTALLED, STAUNCH)).expect("it can be written");
     let verified = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&path).output().ok()?;
-    let told = String::from_utf8_lossy(&verified.stderr).into_owned();
-    Some(told.lines().filter(|line| line.contains(name)).map(str::to_owned).collect())
+    let logged = String::from_utf8_lossy(&verified.stderr).into_owned();
+    Some(logged.lines().filter(|line| line.contains(name)).map(str::to_owned).collect())
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn systemd_finds_nothing_to_say_about_the_units() {
     for name in UNITS {
         let text = unit(name);
         let wrong = text.replace("WatchdogSec=", "WatchdogMiles=");
-        if systemd_on(folder.path(), name, &wrong).is_none_or(|told| told.is_empty()) {
+        if systemd_on(folder.path(), name, &wrong).is_none_or(|logged| logged.is_empty()) {
             return crate::support::skip("packaging", "no systemd-analyze that finds mistakes");
         }
         assert_eq!(systemd_on(folder.path(), name, &text), Some(Vec::new()));
@@ -133,7 +133,7 @@ fn configs_have_no_mistake_and_are_where_the_units_look() {
     }
 }
 
-/// Whoever waits `seconds` for the end waits longer than the config's `stop_timeout`.
+/// A service manager that waits `seconds` for the end waits longer than the config's `stop_timeout`.
 #[track_caller]
 fn assert_stops_before(config: &str, seconds: &str) {
     let stop =

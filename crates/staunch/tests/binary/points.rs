@@ -109,7 +109,7 @@ fn pickled_points_go_on_as_lines_and_bad_messages_cost_only_themselves() {
     daemon.stop();
 }
 
-/// What the first bad line of each kind is told as.
+/// The log message of the first bad line of each kind.
 #[test]
 fn the_first_bad_line_of_a_kind_is_quoted() {
     let graphite = FakeGraphite::new();
@@ -118,14 +118,14 @@ fn the_first_bad_line_of_a_kind_is_quoted() {
     let mut stream = TcpStream::connect(daemon.at("in", "tcp")).expect("it listens");
     stream.write_all(b"spaced name 1 1700000000\nanother bad name 1 1700000000\n").expect("it reads");
     daemon.wait_source("in", "losses/rejected/too_many_fields", 2);
-    let told = wait_for("the complaint", || {
-        let told: Vec<String> = Daemon::stderr(&daemon)
+    let logged = wait_for("the complaint", || {
+        let logged: Vec<String> = Daemon::stderr(&daemon)
             .lines()
             .filter(|line| line.contains("name 1 17"))
             .map(str::to_owned)
             .collect();
-        (!told.is_empty()).then_some(told)
+        (!logged.is_empty()).then_some(logged)
     });
-    assert!(told.len() == 1 && told[0].contains("spaced name 1 1700000000"), "{told:?}");
+    assert!(logged.len() == 1 && logged[0].contains("spaced name 1 1700000000"), "{logged:?}");
     daemon.stop();
 }

@@ -92,8 +92,8 @@ fn what_is_exported_and_put_back_is_delivered_once() {
     let folder = daemon.folder.path().to_owned();
     fs::write(folder.join("some.txt"), lines(0..3000)).expect("written");
     // To a daemon that runs: accounted like everything else, and safe.
-    let told = stderr(&queue(&folder, &["replay", "carbon", "--from", "some.txt"]));
-    assert!(told.contains("3000 copies appended"), "{told}");
+    let logged = stderr(&queue(&folder, &["replay", "carbon", "--from", "some.txt"]));
+    assert!(logged.contains("3000 copies appended"), "{logged}");
     daemon.wait_output("carbon", "copies", 3000);
     daemon.assert_sums_hold();
     let carbon = row(&folder, "carbon");
@@ -175,8 +175,8 @@ fn a_full_queue_takes_no_more_and_drops_nothing_for_it() {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let taken = Daemon::number(&daemon.output("carbon"), "queued");
     assert!((1..20_000).contains(&taken), "{taken}");
-    let told = stderr(&output);
-    assert!(told.contains(&format!("after its first {taken} copies")), "{told}");
+    let logged = stderr(&output);
+    assert!(logged.contains(&format!("after its first {taken} copies")), "{logged}");
     assert_eq!(Daemon::number(&daemon.output("carbon"), "dropped"), 0);
     daemon.assert_sums_hold();
     assert_eq!(ids(&good(&queue(&folder, &["export", "carbon"]))), (0..taken).collect::<Vec<_>>());
@@ -192,13 +192,17 @@ fn only_what_is_old_enough_is_dropped() {
     let mut daemon = Builder::native(&config(&endpoint)).start();
     let folder = daemon.folder.path().to_owned();
     send(&daemon, 0..50);
-    let told = |output: &Output| stderr(output);
+    let logged = |output: &Output| stderr(output);
     let young = queue(&folder, &["drop", "copy", "--older-than", "1h", "--yes"]);
-    assert!(told(&young).contains("0 copies of `copy` dropped"), "{}", told(&young));
+    assert!(logged(&young).contains("0 copies of `copy` dropped"), "{}", logged(&young));
     // Nobody is there to be asked.
     let unasked = queue(&folder, &["drop", "copy"]);
     assert_eq!(unasked.status.code(), Some(2));
-    assert!(told(&unasked).contains("50 copies") && told(&unasked).contains("--yes"), "{}", told(&unasked));
+    assert!(
+        logged(&unasked).contains("50 copies") && logged(&unasked).contains("--yes"),
+        "{}",
+        logged(&unasked)
+    );
     daemon.stop();
     // On a terminal somebody is.
     for (answer, code) in [("n\r", 1), ("\r", 1), ("y\r", 0)] {
@@ -210,9 +214,11 @@ fn only_what_is_old_enough_is_dropped() {
         assert_eq!(terminal.wait_restored().0.code(), Some(code), "{answer:?}");
     }
     let young = queue(&folder, &["drop", "copy", "--older-than", "1h", "--yes"]);
-    assert!(told(&young).contains("0 copies of `copy` dropped") && told(&young).contains("50 still queued"));
+    assert!(
+        logged(&young).contains("0 copies of `copy` dropped") && logged(&young).contains("50 still queued")
+    );
     let all = queue(&folder, &["drop", "copy", "--older-than", "0s", "--yes"]);
-    assert!(told(&all).contains("50 copies of `copy` dropped"), "{}", told(&all));
+    assert!(logged(&all).contains("50 copies of `copy` dropped"), "{}", logged(&all));
     daemon.start_again();
     assert_eq!(Daemon::number(&daemon.output("copy"), "queued"), 0);
 }
@@ -248,15 +254,15 @@ fn a_flipped_bit_is_found_and_what_it_cost_comes_back_from_the_quarantine() {
     assert!((1..10_000).contains(&lost), "{report}");
     let left = ids(&good(&queue(&folder, &["export", "carbon"])));
     assert_eq!(left, (lost..10_000).collect::<Vec<_>>());
-    // The daemon passes it, counts it, and keeps it aside.
+    // The daemon passes it, counts it, and quarantines it.
     daemon.start_again();
     endpoint.come_back();
     daemon.wait_output("carbon", "queued", 0);
     daemon.wait_output("carbon", "losses/dropped/damaged", lost);
-    let aside = good(&queue(&folder, &["export", "carbon", "--quarantine"]));
-    assert_eq!(ids(&aside), (0..lost).collect::<Vec<_>>());
-    let told = stderr(&queue(&folder, &["replay", "carbon", "--quarantine"]));
-    assert!(told.contains(&format!("{lost} copies appended")), "{told}");
+    let quarantined = good(&queue(&folder, &["export", "carbon", "--quarantine"]));
+    assert_eq!(ids(&quarantined), (0..lost).collect::<Vec<_>>());
+    let logged = stderr(&queue(&folder, &["replay", "carbon", "--quarantine"]));
+    assert!(logged.contains(&format!("{lost} copies appended")), "{logged}");
     daemon.wait_output("carbon", "queued", 0);
     let mut came = ids(&String::from_utf8_lossy(&endpoint.bytes()));
     came.sort_unstable();
@@ -281,8 +287,8 @@ fn a_segment_that_somebody_renamed_is_named_and_nothing_in_it_is_lost() {
     let why = format!("its header is that of {own}");
     let text = format!("0000000000000099.segment: {why}");
     let check = queue(&folder, &["check", "carbon"]);
-    let told = String::from_utf8_lossy(&check.stdout).into_owned();
-    assert!(check.status.code() == Some(1) && told.contains(&why), "{told}");
+    let logged = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert!(check.status.code() == Some(1) && logged.contains(&why), "{logged}");
     let listed = stderr(&queue(&folder, &["ls"]));
     assert!(listed.contains(&format!("carbon: {text}")), "{listed}");
     daemon.start_again();
@@ -290,8 +296,8 @@ fn a_segment_that_somebody_renamed_is_named_and_nothing_in_it_is_lost() {
     // And the daemon's own figures, which the stop has flushed.
     let damaged = || Daemon::number(&daemon.output("carbon"), "losses/dropped/damaged");
     wait_for("what is missing to be counted", || (damaged() >= 1000).then_some(()));
-    let aside = good(&queue(&folder, &["export", "carbon", "--quarantine"]));
-    assert_eq!(ids(&aside), (0..1000).collect::<Vec<_>>());
+    let quarantined = good(&queue(&folder, &["export", "carbon", "--quarantine"]));
+    assert_eq!(ids(&quarantined), (0..1000).collect::<Vec<_>>());
     daemon.assert_sums_hold();
 }
 
@@ -310,12 +316,12 @@ fn pipes_among_the_files_of_a_queue_are_passed_over_and_nobody_waits_for_them() 
         assert!(made.is_ok_and(|status| status.success()), "there is mkfifo");
     }
     let check = queue(&folder, &["check", "carbon"]);
-    let told = String::from_utf8_lossy(&check.stdout).into_owned();
-    assert!(check.status.code() == Some(1) && told.contains("1 segment cannot be opened"), "{told}");
+    let logged = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert!(check.status.code() == Some(1) && logged.contains("1 segment cannot be opened"), "{logged}");
     assert_eq!(ids(&good(&queue(&folder, &["export", "carbon"]))), (0..1000).collect::<Vec<_>>());
     assert!(row(&folder, "carbon")["copies_queued"].as_u64().is_some_and(|copies| copies >= 1000));
     daemon.start_again();
-    assert!(!queue_folder.join("0000000000000099.segment").exists(), "it was put aside");
+    assert!(!queue_folder.join("0000000000000099.segment").exists(), "it was quarantined");
     let waits = Daemon::number(&daemon.output("carbon"), "queued");
     assert!(waits >= 1000, "{waits}");
     daemon.assert_sums_hold();
@@ -346,15 +352,15 @@ fn an_export_into_a_pipe_that_closes_is_no_error() {
 }
 
 #[test]
-fn mistakes_are_told_with_a_hint() {
+fn mistakes_are_reported_with_a_hint() {
     let endpoint = away();
     let builder = Builder::native(&config(&endpoint));
     let folder = builder.folder().to_owned();
     let check = |args: &[&str], words: &[&str]| {
         let output = queue(&folder, args);
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
-        assert!(words.iter().all(|word| told.contains(word)), "{args:?}: {told}");
+        let logged = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {logged}");
+        assert!(words.iter().all(|word| logged.contains(word)), "{args:?}: {logged}");
     };
     check(&["ls"], &["there is no data directory", "--data-dir"]);
     let mut daemon = builder.start();
@@ -401,12 +407,15 @@ fn a_daemon_without_http_is_not_written_beside() {
     wait_for("its lock", || fs::read_to_string(&lock).ok().filter(|text| text.contains("process")));
     wait_for("its queue", || folder.path().join("staunch-data/queues/copy").is_dir().then_some(()));
     let output = queue(folder.path(), &["drop", "copy", "--yes"]);
-    let told = stderr(&output);
+    let logged = stderr(&output);
     // Killed before anything is asserted, so that nothing is left behind.
     child.kill().expect("it runs");
     child.wait().expect("it is our child");
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("its HTTP API is off") && told.contains(&format!("pid {}", child.id())), "{told}");
+    assert_eq!(output.status.code(), Some(2), "{logged}");
+    assert!(
+        logged.contains("its HTTP API is off") && logged.contains(&format!("pid {}", child.id())),
+        "{logged}"
+    );
 }
 
 /// The status of a POST with these headers.

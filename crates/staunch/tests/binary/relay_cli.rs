@@ -67,7 +67,7 @@ fn folder() -> TempDir {
 }
 
 #[test]
-fn by_any_name_and_with_any_flags_it_is_carbon_c_relays_command_line() {
+fn called_by_each_name_with_any_flags_it_is_carbon_c_relays_command_line() {
     let folder = folder();
     let table: [(&str, &[&str], i32); 12] = [
         ("staunch", &["relay", "-tt", "-f", "relay.conf"], 0),
@@ -172,7 +172,7 @@ nothing matched other;tag=x
 }
 
 #[test]
-fn mistakes_are_told_in_the_originals_words_and_in_ours() {
+fn mistakes_are_reported_in_the_originals_words_and_in_ours() {
     let folder = folder();
     let text = "match first\n\tsend to nowhere;\ncluster a forward 10.0.0.1:x;\n";
     std::fs::write(folder.path().join("bad.conf"), text).expect("it can be written");
@@ -270,7 +270,7 @@ fn questions_whose_client_has_gone_leave_no_work_behind() {
 }
 
 #[test]
-fn test_mode_looks_up_what_use_all_stands_for_and_tells_local_time() {
+fn test_mode_looks_up_what_use_all_stands_for_and_shows_local_time() {
     let folder = folder();
     let text = "cluster a forward useall localhost:2003;\ncluster b any_of useall nowhere.invalid:7;\nmatch x send to a;\n";
     std::fs::write(folder.path().join("all.conf"), text).expect("it can be written");
@@ -300,7 +300,7 @@ fn test_mode_looks_up_what_use_all_stands_for_and_tells_local_time() {
 }
 
 #[test]
-fn check_shows_the_rules_and_tells_as_explain_does_where_keys_go() {
+fn check_shows_the_rules_and_as_explain_does_where_keys_go() {
     let folder = folder();
     let answer = run(folder.path(), "staunch", &["check", "relay.conf"], "");
     let want = "\
@@ -321,7 +321,7 @@ relay relay: 2 clusters, 4 rules
     assert!(answer.stdout.lines().all(|line| line.chars().count() <= 80), "{}", answer.stdout);
     let names = ["web.load 1 2", "app.one", "first", "nobody"];
     let keys = names.join("\n");
-    let told = run(folder.path(), "staunch", &["check", "relay.conf", "--keys", "-"], &keys).stdout;
+    let logged = run(folder.path(), "staunch", &["check", "relay.conf", "--keys", "-"], &keys).stdout;
     let want = "\
 web.load 1 2\tcounts in sums.load\trelay.conf:5
 app.one\tring/10.0.0.2:2003\trelay.conf:4
@@ -329,21 +329,22 @@ app.one\tring/10.0.0.3:2003\trelay.conf:4
 first\tspare/10.0.1.1:2003\tparts/a.conf:1
 nobody\t-\t-
 ";
-    assert_eq!(told, want);
-    let told = run(folder.path(), "staunch", &["check", "relay.conf", "--json", "--keys", "-"], &keys).stdout;
-    let told: Value = serde_json::from_str(&told).expect("JSON");
-    assert_eq!(told["relays"][0]["rules"][2]["stops"], true);
+    assert_eq!(logged, want);
+    let logged =
+        run(folder.path(), "staunch", &["check", "relay.conf", "--json", "--keys", "-"], &keys).stdout;
+    let logged: Value = serde_json::from_str(&logged).expect("JSON");
+    assert_eq!(logged["relays"][0]["rules"][2]["stops"], true);
     let explain = names.iter().flat_map(|name| ["--explain", name]);
     let args: Vec<&str> = ["-f", "relay.conf", "--json"].into_iter().chain(explain).collect();
     let explained: Value =
         serde_json::from_str(&run(folder.path(), "relay", &args, "").stdout).expect("JSON");
     for at in 0..names.len() {
-        assert_eq!(told["keys"][at]["relays"]["relay"], explained[at], "{}", names[at]);
+        assert_eq!(logged["keys"][at]["relays"]["relay"], explained[at], "{}", names[at]);
     }
 }
 
 #[test]
-fn a_search_that_gives_up_is_told_and_counted() {
+fn a_search_that_gives_up_is_logged_and_counted() {
     let builder = Builder::relay("");
     let socket = builder.folder().join("in.sock");
     let conf = format!(
@@ -384,8 +385,8 @@ fn the_tip_of_a_relay_asks_where_a_name_goes() {
     );
     std::fs::write(builder.folder().join("relay.conf"), conf).expect("the config can be written");
     let daemon = builder.start();
-    let told = daemon.stderr();
-    let tip = told.lines().find_map(|line| line.split_once("curl ")).expect("a tip").1;
+    let logged = daemon.stderr();
+    let tip = logged.lines().find_map(|line| line.split_once("curl ")).expect("a tip").1;
     let url = tip.trim_matches('\'');
     assert_ne!(url, tip, "a shell would look for files: {tip}");
     let path = url.split_once("/api/").expect("the HTTP API").1;

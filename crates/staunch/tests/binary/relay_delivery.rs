@@ -1,4 +1,4 @@
-//! Delivery of the relay: who stands in for an endpoint that is down, and what becomes of what waits for it.
+//! Delivery of the relay: failover of an endpoint that is down, and the records queued for it.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -97,7 +97,7 @@ fn what_waits_for_one_that_went_down_moves_on_and_new_lines_return_with_it() {
         assert_eq!(places(&[&first, &second, &third], 3), elsewhere, "{cluster}");
         second.come_back();
         wait_state(&daemon, &second, "up");
-        // Told by the sender's thread, and taken notice of by the shard before it takes another batch.
+        // The sender's thread says so, and the shard notices before it takes another batch.
         client.write_all(lines(4).as_bytes()).expect("it reads");
         assert_eq!(places(&[&first, &second, &third], 4), owners, "{cluster}");
         assert_eq!(number(&daemon, &second, "moved"), of_second, "{cluster}");
@@ -157,7 +157,7 @@ fn an_endpoint_that_is_down_stalls_nobody() {
 }
 
 #[test]
-fn what_waits_for_an_owner_that_nobody_stands_in_for_stays_and_siblings_go_on() {
+fn records_of_an_owner_without_failover_stay_queued_and_siblings_go_on() {
     let queue = &["--queue-dir", "queues"];
     let (first, mut second) = (FakeGraphite::new(), FakeGraphite::new());
     let daemon = relay("fnv1a_ch", &[&first, &second], queue);

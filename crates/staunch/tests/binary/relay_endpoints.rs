@@ -48,7 +48,7 @@ fn untimed(message: &str) -> String {
 }
 
 #[test]
-fn every_kind_of_endpoint_tells_of_the_client_as_the_original_does() {
+fn every_kind_of_endpoint_names_the_client_as_the_original_does() {
     let at = own_address(0);
     let (syslog, (plain, plain_at), (udp, udp_at)) = (FakeGraphite::new(), datagrams(), datagrams());
     let syslog_at = syslog.to();

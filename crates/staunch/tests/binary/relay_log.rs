@@ -56,7 +56,7 @@ fn the_log_has_the_originals_form_and_words() {
     wait_line(&log, "(MSG) caught SIGUSR1");
     graphite.come_back();
     let listens = text.split(" port ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok());
-    let listens = std::net::SocketAddr::from(([127, 0, 0, 1], listens.expect("it tells its port")));
+    let listens = std::net::SocketAddr::from(([127, 0, 0, 1], listens.expect("it prints its port")));
     let mut client = std::net::TcpStream::connect(listens).expect("it listens");
     std::io::Write::write_all(&mut client, b"a 1 2\nbad\n").expect("it reads");
     wait_for("the line to arrive", || (graphite.bytes() == b"a 1 2\n").then_some(()));
@@ -91,7 +91,7 @@ fn untimed(text: &str) -> String {
 }
 
 #[test]
-fn a_refused_configuration_is_told_in_the_originals_words_and_in_ours() {
+fn a_refused_configuration_is_logged_in_the_originals_words_and_in_ours() {
     let wrong = "cluster a forward 127.0.0.1:1;\nmatch x send to b;\nmatch y send to c;\n";
     let original = "relay.conf:2:16: unknown cluster\nmatch x send to b;\n                ^\n\
                     failed to read configuration 'relay.conf'\n";
@@ -111,7 +111,7 @@ fn a_refused_configuration_is_told_in_the_originals_words_and_in_ours() {
 }
 
 #[test]
-fn a_reload_tells_what_has_changed_or_why_it_is_refused() {
+fn a_reload_logs_what_has_changed_or_why_it_is_refused() {
     let text = conf(free_port());
     let mut daemon = Builder::relay(&text).start();
     let old_port =

@@ -25,7 +25,7 @@ fn conf(data: &FakeGraphite, statistics: &FakeGraphite) -> String {
 }
 
 /// Values of a figure, in order of arrival.
-fn told(statistics: &FakeGraphite, name: &str) -> Vec<u64> {
+fn reported(statistics: &FakeGraphite, name: &str) -> Vec<u64> {
     let text = String::from_utf8_lossy(&statistics.bytes()).into_owned();
     let prefix = format!("x.web1_example.{name} ");
     let of_name = text.lines().filter_map(|line| line.strip_prefix(&prefix)?.split(' ').next());
@@ -44,17 +44,17 @@ fn statistics_go_where_their_statement_says_and_on_over_a_reload() {
     let mut daemon = Builder::relay(&text).args(&["-H", "web1.example"]).start();
     send(&daemon, "a.b 1 2\na.c 1 2\ngone.x 1 2\nbad\n");
     wait_for("the lines in a report", || {
-        (told(&statistics, "metricsSent").last()? >= &2).then_some(())?;
-        (told(&statistics, "disconnects").last() == Some(&1)).then_some(())
+        (reported(&statistics, "metricsSent").last()? >= &2).then_some(())?;
+        (reported(&statistics, "disconnects").last() == Some(&1)).then_some(())
     });
     for (name, want) in [("metricsBlackholed", 1), ("metricsDiscarded", 1), ("connections", 1)] {
-        assert_eq!(told(&statistics, name).last(), Some(&want), "{name}");
+        assert_eq!(reported(&statistics, name).last(), Some(&want), "{name}");
     }
     assert_eq!(data.bytes(), b"a.b 1 2\na.c 1 2\n", "no rule sees statistics");
     let page = daemon.json("/api/v1/relay");
     let row = &page["relays"][0];
     assert_eq!((Daemon::number(row, "blackholed"), Daemon::number(row, "unmatched")), (1, 0), "{page}");
-    let reports = told(&statistics, "metricsReceived").len();
+    let reports = reported(&statistics, "metricsReceived").len();
     let known = |daemon: &Daemon| {
         let row = relay_row(daemon);
         Daemon::number(&row, "names_found") + Daemon::number(&row, "names_decided")
@@ -64,10 +64,10 @@ fn statistics_go_where_their_statement_says_and_on_over_a_reload() {
     assert!(before > 0 && known(&daemon) >= before, "what is remembered is forgotten, not what was counted");
     send(&daemon, "b.x 1 2\n");
     wait_for("a report after the reload", || {
-        (told(&statistics, "metricsReceived").len() > reports + 1).then_some(())?;
-        (told(&statistics, "connections").last() == Some(&2)).then_some(())
+        (reported(&statistics, "metricsReceived").len() > reports + 1).then_some(())?;
+        (reported(&statistics, "connections").last() == Some(&2)).then_some(())
     });
-    let received = told(&statistics, "metricsReceived");
+    let received = reported(&statistics, "metricsReceived");
     assert!(received.is_sorted(), "a reload begins nothing anew: {received:?}");
     assert!(String::from_utf8_lossy(&data.bytes()).ends_with("c.x 1 2\n"));
     daemon.assert_sums_hold();
@@ -88,7 +88,7 @@ fn replace(old: &mut Daemon) -> Daemon {
 }
 
 #[test]
-fn what_is_counted_goes_on_over_a_hot_restart_and_is_told_once() {
+fn counters_go_on_over_a_hot_restart_and_are_reported_once() {
     for reset in [false, true] {
         let (data, statistics) = (FakeGraphite::new(), FakeGraphite::new());
         let mut text = conf(&data, &statistics);
@@ -104,7 +104,7 @@ fn what_is_counted_goes_on_over_a_hot_restart_and_is_told_once() {
             wait_for("the lines to be counted", || {
                 (Daemon::number(&relay_row(&daemon), "blackholed") == restart + 1).then_some(())
             });
-            // What has not been told yet is told by the next one.
+            // Counts that were not reported yet are in the next report.
             daemon = replace(&mut daemon);
             let row = relay_row(&daemon);
             let counted = |figure: &str| Daemon::number(&row, figure);
@@ -115,16 +115,16 @@ fn what_is_counted_goes_on_over_a_hot_restart_and_is_told_once() {
             );
         }
         let sum_or_last = |name: &str| -> u64 {
-            let told = told(&statistics, name);
-            if reset { told.iter().sum() } else { told.last().copied().unwrap_or(0) }
+            let reported = reported(&statistics, name);
+            if reset { reported.iter().sum() } else { reported.last().copied().unwrap_or(0) }
         };
-        wait_for("everything to be told", || (sum_or_last("metricsDiscarded") == 3).then_some(()));
-        let reports = told(&statistics, "metricsBlackholed").len();
+        wait_for("everything to be reported", || (sum_or_last("metricsDiscarded") == 3).then_some(()));
+        let reports = reported(&statistics, "metricsBlackholed").len();
         wait_for("one more report", || {
-            (told(&statistics, "metricsBlackholed").len() > reports).then_some(())
+            (reported(&statistics, "metricsBlackholed").len() > reports).then_some(())
         });
         for (name, want) in [("metricsBlackholed", 3), ("metricsDiscarded", 3)] {
-            assert_eq!(sum_or_last(name), want, "reset: {reset}, {name}: {:?}", told(&statistics, name));
+            assert_eq!(sum_or_last(name), want, "reset: {reset}, {name}: {:?}", reported(&statistics, name));
         }
         if !reset {
             for name in [
@@ -134,8 +134,8 @@ fn what_is_counted_goes_on_over_a_hot_restart_and_is_told_once() {
                 "dispatch_wallTime_us",
                 "dispatch_sleepTime_us",
             ] {
-                let told = told(&statistics, name);
-                assert!(told.is_sorted(), "{name}: {told:?}");
+                let reported = reported(&statistics, name);
+                assert!(reported.is_sorted(), "{name}: {reported:?}");
             }
         }
         daemon.assert_sums_hold();
@@ -144,7 +144,7 @@ fn what_is_counted_goes_on_over_a_hot_restart_and_is_told_once() {
 }
 
 #[test]
-fn windows_of_rollups_go_on_over_hot_restarts_and_are_told_once() {
+fn windows_of_aggregation_rules_go_on_over_hot_restarts_and_are_reported_once() {
     let data = FakeGraphite::new();
     let text = format!(
         "listen type linemode 127.0.0.1:{} proto tcp;\ncluster data forward {};\n\
@@ -176,7 +176,7 @@ fn windows_of_rollups_go_on_over_hot_restarts_and_are_told_once() {
     }
     ended.store(true, SeqCst);
     let sent: u64 = sender.join().expect("the sender does not panic");
-    wait_for("all windows to be told", || (fed(&daemon, "aggregation_rule_series") == 0).then_some(()));
+    wait_for("all windows to be emitted", || (fed(&daemon, "aggregation_rule_series") == 0).then_some(()));
     assert_eq!(fed(&daemon, "rolled_up"), sent, "each of them was read");
     // A machine that stands still may make a point late; it is counted so.
     let counted = (fed(&daemon, "fed/counted") + fed(&daemon, "fed/counted_late")) / 2;
@@ -185,7 +185,7 @@ fn windows_of_rollups_go_on_over_hot_restarts_and_are_told_once() {
     let points = data.points();
     let windows: BTreeSet<(String, u64)> =
         points.iter().map(|point| (point.name.clone(), point.time_s)).collect();
-    assert_eq!(windows.len(), points.len(), "a window is told once: {points:?}");
+    assert_eq!(windows.len(), points.len(), "a window is emitted once: {points:?}");
     let (a, b) = (data.total("n.a"), data.total("n.b"));
     assert_eq!(a + b, counted as f64, "{points:?}");
     assert_eq!((data.total("s.a"), data.total("s.b")), (2.0 * a, 3.0 * b));

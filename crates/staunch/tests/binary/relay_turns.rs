@@ -57,10 +57,10 @@ fn others_are_served_until_the_end(mut daemon: Daemon, graphite: &FakeGraphite) 
     assert!(Daemon::number(&lines, "in_flight") > 0, "the relay has nothing to do any more: {lines}");
     daemon.assert_sums_hold();
     daemon.stop();
-    let told = daemon.stderr();
-    assert!(told.contains("source `lines`") && told.contains("too late for the last flush"), "{told}");
-    assert!(!told.contains("ERROR") && !told.contains("source `app`"), "{told}");
-    assert_eq!(graphite.total("stats_counts.hits"), 55.0, "{told}");
+    let logged = daemon.stderr();
+    assert!(logged.contains("source `lines`") && logged.contains("too late for the last flush"), "{logged}");
+    assert!(!logged.contains("ERROR") && !logged.contains("source `app`"), "{logged}");
+    assert_eq!(graphite.total("stats_counts.hits"), 55.0, "{logged}");
 }
 
 #[test]

@@ -38,8 +38,8 @@ fn a_broken_file_changes_nothing_and_is_shown() {
     daemon.reload(&good.replace("type = \"aggregate\"", "type = \"agregate\""), "refused");
     let parts = ["nothing changed", "staunch.toml:6:", "^^^"];
     wait_for("the mistake with line and caret", || {
-        let told = daemon.stderr();
-        parts.iter().all(|part| told.contains(part)).then_some(())
+        let logged = daemon.stderr();
+        parts.iter().all(|part| logged.contains(part)).then_some(())
     });
     assert_eq!(daemon.at("app", "udp"), at);
     let ready = daemon.get("/ready");
@@ -122,11 +122,11 @@ fn what_waits_for_the_next_start_is_said_until_the_file_agrees_again() {
     let toml = config(&[UDP], &[("carbon", &graphite)]);
     let mut daemon = Builder::native(&toml).start();
     let note = "the new `receive_buffer` of source `app` takes effect at the next start only";
-    let told = |daemon: &Daemon| daemon.stderr().matches(note).count();
+    let logged = |daemon: &Daemon| daemon.stderr().matches(note).count();
     let other = toml.replace("[transforms", "receive_buffer = \"300KiB\"\n[transforms");
     for (file, want) in [(&other, 1), (&other, 2), (&toml, 2), (&toml, 2), (&other, 3)] {
         daemon.reload(file, "done");
-        wait_for("a note", || (told(&daemon) == want).then_some(()));
+        wait_for("a note", || (logged(&daemon) == want).then_some(()));
     }
     daemon.stop();
 }

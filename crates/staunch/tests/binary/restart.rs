@@ -100,9 +100,9 @@ fn a_window_that_was_flushed_is_not_counted_again_and_gauges_stay() {
             .iter()
             .rfind(|point| point.value > 0.0)
             .map(|point| point.time_s);
-        let told = daemon.folder.path().join("staunch-data/last-flush");
+        let number = daemon.folder.path().join("staunch-data/last-flush");
         wait_for("its label", || {
-            let text = std::fs::read_to_string(&told).ok()?;
+            let text = std::fs::read_to_string(&number).ok()?;
             let found: u64 = text.split_once('/')?.0.parse().ok()?;
             (Some(found) >= label).then_some(())
         });
@@ -142,7 +142,7 @@ fn killed_in_mid_window(daemon: &mut Daemon, graphite: &FakeGraphite) -> Option<
 }
 
 #[test]
-fn a_window_that_ended_while_nobody_ran_is_told_under_its_own_label() {
+fn a_window_that_ended_while_no_daemon_ran_is_emitted_under_its_own_label() {
     let (graphite, mut daemon, label) = std::iter::repeat_with(|| {
         let graphite = FakeGraphite::new();
         let mut daemon = Builder::native(&config(&graphite, "2s", "")).start();
@@ -187,7 +187,7 @@ fn after_sigterm_gauges_and_idle_series_go_on() {
 }
 
 #[test]
-fn damaged_checkpoints_are_told_and_never_fatal() {
+fn damaged_checkpoints_are_logged_and_never_fatal() {
     let graphite = FakeGraphite::new();
     let mut daemon = Builder::native(&config(&graphite, "1h", "")).start();
     let socket = udp(daemon.at("app", "udp"));
@@ -295,9 +295,9 @@ fn an_aggregation_that_gets_an_earlier_name_back_uses_no_label_again() {
                 .replace("\"stats\"", &format!("\"{name}\""))
         };
         let mut daemon = Builder::native(&with("first")).start();
-        for (told, next) in [(1, Some("second")), (2, Some("first")), (3, Some("second")), (4, None)] {
+        for (number, next) in [(1, Some("second")), (2, Some("first")), (3, Some("second")), (4, None)] {
             udp(daemon.at("app", "udp")).send(b"hits:1|c").expect("it is there");
-            daemon.wait_source("app", "aggregated", if hot { told as u64 } else { 1 });
+            daemon.wait_source("app", "aggregated", if hot { number as u64 } else { 1 });
             match next {
                 Some(name) if hot => {
                     daemon.rewrite(&with(name));
@@ -313,7 +313,7 @@ fn an_aggregation_that_gets_an_earlier_name_back_uses_no_label_again() {
                 }
                 None => daemon.stop(),
             }
-            wait_for("the last window", || (graphite.of("stats_counts.hits").len() == told).then_some(()));
+            wait_for("the last window", || (graphite.of("stats_counts.hits").len() == number).then_some(()));
         }
         let points = graphite.of("stats_counts.hits");
         let labels: Vec<u64> = points.iter().map(|point| point.time_s).collect();

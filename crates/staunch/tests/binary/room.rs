@@ -55,13 +55,13 @@ fn who_makes_sources_wait_is_shown_and_is_no_reason_to_send_nothing() {
     let mut client = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
     client.set_nonblocking(true).expect("it is a socket");
     let lines = format!("{}:1|c\n", "a".repeat(1_000)).repeat(64);
-    let told = "sources wait for room in the queue of output `store` (when_full = \"block\"), for ";
+    let logged = "sources wait for room in the queue of output `store` (when_full = \"block\"), for ";
     wait_for("the queue to be full", || {
         // Cut lines are as good as any.
         while client.write(lines.as_bytes()).is_ok() {}
         let (status, body) = ready();
         assert_eq!(status, 200, "{body}");
-        body.strip_prefix("ready\n").is_some_and(|rest| rest.starts_with(told)).then_some(())
+        body.strip_prefix("ready\n").is_some_and(|rest| rest.starts_with(logged)).then_some(())
     });
     assert!(Daemon::number(&daemon.output("store"), "stalls") > 0);
     wait_for("the seconds", || (Daemon::number(&daemon.output("store"), "stalled_for_s") > 0).then_some(()));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Builder, Daemon, FakeGraphite, udp};
 
-/// One aggregation, one Graphite, and sources as told. The window is long: the end of the test flushes it.
+/// One aggregation, one Graphite, and the given sources. The window is long: the end of the test flushes it.
 pub(crate) fn config(listen: &[&str], graphite: &FakeGraphite) -> String {
     format!(
         "[sources.app]\ntype = \"statsd\"\nlisten = {listen:?}\n\n\
@@ -137,9 +137,9 @@ fn a_socket_file_left_behind_is_replaced_and_one_in_use_is_not() {
     let used =
         std::os::unix::net::UnixListener::bind(builder.folder().join("lines.sock")).expect("a new file");
     std::fs::write(builder.folder().join("packets.sock"), "a file of mine").expect("a new file");
-    let (code, told) = builder.run_to_end();
+    let (code, logged) = builder.run_to_end();
     assert_ne!(code, 0);
-    assert!(told.contains("lines.sock") && told.contains("packets.sock"), "{told}");
+    assert!(logged.contains("lines.sock") && logged.contains("packets.sock"), "{logged}");
     drop(used);
 }
 

@@ -1,4 +1,4 @@
-//! SIGTERM: the open window is delivered, what cannot be is told, and the next start goes on where this one ended.
+//! SIGTERM: the open window is delivered, losses are logged, and the next start goes on where this one ended.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -27,8 +27,8 @@ fn sigterm_in_mid_window_delivers_the_part() {
     daemon.wait_source("app", "aggregated", 2);
     daemon.stop();
     assert_eq!(graphite.total("stats_counts.hits"), 55.0, "the rest of the last line may be on the way");
-    let told = daemon.stderr();
-    assert!(told.contains("stopped") && told.contains("tail_lost"), "{told}");
+    let logged = daemon.stderr();
+    assert!(logged.contains("stopped") && logged.contains("tail_lost"), "{logged}");
 }
 
 #[test]
@@ -61,11 +61,11 @@ fn sigterm_with_a_dead_graphite_ends_in_time_and_says_what_was_lost() {
     udp(daemon.at("app", "udp")).send(b"hits:5|c").expect("it is there");
     daemon.wait_source("app", "aggregated", 1);
     daemon.stop();
-    let told = daemon.stderr();
-    let lost = told
+    let logged = daemon.stderr();
+    let lost = logged
         .lines()
         .find(|line| line.contains("output `carbon`") && line.contains("not delivered before the stop"));
-    assert!(lost.is_some(), "{told}");
+    assert!(lost.is_some(), "{logged}");
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn sigterm_under_fire_ends_without_a_mistake() {
     daemon.stop();
     over.store(true, SeqCst);
     datagrams.join().and(lines.join()).expect("senders only stop");
-    let told = daemon.stderr();
-    assert!(!told.contains("ERROR"), "{told}");
+    let logged = daemon.stderr();
+    assert!(!logged.contains("ERROR"), "{logged}");
 }
 
 /// The first second of a window of `window_s` seconds that has most of its time before it.

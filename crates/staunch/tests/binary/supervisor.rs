@@ -95,7 +95,7 @@ fn without_a_watchdog_of_its_own_it_gives_no_signs_of_life() {
 }
 
 #[test]
-fn a_reload_is_told_when_it_begins_and_when_it_has_ended() {
+fn the_service_manager_hears_of_a_reload_when_it_begins_and_ends() {
     let manager = Manager::new();
     let daemon = Builder::native(CONFIG).variable("NOTIFY_SOCKET", &manager.path).start();
     manager.hear_until("READY=1");
@@ -111,7 +111,7 @@ fn a_reload_is_told_when_it_begins_and_when_it_has_ended() {
 #[cfg(target_os = "linux")]
 fn a_process_that_takes_over_says_that_it_is_the_main_one_and_gives_signs_of_life() {
     let manager = Manager::new();
-    // The watchdog's time is told to the main process only: the next one has it from there.
+    // The service manager gives the watchdog's time to the main process only: the next one has it from there.
     let mut old = Builder::native(CONFIG)
         .variable("NOTIFY_SOCKET", &manager.path)
         .variable("WATCHDOG_USEC", "100000")

@@ -88,7 +88,7 @@ fn a_person_sees_rates_states_and_losses() {
 }
 
 #[test]
-fn a_daemon_that_is_away_is_told_and_comes_back() {
+fn a_daemon_that_is_away_is_shown_as_such_and_comes_back() {
     let (mut daemon, _live) = start();
     let mut top = Terminal::start(&["top", "--api", &api(&daemon)], &[("NO_COLOR", "1")]);
     top.wait_rows("a frame", |rows| rows[3].starts_with(" app "));
@@ -147,7 +147,7 @@ fn a_keyboard_that_is_gone_keeps_no_top_from_its_end() {
     let (daemon, _live) = start();
     let (mut top, keyboard) = Terminal::start_with_keys_of_another(&["top", "--api", &api(&daemon)]);
     top.wait_rows("a frame", |rows| rows[3].starts_with(" app "));
-    // The kernel says so with SIGHUP. Whoever reads from it gets the end of input, again and again.
+    // The kernel says so with SIGHUP. A reader gets the end of input, again and again.
     drop(keyboard);
     assert!(top.wait_end().success());
 }

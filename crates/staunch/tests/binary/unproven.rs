@@ -9,7 +9,7 @@ use crate::support::{Builder, Daemon, PATIENCE, wait_for};
 
 const LINES: u64 = 1000;
 
-/// A relay of packets to a unix stream, whose clients are told what is delivered.
+/// A relay of packets to a unix stream, whose clients get acknowledgements of delivery.
 fn start() -> (Daemon, UnixListener) {
     let toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\nack_when = \"delivered\"\n\
                 [outputs.store]\ntype = \"unix\"\nfrom = [\"app\"]\nto = [\"unix://peer.sock\"]\n\

@@ -1,4 +1,4 @@
-//! Endpoints that take connections and can make nothing of what they get: they are told of, and counted as failing.
+//! Endpoints that accept connections and reject every line: they are logged, and counted as failing.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -29,7 +29,7 @@ fn config(to: SocketAddr) -> String {
 }
 
 #[test]
-fn an_endpoint_that_closes_each_connection_at_once_is_told_of_with_what_it_answers() {
+fn an_endpoint_that_closes_each_connection_at_once_is_logged_with_its_answer() {
     for (answer, want) in [
         (
             &b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"[..],
@@ -40,7 +40,7 @@ fn an_endpoint_that_closes_each_connection_at_once_is_told_of_with_what_it_answe
         let mut daemon = Builder::native(&config(closer(answer))).start();
         let mut client = TcpStream::connect(daemon.at("in", "tcp")).expect("it listens");
         let mut lines = 0_u64;
-        wait_for("the endpoint to be told of", || {
+        wait_for("a log line about the endpoint", || {
             lines += 1;
             client.write_all(format!("a.b {lines} 1700000000\n").as_bytes()).expect("it reads");
             daemon.stderr().contains(want).then_some(())
@@ -58,13 +58,13 @@ fn an_endpoint_that_closes_each_connection_at_once_is_told_of_with_what_it_answe
         daemon.wait_source("in", "routed", lines);
         daemon.assert_sums_hold();
         daemon.stop();
-        let told = daemon.stderr();
-        assert_eq!(told.matches(want).count(), 1, "once, however often it closes:\n{told}");
-        assert!(told.contains("does it accept the data of this output?"), "{told}");
+        let logged = daemon.stderr();
+        assert_eq!(logged.matches(want).count(), 1, "once, however often it closes:\n{logged}");
+        assert!(logged.contains("does it accept the data of this output?"), "{logged}");
     }
 }
 
-/// Whoever takes connections and closes them unread has nothing, whatever its kernel acknowledged.
+/// An endpoint that closes connections unread has nothing, whatever its kernel acknowledged.
 #[test]
 fn an_endpoint_that_resets_each_connection_at_once_uses_up_no_queue() {
     const LINES: u64 = 5_000;

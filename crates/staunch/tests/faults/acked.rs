@@ -41,16 +41,16 @@ pub(crate) struct AckedClient {
 }
 
 impl AckedClient {
-    /// Sends to `at`, whoever listens there, with at most `window` records unacknowledged.
+    /// Sends to `at` with at most `window` records unacknowledged.
     pub(crate) fn start(at: SocketAddr, first: u64, window: u64) -> AckedClient {
         let progress = Arc::new(Progress::default());
         let over = Arc::new(AtomicBool::new(false));
-        let (told, stop) = (Arc::clone(&progress), Arc::clone(&over));
+        let (seen, stop) = (Arc::clone(&progress), Arc::clone(&over));
         let thread = std::thread::spawn(move || {
             let mut sent = 0;
-            while !(stop.load(SeqCst) && told.acked.load(SeqCst) == sent) {
+            while !(stop.load(SeqCst) && seen.acked.load(SeqCst) == sent) {
                 // The daemon is dead, or dies while we talk: that is what this is about.
-                let _broken = connection(at, first, window, &mut sent, &told, &stop);
+                let _broken = connection(at, first, window, &mut sent, &seen, &stop);
                 std::thread::sleep(PAUSE);
             }
             sent
@@ -72,7 +72,7 @@ fn connection(
     first: u64,
     window: u64,
     sent: &mut u64,
-    told: &Progress,
+    seen: &Progress,
     over: &AtomicBool,
 ) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(at)?;
@@ -81,10 +81,10 @@ fn connection(
     let mut replies = BufReader::new(stream.try_clone()?);
     let mut reply = String::new();
     // Acks count from the connection's first line.
-    let base = told.acked.load(SeqCst);
+    let base = seen.acked.load(SeqCst);
     let mut next = base;
     loop {
-        let acked = told.acked.load(SeqCst);
+        let acked = seen.acked.load(SeqCst);
         let end = if over.load(SeqCst) { *sent } else { u64::MAX };
         if acked == end {
             return Ok(());
@@ -92,7 +92,7 @@ fn connection(
         let to = end.min(acked + window).min(next + CHUNK);
         if to > next {
             stream.write_all(&records(first + next..first + to))?;
-            told.again.fetch_add((*sent).min(to).saturating_sub(next), SeqCst);
+            seen.again.fetch_add((*sent).min(to).saturating_sub(next), SeqCst);
             *sent = to.max(*sent);
             next = to;
         }
@@ -104,9 +104,9 @@ fn connection(
                 let mut words = reply.split_whitespace();
                 let (verb, number) = (words.next(), words.next().and_then(|word| word.parse::<u64>().ok()));
                 let number = number.ok_or(std::io::ErrorKind::InvalidData)?;
-                told.acked.fetch_max(base + number, SeqCst);
+                seen.acked.fetch_max(base + number, SeqCst);
                 if verb == Some("err") {
-                    told.errors.lock().expect("nobody panics with it").push(reply.trim().to_owned());
+                    seen.errors.lock().expect("nobody panics with it").push(reply.trim().to_owned());
                     return Ok(());
                 }
                 reply.clear();

@@ -112,9 +112,9 @@ pub(crate) fn run(bench: &Bench) -> End {
         each(again)
     ));
     finding.promise(twice <= in_flight, || format!("{twice} arrived twice, {in_flight} were in flight"));
-    // A client that is told so sends again, as after any end of its connection: nothing is lost by it.
+    // The client sends again, as after any end of its connection: nothing is lost by it.
     if !errors.is_empty() {
-        finding.figure(format!("{damaged} copies torn by kills; clients were told {errors:?}"));
+        finding.figure(format!("{damaged} copies torn by kills; clients got {errors:?}"));
     }
     daemon.assert_sums_hold();
     daemon.stop();

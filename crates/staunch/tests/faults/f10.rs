@@ -69,7 +69,7 @@ struct Round {
 }
 
 /// Lost records that the last words name: those that end in `about`.
-fn told(stderr: &str, begin: &str, about: &str) -> u64 {
+fn logged(stderr: &str, begin: &str, about: &str) -> u64 {
     let lines = stderr.lines().filter(|line| line.contains(about));
     let numbers = lines.filter_map(|line| line.split(begin).nth(1)?.split(' ').next()?.parse::<u64>().ok());
     numbers.sum()
@@ -129,10 +129,10 @@ fn account(finding: &mut Finding, words: &str, ends: &[Endpoint; 3], sent: [u64;
     for ((name, end), sent) in NAMES.iter().zip(ends).zip(sent) {
         let count = end.oracle.count();
         finding.add(&count);
-        let late = told(words, &format!("source `{name}`: "), "too late for the last flush");
-        let left = told(words, &format!("output `copy_{name}`: "), "not delivered before the stop");
-        let unread = told(words, &format!("source `{name}`: "), "`kernel_dropped` since the start");
-        let dropped = told(words, &format!("output `copy_{name}`: "), "`queue_full` since the start");
+        let late = logged(words, &format!("source `{name}`: "), "too late for the last flush");
+        let left = logged(words, &format!("output `copy_{name}`: "), "not delivered before the stop");
+        let unread = logged(words, &format!("source `{name}`: "), "`kernel_dropped` since the start");
+        let dropped = logged(words, &format!("output `copy_{name}`: "), "`queue_full` since the start");
         let left = left + dropped;
         finding.named += late + left + unread;
         let hole = end.oracle.missing(0..count.arrived).len();

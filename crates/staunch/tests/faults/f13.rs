@@ -13,12 +13,12 @@ use crate::support::{Builder, Daemon, wait_for};
 /// Lines of the load between two restarts.
 const LINES_BETWEEN: u64 = 5_000;
 
-/// Milliseconds in which nobody read, as the new process tells.
+/// Milliseconds in which nobody read, as the new process logs.
 fn pause_ms(daemon: &Daemon) -> f64 {
-    wait_for("the pause to be told", || {
+    wait_for("the pause to be logged", || {
         let text = daemon.stderr();
-        let told = text.split("nothing was read for ").nth(1)?;
-        told.split(' ').next()?.parse().ok()
+        let logged = text.split("nothing was read for ").nth(1)?;
+        logged.split(' ').next()?.parse().ok()
     })
 }
 

@@ -1,7 +1,7 @@
 //! F15: `kill -9` again and again while lines go through a relay with queues on disk, one of whose endpoints is away every
 //! other time.
 //!
-//! A client of a relay is not told what was taken. What it may miss is the end of what it sent before the kill. Each endpoint
+//! A client of a relay gets no acknowledgement. What it may miss is the end of what it sent before the kill. Each endpoint
 //! has a queue of its own, which is written by itself, so that this end begins elsewhere for each: no endpoint misses a line
 //! before one that it got. How long the longest end is, in lines and in time, is the window of doubt.
 
@@ -57,7 +57,7 @@ pub(crate) fn run(bench: &Bench) -> End {
         .collect();
     relay.endpoints.iter().for_each(|endpoint| finding.add(&endpoint.oracle.count()));
     finding.sent = next;
-    // What nobody was told of having been taken.
+    // Lines that were taken without an acknowledgement.
     finding.named = missing.len() as u64;
     missing.sort_unstable();
     let (mut lines, mut seconds) = (Vec::new(), Vec::new());

@@ -32,7 +32,7 @@ const WRITE_BYTES: usize = 64 << 10;
 /// Idle connections of each kind that have come before memory is looked at: what is there once stays out of the account.
 const FIRST_EACH: u64 = 5;
 
-/// What memory may differ by whoever is connected: batches on their way, blocks in queues.
+/// Memory that may differ whatever is connected: batches on their way, blocks in queues.
 const SHARED_BYTES: u64 = 12 << 20;
 
 /// Descriptors of the bench, and of the daemon, that are no slow client.

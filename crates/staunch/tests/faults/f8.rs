@@ -85,7 +85,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     endpoint.go_away();
     let mut daemon = Builder::native(&toml).start();
     let mut random = bench.random();
-    let (mut finding, mut next, mut kept_aside) = (Finding::default(), 0, 0);
+    let (mut finding, mut next, mut quarantined) = (Finding::default(), 0, 0);
     let (mut flipped, mut shortened) = (0, 0);
     for round in 0..rounds {
         let mut client = Client::new(daemon.at("app", "tcp"), next);
@@ -118,7 +118,7 @@ pub(crate) fn run(bench: &Bench) -> End {
         let row = daemon.output("copy");
         let damaged = Daemon::number(&row, "losses/dropped/damaged");
         finding.named += damaged;
-        kept_aside += Daemon::number(&row, "disk/quarantined_bytes");
+        quarantined += Daemon::number(&row, "disk/quarantined_bytes");
         finding.promise(damaged <= most, || {
             format!("round {round} cost {damaged} records: more than the blocks that were hit")
         });
@@ -136,7 +136,7 @@ pub(crate) fn run(bench: &Bench) -> End {
     finding.done = format!("{flipped} bits, {shortened} files cut short or gone, {rounds} restarts");
     let (damaged, share) = (finding.named, finding.named as f64 * 100.0 / next as f64);
     finding.figure(format!(
-        "{damaged} records ({share:.1} %) dropped as damaged, {kept_aside} bytes kept aside"
+        "{damaged} records ({share:.1} %) dropped as damaged, {quarantined} bytes quarantined"
     ));
     finding.promise(damaged > 0, || "no bit hit a record: this run shows nothing".into());
     finding.promise_exact();

@@ -38,7 +38,7 @@ impl Bench {
         Random::new(self.seed | 1)
     }
 
-    /// Progress, for whoever waits: on stderr, now and then.
+    /// Progress for people: on stderr, now and then.
     pub(crate) fn say(&self, text: impl FnOnce() -> String) {
         if self.said.get().elapsed() >= SAY_EVERY {
             self.said.set(Instant::now());

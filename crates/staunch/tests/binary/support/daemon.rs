@@ -52,7 +52,7 @@ pub(crate) struct Builder {
 #[derive(Debug)]
 pub(crate) struct Daemon {
     child: Child,
-    /// Its working directory, with its config and data. Shared with those that take over from it.
+    /// Its working directory, with its config and data. Shared with the processes after hot restarts.
     pub(crate) folder: Arc<TempDir>,
     /// The config that it was started with.
     pub(crate) file: Option<PathBuf>,
@@ -464,7 +464,7 @@ impl Daemon {
         assert!(!self.stderr().contains("panicked"), "{}", self.stderr());
     }
 
-    /// Starts another one beside it, in the same folder and with the same command line, to take over. Does not wait.
+    /// Starts another one beside it, in the same folder and with the same command line and `--hot-restart`. Does not wait.
     pub(crate) fn successor(&self) -> Daemon {
         self.successor_without("")
     }

@@ -259,7 +259,7 @@ fn is_timeout(error: &std::io::Error) -> bool {
 
 fn reset(stream: &TcpStream) {
     let linger = socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO));
-    linger.expect("a socket can be told to reset");
+    linger.expect("a socket can be made to reset");
 }
 
 fn record(state: &State, line: &mut Vec<u8>, bytes: &[u8]) {

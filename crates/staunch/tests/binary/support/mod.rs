@@ -63,7 +63,7 @@ pub(crate) fn nobody() -> SocketAddr {
     at
 }
 
-/// Looks until `see` gives `want`; tells the last value when it never does.
+/// Looks until `see` gives `want`; shows the last value when it never does.
 #[track_caller]
 pub(crate) fn wait_until_equal<T: PartialEq + Debug>(what: &str, want: &T, mut see: impl FnMut() -> T) {
     let deadline = Instant::now() + PATIENCE;

@@ -111,7 +111,7 @@ impl Terminal {
         })
     }
 
-    /// Gives the terminal another size, as a person does with the mouse: the kernel tells the program.
+    /// Gives the terminal another size, as a person does with the mouse: the kernel signals the program.
     pub(crate) fn resize(&self, rows: u16, columns: u16) {
         self.screen.lock().expect("no reader panics").screen_mut().set_size(rows, columns);
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
