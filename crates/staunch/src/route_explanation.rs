@@ -636,7 +636,7 @@ relay.conf:6: match ^old  (begins)
     }
 
     #[test]
-    fn who_stands_in_is_told() {
+    fn the_member_of_a_failover_is_shown() {
         let text = way("web.load 1 2", &["10.0.1.2", "10.0.2.1"]).text(false);
         assert!(text.contains("-> 10.0.1.1:2003  for 10.0.1.2:2003, which is down\n"), "{text}");
         assert!(text.contains("-> [::2]:2004  the first that is up\n"), "{text}");
@@ -662,7 +662,7 @@ relay.conf:6: match ^old  (begins)
     }
 
     #[test]
-    fn a_search_that_gave_up_is_told() {
+    fn a_search_that_gave_up_is_shown() {
         let conf = "cluster c forward 10.0.0.1;\nmatch (x+x+)+\\1z validate (y+y+)+\\1z else drop send to c;\n\
                     match ^xx validate (x+x+)+\\1z else drop send to c;\n";
         let conf = read_text("relay.conf", conf).conf.expect("a good configuration");

@@ -15,7 +15,7 @@ pub struct Unfinished {
     /// The end of a line that is too long, and counted, is still to come.
     pub discarding: bool,
     /// What was acknowledged to the client, where it gets acknowledgements.
-    pub told: Option<AckProgress>,
+    pub acks: Option<AckProgress>,
 }
 
 #[derive(Debug)]

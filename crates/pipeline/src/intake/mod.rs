@@ -77,7 +77,7 @@ pub struct Intake {
     complaints: Vec<Complaint>,
     /// Nothing of the connection can be read any more.
     broken: Option<Broken>,
-    /// The client is told what it need not keep.
+    /// The client gets acknowledgements.
     replies: Option<Replies>,
 }
 
@@ -216,7 +216,7 @@ impl Intake {
         self.points.as_ref().is_some_and(PointReading::takes_messages)
     }
 
-    /// True when the datagrams of one call must be of one sender, told by [`Self::set_peer`].
+    /// True when the datagrams of one call must be of one sender, given by [`Self::set_peer`].
     pub fn wants_peers(&self) -> bool {
         self.wants_peers
     }
@@ -500,26 +500,26 @@ impl Intake {
         batches(*source, account, wanted, now, whole, Packets::each(packets), parsed)
     }
 
-    /// From now on the client is told what it need not keep, as `connection`.
+    /// From now on the client gets acknowledgements, as `connection`.
     #[must_use]
     pub fn answering(mut self, connection: ConnectionId, when: AckWhen) -> Intake {
         self.replies = Some(Replies::new(connection, when));
         self
     }
 
-    /// What it holds between two reads, with a mark behind every line. None when another one cannot go on: the client was
-    /// told of an end, or the stream cannot be followed.
+    /// What it holds between two reads, with a mark behind every line. None when another one cannot go on: the client
+    /// got an error, or the stream cannot be followed.
     pub fn unfinished(&mut self) -> Option<Unfinished> {
         if self.is_broken() {
             return None;
         }
         self.reject_too_long();
-        let told = match &self.replies {
-            Some(replies) => Some(replies.told()?),
+        let acks = match &self.replies {
+            Some(replies) => Some(replies.progress()?),
             None => None,
         };
         let (bytes, discarding) = self.framing.unfinished();
-        Some(Unfinished { bytes, discarding, told })
+        Some(Unfinished { bytes, discarding, acks })
     }
 
     /// True when the beginning of a line or frame has come, and not its end.
@@ -530,20 +530,20 @@ impl Intake {
         }
     }
 
-    /// Goes on, as new, with what another one held; a client that was told something is `connection` from now on.
+    /// Goes on, as new, with what another one held; a client with acknowledgements is `connection` from now on.
     #[must_use]
     pub fn going_on(mut self, unfinished: &Unfinished, connection: Option<ConnectionId>) -> Intake {
         self.framing.go_on_with(unfinished);
         self.claim.hold_anyway(self.framing.memory_bytes());
         self.beginning.go_on_with(&unfinished.bytes);
-        if let (Some(told), Some(connection)) = (unfinished.told, connection) {
-            self.replies = Some(Replies::going_on(connection, told));
+        if let (Some(progress), Some(connection)) = (unfinished.acks, connection) {
+            self.replies = Some(Replies::going_on(connection, progress));
         }
         self
     }
 
     /// What to put into the batch of the last call, after [`Self::settle_too_long`]; none when no line came, or when
-    /// the client is told nothing.
+    /// the client gets nothing.
     pub fn mark(&mut self) -> Option<AckMark> {
         self.replies.as_mut().and_then(Replies::mark)
     }

@@ -1,6 +1,6 @@
-//! What a client is told: `ack N`, and at the end perhaps `err N REASON` ([docs/acks.md](../../../docs/acks.md)).
+//! Replies to a client: `ack N`, and at the end perhaps `err N REASON` ([docs/acks.md](../../../docs/acks.md)).
 //!
-//! Path of a line: counted by [`Replies::received`], named by [`Replies::mark`], and when its mark is met, told by
+//! Path of a line: counted by [`Replies::received`], named by [`Replies::mark`], and when its mark is met, sent by
 //! [`Replies::write`]. Not here: whether it is met (`acks`), and the socket.
 
 use model::{AckMark, AckWhen, ConnectionId};
@@ -20,11 +20,11 @@ pub(crate) struct Replies {
     marked: u64,
     marks: u64,
     /// Lines up to the last reply.
-    told: u64,
+    acked: u64,
     ended: bool,
 }
 
-/// What a client has been told, by whichever process.
+/// Acknowledgements that a client has got, from this process and those before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckProgress {
     /// When a line is acknowledged on its connection.
@@ -43,16 +43,16 @@ impl Replies {
     }
 
     /// Lines that wait have one mark between them: see `Acks::go_on`.
-    pub(crate) fn going_on(connection: ConnectionId, told: AckProgress) -> Replies {
-        let AckProgress { when, lines, rejected, acked } = told;
+    pub(crate) fn going_on(connection: ConnectionId, progress: AckProgress) -> Replies {
+        let AckProgress { when, lines, rejected, acked } = progress;
         let marks = u64::from(acked < lines);
-        Replies { connection, when, lines, rejected, marked: lines, marks, told: acked, ended: false }
+        Replies { connection, when, lines, rejected, marked: lines, marks, acked, ended: false }
     }
 
     /// None after an end, or while a line has come that no mark names.
-    pub(crate) fn told(&self) -> Option<AckProgress> {
-        let Replies { when, lines, rejected, told, .. } = *self;
-        (self.marked == lines && !self.ended).then_some(AckProgress { when, lines, rejected, acked: told })
+    pub(crate) fn progress(&self) -> Option<AckProgress> {
+        let Replies { when, lines, rejected, acked, .. } = *self;
+        (self.marked == lines && !self.ended).then_some(AckProgress { when, lines, rejected, acked })
     }
 
     /// More lines have come, and so many records in them were rejected.
@@ -77,15 +77,15 @@ impl Replies {
     }
 
     /// Appends `ack N`, with `rejected R` behind it when the intake has rejected something, if `answer` has more than
-    /// was told; then `err N REASON` if it is the end. Gives the lines that are new.
+    /// got; then `err N REASON` if it is the end. Gives the lines that are new.
     pub(crate) fn write(&mut self, answer: &Answer, out: &mut Vec<u8>) -> u64 {
         if self.ended {
             return 0;
         }
         debug_assert!(answer.up_to <= self.marked, "only what was received is acknowledged");
-        let new = answer.up_to.saturating_sub(self.told);
+        let new = answer.up_to.saturating_sub(self.acked);
         if new > 0 {
-            self.told = answer.up_to;
+            self.acked = answer.up_to;
             out.extend_from_slice(format!("ack {}", answer.up_to).as_bytes());
             if answer.rejected > 0 {
                 out.extend_from_slice(format!(" rejected {}", answer.rejected).as_bytes());
@@ -94,7 +94,7 @@ impl Replies {
         }
         if let Some(why) = answer.failed {
             self.ended = true;
-            out.extend_from_slice(format!("err {} {}\n", self.told, why.word()).as_bytes());
+            out.extend_from_slice(format!("err {} {}\n", self.acked, why.word()).as_bytes());
         }
         new
     }
@@ -104,7 +104,7 @@ impl Replies {
     }
 
     pub(crate) fn lines_unanswered(&self) -> u64 {
-        self.lines - self.told
+        self.lines - self.acked
     }
 }
 
@@ -154,21 +154,21 @@ mod tests {
         for all in [true, false] {
             let mut replies = Replies::new(ConnectionId(7), when);
             replies.received(3, 1);
-            assert_eq!(replies.told(), None, "no mark names them");
+            assert_eq!(replies.progress(), None, "no mark names them");
             assert!(replies.mark().is_some());
             let mut out = Vec::new();
             replies.write(&answer(if all { 3 } else { 2 }, 1), &mut out);
-            let told = replies.told().expect("a mark names everything");
-            assert_eq!(told, AckProgress { when, lines: 3, rejected: 1, acked: if all { 3 } else { 2 } });
-            let mut other = Replies::going_on(ConnectionId(0), told);
+            let progress = replies.progress().expect("a mark names everything");
+            assert_eq!(progress, AckProgress { when, lines: 3, rejected: 1, acked: if all { 3 } else { 2 } });
+            let mut other = Replies::going_on(ConnectionId(0), progress);
             let waits = u64::from(!all);
             assert_eq!((other.mark(), other.marks_unanswered(&answer(0, 0))), (None, waits));
             assert_eq!(other.write(&answer(0, 0), &mut out), 0);
             other.received(2, 0);
             let mark = AckMark { connection: ConnectionId(0), up_to: 5, rejected: 1, when };
             assert_eq!((other.mark(), other.marks_unanswered(&answer(0, 0))), (Some(mark), waits + 1));
-            assert_eq!(other.write(&answer(5, waits + 1), &mut out), 5 - told.acked);
-            let first = told.acked;
+            assert_eq!(other.write(&answer(5, waits + 1), &mut out), 5 - progress.acked);
+            let first = progress.acked;
             assert_eq!(String::from_utf8_lossy(&out), format!("ack {first} rejected 1\nack 5 rejected 1\n"));
         }
     }

@@ -124,11 +124,11 @@ pub struct SourceRow {
     pub event_fields_ignored: u64,
     /// Its UDP sockets that are open.
     pub sockets: Vec<SocketRow>,
-    /// What its clients were told; none unless it has `ack_when`, or had.
+    /// Acknowledgements that its clients got; none unless it has `ack_when`, or had.
     pub acks: Option<AcksRow>,
 }
 
-/// What the clients of a source were told.
+/// Acknowledgements to the clients of a source.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub struct AcksRow {
     /// `ack_when` now; none when a reload took it away.
@@ -244,7 +244,7 @@ pub struct DiskRow {
     pub damaged_ranges: u64,
     /// Blocks that lay in them.
     pub blocks_damaged: u64,
-    /// Bytes of those ranges that were kept aside.
+    /// Bytes of those ranges that were quarantined.
     pub quarantined_bytes: u64,
     /// Ranges that were not, for want of room.
     pub quarantine_full: u64,

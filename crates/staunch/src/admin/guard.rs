@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use model::PeerKey;
 use tls::token::Token;
 
-/// Types of bodies that a browser sends elsewhere only when it was told that it may, which we never tell it.
+/// Types of bodies that a browser sends elsewhere only when a preflight request allows it, which ours never does.
 const TYPES: [&str; 3] = ["application/json", "application/x-ndjson", "application/octet-stream"];
 
 /// The two ends of a connection. None: the system does not tell.

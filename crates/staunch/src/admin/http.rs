@@ -28,7 +28,7 @@ use crate::daemon::shared::{Beat, Pulse, Shared};
 use crate::daemon::worker::Question;
 use sys::clock::Clock;
 
-/// Longest wait for a sign of life of the daemon's threads, whose turns take milliseconds. Whoever probes with less patience
+/// Longest wait for a sign of life of the daemon's threads, whose turns take milliseconds. A probe with less patience
 /// has its own time-out, which says the same.
 const HEARTBEAT_WAIT: Duration = Duration::from_secs(5);
 
@@ -156,17 +156,17 @@ async fn healthz(State(api): ApiState) -> Response {
 async fn ready(State(api): ApiState, headers: HeaderMap) -> Response {
     let why = api.shared.not_ready();
     // The reasons name sources, outputs and addresses.
-    let tells = may_read(&api, &headers).is_ok();
+    let authorized = may_read(&api, &headers).is_ok();
     if why.is_empty() {
         let (troubles, waits) =
-            if tells { (api.shared.troubles(), api.shared.waited_for()) } else { Default::default() };
+            if authorized { (api.shared.troubles(), api.shared.waited_for()) } else { Default::default() };
         return troubles
             .into_iter()
             .chain(waits)
             .fold("ready\n".to_owned(), |text, line| text + &line + "\n")
             .into_response();
     }
-    let text = if tells { why.join("\n") } else { "not ready".to_owned() };
+    let text = if authorized { why.join("\n") } else { "not ready".to_owned() };
     (StatusCode::SERVICE_UNAVAILABLE, text + "\n").into_response()
 }
 

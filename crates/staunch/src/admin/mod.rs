@@ -23,7 +23,7 @@ use config::plan::{ManagementPlan, Plan};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::carbon_c_relay::log_targets::ASIDE;
+use crate::carbon_c_relay::log_targets::NOT_AN_ERROR;
 use crate::daemon::hot_restart::Inheritance;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::Unanswered;
@@ -54,7 +54,7 @@ pub struct Ports {
 pub struct ServedPorts {
     /// Each with its place in the plan, for another process.
     pub listeners: Vec<(PortKind, SocketAddr, TcpListener)>,
-    /// They end when they are told to, and no request is open any more.
+    /// They end at the end of the daemon, when no request is open any more.
     pub tasks: JoinSet<()>,
 }
 
@@ -102,11 +102,11 @@ impl Ports {
         stop: &watch::Receiver<bool>,
     ) -> io::Result<ServedPorts> {
         let mut served = ServedPorts::default();
-        if let (Some(listener), Some(told)) = (self.http, plan.http) {
-            served.listeners.push((PortKind::Http, told, listener.try_clone()?));
+        if let (Some(listener), Some(configured)) = (self.http, plan.http) {
+            served.listeners.push((PortKind::Http, configured, listener.try_clone()?));
             let ended = server::start(listener, http::Api::new(shared), stop.clone())?;
             served.tasks.spawn(async move {
-                // A thread that panicked has told so itself.
+                // A thread that panicked has logged so itself.
                 let _panicked = ended.await;
             });
         }
@@ -120,8 +120,8 @@ impl Ports {
 }
 
 /// Port 0 stands for any free port: this is the one that it became.
-fn really_at(listener: &TcpListener, told: SocketAddr) -> SocketAddr {
-    listener.local_addr().unwrap_or(told)
+fn really_at(listener: &TcpListener, configured: SocketAddr) -> SocketAddr {
+    listener.local_addr().unwrap_or(configured)
 }
 
 fn open_one(
@@ -143,7 +143,7 @@ fn open_one(
     };
     let failure = format!("cannot open {what} on {address}: {error}; move it with `{option}");
     if taken_is_fine {
-        tracing::warn!(target: ASIDE, "{failure}; continuing without it");
+        tracing::warn!(target: NOT_AN_ERROR, "{failure}; continuing without it");
     } else {
         failures.push(failure + " or in the config");
     }

@@ -156,7 +156,7 @@ fn dropped(outlet: &Outlet, order: DropOrder) -> Result<DropResult, Refusal> {
         let now = Clock::now();
         // What comes in meanwhile has no age yet.
         let age_ns = order.older_than_ms.unwrap_or(0).saturating_mul(SECOND_NS / 1000).max(1);
-        // Of two requests at the same time each tells of both.
+        // Of two requests at the same time each shows both.
         let lost = |reason| Amount::dropped(&outlet.account, reason);
         let before = (lost(Dropped::ByOperator), lost(Dropped::Damaged));
         while outlet.drop_older(age_ns, Dropped::ByOperator, DROP_STEP, now).ok_or_else(parked)? {}

@@ -98,7 +98,7 @@ pub struct ClusterRow {
 pub struct MemberRow {
     /// The output.
     pub output: String,
-    /// Others stand in for it now, where members of the cluster do that.
+    /// It has failed over, where members of the cluster do that.
     pub out: bool,
 }
 
@@ -123,7 +123,7 @@ pub async fn page(shared: &Shared, asking: &mut Asking) -> RelayPage {
     RelayPage { relays: rows.collect() }
 }
 
-/// The clusters of the relay of that name. `down` are outputs that others stand in for.
+/// The clusters of the relay of that name. `down` are outputs that have failed over.
 fn clusters(plan: &Plan, relay: &str, down: &[OutputId]) -> Vec<ClusterRow> {
     let relays = plan.transforms.iter().filter_map(|transform| match &transform.kind {
         TransformKind::Relay(known) if transform.name == relay => Some(&known.plan),

@@ -1,6 +1,6 @@
 //! The log of `staunch relay`, in the form of the original's: `[2024-03-13 15:42:30] (MSG) text`.
 //!
-//! Path: `-l FILE`, or stdout for what is told and stderr for what is wrong -> [`start`]; SIGHUP -> [`reopen`]; SIGUSR1 ->
+//! Path: `-l FILE`, or stdout for messages and stderr for errors -> [`start`]; SIGHUP -> [`reopen`]; SIGUSR1 ->
 //! [`toggle_debug`]. Not here: what is said (everywhere, and `original`).
 
 use std::fmt;
@@ -18,7 +18,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::carbon_c_relay::log_targets::{ASIDE, ORIGINAL, ORIGINAL_DEBUG, OURS};
+use crate::carbon_c_relay::log_targets::{NOT_AN_ERROR, ORIGINAL, ORIGINAL_DEBUG, OURS};
 use crate::log_stream;
 use sys::clock::Clock;
 
@@ -89,7 +89,7 @@ fn filter(level: &str, talkative: bool) -> EnvFilter {
     left_out.filter_map(|target| format!("{target}=off").parse().ok()).fold(filter, EnvFilter::add_directive)
 }
 
-/// Opens the file anew: somebody may have moved it away. What cannot be opened is told in the one that is there.
+/// Opens the file anew: somebody may have moved it away. An error is logged in the file that is there.
 pub(super) fn reopen() {
     let Some((log, path)) = LOG.get().and_then(|log| Some((log, log.path.as_deref()?))) else { return };
     tracing::info!(target: ORIGINAL, "closing logfile");
@@ -149,7 +149,7 @@ where
 }
 
 fn is_error(metadata: &Metadata<'_>) -> bool {
-    *metadata.level() <= Level::WARN && metadata.target() != ASIDE
+    *metadata.level() <= Level::WARN && metadata.target() != NOT_AN_ERROR
 }
 
 /// Each line with the time in front, as in the log when it is no file.

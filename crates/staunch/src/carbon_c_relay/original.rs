@@ -1,4 +1,4 @@
-//! The manners of carbon-c-relay towards whoever started it: its words in the log, and its signals (spec graphite §2.12,
+//! carbon-c-relay's behaviour towards the process that started it: its words in the log, and its signals (spec graphite §2.12,
 //! §2.13). Scripts look for these lines.
 //!
 //! Not here: how lines of the log look, how a configuration has changed, going into the background (`carbon_c_relay`).
@@ -10,7 +10,7 @@ use super::pid_file::PidFile;
 use crate::carbon_c_relay::log_targets::ORIGINAL;
 use crate::daemon::shared::Shared;
 
-/// What a daemon does that stands in for the original.
+/// What the daemon does in the compatibility mode.
 pub struct Original {
     /// Name and version.
     pub name: String,
@@ -138,7 +138,7 @@ fn closed(place: &str) -> Option<String> {
     })
 }
 
-/// A place as the original tells it. It has a socket for each family where one of ours takes both.
+/// A place as the original prints it. It has a socket for each family where one of ours takes both.
 fn listening_on(place: &str) -> Vec<String> {
     let Some((way, address)) = place.split_once("://") else { return Vec::new() };
     let Ok(address) = address.parse::<std::net::SocketAddr>() else {
@@ -154,13 +154,13 @@ fn listening_on(place: &str) -> Vec<String> {
     }
 }
 
-/// An endpoint as the original tells it: `tcp://10.0.0.1:2003` is `10.0.0.1:2003`.
+/// An endpoint as the original prints it: `tcp://10.0.0.1:2003` is `10.0.0.1:2003`.
 pub fn endpoint(place: &str) -> &str {
     place.split_once("://").map_or(place, |(_, place)| place)
 }
 
 #[test]
-fn places_are_told_in_the_words_of_the_original() {
+fn places_are_printed_in_the_words_of_the_original() {
     let table: &[(&str, &[&str])] = &[
         ("tcp://[::]:2003", &["tcp4 0.0.0.0 port 2003", "tcp6 :: port 2003"]),
         ("udp://127.0.0.1:2003", &["udp4 127.0.0.1 port 2003"]),

@@ -92,6 +92,6 @@ fn it_goes_with_its_owner_and_never_that_of_another_process() {
     drop(file);
     assert_eq!(text().as_deref(), Some("1\n"));
     written().leave();
-    assert_eq!(text(), Some(own), "whoever goes on may have the same number in another container");
+    assert_eq!(text(), Some(own), "the next process may have the same number in another container");
     assert!(PidFile::reserve(&folder.path().join("none/pid")).is_err());
 }

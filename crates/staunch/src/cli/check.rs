@@ -65,7 +65,7 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
             documents.push(document(&checked, args)?);
         } else {
             stdio::say(&checked.said);
-            told(&checked, args)?;
+            report(&checked, args)?;
         }
         if checked.plan.is_none() {
             code = code.max(MISTAKES);
@@ -107,7 +107,7 @@ pub(crate) fn plan_of(file: &Path) -> anyhow::Result<Plan> {
 
 /// For people: that the file is good, what it makes of each packet, and the rules of its relays. For programs that ask about
 /// keys: the answers.
-fn told(checked: &Checked, args: &CheckArgs) -> anyhow::Result<()> {
+fn report(checked: &Checked, args: &CheckArgs) -> anyhow::Result<()> {
     let Some(plan) = &checked.plan else { return Ok(()) };
     if let Some(keys) = &args.keys {
         return Keys::new(plan, &*checked.place)?.write(keys);

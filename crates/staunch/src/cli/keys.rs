@@ -2,7 +2,7 @@
 //! and which rules of a relay they meet.
 //!
 //! Not here: how keys are placed and rules met (`process`), one name at length (`staunch relay --explain`).
-//! Invariant: what is told of a relay is what `explained` tells.
+//! Invariant: the line of a relay is the one of `explained`.
 
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -47,7 +47,7 @@ impl<'a> Keys<'a> {
         Ok(Keys { plan, owners: Owners::new(plan), relays, place })
     }
 
-    /// Writes the lines of [`Keys::told`] for each line of `file` (`-` for stdin). That the reader of stdout has gone away
+    /// Writes the lines of [`Keys::line`] for each line of `file` (`-` for stdin). That the reader of stdout has gone away
     /// is no error.
     ///
     /// # Errors
@@ -55,14 +55,14 @@ impl<'a> Keys<'a> {
     pub(crate) fn write(&mut self, file: &Path) -> anyhow::Result<()> {
         let on_terminal = std::io::stdout().is_terminal();
         let mut out = BufWriter::new(std::io::stdout().lock());
-        let mut told = Vec::new();
+        let mut line = Vec::new();
         let written = each_key(file, |key| {
-            told.clear();
-            self.told(key, &mut told);
+            line.clear();
+            self.line(key, &mut line);
             if on_terminal {
-                told = for_terminal(&told);
+                line = for_terminal(&line);
             }
-            Ok(out.write_all(&told)?)
+            Ok(out.write_all(&line)?)
         });
         match written.and_then(|()| Ok(out.flush()?)) {
             Err(error) if is_gone(&error) => Ok(()),
@@ -72,7 +72,7 @@ impl<'a> Keys<'a> {
 
     /// `key<TAB>output` for each cluster. For each relay `key<TAB>output<TAB>rule` for each copy, `counts in NAME` in place of
     /// the output for each result, and `-` when it goes nowhere, with the rule that saw to that or `-`.
-    fn told(&mut self, key: &[u8], out: &mut Vec<u8>) {
+    fn line(&mut self, key: &[u8], out: &mut Vec<u8>) {
         let mut row = |rest: &[&str]| {
             out.extend_from_slice(key);
             rest.iter().for_each(|cell| {

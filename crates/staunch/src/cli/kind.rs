@@ -99,7 +99,7 @@ fn is_capital_key(key: &str) -> bool {
 }
 
 #[test]
-fn what_a_file_says_tells_whose_it_is() {
+fn the_kind_of_a_file_follows_from_its_content() {
     use FileKind::{Carbon, CarbonRules, Native, Pem, Relay, Statsd};
     for (name, text, want) in [
         ("relay.conf", "# a comment\n\n  cluster c forward a;", Relay),

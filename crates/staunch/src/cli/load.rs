@@ -263,12 +263,12 @@ pub(crate) fn carbon(file: &Path, section: &str) -> anyhow::Result<Imported> {
         |name: &str| read(&folder.join(name)).map(|(_, text)| text).map_err(|error| format!("{error:#}"));
     let (plan, files) = import::carbon::carbon((&name, &text), section, &beside);
     let colour = wants_colour(std::io::stderr().is_terminal());
-    let told = files.iter().filter(|file| !file.diagnostics.is_empty());
-    let told =
-        told.map(|file| render(Source { name: &file.name, text: &file.text }, &file.diagnostics, colour));
+    let rendered = files.iter().filter(|file| !file.diagnostics.is_empty());
+    let rendered =
+        rendered.map(|file| render(Source { name: &file.name, text: &file.text }, &file.diagnostics, colour));
     let codes = files.iter().flat_map(|file| &file.diagnostics).map(|diagnostic| diagnostic.code);
     let loses_a_line = codes.clone().any(Code::loses_a_line);
-    Ok(Imported { plan, said: told.collect(), loses_a_line })
+    Ok(Imported { plan, said: rendered.collect(), loses_a_line })
 }
 
 /// What a file of an original comes to.

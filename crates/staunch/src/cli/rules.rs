@@ -33,7 +33,7 @@ struct ClusterRow {
     /// As `type` has it, and carbon-c-relay.
     sharing: &'static str,
     replication: u8,
-    /// Another member stands in for one that is down.
+    /// Failover to another member when one is down.
     fails_over: bool,
     members: Vec<MemberRow>,
 }

@@ -1,6 +1,6 @@
 //! Acknowledgements between the threads: the shard says what it took, outputs that they got on, connections are told.
 //!
-//! Path: `Worker::take_batch` -> [`AckRegistry::taken`] -> [`Outlet::progressed`] wakes [`resolve_as_told`] ->
+//! Path: `Worker::take_batch` -> [`AckRegistry::taken`] -> [`Outlet::progressed`] wakes [`resolve_on_progress`] ->
 //! [`AckRegistry::resolve`] -> [`AckSlot::told`] -> the connection writes what `Intake::replies` gives.
 //! Not here: what is met (`pipeline::Acks`), sockets (`sources::answered`).
 //! Locks: the registry, then at most one queue at a time; nobody who holds a queue asks for the registry.
@@ -160,7 +160,7 @@ impl AckRegistry {
 }
 
 /// Resolves acknowledgements as outputs get on, until the daemon has stopped.
-pub async fn resolve_as_told(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+pub async fn resolve_on_progress(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
     loop {
         // Both branches are cancel-safe: a notice that is not taken leaves its permit behind.
         tokio::select! {

@@ -137,7 +137,7 @@ pub(crate) fn make_room_for_files(plan: &Plan, outputs: usize) {
             let share = start::descriptors::max(start::descriptors::Kind::Source);
             if share < connections as u64 {
                 tracing::warn!(
-                    target: crate::carbon_c_relay::log_targets::ASIDE,
+                    target: crate::carbon_c_relay::log_targets::NOT_AN_ERROR,
                     "{connections} connections are allowed ({listeners}), but only {max} open files: sources refuse \
                      connections above {share}, to keep files for outputs and queues. Lower `max_connections`, or \
                      raise the limit on open files (LimitNOFILE, `ulimit -Hn`)"

@@ -24,7 +24,7 @@ pub struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
-    /// SIGUSR1 and SIGQUIT, of whoever stands in for carbon-c-relay.
+    /// SIGUSR1 and SIGQUIT, in carbon-c-relay's compatibility mode.
     more: Option<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)>,
 }
 
@@ -182,7 +182,7 @@ impl Signals {
     }
 }
 
-/// Told by [`stop_service`].
+/// Set by [`stop_service`].
 #[cfg(windows)]
 static SERVICE_STOP: tokio::sync::Notify = tokio::sync::Notify::const_new();
 

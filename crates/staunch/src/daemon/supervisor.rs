@@ -1,9 +1,9 @@
-//! What the service manager is told, in systemd's words (sd_notify): ready, reloading, stopping, a line of counts, and
+//! Messages to the service manager, as systemd wants them (sd_notify): ready, reloading, stopping, a line of counts, and
 //! that the daemon still turns. Windows' manager gets what it has a word for.
 //!
-//! The watchdog is told only after the shard's thread has answered a call: a daemon whose HTTP works and whose shard
+//! The watchdog gets its sign of life only after the shard's thread has answered a call: a daemon whose HTTP works and whose shard
 //! hangs is restarted. That the call is made at all shows that the other thread turns, too.
-//! Not here: who may restart what (`packaging/`). Without `NOTIFY_SOCKET` nothing is told and no task runs.
+//! Not here: who may restart what (`packaging/`). Without `NOTIFY_SOCKET` nothing is sent and no task runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,8 +70,8 @@ pub fn stopping() {
     tell(&[Word::Stopping, Word::Status("stopping: last flush, then the queues of outputs")]);
 }
 
-/// Tells counts and signs of life until `stop` turns true or the shard's thread ends. `inherited` is what the manager
-/// told the process that we took over from.
+/// Sends counts and signs of life until `stop` turns true or the shard's thread ends. `inherited` is what the manager
+/// said to the process before a hot restart.
 pub async fn tend(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, inherited: Option<Duration>) {
     if std::env::var_os("NOTIFY_SOCKET").is_none() {
         return;
@@ -169,7 +169,7 @@ fn tell(words: &[Word<'_>]) {
             tracing::debug!("cannot notify the service manager ({words:?}): {error}");
         }
     }
-    // Windows' manager is told states only.
+    // Windows' manager gets states only.
     #[cfg(windows)]
     for word in words {
         match word {

@@ -1,4 +1,4 @@
-//! Losses, told once when they begin and then at most once a minute: never once per record.
+//! Logs losses: when they begin, and then at most once a minute: never once per record.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ const LOOKS_BETWEEN: u32 = 60;
 type Loss = (&'static str, String, &'static str);
 
 #[derive(Debug, Default)]
-struct Told {
+struct Logged {
     count: u64,
     looks_ago: u32,
 }
 
-/// Logs losses until `stop` turns true. Those of `before` were told by the process that this one has taken over from.
+/// Logs losses until `stop` turns true. Those of `before` were logged by the process before a hot restart.
 pub async fn losses(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before: Option<Arc<AccountsPage>>) {
     let before = before.iter().flat_map(|page| counted(page));
-    let mut told: HashMap<Loss, Told, FixedState> =
-        before.map(|(loss, count)| (loss, Told { count, looks_ago: 0 })).collect();
+    let mut logged: HashMap<Loss, Logged, FixedState> =
+        before.map(|(loss, count)| (loss, Logged { count, looks_ago: 0 })).collect();
     loop {
         // Both branches are cancel-safe.
         tokio::select! {
@@ -43,7 +43,7 @@ pub async fn losses(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
         for (loss, count) in counted(&accounts::page(&shared, Clock::now())) {
-            if let Some(new) = tell(told.entry(loss.clone()).or_default(), count) {
+            if let Some(new) = to_log(logged.entry(loss.clone()).or_default(), count) {
                 let (what, name, reason) = loss;
                 let records = unit(reason, new);
                 let first = match reason == Dropped::SeriesMax.word() && what == "source" {
@@ -69,7 +69,7 @@ fn refused_series(shared: &Shared, source: &str) -> String {
 }
 
 /// The last words: every loss since the start, so that an instance that has ended can be added up from its log. What was
-/// lost by the stop itself is told apart from it.
+/// lost by the stop itself is counted apart from it.
 pub fn last_words(page: &AccountsPage) {
     for ((what, name, reason), count) in counted(page) {
         if reason != Dropped::Stopped.word() {
@@ -89,19 +89,19 @@ fn unit(reason: &str, count: u64) -> &'static str {
     }
 }
 
-/// How many to tell of now, if any.
-fn tell(told: &mut Told, count: u64) -> Option<u64> {
-    told.looks_ago = told.looks_ago.saturating_add(1);
-    let first = told.count == 0;
-    if count == told.count || (!first && told.looks_ago < LOOKS_BETWEEN) {
+/// How many to log now, if any.
+fn to_log(logged: &mut Logged, count: u64) -> Option<u64> {
+    logged.looks_ago = logged.looks_ago.saturating_add(1);
+    let first = logged.count == 0;
+    if count == logged.count || (!first && logged.looks_ago < LOOKS_BETWEEN) {
         return None;
     }
-    let new = count - told.count;
-    *told = Told { count, looks_ago: 0 };
+    let new = count - logged.count;
+    *logged = Logged { count, looks_ago: 0 };
     Some(new)
 }
 
-/// Every loss of ours: what senders did wrong (`rejected`) was told when it came first.
+/// Every loss of ours: what senders did wrong (`rejected`) was logged when it came first.
 fn counted(page: &AccountsPage) -> Vec<(Loss, u64)> {
     let mut counted = Vec::new();
     for row in &page.sources {
@@ -123,14 +123,14 @@ fn counted(page: &AccountsPage) -> Vec<(Loss, u64)> {
 }
 
 #[test]
-fn a_loss_is_told_at_once_and_then_once_a_minute() {
-    let mut told = Told::default();
-    assert_eq!(tell(&mut told, 0), None);
-    assert_eq!(tell(&mut told, 5), Some(5));
-    assert_eq!(tell(&mut told, 5), None);
+fn a_loss_is_logged_at_once_and_then_once_a_minute() {
+    let mut logged = Logged::default();
+    assert_eq!(to_log(&mut logged, 0), None);
+    assert_eq!(to_log(&mut logged, 5), Some(5));
+    assert_eq!(to_log(&mut logged, 5), None);
     let mut reports = Vec::new();
     for look in 1..=120 {
-        reports.extend(tell(&mut told, 5 + look));
+        reports.extend(to_log(&mut logged, 5 + look));
     }
     assert_eq!(reports, [59, 60], "a minute after the first report, the quiet look included");
 }

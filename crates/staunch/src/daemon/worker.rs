@@ -385,7 +385,7 @@ impl Worker {
     fn tell_flushes(&mut self) {
         let flushes = self.shard.flushes();
         if std::mem::replace(&mut self.flushes_told, flushes) != flushes {
-            self.shard.last_told().for_each(|(name, note)| self.handover.told(name, note));
+            self.shard.last_told().for_each(|(name, note)| self.handover.note(name, note));
         }
     }
 

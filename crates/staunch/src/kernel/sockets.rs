@@ -1,6 +1,6 @@
 //! Our own datagram sockets: what waits in each, how much may wait, and what the kernel dropped there.
 //!
-//! Invariant: a drop is added to the source's account once, whichever of the two ways tells of it.
+//! Invariant: a drop is added to the source's account once, whichever of the two ways shows it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn the_socket_tells_and_so_do_the_tables() {
+    fn the_socket_counts_and_so_do_the_tables() {
         let (socket, sent) = overflowed();
         let kernel = Kernel::default();
         let (asked, looked_up) = (Arc::default(), Arc::default());

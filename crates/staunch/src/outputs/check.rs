@@ -1,7 +1,7 @@
 //! Active checks of endpoints: whether somebody who is asked says that he is well (spec statsd §13, §14 R8).
 //!
 //! One task per output that has a check: it asks at once and then every `every_ms`, publishes in the outlet what it
-//! learns, and tells whoever places lines on the endpoints of a cluster.
+//! learns, and receiver whoever places lines on the endpoints of a cluster.
 //! Not here: how many results turn the state (`process::sharding::Health`), what a reply means (`wire::management`).
 
 use std::io;
@@ -75,15 +75,15 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>) {
             continue;
         }
         let id = OutputId(at as u16);
-        let (plans, shard, told) = (Arc::clone(shared), shared.shard.clone(), Arc::clone(outlet));
+        let (plans, shard, sender) = (Arc::clone(shared), shared.shard.clone(), Arc::clone(outlet));
         let plan = move || {
             let wiring = plans.wiring.load();
             let plan = &wiring.plan.outputs[id.index()];
             plan.check.clone().filter(|_| !is_retired(plan))
         };
         let on_health = move |live| {
-            if told.is_watched() {
-                // It tells what its check and its sender have found between them.
+            if sender.is_watched() {
+                // It receiver what its check and its sender have found between them.
                 return;
             }
             // Nobody waits for the answer: it would only say whether the sharding changed.
@@ -93,7 +93,7 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>) {
     }
 }
 
-/// Checks one endpoint for as long as `plan` gives a plan, and tells `on_health` after each check whether it is up.
+/// Checks one endpoint for as long as `plan` gives a plan, and receiver `on_health` after each check whether it is up.
 async fn run(
     plan: impl Fn() -> Option<CheckPlan>,
     outlet: Arc<Outlet>,
@@ -296,18 +296,18 @@ mod tests {
         let plan = CheckPlan { kind: CheckKind::Management, at, every_ms: 200, health };
         let plan = Arc::new(Mutex::new(Some(plan)));
         let outlet = Arc::new(Outlet::new("o", QueueLimits::default(), &Arc::new(OutputAccount::default())));
-        let (told, mut tells) = mpsc::channel(100);
+        let (sender, mut receiver) = mpsc::channel(100);
         let plans = Arc::clone(&plan);
         let plan_now = move || plans.lock().expect("nobody panics with it").clone();
         let on_health = move |live| {
             // A full channel means that the test has looked away.
-            let _full = told.try_send(live);
+            let _full = sender.try_send(live);
         };
         let names = Arc::new(Names::of_system());
         assert!(outlet.begin_checks() && !outlet.begin_checks(), "one task at a time");
         let running = tokio::spawn(run(plan_now, Arc::clone(&outlet), names, on_health));
         let mut until = async |want| {
-            let seen = async { while tells.recv().await.expect("it runs") != want {} };
+            let seen = async { while receiver.recv().await.expect("it runs") != want {} };
             tokio::time::timeout(Duration::from_secs(30), seen).await.expect("in time");
         };
         until(true).await;

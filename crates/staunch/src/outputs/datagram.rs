@@ -73,7 +73,7 @@ struct Driver {
     outlet: Arc<Outlet>,
     locator: Locator,
     teller: Teller,
-    /// The sender waits to be told of a socket.
+    /// The sender waits for a socket.
     opening: bool,
     /// The socket had no room for the last packet.
     full: bool,
@@ -142,7 +142,7 @@ impl Driver {
     /// Reports an error of a lane's socket to the sender.
     fn failed(&mut self, lane: usize, error: &io::Error, now: Now) {
         let why = send_error(error, self.locator.to());
-        // Of a lack of memory (ENOBUFS) no socket tells when it is over: the sender's pause has to do.
+        // Of a lack of memory (ENOBUFS) no socket shows when it is over: the sender's pause has to do.
         self.full = error.kind() == io::ErrorKind::WouldBlock;
         if why != SendError::WouldBlock {
             self.outlet.errors.count(error);
@@ -312,7 +312,7 @@ impl Alarm {
 
 fn send_error(error: &io::Error, to: &Destination) -> SendError {
     match error.raw_os_error() {
-        // On UDP it tells of an earlier packet; on a unix socket nobody listens at the other end any more.
+        // On UDP it is about an earlier packet; on a unix socket nobody listens at the other end any more.
         Some(errno::ECONNREFUSED) if matches!(to, Destination::Udp(_)) => SendError::Refused,
         Some(errno::ECONNREFUSED | errno::EPIPE) => SendError::Gone,
         Some(errno::EAGAIN | errno::ENOBUFS) => SendError::WouldBlock,

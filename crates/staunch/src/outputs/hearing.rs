@@ -115,7 +115,7 @@ fn an_endpoint_that_talks_without_end_is_heard_now_and_then() {
 }
 
 #[test]
-fn an_alert_of_tls_is_told_from_other_answers() {
+fn an_alert_of_tls_differs_from_other_answers() {
     for (said, want) in [
         (&[&[21, 3, 3, 0, 2, 2, 40][..]][..], true),
         (&[b"", &[21, 3, 1], b"more"], true),

@@ -180,7 +180,7 @@ impl Lanes {
             lane.fail(&self.plan, now);
             return false;
         }
-        // Had it been refused, `take_error` would have told before.
+        // Had it been refused, `take_error` would have shown it before.
         if std::mem::take(&mut lane.asked) {
             lane.failures = 0;
             tracing::info!("{}: {} accepts packets again", self.name, shown(lane.address));

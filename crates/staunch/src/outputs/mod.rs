@@ -120,7 +120,7 @@ async fn datagram_output(
     }
 }
 
-/// The same for an output that goes on with the queue on disk of an earlier one of its name: that one is told to leave,
+/// The same for an output that goes on with the queue on disk of an earlier one of its name: that one leaves,
 /// and when it has, this one begins.
 pub fn spawn_after(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId, earlier: &Arc<Outlet>) {
     let (shared, earlier) = (Arc::clone(shared), Arc::clone(earlier));

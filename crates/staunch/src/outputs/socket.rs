@@ -60,7 +60,7 @@ impl DatagramSocket {
     /// Sends by `send`, which makes the system call itself. When that would block, [`Self::writable`] waits from then on.
     ///
     /// # Errors
-    /// Those of `send`; also would block before the system has told for the first time that there is room.
+    /// Those of `send`; also would block before the system has said for the first time that there is room.
     pub fn try_send(&self, send: impl FnOnce(BorrowedFd<'_>) -> io::Result<usize>) -> io::Result<usize> {
         match self {
             DatagramSocket::Udp(socket) => socket.try_io(Interest::WRITABLE, || send(socket.as_fd())),
@@ -198,7 +198,7 @@ pub async fn tcp(addresses: impl ToSocketAddrs) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(addresses).await?;
     let met_itself = refuse_itself(stream.local_addr()?, stream.peer_addr()?);
     if met_itself.is_err() {
-        // At once and for good, so that whoever is to listen there finds the port free.
+        // At once and for good, so that the next listener finds the port free.
         socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
     }
     met_itself.map(|()| stream)

@@ -1,4 +1,4 @@
-//! One TCP or unix stream endpoint: connects, writes what its sender says, tells the sender what became of it.
+//! One TCP or unix stream endpoint: connects, writes what its sender says, reports the outcome to the sender.
 //!
 //! Not here: what to write, what is settled and when to try again (`deliver::stream`), where the endpoint is
 //! (`locator`).
@@ -350,7 +350,7 @@ fn step(
         }
         Action::Write(bytes) => {
             let Link::Open(open) = link else {
-                // Before the sender has been told that the connection is there, it writes nothing.
+                // Before the sender knows that the connection is there, it writes nothing.
                 return Some(false);
             };
             match open.write(bytes) {
@@ -451,7 +451,7 @@ async fn wait(
     }
 }
 
-/// What a connection tells of itself.
+/// What a connection reports of itself.
 enum Event {
     Found,
     Opened(io::Result<Box<Connection>>),

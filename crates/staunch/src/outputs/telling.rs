@@ -7,7 +7,7 @@
 use deliver::{EndpointState, Failure, StateChange};
 use model::{Now, SECOND_NS};
 
-use crate::carbon_c_relay::log_targets::{ASIDE, ORIGINAL, OURS};
+use crate::carbon_c_relay::log_targets::{NOT_AN_ERROR, ORIGINAL, OURS};
 use crate::carbon_c_relay::original;
 use crate::daemon::outlet::Outlet;
 use client::stdio;
@@ -79,7 +79,7 @@ impl Teller {
                 let (what, long) = (self.what(failure), long(down_ns));
                 let (records, bytes) = (stdio::records(outlet.sum().queued), stdio::bytes(outlet.bytes()));
                 tracing::warn!(
-                    target: ASIDE,
+                    target: NOT_AN_ERROR,
                     "output `{name}`: {what} for {long}; {records} ({bytes}) queued"
                 );
             }

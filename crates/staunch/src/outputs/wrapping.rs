@@ -90,7 +90,7 @@ impl Wrapping {
                 Ok(0) => return Err(tls::words::ended_early()),
                 Ok(len) => {
                     if let Err(error) = self.receive(&buffer[..len], &mut FirstLine::default()) {
-                        // It may be told why; it hears it or not.
+                        // It gets the reason, if it still reads.
                         let _unsent = socket.try_write(&self.wire);
                         return Err(error);
                     }

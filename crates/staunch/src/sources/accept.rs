@@ -216,7 +216,7 @@ impl Door {
         };
         count.fetch_add(1, Relaxed);
         let Some(refused) = self.refusals.note(Clock::mono_ns()) else { return };
-        let (name, told) = (&plan.name, descriptors::told());
+        let (name, told) = (&plan.name, descriptors::advice());
         match short {
             Short::All => {
                 let most = shares::most().map(|(peer, count)| format!("; {peer} has most, {count}"));
@@ -277,7 +277,7 @@ impl Door {
             let at = shown(&source.listen);
             tracing::warn!(
                 "cannot accept connections on {at}: {error} ({times} attempts); they wait in the kernel. {}",
-                descriptors::told()
+                descriptors::advice()
             );
         }
         true

@@ -74,7 +74,7 @@ impl Parked {
         intake.set_peer_key(from);
         // What holds for a connection holds to its end.
         let when = match unfinished {
-            Some(unfinished) => unfinished.told.map(|told| told.when),
+            Some(unfinished) => unfinished.acks.map(|told| told.when),
             None => source.plan.ack_when,
         };
         let slot = when.map(|when| (when, shared.acks.open()));

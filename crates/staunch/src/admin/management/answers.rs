@@ -275,7 +275,7 @@ impl Asked<'_> {
     }
 }
 
-/// What the last flushes of all outputs were like; of those only that the shard has told of before it ended.
+/// Figures of the last flushes of all outputs, as far as the shard gave them before it ended.
 async fn output_figures(shard: &ShardHandle, peer: PeerKey) -> Vec<OutputFigures> {
     let mut asking = shard.ask_in_line(peer).await;
     let mut all: Vec<OutputFigures> = Vec::new();
@@ -291,7 +291,7 @@ async fn output_figures(shard: &ShardHandle, peer: PeerKey) -> Vec<OutputFigures
     }
 }
 
-/// Unix seconds that `stats` tells about an output.
+/// Unix seconds that `stats` shows of an output.
 #[derive(Clone, Copy)]
 struct Moments {
     started_s: u64,

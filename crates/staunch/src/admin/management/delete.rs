@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn each_name_is_told_of_in_its_turn() {
+    fn each_name_is_answered_in_its_turn() {
         let command = b"delcounters a.* b a.x.* b c.* d";
         let wanted = Wanted::new(Form::Node, names(command));
         let mut found = wanted.nothing_found();

@@ -152,7 +152,7 @@ impl Door {
         } else if let Some(times) = self.failures.note(Clock::mono_ns()) {
             tracing::warn!(
                 "cannot accept clients on {listen}: {error} ({times} attempts); they wait in the kernel. {}",
-                descriptors::told()
+                descriptors::advice()
             );
         }
     }

@@ -127,15 +127,15 @@ async fn serve(
                         }
                     }
                 }
-                // Whoever is there has the first word before the next comes.
+                // Connections that are open go before new ones.
                 tokio::task::yield_now().await;
             }
             Err(error) => {
                 let now_ns = Clock::mono_ns();
                 let is_short = sys::is_out_of_resources(&error);
                 if let Some(times) = failures.note(now_ns) {
-                    let told = if is_short { descriptors::told() } else { String::new() };
-                    tracing::warn!("http: cannot accept connections: {error} ({times} attempts). {told}");
+                    let advice = if is_short { descriptors::advice() } else { String::new() };
+                    tracing::warn!("http: cannot accept connections: {error} ({times} attempts). {advice}");
                 }
                 if is_short && places.make_room(now_ns) {
                     // It closes its connection, and the next attempt has its descriptor.

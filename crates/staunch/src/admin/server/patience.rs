@@ -1,4 +1,4 @@
-//! A stream that is given up when its peer takes nothing for a while: whoever asks and does not read.
+//! A stream that is given up when its peer takes nothing for a while: a client that does not read.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -1,7 +1,7 @@
 //! Asks for the addresses of a relay's servers when it starts, and at each reload: for a bounded time, all at once.
 //!
 //! The system is asked (getaddrinfo), which may take as long as it wants: a name that has no answer in time counts as one
-//! without, and whoever still asks for it does so for nobody.
+//! without, and an option that still asks for it has no effect.
 //! Not here: what addresses are for (`import::relay::addresses`), names while the relay runs (`outputs::names`).
 
 use std::collections::{HashMap, VecDeque};

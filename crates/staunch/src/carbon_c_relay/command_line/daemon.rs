@@ -1,6 +1,6 @@
 //! The relay as a daemon: from settings and a configuration to a plan that runs, and again at each SIGHUP.
 //!
-//! Mistakes and changes of the configuration are told as the original tells them, and for people beside it.
+//! Mistakes and changes of the configuration are logged as the original logs them, and for people beside it.
 //! Not here: the log's form (`log`), what a reload changes (`daemon::reload`).
 
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -
     done
 }
 
-/// The original's words about a configuration that is refused, in the log. Whoever has just typed the command sees them
+/// The original's words about a configuration that is refused, in the log. A person who has just typed the command sees them
 /// too, below ours.
 fn refused(lines: &str) {
     if log::has_file() {
@@ -201,7 +201,7 @@ pub(super) struct Loaded {
     original: String,
     /// Its canonical form, when it can be read.
     canonical: String,
-    /// The same as it is told at the start.
+    /// The same as it is logged at the start.
     printed: String,
 }
 

@@ -14,7 +14,7 @@ use crate::route_explanation::Way;
 use client::stdio;
 use client::stdio::wants_colour;
 
-/// Tells of each name that was asked for.
+/// Prints each name that was asked for.
 pub(crate) fn explain(args: &RelayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let reading = files::reading(&settings.config);
     stdio::say(&rendered(&reading, colour()));

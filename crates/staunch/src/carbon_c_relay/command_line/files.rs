@@ -51,7 +51,7 @@ fn matching(pattern: &str) -> Vec<String> {
     }
     let Ok(paths) = glob::glob_with(&plain, options) else { return Vec::new() };
     let names = paths.filter_map(|path| path.ok()?.into_os_string().into_string().ok());
-    // One more than there may be, so that it is told.
+    // One more than there may be, so that it is reported.
     let mut names: Vec<String> = names.take(FILES_MAX + 1).collect();
     names.sort();
     names

@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::Parser;
 use import::relay::flags::{Flags, settings};
 
-use super::{RelayArgs, daemon, machine, told};
+use super::{RelayArgs, daemon, machine, report};
 use crate::cli::load::Imported;
 
 /// carbon-c-relay's flags and nothing else.
@@ -32,7 +32,7 @@ pub(crate) fn import(file: &Path, words: &[String]) -> anyhow::Result<Imported> 
     let flags = args.relay.flags();
     let (settings, mistakes) = settings(&flags, &machine());
     let left_out = left_out(&flags);
-    let said = told(&mistakes) + &left_out;
+    let said = report(&mistakes) + &left_out;
     let Some(settings) = settings else { return Ok(Imported { plan: None, said, loses_a_line: true }) };
     let loaded = daemon::load(&args.relay, &settings);
     let loses_a_line = loaded.loses_a_line || !left_out.is_empty();

@@ -39,7 +39,7 @@ pub(crate) fn relay(args: &RelayArgs, log_level: &str) -> anyhow::Result<ExitCod
     let ignored = |word| format!("warning: `{word}` belongs to no flag and is ignored\n");
     let ignored: String = args.ignored.iter().map(ignored).collect();
     let (settings, mistakes) = settings(&args.flags(), &machine());
-    let said = ignored + &told(&mistakes);
+    let said = ignored + &report(&mistakes);
     let Some(settings) = settings else {
         stdio::data(usage().as_bytes())?;
         stdio::say(&said);
@@ -78,7 +78,7 @@ fn usage() -> String {
     relay.render_help().to_string()
 }
 
-fn told(mistakes: &[FlagMistake]) -> String {
+fn report(mistakes: &[FlagMistake]) -> String {
     let text = |mistake: &FlagMistake| {
         let severity = if mistake.severity == Severity::Error { "error" } else { "warning" };
         format!("{severity}: {}\n  hint: {}\n", mistake.message, mistake.hint)

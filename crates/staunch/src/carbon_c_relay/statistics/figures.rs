@@ -15,7 +15,7 @@ use crate::daemon::shared::Shared;
 use crate::daemon::worker::LoopTimes;
 use sys::clock::Clock;
 
-/// Everything that a report tells.
+/// Everything in a report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RelayTotals {
     /// Unix seconds.
@@ -51,7 +51,7 @@ pub(super) struct RelayTotals {
 pub(super) struct Destination {
     /// `host:port`, `host:port-udp`, or a path; with dots as it is written.
     pub(super) place: String,
-    /// Copies that arrived, as far as its protocol tells.
+    /// Copies that arrived, as far as its protocol shows.
     pub(super) sent: u64,
     /// Copies that wait.
     pub(super) queued: u64,
@@ -149,7 +149,7 @@ impl Parts<'_> {
     fn internal(&self, busy_ns: u64) -> Destination {
         let results: u64 = self.relays.iter().map(|relay| relay.figures.results).sum();
         let row = self.page.sources.get(self.own.index());
-        let (told, queued, dropped) = row.map_or((0, 0, 0), |row| {
+        let (reported, queued, dropped) = row.map_or((0, 0, 0), |row| {
             (
                 row.sum.received - row.sum.rejected.min(row.sum.received),
                 row.sum.in_flight,
@@ -158,7 +158,7 @@ impl Parts<'_> {
         });
         Destination {
             place: "internal".into(),
-            sent: (told + results).saturating_sub(queued),
+            sent: (reported + results).saturating_sub(queued),
             queued,
             dropped,
             busy_ns,

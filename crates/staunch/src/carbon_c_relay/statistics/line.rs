@@ -54,7 +54,7 @@ fn busy_percent(now: LoopTimes, before: LoopTimes) -> String {
 }
 
 #[test]
-fn a_line_tells_what_has_changed_and_the_header_comes_again() {
+fn a_line_shows_what_has_changed_and_the_header_comes_again() {
     use super::figures::Destination;
     let totals = |received: u64, sent: u64| RelayTotals {
         received,

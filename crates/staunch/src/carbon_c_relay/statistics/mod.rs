@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 use self::figures::RelayTotals;
 use self::line::Screen;
-use self::names::Told;
+use self::names::Reported;
 pub use self::reports::Reports;
 use self::reports::Times;
 use self::warnings::Warnings;
@@ -57,8 +57,8 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
                             let Some(totals) = figures::totals(&shared, &plan, id, 0).await else { continue };
                             let first = shared.reports.begin_anew() && generation == 0;
                             let reporter = Reporter::new(own, &totals, now_ns + every_ns, first);
-                            // A process that takes over before the first report tells what happened since now.
-                            shared.reports.tell(name, reporter.figures(&totals));
+                            // A process that goes on before the first report reports from now on.
+                            shared.reports.note(name, reporter.figures(&totals));
                             reporter
                         }
                     };
@@ -67,7 +67,7 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
             };
             // A reload may ask for more of them.
             reporter.due_ns = reporter.due_ns.min(now_ns + every_ns);
-            // While another process takes over, nothing new comes into what it is told.
+            // During a hot restart nothing new comes into the figures that the new process gets.
             if now_ns < reporter.due_ns || shared.handing_over.load(Relaxed) {
                 continue;
             }
@@ -78,7 +78,7 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
             reporter.before.add_to(&mut totals);
             let points = reporter.report(own, &totals);
             reporter.busy_ns += Clock::mono_ns() - now_ns;
-            shared.reports.tell(name, reporter.figures(&totals));
+            shared.reports.note(name, reporter.figures(&totals));
             if let Some(points) = points {
                 send(id, points, &shared).await;
             }
@@ -109,37 +109,38 @@ fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &str, &RelayOwnPl
     })
 }
 
-/// What one source has told so far.
+/// What one source has reported so far.
 #[derive(Debug)]
 struct Reporter {
     /// When the next report is due, monotonic nanoseconds.
     due_ns: u64,
-    told: Told,
+    reported: Reported,
     screen: Screen,
     warnings: Warnings,
     /// Time that making its reports has taken.
     busy_ns: u64,
-    /// Times of the processes that this one has taken over from.
+    /// Times of the processes before hot restarts.
     before: Times,
 }
 
 impl Reporter {
-    /// What there is already is no news, unless nobody can have told it: then it has come since the start.
+    /// Counts that exist already are not reported as new, except at a start: then they have come since the start.
     fn new(own: &RelayOwnPlan, totals: &RelayTotals, due_ns: u64, first: bool) -> Reporter {
-        let (mut told, mut screen, mut warnings) = (Told::default(), Screen::default(), Warnings::default());
+        let (mut reported, mut screen, mut warnings) =
+            (Reported::default(), Screen::default(), Warnings::default());
         let _shown = screen.lines(totals);
         if !first {
-            let _told = (told.lines(own, totals), warnings.of(totals));
+            let _reported = (reported.lines(own, totals), warnings.of(totals));
         }
-        Reporter { due_ns, told, screen, warnings, busy_ns: 0, before: Times::default() }
+        Reporter { due_ns, reported, screen, warnings, busy_ns: 0, before: Times::default() }
     }
 
-    /// Goes on where the process was that this one has taken over from; none when nothing was told there.
+    /// Goes on where the process before the hot restart was; none when nothing was reported there.
     fn inherited(figures: &[Figure]) -> Option<Reporter> {
         let due_ns = reports::one(figures, "due_ns", "")?;
         Some(Reporter {
             due_ns,
-            told: Told::of(figures),
+            reported: Reported::of(figures),
             screen: Screen::default(),
             warnings: Warnings::of_figures(figures),
             busy_ns: 0,
@@ -147,16 +148,16 @@ impl Reporter {
         })
     }
 
-    /// What a process that takes over needs to go on with.
+    /// State for the next process.
     fn figures(&self, totals: &RelayTotals) -> Vec<Figure> {
         let mut figures = vec![Figure::new("due_ns", "", self.due_ns, 0)];
-        figures.extend(self.told.figures());
+        figures.extend(self.reported.figures());
         figures.extend(self.warnings.figures());
         figures.extend(Times::in_all(totals).figures());
         figures
     }
 
-    /// Makes a report, and says what is not told as points.
+    /// Makes a report, and gives it when it is not logged.
     fn report(&mut self, own: &RelayOwnPlan, totals: &RelayTotals) -> Option<PacketBatch> {
         if own.report == RelayReport::Line {
             for line in self.screen.lines(totals) {
@@ -167,7 +168,7 @@ impl Reporter {
         }
         self.warnings.of(totals).iter().for_each(|warning| tracing::warn!("{warning}"));
         let lines = match own.report {
-            RelayReport::Points | RelayReport::Log => self.told.lines(own, totals),
+            RelayReport::Points | RelayReport::Log => self.reported.lines(own, totals),
             RelayReport::Line | RelayReport::Losses => return None,
         };
         if own.report == RelayReport::Log {
@@ -179,18 +180,18 @@ impl Reporter {
 }
 
 #[test]
-fn what_came_before_the_first_look_is_told_by_whoever_is_the_first_to_tell() {
+fn what_came_before_the_first_look_is_reported_by_whoever_is_the_first_to_tell() {
     let own = RelayOwnPlan { every_ms: 1, reset: true, prefix: "p".into(), report: RelayReport::Log };
     let totals = RelayTotals { received: 5, ..RelayTotals::default() };
     for (first, want) in [(true, "p.metricsReceived 5 0"), (false, "p.metricsReceived 0 0")] {
         let mut reporter = Reporter::new(&own, &totals, 0, first);
-        let lines = reporter.told.lines(&own, &totals);
+        let lines = reporter.reported.lines(&own, &totals);
         assert!(lines.iter().any(|line| line == want), "{first}: {lines:?}");
     }
     // And by a process that takes over, from the last report on.
     let mut reporter = Reporter::new(&own, &totals, 7, true);
-    let _told = reporter.told.lines(&own, &totals);
-    let mut next = Reporter::inherited(&reporter.figures(&totals)).expect("something was told");
-    let lines = next.told.lines(&own, &RelayTotals { received: 9, ..RelayTotals::default() });
+    let _reported = reporter.reported.lines(&own, &totals);
+    let mut next = Reporter::inherited(&reporter.figures(&totals)).expect("something was reported");
+    let lines = next.reported.lines(&own, &RelayTotals { received: 9, ..RelayTotals::default() });
     assert!(next.due_ns == 7 && lines.iter().any(|line| line == "p.metricsReceived 4 0"), "{lines:?}");
 }

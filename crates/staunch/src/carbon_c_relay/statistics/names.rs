@@ -9,12 +9,12 @@ use model::Figure;
 
 use super::figures::{Destination, RelayTotals};
 
-/// Family of what has been told, for another process.
-const TOLD: &str = "told";
+/// Family of the figures that were reported, for another process.
+const REPORTED: &str = "reported";
 
-/// What has been told: counters that begin anew are told as differences to it.
+/// Figures that were reported: counters that begin anew are reported as differences to them.
 #[derive(Debug, Default)]
-pub(super) struct Told(HashMap<String, u64>);
+pub(super) struct Reported(HashMap<String, u64>);
 
 /// Whether a figure only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,16 +26,16 @@ enum Grows {
 }
 use Grows::{Always, Counter};
 
-impl Told {
-    /// What another process has told.
-    pub(super) fn of(figures: &[Figure]) -> Told {
-        let told = figures.iter().filter(|figure| figure.family == TOLD);
-        Told(told.map(|figure| (figure.reason.clone(), figure.count)).collect())
+impl Reported {
+    /// Figures that another process has reported.
+    pub(super) fn of(figures: &[Figure]) -> Reported {
+        let reported = figures.iter().filter(|figure| figure.family == REPORTED);
+        Reported(reported.map(|figure| (figure.reason.clone(), figure.count)).collect())
     }
 
-    /// For a process that takes over.
+    /// For the next process.
     pub(super) fn figures(&self) -> impl Iterator<Item = Figure> + '_ {
-        self.0.iter().map(|(name, value)| Figure::new(TOLD, name, *value, 0))
+        self.0.iter().map(|(name, value)| Figure::new(REPORTED, name, *value, 0))
     }
 
     /// A report: `name value time` of each figure.
@@ -45,8 +45,8 @@ impl Told {
         for (name, grows, value) in figures(totals) {
             let value = match grows {
                 Counter if own.reset => {
-                    let told = self.0.insert(name.clone(), value).unwrap_or(0);
-                    value.saturating_sub(told)
+                    let reported = self.0.insert(name.clone(), value).unwrap_or(0);
+                    value.saturating_sub(reported)
                 }
                 Counter | Always => value,
             };
@@ -168,10 +168,10 @@ mod tests {
         }
     }
 
-    /// What carbon-c-relay 3.7.3 tells with a server, one over UDP, a file and an aggregation (`compat`).
+    /// The report of carbon-c-relay 3.7.3 with a server, one over UDP, a file and an aggregation (`compat`).
     #[test]
     fn every_name_of_the_original_is_there() {
-        let lines = Told::default().lines(&own(false), &totals(5));
+        let lines = Reported::default().lines(&own(false), &totals(5));
         let names: BTreeSet<&str> = lines.iter().filter_map(|line| line.split(' ').next()).collect();
         let of_workers =
             ["metricsReceived", "metricsBlackholed", "metricsDiscarded", "wallTime_us", "sleepTime_us"];
@@ -203,14 +203,14 @@ mod tests {
 
     #[test]
     fn counters_begin_anew_where_that_is_asked_for_and_the_rest_does_not() {
-        let told = |reset| {
-            let mut told = Told::default();
-            told.lines(&own(reset), &totals(5));
-            told.lines(&own(reset), &totals(12))
+        let reported = |reset| {
+            let mut reported = Reported::default();
+            reported.lines(&own(reset), &totals(5));
+            reported.lines(&own(reset), &totals(12))
         };
         let value = |lines: &[String], name: &str| {
             let prefix = format!("p.h.{name} ");
-            let line = lines.iter().find_map(|line| line.strip_prefix(&prefix)).expect("it is told");
+            let line = lines.iter().find_map(|line| line.strip_prefix(&prefix)).expect("it is reported");
             line.split(' ').next().and_then(|value| value.parse::<u64>().ok()).expect("a number")
         };
         let table = [
@@ -222,13 +222,14 @@ mod tests {
             ("connections", 4, 4),
             ("aggregators.metricsSent", 2, 0),
         ];
-        let (totals, differences) = (told(false), told(true));
+        let (totals, differences) = (reported(false), reported(true));
         for (name, total, difference) in table {
             assert_eq!((value(&totals, name), value(&differences, name)), (total, difference), "{name}");
         }
         let bare = RelayOwnPlan { prefix: String::new(), ..own(false) };
         assert!(
-            Told::default().lines(&bare, &self::totals(1))[0].starts_with("dispatcher1.metricsReceived 1 ")
+            Reported::default().lines(&bare, &self::totals(1))[0]
+                .starts_with("dispatcher1.metricsReceived 1 ")
         );
     }
 }

@@ -1,5 +1,5 @@
-//! What has been told of relays, for a process that takes over: its counters go on where they were, what has not been told
-//! yet is told there, and the next report comes when it was due.
+//! Reports of relays, for the process after a hot restart: its counters go on where they were, counts that were not reported
+//! yet are reported there, and the next report comes when it was due.
 //!
 //! Not here: counters of the relays themselves (`pipeline`), how figures get there (`daemon::hot_restart`).
 
@@ -17,14 +17,14 @@ const TIME_NS: &str = "time_ns";
 /// The figures of the last report of each source, by its name.
 #[derive(Debug)]
 pub struct Reports {
-    told: Mutex<BTreeMap<String, Vec<Figure>>>,
+    reported: Mutex<BTreeMap<String, Vec<Figure>>>,
     anew: bool,
 }
 
 impl Reports {
-    /// What another process has told. They begin `anew` when there is none.
-    pub fn of(told: impl Iterator<Item = (String, Vec<Figure>)>, anew: bool) -> Reports {
-        Reports { told: Mutex::new(told.collect()), anew }
+    /// Reports of another process. They begin `anew` when there is none.
+    pub fn of(reported: impl Iterator<Item = (String, Vec<Figure>)>, anew: bool) -> Reports {
+        Reports { reported: Mutex::new(reported.collect()), anew }
     }
 
     /// True when no other process has counted anything before this one.
@@ -32,21 +32,21 @@ impl Reports {
         self.anew
     }
 
-    /// Each source with what it has told.
+    /// Each source with its last report.
     pub fn all(&self) -> Vec<(String, Vec<Figure>)> {
-        self.lock().iter().map(|(name, told)| (name.clone(), told.clone())).collect()
+        self.lock().iter().map(|(name, reported)| (name.clone(), reported.clone())).collect()
     }
 
     pub(super) fn of_source(&self, name: &str) -> Vec<Figure> {
         self.lock().get(name).cloned().unwrap_or_default()
     }
 
-    pub(super) fn tell(&self, name: &str, told: Vec<Figure>) {
-        self.lock().insert(name.to_owned(), told);
+    pub(super) fn note(&self, name: &str, reported: Vec<Figure>) {
+        self.lock().insert(name.to_owned(), reported);
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Figure>>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

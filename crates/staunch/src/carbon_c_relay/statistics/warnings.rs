@@ -5,13 +5,13 @@ use model::Figure;
 use super::figures::RelayTotals;
 use super::reports::one;
 
-/// Family of the losses that have been told of, for another process.
+/// Family of the losses that were logged, for another process.
 const WARNED: &str = "warned";
 
-/// A queue that is so full is told of, in percent.
+/// A queue that is so full is logged, in percent.
 const FULL_PERCENT: u64 = 75;
 
-/// What has been told of losses.
+/// Losses that were logged.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     dropped: u64,
@@ -19,7 +19,7 @@ pub(super) struct Warnings {
 }
 
 impl Warnings {
-    /// What another process has told of.
+    /// Losses that another process has logged.
     pub(super) fn of_figures(figures: &[Figure]) -> Warnings {
         let warned = |reason| one(figures, WARNED, reason).unwrap_or(0);
         Warnings {
@@ -63,7 +63,7 @@ impl Warnings {
 }
 
 #[test]
-fn losses_are_told_once_and_full_queues_as_long_as_they_are() {
+fn losses_are_logged_once_and_full_queues_as_long_as_they_are() {
     use super::figures::{AggregationRuleTotals, Destination};
     let one = |full_percent| Destination {
         place: "10.0.0.5:2003".into(),

@@ -52,7 +52,7 @@ impl<'a> Parts<'a> {
 }
 
 impl<'a> Meetings<'a> {
-    /// With `debug` positions are told, and results of aggregations followed. With `tags_are_name` a `;` ends no name.
+    /// With `debug` positions are printed, and results of aggregations followed. With `tags_are_name` a `;` ends no name.
     pub(crate) fn new(conf: &'a RelayConf, debug: bool, tags_are_name: bool) -> Meetings<'a> {
         let plan = lower(conf).plan;
         let router = Router::new(&plan).expect("the check of the configuration made this router before");

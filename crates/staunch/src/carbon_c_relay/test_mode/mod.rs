@@ -1,8 +1,8 @@
 //! `-t` and `-tt`: the test mode of carbon-c-relay, byte for byte (spec graphite §2.11), so that what reads its output
 //! reads ours.
 //!
-//! Without names on stdin it is a check that prints what it understood. Mistakes are told in the original's words, line by
-//! line with the time in front; a person at a terminal, and whoever says `-tt`, gets all of them in ours as well.
+//! Without names on stdin it is a check that prints what it understood. Mistakes are printed in the original's words, line by
+//! line with the time in front; a person at a terminal, and `-tt`, get all of them in ours as well.
 
 pub(super) mod meetings;
 pub(super) mod preamble;
@@ -107,7 +107,7 @@ fn meet_all(conf: &RelayConf, files: &[FileText], settings: &Settings) -> anyhow
     }
 }
 
-/// What the original has no words for: it is told on stderr.
+/// What the original has no words for: it goes to stderr.
 fn warning(gave_up: &GaveUpAt, name: &[u8]) -> String {
     let GaveUpAt { at, kind, expression } = gave_up;
     let name = String::from_utf8_lossy(name).replace(char::is_control, "\u{fffd}");

@@ -104,12 +104,12 @@ impl Handover {
     }
 
     /// What is known to have been told of an aggregation.
-    pub fn told_of(&self, name: &str) -> LastFlush {
+    pub fn last_of(&self, name: &str) -> LastFlush {
         self.notes().notes.of(name)
     }
 
     /// The latest label of aggregations that the instance before had and `plan` does not have.
-    pub fn told_of_others(&self, plan: &Plan) -> Option<u64> {
+    pub fn last_of_others(&self, plan: &Plan) -> Option<u64> {
         let known = |name: &str| plan.aggregates().any(|(_, transform, _)| transform.name == name);
         self.notes().notes.latest_of_others(known)
     }
@@ -135,7 +135,7 @@ impl Handover {
     }
 
     /// A window of an aggregation has been told. Never waits for the disk.
-    pub fn told(&self, name: &str, note: Note) {
+    pub fn note(&self, name: &str, note: Note) {
         let mut notes = self.notes();
         if notes.notes.told(name, note) {
             notes.unwritten = true;
@@ -216,7 +216,7 @@ impl Handover {
 
     /// The same on a thread of its own, for somebody who must not wait for the disk. Resolves when it is done; a disk that
     /// hangs keeps nobody from ending the process.
-    pub fn leave_aside(self: &Arc<Handover>) -> oneshot::Receiver<io::Result<()>> {
+    pub fn write_on_thread(self: &Arc<Handover>) -> oneshot::Receiver<io::Result<()>> {
         let (left, resolved) = oneshot::channel();
         let handover = Arc::clone(self);
         let leaving = std::thread::Builder::new().name("last notes".into()).spawn(move || {
@@ -245,22 +245,22 @@ async fn what_is_left_is_taken_up() {
     let folder = tempfile::tempdir().expect("a folder");
     let note = |label_s, number| Note { label_s, number };
     let handover = Handover::read(folder.path(), &mut startup).await.expect("it can be read");
-    handover.told("stats", note(1060, Some(3)));
-    handover.told("a b", note(5, None));
+    handover.note("stats", note(1060, Some(3)));
+    handover.note("a b", note(5, None));
     handover.leave().expect("written");
     // One that this instance does not know stays.
     let handover = Handover::read(folder.path(), &mut startup).await.expect("it can be read");
-    handover.told("stats", note(1070, Some(4)));
+    handover.note("stats", note(1070, Some(4)));
     handover.leave().expect("written");
     let handover = Handover::read(folder.path(), &mut startup).await.expect("it can be read");
-    let found = ["stats", "a b", "c"].map(|name| handover.told_of(name));
+    let found = ["stats", "a b", "c"].map(|name| handover.last_of(name));
     let told = |label_s, number| LastFlush { label_s, number };
     assert_eq!(found, [told(Some(1070), Some(4)), told(Some(5), None), LastFlush::default()]);
     let elsewhere = tempfile::tempdir().expect("a folder");
     handover.keep_in(elsewhere.path());
     handover.leave().expect("written");
     let found = Handover::read(elsewhere.path(), &mut startup).await.expect("it can be read");
-    assert_eq!(found.told_of("stats"), told(Some(1070), Some(4)));
+    assert_eq!(found.last_of("stats"), told(Some(1070), Some(4)));
 }
 
 #[cfg(unix)]
@@ -273,7 +273,7 @@ async fn what_could_not_be_written_is_written_when_the_disk_can_again() {
     // A folder in its place cannot be replaced by a file.
     let half = folder.path().join(format!("{FILE}.new"));
     fs::create_dir(&half).expect("it is free");
-    handover.told("stats", Note { label_s: 1060, number: None });
+    handover.note("stats", Note { label_s: 1060, number: None });
     handover.leave().expect_err("a folder is in its place");
     fs::remove_dir(&half).expect("it is empty");
     let thread = Arc::clone(&handover);

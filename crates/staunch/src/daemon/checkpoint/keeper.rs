@@ -60,7 +60,7 @@ pub struct LastCheckpoints {
 impl LastCheckpoints {
     /// Writes them beside whatever else goes on. Resolves when they are written; a disk that hangs keeps nobody from
     /// ending the process.
-    pub fn write_aside(self) -> oneshot::Receiver<()> {
+    pub fn write_on_thread(self) -> oneshot::Receiver<()> {
         let (written, resolved) = oneshot::channel();
         let writing = std::thread::Builder::new().name("last state".into()).spawn(move || {
             self.write();

@@ -36,7 +36,7 @@ pub async fn restore(
         orphans.remove(&transform.name);
     });
     for transform in plan.transforms.iter().filter(|transform| !handed(&transform.name)) {
-        let (name, noted) = (transform.name.as_str(), handover.told_of(&transform.name));
+        let (name, noted) = (transform.name.as_str(), handover.last_of(&transform.name));
         let told = checkpoints::believed(transform, noted, handover.set_back_ns());
         let shown = |file: &str| table.folder().map(|folder| folder.join(file)).unwrap_or_default();
         let ignored = |file: &str, why: &str| {
@@ -52,7 +52,7 @@ pub async fn restore(
         }
         if handover.is_new(name) {
             // It may be one of those that are gone, under another name.
-            let others = LastFlush { label_s: handover.told_of_others(plan), number: None };
+            let others = LastFlush { label_s: handover.last_of_others(plan), number: None };
             let label_s = checkpoints::believed(transform, others, handover.set_back_ns()).label_s;
             label_s.into_iter().for_each(|label_s| shard.resume_after_other(name, label_s, now));
         }

@@ -55,7 +55,7 @@ impl Saver {
     pub fn follow(&mut self, plan: &Plan, shard: &mut Shard, now: Now) {
         let Saver { table, handover, keeper, saver } = self;
         let Some(folder) = table.folder() else { return };
-        let number = |name: &str| super::restore::next_number(folder, name, handover.told_of(name));
+        let number = |name: &str| super::restore::next_number(folder, name, handover.last_of(name));
         saver.follow(plan, shard, number, now);
         for (name, every_ns) in saver.jobs() {
             table.change(name, |row| row.every_ms = every_ns / 1_000_000);

@@ -1,6 +1,6 @@
-//! The control socket `<data_dir>/control.sock`: where a new process of the same user asks to take over.
+//! The control socket `<data_dir>/control.sock`: where a new process of the same user asks for a hot restart.
 //!
-//! A process of another user is not listened to; one that says nothing, or something else, is told so and forgotten.
+//! A process of another user is not listened to; one that says nothing, or something else, gets an error and is forgotten.
 //! Not here: what follows a good question (`old`).
 
 use std::io;
@@ -45,7 +45,7 @@ pub struct Control {
     task: Option<JoinHandle<()>>,
 }
 
-/// A process that asks to take over, in words that we know.
+/// A request for a hot restart in a version that we know.
 #[derive(Debug)]
 pub struct Asked {
     /// To it.
@@ -55,7 +55,7 @@ pub struct Asked {
 }
 
 impl Control {
-    /// Opens the control socket of a data directory, or takes the one of the process that we take over from. None, with
+    /// Opens the control socket of a data directory, or takes that of the old process. None, with
     /// a word in the log, where that is not possible: the daemon works without, but cannot be taken over from.
     pub fn open(data_dir: &Path, from: Option<&mut Inheritance>) -> Option<Control> {
         let path = data_dir.join(FILE);
@@ -87,7 +87,7 @@ impl Control {
         Ok(())
     }
 
-    /// Listens no more: whoever asks from now on is for the process that has the socket as well.
+    /// Listens no more: later requests go to the other process that has the socket.
     pub fn leave(&mut self) {
         if let Some(task) = self.task.take() {
             task.abort();
@@ -236,7 +236,7 @@ mod tests {
             ("half a message", cut, false, false),
             ("nothing", Vec::new(), false, false),
         ];
-        for (what, bytes, good, told) in table {
+        for (what, bytes, good, answered) in table {
             let (mut here, there) = UnixStream::pair().expect("a pair of our own");
             here.write_all(&bytes).expect("it has room");
             here.shutdown(std::net::Shutdown::Write).expect("it is connected");
@@ -246,7 +246,7 @@ mod tests {
             let mut answer = Vec::new();
             // With something unread at the other end, its end is a reset.
             let _ended = here.read_to_end(&mut answer);
-            assert_eq!(!answer.is_empty(), told, "{what}");
+            assert_eq!(!answer.is_empty(), answered, "{what}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What another process has handed over, and where it goes here.
 //!
-//! Accounts and states go in before that process is told that it may end, since they may be refused; queues after it,
+//! Accounts and states go in before that process hears that it may end, since they may be refused; queues after it,
 //! since a queue on disk has one owner at a time. Whether they can be opened is found out before ([`Handed::prepare_queues`]).
 
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ use sys::data_dir::DataDir;
 /// What helps when the state of another process cannot be read.
 const STOP_INSTEAD: &str = "the running process continues; stop it, then start without `--hot-restart`";
 
-/// Everything that was told.
+/// Everything that was sent.
 #[derive(Debug)]
 pub struct Handed {
     /// Accounts.
@@ -52,7 +52,7 @@ pub struct Handed {
     pub waiting: Vec<Waiting>,
     /// Since when nobody reads (monotonic), when the other process has said so.
     pub paused_ns: Option<u64>,
-    /// Nobody else has the queues on disk: they may be opened before another process has been told that it may end.
+    /// Nobody else has the queues on disk: they may be opened before the other process hears that it may end.
     pub owns_queues: bool,
 }
 
@@ -122,9 +122,9 @@ impl Handed {
             }
             match Parked::adopted(fd, source.clone(), shared, &unfinished) {
                 Ok(parked) => {
-                    let waits = unfinished.told.filter(|told| told.acked < told.lines);
-                    if let (Some(told), Some(connection)) = (waits, parked.id()) {
-                        let pipeline::AckProgress { when, lines, rejected, .. } = told;
+                    let waits = unfinished.acks.filter(|acks| acks.acked < acks.lines);
+                    if let (Some(acks), Some(connection)) = (waits, parked.id()) {
+                        let pipeline::AckProgress { when, lines, rejected, .. } = acks;
                         let mark = AckMark { connection, up_to: lines, rejected, when };
                         self.waiting.push(Waiting { mark, outputs });
                     }
@@ -154,7 +154,7 @@ impl Handed {
                     let known = accounts.sources().find(|(_, known, _)| known == name);
                     known.into_iter().for_each(|(_, _, account)| account.go_on_with(figures));
                 }
-                // Of the shard, and of whoever reports.
+                // Of the shard, and of the sources of reports.
                 Owner::Relay | Owner::Reports => {}
                 Owner::Edge => {
                     let known = name.split_once('\n').and_then(|(to, from)| accounts.edge(to, from));
@@ -172,11 +172,11 @@ impl Handed {
         }
     }
 
-    /// What sources of relays' statistics have told, by their names.
+    /// Last reports of the sources of relays' statistics, by their names.
     pub fn reports(&self) -> Reports {
-        let told = self.accounts.iter().filter(|(owner, ..)| *owner == Owner::Reports);
-        let told = told.map(|(_, name, figures)| (name.clone(), figures.clone()));
-        Reports::of(told, self.accounts.is_empty())
+        let reports = self.accounts.iter().filter(|(owner, ..)| *owner == Owner::Reports);
+        let reports = reports.map(|(_, name, figures)| (name.clone(), figures.clone()));
+        Reports::of(reports, self.accounts.is_empty())
     }
 
     /// Goes on with the aggregations and relays.
@@ -207,7 +207,7 @@ impl Handed {
             // Only those were asked for that there are.
             let Some(restored) = shard.import(name, bytes, LastFlush::default(), now) else { continue };
             if let Ok(Restored { last_flush_s: Some(label_s), .. }) = &restored {
-                handover.told(name, Note { label_s: *label_s, number: None });
+                handover.note(name, Note { label_s: *label_s, number: None });
             }
             let left_out = restored.as_ref().map_or(0, |restored| restored.dropped_series_max);
             if left_out > 0 {

@@ -68,7 +68,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Speaks to whoever listens at `path`.
+    /// Connects to the process that listens at `path`.
     ///
     /// # Errors
     /// When nobody does.

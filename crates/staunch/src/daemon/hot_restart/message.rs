@@ -70,8 +70,8 @@ pub struct Connection {
     pub len: u64,
     /// The end of a line that is too long is still to come.
     pub discarding: bool,
-    /// What its client was told, where it is told something.
-    pub told: Option<AckProgress>,
+    /// Acknowledgements of its client, if it gets any.
+    pub acks: Option<AckProgress>,
     /// Outputs that lines of it wait for, by their numbers.
     pub outputs: Vec<u32>,
 }
@@ -85,7 +85,7 @@ pub enum Owner {
     Output,
     /// A relay's.
     Relay,
-    /// What a source of relays' statistics has told.
+    /// Last report of a source of relays' statistics.
     Reports,
     /// That of an edge: the name has the transform and what feeds it, each on a line of its own.
     Edge,
@@ -112,7 +112,7 @@ pub enum Message {
     Offered {
         /// Version of the program, for people.
         program: String,
-        /// Its process id: the control socket tells that of whoever has opened it first.
+        /// Its process id: the control socket shows the id of the process that opened it first.
         pid: u32,
         /// Its outputs.
         outputs: Vec<OutputName>,
@@ -172,12 +172,12 @@ pub enum Message {
     Connections(Vec<Connection>),
     /// Old: a part of what was announced.
     Part(Vec<u8>),
-    /// Old: everything has been told, and nothing is touched any more.
+    /// Old: everything has been sent, and nothing is touched any more.
     Yours {
         /// Since when nobody reads, in monotonic nanoseconds: one clock for all processes of a machine.
         paused_ns: u64,
     },
-    /// New: it goes on from here. Whoever has said this reads the sockets.
+    /// New: it goes on from here. From then on this process reads the sockets.
     Taken,
 }
 
@@ -347,14 +347,14 @@ fn put_list<T>(out: &mut Vec<u8>, items: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
 }
 
 fn put_connection(out: &mut Vec<u8>, connection: &Connection) {
-    let Connection { socket, len, discarding, told, outputs } = connection;
+    let Connection { socket, len, discarding, acks, outputs } = connection;
     out.extend_from_slice(&socket.to_le_bytes());
     out.extend_from_slice(&len.to_le_bytes());
     out.push(u8::from(*discarding));
-    // 0 stands for a client that is told nothing.
-    out.push(told.map_or(0, |told| 1 + told.when as u8));
-    if let Some(told) = told {
-        for count in [told.lines, told.rejected, told.acked] {
+    // 0 is a client without acknowledgements.
+    out.push(acks.map_or(0, |acks| 1 + acks.when as u8));
+    if let Some(acks) = acks {
+        for count in [acks.lines, acks.rejected, acks.acked] {
             out.extend_from_slice(&count.to_le_bytes());
         }
     }
@@ -448,7 +448,7 @@ impl Body<'_> {
     fn connection(&mut self) -> Option<Connection> {
         let (socket, len) = (self.u32()?, self.u64()?);
         let [discarding @ (0 | 1), when] = self.array()? else { return None };
-        let told = match when.checked_sub(1) {
+        let acks = match when.checked_sub(1) {
             None => None,
             Some(when) => {
                 let when = *AckWhen::ALL.get(usize::from(when))?;
@@ -456,7 +456,7 @@ impl Body<'_> {
             }
         };
         let outputs = self.list(Body::u32)?;
-        Some(Connection { socket, len, discarding: discarding == 1, told, outputs })
+        Some(Connection { socket, len, discarding: discarding == 1, acks, outputs })
     }
 
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
@@ -504,12 +504,12 @@ mod tests {
             |role| Place { role, source: text("app"), listen: text("udp://[::]:0"), at: text("udp://é") };
         let roles = [Role::Source, Role::Http, Role::Management, Role::Control, Role::Lock];
         let figure = Figure { family: text("dropped"), reason: text(""), count: u64::MAX, bytes: 1 };
-        let told = |when| AckProgress { when, lines: u64::MAX, rejected: 1, acked: 2 };
-        let connection = |told: Option<AckProgress>| {
-            let outputs = if told.is_some() { vec![3, 0] } else { Vec::new() };
-            Connection { socket: 1, len: 2, discarding: told.is_none(), told, outputs }
+        let acks = |when| AckProgress { when, lines: u64::MAX, rejected: 1, acked: 2 };
+        let connection = |acks: Option<AckProgress>| {
+            let outputs = if acks.is_some() { vec![3, 0] } else { Vec::new() };
+            Connection { socket: 1, len: 2, discarding: acks.is_none(), acks, outputs }
         };
-        let [accepted, safe, delivered] = AckWhen::ALL.map(|when| connection(Some(told(when))));
+        let [accepted, safe, delivered] = AckWhen::ALL.map(|when| connection(Some(acks(when))));
         let connections = [connection(None), accepted, safe, delivered];
         let output = OutputName { name: text("carbon"), what: text("graphite tcp://x:1 lines") };
         vec![

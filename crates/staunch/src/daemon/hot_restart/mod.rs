@@ -7,7 +7,7 @@
 //! | takes those of its plan, opens what is missing, says so (`Ready`) | |
 //! | | lets connections come to rest; stops reading datagrams, which wait in the kernel from here on |
 //! | | brings aggregations to rest; its outputs deliver what they can within [`old::DRAIN_MAX`] and stop |
-//! | | answers who can be answered; tells accounts, state, what is left in queues and of connections, and that it touches nothing any more (`Yours`) |
+//! | | answers who can be answered; sends accounts, state, what is left in queues and of connections, and that it touches nothing any more (`Yours`) |
 //! | builds everything from that, reads what is in queues on disk and changes nothing there, says `Taken` (`Refused` when one cannot be opened), and only then opens them and reads | |
 //! | | ends |
 //!

@@ -85,7 +85,7 @@ pub fn ask(data_dir: &Path) -> anyhow::Result<Option<Inheritance>> {
             Err(error) => return Err(error).with_context(|| format!("cannot connect to {}", path.display())),
         };
         match offer(link, deadline_ns) {
-            // It may just have been taken over from, or stopped: whoever is there now is asked.
+            // It may just have been replaced, or stopped: the process that is there now is asked.
             Err(LinkError::Closed) => std::thread::sleep(ASK_AGAIN),
             Err(error) => return Err(error).context(CANNOT),
             Ok(inheritance) => return Ok(Some(inheritance)),
@@ -137,7 +137,7 @@ fn offer(mut link: Link, deadline_ns: u64) -> Result<Inheritance, LinkError> {
 }
 
 impl Inheritance {
-    /// How soon the service manager wants signs of life, if it has told the other process.
+    /// How soon the service manager wants signs of life, if it has said so to the other process.
     pub fn watchdog(&self) -> Option<Duration> {
         self.watchdog
     }
@@ -301,11 +301,11 @@ impl Inheritance {
         let bytes = self.link.receive_parts(len, deadline_ns)?;
         let mut rest = &bytes[..];
         let known = |number: u32| outputs.iter().find(|(known, _)| *known == number as usize);
-        for Connection { socket, len, discarding, told, outputs } in connections {
+        for Connection { socket, len, discarding, acks, outputs } in connections {
             let (bytes, after) = rest.split_at_checked(len as usize).ok_or(LinkError::OutOfTurn)?;
             rest = after;
             let fd = self.link.take_descriptor().ok_or(LinkError::OutOfTurn)?;
-            let unfinished = Unfinished { bytes: bytes.to_vec(), discarding, told };
+            let unfinished = Unfinished { bytes: bytes.to_vec(), discarding, acks };
             let outputs = outputs.into_iter().map(|number| known(number).map(|(_, id)| *id));
             let outputs = outputs.collect::<Option<_>>().ok_or(LinkError::OutOfTurn)?;
             to.push(HandedConnection { socket: socket as usize, fd, unfinished, outputs });
@@ -313,7 +313,7 @@ impl Inheritance {
         Ok(())
     }
 
-    /// Nobody told what was counted: what the kernel has dropped so far was another process's.
+    /// Without the old counts: what the kernel has dropped so far was another process's.
     fn after_death(&self) -> Handed {
         let now = |passed: &Passed| Drops {
             seen: socket_memory(passed.fd.as_fd()).map_or(0, |memory| memory.drops),

@@ -53,7 +53,7 @@ const OUTPUTS_END_MAX: Duration = Duration::from_secs(2);
 /// How long a process that has been refused may still hold on to what it was given, if `hot_restart_timeout` is not less.
 const GONE_WITHIN_NS: u64 = 2 * SECOND_NS;
 
-/// How long it is tried to accept connections again after a take-over that came to nothing, and the pause between.
+/// How long it is tried to accept connections again after a hot restart that failed, and the pause between.
 const SERVE_AGAIN_WITHIN_NS: u64 = 30 * SECOND_NS;
 const SERVE_AGAIN_PAUSE: Duration = Duration::from_millis(20);
 
@@ -94,9 +94,9 @@ struct Chosen {
     kept: Kept,
 }
 
-/// Everything that the new process is told.
+/// Everything that the new process gets.
 #[derive(Debug)]
-struct Told {
+struct State {
     messages: Vec<Message>,
     states: Vec<SavedState>,
     left: Vec<(u32, Vec<QueuedBlock>)>,
@@ -123,7 +123,7 @@ struct AtRest {
     goes: Option<Going>,
 }
 
-/// What is told of a connection that goes on elsewhere.
+/// State of a connection that goes on in the new process.
 #[derive(Debug)]
 struct Going {
     /// Number of the socket that it came from.
@@ -145,18 +145,18 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> Option<Vec
         (link, Err(error)) => {
             let why = format!("{:#}", anyhow::Error::from(error));
             tracing::warn!("hot restart by process {} failed: {why}; continuing", peer.pid);
-            // Whatever it still says, it has not been told that anything is its.
+            // Whatever it still says, it owns nothing yet.
             let (_link, _late) = on_thread(link, move |link| refuse(link, why, timeout_ns)).await;
             return None;
         }
     };
     let begun_ns = Clock::mono_ns();
-    let (told, paused_ns) = prepare(running, &passed).await;
-    let (link, (result, connections, ending)) = match told {
-        Ok(told) => {
+    let (state, paused_ns) = prepare(running, &passed).await;
+    let (link, (result, connections, ending)) = match state {
+        Ok(state) => {
             let since_ns = paused_ns.unwrap_or(begun_ns);
             let tell = move |link: &mut Link| {
-                (tell(link, &told, since_ns, timeout_ns), told.connections, told.ending)
+                (send(link, &state, since_ns, timeout_ns), state.connections, state.ending)
             };
             on_thread(link, tell).await
         }
@@ -207,7 +207,7 @@ async fn agree(running: &Running, link: Link, timeout_ns: u64) -> (Link, Result<
     (link, passed.map_err(Failure::Link))
 }
 
-/// Why the new process does not take over.
+/// Why the hot restart failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("{0}")]
@@ -280,13 +280,13 @@ fn on_offer(running: &Running) -> std::io::Result<(Vec<Offered>, Outputs)> {
             listens: Some((SourceId(id as u16), listen.clone())),
         });
     }
-    for (kind, told, listener) in &running.ports.listeners {
+    for (kind, configured, listener) in &running.ports.listeners {
         let role = match kind {
             PortKind::Http => Role::Http,
             PortKind::Management => Role::Management,
         };
         let at = listener.local_addr()?.to_string();
-        let place = Place { role, source: String::new(), listen: told.to_string(), at };
+        let place = Place { role, source: String::new(), listen: configured.to_string(), at };
         offered.push(Offered { place, fd: listener.as_fd().try_clone_to_owned()?, listens: None });
     }
     if let Some(control) = &running.control {
@@ -355,7 +355,7 @@ fn chosen_of(
 
 /// Comes to rest, and gathers what the new process needs. Also says since when nothing is read. Whatever it says,
 /// [`resume`] can go on from there.
-async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'static str>, Option<u64>) {
+async fn prepare(running: &mut Running, passed: &Passed) -> (Result<State, &'static str>, Option<u64>) {
     let shared = Arc::clone(&running.shared);
     shared.handing_over.store(true, Relaxed);
     supervisor::handing_over();
@@ -382,9 +382,9 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     };
     note("the shard is at rest, its state saved", paused_ns);
     let handover = Arc::clone(&shared.handover);
-    // Beside the outputs: it is synced. Nobody writes it any more after this; an older one at worst lets a window be told
+    // Beside the outputs: it is synced. Nobody writes it any more after this; an older one at worst lets a window be emitted
     // twice.
-    let noted = handover.leave_aside();
+    let noted = handover.write_on_thread();
     // Those on disk too that the new process does not want: what is there may be its by name.
     let is_passed = |at: usize| passed.outputs.iter().any(|(_, id)| id.index() == at);
     let outlets = wiring.outlets.iter().enumerate();
@@ -420,13 +420,13 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<Told, &'stat
     }
     let unsettled = outlets.iter().filter_map(|outlet| Some((outlet.name.clone(), outlet.unsettled()?)));
     let unsettled = unsettled.collect();
-    // Whoever can be told something is told it here, and is counted from there on by the new process.
+    // Clients get their acknowledgements here; the new process counts from there on.
     shared.acks.resolve(&wiring.outlets);
     let connections = at_rest(running, passed);
     let messages = messages(running, passed, &handed, &connections);
     ending.outputs = ends_here(&wiring.outlets);
     note("everything is gathered", paused_ns);
-    (Ok(Told { messages, states: handed.states, left, unsettled, connections, ending }), Some(paused_ns))
+    (Ok(State { messages, states: handed.states, left, unsettled, connections, ending }), Some(paused_ns))
 }
 
 /// Waits until nothing touches what outputs hold. A disk may have failed since the first look, with what was taken since then in
@@ -459,7 +459,7 @@ async fn settle_down(shared: &Shared, shard_max: Duration) -> Result<Vec<IntakeM
         Err(_late) => return Err("the shard's thread does not answer: a disk hangs"),
     };
     if let Some(under_way) = under_way
-        && tokio::time::timeout(CHECKPOINT_END_MAX, under_way.write_aside()).await.is_err()
+        && tokio::time::timeout(CHECKPOINT_END_MAX, under_way.write_on_thread()).await.is_err()
     {
         return Err("the disk is too busy to end a checkpoint");
     }
@@ -473,7 +473,7 @@ async fn settle_down(shared: &Shared, shard_max: Duration) -> Result<Vec<IntakeM
     Ok(makers)
 }
 
-/// Where the time goes, for whoever wants less of it.
+/// Where the time goes, for the log at level debug.
 fn note(what: &str, paused_ns: u64) {
     tracing::debug!("{what} after {} µs without reading", (Clock::mono_ns() - paused_ns) / 1000);
 }
@@ -493,8 +493,8 @@ fn at_rest(running: &mut Running, passed: &Passed) -> Vec<AtRest> {
         let outputs = connection.id().and_then(|id| waiting.get(&id)).map_or(&[][..], Vec::as_slice);
         // What waits for an output that does not go on with it is answered here, as far as it can be.
         let outputs: Vec<u32> = outputs.iter().map(number_of).collect::<Option<_>>()?;
-        let waits = unfinished.told.is_some_and(|told| told.acked < told.lines);
-        let can_wait = unfinished.told.is_some_and(|told| told.when == AckWhen::Delivered);
+        let waits = unfinished.acks.is_some_and(|acks| acks.acked < acks.lines);
+        let can_wait = unfinished.acks.is_some_and(|acks| acks.when == AckWhen::Delivered);
         (waits != outputs.is_empty() && (can_wait || !waits)).then_some(Going {
             socket: *number,
             unfinished,
@@ -512,7 +512,7 @@ fn messages(running: &Running, passed: &Passed, handed: &HandedOver, connections
     let account = |owner, name: &str, figures| Message::Account { owner, name: name.to_owned(), figures };
     let sources = wiring.accounts.sources();
     let places = running.listeners.places();
-    // Their clients are told so when nobody asks for our account any more.
+    // Their clients get this answer when nobody reads our account any more.
     let ending = |name: &str| {
         let stopped = |at_rest: &&AtRest| {
             at_rest.goes.is_none() && at_rest.connection.waits() && places[at_rest.place].0 == name
@@ -534,11 +534,12 @@ fn messages(running: &Running, passed: &Passed, handed: &HandedOver, connections
     let outputs = outputs.map(|(_, name, of)| account(Owner::Output, name, of.figures()));
     let relays = handed.relays.iter();
     let relays = relays.map(|(name, counted)| account(Owner::Relay, name, counted.clone()));
-    let told = running.shared.reports.all().into_iter();
-    let told = told.map(|(name, told)| account(Owner::Reports, &name, told));
+    let reports = running.shared.reports.all().into_iter();
+    let reports = reports.map(|(name, figures)| account(Owner::Reports, &name, figures));
     let edges = wiring.accounts.edges();
     let edges = edges.map(|(to, from, of)| account(Owner::Edge, &format!("{to}\n{from}"), of.figures()));
-    let mut messages: Vec<Message> = sources.chain(outputs).chain(edges).chain(relays).chain(told).collect();
+    let mut messages: Vec<Message> =
+        sources.chain(outputs).chain(edges).chain(relays).chain(reports).collect();
     for (number, _, id, listen) in &passed.listens {
         let found = handed.drops.iter().find(|(source, place, _)| source == id && place == listen);
         if let Some((_, _, drops)) = found {
@@ -549,32 +550,32 @@ fn messages(running: &Running, passed: &Passed, handed: &HandedOver, connections
     messages
 }
 
-/// Tells everything, and waits for the word that it is taken.
-fn tell(link: &mut Link, told: &Told, paused_ns: u64, timeout_ns: u64) -> Result<(), Failure> {
+/// Sends everything, and waits for the answer that it is taken.
+fn send(link: &mut Link, state: &State, paused_ns: u64, timeout_ns: u64) -> Result<(), Failure> {
     let deadline_ns = paused_ns + timeout_ns;
-    for message in &told.messages {
+    for message in &state.messages {
         link.send(message, deadline_ns)?;
     }
-    for SavedState { name, bytes } in &told.states {
+    for SavedState { name, bytes } in &state.states {
         let state = Message::State { transform: name.clone(), len: bytes.len() as u64 };
         link.send(&state, deadline_ns)?;
         link.send_parts(bytes, deadline_ns)?;
     }
-    for (output, left) in &told.left {
+    for (output, left) in &state.left {
         for left in left {
             let bytes = left.encode(Clock::mono_ns());
             link.send(&Message::Left { output: *output, len: bytes.len() as u64 }, deadline_ns)?;
             link.send_parts(&bytes, deadline_ns)?;
         }
     }
-    for (output, unsettled) in &told.unsettled {
+    for (output, unsettled) in &state.unsettled {
         let bytes = unsettled.encode();
         link.send(&Message::Unsettled { output: output.clone(), len: bytes.len() as u64 }, deadline_ns)?;
         link.send_parts(&bytes, deadline_ns)?;
     }
-    tell_connections(link, &told.connections, deadline_ns)?;
+    send_connections(link, &state.connections, deadline_ns)?;
     link.send(&Message::Yours { paused_ns }, deadline_ns)?;
-    note("everything is told", paused_ns);
+    note("everything is sent", paused_ns);
     match link.receive(deadline_ns)? {
         Message::Taken => Ok(()),
         Message::Refused { why } => Err(LinkError::Refused { why }.into()),
@@ -583,20 +584,20 @@ fn tell(link: &mut Link, told: &Told, paused_ns: u64, timeout_ns: u64) -> Result
 }
 
 /// Gives the connections that go on elsewhere. They stay ours as well.
-fn tell_connections(link: &mut Link, connections: &[AtRest], deadline_ns: u64) -> Result<(), LinkError> {
+fn send_connections(link: &mut Link, connections: &[AtRest], deadline_ns: u64) -> Result<(), LinkError> {
     let going: Vec<_> =
         connections.iter().filter_map(|at_rest| Some((at_rest, at_rest.goes.as_ref()?))).collect();
     for some in going.chunks(DESCRIPTORS_MAX) {
-        let told = |(_, going): &(&AtRest, &Going)| Connection {
+        let message = |(_, going): &(&AtRest, &Going)| Connection {
             socket: going.socket,
             len: going.unfinished.bytes.len() as u64,
             discarding: going.unfinished.discarding,
-            told: going.unfinished.told,
+            acks: going.unfinished.acks,
             outputs: going.outputs.clone(),
         };
         let descriptors: Vec<BorrowedFd<'_>> =
             some.iter().map(|(at_rest, _)| at_rest.connection.fd()).collect();
-        let message = Message::Connections(some.iter().map(told).collect());
+        let message = Message::Connections(some.iter().map(message).collect());
         link.send_with(&message, &descriptors, deadline_ns)?;
         let bytes: Vec<u8> =
             some.iter().flat_map(|(_, going)| going.unfinished.bytes.iter().copied()).collect();

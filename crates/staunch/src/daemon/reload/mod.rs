@@ -1,6 +1,6 @@
 //! SIGHUP: the file is read and checked whole; then what changed is changed, and nothing else.
 //!
-//! Ids of sources and outputs keep their meaning: a plan read anew is laid over the plan in force by name. What is
+//! Ids of sources and outputs keep their meaning: a new plan is merged with the plan in force by name. What is
 //! gone stays as a row without listeners or feeds, so that its account still adds up.
 
 pub mod change;
@@ -18,7 +18,7 @@ use pipeline::{Accounts, merge_plans, predecessor};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
-use crate::carbon_c_relay::log_targets::{ASIDE, OURS};
+use crate::carbon_c_relay::log_targets::{NOT_AN_ERROR, OURS};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::queues::syncs;
 use crate::daemon::reload::reread::Rereading;
@@ -55,7 +55,7 @@ enum Failure {
 
 impl Failure {
     /// For the log.
-    fn told(&self) -> String {
+    fn message(&self) -> String {
         match self {
             Failure::Unchanged(mistakes) => format!("reload refused, nothing changed:\n{mistakes}"),
             Failure::InPart(parts) => format!(
@@ -101,7 +101,7 @@ pub(crate) async fn end(
     running.shared.reloads.note(refused, Clock::now());
     match result {
         Ok(()) => tracing::info!(target: OURS, "reloaded: the new configuration is in force"),
-        Err(failure) => tracing::error!("{}", failure.told()),
+        Err(failure) => tracing::error!("{}", failure.message()),
     }
     supervisor::ready(&running.shared, None);
     done
@@ -124,7 +124,7 @@ fn in_short(mistakes: &str) -> String {
 }
 
 #[test]
-fn a_refused_reload_is_told_in_short() {
+fn a_refused_reload_is_logged_in_short() {
     for (mistakes, want) in [
         ("error[C004]: bad\n  --> relay.toml:13:9\n   |", "C004 at relay.toml:13"),
         ("warning[C017]: x\n --> a:1:1\nerror[C023]: no source\n  --> relay.toml\n", "C023 at relay.toml"),
@@ -145,7 +145,7 @@ fn counter<'a>(reloads: &'a Reloads, result: &Result<(), Failure>) -> &'a Atomic
     }
 }
 
-/// Files that we never rotate somebody else does, and tells by SIGHUP: whatever the config file says now, and also when it
+/// Another program rotates the files that we never rotate, and sends SIGHUP: whatever the config file says now, and also when it
 /// says what it said before.
 fn reopen_files(shared: &Shared) {
     let wiring = shared.wiring.load();
@@ -360,7 +360,7 @@ fn tell_retired(outlet: &Outlet) {
     let name = &outlet.name;
     match outlet.left_behind(RETIRED_DRAIN) {
         Some(left) => {
-            tracing::warn!(target: ASIDE, "output `{name}` was removed or changed by the reload: {left}");
+            tracing::warn!(target: NOT_AN_ERROR, "output `{name}` was removed or changed by the reload: {left}");
         }
         None => {
             tracing::info!(target: OURS, "output `{name}` was removed or changed by the reload: its queue is empty");
@@ -495,7 +495,7 @@ fn kept_queues(old: &Plan, new: &Plan) -> Vec<String> {
 }
 
 #[test]
-fn what_a_reload_cannot_change_is_told() {
+fn options_that_a_reload_cannot_change_are_logged() {
     let old = config::defaults(std::path::Path::new("."));
     assert_eq!(unchanged_until_restart(&old, &old), [""; 0]);
     let mut new = old.clone();
@@ -508,7 +508,7 @@ fn what_a_reload_cannot_change_is_told() {
 }
 
 #[test]
-fn what_a_reload_cannot_change_is_told_until_it_agrees() {
+fn options_that_a_reload_cannot_change_are_logged_until_they_agree() {
     let old = config::defaults(std::path::Path::new("."));
     let mut new = old.clone();
     (new.http, new.data_dir) = (None, "elsewhere".into());
@@ -530,7 +530,7 @@ fn what_a_reload_cannot_change_is_told_until_it_agrees() {
 }
 
 #[test]
-fn a_queue_that_stays_where_it_is_is_told() {
+fn a_queue_that_stays_where_it_is_is_logged() {
     let mut old = config::defaults(std::path::Path::new("."));
     let mut new = old.clone();
     new.data_dir = "elsewhere".into();
@@ -552,8 +552,9 @@ fn a_queue_that_stays_where_it_is_is_told() {
 #[test]
 fn a_reload_that_failed_says_whether_anything_changed() {
     let refused = Failure::Unchanged("`from` is missing".to_owned());
-    assert_eq!(refused.told(), "reload refused, nothing changed:\n`from` is missing");
-    let in_part = Failure::InPart(vec!["the new datagram sockets are not read: too many".to_owned()]).told();
+    assert_eq!(refused.message(), "reload refused, nothing changed:\n`from` is missing");
+    let in_part =
+        Failure::InPart(vec!["the new datagram sockets are not read: too many".to_owned()]).message();
     assert!(in_part.contains("is in force") && in_part.contains("are not read: too many"), "{in_part}");
     assert!(!in_part.contains("nothing changed"), "{in_part}");
 }

@@ -57,7 +57,7 @@ fn what_is_asked_for_meanwhile_is_read_once_more() {
     let reread: Reread = {
         let count = Arc::clone(&count);
         Arc::new(move || {
-            let _told = gone.lock().expect("nobody panics").recv();
+            let _sent = gone.lock().expect("nobody panics").recv();
             Err(format!("reading {}", count.fetch_add(1, Relaxed)))
         })
     };

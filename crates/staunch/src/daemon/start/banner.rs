@@ -96,7 +96,7 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
 pub fn warn_of_open_ports(plan: &Plan) {
     for warning in config::open_management(plan).chain(config::open_http(plan)) {
         let hint = warning.hint.as_ref().map(|hint| format!(": {hint}")).unwrap_or_default();
-        tracing::warn!(target: crate::carbon_c_relay::log_targets::ASIDE, "{}{hint} (docs/security.md)", warning.message);
+        tracing::warn!(target: crate::carbon_c_relay::log_targets::NOT_AN_ERROR, "{}{hint} (docs/security.md)", warning.message);
     }
 }
 

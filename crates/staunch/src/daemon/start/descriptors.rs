@@ -82,8 +82,8 @@ pub fn max(kind: Kind) -> u64 {
 }
 
 /// The limit, who may have how many, and how to raise it: for the log, where one is missing.
-pub fn told() -> String {
-    OURS.told()
+pub fn advice() -> String {
+    OURS.advice()
 }
 
 impl Descriptors {
@@ -97,7 +97,7 @@ impl Descriptors {
     }
 
     /// For the log, where one is missing.
-    fn told(&self) -> String {
+    fn advice(&self) -> String {
         let max = |kind: Kind| self.max[kind as usize].load(Relaxed);
         let limit = match self.total.load(Relaxed) {
             u64::MAX => "This process has a limit on open files".to_owned(),
@@ -182,12 +182,12 @@ mod tests {
         taken.push(DESCRIPTORS.take());
         taken.pop();
         assert!(DESCRIPTORS.try_take().is_none(), "one that is there already counts");
-        let told = DESCRIPTORS.told();
+        let advice = DESCRIPTORS.advice();
         let want = "This process may have 80 files open: connections of sources have 25 (at most 25), those of HTTP at most 10, \
                     of management at most 5; ";
         assert!(
-            told.starts_with(want) && told.contains("LimitNOFILE=") && told.contains("`ulimit -n`"),
-            "{told}"
+            advice.starts_with(want) && advice.contains("LimitNOFILE=") && advice.contains("`ulimit -n`"),
+            "{advice}"
         );
     }
 }

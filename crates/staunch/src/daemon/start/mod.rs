@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 
 use crate::admin::Ports;
 use crate::admin::accounts::AccountsPage;
-use crate::carbon_c_relay::log_targets::ASIDE;
+use crate::carbon_c_relay::log_targets::NOT_AN_ERROR;
 use crate::daemon::acks::AckRegistry;
 use crate::daemon::checkpoint::handover::Handover;
 use crate::daemon::hot_restart::{Control, Handed, Inheritance};
@@ -310,7 +310,7 @@ fn spawn_watches(
     before: Option<&Arc<AccountsPage>>,
 ) {
     tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone(), before.cloned()));
-    tokio::spawn(acks::resolve_as_told(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(acks::resolve_on_progress(Arc::clone(shared), stopped.clone()));
     let (connections, stop) = (Arc::clone(shared), stopped.clone());
     tokio::spawn(async move { connections.floor.tend(stop).await });
     tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone(), watchdog));
@@ -324,7 +324,7 @@ fn spawn_watches(
 pub(in crate::daemon) fn complain(complaint: &Complaint, from: &str) {
     let Complaint { source, reason, line, at: _ } = complaint;
     tracing::warn!(
-        target: ASIDE,
+        target: NOT_AN_ERROR,
         "source `{source}`: a line from {from} was rejected as `{}`: {} It reads: {line}   Further ones are only counted.",
         reason.word(),
         reason.why(),

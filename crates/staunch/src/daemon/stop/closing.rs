@@ -1,4 +1,4 @@
-//! The last report of a daemon that stands in for carbon-c-relay: what became of every line that it has read, and of every
+//! The last report in carbon-c-relay's compatibility mode: what became of every line that it has read, and of every
 //! copy of one, in a few lines for a person.
 //!
 //! Not here: the accounts (`model`, `admin::accounts`), warnings about what could not be delivered (`stop`).
@@ -18,11 +18,11 @@ pub(super) fn report(page: &AccountsPage) -> Vec<String> {
         lines.push("no line was read".to_owned());
     }
     let copies = Copies::of(page.outputs.iter());
-    lines.push(format!("to all endpoints: {}", copies.told()));
+    lines.push(format!("to all endpoints: {}", copies.text()));
     let ends = page.outputs.iter().map(|row| (row, Copies::of(std::iter::once(row))));
     let unhappy: Vec<_> = ends.filter(|(_, copies)| copies.lost() + copies.on_disk > 0).collect();
     lines.extend(
-        unhappy.iter().take(OUTPUTS_MAX).map(|(row, copies)| format!("to {}: {}", row.name, copies.told())),
+        unhappy.iter().take(OUTPUTS_MAX).map(|(row, copies)| format!("to {}: {}", row.name, copies.text())),
     );
     if unhappy.len() > OUTPUTS_MAX {
         lines.push(format!("and {} more endpoints that did not get all", unhappy.len() - OUTPUTS_MAX));
@@ -78,7 +78,7 @@ impl Copies {
         self.lost.values().sum()
     }
 
-    fn told(&self) -> String {
+    fn text(&self) -> String {
         let mut parts = vec![
             (self.delivered, "delivered".to_owned()),
             (self.moved, "moved to another endpoint".to_owned()),

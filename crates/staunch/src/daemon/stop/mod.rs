@@ -52,7 +52,7 @@ const ROOM_LOOK: Duration = Duration::from_millis(20);
 /// Pause in which the runtime finds out what has come on connections.
 const LOOK_AROUND: Duration = Duration::from_millis(2);
 
-/// Stops: sources, last flush, outputs, and a word on what could not be delivered. An `original` that it stands in for
+/// Stops: sources, last flush, outputs, and a log line about what could not be delivered. An `original` that it replaces
 /// has its own words for each step.
 pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyhow::Result<ExitCode> {
     let Running {
@@ -88,8 +88,9 @@ pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyho
         return Ok(without_last_flush(&shared));
     };
     // Both beside the outputs, which wait for others and not for the disk.
-    let last_checkpoints = stopped.and_then(|stopped| stopped.checkpoints).map(LastCheckpoints::write_aside);
-    let noted = shared.handover.leave_aside();
+    let last_checkpoints =
+        stopped.and_then(|stopped| stopped.checkpoints).map(LastCheckpoints::write_on_thread);
+    let noted = shared.handover.write_on_thread();
     original.iter().for_each(|original| original.tell_worker_stopped(&shared));
     // Connections that were still handing on find that nobody takes anything any more, and say so in the account.
     listeners.stop(sources_max / 5).await;
