@@ -12,20 +12,20 @@ pub mod checkpoints;
 mod encode;
 mod exchange;
 mod intake;
-mod moves;
 mod reload;
 mod rotation;
 mod shard;
+mod turn;
 
 pub use accounts::Accounts;
 pub use acks::{Acks, Answer, Inherited, MARKS_MAX, Queues, Taking};
 pub use encode::{BLOCK_BYTES, OutputFigures, Routed};
 pub use exchange::{Exchange, Look, Outside};
 pub use intake::{AckProgress, Broken, Complaint, Intake, IntakeMaker, Scratch, Unfinished, UnfinishedFull};
-pub use moves::{Moves, MovingQueues};
 pub use reload::{merge_plans, predecessor};
 pub use rotation::Rotation;
 pub use shard::{
     BeforeLast, BusyNames, DumpCursor, DumpRow, DumpSlice, FedFigures, Held, Kept, RelayFigures, RelayState,
     SLICE_BYTES_MAX, SLICE_SERIES_MAX, SavedState, SeriesCopy, SeriesRow, SeriesSlice, Shard, ShardFigures,
 };
+pub use turn::{Host, Moves, MovingQueues, Outputs, Taken, Turn, TurnLimits};

@@ -359,6 +359,28 @@ struct Queues<'a> {
     full: bool,
 }
 
+impl pipeline::Queues for Queues<'_> {
+    fn accepted_up_to(&mut self, output: OutputId) -> Position {
+        self.queues[output.index()].accepted_up_to()
+    }
+
+    fn settled_up_to(&mut self, output: OutputId) -> Position {
+        self.queues[output.index()].settled_up_to()
+    }
+
+    fn promise(&mut self, _: OutputId, _: Position) -> Promise {
+        if self.synced { Promise::Safe } else { Promise::Accepted }
+    }
+
+    fn lost_before_start(&mut self, output: OutputId) -> u64 {
+        self.queues[output.index()].lost_before_start()
+    }
+
+    fn account(&self, output: OutputId) -> &OutputAccount {
+        self.queues[output.index()].account()
+    }
+}
+
 impl MovingQueues for Queues<'_> {
     fn take(&mut self, from: OutputId, now: Now) -> Option<Entry> {
         self.queues[from.index()].pop(now)
@@ -372,7 +394,7 @@ impl MovingQueues for Queues<'_> {
         self.queues[to.index()].has_room(block.memory_bytes(), u64::from(block.copies))
     }
 
-    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Option<Position> {
+    fn append_moved(&mut self, to: OutputId, block: Block, now: Now) -> Option<Position> {
         if self.full {
             return None;
         }
@@ -380,10 +402,6 @@ impl MovingQueues for Queues<'_> {
         let place = queue.accepted_up_to();
         assert_eq!(queue.append(block, now), Appended::Kept);
         Some(place)
-    }
-
-    fn promise(&mut self, _: OutputId, _: Position) -> Promise {
-        if self.synced { Promise::Safe } else { Promise::Accepted }
     }
 
     fn is_on_disk(&mut self, _: OutputId) -> bool {

@@ -5,6 +5,7 @@
 //! Invariant: every appended block is counted as routed, and each of its copies is settled once: by the sender, or here
 //! when it is dropped. Blocks that a sender holds still count against the limit.
 
+mod admission;
 mod handover;
 mod kinds;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use model::{CopyOutcome, Dropped, Now, OutputAccount};
 pub use crate::block::{BLOCK_BYTES_MAX, Block, BlockEncoding};
 use crate::disk_queue::{Position, Progress, Promise, RecordHandle, SettleLog};
 use crate::plan::QueueLimits;
+pub use admission::Admission;
 pub use handover::{QueuedBlock, check_handover};
 pub use kinds::{OutputQueue, Queue, Room};
 use watermark::SettledWatermark;

@@ -9,6 +9,7 @@
 
 pub(crate) mod arrivals;
 pub(crate) mod canary;
+mod host;
 pub(crate) mod keeping;
 mod moving;
 pub(crate) mod outlet;
@@ -20,19 +21,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config::plan::{OutputPlan, Plan};
-use deliver::disk_queue::{DiskQueuePlan, Position, Promise};
+use deliver::disk_queue::{DiskQueuePlan, Position};
 use deliver::failover::Failover;
 use deliver::plan::QueueKind;
-use deliver::queue::{Block, Queue, Room};
+use deliver::queue::Block;
 use model::{
-    Batches, Dropped, Kind, Now, Outcome, OutputAccount, OutputId, OutputSum, RecordAccount, RecordSum,
-    SECOND_NS, SourceId, Span,
+    Dropped, Kind, Now, Outcome, OutputId, OutputSum, RecordAccount, RecordSum, SECOND_NS, SourceId, Span,
 };
 use pipeline::{
-    Accounts, Acks, Exchange, Look, Moves, Queues, Routed, SeriesRow, Shard, Taking, merge_plans, predecessor,
+    Accounts, Acks, Exchange, Host, SeriesRow, Shard, Taken, Turn, TurnLimits, merge_plans, predecessor,
 };
 
 use self::canary::Canary;
+use self::host::Outlets;
 use self::keeping::Keeping;
 use self::outlet::Outlet;
 use self::source::{End, Source, Way};
@@ -56,6 +57,9 @@ const KEEPING_SEED: u64 = 0x6b65_6570;
 /// How long an output that is gone may send what waits for it, as in the daemon.
 const RETIRED_DRAIN_NS: u64 = 600 * SECOND_NS;
 
+/// Looks for room in queues after the last thing that happened.
+const LOOKS_MAX: usize = 3;
+
 /// Turns without time passing after which the world is said to spin.
 const TURNS_MAX: usize = 100_000;
 
@@ -76,6 +80,10 @@ pub(crate) struct Knobs {
 impl Knobs {
     pub(crate) fn new(seed: u64) -> Knobs {
         Knobs { seed, sweep_series: 512, exchange_bytes_max: 64 << 20, canary: None, rough_disks: false }
+    }
+
+    fn turn(&self, shard: Shard) -> Turn {
+        Turn::new(shard, TurnLimits { flush_series: self.sweep_series, ..TurnLimits::default() })
     }
 }
 
@@ -122,16 +130,10 @@ pub(crate) struct World {
     pub(crate) keeping: Option<Keeping>,
     accounts: Accounts,
     acks: Acks,
-    shard: Shard,
+    turn: Turn,
     exchange: Exchange,
-    routed: Routed,
-    due_ns: u64,
-    lines_due_ns: u64,
-    /// How endpoints stand that others stand in for, and what moves to those.
+    /// Endpoints that can fail over.
     failovers: BTreeMap<OutputId, Failover>,
-    moves: Moves,
-    /// Batches that were taken out of the exchange.
-    took: u64,
     /// Times that somebody had something to do while time passed.
     pub(crate) wakes: u64,
     knobs: Knobs,
@@ -147,7 +149,7 @@ impl World {
     /// A pipeline that starts at `now`; its senders have not connected yet.
     pub(crate) fn new(plan: Plan, now: Now, knobs: Knobs) -> World {
         let accounts = Accounts::default().carried_to(&plan);
-        let shard = Shard::new(&plan, &accounts, knobs.seed, now);
+        let turn = knobs.turn(Shard::new(&plan, &accounts, knobs.seed, now));
         let mut world = World {
             asked: plan.clone(),
             now,
@@ -158,14 +160,9 @@ impl World {
             keeping: knobs.rough_disks.then(|| Keeping::new(knobs.seed ^ KEEPING_SEED, knobs.canary)),
             accounts,
             acks: Acks::default(),
-            shard,
+            turn,
             exchange: Exchange::new(knobs.exchange_bytes_max, SOURCES_MAX),
-            routed: Routed::default(),
-            due_ns: 0,
-            lines_due_ns: u64::MAX,
             failovers: BTreeMap::new(),
-            moves: Moves::default(),
-            took: 0,
             wakes: 0,
             knobs,
             plan,
@@ -179,7 +176,7 @@ impl World {
     /// The shard of a new process gets what the one before has left.
     fn begin_keeping(&mut self) {
         if let Some(keeping) = &mut self.keeping {
-            keeping.begin(&self.plan, &mut self.shard, self.now);
+            keeping.begin(&self.plan, &mut self.turn.shard, self.now);
         }
     }
 
@@ -187,7 +184,7 @@ impl World {
     fn wire(&mut self) -> Result<(), String> {
         for (at, plan) in self.plan.sources.iter().enumerate() {
             let id = SourceId(at as u16);
-            let maker = self.shard.intakes(&self.plan, id, &self.accounts);
+            let maker = self.turn.shard.intakes(&self.plan, id, &self.accounts);
             match self.sources.get_mut(at) {
                 Some(source) => source.reconfigure(plan, maker),
                 None => self.sources.push(Source::new(id, plan, self.accounts.source(id), maker)),
@@ -226,15 +223,14 @@ impl World {
             return Err(format!("more than {SOURCES_MAX} sources since the start"));
         }
         self.accounts = self.accounts.carried_to(&plan);
-        self.shard.reconfigure(&plan, &self.accounts, self.now, &mut self.routed);
+        self.turn.reconfigure(&plan, &self.accounts, self.now);
         self.plan = plan;
         self.asked = new.clone();
         self.wire()?;
         self.append_blocks();
         if let Some(keeping) = &mut self.keeping {
-            keeping.follow(&self.plan, &mut self.shard, self.now);
+            keeping.follow(&self.plan, &mut self.turn.shard, self.now);
         }
-        self.due_ns = 0;
         Ok(())
     }
 
@@ -255,7 +251,6 @@ impl World {
     /// name; those whose queue was to be of another kind have one now.
     pub(crate) fn restart(&mut self, power: bool) {
         self.abandon();
-        self.moves = Moves::default();
         self.failovers.clear();
         if power {
             self.now.mono_ns = START_MONO_NS;
@@ -268,9 +263,7 @@ impl World {
             }
         }
         self.accounts = Accounts::default().carried_to(&self.plan);
-        self.shard = Shard::new(&self.plan, &self.accounts, self.knobs.seed, self.now);
-        self.routed = Routed::default();
-        (self.due_ns, self.lines_due_ns) = (0, u64::MAX);
+        self.turn = self.knobs.turn(Shard::new(&self.plan, &self.accounts, self.knobs.seed, self.now));
         self.begin_keeping();
         self.sources.clear();
         self.acks = Acks::default();
@@ -338,7 +331,7 @@ impl World {
         }
         let spans = [Span::new(0, len)];
         let batch = source.datagrams.datagrams(&packet[..len], &spans, now, &mut source.scratch);
-        self.shard.push(batch, now, &mut self.routed);
+        self.turn.shard.push(batch, now, &mut self.turn.routed);
         self.append_blocks();
         Ok(())
     }
@@ -374,7 +367,7 @@ impl World {
         self.turn_sources();
         self.turn_shard();
         self.turn_senders()?;
-        self.turn_moves();
+        self.turn_failovers();
         self.turn_acks(false);
         Ok(())
     }
@@ -382,7 +375,7 @@ impl World {
     /// Tells clients what they need not keep.
     fn turn_acks(&mut self, stops: bool) {
         let World { sources, outlets, acks, .. } = self;
-        acks.resolve(&mut Outlets(outlets));
+        acks.resolve(&mut Outlets::new(outlets));
         sources.iter_mut().for_each(|source| source.reply(acks, stops));
     }
 
@@ -392,34 +385,16 @@ impl World {
         }
     }
 
-    fn turn_shard(&mut self) {
-        // As in the daemon: a batch is taken when the outputs that must not lose it have room.
-        self.append_blocks();
-        let mut look = Look::default();
-        loop {
-            let World { shard, outlets, exchange, now, .. } = self;
-            let next = exchange.take_in_turn(&mut look, |batch| {
-                shard.blocking(batch.source).iter().all(|id| {
-                    let (bytes, records) = shard.room_for(*id, batch);
-                    shard.has_failover(*id) || outlets[id.index()].room(bytes, records, *now) > Room::None
-                })
-            });
-            let Some((_, batch)) = next else { break };
-            self.took += 1;
-            self.take_admitted(batch);
-        }
-        if self.now.mono_ns >= self.due_ns || self.shard.has_results() {
-            self.due_ns = self.shard.tick(self.now, self.knobs.sweep_series, &mut self.routed);
-        }
-        if self.due_ns > self.now.mono_ns {
-            self.shard.close_blocks(self.now, &mut self.routed);
-        }
-        self.lines_due_ns = self.shard.close_due(self.now, &mut self.routed);
-        self.append_blocks();
+    fn turn_shard(&mut self) -> Taken {
+        self.look_at_failed();
+        let now = self.now;
+        let (turn, mut host, exchange) = self.parts();
+        let taken = turn.run(exchange, &mut host, now);
         let gave = self.gave();
         if let Some(keeping) = &mut self.keeping {
-            keeping.turn(&mut self.shard, gave, self.now);
+            keeping.turn(&mut self.turn.shard, gave, self.now);
         }
+        taken
     }
 
     /// Blocks that were given to outputs, of those that somebody wants copies of.
@@ -432,40 +407,6 @@ impl World {
         self.keeping.as_ref().map_or(u64::MAX, Keeping::due_ns)
     }
 
-    /// As the daemon's worker does it.
-    fn take_admitted(&mut self, batch: Batches<'static>) {
-        let World { shard, outlets, now, .. } = self;
-        let source = batch.source;
-        let is_tight = |id: &OutputId| {
-            let (bytes, records) = shard.room_for(*id, &batch);
-            outlets[id.index()].room(bytes, records, *now) == Room::Tight
-        };
-        let blocking = if shard.multiplies(source) { shard.blocking(source) } else { &[] };
-        let tight: Vec<OutputId> = blocking.iter().copied().filter(is_tight).collect();
-        if tight.is_empty() {
-            return self.take_batch(batch, &[]);
-        }
-        self.shard.close_reached(source, self.now, &mut self.routed);
-        self.take_batch(batch, &tight);
-        self.shard.close_reached(source, self.now, &mut self.routed);
-        self.append_admitted_blocks(&tight);
-    }
-
-    /// As the daemon's worker does it.
-    fn take_batch(&mut self, batch: Batches<'static>, admitted: &[OutputId]) {
-        self.append_blocks();
-        let source = batch.source;
-        let taking = Taking::begin(&batch, &self.shard, &mut Outlets(&mut self.outlets));
-        self.shard.push(batch, self.now, &mut self.routed);
-        if taking.is_some() {
-            self.shard.close_reached(source, self.now, &mut self.routed);
-        }
-        self.append_admitted_blocks(admitted);
-        if let Some(taking) = taking {
-            let _waits_for = self.acks.taken(taking, &mut Outlets(&mut self.outlets));
-        }
-    }
-
     fn turn_senders(&mut self) -> Result<u64, String> {
         let mut wake_ns = u64::MAX;
         for outlet in &mut self.outlets {
@@ -475,33 +416,24 @@ impl World {
     }
 
     fn append_blocks(&mut self) {
-        self.append_admitted_blocks(&[]);
-    }
-
-    fn append_admitted_blocks(&mut self, admitted: &[OutputId]) {
-        for (output, block) in self.routed.blocks.drain(..) {
-            let output = holder(&self.outlets, output);
-            let copy = self.given.is_some().then(|| block.clone());
-            let place = self.outlets[output.index()].append(block, admitted.contains(&output), self.now);
-            if let (Some(given), Some(block)) = (&mut self.given, copy) {
-                given.push(Given { output, block, place });
-            }
-        }
+        let now = self.now;
+        let (turn, mut host, _) = self.parts();
+        turn.append(host.outputs(), now);
     }
 
     /// What a check of a cluster's endpoint has found. Of other outputs it says nothing.
     pub(crate) fn set_member_live(&mut self, output: OutputId, live: bool) {
-        self.shard.set_member_live(output, live);
+        self.turn.shard.set_member_live(output, live);
     }
 
     /// Nobody stands in for the output's endpoint.
     pub(crate) fn output_is_live(&self, output: OutputId) -> bool {
-        !self.shard.down().contains(&output)
+        !self.turn.shard.down().contains(&output)
     }
 
     /// True when nothing is between sources and queues, but for what connections have sent and nobody has read.
     pub(crate) fn all_is_in_queues(&self) -> bool {
-        self.exchange.is_empty() && self.routed.blocks.is_empty()
+        self.exchange.is_empty() && self.turn.routed.blocks.is_empty()
     }
 
     /// Goes on until nothing is left to do at this moment. Returns when there is something to do again.
@@ -512,31 +444,34 @@ impl World {
         let mut blocked_turns = 0;
         for _ in 0..TURNS_MAX {
             self.turn_sources();
-            let took = self.took;
-            self.turn_shard();
+            let taken = self.turn_shard();
+            let queued = self.copies_queued();
             let wake_ns = self.turn_senders()?;
-            let taken_over = self.taken_over();
-            let moves_ns = self.turn_moves();
+            let sent = self.copies_queued() < queued;
+            if sent {
+                // The daemon looks for it within some milliseconds; here it would be the only thing that time passes for.
+                self.turn.look_for_room();
+            }
+            self.turn_failovers();
             self.turn_acks(false);
-            // What has moved is something to send.
-            let moved = self.taken_over() > taken_over;
+            let moves = sent && self.outlets.iter().any(|outlet| outlet.failed && outlet.waiting() > 0);
             let stalled = self.sources.iter().any(|source| source.stalled() > 0);
             let nothing_waits = self.exchange.is_empty() && !stalled;
             // What waits for room in a queue goes on when a sender has made some, which it may have done just now.
-            blocked_turns = if self.took == took { blocked_turns + 1 } else { 0 };
-            let shard_ns = self.due_ns.min(self.keeping_due_ns()).min(moves_ns);
-            let shard_rests = shard_ns > self.now.mono_ns;
-            if shard_rests && !moved && (nothing_waits || blocked_turns > 1) {
+            blocked_turns = if taken.any { 0 } else { blocked_turns + 1 };
+            let shard_ns = self.turn.due_ns(self.now).min(self.keeping_due_ns());
+            let rests = shard_ns > self.now.mono_ns && !taken.more && !moves;
+            if rests && (nothing_waits || blocked_turns > 1) {
                 let idle_ns = self.sources.iter().map(Source::wake_ns).min().unwrap_or(u64::MAX);
-                return Ok(wake_ns.min(shard_ns).min(self.lines_due_ns).min(idle_ns));
+                return Ok(wake_ns.min(shard_ns).min(idle_ns));
             }
         }
         Err("the shard never comes to rest".into())
     }
 
-    /// Blocks that outputs have taken over from others.
-    fn taken_over(&self) -> u64 {
-        self.outlets.iter().map(|outlet| outlet.taken_over).sum()
+    /// Copies that wait in the queues or with the senders.
+    fn copies_queued(&self) -> u64 {
+        self.outlets.iter().map(Outlet::waiting).sum()
     }
 
     /// Lets time pass on both clocks, from one thing that is due to the next.
@@ -546,9 +481,9 @@ impl World {
     pub(crate) fn advance(&mut self, ns: u64) -> Result<(), String> {
         let end_ns = self.now.mono_ns.saturating_add(ns);
         let mut hurried = 0;
+        let mut looks_left = LOOKS_MAX;
         loop {
             let wake_ns = self.settle()?;
-            self.wakes += 1;
             if self.now.mono_ns >= end_ns || self.is_dead() {
                 return Ok(());
             }
@@ -556,14 +491,22 @@ impl World {
             if hurried > TURNS_MAX {
                 return Err(self.always_due());
             }
-            let next_ns = wake_ns.clamp(self.now.mono_ns + 1, end_ns);
+            // Between two events, nothing changes for a batch that waits for room: only the first looks may find some.
+            let look_ns = if looks_left > 0 { self.turn.look_ns() } else { u64::MAX };
+            if look_ns < wake_ns {
+                looks_left -= 1;
+            } else {
+                looks_left = LOOKS_MAX;
+                self.wakes += 1;
+            }
+            let next_ns = wake_ns.min(look_ns).clamp(self.now.mono_ns + 1, end_ns);
             self.now = self.now.plus_ns(next_ns - self.now.mono_ns);
         }
     }
 
     fn always_due(&mut self) -> String {
         let now = self.now;
-        let (shard_ns, lines_ns) = (self.due_ns, self.lines_due_ns);
+        let shard_ns = self.turn.due_ns(now);
         let due = |wake_ns: &Result<u64, String>| wake_ns.as_ref().is_ok_and(|at_ns| *at_ns <= now.mono_ns);
         let names = |of: &mut dyn FnMut(&mut Outlet) -> Result<u64, String>, outlets: &mut [Outlet]| {
             let due = outlets.iter_mut().filter_map(|outlet| due(&of(outlet)).then(|| outlet.name.clone()));
@@ -573,7 +516,7 @@ impl World {
         let syncs = names(&mut |outlet| outlet.sync(now), &mut self.outlets);
         format!(
             "something is always due and never done: of the shard {}, of senders {senders:?}, of syncs {syncs:?}",
-            shard_ns <= now.mono_ns || lines_ns <= now.mono_ns
+            shard_ns <= now.mono_ns
         )
     }
 
@@ -608,20 +551,19 @@ impl World {
         self.settle()?;
         // Sources that wait for an output are not waited for any more.
         self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Dropped(Dropped::Stopped)));
-        let mut left = Vec::new();
-        self.exchange.take_all(&mut left);
-        left.into_iter().for_each(|batch| self.take_batch(batch, &[]));
-        self.moves.let_go(&mut Outlets(&mut self.outlets));
-        self.shard.stop(self.now, &mut self.routed);
-        self.append_blocks();
-        let (gave, now) = (self.gave(), self.now);
+        let now = self.now;
+        let (turn, mut host, exchange) = self.parts();
+        turn.keep_past_limits(host.outputs());
+        let all = turn.take_all(exchange, &mut host, now, u64::MAX);
+        debug_assert!(all, "time stands still");
+        turn.stop(&mut host, now, u64::MAX);
+        let gave = self.gave();
         if let Some(keeping) = &mut self.keeping {
-            keeping.stop(&mut self.shard, gave, now);
+            keeping.stop(&mut self.turn.shard, gave, now);
         }
         let deadline_ns = self.now.mono_ns + self.plan.stop_timeout_ms * 1_000_000;
         self.outlets.iter_mut().for_each(|outlet| outlet.begin_stop(deadline_ns));
         // The shard has ended: only senders still have something to do.
-        self.due_ns = u64::MAX;
         while !self.outlets.iter().all(Outlet::stopped) && self.now.mono_ns <= deadline_ns {
             let wake_ns = self.turn_senders()?;
             self.turn_acks(false);
@@ -681,7 +623,7 @@ impl World {
         let mut rows = Vec::new();
         let mut cursor = Some(0);
         while let Some(from) = cursor {
-            let page = self.shard.series(None, from, usize::MAX);
+            let page = self.turn.shard.series(None, from, usize::MAX);
             rows.extend(page.rows().map(|series| series.row()));
             cursor = page.next;
         }
@@ -698,7 +640,7 @@ impl World {
 
     /// Deletes a series, as the management port does.
     pub(crate) fn delete(&mut self, kind: Kind, name: &str) -> bool {
-        self.shard.delete(kind, name.as_bytes())
+        self.turn.shard.delete(kind, name.as_bytes())
     }
 
     /// Fingerprint of everything that has arrived anywhere, and of every disk.
@@ -716,46 +658,6 @@ impl World {
             all.add(&bytes);
         }
         all.number()
-    }
-}
-
-/// The outlet that has the queue of an output now.
-fn holder(outlets: &[Outlet], output: OutputId) -> OutputId {
-    match outlets[output.index()].successor {
-        Some(next) => holder(outlets, OutputId(next as u16)),
-        None => output,
-    }
-}
-
-/// The queues of all outlets.
-struct Outlets<'a>(&'a mut [Outlet]);
-
-impl Outlets<'_> {
-    fn of(&mut self, output: OutputId) -> &mut Outlet {
-        let holder = holder(self.0, output);
-        &mut self.0[holder.index()]
-    }
-}
-
-impl Queues for Outlets<'_> {
-    fn accepted_up_to(&mut self, output: OutputId) -> Position {
-        self.of(output).queue.accepted_up_to()
-    }
-
-    fn settled_up_to(&mut self, output: OutputId) -> Position {
-        self.of(output).queue.settled_up_to()
-    }
-
-    fn promise(&mut self, output: OutputId, of: Position) -> Promise {
-        self.of(output).promise(of)
-    }
-
-    fn lost_before_start(&mut self, output: OutputId) -> u64 {
-        self.of(output).queue.lost_before_start()
-    }
-
-    fn account(&self, output: OutputId) -> &OutputAccount {
-        &self.0[output.index()].account
     }
 }
 

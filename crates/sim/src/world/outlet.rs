@@ -14,7 +14,7 @@ use deliver::disk_queue::faulty_disk::FaultyDisk;
 use deliver::disk_queue::{Position, Promise};
 use deliver::file::{FileAction, FileSender};
 use deliver::plan::{FilePlan, QueueLimits};
-use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue, Room};
+use deliver::queue::{Admission, Appended, Block, MemoryQueue, OutputQueue, Queue, Room};
 use deliver::stream::{Action, CloseReason, StreamSender};
 use deliver::{EndpointState, Status};
 use model::{Now, OutputAccount};
@@ -44,12 +44,10 @@ pub(crate) struct Outlet {
     pub(crate) asleep: bool,
     /// Place of the outlet that goes on with queue and endpoint.
     pub(crate) successor: Option<usize>,
-    /// Its endpoint is down, and what waits for it may go to others.
-    pub(crate) given_up: bool,
+    /// Its endpoint has failed, and its queued blocks may move to other members.
+    pub(crate) failed: bool,
     /// Copies that are on their way to those.
     pub(crate) moving: u64,
-    /// Blocks that it has taken over from others.
-    pub(crate) taken_over: u64,
     /// It has been told to end.
     pub(crate) retired: bool,
     pub(crate) link: Link,
@@ -123,9 +121,8 @@ impl Outlet {
             account,
             asleep: false,
             successor: None,
-            given_up: false,
+            failed: false,
             moving: 0,
-            taken_over: 0,
             retired: false,
             stored,
             link,
@@ -263,9 +260,8 @@ impl Outlet {
         }
     }
 
-    /// Appends a block as the daemon does: the shard cannot wait, so what finds a full queue is dropped and counted. Returns
-    /// where a disk was asked to put it, and whether it did.
-    pub(crate) fn append(&mut self, mut block: Block, admitted: bool, now: Now) -> Option<(Position, bool)> {
+    /// Appends a block. Returns whether it was kept; none while a canary holds it back.
+    pub(crate) fn append(&mut self, mut block: Block, admission: Admission, now: Now) -> Option<bool> {
         let mut late = None;
         if let Some(canary) = self.canary {
             canary.before_append(&mut block);
@@ -275,31 +271,25 @@ impl Outlet {
                 return None;
             }
         }
-        let place = self.queue.accepted_up_to();
-        let kept = self.append_now(block, admitted, now);
+        let kept = self.append_now(block, admission, now);
         if let Some(late) = late {
-            self.append_now(late, admitted, now);
+            self.append_now(late, admission, now);
         }
-        (self.stored.is_some() && !self.asleep).then_some((place, kept))
+        Some(kept)
     }
 
-    fn append_now(&mut self, block: Block, admitted: bool, now: Now) -> bool {
+    fn append_now(&mut self, block: Block, admission: Admission, now: Now) -> bool {
         let copies = u64::from(block.copies);
-        let appended =
-            if admitted { self.queue.append_admitted(block, now) } else { self.queue.append(block, now) };
-        let appended = match appended {
-            Appended::Full(block) => self.queue.append_or_hold(block, now),
-            appended => appended,
-        };
-        match appended {
-            Appended::Kept => return true,
-            Appended::Full(_) | Appended::Dropped => {
-                if let Some(canary) = self.canary {
-                    canary.after_dropped(&self.account, copies);
-                }
-            }
+        let kept = self.queue.append_as(block, admission, now) == Appended::Kept;
+        if let (false, Some(canary)) = (kept, self.canary) {
+            canary.after_dropped(&self.account, copies);
         }
-        false
+        kept
+    }
+
+    /// True when the queue is on disk, and read from there.
+    pub(crate) fn is_read_from_disk(&self) -> bool {
+        self.stored.is_some() && !self.asleep
     }
 
     /// Lets the thread that syncs do what it can now. Returns when it wants to be asked again (monotonic nanoseconds).

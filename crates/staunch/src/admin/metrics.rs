@@ -63,7 +63,7 @@ pub async fn text(shared: &Arc<Shared>, asking: &mut Asking, now: Now) -> String
     let mut figures: Vec<ShardFigures> = Vec::new();
     loop {
         let from = figures.len();
-        let some = asking.call(move |worker| worker.shard.figures_from(from, SLICE_FIGURES)).await;
+        let some = asking.call(move |worker| worker.turn.shard.figures_from(from, SLICE_FIGURES)).await;
         let some = some.unwrap_or_default();
         let is_last = some.len() < SLICE_FIGURES;
         figures.extend(some);

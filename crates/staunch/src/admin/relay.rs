@@ -107,8 +107,9 @@ pub async fn page(shared: &Shared, asking: &mut Asking) -> RelayPage {
     let mut states: Vec<RelayState> = Vec::new();
     let down = loop {
         let from = states.len();
-        let asked = asking
-            .call(move |worker| (worker.shard.relays_from(from, SLICE_RELAYS), worker.shard.down().to_vec()));
+        let asked = asking.call(move |worker| {
+            (worker.turn.shard.relays_from(from, SLICE_RELAYS), worker.turn.shard.down().to_vec())
+        });
         let (some, down) = asked.await.unwrap_or_default();
         let is_last = some.len() < SLICE_RELAYS;
         states.extend(some);

@@ -168,7 +168,7 @@ pub(super) async fn page(
             break;
         }
         let (kind, max) = (wanted.kind, if wanted.glob.is_some() { SLICE_SERIES_MAX } else { left });
-        let slice = asking.call(move |worker| worker.shard.series(kind, cursor, max)).await?;
+        let slice = asking.call(move |worker| worker.turn.shard.series(kind, cursor, max)).await?;
         next = slice.next;
         for series in slice.rows() {
             if page.rows == wanted.limit || spent.is_all() {

@@ -1,6 +1,6 @@
 //! Acknowledgements between the threads: the shard says what it took, outputs that they got on, connections are told.
 //!
-//! Path: `Worker::take_batch` -> [`AckRegistry::taken`] -> [`Outlet::progressed`] wakes [`resolve_on_progress`] ->
+//! Path: `pipeline::Turn` -> [`AckRegistry::taken`] -> [`Outlet::progressed`] wakes [`resolve_on_progress`] ->
 //! [`AckRegistry::resolve`] -> [`AckSlot::told`] -> the connection writes what `Intake::replies` gives.
 //! Not here: what is met (`pipeline::Acks`), sockets (`sources::answered`).
 //! Locks: the registry, then at most one queue at a time; nobody who holds a queue asks for the registry.
@@ -9,14 +9,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use deliver::disk_queue::{Position, Promise};
-use deliver::queue::Queue;
-use model::{AckMark, Batches, ConnectionId, OutputAccount, OutputId, Unacked};
-use pipeline::{Acks, Answer, Inherited, Queues, Shard, Taking};
+use model::{AckMark, ConnectionId, OutputId, Unacked};
+use pipeline::{Acks, Answer, Inherited, Taking};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use crate::daemon::outlet::Outlet;
+use crate::daemon::outlet::{Outlet, Outlets};
 use crate::daemon::shared::Shared;
 use crate::sources::stream::stopped;
 
@@ -48,31 +46,6 @@ impl Inner {
     }
 }
 
-/// The queues of all outlets, one locked at a time.
-struct Outlets<'a>(&'a [Arc<Outlet>]);
-
-impl Queues for Outlets<'_> {
-    fn accepted_up_to(&mut self, output: OutputId) -> Position {
-        self.0[output.index()].queue().accepted_up_to()
-    }
-
-    fn settled_up_to(&mut self, output: OutputId) -> Position {
-        self.0[output.index()].queue().settled_up_to()
-    }
-
-    fn promise(&mut self, output: OutputId, of: Position) -> Promise {
-        self.0[output.index()].queue().promise(of)
-    }
-
-    fn lost_before_start(&mut self, output: OutputId) -> u64 {
-        self.0[output.index()].queue().lost_before_start()
-    }
-
-    fn account(&self, output: OutputId) -> &OutputAccount {
-        &self.0[output.index()].account
-    }
-}
-
 impl AckRegistry {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -85,11 +58,6 @@ impl AckRegistry {
         let told = Arc::new(Notify::new());
         inner.slots.insert(id, Arc::clone(&told));
         AckSlot { registry: Arc::clone(self), id, told }
-    }
-
-    /// What to remember before the shard pushes `batch`; none if nobody asks for an acknowledgement of it.
-    pub fn begin(batch: &Batches<'static>, shard: &Shard, outlets: &[Arc<Outlet>]) -> Option<Taking> {
-        Taking::begin(batch, shard, &mut Outlets(outlets))
     }
 
     /// The batch was pushed and its blocks are in the queues, or were dropped.

@@ -15,6 +15,7 @@ mod health;
 mod look;
 mod on_disk;
 mod parking;
+mod queues;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,8 +24,8 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use config::plan::OutputPlan;
 use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Position, Promise};
-use deliver::plan::{QueueKind, QueueLimits, WhenFull};
-use deliver::queue::{Appended, Block, MemoryQueue, OutputQueue, Queue, Room};
+use deliver::plan::{QueueKind, QueueLimits};
+use deliver::queue::{Admission, Appended, Block, MemoryQueue, OutputQueue, Queue, Room};
 use deliver::shared_queue::SharedQueue;
 use model::{Now, OutputAccount, OutputSum};
 use tokio::sync::Notify;
@@ -37,22 +38,11 @@ use crate::outputs::errors::ErrorCounts;
 pub use health::{CheckState, ShownState};
 pub use look::{DiskLook, Look};
 pub use on_disk::OnDisk;
+pub use queues::Outlets;
 use sys::disk::Folder;
 
 /// Nanoseconds of a millisecond.
 const MS_NS: u64 = model::SECOND_NS / 1000;
-
-/// Least that is asked for as ample room: with what that is multiplied by, more than an encoder's open blocks hold.
-const OPEN_BLOCKS_BYTES_MAX: u64 = 64 * 1024;
-
-/// Whether the bounds of a queue apply to a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// They do.
-    Bounded,
-    /// Somebody waited for room and was let in with it: it is kept, though more became of it than was thought.
-    Granted,
-}
 
 /// Between the shard, which appends, and the output's task or thread, which takes.
 #[derive(Debug)]
@@ -245,12 +235,10 @@ impl Outlet {
         let partition = block.partition;
         let (place, kept) = {
             let mut queue = self.queue();
-            let (place, appended) = self.append_to(&mut queue, block, admission, now);
-            let appended = match appended {
-                // The shard serves sources that cannot wait, so it cannot wait either.
-                Appended::Full(block) => queue.append_or_hold(block, now),
-                appended => appended,
-            };
+            let place = queue.accepted_up_to();
+            // The shard serves sources that cannot wait, so it cannot wait either.
+            let appended = queue.append_as(block, admission, now);
+            self.note_append(&mut queue, now);
             (place, appended == Appended::Kept)
         };
         // Older blocks may have been dropped to make room.
@@ -270,28 +258,17 @@ impl Outlet {
             if self.is_parked() {
                 return None;
             }
-            let limits = queue.limits();
-            queue.set_limits(QueueLimits { when_full: WhenFull::Block, ..limits });
-            let appended = self.append_to(&mut queue, block, Admission::Bounded, now);
-            queue.set_limits(limits);
-            appended
+            let place = queue.accepted_up_to();
+            let appended = queue.offer(block, now);
+            self.note_append(&mut queue, now);
+            (place, appended)
         };
         self.wake();
         (appended == Appended::Kept).then_some(place)
     }
 
-    fn append_to(
-        &self,
-        queue: &mut OutputQueue<Folder>,
-        block: Block,
-        admission: Admission,
-        now: Now,
-    ) -> (Position, Appended) {
-        let place = queue.accepted_up_to();
-        let appended = match admission {
-            Admission::Bounded => queue.append(block, now),
-            Admission::Granted => queue.append_admitted(block, now),
-        };
+    /// The sync of a queue on disk is due, and a queue that is nearly full may fail over.
+    fn note_append(&self, queue: &mut OutputQueue<Folder>, now: Now) {
         if let (Some(disk), OutputQueue::Disk(on_disk)) = (self.disk(), &*queue) {
             let window_ns = on_disk.plan().sync_window_ms * MS_NS;
             disk.wake_before(now.mono_ns + window_ns, queue);
@@ -302,7 +279,6 @@ impl Outlet {
             // Only then can it be so full that others stand in.
             self.update_room(queue);
         }
-        (place, appended)
     }
 
     /// Told by who has settled something in the queue itself: the disk is to know, and there may be room.
@@ -320,9 +296,8 @@ impl Outlet {
 
     /// True for a queue in memory that has room for whatever may become of `bytes` and `records`, and for blocks that are
     /// open.
-    pub fn has_ample_room(&self, bytes: u64, records: u64) -> bool {
-        let mut queue = self.queue();
-        queue.in_memory().is_some() && queue.has_ample_room(bytes.max(OPEN_BLOCKS_BYTES_MAX), records)
+    pub fn has_room_for_all(&self, bytes: u64, records: u64) -> bool {
+        self.queue().has_room_for_all(bytes, records)
     }
 
     /// Bounds and times of another plan, for a queue that stays where it is.
@@ -426,6 +401,7 @@ impl Outlet {
 
 #[cfg(test)]
 mod tests {
+    use deliver::plan::WhenFull;
     use model::SECOND_NS;
 
     use super::*;

@@ -178,7 +178,7 @@ impl Shared {
     /// `status` lists to `peer`. None when the shard has ended.
     pub async fn live_labels(&self, cluster: usize, peer: PeerKey) -> Vec<String> {
         let mut asking = self.shard.ask_in_line(peer).await;
-        asking.call(move |worker| worker.shard.live_labels(cluster)).await.unwrap_or_default()
+        asking.call(move |worker| worker.turn.shard.live_labels(cluster)).await.unwrap_or_default()
     }
 
     /// Why the daemon should not be sent records now, a sentence each; none when it should.

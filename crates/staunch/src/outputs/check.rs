@@ -87,7 +87,7 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>) {
                 return;
             }
             // Nobody waits for the answer: it would only say whether the sharding changed.
-            drop(shard.call(move |worker| worker.shard.set_member_live(id, live)));
+            drop(shard.call(move |worker| worker.turn.shard.set_member_live(id, live)));
         };
         tasks.spawn(run(plan, Arc::clone(outlet), Arc::clone(&shared.directory.names), on_health));
     }

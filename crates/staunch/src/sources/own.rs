@@ -78,7 +78,8 @@ fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &OwnPlan)> {
 /// Hands a report on as if it had come on a connection.
 pub(crate) async fn send(id: SourceId, report: PacketBatch, shared: &Shared) {
     let wiring = shared.wiring.load_full();
-    let maker = shared.shard.call(move |worker| worker.shard.intakes(&wiring.plan, id, &wiring.accounts));
+    let maker =
+        shared.shard.call(move |worker| worker.turn.shard.intakes(&wiring.plan, id, &wiring.accounts));
     // Without a shard nobody takes reports.
     let Ok(maker) = maker.await else { return };
     let mut scratch = Scratch::default();

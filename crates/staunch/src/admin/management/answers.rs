@@ -166,7 +166,8 @@ impl Asked<'_> {
             let slice = asking.call(move |worker| {
                 let mut deleted: Vec<Vec<u8>> = Vec::new();
                 let is = |written: &[u8]| of_shard.is(written);
-                let next = worker.shard.delete_some(kind, from, is, |written| deleted.push(written.to_vec()));
+                let next =
+                    worker.turn.shard.delete_some(kind, from, is, |written| deleted.push(written.to_vec()));
                 (deleted, next)
             });
             let Ok((deleted, next)) = slice.await else { break };
@@ -281,7 +282,8 @@ async fn output_figures(shard: &ShardHandle, peer: PeerKey) -> Vec<OutputFigures
     let mut all: Vec<OutputFigures> = Vec::new();
     loop {
         let from = all.len();
-        let slice = asking.call(move |worker| worker.shard.output_figures_from(from, SLICE_FIGURES)).await;
+        let slice =
+            asking.call(move |worker| worker.turn.shard.output_figures_from(from, SLICE_FIGURES)).await;
         let slice = slice.unwrap_or_default();
         let is_last = slice.len() < SLICE_FIGURES;
         all.extend(slice);

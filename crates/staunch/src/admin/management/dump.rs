@@ -36,7 +36,7 @@ pub(super) async fn write<W: AsyncWrite + Unpin>(
         // Asked for anew for each slice: a client that does not read takes nobody's place.
         let mut asking = shared.shard.ask_in_line(peer).await;
         // The shard is gone only while the daemon stops.
-        let Ok(slice) = asking.call(move |worker| worker.shard.dump(kind, from)).await else { break };
+        let Ok(slice) = asking.call(move |worker| worker.turn.shard.dump(kind, from)).await else { break };
         drop(asking);
         reply.begin_slice();
         for row in slice.rows {

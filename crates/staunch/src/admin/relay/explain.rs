@@ -118,7 +118,7 @@ pub async fn explain(
     })?;
     let (wanted, tagged) = (relay.clone(), shared.wiring.load().plan.tags_are_named(&relay));
     let mut asking = shared.shard.ask(peer, Question::Details)?;
-    let asked = asking.call(move |worker| worker.shard.relay_to_ask(&wanted)).await?;
+    let asked = asking.call(move |worker| worker.turn.shard.relay_to_ask(&wanted)).await?;
     drop(asking);
     let (made_of, router) =
         asked.ok_or_else(|| (StatusCode::NOT_FOUND, format!("there is no relay `{relay}`")))?;

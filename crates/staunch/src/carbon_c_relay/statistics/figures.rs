@@ -86,7 +86,7 @@ pub(super) struct AggregationRuleTotals {
 
 /// The totals of this moment. `own` is the source that reports, and has spent so long on it. None without a shard.
 pub(super) async fn totals(shared: &Shared, plan: &Plan, own: SourceId, busy_ns: u64) -> Option<RelayTotals> {
-    let asked = shared.shard.call(|worker| (worker.shard.relays().collect::<Vec<_>>(), worker.times()));
+    let asked = shared.shard.call(|worker| (worker.turn.shard.relays().collect::<Vec<_>>(), worker.times()));
     let (relays, shard) = asked.await.ok()?;
     let now = Clock::now();
     let page = accounts::page(shared, now);

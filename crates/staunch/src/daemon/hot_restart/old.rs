@@ -450,7 +450,7 @@ async fn settle_down(shared: &Shared, shard_max: Duration) -> Result<Vec<IntakeM
     let (plan, accounts) = (Arc::clone(&wiring.plan), wiring.accounts.clone());
     let at_work = shared.shard.call(move |worker| {
         worker.take_all_in();
-        (worker.end_checkpoints(), listeners::makers(&plan, &worker.shard, &accounts))
+        (worker.end_checkpoints(), listeners::makers(&plan, &worker.turn.shard, &accounts))
     });
     // It may be appending to a queue on a disk that hangs.
     let (under_way, makers) = match tokio::time::timeout(shard_max, at_work).await {
@@ -465,7 +465,7 @@ async fn settle_down(shared: &Shared, shard_max: Duration) -> Result<Vec<IntakeM
     }
     // What is flushed now need not be while nobody reads. One that takes longer, or begins anew, is finished there.
     let flushed = async {
-        while let Ok(true) = shared.shard.call(|worker| worker.shard.is_flushing()).await {
+        while let Ok(true) = shared.shard.call(|worker| worker.turn.shard.is_flushing()).await {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };

@@ -109,7 +109,7 @@ async fn serve(
     let (plan, accounts) = (Arc::clone(&wiring.plan), wiring.accounts.clone());
     let made = shared.shard.call(move |worker| {
         worker.close_sockets(&gone);
-        listeners::makers(&plan, &worker.shard, &accounts)
+        listeners::makers(&plan, &worker.turn.shard, &accounts)
     });
     // Without its thread the daemon ends.
     let Ok(makers) = made.await else { return Ok(()) };

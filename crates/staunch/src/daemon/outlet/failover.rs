@@ -1,6 +1,6 @@
 //! An outlet whose endpoint can fail over: it notifies the shard of that, and says what a moving shard asks of its queue.
 //!
-//! Path: a sender's attempt -> `publish`, or an appended block -> **here** -> a call into the shard -> `Worker::set_live`.
+//! Path: a sender's attempt -> `publish`, or an appended block -> **here** -> a call into the shard -> `Turn::set_live`.
 //! Not here: when it is given up (`deliver::standing`), who stands in (`process::relay`), what moves (`pipeline::Moves`).
 //! Invariant: the shard is told of every change, in order; records that wait for an endpoint that was given up are told of
 //! with each attempt.
@@ -12,7 +12,7 @@ use deliver::failover::{Failover, FailoverDelay};
 use deliver::queue::{Block, Entry, Queue};
 use model::{Now, OutputId};
 
-use super::{Admission, Outlet, Position};
+use super::Outlet;
 use crate::daemon::worker::ShardHandle;
 use sys::clock::Clock;
 
@@ -28,7 +28,7 @@ impl Watcher {
     fn tell(&self) {
         let (output, live, given_up) = (self.output, self.failover.is_live(), self.failover.has_failed());
         // Nobody waits for it.
-        drop(self.shard.call(move |worker| worker.set_live(output, live, given_up)));
+        drop(self.shard.call(move |worker| worker.turn.set_live(output, live, given_up)));
     }
 }
 
@@ -45,7 +45,7 @@ impl Outlet {
             (known, None) => {
                 let before = known.take();
                 if let Some(before) = before.filter(|before| !before.failover.is_live()) {
-                    drop(before.shard.call(move |worker| worker.set_live(before.output, true, false)));
+                    drop(before.shard.call(move |worker| worker.turn.set_live(before.output, true, false)));
                 }
             }
         }
@@ -127,14 +127,8 @@ impl Outlet {
 
     /// Whether a block that moves here fits, also on the disk.
     pub fn has_room_for(&self, block: &Block, now: Now) -> bool {
-        let (bytes, copies) = (block.memory_bytes(), u64::from(block.copies));
         let mut queue = self.queue();
-        !self.is_stopping() && queue.has_room(bytes, copies) && queue.takes(bytes, copies, now)
-    }
-
-    /// Takes a block that there was room for a moment ago. Gives its place, if it was kept.
-    pub fn hot_restart(&self, block: Block, now: Now) -> Option<Position> {
-        self.append_as(block, Admission::Granted, now)
+        !self.is_stopping() && queue.has_room_for(block, now)
     }
 }
 

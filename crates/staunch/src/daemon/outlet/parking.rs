@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{MutexGuard, PoisonError};
 
 use deliver::disk_queue::{DiskQueue, Unsettled};
-use deliver::queue::QueuedBlock;
+use deliver::queue::{Admission, QueuedBlock};
 
-use super::{Admission, Outlet};
+use super::Outlet;
 use sys::clock::Clock;
 
 /// Whether an output is to end, and when at the latest.

@@ -418,7 +418,7 @@ async fn rewire_worker(
     let their_accounts = wiring.accounts.clone();
     let makers = shared.shard.call(move |worker| {
         worker.reconfigure(&for_worker, &their_accounts, outlets);
-        let makers = listeners::makers(&for_worker, &worker.shard, &their_accounts);
+        let makers = listeners::makers(&for_worker, &worker.turn.shard, &their_accounts);
         for socket in &mut worker.sockets {
             socket.intake = makers[socket.source.index()].make();
         }

@@ -5,7 +5,7 @@ use config::plan::Listen;
 use deliver::plan::QueueLimits;
 use deliver::queue::{Block, Queue};
 use model::{Figure, OutputId, SourceId};
-use pipeline::{Kept, Routed, SavedState};
+use pipeline::{Host, Kept, Routed, SavedState};
 
 use super::{DatagramSocket, LAST_READ_MAX_NS, SEARCH_MAX_NS, Worker};
 use crate::daemon::checkpoint::LastCheckpoints;
@@ -45,17 +45,17 @@ impl Worker {
     /// Begins, or goes on where it was.
     pub fn thaw(&mut self) {
         self.frozen = false;
-        self.due_ns = 0;
+        self.turn.look_at_windows();
     }
 
     /// Makes no checkpoints any more. Whoever asks has what is under way finished before anybody else writes there.
     pub fn end_checkpoints(&mut self) -> Option<LastCheckpoints> {
-        self.saver.end(&mut self.shard)
+        self.saver.end(&mut self.turn.shard)
     }
 
     /// Makes checkpoints again.
     pub fn resume_checkpoints(&mut self, plan: &config::plan::Plan) {
-        self.saver.follow(plan, &mut self.shard, Clock::now());
+        self.saver.follow(plan, &mut self.turn.shard, Clock::now());
     }
 
     /// Brings everything into a state that another process can go on with, and freezes. Sockets that are not `passed` on
@@ -74,7 +74,8 @@ impl Worker {
         let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
         while self.receive(SEARCH_MAX_NS).brought() && Clock::mono_ns() < until_ns {}
         self.sockets.extend(kept);
-        if self.waits_for_a_disk(Clock::now()) {
+        let (turn, mut host, exchange) = self.parts();
+        if turn.waits_for_disk(exchange, &mut host, Clock::now()) {
             return Err(
                 "connections wait for room on the disk of a queue: make room there, raise its `max_bytes` by a reload, or `staunch queue drop`",
             );
@@ -85,20 +86,21 @@ impl Worker {
         }
         let now = Clock::now();
         self.count_drops();
-        let states = self.shard.export(&passed.kept, passed.state_id, now, &mut self.routed);
+        let states = self.turn.shard.export(&passed.kept, passed.state_id, now, &mut self.turn.routed);
         self.deliver(now);
         self.tell_flushes();
         // Put aside: until the other process goes on, nothing of this has happened.
         let notes = self.handover.known();
         let mut last = Routed::default();
-        let before = self.shard.flush_others(&passed.kept, now, &mut last);
+        let before = self.turn.shard.flush_others(&passed.kept, now, &mut last);
         self.tell_flushes();
         self.before_last = Some((before, notes));
-        self.end_moves();
+        let (turn, mut host, _) = self.parts();
+        turn.end_moves(host.outputs());
         self.freeze();
         let drops =
             self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));
-        let mut relays = self.shard.counted_by_relays();
+        let mut relays = self.turn.shard.counted_by_relays();
         relays.retain(|(name, _)| passed.kept.relays.contains(name));
         Ok(HandedOver { drops: drops.collect(), relays, states, last: last.blocks })
     }
@@ -110,8 +112,8 @@ impl Worker {
             outlet.set_plan(output);
         }
         if let Some((before, notes)) = self.before_last.take() {
-            self.shard.go_back(before);
-            self.flushes_told = self.shard.flushes();
+            self.turn.shard.go_back(before);
+            self.flushes_told = self.turn.shard.flushes();
             self.handover.put_back(notes);
         }
         self.resume_checkpoints(plan);
@@ -128,6 +130,6 @@ impl Worker {
                 queue.set_limits(QueueLimits { bytes_max: u64::MAX, records_max: 0, ..limits });
             }
         }
-        self.look_for_room();
+        self.turn.look_for_room();
     }
 }

@@ -84,14 +84,14 @@ impl Read {
 
 /// What a turn brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct Round {
     /// Packets.
     pub(super) packets: usize,
     /// More may wait: the next turn should follow at once.
     pub(super) more: bool,
 }
 
-impl Turn {
+impl Round {
     /// False when nothing came and nothing waits.
     pub(super) fn brought(self) -> bool {
         self.packets > 0 || self.more
@@ -103,7 +103,7 @@ pub(super) fn turn<S>(
     sockets: &mut [S],
     share: impl Fn(&mut S) -> &mut Share,
     mut read: impl FnMut(&mut S) -> Read,
-) -> Turn {
+) -> Round {
     let (mut packets, mut cost) = (0, 0);
     sockets.iter_mut().for_each(|socket| share(socket).waiting = true);
     loop {
@@ -123,7 +123,7 @@ pub(super) fn turn<S>(
             more |= share(socket).waiting;
         }
         if !more || cost >= TURN_COST {
-            return Turn { packets, more };
+            return Round { packets, more };
         }
     }
 }
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    fn turn_of(sockets: &mut [Waits]) -> (Turn, usize) {
+    fn turn_of(sockets: &mut [Waits]) -> (Round, usize) {
         let mut cost = 0;
         let turn = turn(
             sockets,

@@ -1,8 +1,8 @@
-//! What waits for an endpoint that went down moves on to those that stand in for it.
+//! Blocks that are queued for a failed endpoint move to its failover members.
 //!
 //! Path of a line: the queue of an output that is down -> **[`Moves::turn`]** -> `process::relay` says who takes it over -> the
 //! queue of that output, where it is a copy of its own; the first is then settled as `moved`.
-//! Not here: who is down (`deliver::standing`), who stands in (`process::relay`), threads and locks.
+//! Not here: when an endpoint has failed (`deliver::failover`), its failover members (`process::relay`), threads and locks.
 //! Invariants: nothing is dropped to make room for what moves; a line that is on disk has its outcome there only when it is safe
 //! on the other disk, so that a crash between the two gives it twice; a turn does a bounded amount of work.
 
@@ -13,6 +13,7 @@ use deliver::queue::{Block, Entry};
 use model::{CopyOutcome, Now, OutputId};
 use process::relay::Successors;
 
+use super::MovingQueues;
 use crate::Shard;
 
 /// Most blocks that one turn moves: about a millisecond.
@@ -23,31 +24,6 @@ const UNSYNCED_MAX: usize = 64;
 
 /// Pause between two looks whether they are safe there.
 const SYNC_PAUSE_NS: u64 = model::SECOND_NS / 500;
-
-/// The queues as whoever moves something needs them.
-pub trait MovingQueues {
-    /// Takes the oldest block out of the queue of an output whose endpoint is down. None when it is not, or when there is
-    /// none, or when nothing of the queue may change now. Its copies wait outside the queue from now on.
-    fn take(&mut self, from: OutputId, now: Now) -> Option<Entry>;
-
-    /// Puts it back where it was.
-    fn put_back(&mut self, from: OutputId, entry: Entry);
-
-    /// Whether the queue has room for a block.
-    fn has_room(&mut self, to: OutputId, block: &Block, now: Now) -> bool;
-
-    /// Appends a block that it has room for; gives its place. None when it was dropped all the same, and counted there.
-    fn append(&mut self, to: OutputId, block: Block, now: Now) -> Option<Position>;
-
-    /// What is known of a block that was appended.
-    fn promise(&mut self, output: OutputId, of: Position) -> Promise;
-
-    /// Whether the queue is on disk.
-    fn is_on_disk(&mut self, output: OutputId) -> bool;
-
-    /// Told when so many copies were settled that had been taken out of the queue.
-    fn settled(&mut self, output: OutputId, copies: u64);
-}
 
 /// What is moving.
 #[derive(Debug, Default)]
@@ -153,7 +129,7 @@ impl Moves {
             return false;
         }
         // One that was dropped has its outcome: nothing that comes to its place later says anything of it.
-        let append = |(to, block)| Some((to, queues.append(to, block, now)?));
+        let append = |(to, block)| Some((to, queues.append_moved(to, block, now)?));
         let places: Vec<(OutputId, Position)> = blocks.into_iter().filter_map(append).collect();
         if on_disk {
             self.unsynced.push_back(Unsynced { from, entry, places });

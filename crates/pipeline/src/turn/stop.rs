@@ -1,0 +1,31 @@
+//! The end of the process: batches that are left, the last flush.
+
+use model::{Dropped, Now, Outcome, OutputId};
+
+use super::{Host, MovingQueues, Turn};
+use crate::Exchange;
+
+impl Turn {
+    /// From now on, queues on disk that sources wait for keep blocks past their limits, as long as the disk takes them: the
+    /// process stops, and the clients would not send them again.
+    pub fn keep_past_limits(&mut self, queues: &mut impl MovingQueues) {
+        self.unbounded = self.shard.waited_for().filter(|id: &OutputId| queues.is_on_disk(*id)).collect();
+    }
+
+    /// Ends the batches that are left: records that need no long search are taken, the others are dropped as `stopped`.
+    pub fn drop_left(&mut self, exchange: &Exchange, host: &mut impl Host, now: Now) {
+        while let Some((_, batch)) = exchange.take_oldest() {
+            if let Some(left) = self.take_batch(batch, &[], host, now, 0) {
+                left.settle(Outcome::Dropped(Dropped::Stopped));
+            }
+        }
+    }
+
+    /// The last flush: closes every window and appends all blocks. Relays search for unknown names up to `until_ns`
+    /// (monotonic): lines that need it later are dropped as `stopped`.
+    pub fn stop(&mut self, host: &mut impl Host, now: Now, until_ns: u64) {
+        self.shard.stop_while(now, &mut self.routed, &mut || host.mono_ns() < until_ns);
+        self.append(host.outputs(), now);
+        self.end_moves(host.outputs());
+    }
+}

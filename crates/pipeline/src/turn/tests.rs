@@ -1,0 +1,293 @@
+//! Turns over queues in memory, with a clock that the test sets.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use deliver::disk_queue::faulty_disk::FaultyDisk;
+use deliver::disk_queue::{Position, Promise};
+use deliver::queue::{Admission, Appended, Block, Entry, MemoryQueue, OutputQueue, Queue, Room};
+use model::{
+    AckMark, AckWhen, ConnectionId, CopyOutcome, Now, OutputAccount, OutputId, PeerKey, SourceId, Span,
+};
+
+use super::*;
+use crate::acks::{Queues, Taking};
+use crate::{Accounts, Exchange, Scratch};
+
+const START: Now = Now { mono_ns: model::SECOND_NS, wall_ns: 1_000_000_000 * model::SECOND_NS };
+
+const MS_NS: u64 = model::SECOND_NS / 1000;
+
+const PEER: PeerKey = PeerKey::V4(1);
+
+/// A source whose packets go to an output with room for three records, and another one that waits for nobody.
+const BLOCKING: &str = "[sources.a]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:1\"]\n\
+    [sources.b]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:2\"]\n\
+    [outputs.full]\ntype = \"tcp\"\nfrom = [\"a\"]\nto = [\"tcp://127.0.0.1:3\"]\n\
+    queue = { max_records = 3, when_full = \"block\" }\n\
+    [outputs.free]\ntype = \"tcp\"\nfrom = [\"b\"]\nto = [\"tcp://127.0.0.1:4\"]\n";
+
+struct TestHost {
+    queues: Queued,
+    mono_ns: u64,
+    taken: usize,
+}
+
+struct Queued(Vec<OutputQueue<FaultyDisk>>, Vec<Arc<OutputAccount>>);
+
+impl Queued {
+    fn of(&mut self, output: OutputId) -> &mut OutputQueue<FaultyDisk> {
+        &mut self.0[output.index()]
+    }
+}
+
+impl Queues for Queued {
+    fn accepted_up_to(&mut self, output: OutputId) -> Position {
+        self.of(output).accepted_up_to()
+    }
+
+    fn settled_up_to(&mut self, output: OutputId) -> Position {
+        self.of(output).settled_up_to()
+    }
+
+    fn promise(&mut self, output: OutputId, of: Position) -> Promise {
+        self.of(output).promise(of)
+    }
+
+    fn lost_before_start(&mut self, output: OutputId) -> u64 {
+        self.of(output).lost_before_start()
+    }
+
+    fn account(&self, output: OutputId) -> &OutputAccount {
+        &self.1[output.index()]
+    }
+}
+
+impl MovingQueues for Queued {
+    fn take(&mut self, from: OutputId, now: Now) -> Option<Entry> {
+        self.of(from).pop(now)
+    }
+
+    fn put_back(&mut self, from: OutputId, entry: Entry) {
+        self.of(from).put_back(entry);
+    }
+
+    fn has_room(&mut self, to: OutputId, block: &Block, now: Now) -> bool {
+        self.of(to).has_room_for(block, now)
+    }
+
+    fn append_moved(&mut self, to: OutputId, block: Block, now: Now) -> Option<Position> {
+        self.append(to, block, Admission::Granted, now)
+    }
+
+    fn is_on_disk(&mut self, output: OutputId) -> bool {
+        self.of(output).on_disk().is_some()
+    }
+
+    fn settled(&mut self, _: OutputId, _: u64) {}
+}
+
+impl Outputs for Queued {
+    fn append(&mut self, to: OutputId, block: Block, admission: Admission, now: Now) -> Option<Position> {
+        let queue = self.of(to);
+        let place = queue.accepted_up_to();
+        (queue.append_as(block, admission, now) == Appended::Kept).then_some(place)
+    }
+
+    fn room(&mut self, output: OutputId, bytes: u64, records: u64, now: Now) -> Room {
+        self.of(output).room(bytes, records, || false, now)
+    }
+
+    fn has_room_for_all(&mut self, output: OutputId, bytes: u64, records: u64) -> bool {
+        self.of(output).has_room_for_all(bytes, records)
+    }
+
+    fn queued_bytes(&mut self, output: OutputId) -> u64 {
+        self.of(output).bytes()
+    }
+}
+
+impl Host for TestHost {
+    type Outputs = Queued;
+
+    fn outputs(&mut self) -> &mut Queued {
+        &mut self.queues
+    }
+
+    fn mono_ns(&self) -> u64 {
+        self.mono_ns
+    }
+
+    fn taken(&mut self, taking: Taking) {
+        drop(taking);
+        self.taken += 1;
+    }
+}
+
+struct World {
+    plan: config::plan::Plan,
+    accounts: Accounts,
+    turn: Turn,
+    exchange: Exchange,
+    host: TestHost,
+}
+
+impl World {
+    fn new(text: &str) -> World {
+        let source = config::diagnostic::Source { name: "t.toml", text };
+        let (plan, diagnostics) = config::check(source, config::Format::Toml);
+        let plan = plan.unwrap_or_else(|| panic!("{diagnostics:?}"));
+        let accounts = Accounts::default().carried_to(&plan);
+        let output_accounts: Vec<Arc<OutputAccount>> =
+            (0..plan.outputs.len()).map(|at| Arc::clone(accounts.output(OutputId(at as u16)))).collect();
+        let queue = |(output, account): (&config::plan::OutputPlan, &Arc<OutputAccount>)| {
+            OutputQueue::Memory(MemoryQueue::new(output.queue, Arc::clone(account)))
+        };
+        let queues = Queued(plan.outputs.iter().zip(&output_accounts).map(queue).collect(), output_accounts);
+        let turn = Turn::new(Shard::new(&plan, &accounts, 1, START), TurnLimits::default());
+        let host = TestHost { queues, mono_ns: START.mono_ns, taken: 0 };
+        World { exchange: Exchange::new(1 << 20, plan.sources.len()), plan, accounts, turn, host }
+    }
+
+    fn output(&self, name: &str) -> OutputId {
+        let at = self.plan.outputs.iter().position(|output| output.name == name);
+        OutputId(at.expect("there is such an output") as u16)
+    }
+
+    /// A batch of these lines, each a packet, waits in the exchange.
+    fn send(&mut self, source: &str, lines: &str, ack: Option<AckMark>) {
+        let at = self.plan.sources.iter().position(|known| known.name == source);
+        let id = SourceId(at.expect("there is such a source") as u16);
+        let mut intake = self.turn.shard.intakes(&self.plan, id, &self.accounts).make();
+        let mut at = 0;
+        let spans: Vec<Span> = lines
+            .split_inclusive('\n')
+            .map(|line| {
+                at += line.len();
+                Span::new(at - line.len(), line.len())
+            })
+            .collect();
+        let mut scratch = Scratch::default();
+        let mut batch = intake.datagrams(lines.as_bytes(), &spans, START, &mut scratch).into_owned();
+        batch.ack = ack;
+        assert!(self.exchange.try_send(PEER, batch).is_ok(), "there is room");
+    }
+
+    fn run(&mut self, at: Now) -> Taken {
+        self.host.mono_ns = at.mono_ns;
+        self.turn.run(&self.exchange, &mut self.host, at)
+    }
+
+    /// Copies in the queue of an output.
+    fn copies(&mut self, name: &str) -> u64 {
+        let output = self.output(name);
+        self.host.queues.of(output).copies()
+    }
+
+    /// Delivers the oldest block of an output.
+    fn deliver(&mut self, name: &str, at: Now) {
+        let output = self.output(name);
+        let entry = self.host.queues.of(output).pop(at).expect("a block is queued");
+        entry.settle(CopyOutcome::Delivered);
+    }
+}
+
+fn after(ms: u64) -> Now {
+    START.plus_ns(ms * MS_NS)
+}
+
+#[test]
+fn batch_stays_in_the_exchange_until_its_output_has_room_and_other_sources_do_not_wait() {
+    let mut world = World::new(BLOCKING);
+    world.send("a", "x:1|c\nx:2|c\nx:3|c\n", None);
+    assert_eq!(world.run(START), Taken { any: true, more: false });
+    assert_eq!((world.copies("full"), world.turn.look_ns()), (3, u64::MAX));
+    world.send("a", "x:4|c\n", None);
+    world.send("b", "y:1|c\n", None);
+    assert!(world.run(START).any, "the source that waits for nobody");
+    assert_eq!((world.copies("full"), world.copies("free")), (3, 1));
+    assert!(!world.exchange.is_empty() && world.turn.look_ns() == after(4).mono_ns);
+    let full = world.output("full");
+    let account = Arc::clone(world.accounts.output(full));
+    assert_eq!((account.stalls.load(Relaxed), account.stalled_since_ns.load(Relaxed)), (1, START.mono_ns));
+    // The pauses grow while there is no room, and it is not looked for in between.
+    for (at, next) in [(3, 4), (4, 12), (12, 28), (28, 60), (60, 124), (124, 188)] {
+        assert!(!world.run(after(at)).any);
+        assert_eq!(world.turn.look_ns(), after(next).mono_ns, "after {at} ms");
+    }
+    world.deliver("full", after(150));
+    assert!(!world.run(after(150)).any, "not before the next look");
+    world.turn.look_for_room();
+    assert!(world.run(after(150)).any, "unless somebody asks for one");
+    assert_eq!((world.copies("full"), world.turn.look_ns()), (1, u64::MAX));
+    assert!(world.exchange.is_empty());
+    // The next turn finds that nobody waits.
+    world.run(after(151));
+    assert_eq!((account.stalls.load(Relaxed), account.stalled_since_ns.load(Relaxed)), (1, 0));
+}
+
+#[test]
+fn batches_past_the_bytes_of_a_turn_are_left_for_the_next_one() {
+    let mut world = World::new(BLOCKING);
+    world.turn.limits.take_bytes = 1;
+    for _ in 0..2 {
+        world.send("b", "y:1|c\n", None);
+    }
+    assert_eq!(world.run(START), Taken { any: true, more: true });
+    assert_eq!(world.run(START), Taken { any: true, more: false });
+    assert_eq!(world.run(START), Taken::default());
+    assert_eq!(world.copies("free"), 2);
+}
+
+#[test]
+fn lines_of_a_batch_with_an_acknowledgement_are_queued_when_it_counts_as_taken() {
+    let mut world = World::new(BLOCKING);
+    let mark = AckMark { connection: ConnectionId(0), up_to: 1, rejected: 0, when: AckWhen::Accepted };
+    world.send("b", "y:1|c\n", Some(mark));
+    assert!(world.run(START).any);
+    assert_eq!((world.host.taken, world.copies("free")), (1, 1));
+    world.send("b", "y:2|c\n", None);
+    assert!(world.run(START).any);
+    assert_eq!(world.host.taken, 1, "nobody waits for it");
+}
+
+#[test]
+fn flush_waits_at_most_a_second_for_an_endpoint_that_is_far_behind_and_takes_data() {
+    let text = "[sources.s]\ntype = \"statsd\"\n\
+        [transforms.t]\ntype = \"aggregate\"\nfrom = [\"s\"]\nwindow = \"1s\"\n\
+        [outputs.o]\ntype = \"graphite\"\nfrom = [\"t\"]\nto = [\"tcp://127.0.0.1:1\"]\n";
+    let backlog = || Block::lines(vec![b'\n'; 5 << 20], 5 << 20, 0);
+    // (the endpoint takes data, milliseconds after the window's end, flushed then)
+    for (takes, table) in
+        [(true, &[(0, false), (500, false), (999, false), (1000, true)][..]), (false, &[(0, true)])]
+    {
+        let mut world = World::new(text);
+        world.send("s", "x:1|c\n", None);
+        world.run(START);
+        let window_end = loop {
+            let due_ns = world.turn.due_ns(START);
+            if due_ns > START.mono_ns {
+                break due_ns - START.mono_ns;
+            }
+            world.run(START);
+        };
+        let output = world.output("o");
+        let _kept = world.host.queues.append(output, backlog(), Admission::Granted, START);
+        for (ms, flushed) in table {
+            let at = START.plus_ns(window_end + ms * MS_NS);
+            if takes {
+                world.accounts.output(output).route(1, 1);
+                world.accounts.output(output).settle(CopyOutcome::Delivered, 1, 1);
+            }
+            // A window is closed in one turn and visited in the next ones.
+            for _ in 0..4 {
+                world.run(at);
+            }
+            let blocks = world.host.queues.of(output).accepted_up_to().0;
+            assert_eq!(blocks > 1, *flushed, "{takes}, {ms} ms");
+            if !flushed {
+                assert!(!world.turn.continues(at), "it does not spin");
+            }
+        }
+    }
+}

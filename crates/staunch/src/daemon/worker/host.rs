@@ -1,0 +1,41 @@
+//! What surrounds the turn of the shard in the daemon: the outlets, the registry of acknowledgements, the clock.
+
+use std::sync::Arc;
+
+use pipeline::{Exchange, Host, Taking, Turn};
+use sys::clock::Clock;
+
+use super::Worker;
+use crate::daemon::acks::AckRegistry;
+use crate::daemon::outlet::Outlets;
+
+/// See the module's header.
+#[derive(Debug)]
+pub(super) struct DaemonHost<'a> {
+    outlets: Outlets<'a>,
+    acks: &'a Arc<AckRegistry>,
+}
+
+impl Worker {
+    /// The turn, and what it needs.
+    pub(super) fn parts(&mut self) -> (&mut Turn, DaemonHost<'_>, &Exchange) {
+        let Worker { turn, outlets, acks, exchange, .. } = self;
+        (turn, DaemonHost { outlets: Outlets(outlets), acks }, exchange)
+    }
+}
+
+impl<'a> Host for DaemonHost<'a> {
+    type Outputs = Outlets<'a>;
+
+    fn outputs(&mut self) -> &mut Outlets<'a> {
+        &mut self.outlets
+    }
+
+    fn mono_ns(&self) -> u64 {
+        Clock::mono_ns()
+    }
+
+    fn taken(&mut self, taking: Taking) {
+        self.acks.taken(taking, self.outlets.0);
+    }
+}
