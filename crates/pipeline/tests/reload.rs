@@ -64,7 +64,8 @@ fn an_aggregation_under_another_name_goes_on_behind_the_labels_of_the_one_that_i
     let start_s = START.wall_ns / SECOND_NS;
     assert_eq!(labels, [start_s + 10, start_s + 20, start_s + 30]);
     // The next instance gets the labels of those that were removed, and of one that was added again its own.
-    let noted: Vec<_> = world.shard.last_told().map(|(name, note)| (name.to_owned(), note.label_s)).collect();
+    let noted: Vec<_> =
+        world.shard.last_notes().map(|(name, note)| (name.to_owned(), note.label_s)).collect();
     assert_eq!(noted, [("b".to_owned(), start_s + 20), ("c".to_owned(), start_s + 30)]);
     assert_eq!(world.shard.flushes(), 3);
 }
@@ -103,7 +104,8 @@ fn a_transform_that_becomes_another_kind_ends_as_one_that_is_gone() {
     world.send("hits:4|c", START);
     world.shard.stop(START, &mut world.routed);
     assert_eq!(world.lines(), ["stats_counts.hits 4"]);
-    let noted: Vec<_> = world.shard.last_told().map(|(name, note)| (name.to_owned(), note.label_s)).collect();
+    let noted: Vec<_> =
+        world.shard.last_notes().map(|(name, note)| (name.to_owned(), note.label_s)).collect();
     let start_s = START.wall_seconds();
     assert_eq!(noted, [("a".to_owned(), start_s + 10), ("b".to_owned(), start_s + 20)]);
 }

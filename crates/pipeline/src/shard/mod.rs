@@ -457,13 +457,13 @@ impl Shard {
         self.close_lines(now, out);
     }
 
-    /// Flushes that have ended, of all aggregations: when it has changed, [`Shard::last_told`] has.
+    /// Flushes that have ended, of all aggregations: when it has changed, [`Shard::last_notes`] has.
     pub fn flushes(&self) -> u64 {
         self.gone.flushes + self.aggregations.iter().map(|state| state.flushes).sum::<u64>()
     }
 
     /// What every aggregation that has flushed told last, by name, for the instance that follows.
-    pub fn last_told(&self) -> impl Iterator<Item = (&str, Note)> {
+    pub fn last_notes(&self) -> impl Iterator<Item = (&str, Note)> {
         let gone = self.gone.notes.iter().map(|(name, note)| (name.as_str(), *note));
         let here = self.aggregations.iter().filter_map(|state| Some((state.name.as_str(), state.note()?)));
         gone.chain(here)

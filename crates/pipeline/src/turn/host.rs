@@ -1,4 +1,5 @@
-//! What a turn needs from its surroundings: the queues of the outputs, clients that wait for replies, and the clock.
+//! What a turn needs from its surroundings: the queues of the outputs, clients that wait for replies, files of
+//! checkpoints, and the clock.
 //!
 //! `staunch` implements these over locked queues and threads, `sim` over a simulated world. Calls are per block or per batch,
 //! never per record.
@@ -8,6 +9,7 @@ use deliver::queue::{Admission, Block, Entry, Room};
 use model::{Now, OutputId};
 
 use crate::acks::{Queues, Taking};
+use crate::checkpoints::{Keep, Note};
 
 /// The queues, as [`super::Moves`] uses them.
 pub trait MovingQueues: Queues {
@@ -54,9 +56,18 @@ pub trait Host {
     /// The queues of all outputs.
     fn outputs(&mut self) -> &mut Self::Outputs;
 
+    /// Where checkpoints go.
+    type Keep: Keep;
+
+    /// Where checkpoints go.
+    fn keep(&mut self) -> &mut Self::Keep;
+
     /// The monotonic clock, which limits the time of one step.
     fn mono_ns(&self) -> u64;
 
     /// A batch was pushed whose client waits for an acknowledgement, and its blocks are in the queues or were dropped.
     fn taken(&mut self, taking: Taking);
+
+    /// An aggregation has flushed, and the blocks are in the queues: the next process is to know that.
+    fn note(&mut self, aggregation: &str, note: Note);
 }

@@ -3,7 +3,8 @@
 //! Path of a packet: a connection -> `Exchange` -> [`Turn::run`] -> `Shard::push` -> [`Routed`] -> [`Outputs::append`]. Datagrams
 //! do not pass the exchange: whoever reads them pushes them into [`Turn::shard`] before the turn.
 //! In files of their own: `host` (queues, clients and clock behind traits), `taking` (batches, and sources that wait for
-//! room), `flushing` (when windows are flushed), `failover` and `moves` (queued blocks of failed endpoints), `stop`.
+//! room), `flushing` (when windows are flushed), `failover` and `moves` (queued blocks of failed endpoints), `saving`
+//! (checkpoints and notes of flushes), `stop`.
 //! Not here: sockets, threads and sleeping (`staunch`), the simulated world (`sim`), decisions about records (`shard`).
 //! Invariants: a turn does a bounded amount of work and waits for nothing; a batch whose outputs have no room stays in the
 //! exchange.
@@ -12,6 +13,7 @@ mod failover;
 mod flushing;
 mod host;
 mod moves;
+mod saving;
 mod stop;
 mod taking;
 #[cfg(test)]
@@ -24,6 +26,7 @@ use model::{Now, OutputId};
 use self::failover::Moving;
 use self::flushing::Flushing;
 use self::taking::Backpressure;
+use crate::checkpoints::Saver;
 use crate::{Accounts, Exchange, Routed, Shard};
 pub use host::{Host, MovingQueues, Outputs};
 pub use moves::Moves;
@@ -36,15 +39,22 @@ pub struct TurnLimits {
     pub flush_series: usize,
     /// Memory of the batches that one turn takes, exceeded by at most one batch. The rest stays in the exchange.
     pub take_bytes: usize,
+    /// Series that are saved in one turn.
+    pub save_series: usize,
     /// Time in which relays search for unknown names: once for batches, and once for results of aggregations.
     pub search_ns: u64,
 }
 
 impl Default for TurnLimits {
-    /// Some tens of microseconds of flushing, about as much work with batches as the datagram sockets make in one turn, and
+    /// Some tens of microseconds each of flushing and saving, about as much work with batches as the datagram sockets make in one turn, and
     /// 5 ms of searches.
     fn default() -> TurnLimits {
-        TurnLimits { flush_series: 512, take_bytes: 1 << 20, search_ns: model::SECOND_NS / 200 }
+        TurnLimits {
+            flush_series: 512,
+            take_bytes: 1 << 20,
+            save_series: 512,
+            search_ns: model::SECOND_NS / 200,
+        }
     }
 }
 
@@ -59,6 +69,9 @@ pub struct Turn {
     backpressure: Backpressure,
     flushing: Flushing,
     moving: Moving,
+    saver: Saver,
+    /// Flushes that have been noted.
+    flushes_noted: u64,
     /// Outputs whose queues keep blocks past their limits: the process stops, and a disk keeps them for the next one.
     unbounded: Vec<OutputId>,
 }
@@ -73,6 +86,8 @@ impl Turn {
             backpressure: Backpressure::default(),
             flushing: Flushing::default(),
             moving: Moving::default(),
+            saver: Saver::default(),
+            flushes_noted: 0,
             unbounded: Vec::new(),
         }
     }
@@ -83,6 +98,8 @@ impl Turn {
         self.flush(host, now);
         self.append(host.outputs(), now);
         self.move_queued(host.outputs(), now);
+        self.note_flushes(host);
+        self.save(host.keep(), now);
         taken
     }
 
@@ -107,7 +124,8 @@ impl Turn {
 
     /// Monotonic nanosecond at which the next turn has something to do, beside batches and [`Turn::look_ns`].
     pub fn due_ns(&self, now: Now) -> u64 {
-        self.flushing.next_ns(now).min(self.flushing.lines_due_ns).min(self.moving.due_ns)
+        let flushing_ns = self.flushing.next_ns(now).min(self.flushing.lines_due_ns);
+        flushing_ns.min(self.moving.due_ns).min(self.saver.due_ns())
     }
 
     /// Takes a new plan: aggregations keep their state. The blocks of the old encoders are then appended to the queues of the

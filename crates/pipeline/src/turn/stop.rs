@@ -1,9 +1,10 @@
-//! The end of the process: batches that are left, the last flush.
+//! The end of the process: batches that are left, the last flush, the last checkpoints.
 
 use model::{Dropped, Now, Outcome, OutputId};
 
 use super::{Host, MovingQueues, Turn};
 use crate::Exchange;
+use crate::checkpoints::Piece;
 
 impl Turn {
     /// From now on, queues on disk that sources wait for keep blocks past their limits, as long as the disk takes them: the
@@ -22,10 +23,12 @@ impl Turn {
     }
 
     /// The last flush: closes every window and appends all blocks. Relays search for unknown names up to `until_ns`
-    /// (monotonic): lines that need it later are dropped as `stopped`.
-    pub fn stop(&mut self, host: &mut impl Host, now: Now, until_ns: u64) {
+    /// (monotonic): lines that need it later are dropped as `stopped`. Returns the last checkpoints, to be written.
+    pub fn stop(&mut self, host: &mut impl Host, now: Now, until_ns: u64) -> Vec<Piece> {
         self.shard.stop_while(now, &mut self.routed, &mut || host.mono_ns() < until_ns);
         self.append(host.outputs(), now);
+        self.note_flushes(host);
         self.end_moves(host.outputs());
+        self.last_checkpoints(host.keep(), now)
     }
 }

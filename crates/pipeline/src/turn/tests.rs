@@ -12,6 +12,7 @@ use model::{
 
 use super::*;
 use crate::acks::{Queues, Taking};
+use crate::checkpoints::{Keep, Note, Piece};
 use crate::{Accounts, Exchange, Scratch};
 
 const START: Now = Now { mono_ns: model::SECOND_NS, wall_ns: 1_000_000_000 * model::SECOND_NS };
@@ -31,6 +32,8 @@ struct TestHost {
     queues: Queued,
     mono_ns: u64,
     taken: usize,
+    keep: NoCheckpoints,
+    noted: Vec<String>,
 }
 
 struct Queued(Vec<OutputQueue<FaultyDisk>>, Vec<Arc<OutputAccount>>);
@@ -107,8 +110,33 @@ impl Outputs for Queued {
     }
 }
 
+struct NoCheckpoints;
+
+impl Keep for NoCheckpoints {
+    fn offer(&mut self, _: Piece) -> Result<(), Piece> {
+        Ok(())
+    }
+
+    fn is_failing(&self, _: &str) -> bool {
+        false
+    }
+
+    fn fresh_id(&mut self) -> u64 {
+        1
+    }
+}
+
 impl Host for TestHost {
     type Outputs = Queued;
+    type Keep = NoCheckpoints;
+
+    fn keep(&mut self) -> &mut NoCheckpoints {
+        &mut self.keep
+    }
+
+    fn note(&mut self, aggregation: &str, _: Note) {
+        self.noted.push(aggregation.to_owned());
+    }
 
     fn outputs(&mut self) -> &mut Queued {
         &mut self.queues
@@ -145,7 +173,8 @@ impl World {
         };
         let queues = Queued(plan.outputs.iter().zip(&output_accounts).map(queue).collect(), output_accounts);
         let turn = Turn::new(Shard::new(&plan, &accounts, 1, START), TurnLimits::default());
-        let host = TestHost { queues, mono_ns: START.mono_ns, taken: 0 };
+        let host =
+            TestHost { queues, mono_ns: START.mono_ns, taken: 0, keep: NoCheckpoints, noted: Vec::new() };
         World { exchange: Exchange::new(1 << 20, plan.sources.len()), plan, accounts, turn, host }
     }
 
@@ -285,6 +314,7 @@ fn flush_waits_at_most_a_second_for_an_endpoint_that_is_far_behind_and_takes_dat
             }
             let blocks = world.host.queues.of(output).accepted_up_to().0;
             assert_eq!(blocks > 1, *flushed, "{takes}, {ms} ms");
+            assert_eq!(world.host.noted.len(), usize::from(*flushed), "noted once it is in the queue");
             if !flushed {
                 assert!(!world.turn.continues(at), "it does not spin");
             }

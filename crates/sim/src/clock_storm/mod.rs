@@ -11,16 +11,18 @@
 mod ledger;
 
 use config::plan::Plan;
-use model::{Now, SECOND_NS, SourceId, Span};
-use pipeline::{Accounts, Kept, Routed, Scratch, Shard};
+use model::{Now, OutputId, SECOND_NS, SourceId, Span};
+use pipeline::{Accounts, Acks, Exchange, Host, Kept, Scratch, Shard, Turn, TurnLimits};
 use process::aggregate::ClockFigures;
 
 use self::ledger::Ledger;
 use crate::random::Random;
 use crate::storm::Found;
 use crate::world::canary::Canary;
+use crate::world::host::SimHost;
 use crate::world::keeping::{Event, Keeping};
-use crate::world::start;
+use crate::world::outlet::Outlet;
+use crate::world::{Given, start};
 
 /// Steps of one run.
 const STEPS: usize = 80;
@@ -103,11 +105,21 @@ fn plan(align: &str, window_s: u64) -> Plan {
     config::check(source, config::Format::Toml).0.expect("the configuration is good")
 }
 
+fn turn_of(shard: Shard, keeping: &Keeping) -> Turn {
+    let limits = TurnLimits { flush_series: usize::MAX, save_series: keeping.slice, ..TurnLimits::default() };
+    Turn::new(shard, limits)
+}
+
 struct ClockStorm {
     random: Random,
     plan: Plan,
     accounts: Accounts,
-    shard: Shard,
+    turn: Turn,
+    exchange: Exchange,
+    /// The output, to which nobody connects: its blocks are taken from `given`.
+    outlets: Vec<Outlet>,
+    acks: Acks,
+    given: Vec<Given>,
     keeping: Keeping,
     /// As the process sees it.
     now: Now,
@@ -116,7 +128,6 @@ struct ClockStorm {
     /// What a process believes that ignores steps: how far the clock was off at its start.
     offset_at_start_ns: i128,
     window_ns: u64,
-    due_ns: u64,
     ledger: Ledger,
     canary: Option<Canary>,
     calm: ClockCalm,
@@ -132,20 +143,24 @@ impl ClockStorm {
         let plan = plan(align, window_s);
         let accounts = Accounts::default().carried_to(&plan);
         let now = start(random.below(window_s * 1000) as i64);
-        let mut shard = Shard::new(&plan, &accounts, seed, now);
         let mut keeping = Keeping::new(random.next(), None);
-        keeping.begin(&plan, &mut shard, now);
+        let mut turn = turn_of(Shard::new(&plan, &accounts, seed, now), &keeping);
+        keeping.begin(&plan, &mut turn, now);
+        let outlet = Outlet::new(&plan.outputs[0], accounts.output(OutputId(0)), None, (seed, None), now);
         ClockStorm {
             random,
             plan,
             accounts,
-            shard,
+            turn,
+            exchange: Exchange::new(1, 1),
+            outlets: vec![outlet],
+            acks: Acks::default(),
+            given: Vec::new(),
             keeping,
             now,
             offset_ns: 0,
             offset_at_start_ns: 0,
             window_ns: window_s * SECOND_NS,
-            due_ns: 0,
             ledger: Ledger::new(align, window_s),
             canary,
             calm: ClockCalm::default(),
@@ -228,12 +243,12 @@ impl ClockStorm {
     fn send(&mut self) {
         let samples = self.random.between(1, 9);
         let packet = "hits:1|c\n".repeat(samples as usize);
-        let mut intake = self.shard.intakes(&self.plan, SourceId(0), &self.accounts).make();
-        let (mut scratch, mut routed) = (Scratch::default(), Routed::default());
+        let mut intake = self.turn.shard.intakes(&self.plan, SourceId(0), &self.accounts).make();
+        let mut scratch = Scratch::default();
         let spans = [Span::new(0, packet.len())];
         let now = self.seen();
         let batch = intake.datagrams(packet.as_bytes(), &spans, now, &mut scratch);
-        self.shard.push(batch, now, &mut routed);
+        self.turn.shard.push(batch, now, &mut self.turn.routed);
         self.ledger.sent += samples;
         self.calm.sent += samples;
     }
@@ -244,7 +259,7 @@ impl ClockStorm {
         let mut turns = 0;
         while self.now.mono_ns < end_ns {
             turns = if self.turn()? { 0 } else { turns + 1 };
-            let next_ns = self.due_ns.min(self.keeping.due_ns()).min(end_ns);
+            let next_ns = self.turn.due_ns(self.now).min(self.keeping.due_ns()).min(end_ns);
             let next_ns = next_ns.max(self.now.mono_ns);
             turns = if next_ns > self.now.mono_ns { 0 } else { turns };
             if turns > TURNS_MAX {
@@ -260,17 +275,24 @@ impl ClockStorm {
 
     /// What is due now. True when a window was flushed.
     fn turn(&mut self) -> Result<bool, String> {
-        let (mut routed, now) = (Routed::default(), self.seen());
-        self.due_ns = self.shard.tick(now, usize::MAX, &mut routed);
-        while self.due_ns == 0 {
-            self.due_ns = self.shard.tick(now, usize::MAX, &mut routed);
+        let now = self.seen();
+        loop {
+            let (turn, mut host, exchange) = self.parts(now);
+            turn.run(exchange, &mut host, now);
+            if !self.turn.continues(now) {
+                break;
+            }
         }
-        self.shard.close_blocks(now, &mut routed);
-        let flushed = self.take(routed, false)?;
+        let flushed = self.take(false)?;
         self.ledger.check_counted(self.figures().mislabelled)?;
-        self.keeping.turn(&mut self.shard, 0, now);
+        self.keeping.turn(0, now);
         self.note_events();
         Ok(flushed)
+    }
+
+    fn parts(&mut self, now: Now) -> (&mut Turn, SimHost<'_>, &Exchange) {
+        let ClockStorm { turn, outlets, acks, given, keeping, exchange, .. } = self;
+        (turn, SimHost::new(outlets, Some(given), acks, Some(keeping), now), exchange)
     }
 
     fn note_events(&mut self) {
@@ -285,9 +307,9 @@ impl ClockStorm {
     }
 
     /// Takes what was flushed. `early`: before the window's end.
-    fn take(&mut self, routed: Routed, early: bool) -> Result<bool, String> {
+    fn take(&mut self, early: bool) -> Result<bool, String> {
         let mut any = false;
-        for (_, block) in routed.blocks {
+        for Given { block, .. } in std::mem::take(&mut self.given) {
             for line in String::from_utf8_lossy(&block.bytes).lines() {
                 let Some(rest) = line.strip_prefix("stats_counts.hits ") else { continue };
                 let (value, label) = rest.split_once(' ').ok_or("a line without a time")?;
@@ -304,7 +326,7 @@ impl ClockStorm {
     }
 
     fn figures(&self) -> ClockFigures {
-        self.shard.figures().first().map(|figures| figures.figures.clock).unwrap_or_default()
+        self.turn.shard.figures().first().map(|figures| figures.figures.clock).unwrap_or_default()
     }
 
     /// The process is gone, and for how long.
@@ -325,9 +347,9 @@ impl ClockStorm {
         self.offset_at_start_ns = self.offset_ns;
         self.accounts = Accounts::default().carried_to(&self.plan);
         let now = self.seen();
-        self.shard = Shard::new(&self.plan, &self.accounts, self.random.next(), now);
-        self.keeping.begin(&self.plan, &mut self.shard, now);
-        self.due_ns = 0;
+        let shard = Shard::new(&self.plan, &self.accounts, self.random.next(), now);
+        self.turn = turn_of(shard, &self.keeping);
+        self.keeping.begin(&self.plan, &mut self.turn, now);
         self.ledger.has_restarted(self.now.wall_ns);
         self.tell("a process begins".to_owned());
     }
@@ -342,10 +364,11 @@ impl ClockStorm {
 
     fn stop_only(&mut self) -> Result<(), String> {
         self.turn()?;
-        let (mut routed, now) = (Routed::default(), self.seen());
-        self.shard.stop(now, &mut routed);
-        self.take(routed, true)?;
-        self.keeping.stop(&mut self.shard, 0, now);
+        let now = self.seen();
+        let (turn, mut host, _) = self.parts(now);
+        let pieces = turn.stop(&mut host, now, u64::MAX);
+        self.take(true)?;
+        self.keeping.stop(pieces, 0, now);
         self.note_events();
         self.ledger.was_stopped();
         self.tell("stopped".to_owned());
@@ -366,9 +389,12 @@ impl ClockStorm {
     /// A hot restart.
     fn replace(&mut self) -> Result<(), String> {
         self.turn()?;
-        let (mut routed, now) = (Routed::default(), self.seen());
-        let states = self.shard.export(&Kept::of(&self.plan), self.random.next(), now, &mut routed);
-        self.take(routed, false)?;
+        let now = self.seen();
+        let Turn { shard, routed, .. } = &mut self.turn;
+        let states = shard.export(&Kept::of(&self.plan), self.random.next(), now, routed);
+        let (turn, mut host, _) = self.parts(now);
+        turn.append(host.outputs(), now);
+        self.take(false)?;
         self.calm.restarts += 1;
         let figures = self.figures();
         self.calm.mislabelled += figures.mislabelled;
@@ -376,9 +402,9 @@ impl ClockStorm {
         self.accounts = Accounts::default().carried_to(&self.plan);
         self.offset_at_start_ns = self.offset_ns;
         let now = self.seen();
-        self.shard = Shard::new(&self.plan, &self.accounts, self.random.next(), now);
-        self.keeping.go_on(&self.plan, &mut self.shard, &states, now);
-        self.due_ns = 0;
+        let shard = Shard::new(&self.plan, &self.accounts, self.random.next(), now);
+        self.turn = turn_of(shard, &self.keeping);
+        self.keeping.go_on(&self.plan, &mut self.turn, &states, now);
         self.note_events();
         self.ledger.has_restarted(self.now.wall_ns);
         self.tell("replaced".to_owned());

@@ -8,33 +8,53 @@ use std::sync::atomic::Ordering::Relaxed;
 use deliver::disk_queue::{Position, Promise};
 use deliver::queue::{Admission, Block, Entry, Queue, Room};
 use model::{Now, OutputAccount, OutputId};
+use pipeline::checkpoints::Note;
 use pipeline::{Acks, Exchange, Host, MovingQueues, Outputs, Queues, Taking, Turn};
 
+use super::keeping::{Keeping, Kept};
 use super::outlet::Outlet;
 use super::{Given, World};
 
 /// See the module's header.
 #[derive(Debug)]
-pub(super) struct SimHost<'a> {
+pub(crate) struct SimHost<'a> {
     outlets: Outlets<'a>,
     acks: &'a mut Acks,
+    keeping: Kept<'a>,
     now: Now,
+}
+
+impl<'a> SimHost<'a> {
+    /// Over these queues. Copies of all blocks go to `given`.
+    pub(crate) fn new(
+        outlets: &'a mut [Outlet],
+        given: Option<&'a mut Vec<Given>>,
+        acks: &'a mut Acks,
+        keeping: Option<&'a mut Keeping>,
+        now: Now,
+    ) -> SimHost<'a> {
+        SimHost { outlets: Outlets { all: outlets, given }, acks, keeping: Kept(keeping), now }
+    }
 }
 
 impl World {
     /// The turn, and what it needs.
     pub(super) fn parts(&mut self) -> (&mut Turn, SimHost<'_>, &Exchange) {
-        let World { turn, outlets, given, acks, exchange, now, .. } = self;
-        let outlets = Outlets { all: outlets, given: given.as_mut() };
-        (turn, SimHost { outlets, acks, now: *now }, exchange)
+        let World { turn, outlets, given, acks, keeping, exchange, now, .. } = self;
+        (turn, SimHost::new(outlets, given.as_mut(), acks, keeping.as_mut(), *now), exchange)
     }
 }
 
 impl<'a> Host for SimHost<'a> {
     type Outputs = Outlets<'a>;
+    type Keep = Kept<'a>;
 
     fn outputs(&mut self) -> &mut Outlets<'a> {
         &mut self.outlets
+    }
+
+    fn keep(&mut self) -> &mut Kept<'a> {
+        &mut self.keeping
     }
 
     /// Work takes no time.
@@ -46,11 +66,18 @@ impl<'a> Host for SimHost<'a> {
         // Acknowledgements are resolved after each turn.
         let _waits_for = self.acks.taken(taking, &mut self.outlets);
     }
+
+    fn note(&mut self, aggregation: &str, note: Note) {
+        let gave = self.outlets.given.as_ref().map_or(0, |given| given.len());
+        if let Some(keeping) = &mut self.keeping.0 {
+            keeping.note(aggregation, note, gave, self.now);
+        }
+    }
 }
 
 /// The queues of all outlets.
 #[derive(Debug)]
-pub(super) struct Outlets<'a> {
+pub(crate) struct Outlets<'a> {
     all: &'a mut [Outlet],
     given: Option<&'a mut Vec<Given>>,
 }

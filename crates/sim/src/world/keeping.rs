@@ -9,8 +9,8 @@ use std::collections::{BTreeSet, VecDeque};
 use config::plan::Plan;
 use deliver::disk_queue::faulty_disk::FaultyDisk;
 use model::{Disk, DiskError, Now};
-use pipeline::checkpoints::{self, Keep, Note, Notes, Piece, Saver, Writer, Wrote};
-use pipeline::{SavedState, Shard};
+use pipeline::checkpoints::{self, Keep, Note, Notes, Piece, Writer, Wrote};
+use pipeline::{SavedState, Turn};
 use process::aggregate::checkpoint::LastFlush;
 
 use super::canary::Canary;
@@ -46,7 +46,6 @@ pub(crate) struct Keeping {
     pub(crate) disk: FaultyDisk,
     /// What happened, and how many blocks had been given to outputs before it.
     pub(crate) events: Vec<(usize, Event)>,
-    saver: Saver,
     writer: Writer<FaultyDisk>,
     way: Way,
     /// When the writer is done with its piece.
@@ -56,10 +55,9 @@ pub(crate) struct Keeping {
     notes: Notes,
     /// When they are written, if there are new ones.
     notes_due_ns: Option<u64>,
-    flushes_told: u64,
     random: Random,
-    /// Series of one slice.
-    slice: usize,
+    /// Series that are saved in one turn.
+    pub(crate) slice: usize,
     canary: Option<Canary>,
 }
 
@@ -96,6 +94,24 @@ impl Keep for Way {
     }
 }
 
+/// Where a turn saves checkpoints; nowhere, when there is no disk for them.
+#[derive(Debug)]
+pub(crate) struct Kept<'a>(pub(super) Option<&'a mut Keeping>);
+
+impl Keep for Kept<'_> {
+    fn offer(&mut self, piece: Piece) -> Result<(), Piece> {
+        self.0.as_mut().map_or(Ok(()), |keeping| keeping.way.offer(piece))
+    }
+
+    fn is_failing(&self, name: &str) -> bool {
+        self.0.as_ref().is_some_and(|keeping| keeping.way.is_failing(name))
+    }
+
+    fn fresh_id(&mut self) -> u64 {
+        self.0.as_mut().map_or(0, |keeping| keeping.way.fresh_id())
+    }
+}
+
 impl Keeping {
     /// An empty disk, which is as fast as the seed says.
     pub(crate) fn new(seed: u64, canary: Option<Canary>) -> Keeping {
@@ -103,7 +119,6 @@ impl Keeping {
         let disk = FaultyDisk::new(random.next());
         Keeping {
             events: Vec::new(),
-            saver: Saver::default(),
             writer: Writer::new(disk.clone()),
             way: Way {
                 pieces: VecDeque::new(),
@@ -115,7 +130,6 @@ impl Keeping {
             piece_ns: *random.pick(&[0, MS_NS, 50 * MS_NS, 700 * MS_NS]),
             notes: Notes::default(),
             notes_due_ns: None,
-            flushes_told: 0,
             slice: random.between(1, 60) as usize,
             random,
             disk,
@@ -124,11 +138,11 @@ impl Keeping {
     }
 
     /// A new process begins: its shard gets what the one before has left.
-    pub(crate) fn begin(&mut self, plan: &Plan, shard: &mut Shard, now: Now) {
-        self.saver = Saver::default();
+    pub(crate) fn begin(&mut self, plan: &Plan, turn: &mut Turn, now: Now) {
+        let shard = &mut turn.shard;
         self.way.pieces.clear();
         self.way.failing.clear();
-        (self.busy_until_ns, self.notes_due_ns, self.flushes_told) = (0, None, 0);
+        (self.busy_until_ns, self.notes_due_ns) = (0, None);
         let text = self.disk.bytes(NOTES).and_then(|bytes| String::from_utf8(bytes).ok());
         let text = text.unwrap_or_default();
         self.notes = Notes::of_text(&text);
@@ -145,23 +159,21 @@ impl Keeping {
                 shard.drop_label(&transform.name);
             }
         }
-        self.follow(plan, shard, now);
+        self.follow(plan, turn, now);
     }
 
     /// A new process goes on with the states of one that lives, as after a hot restart.
-    pub(crate) fn go_on(&mut self, plan: &Plan, shard: &mut Shard, states: &[SavedState], now: Now) {
-        self.saver = Saver::default();
+    pub(crate) fn go_on(&mut self, plan: &Plan, turn: &mut Turn, states: &[SavedState], now: Now) {
         self.way.pieces.clear();
         self.way.failing.clear();
-        self.flushes_told = 0;
         for SavedState { name, bytes } in states {
-            let restored = shard.import(name, bytes, LastFlush::default(), now);
+            let restored = turn.shard.import(name, bytes, LastFlush::default(), now);
             let restored = restored.and_then(Result::ok).expect("the state of a process that lives is whole");
             if let Some(label_s) = restored.last_flush_s {
                 self.notes.told(name, Note { label_s, number: None });
             }
         }
-        self.follow(plan, shard, now);
+        self.follow(plan, turn, now);
     }
 
     /// The process is gone, and the power with it or not: what the next one finds is decided now.
@@ -177,17 +189,15 @@ impl Keeping {
     }
 
     /// Takes another plan.
-    pub(crate) fn follow(&mut self, plan: &Plan, shard: &mut Shard, now: Now) {
-        let Keeping { saver, disk, notes, .. } = self;
+    pub(crate) fn follow(&mut self, plan: &Plan, turn: &mut Turn, now: Now) {
+        let Keeping { disk, notes, .. } = self;
         let number = |name: &str| checkpoints::next_number(disk, name, notes.of(name).number);
-        saver.follow(plan, shard, number, now);
+        turn.follow_checkpoints(plan, number, now);
     }
 
-    /// Saves a slice, writes what the disk gets to, and notes what has been flushed; `gave` blocks have been given to
-    /// outputs since events were taken.
-    pub(crate) fn turn(&mut self, shard: &mut Shard, gave: usize, now: Now) {
-        self.tell(shard, gave, now);
-        self.saver.turn(shard, self.slice, &mut self.way, now);
+    /// After a turn: writes what the disk gets to, and the notes. `gave` blocks have been given to outputs since events were
+    /// taken.
+    pub(crate) fn turn(&mut self, gave: usize, now: Now) {
         self.events.extend(self.way.begun.drain(..).map(|event| (gave, event)));
         while self.busy_until_ns <= now.mono_ns && !self.disk.is_dead() {
             let Some(piece) = self.way.pieces.pop_front() else { break };
@@ -201,18 +211,12 @@ impl Keeping {
         }
     }
 
-    /// Notes the flushes that have ended: their blocks are in the queues.
-    fn tell(&mut self, shard: &Shard, gave: usize, now: Now) {
-        let flushes = shard.flushes();
-        if std::mem::replace(&mut self.flushes_told, flushes) == flushes {
-            return;
-        }
-        for (name, note) in shard.last_told() {
-            if self.notes.told(name, note) {
-                self.events.push((gave, Event::Told { name: name.to_owned() }));
-                let late_ns = *self.random.pick(&[0, 0, MS_NS, 20 * MS_NS, 900 * MS_NS]);
-                self.notes_due_ns.get_or_insert(now.mono_ns + late_ns);
-            }
+    /// An aggregation has flushed, and its blocks are in the queues.
+    pub(super) fn note(&mut self, name: &str, note: Note, gave: usize, now: Now) {
+        if self.notes.told(name, note) {
+            self.events.push((gave, Event::Told { name: name.to_owned() }));
+            let late_ns = *self.random.pick(&[0, 0, MS_NS, 20 * MS_NS, 900 * MS_NS]);
+            self.notes_due_ns.get_or_insert(now.mono_ns + late_ns);
         }
     }
 
@@ -254,13 +258,11 @@ impl Keeping {
             return u64::MAX;
         }
         let writes_ns = if self.way.pieces.is_empty() { u64::MAX } else { self.busy_until_ns };
-        self.saver.due_ns().min(writes_ns).min(self.notes_due_ns.unwrap_or(u64::MAX))
+        writes_ns.min(self.notes_due_ns.unwrap_or(u64::MAX))
     }
 
     /// The end of an orderly stop: the last checkpoints and the last notes.
-    pub(crate) fn stop(&mut self, shard: &mut Shard, gave: usize, now: Now) {
-        self.tell(shard, gave, now);
-        let last = self.saver.last(shard, &mut self.way, now);
+    pub(crate) fn stop(&mut self, last: Vec<Piece>, gave: usize, now: Now) {
         self.way.begun.clear();
         let pieces: Vec<Piece> = self.way.pieces.drain(..).chain(last).collect();
         pieces.into_iter().for_each(|piece| self.write(piece, gave));

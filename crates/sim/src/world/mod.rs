@@ -9,7 +9,7 @@
 
 pub(crate) mod arrivals;
 pub(crate) mod canary;
-mod host;
+pub(crate) mod host;
 pub(crate) mod keeping;
 mod moving;
 pub(crate) mod outlet;
@@ -82,8 +82,10 @@ impl Knobs {
         Knobs { seed, sweep_series: 512, exchange_bytes_max: 64 << 20, canary: None, rough_disks: false }
     }
 
-    fn turn(&self, shard: Shard) -> Turn {
-        Turn::new(shard, TurnLimits { flush_series: self.sweep_series, ..TurnLimits::default() })
+    fn turn(&self, shard: Shard, keeping: Option<&Keeping>) -> Turn {
+        let limits = TurnLimits::default();
+        let save_series = keeping.map_or(limits.save_series, |keeping| keeping.slice);
+        Turn::new(shard, TurnLimits { flush_series: self.sweep_series, save_series, ..limits })
     }
 }
 
@@ -149,7 +151,8 @@ impl World {
     /// A pipeline that starts at `now`; its senders have not connected yet.
     pub(crate) fn new(plan: Plan, now: Now, knobs: Knobs) -> World {
         let accounts = Accounts::default().carried_to(&plan);
-        let turn = knobs.turn(Shard::new(&plan, &accounts, knobs.seed, now));
+        let keeping = knobs.rough_disks.then(|| Keeping::new(knobs.seed ^ KEEPING_SEED, knobs.canary));
+        let turn = knobs.turn(Shard::new(&plan, &accounts, knobs.seed, now), keeping.as_ref());
         let mut world = World {
             asked: plan.clone(),
             now,
@@ -157,7 +160,7 @@ impl World {
             outlets: Vec::new(),
             given: None,
             stopped: false,
-            keeping: knobs.rough_disks.then(|| Keeping::new(knobs.seed ^ KEEPING_SEED, knobs.canary)),
+            keeping,
             accounts,
             acks: Acks::default(),
             turn,
@@ -176,7 +179,7 @@ impl World {
     /// The shard of a new process gets what the one before has left.
     fn begin_keeping(&mut self) {
         if let Some(keeping) = &mut self.keeping {
-            keeping.begin(&self.plan, &mut self.turn.shard, self.now);
+            keeping.begin(&self.plan, &mut self.turn, self.now);
         }
     }
 
@@ -229,7 +232,7 @@ impl World {
         self.wire()?;
         self.append_blocks();
         if let Some(keeping) = &mut self.keeping {
-            keeping.follow(&self.plan, &mut self.turn.shard, self.now);
+            keeping.follow(&self.plan, &mut self.turn, self.now);
         }
         Ok(())
     }
@@ -263,7 +266,8 @@ impl World {
             }
         }
         self.accounts = Accounts::default().carried_to(&self.plan);
-        self.turn = self.knobs.turn(Shard::new(&self.plan, &self.accounts, self.knobs.seed, self.now));
+        let shard = Shard::new(&self.plan, &self.accounts, self.knobs.seed, self.now);
+        self.turn = self.knobs.turn(shard, self.keeping.as_ref());
         self.begin_keeping();
         self.sources.clear();
         self.acks = Acks::default();
@@ -392,7 +396,7 @@ impl World {
         let taken = turn.run(exchange, &mut host, now);
         let gave = self.gave();
         if let Some(keeping) = &mut self.keeping {
-            keeping.turn(&mut self.turn.shard, gave, self.now);
+            keeping.turn(gave, self.now);
         }
         taken
     }
@@ -556,10 +560,10 @@ impl World {
         turn.keep_past_limits(host.outputs());
         let all = turn.take_all(exchange, &mut host, now, u64::MAX);
         debug_assert!(all, "time stands still");
-        turn.stop(&mut host, now, u64::MAX);
+        let pieces = turn.stop(&mut host, now, u64::MAX);
         let gave = self.gave();
         if let Some(keeping) = &mut self.keeping {
-            keeping.stop(&mut self.turn.shard, gave, now);
+            keeping.stop(pieces, gave, now);
         }
         let deadline_ns = self.now.mono_ns + self.plan.stop_timeout_ms * 1_000_000;
         self.outlets.iter_mut().for_each(|outlet| outlet.begin_stop(deadline_ns));

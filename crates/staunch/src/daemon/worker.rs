@@ -85,8 +85,6 @@ pub struct Worker {
     key_flushes: KeyFlushes,
     saver: Saver,
     handover: Arc<Handover>,
-    /// Flushes that have been noted.
-    flushes_told: u64,
     /// How aggregations and notes were before a last flush for another process.
     before_last: Option<(pipeline::BeforeLast, pipeline::checkpoints::Notes)>,
     ended: bool,
@@ -185,7 +183,6 @@ impl Worker {
             key_flushes,
             saver,
             handover,
-            flushes_told: 0,
             before_last: None,
             ended: false,
             asked: 0,
@@ -219,8 +216,6 @@ impl Worker {
             let now = Clock::now();
             got.more |= self.take_turn(now);
             self.run_chores(now);
-            self.tell_flushes();
-            self.saver.turn(&mut self.turn.shard, now);
             if !self.ended {
                 self.rest(got, now);
             }
@@ -326,14 +321,6 @@ impl Worker {
         }
     }
 
-    /// Notes the flushes that have ended: their blocks are in the queues.
-    fn tell_flushes(&mut self) {
-        let flushes = self.turn.shard.flushes();
-        if std::mem::replace(&mut self.flushes_told, flushes) != flushes {
-            self.turn.shard.last_told().for_each(|(name, note)| self.handover.note(name, note));
-        }
-    }
-
     fn tell_complaints(&mut self) {
         let Worker { sockets, complaints, .. } = self;
         sockets.iter_mut().for_each(|socket| socket.tell_rest(*complaints));
@@ -365,7 +352,7 @@ impl Worker {
         self.outlets = outlets;
         self.deliver(now);
         self.watch();
-        self.saver.follow(plan, &mut self.turn.shard, now);
+        self.saver.follow(plan, &mut self.turn, now);
     }
 
     fn rest_until_called(&mut self) {
@@ -402,8 +389,7 @@ impl Worker {
         let look_ns = self.turn.look_ns();
         let idle = look_ns != u64::MAX || self.exchange.is_empty();
         if idle {
-            let until_ns =
-                self.turn.due_ns(now).min(look_ns).min(self.chores_due_ns).min(self.saver.due_ns());
+            let until_ns = self.turn.due_ns(now).min(look_ns).min(self.chores_due_ns);
             let until_ns = self.sockets.iter().map(|socket| socket.reading.due_ns()).fold(until_ns, u64::min);
             let mut watches: Vec<Watch<'_>> = Vec::with_capacity(self.sockets.len() + 1);
             watches.push(Watch::new(&*self.handle.waker));

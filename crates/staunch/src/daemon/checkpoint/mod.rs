@@ -1,6 +1,6 @@
 //! Checkpoints: what aggregations hold, written to `<data_dir>/state/` every few seconds and read at the start.
 //!
-//! Path of a checkpoint: [`Saver`] on the shard's thread, a slice of series between two turns -> a bounded channel ->
+//! Path of a checkpoint: `pipeline::Turn`, a slice of series each time -> [`Saver`] -> a bounded channel ->
 //! [`keeper::Keeper`] on a thread of its own. At the start [`restore()`] brings back what is there. When what is saved, in
 //! which files, and which of them is read is decided in `pipeline::checkpoints`; which windows were told is noted by
 //! [`super::handover`].

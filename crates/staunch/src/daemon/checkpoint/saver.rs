@@ -1,42 +1,35 @@
-//! Saving on the shard's thread: what is due goes to the thread that writes.
+//! Where the turn of the shard saves its checkpoints: the thread that writes, started when the first one is wanted.
 //!
-//! Not here: when which aggregation is due (`pipeline::checkpoints`).
+//! Not here: when which aggregation is due (`pipeline::checkpoints`), and slices (`pipeline::Turn`).
 
 use std::sync::Arc;
 
 use config::plan::Plan;
 use model::Now;
-use pipeline::Shard;
-use pipeline::checkpoints::{self, Keep, Piece};
+use pipeline::Turn;
+use pipeline::checkpoints::{Keep, Piece};
 
 use super::keeper::{Keeper, LastCheckpoints};
 use super::table::CheckpointTable;
 use crate::daemon::checkpoint::handover::Handover;
 
-/// Series of one slice: some tens of microseconds.
-const SLICE_SERIES: usize = 512;
-
-/// Saves the aggregations of a shard in turn.
+/// What the shard's thread needs to save aggregations.
 #[derive(Debug)]
 pub struct Saver {
     table: Arc<CheckpointTable>,
     handover: Arc<Handover>,
     /// None until the first aggregation wants checkpoints.
     keeper: Option<Keeper>,
-    saver: checkpoints::Saver,
 }
 
-/// What the pieces go to.
-struct Way<'a>(&'a Option<Keeper>, &'a CheckpointTable);
-
-impl Keep for Way<'_> {
+impl Keep for Saver {
     fn offer(&mut self, piece: Piece) -> Result<(), Piece> {
         // Without a thread there is nobody to write.
-        self.0.as_ref().map_or(Ok(()), |keeper| keeper.try_send(piece))
+        self.keeper.as_ref().map_or(Ok(()), |keeper| keeper.try_send(piece))
     }
 
     fn is_failing(&self, name: &str) -> bool {
-        self.1.is_failing(name)
+        self.table.is_failing(name)
     }
 
     fn fresh_id(&mut self) -> u64 {
@@ -47,62 +40,50 @@ impl Keep for Way<'_> {
 impl Saver {
     /// Nothing to save before [`Saver::follow`].
     pub fn new(table: Arc<CheckpointTable>, handover: Arc<Handover>) -> Saver {
-        Saver { table, handover, keeper: None, saver: checkpoints::Saver::default() }
+        Saver { table, handover, keeper: None }
     }
 
     /// Takes a plan: what has gone, or has checkpoints no more, loses its files. Nothing is saved while there is no
     /// folder for it.
-    pub fn follow(&mut self, plan: &Plan, shard: &mut Shard, now: Now) {
-        let Saver { table, handover, keeper, saver } = self;
+    pub fn follow(&mut self, plan: &Plan, turn: &mut Turn, now: Now) {
+        let Saver { table, handover, keeper } = self;
         let Some(folder) = table.folder() else { return };
         let number = |name: &str| super::restore::next_number(folder, name, handover.last_of(name));
-        saver.follow(plan, shard, number, now);
-        for (name, every_ns) in saver.jobs() {
+        turn.follow_checkpoints(plan, number, now);
+        for (name, every_ns) in turn.checkpoints() {
             table.change(name, |row| row.every_ms = every_ns / 1_000_000);
         }
-        if keeper.is_none() && saver.jobs().next().is_some() {
+        if keeper.is_none() && turn.checkpoints().next().is_some() {
             match Keeper::start(folder, table) {
                 Ok(started) => *keeper = Some(started),
                 Err(error) => {
                     tracing::error!(
                         "cannot start the thread that writes checkpoints: {error}; no checkpoints are written"
                     );
-                    saver.end(shard);
+                    turn.end_checkpoints();
                 }
             }
         }
     }
 
-    /// Monotonic nanosecond at which [`Saver::turn`] has something to do.
-    pub fn due_ns(&self) -> u64 {
-        self.saver.due_ns()
-    }
-
-    /// Saves a slice, if there is something to save.
-    pub fn turn(&mut self, shard: &mut Shard, now: Now) {
-        self.saver.turn(shard, SLICE_SERIES, &mut Way(&self.keeper, &self.table), now);
-    }
-
-    /// The last checkpoints, of everything as it is now; to be written elsewhere. None when there are none.
-    pub fn last(&mut self, shard: &mut Shard, now: Now) -> Option<LastCheckpoints> {
-        let pieces = self.saver.last(shard, &mut Way(&self.keeper, &self.table), now);
+    /// The last checkpoints, to be written elsewhere. None when there are none.
+    pub fn last(&mut self, pieces: Vec<Piece>) -> Option<LastCheckpoints> {
         Some(LastCheckpoints { keeper: self.keeper.take()?, pieces })
     }
 
     /// Saves no more, and leaves the files to a process that takes over, once what this gives is written: the keeper may
     /// be in the middle of one. [`Saver::follow`] begins anew.
-    pub fn end(&mut self, shard: &mut Shard) -> Option<LastCheckpoints> {
-        self.saver.end(shard);
-        Some(LastCheckpoints { keeper: self.keeper.take()?, pieces: vec![Piece::Void] })
+    pub fn end(&mut self, turn: &mut Turn) -> Option<LastCheckpoints> {
+        turn.end_checkpoints();
+        self.last(vec![Piece::Void])
     }
 }
 
 #[cfg(test)]
 mod tests {
     use model::{SECOND_NS, SourceId, Span};
-    use pipeline::{Accounts, Routed};
-
     use pipeline::checkpoints::{begin, generations};
+    use pipeline::{Accounts, Shard, TurnLimits};
     use process::aggregate::checkpoint::LastFlush;
 
     use super::*;
@@ -113,8 +94,7 @@ mod tests {
     struct World {
         plan: Plan,
         accounts: Accounts,
-        shard: Shard,
-        routed: Routed,
+        turn: Turn,
         saver: Saver,
         table: Arc<CheckpointTable>,
     }
@@ -127,24 +107,24 @@ mod tests {
             let source = config::diagnostic::Source { name: "t.toml", text };
             let plan = config::check(source, config::Format::Toml).0.expect("it is good");
             let accounts = Accounts::default().carried_to(&plan);
-            let mut shard = Shard::new(&plan, &accounts, 1, START);
+            let mut turn = Turn::new(Shard::new(&plan, &accounts, 1, START), TurnLimits::default());
             let table = Arc::new(CheckpointTable::default());
             table.keep_in(folder.to_owned());
             let mut saver = Saver::new(Arc::clone(&table), Arc::default());
-            saver.follow(&plan, &mut shard, START);
-            World { plan, accounts, shard, routed: Routed::default(), saver, table }
+            saver.follow(&plan, &mut turn, START);
+            World { plan, accounts, turn, saver, table }
         }
 
         fn send(&mut self, series: std::ops::Range<usize>, now: Now) {
-            let mut intake = self.shard.intakes(&self.plan, SourceId(0), &self.accounts).make();
+            let mut intake = self.turn.shard.intakes(&self.plan, SourceId(0), &self.accounts).make();
             let mut scratch = pipeline::Scratch::default();
             for at in series {
                 let packet = format!("n{at}:1|c");
                 let spans = [Span::new(0, packet.len())];
-                self.shard.push(
+                self.turn.shard.push(
                     intake.datagrams(packet.as_bytes(), &spans, now, &mut scratch),
                     now,
-                    &mut self.routed,
+                    &mut self.turn.routed,
                 );
             }
         }
@@ -152,9 +132,9 @@ mod tests {
         /// Turns until nothing is due at `now`, or while the disk is behind; gives their number.
         fn turns(&mut self, now: Now) -> usize {
             let (mut turns, mut at) = (0, now);
-            while self.saver.due_ns() < now.mono_ns + SECOND_NS / 2 {
-                at = at.plus_ns(self.saver.due_ns().saturating_sub(at.mono_ns));
-                self.saver.turn(&mut self.shard, at);
+            while self.turn.save_due_ns() < now.mono_ns + SECOND_NS / 2 {
+                at = at.plus_ns(self.turn.save_due_ns().saturating_sub(at.mono_ns));
+                self.turn.save(&mut self.saver, at);
                 turns += 1;
             }
             turns
@@ -173,7 +153,7 @@ mod tests {
 
         /// (written, series of the last one), when everything has been written.
         fn end(&mut self) -> (u64, u64) {
-            self.saver.end(&mut self.shard).expect("a keeper runs").write();
+            self.saver.end(&mut self.turn).expect("a keeper runs").write();
             let row = self.table.all().remove(0).1;
             (row.written, row.series)
         }
@@ -204,11 +184,11 @@ mod tests {
         world.send(0..1500, START);
         let due = START.plus_ns(10 * SECOND_NS);
         for _ in 0..2 {
-            world.saver.turn(&mut world.shard, due);
+            world.turn.save(&mut world.saver, due);
         }
-        while world.shard.tick(due, 512, &mut world.routed) <= due.mono_ns {
+        while world.turn.shard.tick(due, 512, &mut world.turn.routed) <= due.mono_ns {
             // It finds that its save is void, and nothing can be saved in the middle of a sweep.
-            world.saver.turn(&mut world.shard, due);
+            world.turn.save(&mut world.saver, due);
         }
         world.turns(due);
         assert_eq!(world.end().0, 1);
@@ -216,7 +196,8 @@ mod tests {
         let mut other = World::new(folder.path());
         let ignored = |file: &str, why: &str| panic!("{file}: {why}");
         let transform = &other.plan.transforms[0];
-        let restored = begin(Some(&disk), &mut other.shard, transform, LastFlush::default(), due, ignored);
+        let restored =
+            begin(Some(&disk), &mut other.turn.shard, transform, LastFlush::default(), due, ignored);
         let (_, restored) = restored.expect("it can be read").expect("it is there");
         assert_eq!(
             (restored.damaged, restored.cut_short, restored.active),
@@ -224,7 +205,7 @@ mod tests {
             "of the next window"
         );
         assert!(restored.series >= 1500);
-        other.saver.end(&mut other.shard).expect("a keeper runs").write();
+        other.saver.end(&mut other.turn).expect("a keeper runs").write();
     }
 
     #[test]
@@ -234,10 +215,10 @@ mod tests {
         world.send(0..1500, START);
         let at = |ms: u64| START.plus_ns(ms * 1_000_000);
         // In the middle of a checkpoint.
-        (0..2).for_each(|_| world.saver.turn(&mut world.shard, at(1000)));
-        world.saver.end(&mut world.shard).expect("a keeper runs").write();
+        (0..2).for_each(|_| world.turn.save(&mut world.saver, at(1000)));
+        world.saver.end(&mut world.turn).expect("a keeper runs").write();
         assert_eq!(world.table.all()[0].1.written, 0);
-        world.saver.follow(&world.plan, &mut world.shard, at(1100));
+        world.saver.follow(&world.plan, &mut world.turn, at(1100));
         world.turns(at(2100));
         let (written, series) = world.end();
         assert!(written == 1 && series >= 1500, "{written}, {series}");
@@ -253,10 +234,10 @@ mod tests {
         // Then its thread has the files.
         world.wait_written(1, 1001);
         world.send(0..1500, at(20_000));
-        (0..2).for_each(|_| world.saver.turn(&mut world.shard, at(21_000)));
+        (0..2).for_each(|_| world.turn.save(&mut world.saver, at(21_000)));
         // A take-over was refused since the disk is busy with this one, and the daemon goes on.
-        let busy = world.saver.end(&mut world.shard).expect("a keeper runs");
-        world.saver.follow(&world.plan, &mut world.shard, at(21_100));
+        let busy = world.saver.end(&mut world.turn).expect("a keeper runs");
+        world.saver.follow(&world.plan, &mut world.turn, at(21_100));
         world.turns(at(22_100));
         std::thread::sleep(std::time::Duration::from_millis(200));
         assert_eq!(world.table.all()[0].1.written, 1, "both write to one file");

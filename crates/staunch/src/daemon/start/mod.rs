@@ -154,7 +154,7 @@ async fn assemble(
     let kernel_view = Kernel::default();
     let drops = |number| handed.drops_of(number);
     let sockets = listeners::datagram_sockets(&plan, opened, &makers, &accounts, &kernel_view, &drops)?;
-    let worker = Worker::new(WorkerParts {
+    let mut worker = Worker::new(WorkerParts {
         shard,
         sockets,
         outlets: outlets.clone(),
@@ -168,6 +168,7 @@ async fn assemble(
         handover: Arc::clone(&handover),
     })
     .context("cannot make room for packets")?;
+    worker.resume_checkpoints(&plan);
     let plan = Arc::new(plan);
     let directory = Directory::of_system();
     directory.own.set(Listeners::default().really_at(opened));
@@ -239,8 +240,7 @@ impl State {
         handed.take_up_states(shard, &handover, now)?;
         let has_state = |name: &str| handed.has_state(name);
         checkpoint::restore(plan, shard, &handover, &checkpoints, &has_state, now, startup).await?;
-        let mut saver = checkpoint::Saver::new(Arc::clone(&checkpoints), Arc::clone(&handover));
-        saver.follow(plan, shard, now);
+        let saver = checkpoint::Saver::new(Arc::clone(&checkpoints), Arc::clone(&handover));
         Ok(State { handover, checkpoints, saver })
     }
 }

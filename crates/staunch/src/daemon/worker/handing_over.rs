@@ -50,12 +50,12 @@ impl Worker {
 
     /// Makes no checkpoints any more. Whoever asks has what is under way finished before anybody else writes there.
     pub fn end_checkpoints(&mut self) -> Option<LastCheckpoints> {
-        self.saver.end(&mut self.turn.shard)
+        self.saver.end(&mut self.turn)
     }
 
-    /// Makes checkpoints again.
+    /// Makes checkpoints as the plan says, from the start or again.
     pub fn resume_checkpoints(&mut self, plan: &config::plan::Plan) {
-        self.saver.follow(plan, &mut self.turn.shard, Clock::now());
+        self.saver.follow(plan, &mut self.turn, Clock::now());
     }
 
     /// Brings everything into a state that another process can go on with, and freezes. Sockets that are not `passed` on
@@ -88,12 +88,14 @@ impl Worker {
         self.count_drops();
         let states = self.turn.shard.export(&passed.kept, passed.state_id, now, &mut self.turn.routed);
         self.deliver(now);
-        self.tell_flushes();
+        let (turn, mut host, _) = self.parts();
+        turn.note_flushes(&mut host);
         // Put aside: until the other process goes on, nothing of this has happened.
         let notes = self.handover.known();
         let mut last = Routed::default();
         let before = self.turn.shard.flush_others(&passed.kept, now, &mut last);
-        self.tell_flushes();
+        let (turn, mut host, _) = self.parts();
+        turn.note_flushes(&mut host);
         self.before_last = Some((before, notes));
         let (turn, mut host, _) = self.parts();
         turn.end_moves(host.outputs());
@@ -113,7 +115,7 @@ impl Worker {
         }
         if let Some((before, notes)) = self.before_last.take() {
             self.turn.shard.go_back(before);
-            self.flushes_told = self.turn.shard.flushes();
+            self.turn.skip_notes();
             self.handover.put_back(notes);
         }
         self.resume_checkpoints(plan);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use config::plan::Listen;
 use model::SourceId;
-use pipeline::Exchange;
+use pipeline::{Exchange, Host};
 
 use super::socket::To;
 use super::{DatagramSocket, LAST_READ_MAX_NS, SEARCH_MAX_NS, Stopped, Worker};
@@ -85,7 +85,7 @@ impl Worker {
         self.exchange.close();
         self.deliver(now);
         let (turn, mut host, _) = self.parts();
-        turn.keep_past_limits(pipeline::Host::outputs(&mut host));
+        turn.keep_past_limits(host.outputs());
         self.take_all_until(until_ns);
         self.drop_left();
         // Who waits for room need not.
@@ -94,10 +94,9 @@ impl Worker {
         self.tell_complaints();
         self.count_drops();
         let (turn, mut host, _) = self.parts();
-        turn.stop(&mut host, now, until_ns);
+        let pieces = turn.stop(&mut host, now, until_ns);
         self.log_lines();
-        self.tell_flushes();
         self.end();
-        Stopped { checkpoints: self.saver.last(&mut self.turn.shard, now) }
+        Stopped { checkpoints: self.saver.last(pieces) }
     }
 }
