@@ -133,53 +133,13 @@ fn aggregation_rules_are_read() {
     }
 }
 
-#[test]
-fn storage_files_are_read() {
-    let text = "[carbon]\npattern = ^carbon\\.\nretentions = 60:90d\n[default]\nPATTERN = .*\n\
-        retentions = 1min:30days, 10s:6h , 1h:1y\n";
-    let (schemas, wrong) = storage_schemas(text);
-    assert_eq!(wrong, []);
-    let schemas = schemas.unwrap();
-    let archive = |every_s, points| Archive { every_s, points };
-    assert_eq!(schemas[0].archives, [archive(60, 129_600)]);
-    assert_eq!(schemas[1].archives, [archive(10, 2160), archive(60, 43_200), archive(3600, 8760)]);
-    for retentions in [
-        "60",
-        "60:x",
-        "x:60",
-        "0:1",
-        "60:0",
-        "60:10s",
-        "10s:1h,10s:2h",
-        "10s:1h,15s:1d",
-        "10s:1d,60s:1h",
-        "1s:5,10s:1d",
-        "1q:1d",
-        "1s:99999999999y",
-    ] {
-        let text = format!("[a]\npattern = x\nretentions = {retentions}");
-        assert_eq!(marked(&text, storage_schemas(&text)), [retentions], "{retentions}");
-    }
-    assert_eq!(marked("[a]\npattern = x", storage_schemas("[a]\npattern = x")), ["[a]"]);
-    let text = "[min]\npattern = \\.min$\nxFilesFactor = 0.1\naggregationMethod = min\n[all]\npattern = .*\n";
-    let (rules, wrong) = storage_aggregation(text);
-    assert_eq!(wrong, []);
-    let rules = rules.unwrap();
-    assert_eq!((rules[0].x_files_factor, rules[0].method), (Some(0.1), Some(WhisperMethod::Min)));
-    assert_eq!((rules[1].x_files_factor, rules[1].method), (None, None));
-    let text = "[a]\npattern = x\nxFilesFactor = 2\naggregationMethod = mean";
-    assert_eq!(marked(text, storage_aggregation(text)), ["2", "mean"]);
-}
-
 proptest! {
     #[test]
-    fn no_text_panics(text in "(?s)(\\[[a-z]{0,3}\\]|pattern|destinations|retentions|default|[=:<>*.()\\\\, \n#0-9é]|.){0,60}") {
+    fn no_text_panics(text in "(?s)(\\[[a-z]{0,3}\\]|pattern|destinations|default|[=:<>*.()\\\\, \n#0-9é]|.){0,60}") {
         let show = |wrong: &[Diagnostic]| render(Source { name: "x", text: &text }, wrong, false);
         show(&relay_rules(&text, None).1);
         show(&rewrite_rules(&text).1);
         show(&aggregation_rules(&text).1);
-        show(&storage_schemas(&text).1);
-        show(&storage_aggregation(&text).1);
     }
 }
 
