@@ -1,7 +1,7 @@
 //! Splits configuration files in JavaScript into tokens.
 //!
 //! The whole text is split at once, so that the parser can look ahead. Invariant: any text gives tokens or one
-//! [`Fault`]; the last token is always [`Kind::End`]. Not here: the meaning of tokens (`parser`).
+//! [`Fault`]; the last token is always [`Kind::End`]. Not here: the meaning of tokens (`interpreter`).
 
 use super::number;
 use super::{Fault, Place};
@@ -144,13 +144,10 @@ impl Lexer<'_> {
     fn sign(&mut self, c: char) -> Result<Kind, Fault> {
         let Some(&sign) = SIGNS.iter().find(|sign| self.rest().starts_with(**sign)) else {
             let place = Place { start: self.at, end: self.at + c.len_utf8() };
-            let mut fault =
-                Fault::syntax(place, format!("`{}` is not JavaScript", c.escape_debug()), "not known here");
-            if c == '#' {
-                fault.hint =
-                    Some("comments begin with `//`; `#` is Net::Statsd::Server's (Perl) form".into());
-            }
-            return Err(fault);
+            let message = format!("`{}` is not JavaScript", c.escape_debug());
+            let fault = Fault::syntax(place, message, "not known here");
+            let hint = "comments begin with `//`; `#` is Net::Statsd::Server's (Perl) form";
+            return Err(if c == '#' { fault.hint(hint) } else { fault });
         };
         // `a?.5:b` is a conditional with the number .5, as in JavaScript.
         let sign = if sign == "?." && self.digit_at(self.at + 2) { "?" } else { sign };

@@ -1,17 +1,15 @@
 //! Evaluates the JavaScript expressions in node statsd's configuration files (spec statsd §10.3).
 //!
-//! `evaluate`: text -> `lexer` (tokens) -> `parser` (expressions) -> `evaluator` (a tree of [`Node`]s, each with its
-//! place in the text). The supported language is that of configuration files: literals, `process.env`, operators, a
+//! `evaluate`: text -> `lexer` (tokens) -> `interpreter` (a tree of [`Node`]s, each with its place in the text). The supported language is that of configuration files: literals, `process.env`, operators, a
 //! few functions, and one function around all of it that is called at once. Every expression is evaluated at most
 //! once, so any text ends in time proportional to its length.
 //! Not here: the meaning of the keys (`import::statsd`), reading files and the environment (the caller).
 //! Invariant: any text gives a tree or located diagnostics; never a panic. The `_MAX` constants below limit nesting,
 //! text and value sizes.
 
-mod evaluator;
+mod interpreter;
 mod lexer;
 mod number;
-mod parser;
 mod strings;
 
 pub use number::{to_number, to_text};
@@ -200,8 +198,7 @@ pub fn evaluate(text: &str, environment: &Environment<'_>) -> Result<Node, Vec<D
             let place = Place::new(0, 0);
             return Err(Fault::syntax(place, format!("the file is longer than {TEXT_BYTES_MAX} bytes"), ""));
         }
-        let program = parser::program(&lexer::tokens(text)?)?;
-        evaluator::run(&program, environment)
+        interpreter::run(&lexer::tokens(text)?, environment)
     };
     run().map_err(|fault| vec![fault.diagnostic()])
 }
@@ -238,13 +235,14 @@ impl Fault {
         Fault { supported: false, place, message: message.into(), label: "not supported here".into(), hint }
     }
 
+    fn hint(self, hint: impl Into<String>) -> Fault {
+        Fault { hint: Some(hint.into()), ..self }
+    }
+
     fn diagnostic(self) -> Diagnostic {
         let code = if self.supported { Code::ImportSyntax } else { Code::UnsupportedJavascript };
         let diagnostic = Diagnostic::error(code, self.message).at(self.place).label(self.label);
-        match self.hint {
-            Some(hint) => diagnostic.hint(hint),
-            None => diagnostic,
-        }
+        Diagnostic { hint: self.hint, ..diagnostic }
     }
 }
 
