@@ -8,6 +8,7 @@ pub mod javascript;
 mod json;
 pub mod perl;
 pub mod relay;
+mod report;
 pub mod statsd;
 pub mod statsd_proxy;
 

@@ -4,6 +4,7 @@ use process::aggregation_rules::{AggregationRulePlan, Compute, ComputePlan, Late
 use process::relay::{AggregateStatement, ExpressionPlan, Statement, To};
 
 use super::{RULES_MAX, expression, lines};
+use crate::report::{Reports, keyword};
 use config::diagnostic::{Code, Diagnostic, Place, has_errors, nearest};
 
 /// One rule.
@@ -47,11 +48,9 @@ pub fn aggregation_rules(text: &str) -> (Option<Vec<AggregationRule>>, Vec<Diagn
             |known: &AggregationRule| (known.method, known.frequency_s) == (rule.method, rule.frequency_s);
         if rules.iter().find(alike).is_some_and(|known| !as_before(known)) {
             let message = "an earlier rule gives the same name with another method";
-            let warning = Diagnostic::warning(Code::NotCarriedOver, message);
-            let hint = "use another name: carbon applies the method of the first rule";
-            wrong.push(
-                warning.at(Place::new(start, start + line.len())).label("two results of one name").hint(hint),
-            );
+            let place = Place::new(start, start + line.len());
+            let report = wrong.warning(Code::NotCarriedOver, place, message).label("two results of one name");
+            report.hint("use another name: carbon applies the method of the first rule");
         }
         rules.push(rule);
     }
@@ -63,33 +62,27 @@ fn rule(line: &str, start: usize, wrong: &mut Vec<Diagnostic>) -> Option<Aggrega
         let at = start + (part.as_ptr() as usize - line.as_ptr() as usize);
         Place::new(at, at + part.len())
     };
-    let form = || "write OUTPUT (SECONDS) = METHOD INPUT";
+    let form = "write OUTPUT (SECONDS) = METHOD INPUT";
     let parts = line.split_once('=').and_then(|(left, right)| {
         let ((output, frequency), (method, input)) = (two(left)?, two(right)?);
         Some((output, frequency.trim_start_matches('(').trim_end_matches(')'), method, input))
     });
     let Some((output, frequency, method, input)) = parts else {
-        let diagnostic =
-            Diagnostic::error(Code::ImportSyntax, "this line is not an aggregation rule").at(place(line));
-        wrong.push(diagnostic.label("cannot be parsed").hint(form()));
+        let report = wrong.error(Code::ImportSyntax, place(line), "this line is not an aggregation rule");
+        report.label("cannot be parsed").hint(form);
         return None;
     };
     let before = wrong.len();
     let frequency_s = frequency.parse().ok().filter(|seconds| (1..=FREQUENCY_S_MAX).contains(seconds));
     if frequency_s.is_none() {
-        let diagnostic =
-            Diagnostic::error(Code::ImportBadValue, format!("`{frequency}` is not a number of seconds"));
-        wrong.push(diagnostic.at(place(frequency)).label("from 1 on").hint(form()));
+        let message = format!("`{frequency}` is not a number of seconds");
+        wrong.error(Code::ImportBadValue, place(frequency), message).label("from 1 on").hint(form);
     }
-    let found = METHODS.iter().find(|(word, _)| *word == method).map(|(_, compute)| *compute);
-    if found.is_none() {
-        let words = METHODS.map(|(word, _)| word);
-        let hint = match nearest(method, words.into_iter()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("methods are {}", words.join(", ")),
-        };
-        let diagnostic = Diagnostic::error(Code::ImportBadValue, format!("there is no method `{method}`"));
-        wrong.push(diagnostic.at(place(method)).label("carbon does not know it").hint(hint));
+    let found = keyword(&METHODS, method, "methods");
+    if let Err(hint) = &found {
+        let report =
+            wrong.error(Code::ImportBadValue, place(method), format!("there is no method `{method}`"));
+        report.label("carbon does not know it").hint(hint);
     }
     let mut fields = Vec::new();
     let written = expression_of(input, &mut fields);
@@ -101,12 +94,12 @@ fn rule(line: &str, start: usize, wrong: &mut Vec<Diagnostic>) -> Option<Aggrega
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         let message = format!("there are two fields <{}>", twice[0]);
-        let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(place(input));
-        wrong.push(diagnostic.label("carbon does not start with it").hint("give each a name of its own"));
+        let report = wrong.error(Code::ImportBadValue, place(input), message);
+        report.label("carbon does not start with it").hint("give each a name of its own");
     }
     let name = name_of(output, &fields, place(output).start, wrong);
     (!has_errors(&wrong[before..])).then_some(())?;
-    Some(AggregationRule { output: name?, frequency_s: frequency_s?, method: found?, input: read?.text })
+    Some(AggregationRule { output: name?, frequency_s: frequency_s?, method: found.ok()?, input: read?.text })
 }
 
 /// Both words of a text with two words.
@@ -168,14 +161,14 @@ fn name_of(
         let Some((field, behind)) = rest[open + 1..].split_once('>') else { break };
         let Some((_, group)) = fields.iter().find(|(known, _)| *known == field) else {
             let from = start + output.len() - rest.len() + open;
-            let diagnostic =
-                Diagnostic::error(Code::ImportBadValue, format!("the input has no field `{field}`"));
             let hint = match nearest(field, fields.iter().map(|(known, _)| *known)) {
                 Some(near) => format!("did you mean `<{near}>`?"),
                 None => "fields are written <name> in the input".to_owned(),
             };
             let place = Place::new(from, from + field.len() + 2);
-            wrong.push(diagnostic.at(place).label("nothing to put here").hint(hint));
+            let report =
+                wrong.error(Code::ImportBadValue, place, format!("the input has no field `{field}`"));
+            report.label("nothing to put here").hint(hint);
             return None;
         };
         name.push_str(&format!("\\g{{{group}}}"));

@@ -7,8 +7,9 @@ use process::sharding::CarbonHash;
 
 use super::ini::{self, Entry};
 use super::keys;
-use super::relay::{CarbonDestination, destination};
-use config::diagnostic::{Code, Diagnostic, Place, nearest};
+use super::relay::{CarbonDestination, listed};
+use crate::report::{Reports, did_you_mean};
+use config::diagnostic::{Code, Diagnostic, Place};
 
 /// How a relay chooses destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +62,27 @@ pub(super) enum Protocol {
     Pickle,
 }
 
+const SENT: &str = "supported protocols, each with other ports in DESTINATIONS,";
+const PROTOCOLS: [(&str, Protocol); 2] = [("pickle", Protocol::Pickle), ("line", Protocol::Lines)];
+
+/// Words of `DESTINATION_TRANSPORT`, and whether they mean TLS.
+const TRANSPORTS: [(&str, bool); 4] = [("none", false), ("ssl", true), ("None", false), ("", false)];
+
+/// Words of `ROUTER_HASH_TYPE`; none for the method's own.
+const HASHES: [(&str, Option<CarbonHash>); 5] = [
+    ("carbon_ch", Some(CarbonHash::CarbonCh)),
+    ("fnv1a_ch", Some(CarbonHash::Fnv1aCh)),
+    ("mmh3_ch", Some(CarbonHash::Mmh3Ch)),
+    ("None", Some(CarbonHash::CarbonCh)),
+    ("", None),
+];
+
 /// Default of `REWRITE_RULES` for an aggregator.
 pub(super) const REWRITE_RULES: &str = "rewrite-rules.conf";
+
+/// Section of carbon-cache.py.
+const CACHE: &str = "cache";
+const KEEP_CACHE: &str = "keep carbon-cache.py running, and import the sections [relay] and [aggregator]";
 
 /// Default instance name.
 const INSTANCE: &str = "a";
@@ -104,40 +124,22 @@ pub(super) struct Conf {
 /// default instance is `a`.
 pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Option<Conf> {
     let sections = ini::sections(text, wrong);
-    let (program, instance) = wanted.split_once(':').unwrap_or((wanted, INSTANCE));
-    let find = |name: &str| sections.iter().find(|section| section.name == name);
-    let (own, base) = (find(&format!("{program}:{instance}")), find(program));
-    let Some(first) = own.or(base) else {
-        let names: Vec<&str> = sections.iter().map(|section| section.name).collect();
-        let diagnostic = Diagnostic::error(Code::MissingKey, format!("there is no section [{wanted}]"));
-        let all = if names.is_empty() {
-            "there are none".into()
-        } else {
-            format!("sections are {}", names.join(", "))
-        };
-        wrong.push(diagnostic.hint(all));
-        return None;
-    };
-    if own.is_none() && program != wanted {
-        let message = format!("there is no section [{wanted}]: [{program}] alone counts");
-        let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(first.place);
-        wrong.push(warning.hint("carbon reports no error; check the instance name"));
-    }
-    let layers: Vec<&ini::Section> = own.into_iter().chain(base).collect();
+    let layers = layers(&sections, wanted, wrong)?;
     for section in &layers {
         keys::tell(section, wrong);
     }
     let mut reader = Reader { layers: &layers, wrong };
-    let is_aggregator = program == "aggregator";
+    let first = layers[0];
+    let is_aggregator = wanted.split(':').next() == Some("aggregator");
     let (method, method_place) = reader.method(is_aggregator);
     let destinations = reader.destinations(method);
     let destinations_place = reader.get("DESTINATIONS").map(|entry| entry.place);
     reader.listens_everywhere(first.place);
     reader.unpickler();
     if destinations.is_empty() && method != Method::Rules {
-        let diagnostic =
-            Diagnostic::error(Code::MissingKey, "DESTINATIONS is empty: there is no endpoint to send to");
-        reader.wrong.push(diagnostic.at(destinations_place.or(method_place).unwrap_or(first.place)));
+        let place = destinations_place.or(method_place).unwrap_or(first.place);
+        let message = "DESTINATIONS is empty: there is no endpoint to send to";
+        reader.wrong.error(Code::MissingKey, place, message);
     }
     Some(Conf {
         is_aggregator,
@@ -153,7 +155,7 @@ pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Opt
         connections_max: reader.number("MAX_RECEIVER_CONNECTIONS", 1, 1_000_000),
         idle_timeout_s: reader.number("METRIC_CLIENT_IDLE_TIMEOUT", 1, 86_400 * 365),
         method,
-        protocol: reader.protocol(),
+        protocol: reader.keyword("DESTINATION_PROTOCOL", Protocol::Pickle, &PROTOCOLS, SENT),
         tls: reader.tls(),
         destinations,
         replication: reader.number("REPLICATION_FACTOR", 1, 255).unwrap_or(1) as u8,
@@ -169,6 +171,42 @@ pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Opt
         lists: reader.flag("USE_WHITELIST", false),
         tags_in_order: reader.flag("TAG_RELAY_NORMALIZED", false),
     })
+}
+
+/// The section `wanted`, and that of its program; at least one. None when an error was reported.
+fn layers<'a, 'b>(
+    sections: &'a [ini::Section<'b>],
+    wanted: &str,
+    wrong: &mut Vec<Diagnostic>,
+) -> Option<Vec<&'a ini::Section<'b>>> {
+    let (program, instance) = wanted.split_once(':').unwrap_or((wanted, INSTANCE));
+    let find = |name: &str| sections.iter().find(|section| section.name == name);
+    let (own, base) = (find(&format!("{program}:{instance}")), find(program));
+    let place = own.or(base).map(|section| section.place);
+    if program == CACHE {
+        let message = "[cache] is for carbon-cache.py, whose store of series is not carried over";
+        wrong.error(Code::NotCarriedOver, place, message).hint(KEEP_CACHE);
+        return None;
+    }
+    if let Some(cache) = find(CACHE) {
+        let message = "[cache] is not read: the store of carbon-cache.py is not carried over";
+        wrong.warning(Code::ImportNoEffect, cache.place, message).hint(KEEP_CACHE);
+    }
+    if place.is_none() {
+        let names: Vec<String> = sections.iter().map(|section| format!("[{}]", section.name)).collect();
+        let report = wrong.error(Code::MissingKey, None, format!("there is no section [{wanted}]"));
+        report.hint(match &names[..] {
+            [] => "expected a carbon.conf with the section [relay] or [aggregator]".to_owned(),
+            names => format!("expected [relay] or [aggregator]; there is {}", names.join(", ")),
+        });
+        return None;
+    }
+    if own.is_none() && program != wanted {
+        let message = format!("there is no section [{wanted}]: [{program}] alone counts");
+        let report = wrong.warning(Code::ImportNoEffect, place, message);
+        report.hint("carbon reports no error; check the instance name");
+    }
+    Some(own.into_iter().chain(base).collect())
 }
 
 struct Reader<'a, 'b> {
@@ -204,7 +242,7 @@ impl<'a> Reader<'a, '_> {
         let number = entry.value.parse().ok().filter(|number| (least..=most).contains(number));
         if number.is_none() {
             let message = format!("{key} is no number of {least} to {most}");
-            self.wrong.push(Diagnostic::error(Code::ImportBadValue, message).at(entry.place));
+            self.wrong.error(Code::ImportBadValue, entry.place, message);
         }
         number
     }
@@ -219,8 +257,8 @@ impl<'a> Reader<'a, '_> {
         let interface = self.text(&key, "0.0.0.0");
         if interface.parse::<std::net::IpAddr>().is_err() {
             let message = format!("{key} is not an IP address; names are not looked up here");
-            let place = self.get(&key).map(|entry| entry.place).unwrap_or(Place::new(0, 0));
-            self.wrong.push(Diagnostic::error(Code::ImportBadValue, message).at(place));
+            let place = self.get(&key).map(|entry| entry.place);
+            self.wrong.error(Code::ImportBadValue, place, message);
             return None;
         }
         (port != 0).then_some((interface, port))
@@ -240,9 +278,8 @@ impl<'a> Reader<'a, '_> {
             receivers.into_iter().filter(silent).map(|key| format!("{key}_INTERFACE")).collect();
         if !keys.is_empty() {
             let message = format!("without {} it listens on every interface, 0.0.0.0", keys.join(" and "));
-            let warning = Diagnostic::warning(Code::ListensEverywhere, message).at(place);
-            let hint = "if only this machine sends, set 127.0.0.1 in `listen` of the native file";
-            self.wrong.push(warning.label("as carbon does").hint(hint));
+            let report = self.wrong.warning(Code::ListensEverywhere, place, message).label("as carbon does");
+            report.hint("if only this machine sends, set 127.0.0.1 in `listen` of the native file");
         }
     }
 
@@ -251,47 +288,33 @@ impl<'a> Reader<'a, '_> {
         if let Some(entry) = self.get(KEY)
             && self.flag(KEY, false)
         {
-            let warning = Diagnostic::warning(Code::NotCarriedOver, "pickles never execute code in Staunch");
-            let hint =
-                "numbers, strings, lists, tuples and dicts are read, and carbon's clients send nothing else";
-            self.wrong.push(warning.at(entry.place).label("left out").hint(hint));
+            let message = "pickles never execute code in Staunch";
+            let report = self.wrong.warning(Code::NotCarriedOver, entry.place, message).label("left out");
+            report.hint(
+                "numbers, strings, lists, tuples and dicts are read, and carbon's clients send nothing else",
+            );
         }
     }
 
-    fn protocol(&mut self) -> Protocol {
-        const WORDS: [&str; 2] = ["pickle", "line"];
-        let Some(entry) = self.get("DESTINATION_PROTOCOL") else { return Protocol::Pickle };
-        let (message, hint) = match &*entry.value {
-            "pickle" => return Protocol::Pickle,
-            "line" => return Protocol::Lines,
-            protocol @ ("protobuf" | "udp" | "amqp") => (
-                format!("sending as {protocol} is not supported"),
-                "set `pickle` or `line`, and the matching ports in DESTINATIONS".to_owned(),
-            ),
-            other => (
-                format!("DESTINATION_PROTOCOL `{other}` is not known"),
-                match nearest(other, WORDS.into_iter()) {
-                    Some(near) => format!("did you mean {near}?"),
-                    None => "protocols are pickle and line".to_owned(),
-                },
-            ),
-        };
-        self.wrong.push(Diagnostic::error(Code::ImportBadValue, message).at(entry.place).hint(hint));
-        Protocol::Pickle
+    /// The value of a key with a table of words; the default when it is missing or wrong.
+    fn keyword<T: Copy>(&mut self, key: &str, default: T, table: &[(&str, T)], what: &str) -> T {
+        let Some(entry) = self.get(key) else { return default };
+        if let Some((_, value)) = table.iter().find(|(word, _)| *word == entry.value) {
+            return *value;
+        }
+        let words = table.iter().map(|(word, _)| *word).filter(|word| !matches!(*word, "" | "None"));
+        let report = self.wrong.error(
+            Code::ImportBadValue,
+            entry.place,
+            format!("{key} `{}` is not supported", entry.value),
+        );
+        report.hint(did_you_mean(&entry.value, words, what));
+        default
     }
 
     fn tls(&mut self) -> Option<Option<String>> {
-        let entry = self.get("DESTINATION_TRANSPORT")?;
-        match &*entry.value {
-            "none" | "None" | "" => None,
-            "ssl" => Some(self.get("DESTINATION_SSL_CA").map(|entry| entry.value.clone())),
-            other => {
-                let message = format!("DESTINATION_TRANSPORT `{other}` is not known");
-                let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(entry.place);
-                self.wrong.push(diagnostic.hint("transports are none and ssl"));
-                None
-            }
-        }
+        let is_tls = self.keyword("DESTINATION_TRANSPORT", false, &TRANSPORTS, "transports");
+        is_tls.then(|| self.get("DESTINATION_SSL_CA").map(|entry| entry.value.clone()))
     }
 
     /// The method, and its place.
@@ -300,73 +323,39 @@ impl<'a> Reader<'a, '_> {
             if let Some(entry) = self.get("RELAY_METHOD").filter(|entry| entry.value != "consistent-hashing")
             {
                 let message = "an aggregator always uses consistent-hashing, and ignores RELAY_METHOD";
-                let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(entry.place);
-                self.wrong.push(warning.label("ignored by carbon").hint("remove the line"));
+                let report = self.wrong.warning(Code::ImportNoEffect, entry.place, message);
+                report.label("ignored by carbon").hint("remove the line");
             }
             return (Method::Hashing, None);
         }
-        let Some(entry) = self.get("RELAY_METHOD") else { return (Method::Rules, None) };
-        if let Some((_, method)) = METHODS.iter().find(|(word, _)| *word == entry.value) {
-            return (*method, Some(entry.place));
-        }
-        let words = METHODS.map(|(word, _)| word);
-        let diagnostic = Diagnostic::error(
-            Code::ImportBadValue,
-            format!("RELAY_METHOD `{}` is not supported", entry.value),
-        );
-        let hint = match nearest(&entry.value, words.into_iter()) {
-            Some(near) => format!("did you mean {near}?"),
-            None => format!("methods are {}", words.join(", ")),
-        };
-        self.wrong.push(diagnostic.at(entry.place).hint(hint));
-        (Method::Constant, Some(entry.place))
+        let place = self.get("RELAY_METHOD").map(|entry| entry.place);
+        let method = place.map(|_| self.keyword("RELAY_METHOD", Method::Constant, &METHODS, "methods"));
+        (method.unwrap_or(Method::Rules), place)
     }
 
     fn hash(&mut self, method: Method) -> CarbonHash {
         let default = if method.is_fast() { CarbonHash::Mmh3Ch } else { CarbonHash::CarbonCh };
-        let Some(entry) = self.get("ROUTER_HASH_TYPE") else { return default };
-        match entry.value.as_str() {
-            "" => default,
-            "carbon_ch" | "None" => CarbonHash::CarbonCh,
-            "fnv1a_ch" => CarbonHash::Fnv1aCh,
-            "mmh3_ch" => CarbonHash::Mmh3Ch,
-            other => {
-                let message = format!("ROUTER_HASH_TYPE `{other}` is not known");
-                let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(entry.place);
-                self.wrong.push(diagnostic.hint("types are carbon_ch, fnv1a_ch, mmh3_ch"));
-                CarbonHash::CarbonCh
-            }
-        }
+        self.keyword("ROUTER_HASH_TYPE", Some(default), &HASHES, "types").unwrap_or(default)
     }
 
     fn destinations(&mut self, method: Method) -> Vec<CarbonDestination> {
         let Some(entry) = self.get("DESTINATIONS") else { return Vec::new() };
         let mut all: Vec<CarbonDestination> = Vec::new();
-        for text in entry.value.split(',').map(str::trim).filter(|text| !text.is_empty()) {
-            match destination(text) {
-                // Carbon accepts a destination that is listed twice.
-                Some(destination) if all.contains(&destination) => {}
-                Some(destination) => {
-                    let same = |known: &CarbonDestination| {
-                        (&known.host, &known.instance) == (&destination.host, &destination.instance)
-                    };
-                    if method.hashes() && all.iter().any(same) {
-                        let message =
-                            format!("`{text}` has the ring position of another destination of its host");
-                        let diagnostic =
-                            Diagnostic::error(Code::ImportBadValue, message).at(entry.place_of(text));
-                        let hint = "give each an instance: HOST:PORT:INSTANCE; carbon does not start";
-                        self.wrong.push(diagnostic.label("one host without instances").hint(hint));
-                    }
-                    all.push(destination);
-                }
-                None => {
-                    let message = format!("`{text}` is not a valid destination");
-                    let diagnostic =
-                        Diagnostic::error(Code::ImportBadValue, message).at(entry.place_of(text));
-                    self.wrong.push(diagnostic.hint("write HOST:PORT or HOST:PORT:INSTANCE"));
-                }
+        for (destination, text) in listed(entry, self.wrong) {
+            // Carbon accepts a destination that is listed twice.
+            if all.contains(&destination) {
+                continue;
             }
+            let same = |known: &CarbonDestination| {
+                (&known.host, &known.instance) == (&destination.host, &destination.instance)
+            };
+            if method.hashes() && all.iter().any(same) {
+                let message = format!("`{text}` has the ring position of another destination of its host");
+                let report = self.wrong.error(Code::ImportBadValue, entry.place_of(text), message);
+                let report = report.label("one host without instances");
+                report.hint("give each an instance: HOST:PORT:INSTANCE; carbon does not start");
+            }
+            all.push(destination);
         }
         all
     }

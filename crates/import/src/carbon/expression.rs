@@ -6,6 +6,7 @@
 
 use process::relay::{Expression, ExpressionPlan, NoteAbout};
 
+use crate::report::Reports;
 use config::diagnostic::{Code, Diagnostic, Place};
 
 /// Letters with a meaning after a `\` in Python, outside brackets. Digits are references.
@@ -26,9 +27,9 @@ pub(super) fn read(text: &str, start: usize, ignore_case: bool, wrong: &mut Vec<
     let python = Python::of(text);
     if let Some((at, letter)) = python.refused {
         let message = format!("Python does not support `\\{letter}`, and carbon rejects the expression");
-        let diagnostic = Diagnostic::error(Code::BadExpression, message);
         let place = Place::new(start + at, start + at + 1 + letter.len_utf8());
-        wrong.push(diagnostic.at(place).label("in this expression").hint(format!("write `{letter}`")));
+        let report = wrong.error(Code::BadExpression, place, message);
+        report.label("in this expression").hint(format!("write `{letter}`"));
         return None;
     }
     let plan = ExpressionPlan { text: python.text, ignore_case };
@@ -42,8 +43,8 @@ pub(super) fn read(text: &str, start: usize, ignore_case: bool, wrong: &mut Vec<
             let notes = plan.outline(false).map(|outline| outline.notes).unwrap_or_default();
             // Notes about builds apply to another original.
             for note in notes.into_iter().filter(|note| note.about == NoteAbout::Backtracking) {
-                let warning = Diagnostic::warning(Code::Backtracks, note.message).at(place(note.at));
-                wrong.push(warning.label("slower, and with limits").hint(note.hint));
+                let report = wrong.warning(Code::Backtracks, place(note.at), note.message);
+                report.label("slower, and with limits").hint(note.hint);
             }
             Some(Read { groups: expression.groups(), names: python.names, text: plan.text })
         }

@@ -1,7 +1,8 @@
 //! Sections and keys as Python's ConfigParser reads them: `[name]`, `key = value` or `key: value`, comments on lines of
 //! their own, values continued on indented lines.
 
-use config::diagnostic::{Code, Diagnostic, Place, nearest};
+use crate::report::{Reports, did_you_mean};
+use config::diagnostic::{Code, Diagnostic, Place};
 
 /// One section.
 #[derive(Debug)]
@@ -40,9 +41,9 @@ impl<'a> Section<'a> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
-    /// Its keys as written, with their places.
-    pub(super) fn keys(&self) -> impl Iterator<Item = (&'a str, Place)> + '_ {
-        self.entries.iter().map(|entry| (entry.written, entry.key_place))
+    /// Its keys as written, with their values, and the places of the keys.
+    pub(super) fn keys(&self) -> impl Iterator<Item = (&'a str, &str, Place)> + '_ {
+        self.entries.iter().map(|entry| (entry.written, &*entry.value, entry.key_place))
     }
 
     /// A boolean key; false when it is missing.
@@ -52,9 +53,9 @@ impl<'a> Section<'a> {
             "true" | "yes" | "on" | "1" => true,
             "false" | "no" | "off" | "0" => false,
             _ => {
-                let diagnostic =
-                    Diagnostic::error(Code::ImportBadValue, format!("`{key}` is neither true nor false"));
-                wrong.push(diagnostic.at(entry.place).label("neither").hint("write true or false"));
+                let message = format!("`{key}` is neither true nor false");
+                let report = wrong.error(Code::ImportBadValue, entry.place, message);
+                report.label("neither").hint("write true or false");
                 false
             }
         }
@@ -63,15 +64,9 @@ impl<'a> Section<'a> {
     /// Warns about keys that are not in `known`: carbon ignores them.
     pub(super) fn warn_unknown(&self, known: &[&str], wrong: &mut Vec<Diagnostic>) {
         for entry in self.entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
-            let warning = Diagnostic::warning(
-                Code::ImportUnknownKey,
-                format!("carbon knows no key `{}` here", entry.written),
-            );
-            let hint = match nearest(&entry.key, known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("keys are {}", known.join(", ")),
-            };
-            wrong.push(warning.at(entry.key_place).label("ignored").hint(hint));
+            let message = format!("carbon knows no key `{}` here", entry.written);
+            let report = wrong.warning(Code::ImportUnknownKey, entry.key_place, message);
+            report.label("ignored").hint(did_you_mean(&entry.key, known.iter().copied(), "keys"));
         }
     }
 }
@@ -105,23 +100,20 @@ pub(super) fn sections<'a>(text: &'a str, wrong: &mut Vec<Diagnostic>) -> Vec<Se
 
 fn section<'a>(name: &'a str, place: Place, sections: &mut Vec<Section<'a>>, wrong: &mut Vec<Diagnostic>) {
     let Some((name, _)) = name.split_once(']') else {
-        let diagnostic = Diagnostic::error(Code::ImportSyntax, "this section's name is not closed").at(place);
-        wrong.push(diagnostic.label("no `]`"));
+        wrong.error(Code::ImportSyntax, place, "this section's name is not closed").label("no `]`");
         return;
     };
     if sections.iter().any(|section| section.name == name) {
-        let diagnostic =
-            Diagnostic::error(Code::Repeated, format!("there are two sections `{name}`")).at(place);
-        wrong.push(diagnostic.label("the second one").hint("rename it"));
+        let report = wrong.error(Code::Repeated, place, format!("there are two sections `{name}`"));
+        report.label("the second one").hint("rename it");
     }
     sections.push(Section { name, place, entries: Vec::new() });
 }
 
 fn entry<'a>(line: &'a str, place: Place, sections: &mut [Section<'a>], wrong: &mut Vec<Diagnostic>) {
     let Some(split) = line.find(['=', ':']) else {
-        let diagnostic =
-            Diagnostic::error(Code::ImportSyntax, "this line is neither a section nor a key with a value");
-        wrong.push(diagnostic.at(place).label("no `=`"));
+        let message = "this line is neither a section nor a key with a value";
+        wrong.error(Code::ImportSyntax, place, message).label("no `=`");
         return;
     };
     let (written, rest) = (line[..split].trim_end(), &line[split + 1..]);
@@ -129,15 +121,15 @@ fn entry<'a>(line: &'a str, place: Place, sections: &mut [Section<'a>], wrong: &
     let value_start = place.end - rest.trim_start().len();
     let key_place = Place::new(place.start, place.start + written.len());
     let Some(section) = sections.last_mut() else {
-        let diagnostic =
-            Diagnostic::error(Code::ImportSyntax, format!("`{written}` is before the first section"));
-        wrong.push(diagnostic.at(key_place).label("not in a section").hint("begin with [NAME]"));
+        let message = format!("`{written}` is before the first section");
+        let report = wrong.error(Code::ImportSyntax, key_place, message);
+        report.label("not in a section").hint("begin with [NAME]");
         return;
     };
     let key = written.to_ascii_lowercase();
     if section.get(&key).is_some() {
-        let diagnostic = Diagnostic::error(Code::Repeated, format!("`{key}` is set twice in this section"));
-        wrong.push(diagnostic.at(key_place).label("the second one"));
+        let message = format!("`{key}` is set twice in this section");
+        wrong.error(Code::Repeated, key_place, message).label("the second one");
         return;
     }
     let place = Place::new(value_start, place.end);

@@ -3,6 +3,7 @@
 //! Not here: their meaning (`conf`).
 
 use super::ini;
+use crate::report::Reports;
 use config::diagnostic::{Code, Diagnostic, nearest};
 
 /// Supported keys.
@@ -17,7 +18,7 @@ const KEYS: &str = "\
 
 /// Keys of other daemons, of logs and of process management: ignoring them loses nothing.
 const OTHERS: &str = "\
-    USER LOG_DIR STORAGE_DIR LOCAL_DATA_DIR PID_DIR WHITELISTS_DIR ENABLE_LOGROTATION LOG_UPDATES \
+    LOG_DIR STORAGE_DIR LOCAL_DATA_DIR PID_DIR WHITELISTS_DIR ENABLE_LOGROTATION LOG_UPDATES \
     LOG_CREATES LOG_CACHE_HITS LOG_CACHE_QUEUE_SORTS LOG_LISTENER_CONN_SUCCESS LOG_LISTENER_CONN_LOST \
     LOG_AGGREGATOR_MISSES TCP_KEEPALIVE TCP_KEEPIDLE TCP_KEEPINTVL TCP_KEEPCNT \
     MAX_DATAPOINTS_PER_MESSAGE TIME_TO_DEFER_SENDING QUEUE_LOW_WATERMARK_PCT MAX_QUEUE_SIZE_HARD_PCT \
@@ -32,8 +33,9 @@ const OTHERS: &str = "\
     MANHOLE_HOST_KEY_DIR RAVEN_DSN AMQP_VERBOSE AMQP_METRIC_NAME_IN_BODY AMQP_SPEC BIND_PATTERNS \
     GRAPHITE_URL";
 
-/// Keys with an effect in the original and none here, with the replacement.
-const NOT_HERE: [(&str, &str); 6] = [
+/// Keys with an effect in the original and none here, with the replacement. Without a value they have none there either.
+const NOT_HERE: [(&str, &str); 7] = [
+    ("USER", "set the user in the service manager: `User=` of the systemd unit"),
     ("MIN_TIMESTAMP_RESOLUTION", "timestamps are forwarded unchanged"),
     ("CARBON_METRIC_PREFIX", "the relay's figures are at /metrics"),
     ("CARBON_METRIC_INTERVAL", "the relay's figures are at /metrics"),
@@ -44,14 +46,17 @@ const NOT_HERE: [(&str, &str); 6] = [
 
 /// Reports keys that are not supported or not known.
 pub(super) fn tell(section: &ini::Section<'_>, wrong: &mut Vec<Diagnostic>) {
-    for (key, place) in section.keys() {
+    for (key, value, place) in section.keys() {
         let same = |known: &&str| known.eq_ignore_ascii_case(key);
         if KEYS.split_whitespace().chain(OTHERS.split_whitespace()).any(|known| same(&known)) {
             continue;
         }
         if let Some((known, instead)) = NOT_HERE.iter().find(|(known, _)| same(known)) {
-            let warning = Diagnostic::warning(Code::NotCarriedOver, format!("{known} has no counterpart"));
-            wrong.push(warning.at(place).label("left out").hint((*instead).to_owned()));
+            if !value.is_empty() {
+                let report =
+                    wrong.warning(Code::NotCarriedOver, place, format!("{known} has no counterpart"));
+                report.label("left out").hint(*instead);
+            }
             continue;
         }
         let message = format!("carbon knows no key `{key}` in a relay or an aggregator");

@@ -5,7 +5,9 @@ use process::relay::{
     ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, RelayCluster, Statement, To,
 };
 
+use super::ini::Entry;
 use super::{RULES_MAX, expression, ini};
+use crate::report::Reports;
 use config::diagnostic::{Code, Diagnostic, Place, has_errors};
 
 /// Content of a relay-rules.conf.
@@ -63,25 +65,19 @@ pub fn relay_rules(
         let is_default = says_default && section.flag("default", &mut wrong);
         if !is_default && section.get("pattern").is_none() {
             let message = format!("section `{}` is not a rule, and is ignored", section.name);
-            let warning = Diagnostic::warning(Code::ImportNoEffect, message).at(section.place);
-            let hint = "add `pattern = EXPRESSION`, or `default = true`";
-            wrong.push(warning.label("ignored by carbon").hint(hint));
+            let report = wrong.warning(Code::ImportNoEffect, section.place, message);
+            report.label("ignored by carbon").hint("add `pattern = EXPRESSION`, or `default = true`");
             continue;
         }
         if says_default && (is_default || section.get("pattern").is_some()) {
             if default.is_some() {
-                let diagnostic =
-                    Diagnostic::error(Code::Repeated, "two sections are the default").at(section.place);
-                wrong.push(diagnostic.label("the second one").hint("only one section has `default = true`"));
+                let report = wrong.error(Code::Repeated, section.place, "two sections are the default");
+                report.label("the second one").hint("only one section has `default = true`");
             }
             if let Some(entry) = section.get("pattern") {
-                let diagnostic = Diagnostic::error(
-                    Code::ImportBadValue,
-                    "a section has `pattern` or `default`, and not both",
-                );
-                wrong.push(
-                    diagnostic.at(entry.place).label("the default is for names that match no other section"),
-                );
+                let message = "a section has `pattern` or `default`, and not both";
+                let report = wrong.error(Code::ImportBadValue, entry.place, message);
+                report.label("the default is for names that match no other section");
             }
             default = Some(section.place);
             rules.default = destinations;
@@ -97,11 +93,8 @@ pub fn relay_rules(
         });
     }
     if default.is_none() {
-        let diagnostic = Diagnostic::error(Code::MissingKey, "no section is the default");
-        wrong.push(
-            diagnostic
-                .hint("add a section with `default = true` and destinations: carbon does not start without"),
-        );
+        let hint = "add a section with `default = true` and destinations: carbon does not start without";
+        wrong.error(Code::MissingKey, None, "no section is the default").hint(hint);
     }
     (Some(rules).filter(|_| !has_errors(&wrong)), wrong)
 }
@@ -113,22 +106,16 @@ fn destinations(
 ) -> Vec<CarbonDestination> {
     let Some(entry) = section.get("destinations").or_else(|| section.get("servers")) else {
         let message = format!("section `{}` has no `destinations`", section.name);
-        let diagnostic = Diagnostic::error(Code::MissingKey, message).at(section.place);
-        wrong.push(diagnostic.hint("add `destinations = HOST:PORT:INSTANCE, …`"));
+        let report = wrong.error(Code::MissingKey, section.place, message);
+        report.hint("add `destinations = HOST:PORT:INSTANCE, …`");
         return Vec::new();
     };
     let mut destinations = Vec::new();
-    for text in entry.value.split(',').map(str::trim).filter(|text| !text.is_empty()) {
-        let Some(destination) = destination(text) else {
-            let diagnostic =
-                Diagnostic::error(Code::ImportBadValue, format!("`{text}` is not a valid destination"));
-            wrong.push(diagnostic.at(entry.place_of(text)).hint("write HOST:PORT or HOST:PORT:INSTANCE"));
-            continue;
-        };
+    for (destination, text) in listed(entry, wrong) {
         if known.is_some_and(|known| !known.contains(&destination)) {
             let message = format!("`{text}` is not in DESTINATIONS of carbon.conf, and is ignored");
-            let diagnostic = Diagnostic::warning(Code::ImportNoEffect, message).at(entry.place_of(text));
-            wrong.push(diagnostic.hint("add it to DESTINATIONS, or remove it here"));
+            let report = wrong.warning(Code::ImportNoEffect, entry.place_of(text), message);
+            report.hint("add it to DESTINATIONS, or remove it here");
             continue;
         }
         destinations.push(destination);
@@ -136,8 +123,27 @@ fn destinations(
     destinations
 }
 
+/// The destinations of a list, with their texts.
+pub(super) fn listed<'a>(
+    entry: &'a Entry<'_>,
+    wrong: &mut Vec<Diagnostic>,
+) -> Vec<(CarbonDestination, &'a str)> {
+    let mut listed = Vec::new();
+    for text in entry.value.split(',').map(str::trim).filter(|text| !text.is_empty()) {
+        match destination(text) {
+            Some(destination) => listed.push((destination, text)),
+            None => {
+                let message = format!("`{text}` is not a valid destination");
+                let report = wrong.error(Code::ImportBadValue, entry.place_of(text), message);
+                report.hint("write HOST:PORT or HOST:PORT:INSTANCE");
+            }
+        }
+    }
+    listed
+}
+
 /// `HOST:PORT` or `HOST:PORT:INSTANCE`.
-pub(super) fn destination(text: &str) -> Option<CarbonDestination> {
+fn destination(text: &str) -> Option<CarbonDestination> {
     let (host, rest) = match text.strip_prefix('[') {
         Some(rest) => rest.split_once("]:")?,
         None => text.split_once(':')?,

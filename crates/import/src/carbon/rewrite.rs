@@ -4,6 +4,7 @@ use process::relay::{ExpressionPlan, RewritePlan, Statement};
 
 use super::expression::Read;
 use super::{RULES_MAX, expression, lines};
+use crate::report::Reports;
 use config::diagnostic::{Code, Diagnostic, Place, has_errors, nearest};
 
 /// Content of a rewrite-rules.conf.
@@ -35,20 +36,21 @@ pub fn rewrite_rules(text: &str) -> (Option<RewriteRules>, Vec<Diagnostic>) {
                 "pre" => Some(&mut rules.pre),
                 "post" => Some(&mut rules.post),
                 _ => {
-                    let near = nearest(name, ["pre", "post"].into_iter())
-                        .map(|near| format!("did you mean [{near}]?"));
-                    let diagnostic =
-                        Diagnostic::error(Code::ImportSyntax, format!("there is no section `{name}`"));
-                    let hint = near.unwrap_or_else(|| "sections are [pre] and [post]".into());
-                    wrong.push(diagnostic.at(place).label("carbon ignores its rules").hint(hint));
+                    wrong
+                        .error(Code::ImportSyntax, place, format!("there is no section `{name}`"))
+                        .label("carbon ignores its rules")
+                        .hint(match nearest(name, ["pre", "post"].into_iter()) {
+                            Some(near) => format!("did you mean [{near}]?"),
+                            None => "sections are [pre] and [post]".to_owned(),
+                        });
                     None
                 }
             };
             continue;
         }
         let Some((pattern, replacement)) = line.split_once('=') else {
-            let diagnostic = Diagnostic::error(Code::ImportSyntax, "this line is not a rule").at(place);
-            wrong.push(diagnostic.label("no `=`").hint("write EXPRESSION = REPLACEMENT"));
+            let report = wrong.error(Code::ImportSyntax, place, "this line is not a rule");
+            report.label("no `=`").hint("write EXPRESSION = REPLACEMENT");
             continue;
         };
         let into_start = place.end - replacement.trim_start().len();
@@ -59,9 +61,8 @@ pub fn rewrite_rules(text: &str) -> (Option<RewriteRules>, Vec<Diagnostic>) {
                 section.push(CarbonRewrite { pattern: read.text, into });
             }
             (None, ..) => {
-                let diagnostic =
-                    Diagnostic::error(Code::ImportSyntax, "this rule is in no section").at(place);
-                wrong.push(diagnostic.label("carbon ignores it").hint("put [pre] or [post] above it"));
+                let report = wrong.error(Code::ImportSyntax, place, "this rule is in no section");
+                report.label("carbon ignores it").hint("put [pre] or [post] above it");
             }
             _ => {}
         }
@@ -99,10 +100,8 @@ fn replacement(text: &str, start: usize, read: Option<&Read>, wrong: &mut Vec<Di
             }
         };
         if let Some(message) = refused {
-            let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(place);
-            wrong.push(
-                diagnostic.label("no group of the expression").hint("groups are \\1, \\2, …, or \\g<1>"),
-            );
+            let report = wrong.error(Code::ImportBadValue, place, message);
+            report.label("no group of the expression").hint("groups are \\1, \\2, …, or \\g<1>");
             return None;
         }
         at = escape + 1 + bytes;

@@ -235,6 +235,32 @@ fn relay_rules_and_aggregated_hashing_are_imported() {
 }
 
 #[test]
+fn the_store_of_carbon_cache_is_reported_as_not_carried_over() {
+    let relay = "[relay]\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nPICKLE_RECEIVER_PORT = 0\nRELAY_METHOD = constant\n\
+        DESTINATIONS = h:1\nUSER = USERNAME\n";
+    let user = "I004 USER has no counterpart";
+    let store = "I007 [cache] is not read: the store of carbon-cache.py is not carried over";
+    let table: &[(String, &[&str])] = &[
+        (relay.replace("USERNAME", ""), &[]),
+        (relay.replace("USERNAME", "carbon"), &[user]),
+        (format!("[cache]\nUSER = carbon\n{}", relay.replace("USERNAME", "")), &[store]),
+    ];
+    for (conf, want) in table {
+        let (plan, said) = imported(conf, "relay", &[]);
+        assert_eq!(
+            (plan.is_some(), said.iter().map(String::as_str).collect::<Vec<_>>()),
+            (true, want.to_vec()),
+            "{conf}"
+        );
+    }
+    for section in ["cache", "cache:b"] {
+        let (plan, said) = imported("[cache]\n[cache:b]\n", section, &[]);
+        let want = "I004 [cache] is for carbon-cache.py, whose store of series is not carried over";
+        assert_eq!((plan, said), (None, vec![want.to_owned()]), "{section}");
+    }
+}
+
+#[test]
 fn mistakes_in_carbon_conf_are_reported() {
     let table: &[(&str, &str)] = &[
         ("", "C006"),

@@ -1,5 +1,5 @@
-//! `staunch import`: the native file on stdout, what there is to say on stderr. The exit code is 1 when a line of the original
-//! is missing from it.
+//! `staunch import`: the native file on stdout, messages on stderr. The exit code is 1 when there is no native file, or when a
+//! setting of the original is missing from it.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use client::stdio;
 pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let of_loaded = |loaded: Loaded| {
         let said = loaded.rendered();
-        let loses_a_line = loaded.diagnostics.iter().any(|diagnostic| diagnostic.code.loses_a_line());
+        let loses_a_line = loaded.diagnostics.iter().any(|found| load::loses_a_line(found.code));
         let plan = loaded.plan.filter(|_| !has_errors(&loaded.diagnostics));
         Imported { plan, said, loses_a_line }
     };
@@ -38,19 +38,36 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     }
     let is_whole = plan.is_some() && !loses_a_line;
     if let Some(plan) = plan {
-        stdio::data(config::print(&plan).as_bytes())?;
+        stdio::data(with_comments(&config::print(&plan)).as_bytes())?;
     }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(MISTAKES) })
 }
 
-/// What to do with a file that is no config of `kind`, as far as it shows whose it is.
+/// The printed file, with a comment where a table has the options of the original: nothing else reads them.
+fn with_comments(printed: &str) -> String {
+    const HEADING: &str = "\n[management.config]\n";
+    const COMMENT: &str = "\n# The reply to the `config` command of the management port, and nothing else: changing it changes no \
+        behaviour.";
+    printed.replacen(HEADING, &format!("{COMMENT}{HEADING}"), 1)
+}
+
+/// Which file was expected and what to do with this one, if it is no config of `kind`.
 fn of_another(kind: ImportKind, file: &Path) -> Option<String> {
     // A pipe was read, and has nothing more to say.
     let is = if load::is_special(file) { return None } else { load::kind(file).ok()? };
-    let wanted = match kind {
-        ImportKind::Statsd | ImportKind::StatsdProxy => FileKind::Statsd,
-        ImportKind::Relay => FileKind::Relay,
-        ImportKind::Carbon => FileKind::Carbon,
+    let (wanted, expected) = match kind {
+        ImportKind::Statsd => {
+            (FileKind::Statsd, "a config of node's statsd or Net::Statsd::Server: an object, { … }")
+        }
+        ImportKind::StatsdProxy => (FileKind::Statsd, "a proxyConfig.js of node's statsd: an object, { … }"),
+        ImportKind::Relay => {
+            (FileKind::Relay, "a config of carbon-c-relay: statements, such as `match * send to NAME;`")
+        }
+        ImportKind::Carbon => {
+            (FileKind::Carbon, "a carbon.conf: sections, such as [relay], with keys in capitals")
+        }
     };
-    is.instead_of_native(&file.display().to_string()).filter(|_| is != wanted)
+    let name = file.display().to_string();
+    let found = is.instead_of_native(&name).unwrap_or_else(|| format!("{name} does not look like one"));
+    (is != wanted).then(|| format!("expected {expected}\nstaunch: {found}"))
 }

@@ -267,8 +267,19 @@ pub(crate) fn carbon(file: &Path, section: &str) -> anyhow::Result<Imported> {
     let rendered =
         rendered.map(|file| render(Source { name: &file.name, text: &file.text }, &file.diagnostics, colour));
     let codes = files.iter().flat_map(|file| &file.diagnostics).map(|diagnostic| diagnostic.code);
+<<<<<<< HEAD
     let loses_a_line = codes.clone().any(Code::loses_a_line);
     Ok(Imported { plan, said: rendered.collect(), loses_a_line })
+=======
+    let loses_a_line = codes.clone().any(loses_a_line);
+    Ok(Imported { plan, said: told.collect(), loses_a_line })
+>>>>>>> c30e5926 (import: [cache] and USER of carbon.conf are reported, unknown options no longer fail)
+}
+
+/// Whether a diagnostic means that a setting of the original is missing from the plan. An option that the original does not
+/// know is not one: it had no effect there either.
+pub(crate) fn loses_a_line(code: Code) -> bool {
+    code.loses_a_line() && code != Code::ImportUnknownKey
 }
 
 /// What a file of an original comes to.
@@ -278,7 +289,7 @@ pub(crate) struct Imported {
     pub(crate) plan: Option<Plan>,
     /// What there is to say, for people.
     pub(crate) said: String,
-    /// Some line of it is not in the plan.
+    /// Some setting of it is not in the plan.
     pub(crate) loses_a_line: bool,
 }
 

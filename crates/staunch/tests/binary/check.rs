@@ -150,6 +150,13 @@ fn the_kind_of_a_file_follows_from_its_content() {
         (&["import", "statsd", "relay"], 1, "`staunch import relay relay`"),
         (&["import", "relay", "local.js"], 1, "`staunch import statsd local.js`"),
         (&["import", "carbon", "relay"], 1, "`staunch import relay relay`"),
+        (&["import", "carbon", "relay"], 1, "expected a carbon.conf"),
+        (&["import", "carbon", "demo.conf"], 1, "demo.conf does not look like one"),
+        (
+            &["import", "carbon", "carbon.conf", "--section", "cache"],
+            1,
+            "store of series is not carried over",
+        ),
         (&["check", "demo.conf", "relay"], 0, ""),
         (&["check", "demo.conf", "nosuch", "relay"], 2, "cannot read nosuch"),
     ] {
@@ -235,13 +242,19 @@ fn a_node_config_is_imported_and_what_comes_out_passes_check() {
     std::fs::write(folder.path().join("odd.js"), "{ port: 8125, flushInteger: 5 }")
         .expect("it can be written");
     let odd = staunch(folder.path(), &["import", "statsd", "odd.js"]);
-    assert_eq!(odd.status.code(), Some(1), "a line was not carried over");
+    assert_eq!(odd.status.code(), Some(0), "the original does not know it either: {}", stderr(&odd));
     assert!(
         stderr(&odd).contains("flushInteger") && stderr(&odd).contains("flushInterval"),
         "{}",
         stderr(&odd)
     );
     assert!(!odd.stdout.is_empty(), "the rest is there");
+
+    std::fs::write(folder.path().join("title.js"), "{ title: 'x' }").expect("it can be written");
+    let title = staunch(folder.path(), &["import", "statsd", "title.js"]);
+    assert_eq!(title.status.code(), Some(1), "a setting was not carried over: {}", stderr(&title));
+    let printed = String::from_utf8_lossy(&title.stdout);
+    assert!(printed.contains("changing it changes no behaviour.\n[management.config]\n"), "{printed}");
 }
 
 #[test]

@@ -211,7 +211,9 @@ pub(super) fn load(args: &RelayArgs, settings: &Settings) -> Loaded {
     let colour = settings.log.is_none() && colour();
     let mut said = rendered(&reading, colour);
     let mut original = upstream_lines(&reading.files, &reading.mistakes);
-    let loses = |mistakes: &[Mistake]| mistakes.iter().any(|mistake| mistake.diagnostic.code.loses_a_line());
+    let loses = |mistakes: &[Mistake]| {
+        mistakes.iter().any(|mistake| crate::cli::load::loses_a_line(mistake.diagnostic.code))
+    };
     let mut loses_a_line = loses(&reading.mistakes);
     let Some(conf) = &reading.conf else {
         let (canonical, printed) = Default::default();
