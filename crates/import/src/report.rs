@@ -71,3 +71,12 @@ pub(crate) fn keyword<T: Copy>(table: &[(&str, T)], word: &str, what: &str) -> R
         None => Err(did_you_mean(word, table.iter().map(|(known, _)| *known), what)),
     }
 }
+
+/// `a`, `a or b`, `a, b or c`.
+pub(crate) fn one_of(words: &[String]) -> String {
+    match words.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}

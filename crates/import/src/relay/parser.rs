@@ -12,6 +12,7 @@ use super::document::{
 use super::lexer::{Kind, Token};
 use super::mistakes::Mistakes;
 use super::syntax::*;
+use crate::report::one_of;
 use config::diagnostic::{Code, Diagnostic, Place, nearest};
 
 mod listen;
@@ -686,13 +687,4 @@ fn is_keyword(word: &str) -> bool {
 fn short(text: &str) -> &str {
     let line = text.lines().next().unwrap_or_default();
     &line[..line.floor_char_boundary(60)]
-}
-
-/// `a`, `a or b`, `a, b or c`.
-fn one_of(words: &[String]) -> String {
-    match words.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
-        None => String::new(),
-    }
 }

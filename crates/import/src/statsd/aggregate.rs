@@ -8,7 +8,7 @@ use process::aggregate::{
 
 use super::values::{Import, Section};
 use crate::javascript::{Node, Value, to_text};
-use config::diagnostic::{Code, Diagnostic, nearest};
+use config::diagnostic::{Code, nearest};
 use config::options::TIMER_AGGREGATES;
 
 /// Longest interval of a timer in node.
@@ -56,7 +56,7 @@ pub(super) fn stats_prefix(import: &mut Import<'_>, root: &mut Section<'_>) -> S
     } else if prefix.is_empty() {
         let message = "with an empty `prefixStats` the daemon's own counters are left out";
         let hint = "node names them `.packets_received` and so on, an empty element in Graphite";
-        import.warn_hint(Code::NotCarriedOver, member.value.place, message.into(), hint);
+        import.warn(Code::NotCarriedOver, member.value.place, message).hint(hint);
     }
     prefix
 }
@@ -71,7 +71,7 @@ fn percentiles(import: &mut Import<'_>, root: &mut Section<'_>) -> Vec<(f64, Str
         Value::Number(_) | Value::Text(_) if import.perl() => {
             let message = "Net::Statsd::Server reads `percentThreshold` only as a list: 90 holds";
             let hint = format!("write [{}]", member.value.value.to_text());
-            import.warn_hint(Code::ImportNoEffect, member.value.place, message.into(), &hint);
+            import.warn(Code::ImportNoEffect, member.value.place, message).hint(&hint);
             return default;
         }
         _ => std::slice::from_ref(&member.value),
@@ -114,7 +114,7 @@ fn timer_aggregates(import: &mut Import<'_>, root: &mut Section<'_>) -> Vec<Stri
             let hint = word.map_or(format!("aggregates are: {}", known.join(", ")), |word| {
                 format!("did you mean `{word}`?")
             });
-            import.warn_hint(Code::ImportNoEffect, node.place, message, &hint);
+            import.warn(Code::ImportNoEffect, node.place, message).hint(&hint);
         }
         names.push(name.clone());
     }
@@ -125,11 +125,7 @@ fn histograms(import: &mut Import<'_>, root: &mut Section<'_>) -> Vec<HistogramP
     let mut histograms = Vec::new();
     for (at, node) in import.list(root, "histogram").unwrap_or_default().iter().enumerate() {
         let name = format!("histogram[{at}]");
-        if !matches!(node.value, Value::Object(_)) {
-            import.wrong_type(&name, node, "an object");
-            continue;
-        }
-        let mut section = Section::of(node, &name);
+        let Some(mut section) = import.object(&name, node) else { continue };
         let metric = section.get("metric");
         let bins = section.get("bins");
         match (metric, bins) {
@@ -200,7 +196,7 @@ fn gauges_ttl(import: &mut Import<'_>, root: &mut Section<'_>) -> u32 {
         other => other.to_text(),
     };
     let message = format!("`gaugesMaxTTL` is {written}: the original takes it for 1");
-    import.warn_hint(Code::ImportBadValue, member.value.place, message, "write a whole number of flushes");
+    import.warn(Code::ImportBadValue, member.value.place, message).hint("write a whole number of flushes");
     1
 }
 
@@ -226,7 +222,7 @@ fn percent(import: &mut Import<'_>, node: &Node) -> Option<f64> {
     let percent = import.number("keyFlush.percent", node)?;
     if percent > 100.0 {
         let message = format!("`keyFlush.percent` is {}: all keys are reported", to_text(percent));
-        import.report(Diagnostic::warning(Code::ImportBadValue, message).at(node.place));
+        import.warn(Code::ImportBadValue, node.place, message);
         return Some(100.0);
     }
     if percent < 0.0 {

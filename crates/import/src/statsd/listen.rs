@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::values::{Import, Section};
 use crate::javascript::{Node, Value};
-use config::diagnostic::{Code, Diagnostic};
+use config::diagnostic::Code;
 use config::plan::Listen;
 
 const KEYS: [&str; 6] = ["server", "address", "address_ipv6", "port", "socket", "socket_mod"];
@@ -17,26 +17,23 @@ pub(super) fn all(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Vec
     }
     for key in KEYS {
         if let Some(member) = root.get(key) {
-            let message = format!("`{key}` has no effect beside `servers`");
-            import.warn(Code::ImportNoEffect, member.key_place, message);
+            import.no_effect(key, member, " beside `servers`");
         }
     }
     let servers = import.list(root, "servers")?;
     if servers.is_empty() {
         let place = root.set("servers").map_or(root.node().place, |member| member.value.place);
-        import.error(Code::ImportBadValue, place, "`servers` is empty: nothing could come in".into());
+        import.error(Code::ImportBadValue, place, "`servers` is empty: nothing could come in");
         return None;
     }
     let mut listen = Vec::new();
     let mut complete = true;
     for (at, node) in servers.iter().enumerate() {
         let name = format!("servers[{at}]");
-        if !matches!(node.value, Value::Object(_)) {
-            import.wrong_type(&name, node, "an object");
+        let Some(mut section) = import.object(&name, node) else {
             complete = false;
             continue;
-        }
-        let mut section = Section::of(node, &name);
+        };
         match one(import, &mut section) {
             Some(new) if listen.contains(&new) => {
                 let message = format!("`{name}` listens where another one does");
@@ -69,27 +66,20 @@ pub(crate) fn one(import: &mut Import<'_>, section: &mut Section<'_>) -> Option<
     if let (Some(path), true) = (&socket, tcp) {
         for key in ["port", "address"] {
             if let Some(member) = section.set(key) {
-                let message = format!("`{}` has no effect beside `socket`", section.name(key));
-                import.warn(Code::ImportNoEffect, member.key_place, message);
+                import.no_effect(&section.name(key), member, " beside `socket`");
             }
         }
         return Some(Listen::UnixStream { path: PathBuf::from(path), mode });
     }
     for key in ["socket", "socket_mod"] {
         if let Some(member) = section.set(key) {
-            let name = section.name(key);
-            let needs = if tcp { "`socket`" } else { "`server: \"./servers/tcp\"`" };
-            import.warn(
-                Code::ImportNoEffect,
-                member.key_place,
-                format!("`{name}` has no effect without {needs}"),
-            );
+            let why = if tcp { " without `socket`" } else { " without `server: \"./servers/tcp\"`" };
+            import.no_effect(&section.name(key), member, why);
         }
     }
     // The proxy uses it for sending as well.
     if let (true, false, Some(member)) = (tcp && ipv6, import.proxy, section.set("address_ipv6")) {
-        let message = format!("`{}` has no effect on a tcp server", section.name("address_ipv6"));
-        import.warn(Code::ImportNoEffect, member.key_place, message);
+        import.no_effect(&section.name("address_ipv6"), member, " on a tcp server");
     }
     let family = if tcp {
         Family::Any
@@ -119,8 +109,8 @@ fn tcp(import: &mut Import<'_>, section: &mut Section<'_>) -> Option<bool> {
         Some("tcp") => Some(true),
         _ => {
             let message = format!("`{name}` is {module:?}, which is no server here");
-            let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(member.value.place);
-            import.report(diagnostic.hint("servers are `./servers/udp` and `./servers/tcp`"));
+            let report = import.error(Code::ImportBadValue, member.value.place, message);
+            report.hint("servers are `./servers/udp` and `./servers/tcp`");
             None
         }
     }
@@ -181,7 +171,7 @@ pub(super) fn ip(import: &mut Import<'_>, name: &str, node: &Node, family: Famil
         (Some(_), _) => "with `address_ipv6: true` it must be an IPv6 address",
         (None, _) => "write the address itself (names are not looked up), or leave it out for all addresses",
     };
-    import.report(Diagnostic::error(Code::ImportBadValue, message).at(node.place).hint(hint));
+    import.error(Code::ImportBadValue, node.place, message).hint(hint);
     None
 }
 
@@ -211,6 +201,6 @@ fn decimal_mode(import: &mut Import<'_>, name: &str, node: &Node, number: f64) {
     if octal_digits && !written.starts_with('0') {
         let message = format!("`{name}` is decimal: {written} is 0o{:o}", number as u32);
         let hint = format!("write 0o{written}, or \"{written}\" in JSON");
-        import.warn_hint(Code::ImportBadValue, node.place, message, &hint);
+        import.warn(Code::ImportBadValue, node.place, message).hint(&hint);
     }
 }

@@ -12,7 +12,7 @@ use config::plan::{ManagementPlan, ManagementReplies};
 pub(super) fn port(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<ManagementPlan> {
     let perl = import.perl();
     let listen = listen(import, root);
-    let healthy = if perl { true } else { healthy(import, root) };
+    let healthy = perl || healthy(import, root);
     Some(ManagementPlan {
         replies: if perl { ManagementReplies::Perl } else { ManagementReplies::Node },
         healthy,
@@ -32,10 +32,9 @@ pub(crate) fn listen(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<
     Some(SocketAddr::new(address?, port?))
 }
 
+/// `healthStatus`, in capitals or not.
 fn healthy(import: &mut Import<'_>, root: &mut Section<'_>) -> bool {
-    let Some(member) = root.set("healthStatus") else {
-        return true;
-    };
+    let Some(member) = root.set("healthStatus") else { return true };
     match &member.value.value {
         Value::Text(text) if text.eq_ignore_ascii_case("up") => true,
         Value::Text(text) if text.eq_ignore_ascii_case("down") => false,

@@ -198,9 +198,9 @@ fn proxy(import: &mut Import<'_>, root: &mut Section<'_>) {
     if matches!(nodes.value.value, Value::Array(_)) && root.set("backends").is_none() {
         root.get("nodes");
         let message = "this is a file of the cluster proxy (proxyConfig.js), not of statsd";
-        let diagnostic = Diagnostic::error(Code::ImportBadValue, message).at(nodes.key_place);
         let hint = "run it with `staunch statsd-proxy`, print it with `staunch import statsd-proxy`";
-        import.report(diagnostic.label("statsd has no `nodes`").hint(hint));
+        let report = import.error(Code::ImportBadValue, nodes.key_place, message);
+        report.label("statsd has no `nodes`").hint(hint);
     }
 }
 

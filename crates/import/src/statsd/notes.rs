@@ -4,7 +4,15 @@ use super::values::{Import, Section};
 use crate::javascript::Value;
 use config::diagnostic::Code;
 
-/// Reports `debug`, `dumpMessages`, `log`, `title` and Perl's own options when they are set to something unsupported.
+/// Options without a counterpart: whether only Net::Statsd::Server has it, and how the message ends.
+const NO_COUNTERPART: [(&str, bool, &str); 4] = [
+    ("title", false, ": the process keeps its name"),
+    ("debugInterval", true, ": there is no debug report"),
+    ("test", true, ": there is no such backend here"),
+    ("rrdtool", true, ": there is no such backend here"),
+];
+
+/// Reports options that are set to something unsupported.
 pub(super) fn without_effect(import: &mut Import<'_>, root: &mut Section<'_>) {
     for (key, hint) in [
         ("debug", "how much is logged is told on the command line"),
@@ -13,27 +21,18 @@ pub(super) fn without_effect(import: &mut Import<'_>, root: &mut Section<'_>) {
             "the log quotes the first bad line of each kind, and `/api/v1/series` shows what is counted",
         ),
     ] {
-        if import.switch(root, key) == Some(true) {
-            let place = root.get(key).map_or(root.node().place, |member| member.key_place);
-            import.warn_hint(Code::NotCarriedOver, place, format!("`{key}` has no counterpart"), hint);
+        if import.switch(root, key) == Some(true)
+            && let Some(member) = root.get(key)
+        {
+            import.no_counterpart(key, member, "").hint(hint);
         }
     }
     log(import, root);
-    if let Some(member) = root.set("title") {
-        let message = "`title` has no counterpart: the process keeps its name".into();
-        import.warn(Code::NotCarriedOver, member.key_place, message);
-    }
-    if !import.perl() {
-        return;
-    }
-    if let Some(member) = root.set("debugInterval") {
-        let message = "`debugInterval` has no counterpart: there is no debug report".into();
-        import.warn(Code::NotCarriedOver, member.key_place, message);
-    }
-    for key in ["test", "rrdtool"] {
-        if let Some(member) = root.set(key) {
-            let message = format!("`{key}` has no counterpart: there is no such backend here");
-            import.warn(Code::NotCarriedOver, member.key_place, message);
+    for (key, is_perls, instead) in NO_COUNTERPART {
+        if (import.perl() || !is_perls)
+            && let Some(member) = root.set(key)
+        {
+            import.no_counterpart(key, member, instead);
         }
     }
 }
@@ -41,30 +40,20 @@ pub(super) fn without_effect(import: &mut Import<'_>, root: &mut Section<'_>) {
 /// `log`: syslog is not supported; the other two options only matter for syslog.
 pub(crate) fn log(import: &mut Import<'_>, root: &mut Section<'_>) {
     let Some(mut section) = import.section(root, "log") else { return };
-    let mut syslog = false;
-    if let Some(member) = section.set("backend") {
-        match &member.value.value {
-            Value::Text(text) if text == "stdout" => {}
-            Value::Text(text) if text == "syslog" => {
-                syslog = true;
-                let message = "`log.backend` has no counterpart: the log goes to stderr".into();
-                let hint = "under systemd it is in the journal, which can forward to syslog";
-                import.warn_hint(Code::NotCarriedOver, member.value.place, message, hint);
-            }
-            _ => import.bad_value("log.backend", &member.value, "`stdout` or `syslog`"),
-        }
+    let backends = [("stdout", false), ("syslog", true)];
+    let is_syslog = import.keyword(&mut section, "backend", &backends).unwrap_or(false);
+    if let Some(member) = section.set("backend").filter(|_| is_syslog) {
+        let message = "`log.backend` has no counterpart: the log goes to stderr";
+        let report = import.warn(Code::NotCarriedOver, member.value.place, message);
+        report.hint("under systemd it is in the journal, which can forward to syslog");
     }
     for (key, default) in [("application", "statsd"), ("level", "LOG_INFO")] {
         let Some(member) = section.set(key) else { continue };
-        if matches!(&member.value.value, Value::Text(text) if text == default) {
-            continue;
-        }
-        if syslog {
-            let message = format!("`log.{key}` has no counterpart: there is no syslog");
-            import.warn(Code::NotCarriedOver, member.key_place, message);
-        } else {
-            let message = format!("`log.{key}` has no effect: it is for `log.backend: \"syslog\"`");
-            import.warn(Code::ImportNoEffect, member.key_place, message);
+        let name = section.name(key);
+        match &member.value.value {
+            Value::Text(text) if text == default => {}
+            _ if is_syslog => drop(import.no_counterpart(&name, member, ": there is no syslog")),
+            _ => drop(import.no_effect(&name, member, ": it is for `log.backend: \"syslog\"`")),
         }
     }
     section.finish(import);

@@ -10,7 +10,7 @@ use super::values::{Import, Section};
 use super::{SOURCE, TRANSFORM};
 use crate::javascript::{Node, Value};
 use config::address::host_port_text;
-use config::diagnostic::{Code, Diagnostic, nearest};
+use config::diagnostic::{Code, nearest};
 use config::plan::{
     Compression, ConsoleEncoding, Destination, Endpoint, Feed, GraphiteEncoding, OutputKind, OutputPlan,
     PacketsPlan,
@@ -104,12 +104,6 @@ fn unknown_backend(import: &mut Import<'_>, node: &Node, module: &str) {
     } else {
         &["./backends/graphite", "./backends/console", "./backends/repeater"]
     };
-    let message = format!("there is no backend {module:?} here");
-    let diagnostic = if import.ignore_unknown_backends {
-        Diagnostic::warning(Code::UnknownBackend, message)
-    } else {
-        Diagnostic::error(Code::UnknownBackend, message)
-    };
     let short = module.rsplit('/').next().unwrap_or(module);
     let same = offered.iter().copied().find(|known| known.rsplit('/').next() == Some(short));
     let hint = match same.or_else(|| nearest(module, offered.iter().copied())) {
@@ -118,15 +112,19 @@ fn unknown_backend(import: &mut Import<'_>, node: &Node, module: &str) {
             format!("backends are: {}; `--ignore-unknown-backends` goes on without it", offered.join(", "))
         }
     };
-    import.report(diagnostic.at(node.place).hint(hint));
+    let message = format!("there is no backend {module:?} here");
+    let report = match import.ignore_unknown_backends {
+        true => import.warn(Code::UnknownBackend, node.place, message),
+        false => import.error(Code::UnknownBackend, node.place, message),
+    };
+    report.hint(hint);
 }
 
 /// Reports each key that has no effect because its backend is not loaded.
 fn not_loaded(import: &mut Import<'_>, root: &mut Section<'_>, keys: &[&'static str], backend: &str) {
     for key in keys {
         if let Some(member) = root.set(key) {
-            let message = format!("`{key}` has no effect: `backends` does not list {backend}");
-            import.warn(Code::ImportNoEffect, member.key_place, message);
+            import.no_effect(key, member, &format!(": `backends` does not list {backend}"));
         }
     }
 }
@@ -144,7 +142,8 @@ fn graphite(
     let (form, pickle_port) = if perl {
         (GraphiteEncoding::Lines, None)
     } else {
-        (graphite_form(import, root), port(import, root, "graphitePicklePort", 2004))
+        let form = import.keyword(root, "graphiteProtocol", &FORMS).unwrap_or(GraphiteEncoding::Lines);
+        (form, port(import, root, "graphitePicklePort", 2004))
     };
     let host = root.set("graphiteHost");
     if !loaded {
@@ -157,9 +156,7 @@ fn graphite(
     }
     let Some(host) = host else {
         let message = "`graphiteHost` is not set: series are computed and nothing is sent to Graphite";
-        import.report(
-            Diagnostic::warning(Code::ImportNoEffect, message).hint("set `graphiteHost` to send them"),
-        );
+        import.warn(Code::ImportNoEffect, None, message).hint("set `graphiteHost` to send them");
         return None;
     };
     let host = import.host("graphiteHost", &host.value)?;
@@ -177,19 +174,9 @@ fn graphite(
     Some(OutputPlan::new("graphite", kind, vec![Feed::Transform(TRANSFORM)]))
 }
 
-fn graphite_form(import: &mut Import<'_>, root: &mut Section<'_>) -> GraphiteEncoding {
-    let Some(member) = root.set("graphiteProtocol") else {
-        return GraphiteEncoding::Lines;
-    };
-    match &member.value.value {
-        Value::Text(text) if text == "text" => GraphiteEncoding::Lines,
-        Value::Text(text) if text == "pickle" => GraphiteEncoding::Pickle,
-        _ => {
-            import.bad_value("graphiteProtocol", &member.value, "`text` or `pickle`");
-            GraphiteEncoding::Lines
-        }
-    }
-}
+/// Words of `graphiteProtocol`.
+const FORMS: [(&str, GraphiteEncoding); 2] =
+    [("text", GraphiteEncoding::Lines), ("pickle", GraphiteEncoding::Pickle)];
 
 /// Keys of the `graphite` section that apply in the new namespace only.
 const PREFIXES: [&str; 5] = ["globalPrefix", "prefixCounter", "prefixTimer", "prefixGauge", "prefixSet"];
@@ -215,9 +202,8 @@ fn namespace(import: &mut Import<'_>, root: &mut Section<'_>, stats_prefix: &str
         let Some(member) = section.get(key) else { continue };
         let name = section.name(key);
         if namespace.legacy {
-            let message = format!("`{name}` has no effect in the legacy namespace");
             let hint = "the legacy namespace holds unless `graphite.legacyNamespace` is false";
-            import.warn_hint(Code::ImportNoEffect, member.key_place, message, hint);
+            import.no_effect(&name, member, " in the legacy namespace").hint(hint);
         }
         if let Some(text) = import.text_of(&name, &member.value) {
             *field = text;
@@ -227,8 +213,7 @@ fn namespace(import: &mut Import<'_>, root: &mut Section<'_>, stats_prefix: &str
         namespace.global_suffix = import.text(&mut section, "globalSuffix").unwrap_or_default();
     }
     if let Some(member) = section.get("prefixStats") {
-        let message = "`graphite.prefixStats` has no effect: `prefixStats` is a top-level option".into();
-        import.warn(Code::ImportNoEffect, member.key_place, message);
+        import.no_effect("graphite.prefixStats", member, ": `prefixStats` is a top-level option");
     }
     section.finish(import);
     namespace
@@ -254,9 +239,8 @@ fn misplaced(import: &mut Import<'_>, root: &mut Section<'_>) {
     for key in PREFIXES.into_iter().chain(["legacyNamespace", "globalSuffix"]) {
         if let Some(member) = root.node().member(key) {
             root.get(key);
-            let message = format!("`{key}` has no effect at the top level");
             let hint = format!("write it inside the section: graphite: {{ {key}: … }}");
-            import.warn_hint(Code::ImportNoEffect, member.key_place, message, &hint);
+            import.no_effect(key, member, " at the top level").hint(hint);
         }
     }
 }
@@ -288,9 +272,7 @@ fn file(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Option
     }
     let Some(path) = path else {
         let message = "the File backend has no `file.name`: it writes nothing";
-        import.report(
-            Diagnostic::warning(Code::ImportNoEffect, message).hint("write file: { \"name\": \"/path\" }"),
-        );
+        import.warn(Code::ImportNoEffect, None, message).hint("write file: { \"name\": \"/path\" }");
         return None;
     };
     // The original leaves out this text, whatever `prefixStats` is.
@@ -305,16 +287,18 @@ enum Protocol {
     Tcp,
 }
 
+/// Words of `repeaterProtocol`.
+const PROTOCOLS: [(&str, Protocol); 3] =
+    [("udp4", Protocol::Udp4), ("udp6", Protocol::Udp6), ("tcp", Protocol::Tcp)];
+
 fn repeaters(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> Vec<OutputPlan> {
-    let protocol = protocol(import, root);
+    let protocol = import.keyword(root, "repeaterProtocol", &PROTOCOLS).unwrap_or(Protocol::Udp4);
     let nodes = import.list(root, "repeater").unwrap_or_default();
     if !loaded {
         not_loaded(import, root, &["repeater", "repeaterProtocol"], "`./backends/repeater`");
     } else if nodes.is_empty() {
         let message = "the repeater has no endpoints: it sends nothing";
-        import.report(
-            Diagnostic::warning(Code::ImportNoEffect, message).hint("write repeater: [{ host: …, port: … }]"),
-        );
+        import.warn(Code::ImportNoEffect, None, message).hint("write repeater: [{ host: …, port: … }]");
     }
     if nodes.len() > REPEATERS_MAX {
         let place = nodes[REPEATERS_MAX].place;
@@ -347,27 +331,8 @@ fn repeaters(import: &mut Import<'_>, root: &mut Section<'_>, loaded: bool) -> V
     outputs
 }
 
-fn protocol(import: &mut Import<'_>, root: &mut Section<'_>) -> Protocol {
-    let Some(member) = root.set("repeaterProtocol") else {
-        return Protocol::Udp4;
-    };
-    match &member.value.value {
-        Value::Text(text) if text == "udp4" => Protocol::Udp4,
-        Value::Text(text) if text == "udp6" => Protocol::Udp6,
-        Value::Text(text) if text == "tcp" => Protocol::Tcp,
-        _ => {
-            import.bad_value("repeaterProtocol", &member.value, "`udp4`, `udp6` or `tcp`");
-            Protocol::Udp4
-        }
-    }
-}
-
 fn endpoint(import: &mut Import<'_>, node: &Node, name: &str, protocol: Protocol) -> Option<Endpoint> {
-    if !matches!(node.value, Value::Object(_)) {
-        import.wrong_type(name, node, "an object");
-        return None;
-    }
-    let mut section = Section::of(node, name);
+    let mut section = import.object(name, node)?;
     let host = section.set("host");
     let port = import.integer(&mut section, "port", 1, 65_535);
     let port_given = section.set("port").is_some();
@@ -385,7 +350,7 @@ fn endpoint(import: &mut Import<'_>, node: &Node, name: &str, protocol: Protocol
         let message =
             format!("`udp6` has no counterpart for `{host_name}`: any address of {text} may be used");
         let hint = "write an IPv6 address to be sure";
-        import.warn_hint(Code::NotCarriedOver, host.value.place, message, hint);
+        import.warn(Code::NotCarriedOver, host.value.place, message).hint(hint);
     }
     // Checked above to be a port.
     Some(Endpoint { host: text, port: port? as u16 })

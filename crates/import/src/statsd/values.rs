@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use super::Compat;
 use crate::javascript::{Member, Node, Value, to_number};
+use crate::report::{Report, Reports, one_of};
 use config::diagnostic::{Code, Diagnostic, Place, nearest};
 
 /// One import: the original, and the mistakes found so far.
@@ -30,11 +31,6 @@ pub(crate) struct Section<'a> {
 impl<'a> Section<'a> {
     pub(crate) fn root(node: &'a Node) -> Section<'a> {
         Section { node, prefix: String::new(), known: Vec::new() }
-    }
-
-    /// The object `node`, called `name` in messages.
-    pub(crate) fn of(node: &'a Node, name: &str) -> Section<'a> {
-        Section { node, prefix: format!("{name}."), known: Vec::new() }
     }
 
     pub(crate) fn node(&self) -> &'a Node {
@@ -115,28 +111,38 @@ impl<'a> Import<'a> {
         self.diagnostics
     }
 
-    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
-        self.diagnostics.push(diagnostic);
+    pub(crate) fn error(
+        &mut self,
+        code: Code,
+        at: impl Into<Option<Place>>,
+        message: impl Into<String>,
+    ) -> Report<'_> {
+        self.diagnostics.error(code, at, message)
     }
 
-    pub(crate) fn error(&mut self, code: Code, place: Place, message: String) {
-        self.report(Diagnostic::error(code, message).at(place));
+    pub(crate) fn warn(
+        &mut self,
+        code: Code,
+        at: impl Into<Option<Place>>,
+        message: impl Into<String>,
+    ) -> Report<'_> {
+        self.diagnostics.warning(code, at, message)
     }
 
-    pub(crate) fn warn(&mut self, code: Code, place: Place, message: String) {
-        self.report(Diagnostic::warning(code, message).at(place));
+    /// The option of `member` has no effect in the original; `why` ends the sentence.
+    pub(crate) fn no_effect(&mut self, name: &str, member: &Member, why: &str) -> Report<'_> {
+        self.warn(Code::ImportNoEffect, member.key_place, format!("`{name}` has no effect{why}"))
     }
 
-    pub(crate) fn warn_hint(&mut self, code: Code, place: Place, message: String, hint: &str) {
-        self.report(Diagnostic::warning(code, message).at(place).hint(hint));
+    /// The option of `member` has an effect in the original and none here; `instead` ends the sentence.
+    pub(crate) fn no_counterpart(&mut self, name: &str, member: &Member, instead: &str) -> Report<'_> {
+        self.warn(Code::NotCarriedOver, member.key_place, format!("`{name}` has no counterpart{instead}"))
     }
 
     /// `name` has the wrong type; `wanted` is the right one.
     pub(crate) fn wrong_type(&mut self, name: &str, value: &Node, wanted: &str) {
         let message = format!("`{name}` must be {wanted}, and is {}", value.value.describe());
-        self.report(
-            Diagnostic::error(Code::ImportBadType, message).at(value.place).label(format!("not {wanted}")),
-        );
+        self.error(Code::ImportBadType, value.place, message).label(format!("not {wanted}"));
     }
 
     /// `name` has the right type and an impossible value.
@@ -148,24 +154,45 @@ impl<'a> Import<'a> {
     fn unknown(&mut self, section: &Section<'_>, member: &Member) {
         let name = section.name(&member.key);
         let message = format!("{} has no option `{name}`: it has no effect", self.original());
-        let mut diagnostic = Diagnostic::warning(Code::ImportUnknownKey, message).at(member.key_place);
-        diagnostic.hint = if self.perl() && NODE_ONLY.contains(&member.key.as_str()) {
+        let hint = if self.perl() && NODE_ONLY.contains(&member.key.as_str()) {
             Some("node statsd has it; if this is node's file, say `--compat node`".into())
         } else {
             nearest(&member.key, section.known.iter().copied()).map(|word| format!("did you mean `{word}`?"))
         };
-        self.report(diagnostic);
+        let warning = Diagnostic::warning(Code::ImportUnknownKey, message).at(member.key_place);
+        self.diagnostics.push(Diagnostic { hint, ..warning });
     }
 
     /// The section of this key; none when it is missing; reported when it is no object.
     pub(crate) fn section<'n>(&mut self, outer: &mut Section<'n>, key: &'static str) -> Option<Section<'n>> {
         let member = outer.set(key)?;
-        let name = outer.name(key);
-        if !matches!(member.value.value, Value::Object(_)) {
-            self.wrong_type(&name, &member.value, "an object");
+        self.object(&outer.name(key), &member.value)
+    }
+
+    /// The section of a value; reported when it is no object.
+    pub(crate) fn object<'n>(&mut self, name: &str, node: &'n Node) -> Option<Section<'n>> {
+        if !matches!(node.value, Value::Object(_)) {
+            self.wrong_type(name, node, "an object");
             return None;
         }
-        Some(Section::of(&member.value, &name))
+        Some(Section { node, prefix: format!("{name}."), known: Vec::new() })
+    }
+
+    /// One of several words, which must be written as in the table; none when missing or reported.
+    pub(crate) fn keyword<T: Copy>(
+        &mut self,
+        section: &mut Section<'_>,
+        key: &'static str,
+        words: &[(&str, T)],
+    ) -> Option<T> {
+        let node = &section.set(key)?.value;
+        let is_it = |(word, _): &&(&str, T)| matches!(&node.value, Value::Text(text) if text == word);
+        if let Some((_, value)) = words.iter().find(is_it) {
+            return Some(*value);
+        }
+        let words: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+        self.bad_value(&section.name(key), node, &one_of(&words));
+        None
     }
 
     /// A finite number, texts converted; none when missing or reported.
@@ -197,7 +224,7 @@ impl<'a> Import<'a> {
         if matches!(given.value.value, Value::Number(number) if number.is_nan()) {
             let message = format!("`{name}` is not a number here, so that the default holds");
             let hint = "an environment variable that is not set?";
-            self.warn_hint(Code::ImportBadValue, given.value.place, message, hint);
+            self.warn(Code::ImportBadValue, given.value.place, message).hint(hint);
             return None;
         }
         let node = &section.set(key)?.value;
@@ -252,10 +279,10 @@ impl<'a> Import<'a> {
             let message =
                 format!("`{name}` is the string {text:?}, which {} treats as true", self.original());
             let hint = "write false without quotes; for an environment variable: process.env.NAME === 'true'";
-            self.warn_hint(Code::ImportBadType, node.place, message, hint);
+            self.warn(Code::ImportBadType, node.place, message).hint(hint);
         } else if !says(["true", "yes", "on", "1"]) {
             let message = format!("`{name}` is {}, which counts as true", node.value.describe());
-            self.warn_hint(Code::ImportBadType, node.place, message, "write true or false");
+            self.warn(Code::ImportBadType, node.place, message).hint("write true or false");
         }
         Some(true)
     }

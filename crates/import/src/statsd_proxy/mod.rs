@@ -111,19 +111,17 @@ fn config(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<ProxyConfig
 fn nodes(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Vec<ProxyNode>> {
     if root.set("nodes").is_none() {
         let place = root.get("nodes").map_or(root.node().place, |member| member.value.place);
-        let diagnostic = Diagnostic::error(Code::ImportBadValue, "`nodes` is not set: nothing could be sent");
-        let statsd = root.node().member("backends").is_some();
-        import.report(diagnostic.at(place).hint(if statsd {
-            "this looks like a file of statsd itself; its command is `staunch statsd`"
-        } else {
-            "list them: nodes: [{host: '10.0.0.1', port: 8125, adminport: 8126}]"
-        }));
+        let report = import.error(Code::ImportBadValue, place, "`nodes` is not set: nothing could be sent");
+        report.hint(match root.node().member("backends") {
+            Some(_) => "this looks like a file of statsd itself; its command is `staunch statsd`",
+            None => "list them: nodes: [{host: '10.0.0.1', port: 8125, adminport: 8126}]",
+        });
         return None;
     }
     let listed = import.list(root, "nodes")?;
     let place = root.set("nodes").map_or(root.node().place, |member| member.value.place);
     if listed.is_empty() {
-        import.error(Code::ImportBadValue, place, "`nodes` is empty: nothing could be sent".into());
+        import.error(Code::ImportBadValue, place, "`nodes` is empty: nothing could be sent");
         return None;
     }
     if listed.len() > ENDPOINTS_MAX {
@@ -163,11 +161,7 @@ fn twice(
 }
 
 fn node(import: &mut Import<'_>, name: &str, entry: &Node) -> Option<ProxyNode> {
-    if !matches!(entry.value, Value::Object(_)) {
-        import.wrong_type(name, entry, "an object");
-        return None;
-    }
-    let mut section = Section::of(entry, name);
+    let mut section = import.object(name, entry)?;
     let host = required(import, &mut section, "host");
     let host = host.and_then(|value| import.host(&section.name("host"), value));
     let written_port = required(import, &mut section, "port");
@@ -217,15 +211,13 @@ fn not_carried_over(import: &mut Import<'_>, root: &mut Section<'_>) {
     if let Some(member) = root.set("forkCount") {
         let auto = matches!(&member.value.value, Value::Text(text) if text == "auto");
         if auto || import.number("forkCount", &member.value).is_some_and(|count| count > 1.0) {
-            let message = "`forkCount` has no counterpart: there is one process".into();
-            import.warn(Code::NotCarriedOver, member.key_place, message);
+            import.no_counterpart("forkCount", member, ": there is one process");
         }
     }
     if let Some(member) = root.set("cacheSize")
         && import.number("cacheSize", &member.value).is_some_and(|size| size != CACHE_SIZE)
     {
-        let message = "`cacheSize` has no counterpart: owners are found without a cache".into();
-        import.warn(Code::NotCarriedOver, member.key_place, message);
+        import.no_counterpart("cacheSize", member, ": owners are found without a cache");
     }
 }
 
@@ -238,17 +230,15 @@ fn ignored(import: &mut Import<'_>, root: &mut Section<'_>, listen: Option<&List
         };
         let happens = matches!(listen, Some(Listen::Udp(address) | Listen::Tcp(address)) if asked == Some(address.ip()));
         if !happens {
-            let message = "`host` has no effect: the original never reads it".into();
             let hint = "the address to listen at is `address`; without it, it is all addresses";
-            import.warn_hint(Code::ImportNoEffect, member.key_place, message, hint);
+            import.no_effect("host", member, ": the original never reads it").hint(hint);
         }
     }
     if let Some(member) = root.set("udp_version") {
         let happens = if ipv6 { "udp6" } else { "udp4" };
         if !matches!(&member.value.value, Value::Text(text) if text == happens) {
-            let message = "`udp_version` has no effect: the original never reads it".into();
-            let hint = "`address_ipv6: true` makes it IPv6";
-            import.warn_hint(Code::ImportNoEffect, member.key_place, message, hint);
+            let report = import.no_effect("udp_version", member, ": the original never reads it");
+            report.hint("`address_ipv6: true` makes it IPv6");
         }
     }
 }
