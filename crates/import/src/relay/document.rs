@@ -235,6 +235,24 @@ pub enum Rule {
 }
 
 impl Rule {
+    /// The whole statement.
+    pub fn span(&self) -> Span {
+        match self {
+            Rule::Match(rule) => rule.span,
+            Rule::Rewrite(rule) => rule.span,
+            Rule::Aggregate(rule) => rule.span,
+        }
+    }
+
+    /// Its expressions, in the order of the file.
+    pub fn patterns(&self) -> &[Pattern] {
+        match self {
+            Rule::Match(rule) => &rule.patterns,
+            Rule::Rewrite(rule) => std::slice::from_ref(&rule.pattern),
+            Rule::Aggregate(rule) => &rule.patterns,
+        }
+    }
+
     /// The rule as an aggregation, if it is one.
     pub fn as_aggregate(&self) -> Option<&AggregateRule> {
         if let Rule::Aggregate(rule) = self { Some(rule) } else { None }

@@ -2,7 +2,9 @@
 
 use std::net::Ipv6Addr;
 
-use config::diagnostic::{Code, Diagnostic};
+use super::document::Span;
+use super::mistakes::{Mistakes, UpstreamAt};
+use config::diagnostic::Code;
 
 /// Default port of servers and receptors.
 pub(super) const PORT: u16 = 2003;
@@ -10,21 +12,33 @@ pub(super) const PORT: u16 = 2003;
 /// Why an address is invalid.
 #[derive(Debug)]
 pub(super) struct Wrong {
-    pub diagnostic: Box<Diagnostic>,
-    pub upstream: String,
+    message: String,
+    label: &'static str,
+    hint: String,
+    upstream: String,
 }
 
-fn wrong(message: String, label: &str, hint: Option<String>, upstream: String) -> Wrong {
-    let diagnostic = Diagnostic::error(Code::ImportBadValue, message).label(label);
-    Wrong { diagnostic: Box::new(Diagnostic { hint, ..diagnostic }), upstream }
+impl Wrong {
+    pub(super) fn report(self, mistakes: &mut Mistakes, span: Span, at: UpstreamAt) {
+        let report = mistakes.error(Code::ImportBadValue, span, self.message);
+        report.label(self.label).hint(self.hint).upstream_at(at, self.upstream);
+    }
+}
+
+fn wrong(
+    message: impl Into<String>,
+    label: &'static str,
+    hint: impl Into<String>,
+    upstream: impl Into<String>,
+) -> Wrong {
+    Wrong { message: message.into(), label, hint: hint.into(), upstream: upstream.into() }
 }
 
 /// Host without brackets, and port.
 pub(super) fn split(text: &str) -> Result<(&str, u16), Wrong> {
     if let Some(rest) = text.strip_prefix('[') {
         let Some((host, behind)) = rest.split_once(']') else {
-            let hint = Some("write [ADDRESS]:PORT".into());
-            return Err(wrong("this `[` is not closed".into(), "no `]`", hint, "expected ']'".into()));
+            return Err(wrong("this `[` is not closed", "no `]`", "write [ADDRESS]:PORT", "expected ']'"));
         };
         return match behind.strip_prefix(':') {
             Some(port) => Ok((filled(host)?, self::port(port)?)),
@@ -41,7 +55,7 @@ pub(super) fn split(text: &str) -> Result<(&str, u16), Wrong> {
         };
         let message = format!("`{text}` has more than one colon, and is not an address with a port");
         let upstream = format!("failed to resolve {host}");
-        return Err(wrong(message, "where does the port begin?", Some(hint), upstream));
+        return Err(wrong(message, "where does the port begin?", hint, upstream));
     }
     Ok((filled(host)?, self::port(port)?))
 }
@@ -50,15 +64,13 @@ fn filled(host: &str) -> Result<&str, Wrong> {
     if !host.is_empty() {
         return Ok(host);
     }
-    let message = "there is no host before the port".to_owned();
-    let upstream = "host or IP-address required".to_owned();
-    Err(wrong(message, "HOST is missing", Some("write HOST:PORT".into()), upstream))
+    let (message, upstream) = ("there is no host before the port", "host or IP-address required");
+    Err(wrong(message, "HOST is missing", "write HOST:PORT", upstream))
 }
 
 fn no_port(text: &str) -> Wrong {
-    let message = format!("`{text}` is no port");
-    let hint = Some("a port is a number from 1 to 65535".into());
-    wrong(message, "no port", hint, format!("invalid port number '{text}'"))
+    let (message, upstream) = (format!("`{text}` is no port"), format!("invalid port number '{text}'"));
+    wrong(message, "no port", "a port is a number from 1 to 65535", upstream)
 }
 
 /// A port from 1 on.

@@ -6,7 +6,7 @@
 use super::mistakes::{FileText, Mistakes};
 use super::syntax::{Statement, StatementKind, Word};
 use super::{lexer, parser};
-use config::diagnostic::{Code, Diagnostic};
+use config::diagnostic::Code;
 
 /// Most files of one configuration.
 pub const FILES_MAX: usize = 10_000;
@@ -34,18 +34,16 @@ pub(super) fn statements(
     let names = if is_pattern(name) { (files.matching)(name) } else { vec![name.to_owned()] };
     if names.is_empty() {
         reader.texts.push(FileText { name: name.to_owned(), text: String::new() });
-        let message = format!("no file fits `{name}`");
-        reader.mistakes.whole(Diagnostic::error(Code::IncludeUnread, message).hint("check the path"));
+        reader.mistakes.whole(Code::IncludeUnread, format!("no file fits `{name}`")).hint("check the path");
     }
     for name in &names {
         if let Err(why) = reader.file(name) {
-            let wrong = Diagnostic::error(Code::IncludeUnread, format!("`{name}` cannot be read: {why}"));
             reader.texts.push(FileText { name: name.clone(), text: String::new() });
             reader.mistakes.file = reader.texts.len() - 1;
-            let upstream = format!("unable to open file '{name}': {why}");
-            reader
-                .mistakes
-                .unread(wrong.hint("check the path and the rights of the user that runs this"), upstream);
+            let message = format!("`{name}` cannot be read: {why}");
+            let report = reader.mistakes.whole(Code::IncludeUnread, message);
+            let report = report.hint("check the path and the rights of the user that runs this");
+            report.upstream(format!("unable to open file '{name}': {why}"));
         }
     }
     (reader.statements, reader.texts)
@@ -96,8 +94,8 @@ impl Reader<'_, '_> {
         let names =
             if is_pattern(&path.text) { (self.files.matching)(&path.text) } else { vec![path.text.clone()] };
         if names.is_empty() {
-            let warning = Diagnostic::warning(Code::ImportNoEffect, format!("no file fits `{}`", path.text));
-            self.mistakes.add(path.span, warning.label("includes nothing"));
+            let message = format!("no file fits `{}`", path.text);
+            self.mistakes.warning(Code::ImportNoEffect, path.span, message).label("includes nothing");
         }
         for name in names {
             let refused = if self.open.contains(&name) {
@@ -108,9 +106,9 @@ impl Reader<'_, '_> {
                 self.file(&name).err().map(|why| format!("`{name}` cannot be read: {why}"))
             };
             if let Some(message) = refused {
-                let wrong = Diagnostic::error(Code::IncludeUnread, message).label("included here");
-                let wrong = wrong.hint("paths are relative to the directory that the daemon is started in");
-                self.mistakes.known(path.span, wrong, format!("unable to open file '{name}'"));
+                let report = self.mistakes.error(Code::IncludeUnread, path.span, message);
+                let report = report.label("included here").upstream(format!("unable to open file '{name}'"));
+                report.hint("paths are relative to the directory that the daemon is started in");
             }
         }
     }

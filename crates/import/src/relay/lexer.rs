@@ -5,7 +5,7 @@
 //! Invariant: any text gives tokens that end in [`Kind::End`], in time proportional to its length.
 
 use super::mistakes::Mistakes;
-use config::diagnostic::{Code, Diagnostic, Place};
+use config::diagnostic::{Code, Place};
 
 /// Longest quoted string, in bytes, as in the original.
 pub(super) const QUOTED_BYTES_MAX: usize = 1023;
@@ -124,14 +124,13 @@ impl Lexer<'_, '_> {
         let word = &self.text[start..self.at];
         let shown = if c == '\'' { c.to_string() } else { c.escape_debug().to_string() };
         let message = format!("`{shown}` is not allowed in a word without quotes");
-        let diagnostic = Diagnostic::error(Code::ImportSyntax, message).at(place);
         let inner = word.strip_prefix('\'').map_or(word, |word| word.strip_suffix('\'').unwrap_or(word));
-        let diagnostic = if c == '\0' {
-            diagnostic.label("the original stops reading at a zero byte")
+        let report = self.mistakes.error_at(Code::ImportSyntax, place, message).upstream("syntax error");
+        if c == '\0' {
+            report.label("the original stops reading at a zero byte");
         } else {
-            diagnostic.label("not a character of words").hint(format!("write {}", quote(inner)))
-        };
-        self.mistakes.syntax(diagnostic, "syntax error".into());
+            report.label("not a character of words").hint(format!("write {}", quote(inner)));
+        }
         Kind::Broken
     }
 
@@ -143,11 +142,9 @@ impl Lexer<'_, '_> {
         loop {
             let Some(c) = self.peek().filter(|c| *c != '\n') else {
                 let place = Place::new(start, start + 1);
-                let wrong = Diagnostic::error(Code::ImportSyntax, "this string has no end on its line");
-                self.mistakes.syntax(
-                    wrong.at(place).label("no second `\"` on this line"),
-                    "unterminated string".into(),
-                );
+                let message = "this string has no end on its line";
+                let report = self.mistakes.error_at(Code::ImportSyntax, place, message);
+                report.label("no second `\"` on this line").upstream("unterminated string");
                 return Kind::Broken;
             };
             self.at += c.len_utf8();
@@ -165,24 +162,20 @@ impl Lexer<'_, '_> {
         }
         let place = Place::new(start, self.at);
         if text.contains(char::REPLACEMENT_CHARACTER) {
-            let wrong = Diagnostic::error(Code::ImportSyntax, "this string is not UTF-8").at(place);
-            let hint = "convert the file with iconv, or write an expression of ASCII characters";
-            self.mistakes.syntax(wrong.label("invalid bytes").hint(hint), "syntax error".into());
-            return Kind::Broken;
-        }
-        let (message, upstream) = if text.is_empty() {
-            ("a string in quotes must not be empty".to_owned(), "empty string")
+            let report = self.mistakes.error_at(Code::ImportSyntax, place, "this string is not UTF-8");
+            let report = report.label("invalid bytes").upstream("syntax error");
+            report.hint("convert the file with iconv, or write an expression of ASCII characters");
+        } else if text.is_empty() {
+            let message = "a string in quotes must not be empty";
+            let report = self.mistakes.error_at(Code::ImportSyntax, place, message);
+            report.label("nothing in it").upstream("empty string");
         } else if text.len() > QUOTED_BYTES_MAX {
-            (
-                format!("a string in quotes must not be longer than {QUOTED_BYTES_MAX} bytes"),
-                "string too long",
-            )
+            let message = format!("a string in quotes must not be longer than {QUOTED_BYTES_MAX} bytes");
+            let report = self.mistakes.error_at(Code::ImportSyntax, place, message);
+            report.label(format!("{} bytes", text.len())).upstream("string too long");
         } else {
             return Kind::Quoted(text);
-        };
-        let length = if text.is_empty() { "nothing in it".into() } else { format!("{} bytes", text.len()) };
-        let wrong = Diagnostic::error(Code::ImportSyntax, message).at(place).label(length);
-        self.mistakes.syntax(wrong, upstream.into());
+        }
         Kind::Broken
     }
 }

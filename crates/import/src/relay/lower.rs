@@ -19,7 +19,7 @@ use process::sharding::Sharding;
 use super::document::*;
 use super::mistakes::Mistakes;
 use super::pattern::Pattern;
-use config::diagnostic::{Code, Diagnostic, Place};
+use config::diagnostic::{Code, Place};
 
 /// A plan and its outputs.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,19 +59,17 @@ pub(super) fn check(conf: &RelayConf, mistakes: &mut Mistakes) {
     let is_whole = !mistakes.has_errors();
     let Lowered { plan, outputs } = lower(conf);
     if outputs.len() > OUTPUTS_MAX {
-        let message = format!("there are more than {OUTPUTS_MAX} servers and files");
-        mistakes.whole(Diagnostic::error(Code::TooMany, message));
+        mistakes.whole(Code::TooMany, format!("there are more than {OUTPUTS_MAX} servers and files"));
         return;
     }
     for refused in Router::new(&plan).err().unwrap_or_default() {
         let span = span_of(conf, refused.at);
         // The syntax of expressions was checked before, so an error now is about a whole expression.
         if refused.within.is_some() {
-            let mut wrong = Diagnostic::error(Code::BadExpression, refused.why).label("in this expression");
-            wrong.hint = refused.hint;
-            mistakes.add(span, wrong);
+            let report = mistakes.error(Code::BadExpression, span, refused.why);
+            report.label("in this expression").hint_if(refused.hint);
         } else if is_whole {
-            mistakes.add(span, Diagnostic::error(Code::ImportBadValue, refused.why));
+            mistakes.error(Code::ImportBadValue, span, refused.why);
         }
     }
 }
@@ -85,12 +83,7 @@ fn span_of(conf: &RelayConf, at: MistakeAt) -> Span {
         MistakeAt::Cluster(id) => conf.clusters.get(id.index()).map_or(nowhere, |cluster| cluster.span),
         MistakeAt::Statement { statement, expression } => {
             let Some(rule) = conf.rules.get(statement) else { return nowhere };
-            let (patterns, whole) = match rule {
-                Rule::Match(rule) => (&rule.patterns[..], rule.span),
-                Rule::Rewrite(rule) => (std::slice::from_ref(&rule.pattern), rule.span),
-                Rule::Aggregate(rule) => (&rule.patterns[..], rule.span),
-            };
-            expression.and_then(|at| patterns.get(at)).map_or(whole, |pattern| pattern.span)
+            expression.and_then(|at| rule.patterns().get(at)).map_or(rule.span(), |pattern| pattern.span)
         }
         MistakeAt::Validate { statement } => match conf.rules.get(statement) {
             Some(Rule::Match(MatchRule { validate: Some(validate), .. })) => validate.pattern.span,

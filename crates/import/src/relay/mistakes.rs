@@ -4,9 +4,11 @@
 //! with the number of its file, and with the original's message for the same mistake, since scripts search for that
 //! (spec graphite §2.13). The original stops at the first mistake; [`Mistakes`] has all of them.
 
+use std::collections::BTreeSet;
+
 use super::document::Span;
 use super::lexer;
-use config::diagnostic::{Diagnostic, Place, Severity, Source, render_files};
+use config::diagnostic::{Code, Diagnostic, Place, Severity, Source, render_files};
 
 /// Most errors, and most warnings, kept for one configuration.
 pub const MISTAKES_MAX: usize = 200;
@@ -62,53 +64,73 @@ pub(super) struct Mistakes {
     /// File of the next ones.
     pub file: usize,
     /// Clusters whose statements cannot be parsed: rules that name them are not reported.
-    pub lost_clusters: Vec<String>,
+    pub lost_clusters: BTreeSet<String>,
     found: Vec<Mistake>,
+    errors: usize,
+    /// The last one past the limit.
+    past_limit: Vec<Mistake>,
+}
+
+/// A mistake in the list, for its label, hint and the original's message.
+pub(super) struct Report<'a>(&'a mut Mistake);
+
+impl<'a> Report<'a> {
+    pub(super) fn label(self, label: impl Into<String>) -> Report<'a> {
+        self.0.diagnostic.label = label.into();
+        self
+    }
+
+    pub(super) fn hint(self, hint: impl Into<String>) -> Report<'a> {
+        self.hint_if(Some(hint.into()))
+    }
+
+    pub(super) fn hint_if(self, hint: Option<String>) -> Report<'a> {
+        self.0.diagnostic.hint = hint;
+        self
+    }
+
+    /// The original's message, at the same place.
+    pub(super) fn upstream(self, words: impl Into<String>) -> Report<'a> {
+        self.upstream_at(UpstreamAt::Here, words)
+    }
+
+    /// The original's message, at another place of the same file.
+    pub(super) fn upstream_at(self, at: UpstreamAt, words: impl Into<String>) -> Report<'a> {
+        self.0.upstream = Some(Upstream { words: words.into(), at });
+        self
+    }
 }
 
 impl Mistakes {
-    /// In the current file; the original prints `upstream` after file, line and column.
-    pub(super) fn syntax(&mut self, diagnostic: Diagnostic, upstream: String) {
-        self.keep(self.file, diagnostic, Some(Upstream { words: upstream, at: UpstreamAt::Here }));
+    pub(super) fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> Report<'_> {
+        self.keep(span.file, Diagnostic::error(code, message).at(span.place))
     }
 
-    /// At a span; the original prints `upstream`.
-    pub(super) fn known(&mut self, span: Span, diagnostic: Diagnostic, upstream: impl Into<String>) {
-        self.known_from(span, diagnostic, upstream, UpstreamAt::Here);
+    pub(super) fn warning(&mut self, code: Code, span: Span, message: impl Into<String>) -> Report<'_> {
+        self.keep(span.file, Diagnostic::warning(code, message).at(span.place))
     }
 
-    /// At a span; the original prints `upstream`, at another place of the same file.
-    pub(super) fn known_from(
-        &mut self,
-        span: Span,
-        diagnostic: Diagnostic,
-        upstream: impl Into<String>,
-        at: UpstreamAt,
-    ) {
-        self.keep(span.file, diagnostic.at(span.place), Some(Upstream { words: upstream.into(), at }));
+    /// An error at a place of the current file.
+    pub(super) fn error_at(&mut self, code: Code, place: Place, message: impl Into<String>) -> Report<'_> {
+        self.error(code, Span { file: self.file, place }, message)
     }
 
-    /// At a span; the original prints nothing.
-    pub(super) fn add(&mut self, span: Span, diagnostic: Diagnostic) {
-        self.keep(span.file, diagnostic.at(span.place), None);
+    /// An error about the current file as a whole, or where no place is known.
+    pub(super) fn whole(&mut self, code: Code, message: impl Into<String>) -> Report<'_> {
+        self.keep(self.file, Diagnostic::error(code, message))
     }
 
-    /// About a file as a whole, or where no place is known.
-    pub(super) fn whole(&mut self, diagnostic: Diagnostic) {
-        self.keep(self.file, diagnostic, None);
-    }
-
-    /// About a file that cannot be read; the original prints `upstream`.
-    pub(super) fn unread(&mut self, diagnostic: Diagnostic, upstream: String) {
-        self.keep(self.file, diagnostic, Some(Upstream { words: upstream, at: UpstreamAt::Here }));
-    }
-
-    fn keep(&mut self, file: usize, diagnostic: Diagnostic, upstream: Option<Upstream>) {
-        let is_same = |mistake: &&Mistake| mistake.diagnostic.severity == diagnostic.severity;
-        // Errors and warnings have separate limits: an error is reported however many warnings there are.
-        if self.found.iter().filter(is_same).count() < MISTAKES_MAX {
-            self.found.push(Mistake { file, diagnostic, upstream });
+    /// Errors and warnings have separate limits: an error is reported however many warnings there are.
+    fn keep(&mut self, file: usize, diagnostic: Diagnostic) -> Report<'_> {
+        let is_error = diagnostic.severity == Severity::Error;
+        let before = if is_error { self.errors } else { self.found.len() - self.errors };
+        let mistake = Mistake::ours(file, diagnostic);
+        if before == MISTAKES_MAX {
+            self.past_limit.clear();
+            return Report(self.past_limit.push_mut(mistake));
         }
+        self.errors += usize::from(is_error);
+        Report(self.found.push_mut(mistake))
     }
 
     #[cfg(test)]
@@ -117,7 +139,7 @@ impl Mistakes {
     }
 
     pub(super) fn has_errors(&self) -> bool {
-        has_errors(&self.found)
+        self.errors > 0
     }
 
     /// All of them, by file and then by place; those without a place last.

@@ -13,7 +13,7 @@ use super::lexer::{Kind, Token};
 use super::mistakes::Mistakes;
 use super::syntax::*;
 use crate::report::one_of;
-use config::diagnostic::{Code, Diagnostic, Place, nearest};
+use config::diagnostic::{Code, Place, nearest};
 
 mod listen;
 
@@ -250,12 +250,9 @@ impl Parser<'_, '_> {
             }
             None => None,
         };
-        let mut diagnostic = Diagnostic::error(Code::ImportSyntax, message);
-        if !many {
-            diagnostic.label = format!("expected {}", one_of(&wanted));
-        }
-        diagnostic.hint = hint;
-        self.mistakes.known(self.span(place), diagnostic, upstream);
+        let label = if many { String::new() } else { format!("expected {}", one_of(&wanted)) };
+        let report = self.mistakes.error_at(Code::ImportSyntax, place, message);
+        report.label(label).hint_if(hint).upstream(upstream);
         Err(Told)
     }
 
@@ -268,10 +265,10 @@ impl Parser<'_, '_> {
         let place = self.token().place;
         if let Some(word) = order.iter().find(|word| self.is(word)) {
             let message = format!("`{word}` cannot stand here");
-            let hint = format!("clauses stand once, and in this order: {}", order.join(", "));
+            let report = self.mistakes.error_at(Code::ImportSyntax, place, message);
+            let report = report.hint(format!("clauses stand once, and in this order: {}", order.join(", ")));
             let upstream = format!("syntax error, unexpected '{word}', expecting ';'");
-            let wrong = Diagnostic::error(Code::ImportSyntax, message).label("too late, or twice").hint(hint);
-            self.mistakes.known(self.span(place), wrong, upstream);
+            report.label("too late, or twice").upstream(upstream);
             return Err(Told);
         }
         self.unexpected(&[";"], "")
@@ -299,21 +296,23 @@ impl Parser<'_, '_> {
             return Err(Told);
         }
         let written = short(&self.text[token.place.start..token.place.end]).to_owned();
-        let wrong = Diagnostic::error(Code::ImportSyntax, format!("no statement begins with `{written}`"))
-            .label("a statement should begin here");
         let hint = match nearest(&written, STATEMENTS.into_iter()) {
             Some(near) => format!("did you mean `{near}`?"),
             None if token.kind == Kind::Semicolon => "remove this `;`".into(),
             None => format!("statements are {}", STATEMENTS.join(", ")),
         };
-        self.mistakes.known(self.span(token.place), wrong.hint(hint), "syntax error, expecting end of file");
+        let message = format!("no statement begins with `{written}`");
+        let report = self.mistakes.error_at(Code::ImportSyntax, token.place, message);
+        let report = report.label("a statement should begin here").hint(hint);
+        report.upstream("syntax error, expecting end of file");
         Err(Told)
     }
 
     fn cluster(&mut self) -> Parsed<StatementKind> {
         let name = self.new_name("a name")?;
-        let kind =
-            self.cluster_kind().inspect_err(|_| self.mistakes.lost_clusters.push(name.text.clone()))?;
+        let kind = self.cluster_kind().inspect_err(|_| {
+            self.mistakes.lost_clusters.insert(name.text.clone());
+        })?;
         Ok(StatementKind::Cluster { name, kind })
     }
 
@@ -397,13 +396,11 @@ impl Parser<'_, '_> {
     /// A new name: digits alone are a name only in quotes.
     fn new_name(&mut self, what: &str) -> Parsed<Word> {
         if self.digits_come() {
-            let token = self.token().clone();
             let written = self.bare_at(0);
             let message = format!("`{written}` is a number where {what} should be");
             let hint = format!("in quotes it is a name: \"{written}\"");
-            let wrong = Diagnostic::error(Code::ImportSyntax, message).label("no name").hint(hint);
-            let upstream = "syntax error, unexpected intval, expecting string";
-            self.mistakes.known(self.span(token.place), wrong, upstream);
+            let report = self.mistakes.error_at(Code::ImportSyntax, self.token().place, message);
+            report.label("no name").hint(hint).upstream("syntax error, unexpected intval, expecting string");
             return Err(Told);
         }
         self.word(what, &RESERVED)
@@ -424,8 +421,8 @@ impl Parser<'_, '_> {
         }
         let written = short(&self.text[token.place.start..token.place.end]).to_owned();
         let message = format!("`{written}` is no whole number");
-        let wrong = Diagnostic::error(Code::ImportSyntax, message).label("expected digits");
-        self.mistakes.known(self.span(token.place), wrong, "syntax error, expecting intval");
+        let report = self.mistakes.error_at(Code::ImportSyntax, token.place, message);
+        report.label("expected digits").upstream("syntax error, expecting intval");
         Err(Told)
     }
 
@@ -438,10 +435,10 @@ impl Parser<'_, '_> {
             let star = self.is("*");
             let word = self.word("an expression", clauses)?;
             if star {
-                let wrong = Diagnostic::error(Code::ImportSyntax, "`*` stands alone, or not at all");
-                let wrong =
-                    wrong.label("matches every name").hint("leave out the other expressions, or this one");
-                self.mistakes.known(word.span, wrong, "syntax error, unexpected '*', expecting ';'");
+                let message = "`*` stands alone, or not at all";
+                let report = self.mistakes.error(Code::ImportSyntax, word.span, message);
+                let report = report.hint("leave out the other expressions, or this one");
+                report.label("matches every name").upstream("syntax error, unexpected '*', expecting ';'");
                 return Err(Told);
             }
             patterns.push(word);
@@ -455,18 +452,17 @@ impl Parser<'_, '_> {
         for pair in patterns.windows(2) {
             if pair[1].text == "to" && nearest(&pair[0].text, ["send"].into_iter()).is_some() {
                 let message = format!("`{}` and all that follows is read as expressions", pair[0].text);
-                let warning = Diagnostic::warning(Code::ImportNoEffect, message).label("not a keyword");
-                self.mistakes.add(pair[0].span, warning.hint("did you mean `send`?"));
+                let report = self.mistakes.warning(Code::ImportNoEffect, pair[0].span, message);
+                report.label("not a keyword").hint("did you mean `send`?");
             }
         }
         for word in patterns {
             let bare = word.span.place.end - word.span.place.start == word.text.len();
             if bare && ["stop", "into", "blackhole", "else", "drop"].contains(&word.text.as_str()) {
                 let message = format!("`{}` is read as an expression here", word.text);
-                let warning =
-                    Diagnostic::warning(Code::ImportNoEffect, message).label("not a keyword in this place");
+                let report = self.mistakes.warning(Code::ImportNoEffect, word.span, message);
                 let hint = "what is done stands behind `send to`: match EXPRESSION send to CLUSTER stop;";
-                self.mistakes.add(word.span, warning.hint(hint));
+                report.label("not a keyword in this place").hint(hint);
             }
         }
     }
@@ -519,11 +515,11 @@ impl Parser<'_, '_> {
     }
 
     fn blackhole_among_clusters<T>(&mut self) -> Parsed<T> {
-        let span = self.span(self.token().place);
-        let wrong = Diagnostic::error(Code::ImportSyntax, "`blackhole` cannot be listed with clusters")
-            .label("expected `;` or `stop`")
-            .hint("send to the clusters and stop, or to `blackhole` alone");
-        self.mistakes.known(span, wrong, "syntax error, unexpected 'blackhole', expecting ';'");
+        let message = "`blackhole` cannot be listed with clusters";
+        let report = self.mistakes.error_at(Code::ImportSyntax, self.token().place, message);
+        let report = report.label("expected `;` or `stop`");
+        let report = report.hint("send to the clusters and stop, or to `blackhole` alone");
+        report.upstream("syntax error, unexpected 'blackhole', expecting ';'");
         Err(Told)
     }
 
@@ -579,11 +575,10 @@ impl Parser<'_, '_> {
         if let Some(percent) = self.bare_at(0).strip_prefix("percentile") {
             let Some(percent) = percent.parse::<u8>().ok().filter(|percent| (1..=99).contains(percent))
             else {
-                let wrong =
-                    Diagnostic::error(Code::ImportBadValue, "a percentile is a whole number from 1 to 99")
-                        .label("no such percentile")
-                        .hint("for example percentile95");
-                self.mistakes.known(span, wrong, "percentile<x>: value x must be between 1 and 99");
+                let message = "a percentile is a whole number from 1 to 99";
+                let report = self.mistakes.error(Code::ImportBadValue, span, message);
+                let report = report.label("no such percentile").hint("for example percentile95");
+                report.upstream("percentile<x>: value x must be between 1 and 99");
                 self.at += 1;
                 // The rest of the statement is checked all the same.
                 return Ok(ComputeType::Percentile(50));
@@ -622,11 +617,12 @@ impl Parser<'_, '_> {
         let send = self.destinations()?;
         let stop = self.take("stop");
         self.end(&["stop"])?;
-        let warning = Diagnostic::warning(Code::ImportDeprecated, "`send statistics to` is an old form")
-            .hint("write `statistics send to CLUSTER;`");
-        let upstream = "'send statistics to ...' is deprecated and will be removed in a future version, \
-                        use 'statistics send to ...' instead";
-        self.mistakes.known(self.span(place), warning, upstream);
+        let message = "`send statistics to` is an old form";
+        let report = self.mistakes.warning(Code::ImportDeprecated, self.span(place), message);
+        report.hint("write `statistics send to CLUSTER;`").upstream(
+            "'send statistics to ...' is deprecated and will be removed in a future version, \
+             use 'statistics send to ...' instead",
+        );
         Ok(StatementKind::Statistics(StatisticsSyntax {
             send: Some((send, self.span(place))),
             stop,

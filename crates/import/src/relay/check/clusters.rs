@@ -5,7 +5,7 @@ use crate::relay::document::*;
 use crate::relay::host;
 use crate::relay::mistakes::UpstreamAt;
 use crate::relay::syntax::{ClusterSyntax, HostSyntax, Word};
-use config::diagnostic::{Code, Diagnostic};
+use config::diagnostic::Code;
 
 /// Most clusters, and most servers, of one configuration.
 pub(super) const CLUSTERS_MAX: usize = 10_000;
@@ -13,26 +13,23 @@ pub(super) const CLUSTERS_MAX: usize = 10_000;
 impl Check<'_> {
     pub(super) fn cluster(&mut self, name: &Word, syntax: ClusterSyntax) {
         if self.conf.clusters.len() == CLUSTERS_MAX {
-            let wrong =
-                Diagnostic::error(Code::TooMany, format!("there are more than {CLUSTERS_MAX} clusters"));
-            self.mistakes.add(name.span, wrong);
+            self.too_many(name.span, CLUSTERS_MAX, "clusters");
             return;
         }
         if self.conf.clusters.iter().any(|cluster| cluster.name == name.text) {
             let message = format!("there are two clusters `{}`", name.text);
-            let wrong = Diagnostic::error(Code::DuplicateName, message)
-                .label("the second one")
-                .hint("rename it, or add its members to the first one");
-            let upstream = "cluster with the same name already defined";
-            self.mistakes.known_from(name.span, wrong, upstream, self.semicolon);
+            let report = self.mistakes.error(Code::DuplicateName, name.span, message);
+            let report = report.label("the second one");
+            let report = report.hint("rename it, or add its members to the first one");
+            report.upstream_at(self.semicolon, "cluster with the same name already defined");
             return;
         }
         let kind = match syntax {
             ClusterSyntax::Plain { way, use_all, hosts } => {
                 if way == Way::Balance {
-                    let note = Diagnostic::warning(Code::ReadsTwoWays, "carbon-c-relay does not know `lb`")
-                        .hint("this file will not load there; `any_of` distributes by the name's hash");
-                    self.mistakes.add(name.span, note);
+                    let message = "carbon-c-relay does not know `lb`";
+                    let report = self.mistakes.warning(Code::ReadsTwoWays, name.span, message);
+                    report.hint("this file will not load there; `any_of` distributes by the name's hash");
                 }
                 let alone = matches!(way, Way::AnyOf | Way::Failover);
                 let members = self.members(&name.text, &hosts, alone);
@@ -57,21 +54,22 @@ impl Check<'_> {
     fn replication(&mut self, cluster: &str, written: Option<&Word>, members: usize) -> u8 {
         let Some(written) = written else { return 1 };
         let Some(count) = written.text.parse::<u8>().ok().filter(|count| *count > 0) else {
-            let wrong = Diagnostic::error(Code::ImportBadValue, "`replication` is a number from 1 to 255");
+            let message = "`replication` is a number from 1 to 255";
+            let report = self.mistakes.error(Code::ImportBadValue, written.span, message);
             let upstream = "replication count must be between 1 and 255";
-            self.mistakes.known_from(written.span, wrong.label("out of range"), upstream, self.semicolon);
+            report.label("out of range").upstream_at(self.semicolon, upstream);
             return 1;
         };
         if usize::from(count) > members {
             let servers = if members == 1 { "server" } else { "servers" };
             let message = format!("{count} copies cannot go to {members} {servers}");
-            let wrong = Diagnostic::error(Code::ImportBadValue, message)
-                .label("more than the cluster has servers")
-                .hint(format!("write replication {members}, or add servers"));
+            let report = self.mistakes.error(Code::ImportBadValue, written.span, message);
+            let report = report.label("more than the cluster has servers");
+            let report = report.hint(format!("write replication {members}, or add servers"));
             let upstream = format!(
                 "invalid cluster '{cluster}': replication count ({count}) is larger than the number of servers ({members})\n"
             );
-            self.mistakes.known_from(written.span, wrong, upstream, self.semicolon);
+            report.upstream_at(self.semicolon, upstream);
         }
         count
     }
@@ -86,7 +84,7 @@ impl Check<'_> {
             Ok((host, port)) => (host.to_owned(), port),
             Err(wrong) => {
                 let behind = UpstreamAt::From(syntax.span.place.end);
-                self.mistakes.known_from(syntax.address.span, *wrong.diagnostic, wrong.upstream, behind);
+                wrong.report(self.mistakes, syntax.address.span, behind);
                 return None;
             }
         };
@@ -105,9 +103,7 @@ impl Check<'_> {
         let found = self.conf.servers.iter().position(|other| same_place(other, &server));
         let Some(at) = found else {
             if self.conf.servers.len() == CLUSTERS_MAX {
-                let wrong =
-                    Diagnostic::error(Code::TooMany, format!("there are more than {CLUSTERS_MAX} servers"));
-                self.mistakes.add(syntax.span, wrong);
+                self.too_many(syntax.span, CLUSTERS_MAX, "servers");
                 return None;
             }
             self.conf.servers.push(server);
@@ -126,25 +122,17 @@ impl Check<'_> {
         if !bare || !digits || number == word.text {
             return word.text.clone();
         }
-        let warning = Diagnostic::warning(
-            Code::ImportNoEffect,
-            format!("the instance `{}` is the number {number}", word.text),
-        )
-        .label("read as a number of 32 bits, as in the original")
-        .hint(format!("write ={number}, or =\"{}\" if it is meant literally", word.text));
-        self.mistakes.add(word.span, warning);
+        let message = format!("the instance `{}` is the number {number}", word.text);
+        let report = self.mistakes.warning(Code::ImportNoEffect, word.span, message);
+        let report = report.label("read as a number of 32 bits, as in the original");
+        report.hint(format!("write ={number}, or =\"{}\" if it is meant literally", word.text));
         number
     }
 
     fn check_server(&mut self, server: &Server) {
         let stream = server.compression != Compression::Plain || server.tls != ServerTls::None;
         if server.proto == Proto::Udp && stream {
-            let wrong =
-                Diagnostic::error(Code::ImportBadValue, "datagrams are neither compressed nor encrypted")
-                    .label("`proto udp` and a `transport`")
-                    .hint("leave out one of the two");
-            let upstream = "cannot use UDP transport for compressed/encrypted stream";
-            self.mistakes.known_from(server.span, wrong, upstream, self.semicolon);
+            self.datagrams(server.span, "leave out one of the two");
         }
     }
 
@@ -195,15 +183,14 @@ impl Check<'_> {
             _ => {
                 if first.compression != server.compression || first.tls != server.tls {
                     let message = format!("{place} has another transport above, and that one applies");
-                    let warning = Diagnostic::warning(Code::ServerShared, message).label("has no effect");
-                    self.mistakes.add(syntax.span, warning.hint("write the same transport in both places"));
+                    let report = self.mistakes.warning(Code::ServerShared, syntax.span, message);
+                    report.label("has no effect").hint("write the same transport in both places");
                 }
                 return;
             }
         };
-        let wrong =
-            Diagnostic::error(Code::ServerShared, message).label("conflicting definitions").hint(hint);
-        self.mistakes.known_from(syntax.span, wrong, upstream, self.semicolon);
+        let report = self.mistakes.error(Code::ServerShared, syntax.span, message);
+        report.label("conflicting definitions").hint(hint).upstream_at(self.semicolon, upstream);
     }
 
     /// In `carbon_ch` the port is not hashed: two members of one host without instances have one place in the ring.
@@ -220,10 +207,9 @@ impl Check<'_> {
             if !seen.insert(host) {
                 let message =
                     "two members on one host without instances have the same position on the hash ring";
-                let warning = Diagnostic::warning(Code::ImportNoEffect, message)
-                    .label("gets nothing")
-                    .hint("give each an instance: HOST:PORT=a; `carbon_ch` ignores the port");
-                self.mistakes.add(syntax.span, warning);
+                let report = self.mistakes.warning(Code::ImportNoEffect, syntax.span, message);
+                let report = report.label("gets nothing");
+                report.hint("give each an instance: HOST:PORT=a; `carbon_ch` ignores the port");
             }
         }
     }

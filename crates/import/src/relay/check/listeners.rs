@@ -3,8 +3,9 @@
 use super::Check;
 use crate::relay::document::*;
 use crate::relay::host;
+use crate::relay::mistakes::UpstreamAt;
 use crate::relay::syntax::{ReceptorSyntax, Word};
-use config::diagnostic::{Code, Diagnostic};
+use config::diagnostic::Code;
 
 /// Most receptors, as in the original.
 const RECEPTORS_MAX: usize = 32;
@@ -23,22 +24,15 @@ impl Check<'_> {
             let span = each.address.span;
             let known = self.conf.listen.iter().flat_map(|listener| &listener.receptors).chain(&receptors);
             if known.clone().count() == RECEPTORS_MAX {
-                let wrong = Diagnostic::error(
-                    Code::TooMany,
-                    format!("there are more than {RECEPTORS_MAX} listeners"),
-                );
-                self.mistakes.add(span, wrong.label("one too many"));
+                self.too_many(span, RECEPTORS_MAX, "listeners").label("one too many");
                 return;
             }
             let twice = known.into_iter().find_map(|other| collision(other, &receptor));
             if let Some(upstream) = twice {
-                let wrong = Diagnostic::error(
-                    Code::AddressTaken,
-                    format!("`{}` has two listeners", each.address.text),
-                )
-                .label("taken above")
-                .hint("a port without an address means that port on every address");
-                self.mistakes.known_from(span, wrong, upstream, self.semicolon);
+                let message = format!("`{}` has two listeners", each.address.text);
+                let report = self.mistakes.error(Code::AddressTaken, span, message).label("taken above");
+                let report = report.hint("a port without an address means that port on every address");
+                report.upstream_at(self.semicolon, upstream);
                 continue;
             }
             receptors.push(receptor);
@@ -48,9 +42,7 @@ impl Check<'_> {
             && let Some(cluster) = receptors.first()
         {
             let message = format!("`protomin {}` is newer than `protomax {}`", min.word(), max.word());
-            let wrong =
-                Diagnostic::error(Code::ImportBadValue, message).label(format!("for {}", show(cluster)));
-            self.mistakes.whole(wrong);
+            self.mistakes.whole(Code::ImportBadValue, message).label(format!("for {}", show(cluster)));
         }
         match self.conf.listen.last_mut() {
             _ if receptors.is_empty() => {}
@@ -66,29 +58,23 @@ impl Check<'_> {
         let Word { text, span } = &syntax.address;
         let Some(proto) = syntax.proto else {
             if stream {
-                let wrong =
-                    Diagnostic::warning(Code::ImportNoEffect, "a unix socket with a transport of its own")
-                        .label("clients must compress what they write to it");
-                self.mistakes.add(*span, wrong);
+                let message = "a unix socket with a transport of its own";
+                let report = self.mistakes.warning(Code::ImportNoEffect, *span, message);
+                report.label("clients must compress what they write to it");
             }
             return Some(Receptor::Unix(text.clone()));
         };
         if stream && proto == Proto::Udp {
-            let wrong =
-                Diagnostic::error(Code::ImportBadValue, "datagrams are neither compressed nor encrypted")
-                    .label("`proto udp` and a `transport`")
-                    .hint("give it a `listen` statement of its own, without the transport");
-            let upstream = "cannot use UDP transport for compressed/encrypted stream";
-            self.mistakes.known_from(*span, wrong, upstream, self.semicolon);
+            self.datagrams(*span, "give it a `listen` statement of its own, without the transport");
             return None;
         }
         if text.contains('/') {
-            let wrong =
-                Diagnostic::error(Code::ImportBadValue, format!("`{text}` is a path, not an address"))
-                    .label("no host and port")
-                    .hint(format!("a path is a unix socket: {text} proto unix"));
+            let message = format!("`{text}` is a path, not an address");
+            let report = self.mistakes.error(Code::ImportBadValue, *span, message);
+            let report = report.label("no host and port");
+            let report = report.hint(format!("a path is a unix socket: {text} proto unix"));
             let upstream = format!("invalid listener {text} for port {}", host::PORT);
-            self.mistakes.known_from(*span, wrong, upstream, self.semicolon);
+            report.upstream_at(self.semicolon, upstream);
             return None;
         }
         let split = if text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -99,7 +85,7 @@ impl Check<'_> {
         match split {
             Ok((host, port)) => Some(Receptor::Port { host, port, proto }),
             Err(wrong) => {
-                self.mistakes.known(*span, *wrong.diagnostic, wrong.upstream);
+                wrong.report(self.mistakes, *span, UpstreamAt::Here);
                 None
             }
         }

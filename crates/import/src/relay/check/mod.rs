@@ -8,9 +8,9 @@
 //! here they are one when their names are equal, because a check makes no DNS lookups.
 
 use super::document::*;
-use super::mistakes::{Mistakes, UpstreamAt};
+use super::mistakes::{Mistakes, Report, UpstreamAt};
 use super::syntax::{SendSyntax, Statement, StatementKind, StatisticsSyntax, Word};
-use config::diagnostic::{Code, Diagnostic, nearest};
+use config::diagnostic::{Code, nearest};
 
 mod clusters;
 mod listeners;
@@ -70,9 +70,9 @@ impl Check<'_> {
         }
         if self.conf.statistics.reset && !statistics.reset && !statistics.old_form {
             let message = "this undoes the `reset counters` of the statement above, as in the original";
-            let warning =
-                Diagnostic::warning(Code::ImportNoEffect, message).label("says no `reset counters`");
-            self.mistakes.add(span, warning.hint("write one `statistics` statement with all of it"));
+            let report = self.mistakes.warning(Code::ImportNoEffect, span, message);
+            let report = report.label("says no `reset counters`");
+            report.hint("write one `statistics` statement with all of it");
         }
         self.conf.statistics.reset = statistics.reset || (self.conf.statistics.reset && statistics.old_form);
         if let Some(prefix) = &statistics.prefix {
@@ -83,12 +83,12 @@ impl Check<'_> {
         self.conf.statistics.stop |= statistics.stop || statistics.send.is_some();
         if let Some((send, span)) = statistics.send {
             if self.statistics_sent.is_some() {
-                let wrong = Diagnostic::error(Code::Repeated, "statistics are sent twice")
-                    .label("there is a `send to` already")
-                    .hint("name all clusters in one `send to`");
-                let upstream =
-                    "duplicate 'statistics send to' not allowed, use multiple destinations instead";
-                self.mistakes.known_from(span, wrong, upstream, self.semicolon);
+                let report = self.mistakes.error(Code::Repeated, span, "statistics are sent twice");
+                let report = report.label("there is a `send to` already");
+                report.hint("name all clusters in one `send to`").upstream_at(
+                    self.semicolon,
+                    "duplicate 'statistics send to' not allowed, use multiple destinations instead",
+                );
             }
             self.statistics_sent = Some((send, span));
         }
@@ -112,11 +112,23 @@ impl Check<'_> {
                 None => format!("defined before it are: {}", names.take(8).collect::<Vec<_>>().join(", ")),
             };
             let message = format!("cluster `{}` is not defined yet", name.text);
-            let wrong =
-                Diagnostic::error(Code::UnknownCluster, message).label("not defined above").hint(hint);
-            self.mistakes.known(name.span, wrong, "unknown cluster");
+            let report = self.mistakes.error(Code::UnknownCluster, name.span, message);
+            report.label("not defined above").hint(hint).upstream("unknown cluster");
         }
         found
+    }
+
+    /// Reports that there are more of something than `most`.
+    fn too_many(&mut self, span: Span, most: usize, what: &str) -> Report<'_> {
+        self.mistakes.error(Code::TooMany, span, format!("there are more than {most} {what}"))
+    }
+
+    /// Reports a compressed or encrypted stream of datagrams.
+    fn datagrams(&mut self, span: Span, hint: &str) {
+        let message = "datagrams are neither compressed nor encrypted";
+        let report = self.mistakes.error(Code::ImportBadValue, span, message);
+        let report = report.label("`proto udp` and a `transport`").hint(hint);
+        report.upstream_at(self.semicolon, "cannot use UDP transport for compressed/encrypted stream");
     }
 
     /// A number of seconds, at least 1.
@@ -125,8 +137,8 @@ impl Check<'_> {
             Ok(seconds) if (1..=SECONDS_MAX).contains(&seconds) => Some(seconds),
             _ => {
                 let message = format!("{} seconds is not from 1 to {SECONDS_MAX}", word.text);
-                let wrong = Diagnostic::error(Code::ImportBadValue, message).label("out of range");
-                self.mistakes.known_from(word.span, wrong, "interval must be > 0", self.semicolon);
+                let report = self.mistakes.error(Code::ImportBadValue, word.span, message);
+                report.label("out of range").upstream_at(self.semicolon, "interval must be > 0");
                 None
             }
         }

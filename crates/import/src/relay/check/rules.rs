@@ -6,7 +6,7 @@ use super::Check;
 use crate::relay::document::*;
 use crate::relay::pattern::{self, Pattern};
 use crate::relay::syntax::{AggregateSyntax, MatchSyntax, Word};
-use config::diagnostic::{Code, Diagnostic, Place};
+use config::diagnostic::{Code, Place};
 
 /// Most rules of one configuration.
 pub(super) const RULES_MAX: usize = 65_535;
@@ -31,13 +31,13 @@ impl Check<'_> {
         let send = syntax.send.as_ref().and_then(|send| self.send_to(send));
         self.check_destinations(send.as_ref(), span);
         if syntax.send.is_none() && validate.is_none() {
-            let warning = Diagnostic::warning(Code::ImportNoEffect, "this rule does nothing")
-                .label("it neither sends nor validates")
-                .hint("add `send to CLUSTER`, or `send to blackhole` to drop what it matches");
-            self.mistakes.add(first_line(span, &syntax.patterns), warning);
+            let place = first_line(span, &syntax.patterns);
+            let report = self.mistakes.warning(Code::ImportNoEffect, place, "this rule does nothing");
+            let report = report.label("it neither sends nor validates");
+            report.hint("add `send to CLUSTER`, or `send to blackhole` to drop what it matches");
         } else if syntax.send.is_none() && syntax.stop {
-            let warning = Diagnostic::warning(Code::ImportNoEffect, "`stop` without `send to` has no effect");
-            self.mistakes.add(first_line(span, &syntax.patterns), warning);
+            let message = "`stop` without `send to` has no effect";
+            self.mistakes.warning(Code::ImportNoEffect, first_line(span, &syntax.patterns), message);
         }
         let stop = syntax.stop || send == Some(SendTo::Blackhole);
         let is_all = patterns.iter().any(|pattern| pattern.class.is_none());
@@ -51,14 +51,11 @@ impl Check<'_> {
     pub(super) fn rewrite(&mut self, pattern: &Word, into: &Word, span: Span) {
         self.note_unreachable("rewrite", std::slice::from_ref(pattern));
         if pattern.text == "*" {
-            let wrong = Diagnostic::error(Code::BadExpression, "a rewrite needs an expression")
-                .label("no part of the name to replace")
-                .hint("use `^(.*)$` for the whole name, and \\1 to refer to it");
-            self.mistakes.known(
-                pattern.span,
-                wrong,
-                "invalid expression '*': Invalid preceding regular expression",
-            );
+            let message = "a rewrite needs an expression";
+            let report = self.mistakes.error(Code::BadExpression, pattern.span, message);
+            let report = report.label("no part of the name to replace");
+            let report = report.hint("use `^(.*)$` for the whole name, and \\1 to refer to it");
+            report.upstream("invalid expression '*': Invalid preceding regular expression");
             return;
         }
         let Some(pattern) = self.pattern(pattern, true) else { return };
@@ -75,11 +72,10 @@ impl Check<'_> {
             && expire <= every
         {
             let message = format!("buckets of {every} seconds cannot expire after {expire} seconds");
-            let wrong = Diagnostic::error(Code::ImportBadValue, message)
-                .label("not more than `every`")
-                .hint(format!("points arrive late: use {} seconds or more", every.saturating_mul(2)));
-            let upstream = "expire must be greater than interval";
-            self.mistakes.known_from(syntax.expire.span, wrong, upstream, self.semicolon);
+            let report = self.mistakes.error(Code::ImportBadValue, syntax.expire.span, message);
+            let hint = format!("points arrive late: use {} seconds or more", every.saturating_mul(2));
+            let report = report.label("not more than `every`").hint(hint);
+            report.upstream_at(self.semicolon, "expire must be greater than interval");
         }
         let groups = patterns.iter().map(|pattern| pattern.groups).max().unwrap_or(0);
         let mut computes: Vec<Compute> = Vec::new();
@@ -112,20 +108,18 @@ impl Check<'_> {
         is_sent: bool,
     ) -> Replacement {
         if before.iter().any(|compute| compute.name.written == word.text) {
-            let warning = Diagnostic::warning(Code::Repeated, "two computations write to one name")
-                .label("written to above")
-                .hint(
-                    "give each result a name of its own; of two points of one time only the last one counts",
-                );
-            self.mistakes.add(word.span, warning);
+            let message = "two computations write to one name";
+            let report = self.mistakes.warning(Code::Repeated, word.span, message).label("written to above");
+            report.hint(
+                "give each result a name of its own; of two points of one time only the last one counts",
+            );
         }
         let plain = groups == 0 || !word.text.contains('\\');
         let comes_back = |pattern: &Pattern| pattern.is_met(&word.text).unwrap_or(false);
         if !is_sent && plain && patterns.iter().any(comes_back) {
-            let warning = Diagnostic::warning(Code::Loop, "the result is matched by its own aggregate")
-                .label("matched again")
-                .hint("set the target of results with `send to`, or choose a name that the expression does not match");
-            self.mistakes.add(word.span, warning);
+            let message = "the result is matched by its own aggregate";
+            let hint = "set the target of results with `send to`, or choose a name that the expression does not match";
+            self.mistakes.warning(Code::Loop, word.span, message).label("matched again").hint(hint);
         }
         self.replacement(word, groups)
     }
@@ -135,20 +129,14 @@ impl Check<'_> {
             self.conf.rules.push(rule);
             return;
         }
-        let span = match rule {
-            Rule::Match(rule) => rule.span,
-            Rule::Rewrite(rule) => rule.span,
-            Rule::Aggregate(rule) => rule.span,
-        };
-        let wrong = Diagnostic::error(Code::TooMany, format!("there are more than {RULES_MAX} rules"));
-        self.mistakes.add(span, wrong);
+        self.too_many(rule.span(), RULES_MAX, "rules");
     }
 
     fn check_destinations(&mut self, send: Option<&SendTo>, span: Span) {
         let Some(SendTo::Clusters(clusters)) = send else { return };
         if clusters.len() > DESTINATIONS_MAX {
             let message = format!("a record goes to at most {DESTINATIONS_MAX} endpoints");
-            self.mistakes.add(span, Diagnostic::error(Code::TooMany, message));
+            self.mistakes.error(Code::TooMany, span, message);
         }
     }
 
@@ -158,12 +146,10 @@ impl Check<'_> {
         }
         for word in patterns {
             let message = format!("{} will never match due to preceding match * ... stop", word.text);
-            let warning = Diagnostic::warning(Code::Unreachable, message)
-                .label("no name reaches this rule")
-                .hint("move it above the `match *` that stops, or remove that `stop`");
-            let upstream =
-                format!("{keyword} {} will never match due to preceding match * ... stop", word.text);
-            self.mistakes.known(word.span, warning, upstream);
+            let upstream = format!("{keyword} {message}");
+            let report = self.mistakes.warning(Code::Unreachable, word.span, message);
+            let report = report.label("no name reaches this rule").upstream(upstream);
+            report.hint("move it above the `match *` that stops, or remove that `stop`");
         }
     }
 
@@ -175,17 +161,15 @@ impl Check<'_> {
                         NoteAbout::Reading => Code::ReadsTwoWays,
                         NoteAbout::Backtracking => Code::Backtracks,
                     };
-                    let warning = Diagnostic::warning(code, note.message).hint(note.hint);
-                    self.mistakes.add(inside(word, note.at), warning);
+                    self.mistakes.warning(code, inside(word, note.at), note.message).hint(note.hint);
                 }
                 Some(pattern)
             }
             Err(refusal) => {
                 let upstream = format!("invalid expression '{}': {}", word.text, refusal.upstream);
-                let mut wrong =
-                    Diagnostic::error(Code::BadExpression, refusal.message).label("in this expression");
-                wrong.hint = refusal.hint;
-                self.mistakes.known(inside(word, refusal.at), wrong, upstream);
+                let place = inside(word, refusal.at);
+                let report = self.mistakes.error(Code::BadExpression, place, refusal.message);
+                report.label("in this expression").hint_if(refusal.hint).upstream(upstream);
                 None
             }
         }
@@ -193,11 +177,12 @@ impl Check<'_> {
 
     pub(super) fn replacement(&mut self, word: &Word, groups: usize) -> Replacement {
         for reference in lost_references(&word.text, groups) {
+            let place = inside(word, reference.at);
             if groups == 0 {
-                let warning = Diagnostic::warning(Code::ImportNoEffect, "the expression has no group to refer to")
-                    .label("used literally")
-                    .hint("put ( ) around the part of the expression that is meant: `^sys\\.([^.]+)` has one group, \\1");
-                self.mistakes.add(inside(word, reference.at), warning);
+                let message = "the expression has no group to refer to";
+                let hint = "put ( ) around the part of the expression that is meant: `^sys\\.([^.]+)` has one group, \\1";
+                let report = self.mistakes.warning(Code::ImportNoEffect, place, message);
+                report.label("used literally").hint(hint);
                 continue;
             }
             let message = match reference.number {
@@ -208,8 +193,7 @@ impl Check<'_> {
                 1 => "the expression has 1 group: \\1".to_owned(),
                 groups => format!("the expression has {groups} groups: \\1 to \\{groups}"),
             };
-            let warning = Diagnostic::warning(Code::ImportNoEffect, message).label("empty").hint(hint);
-            self.mistakes.add(inside(word, reference.at), warning);
+            self.mistakes.warning(Code::ImportNoEffect, place, message).label("empty").hint(hint);
         }
         Replacement { written: word.text.clone() }
     }

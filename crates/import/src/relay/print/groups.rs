@@ -40,15 +40,7 @@ impl Group<'_> {
 
 /// A rule with all its expressions.
 pub(super) fn whole(conf: &RelayConf, rule: usize) -> Item<'_> {
-    Item { rule, patterns: patterns(&conf.rules[rule]) }
-}
-
-fn patterns(rule: &Rule) -> Vec<&Pattern> {
-    match rule {
-        Rule::Match(rule) => rule.patterns.iter().collect(),
-        Rule::Rewrite(rule) => vec![&rule.pattern],
-        Rule::Aggregate(rule) => rule.patterns.iter().collect(),
-    }
+    Item { rule, patterns: conf.rules[rule].patterns().iter().collect() }
 }
 
 /// All rules in the order of printing.

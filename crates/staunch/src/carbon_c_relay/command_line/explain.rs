@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use import::relay::flags::Settings;
-use import::relay::{FileText, RelayConf, Rule, lower};
+use import::relay::{FileText, RelayConf, lower};
 use process::relay::{Entry, Router};
 
 use super::{RelayArgs, colour, files, rendered};
@@ -41,12 +41,7 @@ pub(crate) fn explain(args: &RelayArgs, settings: &Settings) -> anyhow::Result<E
 
 /// File and line of an expression.
 pub(crate) fn place(conf: &RelayConf, files: &[FileText], statement: usize, expression: usize) -> String {
-    let patterns = match &conf.rules[statement] {
-        Rule::Match(rule) => &rule.patterns[..],
-        Rule::Rewrite(rule) => std::slice::from_ref(&rule.pattern),
-        Rule::Aggregate(rule) => &rule.patterns[..],
-    };
-    let span = patterns[expression].span;
+    let span = conf.rules[statement].patterns()[expression].span;
     let file = &files[span.file];
     let line = file.text.as_bytes()[..span.place.start].iter().filter(|byte| **byte == b'\n').count() + 1;
     format!("{}:{line}", file.name)

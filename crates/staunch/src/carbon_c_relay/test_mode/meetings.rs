@@ -81,12 +81,12 @@ impl<'a> Meetings<'a> {
 
     fn meeting(&self, meeting: &RuleMatch, parts: &Parts<'_>, out: &mut Vec<u8>) {
         let rule = &self.conf.rules[meeting.statement];
-        let (kind, patterns) = match rule {
-            Rule::Match(rule) => ("match", &rule.patterns[..]),
-            Rule::Rewrite(rule) => ("rewrite", std::slice::from_ref(&rule.pattern)),
-            Rule::Aggregate(rule) => ("aggregation", &rule.patterns[..]),
+        let kind = match rule {
+            Rule::Match(_) => "match",
+            Rule::Rewrite(_) => "rewrite",
+            Rule::Aggregate(_) => "aggregation",
         };
-        let pattern = &patterns[meeting.expression];
+        let pattern = &rule.patterns()[meeting.expression];
         line(out, 0, &[kind.as_bytes()]);
         let class = self.router.class(meeting.statement, meeting.expression);
         matched(pattern, class, &[&meeting.name, parts.tags], out);
