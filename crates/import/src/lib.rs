@@ -5,8 +5,6 @@ pub mod carbon;
 mod corpus;
 mod fanout;
 pub mod javascript;
-mod json;
-pub mod perl;
 pub mod relay;
 mod report;
 pub mod statsd;

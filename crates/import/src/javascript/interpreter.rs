@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 
 use super::lexer::{Kind, Token};
 use super::{
-    DEPTH_MAX, Environment, Fault, MADE_MAX, Member, Members, Node, Place, Value, join, number, strings,
+    DEPTH_MAX, Environment, Fault, Grammar, MADE_MAX, Member, Members, Node, Place, Value, join, number,
+    strings,
 };
-use crate::json;
 
 /// Cost of one value in [`MADE_MAX`], beside its text.
 const NODE_COST: usize = 64;
@@ -41,19 +41,31 @@ fn lists(words: &str, word: &str) -> bool {
 
 /// Evaluates the one expression of a file.
 pub(super) fn run(tokens: &[Token], environment: &Environment<'_>) -> Read<Node> {
-    let (at, depth, made) = (0, 0, 0);
-    let mut interpreter =
-        Interpreter { tokens, at, depth, is_skipped: true, environment, scopes: Vec::new(), made };
+    let mut interpreter = Interpreter::new(tokens, Grammar::JavaScript, environment);
+    interpreter.is_skipped = true;
     interpreter.program()?;
     (interpreter.at, interpreter.is_skipped) = (0, false);
     interpreter.program()
+}
+
+/// The one value of a text in JSON.
+pub(super) fn json(tokens: &[Token], grammar: Grammar) -> Read<Node> {
+    let environment = Environment { vars: &|_| None, hostname: String::new() };
+    let mut interpreter = Interpreter::new(tokens, grammar, &environment);
+    let value = interpreter.data()?;
+    if interpreter.end() {
+        Ok(value)
+    } else {
+        Err(interpreter.unexpected("the file continues after its value"))
+    }
 }
 
 /// Result of an expression. Only `Data` can be kept in lists and objects.
 #[derive(Clone, Debug)]
 enum Got<'t> {
     Data(Node),
-    Host(Host),
+    /// One of [`HOST`].
+    Host(&'static str),
     /// A method of a value, to be called.
     Method(Node, &'t str),
     /// A function without arguments, with the value that it returns: it is only useful when it is called at once.
@@ -77,28 +89,9 @@ impl Got<'_> {
     }
 }
 
-/// Objects of node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Host {
-    Process,
-    Env,
-    Os,
-    Json,
-    Call(Call),
-}
-
-/// Functions of node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
-    Require,
-    Hostname,
-    JsonParse,
-    ParseInt,
-    ParseFloat,
-    Number,
-    String,
-    Boolean,
-}
+/// Objects and functions of node that are supported: names, and paths from them. `os` is the module.
+const HOST: &str =
+    "process process.env os os.hostname JSON JSON.parse require parseInt parseFloat Number String Boolean";
 
 /// Operators of two values that are applied from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +113,7 @@ const PRODUCTS: [(&str, Binary); 2] = [("*", Binary::Multiply), ("/", Binary::Di
 
 struct Interpreter<'e, 't> {
     tokens: &'t [Token],
+    grammar: Grammar,
     at: usize,
     depth: usize,
     /// Expressions are only read, and their values have no meaning.
@@ -134,7 +128,16 @@ struct Interpreter<'e, 't> {
 type Read<T> = Result<T, Fault>;
 
 /// Tokens.
-impl<'t> Interpreter<'_, 't> {
+impl<'e, 't> Interpreter<'e, 't> {
+    fn new(tokens: &'t [Token], grammar: Grammar, environment: &'e Environment<'e>) -> Self {
+        let (at, depth, made, scopes) = (0, 0, 0, Vec::new());
+        Interpreter { tokens, grammar, at, depth, is_skipped: false, environment, scopes, made }
+    }
+
+    fn is_json(&self) -> bool {
+        self.grammar != Grammar::JavaScript
+    }
+
     fn peek(&self) -> &'t Token {
         self.look(0)
     }
@@ -189,6 +192,12 @@ impl<'t> Interpreter<'_, 't> {
             }
         };
         Fault::syntax(self.place(), message, label)
+    }
+
+    /// JSON has no such word.
+    fn bare_word(&self, message: &str) -> Fault {
+        let hint = "keys and strings need double quotes in a Perl file; is this a config of node's statsd?";
+        self.unexpected(message).hint(hint)
     }
 
     fn unsupported<T>(&self, what: impl Into<String>) -> Read<T> {
@@ -277,7 +286,7 @@ impl<'t> Interpreter<'_, 't> {
     }
 
     fn expression(&mut self) -> Read<Got<'t>> {
-        self.deeper(Self::conditional)
+        self.deeper(if self.is_json() { Self::primary } else { Self::conditional })
     }
 
     fn conditional(&mut self) -> Read<Got<'t>> {
@@ -465,7 +474,7 @@ impl<'t> Interpreter<'_, 't> {
         let mut list = Vec::new();
         while !self.take(close) {
             let place = self.place();
-            if close == "]" && self.take(",") {
+            if close == "]" && !self.is_json() && self.take(",") {
                 list.push(Node { value: Value::Undefined, place });
                 continue;
             }
@@ -477,8 +486,12 @@ impl<'t> Interpreter<'_, 't> {
 
     /// `,`, or nothing before `close`.
     fn comma(&mut self, close: &str) -> Read<()> {
-        if self.sign(close) || self.take(",") {
+        if self.sign(close) {
             return Ok(());
+        }
+        if self.take(",") {
+            let is_missing = self.grammar == Grammar::Json && self.sign(close);
+            return if is_missing { Err(self.unexpected("a value is missing")) } else { Ok(()) };
         }
         let fault = self.unexpected(&format!("`,` or `{close}` is missing"));
         Err(if self.sign(":") && close != "}" {
@@ -503,6 +516,7 @@ impl<'t> Interpreter<'_, 't> {
                 "true" => literal(Value::Bool(true)),
                 "false" => literal(Value::Bool(false)),
                 "null" => literal(Value::Null),
+                _ if self.is_json() => return Err(self.bare_word("a value is missing")),
                 "function" => return self.function(),
                 _ if lists(RESERVED, word) => return self.unsupported(format!("`{word}` is not supported")),
                 _ => self.name(word, start)?,
@@ -582,6 +596,12 @@ impl<'t> Interpreter<'_, 't> {
         let key_place = self.place();
         let kind = &self.peek().kind;
         let key = match kind {
+            Kind::Word(_) if self.is_json() => {
+                return Err(self.bare_word("a key in double quotes is missing"));
+            }
+            Kind::Number(_) if self.is_json() => {
+                return Err(self.unexpected("a key in double quotes is missing"));
+            }
             Kind::Word(text) | Kind::Text(text) => text.clone(),
             Kind::Number(number) => super::to_text(*number),
             Kind::Sign("[") => return self.unsupported("computed keys are not supported"),
@@ -605,7 +625,7 @@ impl<'t> Interpreter<'_, 't> {
         if !self.take(":") {
             return Err(self.unexpected(&format!("`:` is missing behind the key `{key}`")));
         }
-        if key == "__proto__" {
+        if key == "__proto__" && !self.is_json() {
             return Err(Fault::unsupported(key_place, "`__proto__` is not supported"));
         }
         Ok(Member { key, key_place, value: self.data()? })
@@ -751,7 +771,7 @@ impl<'t> Interpreter<'_, 't> {
             "undefined" => Value::Undefined,
             "NaN" => Value::Number(f64::NAN),
             "Infinity" => Value::Number(f64::INFINITY),
-            _ => return host(name).map(Got::Host).ok_or_else(|| self.unknown(name, place)),
+            _ => return host(name).filter(|_| name != "os").ok_or_else(|| self.unknown(name, place)),
         };
         Ok(Got::Data(Node { value, place }))
     }
@@ -782,15 +802,17 @@ impl<'t> Interpreter<'_, 't> {
                 }
                 property(node, name, at, place).map(Got::Data)
             }
-            Got::Host(Host::Process) if name == "env" => Ok(Got::Host(Host::Env)),
-            Got::Host(Host::Env) => self.variable(name, place).map(Got::Data),
-            Got::Host(Host::Os) if name == "hostname" => Ok(Got::Host(Host::Call(Call::Hostname))),
-            Got::Host(Host::Json) if name == "parse" => Ok(Got::Host(Host::Call(Call::JsonParse))),
-            Got::Host(Host::Process) => Err(Fault::unsupported(
-                at,
-                format!("of `process` only `process.env` is supported, not `{name}`"),
-            )),
-            _ => Err(Fault::unsupported(at, format!("`{name}` is not supported"))),
+            Got::Host("process.env") => self.variable(name, place).map(Got::Data),
+            Got::Host(of) => host(&format!("{of}.{name}")).ok_or_else(|| {
+                let message = match of {
+                    "process" => format!("of `process` only `process.env` is supported, not `{name}`"),
+                    _ => format!("`{name}` is not supported"),
+                };
+                Fault::unsupported(at, message)
+            }),
+            Got::Method(..) | Got::Function(_) => {
+                Err(Fault::unsupported(at, format!("`{name}` is not supported")))
+            }
         }
     }
 
@@ -805,8 +827,10 @@ impl<'t> Interpreter<'_, 't> {
         let name = key.value.to_text();
         match got {
             Got::Data(node) => property(node, &name, key.place, place).map(Got::Data),
-            Got::Host(Host::Env) => self.variable(&name, place).map(Got::Data),
-            _ => Err(Fault::unsupported(key.place, "this use of `[…]` is not supported")),
+            Got::Host("process.env") => self.variable(&name, place).map(Got::Data),
+            Got::Host(_) | Got::Method(..) | Got::Function(_) => {
+                Err(Fault::unsupported(key.place, "this use of `[…]` is not supported"))
+            }
         }
     }
 
@@ -817,19 +841,18 @@ impl<'t> Interpreter<'_, 't> {
                 Err(Fault::unsupported(arguments[0].place, "functions with arguments are not supported"))
             }
             Got::Method(node, name) => self.method(&node.value, name, arguments, place).map(Got::Data),
-            Got::Host(Host::Call(Call::Require)) => match arguments {
+            Got::Host("require") => match arguments {
                 [Node { value: Value::Text(module), .. }] if module == "os" || module == "node:os" => {
-                    Ok(Got::Host(Host::Os))
+                    Ok(Got::Host("os"))
                 }
                 _ => Err(Fault::unsupported(place, "only `require('os')` is supported")),
             },
-            Got::Host(Host::Call(call)) => self.host_call(call, arguments, place).map(Got::Data),
+            Got::Host(function) => self.host_call(function, arguments, place).map(Got::Data),
             Got::Data(node) => Err(Fault::syntax(
                 place,
                 format!("{} cannot be called", node.value.describe()),
                 "not a function",
             )),
-            Got::Host(_) => Err(Fault::unsupported(place, "this call is not supported")),
         }
     }
 
@@ -877,51 +900,41 @@ impl<'t> Interpreter<'_, 't> {
         }
     }
 
-    fn host_call(&mut self, call: Call, arguments: &[Node], place: Place) -> Read<Node> {
+    fn host_call(&mut self, function: &str, arguments: &[Node], place: Place) -> Read<Node> {
         let undefined = Value::Undefined;
         let first = arguments.first().map_or(&undefined, |node| &node.value);
-        let value = match call {
-            Call::Hostname => return self.text(self.environment.hostname.clone(), place),
-            Call::JsonParse => {
+        let value = match function {
+            "os.hostname" => return self.text(self.environment.hostname.clone(), place),
+            "JSON.parse" => {
                 let text = first.to_text();
-                let node = json::read(&text, json::Grammar::Strict).map_err(|fault| {
+                let node = super::json(&text, Grammar::Json).map_err(|fault| {
                     Fault::syntax(place, format!("`JSON.parse` failed: {}", fault.message), "not JSON")
                 })?;
                 let cost = measure(&node, 0).unwrap_or(MADE_MAX);
                 self.charge(cost, place)?;
                 return Ok(moved(node, place));
             }
-            Call::ParseInt => {
+            "parseInt" => {
                 let radix = arguments.get(1).map_or(0.0, |node| node.value.to_number());
                 // `radix as u32` turns NaN and numbers below 1 into 0, which means no radix, as in JavaScript.
                 let radix =
                     if radix < 0.0 { Some(1) } else { Some(radix as u32).filter(|radix| *radix != 0) };
                 Value::Number(number::parse_int(&first.to_text(), radix))
             }
-            Call::ParseFloat => Value::Number(number::parse_float(&first.to_text())),
-            Call::Number if arguments.is_empty() => Value::Number(0.0),
-            Call::Number => Value::Number(first.to_number()),
-            Call::String if arguments.is_empty() => Value::Text(String::new()),
-            Call::String => return self.text(first.to_text(), place),
-            Call::Boolean => Value::Bool(first.truthy()),
-            Call::Require => return Err(Fault::unsupported(place, "only `require('os')` is supported")),
+            "parseFloat" => Value::Number(number::parse_float(&first.to_text())),
+            "Number" if arguments.is_empty() => Value::Number(0.0),
+            "Number" => Value::Number(first.to_number()),
+            "String" if arguments.is_empty() => Value::Text(String::new()),
+            "String" => return self.text(first.to_text(), place),
+            "Boolean" => Value::Bool(first.truthy()),
+            _ => return Err(Fault::unsupported(place, "this call is not supported")),
         };
         Ok(Node { value, place })
     }
 }
 
-fn host(name: &str) -> Option<Host> {
-    Some(match name {
-        "process" => Host::Process,
-        "JSON" => Host::Json,
-        "require" => Host::Call(Call::Require),
-        "parseInt" => Host::Call(Call::ParseInt),
-        "parseFloat" => Host::Call(Call::ParseFloat),
-        "Number" => Host::Call(Call::Number),
-        "String" => Host::Call(Call::String),
-        "Boolean" => Host::Call(Call::Boolean),
-        _ => return None,
-    })
+fn host<'t>(path: &str) -> Option<Got<'t>> {
+    HOST.split_whitespace().find(|known| *known == path).map(Got::Host)
 }
 
 /// `node.name` or `node['name']`.

@@ -1,10 +1,10 @@
-//! Splits configuration files in JavaScript into tokens.
+//! Splits configuration files in JavaScript or JSON into tokens.
 //!
 //! The whole text is split at once, so that the parser can look ahead. Invariant: any text gives tokens or one
 //! [`Fault`]; the last token is always [`Kind::End`]. Not here: the meaning of tokens (`interpreter`).
 
 use super::number;
-use super::{Fault, Place};
+use super::{Fault, Grammar, Place};
 
 /// One token.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,9 +45,9 @@ const SIGNS: &[&str] = &[
 ];
 
 /// Splits all of `text`.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
-    let mut lexer = Lexer { text, at: 0, braces: Vec::new(), tokens: Vec::new() };
-    if text.starts_with('\u{feff}') {
+pub(super) fn tokens(text: &str, grammar: Grammar) -> Result<Vec<Token>, Fault> {
+    let mut lexer = Lexer { text, grammar, at: 0, braces: Vec::new(), tokens: Vec::new() };
+    if grammar != Grammar::Json && text.starts_with('\u{feff}') {
         lexer.at = '\u{feff}'.len_utf8();
     }
     while lexer.token()? {}
@@ -56,6 +56,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
 
 struct Lexer<'a> {
     text: &'a str,
+    grammar: Grammar,
     at: usize,
     /// Open braces; true for one that a template's `${` opened.
     braces: Vec<bool>,
@@ -69,6 +70,7 @@ impl Lexer<'_> {
         let start = self.at;
         let kind = match self.peek() {
             None => Kind::End,
+            Some(c) if self.grammar != Grammar::JavaScript => self.json(c)?,
             Some(quote @ ('"' | '\'')) => self.quoted(quote)?,
             Some('`') => {
                 self.at += 1;
@@ -87,6 +89,26 @@ impl Lexer<'_> {
         let more = kind != Kind::End;
         self.tokens.push(Token { kind, place: Place { start, end: self.at }, newline_before });
         Ok(more)
+    }
+
+    /// A token of JSON that begins with `c`. Words are the parser's mistakes, unless JSON has them.
+    fn json(&mut self, c: char) -> Result<Kind, Fault> {
+        match c {
+            '"' => self.quoted(c),
+            '-' | '.' | '0'..='9' => self.number(),
+            '{' | '}' | '[' | ']' | ':' | ',' => self.sign(c),
+            _ if starts_word(c) => Ok(self.word()),
+            _ => {
+                let place = Place { start: self.at, end: self.at + c.len_utf8() };
+                let message = format!("`{}` is not JSON", c.escape_debug());
+                let fault = Fault::syntax(place, message, "not known here");
+                Err(match c {
+                    '\'' => fault.hint("strings and keys need double quotes here"),
+                    '/' => fault.hint("comments begin with `#` here"),
+                    _ => fault,
+                })
+            }
+        }
     }
 
     fn rest(&self) -> &str {
@@ -110,11 +132,16 @@ impl Lexer<'_> {
     /// Skips white space and comments; true when a line ended in them.
     fn blank(&mut self) -> Result<bool, Fault> {
         let mut newline = false;
+        let is_javascript = self.grammar == Grammar::JavaScript;
+        let is_space =
+            if is_javascript { number::is_space } else { |c| matches!(c, ' ' | '\t' | '\r' | '\n') };
         loop {
             let start = self.at;
-            if self.rest().starts_with("//") {
+            if is_javascript && self.rest().starts_with("//") {
                 self.at += self.rest().find(is_line_end).unwrap_or(self.rest().len());
-            } else if self.rest().starts_with("/*") {
+            } else if self.grammar == Grammar::PerlJson && self.rest().starts_with('#') {
+                self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+            } else if is_javascript && self.rest().starts_with("/*") {
                 let Some(end) = self.rest()[2..].find("*/") else {
                     let place = Place { start, end: start + 2 };
                     return Err(Fault::syntax(place, "this comment has no end", "`*/` is missing"));
@@ -123,7 +150,7 @@ impl Lexer<'_> {
                 self.at += end + 4;
             } else {
                 match self.peek() {
-                    Some(c) if number::is_space(c) => {
+                    Some(c) if is_space(c) => {
                         newline |= is_line_end(c);
                         self.at += c.len_utf8();
                     }
@@ -201,7 +228,8 @@ impl Lexer<'_> {
     fn number(&mut self) -> Result<Kind, Fault> {
         let start = self.at;
         let bytes = self.text.as_bytes();
-        let mut end = start;
+        // Only JSON's numbers begin with a sign; JavaScript has an operator for it.
+        let mut end = start + usize::from(bytes[start] == b'-');
         while let Some(byte) = bytes.get(end) {
             let exponent_sign = matches!(byte, b'+' | b'-')
                 && matches!(bytes[end - 1], b'e' | b'E')
@@ -215,13 +243,17 @@ impl Lexer<'_> {
         self.at = end;
         let written = &self.text[start..end];
         let place = Place { start, end };
-        if written.ends_with('n') && written[..written.len() - 1].bytes().all(|b| b.is_ascii_digit()) {
+        let is_json = self.grammar != Grammar::JavaScript;
+        if !is_json
+            && written.ends_with('n')
+            && written[..written.len() - 1].bytes().all(|b| b.is_ascii_digit())
+        {
             return Err(Fault::unsupported(
                 place,
                 format!("`{written}` is a BigInt, which is not supported here"),
             ));
         }
-        match literal(written) {
+        match if is_json { json_literal(written) } else { literal(written) } {
             Some(number) if !self.peek().is_some_and(continues_word) => Ok(Kind::Number(number)),
             _ => Err(Fault::syntax(place, format!("`{written}` is not a number"), "not a number")),
         }
@@ -230,11 +262,22 @@ impl Lexer<'_> {
     fn quoted(&mut self, quote: char) -> Result<Kind, Fault> {
         let start = self.at;
         self.at += 1;
+        let is_json = self.grammar != Grammar::JavaScript;
         let mut text = String::new();
         loop {
             match self.next() {
                 Some(c) if c == quote => return Ok(Kind::Text(text)),
+                Some('\\') if is_json && !self.json_escape_follows() => {
+                    let place = Place { start: self.at - 1, end: self.at };
+                    return Err(Fault::syntax(place, "this escape is not JSON", "not an escape"));
+                }
                 Some('\\') => self.escape(&mut text, false)?,
+                Some('\t') if self.grammar == Grammar::PerlJson => text.push('\t'),
+                Some('\0'..='\u{1f}') if is_json => {
+                    let place = Place { start: self.at - 1, end: self.at };
+                    let message = "line ends and control characters need an escape in a string";
+                    return Err(Fault::syntax(place, message, "needs an escape"));
+                }
                 Some('\n' | '\r') | None => {
                     let place = Place { start, end: start + 1 };
                     return Err(Fault::syntax(
@@ -246,6 +289,12 @@ impl Lexer<'_> {
                 Some(c) => text.push(c),
             }
         }
+    }
+
+    /// After a backslash: whether JSON has this escape.
+    fn json_escape_follows(&self) -> bool {
+        self.rest().starts_with(['"', '\\', '/', 'b', 'f', 'n', 'r', 't', 'u'])
+            && !self.rest().starts_with("u{")
     }
 
     /// The piece of a template from here to its `${` or its end; `start` is the start of the template.
@@ -386,6 +435,17 @@ fn literal(written: &str) -> Option<f64> {
     number::decimal_prefix(&plain).filter(|(_, length)| *length == plain.len()).map(|(number, _)| number)
 }
 
+/// The value of a number of JSON; none when it is not one.
+fn json_literal(written: &str) -> Option<f64> {
+    let (whole, fraction) = written.split_once('.').unwrap_or((written, "0"));
+    let digits = whole.strip_prefix('-').unwrap_or(whole).as_bytes();
+    let is_zero_led = digits.len() > 1 && digits[0] == b'0' && digits[1].is_ascii_digit();
+    let is_json = digits.first().is_some_and(u8::is_ascii_digit)
+        && !is_zero_led
+        && fraction.as_bytes().first().is_some_and(u8::is_ascii_digit);
+    written.parse().ok().filter(|_| is_json)
+}
+
 fn is_line_end(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{2028}' | '\u{2029}')
 }
@@ -403,7 +463,8 @@ mod tests {
     use super::*;
 
     fn kinds(text: &str) -> Result<Vec<Kind>, Fault> {
-        let mut kinds: Vec<Kind> = tokens(text)?.into_iter().map(|token| token.kind).collect();
+        let mut kinds: Vec<Kind> =
+            tokens(text, Grammar::JavaScript)?.into_iter().map(|token| token.kind).collect();
         assert_eq!(kinds.pop(), Some(Kind::End));
         Ok(kinds)
     }
@@ -482,10 +543,10 @@ mod tests {
 
     #[test]
     fn comments_are_skipped_and_line_ends_are_noticed() {
-        let got = tokens("a // x\n/* y\n */ b /* z */ c").unwrap();
+        let got = tokens("a // x\n/* y\n */ b /* z */ c", Grammar::JavaScript).unwrap();
         let newlines: Vec<bool> = got.iter().map(|token| token.newline_before).collect();
         assert_eq!(newlines, [false, true, false, false]);
-        assert!(tokens("/* no end").is_err());
-        assert!(tokens("# perl").is_err_and(|fault| fault.hint.is_some()));
+        assert!(tokens("/* no end", Grammar::JavaScript).is_err());
+        assert!(tokens("# perl", Grammar::JavaScript).is_err_and(|fault| fault.hint.is_some()));
     }
 }

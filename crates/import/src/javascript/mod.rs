@@ -1,4 +1,5 @@
-//! Evaluates the JavaScript expressions in node statsd's configuration files (spec statsd §10.3).
+//! Evaluates the JavaScript expressions in node statsd's configuration files (spec statsd §10.3), and reads the JSON of
+//! Net::Statsd::Server's.
 //!
 //! `evaluate`: text -> `lexer` (tokens) -> `interpreter` (a tree of [`Node`]s, each with its place in the text). The supported language is that of configuration files: literals, `process.env`, operators, a
 //! few functions, and one function around all of it that is called at once. Every expression is evaluated at most
@@ -158,13 +159,13 @@ fn join(nodes: &[Node], separator: &str, out: &mut String) {
 
 /// Collects an object's members: the last of equal keys wins, at the place of the first.
 #[derive(Default)]
-pub(crate) struct Members {
+struct Members {
     members: Vec<Member>,
     index: std::collections::BTreeMap<String, usize>,
 }
 
 impl Members {
-    pub(crate) fn set(&mut self, member: Member) {
+    fn set(&mut self, member: Member) {
         match self.index.get(&member.key) {
             Some(&at) => self.members[at] = member,
             None => {
@@ -175,7 +176,7 @@ impl Members {
     }
 
     /// The object, in JavaScript's order.
-    pub(crate) fn finish(mut self) -> Value {
+    fn finish(mut self) -> Value {
         self.members.sort_by_key(|member| array_index(&member.key).map_or(u64::MAX, u64::from));
         Value::Object(self.members)
     }
@@ -193,19 +194,45 @@ fn array_index(key: &str) -> Option<u32> {
 /// One located diagnostic: a syntax error, an error that node reports as well, or JavaScript that is not supported here,
 /// with a workaround.
 pub fn evaluate(text: &str, environment: &Environment<'_>) -> Result<Node, Vec<Diagnostic>> {
-    let run = || {
-        if text.len() > TEXT_BYTES_MAX {
-            let place = Place::new(0, 0);
-            return Err(Fault::syntax(place, format!("the file is longer than {TEXT_BYTES_MAX} bytes"), ""));
-        }
-        interpreter::run(&lexer::tokens(text)?, environment)
-    };
-    run().map_err(|fault| vec![fault.diagnostic()])
+    let run = |tokens: Vec<lexer::Token>| interpreter::run(&tokens, environment);
+    tokens(text, Grammar::JavaScript).and_then(run).map_err(|fault| vec![fault.diagnostic()])
+}
+
+/// Reads a file of Net::Statsd::Server: JSON with `#` comments and trailing commas, without single quotes or bare keys
+/// (spec statsd §10.2).
+///
+/// # Errors
+/// One located diagnostic with the first mistake.
+pub fn perl(text: &str) -> Result<Node, Vec<Diagnostic>> {
+    json(text, Grammar::PerlJson).map_err(|fault| vec![fault.diagnostic()])
+}
+
+/// Which language is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grammar {
+    JavaScript,
+    /// RFC 8259, as `JSON.parse`.
+    Json,
+    /// Also `#` comments, trailing commas, and TAB in texts (JSON::XS `relaxed`).
+    PerlJson,
+}
+
+fn json(text: &str, grammar: Grammar) -> Result<Node, Fault> {
+    interpreter::json(&tokens(text, grammar)?, grammar)
+}
+
+fn tokens(text: &str, grammar: Grammar) -> Result<Vec<lexer::Token>, Fault> {
+    // Texts of `JSON.parse` are limited by `MADE_MAX`.
+    if grammar != Grammar::Json && text.len() > TEXT_BYTES_MAX {
+        let message = format!("the file is longer than {TEXT_BYTES_MAX} bytes");
+        return Err(Fault::syntax(Place::new(0, 0), message, ""));
+    }
+    lexer::tokens(text, grammar)
 }
 
 /// Whether there is a `#` that JavaScript does not allow: a Perl file's comment.
 pub(crate) fn stops_at_hash(text: &str) -> bool {
-    let stop = lexer::tokens(text).err().map(|fault| fault.place);
+    let stop = lexer::tokens(text, Grammar::JavaScript).err().map(|fault| fault.place);
     stop.is_some_and(|place| text.get(place.start..place.end) == Some("#"))
 }
 
@@ -246,5 +273,7 @@ impl Fault {
     }
 }
 
+#[cfg(test)]
+mod perl_tests;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Configuration files of StatsD, node's and Net::Statsd::Server's (Perl), as a plan.
 //!
-//! Text -> `import::javascript` or `import::perl` (a tree of values with places) -> **`statsd`**: `listen`
+//! Text -> `import::javascript` (a tree of values with places) -> **`statsd`**: `listen`
 //! (sources), `aggregate`, `outputs`, `management`, `notes` (options without effect here) -> [`Plan`]. `values` has the
 //! typed reading of single options. Spec statsd §10; the meaning of the options: §4, §7, §8, §9.
 //! Not here: reading files, the environment, name resolution.
@@ -24,7 +24,6 @@ use wire::graphite::Namespace;
 use wire::statsd::{Dialect, Options};
 
 use super::javascript::{self, Environment, Node, Value};
-use super::{json, perl};
 use config::Format;
 use config::diagnostic::{Code, Diagnostic, Severity, Source, has_errors};
 use config::plan::{
@@ -59,7 +58,7 @@ pub fn detect(text: &str) -> Compat {
     if javascript::stops_at_hash(text) {
         return Compat::Perl;
     }
-    let Ok(root) = json::read(text, json::Grammar::Relaxed) else {
+    let Ok(root) = javascript::perl(text) else {
         return Compat::Node;
     };
     let Some(Value::Array(backends)) = root.member("backends").map(|member| &member.value.value) else {
@@ -87,7 +86,7 @@ pub fn statsd(
 ) -> (Option<Plan>, Vec<Diagnostic>) {
     let root = match compat {
         Compat::Node => javascript::evaluate(text, environment),
-        Compat::Perl => perl::read(text),
+        Compat::Perl => javascript::perl(text),
     };
     let root = match root.and_then(object) {
         Ok(root) => root,

@@ -366,7 +366,7 @@ fn perl_keys_differ() {
         (r#"{"prefixStats": ""}"#, Code::ImportBadValue, r#""""#),
         (r#"{"backends": ["Rrdtool"]}"#, Code::UnknownBackend, r#""Rrdtool""#),
         (r#"{"backends": ['Console']}"#, Code::ImportSyntax, "'"),
-        (r#"{port: 8125}"#, Code::ImportSyntax, "p"),
+        (r#"{port: 8125}"#, Code::ImportSyntax, "port"),
         (r#"{"port": 8125 // x"#, Code::ImportSyntax, "/"),
     ];
     for (text, code, words) in table {
