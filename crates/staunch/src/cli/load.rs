@@ -267,13 +267,8 @@ pub(crate) fn carbon(file: &Path, section: &str) -> anyhow::Result<Imported> {
     let rendered =
         rendered.map(|file| render(Source { name: &file.name, text: &file.text }, &file.diagnostics, colour));
     let codes = files.iter().flat_map(|file| &file.diagnostics).map(|diagnostic| diagnostic.code);
-<<<<<<< HEAD
-    let loses_a_line = codes.clone().any(Code::loses_a_line);
-    Ok(Imported { plan, said: rendered.collect(), loses_a_line })
-=======
     let loses_a_line = codes.clone().any(loses_a_line);
-    Ok(Imported { plan, said: told.collect(), loses_a_line })
->>>>>>> c30e5926 (import: [cache] and USER of carbon.conf are reported, unknown options no longer fail)
+    Ok(Imported { plan, said: rendered.collect(), loses_a_line })
 }
 
 /// Whether a diagnostic means that a setting of the original is missing from the plan. An option that the original does not
