@@ -174,7 +174,8 @@ impl RelayStorm {
     fn new(seed: u64) -> RelayStorm {
         let mut random = Random::new(seed);
         let on_disk = random.chance(50);
-        let knobs = Knobs { exchange_bytes_max: random.between(1, 200_000) as usize, ..Knobs::new(seed) };
+        let exchange_bytes_max = random.between(1, 200_000) as usize;
+        let knobs = Knobs { exchange_bytes_max, ..Knobs::new(seed).with_short_turns() };
         let plan = plan(&mut random, on_disk);
         let world = World::new(plan, start(0), knobs);
         let names: Vec<String> = world.outlets.iter().map(|outlet| outlet.name.clone()).collect();

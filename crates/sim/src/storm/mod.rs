@@ -139,7 +139,7 @@ impl Storm {
             exchange_bytes_max: random.between(1, 20_000) as usize,
             canary,
             rough_disks: true,
-            ..Knobs::new(seed)
+            ..Knobs::new(seed).with_short_turns()
         };
         let disks = random.chance(85).then(|| random.next());
         let plan = pipeline::plan(&mut random, disks, &BTreeSet::new());

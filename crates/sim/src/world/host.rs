@@ -3,6 +3,7 @@
 //! The daemon has the same in `daemon::worker::host` and `daemon::outlet::queues`. Canaries are in the outlets, so that the turn
 //! itself is the one that is shipped.
 
+use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::disk_queue::{Position, Promise};
@@ -22,6 +23,9 @@ pub(crate) struct SimHost<'a> {
     acks: &'a mut Acks,
     keeping: Kept<'a>,
     now: Now,
+    /// Time that each look at the clock takes, as if work had been done before it.
+    work_ns: u64,
+    worked_ns: Cell<u64>,
 }
 
 impl<'a> SimHost<'a> {
@@ -33,15 +37,17 @@ impl<'a> SimHost<'a> {
         keeping: Option<&'a mut Keeping>,
         now: Now,
     ) -> SimHost<'a> {
-        SimHost { outlets: Outlets { all: outlets, given }, acks, keeping: Kept(keeping), now }
+        let outlets = Outlets { all: outlets, given };
+        SimHost { outlets, acks, keeping: Kept(keeping), now, work_ns: 0, worked_ns: Cell::new(0) }
     }
 }
 
 impl World {
     /// The turn, and what it needs.
     pub(super) fn parts(&mut self) -> (&mut Turn, SimHost<'_>, &Exchange) {
-        let World { turn, outlets, given, acks, keeping, exchange, now, .. } = self;
-        (turn, SimHost::new(outlets, given.as_mut(), acks, keeping.as_mut(), *now), exchange)
+        let World { turn, outlets, given, acks, keeping, exchange, now, knobs, .. } = self;
+        let host = SimHost::new(outlets, given.as_mut(), acks, keeping.as_mut(), *now);
+        (turn, SimHost { work_ns: knobs.work_ns, ..host }, exchange)
     }
 }
 
@@ -57,9 +63,10 @@ impl<'a> Host for SimHost<'a> {
         &mut self.keeping
     }
 
-    /// Work takes no time.
+    /// Work takes time for the limits of a turn only: for everything else, a turn takes none.
     fn mono_ns(&self) -> u64 {
-        self.now.mono_ns
+        self.worked_ns.set(self.worked_ns.get() + self.work_ns);
+        self.now.mono_ns + self.worked_ns.get()
     }
 
     fn taken(&mut self, taking: Taking) {

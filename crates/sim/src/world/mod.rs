@@ -54,6 +54,9 @@ const SOURCES_MAX: usize = 1024;
 /// Sets the seed of checkpoints apart from those of queues.
 const KEEPING_SEED: u64 = 0x6b65_6570;
 
+/// The same for the limits of a turn.
+const TURN_SEED: u64 = 0x7475_726e;
+
 /// How long an output that is gone may send what waits for it, as in the daemon.
 const RETIRED_DRAIN_NS: u64 = 600 * SECOND_NS;
 
@@ -72,6 +75,10 @@ pub(crate) struct Knobs {
     pub(crate) sweep_series: usize,
     /// Bound of the exchange between connections and shard.
     pub(crate) exchange_bytes_max: usize,
+    /// Memory of the batches that one turn takes.
+    pub(crate) take_bytes: usize,
+    /// Time that a piece of work takes, for the limits of a turn.
+    pub(crate) work_ns: u64,
     pub(crate) canary: Option<Canary>,
     /// There are checkpoints, and disks of queues have small segments and take long to sync.
     pub(crate) rough_disks: bool,
@@ -79,13 +86,30 @@ pub(crate) struct Knobs {
 
 impl Knobs {
     pub(crate) fn new(seed: u64) -> Knobs {
-        Knobs { seed, sweep_series: 512, exchange_bytes_max: 64 << 20, canary: None, rough_disks: false }
+        Knobs {
+            seed,
+            sweep_series: 512,
+            exchange_bytes_max: 64 << 20,
+            take_bytes: TurnLimits::default().take_bytes,
+            work_ns: 0,
+            canary: None,
+            rough_disks: false,
+        }
+    }
+
+    /// Turns that end after little work, by chance.
+    pub(crate) fn with_short_turns(self) -> Knobs {
+        let mut random = Random::new(self.seed ^ TURN_SEED);
+        let take_bytes = if random.chance(50) { random.between(1, 20_000) as usize } else { self.take_bytes };
+        let work_ns = *random.pick(&[0, SECOND_NS / 1000, SECOND_NS / 100]);
+        Knobs { take_bytes, work_ns, ..self }
     }
 
     fn turn(&self, shard: Shard, keeping: Option<&Keeping>) -> Turn {
         let limits = TurnLimits::default();
         let save_series = keeping.map_or(limits.save_series, |keeping| keeping.slice);
-        Turn::new(shard, TurnLimits { flush_series: self.sweep_series, save_series, ..limits })
+        let (flush_series, take_bytes) = (self.sweep_series, self.take_bytes);
+        Turn::new(shard, TurnLimits { flush_series, take_bytes, save_series, ..limits })
     }
 }
 
@@ -559,7 +583,7 @@ impl World {
         let (turn, mut host, exchange) = self.parts();
         turn.keep_past_limits(host.outputs());
         let all = turn.take_all(exchange, &mut host, now, u64::MAX);
-        debug_assert!(all, "time stands still");
+        debug_assert!(all, "there is time for everything");
         let pieces = turn.stop(&mut host, now, u64::MAX);
         let gave = self.gave();
         if let Some(keeping) = &mut self.keeping {
