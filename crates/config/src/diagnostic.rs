@@ -345,6 +345,21 @@ pub fn nearest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&
         .map(|(_, candidate)| candidate)
 }
 
+/// A hint at the nearest word: `did you mean "word"?`.
+pub fn did_you_mean<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<String> {
+    nearest(word, words).map(|near| format!("did you mean \"{near}\"?"))
+}
+
+/// The first names for a label: `outputs are: a, b, … (30 in all)`.
+pub(crate) fn listed(what: &str, names: &[&str]) -> String {
+    const SHOWN_MAX: usize = 12;
+    match names.len() {
+        0 => format!("there are no {what}"),
+        all if all > SHOWN_MAX => format!("{what} are: {}, … ({all} in all)", names[..SHOWN_MAX].join(", ")),
+        _ => format!("{what} are: {}", names.join(", ")),
+    }
+}
+
 /// Words are compared by their first so many characters.
 const WORD_CHARS_MAX: usize = 64;
 

@@ -8,30 +8,18 @@ use std::net::IpAddr;
 
 use crate::address::destination_text;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::plan::{Destination, Listen, OutputKind, Plan};
+use crate::plan::{Listen, Plan};
 
 /// One mistake, without a place, for each output that leads back to a wildcard listener of the plan. `is_own` says
 /// whether an address is this machine's; it is asked only about addresses with such a listener.
 pub fn own_loops(plan: &Plan, is_own: impl Fn(IpAddr) -> bool) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for output in &plan.outputs {
-        let to = match &output.kind {
-            OutputKind::Graphite { to, .. } => Destination::Tcp(to.clone()),
-            OutputKind::GraphiteDatagrams { to, .. } => Destination::Udp(to.clone()),
-            OutputKind::Packets(packets) => packets.to.clone(),
-            OutputKind::GraphiteFile { .. }
-            | OutputKind::Console { .. }
-            | OutputKind::PerlFile { .. }
-            | OutputKind::EventFile { .. } => continue,
-        };
-        let (is_udp, endpoint) = match &to {
-            Destination::Udp(endpoint) => (true, endpoint),
-            Destination::Tcp(endpoint) => (false, endpoint),
-            Destination::UnixDatagram(_) | Destination::UnixStream(_) => continue,
-        };
+        let Some(to) = output.kind.destination() else { continue };
+        let Some(endpoint) = to.host() else { continue };
         let Ok(ip) = endpoint.host.parse::<IpAddr>() else { continue };
         let ip = ip.to_canonical();
-        let Some(listener) = wildcard(plan, is_udp, endpoint.port, ip) else { continue };
+        let Some(listener) = wildcard(plan, to.is_datagram(), endpoint.port, ip) else { continue };
         if is_own(ip) {
             let message = format!(
                 "output `{}` sends to {listener} of this daemon: {} is an address of this machine",

@@ -1,59 +1,92 @@
 //! Durations and sizes as texts: exact both ways.
 
-/// Units of time with their milliseconds, the largest first.
-const DURATIONS: [(&str, u64); 5] =
-    [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+/// A quantity that is written with its unit.
+#[derive(Debug, PartialEq)]
+pub struct Quantity {
+    /// Units with what they are worth, the smallest first.
+    units: [(&'static str, u64); 5],
+    /// Written behind 0, and offered for a number without a unit.
+    pub(crate) usual: &'static str,
+    /// How a person would name it: `a duration such as "10s"`.
+    pub(crate) wanted: &'static str,
+}
 
-/// Units of size with their bytes, the largest first.
-const SIZES: [(&str, u64); 5] =
-    [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+/// Time, in milliseconds.
+pub const DURATION: Quantity = Quantity {
+    units: [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)],
+    usual: "s",
+    wanted: "a duration such as \"10s\"",
+};
+
+/// Memory, in bytes.
+pub const SIZE: Quantity = Quantity {
+    units: [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)],
+    usual: "B",
+    wanted: "a size such as \"64MiB\"",
+};
 
 /// Milliseconds as the shortest text that reads back exactly: `10s`, `90s`, `250ms`.
 pub fn duration(ms: u64) -> String {
-    if ms == 0 { "0s".into() } else { exact(ms, &DURATIONS) }
+    DURATION.text(ms)
 }
 
 /// Bytes as the shortest text that reads back exactly: `64MiB`, `1500B`.
 pub fn size(bytes: u64) -> String {
-    if bytes == 0 { "0B".into() } else { exact(bytes, &SIZES) }
-}
-
-fn exact(value: u64, units: &[(&str, u64)]) -> String {
-    let unit = units.iter().find(|(_, each)| value.is_multiple_of(*each));
-    let (unit, each) = unit.expect("every whole number is a multiple of the smallest unit, 1");
-    format!("{}{unit}", value / each)
+    SIZE.text(bytes)
 }
 
 /// Milliseconds of `10s`, `250ms`, `1.5h`, `0`. None when it is no duration, is not a whole number of
 /// milliseconds, or does not fit.
 pub fn parse_duration(text: &str) -> Option<u64> {
-    parse(text, &DURATIONS)
+    DURATION.parse(text)
 }
 
 /// Bytes of `64MiB`, `512B`, `0`. Decimal units and bare numbers other than 0 are refused: they are ambiguous.
 pub fn parse_size(text: &str) -> Option<u64> {
-    parse(text, &SIZES)
+    SIZE.parse(text)
 }
 
-fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let text = text.trim();
-    if text == "0" {
-        return Some(0);
+impl Quantity {
+    /// The names of its units, the smallest first.
+    pub(crate) fn units(&self) -> [&'static str; 5] {
+        self.units.map(|(name, _)| name)
     }
+
+    pub(crate) fn text(&self, value: u64) -> String {
+        if value == 0 {
+            return format!("0{}", self.usual);
+        }
+        let unit = self.units.iter().rev().find(|(_, each)| value.is_multiple_of(*each));
+        let (unit, each) = unit.expect("every whole number is a multiple of the smallest unit, 1");
+        format!("{}{unit}", value / each)
+    }
+
+    pub(crate) fn parse(&self, text: &str) -> Option<u64> {
+        let text = text.trim();
+        if text == "0" {
+            return Some(0);
+        }
+        let (number, unit) = number_and_unit(text);
+        let (_, each) = self.units.iter().find(|(name, _)| *name == unit)?;
+        let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+        if whole.is_empty() || part.is_empty() || part.len() > 9 {
+            return None;
+        }
+        let whole = u128::from(whole.parse::<u64>().ok()?) * u128::from(*each);
+        let scale = 10u128.pow(u32::try_from(part.len()).ok()?);
+        let part = u128::from(part.parse::<u64>().ok()?) * u128::from(*each);
+        if part % scale != 0 {
+            return None;
+        }
+        u64::try_from(whole + part / scale).ok()
+    }
+}
+
+/// `1.5` and `h` of `1.5 h`.
+pub(crate) fn number_and_unit(text: &str) -> (&str, &str) {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let (_, each) = units.iter().find(|(name, _)| *name == unit.trim_start())?;
-    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
-    if whole.is_empty() || part.is_empty() || part.len() > 9 {
-        return None;
-    }
-    let whole = u128::from(whole.parse::<u64>().ok()?) * u128::from(*each);
-    let scale = 10u128.pow(u32::try_from(part.len()).ok()?);
-    let part = u128::from(part.parse::<u64>().ok()?) * u128::from(*each);
-    if part % scale != 0 {
-        return None;
-    }
-    u64::try_from(whole + part / scale).ok()
+    (number, unit.trim_start())
 }
 
 #[cfg(test)]

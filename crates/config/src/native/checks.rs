@@ -3,59 +3,66 @@
 use process::sharding::HealthPlan;
 
 use super::fields::Fields;
-use super::value::Checked;
-use crate::address::parse_host_port;
+use crate::address::{host_port_text, parse_host_port};
 use crate::diagnostic::{Code, Diagnostic, Place};
-use crate::options::Section;
-use crate::plan::{CheckKind, CheckPlan, Destination, Endpoint};
-
-/// Default of `every`, in milliseconds.
-pub(super) const EVERY_MS: u64 = 10_000;
+use crate::options::table::endpoints::CheckOptions;
+use crate::plan::{CheckKind, CheckPlan, Destination, Endpoint, OutputPlan};
 
 /// A check for each of `to`, in their order; empty without checks, or after a mistake.
 pub(super) fn of_endpoints(
-    name: &str,
     fields: &Fields,
     to: &[(Destination, Place)],
     wrong: &mut Vec<Diagnostic>,
 ) -> Vec<CheckPlan> {
-    let whose = format!("the check of output `{name}`");
-    let Some(fields) = fields.table("check", Section::Check, &whose, wrong) else { return Vec::new() };
+    let Some(fields) = fields.table("check") else { return Vec::new() };
     let Some(word) = fields.word("kind") else { return Vec::new() };
-    let kind = match word {
-        "management" => CheckKind::Management,
-        "connect" => CheckKind::Connect,
-        _ => CheckKind::Http(path(&fields, wrong)),
-    };
+    let options: CheckOptions = fields.read();
     if word != "http" {
         fields.ignored("path", format!("`path` has no effect in a check of kind \"{word}\""), wrong);
-    }
-    let every_ms = fields.value("every").unwrap_or(EVERY_MS);
-    let Some(health) = health(&fields, wrong) else { return Vec::new() };
-    let Some(at) = places(&fields, &kind, to, wrong) else { return Vec::new() };
-    at.into_iter().map(|at| CheckPlan { kind: kind.clone(), at, every_ms, health }).collect()
-}
-
-fn path(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> String {
-    let path: String = fields.value("path").unwrap_or_else(|| "/".into());
-    let fits = path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
-    if !fits {
+    } else if !options.path.starts_with('/') || !options.path.bytes().all(|byte| byte.is_ascii_graphic()) {
         let label = "begins with `/` and has neither blanks nor characters beyond ASCII";
         fields.wrong("path", Code::BadValue, "`path` is not a valid request path", label, wrong);
     }
-    path
+    let kind = match word {
+        "management" => CheckKind::Management,
+        "connect" => CheckKind::Connect,
+        _ => CheckKind::Http(options.path.clone()),
+    };
+    let Some(health) = HealthPlan::new(options.checks, options.down_after, options.up_after) else {
+        let key = if options.down_after > options.checks { "down_after" } else { "up_after" };
+        let message = format!("`{key}` is more than the number of checks");
+        fields.wrong(key, Code::OutOfRange, message, format!("`checks` is {}", options.checks), wrong);
+        return Vec::new();
+    };
+    let Some(at) = places(fields, &kind, to, wrong) else { return Vec::new() };
+    at.into_iter()
+        .map(|at| CheckPlan { kind: kind.clone(), at, every_ms: options.every_ms, health })
+        .collect()
 }
 
-fn health(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Option<HealthPlan> {
-    let count = |key| fields.value(key).unwrap_or(1);
-    let checks = count("checks");
-    let plan = HealthPlan::new(checks, count("down_after"), count("up_after"));
-    if plan.is_none() {
-        let key = if count("down_after") > checks { "down_after" } else { "up_after" };
-        let message = format!("`{key}` is more than the number of checks");
-        fields.wrong(key, Code::OutOfRange, message, format!("`checks` is {checks}"), wrong);
-    }
-    plan
+/// The table that the checks of a section's outputs were; none without checks.
+pub(super) fn options(outputs: &[OutputPlan]) -> Option<CheckOptions> {
+    let checks = || outputs.iter().filter_map(|output| Some((output, output.check.as_ref()?)));
+    let (_, CheckPlan { kind, at: Endpoint { port, .. }, every_ms, health }) = checks().next()?;
+    let (kind, path) = match kind {
+        CheckKind::Management => ("management", "/"),
+        CheckKind::Connect => ("connect", "/"),
+        CheckKind::Http(path) => ("http", path.as_str()),
+    };
+    let same = checks().all(|(output, check)| {
+        let to = output.kind.destination();
+        check.at.port == *port && to.is_some_and(|to| to.host().is_some_and(|to| to.host == check.at.host))
+    });
+    Some(CheckOptions {
+        kind,
+        port: same.then_some(*port),
+        at: if same { Vec::new() } else { checks().map(|(_, check)| host_port_text(&check.at)).collect() },
+        path: path.to_owned(),
+        every_ms: *every_ms,
+        checks: health.checks(),
+        down_after: health.down_after(),
+        up_after: health.up_after(),
+    })
 }
 
 /// Where to ask about each endpoint.
@@ -68,7 +75,7 @@ fn places(
     if fields.place_of("at").is_some() {
         return listed(fields, to.len(), wrong);
     }
-    let port = fields.value("port").and_then(|port: u32| u16::try_from(port).ok());
+    let port = fields.value("port");
     if port.is_none() && fields.place_of("port").is_some() {
         return None;
     }
@@ -92,11 +99,11 @@ fn places(
 }
 
 fn listed(fields: &Fields, endpoints: usize, wrong: &mut Vec<Diagnostic>) -> Option<Vec<Endpoint>> {
-    let Some(Checked::Texts(texts)) = fields.other("at") else { return None };
+    fields.other("at")?;
     fields.ignored("port", "`port` has no effect beside `at`", wrong);
     let before = wrong.len();
-    let mut at = Vec::with_capacity(texts.len());
-    for (text, place) in texts {
+    let mut at = Vec::with_capacity(endpoints);
+    for (text, place) in fields.texts("at") {
         match parse_host_port(text) {
             Ok(endpoint) => at.push(endpoint),
             Err(bad) => {

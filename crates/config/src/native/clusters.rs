@@ -85,7 +85,10 @@ fn replicas(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> RingReplicas {
 }
 
 fn labels(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnostic>) -> Vec<String> {
-    let Some(Checked::Texts(labels)) = fields.other("labels") else { return default_labels(to) };
+    if fields.other("labels").is_none() {
+        return default_labels(to);
+    }
+    let labels = fields.texts("labels");
     if labels.len() != to.len() {
         let label = format!("{} labels for {} endpoints", labels.len(), to.len());
         wrong.push(no_cluster(label).at(fields.at("labels")));

@@ -12,7 +12,7 @@ use foldhash::HashSet;
 use super::outputs::Built;
 use crate::address::{destination_name, loopback_addresses};
 use crate::diagnostic::{Code, Diagnostic, Place};
-use crate::plan::{Destination, Listen, OutputKind, SourcePlan};
+use crate::plan::{Destination, Listen, SourcePlan};
 
 /// Everything that a plan claims for itself, gathered while it is built.
 #[derive(Default)]
@@ -65,29 +65,21 @@ impl Claims {
                 | Listen::UnixDatagram { path, .. }
                 | Listen::UnixFrames { path, .. } => At::Path(plain(path)),
             };
-            self.listeners.push(Listener {
-                whose: format!("source `{}`", source.name),
-                place: Some(*place),
-                at,
-            });
+            let whose = format!("source `{}`", source.name);
+            self.listeners.push(Listener { whose, place: Some(*place), at });
         }
     }
 
     /// A TCP listener that belongs to no source.
     pub(super) fn tcp(&mut self, whose: &str, address: SocketAddr, place: Option<Place>) {
-        self.listeners.push(Listener {
-            whose: whose.to_owned(),
-            place,
-            at: At::Socket(Protocol::Tcp, address),
-        });
+        let at = At::Socket(Protocol::Tcp, address);
+        self.listeners.push(Listener { whose: whose.to_owned(), place, at });
     }
 
-    /// A file that an aggregation appends to.
-    pub(super) fn log(&mut self, whose: &str, path: Option<&Path>, place: Option<Place>) {
-        if let (Some(path), Some(place)) = (path, place) {
-            let what = File { path: plain(path), rotated: 0 };
-            self.files.push(Claim { whose: whose.to_owned(), place, what });
-        }
+    /// A file that is written, and as many rotated ones.
+    pub(super) fn file(&mut self, whose: &str, (path, rotated): (&Path, u32), place: Place) {
+        let what = File { path: plain(path), rotated };
+        self.files.push(Claim { whose: whose.to_owned(), place, what });
     }
 
     pub(super) fn output(&mut self, built: &Built, name_place: Place, wrong: &mut Vec<Diagnostic>) {
@@ -100,23 +92,11 @@ impl Claims {
                     .label("an output with several endpoints has this name for one of them"),
             );
         }
-        let place = built.place;
-        let mut endpoint = |what: Destination| {
-            self.endpoints.push(Claim { whose: whose.clone(), place, what });
-        };
-        match &built.plan.kind {
-            OutputKind::Graphite { to, .. } => endpoint(Destination::Tcp(to.clone())),
-            OutputKind::GraphiteDatagrams { to, .. } => endpoint(Destination::Udp(to.clone())),
-            OutputKind::Packets(packets) => endpoint(packets.to.clone()),
-            OutputKind::GraphiteFile { path, files_max, .. }
-            | OutputKind::EventFile { path, files_max, .. } => {
-                let what = File { path: plain(path), rotated: *files_max };
-                self.files.push(Claim { whose, place, what });
-            }
-            OutputKind::PerlFile { path, .. } => {
-                self.files.push(Claim { whose, place, what: File { path: plain(path), rotated: 0 } });
-            }
-            OutputKind::Console { .. } => {}
+        if let Some(file) = built.plan.kind.file() {
+            self.file(&whose, file, built.place);
+        }
+        if let Some(what) = built.plan.kind.destination() {
+            self.endpoints.push(Claim { whose, place: built.place, what });
         }
     }
 

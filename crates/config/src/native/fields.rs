@@ -2,56 +2,119 @@
 //!
 //! The builders (`sources`, `transforms`, `outputs`) then ask by key. A value that was wrong has been reported
 //! here and is as good as absent for them: they go on with the default, and the plan is thrown away at the end.
+//! `print` goes the other way: it fills a table with what differs from the defaults.
 
 use super::tree::{Entry, Node, Value};
-use super::value::{self, Checked};
+use super::value;
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
-use crate::options::field::{Group, Slot};
+use crate::options::field::{Checked, Group, Slot, Table};
 use crate::options::{self, Default, Family, Row, Section, Type};
 
 /// A checked table.
-pub(super) struct Fields<'a> {
-    section: Section,
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fields {
+    pub(crate) section: Section,
     /// Where the table is named.
-    pub(super) place: Place,
-    values: Vec<Field<'a>>,
+    pub(crate) place: Place,
+    /// How messages name it: "output `carbon`".
+    pub(crate) whose: String,
+    values: Vec<Field>,
 }
 
-struct Field<'a> {
-    key: &'static str,
+#[derive(Clone, Debug, PartialEq)]
+struct Field {
+    row: &'static Row,
     place: Place,
-    node: &'a Node,
+    /// None after a mistake.
     checked: Option<Checked>,
 }
 
-impl<'a> Fields<'a> {
-    /// Checks a table. `whose` names it in messages: "output `carbon`".
-    pub(super) fn read(
+impl Fields {
+    /// Checks a table. `whose` names it in messages.
+    pub(crate) fn check(
         section: Section,
-        whose: &str,
+        whose: String,
         place: Place,
-        entries: &'a [Entry],
+        entries: &[Entry],
         wrong: &mut Vec<Diagnostic>,
-    ) -> Fields<'a> {
+    ) -> Fields {
         let mut values = Vec::with_capacity(entries.len());
         for entry in entries {
             let Some(row) = section.row(&entry.key) else {
-                wrong.push(unknown_key(section, whose, entry));
+                wrong.push(unknown_key(section, &whose, entry));
                 continue;
             };
-            let checked = if holds_table(row) { None } else { value::check(row, &entry.node, wrong) };
-            values.push(Field { key: row.key, place: entry.node.place, node: &entry.node, checked });
+            let checked = value::check(row, &whose, &entry.node, wrong);
+            values.push(Field { row, place: entry.node.place, checked });
         }
         for row in section.rows().filter(|row| row.default == Default::Required) {
             if !entries.iter().any(|entry| entry.key == row.key) {
-                wrong.push(missing(row, whose, place));
+                wrong.push(missing(row, &whose, place));
             }
         }
-        Fields { section, place, values }
+        Fields { section, place, whose, values }
+    }
+
+    /// A table without options, to be printed.
+    pub(crate) fn empty(section: Section) -> Fields {
+        Fields { section, place: Place::new(0, 0), whose: String::new(), values: Vec::new() }
+    }
+
+    /// A struct of the plan as the table that reads back to it.
+    pub(crate) fn of<T: Table>(table: &T) -> Fields {
+        let mut fields = Fields::empty(T::SECTION);
+        fields.give(&T::GROUP, table, &T::usual(Some(table)));
+        fields
+    }
+
+    /// Adds the options of a group that are not the default.
+    pub(crate) fn give<T>(&mut self, group: &Group<T>, plan: &T, default: &T) {
+        let section = self.section;
+        for option in group.fields.iter().filter(|option| option.sections.contains(&section)) {
+            let value = (option.get)(plan);
+            if let Some(value) =
+                value.filter(|value| option.required || (option.get)(default).as_ref() != Some(value))
+            {
+                self.give_value(option.key, value);
+            }
+        }
+    }
+
+    /// Adds one option.
+    pub(crate) fn give_value(&mut self, key: &str, value: Checked) {
+        if let Some(row) = self.section.row(key) {
+            self.values.push(Field { row, place: self.place, checked: Some(value) });
+        }
+    }
+
+    /// Adds one option unless it is the default.
+    pub(crate) fn give_value_unless(&mut self, key: &str, value: Checked, default: Checked) {
+        if value != default {
+            self.give_value(key, value);
+        }
+    }
+
+    /// Puts the options into another order.
+    pub(crate) fn sort_by_key<K: Ord>(&mut self, order: impl Fn(&str) -> K) {
+        self.values.sort_by_key(|field| order(field.row.key));
+    }
+
+    /// The options with their values, in the order in which they were given.
+    pub(crate) fn given(&self) -> impl Iterator<Item = (&'static Row, &Checked)> {
+        self.values.iter().filter_map(|field| Some((field.row, field.checked.as_ref()?)))
+    }
+
+    /// The struct that the table says.
+    pub(crate) fn read<T: Table>(&self) -> T {
+        let mut deciding = T::usual(None);
+        self.fill(&mut deciding, &T::GROUP);
+        let mut table = T::usual(Some(&deciding));
+        self.fill(&mut table, &T::GROUP);
+        table
     }
 
     /// Puts the options of a group that were given, and are right, into their struct.
-    pub(super) fn fill<T>(&self, into: &mut T, group: &Group<T>) {
+    pub(crate) fn fill<T>(&self, into: &mut T, group: &Group<T>) {
         for option in group.fields.iter().filter(|option| option.sections.contains(&self.section)) {
             if let Some(Field { place, checked: Some(value), .. }) = self.field(option.key) {
                 (option.put)(into, value, *place);
@@ -59,70 +122,72 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The table of options that is the value of `key`. None when there is none, and after a mistake.
-    pub(super) fn table(
-        &self,
-        key: &str,
-        section: Section,
-        whose: &str,
-        wrong: &mut Vec<Diagnostic>,
-    ) -> Option<Fields<'a>> {
-        let node = self.node(key)?;
-        Some(Fields::read(section, whose, node.place, table(key, node, wrong)?, wrong))
-    }
-
-    fn field(&self, key: &str) -> Option<&Field<'a>> {
+    fn field(&self, key: &str) -> Option<&Field> {
         debug_assert!(self.section.row(key).is_some(), "{:?} has no option `{key}`", self.section);
-        self.values.iter().find(|field| field.key == key)
-    }
-
-    fn checked(&self, key: &str) -> Option<&Checked> {
-        self.field(key)?.checked.as_ref()
+        self.values.iter().find(|field| field.row.key == key)
     }
 
     /// Where a value stands; None when the option was left out.
-    pub(super) fn place_of(&self, key: &str) -> Option<Place> {
+    pub(crate) fn place_of(&self, key: &str) -> Option<Place> {
         Some(self.field(key)?.place)
     }
 
     /// Where a value stands, or the table that it is missing in.
-    pub(super) fn at(&self, key: &str) -> Place {
+    pub(crate) fn at(&self, key: &str) -> Place {
         self.place_of(key).unwrap_or(self.place)
     }
 
     /// A value of the type that the plan has for it.
-    pub(super) fn value<S: Slot>(&self, key: &str) -> Option<S> {
-        let Field { place, checked: Some(value), .. } = self.field(key)? else { return None };
-        S::of(value, *place)
+    pub(crate) fn value<S: Slot>(&self, key: &str) -> Option<S> {
+        S::of(self.other(key)?, self.at(key))
     }
 
-    /// The value as it stands in the file: for options that hold tables.
-    pub(super) fn node(&self, key: &str) -> Option<&'a Node> {
-        Some(self.field(key)?.node)
+    /// Any other kind of value, to be matched by the caller.
+    pub(crate) fn other(&self, key: &str) -> Option<&Checked> {
+        self.field(key)?.checked.as_ref()
     }
 
-    pub(super) fn word(&self, key: &str) -> Option<&'static str> {
-        match self.checked(key)? {
+    /// The same for an option that not every section of the family has.
+    pub(crate) fn other_of_any(&self, key: &str) -> Option<&Checked> {
+        self.section.row(key)?;
+        self.other(key)
+    }
+
+    pub(crate) fn word(&self, key: &str) -> Option<&'static str> {
+        match self.other(key)? {
             Checked::Word(word) => Some(word),
             _ => None,
         }
     }
 
-    /// The same for an option that not every section of the family has.
-    pub(super) fn other_of_any(&self, key: &str) -> Option<&Checked> {
-        self.section.row(key)?;
-        self.checked(key)
+    /// A list of texts with their places; empty when the option was left out.
+    pub(crate) fn texts(&self, key: &str) -> &[(String, Place)] {
+        match self.other(key) {
+            Some(Checked::Texts(texts)) => texts,
+            _ => &[],
+        }
     }
 
-    /// Any other kind of value, to be matched by the caller.
-    pub(super) fn other(&self, key: &str) -> Option<&Checked> {
-        self.checked(key)
+    /// The table of options that is the value of `key`. None when there is none, and after a mistake.
+    pub(crate) fn table(&self, key: &str) -> Option<&Fields> {
+        match self.other(key)? {
+            Checked::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// A list of tables; empty when the option was left out.
+    pub(crate) fn tables(&self, key: &str) -> &[Fields] {
+        match self.other(key) {
+            Some(Checked::Tables(tables)) => tables,
+            _ => &[],
+        }
     }
 
     /// Reports a `max_connections_per_peer` above the limit of all connections, which `all_key` sets to `all`.
-    pub(super) fn peer_has_no_more(&self, all: usize, all_key: &str, wrong: &mut Vec<Diagnostic>) {
+    pub(crate) fn peer_has_no_more(&self, all: usize, all_key: &str, wrong: &mut Vec<Diagnostic>) {
         const KEY: &str = "max_connections_per_peer";
-        let all_is_wrong = self.place_of(all_key).is_some() && self.checked(all_key).is_none();
+        let all_is_wrong = self.place_of(all_key).is_some() && self.other(all_key).is_none();
         if !all_is_wrong && self.value(KEY).is_some_and(|of_peer: usize| of_peer > all) {
             let (message, label) = (format!("`{KEY}` is above `{all_key}`"), format!("`{all_key}` is {all}"));
             self.wrong(KEY, Code::OutOfRange, message, label, wrong);
@@ -130,14 +195,14 @@ impl<'a> Fields<'a> {
     }
 
     /// Warns of an option that was given and changes nothing; `message` says why.
-    pub(super) fn ignored(&self, key: &str, message: impl Into<String>, wrong: &mut Vec<Diagnostic>) {
+    pub(crate) fn ignored(&self, key: &str, message: impl Into<String>, wrong: &mut Vec<Diagnostic>) {
         if let Some(place) = self.place_of(key) {
             wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
         }
     }
 
     /// Reports a mistake in an option, at its place or that of the table.
-    pub(super) fn wrong(
+    pub(crate) fn wrong(
         &self,
         key: &str,
         code: Code,
@@ -147,20 +212,6 @@ impl<'a> Fields<'a> {
     ) {
         wrong.push(Diagnostic::error(code, message).at(self.at(key)).label(label));
     }
-
-    /// Replaces `into` when the option was given.
-    pub(super) fn set<T>(into: &mut T, value: Option<T>) {
-        if let Some(value) = value {
-            *into = value;
-        }
-    }
-}
-
-fn holds_table(row: &Row) -> bool {
-    matches!(
-        row.value,
-        Type::Table(_) | Type::Tables(_) | Type::TableOrTables(_) | Type::Named(_) | Type::NamedTables(_)
-    )
 }
 
 fn unknown_key(section: Section, whose: &str, entry: &Entry) -> Diagnostic {
@@ -212,7 +263,7 @@ fn keys(section: Section) -> String {
 }
 
 /// Nothing can come in.
-pub(super) fn no_source() -> Diagnostic {
+pub(crate) fn no_source() -> Diagnostic {
     Diagnostic::error(Code::NoSource, "the file defines no source, so the daemon would receive nothing")
         .label("no source here")
         .hint("add [sources.app] with type = \"statsd\"")
@@ -230,17 +281,15 @@ fn missing(row: &Row, whose: &str, place: Place) -> Diagnostic {
     diagnostic.label(format!("`{}` is missing: {wanted}", row.key))
 }
 
-/// The entries of a table; none, with a mistake, when it is something else. Nothing at all counts as an empty
-/// table: a YAML key whose lines are all commented out.
-pub(super) fn table<'a>(key: &str, node: &'a Node, wrong: &mut Vec<Diagnostic>) -> Option<&'a [Entry]> {
+/// The entries of a table, or why it is none. Nothing at all counts as an empty table: a YAML key whose lines are all
+/// commented out.
+pub(crate) fn table<'a>(key: &str, node: &'a Node) -> Result<&'a [Entry], Diagnostic> {
     match &node.value {
-        Value::Table(entries) => Some(entries),
-        Value::Nothing => Some(&[]),
+        Value::Table(entries) => Ok(entries),
+        Value::Nothing => Ok(&[]),
         other => {
-            let mut diagnostic = value::wrong_type(key, "a table", other).at(node.place);
-            diagnostic.hint = table_hint(key, other);
-            wrong.push(diagnostic);
-            None
+            let mistake = value::wrong_type(key, "a table", other).at(node.place);
+            Err(Diagnostic { hint: table_hint(key, other), ..mistake })
         }
     }
 }
@@ -261,26 +310,10 @@ fn table_hint(key: &str, got: &Value) -> Option<String> {
             "a listener needs a certificate, tls = { cert = \"FILE\", key = \"FILE\" }; an output needs only tls = {}, or a CA: tls = { ca = \"FILE\" }"
                 .into(),
         ),
+        ("http", Value::Flag(_) | Value::Text(_)) => {
+            Some("write [http] with enabled = false to switch it off".into())
+        }
         ("tls", Value::Flag(false)) => Some("remove the line to turn TLS off".into()),
         _ => None,
     }
-}
-
-/// The tables of a list of tables.
-pub(super) fn tables<'a>(
-    key: &str,
-    node: &'a Node,
-    wrong: &mut Vec<Diagnostic>,
-) -> Vec<(Place, &'a [Entry])> {
-    let Value::List(list) = &node.value else {
-        wrong.push(value::wrong_type(key, "a list of tables", &node.value).at(node.place));
-        return Vec::new();
-    };
-    if list.len() > value::LIST_MAX {
-        let message = format!("`{key}` has {} entries", list.len());
-        let most = format!("at most {}", value::LIST_MAX);
-        wrong.push(Diagnostic::error(Code::TooMany, message).at(node.place).label(most));
-        return Vec::new();
-    }
-    list.iter().filter_map(|each| Some((each.place, table(key, each, wrong)?))).collect()
 }

@@ -6,24 +6,17 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::fields::Fields;
 use super::transport;
-use super::value::Checked;
-use crate::diagnostic::{Code, Diagnostic, Place};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::exposure;
-use crate::options::Section;
 use crate::options::table::daemon::{HTTP, HTTP_CLIENTS};
 use crate::plan::HttpPlan;
 
 /// Everything of the section but its address, which is `listen`.
-pub(super) fn server(
-    fields: &Fields,
-    listen: Option<SocketAddr>,
-    place: Place,
-    wrong: &mut Vec<Diagnostic>,
-) -> HttpPlan {
-    let tls = transport::listening(Section::HttpTls, "the tls of `http`", fields, wrong);
-    let mut plan = HttpPlan { tls, ..HttpPlan::default() };
+pub(super) fn server(fields: &Fields, listen: Option<SocketAddr>, wrong: &mut Vec<Diagnostic>) -> HttpPlan {
+    let mut plan = HttpPlan::default();
     fields.fill(&mut plan, &HTTP);
     fields.fill(&mut plan, &HTTP_CLIENTS);
+    transport::check_listener(plan.tls.as_deref(), fields, wrong);
     plan.allowed_hosts = allowed_hosts(fields, wrong);
     if fields.place_of("max_connections_per_peer").is_none() {
         plan.peer_connections_max = plan.connections_max / 2;
@@ -33,13 +26,13 @@ pub(super) fn server(
     let given = |key| fields.place_of(key).is_some();
     let open = listen.filter(|_| !off);
     if let Some(warning) = open.and_then(|at| exposure::http(at, given("token_file"), given("tls"))) {
-        wrong.push(warning.at(fields.place_of("listen").unwrap_or(place)));
+        wrong.push(warning.at(fields.at("listen")));
     }
     plan
 }
 
 fn allowed_hosts(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<String> {
-    let Some(Checked::Texts(hosts)) = fields.other("allowed_hosts") else { return Vec::new() };
+    let hosts = fields.texts("allowed_hosts");
     let is_name = |host: &str| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
         !host.is_empty() && host.bytes().all(plain) && host.parse::<IpAddr>().is_err()

@@ -11,7 +11,7 @@ mod acks;
 mod checks;
 mod clusters;
 mod conflicts;
-mod fields;
+pub(crate) mod fields;
 mod http;
 mod outputs;
 mod packets;
@@ -44,7 +44,7 @@ pub use sources::{default_plan as default_source, graphite_plan as graphite_sour
 use self::fields::{Fields, table};
 use self::tree::{Entry, Node, Value};
 use self::wiring::Named;
-use crate::diagnostic::{Code, Diagnostic, Place, Source, has_errors, nearest};
+use crate::diagnostic::{Code, Diagnostic, Place, Source, did_you_mean, has_errors, listed, nearest};
 use crate::exposure;
 use crate::options::table::daemon::{MANAGEMENT, TOP};
 use crate::options::{Family, Section};
@@ -97,13 +97,14 @@ pub fn check(source: Source<'_>, format: Format) -> (Option<Plan>, Vec<Diagnosti
 
 /// The plan of a tree; worth something only when `wrong` holds no error afterwards.
 fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
-    let Some(entries) = table("the file", root, wrong) else { return empty_plan() };
-    let top = Fields::read(Section::Top, "the top level", Place::new(0, 0), entries, wrong);
     let mut plan = empty_plan();
+    let Some(entries) = reported(table("the file", root), wrong) else { return plan };
+    let top = Fields::check(Section::Top, value::TOP.into(), Place::new(0, 0), entries, wrong);
     top.fill(&mut plan, &TOP);
-    let named: Vec<Named> = Family::ALL.into_iter().flat_map(|family| named(family, &top, wrong)).collect();
-    if top.node("sources").is_some() && !named.iter().any(|named| named.family == Family::Sources) {
-        wrong.push(fields::no_source().at(top.place_of("sources").unwrap_or(top.place)));
+    let named: Vec<Named> =
+        Family::ALL.into_iter().flat_map(|family| named(family, entries, wrong)).collect();
+    if top.place_of("sources").is_some() && !named.iter().any(|named| named.family == Family::Sources) {
+        wrong.push(fields::no_source().at(top.at("sources")));
     }
     let links = wiring::check(&named, wrong);
     let mut claims = conflicts::Claims::default();
@@ -163,10 +164,17 @@ fn default_management() -> ManagementPlan {
     ManagementPlan::at(SocketAddr::from(([127, 0, 0, 1], 8126)))
 }
 
+/// A value, when it is right.
+fn reported<T>(read: Result<T, Diagnostic>, wrong: &mut Vec<Diagnostic>) -> Option<T> {
+    read.map_err(|mistake| wrong.push(mistake)).ok()
+}
+
 /// The named sections of one family.
-fn named<'a>(family: Family, top: &Fields<'a>, wrong: &mut Vec<Diagnostic>) -> Vec<Named<'a>> {
-    let Some(node) = top.node(family.key()) else { return Vec::new() };
-    let Some(entries) = table(family.key(), node, wrong) else { return Vec::new() };
+fn named(family: Family, top: &[Entry], wrong: &mut Vec<Diagnostic>) -> Vec<Named> {
+    let Some(Entry { node, .. }) = top.iter().find(|entry| entry.key == family.key()) else {
+        return Vec::new();
+    };
+    let entries = reported(table(family.key(), node), wrong).unwrap_or_default();
     if entries.len() > SECTIONS_MAX {
         wrong.push(too_many(family, entries.len(), node.place));
         return Vec::new();
@@ -180,15 +188,16 @@ fn too_many(family: Family, number: usize, place: Place) -> Diagnostic {
         .label(format!("at most {SECTIONS_MAX}"))
 }
 
-fn one_named<'a>(family: Family, entry: &'a Entry, wrong: &mut Vec<Diagnostic>) -> Named<'a> {
+fn one_named(family: Family, entry: &Entry, wrong: &mut Vec<Diagnostic>) -> Named {
     let whose = format!("{} `{}`", family.one(), entry.key);
-    let mut named =
-        Named { family, name: entry.key.clone(), place: entry.key_place, whose, section: None, fields: None };
-    let Some(entries) = table(&entry.key, &entry.node, wrong) else { return named };
-    named.section = section_of(family, &named.whose, entry.key_place, entries, wrong);
-    named.fields =
-        named.section.map(|section| Fields::read(section, &named.whose, entry.key_place, entries, wrong));
-    check_name(&named, wrong);
+    let place = entry.key_place;
+    let mut named = Named { family, name: entry.key.clone(), place, whose, section: None, fields: None };
+    if let Some(entries) = reported(table(&entry.key, &entry.node), wrong) {
+        named.section = section_of(family, &named.whose, place, entries, wrong);
+        let fields = |section| Fields::check(section, named.whose.clone(), place, entries, wrong);
+        named.fields = named.section.map(fields);
+        check_name(&named, wrong);
+    }
     named
 }
 
@@ -279,27 +288,31 @@ fn build(
     claims: &mut conflicts::Claims,
     wrong: &mut Vec<Diagnostic>,
 ) {
-    let (Some(section), Some(fields)) = (named.section, &named.fields) else { return };
+    let Some(fields) = &named.fields else { return };
+    let name = named.name.clone();
     match named.family {
         Family::Sources => {
-            let (source, places) = sources::build(&named.name, section, fields, wrong);
+            let (source, places) = sources::build(&name, fields, wrong);
             claims.source(&source, &places);
             plan.sources.push(source);
         }
         Family::Transforms => {
-            let kind = if section == Section::TransformRelay {
+            let kind = if fields.section == Section::TransformRelay {
                 // Its statements need outputs, which come later.
                 TransformKind::Relay(Box::new(relay::default_plan()))
             } else {
-                let (transform, log_place) = transforms::build(&named.whose, fields, wrong);
-                claims.log(&named.whose, transform.key_flush_log.as_deref(), log_place);
+                let transform = transforms::build(fields, wrong);
+                if let Some(log) = &transform.key_flush_log {
+                    let place = fields.table("key_flush").map_or(fields.place, |report| report.at("log"));
+                    claims.file(&named.whose, (log, 0), place);
+                }
                 TransformKind::Aggregate(Box::new(transform))
             };
-            plan.transforms.push(TransformPlan { name: named.name.clone(), kind, from: from.to_vec() });
+            plan.transforms.push(TransformPlan { name, kind, from: from.to_vec() });
         }
         Family::Outputs => {
-            let to = outputs::Asked { name: &named.name, section, fields, from };
-            let (outputs, cluster) = outputs::build(&to, &plan.data_dir, wrong);
+            let asked = outputs::Asked { name: &name, fields, from };
+            let (outputs, cluster) = outputs::build(&asked, &plan.data_dir, wrong);
             let first = plan.outputs.len();
             for built in outputs {
                 claims.output(&built, named.place, wrong);
@@ -311,36 +324,26 @@ fn build(
             if let Some(clusters::Draft { sharding, key, labels }) = cluster {
                 // Past the limit there is no plan.
                 let members = (first..plan.outputs.len()).map(|at| OutputId(at as u16)).collect();
-                plan.clusters.push(ClusterPlan { name: named.name.clone(), sharding, key, members, labels });
+                plan.clusters.push(ClusterPlan { name, sharding, key, members, labels });
             }
         }
     }
 }
 
 fn http(top: &Fields, plan: &mut Plan, claims: &mut conflicts::Claims, wrong: &mut Vec<Diagnostic>) {
-    let mut place = None;
-    let Some(node) = top.node("http") else {
-        claims.tcp("the HTTP server", default_http(), None);
-        return;
-    };
-    if let Value::Flag(_) | Value::Text(_) = node.value {
-        let hint = "write [http] with enabled = false to switch it off";
-        wrong.push(value::wrong_type("http", "a table", &node.value).at(node.place).hint(hint));
-    } else if let Some(entries) = table("http", node, wrong) {
-        let fields = Fields::read(Section::Http, "`http`", node.place, entries, wrong);
-        place = Some(fields.place_of("listen").unwrap_or(node.place));
+    if let Some(fields) = top.table("http") {
         if fields.place_of("listen").is_some() {
             // When it was wrong there is none: the default would give follow-up mistakes about addresses.
             plan.http = fields.value("listen");
         }
-        plan.http_server = http::server(&fields, plan.http, node.place, wrong);
+        plan.http_server = http::server(fields, plan.http, wrong);
         if fields.value("enabled") == Some(false) {
             plan.http = None;
             fields.ignored("listen", "`listen` has no effect: the HTTP server is not enabled", wrong);
         }
     }
     if let Some(address) = plan.http {
-        claims.tcp("the HTTP server", address, place);
+        claims.tcp("the HTTP server", address, top.table("http").map(|fields| fields.at("listen")));
     }
 }
 
@@ -351,13 +354,7 @@ fn management(
     claims: &mut conflicts::Claims,
     wrong: &mut Vec<Diagnostic>,
 ) {
-    let Some(node) = top.node("management") else { return };
-    let tables = match &node.value {
-        Value::List(_) => fields::tables("management", node, wrong),
-        _ => table("management", node, wrong).map(|entries| (node.place, entries)).into_iter().collect(),
-    };
-    for (place, entries) in tables {
-        let fields = Fields::read(Section::Management, "`management`", place, entries, wrong);
+    for fields in top.tables("management") {
         let mut management = default_management();
         match fields.value("listen") {
             Some(listen) => management.listen = listen,
@@ -367,7 +364,7 @@ fn management(
         management.replies = match fields.word("replies") {
             Some("perl") => ManagementReplies::Perl,
             Some("proxy") if !whole => continue,
-            Some("proxy") => match proxied(&fields, &plan.clusters, wrong) {
+            Some("proxy") => match proxied(fields, &plan.clusters, wrong) {
                 Some(cluster) => ManagementReplies::Proxy { cluster },
                 None => continue,
             },
@@ -377,8 +374,7 @@ fn management(
             fields.ignored("cluster", "`cluster` has no effect without replies = \"proxy\"", wrong);
         }
         fields.fill(&mut management, &MANAGEMENT);
-        Fields::set(&mut management.config, fields.value("config"));
-        let place = fields.place_of("listen").unwrap_or(place);
+        let place = fields.at("listen");
         fields.peer_has_no_more(management.connections_max, "max_connections", wrong);
         wrong.extend(exposure::management(&management).map(|warning| warning.at(place)));
         claims.tcp("a management port", management.listen, Some(place));
@@ -391,7 +387,7 @@ fn proxied(fields: &Fields, clusters: &[ClusterPlan], wrong: &mut Vec<Diagnostic
     let names: Vec<&str> = clusters.iter().map(|cluster| &*cluster.name).collect();
     let list = || match names.as_slice() {
         [] => "there is no output with a `sharding` other than \"copy\"".to_owned(),
-        _ => format!("clusters are: {}", names.join(", ")),
+        _ => listed("clusters", &names),
     };
     let Some(name) = fields.value::<String>("cluster") else {
         if fields.place_of("cluster").is_none() && names.len() != 1 {
@@ -402,10 +398,9 @@ fn proxied(fields: &Fields, clusters: &[ClusterPlan], wrong: &mut Vec<Diagnostic
     };
     let found = names.iter().position(|known| *known == name);
     if found.is_none() {
-        let place = fields.at("cluster");
-        let diagnostic = Diagnostic::error(Code::UnknownReference, "`cluster` names no cluster");
-        let near = nearest(&name, names.iter().copied()).map(|near| format!("did you mean \"{near}\"?"));
-        wrong.push(Diagnostic { hint: near, ..diagnostic.at(place).label(list()) });
+        let mistake = Diagnostic::error(Code::UnknownReference, "`cluster` names no cluster");
+        let mistake = mistake.at(fields.at("cluster")).label(list());
+        wrong.push(Diagnostic { hint: did_you_mean(&name, names.iter().copied()), ..mistake });
     }
     found
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
+use deliver::plan::SenderPlan;
 use wire::graphite::Namespace;
 
 use super::clusters::{self, Draft};
@@ -12,13 +12,14 @@ use super::{checks, packets, transport};
 use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
-use crate::options::table::endpoints::{CONNECTIONS, SENDER};
-use crate::options::table::outputs::{FILE_FORMS, FILES, GRAPHITE, NAMESPACE};
-use crate::options::table::queue::QUEUE;
+use crate::options::table::endpoints::{CONNECTIONS, ENDPOINT, SENDER};
+use crate::options::table::outputs::{FILE_FORMS, FILES, GRAPHITE, NAMESPACE, ROTATION};
+use crate::options::table::packets::PACKET;
+use crate::options::table::queue::OF_OUTPUTS;
 use crate::options::table::transport::OUTPUT_TRANSPORT;
 use crate::plan::{
-    Addresses, Compression, ConsoleEncoding, Destination, Endpoint, Feed, Framing, GraphiteEncoding,
-    OutputKind, OutputPlan, PacketsPlan,
+    Compression, ConsoleEncoding, Destination, Endpoint, Feed, Framing, GraphiteEncoding, OutputKind,
+    OutputPlan, PacketsPlan,
 };
 
 /// An output of a section that sends no packets, as the section means it when nothing is said but `type` and `from`. One
@@ -58,25 +59,6 @@ pub(super) fn default_kind(section: Section, data_dir: &Path, name: &str) -> Out
 /// Default of `sync_window`, in milliseconds.
 pub const SYNC_WINDOW_MS: u64 = 10;
 
-/// What is said of a queue.
-#[derive(Clone, Copy)]
-struct Queue {
-    limits: QueueLimits,
-    kind: QueueKind,
-}
-
-impl Queue {
-    fn of(kind: QueueKind) -> Queue {
-        Queue { limits: QueueLimits::default_of(kind), kind }
-    }
-
-    /// An output with this queue, without feeds.
-    fn output(self, name: String, kind: OutputKind, required: bool) -> OutputPlan {
-        let (queue, queue_kind) = (self.limits, self.kind);
-        OutputPlan { name, kind, from: Vec::new(), queue, queue_kind, required, check: None }
-    }
-}
-
 /// A plan without its feeds, and the place of its endpoint or file.
 pub(super) struct Built {
     pub(super) plan: OutputPlan,
@@ -86,9 +68,18 @@ pub(super) struct Built {
 /// A section of an output.
 pub(super) struct Asked<'a> {
     pub(super) name: &'a str,
-    pub(super) section: Section,
-    pub(super) fields: &'a Fields<'a>,
+    pub(super) fields: &'a Fields,
     pub(super) from: &'a [Feed],
+}
+
+impl Asked<'_> {
+    /// An output of the section, with the options that all types have.
+    fn output(&self, name: String, kind: OutputKind, place: Place) -> Built {
+        let mut plan = OutputPlan::new(name, kind, Vec::new());
+        self.fields.fill(&mut plan, &ENDPOINT);
+        self.fields.fill(&mut plan, &OF_OUTPUTS);
+        Built { plan, place }
+    }
 }
 
 /// All plans of one section, and the cluster that they make, if they do.
@@ -97,49 +88,51 @@ pub(super) fn build(
     data_dir: &Path,
     wrong: &mut Vec<Diagnostic>,
 ) -> (Vec<Built>, Option<Draft>) {
-    let Asked { name, fields, .. } = *asked;
-    let queue = queue(name, fields, wrong);
-    match asked.section {
-        Section::OutputUdp | Section::OutputTcp | Section::OutputUnix => packet_outputs(asked, queue, wrong),
-        Section::OutputGraphite => (graphite_outputs(asked, queue, wrong), None),
-        _ => (vec![file_or_console(asked, queue, data_dir, wrong)], None),
+    if let Some(fields) = asked.fields.table("queue")
+        && let Some(place) = fields.place_of("sync_window").filter(|_| fields.word("kind") != Some("disk"))
+    {
+        let message = "`sync_window` has no effect: the queue is in memory";
+        let hint = "write kind = \"disk\" beside it to keep the queue on disk";
+        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored").hint(hint));
+    }
+    match asked.fields.section {
+        Section::OutputUdp | Section::OutputTcp | Section::OutputUnix => packet_outputs(asked, wrong),
+        Section::OutputGraphite => (graphite_outputs(asked, wrong), None),
+        _ => (vec![file_or_console(asked, data_dir, wrong)], None),
     }
 }
 
 /// An output without an endpoint.
-fn file_or_console(asked: &Asked<'_>, queue: Queue, data_dir: &Path, wrong: &mut Vec<Diagnostic>) -> Built {
-    let Asked { name, section, fields, .. } = *asked;
-    let mut kind = default_kind(section, data_dir, name);
+fn file_or_console(asked: &Asked<'_>, data_dir: &Path, wrong: &mut Vec<Diagnostic>) -> Built {
+    let Asked { name, fields, .. } = *asked;
+    let mut kind = default_kind(fields.section, data_dir, name);
     fields.fill(&mut kind, &FILES);
+    fields.fill(&mut kind, &ROTATION);
     fields.fill(&mut kind, &FILE_FORMS);
-    match &mut kind {
-        OutputKind::GraphiteFile { file_bytes_max, files_max, namespace, .. } => {
-            rotation(fields, file_bytes_max, files_max, wrong);
-            *namespace = self::namespace(fields, wrong);
+    if let OutputKind::GraphiteFile { file_bytes_max, files_max, namespace, .. } = &mut kind {
+        *namespace = self::namespace(fields, wrong);
+        if *file_bytes_max == 0 {
+            fields.ignored("max_files", "`max_files` has no effect: the file is never rotated", wrong);
+            *files_max = 0;
         }
-        OutputKind::EventFile { file_bytes_max, files_max, .. } => {
-            rotation(fields, file_bytes_max, files_max, wrong);
-        }
-        _ => {}
     }
-    let place = if section == Section::OutputConsole { fields.place } else { fields.at("path") };
-    Built { plan: queue.output(name.to_owned(), kind, false), place }
+    let place = if fields.section == Section::OutputConsole { fields.place } else { fields.at("path") };
+    asked.output(name.to_owned(), kind, place)
 }
 
 /// Outputs to carbon and its like, one for each endpoint.
-fn graphite_outputs(asked: &Asked<'_>, queue: Queue, wrong: &mut Vec<Diagnostic>) -> Vec<Built> {
+fn graphite_outputs(asked: &Asked<'_>, wrong: &mut Vec<Diagnostic>) -> Vec<Built> {
     let Asked { name, fields, .. } = *asked;
-    let mut model = default_kind(asked.section, Path::new(""), name);
+    let mut model = default_kind(fields.section, Path::new(""), name);
     for group in [&GRAPHITE, &CONNECTIONS, &OUTPUT_TRANSPORT] {
         fields.fill(&mut model, group);
     }
-    let tls_plan = transport::endpoint(name, fields, wrong);
     let sender_plan = sender(fields, wrong);
     if let OutputKind::Graphite { namespace, sender, tls, .. } = &mut model {
-        (*namespace, *sender, *tls) = (self::namespace(fields, wrong), sender_plan, tls_plan);
+        (*namespace, *sender) = (self::namespace(fields, wrong), sender_plan);
+        transport::check_endpoint(tls.as_deref(), fields, wrong);
     }
     let form = fields.value("encoding");
-    let required = fields.value("required").unwrap_or_default();
     let endpoints = endpoints(fields);
     unfit_datagrams(fields, endpoints, wrong);
     if form == Some(GraphiteEncoding::Pickle) {
@@ -147,19 +140,15 @@ fn graphite_outputs(asked: &Asked<'_>, queue: Queue, wrong: &mut Vec<Diagnostic>
         fields.ignored("max_line_bytes", message, wrong);
     }
     let split = endpoints.len() > 1;
-    let each = endpoints.iter().filter_map(|(to, place)| {
+    let each = endpoints.iter().map(|(to, place)| {
         let kind = match to {
-            Destination::Tcp(_) => with_destination(&model, to),
             Destination::Udp(to) => {
                 let syslog = form == Some(GraphiteEncoding::Syslog);
                 OutputKind::GraphiteDatagrams { to: to.clone(), syslog, sender: sender_plan }
             }
-            // Its row has no other schemes.
-            Destination::UnixDatagram(_) | Destination::UnixStream(_) => return None,
+            _ => with_destination(&model, to),
         };
-        let name = if split { endpoint_name(name, to) } else { name.to_owned() };
-        let plan = queue.output(name, kind, required);
-        Some(Built { plan, place: *place })
+        asked.output(if split { endpoint_name(name, to) } else { name.to_owned() }, kind, *place)
     });
     each.collect()
 }
@@ -187,60 +176,41 @@ pub fn endpoint_name(name: &str, to: &Destination) -> String {
     format!("{name}/{}", destination_name(to))
 }
 
-fn endpoints<'a>(fields: &'a Fields) -> &'a [(Destination, Place)] {
+fn endpoints(fields: &Fields) -> &[(Destination, Place)] {
     match fields.other("to") {
         Some(Checked::Endpoints(to)) => to,
         _ => &[],
     }
 }
 
-fn packet_outputs(
-    asked: &Asked<'_>,
-    queue: Queue,
-    wrong: &mut Vec<Diagnostic>,
-) -> (Vec<Built>, Option<Draft>) {
-    let Asked { name, section, fields, from } = *asked;
-    let sender = if section == Section::OutputUdp { PacketsPlan::UDP_SENDER } else { sender(fields, wrong) };
+fn packet_outputs(asked: &Asked<'_>, wrong: &mut Vec<Diagnostic>) -> (Vec<Built>, Option<Draft>) {
+    let Asked { name, fields, from } = *asked;
     let endpoints = endpoints(fields);
-    let destinations: Vec<Destination> = endpoints.iter().map(|(to, _)| to.clone()).collect();
-    let in_cluster = clusters::is_wanted(fields);
-    let takes_aggregates = from.iter().any(|feed| matches!(feed, Feed::Transform(_)));
-    let around = packets::Around { in_cluster, takes_aggregates };
-    let lines = match destinations.first() {
-        Some(to) => packets::lines(name, fields, to, around, wrong),
-        None => None,
-    };
-    let cluster = clusters::draft(fields, &destinations, wrong);
-    let checks = checks::of_endpoints(name, fields, endpoints, wrong);
-    let framing = framing(section, fields, &destinations, wrong);
-    let addresses = addresses(section, fields);
-    let required = fields.value("required").unwrap_or_default();
-    let mut built = Vec::with_capacity(endpoints.len());
-    for (at, (to, place)) in endpoints.iter().enumerate() {
-        let framing = if to.is_datagram() { Framing::Lines } else { framing };
-        let packets = PacketsPlan { to: to.clone(), framing, addresses, sender, lines: lines.clone() };
-        let split = endpoints.len() > 1 || in_cluster;
-        let name = if split { endpoint_name(name, to) } else { name.to_owned() };
-        let plan = queue.output(name, OutputKind::Packets(packets), required);
-        let plan = OutputPlan { check: checks.get(at).cloned(), ..plan };
-        built.push(Built { plan, place: *place });
+    let Some((first, _)) = endpoints.first() else { return (Vec::new(), None) };
+    let mut model = PacketsPlan::new(first.clone());
+    fields.fill(&mut model, &PACKET);
+    if fields.section != Section::OutputUdp {
+        model.sender = sender(fields, wrong);
     }
-    (built, cluster)
-}
-
-fn framing(section: Section, fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnostic>) -> Framing {
-    if section == Section::OutputUdp || fields.value("framing") != Some(Framing::Frames) {
-        return Framing::Lines;
-    }
-    if to.iter().all(Destination::is_datagram) {
+    if model.framing == Framing::Frames && endpoints.iter().all(|(to, _)| to.is_datagram()) {
         fields.ignored("framing", "`framing` has no effect: the endpoints take datagrams", wrong);
     }
-    Framing::Frames
-}
-
-fn addresses(section: Section, fields: &Fields) -> Addresses {
-    let of_hosts = section != Section::OutputUnix;
-    if of_hosts { fields.value("addresses").unwrap_or_default() } else { Addresses::First }
+    let in_cluster = clusters::is_wanted(fields);
+    let takes_aggregates = from.iter().any(|feed| matches!(feed, Feed::Transform(_)));
+    model.lines = packets::lines(fields, first, packets::Around { in_cluster, takes_aggregates }, wrong);
+    let model = OutputKind::Packets(model);
+    let destinations: Vec<Destination> = endpoints.iter().map(|(to, _)| to.clone()).collect();
+    let cluster = clusters::draft(fields, &destinations, wrong);
+    let checks = checks::of_endpoints(fields, endpoints, wrong);
+    let mut built = Vec::with_capacity(endpoints.len());
+    for (at, (to, place)) in endpoints.iter().enumerate() {
+        let split = endpoints.len() > 1 || in_cluster;
+        let name = if split { endpoint_name(name, to) } else { name.to_owned() };
+        let mut output = asked.output(name, with_destination(&model, to), *place);
+        output.plan.check = checks.get(at).cloned();
+        built.push(output);
+    }
+    (built, cluster)
 }
 
 /// Options that only streams use, in a section with endpoints that take datagrams.
@@ -263,16 +233,6 @@ fn unfit_datagrams(fields: &Fields, to: &[(Destination, Place)], wrong: &mut Vec
         ["connections", "max_line_bytes"].into_iter().filter(|_| to.iter().all(|(to, _)| to.is_datagram()))
     {
         fields.ignored(key, format!("`{key}` has no effect: the endpoints take datagrams"), wrong);
-    }
-}
-
-/// Bound of a file, 0 for none, and how many rotated ones there are.
-fn rotation(fields: &Fields, bytes: &mut u64, files: &mut u32, wrong: &mut Vec<Diagnostic>) {
-    Fields::set(bytes, fields.value("max_file_bytes"));
-    Fields::set(files, fields.value("max_files"));
-    if *bytes == 0 {
-        fields.ignored("max_files", "`max_files` has no effect: the file is never rotated", wrong);
-        *files = 0;
     }
 }
 
@@ -307,24 +267,4 @@ fn sender(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SenderPlan {
         fields.wrong(key, Code::OutOfRange, message, limits, wrong);
     }
     sender
-}
-
-fn queue(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Queue {
-    let whose = format!("the queue of output `{name}`");
-    let Some(fields) = fields.table("queue", Section::Queue, &whose, wrong) else {
-        return Queue::of(QueueKind::Memory);
-    };
-    let sync_window_ms = fields.value("sync_window");
-    let kind = match fields.word("kind") {
-        Some("disk") => QueueKind::Disk { sync_window_ms: sync_window_ms.unwrap_or(SYNC_WINDOW_MS) },
-        _ => QueueKind::Memory,
-    };
-    if let Some(place) = fields.place_of("sync_window").filter(|_| !kind.is_disk()) {
-        let message = "`sync_window` has no effect: the queue is in memory";
-        let hint = "write kind = \"disk\" beside it to keep the queue on disk";
-        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored").hint(hint));
-    }
-    let mut queue = Queue::of(kind);
-    fields.fill(&mut queue.limits, &QUEUE);
-    queue
 }

@@ -2,12 +2,11 @@
 //!
 //! Not here: where packets go (`outputs`), which endpoint of a cluster a line goes to (`clusters`).
 
-use wire::statsd::rewrite::{AggregateEncoding, Form, Rewrite, RewriteError, RewritePlan};
+use wire::statsd::rewrite::{Form, Rewrite, RewriteError, RewritePlan};
 
 use super::fields::Fields;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::options::Section;
-use crate::options::table::packets::{AGGREGATES, CONVERT, MODE, REWRITE, STAGE};
+use crate::options::table::packets::{AS_SAMPLES, CONVERT, MODE, REWRITE, STAGE};
 use crate::plan::{Destination, LinesPlan};
 
 /// Options for which packets are taken apart.
@@ -48,7 +47,6 @@ pub(super) struct Around {
 
 /// What becomes of the lines of an output to `to`; None when packets go as they came.
 pub(super) fn lines(
-    name: &str,
     fields: &Fields,
     to: &Destination,
     around: Around,
@@ -56,8 +54,6 @@ pub(super) fn lines(
 ) -> Option<Box<LinesPlan>> {
     let asked = LOOKING.into_iter().find(|key| fields.place_of(key).is_some());
     let packs = ["max_packet_bytes", "flush_delay"].iter().any(|key| fields.place_of(key).is_some());
-    // Looked at in any case: what is wrong in it is wrong without effect too.
-    let aggregates = aggregates(name, fields, LinesPlan::new(to, false).aggregates, wrong);
     let each_its_own = match fields.word("mode") {
         Some("verbatim") => {
             verbatim(fields, asked, around, wrong);
@@ -72,7 +68,9 @@ pub(super) fn lines(
             return None;
         }
     };
-    let mut plan = LinesPlan { aggregates, ..LinesPlan::new(to, each_its_own) };
+    let mut plan = LinesPlan::new(to, each_its_own);
+    fields.fill(&mut plan, &AS_SAMPLES);
+    plan.aggregates.line_bytes_max = LinesPlan::packet_bytes_default(to);
     if each_its_own {
         no_effect(fields, &["max_packet_bytes", "flush_delay"], "each line is its own packet", wrong);
     } else if let Some(bytes) = fields.value("max_packet_bytes") {
@@ -143,17 +141,4 @@ fn rewrite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> RewritePlan {
         fields.wrong(key, Code::BadValue, format!("`{key}` cannot be used"), error.to_string(), wrong);
     }
     plan
-}
-
-fn aggregates(
-    name: &str,
-    fields: &Fields,
-    mut form: AggregateEncoding,
-    wrong: &mut Vec<Diagnostic>,
-) -> AggregateEncoding {
-    let whose = format!("`aggregates` of output `{name}`");
-    if let Some(fields) = fields.table("aggregates", Section::Aggregates, &whose, wrong) {
-        fields.fill(&mut form, &AGGREGATES);
-    }
-    form
 }

@@ -58,16 +58,11 @@ pub(super) fn relay_own() -> RelayOwnPlan {
 }
 
 /// The plan, and the place of each of its listeners.
-pub(super) fn build(
-    name: &str,
-    section: Section,
-    fields: &Fields,
-    wrong: &mut Vec<Diagnostic>,
-) -> (SourcePlan, Vec<Place>) {
-    if section == Section::SourceSelf {
+pub(super) fn build(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> (SourcePlan, Vec<Place>) {
+    if fields.section == Section::SourceSelf {
         return (own(name, fields, wrong), Vec::new());
     }
-    let points = section == Section::SourceGraphite;
+    let points = fields.section == Section::SourceGraphite;
     let mut plan = if points { graphite_plan(name, Compatibility::Strict) } else { default_plan(name) };
     let mut places = vec![fields.place; plan.listen.len()];
     if fields.place_of("listen").is_some() {
@@ -84,8 +79,8 @@ pub(super) fn build(
     fields.peer_has_no_more(plan.connections_max, "max_connections", wrong);
     if points {
         let source = graphite(fields, wrong);
-        plan.tls = transport::listen(name, fields, wrong);
-        let carried = (&source, plan.compression, fields.node("tls").is_some());
+        transport::check_listener(plan.tls.as_deref(), fields, wrong);
+        let carried = (&source, plan.compression, fields.place_of("tls").is_some());
         unfit_listeners(carried, &plan.listen, &places, wrong);
         plan.kind = SourceKind::Graphite(source);
         return (plan, places);

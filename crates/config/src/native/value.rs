@@ -6,112 +6,246 @@
 
 use std::path::PathBuf;
 
+use foldhash::HashSet;
 use process::aggregate::SeriesExpiry;
 use process::glob::Glob;
+use process::relay::STATEMENTS_MAX;
 
+use super::fields::{Fields, table};
 use super::tree::{Entry, Node, Value};
 use crate::address::{BadAddress, parse_destination, parse_listen, parse_socket};
-use crate::diagnostic::{Code, Diagnostic, Place, nearest};
+use crate::diagnostic::{Code, Diagnostic, Place, Severity, did_you_mean};
 pub(super) use crate::options::field::Checked;
-use crate::options::{Row, Scheme, Type, quoted};
-use crate::plan::Destination;
-use crate::text::{duration, parse_duration, parse_size, size};
+use crate::options::{Row, Section, Type, quoted};
+use crate::text::{Quantity, number_and_unit, parse_duration};
 
 /// Most entries of a list: listeners, endpoints, names, percentiles, ….
 pub(super) const LIST_MAX: usize = 1000;
 
-/// Checks one value that is not a table of options. Mistakes go into `wrong`; None when there was one.
-pub(super) fn check(row: &Row, node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
+/// Most clusters of one relay.
+const CLUSTERS_MAX: usize = 10_000;
+
+/// A value, or what is wrong with it. A mistake without a place is one of the whole value.
+type Read<T> = Result<T, Diagnostic>;
+
+/// How messages name the top level.
+pub(super) const TOP: &str = "the top level";
+
+/// Checks the value of an option of the section that `whose` names. Mistakes go into `wrong`; None when there was one, and
+/// for sections with names.
+pub(super) fn check(row: &Row, whose: &str, node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
+    read(row, whose, node, wrong).unwrap_or_else(|mistake| {
+        wrong.push(placed(mistake, node.place));
+        None
+    })
+}
+
+/// The value; none when something in it is wrong, and has been reported.
+fn read(row: &Row, whose: &str, node: &Node, wrong: &mut Vec<Diagnostic>) -> Read<Option<Checked>> {
     let key = row.key;
-    match (row.value, &node.value) {
-        (Type::Text, Value::Text(text)) => Some(Checked::Text(text.clone())),
-        (Type::Path, Value::Text(text)) => path(key, text, node.place, wrong),
-        (Type::Word(words), Value::Text(text)) => word(key, text, words, node.place, wrong),
-        (Type::Flag, Value::Flag(flag)) => Some(Checked::Flag(*flag)),
-        (Type::Whole { min, max }, Value::Number { whole: Some(number), .. }) => {
-            whole(key, *number, (min, max), node.place, wrong)
+    Ok(match (row.value, &node.value) {
+        (Type::Named(_), _) => None,
+        // Any kind but gauges: "3 windows" would not fit the others.
+        (Type::Table(Section::Expiry), Value::Text(text)) => Some(expiry("counters", text, false)?),
+        (Type::Table(section), _) => {
+            let whose = if whose == TOP { format!("`{key}`") } else { format!("`{key}` of {whose}") };
+            Some(Checked::Table(Fields::check(section, whose, node.place, table(key, node)?, wrong)))
         }
-        (Type::Number { min, max }, Value::Number { value, .. }) => {
-            if (min..=max).contains(value) {
-                return Some(Checked::Number(*value));
-            }
-            wrong.push(out_of_range(key, &format!("{min} to {max}")).at(node.place));
-            None
+        (Type::Tables(section) | Type::TableOrTables(section), Value::List(list)) => {
+            Some(Checked::Tables(tables(key, section, whose, list, wrong)?))
         }
-        (Type::DurationOrOff { .. }, Value::Text(text)) if text == "off" => Some(Checked::Whole(0)),
-        (Type::DurationOrOff { min_ms, max_ms }, _) => {
-            measure(row, node, (min_ms, max_ms), &DURATION_OR_OFF, wrong)
+        (Type::TableOrTables(section), _) => {
+            let entries = table(key, node)?;
+            Some(Checked::Tables(vec![Fields::check(
+                section,
+                format!("`{key}`"),
+                node.place,
+                entries,
+                wrong,
+            )]))
         }
-        (Type::Duration { min_ms, max_ms }, _) => measure(row, node, (min_ms, max_ms), &DURATION, wrong),
-        (Type::Size { min, max }, _) => measure(row, node, (min, max), &SIZE, wrong),
-        (Type::SizeOrOff { .. }, Value::Text(text)) if text == "off" => Some(Checked::Whole(0)),
-        (Type::SizeOrOff { min, max }, _) => measure(row, node, (min, max), &SIZE_OR_OFF, wrong),
-        (Type::Address, Value::Text(text)) => {
-            let read = parse_socket(text).map_err(|bad| bad_address(key, bad, node.place));
-            read.map_err(|diagnostic| wrong.push(diagnostic)).ok().map(Checked::Address)
+        (Type::NamedTables(section), _) => {
+            Some(Checked::NamedTables(named_tables(key, section, whose, table(key, node)?, wrong)?))
         }
-        (Type::Listen, _) => {
-            let each = |text: &str| parse_listen(text);
-            addresses(row, node, each, wrong).map(Checked::Listen)
-        }
-        (Type::Endpoints(schemes), _) => endpoints(row, node, schemes, wrong),
         (Type::Names | Type::Texts | Type::TextOrTexts, Value::List(list)) => {
-            texts(row, list, node.place, wrong).map(Checked::Texts)
-        }
-        (Type::TextOrTexts, Value::Text(text)) => Some(Checked::Texts(vec![(text.clone(), node.place)])),
-        (Type::Computes, Value::Table(_) | Value::List(_)) => {
-            computes(key, node, wrong).map(Checked::Computes)
+            texts(row, list, wrong, |text| Ok(text.to_owned()))?.map(Checked::Texts)
         }
         (Type::Words(words), Value::List(list)) => {
-            let texts = texts(row, list, node.place, wrong)?;
-            strange_words(key, &texts, words, wrong);
-            Some(Checked::Texts(texts))
+            let texts = texts(row, list, wrong, |text| Ok(text.to_owned()))?;
+            wrong.extend(texts.iter().flatten().filter_map(|text| strange_word(key, text, words)));
+            texts.map(Checked::Texts)
         }
-        (Type::Percentiles, Value::List(list)) => percentiles(row, list, node.place, wrong),
-        (Type::Bins, Value::List(list)) => bins(row, list, node.place, wrong),
-        (Type::Expiry { gauges }, Value::Text(text)) => idle(row, text, gauges, node.place, wrong),
-        (Type::Globs, Value::List(list)) => globs(row, list, node.place, wrong),
-        (Type::Shares, Value::Table(entries)) => shares(row, entries, node.place, wrong),
-        (Type::Map, Value::Table(entries)) => map(entries, wrong),
-        (_, value) => {
-            wrong.push(mismatch(row, value).at(node.place));
-            None
+        (Type::Listen | Type::Endpoints(_), Value::List(list)) if list.is_empty() => {
+            return Err(empty(key, node.place));
+        }
+        (Type::Listen, Value::List(list)) => {
+            texts(row, list, wrong, |text| parse_listen(text).map_err(|bad| bad_address(key, bad)))?
+                .map(Checked::Listen)
+        }
+        (Type::Endpoints(schemes), Value::List(list)) => {
+            let parse = |text: &str| parse_destination(text, schemes).map_err(|bad| bad_address(key, bad));
+            let mut endpoints = texts(row, list, wrong, parse)?;
+            let mut distinct = HashSet::default();
+            if let Some(endpoints) = &mut endpoints {
+                endpoints.retain(|(endpoint, place)| {
+                    let is_new = distinct.insert(endpoint.clone());
+                    wrong.extend((!is_new).then(|| repeated(key, *place)));
+                    is_new
+                });
+            }
+            endpoints.map(Checked::Endpoints)
+        }
+        (Type::Globs, Value::List(list)) => {
+            let globs = texts(row, list, wrong, |text| glob(key, text))?;
+            globs.map(|globs| Checked::Globs(globs.into_iter().map(|(glob, _)| glob).collect()))
+        }
+        (Type::Percentiles | Type::Bins, Value::List(list)) => limits(row, list, wrong)?.map(Checked::Limits),
+        (Type::Shares, Value::Table(entries)) => {
+            bounded(key, entries.len(), LIST_MAX)?;
+            each(entries.iter().map(|entry| (entry.key_place, share(key, entry))), wrong).map(Checked::Shares)
+        }
+        (Type::Map, Value::Table(entries)) => {
+            let pairs = entries.iter().map(|entry| (entry.node.place, pair(entry)));
+            each(pairs, wrong)
+                .map(|pairs| Checked::Map(pairs.into_iter().map(|((key, _), text)| (key, text)).collect()))
+        }
+        (Type::Computes, Value::Table(_)) => computes(key, std::slice::from_ref(node), wrong)?,
+        (Type::Computes, Value::List(list)) => computes(key, list, wrong)?,
+        _ => Some(single(row, node)?),
+    })
+}
+
+/// A value that is neither a list nor a table.
+fn single(row: &Row, node: &Node) -> Read<Checked> {
+    let key = row.key;
+    match (row.value, &node.value) {
+        (Type::Text, Value::Text(text)) => Ok(Checked::Text(text.clone())),
+        (Type::Path, Value::Text(text)) => path(key, text),
+        (Type::Word(words), Value::Text(text)) => word(key, text, words),
+        (Type::Flag, Value::Flag(flag)) => Ok(Checked::Flag(*flag)),
+        (Type::Whole { min, max }, Value::Number { whole: Some(number), .. }) => {
+            let number = u64::try_from(*number).ok().filter(|number| (min..=max).contains(number));
+            number.map(Checked::Whole).ok_or_else(|| out_of_range(key, &format!("{min} to {max}")))
+        }
+        (Type::Number { min, max }, Value::Number { value, .. }) => match value {
+            value if (min..=max).contains(value) => Ok(Checked::Number(*value)),
+            _ => Err(out_of_range(key, &row.value.limits())),
+        },
+        (Type::Quantity { or_off: true, .. }, Value::Text(text)) if text == "off" => Ok(Checked::Whole(0)),
+        (Type::Quantity { of, min, max, .. }, Value::Text(text)) => match of.parse(text) {
+            Some(value) if (min..=max).contains(&value) => Ok(Checked::Whole(value)),
+            Some(_) => Err(out_of_range(key, &row.value.limits())),
+            None => Err(no_quantity(row, text, of)),
+        },
+        (Type::Address, Value::Text(text)) => {
+            parse_socket(text).map(Checked::Address).map_err(|bad| bad_address(key, bad))
+        }
+        (Type::TextOrTexts, Value::Text(text)) => Ok(Checked::Texts(vec![(text.clone(), node.place)])),
+        (Type::Expiry { gauges }, Value::Text(text)) => expiry(key, text, gauges),
+        (_, value) => Err(mismatch(row, value)),
+    }
+}
+
+/// The same mistake, at `place` unless it has a place.
+fn placed(mistake: Diagnostic, place: Place) -> Diagnostic {
+    Diagnostic { place: mistake.place.or(Some(place)), ..mistake }
+}
+
+/// All values; none when one of them is wrong. Each stands at the place beside it.
+fn each<T>(values: impl Iterator<Item = (Place, Read<T>)>, wrong: &mut Vec<Diagnostic>) -> Option<Vec<T>> {
+    let mut right = Vec::new();
+    let before = wrong.len();
+    for (place, value) in values {
+        match value {
+            Ok(value) => right.push(value),
+            Err(mistake) => wrong.push(placed(mistake, place)),
         }
     }
+    (wrong.len() == before).then_some(right)
+}
+
+/// A list of texts, each as `parse` reads it, with its place.
+fn texts<T>(
+    row: &Row,
+    list: &[Node],
+    wrong: &mut Vec<Diagnostic>,
+    parse: impl Fn(&str) -> Read<T>,
+) -> Read<Option<Vec<(T, Place)>>> {
+    bounded(row.key, list.len(), LIST_MAX)?;
+    let entry = |node: &Node| match &node.value {
+        Value::Text(text) => Ok((parse(text)?, node.place)),
+        other => Err(wrong_type(row.key, &row.value.wanted(), other)),
+    };
+    Ok(each(list.iter().map(|node| (node.place, entry(node))), wrong))
+}
+
+fn tables(
+    key: &str,
+    section: Section,
+    whose: &str,
+    list: &[Node],
+    wrong: &mut Vec<Diagnostic>,
+) -> Read<Vec<Fields>> {
+    bounded(key, list.len(), if section == Section::RelayRule { STATEMENTS_MAX } else { LIST_MAX })?;
+    let mut tables = Vec::with_capacity(list.len());
+    for (at, node) in list.iter().enumerate() {
+        let whose = match section {
+            Section::RelayRule => format!("rule {} of {whose}", at + 1),
+            Section::Histogram => format!("histogram {} of {whose}", at + 1),
+            _ => format!("`{key}`"),
+        };
+        match table(key, node) {
+            Ok(entries) => {
+                // The brackets of a table's header say little: what it is about stands in its first line.
+                let place = entries.first().map_or(node.place, |entry| entry.key_place);
+                tables.push(Fields::check(section, whose, place, entries, wrong));
+            }
+            Err(mistake) => wrong.push(mistake),
+        }
+    }
+    Ok(tables)
+}
+
+fn named_tables(
+    key: &str,
+    section: Section,
+    whose: &str,
+    entries: &[Entry],
+    wrong: &mut Vec<Diagnostic>,
+) -> Read<Vec<(String, Fields)>> {
+    bounded(key, entries.len(), CLUSTERS_MAX)?;
+    let mut tables = Vec::with_capacity(entries.len());
+    for Entry { key: name, key_place, node } in entries {
+        let whose = format!("cluster `{name}` of {whose}");
+        match table(name, node) {
+            Ok(entries) => {
+                tables.push((name.clone(), Fields::check(section, whose, *key_place, entries, wrong)));
+            }
+            Err(mistake) => wrong.push(mistake),
+        }
+    }
+    Ok(tables)
 }
 
 /// A table of texts, or a list of such tables, with the place of each key.
-fn computes(key: &str, node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<Vec<((String, Place), String)>> {
-    let before = wrong.len();
-    let tables = match &node.value {
-        Value::List(list) => bounded(key, list, node.place, wrong).then_some(&list[..])?,
-        _ => std::slice::from_ref(node),
+fn computes(key: &str, tables: &[Node], wrong: &mut Vec<Diagnostic>) -> Read<Option<Checked>> {
+    bounded(key, tables.len(), LIST_MAX)?;
+    let entries = |node: &Node| match &node.value {
+        Value::Table(entries) => Ok(entries.clone()),
+        other => Err(wrong_type(key, "a list of tables", other)),
     };
-    let mut pairs = Vec::new();
-    for table in tables {
-        let Value::Table(entries) = &table.value else {
-            wrong.push(wrong_type(key, "a list of tables", &table.value).at(table.place));
-            continue;
-        };
-        for entry in entries {
-            match &entry.node.value {
-                Value::Text(text) => pairs.push(((entry.key.clone(), entry.key_place), text.clone())),
-                other => wrong.push(wrong_type(&entry.key, "a string", other).at(entry.node.place)),
-            }
-        }
-    }
-    (wrong.len() == before).then_some(pairs)
+    let tables = each(tables.iter().map(|node| (node.place, entries(node))), wrong);
+    let entries: Vec<Entry> = tables.iter().flatten().flatten().cloned().collect();
+    let pairs = each(entries.iter().map(|entry| (entry.node.place, pair(entry))), wrong);
+    Ok(pairs.filter(|_| tables.is_some()).map(Checked::Computes))
 }
 
-fn map(entries: &[Entry], wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
-    let mut map = Vec::with_capacity(entries.len());
-    for entry in entries {
-        match &entry.node.value {
-            Value::Text(text) => map.push((entry.key.clone(), text.clone())),
-            other => wrong.push(wrong_type(&entry.key, "a string", other).at(entry.node.place)),
-        }
+/// The key with its place, and the text.
+fn pair(entry: &Entry) -> Read<((String, Place), String)> {
+    match &entry.node.value {
+        Value::Text(text) => Ok(((entry.key.clone(), entry.key_place), text.clone())),
+        other => Err(wrong_type(&entry.key, "a string", other)),
     }
-    (map.len() == entries.len()).then_some(Checked::Map(map))
 }
 
 pub(super) fn wrong_type(key: &str, wanted: &str, got: &Value) -> Diagnostic {
@@ -121,28 +255,46 @@ pub(super) fn wrong_type(key: &str, wanted: &str, got: &Value) -> Diagnostic {
 
 /// A wrong type, with the right way to write what was probably meant.
 fn mismatch(row: &Row, got: &Value) -> Diagnostic {
-    let diagnostic = wrong_type(row.key, &row.value.wanted(), got);
-    match (row.value, got) {
+    let hint = match (row.value, got) {
         (Type::Flag, Value::Text(text)) if matches!(&**text, "true" | "false") => {
-            diagnostic.hint(format!("write {text} without quotes"))
+            Some(format!("write {text} without quotes"))
         }
         (Type::Whole { .. } | Type::Number { .. }, Value::Text(text)) if text.parse::<f64>().is_ok() => {
-            diagnostic.hint(format!("write {text} without quotes"))
+            Some(format!("write {text} without quotes"))
+        }
+        (Type::Quantity { of, .. }, Value::Number { value, .. }) => {
+            Some(format!("write it with its unit, such as \"{value}{}\"", of.usual))
+        }
+        (Type::Listen | Type::Endpoints(_), Value::Text(text)) => match bad_entry(row.value, text) {
+            None => Some(format!("write [\"{text}\"]")),
+            Some(bad) => bad.hint,
+        },
+        (Type::Listen | Type::Endpoints(_), Value::Number { value, .. }) => {
+            bad_entry(row.value, &value.to_string()).and_then(|bad| bad.hint)
         }
         (Type::Names | Type::Texts | Type::Globs | Type::Words(_), Value::Text(text)) => {
-            diagnostic.hint(format!("write [\"{text}\"]"))
+            Some(format!("write [\"{text}\"]"))
         }
-        (Type::Percentiles | Type::Bins, Value::Number { value, .. }) => {
-            diagnostic.hint(format!("write [{value}]"))
-        }
+        (Type::Percentiles | Type::Bins, Value::Number { value, .. }) => Some(format!("write [{value}]")),
         (Type::Address, Value::Number { whole: Some(port @ 1..=65_535), .. }) => {
-            diagnostic.hint(format!("write \"127.0.0.1:{port}\""))
+            Some(format!("write \"127.0.0.1:{port}\""))
         }
-        (Type::Text | Type::Map, Value::Number { value, .. }) => {
-            diagnostic.hint(format!("write \"{value}\""))
-        }
-        _ => diagnostic,
+        (Type::Text | Type::Map, Value::Number { value, .. }) => Some(format!("write \"{value}\"")),
+        _ => None,
+    };
+    Diagnostic { hint, ..wrong_type(row.key, &row.value.wanted(), got) }
+}
+
+/// What is wrong with an entry of a list of addresses.
+fn bad_entry(of: Type, text: &str) -> Option<BadAddress> {
+    match of {
+        Type::Endpoints(schemes) => parse_destination(text, schemes).err(),
+        _ => parse_listen(text).err(),
     }
+}
+
+fn bad_value(message: String, label: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(Code::BadValue, message).label(label)
 }
 
 fn out_of_range(key: &str, limits: &str) -> Diagnostic {
@@ -150,77 +302,30 @@ fn out_of_range(key: &str, limits: &str) -> Diagnostic {
         .label(format!("must be {limits}"))
 }
 
-fn bad_address(key: &str, bad: BadAddress, place: Place) -> Diagnostic {
-    let diagnostic = Diagnostic::error(Code::BadValue, format!("`{key}` has an invalid address"))
-        .at(place)
-        .label(bad.label);
-    Diagnostic { hint: bad.hint, ..diagnostic }
+fn bad_address(key: &str, bad: BadAddress) -> Diagnostic {
+    Diagnostic { hint: bad.hint, ..bad_value(format!("`{key}` has an invalid address"), bad.label) }
 }
 
-fn path(key: &str, text: &str, place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
-    if text.is_empty() || text.contains('\0') {
-        wrong.push(
-            Diagnostic::error(Code::BadValue, format!("`{key}` is not a path"))
-                .at(place)
-                .label(if text.is_empty() { "this is empty" } else { "a path cannot contain NUL" }),
-        );
-        return None;
-    }
-    Some(Checked::Path(PathBuf::from(text)))
+fn path(key: &str, text: &str) -> Read<Checked> {
+    let why = match text {
+        "" => "this is empty",
+        _ if text.contains('\0') => "a path cannot contain NUL",
+        _ => return Ok(Checked::Path(PathBuf::from(text))),
+    };
+    Err(bad_value(format!("`{key}` is not a path"), why))
 }
 
-fn word(
-    key: &str,
-    text: &str,
-    words: &'static [&'static str],
-    place: Place,
-    wrong: &mut Vec<Diagnostic>,
-) -> Option<Checked> {
+fn word(key: &str, text: &str, words: &'static [&'static str]) -> Read<Checked> {
     if let Some(word) = words.iter().find(|word| **word == text) {
-        return Some(Checked::Word(word));
+        return Ok(Checked::Word(word));
     }
-    let mut diagnostic = Diagnostic::error(Code::BadValue, format!("`{key}` has an invalid value"))
-        .at(place)
-        .label(format!("must be one of {}", quoted(words)));
-    diagnostic.hint = nearest(text, words.iter().copied()).map(|word| format!("did you mean \"{word}\"?"));
-    wrong.push(diagnostic);
-    None
+    let mistake =
+        bad_value(format!("`{key}` has an invalid value"), format!("must be one of {}", quoted(words)));
+    Err(Diagnostic { hint: did_you_mean(text, words.iter().copied()), ..mistake })
 }
 
-fn whole(
-    key: &str,
-    number: i64,
-    (min, max): (u64, u64),
-    place: Place,
-    wrong: &mut Vec<Diagnostic>,
-) -> Option<Checked> {
-    match u64::try_from(number).ok().filter(|number| (min..=max).contains(number)) {
-        Some(number) => Some(Checked::Whole(number)),
-        None => {
-            wrong.push(out_of_range(key, &format!("{min} to {max}")).at(place));
-            None
-        }
-    }
-}
-
-/// A quantity that is written with its unit.
-struct Measure {
-    parse: fn(&str) -> Option<u64>,
-    text: fn(u64) -> String,
-    forms: &'static str,
-    /// Unit to offer when a bare number was given.
-    unit: &'static str,
-}
-
-const DURATION: Measure =
-    Measure { parse: parse_duration, text: duration, forms: "a number and ms, s, m, h or d", unit: "s" };
-const DURATION_OR_OFF: Measure = Measure { forms: "a number and ms, s, m, h or d, or \"off\"", ..DURATION };
-const SIZE: Measure =
-    Measure { parse: parse_size, text: size, forms: "a number and B, KiB, MiB, GiB or TiB", unit: "B" };
-const SIZE_OR_OFF: Measure = Measure { forms: "a number and B, KiB, MiB, GiB or TiB, or \"off\"", ..SIZE };
-
-/// What was probably meant by a number without a unit, or with one of other programs.
-fn with_our_unit(text: &str, measure: &Measure) -> Option<String> {
+/// A text that has no unit, or one of other programs, with what was probably meant.
+fn no_quantity(row: &Row, text: &str, of: &Quantity) -> Diagnostic {
     const OTHERS: [(&[&str], &str); 9] = [
         (&["tb", "t"], "TiB"),
         (&["gb", "g"], "GiB"),
@@ -232,194 +337,85 @@ fn with_our_unit(text: &str, measure: &Measure) -> Option<String> {
         (&["minutes", "minute", "mins", "min"], "m"),
         (&["seconds", "second", "secs", "sec"], "s"),
     ];
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
+    let (number, unit) = number_and_unit(text.trim());
     let unit = unit.trim().to_ascii_lowercase();
-    let ours = match &*unit {
-        "" => Some(measure.unit),
-        _ => OTHERS.iter().find(|(others, _)| others.contains(&&*unit)).map(|(_, ours)| *ours),
-    };
-    let whole = format!("{number}{}", ours?);
-    (measure.parse)(&whole).map(|_| whole)
-}
-
-fn measure(
-    row: &Row,
-    node: &Node,
-    (min, max): (u64, u64),
-    measure: &Measure,
-    wrong: &mut Vec<Diagnostic>,
-) -> Option<Checked> {
-    let Value::Text(text) = &node.value else {
-        let mut diagnostic = mismatch(row, &node.value).at(node.place);
-        if let Value::Number { value, .. } = node.value {
-            diagnostic.hint = Some(format!("write it with its unit, such as \"{value}{}\"", measure.unit));
-        }
-        wrong.push(diagnostic);
-        return None;
-    };
-    let Some(value) = (measure.parse)(text) else {
-        let message = format!("`{}` is not {}", row.key, row.value.wanted());
-        let mut diagnostic = Diagnostic::error(Code::BadValue, message)
-            .at(node.place)
-            .label(format!("must be {}", measure.forms));
-        diagnostic.hint = with_our_unit(text, measure).map(|ours| format!("write \"{ours}\""));
-        wrong.push(diagnostic);
-        return None;
-    };
-    if !(min..=max).contains(&value) {
-        let limits = format!("{} to {}", (measure.text)(min), (measure.text)(max));
-        wrong.push(out_of_range(row.key, &limits).at(node.place));
-        return None;
-    }
-    Some(Checked::Whole(value))
-}
-
-/// A list of addresses; one alone may stand without brackets.
-fn addresses<T>(
-    row: &Row,
-    node: &Node,
-    parse: impl Fn(&str) -> Result<T, BadAddress>,
-    wrong: &mut Vec<Diagnostic>,
-) -> Option<Vec<(T, Place)>> {
-    let Value::List(list) = &node.value else {
-        let mut diagnostic = mismatch(row, &node.value).at(node.place);
-        diagnostic.hint = match &node.value {
-            Value::Text(text) => match parse(text) {
-                Ok(_) => Some(format!("write [\"{text}\"]")),
-                Err(bad) => bad.hint,
-            },
-            Value::Number { value, .. } => parse(&value.to_string()).err().and_then(|bad| bad.hint),
-            _ => diagnostic.hint,
-        };
-        wrong.push(diagnostic);
-        return None;
-    };
-    let texts = texts(row, list, node.place, wrong)?;
-    if texts.is_empty() {
-        wrong.push(empty(row.key, node.place));
-        return None;
-    }
-    let before = wrong.len();
-    let mut read = Vec::with_capacity(texts.len());
-    for (text, place) in &texts {
-        match parse(text) {
-            Ok(address) => read.push((address, *place)),
-            Err(bad) => wrong.push(bad_address(row.key, bad, *place)),
-        }
-    }
-    (wrong.len() == before).then_some(read)
+    let others = || OTHERS.iter().find(|(others, _)| others.contains(&&*unit)).map(|(_, ours)| *ours);
+    let ours = if unit.is_empty() { Some(of.usual) } else { others() };
+    let ours = ours.map(|ours| format!("{number}{ours}")).filter(|ours| of.parse(ours).is_some());
+    let [first, second, third, fourth, last] = of.units();
+    let or_off = if matches!(row.value, Type::Quantity { or_off: true, .. }) { ", or \"off\"" } else { "" };
+    let label = format!("must be a number and {first}, {second}, {third}, {fourth} or {last}{or_off}");
+    let mistake = bad_value(format!("`{}` is not {}", row.key, row.value.wanted()), label);
+    Diagnostic { hint: ours.map(|ours| format!("write \"{ours}\"")), ..mistake }
 }
 
 pub(super) fn empty(key: &str, place: Place) -> Diagnostic {
     Diagnostic::error(Code::Empty, format!("`{key}` is empty")).at(place).label("at least one is needed")
 }
 
-fn endpoints(row: &Row, node: &Node, schemes: &[Scheme], wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
-    let read = addresses(row, node, |text| parse_destination(text, schemes), wrong)?;
-    let mut distinct: Vec<(Destination, Place)> = Vec::with_capacity(read.len());
-    for (endpoint, place) in read {
-        if distinct.iter().any(|(other, _)| *other == endpoint) {
-            wrong.push(repeated(row.key, place));
-        } else {
-            distinct.push((endpoint, place));
-        }
-    }
-    Some(Checked::Endpoints(distinct))
-}
-
 pub(super) fn repeated(key: &str, place: Place) -> Diagnostic {
     Diagnostic::error(Code::Repeated, format!("`{key}` has an entry twice")).at(place).label("the second one")
 }
 
-/// A list of texts, each with its place.
-fn texts(
-    row: &Row,
-    list: &[Node],
-    place: Place,
-    wrong: &mut Vec<Diagnostic>,
-) -> Option<Vec<(String, Place)>> {
-    if !bounded(row.key, list, place, wrong) {
-        return None;
+fn bounded(key: &str, entries: usize, most: usize) -> Read<()> {
+    if entries <= most {
+        return Ok(());
     }
-    let before = wrong.len();
-    let mut texts = Vec::with_capacity(list.len());
-    for node in list {
-        match &node.value {
-            Value::Text(text) => texts.push((text.clone(), node.place)),
-            other => wrong.push(wrong_type(row.key, &row.value.wanted(), other).at(node.place)),
-        }
-    }
-    (wrong.len() == before).then_some(texts)
-}
-
-fn bounded(key: &str, list: &[Node], place: Place, wrong: &mut Vec<Diagnostic>) -> bool {
-    if list.len() > LIST_MAX {
-        wrong.push(too_many(key, list.len(), place));
-    }
-    list.len() <= LIST_MAX
+    let message = format!("`{key}` has {entries} entries");
+    Err(Diagnostic::error(Code::TooMany, message).label(format!("at most {most}")))
 }
 
 /// A pattern of names.
-fn glob(key: &str, text: &str, place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Glob> {
-    let bad = |error: process::glob::GlobError| {
-        let message = format!("`{key}` has an invalid pattern");
-        Diagnostic::error(Code::BadValue, message).at(place).label(error.to_string())
-    };
-    Glob::new(text.as_bytes()).map_err(|error| wrong.push(bad(error))).ok()
+fn glob(key: &str, text: &str) -> Read<Glob> {
+    Glob::new(text.as_bytes())
+        .map_err(|error| bad_value(format!("`{key}` has an invalid pattern"), error.to_string()))
 }
 
-fn globs(row: &Row, list: &[Node], place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
-    let texts = texts(row, list, place, wrong)?;
-    let globs: Vec<Glob> =
-        texts.iter().filter_map(|(text, place)| glob(row.key, text, *place, wrong)).collect();
-    (globs.len() == texts.len()).then_some(Checked::Globs(globs))
-}
-
-fn shares(row: &Row, entries: &[Entry], place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
-    if entries.len() > LIST_MAX {
-        wrong.push(too_many(row.key, entries.len(), place));
-        return None;
+fn share(key: &str, entry: &Entry) -> Read<(Glob, f64)> {
+    let glob = glob(key, &entry.key)?;
+    match &entry.node.value {
+        Value::Number { value, .. } if (0.0..=1.0).contains(value) => Ok((glob, *value)),
+        Value::Number { .. } => Err(out_of_range(key, "0 to 1").at(entry.node.place)),
+        other => Err(wrong_type(&entry.key, "a number", other).at(entry.node.place)),
     }
-    let mut shares = Vec::with_capacity(entries.len());
-    for entry in entries {
-        let glob = glob(row.key, &entry.key, entry.key_place, wrong);
-        match (&entry.node.value, glob) {
-            (Value::Number { value, .. }, glob) if (0.0..=1.0).contains(value) => {
-                shares.extend(glob.map(|glob| (glob, *value)));
-            }
-            (Value::Number { .. }, _) => {
-                wrong.push(out_of_range(row.key, "0 to 1").at(entry.node.place));
-            }
-            (other, _) => wrong.push(wrong_type(&entry.key, "a number", other).at(entry.node.place)),
-        }
-    }
-    (shares.len() == entries.len()).then_some(Checked::Shares(shares))
-}
-
-fn too_many(key: &str, number: usize, place: Place) -> Diagnostic {
-    let message = format!("`{key}` has {number} entries");
-    Diagnostic::error(Code::TooMany, message).at(place).label(format!("at most {LIST_MAX}"))
 }
 
 /// Words that mean nothing do no harm: a warning, so that the originals' lists can be kept as they are.
-fn strange_words(
-    key: &str,
-    texts: &[(String, Place)],
-    words: &'static [&'static str],
-    wrong: &mut Vec<Diagnostic>,
-) {
-    for (text, place) in texts {
-        if words.contains(&&**text) {
-            continue;
-        }
-        let near = nearest(text, words.iter().copied()).map(|word| format!("did you mean \"{word}\"?"));
-        let diagnostic = Diagnostic::warning(Code::NoEffect, format!("`{key}`: unknown name \"{text}\""))
-            .at(*place)
-            .label("this entry has no effect");
-        wrong.push(diagnostic.hint(near.unwrap_or_else(|| format!("there are {}", words.join(", ")))));
+fn strange_word(key: &str, (text, place): &(String, Place), words: &[&str]) -> Option<Diagnostic> {
+    if words.contains(&&**text) {
+        return None;
     }
+    let near = did_you_mean(text, words.iter().copied());
+    let warning = Diagnostic::warning(Code::NoEffect, format!("`{key}`: unknown name \"{text}\"")).at(*place);
+    let hint = near.unwrap_or_else(|| format!("there are {}", words.join(", ")));
+    Some(warning.label("this entry has no effect").hint(hint))
+}
+
+/// Percentiles, or bins, which ascend.
+fn limits(row: &Row, list: &[Node], wrong: &mut Vec<Diagnostic>) -> Read<Option<Vec<(f64, String)>>> {
+    let key = row.key;
+    bounded(key, list.len(), LIST_MAX)?;
+    let is_percentiles = row.value == Type::Percentiles;
+    let one = |node: &Node| match limit(node) {
+        Some((value, _)) if is_percentiles && !(-100.0..=100.0).contains(&value) => {
+            Err(out_of_range(key, "-100 to 100"))
+        }
+        Some((value, text)) if !value.is_nan() => Ok((value, text)),
+        _ => Err(wrong_type(key, &row.value.wanted(), &node.value)),
+    };
+    let limits = each(list.iter().map(|node| (node.place, one(node))), wrong);
+    let read = limits.as_deref().unwrap_or_default();
+    for (at, ((value, text), node)) in read.iter().zip(list).enumerate() {
+        let before = &read[..at];
+        if is_percentiles && before.iter().any(|(_, other)| other == text) {
+            let severity = Severity::Warning;
+            wrong.push(Diagnostic { severity, ..repeated(key, node.place) });
+        } else if !is_percentiles && before.last().is_some_and(|(before, _)| before >= value) {
+            let label = "not larger than the one before";
+            wrong.push(bad_value(format!("`{key}` must ascend"), label).at(node.place));
+        }
+    }
+    Ok(limits)
 }
 
 /// A number, or a text that says one, with the text that names are made of.
@@ -435,81 +431,32 @@ fn limit(node: &Node) -> Option<(f64, String)> {
     }
 }
 
-fn percentiles(row: &Row, list: &[Node], place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
-    if !bounded(row.key, list, place, wrong) {
-        return None;
-    }
-    let mut limits: Vec<(f64, String)> = Vec::with_capacity(list.len());
-    for node in list {
-        match limit(node) {
-            Some((value, _)) if !(-100.0..=100.0).contains(&value) => {
-                wrong.push(out_of_range(row.key, "-100 to 100").at(node.place));
-            }
-            Some((_, text)) if limits.iter().any(|(_, other)| *other == text) => wrong.push(Diagnostic {
-                severity: crate::diagnostic::Severity::Warning,
-                ..repeated(row.key, node.place)
-            }),
-            Some(_) => {}
-            None => wrong.push(wrong_type(row.key, &row.value.wanted(), &node.value).at(node.place)),
-        }
-        limits.extend(limit(node));
-    }
-    Some(Checked::Limits(limits))
-}
-
-fn bins(row: &Row, list: &[Node], place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
-    if !bounded(row.key, list, place, wrong) {
-        return None;
-    }
-    let mut limits: Vec<(f64, String)> = Vec::with_capacity(list.len());
-    for node in list {
-        let Some((value, text)) = limit(node).filter(|(value, _)| !value.is_nan()) else {
-            wrong.push(wrong_type(row.key, &row.value.wanted(), &node.value).at(node.place));
-            continue;
-        };
-        if limits.last().is_some_and(|(before, _)| *before >= value) {
-            wrong.push(
-                Diagnostic::error(Code::BadValue, format!("`{}` must ascend", row.key))
-                    .at(node.place)
-                    .label("not larger than the one before"),
-            );
-        }
-        limits.push((value, text));
-    }
-    Some(Checked::Limits(limits))
-}
-
 /// Longest time that an idle series can be kept, in milliseconds.
-const IDLE_MS_MAX: u64 = 365 * 86_400_000;
+const EXPIRY_MS_MAX: u64 = 365 * 86_400_000;
 
-fn idle(row: &Row, text: &str, gauges: bool, place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
+fn expiry(key: &str, text: &str, gauges: bool) -> Read<Checked> {
     let windows = text.strip_suffix(" windows").or_else(|| text.strip_suffix(" window"));
     let windows = windows.and_then(|number| number.parse::<u32>().ok());
-    let refuse = |code, message: &str, label: String| {
-        Diagnostic::error(code, format!("`{}` {message}", row.key)).at(place).label(label)
+    let out_of_range = |label: &str| {
+        Err(Diagnostic::error(Code::OutOfRange, format!("`{key}` is outside its limits")).label(label))
     };
-    let refused = match (text, windows, parse_duration(text)) {
-        ("keep", ..) => return Some(Checked::Expiry(SeriesExpiry::Keep)),
-        ("delete", ..) => return Some(Checked::Expiry(SeriesExpiry::Delete { ttl_windows: 1 })),
-        (_, Some(0), _) => refuse(Code::OutOfRange, "is outside its limits", "at least 1 window".into()),
-        (_, Some(ttl_windows), _) if gauges || ttl_windows == 1 => {
-            return Some(Checked::Expiry(SeriesExpiry::Delete { ttl_windows }));
+    let expiry = match (text, windows, parse_duration(text)) {
+        ("keep", ..) => SeriesExpiry::Keep,
+        ("delete", ..) => SeriesExpiry::Delete { ttl_windows: 1 },
+        (_, Some(0), _) => return out_of_range("at least 1 window"),
+        (_, Some(ttl_windows), _) if gauges || ttl_windows == 1 => SeriesExpiry::Delete { ttl_windows },
+        (_, Some(_), _) => {
+            let label = "only gauges can; write \"delete\" or a duration";
+            return Err(bad_value(format!("`{key}` cannot count windows"), label));
         }
-        (_, Some(_), _) => refuse(
-            Code::BadValue,
-            "cannot count windows",
-            "only gauges can; write \"delete\" or a duration".into(),
-        ),
-        (_, None, Some(ms)) if ms % 1000 == 0 && (1000..=IDLE_MS_MAX).contains(&ms) => {
-            return Some(Checked::Expiry(SeriesExpiry::After { seconds: ms / 1000 }));
+        (_, None, Some(ms)) if ms % 1000 == 0 && (1000..=EXPIRY_MS_MAX).contains(&ms) => {
+            SeriesExpiry::After { seconds: ms / 1000 }
         }
-        (_, None, Some(_)) => {
-            refuse(Code::OutOfRange, "is outside its limits", "whole seconds, 1s to 365d".into())
-        }
+        (_, None, Some(_)) => return out_of_range("whole seconds, 1s to 365d"),
         (_, None, None) => {
-            refuse(Code::BadValue, "cannot be understood", format!("must be {}", row.value.wanted()))
+            let label = format!("must be {}", Type::Expiry { gauges }.wanted());
+            return Err(bad_value(format!("`{key}` cannot be understood"), label));
         }
     };
-    wrong.push(refused);
-    None
+    Ok(Checked::Expiry(expiry))
 }

@@ -16,7 +16,7 @@ use crate::options::{Family, Section};
 use crate::plan::{Feed, Plan, SourceKind, TransformKind};
 
 /// A named section as far as it could be read.
-pub(super) struct Named<'a> {
+pub(super) struct Named {
     pub(super) family: Family,
     pub(super) name: String,
     /// Of the name.
@@ -25,10 +25,10 @@ pub(super) struct Named<'a> {
     pub(super) whose: String,
     /// None when its type is unknown.
     pub(super) section: Option<Section>,
-    pub(super) fields: Option<Fields<'a>>,
+    pub(super) fields: Option<Fields>,
 }
 
-impl Named<'_> {
+impl Named {
     pub(super) fn from(&self) -> &[(String, Place)] {
         match self
             .fields
@@ -102,7 +102,7 @@ pub(super) fn check(named: &[Named], wrong: &mut Vec<Diagnostic>) -> Links {
 
 /// Everything that has a name.
 struct Names<'a> {
-    named: &'a [Named<'a>],
+    named: &'a [Named],
     /// Place in `named`, and the id.
     feeds: HashMap<&'a str, (usize, Feed)>,
     outputs: HashSet<&'a str>,
@@ -111,7 +111,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn new(named: &'a [Named<'a>], wrong: &mut Vec<Diagnostic>) -> Names<'a> {
+    fn new(named: &'a [Named], wrong: &mut Vec<Diagnostic>) -> Names<'a> {
         let mut names = Names {
             named,
             feeds: HashMap::default(),
@@ -342,15 +342,15 @@ fn mixed_dialects(named: &[Named], names: &Names, wrong: &mut Vec<Diagnostic>) {
     let source = |name: &str| match names.feeds.get(name) {
         Some((at, Feed::Source(_))) => {
             let source = &names.named[*at];
-            source.section.zip(source.fields.as_ref())
+            source.fields.as_ref()
         }
         _ => None,
     };
     for one in named.iter().filter(|one| one.family == Family::Transforms) {
         let mut first = None;
         for (name, place) in one.from() {
-            let Some((section, fields)) = source(name) else { continue };
-            let (plan, _) = sources::build(name, section, fields, &mut Vec::new());
+            let Some(fields) = source(name) else { continue };
+            let (plan, _) = sources::build(name, fields, &mut Vec::new());
             let SourceKind::Statsd(options) = plan.kind else { continue };
             let Some((first_name, first_options)) = first else {
                 first = Some((name, options));

@@ -15,10 +15,9 @@
 //!
 //! The macro is there since each row needs two functions of the struct's type, and the table itself must not have one.
 //! A field takes values by its type ([`Slot`]); an enum gets its words from [`words!`]. `=> field as FORM` is for a field
-//! whose type does not say how it is written: words for a `bool`, or milliseconds for nanoseconds. In a group of an enum
-//! `=> Variant { field }` names the field of one variant; the others leave the option alone.
-//! Still read and printed by hand, although a struct for them would do: `check` of an output, and rules of a relay but for
-//! how an aggregation rule aggregates.
+//! whose type does not say how it is written: words for a `bool`, or milliseconds for nanoseconds. `as Nested` is for tables
+//! within a section, whose struct has rows of its own ([`Table`]). `=> all as FORM` gives the form the whole struct. In a group
+//! of an enum `=> Variant { field }` names the field of one variant; the others leave the option alone.
 //! Not here: checks that need more than one option (the readers in `native`).
 
 use std::net::SocketAddr;
@@ -27,8 +26,9 @@ use std::path::PathBuf;
 use process::aggregate::SeriesExpiry;
 use process::glob::Glob;
 
-use super::{Row, Section, Type};
+use super::{Row, Section};
 use crate::diagnostic::Place;
+use crate::native::fields::Fields;
 use crate::plan::{Destination, Listen, PemFile};
 
 /// A value that has the type, form and limits of its row.
@@ -54,6 +54,16 @@ pub(crate) enum Checked {
     Map(Vec<(String, String)>),
     /// What is computed, with its place, and how it is called.
     Computes(Vec<((String, Place), String)>),
+    Table(Fields),
+    Tables(Vec<Fields>),
+    NamedTables(Vec<(String, Fields)>),
+}
+
+impl Checked {
+    /// Texts that stand nowhere in a file yet.
+    pub(crate) fn texts(texts: impl IntoIterator<Item = impl Into<String>>) -> Checked {
+        Checked::Texts(texts.into_iter().map(|text| (text.into(), Place::new(0, 0))).collect())
+    }
 }
 
 /// Rows whose values go into one struct of the plan.
@@ -68,13 +78,23 @@ pub(crate) struct Group<T: 'static> {
 pub(crate) struct Field<T> {
     pub(crate) sections: &'static [Section],
     pub(crate) key: &'static str,
-    pub(crate) value: Type,
     /// It is written even when it is what an empty struct has.
     pub(crate) required: bool,
     /// Replaces the field by a value of the file.
     pub(crate) put: fn(&mut T, &Checked, Place),
     /// The field as a file would have it; none when it would leave it out.
     pub(crate) get: fn(&T) -> Option<Checked>,
+}
+
+/// A struct of the plan for a table within a section, such as `queue`.
+pub(crate) trait Table: Sized + 'static {
+    /// The table.
+    const SECTION: Section;
+    /// Its options.
+    const GROUP: Group<Self>;
+
+    /// An empty table. Some defaults depend on other options: those of `given` count, when it is there.
+    fn usual(given: Option<&Self>) -> Self;
 }
 
 /// A type of the plan that is written in one way.
@@ -87,8 +107,8 @@ pub(crate) trait Slot: Sized {
 
 /// A way of writing fields of the type `T`.
 pub(crate) trait Form<T> {
-    /// See [`Slot::of`].
-    fn of(value: &Checked, place: Place) -> Option<T>;
+    /// Replaces the field, unless the value is of another type.
+    fn put(field: &mut T, value: &Checked, place: Place);
     /// See [`Slot::checked`].
     fn checked(field: &T) -> Option<Checked>;
 }
@@ -97,8 +117,10 @@ pub(crate) trait Form<T> {
 pub(crate) struct Plain;
 
 impl<S: Slot> Form<S> for Plain {
-    fn of(value: &Checked, place: Place) -> Option<S> {
-        S::of(value, place)
+    fn put(field: &mut S, value: &Checked, place: Place) {
+        if let Some(value) = S::of(value, place) {
+            *field = value;
+        }
     }
 
     fn checked(field: &S) -> Option<Checked> {
@@ -110,12 +132,53 @@ impl<S: Slot> Form<S> for Plain {
 pub(crate) struct Nanoseconds;
 
 impl Form<u64> for Nanoseconds {
-    fn of(value: &Checked, place: Place) -> Option<u64> {
-        u64::of(value, place).map(|ms| ms.saturating_mul(1_000_000))
+    fn put(field: &mut u64, value: &Checked, _: Place) {
+        if let Checked::Whole(ms) = value {
+            *field = ms.saturating_mul(1_000_000);
+        }
     }
 
     fn checked(field: &u64) -> Option<Checked> {
         Some(Checked::Whole(field / 1_000_000))
+    }
+}
+
+/// A table of options, or a list of such tables.
+pub(crate) struct Nested;
+
+impl<T: Table> Form<T> for Nested {
+    fn put(field: &mut T, value: &Checked, _: Place) {
+        if let Checked::Table(fields) = value {
+            *field = fields.read();
+        }
+    }
+
+    fn checked(field: &T) -> Option<Checked> {
+        Some(Checked::Table(Fields::of(field)))
+    }
+}
+
+impl<T: Table> Form<Option<Box<T>>> for Nested {
+    fn put(field: &mut Option<Box<T>>, value: &Checked, _: Place) {
+        if let Checked::Table(fields) = value {
+            *field = Some(Box::new(fields.read()));
+        }
+    }
+
+    fn checked(field: &Option<Box<T>>) -> Option<Checked> {
+        field.as_deref().and_then(<Nested as Form<T>>::checked)
+    }
+}
+
+impl<T: Table> Form<Vec<T>> for Nested {
+    fn put(field: &mut Vec<T>, value: &Checked, _: Place) {
+        if let Checked::Tables(tables) = value {
+            *field = tables.iter().map(Fields::read).collect();
+        }
+    }
+
+    fn checked(field: &Vec<T>) -> Option<Checked> {
+        Some(Checked::Tables(field.iter().map(Fields::of).collect()))
     }
 }
 
@@ -128,6 +191,12 @@ pub(crate) trait Words: 'static {
     /// Their meanings, in the same order.
     const MEANINGS: &'static [Self::Meaning];
 
+    /// What a value of the file means.
+    fn meaning(value: &Checked) -> Option<Self::Meaning> {
+        let Checked::Word(word) = value else { return None };
+        Self::WORDS.iter().position(|known| known == word).map(|at| Self::MEANINGS[at].clone())
+    }
+
     /// The word for a meaning; none when there is none.
     fn word(meaning: &Self::Meaning) -> Option<&'static str> {
         Self::MEANINGS.iter().position(|known| known == meaning).map(|at| Self::WORDS[at])
@@ -135,9 +204,10 @@ pub(crate) trait Words: 'static {
 }
 
 impl<W: Words> Form<W::Meaning> for W {
-    fn of(value: &Checked, _: Place) -> Option<W::Meaning> {
-        let Checked::Word(word) = value else { return None };
-        W::WORDS.iter().position(|known| known == word).map(|at| W::MEANINGS[at].clone())
+    fn put(field: &mut W::Meaning, value: &Checked, _: Place) {
+        if let Some(meaning) = W::meaning(value) {
+            *field = meaning;
+        }
     }
 
     fn checked(field: &W::Meaning) -> Option<Checked> {
@@ -146,8 +216,8 @@ impl<W: Words> Form<W::Meaning> for W {
 }
 
 impl<W: Words<Meaning = W>> Slot for W {
-    fn of(value: &Checked, place: Place) -> Option<W> {
-        <W as Form<W>>::of(value, place)
+    fn of(value: &Checked, _: Place) -> Option<W> {
+        W::meaning(value)
     }
 
     fn checked(&self) -> Option<Checked> {
@@ -198,14 +268,12 @@ macro_rules! rows {
             fields: &[$( $( $( $crate::options::field::Field {
                 sections: &$sections,
                 key: $key,
-                value: $type,
                 required: matches!($default, $crate::options::Default::Required),
                 put: |plan, value, place| {
                     type Form = $crate::options::field::rows!(@form $($form)?);
                     let field = $crate::options::field::rows!(@mut plan: $plan, ($($path).+) $($field)?);
-                    let value = <Form as $crate::options::field::Form<_>>::of(value, place);
-                    if let (Some(field), Some(value)) = (field, value) {
-                        *field = value;
+                    if let Some(field) = field {
+                        <Form as $crate::options::field::Form<_>>::put(field, value, place);
                     }
                 },
                 get: |plan| {
@@ -216,6 +284,8 @@ macro_rules! rows {
             }, )? )+ )+],
         };
     };
+    (@mut $plan:ident: $type:ty, (all)) => { Some($plan) };
+    (@ref $plan:ident: $type:ty, (all)) => { Some($plan) };
     (@mut $plan:ident: $type:ty, ($($path:ident).+)) => { Some(&mut $plan.$($path).+) };
     (@ref $plan:ident: $type:ty, ($($path:ident).+)) => { Some(&$plan.$($path).+) };
     (@mut $plan:ident: $type:ty, ($variant:ident) $field:ident) => {{
@@ -259,6 +329,7 @@ slot! {
     Vec<Glob>: Globs;
     Vec<(Glob, f64)>: Shares;
     Vec<(String, String)>: Map;
+    Vec<((String, Place), String)>: Computes;
 }
 
 /// Whole numbers that the row's limits keep within the field's type.
@@ -276,7 +347,18 @@ macro_rules! whole {
     )+ };
 }
 
-whole! { u8 u32 usize }
+whole! { u8 u16 u32 usize }
+
+/// One of the row's words.
+impl Slot for &'static str {
+    fn of(value: &Checked, _: Place) -> Option<&'static str> {
+        if let Checked::Word(word) = value { Some(word) } else { None }
+    }
+
+    fn checked(&self) -> Option<Checked> {
+        Some(Checked::Word(self))
+    }
+}
 
 impl Slot for Vec<String> {
     fn of(value: &Checked, _: Place) -> Option<Vec<String>> {
@@ -285,7 +367,7 @@ impl Slot for Vec<String> {
     }
 
     fn checked(&self) -> Option<Checked> {
-        Some(Checked::Texts(self.iter().map(|text| (text.clone(), Place::new(0, 0))).collect()))
+        Some(Checked::texts(self))
     }
 }
 

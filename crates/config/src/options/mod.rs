@@ -19,6 +19,8 @@ pub use schema::json_schema;
 pub use section::Section;
 pub use table::TIMER_AGGREGATES;
 
+use crate::text::Quantity;
+
 /// What a row's value looks like. Limits are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Type {
@@ -44,33 +46,16 @@ pub enum Type {
         /// Most.
         max: f64,
     },
-    /// A text such as `"10s"`, in milliseconds.
-    Duration {
-        /// Least, in milliseconds.
-        min_ms: u64,
-        /// Most, in milliseconds.
-        max_ms: u64,
-    },
-    /// A duration, or `"off"`, which is 0.
-    DurationOrOff {
-        /// Least, in milliseconds.
-        min_ms: u64,
-        /// Most, in milliseconds.
-        max_ms: u64,
-    },
-    /// A text such as `"64MiB"`, in bytes.
-    Size {
+    /// A text such as `"10s"` or `"64MiB"`, in milliseconds or bytes.
+    Quantity {
+        /// Of what.
+        of: &'static Quantity,
         /// Least.
         min: u64,
         /// Most.
         max: u64,
-    },
-    /// A size, or `"off"`, which is 0.
-    SizeOrOff {
-        /// Least.
-        min: u64,
-        /// Most.
-        max: u64,
+        /// It may also be `"off"`, which is 0.
+        or_off: bool,
     },
     /// A text `address:port`.
     Address,
@@ -314,10 +299,8 @@ impl Type {
             Type::Flag => "true or false".into(),
             Type::Whole { .. } => "a whole number".into(),
             Type::Number { .. } => "a number".into(),
-            Type::Duration { .. } => "a duration such as \"10s\"".into(),
-            Type::DurationOrOff { .. } => "a duration such as \"10s\", or \"off\"".into(),
-            Type::Size { .. } => "a size such as \"64MiB\"".into(),
-            Type::SizeOrOff { .. } => "a size such as \"64MiB\", or \"off\"".into(),
+            Type::Quantity { of, or_off: false, .. } => of.wanted.into(),
+            Type::Quantity { of, or_off: true, .. } => format!("{}, or \"off\"", of.wanted),
             Type::Address => "an address such as \"127.0.0.1:8680\"".into(),
             Type::Listen => "a list of addresses such as [\"udp://127.0.0.1:8125\"]".into(),
             Type::Endpoints(schemes) => {
@@ -354,12 +337,7 @@ impl Type {
             Type::Whole { min, max } if max == u64::MAX => format!("at least {min}"),
             Type::Whole { min, max } => format!("{min} to {max}"),
             Type::Number { min, max } => format!("{min} to {max}"),
-            Type::Duration { min_ms, max_ms } | Type::DurationOrOff { min_ms, max_ms } => {
-                format!("{} to {}", crate::text::duration(min_ms), crate::text::duration(max_ms))
-            }
-            Type::Size { min, max } | Type::SizeOrOff { min, max } => {
-                format!("{} to {}", crate::text::size(min), crate::text::size(max))
-            }
+            Type::Quantity { of, min, max, .. } => format!("{} to {}", of.text(min), of.text(max)),
             Type::Percentiles => "each -100 to 100".into(),
             Type::Shares => "each 0 to 1".into(),
             _ => String::new(),

@@ -49,13 +49,9 @@ fn value(of: Type) -> Value {
         Type::Flag => json!({ "type": "boolean" }),
         Type::Whole { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Type::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
-        Type::Duration { .. } => json!({ "type": "string", "pattern": "^(0|[0-9.]+ *(ms|s|m|h|d))$" }),
-        Type::DurationOrOff { .. } => {
-            json!({ "type": "string", "pattern": "^(off|[0-9.]+ *(ms|s|m|h|d))$" })
-        }
-        Type::Size { .. } => json!({ "type": "string", "pattern": "^(0|[0-9.]+ *(B|KiB|MiB|GiB|TiB))$" }),
-        Type::SizeOrOff { .. } => {
-            json!({ "type": "string", "pattern": "^(off|0|[0-9.]+ *(B|KiB|MiB|GiB|TiB))$" })
+        Type::Quantity { of, or_off, .. } => {
+            let (word, units) = (if or_off { "off" } else { "0" }, of.units().join("|"));
+            json!({ "type": "string", "pattern": format!("^({word}|[0-9.]+ *({units}))$") })
         }
         Type::Listen => {
             let scheme = "^(udp|tcp|unix|unixgram|unix-frames)://";

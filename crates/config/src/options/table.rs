@@ -19,6 +19,7 @@ use super::Section::{
 };
 use super::field::Words;
 use super::{Row, Type};
+use crate::text::{DURATION, SIZE};
 
 const SECOND: u64 = 1_000;
 const HOUR: u64 = 3_600 * SECOND;
@@ -86,21 +87,21 @@ pub const TIMER_AGGREGATES: &[&str] = &[
 ];
 
 /// A text such as `"10s"`, in milliseconds.
-const fn duration(min_ms: u64, max_ms: u64) -> Type {
-    Type::Duration { min_ms, max_ms }
+const fn duration(min: u64, max: u64) -> Type {
+    Type::Quantity { of: &DURATION, min, max, or_off: false }
 }
 
-const fn duration_or_off(min_ms: u64, max_ms: u64) -> Type {
-    Type::DurationOrOff { min_ms, max_ms }
+const fn duration_or_off(min: u64, max: u64) -> Type {
+    Type::Quantity { of: &DURATION, min, max, or_off: true }
 }
 
 /// A text such as `"64MiB"`, in bytes.
 const fn size(min: u64, max: u64) -> Type {
-    Type::Size { min, max }
+    Type::Quantity { of: &SIZE, min, max, or_off: false }
 }
 
 const fn size_or_off(min: u64, max: u64) -> Type {
-    Type::SizeOrOff { min, max }
+    Type::Quantity { of: &SIZE, min, max, or_off: true }
 }
 
 const fn whole(min: u64, max: u64) -> Type {
@@ -129,27 +130,29 @@ pub(super) const TABLES: &[&[Row]] = &[
     transforms::AGGREGATION.rows,
     transforms::BOUNDS.rows,
     transforms::SURROUNDINGS.rows,
+    transforms::REPORT.rows,
     transforms::HISTOGRAM.rows,
     transforms::EXPIRY.rows,
     transforms::KEY_FLUSH.rows,
     relay::RELAY.rows,
     relay::CLUSTER.rows,
     relay::RULE.rows,
-    relay::AGGREGATION_RULE.rows,
-    relay::RULE_RESULTS.rows,
     relay::STATISTICS.rows,
     outputs::GRAPHITE.rows,
     outputs::NAMESPACE.rows,
     outputs::FILES.rows,
+    outputs::ROTATION.rows,
     outputs::FILE_FORMS.rows,
     packets::PACKET.rows,
     packets::MODE.rows,
     packets::STAGE.rows,
     packets::REWRITE.rows,
     packets::CONVERT.rows,
+    packets::AS_SAMPLES.rows,
     packets::SHARDING.rows,
     packets::AGGREGATES.rows,
     endpoints::ENDPOINT.rows,
+    endpoints::CHECK.rows,
     endpoints::CONNECTIONS.rows,
     endpoints::SENDER.rows,
     transport::OUTPUT_TRANSPORT.rows,

@@ -1,6 +1,6 @@
 //! Outputs of a checked plan: what goes where, in which form, through which queue; and clusters of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
 use model::OutputId;
@@ -224,15 +224,20 @@ impl LinesPlan {
             rewrite: RewritePlan::default(),
             packet_bytes_max: if each_its_own { 0 } else { packet_bytes_max },
             flush_delay_ms: LinesPlan::FLUSH_DELAY_MS,
-            aggregates: AggregateEncoding {
-                names: RewritePlan::default(),
-                negative_gauges: NegativeGauges::ZeroFirst,
-                timer_type: TimerType::Timer,
-                packed: false,
-                zero_counters: false,
-                times: false,
-                line_bytes_max: packet_bytes_max,
-            },
+            aggregates: LinesPlan::aggregates(packet_bytes_max),
+        }
+    }
+
+    /// How aggregates become samples when nothing is said.
+    pub(crate) fn aggregates(line_bytes_max: usize) -> AggregateEncoding {
+        AggregateEncoding {
+            names: RewritePlan::default(),
+            negative_gauges: NegativeGauges::ZeroFirst,
+            timer_type: TimerType::Timer,
+            packed: false,
+            zero_counters: false,
+            times: false,
+            line_bytes_max,
         }
     }
 
@@ -282,6 +287,14 @@ impl Destination {
         matches!(self, Destination::Udp(_) | Destination::Tcp(_))
     }
 
+    /// The host and the port; none for a path.
+    pub fn host(&self) -> Option<&Endpoint> {
+        match self {
+            Destination::Udp(to) | Destination::Tcp(to) => Some(to),
+            Destination::UnixDatagram(_) | Destination::UnixStream(_) => None,
+        }
+    }
+
     /// True when each packet is sent as a datagram.
     pub fn is_datagram(&self) -> bool {
         matches!(self, Destination::Udp(_) | Destination::UnixDatagram(_))
@@ -315,6 +328,32 @@ pub enum Addresses {
 }
 
 impl OutputKind {
+    /// Where it sends; none for files and the console.
+    pub fn destination(&self) -> Option<Destination> {
+        match self {
+            OutputKind::Graphite { to, .. } => Some(Destination::Tcp(to.clone())),
+            OutputKind::GraphiteDatagrams { to, .. } => Some(Destination::Udp(to.clone())),
+            OutputKind::Packets(packets) => Some(packets.to.clone()),
+            OutputKind::GraphiteFile { .. }
+            | OutputKind::Console { .. }
+            | OutputKind::PerlFile { .. }
+            | OutputKind::EventFile { .. } => None,
+        }
+    }
+
+    /// The file that it writes, and how many rotated ones it keeps beside it.
+    pub fn file(&self) -> Option<(&Path, u32)> {
+        match self {
+            OutputKind::GraphiteFile { path, files_max, .. }
+            | OutputKind::EventFile { path, files_max, .. } => Some((path, *files_max)),
+            OutputKind::PerlFile { path, .. } => Some((path, 0)),
+            OutputKind::Graphite { .. }
+            | OutputKind::GraphiteDatagrams { .. }
+            | OutputKind::Console { .. }
+            | OutputKind::Packets(_) => None,
+        }
+    }
+
     /// Whether it is a file that only others move away.
     pub fn moved_by_others(&self) -> bool {
         match self {

@@ -8,17 +8,14 @@ use process::relay::{Distribution, Member, RelayCluster};
 use process::sharding::{CarbonHash, Sharding};
 
 use super::{BLACKHOLE, File};
-use crate::address::{destination_name, host_port_text};
-use crate::diagnostic::{Code, Diagnostic, Place, nearest};
-use crate::native::fields::{Fields, table};
+use crate::address::host_port_text;
+use crate::diagnostic::{Code, Diagnostic, Place, did_you_mean, listed};
+use crate::native::endpoint_name;
+use crate::native::fields::Fields;
 use crate::native::value::{Checked, empty, repeated};
 use crate::native::wiring::Named;
-use crate::options::Section;
 use crate::options::field::Words;
-use crate::plan::{Destination, Endpoint, Feed, OutputKind, OutputPlan, Plan};
-
-/// Most clusters of one relay.
-const CLUSTERS_MAX: usize = 10_000;
+use crate::plan::{Destination, Endpoint, Feed, OutputPlan, Plan};
 
 /// Longest name of a cluster.
 const NAME_BYTES_MAX: usize = 1024;
@@ -45,49 +42,44 @@ pub(super) struct ClusterPlaces {
 /// Clusters in the order of the file, and where they stand.
 pub(super) fn read(
     file: File<'_>,
-    (named, fields): (&Named, &Fields),
+    fields: &Fields,
     id: TransformId,
     plan: &Plan,
     wrong: &mut Vec<Diagnostic>,
 ) -> (Vec<RelayCluster>, Vec<ClusterPlaces>) {
     let members = Members::new(file, id, plan);
     let (mut clusters, mut places) = (Vec::new(), Vec::new());
-    let entries = fields.node("clusters").and_then(|node| table("clusters", node, wrong)).unwrap_or_default();
-    if let Some(past) = entries.get(CLUSTERS_MAX) {
-        let message = format!("{} has {} clusters", named.whose, entries.len());
-        let label = format!("at most {CLUSTERS_MAX}");
-        wrong.push(Diagnostic::error(Code::TooMany, message).at(past.key_place).label(label));
-    }
+    let tables = match fields.other("clusters") {
+        Some(Checked::NamedTables(tables)) => &tables[..],
+        _ => &[],
+    };
     let mut used = vec![false; plan.outputs.len()];
     let mut is_unclear = false;
-    for entry in entries.iter().take(CLUSTERS_MAX) {
-        let whose = format!("cluster `{}` of {}", entry.key, named.whose);
-        let fits = !entry.key.is_empty() && entry.key.len() <= NAME_BYTES_MAX && entry.key != BLACKHOLE;
-        if !fits {
-            let label = match &*entry.key {
+    for (name, fields) in tables {
+        let whose = &fields.whose;
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || name == BLACKHOLE {
+            let label = match &**name {
                 BLACKHOLE => "this name is reserved for dropping points".to_owned(),
                 _ => format!("1 to {NAME_BYTES_MAX} bytes"),
             };
             let message = format!("{whose} has an invalid name");
-            wrong.push(Diagnostic::error(Code::BadName, message).at(entry.key_place).label(label));
+            wrong.push(Diagnostic::error(Code::BadName, message).at(fields.place).label(label));
         }
-        let Some(entries) = table(&entry.key, &entry.node, wrong) else { continue };
-        let fields = Fields::read(Section::RelayCluster, &whose, entry.key_place, entries, wrong);
-        let distribution = distribution(&whose, &fields, wrong);
+        let distribution = distribution(fields, wrong);
         let before = wrong.len();
-        let (cluster_members, written) = members.of(&whose, &fields, wrong);
+        let (cluster_members, written) = members.of(fields, wrong);
         is_unclear |= wrong.len() > before || fields.other("to").is_none();
         cluster_members.iter().for_each(|member| used[member.output.index()] = true);
         let at = ClusterPlaces {
-            name: entry.key_place,
-            to: fields.place_of("to").unwrap_or(entry.key_place),
+            name: fields.place,
+            to: fields.at("to"),
             replication: fields.place_of("replication"),
         };
         if wrong.len() == before {
-            check_replication(&whose, &distribution, cluster_members.len(), &at, wrong);
-            note_collision(&whose, &distribution, &cluster_members, &written, wrong);
+            check_replication(whose, &distribution, cluster_members.len(), &at, wrong);
+            note_collision(whose, &distribution, &cluster_members, &written, wrong);
         }
-        clusters.push(RelayCluster { name: entry.key.clone(), members: cluster_members, distribution });
+        clusters.push(RelayCluster { name: name.clone(), members: cluster_members, distribution });
         places.push(at);
     }
     if !is_unclear {
@@ -96,25 +88,24 @@ pub(super) fn read(
     (clusters, places)
 }
 
-fn distribution(whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Distribution {
+fn distribution(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Distribution {
     let word = fields.word("type").unwrap_or("forward");
     let mut distribution = fields.value("type").unwrap_or(Distribution::Copies);
     let (is_ring, is_python) = (word.ends_with("_ch"), word.starts_with("python_"));
     let watched = [("replication", is_ring), ("dynamic", is_ring), ("diverse_replicas", is_python)];
     for (key, watched) in watched {
         if !watched && fields.word("type").is_some() {
-            let message = format!("`{key}` of {whose} has no effect with type = \"{word}\"");
+            let message = format!("`{key}` of {} has no effect with type = \"{word}\"", fields.whose);
             fields.ignored(key, message, wrong);
         }
     }
     if let Distribution::Sharded { sharding, replication, fail_over } = &mut distribution
         && is_ring
     {
-        let written = fields.value("replication");
-        Fields::set(replication, written);
-        Fields::set(fail_over, fields.value("dynamic"));
+        *replication = fields.value("replication").unwrap_or(*replication);
+        *fail_over = fields.value("dynamic").unwrap_or(*fail_over);
         if let Sharding::CarbonPython { diverse, .. } = sharding {
-            Fields::set(diverse, fields.value("diverse_replicas"));
+            *diverse = fields.value("diverse_replicas").unwrap_or(*diverse);
         }
     }
     distribution
@@ -185,14 +176,9 @@ impl<'a> Members<'a> {
     }
 
     /// The members that `to` of a cluster names, and for each the output's section and the entry that names it.
-    fn of(
-        &self,
-        whose: &str,
-        fields: &Fields,
-        wrong: &mut Vec<Diagnostic>,
-    ) -> (Vec<Member>, Vec<(String, Place)>) {
-        let Some(Checked::Texts(texts)) = fields.other("to") else { return Default::default() };
-        if texts.is_empty() {
+    fn of(&self, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> (Vec<Member>, Vec<(String, Place)>) {
+        let (whose, texts) = (&fields.whose, fields.texts("to"));
+        if fields.other("to").is_some() && texts.is_empty() {
             wrong.push(empty("to", fields.at("to")));
         }
         let mut members: Vec<Member> = Vec::with_capacity(texts.len());
@@ -247,8 +233,7 @@ impl<'a> Members<'a> {
         for (named, made) in self.file.outputs() {
             let endpoint = |at: &usize| {
                 let output = &self.plan.outputs[*at];
-                let alone =
-                    || endpoint_of(output).map(|to| format!("{}/{}", named.name, destination_name(&to)));
+                let alone = || output.kind.destination().map(|to| endpoint_name(&named.name, &to));
                 output.name == name || made.len() == 1 && alone().as_deref() == Some(name)
             };
             if let Some(at) = made.clone().find(endpoint) {
@@ -272,21 +257,12 @@ impl<'a> Members<'a> {
     }
 
     fn unknown(&self, whose: &str, name: &str, place: Place) -> Diagnostic {
-        const SHOWN_MAX: usize = 8;
         let names: Vec<&str> = self.file.outputs().map(|(named, _)| &*named.name).collect();
         let of = self.plan.outputs.iter().filter(|output| self.is_fed(output)).map(|output| &*output.name);
-        let all: Vec<&str> = names.iter().copied().chain(of).collect();
-        let label = match &names[..names.len().min(SHOWN_MAX)] {
-            [] => "there are no outputs".to_owned(),
-            shown if names.len() > SHOWN_MAX => {
-                format!("outputs are: {}, … ({} in all)", shown.join(", "), names.len())
-            }
-            shown => format!("outputs are: {}", shown.join(", ")),
-        };
+        let hint = did_you_mean(name, names.iter().copied().chain(of));
         let message = format!("{whose} names an output that does not exist");
-        let diagnostic = Diagnostic::error(Code::UnknownReference, message).at(place).label(label);
-        let near = nearest(name, all.into_iter()).map(|near| format!("did you mean \"{near}\"?"));
-        Diagnostic { hint: near, ..diagnostic }
+        let mistake = Diagnostic::error(Code::UnknownReference, message).at(place);
+        Diagnostic { hint, ..mistake.label(listed("outputs", &names)) }
     }
 
     /// Warns of outputs that take from the relay and are in no cluster.
@@ -306,23 +282,10 @@ impl<'a> Members<'a> {
 
 /// What sharding knows an output as.
 fn host_and_port(output: &OutputPlan) -> (String, u16) {
-    match &output.kind {
-        OutputKind::GraphiteFile { path, .. } => (path.to_string_lossy().into_owned(), 0),
-        _ => match endpoint_of(output) {
-            Some(Destination::Tcp(to) | Destination::Udp(to)) => {
-                let Endpoint { host, port } = to;
-                (host, port)
-            }
-            // `feeds` tells that no relay feeds such an output.
-            _ => (output.name.clone(), 0),
-        },
+    if let Some(to) = output.kind.destination().as_ref().and_then(Destination::host) {
+        return (to.host.clone(), to.port);
     }
-}
-
-fn endpoint_of(output: &OutputPlan) -> Option<Destination> {
-    match &output.kind {
-        OutputKind::Graphite { to, .. } => Some(Destination::Tcp(to.clone())),
-        OutputKind::GraphiteDatagrams { to, .. } => Some(Destination::Udp(to.clone())),
-        _ => None,
-    }
+    // `feeds` reports outputs that are no file either.
+    let file = output.kind.file().map(|(path, _)| path.to_string_lossy().into_owned());
+    (file.unwrap_or_else(|| output.name.clone()), 0)
 }

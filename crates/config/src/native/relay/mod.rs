@@ -19,9 +19,8 @@ use process::aggregation_rules::AggregationRuleLimits;
 use process::relay::{ClusterId, RelayPlan, To};
 
 use super::fields::Fields;
-use super::value::Checked;
 use super::wiring::Named;
-use crate::diagnostic::{Code, Diagnostic, Place, has_errors, nearest};
+use crate::diagnostic::{Code, Diagnostic, Place, did_you_mean, has_errors, listed};
 use crate::options::table::relay::RELAY;
 use crate::options::{Family, Section};
 use crate::plan::{Plan, RelayTransform, TransformKind};
@@ -45,13 +44,13 @@ pub(super) fn default_plan() -> RelayTransform {
 /// The sections of a file, and which outputs of the plan each has made.
 #[derive(Clone, Copy)]
 pub(super) struct File<'a> {
-    pub(super) named: &'a [Named<'a>],
+    pub(super) named: &'a [Named],
     pub(super) made: &'a [Range<usize>],
 }
 
 impl<'a> File<'a> {
     /// Sections of outputs.
-    fn outputs(self) -> impl Iterator<Item = (&'a Named<'a>, Range<usize>)> {
+    fn outputs(self) -> impl Iterator<Item = (&'a Named, Range<usize>)> {
         let all = self.named.iter().zip(self.made.iter().cloned());
         all.filter(|(named, _)| named.family == Family::Outputs)
     }
@@ -80,10 +79,10 @@ fn one(
     let mut relay = default_plan();
     fields.fill(&mut relay, &RELAY);
     let before = wrong.len();
-    let (clusters, cluster_places) = clusters::read(file, (named, fields), id, plan, wrong);
+    let (clusters, cluster_places) = clusters::read(file, fields, id, plan, wrong);
     let mut names = Names::new(clusters.iter().map(|cluster| &*cluster.name));
-    let (statements, rule_places) = rules::read(&named.whose, fields, &mut names, wrong);
-    let statistics = statistics(&named.whose, fields, &mut names, wrong);
+    let (statements, rule_places) = rules::read(fields, &mut names, wrong);
+    let statistics = statistics(fields, &mut names, wrong);
     names.unused(&cluster_places, wrong);
     relay.plan = RelayPlan { clusters, statements, statistics, ..relay.plan };
     let is_whole = !has_errors(&wrong[before..]);
@@ -91,12 +90,8 @@ fn one(
     relay
 }
 
-fn statistics(whose: &str, fields: &Fields, names: &mut Names, wrong: &mut Vec<Diagnostic>) -> To {
-    let whose = format!("`statistics` of {whose}");
-    let Some(fields) = fields.table("statistics", Section::RelayStatistics, &whose, wrong) else {
-        return To::Nowhere;
-    };
-    names.to(&whose, &fields, wrong)
+fn statistics(fields: &Fields, names: &mut Names, wrong: &mut Vec<Diagnostic>) -> To {
+    fields.table("statistics").map_or(To::Nowhere, |fields| names.to(fields, wrong))
 }
 
 /// The clusters of a relay by name.
@@ -113,14 +108,14 @@ impl<'a> Names<'a> {
     }
 
     /// What `to` of a table says.
-    fn to(&mut self, whose: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> To {
-        let Some(Checked::Texts(texts)) = fields.other("to") else {
+    fn to(&mut self, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> To {
+        let (whose, texts) = (&fields.whose, fields.texts("to"));
+        if fields.other("to").is_none() {
             self.is_unclear |= fields.place_of("to").is_some();
             return To::Nowhere;
-        };
-        let place = fields.at("to");
+        }
         if texts.is_empty() {
-            wrong.push(super::value::empty("to", place));
+            wrong.push(super::value::empty("to", fields.at("to")));
         }
         if let Some((_, place)) = texts.iter().find(|(name, _)| name == BLACKHOLE) {
             if texts.len() > 1 {
@@ -145,19 +140,10 @@ impl<'a> Names<'a> {
     }
 
     fn unknown(&self, whose: &str, name: &str, place: Place) -> Diagnostic {
-        const SHOWN_MAX: usize = 12;
-        let shown = &self.clusters[..self.clusters.len().min(SHOWN_MAX)];
-        let label = match (shown, self.clusters.len()) {
-            ([], _) => "the relay has no clusters".to_owned(),
-            (shown, all) if all > SHOWN_MAX => {
-                format!("clusters are: {}, … ({all} in all)", shown.join(", "))
-            }
-            (shown, _) => format!("clusters are: {}", shown.join(", ")),
-        };
         let message = format!("{whose} sends to a cluster that does not exist");
-        let diagnostic = Diagnostic::error(Code::UnknownReference, message).at(place).label(label);
-        let near = nearest(name, self.clusters.iter().copied().chain([BLACKHOLE]));
-        Diagnostic { hint: near.map(|near| format!("did you mean \"{near}\"?")), ..diagnostic }
+        let mistake = Diagnostic::error(Code::UnknownReference, message).at(place);
+        let hint = did_you_mean(name, self.clusters.iter().copied().chain([BLACKHOLE]));
+        Diagnostic { hint, ..mistake.label(listed("clusters", &self.clusters)) }
     }
 
     /// Warns of clusters that get nothing.

@@ -13,7 +13,7 @@ use crate::native::wiring::Named;
 
 /// Where the parts of a relay stand.
 pub(super) struct Places<'a> {
-    pub(super) named: &'a Named<'a>,
+    pub(super) named: &'a Named,
     pub(super) cluster_places: Vec<ClusterPlaces>,
     pub(super) rule_places: Vec<RulePlaces>,
 }

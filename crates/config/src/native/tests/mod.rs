@@ -197,8 +197,7 @@ fn limits_hold_at_the_bound_and_past_it() {
                 let below = min.checked_sub(1).map_or_else(|| "-1".into(), |below| below.to_string());
                 (vec![min.to_string(), max.to_string()], vec![below, (max + 1).to_string()])
             }
-            Type::Duration { min_ms, max_ms } => measures(min_ms, max_ms, crate::text::duration),
-            Type::Size { min, max } | Type::SizeOrOff { min, max } => measures(min, max, crate::text::size),
+            Type::Quantity { of, min, max, .. } => measures(min, max, |value| of.text(value)),
             Type::Number { min, max } => (
                 vec![min.to_string(), max.to_string()],
                 vec!["-0.1".into(), (max + 0.1).to_string(), "nan".into(), "inf".into()],
@@ -225,7 +224,7 @@ fn limits_hold_at_the_bound_and_past_it() {
     }
 }
 
-fn measures(min: u64, max: u64, text: fn(u64) -> String) -> (Vec<String>, Vec<String>) {
+fn measures(min: u64, max: u64, text: impl Fn(u64) -> String) -> (Vec<String>, Vec<String>) {
     let quoted = |value: u64| format!("\"{}\"", text(value));
     let outside = min.checked_sub(1).into_iter().chain([max + 1]);
     (vec![quoted(min), quoted(max)], outside.map(quoted).collect())

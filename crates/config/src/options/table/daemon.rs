@@ -5,7 +5,7 @@ use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Family;
 use crate::options::Section::{Http, HttpTls, Management, Top};
 use crate::options::Type::{Address, Flag, Map, Named, Path, Table, TableOrTables, Text, Texts, Word};
-use crate::options::field::rows;
+use crate::options::field::{Nested, rows};
 use crate::plan::{HttpPlan, ManagementPlan, Plan};
 
 rows! {
@@ -54,7 +54,7 @@ rows! {
         "token_file" => token_file: Path, Absent("requests need no token"), "\"/etc/staunch/http.token\"",
             "File with the token that requests must have: `Authorization: Bearer TOKEN`.",
             "One line of 16 to 512 printable characters, for the daemon's user alone (mode 600). With it every request needs the token, but for `/healthz` and `/ready`. Changes are taken from this machine only, with it or without. Read again at each reload.";
-        "tls": Table(HttpTls), Absent("connections are not encrypted"), "{ cert = \"/etc/staunch/http.pem\" }",
+        "tls" => tls as Nested: Table(HttpTls), Absent("connections are not encrypted"), "{ cert = \"/etc/staunch/http.pem\" }",
             "Encrypts its connections.",
             "All of them: on this address nothing is answered without TLS.";
     }
@@ -97,7 +97,7 @@ rows! {
             Depends("half of `max_connections`"), "256",
             "Most clients at once from one address.",
             "As `max_connections`, among the clients of that address. Of IPv6 all addresses of one /64 are one.";
-        "config": Map, Toml("{}"), "{ flushInterval = \"10000\" }",
+        "config" => config: Map, Toml("{}"), "{ flushInterval = \"10000\" }",
             "What the command `config` prints: texts by key.",
             "For tools that read node statsd's configuration this way. A member of an object is written with the key `\"object > member\"`.";
     }

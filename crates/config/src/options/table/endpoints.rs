@@ -7,42 +7,78 @@ use super::{ENDPOINTS, HOUR, PACKETS, STREAMS, YEAR, duration, size, whole};
 use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Section::{Check, OutputGraphite};
 use crate::options::Type::{Flag, Table, Text, Texts, Word};
-use crate::options::field::rows;
-use crate::plan::OutputKind;
+use crate::options::field::{Group, rows};
+use crate::options::{Section, field};
+use crate::plan::{OutputKind, OutputPlan};
 
 rows! {
-    ENDPOINT: ();
+    ENDPOINT: OutputPlan;
     in ENDPOINTS {
-        "required": Flag, Toml("false"), "true",
+        "required" => required: Flag, Toml("false"), "true",
             "Whether `/ready` says no while an endpoint is down.";
     }
     in PACKETS {
         "check": Table(Check), Absent("no checks"), "",
             "Active checks of the endpoints.";
     }
+}
+
+rows! {
+    CHECK: CheckOptions;
     in [Check] {
-        "kind": Word(&["management", "connect", "http"]), Required, "\"connect\"",
+        "kind" => kind: Word(&["management", "connect", "http"]), Required, "\"connect\"",
             "What is asked.",
             "`management`: `health` on a StatsD management port, whose answer must hold `up`. `connect`: that a TCP connection can be made. `http`: GET, whose status must be 200 to 299.";
-        "port": whole(1, 65_535),
+        "port" => port: whole(1, 65_535),
             Depends("the endpoint's own port for `connect` in `tcp`; otherwise `port` or `at` must be given"), "8127",
             "The TCP port to ask, at each endpoint's host.";
-        "at": Texts, Depends("`port` at each endpoint's host"), "[\"10.0.0.5:8126\"]",
+        "at" => at: Texts, Depends("`port` at each endpoint's host"), "[\"10.0.0.5:8126\"]",
             "Where to ask about each endpoint, `host:port`, in the order of `to`.",
             "In place of `port`.";
-        "path": Text, Toml("\"/\""), "\"/healthz\"",
+        "path" => path: Text, Toml("\"/\""), "\"/healthz\"",
             "What `http` gets.",
             "It begins with `/`.";
-        "every": duration(1, YEAR), Toml("\"10s\""), "\"1s\"",
+        "every" => every_ms: duration(1, YEAR), Toml("\"10s\""), "\"1s\"",
             "Time between two checks, and how long an answer may take.";
-        "checks": whole(1, HEALTH_CHECKS_MAX as u64), Toml("1"), "3",
+        "checks" => checks: whole(1, HEALTH_CHECKS_MAX as u64), Toml("1"), "3",
             "How many of the last results count.";
-        "down_after": whole(1, HEALTH_CHECKS_MAX as u64), Toml("1"), "2",
+        "down_after" => down_after: whole(1, HEALTH_CHECKS_MAX as u64), Toml("1"), "2",
             "Bad results among them that take an endpoint down.",
             "At most `checks`. The defaults are those of node's proxy, which takes a node out at once.";
-        "up_after": whole(1, HEALTH_CHECKS_MAX as u64), Toml("1"), "2",
+        "up_after" => up_after: whole(1, HEALTH_CHECKS_MAX as u64), Toml("1"), "2",
             "Good results among them that bring it back.",
             "At most `checks`.";
+    }
+}
+
+/// What a table `check` says.
+pub(crate) struct CheckOptions {
+    pub(crate) kind: &'static str,
+    pub(crate) port: Option<u16>,
+    /// As `at` says it; empty without.
+    pub(crate) at: Vec<String>,
+    pub(crate) path: String,
+    pub(crate) every_ms: u64,
+    pub(crate) checks: u32,
+    pub(crate) down_after: u32,
+    pub(crate) up_after: u32,
+}
+
+impl field::Table for CheckOptions {
+    const SECTION: Section = Check;
+    const GROUP: Group<CheckOptions> = CHECK;
+
+    fn usual(_: Option<&CheckOptions>) -> CheckOptions {
+        CheckOptions {
+            kind: "connect",
+            port: None,
+            at: Vec::new(),
+            path: "/".into(),
+            every_ms: 10_000,
+            checks: 1,
+            down_after: 1,
+            up_after: 1,
+        }
     }
 }
 

@@ -3,13 +3,14 @@
 use wire::graphite::{Namespace, Numbers};
 
 use super::{KIB, NAMING, ROTATED, TIB, one_of, size, size_or_off, whole};
+use crate::diagnostic::Place;
 use crate::options::Default::{Depends, Required, Toml};
 use crate::options::Scheme;
 use crate::options::Section::{
     OutputConsole, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputPerlFile,
 };
 use crate::options::Type::{Endpoints, Flag, Path, Text};
-use crate::options::field::{rows, words};
+use crate::options::field::{Checked, Form, Plain, rows, words};
 use crate::plan::{ConsoleEncoding, GraphiteEncoding, OutputKind};
 
 words! {
@@ -84,16 +85,20 @@ rows! {
             "The file that is written now.",
             "Full ones are renamed to `PATH.1`, `PATH.2`, …, the newest being 1.";
     }
+}
+
+rows! {
+    ROTATION: OutputKind;
     in [OutputGraphiteFile] {
-        "max_file_bytes": size_or_off(4 * KIB, TIB), Toml("\"64MiB\""), "\"off\"",
+        "max_file_bytes" => GraphiteFile { file_bytes_max }: size_or_off(4 * KIB, TIB), Toml("\"64MiB\""), "\"off\"",
             "A larger file is rotated; `\"off\"`: it grows without end.";
     }
     in [OutputEventFile] {
-        "max_file_bytes": size(4 * KIB, TIB), Toml("\"16MiB\""), "\"1MiB\"",
+        "max_file_bytes" => EventFile { file_bytes_max }: size(4 * KIB, TIB), Toml("\"16MiB\""), "\"1MiB\"",
             "A larger file is rotated.";
     }
     in ROTATED {
-        "max_files": whole(0, 10_000), Depends("15 for `graphite_file`, 4 for `event_file`"), "2",
+        "max_files" => all as RotatedFiles: whole(0, 10_000), Depends("15 for `graphite_file`, 4 for `event_file`"), "2",
             "Rotated files that are kept beside the one that is written.";
     }
 }
@@ -117,5 +122,21 @@ rows! {
             "`node`: node statsd's members as JSON, on stdout. `perl`: one line of JSON, on stderr.";
         "pretty" => Console { pretty }: Flag, Toml("false"), "true",
             "Indent the document.";
+    }
+}
+
+/// Rotated files that are kept; none where nothing is rotated.
+pub(crate) struct RotatedFiles;
+
+impl Form<OutputKind> for RotatedFiles {
+    fn put(kind: &mut OutputKind, value: &Checked, place: Place) {
+        if let OutputKind::GraphiteFile { files_max, .. } | OutputKind::EventFile { files_max, .. } = kind {
+            Plain::put(files_max, value, place);
+        }
+    }
+
+    fn checked(kind: &OutputKind) -> Option<Checked> {
+        let (_, files_max) = kind.file().filter(|_| !kind.moved_by_others())?;
+        Some(Checked::Whole(files_max.into()))
     }
 }

@@ -12,7 +12,8 @@ use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Scheme;
 use crate::options::Section::{Aggregates, OutputTcp, OutputUdp, OutputUnix};
 use crate::options::Type::{Endpoints, Flag, Globs, Map, Shares, Table, Text, Texts, Word, Words};
-use crate::options::field::{Checked, Form, Nanoseconds, rows, words};
+use crate::options::field::{Checked, Form, Group, Nanoseconds, Nested, rows, words};
+use crate::options::{Section, field};
 use crate::plan::{Addresses, Framing, LinesPlan, PacketsPlan};
 
 words! {
@@ -31,28 +32,23 @@ words! {
 }
 
 /// Words of `strip`, in the order of the fields of [`Strip`].
-const STRIPPED: &[&str] = &["container", "external", "cardinality", "time", "unknown"];
+const STRIPPED: [&str; 5] = ["container", "external", "cardinality", "time", "unknown"];
 
 /// The list of fields that are taken away.
 pub(crate) struct Stripped;
 
 impl Form<Strip> for Stripped {
-    fn of(value: &Checked, _: Place) -> Option<Strip> {
-        let Checked::Texts(texts) = value else { return None };
-        let has = |at: usize| texts.iter().any(|(text, _)| text == STRIPPED[at]);
-        Some(Strip {
-            container: has(0),
-            external: has(1),
-            cardinality: has(2),
-            time: has(3),
-            unknown: has(4),
-        })
+    fn put(strip: &mut Strip, value: &Checked, _: Place) {
+        let Checked::Texts(texts) = value else { return };
+        let [container, external, cardinality, time, unknown] =
+            STRIPPED.map(|word| texts.iter().any(|(text, _)| text == word));
+        *strip = Strip { container, external, cardinality, time, unknown };
     }
 
     fn checked(strip: &Strip) -> Option<Checked> {
         let taken = [strip.container, strip.external, strip.cardinality, strip.time, strip.unknown];
         let words = STRIPPED.iter().zip(taken).filter(|(_, taken)| *taken);
-        Some(Checked::Texts(words.map(|(word, _)| ((*word).to_owned(), Place::new(0, 0))).collect()))
+        Some(Checked::texts(words.map(|(word, _)| *word)))
     }
 }
 
@@ -162,12 +158,18 @@ rows! {
         "gauge_signs" => to.gauges: one_of::<Gauges>(), Absent("as `convert` says"), "\"parts\"",
             "What a sign before a gauge meant to its sender, for receivers that take it for a change.",
             "`changes`: the same; only `=-5` becomes two lines. `parts`: a part of the number, so that `-5` becomes two lines, 0 and then the change, and `+5` loses its sign. `keep`: gauges stay as they are.";
-        "strip" => to.strip as Stripped: Words(STRIPPED),
+        "strip" => to.strip as Stripped: Words(&STRIPPED),
             Absent("as `convert` says"), "[\"container\", \"time\"]",
             "Fields that are taken away: `c:`, `e:`, `card:`, `T`, and those that no version knows.";
         "events" => to.events: Flag, Absent("as `convert` says"), "false",
             "Whether events and service checks go through.";
-        "aggregates": Table(Aggregates), Absent("the defaults of its options"), "",
+    }
+}
+
+rows! {
+    AS_SAMPLES: LinesPlan;
+    in PACKETS {
+        "aggregates" => aggregates as Nested: Table(Aggregates), Absent("the defaults of its options"), "",
             "How aggregates become samples.";
     }
 }
@@ -209,5 +211,14 @@ rows! {
             "Without them the receiver does not see that a series is idle, and not gone.";
         "times" => times: Flag, Toml("false"), "true",
             "Samples that came with a time (`|T`) keep it; otherwise they become samples of now.";
+    }
+}
+
+impl field::Table for AggregateEncoding {
+    const SECTION: Section = Aggregates;
+    const GROUP: Group<AggregateEncoding> = AGGREGATES;
+
+    fn usual(_: Option<&AggregateEncoding>) -> AggregateEncoding {
+        LinesPlan::aggregates(0)
     }
 }

@@ -1,12 +1,16 @@
 //! Options of the queue of an output.
 
-use deliver::plan::{QueueLimits, WhenFull};
+use deliver::plan::{QueueKind, QueueLimits, WhenFull};
 
 use super::{OUTPUTS, TIB, YEAR, duration, one_of, size, whole};
+use crate::diagnostic::Place;
+use crate::native::SYNC_WINDOW_MS;
 use crate::options::Default::{Absent, Toml};
 use crate::options::Section::Queue;
 use crate::options::Type::{Table, Word};
-use crate::options::field::{rows, words};
+use crate::options::field::{Checked, Form, Group, Nested, rows, words};
+use crate::options::{Section, field};
+use crate::plan::OutputPlan;
 
 words! {
     WhenFull: "drop_oldest" = WhenFull::DropOldest, "drop_newest" = WhenFull::DropNewest,
@@ -14,34 +18,99 @@ words! {
 }
 
 rows! {
-    OF_OUTPUTS: ();
+    OF_OUTPUTS: OutputPlan;
     in OUTPUTS {
-        "queue": Table(Queue), Absent("the defaults of its options"), "{ max_bytes = \"1MiB\" }",
+        "queue" => all as QueueOfOutput: Table(Queue), Absent("the defaults of its options"), "{ max_bytes = \"1MiB\" }",
             "Bounds of the output's queue.";
     }
 }
 
 rows! {
-    QUEUE: QueueLimits;
+    QUEUE: QueuePlan;
     in [Queue] {
-        "kind": Word(&["memory", "disk"]), Toml("\"memory\""), "",
+        "kind" => kind as Kind: Word(&["memory", "disk"]), Toml("\"memory\""), "",
             "Where the queue is kept.",
             "`disk`: in the folder `queues` of `data_dir`. What waits there survives the end of the daemon, however it ends; see [delivery.md](delivery.md#a-queue-on-disk).";
-        "max_bytes" => bytes_max: size(QueueLimits::BYTES_MIN, TIB),
+        "max_bytes" => limits.bytes_max: size(QueueLimits::BYTES_MIN, TIB),
             Absent("256MiB in memory, 4GiB on disk"), "\"1MiB\"",
             "Most bytes, those on the way included.",
             "Bytes per second times the longest outage to be survived.";
-        "max_records" => records_max: whole(0, 1_000_000_000_000), Toml("0"), "100000",
+        "max_records" => limits.records_max: whole(0, 1_000_000_000_000), Toml("0"), "100000",
             "Most records, those on the way included.",
             "`0`: as many as there are bytes for. Records come in blocks, and a block is kept or dropped as a whole; one that comes alone may be larger.";
-        "when_full" => when_full: one_of::<WhenFull>(), Absent("`drop_oldest` in memory, `block` on disk"), "\"block\"",
+        "when_full" => limits.when_full: one_of::<WhenFull>(), Absent("`drop_oldest` in memory, `block` on disk"), "\"block\"",
             "What happens when the queue is full.",
             "`block`: connections (TCP, unix streams) that feed packets to the output are not read until there is room, which makes their senders wait; nothing of them is lost, and other sources go on. Datagrams and aggregates cannot wait: for them it is `drop_newest`. `block_while_up`: as `block` while the endpoint is slow, and `drop_oldest` while it is down, so that a dead endpoint keeps nobody waiting; for datagrams and aggregates it is `drop_oldest`.";
-        "max_age" => age_max_ms: duration(0, YEAR), Toml("\"0s\""), "\"1h\"",
+        "max_age" => limits.age_max_ms: duration(0, YEAR), Toml("\"0s\""), "\"1h\"",
             "What waited longer is dropped as `too_old`.",
             "`0s`: never.";
-        "sync_window": duration(5, 20), Toml("\"10ms\""), "\"20ms\"",
+        "sync_window" => kind as SyncWindow: duration(5, 20), Toml("\"10ms\""), "\"20ms\"",
             "How long a record waits for others before they are synced to the disk together.",
             "Only with `kind = \"disk\"`. A longer window costs the disk fewer syncs; until a record is synced, a machine that loses power may lose it.";
+    }
+}
+
+/// What a table `queue` says.
+pub(crate) struct QueuePlan {
+    limits: QueueLimits,
+    kind: QueueKind,
+}
+
+impl field::Table for QueuePlan {
+    const SECTION: Section = Queue;
+    const GROUP: Group<QueuePlan> = QUEUE;
+
+    fn usual(given: Option<&QueuePlan>) -> QueuePlan {
+        let kind = given.map_or(QueueKind::Memory, |given| given.kind);
+        QueuePlan { limits: QueueLimits::default_of(kind), kind: QueueKind::Memory }
+    }
+}
+
+/// The queue of an output.
+pub(crate) struct QueueOfOutput;
+
+impl Form<OutputPlan> for QueueOfOutput {
+    fn put(output: &mut OutputPlan, value: &Checked, place: Place) {
+        let mut queue = QueuePlan { limits: output.queue, kind: output.queue_kind };
+        Nested::put(&mut queue, value, place);
+        (output.queue, output.queue_kind) = (queue.limits, queue.kind);
+    }
+
+    fn checked(output: &OutputPlan) -> Option<Checked> {
+        Nested::checked(&QueuePlan { limits: output.queue, kind: output.queue_kind })
+    }
+}
+
+/// Where a queue is kept.
+pub(crate) struct Kind;
+
+impl Form<QueueKind> for Kind {
+    fn put(kind: &mut QueueKind, value: &Checked, _: Place) {
+        let is_disk = matches!(value, Checked::Word("disk"));
+        *kind = if is_disk { QueueKind::Disk { sync_window_ms: SYNC_WINDOW_MS } } else { QueueKind::Memory };
+    }
+
+    fn checked(kind: &QueueKind) -> Option<Checked> {
+        Some(Checked::Word(if kind.is_disk() { "disk" } else { "memory" }))
+    }
+}
+
+/// How often a queue on disk is synced.
+pub(crate) struct SyncWindow;
+
+impl Form<QueueKind> for SyncWindow {
+    fn put(kind: &mut QueueKind, value: &Checked, _: Place) {
+        if let (QueueKind::Disk { sync_window_ms }, Checked::Whole(ms)) = (kind, value) {
+            *sync_window_ms = *ms;
+        }
+    }
+
+    fn checked(kind: &QueueKind) -> Option<Checked> {
+        match *kind {
+            QueueKind::Disk { sync_window_ms } if sync_window_ms != SYNC_WINDOW_MS => {
+                Some(Checked::Whole(sync_window_ms))
+            }
+            QueueKind::Disk { .. } | QueueKind::Memory => None,
+        }
     }
 }

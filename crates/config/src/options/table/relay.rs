@@ -1,14 +1,17 @@
 //! Options of relays: their clusters and rules.
 
-use process::aggregation_rules::{AggregationRulePlan, Late, Stamp};
+use process::aggregation_rules::{Late, Stamp};
 use process::relay::Distribution;
 use process::sharding::{CarbonHash, Sharding};
 
 use super::{TIB, duration, one_of, size, whole};
+use crate::diagnostic::Place;
+use crate::native::BLACKHOLE;
 use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Section::{RelayCluster, RelayRule, RelayStatistics, TransformRelay};
 use crate::options::Type::{Computes, Flag, NamedTables, Table, Tables, Text, TextOrTexts, Texts, Word};
-use crate::options::field::{rows, words};
+use crate::options::field::{Checked, Form, Group, Slot, rows, words};
+use crate::options::{Section, field};
 use crate::plan::RelayTransform;
 
 words! {
@@ -90,51 +93,45 @@ rows! {
 }
 
 rows! {
-    RULE: ();
+    RULE: RuleOptions;
     in [RelayRule] {
-        "match": TextOrTexts,
+        "match" => expressions: TextOrTexts,
             Depends("`\"*\"`, every name; a rewrite and an aggregation rule need it"), "['^sys\\.', '\\.cpu$']",
             "Regular expressions that are looked for in the name.",
             "POSIX extended ones with `\\d`, `\\w` and their like; `'…'` in TOML leaves every `\\` as it is. Each is a rule of its own with the same rest, so that a name that two of them match is sent twice. A rewrite has one.";
-        "unless": TextOrTexts, Absent("no name is left out"), "['^sys\\.keep\\.']",
+        "unless" => unless: TextOrTexts, Absent("no name is left out"), "['^sys\\.keep\\.']",
             "Regular expressions for names that a route leaves out although they match.",
             "A name that one of them is found in does not meet the rule.";
-        "ignore_case": Flag, Toml("false"), "true",
+        "ignore_case" => ignore_case: Flag, Toml("false"), "true",
             "Let letters in `match` and `unless` stand for both cases.";
-        "to": TextOrTexts,
+        "to" => to as Target: TextOrTexts,
             Absent("a route sends nowhere, the results of an aggregation rule meet the rules from the top"), "[\"all\"]",
             "Clusters that get a copy, or `\"blackhole\"`.",
             "Of an aggregation rule: where its results go, and nowhere else. What goes to the blackhole is swallowed, and meets no further rule.";
-        "stop": Flag, Toml("false"), "true",
+        "stop" => stop: Flag, Toml("false"), "true",
             "Let points that matched meet no further rule.",
             "A route without `to` does not stop. An aggregation rule stops the point that it took in.";
-        "validate": Text, Absent("everything is sent"), "'^[0-9.]+ [0-9]+$'",
+        "validate" => validate: Text, Absent("everything is sent"), "'^[0-9.]+ [0-9]+$'",
             "Regular expression for what stands behind the name: tags, value and time.",
             "Points that it is not found in are not sent, and meet no further rule.";
-        "on_invalid": Word(&["log", "drop"]), Toml("\"log\""), "\"drop\"",
+        "on_invalid" => on_invalid: Word(&["log", "drop"]), Toml("\"log\""), "\"drop\"",
             "Whether lines that do not pass `validate` are also shown in the log.";
-        "key": Text, Absent("the name"), "'\\1'",
+        "key" => key: Text, Absent("the name"), "'\\1'",
             "What clusters with `_ch` place a point by: a text with groups of the match.",
             "`\\1` is the first group, `\\_1` the same with `_` for each dot, `\\^1` in capitals, `\\.1` in small letters.";
-        "into": Text, Absent("the rule is no rewrite"), "'host.\\1'",
+        "into" => into: Text, Absent("the rule is no rewrite"), "'host.\\1'",
             "Makes the rule a rewrite: what the part of the name that matched becomes for all rules below.",
             "Groups as in `key`.";
-        "all": Flag, Toml("false"), "true",
+        "all" => every_occurrence: Flag, Toml("false"), "true",
             "Let a rewrite replace every occurrence, as carbon's rewrite-rules.conf does, and not the first alone.";
-        "compute": Computes, Absent("the rule aggregates nothing"), "{ sum = 'sum.\\1', p90 = 'p90.\\1' }",
+        "compute" => computes: Computes, Absent("the rule aggregates nothing"), "{ sum = 'sum.\\1', p90 = 'p90.\\1' }",
             "Makes the rule aggregate: what is computed of the points of each window, and what it is called.",
             "`sum`, `count`, `max`, `min`, `average`, `median`, `variance`, `stddev`; `p1` to `p99`: percentiles by nearest rank; `permille_1` to `permille_999`: percentiles between two values, as carbon's. A name has groups as in `key`, and each name that it gives is a series of its own. A list of such tables computes one thing under several names.";
-        "every": duration(1000, SECONDS_MAX_MS - 1000), Absent("the rule aggregates nothing"), "\"60s\"",
+        "every" => every_ms: duration(1000, SECONDS_MAX_MS - 1000), Absent("the rule aggregates nothing"), "\"60s\"",
             "Length of an aggregation rule's window, in whole seconds. Windows go by the points' own time.";
-        "expire": duration(2000, SECONDS_MAX_MS), Absent("the rule aggregates nothing"), "\"75s\"",
+        "expire" => expire_ms: duration(2000, SECONDS_MAX_MS), Absent("the rule aggregates nothing"), "\"75s\"",
             "How long after its start a window of the aggregation rule takes points, in whole seconds.",
             "Longer than `every`.";
-    }
-}
-
-rows! {
-    AGGREGATION_RULE: AggregationRulePlan;
-    in [RelayRule] {
         "stamp" => stamp: one_of::<Stamp>(), Toml("\"end\""), "\"start\"",
             "Which second of the window an aggregation rule's result is labelled with.";
         "late" => late: one_of::<Late>(), Toml("\"dropped\""), "\"oldest\"",
@@ -142,13 +139,7 @@ rows! {
         "exact" => exact: Flag, Toml("false"), "true",
             "Write results of an aggregation rule with all of their digits, and not with six behind the point.",
             "carbon's aggregator does so.";
-    }
-}
-
-rows! {
-    RULE_RESULTS: ();
-    in [RelayRule] {
-        "replaces": Flag, Toml("false"), "true",
+        "replaces" => replaces: Flag, Toml("false"), "true",
             "Replace points that have the result's name: they meet no further rules but aggregation rules.",
             "For aggregation rules that make fewer points of a series and keep its name.";
     }
@@ -159,5 +150,70 @@ rows! {
     in [RelayStatistics] {
         "to": TextOrTexts, Required, "\"blackhole\"",
             "Clusters that get them, or `\"blackhole\"`.";
+    }
+}
+
+/// What a table of `rules` says.
+#[derive(Clone)]
+pub(crate) struct RuleOptions {
+    pub(crate) expressions: Vec<String>,
+    pub(crate) unless: Vec<String>,
+    pub(crate) ignore_case: bool,
+    pub(crate) to: Option<Vec<String>>,
+    pub(crate) stop: bool,
+    pub(crate) validate: Option<String>,
+    pub(crate) on_invalid: &'static str,
+    pub(crate) key: Option<String>,
+    pub(crate) into: Option<String>,
+    pub(crate) every_occurrence: bool,
+    pub(crate) computes: Vec<((String, Place), String)>,
+    pub(crate) every_ms: Option<u64>,
+    pub(crate) expire_ms: Option<u64>,
+    pub(crate) stamp: Stamp,
+    pub(crate) late: Late,
+    pub(crate) exact: bool,
+    pub(crate) replaces: bool,
+}
+
+impl field::Table for RuleOptions {
+    const SECTION: Section = RelayRule;
+    const GROUP: Group<RuleOptions> = RULE;
+
+    fn usual(_: Option<&RuleOptions>) -> RuleOptions {
+        RuleOptions {
+            expressions: Vec::new(),
+            unless: Vec::new(),
+            ignore_case: false,
+            to: None,
+            stop: false,
+            validate: None,
+            on_invalid: "log",
+            key: None,
+            into: None,
+            every_occurrence: false,
+            computes: Vec::new(),
+            every_ms: None,
+            expire_ms: None,
+            stamp: Stamp::End,
+            late: Late::Dropped,
+            exact: false,
+            replaces: false,
+        }
+    }
+}
+
+/// Names of clusters, or the blackhole alone.
+pub(crate) struct Target;
+
+impl Form<Option<Vec<String>>> for Target {
+    fn put(to: &mut Option<Vec<String>>, value: &Checked, place: Place) {
+        *to = Slot::of(value, place);
+    }
+
+    fn checked(to: &Option<Vec<String>>) -> Option<Checked> {
+        match to.as_deref()? {
+            [name] if name == BLACKHOLE => Some(Checked::Text(name.clone())),
+            names => Some(Checked::texts(names)),
+        }
     }
 }

@@ -1,15 +1,20 @@
 //! Options of transforms.
 
-use process::aggregate::{AggregatePlan, ExpiryPlan, FlushAlign, HistogramPlan, KeyFlushPlan, PercentLabel};
+use process::aggregate::{
+    AggregatePlan, ExpiryPlan, FlushAlign, HistogramPlan, KeyFlushPlan, PercentLabel, SeriesExpiry,
+};
 
 use super::{
     AGGREGATE, EXACT_MAX, HOUR, MIB, TIB, TIMER_AGGREGATES, YEAR, duration, duration_or_off, number, one_of,
     size, whole,
 };
+use crate::diagnostic::Place;
+use crate::native::fields::Fields;
 use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Section::{Expiry, Histogram, KeyFlush};
 use crate::options::Type::{self, Bins, Flag, Path, Percentiles, Table, Tables, Text, Texts, Words};
-use crate::options::field::{rows, words};
+use crate::options::field::{Checked, Form, Group, Nested, rows, words};
+use crate::options::{Section, field};
 use crate::plan::{AggregateTransform, SelfCounters};
 
 words! {
@@ -34,7 +39,7 @@ rows! {
             "For each `p` there are `count_p`, `mean_p`, `upper_p`, `sum_p` and `sum_squares_p`; a negative one speaks of the largest values (`-10`: `mean_top10`, `lower_top10` …). `[]`: none. A text such as `\"99.90\"` keeps its spelling in the names.";
         "percent_label" => percent_label: one_of::<PercentLabel>(), Toml("\"first\""), "\"every\"",
             "Replace the first `.` and `-` of a percentile in names (node statsd), or every one (Net::Statsd::Server).";
-        "histograms": Tables(Histogram), Toml("[]"), "[{ name_contains = \"latency\", bins = [10, 100, \"inf\"] }]",
+        "histograms" => histograms as Nested: Tables(Histogram), Toml("[]"), "[{ name_contains = \"latency\", bins = [10, 100, \"inf\"] }]",
             "Histograms of timers.";
         "timer_aggregates" => timer_aggregates: Words(TIMER_AGGREGATES),
             Toml("[]"), "[\"mean\", \"upper_percent\", \"count_ps\"]",
@@ -54,7 +59,7 @@ rows! {
         "set_members" => set_members: Flag, Toml("false"), "true",
             "Hand the members of sets to outputs that can show them.",
             "`console` and `perl_file` can.";
-        "expiry": Table(Expiry), Toml("\"5m\""), "{ counters = \"delete\", gauges = \"keep\" }",
+        "expiry" => idle as AllOrEach: Table(Expiry), Toml("\"5m\""), "{ counters = \"delete\", gauges = \"keep\" }",
             "What becomes of series that see no samples.";
     }
 }
@@ -89,7 +94,13 @@ rows! {
         "self_counters" => self_counters: one_of::<SelfCounters>(), Toml("\"node\""), "\"none\"",
             "Which counters about itself there are among the series.",
             "`node`: `bad_lines_seen`, `packets_received`, `metrics_received` and the gauge `timestamp_lag`. `perl`: the first two.";
-        "key_flush": Table(KeyFlush), Absent("no report"), "{ interval = \"1m\" }",
+    }
+}
+
+rows! {
+    REPORT: AggregateTransform;
+    in AGGREGATE {
+        "key_flush" => all as KeyFlushReport: Table(KeyFlush), Absent("no report"), "{ interval = \"1m\" }",
             "Report of the busiest names.";
     }
 }
@@ -135,5 +146,70 @@ rows! {
             "Round the number of names up (node statsd) or down (Net::Statsd::Server).";
         "log": Path, Absent("stdout"), "\"/var/log/statsd-keys.log\"",
             "File that the reports are appended to.";
+    }
+}
+
+impl field::Table for HistogramPlan {
+    const SECTION: Section = Histogram;
+    const GROUP: Group<HistogramPlan> = HISTOGRAM;
+
+    fn usual(_: Option<&HistogramPlan>) -> HistogramPlan {
+        HistogramPlan { name_contains: String::new(), bins: Vec::new() }
+    }
+}
+
+impl field::Table for ExpiryPlan {
+    const SECTION: Section = Expiry;
+    const GROUP: Group<ExpiryPlan> = EXPIRY;
+
+    fn usual(_: Option<&ExpiryPlan>) -> ExpiryPlan {
+        AggregatePlan::default().idle
+    }
+}
+
+impl field::Table for KeyFlushPlan {
+    const SECTION: Section = KeyFlush;
+    const GROUP: Group<KeyFlushPlan> = KEY_FLUSH;
+
+    fn usual(_: Option<&KeyFlushPlan>) -> KeyFlushPlan {
+        KeyFlushPlan { interval_ms: 60_000, percent: 100.0, round_up: true }
+    }
+}
+
+/// `expiry = "5m"` for all kinds, or a table with a key for each.
+pub(crate) struct AllOrEach;
+
+impl Form<ExpiryPlan> for AllOrEach {
+    fn put(plan: &mut ExpiryPlan, value: &Checked, place: Place) {
+        match *value {
+            Checked::Expiry(all) => *plan = ExpiryPlan { counters: all, gauges: all, timers: all, sets: all },
+            _ => Nested::put(plan, value, place),
+        }
+    }
+
+    fn checked(plan: &ExpiryPlan) -> Option<Checked> {
+        let all_one = [plan.gauges, plan.timers, plan.sets].iter().all(|other| *other == plan.counters);
+        let by_windows = matches!(plan.gauges, SeriesExpiry::Delete { ttl_windows } if ttl_windows != 1);
+        if all_one && !by_windows { Some(Checked::Expiry(plan.counters)) } else { Nested::checked(plan) }
+    }
+}
+
+/// The report of the busiest names, and the file that it goes to.
+pub(crate) struct KeyFlushReport;
+
+impl Form<AggregateTransform> for KeyFlushReport {
+    fn put(transform: &mut AggregateTransform, value: &Checked, _: Place) {
+        if let Checked::Table(fields) = value {
+            transform.plan.key_flush = Some(fields.read());
+            transform.key_flush_log = fields.value("log");
+        }
+    }
+
+    fn checked(transform: &AggregateTransform) -> Option<Checked> {
+        let mut fields = Fields::of(transform.plan.key_flush.as_ref()?);
+        if let Some(log) = &transform.key_flush_log {
+            fields.give_value("log", Checked::Path(log.clone()));
+        }
+        Some(Checked::Table(fields))
     }
 }

@@ -1,11 +1,15 @@
 //! Options of streams that are packed or encrypted: sources of points, and outputs to carbon.
 
 use super::one_of;
+use crate::diagnostic::Place;
 use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Section::{HttpTls, OutputGraphite, OutputTls, SourceGraphite, SourceTls};
 use crate::options::Type::{Flag, Path, Table, Text};
-use crate::options::field::{rows, words};
-use crate::plan::{Compression, EndpointTls, ListenTls, OutputKind, SourcePlan, TlsVersion};
+use crate::options::field::{Checked, Form, Group, Nested, Slot, rows, words};
+use crate::options::{Section, field};
+use crate::plan::{
+    Compression, EndpointTls, Identity, ListenTls, OutputKind, PemFile, SourcePlan, TlsVersion,
+};
 
 words! {
     Compression: "plain" = Compression::Plain, "gzip" = Compression::Gzip, "lz4" = Compression::Lz4,
@@ -19,7 +23,7 @@ rows! {
         "transport" => compression: one_of::<Compression>(), Toml("\"plain\""), "\"gzip\"",
             "How the bytes of its connections are packed.",
             "`gzip`: members behind each other. `lz4`: frames behind each other. `snappy`: frames, or bare blocks as carbon-c-relay sends them. Streams only. See [Graphite](graphite.md#packed-streams).";
-        "tls": Table(SourceTls), Absent("connections are not encrypted"), "{ cert = \"/etc/staunch/relay.pem\" }",
+        "tls" => tls as Nested: Table(SourceTls), Absent("connections are not encrypted"), "{ cert = \"/etc/staunch/relay.pem\" }",
             "Encrypts its connections.",
             "Streams only.";
     }
@@ -49,7 +53,7 @@ rows! {
         "transport" => Graphite { compression }: one_of::<Compression>(), Toml("\"plain\""), "\"gzip\"",
             "How the bytes on the wire are packed.",
             "The endpoint has to be told the same. See [Graphite](graphite.md#packed-streams).";
-        "tls": Table(OutputTls), Absent("connections are not encrypted"), "{ ca = \"/etc/staunch/ca.pem\" }",
+        "tls" => Graphite { tls } as Nested: Table(OutputTls), Absent("connections are not encrypted"), "{ ca = \"/etc/staunch/ca.pem\" }",
             "Encrypts the connections to its endpoints.";
     }
 }
@@ -60,9 +64,9 @@ rows! {
         "ca" => ca: Path, Absent("the system's authorities"), "\"/etc/staunch/ca.pem\"",
             "File with the authorities that the endpoint's certificate must be of (PEM).",
             "Or a folder, as `openssl rehash` makes them. The endpoint's own certificate may be among them: then its name and dates are not looked at.";
-        "cert": Path, Absent("the endpoint is shown none"), "\"/etc/staunch/client.pem\"",
+        "cert" => identity as CertFile: Path, Absent("the endpoint is shown none"), "\"/etc/staunch/client.pem\"",
             "File with the certificate that the endpoint is shown when it asks (PEM).";
-        "key": Path, Depends("the file of `cert`"), "\"/etc/staunch/client.key\"",
+        "key" => identity as KeyFile: Path, Depends("the file of `cert`"), "\"/etc/staunch/client.key\"",
             "File with the key of `cert` (PEM).";
         "server_name" => server_name: Text, Depends("the endpoint's host"), "\"carbon.example.org\"",
             "The name that the endpoint's certificate must bear.",
@@ -70,5 +74,54 @@ rows! {
         "skip_hostname_check" => skip_hostname_check: Flag, Toml("false"), "true",
             "Takes a certificate of the authorities in `ca` whatever name it bears.",
             "As carbon-c-relay does: whoever has any certificate of theirs can then be this endpoint. A certificate that stands in `ca` itself is taken without it.";
+    }
+}
+
+impl field::Table for ListenTls {
+    const SECTION: Section = SourceTls;
+    const GROUP: Group<ListenTls> = LISTEN_TLS;
+
+    fn usual(given: Option<&ListenTls>) -> ListenTls {
+        let cert = PemFile::new("");
+        let key = given.map_or_else(|| cert.clone(), |given| given.identity.cert.clone());
+        let identity = Identity { cert, key };
+        ListenTls { identity, client_ca: None, min: TlsVersion::V1_2, max: TlsVersion::V1_3 }
+    }
+}
+
+impl field::Table for EndpointTls {
+    const SECTION: Section = OutputTls;
+    const GROUP: Group<EndpointTls> = OUTPUT_TLS;
+
+    fn usual(_: Option<&EndpointTls>) -> EndpointTls {
+        EndpointTls::default()
+    }
+}
+
+/// A certificate that need not be there. The file of its key is the same, unless `key` says another.
+pub(crate) struct CertFile;
+
+impl Form<Option<Identity>> for CertFile {
+    fn put(identity: &mut Option<Identity>, value: &Checked, place: Place) {
+        *identity = PemFile::of(value, place).map(|cert| Identity { key: cert.clone(), cert });
+    }
+
+    fn checked(identity: &Option<Identity>) -> Option<Checked> {
+        identity.as_ref().and_then(|identity| identity.cert.checked())
+    }
+}
+
+/// The key of such a certificate.
+pub(crate) struct KeyFile;
+
+impl Form<Option<Identity>> for KeyFile {
+    fn put(identity: &mut Option<Identity>, value: &Checked, place: Place) {
+        if let (Some(identity), Some(key)) = (identity, PemFile::of(value, place)) {
+            identity.key = key;
+        }
+    }
+
+    fn checked(identity: &Option<Identity>) -> Option<Checked> {
+        identity.as_ref().filter(|identity| identity.key != identity.cert)?.key.checked()
     }
 }
