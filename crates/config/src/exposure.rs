@@ -4,8 +4,9 @@
 
 use std::net::SocketAddr;
 
+use crate::address::listen_text;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::plan::{Listen, ManagementPlan, ManagementReplies, Plan};
+use crate::plan::{ManagementPlan, ManagementReplies, Plan};
 
 /// True for an address that other machines can reach.
 pub fn is_open(address: SocketAddr) -> bool {
@@ -65,13 +66,8 @@ pub fn clear_listeners(plan: &Plan) -> Vec<(&str, String)> {
     let mut found = Vec::new();
     for source in plan.sources.iter().filter(|source| source.tls.is_none()) {
         for listen in &source.listen {
-            let (scheme, address) = match listen {
-                Listen::Udp(address) => ("udp", address),
-                Listen::Tcp(address) => ("tcp", address),
-                _ => continue,
-            };
-            if is_open(*address) {
-                found.push((&*source.name, format!("{scheme}://{address}")));
+            if listen.socket().is_some_and(|(address, _)| is_open(address)) {
+                found.push((&*source.name, listen_text(listen)));
             }
         }
     }

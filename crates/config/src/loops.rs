@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use crate::address::destination_text;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::plan::{Listen, Plan};
+use crate::plan::Plan;
 
 /// One mistake, without a place, for each output that leads back to a wildcard listener of the plan. `is_own` says
 /// whether an address is this machine's; it is asked only about addresses with such a listener.
@@ -41,11 +41,8 @@ fn wildcard(plan: &Plan, is_udp: bool, port: u16, ip: IpAddr) -> Option<String> 
             && (address.is_ipv6() || ip.is_ipv4())
     };
     let of_source = plan.sources.iter().find(|source| {
-        source.listen.iter().any(|listen| match listen {
-            Listen::Udp(address) => is_udp && hears(address),
-            Listen::Tcp(address) => !is_udp && hears(address),
-            _ => false,
-        })
+        let mut sockets = source.listen.iter().filter_map(|listen| listen.socket());
+        sockets.any(|(address, takes_datagrams)| takes_datagrams == is_udp && hears(&address))
     });
     if let Some(source) = of_source {
         return Some(format!("source `{}`", source.name));

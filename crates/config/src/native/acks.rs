@@ -36,7 +36,7 @@ fn mistake(
         Some(Diagnostic::error(Code::AckWhen, message).at(place).label(label).hint(hint))
     };
     // A `listen` that was wrong has been told of.
-    if !source.listen.is_empty() && source.listen.iter().all(is_datagram) {
+    if !source.listen.is_empty() && source.listen.iter().all(Listen::is_datagram) {
         return cannot(
             "it has no stream listener, so it cannot reply".into(),
             "add a listener of `tcp://`, `unix://` or `unix-frames://`, or leave `ack_when` out".into(),
@@ -61,8 +61,4 @@ fn mistake(
             ),
         ),
     }
-}
-
-fn is_datagram(listen: &Listen) -> bool {
-    matches!(listen, Listen::Udp(_) | Listen::UnixDatagram { .. })
 }

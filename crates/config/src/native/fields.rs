@@ -62,8 +62,8 @@ impl Fields {
 
     /// A struct of the plan as the table that reads back to it.
     pub(crate) fn of<T: Table>(table: &T) -> Fields {
-        let mut fields = Fields::empty(T::SECTION);
-        fields.give(&T::GROUP, table, &T::usual(Some(table)));
+        let mut fields = Fields::empty(T::GROUP.rows[0].sections[0]);
+        fields.give(&T::GROUP, table, &T::empty(Some(table)));
         fields
     }
 
@@ -106,9 +106,9 @@ impl Fields {
 
     /// The struct that the table says.
     pub(crate) fn read<T: Table>(&self) -> T {
-        let mut deciding = T::usual(None);
+        let mut deciding = T::empty(None);
         self.fill(&mut deciding, &T::GROUP);
-        let mut table = T::usual(Some(&deciding));
+        let mut table = T::empty(Some(&deciding));
         self.fill(&mut table, &T::GROUP);
         table
     }
@@ -173,6 +173,14 @@ impl Fields {
         match self.other(key)? {
             Checked::Table(table) => Some(table),
             _ => None,
+        }
+    }
+
+    /// Tables by names of the user's; empty when the option was left out.
+    pub(crate) fn named_tables(&self, key: &str) -> &[(String, Fields)] {
+        match self.other(key) {
+            Some(Checked::NamedTables(tables)) => tables,
+            _ => &[],
         }
     }
 

@@ -209,8 +209,7 @@ fn section_of(
     entries: &[Entry],
     wrong: &mut Vec<Diagnostic>,
 ) -> Option<Section> {
-    let types = family.types();
-    let words: Vec<&str> = types.iter().map(|(word, _)| *word).collect();
+    let words: Vec<&str> = family.types().map(|(word, _)| word).collect();
     let known = format!("types are: {}", words.join(", "));
     let Some(entry) = entries.iter().find(|entry| entry.key == "type") else {
         wrong.push(
@@ -223,8 +222,8 @@ fn section_of(
         wrong.push(value::wrong_type("type", "a string", &entry.node.value).at(entry.node.place).hint(known));
         return None;
     };
-    if let Some((_, section)) = types.iter().find(|(word, _)| word == given) {
-        return Some(*section);
+    if let Some((_, section)) = family.types().find(|(word, _)| word == given) {
+        return Some(section);
     }
     let mut diagnostic = Diagnostic::error(Code::UnknownType, format!("{whose} has an unknown type"))
         .at(entry.node.place)
@@ -236,12 +235,12 @@ fn section_of(
     if near.is_none() {
         strange_keys(family, whose, entries, wrong);
     }
-    types.iter().find(|(word, _)| Some(*word) == near).map(|(_, section)| *section)
+    family.types().find(|(word, _)| Some(*word) == near).map(|(_, section)| section)
 }
 
 /// Reports options that no type of the family has, where the type is not known.
 fn strange_keys(family: Family, whose: &str, entries: &[Entry], wrong: &mut Vec<Diagnostic>) {
-    let keys = || family.types().iter().flat_map(|(_, section)| section.rows()).map(|row| row.key);
+    let keys = || family.types().flat_map(|(_, section)| section.rows()).map(|row| row.key);
     for entry in entries.iter().filter(|entry| keys().all(|key| key != entry.key)) {
         let message =
             format!("{whose} has an option `{}`, and no type of {} has it", entry.key, family.one());

@@ -9,32 +9,14 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::options::table::packets::{AS_SAMPLES, CONVERT, MODE, REWRITE, STAGE};
 use crate::plan::{Destination, LinesPlan};
 
-/// Options for which packets are taken apart.
-const LOOKING: [&str; 20] = [
-    "max_packet_bytes",
-    "flush_delay",
-    "allow",
-    "deny",
-    "sample",
-    "sample_names",
-    "max_series",
-    "prefix",
-    "suffix",
-    "tags_drop",
-    "tags_rename",
-    "tags_add",
-    "convert",
-    "tag_format",
-    "one_value_per_line",
-    "distributions",
-    "histograms_as_timers",
-    "gauge_signs",
-    "strip",
-    "events",
-];
-
-/// Options that say how, once they are.
+/// Options that say how packets are taken apart, once they are.
 const OF_LINES: [&str; 3] = ["series_expiry", "bare_tag_value", "aggregates"];
+
+/// Options for which packets are taken apart.
+fn parsing_options() -> impl Iterator<Item = &'static str> {
+    let rows = [STAGE.rows, REWRITE.rows, CONVERT.rows].into_iter().flatten().map(|row| row.key);
+    ["max_packet_bytes", "flush_delay"].into_iter().chain(rows.filter(|key| !OF_LINES.contains(key)))
+}
 
 /// What else decides about an output's lines.
 #[derive(Clone, Copy)]
@@ -52,7 +34,7 @@ pub(super) fn lines(
     around: Around,
     wrong: &mut Vec<Diagnostic>,
 ) -> Option<Box<LinesPlan>> {
-    let asked = LOOKING.into_iter().find(|key| fields.place_of(key).is_some());
+    let asked = parsing_options().find(|key| fields.place_of(key).is_some());
     let packs = ["max_packet_bytes", "flush_delay"].iter().any(|key| fields.place_of(key).is_some());
     let each_its_own = match fields.word("mode") {
         Some("verbatim") => {

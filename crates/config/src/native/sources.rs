@@ -126,13 +126,13 @@ fn unfit_listeners(
     for (listen, place) in listen.iter().zip(places) {
         let why = match listen {
             Listen::UnixFrames { .. } => "these frames are DogStatsD's: write `unix://`",
-            Listen::Udp(_) | Listen::UnixDatagram { .. } if source.messages.is_some() => {
+            _ if listen.is_datagram() && source.messages.is_some() => {
                 "messages come on streams: write `tcp://` or `unix://`"
             }
-            Listen::Udp(_) | Listen::UnixDatagram { .. } if compression != Compression::Plain => {
+            _ if listen.is_datagram() && compression != Compression::Plain => {
                 "only streams are compressed (`transport`): write `tcp://` or `unix://`"
             }
-            Listen::Udp(_) | Listen::UnixDatagram { .. } if encrypted => {
+            _ if listen.is_datagram() && encrypted => {
                 "only streams are encrypted (`tls`): write `tcp://` or `unix://`"
             }
             _ => continue,

@@ -47,25 +47,8 @@ fn read(row: &Row, whose: &str, node: &Node, wrong: &mut Vec<Diagnostic>) -> Rea
         (Type::Named(_), _) => None,
         // Any kind but gauges: "3 windows" would not fit the others.
         (Type::Table(Section::Expiry), Value::Text(text)) => Some(expiry("counters", text, false)?),
-        (Type::Table(section), _) => {
-            let whose = if whose == TOP { format!("`{key}`") } else { format!("`{key}` of {whose}") };
-            Some(Checked::Table(Fields::check(section, whose, node.place, table(key, node)?, wrong)))
-        }
-        (Type::Tables(section) | Type::TableOrTables(section), Value::List(list)) => {
-            Some(Checked::Tables(tables(key, section, whose, list, wrong)?))
-        }
-        (Type::TableOrTables(section), _) => {
-            let entries = table(key, node)?;
-            Some(Checked::Tables(vec![Fields::check(
-                section,
-                format!("`{key}`"),
-                node.place,
-                entries,
-                wrong,
-            )]))
-        }
-        (Type::NamedTables(section), _) => {
-            Some(Checked::NamedTables(named_tables(key, section, whose, table(key, node)?, wrong)?))
+        (Type::Table(_) | Type::Tables(_) | Type::TableOrTables(_) | Type::NamedTables(_), _) => {
+            return table_of_options(row, whose, node, wrong).map(Some);
         }
         (Type::Names | Type::Texts | Type::TextOrTexts, Value::List(list)) => {
             texts(row, list, wrong, |text| Ok(text.to_owned()))?.map(Checked::Texts)
@@ -113,6 +96,28 @@ fn read(row: &Row, whose: &str, node: &Node, wrong: &mut Vec<Diagnostic>) -> Rea
         (Type::Computes, Value::List(list)) => computes(key, list, wrong)?,
         _ => Some(single(row, node)?),
     })
+}
+
+/// A table of options, or several.
+fn table_of_options(row: &Row, whose: &str, node: &Node, wrong: &mut Vec<Diagnostic>) -> Read<Checked> {
+    let key = row.key;
+    let mut read = |section, whose, place, entries| Fields::check(section, whose, place, entries, wrong);
+    match (row.value, &node.value) {
+        (Type::Tables(section) | Type::TableOrTables(section), Value::List(list)) => {
+            tables(key, section, whose, list, wrong).map(Checked::Tables)
+        }
+        (Type::TableOrTables(section), _) => {
+            Ok(Checked::Tables(vec![read(section, format!("`{key}`"), node.place, table(key, node)?)]))
+        }
+        (Type::NamedTables(section), _) => {
+            named_tables(key, section, whose, table(key, node)?, wrong).map(Checked::NamedTables)
+        }
+        (Type::Table(section), _) => {
+            let whose = if whose == TOP { format!("`{key}`") } else { format!("`{key}` of {whose}") };
+            Ok(Checked::Table(read(section, whose, node.place, table(key, node)?)))
+        }
+        (_, value) => Err(mismatch(row, value)),
+    }
 }
 
 /// A value that is neither a list nor a table.

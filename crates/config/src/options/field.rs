@@ -88,13 +88,11 @@ pub(crate) struct Field<T> {
 
 /// A struct of the plan for a table within a section, such as `queue`.
 pub(crate) trait Table: Sized + 'static {
-    /// The table.
-    const SECTION: Section;
     /// Its options.
     const GROUP: Group<Self>;
 
     /// An empty table. Some defaults depend on other options: those of `given` count, when it is there.
-    fn usual(given: Option<&Self>) -> Self;
+    fn empty(given: Option<&Self>) -> Self;
 }
 
 /// A type of the plan that is written in one way.
@@ -246,10 +244,11 @@ macro_rules! words {
     };
 }
 
-/// A group of rows, as the header of the module shows them: `rows! { NAME: Struct; in [Section, …] { row; … } … }`.
+/// A group of rows, as the header of the module shows them: `rows! { NAME: Struct; in [Section, …] { row; … } … }`. With
+/// `NAME: Struct = |given| …;` the struct is a [`Table`], and the closure its `empty`.
 macro_rules! rows {
     (
-        $name:ident: $plan:ty;
+        $name:ident: $plan:ty $(= $empty:expr)?;
         $(in $sections:tt { $(
             $key:literal $(=> $($path:ident).+ $({ $field:ident })? $(as $form:ty)?)?: $type:expr, $default:expr, $example:literal,
             $help:literal $(, $long:literal)?;
@@ -283,6 +282,15 @@ macro_rules! rows {
                 },
             }, )? )+ )+],
         };
+
+        $(impl $crate::options::field::Table for $plan {
+            const GROUP: $crate::options::field::Group<$plan> = $name;
+
+            fn empty(given: Option<&$plan>) -> $plan {
+                let empty: fn(Option<&$plan>) -> $plan = $empty;
+                empty(given)
+            }
+        })?
     };
     (@mut $plan:ident: $type:ty, (all)) => { Some($plan) };
     (@ref $plan:ident: $type:ty, (all)) => { Some($plan) };

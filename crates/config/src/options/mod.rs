@@ -13,7 +13,6 @@ mod schema;
 mod section;
 pub(crate) mod table;
 
-pub(crate) use reference::type_word;
 pub use reference::{explain_markdown, reference_markdown};
 pub use schema::json_schema;
 pub use section::Section;
@@ -164,27 +163,10 @@ impl Family {
     }
 
     /// Its types with their sections.
-    pub fn types(self) -> &'static [(&'static str, Section)] {
-        match self {
-            Family::Sources => &[
-                ("statsd", Section::SourceStatsd),
-                ("graphite", Section::SourceGraphite),
-                ("self", Section::SourceSelf),
-            ],
-            Family::Transforms => {
-                &[("aggregate", Section::TransformAggregate), ("relay", Section::TransformRelay)]
-            }
-            Family::Outputs => &[
-                ("graphite", Section::OutputGraphite),
-                ("graphite_file", Section::OutputGraphiteFile),
-                ("console", Section::OutputConsole),
-                ("perl_file", Section::OutputPerlFile),
-                ("udp", Section::OutputUdp),
-                ("tcp", Section::OutputTcp),
-                ("unix", Section::OutputUnix),
-                ("event_file", Section::OutputEventFile),
-            ],
-        }
+    pub fn types(self) -> impl Iterator<Item = (&'static str, Section)> {
+        let of =
+            move |section: &Section| Some((section.node()?, *section)).filter(|((of, _), _)| *of == self);
+        Section::ALL.iter().filter_map(of).map(|((_, word), section)| (word, section))
     }
 }
 
@@ -239,10 +221,12 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 
 /// What option of a section a name may mean that another program, or version 0.1.0, has for it.
 pub fn other_name(section: Section, key: &str) -> Option<&'static str> {
+    let limit = key.strip_suffix("_max").and_then(|of| section.row(&format!("max_{of}")));
     let means = |(ours, others): &&(&'static str, &str)| {
         section.row(ours).is_some() && others.split(' ').any(|other| other == key)
     };
-    OTHER_NAMES.iter().find(means).map(|(ours, _)| *ours)
+    let other = || OTHER_NAMES.iter().find(means).map(|(ours, _)| *ours);
+    limit.map(|row| row.key).or_else(other)
 }
 
 /// Options, and the other names for each.
@@ -256,25 +240,12 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("key", "key_file key_path keyfile"),
     ("kind", "type"),
     ("listen", "address bind port"),
-    ("max_age", "age_max"),
     ("max_aggregation_bytes", "rollup_bytes_max"),
     ("max_aggregation_series", "rollup_series_max"),
-    ("max_bytes", "bytes_max max_size"),
-    ("max_connections", "connections_max"),
+    ("max_bytes", "max_size"),
     ("max_exact_set_members", "set_exact_max"),
     ("max_exact_timer_values", "timer_exact_max"),
-    ("max_file_bytes", "file_bytes_max"),
-    ("max_files", "files_max"),
-    ("max_key_bytes", "key_bytes_max"),
-    ("max_line_bytes", "line_bytes_max"),
-    ("max_message_bytes", "message_bytes_max"),
-    ("max_name_bytes", "name_bytes_max"),
-    ("max_names", "names_max"),
-    ("max_packet_bytes", "packet_bytes_max"),
-    ("max_records", "records_max"),
     ("max_retry_delay", "retry_max"),
-    ("max_series", "series_max"),
-    ("max_tags", "tags_max"),
     ("min_retry_delay", "retry_min"),
     ("min_sample_rate", "rate_min"),
     ("outputs", "backends destinations sinks"),

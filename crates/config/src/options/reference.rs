@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Default, Family, Row, Section, Type};
+use super::{Default, Row, Section, Type};
 use crate::diagnostic::Code;
 
 const EXPECT: &str = "a String takes all that is written";
@@ -31,7 +31,7 @@ pub fn reference_markdown() -> String {
 }
 
 fn heading(section: Section) -> String {
-    if section == Section::Top { section.heading().to_owned() } else { format!("`{}`", section.heading()) }
+    if section == Section::Top { section.heading() } else { format!("`{}`", section.heading()) }
 }
 
 fn option(out: &mut String, section: Section, row: &Row) {
@@ -53,18 +53,12 @@ fn option(out: &mut String, section: Section, row: &Row) {
 }
 
 fn wanted(section: Section, row: &Row) -> String {
-    let wanted = match (row.value, type_word(section)) {
+    let wanted = match (row.value, section.word()) {
         (Type::Text, Some(word)) if row.key == "type" => format!("\"{word}\""),
         (wanted, _) => wanted.wanted(),
     };
     let mut letters = wanted.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
-/// What `type` says in a section.
-pub(crate) fn type_word(section: Section) -> Option<&'static str> {
-    let mut types = Family::ALL.into_iter().flat_map(Family::types);
-    types.find(|(_, of)| *of == section).map(|(word, _)| *word)
 }
 
 /// `docs/config-codes.md`: every code with cause, example, and what to do.

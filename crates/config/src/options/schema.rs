@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Default, Family, Row, Section, Type, type_word};
+use super::{Default, Family, Row, Section, Type};
 
 /// JSON schema (2020-12) of a native file.
 pub fn json_schema() -> Value {
@@ -29,7 +29,7 @@ fn object(section: Section) -> Value {
 }
 
 fn property(section: Section, row: &Row) -> Value {
-    let mut value = match type_word(section) {
+    let mut value = match section.word() {
         Some(word) if row.key == "type" => json!({ "const": word }),
         _ => value(row.value),
     };
@@ -88,7 +88,7 @@ fn value(of: Type) -> Value {
 }
 
 fn named(family: Family) -> Value {
-    let sections: Vec<Value> = family.types().iter().map(|(_, section)| object(*section)).collect();
+    let sections: Vec<Value> = family.types().map(|(_, section)| object(section)).collect();
     json!({ "type": "object", "additionalProperties": { "anyOf": sections } })
 }
 

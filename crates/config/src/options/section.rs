@@ -1,21 +1,32 @@
 //! The kinds of tables in a file: heading and purpose of each, in the order of the reference.
+//!
+//! A kind of source, transform or output is a line here: its family and the word of its `type`. From the line follow the
+//! options that every kind has (`type`, `from`, `queue`), the schema and the reference. What else a kind needs is in the header
+//! of `native`.
 
-/// One line for each: its name here, its heading in TOML, what it is for.
+use super::Family;
+
+/// One line for each: its name here; its heading in TOML, or its family and `type`; what it is for.
 macro_rules! sections {
-    ($($name:ident: $heading:literal, $about:literal;)+) => {
+    ($($name:ident: $($heading:literal)? $($family:ident $word:literal)?, $about:literal;)+) => {
         /// A kind of table in the file; each has its own options.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Section {
-            $(#[doc = concat!("`", $heading, "`.")] $name,)+
+            $(#[doc = $about] $name,)+
         }
 
         impl Section {
             /// Every section, in the order of the reference.
             pub const ALL: &[Section] = &[$(Section::$name,)+];
 
+            /// The family and the `type` of a source, transform or output.
+            pub const fn node(self) -> Option<(Family, &'static str)> {
+                match self { $(Section::$name => sections!(@node $($family $word)?),)+ }
+            }
+
             /// How it is written in TOML.
-            pub fn heading(self) -> &'static str {
-                match self { $(Section::$name => $heading,)+ }
+            pub fn heading(self) -> String {
+                match self { $(Section::$name => sections!(@heading $($heading)? $($family $word)?),)+ }
             }
 
             /// What it is for, in a sentence or two.
@@ -24,20 +35,26 @@ macro_rules! sections {
             }
         }
     };
+    (@node) => { None };
+    (@node $family:ident $word:literal) => { Some((Family::$family, $word)) };
+    (@heading $heading:literal) => { $heading.to_owned() };
+    (@heading $family:ident $word:literal) => {
+        format!("[{}.NAME] type = \"{}\"", Family::$family.key(), $word)
+    };
 }
 
 sections! {
     Top: "Top level",
         "What belongs to no source, transform or output.";
-    SourceStatsd: "[sources.NAME] type = \"statsd\"",
+    SourceStatsd: Sources "statsd",
         "Takes in StatsD samples, and DogStatsD events and service checks, as datagrams or on streams.";
-    SourceGraphite: "[sources.NAME] type = \"graphite\"",
+    SourceGraphite: Sources "graphite",
         "Takes in Graphite points, as lines in datagrams and on streams or as pickle or protobuf on streams, and hands each on as a line. See [Graphite](graphite.md).";
-    SourceSelf: "[sources.NAME] type = \"self\"",
+    SourceSelf: Sources "self",
         "The daemon's own figures as StatsD lines, for outputs and aggregations to take from. It listens nowhere, and its lines are not counted as traffic.";
     SourceTls: "[sources.NAME.tls]",
         "Encrypts the connections of a source. The files are read again at each reload; connections that are open stay as they are. See [Graphite](graphite.md#tls).";
-    TransformAggregate: "[transforms.NAME] type = \"aggregate\"",
+    TransformAggregate: Transforms "aggregate",
         "Turns the samples of each window into one value per counter, gauge and set, and several per timer.";
     Histogram: "[[transforms.NAME.histograms]]",
         "Counts a timer's values by bins. Of several entries the first whose `name_contains` fits a timer applies.";
@@ -45,7 +62,7 @@ sections! {
         "What becomes of a series that saw no sample in a window. `expiry = \"5m\"` sets all four at once.";
     KeyFlush: "[transforms.NAME.key_flush]",
         "A regular report of the names that got the most lines. Without this table there is none.";
-    TransformRelay: "[transforms.NAME] type = \"relay\"",
+    TransformRelay: Transforms "relay",
         "Sends Graphite points on by their names: copies and shares them out among outputs, gives them other names, rolls many up into few. See [the relay as configuration](relay-native.md).";
     RelayCluster: "[transforms.NAME.clusters.CLUSTER]",
         "Outputs of a relay, and how points are shared out among them.";
@@ -53,21 +70,21 @@ sections! {
         "One rule of a relay: `into` makes it a rewrite, `compute` an aggregation rule; otherwise it is a route.";
     RelayStatistics: "[transforms.NAME.statistics]",
         "Where a relay's own figures go.";
-    OutputGraphite: "[outputs.NAME] type = \"graphite\"",
+    OutputGraphite: Outputs "graphite",
         "Sends aggregates to carbon, a relay, or whatever speaks its protocol.";
-    OutputGraphiteFile: "[outputs.NAME] type = \"graphite_file\"",
+    OutputGraphiteFile: Outputs "graphite_file",
         "Writes aggregates as Graphite lines to a file of bounded size.";
-    OutputConsole: "[outputs.NAME] type = \"console\"",
+    OutputConsole: Outputs "console",
         "Prints each window's aggregates as one document, to try things out.";
-    OutputPerlFile: "[outputs.NAME] type = \"perl_file\"",
+    OutputPerlFile: Outputs "perl_file",
         "Appends to a file in the form of Net::Statsd::Server's file backend. The file is not rotated.";
-    OutputUdp: "[outputs.NAME] type = \"udp\"",
+    OutputUdp: Outputs "udp",
         "Sends each packet of a source on as a datagram: byte for byte, or what its options make of the lines.";
-    OutputTcp: "[outputs.NAME] type = \"tcp\"",
+    OutputTcp: Outputs "tcp",
         "Sends each packet of a source on over TCP: byte for byte, or what its options make of the lines.";
-    OutputUnix: "[outputs.NAME] type = \"unix\"",
+    OutputUnix: Outputs "unix",
         "Sends each packet of a source on to a unix socket, as a datagram or over a stream: byte for byte, or what its options make of the lines.";
-    OutputEventFile: "[outputs.NAME] type = \"event_file\"",
+    OutputEventFile: Outputs "event_file",
         "Writes events and service checks as JSON lines to a file of bounded size.";
     Aggregates: "[outputs.NAME.aggregates]",
         "How an output of packets that takes from a transform writes aggregates as samples: counters as their sums, gauges as their values, sets as their members, timers as the values of the window.";
@@ -83,4 +100,47 @@ sections! {
         "Encrypts the connections of the HTTP server, with the files of a source's `tls`. They are read again at each reload; connections that are open stay as they are.";
     Management: "[management]",
         "The management port of the originals (`stats`, `health`, `delcounters` …). Several: `[[management]]`.";
+}
+
+impl Section {
+    /// What `type` says in it; none where it is no source, transform or output.
+    pub fn word(self) -> Option<&'static str> {
+        self.node().map(|(_, word)| word)
+    }
+
+    /// The kinds of nodes of some families, as many as there are.
+    pub(crate) const fn of<const NUMBER: usize>(families: &[Family]) -> [Section; NUMBER] {
+        let mut found = [Section::Top; NUMBER];
+        let (mut at, mut section) = (0, 0);
+        while section < Section::ALL.len() {
+            if Section::ALL[section].is_of(families) {
+                found[at] = Section::ALL[section];
+                at += 1;
+            }
+            section += 1;
+        }
+        found
+    }
+
+    /// How many they are.
+    pub(crate) const fn number(families: &[Family]) -> usize {
+        let (mut number, mut section) = (0, 0);
+        while section < Section::ALL.len() {
+            number += Section::ALL[section].is_of(families) as usize;
+            section += 1;
+        }
+        number
+    }
+
+    const fn is_of(self, families: &[Family]) -> bool {
+        let Some((family, _)) = self.node() else { return false };
+        let mut at = 0;
+        while at < families.len() {
+            if families[at] as u8 == family as u8 {
+                return true;
+            }
+            at += 1;
+        }
+        false
+    }
 }

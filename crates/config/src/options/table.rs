@@ -14,11 +14,11 @@ pub(crate) mod transforms;
 pub(crate) mod transport;
 
 use super::Section::{
-    self, OutputConsole, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputPerlFile, OutputTcp,
-    OutputUdp, OutputUnix, SourceGraphite, SourceSelf, SourceStatsd, TransformAggregate, TransformRelay,
+    self, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputTcp, OutputUdp, OutputUnix,
+    SourceGraphite, SourceStatsd, TransformAggregate,
 };
 use super::field::Words;
-use super::{Row, Type};
+use super::{Family, Row, Type};
 use crate::text::{DURATION, SIZE};
 
 const SECOND: u64 = 1_000;
@@ -35,31 +35,8 @@ const SOURCES: &[Section] = &[SourceStatsd];
 const POINTS: &[Section] = &[SourceGraphite];
 const LISTENING: &[Section] = &[SourceStatsd, SourceGraphite];
 const AGGREGATE: &[Section] = &[TransformAggregate];
-const OUTPUTS: &[Section] = &[
-    OutputGraphite,
-    OutputGraphiteFile,
-    OutputConsole,
-    OutputPerlFile,
-    OutputUdp,
-    OutputTcp,
-    OutputUnix,
-    OutputEventFile,
-];
-const NAMED: &[Section] = &[
-    SourceStatsd,
-    SourceGraphite,
-    SourceSelf,
-    TransformAggregate,
-    TransformRelay,
-    OutputGraphite,
-    OutputGraphiteFile,
-    OutputConsole,
-    OutputPerlFile,
-    OutputUdp,
-    OutputTcp,
-    OutputUnix,
-    OutputEventFile,
-];
+const OUTPUTS: &[Section] = &Section::of::<{ Section::number(&[Family::Outputs]) }>(&[Family::Outputs]);
+const NAMED: &[Section] = &Section::of::<{ Section::number(&Family::ALL) }>(&Family::ALL);
 const NAMING: &[Section] = &[OutputGraphite, OutputGraphiteFile, TransformAggregate];
 const STREAMS: &[Section] = &[OutputGraphite, OutputTcp, OutputUnix];
 const PACKETS: &[Section] = &[OutputUdp, OutputTcp, OutputUnix];

@@ -39,6 +39,22 @@ pub enum Listen {
     },
 }
 
+impl Listen {
+    /// The address of a socket of the network, and whether it takes datagrams. None for a path.
+    pub fn socket(&self) -> Option<(SocketAddr, bool)> {
+        match self {
+            Listen::Udp(address) => Some((*address, true)),
+            Listen::Tcp(address) => Some((*address, false)),
+            Listen::UnixStream { .. } | Listen::UnixDatagram { .. } | Listen::UnixFrames { .. } => None,
+        }
+    }
+
+    /// True when each packet comes as a datagram.
+    pub fn is_datagram(&self) -> bool {
+        matches!(self, Listen::Udp(_) | Listen::UnixDatagram { .. })
+    }
+}
+
 /// A source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourcePlan {

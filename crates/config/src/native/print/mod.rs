@@ -31,7 +31,7 @@ use crate::options::table::queue::OF_OUTPUTS;
 use crate::options::table::sources::{LISTENER, OWN, POINT, READING};
 use crate::options::table::transforms::{AGGREGATION, BOUNDS, REPORT, SURROUNDINGS};
 use crate::options::table::transport::{OUTPUT_TRANSPORT, SOURCE_TRANSPORT};
-use crate::options::{Section, Type, type_word};
+use crate::options::{Section, Type};
 use crate::plan::{
     AggregateTransform, ClusterPlan, Destination, Feed, GraphiteSource, HttpPlan, ManagementPlan,
     ManagementReplies, OutputKind, OutputPlan, OwnPlan, Plan, RelayOwnPlan, SourceKind, SourcePlan,
@@ -245,7 +245,7 @@ fn limit(value: f64, written: &str) -> String {
 /// A section with its `type`.
 fn typed(section: Section) -> Fields {
     let mut fields = Fields::empty(section);
-    fields.give_value("type", Checked::Text(type_word(section).unwrap_or_default().to_owned()));
+    fields.give_value("type", Checked::Text(section.word().unwrap_or_default().to_owned()));
     fields
 }
 

@@ -1,6 +1,6 @@
 //! Relays as native options: the mirror of `native::relay`.
 
-use process::aggregation_rules::ComputePlan;
+use process::aggregation_rules::{ComputePlan, Late, Stamp};
 use process::relay::{
     AggregateStatement, Distribution, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan,
     RewritePlan, Statement, To,
@@ -98,15 +98,14 @@ const ORDER: &str = "match unless ignore_case validate on_invalid key into all e
                      exact to stop replaces";
 
 fn rule_fields(relay: &RelayPlan, statement: &Statement) -> Fields {
-    let mut rule = RuleOptions::usual(None);
+    let mut rule = RuleOptions::empty(None);
     let texts = |plans: &[ExpressionPlan]| plans.iter().map(|plan| plan.text.clone()).collect();
     match statement {
         Statement::Match(MatchPlan { expressions, unless, validate, route_using, to, stop }) => {
             (rule.expressions, rule.unless) = (texts(expressions), texts(unless));
             rule.ignore_case = expressions.iter().chain(unless).any(|expression| expression.ignore_case);
             rule.validate = validate.as_ref().map(|validate| validate.expression.text.clone());
-            rule.on_invalid =
-                if validate.as_ref().is_none_or(|validate| validate.log) { "log" } else { "drop" };
+            rule.silent = validate.as_ref().is_some_and(|validate| !validate.log);
             rule.key.clone_from(route_using);
             (rule.to, rule.stop) = (names(relay, to), *stop);
         }
@@ -123,8 +122,8 @@ fn rule_fields(relay: &RelayPlan, statement: &Statement) -> Fields {
             rule.expire_ms = Some(u64::from(aggregation_rule.expire_s) * 1000);
             let pair = |of: &ComputePlan| ((compute_word(of.compute), Place::new(0, 0)), of.name.clone());
             rule.computes = aggregation_rule.computes.iter().map(pair).collect();
-            rule.stamp = aggregation_rule.stamp;
-            rule.late = aggregation_rule.late;
+            rule.stamp = (aggregation_rule.stamp != Stamp::End).then_some(aggregation_rule.stamp);
+            rule.late = (aggregation_rule.late != Late::Dropped).then_some(aggregation_rule.late);
             rule.exact = aggregation_rule.exact;
             (rule.to, rule.stop, rule.replaces) = (names(relay, to), *stop, *replaces);
         }

@@ -12,7 +12,7 @@ use crate::address::host_port_text;
 use crate::diagnostic::{Code, Diagnostic, Place, did_you_mean, listed};
 use crate::native::endpoint_name;
 use crate::native::fields::Fields;
-use crate::native::value::{Checked, empty, repeated};
+use crate::native::value::{empty, repeated};
 use crate::native::wiring::Named;
 use crate::options::field::Words;
 use crate::plan::{Destination, Endpoint, Feed, OutputPlan, Plan};
@@ -32,30 +32,19 @@ pub(in crate::native) fn distribution_word(distribution: &Distribution) -> Optio
     Distribution::word(&plain)
 }
 
-/// Where a cluster stands in the file.
-pub(super) struct ClusterPlaces {
-    pub(super) name: Place,
-    pub(super) to: Place,
-    pub(super) replication: Option<Place>,
-}
-
-/// Clusters in the order of the file, and where they stand.
+/// Clusters in the order of the file.
 pub(super) fn read(
     file: File<'_>,
     fields: &Fields,
-    id: TransformId,
+    relay: TransformId,
     plan: &Plan,
     wrong: &mut Vec<Diagnostic>,
-) -> (Vec<RelayCluster>, Vec<ClusterPlaces>) {
-    let members = Members::new(file, id, plan);
-    let (mut clusters, mut places) = (Vec::new(), Vec::new());
-    let tables = match fields.other("clusters") {
-        Some(Checked::NamedTables(tables)) => &tables[..],
-        _ => &[],
-    };
+) -> Vec<RelayCluster> {
+    let members = Members { file, relay, plan };
+    let mut clusters = Vec::new();
     let mut used = vec![false; plan.outputs.len()];
     let mut is_unclear = false;
-    for (name, fields) in tables {
+    for (name, fields) in fields.named_tables("clusters") {
         let whose = &fields.whose;
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name == BLACKHOLE {
             let label = match &**name {
@@ -70,22 +59,16 @@ pub(super) fn read(
         let (cluster_members, written) = members.of(fields, wrong);
         is_unclear |= wrong.len() > before || fields.other("to").is_none();
         cluster_members.iter().for_each(|member| used[member.output.index()] = true);
-        let at = ClusterPlaces {
-            name: fields.place,
-            to: fields.at("to"),
-            replication: fields.place_of("replication"),
-        };
         if wrong.len() == before {
-            check_replication(whose, &distribution, cluster_members.len(), &at, wrong);
+            check_replication(fields, &distribution, cluster_members.len(), wrong);
             note_collision(whose, &distribution, &cluster_members, &written, wrong);
         }
         clusters.push(RelayCluster { name: name.clone(), members: cluster_members, distribution });
-        places.push(at);
     }
     if !is_unclear {
         members.unused(&used, wrong);
     }
-    (clusters, places)
+    clusters
 }
 
 fn distribution(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Distribution {
@@ -112,21 +95,16 @@ fn distribution(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Distribution {
 }
 
 fn check_replication(
-    whose: &str,
+    fields: &Fields,
     distribution: &Distribution,
     members: usize,
-    at: &ClusterPlaces,
     wrong: &mut Vec<Diagnostic>,
 ) {
     let Distribution::Sharded { replication, .. } = distribution else { return };
     if usize::from(*replication) > members.max(1) {
-        let message = format!("{whose} has fewer members than each point has copies");
-        let label = match members {
-            1 => "it has 1 member".to_owned(),
-            members => format!("it has {members} members"),
-        };
-        let place = at.replication.unwrap_or(at.name);
-        wrong.push(Diagnostic::error(Code::NoCluster, message).at(place).label(label));
+        let message = format!("{} has fewer members than each point has copies", fields.whose);
+        let label = format!("it has {members} {}", if members == 1 { "member" } else { "members" });
+        fields.wrong("replication", Code::NoCluster, message, label, wrong);
     }
 }
 
@@ -170,11 +148,7 @@ struct Members<'a> {
     plan: &'a Plan,
 }
 
-impl<'a> Members<'a> {
-    fn new(file: File<'a>, relay: TransformId, plan: &'a Plan) -> Members<'a> {
-        Members { file, relay, plan }
-    }
-
+impl Members<'_> {
     /// The members that `to` of a cluster names, and for each the output's section and the entry that names it.
     fn of(&self, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> (Vec<Member>, Vec<(String, Place)>) {
         let (whose, texts) = (&fields.whose, fields.texts("to"));

@@ -62,36 +62,22 @@ pub(super) fn build(file: File<'_>, plan: &mut Plan, wrong: &mut Vec<Diagnostic>
         file.named.iter().filter(|named| named.family == Family::Transforms && named.fields.is_some());
     for (at, named) in transforms.enumerate() {
         let (Some(Section::TransformRelay), Some(fields)) = (named.section, &named.fields) else { continue };
-        let relay = one(file, (named, fields), TransformId(at as u16), plan, wrong);
+        let mut relay = default_plan();
+        fields.fill(&mut relay, &RELAY);
+        let before = wrong.len();
+        let clusters = clusters::read(file, fields, TransformId(at as u16), plan, wrong);
+        let mut names = Names::new(clusters.iter().map(|cluster| &*cluster.name));
+        let statements = rules::read(fields, &mut names, wrong);
+        let statistics = fields.table("statistics");
+        let statistics = statistics.map_or(To::Nowhere, |fields| names.to(fields, wrong));
+        names.unused(fields.named_tables("clusters"), wrong);
+        relay.plan = RelayPlan { clusters, statements, statistics, ..relay.plan };
+        let is_whole = !has_errors(&wrong[before..]);
+        verdict::of(&relay.plan, fields, is_whole, wrong);
         if let Some(transform) = plan.transforms.get_mut(at) {
             transform.kind = TransformKind::Relay(Box::new(relay));
         }
     }
-}
-
-fn one(
-    file: File<'_>,
-    (named, fields): (&Named, &Fields),
-    id: TransformId,
-    plan: &Plan,
-    wrong: &mut Vec<Diagnostic>,
-) -> RelayTransform {
-    let mut relay = default_plan();
-    fields.fill(&mut relay, &RELAY);
-    let before = wrong.len();
-    let (clusters, cluster_places) = clusters::read(file, fields, id, plan, wrong);
-    let mut names = Names::new(clusters.iter().map(|cluster| &*cluster.name));
-    let (statements, rule_places) = rules::read(fields, &mut names, wrong);
-    let statistics = statistics(fields, &mut names, wrong);
-    names.unused(&cluster_places, wrong);
-    relay.plan = RelayPlan { clusters, statements, statistics, ..relay.plan };
-    let is_whole = !has_errors(&wrong[before..]);
-    verdict::of(&relay.plan, &verdict::Places { named, cluster_places, rule_places }, is_whole, wrong);
-    relay
-}
-
-fn statistics(fields: &Fields, names: &mut Names, wrong: &mut Vec<Diagnostic>) -> To {
-    fields.table("statistics").map_or(To::Nowhere, |fields| names.to(fields, wrong))
 }
 
 /// The clusters of a relay by name.
@@ -147,13 +133,13 @@ impl<'a> Names<'a> {
     }
 
     /// Warns of clusters that get nothing.
-    fn unused(&self, places: &[clusters::ClusterPlaces], wrong: &mut Vec<Diagnostic>) {
-        for (at, (name, places)) in self.clusters.iter().zip(places).enumerate() {
+    fn unused(&self, tables: &[(String, Fields)], wrong: &mut Vec<Diagnostic>) {
+        for (at, (name, fields)) in tables.iter().enumerate() {
             if self.is_unclear || self.used.contains(&ClusterId(at as u16)) {
                 continue;
             }
             let message = format!("no rule sends to cluster `{name}`");
-            let diagnostic = Diagnostic::warning(Code::Unused, message).at(places.name);
+            let diagnostic = Diagnostic::warning(Code::Unused, message).at(fields.place);
             wrong.push(
                 diagnostic.label("gets nothing").hint(format!("name \"{name}\" in the `to` of a rule")),
             );

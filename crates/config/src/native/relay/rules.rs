@@ -4,27 +4,17 @@
 //! mistakes: whoever writes `into` and `to` in one rule means two.
 //! Not here: whether expressions can be compiled (`verdict` asks the router).
 
-use process::aggregation_rules::{AggregationRulePlan, Compute, ComputePlan};
+use process::aggregation_rules::{AggregationRulePlan, Compute, ComputePlan, Late, Stamp};
 use process::relay::{AggregateStatement, ExpressionPlan, MatchPlan, RewritePlan, Statement, ValidatePlan};
 
 use super::Names;
-use crate::diagnostic::{Code, Diagnostic, Place, nearest};
+use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::native::fields::Fields;
 use crate::native::value;
 use crate::options::table::relay::RuleOptions;
 
 /// What matches every name.
 const EVERYTHING: &str = "*";
-
-/// Where a rule stands in the file.
-pub(super) struct RulePlaces {
-    pub(super) rule: Place,
-    /// Of each expression, with its text.
-    pub(super) expressions: Vec<Place>,
-    /// Likewise those of `unless`.
-    pub(super) unless: Vec<Place>,
-    pub(super) validate: Option<Place>,
-}
 
 /// Options that each kind of rule has beside `match` and `ignore_case`.
 const ROUTE: (&str, &[&str]) = ("a route", &["to", "stop", "unless", "validate", "on_invalid", "key"]);
@@ -34,14 +24,10 @@ const AGGREGATION: (&str, &[&str]) = (
     &["to", "stop", "compute", "every", "expire", "stamp", "late", "exact", "replaces"],
 );
 
-/// Statements in the order of the file, and where they stand.
-pub(super) fn read(
-    fields: &Fields,
-    names: &mut Names,
-    wrong: &mut Vec<Diagnostic>,
-) -> (Vec<Statement>, Vec<RulePlaces>) {
+/// Statements in the order of the file.
+pub(super) fn read(fields: &Fields, names: &mut Names, wrong: &mut Vec<Diagnostic>) -> Vec<Statement> {
     let rules = fields.tables("rules").iter();
-    rules.map(|fields| Rule { fields, options: fields.read() }.statement(names, wrong)).unzip()
+    rules.map(|fields| Rule { fields, options: fields.read() }.statement(names, wrong)).collect()
 }
 
 struct Rule<'a> {
@@ -59,7 +45,7 @@ impl Rule<'_> {
         Diagnostic::error(code, message).at(self.fields.at(key)).label(label)
     }
 
-    fn statement(self, names: &mut Names, wrong: &mut Vec<Diagnostic>) -> (Statement, RulePlaces) {
+    fn statement(self, names: &mut Names, wrong: &mut Vec<Diagnostic>) -> Statement {
         let kind = match (self.has("into"), self.has("compute")) {
             (true, _) => REWRITE,
             (false, true) => AGGREGATION,
@@ -67,25 +53,15 @@ impl Rule<'_> {
         };
         self.other_kinds(kind, wrong);
         let expressions = self.expressions(kind, wrong);
-        let places = |key| self.fields.texts(key).iter().map(|(_, place)| *place).collect();
-        let mut at = RulePlaces {
-            rule: self.fields.place,
-            expressions: places("match"),
-            unless: Vec::new(),
-            validate: None,
-        };
-        let statement = if kind == REWRITE {
+        if kind == REWRITE {
             Statement::Rewrite(self.rewrite(expressions, wrong))
         } else if kind == AGGREGATION {
             let aggregation_rule = self.aggregation_rule(wrong);
             let (to, RuleOptions { stop, replaces, .. }) = (names.to(self.fields, wrong), self.options);
             Statement::Aggregate(AggregateStatement { expressions, aggregation_rule, to, stop, replaces })
         } else {
-            at.validate = self.fields.place_of("validate");
-            at.unless = places("unless");
             Statement::Match(self.route(expressions, names, wrong))
-        };
-        (statement, at)
+        }
     }
 
     /// Tells of options that belong to another kind of rule.
@@ -157,10 +133,10 @@ impl Rule<'_> {
             self.fields.ignored("on_invalid", message, wrong);
         }
         let unless = self.plans(self.options.unless.iter().cloned());
-        let RuleOptions { validate, on_invalid, key, stop, .. } = self.options;
+        let RuleOptions { validate, silent, key, stop, .. } = self.options;
         let validate = validate.map(|text| ValidatePlan {
             expression: ExpressionPlan { text, ignore_case: false },
-            log: on_invalid != "drop",
+            log: !silent,
         });
         MatchPlan { expressions, unless, validate, route_using: key, to: names.to(self.fields, wrong), stop }
     }
@@ -192,9 +168,9 @@ impl Rule<'_> {
         AggregationRulePlan {
             every_s: every_s.unwrap_or(1),
             expire_s: expire_s.unwrap_or(2),
-            stamp,
+            stamp: stamp.unwrap_or(Stamp::End),
             computes: self.computes(wrong),
-            late,
+            late: late.unwrap_or(Late::Dropped),
             exact,
         }
     }

@@ -4,55 +4,20 @@
 
 use std::ops::Range;
 
-use process::relay::{MistakeAt, RelayMistake, RelayPlan, RelayWarning, Router, Statement};
+use process::relay::{MistakeAt, RelayMistake, RelayPlan, RelayWarning, Router};
 
-use super::clusters::ClusterPlaces;
-use super::rules::RulePlaces;
 use crate::diagnostic::{Code, Diagnostic, Place};
-use crate::native::wiring::Named;
+use crate::native::fields::Fields;
 
-/// Where the parts of a relay stand.
-pub(super) struct Places<'a> {
-    pub(super) named: &'a Named,
-    pub(super) cluster_places: Vec<ClusterPlaces>,
-    pub(super) rule_places: Vec<RulePlaces>,
-}
-
-/// Tells what the router refuses, and what it runs but hardly as it was meant. Of a relay in which something is wrong
-/// already that is only what it says of expressions: the rest may follow from what was left out.
-pub(super) fn of(plan: &RelayPlan, places: &Places, is_whole: bool, wrong: &mut Vec<Diagnostic>) {
+/// Reports mistakes that the router finds, and warns of rules that hardly do what they were meant to. Of a relay in which
+/// something is wrong already, only expressions: the rest may follow from what was left out.
+pub(super) fn of(plan: &RelayPlan, fields: &Fields, is_whole: bool, wrong: &mut Vec<Diagnostic>) {
+    let relay = Relay { fields };
     match Router::new(plan) {
-        Ok(_) if is_whole => {
-            wrong.extend(plan.warnings().into_iter().map(|warning| places.warning(plan, warning)));
-        }
+        Ok(_) if is_whole => wrong.extend(plan.warnings().into_iter().map(|warning| relay.warning(warning))),
         Ok(_) => {}
-        Err(mistakes) => {
-            wrong.extend(mistakes.into_iter().filter_map(|of| places.mistake(plan, of, is_whole)))
-        }
+        Err(mistakes) => wrong.extend(mistakes.into_iter().filter_map(|of| relay.mistake(of, is_whole))),
     }
-}
-
-/// The text of the expression at a place.
-fn text_of(plan: &RelayPlan, at: MistakeAt) -> Option<&str> {
-    let expression = match at {
-        MistakeAt::Statement { statement, expression: Some(expression) } => {
-            match plan.statements.get(statement)? {
-                Statement::Match(rule) => rule.expressions.get(expression)?,
-                Statement::Rewrite(rule) => &rule.expression,
-                Statement::Aggregate(rule) => rule.expressions.get(expression)?,
-            }
-        }
-        MistakeAt::Unless { statement, expression } => match plan.statements.get(statement)? {
-            Statement::Match(rule) => rule.unless.get(expression)?,
-            Statement::Rewrite(_) | Statement::Aggregate(_) => return None,
-        },
-        MistakeAt::Validate { statement } => match plan.statements.get(statement)? {
-            Statement::Match(rule) => &rule.validate.as_ref()?.expression,
-            Statement::Rewrite(_) | Statement::Aggregate(_) => return None,
-        },
-        _ => return None,
-    };
-    Some(&expression.text)
 }
 
 /// Some bytes of a text as a place in the file, where the text stands as it is, with or without quotes, or with a `\`
@@ -74,59 +39,64 @@ fn inside(place: Place, text: &str, within: Range<usize>) -> Place {
     }
 }
 
-impl Places<'_> {
-    fn mistake(&self, plan: &RelayPlan, mistake: RelayMistake, is_whole: bool) -> Option<Diagnostic> {
-        let rule = |statement: usize| self.rule_places.get(statement);
-        let whose = |statement: usize| format!("rule {} of {}", statement + 1, self.named.whose);
-        if let Some((statement, place)) = self.expression(mistake.at) {
-            let message = format!("{} has an expression that cannot be used", whose(statement));
-            let text = text_of(plan, mistake.at).unwrap_or_default();
-            let place = mistake.within.map_or(place, |within| inside(place, text, within));
+/// A relay in the file.
+struct Relay<'a> {
+    fields: &'a Fields,
+}
+
+impl Relay<'_> {
+    /// The table of a rule; that of the relay after a mistake.
+    fn rule(&self, statement: usize) -> &Fields {
+        self.fields.tables("rules").get(statement).unwrap_or(self.fields)
+    }
+
+    fn mistake(&self, mistake: RelayMistake, is_whole: bool) -> Option<Diagnostic> {
+        if let Some((rule, text, place)) = self.expression(mistake.at) {
+            let message = format!("{} has an expression that cannot be used", rule.whose);
+            let place = mistake.within.map_or(place, |within| inside(place, &text, within));
             let diagnostic = Diagnostic::error(Code::BadPattern, message).at(place).label(mistake.why);
             return Some(Diagnostic { hint: mistake.hint, ..diagnostic });
         }
         let (code, message, place) = match mistake.at {
             MistakeAt::Cluster(id) => {
-                let places = self.cluster_places.get(id.index());
-                let message = format!("a cluster of {} cannot be", self.named.whose);
-                (Code::NoCluster, message, places.map_or(self.named.place, |places| places.to))
+                let cluster = self.fields.named_tables("clusters").get(id.index());
+                let place = cluster.map_or(self.fields.place, |(_, fields)| fields.at("to"));
+                (Code::NoCluster, format!("a cluster of {} cannot be", self.fields.whose), place)
             }
             MistakeAt::Statement { statement, .. }
             | MistakeAt::Unless { statement, .. }
             | MistakeAt::Validate { statement } => {
-                let message = format!("{} cannot be", whose(statement));
-                (Code::BadRule, message, rule(statement).map_or(self.named.place, |rule| rule.rule))
+                let rule = self.rule(statement);
+                (Code::BadRule, format!("{} cannot be", rule.whose), rule.place)
             }
             MistakeAt::Plan | MistakeAt::Statistics => {
-                (Code::BadRule, format!("{} cannot be", self.named.whose), self.named.place)
+                (Code::BadRule, format!("{} cannot be", self.fields.whose), self.fields.place)
             }
         };
         is_whole.then(|| Diagnostic::error(code, message).at(place).label(mistake.why))
     }
 
-    /// The statement of an expression, and where that stands.
-    fn expression(&self, at: MistakeAt) -> Option<(usize, Place)> {
-        let rule = |statement: usize| self.rule_places.get(statement);
-        match at {
-            MistakeAt::Statement { statement, expression: Some(at) } => {
-                rule(statement).and_then(|rule| rule.expressions.get(at)).map(|place| (statement, *place))
-            }
-            MistakeAt::Unless { statement, expression } => {
-                rule(statement).and_then(|rule| rule.unless.get(expression)).map(|place| (statement, *place))
-            }
+    /// The rule of an expression, the expression, and its place.
+    fn expression(&self, at: MistakeAt) -> Option<(&Fields, String, Place)> {
+        let (statement, key, at) = match at {
+            MistakeAt::Statement { statement, expression } => (statement, "match", expression?),
+            MistakeAt::Unless { statement, expression } => (statement, "unless", expression),
             MistakeAt::Validate { statement } => {
-                rule(statement).and_then(|rule| rule.validate).map(|place| (statement, place))
+                let rule = self.rule(statement);
+                return Some((rule, rule.value("validate")?, rule.at("validate")));
             }
-            _ => None,
-        }
+            MistakeAt::Cluster(_) | MistakeAt::Plan | MistakeAt::Statistics => return None,
+        };
+        let rule = self.rule(statement);
+        let (text, place) = rule.texts(key).get(at)?;
+        Some((rule, text.clone(), *place))
     }
 
-    fn warning(&self, plan: &RelayPlan, warning: RelayWarning) -> Diagnostic {
-        let whose = |statement: usize| format!("rule {} of {}", statement + 1, self.named.whose);
+    fn warning(&self, warning: RelayWarning) -> Diagnostic {
+        let whose = |statement: usize| &self.rule(statement).whose;
         let place_of = |statement: usize| {
-            let rule = self.rule_places.get(statement);
-            let first = rule.map(|rule| rule.expressions.first().copied().unwrap_or(rule.rule));
-            first.unwrap_or(self.named.place)
+            let rule = self.rule(statement);
+            rule.texts("match").first().map_or(rule.place, |(_, place)| *place)
         };
         let of = |statement: usize, message: String, label: &str, hint: &str| {
             let diagnostic = Diagnostic::warning(Code::IdleRule, message).at(place_of(statement));
@@ -152,20 +122,19 @@ impl Places<'_> {
                 "add `to`, or `to = \"blackhole\"` to drop what it matches",
             ),
             RelayWarning::Backtracks { at } => {
-                let (statement, place) = self.expression(at).unwrap_or((0, self.named.place));
-                let message = format!("an expression of {} is matched by backtracking", whose(statement));
+                let expression = self.expression(at);
+                let (rule, place) =
+                    expression.map_or((self.fields, self.fields.place), |(rule, _, at)| (rule, at));
+                let message = format!("an expression of {} is matched by backtracking", rule.whose);
                 Diagnostic::warning(Code::Backtracks, message)
                     .at(place)
                     .label("look-around or a back reference")
                     .hint("avoid it if possible: match the excluded names in an earlier rule that stops")
             }
             RelayWarning::Loop { statement, expression } => {
-                let rule = self.rule_places.get(statement);
-                let place = rule.and_then(|rule| rule.expressions.get(expression)).copied();
-                let place: Place = place.unwrap_or_else(|| place_of(statement));
-                debug_assert!(matches!(plan.statements[statement], Statement::Aggregate(_)));
+                let place = self.rule(statement).texts("match").get(expression).map(|(_, place)| *place);
                 Diagnostic::warning(Code::IdleRule, format!("results of {} feed it again", whose(statement)))
-                    .at(place)
+                    .at(place.unwrap_or_else(|| place_of(statement)))
                     .label("matches a name that it gives")
                     .hint("set `to` for the results, or choose a name that does not match")
             }

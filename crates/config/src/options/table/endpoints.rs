@@ -7,8 +7,7 @@ use super::{ENDPOINTS, HOUR, PACKETS, STREAMS, YEAR, duration, size, whole};
 use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Section::{Check, OutputGraphite};
 use crate::options::Type::{Flag, Table, Text, Texts, Word};
-use crate::options::field::{Group, rows};
-use crate::options::{Section, field};
+use crate::options::field::rows;
 use crate::plan::{OutputKind, OutputPlan};
 
 rows! {
@@ -24,7 +23,16 @@ rows! {
 }
 
 rows! {
-    CHECK: CheckOptions;
+    CHECK: CheckOptions = |_| CheckOptions {
+        kind: "connect",
+        port: None,
+        at: Vec::new(),
+        path: "/".into(),
+        every_ms: 10_000,
+        checks: 1,
+        down_after: 1,
+        up_after: 1,
+    };
     in [Check] {
         "kind" => kind: Word(&["management", "connect", "http"]), Required, "\"connect\"",
             "What is asked.",
@@ -62,24 +70,6 @@ pub(crate) struct CheckOptions {
     pub(crate) checks: u32,
     pub(crate) down_after: u32,
     pub(crate) up_after: u32,
-}
-
-impl field::Table for CheckOptions {
-    const SECTION: Section = Check;
-    const GROUP: Group<CheckOptions> = CHECK;
-
-    fn usual(_: Option<&CheckOptions>) -> CheckOptions {
-        CheckOptions {
-            kind: "connect",
-            port: None,
-            at: Vec::new(),
-            path: "/".into(),
-            every_ms: 10_000,
-            checks: 1,
-            down_after: 1,
-            up_after: 1,
-        }
-    }
 }
 
 rows! {

@@ -12,8 +12,7 @@ use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Scheme;
 use crate::options::Section::{Aggregates, OutputTcp, OutputUdp, OutputUnix};
 use crate::options::Type::{Endpoints, Flag, Globs, Map, Shares, Table, Text, Texts, Word, Words};
-use crate::options::field::{Checked, Form, Group, Nanoseconds, Nested, rows, words};
-use crate::options::{Section, field};
+use crate::options::field::{Checked, Form, Nanoseconds, Nested, rows, words};
 use crate::plan::{Addresses, Framing, LinesPlan, PacketsPlan};
 
 words! {
@@ -197,7 +196,7 @@ rows! {
 }
 
 rows! {
-    AGGREGATES: AggregateEncoding;
+    AGGREGATES: AggregateEncoding = |_| LinesPlan::aggregates(0);
     in [Aggregates] {
         "negative_gauges" => negative_gauges: one_of::<NegativeGauges>(), Toml("\"zero_first\""), "\"signed\"",
             "How a gauge below 0 is written.",
@@ -211,14 +210,5 @@ rows! {
             "Without them the receiver does not see that a series is idle, and not gone.";
         "times" => times: Flag, Toml("false"), "true",
             "Samples that came with a time (`|T`) keep it; otherwise they become samples of now.";
-    }
-}
-
-impl field::Table for AggregateEncoding {
-    const SECTION: Section = Aggregates;
-    const GROUP: Group<AggregateEncoding> = AGGREGATES;
-
-    fn usual(_: Option<&AggregateEncoding>) -> AggregateEncoding {
-        LinesPlan::aggregates(0)
     }
 }

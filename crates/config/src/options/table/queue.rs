@@ -8,8 +8,7 @@ use crate::native::SYNC_WINDOW_MS;
 use crate::options::Default::{Absent, Toml};
 use crate::options::Section::Queue;
 use crate::options::Type::{Table, Word};
-use crate::options::field::{Checked, Form, Group, Nested, rows, words};
-use crate::options::{Section, field};
+use crate::options::field::{Checked, Form, Nested, rows, words};
 use crate::plan::OutputPlan;
 
 words! {
@@ -26,7 +25,10 @@ rows! {
 }
 
 rows! {
-    QUEUE: QueuePlan;
+    QUEUE: QueuePlan = |given| {
+        let kind = given.map_or(QueueKind::Memory, |given| given.kind);
+        QueuePlan { limits: QueueLimits::default_of(kind), kind: QueueKind::Memory }
+    };
     in [Queue] {
         "kind" => kind as Kind: Word(&["memory", "disk"]), Toml("\"memory\""), "",
             "Where the queue is kept.",
@@ -54,16 +56,6 @@ rows! {
 pub(crate) struct QueuePlan {
     limits: QueueLimits,
     kind: QueueKind,
-}
-
-impl field::Table for QueuePlan {
-    const SECTION: Section = Queue;
-    const GROUP: Group<QueuePlan> = QUEUE;
-
-    fn usual(given: Option<&QueuePlan>) -> QueuePlan {
-        let kind = given.map_or(QueueKind::Memory, |given| given.kind);
-        QueuePlan { limits: QueueLimits::default_of(kind), kind: QueueKind::Memory }
-    }
 }
 
 /// The queue of an output.

@@ -9,9 +9,8 @@ use crate::diagnostic::Place;
 use crate::native::BLACKHOLE;
 use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Section::{RelayCluster, RelayRule, RelayStatistics, TransformRelay};
-use crate::options::Type::{Computes, Flag, NamedTables, Table, Tables, Text, TextOrTexts, Texts, Word};
-use crate::options::field::{Checked, Form, Group, Slot, rows, words};
-use crate::options::{Section, field};
+use crate::options::Type::{Computes, Flag, NamedTables, Table, Tables, Text, TextOrTexts, Texts};
+use crate::options::field::{Checked, Form, Slot, rows, words};
 use crate::plan::RelayTransform;
 
 words! {
@@ -26,6 +25,7 @@ words! {
         "python_fast_carbon_ch" = python(CarbonHash::CarbonCh, true),
         "python_fast_fnv1a_ch" = python(CarbonHash::Fnv1aCh, true),
         "python_fast_mmh3_ch" = python(CarbonHash::Mmh3Ch, true);
+    OnInvalid for bool: "log" = false, "drop" = true;
     Late: "dropped" = Late::Dropped, "oldest" = Late::Oldest;
 }
 
@@ -93,7 +93,7 @@ rows! {
 }
 
 rows! {
-    RULE: RuleOptions;
+    RULE: RuleOptions = |_| RuleOptions::default();
     in [RelayRule] {
         "match" => expressions: TextOrTexts,
             Depends("`\"*\"`, every name; a rewrite and an aggregation rule need it"), "['^sys\\.', '\\.cpu$']",
@@ -114,7 +114,7 @@ rows! {
         "validate" => validate: Text, Absent("everything is sent"), "'^[0-9.]+ [0-9]+$'",
             "Regular expression for what stands behind the name: tags, value and time.",
             "Points that it is not found in are not sent, and meet no further rule.";
-        "on_invalid" => on_invalid: Word(&["log", "drop"]), Toml("\"log\""), "\"drop\"",
+        "on_invalid" => silent as OnInvalid: one_of::<OnInvalid>(), Toml("\"log\""), "\"drop\"",
             "Whether lines that do not pass `validate` are also shown in the log.";
         "key" => key: Text, Absent("the name"), "'\\1'",
             "What clusters with `_ch` place a point by: a text with groups of the match.",
@@ -154,7 +154,7 @@ rows! {
 }
 
 /// What a table of `rules` says.
-#[derive(Clone)]
+#[derive(Default)]
 pub(crate) struct RuleOptions {
     pub(crate) expressions: Vec<String>,
     pub(crate) unless: Vec<String>,
@@ -162,44 +162,18 @@ pub(crate) struct RuleOptions {
     pub(crate) to: Option<Vec<String>>,
     pub(crate) stop: bool,
     pub(crate) validate: Option<String>,
-    pub(crate) on_invalid: &'static str,
+    /// Points that do not pass `validate` are not in the log.
+    pub(crate) silent: bool,
     pub(crate) key: Option<String>,
     pub(crate) into: Option<String>,
     pub(crate) every_occurrence: bool,
     pub(crate) computes: Vec<((String, Place), String)>,
     pub(crate) every_ms: Option<u64>,
     pub(crate) expire_ms: Option<u64>,
-    pub(crate) stamp: Stamp,
-    pub(crate) late: Late,
+    pub(crate) stamp: Option<Stamp>,
+    pub(crate) late: Option<Late>,
     pub(crate) exact: bool,
     pub(crate) replaces: bool,
-}
-
-impl field::Table for RuleOptions {
-    const SECTION: Section = RelayRule;
-    const GROUP: Group<RuleOptions> = RULE;
-
-    fn usual(_: Option<&RuleOptions>) -> RuleOptions {
-        RuleOptions {
-            expressions: Vec::new(),
-            unless: Vec::new(),
-            ignore_case: false,
-            to: None,
-            stop: false,
-            validate: None,
-            on_invalid: "log",
-            key: None,
-            into: None,
-            every_occurrence: false,
-            computes: Vec::new(),
-            every_ms: None,
-            expire_ms: None,
-            stamp: Stamp::End,
-            late: Late::Dropped,
-            exact: false,
-            replaces: false,
-        }
-    }
 }
 
 /// Names of clusters, or the blackhole alone.

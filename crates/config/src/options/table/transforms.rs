@@ -13,8 +13,7 @@ use crate::native::fields::Fields;
 use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Section::{Expiry, Histogram, KeyFlush};
 use crate::options::Type::{self, Bins, Flag, Path, Percentiles, Table, Tables, Text, Texts, Words};
-use crate::options::field::{Checked, Form, Group, Nested, rows, words};
-use crate::options::{Section, field};
+use crate::options::field::{Checked, Form, Nested, rows, words};
 use crate::plan::{AggregateTransform, SelfCounters};
 
 words! {
@@ -106,7 +105,7 @@ rows! {
 }
 
 rows! {
-    HISTOGRAM: HistogramPlan;
+    HISTOGRAM: HistogramPlan = |_| HistogramPlan { name_contains: String::new(), bins: Vec::new() };
     in [Histogram] {
         "name_contains" => name_contains: Text, Toml("\"\""), "\"latency\"",
             "Applies to timers whose name contains this text.",
@@ -118,7 +117,7 @@ rows! {
 }
 
 rows! {
-    EXPIRY: ExpiryPlan;
+    EXPIRY: ExpiryPlan = |_| AggregatePlan::default().idle;
     in [Expiry] {
         "counters" => counters: Type::Expiry { gauges: false }, Toml("\"5m\""), "\"keep\"",
             "Idle counters.",
@@ -136,7 +135,7 @@ rows! {
 }
 
 rows! {
-    KEY_FLUSH: KeyFlushPlan;
+    KEY_FLUSH: KeyFlushPlan = |_| KeyFlushPlan { interval_ms: 60_000, percent: 100.0, round_up: true };
     in [KeyFlush] {
         "interval" => interval_ms: duration(1, YEAR), Required, "\"1m\"",
             "Time between two reports.";
@@ -146,33 +145,6 @@ rows! {
             "Round the number of names up (node statsd) or down (Net::Statsd::Server).";
         "log": Path, Absent("stdout"), "\"/var/log/statsd-keys.log\"",
             "File that the reports are appended to.";
-    }
-}
-
-impl field::Table for HistogramPlan {
-    const SECTION: Section = Histogram;
-    const GROUP: Group<HistogramPlan> = HISTOGRAM;
-
-    fn usual(_: Option<&HistogramPlan>) -> HistogramPlan {
-        HistogramPlan { name_contains: String::new(), bins: Vec::new() }
-    }
-}
-
-impl field::Table for ExpiryPlan {
-    const SECTION: Section = Expiry;
-    const GROUP: Group<ExpiryPlan> = EXPIRY;
-
-    fn usual(_: Option<&ExpiryPlan>) -> ExpiryPlan {
-        AggregatePlan::default().idle
-    }
-}
-
-impl field::Table for KeyFlushPlan {
-    const SECTION: Section = KeyFlush;
-    const GROUP: Group<KeyFlushPlan> = KEY_FLUSH;
-
-    fn usual(_: Option<&KeyFlushPlan>) -> KeyFlushPlan {
-        KeyFlushPlan { interval_ms: 60_000, percent: 100.0, round_up: true }
     }
 }
 

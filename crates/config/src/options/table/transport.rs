@@ -5,8 +5,7 @@ use crate::diagnostic::Place;
 use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Section::{HttpTls, OutputGraphite, OutputTls, SourceGraphite, SourceTls};
 use crate::options::Type::{Flag, Path, Table, Text};
-use crate::options::field::{Checked, Form, Group, Nested, Slot, rows, words};
-use crate::options::{Section, field};
+use crate::options::field::{Checked, Form, Nested, Slot, rows, words};
 use crate::plan::{
     Compression, EndpointTls, Identity, ListenTls, OutputKind, PemFile, SourcePlan, TlsVersion,
 };
@@ -30,7 +29,12 @@ rows! {
 }
 
 rows! {
-    LISTEN_TLS: ListenTls;
+    LISTEN_TLS: ListenTls = |given| {
+        let cert = PemFile::new("");
+        let key = given.map_or_else(|| cert.clone(), |given| given.identity.cert.clone());
+        let identity = Identity { cert, key };
+        ListenTls { identity, client_ca: None, min: TlsVersion::V1_2, max: TlsVersion::V1_3 }
+    };
     in [SourceTls, HttpTls] {
         "cert" => identity.cert: Path, Required, "\"/etc/staunch/relay.pem\"",
             "File with its certificate and the chain behind it (PEM).";
@@ -59,7 +63,7 @@ rows! {
 }
 
 rows! {
-    OUTPUT_TLS: EndpointTls;
+    OUTPUT_TLS: EndpointTls = |_| EndpointTls::default();
     in [OutputTls] {
         "ca" => ca: Path, Absent("the system's authorities"), "\"/etc/staunch/ca.pem\"",
             "File with the authorities that the endpoint's certificate must be of (PEM).",
@@ -74,27 +78,6 @@ rows! {
         "skip_hostname_check" => skip_hostname_check: Flag, Toml("false"), "true",
             "Takes a certificate of the authorities in `ca` whatever name it bears.",
             "As carbon-c-relay does: whoever has any certificate of theirs can then be this endpoint. A certificate that stands in `ca` itself is taken without it.";
-    }
-}
-
-impl field::Table for ListenTls {
-    const SECTION: Section = SourceTls;
-    const GROUP: Group<ListenTls> = LISTEN_TLS;
-
-    fn usual(given: Option<&ListenTls>) -> ListenTls {
-        let cert = PemFile::new("");
-        let key = given.map_or_else(|| cert.clone(), |given| given.identity.cert.clone());
-        let identity = Identity { cert, key };
-        ListenTls { identity, client_ca: None, min: TlsVersion::V1_2, max: TlsVersion::V1_3 }
-    }
-}
-
-impl field::Table for EndpointTls {
-    const SECTION: Section = OutputTls;
-    const GROUP: Group<EndpointTls> = OUTPUT_TLS;
-
-    fn usual(_: Option<&EndpointTls>) -> EndpointTls {
-        EndpointTls::default()
     }
 }
 
