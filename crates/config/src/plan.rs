@@ -41,10 +41,35 @@ pub struct Plan {
     pub hot_restart_timeout_ms: u64,
     /// Most bytes that unfinished lines and frames of all connections hold, above what each may always have.
     pub unfinished_bytes_max: u64,
+    /// Threads that read, decrypt, decompress and parse. None: as many as the machine is good for.
+    pub readers: Option<usize>,
     /// Reload when the config file changes, not only on SIGHUP.
     pub reload_on_change: bool,
     /// True for the built-in defaults: a taken port is then a warning, not an error.
     pub built_in: bool,
+}
+
+impl Plan {
+    /// Most readers.
+    pub const READERS_MAX: usize = 64;
+
+    /// Most readers of a plan that names no number.
+    pub const READERS_DEFAULT_MAX: usize = 8;
+
+    /// Readers on a machine of so many cores, of which the shard needs one.
+    pub fn readers_on(&self, cores: usize) -> usize {
+        self.readers.unwrap_or_else(|| cores.saturating_sub(1).clamp(1, Plan::READERS_DEFAULT_MAX))
+    }
+}
+
+#[test]
+fn readers_leave_one_core_to_the_shard() {
+    let mut plan = crate::native::empty_plan();
+    for (cores, readers) in [(0, 1), (1, 1), (2, 1), (3, 2), (9, 8), (10, 8), (128, 8)] {
+        assert_eq!(plan.readers_on(cores), readers, "{cores} cores");
+    }
+    plan.readers = Some(Plan::READERS_MAX);
+    assert_eq!(plan.readers_on(1), Plan::READERS_MAX, "the file decides");
 }
 
 /// How HTTP answers, and whom.

@@ -128,6 +128,30 @@ impl Exchange {
     /// The batch itself: the caller keeps it and stops reading until it is taken.
     #[expect(clippy::result_large_err, reason = "the error is the batch itself, handed back")]
     pub fn try_send(&self, from: PeerKey, batch: Batches<'static>) -> Result<(), Batches<'static>> {
+        self.send_within(from, batch, self.bytes_max)
+    }
+
+    /// The same of a batch that was read when [`Self::has_room`] was true: it is taken although another reader may have used
+    /// that room since. Each reader sends one such batch at most for each time that it has looked.
+    ///
+    /// # Errors
+    /// The batch itself, when nobody takes it any more.
+    #[expect(clippy::result_large_err, reason = "the error is the batch itself, handed back")]
+    pub fn send_into_found_room(
+        &self,
+        from: PeerKey,
+        batch: Batches<'static>,
+    ) -> Result<(), Batches<'static>> {
+        self.send_within(from, batch, usize::MAX)
+    }
+
+    #[expect(clippy::result_large_err, reason = "the error is the batch itself, handed back")]
+    fn send_within(
+        &self,
+        from: PeerKey,
+        batch: Batches<'static>,
+        bytes_max: usize,
+    ) -> Result<(), Batches<'static>> {
         let source = batch.source.index();
         let mut lanes = self.lanes();
         if lanes.of.len() <= source {
@@ -141,7 +165,7 @@ impl Exchange {
             return Ok(());
         }
         let held = lanes.of[source].bytes;
-        if lanes.closed || held >= self.bytes_max {
+        if lanes.closed || held >= bytes_max {
             return Err(batch);
         }
         self.in_flight[source].fetch_add(batch.records(), Relaxed);

@@ -151,6 +151,7 @@ pub fn empty_plan() -> Plan {
         stop_timeout_ms: 5_000,
         hot_restart_timeout_ms: 10_000,
         unfinished_bytes_max: model::limits::UNFINISHED_BYTES_MAX,
+        readers: None,
         reload_on_change: false,
         built_in: false,
     }

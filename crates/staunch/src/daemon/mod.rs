@@ -11,6 +11,7 @@ pub mod hot_restart;
 pub mod listeners;
 pub mod outlet;
 pub mod queues;
+pub mod readers;
 pub mod reload;
 pub mod shared;
 pub mod signals;

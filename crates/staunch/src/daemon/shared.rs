@@ -19,6 +19,7 @@ use crate::daemon::acks::AckRegistry;
 use crate::daemon::checkpoint::CheckpointTable;
 use crate::daemon::checkpoint::handover::Handover;
 use crate::daemon::outlet::Outlet;
+use crate::daemon::readers::{self, Readers};
 use crate::daemon::worker::ShardHandle;
 use crate::kernel::Kernel;
 use crate::outputs::is_retired;
@@ -85,12 +86,14 @@ pub struct Shared {
     pub heartbeat: Heartbeat,
     /// How outputs find their endpoints.
     pub directory: Arc<Directory>,
-    /// Connections of messages, by source: one at a time takes messages apart, so that the memory for that is needed once for
-    /// each source. Not once for all of them: one may have to wait in the middle of a message until there is room behind a
+    /// Connections of messages, by source: one at a time for each reader takes messages apart, so that the memory for that is
+    /// needed once for each source and reader. Not once for all of them: one may have to wait in the middle of a message until there is room behind a
     /// queue that blocks, and then holds up its own source only, which waits for the same.
     pub turns: Turns,
-    /// When a connection is read.
-    pub floor: Floor,
+    /// Who reads connections.
+    pub readers: Readers,
+    /// When a connection is read, by reader.
+    pub floors: Box<[Floor]>,
     /// Told when the exchange has room again.
     pub room: Arc<Notify>,
     /// Who is told what need not be kept.
@@ -140,14 +143,14 @@ impl Reloads {
     }
 }
 
-/// A place for each source, see [`Shared::turns`].
+/// As many places for each source as there are readers, see [`Shared::turns`].
 #[derive(Debug)]
 pub struct Turns(Box<[Arc<Places>]>);
 
 impl Turns {
-    /// Nobody's turn.
-    pub fn new() -> Turns {
-        Turns((0..SOURCES_MAX).map(|_| Arc::new(Places::new(1))).collect())
+    /// Nobody's turn, with so many readers.
+    pub fn new(readers: usize) -> Turns {
+        Turns((0..SOURCES_MAX).map(|_| Arc::new(Places::new(readers))).collect())
     }
 
     /// Waits for the turn of a connection of `peer` at `source`; peers take turns. Cancel-safe: who stops waiting loses its
@@ -157,13 +160,12 @@ impl Turns {
     }
 }
 
-impl Default for Turns {
-    fn default() -> Turns {
-        Turns::new()
-    }
-}
-
 impl Shared {
+    /// When a connection of the reader that runs on this thread is read.
+    pub fn floor(&self) -> &Floor {
+        &self.floors[readers::here()]
+    }
+
     /// How long connections may still be read after a stop was ordered.
     pub fn last_read_max(&self) -> Duration {
         Duration::from_millis(self.wiring.load().plan.stop_timeout_ms) * LAST_READ_PERCENT / 100

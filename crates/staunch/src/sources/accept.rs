@@ -129,14 +129,33 @@ impl Door {
         self.serve(parked, (slot, share));
     }
 
-    fn serve(&mut self, parked: Parked, place: (ConnectionSlot, (Share, Permit))) {
+    fn serve(&mut self, mut parked: Parked, place: (ConnectionSlot, (Share, Permit))) {
         let (slot, share) = place;
+        let reader = self.shared.readers.deal();
+        let moved = reader.elsewhere().map_or(Ok(()), |runtime| parked.move_to(runtime));
+        if let Err(error) = moved {
+            return self.closed_instead_of_moved(&error);
+        }
         let served = parked.go_on(Arc::clone(&self.shared), self.updates.clone(), self.orders.clone(), slot);
-        self.connections.spawn(async move {
+        let runtime = reader.runtime().clone();
+        let task = async move {
             let at_rest = served.await;
-            drop(share);
+            drop((share, reader));
             at_rest
-        });
+        };
+        self.connections.spawn_on(task, &runtime);
+    }
+
+    fn closed_instead_of_moved(&self, error: &io::Error) {
+        let source = self.updates.borrow();
+        source.account.connections_broken.fetch_add(1, Relaxed);
+        if let Some(times) = self.failures.note(Clock::mono_ns()) {
+            tracing::warn!(
+                "{}: a connection was closed, because its reader thread cannot take it: {error} ({times} times). {}",
+                shown(&source.listen),
+                descriptors::advice()
+            );
+        }
     }
 
     /// Serves who has come, if there is a place.

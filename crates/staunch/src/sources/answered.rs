@@ -149,6 +149,11 @@ impl Answered {
         &self.stream
     }
 
+    /// The same, for another runtime.
+    pub(super) fn stream_mut(&mut self) -> &mut Stream {
+        &mut self.stream
+    }
+
     /// Whose turn it is when it is read.
     pub(super) fn from(&self) -> PeerKey {
         self.from
@@ -209,7 +214,7 @@ impl Answered {
                 Order::Stop => return self.last_read(shared).await,
             }
             follow(&mut self.intake, updates);
-            let batch = match shared.floor.run(|| read_once(&self.stream, &mut self.intake)) {
+            let batch = match shared.floor().run(|| read_once(&self.stream, &mut self.intake)) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => continue,
                 Err(end) => return end,
@@ -247,8 +252,8 @@ impl Answered {
             if read > 0 && Clock::mono_ns() >= until_ns {
                 break;
             }
-            shared.floor.turn(self.intake.source(), self.from).await;
-            let batch = match shared.floor.run(|| read_once(&self.stream, &mut self.intake)) {
+            shared.floor().turn(self.intake.source(), self.from).await;
+            let batch = match shared.floor().run(|| read_once(&self.stream, &mut self.intake)) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => break,
                 Err(end) => return end,
@@ -265,7 +270,7 @@ impl Answered {
 
     /// Waits until it can be read and what is read can be handed on, or for another order; answers go on meanwhile.
     async fn room(&mut self, shared: &Shared, orders: &mut watch::Receiver<Order>) -> Order {
-        let mut room = std::pin::pin!(shared.floor.turn(self.intake.source(), self.from));
+        let mut room = std::pin::pin!(shared.floor().turn(self.intake.source(), self.from));
         loop {
             // All branches are cancel-safe: nothing has been read.
             tokio::select! {

@@ -17,7 +17,7 @@ use model::PeerKey;
 
 use crate::sources::turns;
 
-/// Most handshakes at once, over all listeners. Each costs a signature and some kilobytes.
+/// Most handshakes at once, over all listeners, for each reader. Each costs a signature and some kilobytes.
 pub(super) const HANDSHAKES_MAX: usize = 512;
 
 /// Most of them of one peer.

@@ -3,6 +3,7 @@
 //!
 //! Not here: how it is read (`stream`, `answered`), what two processes say about it (`daemon::hot_restart`).
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,6 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use config::plan::Listen;
 use model::PeerKey;
 use pipeline::Unfinished;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::admission::{ConnectionSlot, peer_key};
@@ -98,6 +100,17 @@ impl Parked {
         match &self.0 {
             Kind::Plain(plain) => plain.from,
             Kind::Answered(answered) => answered.from(),
+        }
+    }
+
+    /// Registers it with the runtime that is to go on with it.
+    ///
+    /// # Errors
+    /// As [`Stream::move_to`].
+    pub(super) fn move_to(&mut self, runtime: &Handle) -> io::Result<()> {
+        match &mut self.0 {
+            Kind::Plain(plain) => plain.stream.move_to(runtime),
+            Kind::Answered(answered) => answered.stream_mut().move_to(runtime),
         }
     }
 

@@ -19,6 +19,7 @@ use config::plan::{Listen, SourcePlan};
 use model::{Batches, Dropped, Outcome, PeerKey, SourceAccount};
 use pipeline::{Broken, Intake, IntakeMaker, Scratch};
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::admission::ConnectionSlot;
@@ -27,7 +28,6 @@ use crate::daemon::worker::{Complaints, shown};
 use crate::sources::turns::Place;
 use crate::sources::unfinished::tell_full;
 use crate::sources::wrapping::{Wrapping, tell_closed, tell_failed};
-#[cfg(target_os = "linux")]
 use sys::UnixStream;
 use sys::clock::Clock;
 
@@ -111,6 +111,29 @@ impl Stream {
             Stream::Tcp(stream) => stream.try_write(bytes),
             Stream::Unix(stream) => stream.try_write(bytes),
         }
+    }
+
+    /// Registers it with another runtime, whose tasks read it from now on.
+    ///
+    /// # Errors
+    /// When this process may open no further descriptor, or the runtime cannot take it. It stays where it was.
+    pub(super) fn move_to(&mut self, runtime: &Handle) -> io::Result<()> {
+        // What is registered is registered in this context.
+        let _context = runtime.enter();
+        *self = match self {
+            Stream::Tcp(stream) => {
+                let socket = socket2::SockRef::from(&*stream).try_clone()?;
+                Stream::Tcp(TcpStream::from_std(socket.into())?)
+            }
+            #[cfg(unix)]
+            Stream::Unix(stream) => {
+                let socket = socket2::SockRef::from(&*stream).try_clone()?;
+                Stream::Unix(UnixStream::from_std(socket.into())?)
+            }
+            #[cfg(not(unix))]
+            Stream::Unix(_) => return Err(io::ErrorKind::Unsupported.into()),
+        };
+        Ok(())
     }
 
     /// A connection that was accepted at `listen` by another process.
@@ -221,9 +244,9 @@ impl Plain {
         // It has just had its turn to read. With room it has no other one, for which thousands that have ended would wait, each
         // with half a line.
         if !shared.exchange.has_room(self.intake.source()) {
-            shared.floor.turn(self.intake.source(), self.from).await;
+            shared.floor().turn(self.intake.source(), self.from).await;
         }
-        let last = shared.floor.run(|| close(&mut self.intake, matches!(end, End::Orderly)));
+        let last = shared.floor().run(|| close(&mut self.intake, matches!(end, End::Orderly)));
         complain(&mut self.intake, &self.source, (&self.stream, self.from));
         let _taken = hand_on(last, self.from, shared).await;
         None
@@ -301,7 +324,7 @@ impl Plain {
             // What leaves much unfinished is read a second time at once: a peer that has gone meanwhile, of which there may be
             // thousands, holds nothing until its next turn.
             for _ in 0..2 {
-                let batch = match shared.floor.run(|| read_some(stream, wrapping.as_deref_mut(), intake)) {
+                let batch = match shared.floor().run(|| read_some(stream, wrapping.as_deref_mut(), intake)) {
                     Ok(Some(batch)) => batch,
                     Ok(None) => break,
                     Err(end) => {
@@ -354,7 +377,7 @@ impl Plain {
                 // Nobody takes it any more: what is not read is not lost here, and its client sees the connection reset.
                 return End::Stopped;
             }
-            let batch = match shared.floor.run(|| read_some(stream, wrapping.as_deref_mut(), intake)) {
+            let batch = match shared.floor().run(|| read_some(stream, wrapping.as_deref_mut(), intake)) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => return End::Stopped,
                 Err(end) => return end,
@@ -507,7 +530,7 @@ pub(super) async fn turn_to_read(intake: &Intake, from: PeerKey, shared: &Shared
         true => Some(shared.turns.wait(intake.source(), from).await),
         false => None,
     };
-    shared.floor.turn(intake.source(), from).await;
+    shared.floor().turn(intake.source(), from).await;
     turn
 }
 
@@ -522,9 +545,9 @@ async fn hand_on_all(
     while intake.has_more() {
         // One message may make many pieces, and others have their turn.
         tokio::task::yield_now().await;
-        shared.floor.turn(intake.source(), from).await;
+        shared.floor().turn(intake.source(), from).await;
         let batch = shared
-            .floor
+            .floor()
             .run(|| PARSED.with_borrow_mut(|parsed| intake.more(Clock::now(), parsed).into_owned()));
         complain(intake, source, (stream, from));
         taken = hand_on(batch, from, shared).await;
@@ -559,7 +582,7 @@ pub(super) async fn hand_on(batch: Batches<'static>, from: PeerKey, shared: &Sha
     if batch.is_empty() {
         return true;
     }
-    match shared.exchange.try_send(from, batch) {
+    match shared.floor().send(from, batch) {
         Ok(()) => {
             shared.shard.wake();
             return true;
@@ -571,9 +594,9 @@ pub(super) async fn hand_on(batch: Batches<'static>, from: PeerKey, shared: &Sha
     let _outside = shared.exchange.outside(source, batch.records());
     while !shared.exchange.is_closed() {
         // Cancel-safe: the batch is ours until it is taken.
-        shared.floor.turn(source, from).await;
-        let sent = shared.exchange.try_send(from, batch);
-        shared.floor.pass();
+        shared.floor().turn(source, from).await;
+        let sent = shared.floor().send(from, batch);
+        shared.floor().pass();
         match sent {
             Ok(()) => {
                 shared.shard.wake();

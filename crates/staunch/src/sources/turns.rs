@@ -1,8 +1,8 @@
 //! Who comes next where many connections wait: sources take turns, and within a source its peers, so that a thousand
 //! connections of one peer wait for each other and not another peer for all of them.
 //!
-//! [`Floor`]: when a connection is read, on the one thread that reads them all: there has to be time, and room in the exchange
-//! for what it reads. [`Places`]: so many at once, of messages that are taken apart (`Shared::turns`) and of TLS handshakes
+//! [`Floor`]: when a connection is read, one floor for each thread that reads connections: there has to be time, and room in the
+//! exchange for what it reads. [`Places`]: so many at once, of messages that are taken apart (`Shared::turns`) and of TLS handshakes
 //! (`handshakes`).
 //! Not here: how much one read takes (`stream`), how many connections a peer may have (`admission`), and who of those that are
 //! in the exchange is next (`pipeline::Exchange`).
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::{PeerKey, SECOND_NS, SourceId};
+use model::{Batches, PeerKey, SECOND_NS, SourceId};
 use pipeline::{Exchange, Rotation};
 use tokio::sync::{Notify, oneshot, watch};
 
@@ -101,7 +101,7 @@ impl Drop for Place {
     }
 }
 
-/// When a connection is read. All of them are on one thread, and a read is never interrupted: while reads take little time
+/// When a connection of one reader thread is read. All of them are on that thread, and a read is never interrupted: while reads take little time
 /// together, and the exchange has room, nobody waits. Then those that come wait for a round of the runtime, or for room.
 #[derive(Debug)]
 pub struct Floor {
@@ -122,6 +122,9 @@ struct FloorState {
     order: VecDeque<SourceId>,
     /// Those that had no room when they were asked.
     full: VecDeque<SourceId>,
+    /// The source of the last turn that found room, until a batch is sent: other readers may use the same room up meanwhile, and
+    /// a batch that was read must not wait outside the exchange.
+    found_room: Option<SourceId>,
     /// Nobody begins rounds any more: nobody waits either.
     ended: bool,
 }
@@ -148,7 +151,11 @@ impl Floor {
         loop {
             let waits = {
                 let mut state = self.lock();
-                if state.ended || (state.is_free(source) && self.exchange.has_room(source)) {
+                if state.ended {
+                    return;
+                }
+                if state.is_free(source) && self.exchange.has_room(source) {
+                    state.found_room = Some(source);
                     return;
                 }
                 let (given, waits) = oneshot::channel();
@@ -159,6 +166,7 @@ impl Floor {
             // Nobody takes a turn back.
             let _given = waits.await;
             if self.exchange.has_room(source) {
+                self.lock().found_room = Some(source);
                 return;
             }
             // Somebody who had the turn before it has filled it up since.
@@ -173,6 +181,20 @@ impl Floor {
         let done = read();
         self.lock().spend(Clock::mono_ns().saturating_sub(since_ns), &self.exchange);
         done
+    }
+
+    /// Sends a batch of the peer `from` to the shard. After a turn there is room for one batch, even if another reader has filled
+    /// the source's share since: so the share is exceeded by one batch for each reader at most.
+    ///
+    /// # Errors
+    /// The batch itself, as [`Exchange::try_send`].
+    #[expect(clippy::result_large_err, reason = "the error is the batch itself, handed back")]
+    pub(crate) fn send(&self, from: PeerKey, batch: Batches<'static>) -> Result<(), Batches<'static>> {
+        if self.lock().found_room.take() == Some(batch.source) {
+            self.exchange.send_into_found_room(from, batch)
+        } else {
+            self.exchange.try_send(from, batch)
+        }
     }
 
     /// Gives a turn back that was not used.
@@ -205,7 +227,8 @@ impl Floor {
             tokio::select! {
                 () = stopped(&mut stop), if !stops => stops = true,
                 () = self.wanted.notified() => {}
-                () = room => {}
+                // The shard says so in each of its turns: nobody is woken for it who waits for no room.
+                () = room, if waits_for_room => {}
                 () = tokio::time::sleep(ROOM_PAUSE), if waits_for_room => {}
             }
         }
@@ -297,7 +320,7 @@ mod tests {
     use std::pin::{Pin, pin};
     use std::task::{Context, Poll, Waker};
 
-    use model::{Batches, Outcome, Receipt, Records};
+    use model::{Outcome, Receipt, Records};
 
     use super::*;
 
@@ -421,6 +444,32 @@ mod tests {
         waits.retain_mut(|wait| poll(wait.as_mut()).is_pending());
         assert!(waits.is_empty() && floor.lock().of.is_empty(), "nobody waits for what is closed");
         empty(&floor);
+    }
+
+    #[test]
+    fn a_batch_read_in_a_turn_is_taken_although_another_reader_filled_the_exchange() {
+        let exchange = Arc::new(Exchange::new(1, 8));
+        let floors = [1, 2].map(|_| Floor::new(Arc::clone(&exchange), Arc::default()));
+        let batch = || {
+            let receipt = Receipt::receive(&Arc::default(), 1);
+            Batches::one(SourceId(0), Records::Events(Vec::new()), receipt)
+        };
+        for floor in &floors {
+            assert!(poll(pin!(floor.turn(SourceId(0), peer(1)))).is_ready(), "there is room");
+        }
+        assert!(floors.iter().all(|floor| floor.send(peer(1), batch()).is_ok()));
+        // Each turn is good for one batch.
+        for floor in &floors {
+            let back = floor.send(peer(1), batch()).expect_err("it is full");
+            back.settle(Outcome::Routed);
+            assert!(poll(pin!(floor.turn(SourceId(0), peer(1)))).is_pending());
+        }
+        empty(&floors[0]);
+        exchange.close();
+        let last = Floor::new(exchange, Arc::default());
+        assert!(poll(pin!(last.turn(SourceId(0), peer(1)))).is_ready());
+        let back = last.send(peer(1), batch()).expect_err("nobody takes it any more");
+        back.settle(Outcome::Routed);
     }
 
     #[test]

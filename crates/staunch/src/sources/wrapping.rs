@@ -40,7 +40,7 @@ const WITHOUT_DATA_BYTES_MAX: usize = 32 * 1024;
 thread_local! {
     // One buffer for all connections of the runtime's thread: it is in use only between two awaits.
     static UNWRAPPED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    // All connections are on the runtime's thread.
+    // Each reader has places of its own: its connections are all on its thread.
     static HANDSHAKES: Arc<Handshakes> = Arc::default();
     static FAILED: LogThrottle = LogThrottle::default();
 }

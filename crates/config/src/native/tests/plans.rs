@@ -45,7 +45,14 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
         vec((prop_oneof![2 => output(), 1 => packets_output()], any::<u8>()), 0..5),
         vec(management(), 0..3),
         (option::weighted(0.8, ip()), http_server()),
-        ("[a-zé./ ]{1,9}", 0u64..3_600_000, 100u64..3_600_000, (1u64 << 20)..=(1 << 40), any::<bool>()),
+        (
+            "[a-zé./ ]{1,9}",
+            0u64..3_600_000,
+            100u64..3_600_000,
+            (1u64 << 20)..=(1 << 40),
+            any::<bool>(),
+            option::of(1usize..=64),
+        ),
     );
     parts.prop_map(
         |(
@@ -55,13 +62,9 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
             drafts,
             management,
             (http, http_server),
-            (data_dir, stop_timeout_ms, hot_restart_timeout_ms, unfinished_bytes_max, reload_on_change),
+            (data_dir, stop_timeout_ms, hot_restart_timeout_ms, unfinished_bytes_max, reload_on_change, readers),
         )| {
             let mut plan = Plan {
-                sources: Vec::new(),
-                transforms: Vec::new(),
-                outputs: Vec::new(),
-                clusters: Vec::new(),
                 http: http.map(|ip| SocketAddr::new(ip, 50_000)),
                 http_server,
                 management,
@@ -69,8 +72,9 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
                 stop_timeout_ms,
                 hot_restart_timeout_ms,
                 unfinished_bytes_max,
+                readers,
                 reload_on_change,
-                built_in: false,
+                ..crate::native::empty_plan()
             };
             for (at, management) in plan.management.iter_mut().enumerate() {
                 management.listen.set_port(40_000 + at as u16);

@@ -23,6 +23,10 @@ rows! {
         "max_unfinished_bytes" => unfinished_bytes_max: size(MIB, TIB), Toml("\"256MiB\""), "\"64MiB\"",
             "Most memory for lines and messages that have not come whole, of all connections together.",
             "Counted is what a connection holds above 64 KiB, which each may always have; of `transport`, blocks that have not come whole as well. One client may have half of it: an address, of IPv6 a /64, or a process at a unix socket. A connection whose message finds no more room is closed, and the message counted as `unfinished_full`. Lower it where memory is little; raise it where many clients send large messages at once.";
+        "readers" => readers: whole(1, Plan::READERS_MAX as u64),
+            Depends("the CPU cores that the process may use, minus one, but at least 1 and at most 8"), "4",
+            "Number of threads that read connections: they decrypt, decompress and parse what clients send.",
+            "One thread, the shard, always does the rest: aggregation, routing and queues. With 1, the thread `main` reads the connections. With more, each connection has one reader from its start to its end, so its records keep their order. The shard reads the datagram sockets. A change takes effect at the next restart.";
         "reload_on_change" => reload_on_change: Flag, Toml("false"), "true",
             "Reload when this file changes, not only on SIGHUP.",
             "The file is looked at every second, also one that an editor renames into place. A file with a mistake changes nothing: the mistakes are in the log.";

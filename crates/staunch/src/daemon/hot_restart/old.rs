@@ -35,6 +35,9 @@ use sys::{AsFd, BorrowedFd, OwnedFd};
 /// Longest wait for connections to hand on what they have read.
 const CONNECTIONS_REST_MAX: Duration = Duration::from_secs(2);
 
+/// Pause in which each reader finds out what has come on its connections.
+const LOOK_AROUND: Duration = Duration::from_millis(1);
+
 /// Longest time that outputs may deliver while nobody reads. What is left then is handed over.
 pub const DRAIN_MAX: Duration = Duration::from_millis(250);
 
@@ -367,6 +370,8 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<State, &'sta
     };
     let has = |source: &str, listen: &Listen| passed.has(source, listen);
     running.makers = makers;
+    // What has come on connections that end here still counts: the readers have to have seen it.
+    shared.readers.look_around(LOOK_AROUND).await;
     if !running.listeners.come_to_rest(&has, CONNECTIONS_REST_MAX).await {
         return (Err("a connection did not stop in time"), None);
     }

@@ -30,6 +30,7 @@ use crate::daemon::hot_restart::{Control, Handed, Inheritance};
 use crate::daemon::listeners::{Listeners, Opened};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::queues::syncs;
+use crate::daemon::readers::{self, Readers};
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Turns, Wiring};
 use crate::daemon::start::startup::Startup;
 use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
@@ -175,12 +176,16 @@ async fn assemble(
     let listening = Listeners::default().listening(&plan, opened);
     let plan_of = Arc::clone(&plan);
     let wiring = Wiring { certificates, plan: plan_of, accounts, outlets, generation: 0, listening };
-    let floor = Floor::new(Arc::clone(&exchange), Arc::clone(&room));
+    let readers =
+        Readers::start(plan.readers_on(readers::cores())).context("cannot start the reader threads")?;
+    let floor = |_| Floor::new(Arc::clone(&exchange), Arc::clone(&room));
+    let floors = (0..readers.number()).map(floor).collect();
     let shared = Arc::new(Shared {
         wiring: ArcSwap::from_pointee(wiring),
+        turns: Turns::new(readers.number()),
+        floors,
+        readers,
         exchange,
-        turns: Turns::new(),
-        floor,
         shard: handle,
         http: ports.http_at,
         management: ports.management_at.clone(),
@@ -311,8 +316,10 @@ fn spawn_watches(
 ) {
     tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone(), before.cloned()));
     tokio::spawn(acks::resolve_on_progress(Arc::clone(shared), stopped.clone()));
-    let (connections, stop) = (Arc::clone(shared), stopped.clone());
-    tokio::spawn(async move { connections.floor.tend(stop).await });
+    for runtime in shared.readers.runtimes() {
+        let (connections, stop) = (Arc::clone(shared), stopped.clone());
+        runtime.spawn(async move { connections.floor().tend(stop).await });
+    }
     tokio::spawn(supervisor::tend(Arc::clone(shared), stopped.clone(), watchdog));
     tokio::spawn(kernel::follow_tables(Arc::clone(shared), stopped.clone()));
     tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone(), before.cloned()));

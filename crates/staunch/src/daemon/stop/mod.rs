@@ -49,7 +49,7 @@ const ANSWERS_MAX: Duration = Duration::from_secs(1);
 /// Pause between two looks whether what waits for room was taken.
 const ROOM_LOOK: Duration = Duration::from_millis(20);
 
-/// Pause in which the runtime finds out what has come on connections.
+/// Pause in which each reader finds out what has come on connections.
 const LOOK_AROUND: Duration = Duration::from_millis(2);
 
 /// Stops: sources, last flush, outputs, and a log line about what could not be delivered. An `original` that it replaces
@@ -78,8 +78,8 @@ pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyho
     let sources_max = Duration::from_nanos(sources_max_ns);
     let sources_until_ns = Clock::mono_ns() + sources_max_ns;
     // The runtime of HTTP hears signals too, and may have passed this one on before ours has looked at its sockets. What
-    // had come by then counts: for a pause the runtime has to look.
-    tokio::time::sleep(LOOK_AROUND).await;
+    // had come by then counts: for a pause the runtimes of the readers have to look.
+    shared.readers.look_around(LOOK_AROUND).await;
     listeners.stop(sources_max).await;
     wait_until_taken(&shared, sources_until_ns).await;
     original.iter().for_each(|original| original.tell_closed(&shared));

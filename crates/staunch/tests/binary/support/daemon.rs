@@ -508,7 +508,12 @@ impl Daemon {
 fn whole(toml: &str) -> String {
     let stop = if toml.contains("stop_timeout") { "" } else { "stop_timeout = \"50s\"\n" };
     let http = if toml.contains("[http]") { "" } else { "\n[http]\nlisten = \"127.0.0.1:0\"\n" };
-    format!("{stop}{toml}{http}")
+    // For a run of all tests with so many readers: `STAUNCH_TEST_READERS=3 cargo test -p staunch --test binary`.
+    let readers = match std::env::var("STAUNCH_TEST_READERS") {
+        Ok(number) if !toml.starts_with("readers") => format!("readers = {number}\n"),
+        _ => String::new(),
+    };
+    format!("{stop}{readers}{toml}{http}")
 }
 
 #[track_caller]
