@@ -4,8 +4,8 @@
 //! shares the queue and the account, and whose task starts when that of the first has ended.
 //!
 //! Here: what goes into the queue, and who is woken. In files of their own: `connections` (what goes out to each sender),
-//! `on_disk` (the thread that syncs), `health` and `look` (what is shown of it), `standing` (others stand in
-//! for its endpoint), `ending`, and `parking` (a hot restart).
+//! `on_disk` (the thread that syncs), `health` and `look` (what is shown of it), `failover` (other outputs
+//! replace it), `ending`, and `parking` (a hot restart).
 //! Invariant: no lock of an outlet is held while anybody waits for a disk's sync.
 
 mod connections;
@@ -17,7 +17,7 @@ mod on_disk;
 mod parking;
 mod queues;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -31,9 +31,9 @@ use model::{Now, OutputAccount, OutputSum};
 use tokio::sync::Notify;
 
 use self::connections::SenderSlot;
-use self::failover::Watcher;
-use self::health::Checked;
-use self::parking::Orders;
+use self::ending::Ending;
+use self::failover::FailoverWatch;
+use self::health::Health;
 use crate::outputs::errors::ErrorCounts;
 pub use health::{CheckState, ShownState};
 pub use look::{DiskLook, Look};
@@ -66,38 +66,16 @@ pub struct Outlet {
     more_for_thread: Condvar,
     /// A thread has waited: only then is there one to wake, which is a system call.
     is_thread: AtomicBool,
-    /// What its check has found, and since when; none without a check.
-    checked: Mutex<Option<Checked>>,
-    /// The word of a failure, and what the system had to say of it.
-    error_words: Mutex<Option<(&'static str, String)>>,
+    /// What is known of its endpoint.
+    health: Health,
     /// What the last looks at the queue have found.
     found: Mutex<look::Found>,
-    /// A task checks it.
-    has_checks: AtomicBool,
-    /// Monotonic nanosecond at which the queue became nearly full; 0 while it is not.
-    degraded_since_ns: AtomicU64,
     /// Its file is to be opened anew: somebody may have moved it away.
     reopens: AtomicBool,
-    /// No new blocks come: drain, then end.
-    stopping: AtomicBool,
-    /// Monotonic nanosecond at which draining ends.
-    deadline_ns: AtomicU64,
-    /// Monotonic nanosecond until which an output that leaves for its successor waits for what is on its way; 0 for one that
-    /// does not.
-    leaves_by_ns: AtomicU64,
-    /// Told when one of its tasks has ended.
-    at_end: Notify,
-    /// The orders that it had when it was parked; none while it is not.
-    parked: Mutex<Option<Orders>>,
-    /// Told when it is no more.
-    unparked: Notify,
-    /// Told when others stand in for the endpoint; nobody where they do not.
-    watched: Mutex<Option<Watcher>>,
-    is_watched: AtomicBool,
-    /// Others take new records, for want of room.
-    has_no_room: AtomicBool,
-    /// Copies that are on their way to those who stand in.
-    moving_copies: AtomicU64,
+    /// When it is to end.
+    ending: Ending,
+    /// Whether other outputs replace it.
+    failover: FailoverWatch,
     /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
     progress: Progress,
 }
@@ -184,22 +162,11 @@ impl Outlet {
             senders: Box::new([SenderSlot::default()]),
             more_for_thread: Condvar::new(),
             is_thread: AtomicBool::new(false),
-            checked: Mutex::new(None),
-            error_words: Mutex::new(None),
             found: Mutex::default(),
-            has_checks: AtomicBool::new(false),
-            degraded_since_ns: AtomicU64::new(0),
             reopens: AtomicBool::new(false),
-            stopping: AtomicBool::new(false),
-            deadline_ns: AtomicU64::new(u64::MAX),
-            leaves_by_ns: AtomicU64::new(0),
-            at_end: Notify::new(),
-            parked: Mutex::new(None),
-            unparked: Notify::new(),
-            watched: Mutex::new(None),
-            is_watched: AtomicBool::new(false),
-            has_no_room: AtomicBool::new(false),
-            moving_copies: AtomicU64::new(0),
+            health: Health::default(),
+            ending: Ending::default(),
+            failover: FailoverWatch::default(),
             progress: Progress::default(),
         }
     }
@@ -275,7 +242,8 @@ impl Outlet {
         }
         if self.is_nearly_full(queue) {
             // It stays as it is when it is set already.
-            let _since = self.degraded_since_ns.compare_exchange(0, now.mono_ns.max(1), Relaxed, Relaxed);
+            let _since =
+                self.health.degraded_since_ns.compare_exchange(0, now.mono_ns.max(1), Relaxed, Relaxed);
             // Only then can it be so full that others stand in.
             self.update_room(queue);
         }
@@ -395,7 +363,7 @@ impl Outlet {
         // Only who has the queue locks them.
         let ahead = self.lanes().map_or(0, |lanes| lanes.copies());
         let held: u64 = self.senders.iter().map(|slot| slot.copies.load(Relaxed)).sum();
-        queue.copies() + ahead + held + self.moving_copies.load(Relaxed)
+        queue.copies() + ahead + held + self.failover.moving_copies.load(Relaxed)
     }
 }
 

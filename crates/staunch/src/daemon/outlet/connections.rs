@@ -135,8 +135,8 @@ impl Outlet {
         if self.has_no_room() {
             self.update_room(&*self.queue());
         }
-        if self.degraded_since_ns.load(Relaxed) != 0 && !self.is_nearly_full(&*self.queue()) {
-            self.degraded_since_ns.store(0, Relaxed);
+        if self.health.degraded_since_ns.load(Relaxed) != 0 && !self.is_nearly_full(&*self.queue()) {
+            self.health.degraded_since_ns.store(0, Relaxed);
         }
     }
 }

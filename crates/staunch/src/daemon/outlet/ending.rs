@@ -1,11 +1,14 @@
 //! How an outlet ends: by a stop, by a reload that removes its output, or for its successor; and who is told.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use deliver::Status;
 use model::{Now, SECOND_NS};
+use tokio::sync::Notify;
 
 use super::Outlet;
+use super::parking::Orders;
 use client::stdio;
 use sys::clock::Clock;
 
@@ -16,11 +19,42 @@ const DRAIN_PERCENT: u64 = 80;
 /// Longest time that lines on their way to an endpoint may take to arrive before another endpoint gets the queue.
 const LEAVE_NS_MAX: u64 = SECOND_NS;
 
+/// The orders of an output to end.
+#[derive(Debug)]
+pub(super) struct Ending {
+    /// No new blocks come: drain, then end.
+    pub(super) stopping: AtomicBool,
+    /// Monotonic nanosecond at which draining ends.
+    pub(super) deadline_ns: AtomicU64,
+    /// Monotonic nanosecond until which an output that leaves for its successor waits for data in flight; 0 for one that does
+    /// not leave.
+    pub(super) leaves_by_ns: AtomicU64,
+    /// Notified when one of its tasks has ended.
+    at_end: Notify,
+    /// The orders that it had when it was parked; none while it is not.
+    pub(super) parked: Mutex<Option<Orders>>,
+    /// Notified when it is parked no more.
+    pub(super) unparked: Notify,
+}
+
+impl Default for Ending {
+    fn default() -> Ending {
+        Ending {
+            stopping: AtomicBool::new(false),
+            deadline_ns: AtomicU64::new(u64::MAX),
+            leaves_by_ns: AtomicU64::new(0),
+            at_end: Notify::new(),
+            parked: Mutex::new(None),
+            unparked: Notify::new(),
+        }
+    }
+}
+
 impl Outlet {
     /// Orders the output to drain until `deadline_ns` and end.
     pub fn stop(&self, deadline_ns: u64) {
-        self.deadline_ns.store(deadline_ns, Relaxed);
-        self.stopping.store(true, Relaxed);
+        self.ending.deadline_ns.store(deadline_ns, Relaxed);
+        self.ending.stopping.store(true, Relaxed);
         self.wake();
     }
 
@@ -73,18 +107,18 @@ impl Outlet {
     /// Orders the output to leave for its successor: at once, but for lines that are on their way to a healthy endpoint, which
     /// would be sent twice. They have [`LEAVE_NS_MAX`] to arrive.
     pub fn hand_over(&self) {
-        self.leaves_by_ns.store(Clock::mono_ns() + LEAVE_NS_MAX, Relaxed);
+        self.ending.leaves_by_ns.store(Clock::mono_ns() + LEAVE_NS_MAX, Relaxed);
         self.stop(0);
     }
 
     /// When an output that leaves for its successor is to have left; none for one that does not.
     pub fn leaves_by_ns(&self) -> Option<u64> {
-        Some(self.leaves_by_ns.load(Relaxed)).filter(|by_ns| *by_ns > 0)
+        Some(self.ending.leaves_by_ns.load(Relaxed)).filter(|by_ns| *by_ns > 0)
     }
 
     /// True once the output is to drain and end.
     pub fn is_stopping(&self) -> bool {
-        self.stopping.load(Relaxed)
+        self.ending.stopping.load(Relaxed)
     }
 
     /// When draining ends for connection `number`. When the daemon ends, a queue on disk whose endpoint is down is left at
@@ -95,7 +129,7 @@ impl Outlet {
         if leaves && is_down() {
             return 0;
         }
-        self.deadline_ns.load(Relaxed)
+        self.ending.deadline_ns.load(Relaxed)
     }
 
     /// Told by the task of connection `number` as its last act.
@@ -105,14 +139,14 @@ impl Outlet {
             disk.open.fetch_sub(1, Relaxed);
         }
         self.wake_to_end();
-        self.at_end.notify_waiters();
+        self.ending.at_end.notify_waiters();
     }
 
     /// Resolves when all tasks have ended.
     pub async fn ended(&self) {
         loop {
             // Before the look, so that an end that comes between the two is not missed.
-            let end = self.at_end.notified();
+            let end = self.ending.at_end.notified();
             if self.has_ended() {
                 return;
             }

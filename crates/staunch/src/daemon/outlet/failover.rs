@@ -5,8 +5,8 @@
 //! Invariant: the shard is told of every change, in order; records that wait for an endpoint that was given up are told of
 //! with each attempt.
 
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 use deliver::failover::{Failover, FailoverDelay};
 use deliver::queue::{Block, Entry, Queue};
@@ -18,7 +18,7 @@ use sys::clock::Clock;
 
 /// Who is told.
 #[derive(Debug)]
-pub(super) struct Watcher {
+struct Watcher {
     failover: Failover,
     output: OutputId,
     shard: ShardHandle,
@@ -32,11 +32,23 @@ impl Watcher {
     }
 }
 
+/// Whether the endpoint can fail over, and what the shard knows of that.
+#[derive(Debug, Default)]
+pub(super) struct FailoverWatch {
+    /// None where no other output can replace it.
+    watched: Mutex<Option<Watcher>>,
+    is_watched: AtomicBool,
+    /// Other outputs get new records, for want of room.
+    has_no_room: AtomicBool,
+    /// Copies on their way to other outputs.
+    pub(super) moving_copies: AtomicU64,
+}
+
 impl Outlet {
     /// From now on the shard is told when others stand in for the endpoint, who lose patience with it so soon; nobody is
     /// with `None`.
     pub fn watch(&self, patience: Option<FailoverDelay>, output: OutputId, shard: &ShardHandle) {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.failover.watched.lock().unwrap_or_else(PoisonError::into_inner);
         match (&mut *watched, patience) {
             (Some(known), Some(patience)) => known.failover.set_delay(patience),
             (known, Some(patience)) => {
@@ -49,7 +61,7 @@ impl Outlet {
                 }
             }
         }
-        self.is_watched.store(patience.is_some(), Relaxed);
+        self.failover.is_watched.store(patience.is_some(), Relaxed);
         drop(watched);
         self.look_at_endpoint();
         self.wake();
@@ -57,7 +69,7 @@ impl Outlet {
 
     /// True when others stand in for the endpoint while it is down.
     pub fn is_watched(&self) -> bool {
-        self.is_watched.load(Relaxed)
+        self.failover.is_watched.load(Relaxed)
     }
 
     /// Something may have been found out about the endpoint.
@@ -67,7 +79,7 @@ impl Outlet {
         }
         let (waits, state) = (self.account.copies_queued() > 0, self.state());
         let checked_down = self.is_checked_down();
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.failover.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(watched) = &mut *watched else { return };
         let changed = watched.failover.update(state, checked_down, Clock::now());
         if changed || (watched.failover.has_failed() && waits) {
@@ -77,7 +89,7 @@ impl Outlet {
 
     /// True while others take new records since the queue has no room for a batch.
     pub(super) fn has_no_room(&self) -> bool {
-        self.has_no_room.load(Relaxed)
+        self.failover.has_no_room.load(Relaxed)
     }
 
     /// The queue has become fuller, or emptier.
@@ -85,10 +97,10 @@ impl Outlet {
         if !self.is_watched() {
             return;
         }
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.failover.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(watched) = &mut *watched else { return };
         if watched.failover.update_room(queue) {
-            self.has_no_room.store(watched.failover.is_full(), Relaxed);
+            self.failover.has_no_room.store(watched.failover.is_full(), Relaxed);
             watched.tell();
         }
     }
@@ -97,7 +109,7 @@ impl Outlet {
     /// several connections.
     pub fn take_to_move(&self, now: Now) -> Option<Entry> {
         let given_up = {
-            let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+            let watched = self.failover.watched.lock().unwrap_or_else(PoisonError::into_inner);
             watched.as_ref().is_some_and(|watched| watched.failover.has_failed())
         };
         if !given_up {
@@ -106,14 +118,14 @@ impl Outlet {
         self.recall();
         let mut queue = self.queue();
         let entry = if self.is_parked() || self.is_stopping() { None } else { queue.pop(now) };
-        self.moving_copies.fetch_add(entry.as_ref().map_or(0, Entry::copies), Relaxed);
+        self.failover.moving_copies.fetch_add(entry.as_ref().map_or(0, Entry::copies), Relaxed);
         entry
     }
 
     /// Puts a block back that found no other place.
     pub fn take_back(&self, entry: Entry) {
         let mut queue = self.queue();
-        self.moving_copies.fetch_sub(entry.copies(), Relaxed);
+        self.failover.moving_copies.fetch_sub(entry.copies(), Relaxed);
         queue.put_back(entry);
         drop(queue);
         self.wake();
@@ -121,7 +133,7 @@ impl Outlet {
 
     /// So many copies have their outcome: they are another output's now.
     pub fn has_moved(&self, copies: u64) {
-        self.moving_copies.fetch_sub(copies, Relaxed);
+        self.failover.moving_copies.fetch_sub(copies, Relaxed);
         self.changed();
     }
 

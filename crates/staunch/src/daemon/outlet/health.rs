@@ -1,7 +1,7 @@
 //! Where an output stands: what its check has found, what sending has shown, and whether its queue is nearly full.
 
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 use deliver::queue::Queue;
 use deliver::{EndpointState, Status};
@@ -24,7 +24,7 @@ pub struct CheckState {
 
 /// The same, and since when.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Checked {
+struct Checked {
     found: CheckState,
     /// Monotonic nanoseconds since when it is up or is not.
     since_ns: u64,
@@ -45,22 +45,35 @@ pub struct ShownState {
     pub for_ns: u64,
 }
 
+/// What is known of an endpoint beside the senders' states.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    /// What its check has found, and since when; none without a check.
+    checked: Mutex<Option<Checked>>,
+    /// A task checks it.
+    has_checks: AtomicBool,
+    /// The word of a failure, and the words of the system for it.
+    error_words: Mutex<Option<(&'static str, String)>>,
+    /// Monotonic nanosecond at which the queue became nearly full; 0 while it is not.
+    pub(super) degraded_since_ns: AtomicU64,
+}
+
 impl Outlet {
     /// True for the one caller that may begin to check the endpoint; false while somebody does.
     pub fn begin_checks(&self) -> bool {
-        !self.has_checks.swap(true, Relaxed)
+        !self.health.has_checks.swap(true, Relaxed)
     }
 
     /// Told by whoever checks as the last act: nothing is known any more.
     pub fn end_checks(&self) {
-        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.health.checked.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.look_at_endpoint();
-        self.has_checks.store(false, Relaxed);
+        self.health.has_checks.store(false, Relaxed);
     }
 
     /// Tells what the endpoint's check has found.
     pub fn set_checked(&self, found: CheckState, now: Now) {
-        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut checked = self.health.checked.lock().unwrap_or_else(PoisonError::into_inner);
         let same = checked.filter(|before| before.found.up == found.up);
         let failed = found.failure.map(|_| now).or(checked.and_then(|before| before.failed));
         let since_ns = same.map_or(now.mono_ns, |before| before.since_ns);
@@ -78,13 +91,13 @@ impl Outlet {
             let last_error_time_ms = failed.map_or(0, |failed| failed.wall_ns / MS_NS);
             ShownState { word, last_error, last_error_time_ms, for_ns }
         };
-        let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let checked = *self.health.checked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Checked { found: CheckState { up: false, failure }, since_ns, failed }) = checked {
             return shown("down", (failure.unwrap_or("check_failed"), failed), since_ns);
         }
         let Some(state) = self.state() else { return shown("new", ("", None), 0) };
         let last_error = state.last_failure.map_or(("", None), |(failure, at)| (failure.word(), Some(at)));
-        let degraded_since_ns = self.degraded_since_ns.load(Relaxed);
+        let degraded_since_ns = self.health.degraded_since_ns.load(Relaxed);
         if degraded_since_ns != 0 && matches!(state.status, Status::Up | Status::Idle) {
             return shown("degraded", last_error, degraded_since_ns);
         }
@@ -94,12 +107,12 @@ impl Outlet {
     /// Keeps what the system had to say of a failure of that word.
     pub fn set_error_words(&self, word: &'static str, words: Option<&str>) {
         let words = words.map(|words| (word, words.to_owned()));
-        *self.error_words.lock().unwrap_or_else(PoisonError::into_inner) = words;
+        *self.health.error_words.lock().unwrap_or_else(PoisonError::into_inner) = words;
     }
 
     /// A sentence about the last failure, whose word is `last_error`, for people.
     pub fn last_error_text(&self, last_error: &str) -> String {
-        let words = self.error_words.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = self.health.error_words.lock().unwrap_or_else(PoisonError::into_inner);
         let words = words.as_ref().filter(|(word, _)| *word == last_error);
         failures::text(last_error, words.map(|(_, words)| words.as_str()))
     }
@@ -111,7 +124,7 @@ impl Outlet {
 
     /// True while its check says that the endpoint is down.
     pub(super) fn is_checked_down(&self) -> bool {
-        let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let checked = *self.health.checked.lock().unwrap_or_else(PoisonError::into_inner);
         checked.is_some_and(|checked| !checked.found.up)
     }
 

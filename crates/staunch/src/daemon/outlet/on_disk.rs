@@ -192,6 +192,6 @@ impl Outlet {
     pub fn left_on_disk(&self) -> Option<(Arc<OnDisk>, u64)> {
         let copies = self.queue().copies();
         let disk = self.disk().filter(|disk| !disk.closing.load(Relaxed))?;
-        (copies > 0 && self.deadline_ns.load(Relaxed) != 0).then_some((disk, copies))
+        (copies > 0 && self.ending.deadline_ns.load(Relaxed) != 0).then_some((disk, copies))
     }
 }

@@ -21,7 +21,8 @@ impl Outlet {
     /// Orders the output to drain until `deadline_ns` and then to wait: what it has not delivered stays in the queue, and
     /// [`Self::go_on`] or [`Self::let_go`] says what becomes of it.
     pub fn park(&self, deadline_ns: u64) {
-        let orders = Orders { stopping: self.is_stopping(), deadline_ns: self.deadline_ns.load(Relaxed) };
+        let orders =
+            Orders { stopping: self.is_stopping(), deadline_ns: self.ending.deadline_ns.load(Relaxed) };
         *self.parked() = Some(orders);
         // Whoever has the queue locked and has not seen that it is parked ends before this.
         if let Some(queue) = self.queue().in_memory() {
@@ -32,13 +33,13 @@ impl Outlet {
             disk.closing.store(true, Relaxed);
         }
         // One that leaves for its successor has no longer than others, which wait for it. 0 stays 0: it does not leave.
-        self.leaves_by_ns.fetch_min(deadline_ns, Relaxed);
+        self.ending.leaves_by_ns.fetch_min(deadline_ns, Relaxed);
         self.stop(deadline_ns);
         self.wake_to_end();
     }
 
     fn parked(&self) -> MutexGuard<'_, Option<Orders>> {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ending.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// True while it waits to be told what becomes of it.
@@ -98,24 +99,24 @@ impl Outlet {
             disk.released.swap(false, Relaxed)
         });
         drop(queue);
-        self.deadline_ns.store(orders.deadline_ns, Relaxed);
-        self.stopping.store(orders.stopping, Relaxed);
+        self.ending.deadline_ns.store(orders.deadline_ns, Relaxed);
+        self.ending.stopping.store(orders.stopping, Relaxed);
         self.senders.iter().for_each(|slot| slot.goes_on.store(true, Relaxed));
-        self.unparked.notify_waiters();
+        self.ending.unparked.notify_waiters();
         unsynced
     }
 
     /// Another process has what waits here: the output ends.
     pub fn let_go(&self) {
         *self.parked() = None;
-        self.unparked.notify_waiters();
+        self.ending.unparked.notify_waiters();
     }
 
     /// Asked by the task of connection `number` after its end: true when it is to begin anew. Waits while the output is
     /// parked.
     pub async fn goes_on(&self, number: usize) -> bool {
         loop {
-            let mut unparked = std::pin::pin!(self.unparked.notified());
+            let mut unparked = std::pin::pin!(self.ending.unparked.notified());
             // Before the look, so that what is told between the two is not missed.
             unparked.as_mut().enable();
             if !self.is_parked() {
