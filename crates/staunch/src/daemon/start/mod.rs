@@ -152,8 +152,7 @@ async fn assemble(
     let handle = ShardHandle::new().context("cannot make the shard's waker")?;
     let (key_flushes, key_flush_reports) = tokio::sync::mpsc::channel(4);
     let makers = listeners::makers(&plan, &shard, &accounts);
-    let kernel_view = Kernel::default();
-    let drops = |number| handed.drops_of(number);
+    let (kernel_view, drops) = (Kernel::default(), |number| handed.drops_of(number));
     let sockets = listeners::datagram_sockets(&plan, opened, &makers, &accounts, &kernel_view, &drops)?;
     let mut worker = Worker::new(WorkerParts {
         shard,
@@ -174,12 +173,12 @@ async fn assemble(
     let directory = Directory::of_system();
     directory.own.set(Listeners::default().really_at(opened));
     let listening = Listeners::default().listening(&plan, opened);
-    let plan_of = Arc::clone(&plan);
-    let wiring = Wiring { certificates, plan: plan_of, accounts, outlets, generation: 0, listening };
+    let wiring =
+        Wiring { certificates, plan: Arc::clone(&plan), accounts, outlets, generation: 0, listening };
     let readers =
         Readers::start(plan.readers_on(readers::cores())).context("cannot start the reader threads")?;
-    let floor = |_| Floor::new(Arc::clone(&exchange), Arc::clone(&room));
-    let floors = (0..readers.number()).map(floor).collect();
+    let floors =
+        (0..readers.number()).map(|_| Floor::new(Arc::clone(&exchange), Arc::clone(&room))).collect();
     let shared = Arc::new(Shared {
         wiring: ArcSwap::from_pointee(wiring),
         turns: Turns::new(readers.number()),
