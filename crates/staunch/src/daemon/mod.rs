@@ -43,10 +43,10 @@ use crate::daemon::stop::stop_guard::StopGuard;
 use sys::data_dir::DataDir;
 
 /// How long threads for what may wait are kept: as long as the process runs.
-const KEEP_THREADS: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
+pub(crate) const KEEP_THREADS: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// How often memory that was freed is given back to the system: on a thread of its own, since gigabytes take a while.
-const GIVE_BACK_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+pub(crate) const GIVE_BACK_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole. It may ask for names,
 /// so it has a thread of its own.

@@ -24,6 +24,7 @@ use crate::daemon::worker::ShardHandle;
 use crate::kernel::Kernel;
 use crate::outputs::is_retired;
 use crate::outputs::locator::Directory;
+use crate::outputs::runtime::SenderThread;
 use crate::sources::turns::{Floor, Place, Places};
 use sys::clock::Clock;
 use tls::Certificates;
@@ -84,6 +85,8 @@ pub struct Shared {
     pub handing_over: AtomicBool,
     /// Asks the shard's thread whether it still turns.
     pub heartbeat: Heartbeat,
+    /// Where senders run that encrypt or compress.
+    pub sender_thread: SenderThread,
     /// How outputs find their endpoints.
     pub directory: Arc<Directory>,
     /// Connections of messages, by source: one at a time for each reader takes messages apart, so that the memory for that is

@@ -10,6 +10,7 @@ pub mod key_flush;
 pub mod lanes;
 pub mod locator;
 pub mod names;
+pub mod runtime;
 pub mod socket;
 pub mod stream;
 pub mod telling;
@@ -48,7 +49,13 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
                 let slot = (Arc::clone(&outlet), number);
                 let tls = tls.as_ref().map(|_| (Arc::clone(shared), id));
                 let dialing = Dialing { compression: *compression, tls, ..Dialing::default() };
-                tasks.spawn(stream_output(to, *sender, dialing, slot, directory(), seed));
+                let is_plain = dialing.is_plain();
+                let sends = stream_output(to, *sender, dialing, slot, directory(), seed);
+                if is_plain {
+                    tasks.spawn(sends);
+                } else {
+                    tasks.spawn_on(sends, &shared.sender_thread.runtime()?);
+                }
             }
         }
         OutputKind::GraphiteDatagrams { to, sender, .. } => {

@@ -44,7 +44,7 @@ pub struct Dialing {
 
 impl Dialing {
     /// True when lines go to the socket as they are.
-    fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         self.compression == Compression::Plain && self.tls.is_none()
     }
 

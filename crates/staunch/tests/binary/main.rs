@@ -41,6 +41,7 @@ mod outputs;
 mod packaging;
 mod points;
 mod queue;
+mod readers;
 #[cfg(unix)]
 mod relay_cli;
 mod relay_delivery;

@@ -23,6 +23,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use crate::daemon::GIVE_BACK_EVERY;
+
 thread_local! {
     static HERE: Cell<usize> = const { Cell::new(0) };
 }
@@ -30,6 +32,15 @@ thread_local! {
 /// The number of the reader that runs on this thread; 0 on threads that are none.
 pub fn here() -> usize {
     HERE.get()
+}
+
+/// Keeps a reader's runtime going until the other half of `ended` is dropped. What its connections have freed goes back to the
+/// system, which the allocator does on the thread that had it.
+async fn until(mut ended: oneshot::Receiver<()>) {
+    // Cancel-safe: both only wait. A receiver can be asked again after a time-out.
+    while tokio::time::timeout(GIVE_BACK_EVERY, &mut ended).await.is_err() {
+        sys::release_freed_memory();
+    }
 }
 
 /// CPU cores that this process may use.
@@ -81,8 +92,7 @@ impl Readers {
             ends.push(end);
             std::thread::Builder::new().name(format!("reader-{at}")).spawn(move || {
                 HERE.set(at);
-                // The sender is dropped, not used: that is the news.
-                let _ended = runtime.block_on(ended);
+                runtime.block_on(until(ended));
                 runtime.shutdown_background();
             })?;
         }

@@ -439,6 +439,7 @@ async fn rewire_worker(
 /// Puts into `plan` what stays as it is until the next start, so that the next reload compares with what runs.
 fn keep_what_stays(old: &Plan, plan: &mut Plan, has_data_dir: bool) {
     plan.http = old.http;
+    plan.readers = old.readers;
     // What else changed of a port is in force.
     let now = |old: &ManagementPlan| {
         plan.management.iter().find(|new| new.listen == old.listen).unwrap_or(old).clone()
@@ -458,6 +459,9 @@ fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     if old.http != new.http {
         notes.push("the new address of `http`".to_owned());
+    }
+    if old.readers != new.readers {
+        notes.push("the new `readers`".to_owned());
     }
     // Clients of a management port get what else changed with their next connection.
     let addresses = |plan: &Plan| plan.management.iter().map(|port| port.listen).collect::<Vec<_>>();
@@ -504,7 +508,9 @@ fn options_that_a_reload_cannot_change_are_logged() {
     new.sources[0].listen.clear();
     assert_eq!(unchanged_until_restart(&old, &new), [""; 0], "no socket stays");
     new.http = None;
-    assert_eq!(unchanged_until_restart(&old, &new), ["the new address of `http`"]);
+    new.readers = Some(3);
+    let notes = ["the new address of `http`", "the new `readers`"];
+    assert_eq!(unchanged_until_restart(&old, &new), notes);
 }
 
 #[test]

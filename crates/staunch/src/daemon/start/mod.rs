@@ -173,12 +173,10 @@ async fn assemble(
     let directory = Directory::of_system();
     directory.own.set(Listeners::default().really_at(opened));
     let listening = Listeners::default().listening(&plan, opened);
-    let wiring =
-        Wiring { certificates, plan: Arc::clone(&plan), accounts, outlets, generation: 0, listening };
-    let readers =
-        Readers::start(plan.readers_on(readers::cores())).context("cannot start the reader threads")?;
-    let floors =
-        (0..readers.number()).map(|_| Floor::new(Arc::clone(&exchange), Arc::clone(&room))).collect();
+    let plan_of = Arc::clone(&plan);
+    let wiring = Wiring { certificates, plan: plan_of, accounts, outlets, generation: 0, listening };
+    let (readers, floors) =
+        start_readers(&plan, &exchange, &room).context("cannot start the reader threads")?;
     let shared = Arc::new(Shared {
         wiring: ArcSwap::from_pointee(wiring),
         turns: Turns::new(readers.number()),
@@ -196,6 +194,7 @@ async fn assemble(
         stopping: AtomicBool::new(false),
         handing_over: AtomicBool::new(false),
         heartbeat: Heartbeat::default(),
+        sender_thread: Default::default(),
         directory: Arc::new(directory),
         room,
         acks,
@@ -206,6 +205,18 @@ async fn assemble(
         reports: handed.reports(),
     });
     Ok(Assembled { shared, makers, worker, key_flush_reports })
+}
+
+/// The threads that read connections, each with its order of turns.
+fn start_readers(
+    plan: &Plan,
+    exchange: &Arc<Exchange>,
+    room: &Arc<Notify>,
+) -> std::io::Result<(Readers, Box<[Floor]>)> {
+    let readers = Readers::start(plan.readers_on(readers::cores()))?;
+    let floor = |_| Floor::new(Arc::clone(exchange), Arc::clone(room));
+    let floors = (0..readers.number()).map(floor).collect();
+    Ok((readers, floors))
 }
 
 fn start(worker: Worker) -> std::io::Result<std::thread::JoinHandle<()>> {
