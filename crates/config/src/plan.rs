@@ -145,6 +145,11 @@ impl Plan {
         }
     }
 
+    /// The names of feeds.
+    pub(crate) fn names_of<'a>(&'a self, feeds: &'a [Feed]) -> impl Iterator<Item = &'a str> {
+        feeds.iter().map(|feed| self.name_of(*feed))
+    }
+
     /// Whether a feed brings the records of `source` as they are: it is the source, or a relay that they reach through relays
     /// only.
     pub fn leads_from(&self, source: SourceId, feed: Feed) -> bool {

@@ -119,3 +119,12 @@ fn listed(fields: &Fields, endpoints: usize, wrong: &mut Vec<Diagnostic>) -> Opt
     }
     (wrong.len() == before).then_some(at)
 }
+
+/// Whether two checks differ in the place only, so that one section can say both.
+pub(super) fn alike(one: Option<&CheckPlan>, other: Option<&CheckPlan>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => CheckPlan { at: other.at.clone(), ..one.clone() } == *other,
+        _ => false,
+    }
+}

@@ -8,7 +8,8 @@ use super::fields::Fields;
 use super::value::Checked;
 use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, nearest};
-use crate::plan::Destination;
+use crate::options::field::Words;
+use crate::plan::{ClusterPlan, Destination};
 
 /// A cluster without its members.
 pub(super) struct Draft {
@@ -152,7 +153,7 @@ fn range_of(text: &str) -> Option<(usize, usize)> {
 }
 
 /// Shards of each endpoint as texts: what [`draft`] reads back to the same table.
-pub(super) fn shards_text(table: &[usize], endpoint: usize) -> String {
+fn shards_text(table: &[usize], endpoint: usize) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for (shard, _) in table.iter().enumerate().filter(|(_, owner)| **owner == endpoint) {
         match ranges.last_mut() {
@@ -164,4 +165,30 @@ pub(super) fn shards_text(table: &[usize], endpoint: usize) -> String {
         if first == last { first.to_string() } else { format!("{first}-{last}") }
     };
     ranges.into_iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// The options of a cluster.
+pub(super) fn give(fields: &mut Fields, cluster: &ClusterPlan, to: &[Destination]) {
+    let names = default_labels(to);
+    fields.give_value("sharding", Checked::Word(cluster.sharding.name()));
+    match &cluster.sharding {
+        Sharding::StatsdNode(RingReplicas::Four) => fields.give_value("ring_replicas", Checked::Whole(4)),
+        // Those of the Graphite family have nothing but their endpoints, and no section has them.
+        Sharding::StatsdNode(RingReplicas::One)
+        | Sharding::Ketama
+        | Sharding::CarbonCh
+        | Sharding::Fnv1aCh
+        | Sharding::JumpFnv1aCh
+        | Sharding::AnyOf
+        | Sharding::CarbonPython { .. } => {}
+        Sharding::Jump(table) | Sharding::Murmur3Statsrelay(table) => {
+            let shards = names.iter().enumerate().filter(|(at, _)| table.contains(at));
+            let shards = shards.map(|(at, name)| (name.clone(), shards_text(table, at)));
+            fields.give_value_unless("shards", Checked::Map(shards.collect()), Checked::Map(Vec::new()));
+        }
+    }
+    if let Some(word) = KeyForm::word(&cluster.key).filter(|_| cluster.key != KeyForm::Node) {
+        fields.give_value("key", Checked::Word(word));
+    }
+    fields.give_value_unless("labels", Checked::texts(&cluster.labels), Checked::texts(&names));
 }

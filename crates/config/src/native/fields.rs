@@ -19,6 +19,8 @@ pub(crate) struct Fields {
     /// How messages name it: "output `carbon`".
     pub(crate) whose: String,
     values: Vec<Field>,
+    /// A remark for people who read the printed file, and how many options stand before it.
+    pub(crate) remark: Option<(usize, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -52,19 +54,24 @@ impl Fields {
                 wrong.push(missing(row, &whose, place));
             }
         }
-        Fields { section, place, whose, values }
+        Fields { section, place, whose, values, remark: None }
     }
 
     /// A table without options, to be printed.
     pub(crate) fn empty(section: Section) -> Fields {
-        Fields { section, place: Place::new(0, 0), whose: String::new(), values: Vec::new() }
+        Fields { section, place: Place::new(0, 0), whose: String::new(), values: Vec::new(), remark: None }
     }
 
     /// A struct of the plan as the table that reads back to it.
     pub(crate) fn of<T: Table>(table: &T) -> Fields {
         let mut fields = Fields::empty(T::GROUP.rows[0].sections[0]);
-        fields.give(&T::GROUP, table, &T::empty(Some(table)));
+        fields.give_table(table);
         fields
+    }
+
+    /// Adds the options of a struct that are not the default.
+    pub(crate) fn give_table<T: Table>(&mut self, table: &T) {
+        self.give(&T::GROUP, table, &T::empty(Some(table)));
     }
 
     /// Adds the options of a group that are not the default.
@@ -92,6 +99,21 @@ impl Fields {
         if value != default {
             self.give_value(key, value);
         }
+    }
+
+    /// Adds a remark behind the options that were given so far.
+    pub(crate) fn remark(&mut self, text: String) {
+        self.remark = Some((self.values.len(), text));
+    }
+
+    /// A source, transform or output with its `type`, and with the names in its `from`.
+    pub(crate) fn node<'a>(section: Section, from: impl Iterator<Item = &'a str>) -> Fields {
+        let mut fields = Fields::empty(section);
+        fields.give_value("type", Checked::Text(section.word().unwrap_or_default().to_owned()));
+        if section.row("from").is_some() {
+            fields.give_value("from", Checked::texts(from));
+        }
+        fields
     }
 
     /// Puts the options into another order.

@@ -1,26 +1,41 @@
-//! `[http]`: how the server answers, and whom.
+//! `[http]`: where the server listens, how it answers, and whom.
 //!
-//! Not here: where it listens (`native`), what is in its files (`tls`).
+//! Not here: what is in its files (`tls`).
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::conflicts::Claims;
 use super::fields::Fields;
-use super::transport;
+use super::{default_http, transport};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::exposure;
-use crate::options::table::daemon::{HTTP, HTTP_CLIENTS};
-use crate::plan::HttpPlan;
+use crate::options::Section;
+use crate::options::field::Checked;
+use crate::plan::{HttpPlan, Plan};
+
+/// Reads the section.
+pub(super) fn read(top: &Fields, plan: &mut Plan, claims: &mut Claims, wrong: &mut Vec<Diagnostic>) {
+    if let Some(fields) = top.table("http") {
+        if fields.place_of("listen").is_some() {
+            // When it was wrong there is none: the default would give follow-up mistakes about addresses.
+            plan.http = fields.value("listen");
+        }
+        plan.http_server = server(fields, plan.http, wrong);
+        if fields.value("enabled") == Some(false) {
+            plan.http = None;
+            fields.ignored("listen", "`listen` has no effect: the HTTP server is not enabled", wrong);
+        }
+    }
+    if let Some(address) = plan.http {
+        claims.tcp("the HTTP server", address, top.table("http").map(|fields| fields.at("listen")));
+    }
+}
 
 /// Everything of the section but its address, which is `listen`.
-pub(super) fn server(fields: &Fields, listen: Option<SocketAddr>, wrong: &mut Vec<Diagnostic>) -> HttpPlan {
-    let mut plan = HttpPlan::default();
-    fields.fill(&mut plan, &HTTP);
-    fields.fill(&mut plan, &HTTP_CLIENTS);
+fn server(fields: &Fields, listen: Option<SocketAddr>, wrong: &mut Vec<Diagnostic>) -> HttpPlan {
+    let mut plan: HttpPlan = fields.read();
     transport::check_listener(plan.tls.as_deref(), fields, wrong);
     plan.allowed_hosts = allowed_hosts(fields, wrong);
-    if fields.place_of("max_connections_per_peer").is_none() {
-        plan.peer_connections_max = plan.connections_max / 2;
-    }
     fields.peer_has_no_more(plan.connections_max, "max_connections", wrong);
     let off = fields.value("enabled") == Some(false);
     let given = |key| fields.place_of(key).is_some();
@@ -44,4 +59,16 @@ fn allowed_hosts(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<String> {
         wrong.push(mistake.hint("addresses and localhost are always allowed"));
     }
     hosts.iter().map(|(host, _)| host.trim_end_matches('.').to_ascii_lowercase()).collect()
+}
+
+/// The section; without options when all of them are the default.
+pub(super) fn fields(plan: &Plan) -> Fields {
+    let mut fields = Fields::empty(Section::Http);
+    match plan.http {
+        None => fields.give_value("enabled", Checked::Flag(false)),
+        Some(address) if address == default_http() => {}
+        Some(address) => fields.give_value("listen", Checked::Address(address)),
+    }
+    fields.give_table(&plan.http_server);
+    fields
 }

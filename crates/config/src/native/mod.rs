@@ -3,7 +3,16 @@
 //! Path of a file: [`check`] -> `toml` or `yaml` (text to one tree) -> `fields` and `value` (each table against the
 //! options table) -> `sources`, `transforms`, `outputs` (tables to plans) -> `wiring` (who feeds whom) ->
 //! `conflicts` (addresses, loops, files) -> [`Plan`]. Every step goes on after a mistake, so that all are shown.
-//! [`print()`] goes the other way.
+//! [`print()`] goes the other way: the file that reads a kind of section also has its `fields`, which says the options again.
+//!
+//! To add a kind of source, transform or output:
+//! 1. a line in `options::section`: its family and its `type`. `type`, `from`, `queue`, the schema and the reference follow;
+//! 2. a row in `kinds`: which records it takes and gives;
+//! 3. its rows, in a file of `options::table`, and the struct that they fill, in `plan`;
+//! 4. its reader and its `fields`, beside the others of its family: `sources`, `transforms`, or `outputs` and `groups`.
+//!
+//! The compiler and the tests of the options table name the places that were forgotten.
+//!
 //! Not here: what an option is called and what it may be (`options`), how mistakes are shown (`diagnostic`).
 //! Invariants: no text makes us panic; a plan is given only when there was no error; `check(print(plan)) == plan`.
 
@@ -12,7 +21,9 @@ mod checks;
 mod clusters;
 mod conflicts;
 pub(crate) mod fields;
+mod groups;
 mod http;
+mod management;
 mod outputs;
 mod packets;
 mod points;
@@ -44,12 +55,12 @@ pub use sources::{default_plan as default_source, graphite_plan as graphite_sour
 use self::fields::{Fields, table};
 use self::tree::{Entry, Node, Value};
 use self::wiring::Named;
-use crate::diagnostic::{Code, Diagnostic, Place, Source, did_you_mean, has_errors, listed, nearest};
-use crate::exposure;
-use crate::options::table::daemon::{MANAGEMENT, TOP};
+use crate::diagnostic::{Code, Diagnostic, Place, Source, has_errors, nearest};
+use crate::options::field::Table;
+use crate::options::table::daemon::TOP;
 use crate::options::{Family, Section};
 use crate::plan::{
-    ClusterPlan, Feed, HttpPlan, ManagementPlan, ManagementReplies, OutputPlan, Plan, TransformKind,
+    ClusterPlan, Feed, HttpPlan, ManagementPlan, OutputPlan, Plan, RelayTransform, TransformKind,
     TransformPlan,
 };
 
@@ -128,11 +139,11 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
             transforms::resolve(&named.name, fields, &mut plan);
         }
     }
-    http(&top, &mut plan, &mut claims, wrong);
+    http::read(&top, &mut plan, &mut claims, wrong);
     let wanted = named.iter().filter(|named| named.fields.as_ref().is_some_and(clusters::is_wanted)).count();
     // One that was wrong has been told of: that a name refers to it is no second mistake.
     let whole = wanted == plan.clusters.len();
-    management(&top, &mut plan, whole, &mut claims, wrong);
+    management::read(&top, &mut plan, whole, &mut claims, wrong);
     claims.check(wrong);
     plan
 }
@@ -161,7 +172,7 @@ fn default_http() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 8680))
 }
 
-fn default_management() -> ManagementPlan {
+pub(crate) fn default_management() -> ManagementPlan {
     ManagementPlan::at(SocketAddr::from(([127, 0, 0, 1], 8126)))
 }
 
@@ -299,7 +310,7 @@ fn build(
         Family::Transforms => {
             let kind = if fields.section == Section::TransformRelay {
                 // Its statements need outputs, which come later.
-                TransformKind::Relay(Box::new(relay::default_plan()))
+                TransformKind::Relay(Box::new(RelayTransform::empty(None)))
             } else {
                 let transform = transforms::build(fields, wrong);
                 if let Some(log) = &transform.key_flush_log {
@@ -328,81 +339,6 @@ fn build(
             }
         }
     }
-}
-
-fn http(top: &Fields, plan: &mut Plan, claims: &mut conflicts::Claims, wrong: &mut Vec<Diagnostic>) {
-    if let Some(fields) = top.table("http") {
-        if fields.place_of("listen").is_some() {
-            // When it was wrong there is none: the default would give follow-up mistakes about addresses.
-            plan.http = fields.value("listen");
-        }
-        plan.http_server = http::server(fields, plan.http, wrong);
-        if fields.value("enabled") == Some(false) {
-            plan.http = None;
-            fields.ignored("listen", "`listen` has no effect: the HTTP server is not enabled", wrong);
-        }
-    }
-    if let Some(address) = plan.http {
-        claims.tcp("the HTTP server", address, top.table("http").map(|fields| fields.at("listen")));
-    }
-}
-
-fn management(
-    top: &Fields,
-    plan: &mut Plan,
-    whole: bool,
-    claims: &mut conflicts::Claims,
-    wrong: &mut Vec<Diagnostic>,
-) {
-    for fields in top.tables("management") {
-        let mut management = default_management();
-        match fields.value("listen") {
-            Some(listen) => management.listen = listen,
-            None if fields.place_of("listen").is_some() => continue,
-            None => {}
-        }
-        management.replies = match fields.word("replies") {
-            Some("perl") => ManagementReplies::Perl,
-            Some("proxy") if !whole => continue,
-            Some("proxy") => match proxied(fields, &plan.clusters, wrong) {
-                Some(cluster) => ManagementReplies::Proxy { cluster },
-                None => continue,
-            },
-            _ => ManagementReplies::Node,
-        };
-        if fields.word("replies") != Some("proxy") {
-            fields.ignored("cluster", "`cluster` has no effect without replies = \"proxy\"", wrong);
-        }
-        fields.fill(&mut management, &MANAGEMENT);
-        let place = fields.at("listen");
-        fields.peer_has_no_more(management.connections_max, "max_connections", wrong);
-        wrong.extend(exposure::management(&management).map(|warning| warning.at(place)));
-        claims.tcp("a management port", management.listen, Some(place));
-        plan.management.push(management);
-    }
-}
-
-/// The cluster that a management port speaks of.
-fn proxied(fields: &Fields, clusters: &[ClusterPlan], wrong: &mut Vec<Diagnostic>) -> Option<usize> {
-    let names: Vec<&str> = clusters.iter().map(|cluster| &*cluster.name).collect();
-    let list = || match names.as_slice() {
-        [] => "there is no output with a `sharding` other than \"copy\"".to_owned(),
-        _ => listed("clusters", &names),
-    };
-    let Some(name) = fields.value::<String>("cluster") else {
-        if fields.place_of("cluster").is_none() && names.len() != 1 {
-            let message = "`replies = \"proxy\"` needs `cluster`";
-            fields.wrong("replies", Code::MissingKey, message, list(), wrong);
-        }
-        return (names.len() == 1).then_some(0);
-    };
-    let found = names.iter().position(|known| *known == name);
-    if found.is_none() {
-        let mistake = Diagnostic::error(Code::UnknownReference, "`cluster` names no cluster");
-        let mistake = mistake.at(fields.at("cluster")).label(list());
-        wrong.push(Diagnostic { hint: did_you_mean(&name, names.iter().copied()), ..mistake });
-    }
-    found
 }
 
 /// What runs without a configuration file: StatsD on loopback, aggregated every 10 s into Graphite lines on disk

@@ -12,8 +12,8 @@ use super::{checks, packets, transport};
 use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
-use crate::options::table::endpoints::{CONNECTIONS, ENDPOINT, SENDER};
-use crate::options::table::outputs::{FILE_FORMS, FILES, GRAPHITE, NAMESPACE, ROTATION};
+use crate::options::table::endpoints::{CONNECTIONS, ENDPOINT};
+use crate::options::table::outputs::{FILE_FORMS, FILES, GRAPHITE, ROTATION};
 use crate::options::table::packets::PACKET;
 use crate::options::table::queue::OF_OUTPUTS;
 use crate::options::table::transport::OUTPUT_TRANSPORT;
@@ -241,8 +241,7 @@ const MODERN_ONLY: [&str; 5] =
     ["global_prefix", "counter_prefix", "timer_prefix", "gauge_prefix", "set_prefix"];
 
 pub(super) fn namespace(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Namespace {
-    let mut namespace = Namespace::default();
-    fields.fill(&mut namespace, &NAMESPACE);
+    let namespace: Namespace = fields.read();
     for key in MODERN_ONLY.into_iter().filter(|_| namespace.legacy) {
         if let Some(place) = fields.place_of(key) {
             let message = format!("`{key}` has no effect in the namespace `legacy`");
@@ -254,8 +253,7 @@ pub(super) fn namespace(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Namespa
 }
 
 fn sender(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SenderPlan {
-    let mut sender = SenderPlan::default();
-    fields.fill(&mut sender, &SENDER);
+    let sender: SenderPlan = fields.read();
     if sender.retry_max_ms < sender.retry_min_ms {
         let given = fields.place_of("max_retry_delay").is_some();
         let key = if given { "max_retry_delay" } else { "min_retry_delay" };

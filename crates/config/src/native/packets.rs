@@ -4,10 +4,13 @@
 
 use wire::statsd::rewrite::{Form, Rewrite, RewriteError, RewritePlan};
 
+use super::clusters;
 use super::fields::Fields;
+use super::groups::OutputGroup;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::options::table::packets::{AS_SAMPLES, CONVERT, MODE, REWRITE, STAGE};
-use crate::plan::{Destination, LinesPlan};
+use crate::options::field::Checked;
+use crate::options::table::packets::{AS_SAMPLES, CONVERT, MODE, PACKET, REWRITE, STAGE};
+use crate::plan::{Destination, Framing, LinesPlan, OutputKind, PacketsPlan};
 
 /// Options that say how packets are taken apart, once they are.
 const OF_LINES: [&str; 3] = ["series_expiry", "bare_tag_value", "aggregates"];
@@ -123,4 +126,41 @@ fn rewrite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> RewritePlan {
         fields.wrong(key, Code::BadValue, format!("`{key}` cannot be used"), error.to_string(), wrong);
     }
     plan
+}
+
+/// The options of a section of packet outputs.
+pub(super) fn give(fields: &mut Fields, group: &OutputGroup<'_>, packets: &PacketsPlan) {
+    // The framing of the section's streams: the first of its endpoints may be a datagram socket.
+    let has_frames =
+        |kind: &OutputKind| matches!(kind, OutputKind::Packets(of) if of.framing == Framing::Frames);
+    let frames = group.outputs.iter().any(|output| has_frames(&output.kind));
+    let framing = if frames { Framing::Frames } else { Framing::Lines };
+    let default = PacketsPlan::new(packets.to.clone());
+    fields.give(&PACKET, &PacketsPlan { framing, ..packets.clone() }, &default);
+    if let Some(cluster) = group.cluster {
+        clusters::give(fields, cluster, &group.endpoints);
+    }
+    let Some(lines) = &packets.lines else { return };
+    let default = LinesPlan::new(&packets.to, false);
+    // Written out whatever the rest says: whoever reads the file looks for it.
+    let packet_bytes_max = lines.packet_bytes_max;
+    fields.give_value("mode", Checked::Word(if packet_bytes_max == 0 { "lines" } else { "repack" }));
+    if packet_bytes_max != 0 && packet_bytes_max != default.packet_bytes_max {
+        fields.give_value("max_packet_bytes", Checked::Whole(packet_bytes_max as u64));
+    }
+    fields.give(&MODE, lines, &default);
+    fields.give(&STAGE, &lines.stage, &default.stage);
+    give_rewrite(fields, &lines.rewrite);
+    fields.give(&AS_SAMPLES, lines, &default);
+}
+
+/// The form by its name when it has one, by single switches otherwise.
+fn give_rewrite(fields: &mut Fields, plan: &RewritePlan) {
+    let mut default = RewritePlan::default();
+    fields.give(&REWRITE, plan, &default);
+    if let Some((name, form)) = Form::NAMED.iter().find(|(_, named)| *named == plan.to) {
+        fields.give_value_unless("convert", Checked::Word(name), Checked::Word("keep"));
+        default.to = *form;
+    }
+    fields.give(&CONVERT, plan, &default);
 }

@@ -1,4 +1,4 @@
-//! A checked `[sources.NAME]` to its plan.
+//! A checked `[sources.NAME]` to its plan, and back.
 
 use wire::graphite::input::Compatibility;
 use wire::statsd::{Dialect, Options};
@@ -8,12 +8,10 @@ use super::transport;
 use super::value::Checked;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
-use crate::options::field::Words;
-use crate::options::table::sources::{LISTENER, OWN, POINT, READING};
+use crate::options::field::{Table, Words};
+use crate::options::table::sources::{LISTENER, READING};
 use crate::options::table::transport::SOURCE_TRANSPORT;
-use crate::plan::{
-    Compression, GraphiteSource, Listen, OwnPlan, RelayOwnPlan, RelayReport, SourceKind, SourcePlan,
-};
+use crate::plan::{Compression, GraphiteSource, Listen, OwnPlan, RelayOwnPlan, SourceKind, SourcePlan};
 
 /// A source as an empty section means it.
 pub fn default_plan(name: &str) -> SourcePlan {
@@ -47,14 +45,9 @@ pub fn graphite_plan(name: &str, compatibility: Compatibility) -> SourcePlan {
 
 /// Self-metrics as an empty section means them.
 pub fn own_plan(name: &str) -> SourcePlan {
-    let RelayOwnPlan { every_ms, prefix, .. } = relay_own();
+    let RelayOwnPlan { every_ms, prefix, .. } = RelayOwnPlan::empty(None);
     let kind = SourceKind::Own(OwnPlan { every_ms, prefix });
     SourcePlan { kind, listen: Vec::new(), ..default_plan(name) }
-}
-
-/// Options of self-metrics of either encoding.
-pub(super) fn relay_own() -> RelayOwnPlan {
-    RelayOwnPlan { every_ms: 10_000, reset: false, prefix: "staunch".into(), report: RelayReport::Points }
 }
 
 /// The plan, and the place of each of its listeners.
@@ -90,8 +83,7 @@ pub(super) fn build(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) ->
 }
 
 fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
-    let mut source = GraphiteSource::of(Compatibility::Strict);
-    fields.fill(&mut source, &POINT);
+    let source: GraphiteSource = fields.read();
     if fields
         .value("name_characters")
         .is_some_and(|text: String| !text.bytes().all(|byte| byte.is_ascii_graphic()))
@@ -143,8 +135,7 @@ fn unfit_listeners(
 }
 
 fn own(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourcePlan {
-    let mut own = relay_own();
-    fields.fill(&mut own, &OWN);
+    let own: RelayOwnPlan = fields.read();
     let of_relays = fields.word("encoding") == Some("carbon-c-relay");
     let fits = |byte: u8| match of_relays {
         true => byte.is_ascii_graphic(),
@@ -169,12 +160,8 @@ fn own(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourcePlan {
 }
 
 fn options(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Options {
-    let mut options = Options::of(Dialect::Union);
-    fields.fill(&mut options, &READING);
-    // The dialect decides what the others are when they are left out.
+    let options: Options = fields.read();
     let dialect = options.dialect;
-    options = Options::of(dialect);
-    fields.fill(&mut options, &READING);
     let union = dialect == Dialect::Union;
     let idle_options = [
         ("gauge_sign", union),
@@ -189,6 +176,40 @@ fn options(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Options {
         }
     }
     options
+}
+
+/// The section of a source.
+pub(super) fn fields(source: &SourcePlan) -> Fields {
+    let (section, default) = match &source.kind {
+        SourceKind::Statsd(_) => (Section::SourceStatsd, default_plan("")),
+        SourceKind::Graphite(_) => (Section::SourceGraphite, graphite_plan("", Compatibility::Strict)),
+        SourceKind::Own(_) | SourceKind::RelayOwn(_) => (Section::SourceSelf, own_plan("")),
+    };
+    let mut fields = Fields::node(section, std::iter::empty());
+    if !source.kind.is_own() {
+        let listen = source.listen.iter().map(|listen| (listen.clone(), Place::new(0, 0)));
+        fields.give_value("listen", Checked::Listen(listen.collect()));
+    }
+    fields.give(&LISTENER, source, &default);
+    fields.give(&SOURCE_TRANSPORT, source, &default);
+    match &source.kind {
+        SourceKind::Statsd(options) => {
+            fields.give_table(options);
+        }
+        SourceKind::Graphite(points) => {
+            fields.give_table(points);
+        }
+        SourceKind::Own(OwnPlan { every_ms, prefix }) => {
+            let own =
+                RelayOwnPlan { every_ms: *every_ms, prefix: prefix.clone(), ..RelayOwnPlan::empty(None) };
+            fields.give_table(&own);
+        }
+        SourceKind::RelayOwn(own) => {
+            fields.give_value("encoding", Checked::Word("carbon-c-relay"));
+            fields.give_table(own);
+        }
+    }
+    fields
 }
 
 /// The first option in which two sources read differently, other than what is derived from the rest of the plan.

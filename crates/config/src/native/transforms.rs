@@ -1,4 +1,4 @@
-//! A checked `[transforms.NAME]` to its plan.
+//! A checked `[transforms.NAME]` with `type = "aggregate"` to its plan, and back.
 
 use process::aggregate::AggregatePlan;
 use wire::graphite::Namespace;
@@ -7,8 +7,11 @@ use wire::statsd::Dialect;
 use super::fields::Fields;
 use super::outputs;
 use crate::diagnostic::Diagnostic;
+use crate::options::Section;
 use crate::options::table::transforms::{AGGREGATION, BOUNDS, REPORT, SURROUNDINGS};
-use crate::plan::{AggregateTransform, Plan, SelfCounters, TransformKind, default_checkpoint_ms};
+use crate::plan::{
+    AggregateTransform, Feed, Plan, SelfCounters, SourcePlan, TransformKind, default_checkpoint_ms,
+};
 
 /// An aggregation as an empty section means it.
 pub(super) fn default_plan() -> AggregateTransform {
@@ -26,12 +29,20 @@ pub(super) fn default_plan() -> AggregateTransform {
 pub(super) fn resolve(name: &str, fields: &Fields, plan: &mut Plan) {
     let Plan { sources, transforms, .. } = plan;
     let Some(transform) = transforms.iter_mut().find(|transform| transform.name == name) else { return };
-    let dialects = transform.sources().filter_map(|id| sources.get(id.index()));
-    let by_dialect = dialects.map(|source| default_checkpoint_ms(source.kind.reading().dialect)).min();
+    let by_dialect = checkpoint_ms(sources, &transform.from);
     let TransformKind::Aggregate(aggregate) = &mut transform.kind else { return };
     if let Some(checkpoint_ms) = fields.value("checkpoint").or(by_dialect) {
         aggregate.checkpoint_ms = checkpoint_ms;
     }
+}
+
+/// The default of `checkpoint` by what feeds the transform.
+fn checkpoint_ms(sources: &[SourcePlan], from: &[Feed]) -> Option<u64> {
+    let sources = from.iter().filter_map(|feed| match feed {
+        Feed::Source(id) => sources.get(id.index()),
+        Feed::Transform(_) => None,
+    });
+    sources.map(|source| default_checkpoint_ms(source.kind.reading().dialect)).min()
 }
 
 /// The plan of a section.
@@ -44,6 +55,21 @@ pub(super) fn build(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> AggregateTr
     transform.namespace = outputs::namespace(fields, wrong);
     transform.namespace.stats_prefix.clone_from(&transform.stats_prefix);
     transform
+}
+
+/// The section of an aggregation.
+pub(super) fn fields(plan: &Plan, from: &[Feed], transform: &AggregateTransform) -> Fields {
+    let mut default = default_plan();
+    default.checkpoint_ms = checkpoint_ms(&plan.sources, from).unwrap_or(default.checkpoint_ms);
+    let mut fields = Fields::node(Section::TransformAggregate, plan.names_of(from));
+    fields.give(&SURROUNDINGS, transform, &default);
+    fields.give_table(&transform.namespace);
+    // `window` is written even when it is the default: whoever reads the file looks for it.
+    let without_window = AggregatePlan { window_ms: 0, ..default.plan.clone() };
+    fields.give(&AGGREGATION, &transform.plan, &without_window);
+    fields.give(&BOUNDS, &transform.plan, &default.plan);
+    fields.give(&REPORT, transform, &default);
+    fields
 }
 
 #[test]

@@ -137,7 +137,6 @@ pub(super) const TABLES: &[&[Row]] = &[
     queue::OF_OUTPUTS.rows,
     queue::QUEUE.rows,
     daemon::HTTP.rows,
-    daemon::HTTP_CLIENTS.rows,
     daemon::MANAGEMENT.rows,
 ];
 

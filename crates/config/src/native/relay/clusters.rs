@@ -21,7 +21,7 @@ use crate::plan::{Destination, Endpoint, Feed, OutputPlan, Plan};
 const NAME_BYTES_MAX: usize = 1024;
 
 /// The word of `type` for a plan; none for rings of StatsD's proxies, which no relay has.
-pub(in crate::native) fn distribution_word(distribution: &Distribution) -> Option<&'static str> {
+pub(super) fn distribution_word(distribution: &Distribution) -> Option<&'static str> {
     let mut plain = distribution.clone();
     if let Distribution::Sharded { sharding, replication, fail_over } = &mut plain {
         (*replication, *fail_over) = (1, *sharding == Sharding::AnyOf);

@@ -2,12 +2,13 @@
 //!
 //! Path: `native::plan`, when outputs have their plans -> **[`build`]** -> `feeds` (what may take from a relay) -> `clusters`
 //! (members are outputs) -> `rules` -> `verdict` (what the router says of it, at its place in the file).
-//! [`print`](super::print()) goes the other way.
+//! `print` goes the other way.
 //! Not here: what rules do and how keys are placed (`process`).
 //! Invariant: what passes here, `Router::new` takes.
 
 mod clusters;
 mod feeds;
+mod print;
 mod rules;
 mod verdict;
 
@@ -15,31 +16,19 @@ use std::ops::Range;
 
 use foldhash::HashSet;
 use model::TransformId;
-use process::aggregation_rules::AggregationRuleLimits;
 use process::relay::{ClusterId, RelayPlan, To};
 
 use super::fields::Fields;
 use super::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic, Place, did_you_mean, has_errors, listed};
-use crate::options::table::relay::RELAY;
 use crate::options::{Family, Section};
 use crate::plan::{Plan, RelayTransform, TransformKind};
 
-pub(super) use clusters::distribution_word;
 pub(super) use feeds::check as check_feeds;
-pub(super) use rules::compute_word;
+pub(super) use print::fields;
 
 /// Where a rule sends what nobody wants.
 pub const BLACKHOLE: &str = "blackhole";
-
-/// A relay as an empty section means it.
-pub(super) fn default_plan() -> RelayTransform {
-    RelayTransform {
-        plan: RelayPlan::default(),
-        names_max: RelayTransform::NAMES_MAX,
-        aggregation_rules: AggregationRuleLimits::default(),
-    }
-}
 
 /// The sections of a file, and which outputs of the plan each has made.
 #[derive(Clone, Copy)]
@@ -62,8 +51,7 @@ pub(super) fn build(file: File<'_>, plan: &mut Plan, wrong: &mut Vec<Diagnostic>
         file.named.iter().filter(|named| named.family == Family::Transforms && named.fields.is_some());
     for (at, named) in transforms.enumerate() {
         let (Some(Section::TransformRelay), Some(fields)) = (named.section, &named.fields) else { continue };
-        let mut relay = default_plan();
-        fields.fill(&mut relay, &RELAY);
+        let mut relay: RelayTransform = fields.read();
         let before = wrong.len();
         let clusters = clusters::read(file, fields, TransformId(at as u16), plan, wrong);
         let mut names = Names::new(clusters.iter().map(|cluster| &*cluster.name));

@@ -240,7 +240,7 @@ fn compute_of(word: &str) -> Option<Compute> {
 }
 
 /// The word of `compute` that means it.
-pub(in crate::native) fn compute_word(compute: Compute) -> String {
+pub(super) fn compute_word(compute: Compute) -> String {
     match (compute, WORDS.iter().find(|(_, known)| *known == compute)) {
         (_, Some((word, _))) => (*word).to_owned(),
         (Compute::Interpolated(permille), None) => format!("permille_{permille}"),

@@ -1,6 +1,7 @@
 //! What belongs to no source, transform or output: the top level, HTTP and management ports.
 
 use super::{HOUR, MIB, TIB, duration, size, whole};
+use crate::native::default_management;
 use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Family;
 use crate::options::Section::{Http, HttpTls, Management, Top};
@@ -45,7 +46,10 @@ rows! {
 }
 
 rows! {
-    HTTP: HttpPlan;
+    HTTP: HttpPlan = |given| {
+        let connections_max = given.map_or(HttpPlan::CONNECTIONS_MAX, |given| given.connections_max);
+        HttpPlan { peer_connections_max: connections_max / 2, ..HttpPlan::default() }
+    };
     in [Http] {
         "enabled": Flag, Toml("true"), "false",
             "Whether there is an HTTP server.";
@@ -61,12 +65,6 @@ rows! {
         "tls" => tls as Nested: Table(HttpTls), Absent("connections are not encrypted"), "{ cert = \"/etc/staunch/http.pem\" }",
             "Encrypts its connections.",
             "All of them: on this address nothing is answered without TLS.";
-    }
-}
-
-rows! {
-    HTTP_CLIENTS: HttpPlan;
-    in [Http] {
         "max_connections" => connections_max: whole(2, 10_000), Toml("256"), "64",
             "Most connections at once.",
             "At the bound the connection that has been without a request for longest is closed for a new one; when all of them have a request, the oldest of the client that has the most, if it still has more than the new one's client then; else the new one is closed.";
@@ -78,7 +76,7 @@ rows! {
 }
 
 rows! {
-    MANAGEMENT: ManagementPlan;
+    MANAGEMENT: ManagementPlan = |_| default_management();
     in [Management] {
         "listen": Address, Toml("\"127.0.0.1:8126\""), "\"0.0.0.0:8126\"",
             "Where it listens.",

@@ -85,7 +85,7 @@ rows! {
 }
 
 rows! {
-    SENDER: SenderPlan;
+    SENDER: SenderPlan = |_| SenderPlan::default();
     in STREAMS {
         "min_retry_delay" => retry_min_ms: duration(1, HOUR), Toml("\"250ms\""), "\"1s\"",
             "First pause after a failure.",

@@ -34,7 +34,7 @@ rows! {
 }
 
 rows! {
-    NAMESPACE: Namespace;
+    NAMESPACE: Namespace = |_| Namespace::default();
     in NAMING {
         "namespace" => legacy as NamespaceLegacy: one_of::<NamespaceLegacy>(), Toml("\"legacy\""), "\"modern\"",
             "Names of series in Graphite.",

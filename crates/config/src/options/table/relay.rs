@@ -1,7 +1,7 @@
 //! Options of relays: their clusters and rules.
 
-use process::aggregation_rules::{Late, Stamp};
-use process::relay::Distribution;
+use process::aggregation_rules::{AggregationRuleLimits, Late, Stamp};
+use process::relay::{Distribution, RelayPlan};
 use process::sharding::{CarbonHash, Sharding};
 
 use super::{TIB, duration, one_of, size, whole};
@@ -46,7 +46,11 @@ const SECONDS_MAX_MS: u64 = (u32::MAX as u64) * 1000;
 const NAMES_MOST: u64 = 64_000_000;
 
 rows! {
-    RELAY: RelayTransform;
+    RELAY: RelayTransform = |_| RelayTransform {
+        plan: RelayPlan::default(),
+        names_max: RelayTransform::NAMES_MAX,
+        aggregation_rules: AggregationRuleLimits::default(),
+    };
     in [TransformRelay] {
         "clusters": NamedTables(RelayCluster),
             Absent("no clusters"), "{ all = { type = \"forward\", to = [\"carbon\"] } }",

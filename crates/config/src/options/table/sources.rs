@@ -86,7 +86,7 @@ rows! {
 }
 
 rows! {
-    POINT: GraphiteSource;
+    POINT: GraphiteSource = |_| GraphiteSource::of(Compatibility::Strict);
     in POINTS {
         "encoding" => messages as Messages: one_of::<Messages>(), Toml("\"lines\""), "\"pickle\"",
             "What its connections carry: lines, or messages of many points.",
@@ -114,7 +114,10 @@ rows! {
 }
 
 rows! {
-    READING: Options;
+    READING: Options = |given| {
+        let dialect = given.map_or(Dialect::Union, |given| given.dialect);
+        Options { dialect: Dialect::Union, ..Options::of(dialect) }
+    };
     in SOURCES {
         "dialect" => dialect: one_of::<Dialect>(), Toml("\"union\""), "\"dogstatsd\"",
             "Whose reading of a line holds.",
@@ -150,7 +153,12 @@ rows! {
 }
 
 rows! {
-    OWN: RelayOwnPlan;
+    OWN: RelayOwnPlan = |_| RelayOwnPlan {
+        every_ms: 10_000,
+        reset: false,
+        prefix: "staunch".into(),
+        report: RelayReport::Points,
+    };
     in [SourceSelf] {
         "encoding": Word(&["statsd", "carbon-c-relay"]), Toml("\"statsd\""), "\"carbon-c-relay\"",
             "What the figures are.",

@@ -1,4 +1,4 @@
-//! Relays as native options: the mirror of `native::relay`.
+//! A relay as the section that reads back to it.
 
 use process::aggregation_rules::{ComputePlan, Late, Stamp};
 use process::relay::{
@@ -7,25 +7,27 @@ use process::relay::{
 };
 use process::sharding::Sharding;
 
-use super::{OutputGroup, fed};
+use super::BLACKHOLE;
+use super::clusters::distribution_word;
+use super::rules::compute_word;
 use crate::diagnostic::Place;
 use crate::native::fields::Fields;
-use crate::native::relay::{BLACKHOLE, compute_word, default_plan, distribution_word};
+use crate::native::groups::OutputGroup;
 use crate::options::Section;
 use crate::options::field::{Checked, Form, Table};
-use crate::options::table::relay::{RELAY, RuleOptions, Target};
-use crate::plan::{Plan, RelayTransform, TransformPlan};
+use crate::options::table::relay::{RuleOptions, Target};
+use crate::plan::{Feed, Plan, RelayTransform};
 
-pub(super) fn fields(
+/// The section of a relay.
+pub(in crate::native) fn fields(
     plan: &Plan,
     groups: &[OutputGroup<'_>],
-    transform: &TransformPlan,
-    RelayTransform { plan: relay, .. }: &RelayTransform,
+    from: &[Feed],
+    transform: &RelayTransform,
 ) -> Fields {
-    let mut fields = fed(Section::TransformRelay, plan, &transform.from);
-    if let Some(transform) = transform.kind.as_relay() {
-        fields.give(&RELAY, transform, &default_plan());
-    }
+    let mut fields = Fields::node(Section::TransformRelay, plan.names_of(from));
+    fields.give_table(transform);
+    let relay = &transform.plan;
     if let Some(to) = Target::checked(&names(relay, &relay.statistics)) {
         let mut statistics = Fields::empty(Section::RelayStatistics);
         statistics.give_value("to", to);

@@ -1,0 +1,162 @@
+//! Outputs of a plan as sections of a file: which of them one section can say at once, and its options.
+
+use super::fields::Fields;
+use super::{checks, outputs, packets};
+use crate::address::destination_name;
+use crate::diagnostic::Place;
+use crate::options::Section;
+use crate::options::field::Checked;
+use crate::options::table::endpoints::{CONNECTIONS, ENDPOINT};
+use crate::options::table::outputs::{FILE_FORMS, FILES, GRAPHITE, ROTATION};
+use crate::options::table::queue::OF_OUTPUTS;
+use crate::options::table::transport::OUTPUT_TRANSPORT;
+use crate::plan::{ClusterPlan, Destination, OutputKind, OutputPlan, Plan};
+use crate::text::size;
+
+/// Outputs that one section of the file makes; at least one.
+pub(super) struct OutputGroup<'a> {
+    pub(super) name: &'a str,
+    /// Place of the first of them in the plan.
+    pub(super) first: usize,
+    pub(super) endpoints: Vec<Destination>,
+    pub(super) outputs: &'a [OutputPlan],
+    pub(super) cluster: Option<&'a ClusterPlan>,
+}
+
+/// The sections that make the plan's outputs, in their order.
+pub(super) fn groups(plan: &Plan) -> Vec<OutputGroup<'_>> {
+    let mut groups: Vec<OutputGroup> = Vec::new();
+    let mut rest = &plan.outputs[..];
+    while !rest.is_empty() {
+        let first = plan.outputs.len() - rest.len();
+        let begins = |cluster: &&ClusterPlan| cluster.members.first().is_some_and(|id| id.index() == first);
+        let cluster = plan.clusters.iter().find(begins);
+        let (name, endpoints, number) = match cluster {
+            Some(cluster) => {
+                let number = cluster.members.len().min(rest.len());
+                let endpoints = rest[..number].iter().filter_map(|output| output.kind.destination());
+                (&*cluster.name, endpoints.collect(), number)
+            }
+            None => {
+                let (mut name, mut endpoints) = group(rest, |id| in_cluster(plan, first + id));
+                if groups.iter().any(|group| group.name == name) {
+                    // Others of this name stand elsewhere in the plan, so that each says its own.
+                    name = &rest[0].name;
+                    endpoints.truncate(1);
+                }
+                let number = endpoints.len().max(1);
+                (name, endpoints, number)
+            }
+        };
+        let (outputs, after) = rest.split_at(number);
+        groups.push(OutputGroup { name, first, endpoints, outputs, cluster });
+        rest = after;
+    }
+    groups
+}
+
+fn in_cluster(plan: &Plan, at: usize) -> bool {
+    plan.clusters.iter().any(|cluster| cluster.members.iter().any(|id| id.index() == at))
+}
+
+/// How an output is called in the file, and the endpoints that one section can say at once: those that differ in
+/// the endpoint only and are called after it.
+fn group(outputs: &[OutputPlan], in_cluster: impl Fn(usize) -> bool) -> (&str, Vec<Destination>) {
+    let first = &outputs[0];
+    let Some(to) = first.kind.destination() else { return (&first.name, Vec::new()) };
+    let Some(base) = base_name(first, &to) else { return (&first.name, vec![to]) };
+    let mut endpoints = vec![to];
+    for (at, other) in outputs.iter().enumerate().skip(1) {
+        let Some(to) = other.kind.destination() else { break };
+        let alike = !in_cluster(at)
+            && outputs::with_destination(&first.kind, &to) == other.kind
+            && (&first.from, first.queue, first.queue_kind, first.required)
+                == (&other.from, other.queue, other.queue_kind, other.required)
+            && checks::alike(first.check.as_ref(), other.check.as_ref())
+            && base_name(other, &to) == Some(base)
+            && packets_table(&to) == packets_table(&endpoints[0]);
+        if !alike || endpoints.contains(&to) {
+            break;
+        }
+        endpoints.push(to);
+    }
+    if endpoints.len() == 1 { (&first.name, endpoints) } else { (base, endpoints) }
+}
+
+/// `carbon` of `carbon/10.0.0.5:2003`, when that is its endpoint.
+fn base_name<'a>(output: &'a OutputPlan, to: &Destination) -> Option<&'a str> {
+    output.name.strip_suffix(&*destination_name(to))?.strip_suffix('/')
+}
+
+/// The section that makes an output.
+fn table_of(kind: &OutputKind) -> Section {
+    match kind {
+        OutputKind::Graphite { .. } | OutputKind::GraphiteDatagrams { .. } => Section::OutputGraphite,
+        OutputKind::GraphiteFile { .. } => Section::OutputGraphiteFile,
+        OutputKind::Console { .. } => Section::OutputConsole,
+        OutputKind::PerlFile { .. } => Section::OutputPerlFile,
+        OutputKind::EventFile { .. } => Section::OutputEventFile,
+        OutputKind::Packets(packets) => packets_table(&packets.to),
+    }
+}
+
+fn packets_table(to: &Destination) -> Section {
+    match to {
+        Destination::Udp(_) => Section::OutputUdp,
+        Destination::Tcp(_) => Section::OutputTcp,
+        Destination::UnixDatagram(_) | Destination::UnixStream(_) => Section::OutputUnix,
+    }
+}
+
+/// The section of a group.
+pub(super) fn fields(plan: &Plan, group: &OutputGroup<'_>) -> Fields {
+    let output = &group.outputs[0];
+    let kind = &output.kind;
+    let section = table_of(kind);
+    let mut fields = Fields::node(section, plan.names_of(&output.from));
+    if !group.endpoints.is_empty() {
+        let to = group.endpoints.iter().map(|to| (to.clone(), Place::new(0, 0)));
+        fields.give_value("to", Checked::Endpoints(to.collect()));
+    }
+    let default = outputs::default_kind(section, &plan.data_dir, &output.name);
+    fields.give(&FILES, kind, &default);
+    if let OutputKind::GraphiteFile { file_bytes_max, files_max, .. }
+    | OutputKind::EventFile { file_bytes_max, files_max, .. } = kind
+        && *file_bytes_max > 0
+    {
+        let most = file_bytes_max.saturating_mul(u64::from(*files_max) + 1);
+        fields.remark(format!("At most {} on disk: the file and {files_max} rotated ones.", size(most)));
+    }
+    fields.give(&ROTATION, kind, &default);
+    fields.give(&GRAPHITE, kind, &default);
+    fields.give(&FILE_FORMS, kind, &default);
+    match kind {
+        OutputKind::Graphite { namespace, sender, .. } => {
+            fields.give_table(namespace);
+            fields.give(&CONNECTIONS, kind, &default);
+            fields.give_table(sender);
+            fields.give(&OUTPUT_TRANSPORT, kind, &default);
+        }
+        OutputKind::GraphiteDatagrams { sender, syslog, .. } => {
+            if *syslog {
+                fields.give_value("encoding", Checked::Word("syslog"));
+            }
+            fields.give_table(sender);
+        }
+        OutputKind::Packets(packets) => {
+            packets::give(&mut fields, group, packets);
+            fields.give_table(&packets.sender);
+        }
+        OutputKind::GraphiteFile { namespace, .. } => {
+            fields.give_table(namespace);
+        }
+        OutputKind::Console { .. } | OutputKind::PerlFile { .. } | OutputKind::EventFile { .. } => {}
+    }
+    let default = OutputPlan::new("", default, Vec::new());
+    fields.give(&ENDPOINT, output, &default);
+    if let Some(check) = checks::options(group.outputs) {
+        fields.give_value("check", Checked::Table(Fields::of(&check)));
+    }
+    fields.give(&OF_OUTPUTS, output, &default);
+    fields
+}
