@@ -5,6 +5,9 @@
 pub enum WhenFull {
     /// The source waits (backpressure). For sources that cannot wait, the new block is dropped.
     Block,
+    /// The source waits for at most [`QueueLimits::max_wait_ms`] in any 10 s. After that, the oldest blocks are dropped until
+    /// the queue is half empty. For sources that cannot wait, the oldest block is dropped.
+    Wait,
     /// The source waits while the endpoint is up or unknown. While it is down, and for sources that cannot wait, the
     /// oldest block is dropped.
     BlockWhileUp,
@@ -15,10 +18,21 @@ pub enum WhenFull {
 }
 
 impl WhenFull {
+    /// Its word in config files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WhenFull::Block => "block",
+            WhenFull::Wait => "wait",
+            WhenFull::BlockWhileUp => "block_while_up",
+            WhenFull::DropOldest => "drop_oldest",
+            WhenFull::DropNewest => "drop_newest",
+        }
+    }
+
     /// True when sources that can wait do so, given whether the endpoint is down.
     pub fn waits(self, endpoint_is_down: bool) -> bool {
         match self {
-            WhenFull::Block => true,
+            WhenFull::Block | WhenFull::Wait => true,
             WhenFull::BlockWhileUp => !endpoint_is_down,
             WhenFull::DropOldest | WhenFull::DropNewest => false,
         }
@@ -59,6 +73,8 @@ pub struct QueueLimits {
     pub records_max: u64,
     /// What happens at either limit.
     pub when_full: WhenFull,
+    /// With [`WhenFull::Wait`]: how long sources wait for room in any 10 s, in milliseconds.
+    pub max_wait_ms: u64,
     /// Blocks older than this many milliseconds are dropped as `too_old`; 0 for never.
     pub age_max_ms: u64,
 }
@@ -67,13 +83,11 @@ impl QueueLimits {
     /// Smallest `max_bytes`: two of the largest blocks.
     pub const BYTES_MIN: u64 = 256 * 1024;
 
-    /// Default limits. A queue on disk makes sources wait, because it must lose nothing.
+    /// Default limits.
     pub fn default_of(kind: QueueKind) -> QueueLimits {
         match kind {
             QueueKind::Memory => QueueLimits::default(),
-            QueueKind::Disk { .. } => {
-                QueueLimits { bytes_max: 4 << 30, when_full: WhenFull::Block, ..QueueLimits::default() }
-            }
+            QueueKind::Disk { .. } => QueueLimits { bytes_max: 4 << 30, ..QueueLimits::default() },
         }
     }
 
@@ -88,7 +102,13 @@ const _: () = assert!(QueueLimits::BYTES_MIN >= 2 * crate::block::BLOCK_BYTES_MA
 
 impl Default for QueueLimits {
     fn default() -> Self {
-        QueueLimits { bytes_max: 256 << 20, records_max: 0, when_full: WhenFull::DropOldest, age_max_ms: 0 }
+        QueueLimits {
+            bytes_max: 256 << 20,
+            records_max: 0,
+            when_full: WhenFull::Wait,
+            max_wait_ms: 1_000,
+            age_max_ms: 0,
+        }
     }
 }
 

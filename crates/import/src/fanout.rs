@@ -138,6 +138,7 @@ fn plan(asked: &Fanout) -> Plan {
         records_max: asked.records_max,
         when_full: WhenFull::DropOldest,
         age_max_ms: 0,
+        ..QueueLimits::default()
     };
     for to in &asked.targets {
         let word = match to {

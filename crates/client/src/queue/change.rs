@@ -31,7 +31,7 @@ impl Opened {
         let data_dir = DataDir::lock(&place.data_dir, None)?;
         let output = place.output(&found.name);
         let bytes_max = output.map_or(u64::MAX, |output| output.queue.bytes_max);
-        let limits = QueueLimits { bytes_max, records_max: 0, age_max_ms: 0, when_full: WhenFull::Block };
+        let limits = QueueLimits { bytes_max, when_full: WhenFull::Block, ..QueueLimits::default() };
         let usual = DiskQueuePlan::default();
         let plan = DiskQueuePlan::within(limits, usual.sync_window_ms);
         let failed = || format!("cannot open the queue in {}", found.path.display());

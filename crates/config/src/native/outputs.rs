@@ -95,6 +95,14 @@ pub(super) fn build(
         let hint = "write kind = \"disk\" beside it to keep the queue on disk";
         wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored").hint(hint));
     }
+    if let Some(fields) = asked.fields.table("queue")
+        && let Some(place) = fields.place_of("max_wait")
+        && fields.word("when_full").is_some_and(|word| word != "wait")
+    {
+        let message = "`max_wait` has no effect with this `when_full`";
+        let hint = "only `when_full = \"wait\"`, the default, has a limit for the time";
+        wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored").hint(hint));
+    }
     match asked.fields.section {
         Section::OutputUdp | Section::OutputTcp | Section::OutputUnix => packet_outputs(asked, wrong),
         Section::OutputGraphite => (graphite_outputs(asked, wrong), None),

@@ -438,7 +438,7 @@ proptest! {
     #[test]
     fn every_packet_is_sent_once_in_order_or_counted(ops in ops(), bytes_max in 600..4000_u64, block: bool) {
         let when_full = if block { WhenFull::Block } else { WhenFull::DropOldest };
-        let mut world = World::with(QueueLimits { bytes_max, records_max: 0, when_full, age_max_ms: 0 });
+        let mut world = World::with(QueueLimits { bytes_max, records_max: 0, when_full, age_max_ms: 0, ..QueueLimits::default() });
         let (mut next, mut left, mut opening) = (0_u32, Vec::new(), false);
         for op in ops {
             match op {

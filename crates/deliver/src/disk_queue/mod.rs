@@ -90,7 +90,7 @@ use model::{CopyOutcome, Disk, DiskError, Dropped, Now, OutputAccount};
 use crate::block::Block;
 use crate::pause::MS_NS;
 use crate::plan::{QueueKind, QueueLimits};
-use crate::queue::{Appended, Entry, Queue};
+use crate::queue::{Appended, Entry, Queue, WaitBudget};
 use commit::{Commit, NotSynced};
 pub use commit::{Promise, SyncDone, SyncJob, Synced};
 use cursor::Cursor;
@@ -312,6 +312,7 @@ pub struct DiskQueue<D: Disk> {
     /// Error of the last write; none when it succeeded.
     write_error: Option<DiskError>,
     held: Held,
+    wait: Box<WaitBudget>,
     quarantine: Quarantine,
     counts: DiskQueueCounts,
     /// Reused for each append.
@@ -453,6 +454,7 @@ impl<D: Disk> DiskQueue<D> {
             reserved: 0,
             write_error: None,
             held: Held::default(),
+            wait: Box::default(),
             quarantine: found.quarantine,
             counts: found.counts,
             boundaries: Vec::new(),
@@ -636,6 +638,14 @@ impl<D: Disk> DiskQueue<D> {
         &self.account
     }
 
+    pub(crate) fn wait(&self) -> &WaitBudget {
+        &self.wait
+    }
+
+    pub(crate) fn wait_mut(&mut self) -> &mut WaitBudget {
+        &mut self.wait
+    }
+
     /// Reads the notes of entries that were settled or dropped.
     fn take_notes(&mut self) {
         for (number, left) in self.log.take() {
@@ -768,6 +778,11 @@ impl<D: Disk> Queue for DiskQueue<D> {
             }
             None => self.drop_unread(reason) || self.drop_held(reason),
         }
+    }
+
+    fn drop_run(&mut self, reason: Dropped, most: (u64, u64)) -> bool {
+        self.take_notes();
+        (self.returned.is_empty() && self.drop_segment(reason, most)) || self.drop_front(reason)
     }
 
     fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {

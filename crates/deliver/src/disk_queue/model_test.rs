@@ -27,6 +27,8 @@ enum Op {
     DeliverPart(usize, usize),
     PutBack(usize),
     DropEntry(usize),
+    /// The oldest record, or a segment with no more than so many bytes or copies.
+    DropRun(u64, u64),
     BeginSync(bool),
     FinishSync,
     Pass(u64),
@@ -81,6 +83,7 @@ fn ops(harm: Harm) -> impl Strategy<Value = Vec<Op>> {
         1 => (0..8_usize, 0..90_usize).prop_map(|(which, bytes)| Op::DeliverPart(which, bytes)),
         1 => (0..8_usize).prop_map(Op::PutBack),
         1 => (0..8_usize).prop_map(Op::DropEntry),
+        1 => (0..900_u64, 0..6_u64).prop_map(|(bytes, copies)| Op::DropRun(bytes, copies)),
         4 => any::<bool>().prop_map(Op::BeginSync),
         4 => Just(Op::FinishSync),
         2 => (0..300_u64).prop_map(Op::Pass),
@@ -115,13 +118,23 @@ fn passing() -> impl Strategy<Value = Option<DiskError>> {
 }
 
 fn plans() -> impl Strategy<Value = DiskQueuePlan> {
-    let when_full =
-        prop_oneof![Just(WhenFull::Block), Just(WhenFull::DropOldest), Just(WhenFull::DropNewest)];
+    let when_full = prop_oneof![
+        Just(WhenFull::Block),
+        Just(WhenFull::Wait),
+        Just(WhenFull::DropOldest),
+        Just(WhenFull::DropNewest)
+    ];
     let bytes_max = prop_oneof![300..2500_u64, Just(UNBOUNDED)];
     let records_max = prop_oneof![3 => Just(0), 1 => 3..20_u64];
     (bytes_max, records_max, when_full, 200..900_u64).prop_map(
         |(bytes_max, records_max, when_full, segment_bytes)| DiskQueuePlan {
-            limits: QueueLimits { bytes_max, records_max, when_full, age_max_ms: 0 },
+            limits: QueueLimits {
+                bytes_max,
+                records_max,
+                when_full,
+                age_max_ms: 0,
+                ..QueueLimits::default()
+            },
             segment_bytes,
             ..DiskQueuePlan::default()
         },
@@ -243,6 +256,7 @@ impl Sim {
             Op::DeliverPart(which, bytes) => self.deliver_part(*which, *bytes),
             Op::PutBack(which) => self.with_held(*which, DiskQueue::put_back, false),
             Op::DropEntry(which) => self.with_held(*which, |_, entry| drop(entry), false),
+            Op::DropRun(bytes, copies) => self.drop_run(*bytes, *copies),
             Op::BeginSync(last) => self.begin_sync(*last),
             Op::FinishSync => self.finish_sync(),
             Op::Pass(ms) => self.now = self.now.plus_ns(ms * MS_NS),
@@ -333,10 +347,12 @@ impl Sim {
             match limits.when_full {
                 WhenFull::Block => return full(),
                 WhenFull::DropNewest => return Appended::Dropped,
-                WhenFull::DropOldest | WhenFull::BlockWhileUp => match self.waiting.pop_front() {
-                    Some(oldest) => self.end(oldest),
-                    None => return Appended::Dropped,
-                },
+                WhenFull::DropOldest | WhenFull::BlockWhileUp | WhenFull::Wait => {
+                    match self.waiting.pop_front() {
+                        Some(oldest) => self.end(oldest),
+                        None => return Appended::Dropped,
+                    }
+                }
             }
         }
     }
@@ -344,10 +360,36 @@ impl Sim {
     /// A full disk may have cost more of the oldest records.
     fn reconcile(&mut self) {
         let copies = |sim: &Sim| -> u64 { sim.waiting.iter().map(|id| sim.records[id].copies_left).sum() };
-        while self.plan.limits.when_full == WhenFull::DropOldest && copies(self) > self.queue.copies() {
+        let drops = matches!(self.plan.limits.when_full, WhenFull::DropOldest | WhenFull::Wait);
+        while drops && copies(self) > self.queue.copies() {
             let oldest = self.waiting.pop_front().expect("a record with copies");
             self.end(oldest);
         }
+    }
+
+    fn drop_run(&mut self, bytes: u64, copies: u64) {
+        self.queue.take_notes();
+        let was_read = !self.queue.returned.is_empty();
+        let before = self.queue.account().dropped(Dropped::QueueFull);
+        let dropped = self.queue.drop_run(Dropped::QueueFull, (bytes, copies));
+        let upto = self.queue.read.records;
+        let mut gone = Vec::new();
+        while let Some(id) = self.waiting.pop_front_if(|id| {
+            if was_read { dropped && gone.is_empty() } else { self.records[id].number < upto }
+        }) {
+            gone.push(id);
+        }
+        let all = || gone.iter().map(|id| &self.records[id]);
+        let gone_copies: u64 = all().map(|record| record.copies_left).sum();
+        let gone_bytes: u64 = all().map(Record::disk_bytes).sum();
+        assert!(
+            gone.len() <= 1 || gone_bytes <= bytes || gone_copies <= copies,
+            "{gone:?}: {gone_bytes} bytes, {gone_copies} copies"
+        );
+        let counted = self.queue.account().dropped(Dropped::QueueFull) - before;
+        let undamaged = !self.torn && self.flips + self.cuts + self.moves == 0;
+        assert!(counted == gone_copies || !undamaged, "{counted} of {gone_copies} copies");
+        gone.into_iter().for_each(|id| self.end(id));
     }
 
     fn end(&mut self, id: u64) {
@@ -768,7 +810,7 @@ proptest! {
 fn failed_writes_restored_by_a_loss_of_power_are_delivered_if_not_replaced() {
     use Op::{Append, CrashIn, CutLast, DiskBytes, Flip, OpensFail, WriteErrorIn};
     let plan = |bytes_max: u64, when_full: WhenFull, segment_bytes: u64| DiskQueuePlan {
-        limits: QueueLimits { bytes_max, when_full, records_max: 0, age_max_ms: 0 },
+        limits: QueueLimits { bytes_max, when_full, records_max: 0, age_max_ms: 0, ..QueueLimits::default() },
         segment_bytes,
         ..DiskQueuePlan::default()
     };

@@ -262,6 +262,23 @@ impl<D: Disk> DiskQueue<D> {
         true
     }
 
+    /// Drops the unread rest of a segment without reading it: the header of the next one shows how much that is. False when
+    /// it has more bytes on disk and more copies than `most`, when it is the last one, or when its file is missing.
+    pub(super) fn drop_segment(&mut self, reason: Dropped, (bytes, copies): (u64, u64)) -> bool {
+        let at = self.segments.partition_point(|segment| segment.before.records <= self.read.records);
+        let segment = at.checked_sub(1).and_then(|at| self.segments.get(at));
+        let (Some(segment), Some(next)) = (segment, self.segments.get(at)) else { return false };
+        let (before, place) = (next.before, next.place());
+        let rest = before.since(self.read);
+        if segment.missing || !before.covers(self.read) || (rest.disk_bytes > bytes && rest.copies > copies) {
+            return false;
+        }
+        self.front = None;
+        self.place = place;
+        self.drop_range(before, place, reason);
+        true
+    }
+
     /// Everything up to `after` that was not read is lost: deleted with its segment, or damaged.
     fn lose(&mut self, after: Totals, end: Place) {
         let first = self.read.records;

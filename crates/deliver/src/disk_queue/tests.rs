@@ -421,7 +421,13 @@ fn past_the_limit_when_full_decides() {
     ];
     for (when_full, less, third, dropped, out) in table {
         let disk = FaultyDisk::new(1);
-        let limits = QueueLimits { bytes_max: bytes_max - less, records_max: 0, when_full, age_max_ms: 0 };
+        let limits = QueueLimits {
+            bytes_max: bytes_max - less,
+            records_max: 0,
+            when_full,
+            age_max_ms: 0,
+            ..QueueLimits::default()
+        };
         let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(1000) });
         append(&mut queue, "a\n");
         assert_eq!(queue.append(block(two), at_ms(0)), Appended::Kept, "{when_full:?}");
@@ -444,6 +450,7 @@ fn popped_blocks_count_against_the_limit_and_a_larger_block_is_dropped() {
         records_max: 0,
         when_full: WhenFull::DropOldest,
         age_max_ms: 0,
+        ..QueueLimits::default()
     };
     let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(1000) });
     append(&mut queue, "a\n");

@@ -215,7 +215,7 @@ impl<D: Disk> DiskQueue<D> {
         let when_full = if error == DiskError::Full { self.plan.limits.when_full } else { WhenFull::Block };
         match when_full {
             WhenFull::Block => return Appended::Full(block),
-            WhenFull::DropOldest | WhenFull::BlockWhileUp => self.make_room(now),
+            WhenFull::DropOldest | WhenFull::BlockWhileUp | WhenFull::Wait => self.make_room(now),
             WhenFull::DropNewest => {}
         }
         self.drop_block(block, Dropped::QueueFull);

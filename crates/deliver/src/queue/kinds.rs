@@ -2,8 +2,11 @@
 //!
 //! Not here: the implementations (`queue`, `disk_queue`).
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use model::{Disk, Dropped, Now};
 
+use super::wait::{Need, WaitBudget, WaitReport};
 use super::{Appended, Block, Entry, MemoryQueue};
 use crate::disk_queue::{DiskQueue, Position, Promise};
 use crate::plan::{QueueLimits, WhenFull};
@@ -29,6 +32,13 @@ pub trait Queue {
     /// Drops the oldest block that no sender holds, or finds it damaged. False when there is none.
     fn drop_front(&mut self, reason: Dropped) -> bool;
 
+    /// Drops the oldest block that no sender holds; on disk a whole file of such blocks, if `most` has that many bytes or
+    /// that many copies. False when there is none.
+    fn drop_run(&mut self, reason: Dropped, most: (u64, u64)) -> bool {
+        let _at_least_one = most;
+        self.drop_front(reason)
+    }
+
     /// Makes room for a block of `bytes` as `when_full` says. Returns the block when there is room, and otherwise the
     /// result of the append.
     fn fit(&mut self, block: Block, bytes: u64) -> Result<Block, Appended> {
@@ -36,7 +46,9 @@ pub trait Queue {
             let made_room = match self.limits().when_full {
                 WhenFull::Block => return Err(Appended::Full(block)),
                 // A source that can wait has asked for room before.
-                WhenFull::DropOldest | WhenFull::BlockWhileUp => self.drop_front(Dropped::QueueFull),
+                WhenFull::DropOldest | WhenFull::BlockWhileUp | WhenFull::Wait => {
+                    self.drop_front(Dropped::QueueFull)
+                }
                 WhenFull::DropNewest => false,
             };
             if !made_room {
@@ -129,6 +141,9 @@ pub enum Room {
 /// Room for so many batches is ample for one: a relay makes no more copies of a line for one output.
 const AMPLE_BATCHES: u64 = 128;
 
+/// Most blocks or files that [`OutputQueue::room`] drops in one call.
+const DROPS_MAX: usize = 256;
+
 /// The queue of one output, in memory or on disk.
 #[derive(Debug)]
 pub enum OutputQueue<D: Disk> {
@@ -180,14 +195,96 @@ impl<D: Disk> OutputQueue<D> {
         if !when_full.ever_waits() {
             return Room::Ample;
         }
-        if !self.takes(bytes, records, now) {
-            return if when_full.waits(is_down()) { Room::None } else { Room::Ample };
+        if when_full == WhenFull::Wait {
+            self.update_wait(now);
         }
-        if self.has_ample_room(bytes, records) { Room::Ample } else { Room::Tight }
+        if !self.takes(bytes, records, now) {
+            let waits = match when_full {
+                WhenFull::Wait => self.wait_or_drop(Need { bytes, records }, now),
+                WhenFull::Block | WhenFull::BlockWhileUp | WhenFull::DropOldest | WhenFull::DropNewest => {
+                    when_full.waits(is_down())
+                }
+            };
+            return if waits { Room::None } else { Room::Ample };
+        }
+        if self.is_ample(bytes, records) { Room::Ample } else { Room::Tight }
     }
 
-    /// True when there is room for everything that `bytes` and `records` may turn into.
+    /// Latest time of the next [`OutputQueue::room`] while a source waits, monotonic nanoseconds; `u64::MAX` while none does,
+    /// or there is no limit for it.
+    pub fn look_again_ns(&self) -> u64 {
+        either!(self, queue => queue.wait().look_again_ns())
+    }
+
+    /// What the log reports about sources that waited, once. [`OutputQueue::room`] leaves it.
+    pub fn take_wait_report(&mut self) -> Option<WaitReport> {
+        self.wait_mut().take_report()
+    }
+
+    /// Ends a wait when there is room for its batch, and goes on dropping where that has begun.
+    fn update_wait(&mut self, now: Now) {
+        if let Some(Need { bytes, records }) = self.wait_mut().need()
+            && self.takes(bytes, records, now)
+        {
+            self.wait_mut().end(now.mono_ns);
+        }
+        if self.wait_mut().is_halving {
+            self.drop_to_half();
+        }
+        let dropped = self.dropped_for_room();
+        self.wait_mut().update_drops(dropped, now.mono_ns);
+    }
+
+    /// There is no room for a batch. True when its source waits. Otherwise sources have waited for long enough: the oldest
+    /// blocks are dropped. A disk that accepts no writes costs no block of those that it has.
+    fn wait_or_drop(&mut self, need: Need, now: Now) -> bool {
+        let max_wait_ms = self.limits().max_wait_ms;
+        if self.wait_mut().wait(need, max_wait_ms, now.mono_ns) {
+            return true;
+        }
+        if !self.has_room(need.bytes, need.records) {
+            let dropped = self.dropped_for_room();
+            self.wait_mut().begin_drops(dropped, now.mono_ns);
+            self.wait_mut().is_halving = true;
+            self.drop_to_half();
+        }
+        false
+    }
+
+    /// Drops the oldest blocks until the queue is half empty, [`DROPS_MAX`] at most in one call.
+    fn drop_to_half(&mut self) {
+        let QueueLimits { bytes_max, records_max, .. } = self.limits();
+        for _ in 0..DROPS_MAX {
+            let account = either!(self, queue => queue.account());
+            let bytes = account.queued_bytes.load(Relaxed).saturating_sub(bytes_max / 2);
+            let copies = match records_max {
+                0 => 0,
+                _ => account.copies_queued().saturating_sub(records_max / 2),
+            };
+            let is_half_empty = (bytes, copies) == (0, 0);
+            // What is in flight cannot be dropped.
+            if is_half_empty || !self.drop_run(Dropped::QueueFull, (bytes, copies)) {
+                self.wait_mut().is_halving = false;
+                return;
+            }
+        }
+    }
+
+    fn wait_mut(&mut self) -> &mut WaitBudget {
+        either!(self, queue => queue.wait_mut())
+    }
+
+    fn dropped_for_room(&self) -> u64 {
+        either!(self, queue => queue.account()).dropped(Dropped::QueueFull)
+    }
+
+    /// True when there is room for everything that `bytes` and `records` may turn into, and the queue need not be asked batch
+    /// by batch.
     pub fn has_ample_room(&self, bytes: u64, records: u64) -> bool {
+        !either!(self, queue => queue.wait().in_episode()) && self.is_ample(bytes, records)
+    }
+
+    fn is_ample(&self, bytes: u64, records: u64) -> bool {
         let (bytes, records) = (bytes.saturating_mul(AMPLE_BATCHES), records.saturating_mul(AMPLE_BATCHES));
         // An empty queue takes one block larger than the limit; the next block of the same batch would push it out.
         let most = self.limits().records_max;
@@ -241,6 +338,10 @@ impl<D: Disk> Queue for OutputQueue<D> {
 
     fn drop_front(&mut self, reason: Dropped) -> bool {
         either!(self, queue => queue.drop_front(reason))
+    }
+
+    fn drop_run(&mut self, reason: Dropped, most: (u64, u64)) -> bool {
+        either!(self, queue => queue.drop_run(reason, most))
     }
 
     fn oldest_age_ns(&mut self, now: Now) -> Option<u64> {

@@ -9,7 +9,10 @@ mod admission;
 mod handover;
 mod kinds;
 #[cfg(test)]
+mod room_test;
+#[cfg(test)]
 mod tests;
+mod wait;
 mod watermark;
 
 use std::collections::VecDeque;
@@ -24,6 +27,8 @@ use crate::plan::QueueLimits;
 pub use admission::Admission;
 pub use handover::{QueuedBlock, check_handover};
 pub use kinds::{OutputQueue, Queue, Room};
+pub(crate) use wait::WaitBudget;
+pub use wait::{WAIT_WINDOW_MS, WaitReport};
 use watermark::SettledWatermark;
 
 /// Result of an append.
@@ -240,6 +245,7 @@ pub struct MemoryQueue {
     watermark: Arc<SettledWatermark>,
     /// Queued blocks are not dropped when the sender ends: another sender or process takes them.
     kept: bool,
+    wait: Box<WaitBudget>,
 }
 
 impl MemoryQueue {
@@ -254,6 +260,7 @@ impl MemoryQueue {
             appended: 0,
             watermark: Arc::default(),
             kept: false,
+            wait: Box::default(),
         }
     }
 
@@ -281,6 +288,14 @@ impl MemoryQueue {
     /// The account of the output.
     pub fn account(&self) -> &Arc<OutputAccount> {
         &self.account
+    }
+
+    pub(crate) fn wait(&self) -> &WaitBudget {
+        &self.wait
+    }
+
+    pub(crate) fn wait_mut(&mut self) -> &mut WaitBudget {
+        &mut self.wait
     }
 
     fn push_back(&mut self, block: Block, progress: Progress) {

@@ -19,7 +19,7 @@ fn block_of(bytes: u64, copies: u32, now: Now) -> Block {
 
 fn queue_of(bytes_max: u64, when_full: WhenFull, age_max_ms: u64) -> MemoryQueue {
     MemoryQueue::new(
-        QueueLimits { bytes_max, records_max: 0, when_full, age_max_ms },
+        QueueLimits { bytes_max, records_max: 0, when_full, age_max_ms, ..QueueLimits::default() },
         Arc::new(OutputAccount::default()),
     )
 }
@@ -101,7 +101,13 @@ fn blocks_in_flight_count_against_the_limit() {
 #[test]
 fn copies_are_limited_but_a_single_block_may_be_larger() {
     for (when_full, kept, dropped) in [(WhenFull::DropOldest, 7, 6), (WhenFull::DropNewest, 10, 3)] {
-        let limits = QueueLimits { bytes_max: 1 << 20, records_max: 10, when_full, age_max_ms: 0 };
+        let limits = QueueLimits {
+            bytes_max: 1 << 20,
+            records_max: 10,
+            when_full,
+            age_max_ms: 0,
+            ..QueueLimits::default()
+        };
         let mut queue = MemoryQueue::new(limits, Arc::new(OutputAccount::default()));
         for copies in [6, 4, 3] {
             let _kept_or_dropped = queue.append(block_of(300, copies, at_ms(0)), at_ms(0));
@@ -217,6 +223,7 @@ fn room_is_ample_only_within_the_limit_even_in_an_empty_queue() {
         records_max: 1280,
         when_full: WhenFull::BlockWhileUp,
         age_max_ms: 0,
+        ..QueueLimits::default()
     };
     let mut queue: OutputQueue<FaultyDisk> =
         OutputQueue::Memory(MemoryQueue::new(limits, Arc::new(OutputAccount::default())));
@@ -262,6 +269,7 @@ fn sources_wait_by_when_full_and_admitted_batches_are_kept() {
     let table = [
         (WhenFull::Block, Room::None, Room::None),
         (WhenFull::BlockWhileUp, Room::None, Room::Ample),
+        (WhenFull::Wait, Room::None, Room::None),
         (WhenFull::DropOldest, Room::Ample, Room::Ample),
         (WhenFull::DropNewest, Room::Ample, Room::Ample),
     ];
@@ -282,7 +290,7 @@ fn sources_wait_by_when_full_and_admitted_batches_are_kept() {
         // For sources that cannot wait, the limit applies again.
         let appended = queue.append(line(), at_ms(0));
         let (copies, kept) = match when_full {
-            WhenFull::BlockWhileUp | WhenFull::DropOldest => (200, Appended::Kept),
+            WhenFull::BlockWhileUp | WhenFull::Wait | WhenFull::DropOldest => (200, Appended::Kept),
             WhenFull::Block => (201, Appended::Full(line())),
             WhenFull::DropNewest => (201, Appended::Dropped),
         };

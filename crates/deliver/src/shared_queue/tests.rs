@@ -31,8 +31,13 @@ impl Shared {
 const NOW: Now = Now { mono_ns: 1_000, wall_ns: 1_000 };
 
 fn queue(on_disk: bool, account: &Arc<OutputAccount>, connections: usize) -> Shared {
-    let limits =
-        QueueLimits { bytes_max: 1 << 20, records_max: 0, when_full: WhenFull::Block, age_max_ms: 0 };
+    let limits = QueueLimits {
+        bytes_max: 1 << 20,
+        records_max: 0,
+        when_full: WhenFull::Block,
+        age_max_ms: 0,
+        ..QueueLimits::default()
+    };
     let queue = if on_disk {
         let plan = crate::disk_queue::DiskQueuePlan { limits, ..Default::default() };
         let disk = crate::disk_queue::faulty_disk::FaultyDisk::new(7);

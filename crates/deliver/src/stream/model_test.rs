@@ -49,8 +49,12 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 }
 
 fn limits() -> impl Strategy<Value = QueueLimits> {
-    let when_full =
-        prop_oneof![Just(WhenFull::Block), Just(WhenFull::DropOldest), Just(WhenFull::DropNewest)];
+    let when_full = prop_oneof![
+        Just(WhenFull::Block),
+        Just(WhenFull::Wait),
+        Just(WhenFull::DropOldest),
+        Just(WhenFull::DropNewest)
+    ];
     let bytes_max = prop_oneof![1500..6000_u64, Just(1 << 30)];
     let records_max = prop_oneof![2 => Just(0), 1 => 1..60_u64];
     let age_max_ms = prop_oneof![3 => Just(0), 1 => 1..20_000_u64];
@@ -60,6 +64,7 @@ fn limits() -> impl Strategy<Value = QueueLimits> {
             records_max,
             when_full,
             age_max_ms,
+            ..QueueLimits::default()
         },
     )
 }

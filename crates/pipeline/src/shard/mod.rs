@@ -93,6 +93,7 @@ impl Gone {
 }
 
 pub(crate) struct SourceState {
+    name: String,
     account: Arc<SourceAccount>,
     pub(crate) routes: SourceRoutes,
     pub(crate) parser: Arc<Parser>,
@@ -315,6 +316,11 @@ impl Shard {
         let Some(mut receipt) = receipt else { return };
         receipt.split((events.len() - taken) as u64).settle(Outcome::Dropped(Dropped::EventsMax));
         receipt.settle(if routes.events.is_empty() { Outcome::Filtered } else { Outcome::Routed });
+    }
+
+    /// The name of a source.
+    pub fn source_name(&self, source: SourceId) -> &str {
+        self.sources.get(source.index()).map_or("", |source| &source.name)
     }
 
     /// The account of a source.

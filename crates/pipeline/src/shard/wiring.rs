@@ -158,6 +158,7 @@ impl SourceState {
         let aggregations = plan.aggregates().map(|(_, transform, _)| &*transform.name).collect();
         let relays = plan.relays().map(|(_, transform, _)| &*transform.name).collect();
         SourceState {
+            name: plan.sources[id.index()].name.clone(),
             account,
             parser,
             points,

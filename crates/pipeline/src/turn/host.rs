@@ -6,7 +6,7 @@
 
 use deliver::disk_queue::Position;
 use deliver::queue::{Admission, Block, Entry, Room};
-use model::{Now, OutputId};
+use model::{Now, OutputId, SourceId};
 
 use crate::acks::{Queues, Taking};
 use crate::checkpoints::{Keep, Note};
@@ -43,6 +43,15 @@ pub trait Outputs: MovingQueues {
 
     /// True for a queue in memory with room for everything that `bytes` and `records` may turn into, and for open blocks.
     fn has_room_for_all(&mut self, output: OutputId, bytes: u64, records: u64) -> bool;
+
+    /// Latest time of the next [`Outputs::room`] while a source waits, monotonic nanoseconds; `u64::MAX` while none does.
+    fn look_again_ns(&mut self, output: OutputId) -> u64;
+
+    /// Notes whether a batch of `source` has found room in the queue of an output.
+    fn note_room(&mut self, output: OutputId, source: SourceId, has_room: bool, now: Now);
+
+    /// No source waits for an output any more.
+    fn end_waits(&mut self, output: OutputId);
 
     /// Bytes that are queued, those of the senders included.
     fn queued_bytes(&mut self, output: OutputId) -> u64;

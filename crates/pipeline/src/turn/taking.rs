@@ -59,7 +59,7 @@ impl Backpressure {
     }
 
     /// After a look: `blocked` batches are left, and some batch of a source that can wait was `admitted`.
-    fn looked(&mut self, looks: bool, blocked: bool, admitted: bool, now: Now) {
+    fn looked(&mut self, looks: bool, blocked: bool, admitted: bool, look_again_ns: u64, now: Now) {
         self.is_blocked = blocked;
         if !blocked {
             // The next turn looks at once.
@@ -67,15 +67,16 @@ impl Backpressure {
         } else if looks {
             let longer_ns = (2 * self.pause_ns).min(LOOK_PAUSE_MAX_NS);
             self.pause_ns = if admitted { LOOK_PAUSE_NS } else { longer_ns };
-            self.look_ns = now.mono_ns + self.pause_ns;
+            self.look_ns = look_again_ns.min(now.mono_ns + self.pause_ns);
         }
     }
 
     /// All queues have room for everything in the exchange.
-    fn end(&mut self, outputs: &impl Outputs) {
+    fn end(&mut self, outputs: &mut impl Outputs) {
         self.is_blocked = false;
         // Emptied, so that the accounts are updated once for each wait.
         for (at, stalled) in self.stalled.drain(..).enumerate() {
+            outputs.end_waits(OutputId(at as u16));
             if stalled {
                 outputs.account(OutputId(at as u16)).stalled_since_ns.store(0, Relaxed);
             }
@@ -129,10 +130,12 @@ impl Turn {
                     let outputs = host.outputs();
                     let takes =
                         shard.has_failover(*id) || outputs.room(*id, bytes, records, now) > Room::None;
+                    outputs.note_room(*id, batch.source, takes, now);
                     backpressure.note(*id, !takes, outputs.account(*id), now);
                     takes
                 };
-                blocking.is_empty() || (looks && blocking.iter().all(&mut has_room))
+                // Each is asked, also behind one without room: a source waits for all of them at the same time.
+                blocking.is_empty() || (looks && blocking.iter().filter(|id| !has_room(id)).count() == 0)
             });
             let Some((from, batch)) = next else { break };
             any = true;
@@ -142,7 +145,10 @@ impl Turn {
             in_time = host.mono_ns() < until_ns;
         }
         let more = (bytes >= self.limits.take_bytes || !in_time) && !exchange.is_empty();
-        self.backpressure.looked(looks, !more && !exchange.is_empty(), admitted, now);
+        let waited_for = self.shard.waited_for().map(|id| host.outputs().look_again_ns(id));
+        // A time in the past is of a batch that waits no more.
+        let look_again_ns = waited_for.filter(|at_ns| *at_ns > now.mono_ns).min().unwrap_or(u64::MAX);
+        self.backpressure.looked(looks, !more && !exchange.is_empty(), admitted, look_again_ns, now);
         Taken { any, more }
     }
 

@@ -26,7 +26,8 @@ const BLOCKING: &str = "[sources.a]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.
     [sources.b]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:2\"]\n\
     [outputs.full]\ntype = \"tcp\"\nfrom = [\"a\"]\nto = [\"tcp://127.0.0.1:3\"]\n\
     queue = { max_records = 3, when_full = \"block\" }\n\
-    [outputs.free]\ntype = \"tcp\"\nfrom = [\"b\"]\nto = [\"tcp://127.0.0.1:4\"]\n";
+    [outputs.free]\ntype = \"tcp\"\nfrom = [\"b\"]\nto = [\"tcp://127.0.0.1:4\"]\n\
+    queue = { when_full = \"drop_oldest\" }\n";
 
 struct TestHost {
     queues: Queued,
@@ -104,6 +105,14 @@ impl Outputs for Queued {
     fn has_room_for_all(&mut self, output: OutputId, bytes: u64, records: u64) -> bool {
         self.of(output).has_room_for_all(bytes, records)
     }
+
+    fn look_again_ns(&mut self, output: OutputId) -> u64 {
+        self.of(output).look_again_ns()
+    }
+
+    fn note_room(&mut self, _: OutputId, _: SourceId, _: bool, _: Now) {}
+
+    fn end_waits(&mut self, _: OutputId) {}
 
     fn queued_bytes(&mut self, output: OutputId) -> u64 {
         self.of(output).bytes()

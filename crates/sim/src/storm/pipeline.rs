@@ -138,7 +138,8 @@ fn shrink_queues(plan: &mut Plan, random: &mut Random) {
         }
         output.queue.bytes_max = random.between(15_000, 60_000);
         output.queue.records_max = *random.pick(&[0, 0, 50]);
-        output.queue.when_full = *random.pick(&[WhenFull::DropOldest, WhenFull::DropNewest, WhenFull::Block]);
+        output.queue.when_full =
+            *random.pick(&[WhenFull::DropOldest, WhenFull::DropNewest, WhenFull::Block, WhenFull::Wait]);
         output.queue.age_max_ms = *random.pick(&[0, 0, 30_000]);
         if super::KEPT.contains(&output.name.as_str()) {
             // What was acknowledged is not dropped afterwards.

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::disk_queue::{Position, Promise};
 use deliver::queue::{Admission, Block, Entry, Queue, Room};
-use model::{Now, OutputAccount, OutputId};
+use model::{Now, OutputAccount, OutputId, SourceId};
 use pipeline::checkpoints::Note;
 use pipeline::{Acks, Exchange, Host, MovingQueues, Outputs, Queues, Taking, Turn};
 
@@ -186,6 +186,14 @@ impl Outputs for Outlets<'_> {
     fn has_room_for_all(&mut self, output: OutputId, bytes: u64, records: u64) -> bool {
         self.of(output).queue.has_room_for_all(bytes, records)
     }
+
+    fn look_again_ns(&mut self, output: OutputId) -> u64 {
+        self.of(output).queue.look_again_ns()
+    }
+
+    fn note_room(&mut self, _: OutputId, _: SourceId, _: bool, _: Now) {}
+
+    fn end_waits(&mut self, _: OutputId) {}
 
     fn queued_bytes(&mut self, output: OutputId) -> u64 {
         self.account(output).queued_bytes.load(Relaxed)

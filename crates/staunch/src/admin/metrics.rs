@@ -112,6 +112,7 @@ fn render(
     copies(&mut out, page);
     outputs(&mut out, page);
     relay::outputs(&mut out, page);
+    relay::blocked(&mut out, &shared.blocked());
     disk::queues(&mut out, page);
     acks::outputs(&mut out, page);
     series(&mut out, figures);

@@ -46,8 +46,8 @@ pub(crate) const FIGURES: [(&str, &str); 8] = [
     ),
     (
         "stalls",
-        "How often a source had to wait because the output's queue was full and `when_full = \"block\"`. No record is lost, but clients \
-         wait: make the endpoint faster, or the queue larger. `stalled_for_s` is the time that the present wait has lasted.",
+        "How often a source had to wait because the output's queue was full (`when_full`). While it waits no record is lost, but \
+         clients wait: make the endpoint faster, or the queue larger. `stalled_for_s` is the time that the present wait has lasted.",
     ),
     (
         "safe",

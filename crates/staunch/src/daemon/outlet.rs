@@ -8,6 +8,7 @@
 //! replace it), `ending`, and `parking` (a hot restart).
 //! Invariant: no lock of an outlet is held while anybody waits for a disk's sync.
 
+mod blocked;
 mod connections;
 mod ending;
 mod failover;
@@ -25,7 +26,7 @@ use arc_swap::ArcSwapOption;
 use config::plan::OutputPlan;
 use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Position, Promise};
 use deliver::plan::{QueueKind, QueueLimits};
-use deliver::queue::{Admission, Appended, Block, MemoryQueue, OutputQueue, Queue, Room};
+use deliver::queue::{Admission, Appended, Block, MemoryQueue, OutputQueue, Queue};
 use deliver::shared_queue::SharedQueue;
 use model::{Now, OutputAccount, OutputSum};
 use tokio::sync::Notify;
@@ -35,6 +36,7 @@ use self::ending::Ending;
 use self::failover::FailoverWatch;
 use self::health::Health;
 use crate::outputs::errors::ErrorCounts;
+pub use blocked::BlockedSource;
 pub use health::{CheckState, ShownState};
 pub use look::{DiskLook, Look};
 pub use on_disk::OnDisk;
@@ -76,6 +78,8 @@ pub struct Outlet {
     ending: Ending,
     /// Whether other outputs replace it.
     failover: FailoverWatch,
+    /// Sources that wait for room in the queue, the longest wait first.
+    blocked: Mutex<Vec<BlockedSource>>,
     /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
     progress: Progress,
 }
@@ -167,6 +171,7 @@ impl Outlet {
             health: Health::default(),
             ending: Ending::default(),
             failover: FailoverWatch::default(),
+            blocked: Mutex::default(),
             progress: Progress::default(),
         }
     }
@@ -254,12 +259,6 @@ impl Outlet {
         self.progressed();
         self.wake();
         self.wake_sync();
-    }
-
-    /// Room for a batch of `bytes` and `records` of a source that can wait. An empty queue takes any, as far as the disk
-    /// has room for it.
-    pub fn room(&self, bytes: u64, records: u64, now: Now) -> Room {
-        self.queue().room(bytes, records, || self.is_down(), now)
     }
 
     /// True for a queue in memory that has room for whatever may become of `bytes` and `records`, and for blocks that are

@@ -238,21 +238,49 @@ impl Shared {
             .collect()
     }
 
-    /// Outputs for whose queues sources wait, a sentence each. That is no reason to send records elsewhere: an output that is
-    /// one is `required`.
+    /// Sources that wait for the queue of an output, a sentence each. That is no reason to send records elsewhere: an output
+    /// that is one is `required`.
     pub fn waited_for(&self) -> Vec<String> {
+        let lines = self.blocked().into_iter().map(|Blocked { source, output, when_full, for_ns }| {
+            let for_s = for_ns / model::SECOND_NS;
+            format!(
+                "source `{source}` waits for room in the queue of output `{output}` (when_full = \"{when_full}\"), for \
+                 {for_s} s"
+            )
+        });
+        bounded(lines, "waits of sources for outputs")
+    }
+
+    /// Sources that wait for room in the queue of an output.
+    pub fn blocked(&self) -> Vec<Blocked> {
         let (wiring, now_ns) = (self.wiring.load(), Clock::mono_ns());
-        let outputs = wiring.plan.outputs.iter().zip(&wiring.outlets);
-        let waits = outputs.filter_map(|(plan, outlet)| {
-            let since_ns = outlet.account.stalled_since_ns.load(Relaxed);
-            (since_ns > 0).then(|| {
-                let for_s = now_ns.saturating_sub(since_ns) / model::SECOND_NS;
-                let name = &plan.name;
-                format!("sources wait for room in the queue of output `{name}` (when_full = \"block\"), for {for_s} s")
+        let plan = &wiring.plan;
+        let outputs = plan.outputs.iter().zip(&wiring.outlets);
+        let blocked = outputs.flat_map(|(output, outlet)| {
+            outlet.blocked_sources().into_iter().filter_map(move |(source, since_ns)| {
+                Some(Blocked {
+                    source: plan.sources.get(source.index())?.name.clone(),
+                    output: output.name.clone(),
+                    when_full: output.queue.when_full.as_str(),
+                    for_ns: now_ns.saturating_sub(since_ns),
+                })
             })
         });
-        waits.collect()
+        blocked.collect()
     }
+}
+
+/// A source that waits for room in the queue of an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The source's name.
+    pub source: String,
+    /// The output's name.
+    pub output: String,
+    /// `when_full` of the queue.
+    pub when_full: &'static str,
+    /// For how long it waits, in nanoseconds.
+    pub for_ns: u64,
 }
 
 /// Most lines of `/ready` of one kind.

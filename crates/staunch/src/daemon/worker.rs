@@ -286,7 +286,7 @@ impl Worker {
         self.chores_due_ns = now.mono_ns + CHORES_EVERY_NS;
         self.count_drops();
         self.tell_complaints();
-        self.stalls.log(&self.outlets, now);
+        self.stalls.log(&self.outlets, &self.turn.shard, now);
         for (transform, names) in self.turn.shard.key_flush(now) {
             // A full channel means that the report before is still being written: this one is left out.
             let _full = self.key_flushes.try_send(KeyFlushReport { transform, names, at: now });

@@ -55,7 +55,7 @@ fn who_makes_sources_wait_is_shown_and_is_no_reason_to_send_nothing() {
     let mut client = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");
     client.set_nonblocking(true).expect("it is a socket");
     let lines = format!("{}:1|c\n", "a".repeat(1_000)).repeat(64);
-    let logged = "sources wait for room in the queue of output `store` (when_full = \"block\"), for ";
+    let logged = "source `app` waits for room in the queue of output `store` (when_full = \"block\"), for ";
     wait_for("the queue to be full", || {
         // Cut lines are as good as any.
         while client.write(lines.as_bytes()).is_ok() {}

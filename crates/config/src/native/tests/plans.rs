@@ -573,14 +573,16 @@ fn packets_output() -> BoxedStrategy<Draft> {
 }
 
 fn queue() -> impl Strategy<Value = (QueueLimits, QueueKind)> {
-    let when_full =
-        select(vec![WhenFull::Block, WhenFull::BlockWhileUp, WhenFull::DropOldest, WhenFull::DropNewest]);
-    let limits = (QueueLimits::BYTES_MIN..1 << 40, 0u64..1 << 30, when_full, 0u64..1 << 34);
-    let limits = limits.prop_map(|(bytes_max, records_max, when_full, age_max_ms)| QueueLimits {
-        bytes_max,
-        records_max,
-        when_full,
-        age_max_ms,
+    let when_full = select(vec![
+        WhenFull::Wait,
+        WhenFull::Block,
+        WhenFull::BlockWhileUp,
+        WhenFull::DropOldest,
+        WhenFull::DropNewest,
+    ]);
+    let limits = (QueueLimits::BYTES_MIN..1 << 40, 0u64..1 << 30, when_full, 0u64..=10_000, 0u64..1 << 34);
+    let limits = limits.prop_map(|(bytes_max, records_max, when_full, max_wait_ms, age_max_ms)| {
+        QueueLimits { bytes_max, records_max, when_full, max_wait_ms, age_max_ms }
     });
     let kind = option::of(5u64..=20).prop_map(|window| match window {
         Some(sync_window_ms) => QueueKind::Disk { sync_window_ms },

@@ -12,7 +12,7 @@ use crate::options::field::{Checked, Form, Nested, rows, words};
 use crate::plan::OutputPlan;
 
 words! {
-    WhenFull: "drop_oldest" = WhenFull::DropOldest, "drop_newest" = WhenFull::DropNewest,
+    WhenFull: "wait" = WhenFull::Wait, "drop_oldest" = WhenFull::DropOldest, "drop_newest" = WhenFull::DropNewest,
         "block" = WhenFull::Block, "block_while_up" = WhenFull::BlockWhileUp;
 }
 
@@ -40,9 +40,12 @@ rows! {
         "max_records" => limits.records_max: whole(0, 1_000_000_000_000), Toml("0"), "100000",
             "Most records, those on the way included.",
             "`0`: as many as there are bytes for. Records come in blocks, and a block is kept or dropped as a whole; one that comes alone may be larger.";
-        "when_full" => limits.when_full: one_of::<WhenFull>(), Absent("`drop_oldest` in memory, `block` on disk"), "\"block\"",
+        "when_full" => limits.when_full: one_of::<WhenFull>(), Toml("\"wait\""), "\"block\"",
             "What happens when the queue is full.",
-            "`block`: connections (TCP, unix streams) that feed packets to the output are not read until there is room, which makes their senders wait; nothing of them is lost, and other sources go on. Datagrams and aggregates cannot wait: for them it is `drop_newest`. `block_while_up`: as `block` while the endpoint is slow, and `drop_oldest` while it is down, so that a dead endpoint keeps nobody waiting; for datagrams and aggregates it is `drop_oldest`.";
+            "`wait`: connections (TCP, unix streams) that feed packets to the output are not read until there is room, for at most `max_wait` in any 10 s; after that the queue drops its oldest records until it is half empty, so that an endpoint that is slow or down does not stop other outputs of the same sources. Datagrams and aggregates cannot wait: for them it is `drop_oldest`. `block`: as `wait`, without a limit. Nothing of a connection is lost, but while the endpoint takes nothing, the other outputs of its sources get nothing either. For datagrams and aggregates it is `drop_newest`. `block_while_up`: as `block` while the endpoint is slow, and `drop_oldest` while it is down; for datagrams and aggregates it is `drop_oldest`. `drop_oldest`, `drop_newest`: nobody waits.";
+        "max_wait" => limits.max_wait_ms: duration(0, 10_000), Toml("\"1s\""), "\"500ms\"",
+            "How long sources wait for room in any 10 s, with `when_full = \"wait\"`.",
+            "`0s`: not at all.";
         "max_age" => limits.age_max_ms: duration(0, YEAR), Toml("\"0s\""), "\"1h\"",
             "What waited longer is dropped as `too_old`.",
             "`0s`: never.";
@@ -104,5 +107,14 @@ impl Form<QueueKind> for SyncWindow {
             }
             QueueKind::Disk { .. } | QueueKind::Memory => None,
         }
+    }
+}
+
+#[test]
+fn logs_use_the_words_of_config_files() {
+    use crate::options::field::Words;
+
+    for (word, meaning) in WhenFull::WORDS.iter().zip(WhenFull::MEANINGS) {
+        assert_eq!(*word, meaning.as_str());
     }
 }

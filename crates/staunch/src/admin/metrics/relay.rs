@@ -3,6 +3,7 @@
 use super::family;
 use crate::admin::accounts::AccountsPage;
 use crate::admin::relay::RelayRow;
+use crate::daemon::shared::Blocked;
 
 type Read = fn(&RelayRow) -> u64;
 
@@ -77,6 +78,17 @@ pub(super) fn relays(out: &mut String, relays: &[RelayRow]) {
         for (word, count) in &row.fed {
             fed.row(&[("transform", &row.transform), ("result", word)], *count as f64);
         }
+    }
+}
+
+/// Which source waits for which output now.
+pub(super) fn blocked(out: &mut String, blocked: &[Blocked]) {
+    let help =
+        "How long a source has been waiting for the queue of an output. A series exists while it waits.";
+    let mut rows = family(out, "staunch_source_blocked_seconds", "gauge", help);
+    for Blocked { source, output, for_ns, .. } in blocked {
+        let labels = [("source", source.as_str()), ("output", output.as_str())];
+        rows.row(&labels, *for_ns as f64 / model::SECOND_NS as f64);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use deliver::disk_queue::{Position, Promise};
 use deliver::queue::{Admission, Block, Entry, Queue, Room};
-use model::{Now, OutputAccount, OutputId};
+use model::{Now, OutputAccount, OutputId, SourceId};
 use pipeline::{MovingQueues, Outputs, Queues};
 
 use super::Outlet;
@@ -80,6 +80,20 @@ impl Outputs for Outlets<'_> {
 
     fn has_room_for_all(&mut self, output: OutputId, bytes: u64, records: u64) -> bool {
         self.of(output).has_room_for_all(bytes, records)
+    }
+
+    fn look_again_ns(&mut self, output: OutputId) -> u64 {
+        self.of(output).look_again_ns()
+    }
+
+    fn note_room(&mut self, output: OutputId, source: SourceId, has_room: bool, now: Now) {
+        self.of(output).note_room(source, has_room, now);
+    }
+
+    fn end_waits(&mut self, output: OutputId) {
+        if let Some(outlet) = self.0.get(output.index()) {
+            outlet.end_waits();
+        }
     }
 
     fn queued_bytes(&mut self, output: OutputId) -> u64 {

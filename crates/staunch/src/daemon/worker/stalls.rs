@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use model::Now;
+use pipeline::Shard;
 
 use crate::daemon::outlet::Outlet;
 
@@ -18,16 +19,20 @@ pub(super) struct Stalls {
 
 impl Stalls {
     /// Logs the begin and the end of each long wait, once.
-    pub(super) fn log(&mut self, outlets: &[Arc<Outlet>], now: Now) {
+    pub(super) fn log(&mut self, outlets: &[Arc<Outlet>], shard: &Shard, now: Now) {
         for (at, outlet) in outlets.iter().enumerate() {
             let since_ns = outlet.account.stalled_since_ns.load(Relaxed);
             let logged = self.logged.iter().position(|logged| *logged == at);
             match (logged, since_ns) {
                 (None, 1..) if now.mono_ns.saturating_sub(since_ns) >= LOGGED_AFTER_NS => {
+                    let sources = outlet.blocked_sources();
+                    let names = sources.iter().map(|(source, _)| shard.source_name(*source));
                     tracing::warn!(
-                        "output `{}`: its queue is full, and the connections of its sources are not read until it has \
-                         room (when_full = \"block\")",
-                        outlet.name
+                        "output `{}`: its queue is full, and the connections of these sources are not read until it has \
+                         room (when_full = \"{}\"): {}",
+                        outlet.name,
+                        outlet.when_full(),
+                        names.collect::<Vec<_>>().join(", ")
                     );
                     self.logged.push(at);
                 }
