@@ -6,9 +6,10 @@
 //! Not here: the lookups and their timeouts (`staunch`). Other names are not replaced: the relay resolves them again
 //! while it runs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use super::document::{Cluster, ClusterKind, RelayConf, Server};
+use super::document::{Cluster, ClusterKind, Proto, RelayConf, Server};
 use super::host::bracketed;
 use config::diagnostic::{Code, Diagnostic};
 
@@ -17,22 +18,18 @@ pub type Known<'a> = &'a dyn Fn(&str) -> Result<Vec<IpAddr>, String>;
 
 /// The names of servers, each once.
 pub fn names(conf: &RelayConf) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for server in &conf.servers {
-        if server.host.parse::<IpAddr>().is_err() && !names.contains(&&*server.host) {
-            names.push(&server.host);
-        }
-    }
-    names
+    let mut seen = BTreeSet::new();
+    let hosts = conf.servers.iter().map(|server| &*server.host);
+    hosts.filter(|host| host.parse::<IpAddr>().is_err() && seen.insert(*host)).collect()
 }
 
 /// The names of servers in clusters with `useall`, each once: test mode resolves only those.
 pub fn names_of_use_all(conf: &RelayConf) -> Vec<&str> {
     let members = conf.clusters.iter().filter_map(|cluster| match &cluster.kind {
-        ClusterKind::Plain { use_all: true, members, .. } => Some(members),
-        ClusterKind::Plain { .. } | ClusterKind::Hash { .. } | ClusterKind::File { .. } => None,
+        ClusterKind::Servers { use_all: true, members, .. } => Some(members),
+        ClusterKind::Servers { .. } | ClusterKind::File { .. } => None,
     });
-    let hosts: Vec<&str> = members.flatten().map(|at| &*conf.servers[*at].host).collect();
+    let hosts: BTreeSet<&str> = members.flatten().map(|at| &*conf.servers[*at].host).collect();
     names(conf).into_iter().filter(|name| hosts.contains(name)).collect()
 }
 
@@ -49,12 +46,15 @@ pub fn with_all_used(conf: &RelayConf, known: Known<'_>) -> (RelayConf, Vec<Diag
     let mut wrong = Vec::new();
     let mut conf = conf.clone();
     let RelayConf { clusters, servers, .. } = &mut conf;
+    let places = servers.iter().enumerate().map(|(at, server)| (place(server), at));
+    // The first of equal ones counts.
+    let mut places: BTreeMap<Place, usize> = places.rev().collect();
     for Cluster { name, kind, .. } in clusters {
-        let ClusterKind::Plain { use_all: use_all @ true, members, .. } = kind else { continue };
-        let mut all = Vec::with_capacity(members.len());
+        let ClusterKind::Servers { use_all: use_all @ true, members, .. } = kind else { continue };
+        let (mut all, mut seen) = (Vec::with_capacity(members.len()), BTreeSet::new());
         *use_all = false;
         for at in &*members {
-            let of_one = addresses_of(*at, servers, known).unwrap_or_else(|why| {
+            let of_one = addresses_of(*at, servers, &mut places, known).unwrap_or_else(|why| {
                 *use_all = true;
                 let host = &servers[*at].host;
                 let message = format!("`useall` of cluster `{name}`: `{host}` has no addresses: {why}");
@@ -62,7 +62,7 @@ pub fn with_all_used(conf: &RelayConf, known: Known<'_>) -> (RelayConf, Vec<Diag
                 wrong.push(Diagnostic::warning(Code::ImportBadValue, message).hint(hint));
                 vec![*at]
             });
-            all.extend(of_one.into_iter().filter(|at| !all.contains(at)).collect::<Vec<_>>());
+            all.extend(of_one.into_iter().filter(|at| seen.insert(*at)));
         }
         *members = all;
     }
@@ -70,8 +70,20 @@ pub fn with_all_used(conf: &RelayConf, known: Known<'_>) -> (RelayConf, Vec<Diag
     (conf, wrong)
 }
 
+/// What two servers may not have in common.
+type Place = (String, u16, Proto);
+
+fn place(server: &Server) -> Place {
+    (server.host.clone(), server.port, server.proto)
+}
+
 /// Servers for all addresses of the server at `at`; missing ones are added.
-fn addresses_of(at: usize, servers: &mut Vec<Server>, known: Known<'_>) -> Result<Vec<usize>, String> {
+fn addresses_of(
+    at: usize,
+    servers: &mut Vec<Server>,
+    places: &mut BTreeMap<Place, usize>,
+    known: Known<'_>,
+) -> Result<Vec<usize>, String> {
     let named = servers[at].clone();
     if named.host.parse::<IpAddr>().is_ok() {
         return Ok(vec![at]);
@@ -82,8 +94,7 @@ fn addresses_of(at: usize, servers: &mut Vec<Server>, known: Known<'_>) -> Resul
     }
     let one = |address: IpAddr| {
         let server = Server { host: address.to_string(), ..named.clone() };
-        let is_it = |other: &Server| same_port(other, &server) && other.host == server.host;
-        servers.iter().position(is_it).unwrap_or_else(|| {
+        *places.entry(place(&server)).or_insert_with(|| {
             servers.push(server);
             servers.len() - 1
         })
@@ -91,24 +102,16 @@ fn addresses_of(at: usize, servers: &mut Vec<Server>, known: Known<'_>) -> Resul
     Ok(addresses.into_iter().map(one).collect())
 }
 
-fn same_port(one: &Server, other: &Server) -> bool {
-    one.port == other.port && one.proto == other.proto
-}
-
 /// Removes servers whose names were only members of `useall`.
 fn forget_unused(conf: &mut RelayConf) {
     let RelayConf { clusters, servers, .. } = conf;
     let mut kept: Vec<Option<usize>> = vec![None; servers.len()];
-    let members = |cluster: &Cluster| match &cluster.kind {
-        ClusterKind::Plain { members, .. } | ClusterKind::Hash { members, .. } => members.clone(),
-        ClusterKind::File { .. } => Vec::new(),
-    };
-    clusters.iter().flat_map(members).for_each(|at| kept[at] = Some(0));
+    clusters.iter().flat_map(|cluster| cluster.kind.members()).for_each(|at| kept[*at] = Some(0));
     kept.iter_mut().flatten().enumerate().for_each(|(next, place)| *place = next);
     let mut places = kept.iter();
     servers.retain(|_| places.next().is_some_and(Option::is_some));
     for cluster in clusters {
-        if let ClusterKind::Plain { members, .. } | ClusterKind::Hash { members, .. } = &mut cluster.kind {
+        if let ClusterKind::Servers { members, .. } = &mut cluster.kind {
             members.iter_mut().for_each(|at| *at = kept[*at].expect("a member is used"));
         }
     }
@@ -118,12 +121,14 @@ fn forget_unused(conf: &mut RelayConf) {
 fn shared(servers: &[Server], known: Known<'_>) -> Vec<Diagnostic> {
     let first =
         |server: &Server| server.host.parse().ok().or_else(|| known(&server.host).ok()?.first().copied());
-    let firsts: Vec<Option<IpAddr>> = servers.iter().map(first).collect();
     let mut wrong = Vec::new();
-    for (at, server) in servers.iter().enumerate() {
-        let Some(address) = firsts[at] else { continue };
-        let is_it = |before: &usize| firsts[*before] == Some(address) && same_port(&servers[*before], server);
-        let Some(other) = (0..at).find(is_it).map(|before| &servers[before]) else { continue };
+    let mut seen: BTreeMap<(IpAddr, u16, Proto), &Server> = BTreeMap::new();
+    for server in servers {
+        let Some(address) = first(server) else { continue };
+        let other = *seen.entry((address, server.port, server.proto)).or_insert(server);
+        if std::ptr::eq(other, server) {
+            continue;
+        }
         let place = |host: &str| format!("{}:{}", bracketed(host), server.port);
         let message = format!(
             "`{}` and `{}` are one server, {}",
@@ -161,21 +166,10 @@ mod tests {
         let conf = read_text("t", text).conf.expect("the configuration is valid");
         let (conf, wrong) = with_addresses(&conf, &known);
         let members = |cluster: &Cluster| {
-            let (ClusterKind::Plain { members, .. } | ClusterKind::Hash { members, .. }) = &cluster.kind
-            else {
-                return String::new();
-            };
             let server = |at: &usize| format!("{} {}", conf.servers[*at].host, conf.servers[*at].port);
-            members.iter().map(server).collect::<Vec<_>>().join(", ")
+            cluster.kind.members().iter().map(server).collect::<Vec<_>>().join(", ")
         };
-        let used = |at: usize| {
-            conf.clusters.iter().any(|cluster| match &cluster.kind {
-                ClusterKind::Plain { members, .. } | ClusterKind::Hash { members, .. } => {
-                    members.contains(&at)
-                }
-                ClusterKind::File { .. } => false,
-            })
-        };
+        let used = |at: usize| conf.clusters.iter().any(|cluster| cluster.kind.members().contains(&at));
         assert!((0..conf.servers.len()).all(used), "{text}");
         let again = print(&conf, &Surroundings { port: 2003, prefix: None, form: Form::Readable });
         assert!(read_text("again", &again).conf.is_some(), "{again}");

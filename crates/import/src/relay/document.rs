@@ -5,9 +5,9 @@
 //! are equal, wherever it was written: a [`Span`] equals every other.
 //! Not here: the effect on a record (`process::relay`); how it is printed (`print`).
 
+use process::aggregation_rules::Stamp;
+use process::relay::{Distribution, To, statistics_prefix};
 use process::sharding::Sharding;
-
-use process::relay::statistics_prefix;
 
 use super::pattern::Pattern;
 use config::diagnostic::Place;
@@ -57,26 +57,17 @@ pub struct Cluster {
     pub span: Span,
 }
 
-/// How a cluster distributes records.
+/// The members of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterKind {
-    /// `forward`, `any_of`, `failover`, and our `lb`.
-    Plain {
-        /// Which one.
-        way: Way,
-        /// Every address of a name is a member.
+    /// Servers.
+    Servers {
+        /// The keyword: `forward`, `carbon_ch` ….
+        word: &'static str,
+        /// Which members get a record. `replication` is at most the number of members.
+        distribution: Distribution,
+        /// `useall`: every address of a name is a member.
         use_all: bool,
-        /// Indices into the servers, in the order of the file.
-        members: Vec<usize>,
-    },
-    /// `carbon_ch`, `fnv1a_ch`, `jump_fnv1a_ch`.
-    Hash {
-        /// Which one.
-        hash: Hash,
-        /// Number of members that get each record: 1 to 255, and at most the number of members.
-        replication: u8,
-        /// Members fail over to each other.
-        dynamic: bool,
         /// Indices into the servers, in the order of the file.
         members: Vec<usize>,
     },
@@ -89,60 +80,43 @@ pub enum ClusterKind {
     },
 }
 
-/// Distribution without a hash ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// Every member gets a copy.
-    Forward,
-    /// One member, by the hash of the name.
-    AnyOf,
-    /// The first member that is up.
-    Failover,
-    /// Round robin (nanotube's; carbon-c-relay has none).
-    Balance,
-}
-
-impl Way {
+impl ClusterKind {
     /// The keyword.
-    pub fn word(self) -> &'static str {
+    pub fn word(&self) -> &'static str {
         match self {
-            Way::Forward => "forward",
-            Way::AnyOf => "any_of",
-            Way::Failover => "failover",
-            Way::Balance => "lb",
+            ClusterKind::Servers { word, .. } => word,
+            ClusterKind::File { ip: true, .. } => "file ip",
+            ClusterKind::File { ip: false, .. } => "file",
+        }
+    }
+
+    /// Indices of its servers.
+    pub fn members(&self) -> &[usize] {
+        match self {
+            ClusterKind::Servers { members, .. } => members,
+            ClusterKind::File { .. } => &[],
         }
     }
 }
 
-/// Consistent hashing, as spec graphite §3 has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hash {
-    /// §3.1
-    Carbon,
-    /// §3.2
-    Fnv1a,
-    /// §3.3
-    JumpFnv1a,
+/// Keywords of clusters of servers, and how they distribute records. carbon-c-relay has no `lb`; nanotube has.
+pub(super) const DISTRIBUTIONS: [(&str, Distribution); 7] = [
+    ("forward", Distribution::Copies),
+    ("any_of", sharded(Sharding::AnyOf, true)),
+    ("failover", Distribution::Failover),
+    ("lb", Distribution::RoundRobin),
+    ("carbon_ch", sharded(Sharding::CarbonCh, false)),
+    ("fnv1a_ch", sharded(Sharding::Fnv1aCh, false)),
+    ("jump_fnv1a_ch", sharded(Sharding::JumpFnv1aCh, false)),
+];
+
+const fn sharded(sharding: Sharding, fail_over: bool) -> Distribution {
+    Distribution::Sharded { sharding, replication: 1, fail_over }
 }
 
-impl Hash {
-    /// The keyword.
-    pub fn word(self) -> &'static str {
-        match self {
-            Hash::Carbon => "carbon_ch",
-            Hash::Fnv1a => "fnv1a_ch",
-            Hash::JumpFnv1a => "jump_fnv1a_ch",
-        }
-    }
-
-    /// Its algorithm.
-    pub fn sharding(self) -> Sharding {
-        match self {
-            Hash::Carbon => Sharding::CarbonCh,
-            Hash::Fnv1a => Sharding::Fnv1aCh,
-            Hash::JumpFnv1a => Sharding::JumpFnv1aCh,
-        }
-    }
+/// Whether a keyword is that of a consistent hash (spec graphite §3), which has options of its own.
+pub(super) fn hashes(word: &str) -> bool {
+    word.ends_with("_ch")
 }
 
 /// A member of clusters.
@@ -167,7 +141,7 @@ pub struct Server {
 }
 
 /// `proto`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Proto {
     /// `tcp`
     #[default]
@@ -267,10 +241,10 @@ pub struct MatchRule {
     /// Condition on the text after the name.
     pub validate: Option<Validate>,
     /// Text to hash instead of the name.
-    pub route_using: Option<Replacement>,
-    /// Destination; none for a rule that only validates, or does nothing.
-    pub send: Option<SendTo>,
-    /// Later rules are not tried; always with [`SendTo::Blackhole`].
+    pub route_using: Option<String>,
+    /// Destination; nowhere for a rule that only validates, or does nothing.
+    pub send: To,
+    /// Later rules are not tried; always with [`To::Blackhole`].
     pub stop: bool,
     /// The whole statement.
     pub span: Span,
@@ -285,22 +259,13 @@ pub struct Validate {
     pub log: bool,
 }
 
-/// `send to …`
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SendTo {
-    /// `blackhole`: drops the record, and always stops.
-    Blackhole,
-    /// Indices into the clusters, at least one, in the order of the file.
-    Clusters(Vec<usize>),
-}
-
 /// `rewrite EXPR into REPL;`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RewriteRule {
     /// The expression to replace.
     pub pattern: Pattern,
     /// The replacement.
-    pub into: Replacement,
+    pub into: String,
     /// The whole statement.
     pub span: Span,
 }
@@ -315,94 +280,30 @@ pub struct AggregateRule {
     /// Age at which a bucket is sent, in seconds; more than `every_s`.
     pub expire_s: u32,
     /// Which time of the bucket the point has.
-    pub timestamp: BucketTime,
+    pub timestamp: Stamp,
     /// The aggregates to compute, at least one.
     pub computes: Vec<Compute>,
-    /// Where results go; none for back to the first rule.
-    pub send: Option<SendTo>,
+    /// Where results go; nowhere for back to the first rule.
+    pub send: To,
     /// Matching input is not passed on.
     pub stop: bool,
     /// The whole statement.
     pub span: Span,
 }
 
-/// `timestamp at … of bucket`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BucketTime {
-    /// `start`
-    Start,
-    /// `middle`
-    Middle,
-    /// `end`
-    #[default]
-    End,
-}
-
-impl BucketTime {
-    /// The keyword.
-    pub fn word(self) -> &'static str {
-        match self {
-            BucketTime::Start => "start",
-            BucketTime::Middle => "middle",
-            BucketTime::End => "end",
-        }
-    }
-}
+/// Keywords of `timestamp at … of bucket`.
+pub(super) const STAMPS: [(&str, Stamp); 3] =
+    [("start", Stamp::Start), ("middle", Stamp::Middle), ("end", Stamp::End)];
 
 /// `compute TYPE write to REPL`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compute {
-    /// The aggregate.
-    pub what: ComputeType,
-    /// Name of the result.
-    pub name: Replacement,
-}
-
-/// An aggregate over the values of a bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ComputeType {
-    /// `sum`, `summary`
-    Sum,
-    /// `count`, `cnt`
-    Count,
-    /// `max`, `maximum`
-    Max,
-    /// `min`, `minimum`
-    Min,
-    /// `average`, `avg`
-    Average,
-    /// `median`
-    Median,
-    /// `percentileN`, N from 1 to 99.
-    Percentile(u8),
-    /// `variance`
-    Variance,
-    /// `stddev`
-    Stddev,
-}
-
-impl ComputeType {
     /// The keyword as the original prints it.
-    pub fn word(self) -> String {
-        match self {
-            ComputeType::Sum => "sum".into(),
-            ComputeType::Count => "count".into(),
-            ComputeType::Max => "max".into(),
-            ComputeType::Min => "min".into(),
-            ComputeType::Average => "average".into(),
-            ComputeType::Median => "median".into(),
-            ComputeType::Percentile(n) => format!("percentile{n}"),
-            ComputeType::Variance => "variance".into(),
-            ComputeType::Stddev => "stddev".into(),
-        }
-    }
-}
-
-/// A replacement text (spec graphite §2.6) for the matched part of a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replacement {
-    /// As written, quotes resolved.
-    pub written: String,
+    pub word: String,
+    /// The aggregate.
+    pub what: process::aggregation_rules::Compute,
+    /// Name of the result, a replacement (spec graphite §2.6) for the matched part of a name.
+    pub name: String,
 }
 
 /// `statistics …;`, all of them together.
@@ -413,23 +314,23 @@ pub struct Statistics {
     /// Report differences.
     pub reset: bool,
     /// Replacement over the host name; none for `carbon.relays.\.1`.
-    pub prefix: Option<Replacement>,
-    /// Where they go; none for into the rules.
-    pub send: Option<SendTo>,
+    pub prefix: Option<String>,
+    /// Where they go; nowhere for into the rules.
+    pub send: To,
     /// Rules do not match them.
     pub stop: bool,
 }
 
 impl Default for Statistics {
     fn default() -> Statistics {
-        Statistics { every_s: 60, reset: false, prefix: None, send: None, stop: false }
+        Statistics { every_s: 60, reset: false, prefix: None, send: To::Nowhere, stop: false }
     }
 }
 
 impl Statistics {
     /// The prefix of names on a host: the replacement over `^(([^.]+)(\..*)?)$`.
     pub fn prefix_for(&self, hostname: &str) -> String {
-        let written = self.prefix.as_ref().map_or("carbon.relays.\\.1", |prefix| &prefix.written);
+        let written = self.prefix.as_deref().unwrap_or("carbon.relays.\\.1");
         String::from_utf8_lossy(&statistics_prefix(written, hostname)).into_owned()
     }
 }

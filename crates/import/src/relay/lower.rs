@@ -5,16 +5,15 @@
 //! daemon accepts every file that `check` accepts.
 //! Not here: addresses (`useall` and names are resolved when the daemon runs), queues, listeners.
 
+use std::collections::BTreeMap;
+
 use model::OutputId;
 use model::limits::OUTPUTS_MAX;
-use process::aggregation_rules::{
-    AggregationRulePlan, Compute as AggregationRuleCompute, ComputePlan, Late, Stamp,
-};
+use process::aggregation_rules::{AggregationRulePlan, ComputePlan, Late};
 use process::relay::{
-    AggregateStatement, ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, MistakeAt, RelayCluster,
-    RelayPlan, RewritePlan, Router, Statement, To, ValidatePlan,
+    AggregateStatement, Distribution, ExpressionPlan, MatchPlan, Member, MistakeAt, RelayCluster, RelayPlan,
+    RewritePlan, Router, Statement, ValidatePlan,
 };
-use process::sharding::Sharding;
 
 use super::document::*;
 use super::mistakes::Mistakes;
@@ -47,9 +46,11 @@ pub enum RelayOutput {
 /// The plan of a document.
 pub fn lower(conf: &RelayConf) -> Lowered {
     let mut outputs: Vec<RelayOutput> = (0..conf.servers.len()).map(RelayOutput::Server).collect();
-    let clusters = conf.clusters.iter().map(|cluster| self::cluster(conf, cluster, &mut outputs)).collect();
+    let mut files = BTreeMap::new();
+    let clusters = conf.clusters.iter();
+    let clusters = clusters.map(|cluster| self::cluster(conf, cluster, &mut outputs, &mut files)).collect();
     let statements = conf.rules.iter().map(statement).collect();
-    let plan = RelayPlan { clusters, statements, statistics: to(conf.statistics.send.as_ref()), once: false };
+    let plan = RelayPlan { clusters, statements, statistics: conf.statistics.send.clone(), once: false };
     Lowered { plan, outputs }
 }
 
@@ -92,7 +93,15 @@ fn span_of(conf: &RelayConf, at: MistakeAt) -> Span {
     }
 }
 
-fn cluster(conf: &RelayConf, cluster: &Cluster, outputs: &mut Vec<RelayOutput>) -> RelayCluster {
+/// Indices of the outputs that are files, by path and options: the same file is one output.
+type Files = BTreeMap<(String, bool), usize>;
+
+fn cluster(
+    conf: &RelayConf,
+    cluster: &Cluster,
+    outputs: &mut Vec<RelayOutput>,
+    files: &mut Files,
+) -> RelayCluster {
     let member = |at: &usize| {
         let server = &conf.servers[*at];
         let instance = server.instance.clone();
@@ -100,48 +109,23 @@ fn cluster(conf: &RelayConf, cluster: &Cluster, outputs: &mut Vec<RelayOutput>) 
         Member { output: OutputId(*at as u16), host: server.host.clone(), port: server.port, instance }
     };
     let (members, distribution) = match &cluster.kind {
-        ClusterKind::Plain { way, members, .. } => {
-            let distribution = match way {
-                Way::Forward => Distribution::Copies,
-                Way::AnyOf => {
-                    Distribution::Sharded { sharding: Sharding::AnyOf, replication: 1, fail_over: true }
-                }
-                Way::Failover => Distribution::Failover,
-                Way::Balance => Distribution::RoundRobin,
-            };
-            (members.iter().map(member).collect(), distribution)
-        }
-        ClusterKind::Hash { hash, replication, dynamic, members } => {
-            let sharding = hash.sharding();
-            let distribution =
-                Distribution::Sharded { sharding, replication: *replication, fail_over: *dynamic };
-            (members.iter().map(member).collect(), distribution)
+        ClusterKind::Servers { distribution, members, .. } => {
+            (members.iter().map(member).collect(), distribution.clone())
         }
         ClusterKind::File { ip, paths } => {
-            (paths.iter().map(|path| file(path, *ip, outputs)).collect(), Distribution::Copies)
+            (paths.iter().map(|path| file(path, *ip, outputs, files)).collect(), Distribution::Copies)
         }
     };
     RelayCluster { name: cluster.name.clone(), members, distribution }
 }
 
-/// A file as a member; the same path with the same options is one output.
-fn file(path: &str, ip: bool, outputs: &mut Vec<RelayOutput>) -> Member {
-    let output = RelayOutput::File { path: path.to_owned(), ip };
-    let at = outputs.iter().position(|known| *known == output).unwrap_or_else(|| {
-        outputs.push(output);
+/// A file as a member.
+fn file(path: &str, ip: bool, outputs: &mut Vec<RelayOutput>, files: &mut Files) -> Member {
+    let at = *files.entry((path.to_owned(), ip)).or_insert_with(|| {
+        outputs.push(RelayOutput::File { path: path.to_owned(), ip });
         outputs.len() - 1
     });
     Member { output: OutputId(at as u16), host: path.to_owned(), port: 0, instance: None }
-}
-
-fn to(send: Option<&SendTo>) -> To {
-    match send {
-        None => To::Nowhere,
-        Some(SendTo::Blackhole) => To::Blackhole,
-        Some(SendTo::Clusters(clusters)) => {
-            To::Clusters(clusters.iter().map(|at| ClusterId(*at as u16)).collect())
-        }
-    }
 }
 
 /// Expressions of a statement; none for `*`.
@@ -153,6 +137,7 @@ fn expressions(patterns: &[Pattern]) -> Vec<ExpressionPlan> {
 }
 
 fn statement(rule: &Rule) -> Statement {
+    let compute = |compute: &Compute| ComputePlan { compute: compute.what, name: compute.name.clone() };
     match rule {
         Rule::Match(rule) => Statement::Match(MatchPlan {
             expressions: expressions(&rule.patterns),
@@ -161,13 +146,13 @@ fn statement(rule: &Rule) -> Statement {
                 .validate
                 .as_ref()
                 .map(|validate| ValidatePlan { expression: validate.pattern.plan(), log: validate.log }),
-            route_using: rule.route_using.as_ref().map(|using| using.written.clone()),
-            to: to(rule.send.as_ref()),
+            route_using: rule.route_using.clone(),
+            to: rule.send.clone(),
             stop: rule.stop,
         }),
         Rule::Rewrite(rule) => Statement::Rewrite(RewritePlan {
             expression: rule.pattern.plan(),
-            into: rule.into.written.clone(),
+            into: rule.into.clone(),
             every_occurrence: false,
         }),
         Rule::Aggregate(rule) => Statement::Aggregate(AggregateStatement {
@@ -175,39 +160,24 @@ fn statement(rule: &Rule) -> Statement {
             aggregation_rule: AggregationRulePlan {
                 every_s: rule.every_s,
                 expire_s: rule.expire_s,
-                stamp: match rule.timestamp {
-                    BucketTime::Start => Stamp::Start,
-                    BucketTime::Middle => Stamp::Middle,
-                    BucketTime::End => Stamp::End,
-                },
+                stamp: rule.timestamp,
                 computes: rule.computes.iter().map(compute).collect(),
                 late: Late::Dropped,
                 exact: false,
             },
-            to: to(rule.send.as_ref()),
+            to: rule.send.clone(),
             stop: rule.stop,
             replaces: false,
         }),
     }
 }
 
-fn compute(compute: &Compute) -> ComputePlan {
-    let what = match compute.what {
-        ComputeType::Sum => AggregationRuleCompute::Sum,
-        ComputeType::Count => AggregationRuleCompute::Count,
-        ComputeType::Max => AggregationRuleCompute::Max,
-        ComputeType::Min => AggregationRuleCompute::Min,
-        ComputeType::Average => AggregationRuleCompute::Average,
-        ComputeType::Median => AggregationRuleCompute::Percentile(50),
-        ComputeType::Percentile(percent) => AggregationRuleCompute::Percentile(percent),
-        ComputeType::Variance => AggregationRuleCompute::Variance,
-        ComputeType::Stddev => AggregationRuleCompute::Stddev,
-    };
-    ComputePlan { compute: what, name: compute.name.written.clone() }
-}
-
 #[cfg(test)]
 mod tests {
+    use process::aggregation_rules::{Compute as AggregationRuleCompute, Stamp};
+    use process::relay::{ClusterId, To};
+    use process::sharding::Sharding;
+
     use super::super::read_text;
     use super::*;
 

@@ -6,9 +6,9 @@
 //! Not here: whether a statement makes sense (`check`).
 //! Invariant: any tokens give statements and mistakes in time proportional to their number.
 
-use super::document::{
-    BucketTime, Compression, ComputeType, Hash, Lines, PemFile, Proto, ServerTls, Span, Way,
-};
+use process::aggregation_rules::{Compute, Stamp};
+
+use super::document::{Compression, DISTRIBUTIONS, Lines, PemFile, Proto, STAMPS, ServerTls, Span, hashes};
 use super::lexer::{Kind, Token};
 use super::mistakes::Mistakes;
 use super::syntax::*;
@@ -162,9 +162,7 @@ impl Parser<'_, '_> {
         let (second, third) = (self.bare_at(1), self.bare_at(2));
         let same_line = self.tokens.get(self.at + 1).is_some_and(|next| !next.first_on_line);
         match self.bare_at(0) {
-            "cluster" => {
-                ways().iter().any(|(word, _)| *word == third) || third == "file" || hash_of(third).is_some()
-            }
+            "cluster" => third == "file" || DISTRIBUTIONS.iter().any(|(word, _)| *word == third),
             "match" => same_line && !matches!(second, "" | "send" | "route" | "validate" | "every"),
             "rewrite" => third == "into",
             "aggregate" => same_line && !matches!(second, "" | "send" | "route" | "validate" | "every"),
@@ -325,15 +323,14 @@ impl Parser<'_, '_> {
                 paths.push(self.new_name("a path")?);
             }
             ClusterSyntax::File { ip, paths }
-        } else if let Some(hash) = hash_of(self.bare_at(0)) {
+        } else if let Some((word, distribution)) = DISTRIBUTIONS.into_iter().find(|(word, _)| self.is(word)) {
             self.at += 1;
-            let replication = if self.take("replication") { Some(self.number()?) } else { None };
-            let dynamic = self.take("dynamic");
-            ClusterSyntax::Hash { hash, replication, dynamic, hosts: self.hosts()? }
-        } else if let Some((_, way)) = ways().into_iter().find(|(word, _)| self.is(word)) {
-            self.at += 1;
-            let use_all = self.take("useall");
-            ClusterSyntax::Plain { way, use_all, hosts: self.hosts()? }
+            let use_all = !hashes(word) && self.take("useall");
+            let is_replicated = hashes(word) && self.take("replication");
+            let replication = if is_replicated { Some(self.number()?) } else { None };
+            let dynamic = hashes(word) && self.take("dynamic");
+            let hosts = self.hosts()?;
+            ClusterSyntax::Servers { word, distribution, use_all, replication, dynamic, hosts }
         } else {
             let words: Vec<&str> =
                 ["forward", "any_of", "failover", "carbon_ch", "fnv1a_ch", "jump_fnv1a_ch", "file"].into();
@@ -539,12 +536,10 @@ impl Parser<'_, '_> {
         self.keywords(&["seconds", "expire", "after"])?;
         let expire = self.number()?;
         self.keywords(&["seconds"])?;
-        let mut timestamp = BucketTime::default();
+        let mut timestamp = Stamp::default();
         if self.take("timestamp") {
             self.keywords(&["at"])?;
-            timestamp = self.choice(
-                &[BucketTime::Start, BucketTime::Middle, BucketTime::End].map(|time| (time.word(), time)),
-            )?;
+            timestamp = self.choice(&STAMPS)?;
             self.keywords(&["of", "bucket"])?;
         }
         if !self.is("compute") {
@@ -552,9 +547,9 @@ impl Parser<'_, '_> {
         }
         let mut computes = Vec::new();
         while self.take("compute") {
-            let what = self.compute_type()?;
+            let (word, compute) = self.compute_type()?;
             self.keywords(&["write", "to"])?;
-            computes.push((what, self.word("the name of the result", &[])?));
+            computes.push((word, compute, self.word("the name of the result", &[])?));
         }
         let send = self.send_to()?;
         let stop = self.take("stop");
@@ -570,7 +565,7 @@ impl Parser<'_, '_> {
         }))
     }
 
-    fn compute_type(&mut self) -> Parsed<ComputeType> {
+    fn compute_type(&mut self) -> Parsed<(String, Compute)> {
         let span = self.span(self.token().place);
         if let Some(percent) = self.bare_at(0).strip_prefix("percentile") {
             let Some(percent) = percent.parse::<u8>().ok().filter(|percent| (1..=99).contains(percent))
@@ -581,12 +576,13 @@ impl Parser<'_, '_> {
                 report.upstream("percentile<x>: value x must be between 1 and 99");
                 self.at += 1;
                 // The rest of the statement is checked all the same.
-                return Ok(ComputeType::Percentile(50));
+                return Ok((String::new(), Compute::Percentile(50)));
             };
             self.at += 1;
-            return Ok(ComputeType::Percentile(percent));
+            return Ok((format!("percentile{percent}"), Compute::Percentile(percent)));
         }
-        self.choice(&COMPUTES)
+        let (word, compute) = self.choice(&COMPUTES)?;
+        Ok((word.to_owned(), compute))
     }
 
     fn statistics(&mut self) -> Parsed<StatementKind> {
@@ -648,29 +644,22 @@ const PACKINGS: [(&str, Compression); 4] = [
     ("snappy", Compression::Snappy),
 ];
 
-const COMPUTES: [(&str, ComputeType); 13] = [
-    ("sum", ComputeType::Sum),
-    ("summary", ComputeType::Sum),
-    ("count", ComputeType::Count),
-    ("cnt", ComputeType::Count),
-    ("max", ComputeType::Max),
-    ("maximum", ComputeType::Max),
-    ("min", ComputeType::Min),
-    ("minimum", ComputeType::Min),
-    ("average", ComputeType::Average),
-    ("avg", ComputeType::Average),
-    ("median", ComputeType::Median),
-    ("variance", ComputeType::Variance),
-    ("stddev", ComputeType::Stddev),
+/// Keywords of aggregates, and how the original prints them.
+const COMPUTES: [(&str, (&str, Compute)); 13] = [
+    ("sum", ("sum", Compute::Sum)),
+    ("summary", ("sum", Compute::Sum)),
+    ("count", ("count", Compute::Count)),
+    ("cnt", ("count", Compute::Count)),
+    ("max", ("max", Compute::Max)),
+    ("maximum", ("max", Compute::Max)),
+    ("min", ("min", Compute::Min)),
+    ("minimum", ("min", Compute::Min)),
+    ("average", ("average", Compute::Average)),
+    ("avg", ("average", Compute::Average)),
+    ("median", ("median", Compute::Percentile(50))),
+    ("variance", ("variance", Compute::Variance)),
+    ("stddev", ("stddev", Compute::Stddev)),
 ];
-
-fn ways() -> [(&'static str, Way); 4] {
-    [Way::Forward, Way::AnyOf, Way::Failover, Way::Balance].map(|way| (way.word(), way))
-}
-
-fn hash_of(word: &str) -> Option<Hash> {
-    [Hash::Carbon, Hash::Fnv1a, Hash::JumpFnv1a].into_iter().find(|hash| hash.word() == word)
-}
 
 /// Words that the original names in its messages instead of `string`.
 fn is_keyword(word: &str) -> bool {

@@ -6,13 +6,14 @@
 
 mod transport;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use model::{OutputId, SourceId, TransformId};
 use process::aggregation_rules::AggregationRuleLimits;
-use process::relay::{RelayCluster, RelayPlan};
+use process::relay::RelayPlan;
 use wire::graphite::Namespace;
 use wire::graphite::input::{Compatibility, Kept};
 
@@ -174,24 +175,18 @@ fn outputs_of(asked: &Relay<'_>, relay: &RelayPlan, outputs: &[RelayOutput], fee
     if asked.queue_given {
         queue.records_max = u64::from(asked.settings.queue);
     }
+    let mut names = Names::of(relay);
     let mut plans: Vec<OutputPlan> = Vec::with_capacity(outputs.len());
     for (at, output) in outputs.iter().enumerate() {
         let kind = match output {
             RelayOutput::Server(server) => server_output(asked, &asked.conf.servers[*server]),
             RelayOutput::File { path, ip } => file_output(path, *ip),
         };
-        let cluster = first_cluster(relay, OutputId(at as u16)).map_or(RELAY, |cluster| &cluster.name);
-        let name = free_name(&plain(cluster), &kind, relay, &plans);
+        let name = names.free(OutputId(at as u16), &kind);
         let (from, required, check) = (vec![feed], false, None);
         plans.push(OutputPlan { name, kind, from, queue, queue_kind, required, check });
     }
     plans
-}
-
-/// The first cluster that names the output.
-fn first_cluster(relay: &RelayPlan, output: OutputId) -> Option<&RelayCluster> {
-    let is_in = |cluster: &&RelayCluster| cluster.members.iter().any(|member| member.output == output);
-    relay.clusters.iter().find(is_in)
 }
 
 /// Longest part of an output's name that comes from its cluster.
@@ -204,29 +199,50 @@ fn plain(name: &str) -> String {
     if name.starts_with(|c: char| c.is_ascii_alphanumeric()) { name } else { format!("c{name}") }
 }
 
-/// A unique name for an output, as native files have it: `CLUSTER/host:port` for one of several endpoints.
-fn free_name(cluster: &str, kind: &OutputKind, relay: &RelayPlan, taken: &[OutputPlan]) -> String {
-    let (word, endpoint) = match kind {
-        OutputKind::Graphite { to, .. } => ("", Some(destination_name(&Destination::Tcp(to.clone())))),
-        OutputKind::GraphiteDatagrams { to, .. } => {
-            ("-udp", Some(destination_name(&Destination::Udp(to.clone()))))
+/// Names of outputs.
+struct Names {
+    /// The name of the first cluster of each output, changed to be valid.
+    clusters: BTreeMap<OutputId, String>,
+    /// Of clusters: an output without an endpoint must not have the name of a cluster's endpoints together.
+    of_clusters: BTreeSet<String>,
+    taken: BTreeSet<String>,
+    /// The last number of names that were taken already.
+    numbers: BTreeMap<String, usize>,
+}
+
+impl Names {
+    fn of(relay: &RelayPlan) -> Names {
+        let mut clusters = BTreeMap::new();
+        for cluster in &relay.clusters {
+            for member in &cluster.members {
+                clusters.entry(member.output).or_insert_with(|| plain(&cluster.name));
+            }
         }
-        _ => ("-file", None),
-    };
-    let mut number = 1;
-    loop {
-        let count = if number == 1 { String::new() } else { format!("-{number}") };
-        let name = match &endpoint {
-            Some(endpoint) => format!("{cluster}{word}{count}/{endpoint}"),
-            None => format!("{cluster}{word}{count}"),
+        let of_clusters = relay.clusters.iter().map(|cluster| plain(&cluster.name)).collect();
+        Names { clusters, of_clusters, taken: BTreeSet::new(), numbers: BTreeMap::new() }
+    }
+
+    /// A unique name for an output, as native files have it: `CLUSTER/host:port` for one of several endpoints.
+    fn free(&mut self, output: OutputId, kind: &OutputKind) -> String {
+        let cluster = self.clusters.get(&output).map_or(RELAY, |cluster| cluster);
+        let (word, endpoint) = match kind {
+            OutputKind::Graphite { to, .. } => ("", destination_name(&Destination::Tcp(to.clone()))),
+            OutputKind::GraphiteDatagrams { to, .. } => {
+                ("-udp", destination_name(&Destination::Udp(to.clone())))
+            }
+            _ => ("-file", String::new()),
         };
-        // An output without an endpoint must not have the name of the cluster's endpoints together.
-        let is_cluster =
-            endpoint.is_none() && relay.clusters.iter().any(|cluster| plain(&cluster.name) == name);
-        if !is_cluster && !taken.iter().any(|known| known.name == name) {
-            return name;
+        let start = format!("{cluster}{word}");
+        let end = if endpoint.is_empty() { endpoint } else { format!("/{endpoint}") };
+        let number = self.numbers.entry(format!("{start}{end}")).or_insert(0);
+        loop {
+            *number += 1;
+            let count = if *number == 1 { String::new() } else { format!("-{number}") };
+            let name = format!("{start}{count}{end}");
+            if !(end.is_empty() && self.of_clusters.contains(&name)) && self.taken.insert(name.clone()) {
+                return name;
+            }
         }
-        number += 1;
     }
 }
 

@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
+use process::relay::{Distribution, To};
 use process::sharding::Cluster as Placed;
 
 use self::groups::Item;
@@ -130,27 +131,30 @@ impl Printer<'_> {
     /// last one first.
     fn stubs(&mut self) {
         let rules = self.conf.rules.iter().enumerate().rev();
-        let sent = rules.filter_map(|(at, rule)| Some((stub(at), rule.as_aggregate()?.send.as_ref()?)));
-        let statistics = self.conf.statistics.send.as_ref();
-        let statistics = statistics.map(|send| (format!("_collector_stub_{STUB_BASE:#x}__"), send));
-        for (prefix, send) in sent.chain(statistics) {
+        let sent = rules.filter_map(|(at, rule)| Some((stub(at), &rule.as_aggregate()?.send)));
+        let statistics = (format!("_collector_stub_{STUB_BASE:#x}__"), &self.conf.statistics.send);
+        for (prefix, send) in sent.chain([statistics]).filter(|(_, send)| **send != To::Nowhere) {
             self.line(0, "# stub match for aggregate/statistics rule with send to");
             self.line(0, &format!("match ^{prefix}"));
-            self.send_to(Some(send));
+            self.send_to(send);
             self.end(true);
         }
     }
 
     /// The points of a cluster's ring, three on a line.
     fn ring(&mut self, cluster: &Cluster) {
-        let ClusterKind::Hash { hash, replication, members, .. } = &cluster.kind else { return };
+        let ClusterKind::Servers { word, distribution, members, .. } = &cluster.kind else { return };
+        let Distribution::Sharded { sharding, replication, .. } = distribution else { return };
+        if !hashes(word) {
+            return;
+        }
         let servers: Vec<&Server> = members.iter().map(|member| &self.conf.servers[*member]).collect();
         let label = |server: &&Server| {
             let instance = server.instance.as_ref().map(|instance| format!("={instance}"));
             format!("{}:{}{}", server.host, server.port, instance.unwrap_or_default())
         };
         let labels: Vec<String> = servers.iter().map(label).collect();
-        let Ok(placed) = Placed::replicated(&hash.sharding(), &labels, *replication) else { return };
+        let Ok(placed) = Placed::replicated(sharding, &labels, *replication) else { return };
         self.line(0, &format!("# hash ring for {} follows", cluster.name));
         let points: Vec<String> = placed
             .points()
@@ -281,11 +285,10 @@ impl Printer<'_> {
         if statistics.reset {
             self.line(1, "reset counters after interval");
         }
-        let written = statistics.prefix.as_ref().map(|prefix| &*prefix.written);
-        if let Some(prefix) = self.surroundings.prefix.or(written) {
+        if let Some(prefix) = self.surroundings.prefix.or(statistics.prefix.as_deref()) {
             self.line(1, &format!("prefix with {}", self.word(prefix)));
         }
-        self.send_to(statistics.send.as_ref());
+        self.send_to(&statistics.send);
         self.end(statistics.stop);
         self.out.push('\n');
     }
@@ -300,20 +303,25 @@ impl Printer<'_> {
     fn cluster(&mut self, cluster: &Cluster) {
         self.line(0, &format!("cluster {}", self.name(&cluster.name)));
         let (members, instances) = match &cluster.kind {
-            ClusterKind::Plain { way, use_all, members } => {
+            ClusterKind::Servers {
+                word,
+                distribution: Distribution::Sharded { replication, fail_over, .. },
+                members,
+                ..
+            } if hashes(word) => {
+                let dynamic = if *fail_over { " dynamic" } else { "" };
+                self.line(1, &format!("{word} replication {replication}{dynamic}"));
+                (members, true)
+            }
+            ClusterKind::Servers { word, use_all, members, .. } => {
                 // The original prints the addresses that it found instead of the name.
                 let is_name = |at: &usize| self.conf.servers[*at].host.parse::<IpAddr>().is_err();
                 let use_all = *use_all && (self.is_readable() || members.iter().any(is_name));
-                self.line(1, &format!("{}{}", way.word(), if use_all { " useall" } else { "" }));
+                self.line(1, &format!("{word}{}", if use_all { " useall" } else { "" }));
                 (members, self.is_readable())
             }
-            ClusterKind::Hash { hash, replication, dynamic, members } => {
-                let dynamic = if *dynamic { " dynamic" } else { "" };
-                self.line(1, &format!("{} replication {replication}{dynamic}", hash.word()));
-                (members, true)
-            }
-            ClusterKind::File { ip, paths } => {
-                self.line(1, if *ip { "file ip" } else { "file" });
+            ClusterKind::File { paths, .. } => {
+                self.line(1, cluster.kind.word());
                 for path in paths {
                     self.line(2, &self.name(path));
                 }
@@ -370,40 +378,43 @@ impl Printer<'_> {
             self.line(1, &format!("validate {} else {otherwise}", self.word(&validate.pattern.written)));
         }
         if let Some(using) = &rule.route_using {
-            self.line(1, &format!("route using {}", self.word(&using.written)));
+            self.line(1, &format!("route using {}", self.word(using)));
         }
-        self.send_to(rule.send.as_ref());
+        self.send_to(&rule.send);
         // A `stop` without a `send to` has no effect, and the original drops it.
-        self.end(rule.stop && (rule.send.is_some() || self.is_readable()));
+        self.end(rule.stop && (rule.send != To::Nowhere || self.is_readable()));
     }
 
     fn rewrite(&mut self, rule: &RewriteRule) {
         self.line(0, &format!("rewrite {}", self.pattern(&rule.pattern, 1)));
-        self.line(1, &format!("into {}", self.word(&rule.into.written)));
+        self.line(1, &format!("into {}", self.word(&rule.into)));
         self.line(1, ";");
     }
 
     fn aggregate(&mut self, at: usize, rule: &AggregateRule, patterns: &[&Pattern]) {
         self.patterns("aggregate", patterns);
-        let stub = if self.view.debug && rule.send.is_some() { stub(at) } else { String::new() };
+        let stub = if self.view.debug && rule.send != To::Nowhere { stub(at) } else { String::new() };
         self.line(1, &format!("every {} seconds", rule.every_s));
         self.line(1, &format!("expire after {} seconds", rule.expire_s));
-        self.line(1, &format!("timestamp at {} of bucket", rule.timestamp.word()));
+        let stamp = STAMPS.iter().find(|(_, stamp)| *stamp == rule.timestamp).map_or("", |(word, _)| word);
+        self.line(1, &format!("timestamp at {stamp} of bucket"));
         for compute in &rule.computes {
-            self.line(1, &format!("compute {} write to", compute.what.word()));
-            self.line(2, &self.word(&format!("{stub}{}", compute.name.written)));
+            self.line(1, &format!("compute {} write to", compute.word));
+            self.line(2, &self.word(&format!("{stub}{}", compute.name)));
         }
-        self.send_to(rule.send.as_ref().filter(|_| stub.is_empty()));
+        if stub.is_empty() {
+            self.send_to(&rule.send);
+        }
         self.end(rule.stop);
     }
 
-    fn send_to(&mut self, send: Option<&SendTo>) {
+    fn send_to(&mut self, send: &To) {
         match send {
-            None => {}
-            Some(SendTo::Blackhole) => self.line(1, "send to blackhole"),
-            Some(SendTo::Clusters(clusters)) => {
+            To::Nowhere => {}
+            To::Blackhole => self.line(1, "send to blackhole"),
+            To::Clusters(clusters) => {
                 let names: Vec<String> =
-                    clusters.iter().map(|at| self.name(&self.conf.clusters[*at].name)).collect();
+                    clusters.iter().map(|id| self.name(&self.conf.clusters[id.index()].name)).collect();
                 match &names[..] {
                     [one] => self.line(1, &format!("send to {one}")),
                     _ => {

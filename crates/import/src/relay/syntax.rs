@@ -1,8 +1,9 @@
 //! Statements as written: the parser creates them and the check reads them. Names are not resolved here.
 
-use super::document::{
-    BucketTime, Compression, ComputeType, Hash, Lines, ListenTls, Proto, ServerTls, Span, Way,
-};
+use process::aggregation_rules::{Compute, Stamp};
+use process::relay::Distribution;
+
+use super::document::{Compression, Lines, ListenTls, Proto, ServerTls, Span};
 
 /// A name, expression, path or number as written, quotes resolved.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,9 +43,18 @@ pub(super) enum StatementKind {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ClusterSyntax {
-    Plain { way: Way, use_all: bool, hosts: Vec<HostSyntax> },
-    Hash { hash: Hash, replication: Option<Word>, dynamic: bool, hosts: Vec<HostSyntax> },
-    File { ip: bool, paths: Vec<Word> },
+    Servers {
+        word: &'static str,
+        distribution: Distribution,
+        use_all: bool,
+        replication: Option<Word>,
+        dynamic: bool,
+        hosts: Vec<HostSyntax>,
+    },
+    File {
+        ip: bool,
+        paths: Vec<Word>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -84,8 +94,8 @@ pub(super) struct AggregateSyntax {
     pub patterns: Vec<Word>,
     pub every: Word,
     pub expire: Word,
-    pub timestamp: BucketTime,
-    pub computes: Vec<(ComputeType, Word)>,
+    pub timestamp: Stamp,
+    pub computes: Vec<(String, Compute, Word)>,
     pub send: Option<SendSyntax>,
     pub stop: bool,
 }

@@ -1,5 +1,8 @@
 //! Checks clusters, and the servers that they share.
 
+use process::relay::{ClusterId, Distribution};
+use process::sharding::Sharding;
+
 use super::Check;
 use crate::relay::document::*;
 use crate::relay::host;
@@ -16,7 +19,7 @@ impl Check<'_> {
             self.too_many(name.span, CLUSTERS_MAX, "clusters");
             return;
         }
-        if self.conf.clusters.iter().any(|cluster| cluster.name == name.text) {
+        if self.cluster_ids.contains_key(&name.text) {
             let message = format!("there are two clusters `{}`", name.text);
             let report = self.mistakes.error(Code::DuplicateName, name.span, message);
             let report = report.label("the second one");
@@ -25,29 +28,33 @@ impl Check<'_> {
             return;
         }
         let kind = match syntax {
-            ClusterSyntax::Plain { way, use_all, hosts } => {
-                if way == Way::Balance {
+            ClusterSyntax::Servers { word, mut distribution, use_all, replication, dynamic, hosts } => {
+                if distribution == Distribution::RoundRobin {
                     let message = "carbon-c-relay does not know `lb`";
                     let report = self.mistakes.warning(Code::ReadsTwoWays, name.span, message);
                     report.hint("this file will not load there; `any_of` distributes by the name's hash");
                 }
-                let alone = matches!(way, Way::AnyOf | Way::Failover);
+                let alone = matches!(word, "any_of" | "failover");
                 let members = self.members(&name.text, &hosts, alone);
-                ClusterKind::Plain { way, use_all, members }
-            }
-            ClusterSyntax::Hash { hash, replication, dynamic, hosts } => {
-                let members = self.members(&name.text, &hosts, false);
-                let replication = self.replication(&name.text, replication.as_ref(), hosts.len());
-                if hash == Hash::Carbon {
-                    self.note_collisions(&hosts);
+                if hashes(word)
+                    && let Distribution::Sharded { sharding, replication: copies, fail_over } =
+                        &mut distribution
+                {
+                    *copies = self.replication(&name.text, replication.as_ref(), hosts.len());
+                    *fail_over = dynamic;
+                    if *sharding == Sharding::CarbonCh {
+                        self.note_collisions(&hosts);
+                    }
                 }
-                ClusterKind::Hash { hash, replication, dynamic, members }
+                ClusterKind::Servers { word, distribution, use_all, members }
             }
             ClusterSyntax::File { ip, paths } => {
                 ClusterKind::File { ip, paths: paths.into_iter().map(|path| path.text).collect() }
             }
         };
         // A cluster with a mistake still counts as defined: rules that name it are right.
+        let id = ClusterId(self.conf.clusters.len() as u16);
+        self.cluster_ids.insert(name.text.clone(), id);
         self.conf.clusters.push(Cluster { name: name.text.clone(), kind, span: name.span });
     }
 
@@ -100,12 +107,13 @@ impl Check<'_> {
             span: syntax.span,
         };
         self.check_server(&server);
-        let found = self.conf.servers.iter().position(|other| same_place(other, &server));
-        let Some(at) = found else {
+        let place = (server.host.to_ascii_lowercase(), server.port, server.proto);
+        let Some(&at) = self.server_ids.get(&place) else {
             if self.conf.servers.len() == CLUSTERS_MAX {
                 self.too_many(syntax.span, CLUSTERS_MAX, "servers");
                 return None;
             }
+            self.server_ids.insert(place, self.conf.servers.len());
             self.conf.servers.push(server);
             return Some(self.conf.servers.len() - 1);
         };
@@ -213,9 +221,4 @@ impl Check<'_> {
             }
         }
     }
-}
-
-/// Same address, port and protocol: the same server.
-fn same_place(one: &Server, other: &Server) -> bool {
-    one.port == other.port && one.proto == other.proto && one.host.eq_ignore_ascii_case(&other.host)
 }

@@ -7,6 +7,10 @@
 //! Not here: addresses of host names. The original treats two servers as one when their *resolved* addresses are equal;
 //! here they are one when their names are equal, because a check makes no DNS lookups.
 
+use std::collections::BTreeMap;
+
+use process::relay::{ClusterId, To};
+
 use super::document::*;
 use super::mistakes::{Mistakes, Report, UpstreamAt};
 use super::syntax::{SendSyntax, Statement, StatementKind, StatisticsSyntax, Word};
@@ -21,6 +25,8 @@ pub(super) fn conf(statements: Vec<Statement>, mistakes: &mut Mistakes) -> Relay
     let mut check = Check {
         conf: RelayConf::default(),
         mistakes,
+        cluster_ids: BTreeMap::new(),
+        server_ids: BTreeMap::new(),
         all_stops: None,
         statistics_sent: None,
         semicolon: UpstreamAt::Here,
@@ -29,19 +35,22 @@ pub(super) fn conf(statements: Vec<Statement>, mistakes: &mut Mistakes) -> Relay
         check.statement(statement);
     }
     // Statistics are no rule: their position has no effect, and the canonical form has them above the clusters.
-    if let Some((send, _)) = check.statistics_sent.take() {
-        check.conf.statistics.send = check.send_to(&send);
-    }
+    let sent = check.statistics_sent.take();
+    check.conf.statistics.send = check.send_to(sent.as_ref());
     check.conf
 }
 
 struct Check<'m> {
     conf: RelayConf,
     mistakes: &'m mut Mistakes,
+    /// Of the clusters by name.
+    cluster_ids: BTreeMap<String, ClusterId>,
+    /// Indices of the servers, by host in lower case, port and protocol: the same server.
+    server_ids: BTreeMap<(String, u16, Proto), usize>,
     /// A `match * … stop` came before: no record gets to later rules.
     all_stops: Option<Span>,
     /// The `send to` of the statistics.
-    statistics_sent: Option<(SendSyntax, Span)>,
+    statistics_sent: Option<SendSyntax>,
     /// The end of the current statement, where the original reports most mistakes.
     semicolon: UpstreamAt,
 }
@@ -90,20 +99,25 @@ impl Check<'_> {
                     "duplicate 'statistics send to' not allowed, use multiple destinations instead",
                 );
             }
-            self.statistics_sent = Some((send, span));
+            self.statistics_sent = Some(send);
         }
     }
 
-    /// The clusters of a `send to`; none when one of them does not exist, which is reported.
-    fn send_to(&mut self, send: &SendSyntax) -> Option<SendTo> {
-        let SendSyntax::Clusters(names) = send else { return Some(SendTo::Blackhole) };
-        let found: Vec<Option<usize>> = names.iter().map(|name| self.cluster_of(name)).collect();
-        found.into_iter().collect::<Option<Vec<usize>>>().map(SendTo::Clusters)
+    /// The clusters of a `send to`; nowhere when one of them does not exist, which is reported.
+    fn send_to(&mut self, send: Option<&SendSyntax>) -> To {
+        match send {
+            None => To::Nowhere,
+            Some(SendSyntax::Blackhole) => To::Blackhole,
+            Some(SendSyntax::Clusters(names)) => {
+                let found: Vec<Option<ClusterId>> = names.iter().map(|name| self.cluster_of(name)).collect();
+                found.into_iter().collect::<Option<Vec<ClusterId>>>().map_or(To::Nowhere, To::Clusters)
+            }
+        }
     }
 
-    fn cluster_of(&mut self, name: &Word) -> Option<usize> {
+    fn cluster_of(&mut self, name: &Word) -> Option<ClusterId> {
         let clusters = &self.conf.clusters;
-        let found = clusters.iter().position(|cluster| cluster.name == name.text);
+        let found = self.cluster_ids.get(&name.text).copied();
         if found.is_none() && !self.mistakes.lost_clusters.contains(&name.text) {
             let names = clusters.iter().map(|cluster| &*cluster.name);
             let hint = match nearest(&name.text, names.clone().chain(["blackhole", "stop"])) {

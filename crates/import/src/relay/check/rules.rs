@@ -1,6 +1,6 @@
 //! Checks `match`, `rewrite` and `aggregate`: expressions, replacements, and rules that are probably mistakes.
 
-use process::relay::{NoteAbout, lost_references};
+use process::relay::{NoteAbout, To, lost_references};
 
 use super::Check;
 use crate::relay::document::*;
@@ -28,8 +28,8 @@ impl Check<'_> {
             let groups = patterns.iter().map(|pattern| pattern.groups).max().unwrap_or(0);
             self.replacement(using, groups)
         });
-        let send = syntax.send.as_ref().and_then(|send| self.send_to(send));
-        self.check_destinations(send.as_ref(), span);
+        let send = self.send_to(syntax.send.as_ref());
+        self.check_destinations(&send, span);
         if syntax.send.is_none() && validate.is_none() {
             let place = first_line(span, &syntax.patterns);
             let report = self.mistakes.warning(Code::ImportNoEffect, place, "this rule does nothing");
@@ -39,10 +39,10 @@ impl Check<'_> {
             let message = "`stop` without `send to` has no effect";
             self.mistakes.warning(Code::ImportNoEffect, first_line(span, &syntax.patterns), message);
         }
-        let stop = syntax.stop || send == Some(SendTo::Blackhole);
+        let stop = syntax.stop || send == To::Blackhole;
         let is_all = patterns.iter().any(|pattern| pattern.class.is_none());
         // Regardless of `validate`: a name that fails it stops here as well.
-        if is_all && stop && send.is_some() && self.all_stops.is_none() {
+        if is_all && stop && send != To::Nowhere && self.all_stops.is_none() {
             self.all_stops = Some(span);
         }
         self.push(Rule::Match(MatchRule { patterns, validate, route_using, send, stop, span }));
@@ -79,12 +79,12 @@ impl Check<'_> {
         }
         let groups = patterns.iter().map(|pattern| pattern.groups).max().unwrap_or(0);
         let mut computes: Vec<Compute> = Vec::new();
-        for (what, name) in &syntax.computes {
-            let name = self.result_name(name, groups, &computes, &patterns, syntax.send.is_some());
-            computes.push(Compute { what: *what, name });
+        for (word, what, name) in syntax.computes {
+            let name = self.result_name(&name, groups, &computes, &patterns, syntax.send.is_some());
+            computes.push(Compute { word, what, name });
         }
-        let send = syntax.send.as_ref().and_then(|send| self.send_to(send));
-        self.check_destinations(send.as_ref(), span);
+        let send = self.send_to(syntax.send.as_ref());
+        self.check_destinations(&send, span);
         let (Some(every_s), Some(expire_s)) = (every, expire) else { return };
         self.push(Rule::Aggregate(AggregateRule {
             patterns,
@@ -106,8 +106,8 @@ impl Check<'_> {
         before: &[Compute],
         patterns: &[Pattern],
         is_sent: bool,
-    ) -> Replacement {
-        if before.iter().any(|compute| compute.name.written == word.text) {
+    ) -> String {
+        if before.iter().any(|compute| compute.name == word.text) {
             let message = "two computations write to one name";
             let report = self.mistakes.warning(Code::Repeated, word.span, message).label("written to above");
             report.hint(
@@ -132,8 +132,8 @@ impl Check<'_> {
         self.too_many(rule.span(), RULES_MAX, "rules");
     }
 
-    fn check_destinations(&mut self, send: Option<&SendTo>, span: Span) {
-        let Some(SendTo::Clusters(clusters)) = send else { return };
+    fn check_destinations(&mut self, send: &To, span: Span) {
+        let To::Clusters(clusters) = send else { return };
         if clusters.len() > DESTINATIONS_MAX {
             let message = format!("a record goes to at most {DESTINATIONS_MAX} endpoints");
             self.mistakes.error(Code::TooMany, span, message);
@@ -175,7 +175,7 @@ impl Check<'_> {
         }
     }
 
-    pub(super) fn replacement(&mut self, word: &Word, groups: usize) -> Replacement {
+    pub(super) fn replacement(&mut self, word: &Word, groups: usize) -> String {
         for reference in lost_references(&word.text, groups) {
             let place = inside(word, reference.at);
             if groups == 0 {
@@ -195,7 +195,7 @@ impl Check<'_> {
             };
             self.mistakes.warning(Code::ImportNoEffect, place, message).label("empty").hint(hint);
         }
-        Replacement { written: word.text.clone() }
+        word.text.clone()
     }
 }
 

@@ -5,6 +5,8 @@
 //! nothing is grouped until the next of those. We always keep the order of the files (`process::relay`), and group
 //! only the printed form, so that it can be compared.
 
+use process::relay::To;
+
 use crate::relay::document::*;
 use crate::relay::pattern::Pattern;
 
@@ -46,8 +48,9 @@ pub(super) fn whole(conf: &RelayConf, rule: usize) -> Item<'_> {
 /// All rules in the order of printing.
 pub(super) fn of(conf: &RelayConf, group_from: Option<u32>) -> Vec<Group<'_>> {
     let all = || (0..conf.rules.len()).map(|rule| whole(conf, rule));
-    let stubs = conf.rules.iter().filter_map(|rule| rule.as_aggregate()?.send.as_ref()).count();
-    let stubs = stubs + usize::from(conf.statistics.send.is_some());
+    let stubs =
+        conf.rules.iter().filter_map(Rule::as_aggregate).filter(|rule| rule.send != To::Nowhere).count();
+    let stubs = stubs + usize::from(conf.statistics.send != To::Nowhere);
     let count = stubs + all().map(|item| item.patterns.len()).sum::<usize>();
     if group_from.is_none_or(|least| (least as usize) > count) {
         return vec![Group { word: None, items: all().collect() }];
@@ -87,7 +90,7 @@ pub(super) fn of(conf: &RelayConf, group_from: Option<u32>) -> Vec<Group<'_>> {
 
 fn stops(rule: &Rule) -> bool {
     match rule {
-        Rule::Match(rule) => rule.stop && rule.send.is_some(),
+        Rule::Match(rule) => rule.stop && rule.send != To::Nowhere,
         Rule::Rewrite(_) => false,
         Rule::Aggregate(rule) => rule.stop,
     }

@@ -6,11 +6,10 @@
 
 use std::io::Write;
 
-use import::relay::{
-    AggregateRule, Cluster, ClusterKind, MatchRule, Pattern, RelayConf, Rule, SendTo, lower, stub,
-};
+use import::relay::{AggregateRule, Cluster, MatchRule, Pattern, RelayConf, Rule, lower, stub};
 use process::relay::{
-    Class, ClusterId, Entry, Explanation, Line, Member, RelayPlan, Router, RuleAction, RuleMatch, Sent,
+    Class, ClusterId, Distribution, Entry, Explanation, Line, Member, RelayPlan, Router, RuleAction,
+    RuleMatch, Sent, To,
 };
 
 use crate::route_explanation::{GaveUpAt, gave_up_at};
@@ -92,7 +91,7 @@ impl<'a> Meetings<'a> {
         matched(pattern, class, &[&meeting.name, parts.tags], out);
         match rule {
             Rule::Match(rule) => self.match_rule(rule, meeting, parts, out),
-            Rule::Rewrite(rule) => rewrite(&rule.into.written, meeting, parts, out),
+            Rule::Rewrite(rule) => rewrite(&rule.into, meeting, parts, out),
             Rule::Aggregate(rule) => self.aggregate(rule, pattern, meeting, parts, out),
         }
         if meeting.stopped {
@@ -110,7 +109,7 @@ impl<'a> Meetings<'a> {
         match &meeting.action {
             RuleAction::Blackholed => line(out, 1, &[b"blackholed"]),
             RuleAction::Sent(sent) => {
-                let using = rule.route_using.as_ref().map(|using| &*using.written);
+                let using = rule.route_using.as_deref();
                 sent.iter().for_each(|sent| self.sent(sent, using, parts, out));
             }
             _ => {}
@@ -126,12 +125,11 @@ impl<'a> Meetings<'a> {
         out: &mut Vec<u8>,
     ) {
         let RuleAction::Fed { aggregation_rule, names } = &meeting.action else { return };
-        let follows = self.debug && rule.send.is_some();
+        let follows = self.debug && rule.send != To::Nowhere;
         let stub = if follows { stub(meeting.statement) } else { String::new() };
         for (compute, name) in rule.computes.iter().zip(names) {
-            let what = compute.what.word();
-            let from = format!("{what}({stub}{})", compute.name.written);
-            let from = if pattern.groups == 0 { &what } else { &from };
+            let from = format!("{}({stub}{})", compute.word, compute.name);
+            let from = if pattern.groups == 0 { &compute.word } else { &from };
             let result = name.as_deref().unwrap_or_default();
             line(out, 1, &[from.as_bytes(), b" -> ", stub.as_bytes(), result, &parts.tail]);
             if follows {
@@ -139,10 +137,10 @@ impl<'a> Meetings<'a> {
             }
         }
         match &rule.send {
-            Some(SendTo::Clusters(clusters)) if !follows => {
-                clusters.iter().for_each(|cluster| self.destination(*cluster, out));
+            To::Clusters(clusters) if !follows => {
+                clusters.iter().for_each(|cluster| self.destination(cluster.index(), out));
             }
-            Some(SendTo::Blackhole) if !follows => line(out, 1, &[b"blackholed"]),
+            To::Blackhole if !follows => line(out, 1, &[b"blackholed"]),
             _ => {}
         }
     }
@@ -151,7 +149,7 @@ impl<'a> Meetings<'a> {
     fn destination(&self, at: usize, out: &mut Vec<u8>) {
         let cluster = &self.conf.clusters[at];
         heading(cluster, out);
-        if kind(cluster).takes_all {
+        if self.plan.clusters[at].distribution == Distribution::Copies {
             self.plan.clusters[at].members.iter().for_each(|member| self::member(member, out));
         }
     }
@@ -177,7 +175,9 @@ impl<'a> Meetings<'a> {
         if let (Some(using), Some(key), true) = (using, &sent.key, plan.distribution.follows_route_using()) {
             line(out, 2, &[b"using(", using.as_bytes(), b") -> ", key, &parts.tail]);
         }
-        if let (true, true, Some(position)) = (self.debug, kind(cluster).hashes, sent.position) {
+        if let (true, true, Some(position)) =
+            (self.debug, cluster.kind.word().ends_with("_ch"), sent.position)
+        {
             line(out, 2, &[format!("hash_pos({position})").as_bytes()]);
         }
         sent.chosen.iter().for_each(|chosen| member(&plan.members[chosen.member], out));
@@ -206,24 +206,8 @@ fn rewrite(into: &str, meeting: &RuleMatch, parts: &Parts<'_>, out: &mut Vec<u8>
     line(out, 1, &[b"into(", into.as_bytes(), b") -> ", name, parts.tags]);
 }
 
-/// What the heading of a cluster says of it.
-struct Kind {
-    word: &'static str,
-    takes_all: bool,
-    hashes: bool,
-}
-
-fn kind(cluster: &Cluster) -> Kind {
-    let (word, takes_all, hashes) = match &cluster.kind {
-        ClusterKind::Plain { way, .. } => (way.word(), *way == import::relay::Way::Forward, false),
-        ClusterKind::Hash { hash, .. } => (hash.word(), false, true),
-        ClusterKind::File { ip, .. } => (if *ip { "file ip" } else { "file" }, true, false),
-    };
-    Kind { word, takes_all, hashes }
-}
-
 fn heading(cluster: &Cluster, out: &mut Vec<u8>) {
-    line(out, 1, &[format!("{}({})", kind(cluster).word, cluster.name).as_bytes()]);
+    line(out, 1, &[format!("{}({})", cluster.kind.word(), cluster.name).as_bytes()]);
 }
 
 fn member(member: &Member, out: &mut Vec<u8>) {
