@@ -1,5 +1,7 @@
 //! aggregation-rules.conf: `OUTPUT (FREQUENCY) = METHOD INPUT`.
 
+use std::collections::BTreeMap;
+
 use process::aggregation_rules::{AggregationRulePlan, Compute, ComputePlan, Late, Stamp};
 use process::relay::{AggregateStatement, ExpressionPlan, Statement, To};
 
@@ -41,12 +43,11 @@ const FREQUENCY_S_MAX: u32 = 366 * 86_400;
 /// Reads the file.
 pub fn aggregation_rules(text: &str) -> (Option<Vec<AggregationRule>>, Vec<Diagnostic>) {
     let (mut rules, mut wrong) = (Vec::new(), Vec::new());
+    let mut firsts = BTreeMap::new();
     for (line, start) in lines(text).take(RULES_MAX) {
         let Some(rule) = rule(line, start, &mut wrong) else { continue };
-        let alike = |known: &&AggregationRule| known.output == rule.output;
-        let as_before =
-            |known: &AggregationRule| (known.method, known.frequency_s) == (rule.method, rule.frequency_s);
-        if rules.iter().find(alike).is_some_and(|known| !as_before(known)) {
+        let form = (rule.method, rule.frequency_s);
+        if *firsts.entry(rule.output.clone()).or_insert(form) != form {
             let message = "an earlier rule gives the same name with another method";
             let place = Place::new(start, start + line.len());
             let report = wrong.warning(Code::NotCarriedOver, place, message).label("two results of one name");
@@ -185,6 +186,7 @@ fn name_of(
 /// the oldest open window.
 pub fn aggregation_statements(rules: &[AggregationRule], to: &To) -> Vec<Statement> {
     let mut statements: Vec<AggregateStatement> = Vec::new();
+    let mut of_result: BTreeMap<(&str, u32), Vec<usize>> = BTreeMap::new();
     for rule in rules {
         let aggregation_rule = AggregationRulePlan {
             every_s: rule.frequency_s,
@@ -195,15 +197,20 @@ pub fn aggregation_statements(rules: &[AggregationRule], to: &To) -> Vec<Stateme
             exact: true,
         };
         let expression = ExpressionPlan::from(&*rule.input);
-        match statements.iter_mut().find(|known| known.aggregation_rule == aggregation_rule) {
-            Some(known) => known.expressions.push(expression),
-            None => statements.push(AggregateStatement {
-                expressions: vec![expression],
-                aggregation_rule,
-                to: to.clone(),
-                stop: false,
-                replaces: true,
-            }),
+        // One for each method at most.
+        let alike = of_result.entry((&rule.output, rule.frequency_s)).or_default();
+        match alike.iter().find(|at| statements[**at].aggregation_rule == aggregation_rule) {
+            Some(at) => statements[*at].expressions.push(expression),
+            None => {
+                alike.push(statements.len());
+                statements.push(AggregateStatement {
+                    expressions: vec![expression],
+                    aggregation_rule,
+                    to: to.clone(),
+                    stop: false,
+                    replaces: true,
+                });
+            }
         }
     }
     statements.into_iter().map(Statement::Aggregate).collect()

@@ -3,6 +3,8 @@
 //! Not here: the list of keys (`keys`), rule files (`relay`, `rewrite`, `aggregation`, `lists`), the plan made from the
 //! settings (`plan`).
 
+use std::collections::BTreeSet;
+
 use process::sharding::CarbonHash;
 
 use super::ini::{self, Entry};
@@ -341,15 +343,14 @@ impl<'a> Reader<'a, '_> {
     fn destinations(&mut self, method: Method) -> Vec<CarbonDestination> {
         let Some(entry) = self.get("DESTINATIONS") else { return Vec::new() };
         let mut all: Vec<CarbonDestination> = Vec::new();
+        let (mut seen, mut positions) = (BTreeSet::new(), BTreeSet::new());
         for (destination, text) in listed(entry, self.wrong) {
             // Carbon accepts a destination that is listed twice.
-            if all.contains(&destination) {
+            if !seen.insert(destination.clone()) {
                 continue;
             }
-            let same = |known: &CarbonDestination| {
-                (&known.host, &known.instance) == (&destination.host, &destination.instance)
-            };
-            if method.hashes() && all.iter().any(same) {
+            let is_new = positions.insert((destination.host.clone(), destination.instance.clone()));
+            if method.hashes() && !is_new {
                 let message = format!("`{text}` has the ring position of another destination of its host");
                 let report = self.wrong.error(Code::ImportBadValue, entry.place_of(text), message);
                 let report = report.label("one host without instances");

@@ -1,6 +1,8 @@
 //! Sections and keys as Python's ConfigParser reads them: `[name]`, `key = value` or `key: value`, comments on lines of
 //! their own, values continued on indented lines.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::report::{Reports, did_you_mean};
 use config::diagnostic::{Code, Diagnostic, Place};
 
@@ -11,6 +13,8 @@ pub(super) struct Section<'a> {
     /// Place of its name.
     pub place: Place,
     entries: Vec<Entry<'a>>,
+    /// Indices of the entries by key.
+    by_key: BTreeMap<String, usize>,
 }
 
 #[derive(Debug)]
@@ -38,7 +42,7 @@ impl Entry<'_> {
 
 impl<'a> Section<'a> {
     pub(super) fn get(&self, key: &str) -> Option<&Entry<'a>> {
-        self.entries.iter().find(|entry| entry.key == key)
+        self.by_key.get(key).map(|at| &self.entries[*at])
     }
 
     /// Its keys as written, with their values, and the places of the keys.
@@ -74,6 +78,7 @@ impl<'a> Section<'a> {
 /// All sections in the order of the file.
 pub(super) fn sections<'a>(text: &'a str, wrong: &mut Vec<Diagnostic>) -> Vec<Section<'a>> {
     let mut sections: Vec<Section<'a>> = Vec::new();
+    let mut names = BTreeSet::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let start = at;
@@ -90,7 +95,13 @@ pub(super) fn sections<'a>(text: &'a str, wrong: &mut Vec<Diagnostic>) -> Vec<Se
             last.value.push(' ');
             last.value.push_str(trimmed);
         } else if let Some(name) = trimmed.strip_prefix('[') {
-            section(name, place, &mut sections, wrong);
+            if let Some(section) = section(name, place, wrong) {
+                if !names.insert(section.name) {
+                    let message = format!("there are two sections `{}`", section.name);
+                    wrong.error(Code::Repeated, place, message).label("the second one").hint("rename it");
+                }
+                sections.push(section);
+            }
         } else {
             entry(trimmed, place, &mut sections, wrong);
         }
@@ -98,16 +109,13 @@ pub(super) fn sections<'a>(text: &'a str, wrong: &mut Vec<Diagnostic>) -> Vec<Se
     sections
 }
 
-fn section<'a>(name: &'a str, place: Place, sections: &mut Vec<Section<'a>>, wrong: &mut Vec<Diagnostic>) {
+/// A section whose name begins here.
+fn section<'a>(name: &'a str, place: Place, wrong: &mut Vec<Diagnostic>) -> Option<Section<'a>> {
     let Some((name, _)) = name.split_once(']') else {
         wrong.error(Code::ImportSyntax, place, "this section's name is not closed").label("no `]`");
-        return;
+        return None;
     };
-    if sections.iter().any(|section| section.name == name) {
-        let report = wrong.error(Code::Repeated, place, format!("there are two sections `{name}`"));
-        report.label("the second one").hint("rename it");
-    }
-    sections.push(Section { name, place, entries: Vec::new() });
+    Some(Section { name, place, entries: Vec::new(), by_key: BTreeMap::new() })
 }
 
 fn entry<'a>(line: &'a str, place: Place, sections: &mut [Section<'a>], wrong: &mut Vec<Diagnostic>) {
@@ -133,5 +141,6 @@ fn entry<'a>(line: &'a str, place: Place, sections: &mut [Section<'a>], wrong: &
         return;
     }
     let place = Place::new(value_start, place.end);
+    section.by_key.insert(key.clone(), section.entries.len());
     section.entries.push(Entry { key, key_place, value: value.to_owned(), place, written });
 }

@@ -3,6 +3,7 @@
 //!
 //! Not here: the rules of that relay (`statements`), the command line, reading files.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
@@ -139,9 +140,9 @@ fn plan(conf: &Conf, rules: &Rules, wrong: &mut Vec<Diagnostic>) -> Plan {
             "every receiver is off: the relay would receive nothing",
         ));
     }
-    let mut endpoints: Vec<CarbonDestination> = Vec::new();
+    let (mut endpoints, mut known) = (Vec::new(), BTreeMap::new());
     let relay = RelayTransform {
-        plan: statements::relay(conf, rules, &mut |one| output_of(one, &mut endpoints)),
+        plan: statements::relay(conf, rules, &mut |one| output_of(one, &mut endpoints, &mut known)),
         names_max: RelayTransform::NAMES_MAX,
         aggregation_rules: AggregationRuleLimits::default(),
     };
@@ -192,13 +193,15 @@ fn sources(conf: &Conf) -> Vec<SourcePlan> {
 }
 
 /// The output of a destination: destinations that differ only in the instance share one.
-fn output_of(destination: &CarbonDestination, endpoints: &mut Vec<CarbonDestination>) -> OutputId {
-    let same = |known: &CarbonDestination| (&known.host, known.port) == (&destination.host, destination.port);
-    let at = endpoints.iter().position(same).unwrap_or_else(|| {
+fn output_of(
+    destination: &CarbonDestination,
+    endpoints: &mut Vec<CarbonDestination>,
+    known: &mut BTreeMap<(String, u16), OutputId>,
+) -> OutputId {
+    *known.entry((destination.host.clone(), destination.port)).or_insert_with(|| {
         endpoints.push(destination.clone());
-        endpoints.len() - 1
-    });
-    OutputId(at as u16)
+        OutputId((endpoints.len() - 1) as u16)
+    })
 }
 
 fn outputs(conf: &Conf, endpoints: &[CarbonDestination]) -> Vec<OutputPlan> {

@@ -1,5 +1,7 @@
 //! relay-rules.conf: chooses destinations by expressions on the name.
 
+use std::collections::BTreeSet;
+
 use model::OutputId;
 use process::relay::{
     ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, RelayCluster, Statement, To,
@@ -33,7 +35,7 @@ pub struct CarbonRelayRule {
 }
 
 /// `host:port[:instance]`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CarbonDestination {
     /// Name or address without brackets.
     pub host: String,
@@ -56,11 +58,12 @@ pub fn relay_rules(
     known: Option<&[CarbonDestination]>,
 ) -> (Option<CarbonRelayRules>, Vec<Diagnostic>) {
     let mut wrong = Vec::new();
+    let known: Option<BTreeSet<&CarbonDestination>> = known.map(|known| known.iter().collect());
     let mut rules = CarbonRelayRules { rules: Vec::new(), default: Vec::new() };
     let mut default: Option<Place> = None;
     for section in ini::sections(text, &mut wrong).into_iter().take(RULES_MAX) {
         section.warn_unknown(&["pattern", "destinations", "servers", "default", "continue"], &mut wrong);
-        let destinations = destinations(&section, known, &mut wrong);
+        let destinations = destinations(&section, known.as_ref(), &mut wrong);
         let says_default = section.get("default").is_some();
         let is_default = says_default && section.flag("default", &mut wrong);
         if !is_default && section.get("pattern").is_none() {
@@ -101,7 +104,7 @@ pub fn relay_rules(
 
 fn destinations(
     section: &ini::Section<'_>,
-    known: Option<&[CarbonDestination]>,
+    known: Option<&BTreeSet<&CarbonDestination>>,
     wrong: &mut Vec<Diagnostic>,
 ) -> Vec<CarbonDestination> {
     let Some(entry) = section.get("destinations").or_else(|| section.get("servers")) else {

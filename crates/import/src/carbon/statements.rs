@@ -4,6 +4,8 @@
 //! Results of aggregation rules go to the destinations directly, without other rules.
 //! Not here: sources and outputs (`plan`), reading files.
 
+use std::collections::BTreeSet;
+
 use process::relay::{
     ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, Statement, To,
 };
@@ -82,13 +84,11 @@ fn by_rules(
     output: &mut dyn FnMut(&CarbonDestination) -> model::OutputId,
 ) -> (Vec<RelayCluster>, Vec<Statement>) {
     let (mut clusters, statements) = relay_statements(rules, output);
-    for at in 0..clusters.len() {
-        let taken = |name: &str| clusters[..at].iter().any(|known| known.name == name);
-        let mut name = clusters[at].name.clone();
-        while name == config::native::BLACKHOLE || taken(&name) {
-            name.push('_');
+    let mut taken = BTreeSet::from([config::native::BLACKHOLE.to_owned()]);
+    for cluster in &mut clusters {
+        while !taken.insert(cluster.name.clone()) {
+            cluster.name.push('_');
         }
-        clusters[at].name = name;
     }
     (clusters, statements)
 }
@@ -98,18 +98,18 @@ fn by_hash(conf: &Conf, rules: &Rules) -> Vec<Statement> {
     let to = To::Clusters(vec![ClusterId(0)]);
     let mut statements: Vec<Statement> = Vec::new();
     let mut unless: Vec<ExpressionPlan> = Vec::new();
+    let (mut seen, mut inputs) = (BTreeSet::new(), BTreeSet::new());
     for rule in rules.aggregation.iter().filter(|_| conf.method.is_aggregated()) {
         let expression = ExpressionPlan::from(&*rule.input);
-        let statement = Statement::Match(MatchPlan {
-            expressions: vec![expression.clone()],
-            route_using: Some(rule.output.clone()),
-            to: to.clone(),
-            ..MatchPlan::default()
-        });
-        if !statements.contains(&statement) {
-            statements.push(statement);
+        if seen.insert((&rule.input, &rule.output)) {
+            statements.push(Statement::Match(MatchPlan {
+                expressions: vec![expression.clone()],
+                route_using: Some(rule.output.clone()),
+                to: to.clone(),
+                ..MatchPlan::default()
+            }));
         }
-        if !unless.contains(&expression) {
+        if inputs.insert(&rule.input) {
             unless.push(expression);
         }
     }
