@@ -2,7 +2,7 @@
 //!
 //! For each path it prints `== PATH`, then the canonical form as the original prints it, or `refused`, then the mistakes
 //! as lines of code and message.
-#![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
+#![allow(clippy::print_stdout, reason = "an example prints its result")]
 
 use std::io::{self, Write};
 

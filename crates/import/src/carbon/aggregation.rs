@@ -87,10 +87,10 @@ fn rule(line: &str, start: usize, wrong: &mut Vec<Diagnostic>) -> Option<Aggrega
     }
     let mut fields = Vec::new();
     let written = expression_of(input, &mut fields);
-    let told = wrong.len();
+    let first = wrong.len();
     let read = expression::read(&written, place(input).start, false, wrong);
     // The places are those in the expression that the pattern was translated to.
-    wrong[told..].iter_mut().for_each(|wrong| wrong.place = Some(place(input)));
+    wrong[first..].iter_mut().for_each(|wrong| wrong.place = Some(place(input)));
     let mut names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {

@@ -92,12 +92,12 @@ impl Reading<'_> {
             Ok(text) => text,
             Err(why) => {
                 let message = format!("{name} cannot be read: {why}");
-                let told = match absent {
+                let diagnostic = match absent {
                     Absent::Never => Some(Diagnostic::error(Code::IncludeUnread, message)),
                     Absent::Hardly => Some(Diagnostic::warning(Code::IncludeUnread, message)),
                     Absent::Often => None,
                 };
-                self.files[0].diagnostics.extend(told);
+                self.files[0].diagnostics.extend(diagnostic);
                 return None;
             }
         };

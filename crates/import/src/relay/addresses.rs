@@ -205,8 +205,8 @@ mod tests {
             ),
         ];
         for (text, members, said) in table {
-            let (got, told) = resolved(text);
-            assert_eq!((got, told), (owned(members), owned(said)), "{text}");
+            let (got, warnings) = resolved(text);
+            assert_eq!((got, warnings), (owned(members), owned(said)), "{text}");
         }
     }
 

@@ -50,9 +50,9 @@ const CLAUSES: [&str; 4] = ["validate", "route", "send", "*"];
 const CLAUSE_WORDS: [&str; 5] = ["validate", "route", "send", "stop", "write"];
 
 /// The mistake has been reported; its statement is left out.
-pub(super) struct Told;
+pub(super) struct Reported;
 
-type Parsed<T> = Result<T, Told>;
+type Parsed<T> = Result<T, Reported>;
 
 /// All statements of one file.
 pub(super) fn statements(text: &str, tokens: &[Token], mistakes: &mut Mistakes) -> Vec<Statement> {
@@ -66,7 +66,7 @@ pub(super) fn statements(text: &str, tokens: &[Token], mistakes: &mut Mistakes) 
                 let place = Place::new(parser.tokens[start].place.start, end);
                 statements.push(Statement { kind, span: parser.span(place) });
             }
-            Err(Told) => parser.recover(start),
+            Err(Reported) => parser.recover(start),
         }
     }
     statements
@@ -196,7 +196,7 @@ impl Parser<'_, '_> {
     fn unexpected<T>(&mut self, keywords: &[&str], what: &str) -> Parsed<T> {
         let token = self.token().clone();
         if token.kind == Kind::Broken {
-            return Err(Told);
+            return Err(Reported);
         }
         let written = &self.text[token.place.start..token.place.end];
         let (found, upstream) = match token.kind {
@@ -251,7 +251,7 @@ impl Parser<'_, '_> {
         let label = if many { String::new() } else { format!("expected {}", one_of(&wanted)) };
         let report = self.mistakes.error_at(Code::ImportSyntax, place, message);
         report.label(label).hint_if(hint).upstream(upstream);
-        Err(Told)
+        Err(Reported)
     }
 
     /// The `;` at the end. `order` is the order of this statement's clauses.
@@ -267,7 +267,7 @@ impl Parser<'_, '_> {
             let report = report.hint(format!("clauses stand once, and in this order: {}", order.join(", ")));
             let upstream = format!("syntax error, unexpected '{word}', expecting ';'");
             report.label("too late, or twice").upstream(upstream);
-            return Err(Told);
+            return Err(Reported);
         }
         self.unexpected(&[";"], "")
     }
@@ -291,7 +291,7 @@ impl Parser<'_, '_> {
     fn no_statement<T>(&mut self) -> Parsed<T> {
         let token = self.token().clone();
         if token.kind == Kind::Broken {
-            return Err(Told);
+            return Err(Reported);
         }
         let written = short(&self.text[token.place.start..token.place.end]).to_owned();
         let hint = match nearest(&written, STATEMENTS.into_iter()) {
@@ -303,7 +303,7 @@ impl Parser<'_, '_> {
         let report = self.mistakes.error_at(Code::ImportSyntax, token.place, message);
         let report = report.label("a statement should begin here").hint(hint);
         report.upstream("syntax error, expecting end of file");
-        Err(Told)
+        Err(Reported)
     }
 
     fn cluster(&mut self) -> Parsed<StatementKind> {
@@ -398,7 +398,7 @@ impl Parser<'_, '_> {
             let hint = format!("in quotes it is a name: \"{written}\"");
             let report = self.mistakes.error_at(Code::ImportSyntax, self.token().place, message);
             report.label("no name").hint(hint).upstream("syntax error, unexpected intval, expecting string");
-            return Err(Told);
+            return Err(Reported);
         }
         self.word(what, &RESERVED)
     }
@@ -414,13 +414,13 @@ impl Parser<'_, '_> {
     fn no_number<T>(&mut self) -> Parsed<T> {
         let token = self.token().clone();
         if token.kind == Kind::Broken {
-            return Err(Told);
+            return Err(Reported);
         }
         let written = short(&self.text[token.place.start..token.place.end]).to_owned();
         let message = format!("`{written}` is no whole number");
         let report = self.mistakes.error_at(Code::ImportSyntax, token.place, message);
         report.label("expected digits").upstream("syntax error, expecting intval");
-        Err(Told)
+        Err(Reported)
     }
 
     /// Expressions up to one of the clauses' keywords.
@@ -436,7 +436,7 @@ impl Parser<'_, '_> {
                 let report = self.mistakes.error(Code::ImportSyntax, word.span, message);
                 let report = report.hint("leave out the other expressions, or this one");
                 report.label("matches every name").upstream("syntax error, unexpected '*', expecting ';'");
-                return Err(Told);
+                return Err(Reported);
             }
             patterns.push(word);
         }
@@ -517,7 +517,7 @@ impl Parser<'_, '_> {
         let report = report.label("expected `;` or `stop`");
         let report = report.hint("send to the clusters and stop, or to `blackhole` alone");
         report.upstream("syntax error, unexpected 'blackhole', expecting ';'");
-        Err(Told)
+        Err(Reported)
     }
 
     fn rewrite(&mut self) -> Parsed<StatementKind> {

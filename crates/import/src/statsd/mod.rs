@@ -50,7 +50,7 @@ const RECEIVE_BUFFER_BYTES: u64 = 64 << 20;
 const STOP_TIMEOUT_MS: u64 = 5_000;
 
 /// Longest time without reading during a hot restart: native default.
-const TAKE_OVER_TIMEOUT_MS: u64 = 10_000;
+const HOT_RESTART_TIMEOUT_MS: u64 = 10_000;
 
 /// Guesses which original a text is for: Perl's when it has `#` comments, or when it is relaxed JSON whose `backends`
 /// are named as there (`Graphite`, `Console`, `File`, `My::Backend`, without a path); node's otherwise.
@@ -185,7 +185,7 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         management: vec![management?],
         data_dir: "staunch-data".into(),
         stop_timeout_ms: STOP_TIMEOUT_MS,
-        hot_restart_timeout_ms: TAKE_OVER_TIMEOUT_MS,
+        hot_restart_timeout_ms: HOT_RESTART_TIMEOUT_MS,
         reload_on_change,
         ..config::native::empty_plan()
     })

@@ -15,7 +15,7 @@ const NO_COUNTERPART: [(&str, bool, &str); 4] = [
 /// Reports options that are set to something unsupported.
 pub(super) fn without_effect(import: &mut Import<'_>, root: &mut Section<'_>) {
     for (key, hint) in [
-        ("debug", "how much is logged is told on the command line"),
+        ("debug", "the command line sets how much is logged"),
         (
             "dumpMessages",
             "the log quotes the first bad line of each kind, and `/api/v1/series` shows what is counted",

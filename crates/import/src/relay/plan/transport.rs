@@ -13,30 +13,33 @@ pub(super) fn listen(
     wrong: &mut Vec<Mistake>,
 ) -> Option<Box<ListenTls>> {
     // Only the place of the certificate file is kept: all mistakes point there.
-    let mut told = |diagnostic: Diagnostic, hint: &str| {
+    let mut report = |diagnostic: Diagnostic, hint: &str| {
         let diagnostic = Diagnostic { place: tls.pem.place, ..diagnostic };
         wrong.push(Mistake::ours(tls.pem.file, diagnostic.hint(hint)));
     };
     if tls.mutual && ca.is_none() {
         let message = "`mtls` of a listener needs to know whose certificates its clients may show";
-        told(Diagnostic::error(Code::NotCarriedOver, message), "name the file of their authorities: -C FILE");
+        report(
+            Diagnostic::error(Code::NotCarriedOver, message),
+            "name the file of their authorities: -C FILE",
+        );
         return None;
     }
     for (keyword, list) in [("ciphers", &tls.ciphers), ("ciphersuites", &tls.suites)] {
         if list.is_some() {
             let message =
                 format!("`{keyword}` has no effect: only ciphers that are known to be good are spoken");
-            told(Diagnostic::warning(Code::ImportNoEffect, message), "remove it");
+            report(Diagnostic::warning(Code::ImportNoEffect, message), "remove it");
         }
     }
     if let Some(min) = tls.min.filter(|min| *min < Old::Tls12) {
         let message =
             format!("`protomin {}` has no effect: nothing older than TLS 1.2 is spoken", min.word());
-        told(Diagnostic::warning(Code::ImportNoEffect, message), "clients of older versions are refused");
+        report(Diagnostic::warning(Code::ImportNoEffect, message), "clients of older versions are refused");
     }
     let Some(max) = version(tls.max.unwrap_or(Old::Tls13)) else {
         let oldest = "`protomax` leaves nothing that could be spoken: the oldest is TLS 1.2";
-        told(Diagnostic::error(Code::NotCarriedOver, oldest), "write tls1.2 or tls1.3");
+        report(Diagnostic::error(Code::NotCarriedOver, oldest), "write tls1.2 or tls1.3");
         return None;
     };
     Some(Box::new(ListenTls {
