@@ -3,6 +3,7 @@
 //! Not here: parsing the arguments (`crates/staunch`), files that flags name (the daemon opens them). All mistakes are
 //! reported at once, each with the original's message and a hint of ours.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use config::diagnostic::Severity;
@@ -164,11 +165,26 @@ const LINE_BYTES_MAX: u32 = Settings::LINE_BYTES_MAX;
 /// Shorter timeouts would fail on every short network delay.
 const TIMEOUT_MS_MIN: u32 = 250;
 const TIMEOUT_MS: u32 = 600;
+const TIMEOUT_MS_MAX: u32 = 59_999;
 const IDLE_TIMEOUT_MS: u64 = 600_000;
 /// A larger number is surely a mistake.
 const WORKERS_MAX: u32 = 1024;
 /// Largest value of the original's numbers.
 const NUMBER_MAX: u32 = i32::MAX as u32;
+
+/// Flags with a number, their limits, and the original's message.
+const NUMBERS: [(char, RangeInclusive<u32>, &str); 10] = [
+    ('p', 1..=65_535, "port needs to be a number >0"),
+    ('w', 1..=WORKERS_MAX, "workers needs to be a number >0"),
+    ('b', 1..=NUMBER_MAX, "batch size needs to be a number >0"),
+    ('q', 1..=NUMBER_MAX, "queue size needs to be a number >0"),
+    ('L', 0..=15, "maximum stalls needs to be a number between 0 and 15"),
+    ('T', 1..=TIMEOUT_MS_MAX, "server IO timeout needs to be a number >0"),
+    ('m', 0..=NUMBER_MAX, "max metric length needs to be a number >=0"),
+    ('M', 1..=LINE_BYTES_MAX, "max length needs to be a number >0"),
+    ('B', 1..=NUMBER_MAX, "backlog needs to be a number >0"),
+    ('U', 1..=NUMBER_MAX, "bufsize needs to be a number >0"),
+];
 
 /// The settings, when no flag is wrong, and the mistakes.
 pub fn settings(flags: &Flags, machine: &Machine) -> (Option<Settings>, Vec<FlagMistake>) {
@@ -185,28 +201,19 @@ pub fn settings(flags: &Flags, machine: &Machine) -> (Option<Settings>, Vec<Flag
     let settings = Settings {
         config: check.config(flags),
         log: flags.log.as_ref().map(PathBuf::from),
-        port: check.number('p', &flags.port, 2003, 1..=65_535, "port needs to be a number >0") as u16,
-        workers: check.number('w', &flags.workers, cores, 1..=WORKERS_MAX, "workers needs to be a number >0"),
+        port: check.number('p', &flags.port, 2003) as u16,
+        workers: check.number('w', &flags.workers, cores),
         batch,
         queue,
-        stalls: check.number(
-            'L',
-            &flags.stalls,
-            4,
-            0..=15,
-            "maximum stalls needs to be a number between 0 and 15",
-        ) as u8,
+        stalls: check.number('L', &flags.stalls, 4) as u8,
         ca: flags.ca.as_ref().map(PathBuf::from),
         timeout_ms: check.timeout(flags),
         allowed: flags.allowed.as_deref().unwrap_or("-_:#").as_bytes().to_vec(),
         name_bytes_max,
         line_bytes_max,
         hostname: flags.hostname.clone().unwrap_or_else(|| machine.hostname.clone()),
-        backlog: check.number('B', &flags.backlog, 32, 1..=NUMBER_MAX, "backlog needs to be a number >0"),
-        buffer_bytes: flags
-            .buffer
-            .as_ref()
-            .map(|_| check.number('U', &flags.buffer, 1, 1..=NUMBER_MAX, "bufsize needs to be a number >0")),
+        backlog: check.number('B', &flags.backlog, 32),
+        buffer_bytes: flags.buffer.as_ref().map(|_| check.number('U', &flags.buffer, 1)),
         idle_timeout_ms: if flags.keep_idle { 0 } else { IDLE_TIMEOUT_MS },
         pid_file: flags.pid_file.as_ref().map(PathBuf::from),
         optimise: check.optimise(flags),
@@ -230,7 +237,13 @@ struct Check {
 }
 
 impl Check {
-    fn tell(&mut self, flag: char, severity: Severity, message: impl Into<String>, hint: impl Into<String>) {
+    fn report(
+        &mut self,
+        flag: char,
+        severity: Severity,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
         let (message, hint) = (message.into(), hint.into());
         self.mistakes.push(FlagMistake { flag, severity, message, hint });
     }
@@ -240,69 +253,65 @@ impl Check {
             Some(config) if !config.is_empty() => return config.clone(),
             _ => {}
         }
-        self.tell('f', Severity::Error, "no configuration file is given", "-f FILE");
+        self.report('f', Severity::Error, "no configuration file is given", "-f FILE");
         String::new()
     }
 
-    /// A number within its limits; the default when it is not given, or wrong.
-    fn number(
-        &mut self,
-        flag: char,
-        text: &Option<String>,
-        default: u32,
-        limits: std::ops::RangeInclusive<u32>,
-        upstream: &str,
-    ) -> u32 {
+    /// A number of [`NUMBERS`]; the default when it is not given, or wrong.
+    fn number(&mut self, flag: char, text: &Option<String>, default: u32) -> u32 {
         let Some(text) = text else { return default };
+        let row = NUMBERS.iter().find(|(known, ..)| *known == flag);
+        let (_, limits, upstream) = row.expect("each flag with a number has a row");
         let digits = text.trim_start_matches(' ');
-        if let Some(number) = digits.parse().ok().filter(|number| limits.contains(number)) {
+        let number: Option<u32> = digits.parse().ok();
+        if let Some(number) = number.filter(|number| limits.contains(number)) {
             return number;
         }
+        // The original has other messages for numbers that are too large.
+        let upstream = match (flag, text.parse::<u32>()) {
+            ('M', Ok(length)) if length > LINE_BYTES_MAX => "max length cannot be >32768",
+            ('T', Ok(timeout_ms)) if timeout_ms > TIMEOUT_MS_MAX => {
+                "server IO timeout needs to be less than one minute"
+            }
+            _ => *upstream,
+        };
         let hint =
             format!("-{flag} takes a whole number from {} to {}, not `{text}`", limits.start(), limits.end());
-        self.tell(flag, Severity::Error, upstream, hint);
+        self.report(flag, Severity::Error, upstream, hint);
         default
     }
 
     fn batch_and_queue(&mut self, flags: &Flags) -> (u32, u32) {
-        let limits = 1..=NUMBER_MAX;
-        let batch =
-            self.number('b', &flags.batch, 2500, limits.clone(), "batch size needs to be a number >0");
-        let queue = self.number('q', &flags.queue, 25_000, limits, "queue size needs to be a number >0");
+        let batch = self.number('b', &flags.batch, 2500);
+        let queue = self.number('q', &flags.queue, 25_000);
         if batch > queue && self.mistakes.is_empty() {
             let hint =
                 format!("-b {batch} is more than -q {queue}: make the queue larger, or the batch smaller");
-            self.tell('b', Severity::Error, "batchsize must be smaller than queuesize", hint);
+            self.report('b', Severity::Error, "batchsize must be smaller than queuesize", hint);
         }
         (batch, queue)
     }
 
     fn lengths(&mut self, flags: &Flags) -> (u32, u32) {
-        let too_long = flags.line_bytes_max.as_deref().and_then(|text| text.parse::<u32>().ok());
-        let upstream = match too_long {
-            Some(length) if length > LINE_BYTES_MAX => "max length cannot be >32768",
-            _ => "max length needs to be a number >0",
-        };
-        let line = self.number('M', &flags.line_bytes_max, LINE_BYTES_MAX, 1..=LINE_BYTES_MAX, upstream);
-        let upstream = "max metric length needs to be a number >=0";
-        let name = self.number('m', &flags.name_bytes_max, 0, 0..=NUMBER_MAX, upstream);
+        let line = self.number('M', &flags.line_bytes_max, LINE_BYTES_MAX);
+        let name = self.number('m', &flags.name_bytes_max, 0);
         if name >= line {
             let hint = format!("-m {name} is not below -M {line}: a line is longer than its name");
-            self.tell('m', Severity::Error, "max metric length must be smaller than max input length", hint);
+            self.report(
+                'm',
+                Severity::Error,
+                "max metric length must be smaller than max input length",
+                hint,
+            );
         }
         (name, line)
     }
 
     fn timeout(&mut self, flags: &Flags) -> u32 {
-        let asked = flags.timeout.as_deref().and_then(|text| text.parse::<u32>().ok());
-        let upstream = match asked {
-            Some(timeout_ms) if timeout_ms > 59_999 => "server IO timeout needs to be less than one minute",
-            _ => "server IO timeout needs to be a number >0",
-        };
-        let timeout_ms = self.number('T', &flags.timeout, TIMEOUT_MS, 1..=59_999, upstream);
+        let timeout_ms = self.number('T', &flags.timeout, TIMEOUT_MS);
         if timeout_ms < TIMEOUT_MS_MIN {
             let message = format!("-T {timeout_ms} is too short, {TIMEOUT_MS} ms are taken");
-            self.tell(
+            self.report(
                 'T',
                 Severity::Warning,
                 message,
@@ -319,7 +328,7 @@ impl Check {
             Ok(threshold) => u32::try_from(threshold).ok(),
             Err(_) => {
                 let hint = format!("-O takes a whole number, -1 for never, not `{text}`");
-                self.tell('O', Severity::Error, "optimiser threshold needs to be a number", hint);
+                self.report('O', Severity::Error, "optimiser threshold needs to be a number", hint);
                 None
             }
         }
@@ -328,11 +337,11 @@ impl Check {
     fn daemonise(&mut self, flags: &Flags) {
         if flags.daemonise && flags.log.is_none() {
             let message = "You must specify logfile if you want daemonisation!";
-            self.tell('D', Severity::Error, message, "-D -l FILE; under systemd leave -D out");
+            self.report('D', Severity::Error, message, "-D -l FILE; under systemd leave -D out");
         }
         if flags.daemonise && flags.test > 0 {
             let message = "You cannot use test mode if you want daemonisation!";
-            self.tell('D', Severity::Error, message, "leave out -D or -t");
+            self.report('D', Severity::Error, message, "leave out -D or -t");
         }
     }
 }
