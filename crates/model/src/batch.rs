@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::{AckMark, Event, Extra, Peer, Point, Receipt, Sample, SourceId, Span};
+use crate::{AckMark, Events, EventsView, Extra, Peer, Point, Receipt, Sample, SourceId, Span};
 
 /// Least that the batches of a read count for, however little is in them: the allocator and the queues that they go through
 /// need memory for them as well, and taking them needs time.
@@ -31,7 +31,7 @@ pub enum Records<'a> {
     /// Graphite points.
     Points(Points<'a>),
     /// Events.
-    Events(Vec<Event>),
+    Events(Events<'a>),
 }
 
 /// Packets as they came: what raw routes take.
@@ -148,7 +148,7 @@ fn owned<T: Clone>(slice: Cow<'_, [T]>) -> Cow<'static, [T]> {
 
 /// Memory that a slice takes beside its owner; none where it is somebody else's.
 #[expect(clippy::ptr_arg, reason = "it asks whose memory it is")]
-fn memory_of<T: Clone>(slice: &Cow<'_, [T]>) -> usize {
+pub(crate) fn memory_of<T: Clone>(slice: &Cow<'_, [T]>) -> usize {
     match slice {
         Cow::Borrowed(_) => 0,
         Cow::Owned(owned) => owned.capacity() * size_of::<T>(),
@@ -162,7 +162,7 @@ impl Records<'_> {
             Records::Packets(packets) => Records::Packets(packets.into_owned()),
             Records::Samples(samples) => Records::Samples(samples.into_owned()),
             Records::Points(points) => Records::Points(points.into_owned()),
-            Records::Events(events) => Records::Events(events),
+            Records::Events(events) => Records::Events(events.into_owned()),
         }
     }
 
@@ -173,7 +173,7 @@ impl Records<'_> {
                 memory_of(bytes) + memory_of(samples) + memory_of(extras) + memory_of(names)
             }
             Records::Points(Points { bytes, points, peer: _ }) => memory_of(bytes) + memory_of(points),
-            Records::Events(events) => events.iter().map(Event::memory_bytes).sum(),
+            Records::Events(events) => events.memory_bytes(),
         }
     }
 }
@@ -290,12 +290,11 @@ impl<'a> Batches<'a> {
     }
 
     /// The events.
-    pub fn events(&self) -> &[Event] {
-        let events = self.iter().find_map(|batch| match &batch.records {
-            Records::Events(events) => Some(events.as_slice()),
+    pub fn events(&self) -> Option<EventsView<'_>> {
+        self.iter().find_map(|batch| match &batch.records {
+            Records::Events(events) => Some(events.view()),
             Records::Packets(_) | Records::Samples(_) | Records::Points(_) => None,
-        });
-        events.unwrap_or_default()
+        })
     }
 
     /// What stands in the tally of its samples when there is nothing else: no record, no client to answer, nothing for a raw
@@ -304,13 +303,12 @@ impl<'a> Batches<'a> {
         if self.ack.is_some() {
             return None;
         }
-        match &self.batches {
-            [Some(Batch { records: Records::Samples(samples), receipt: None }), None, None]
-                if samples.samples.is_empty() && samples.names.is_empty() =>
-            {
-                Some(samples.tally)
+        let [Some(Batch { records, receipt: None }), None, None] = &self.batches else { return None };
+        match records {
+            Records::Samples(samples) => {
+                (samples.samples.is_empty() && samples.names.is_empty()).then_some(samples.tally)
             }
-            _ => None,
+            Records::Packets(_) | Records::Points(_) | Records::Events(_) => None,
         }
     }
 

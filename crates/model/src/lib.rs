@@ -26,7 +26,10 @@ pub use batch::{
     BATCH_BYTES_MIN, Batch, Batches, PacketBatch, Packets, Points, Records, SampleView, Samples, Tally,
 };
 pub use disk::{Disk, DiskError, Reserved};
-pub use event::{Event, EventKind, EventState};
+pub use event::{
+    Entries, EventLimit, EventRef, EventTime, EventWriter, Events, EventsBuilder, EventsView, Items,
+    NumberRef, Ratio, TextField, ValueRef,
+};
 pub use flushed::{FlushInfo, Flushed, Label};
 pub use id::{ConnectionId, OutputId, SourceId, TransformId};
 pub use now::{Now, SECOND_NS};

@@ -18,6 +18,15 @@ pub const KEY_BYTES_MAX: usize = 4 * 1024;
 /// Most tags on one sample, in the dialects that limit them.
 pub const TAGS_MAX: usize = 256;
 
+/// Most tags of one event, whatever the options allow. A line of [`LINE_BYTES_MAX`] bytes has fewer.
+pub const EVENT_TAGS_MAX: usize = 1 << 16;
+
+/// Most values in the attributes of one event, those in lists and maps included.
+pub const EVENT_ENTRIES_MAX: usize = 1024;
+
+/// Most lists and maps around one value of an event.
+pub const EVENT_NESTING_MAX: usize = 32;
+
 /// Most distinct series of one source before new ones are dropped as `series_max`.
 pub const SERIES_MAX: u32 = 2_000_000;
 

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use config::plan::{ConsoleEncoding, Feed, GraphiteEncoding, OutputKind, Plan};
 use deliver::queue::{Block, BlockEncoding};
 use deliver::shared_queue::{PARTITIONS, partition};
-use model::{Batches, Dropped, Event, FlushInfo, Flushed, Now, OutputAccount, OutputId, Peer, Point, Span};
+use model::{
+    Batches, Dropped, EventRef, FlushInfo, Flushed, Now, OutputAccount, OutputId, Peer, Point, Span,
+};
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::graphite::{Encoded, Encoder, OwnFigures, PickleReject, pickle_frame, pickle_point};
@@ -481,7 +483,7 @@ impl OutputEncoder {
     }
 
     /// One event.
-    pub(crate) fn event(&mut self, event: &Event, now: Now, out: &mut Routed) {
+    pub(crate) fn event(&mut self, event: EventRef<'_>, now: Now, out: &mut Routed) {
         event_json_line(event, &mut self.open[0].bytes);
         self.open[0].copies += 1;
         if self.open[0].bytes.len() >= BLOCK_BYTES {

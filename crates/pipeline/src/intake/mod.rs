@@ -346,15 +346,7 @@ impl Intake {
             }
             None => {
                 let nothing = Wanted { parsed: false, raw: false };
-                batches(
-                    self.source,
-                    &self.account,
-                    nothing,
-                    now,
-                    &[],
-                    Packets::each(&[]),
-                    &mut scratch.parsed,
-                )
+                batches(self.source, &self.account, nothing, now, &[], Packets::each(&[]), &scratch.parsed)
             }
         }
     }

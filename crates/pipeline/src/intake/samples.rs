@@ -42,7 +42,7 @@ pub(crate) fn batches<'a>(
     now: Now,
     bytes: &'a [u8],
     packets: Packets<'a>,
-    parsed: &'a mut Parsed,
+    parsed: &'a Parsed,
 ) -> Batches<'a> {
     let Packets { raw, count } = packets;
     let bad = settle_rejects(account, &parsed.rejects);
@@ -77,7 +77,6 @@ pub(crate) fn batches<'a>(
         // The receipts of samples and events stand for what is in them.
         batches.push(Records::Packets(packets), None);
     }
-    let events = std::mem::take(&mut parsed.events);
     let tally = Tally { packets: count as u64, lines: parsed.lines, bad };
     if tally != Tally::default() || !parsed.samples.is_empty() {
         let samples = Samples {
@@ -89,9 +88,8 @@ pub(crate) fn batches<'a>(
         };
         batches.push(Records::Samples(samples), receive(parsed.samples.len()));
     }
-    if !events.is_empty() {
-        let receipt = receive(events.len());
-        batches.push(Records::Events(events), receipt);
+    if !parsed.events.is_empty() {
+        batches.push(Records::Events(parsed.events.batch()), receive(parsed.events.len()));
     }
     batches
 }

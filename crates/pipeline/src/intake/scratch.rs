@@ -3,7 +3,7 @@
 //! A connection is idle most of the time, and ten thousand of them are many: what is needed to take a read apart belongs to
 //! the thread that reads, and a connection keeps its unfinished line or frame only.
 
-use model::{Point, Sample, Span};
+use model::{Point, Span};
 use wire::{graphite, statsd};
 
 /// Memory of one kind that is kept for the next read, in bytes: about what 64 KiB of the shortest samples take.
@@ -31,9 +31,7 @@ impl Scratch {
         whole.clear();
         packets.clear();
         lines.clear();
-        parsed.samples.shrink_to(KEPT_BYTES_MAX / size_of::<Sample>());
-        parsed.extras.shrink_to(KEPT_BYTES_MAX / size_of::<model::Extra>());
-        parsed.names.shrink_to(KEPT_BYTES_MAX / size_of::<Span>());
+        parsed.shrink_to(KEPT_BYTES_MAX);
         points.bytes.shrink_to(KEPT_BYTES_MAX);
         points.points.shrink_to(KEPT_BYTES_MAX / size_of::<Point>());
         whole.shrink_to(KEPT_BYTES_MAX);

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use config::plan::RelayTransform;
 use model::{
-    AckWhen, Batch, Batches, CopyOutcome, Dropped, Event, FlushInfo, Flushed, Now, Outcome, OutputId,
+    AckWhen, Batch, Batches, CopyOutcome, Dropped, Events, FlushInfo, Flushed, Now, Outcome, OutputId,
     Packets, Points, Receipt, RecordAccount, Records, Reject, Samples, SourceAccount, SourceId, TransformId,
 };
 use process::aggregate::{Added, Figures, FlushEnd};
@@ -302,15 +302,16 @@ impl Shard {
     fn push_events(
         &mut self,
         source: SourceId,
-        events: &[Event],
+        events: &Events<'_>,
         receipt: Option<Receipt>,
         now: Now,
         out: &mut Routed,
     ) {
         let Shard { sources, outputs, .. } = self;
         let routes = &sources[source.index()].routes;
+        let events = events.view();
         let taken = events.len().min(EVENTS_MAX);
-        for event in &events[..taken] {
+        for event in events.iter().take(taken) {
             routes.events.iter().for_each(|id| outputs[id.index()].event(event, now, out));
         }
         let Some(mut receipt) = receipt else { return };

@@ -320,7 +320,7 @@ mod tests {
     use std::pin::{Pin, pin};
     use std::task::{Context, Poll, Waker};
 
-    use model::{Outcome, Receipt, Records};
+    use model::{Events, Outcome, Receipt, Records};
 
     use super::*;
 
@@ -340,7 +340,7 @@ mod tests {
     /// One batch, which fills its source's room.
     fn fill(floor: &Floor, source: u16, last: u8) {
         let receipt = Receipt::receive(&Arc::default(), 1);
-        let batch = Batches::one(SourceId(source), Records::Events(Vec::new()), receipt);
+        let batch = Batches::one(SourceId(source), Records::Events(Events::default()), receipt);
         assert!(floor.exchange.try_send(peer(last), batch).is_ok());
     }
 
@@ -452,7 +452,7 @@ mod tests {
         let floors = [1, 2].map(|_| Floor::new(Arc::clone(&exchange), Arc::default()));
         let batch = || {
             let receipt = Receipt::receive(&Arc::default(), 1);
-            Batches::one(SourceId(0), Records::Events(Vec::new()), receipt)
+            Batches::one(SourceId(0), Records::Events(Events::default()), receipt)
         };
         for floor in &floors {
             assert!(poll(pin!(floor.turn(SourceId(0), peer(1)))).is_ready(), "there is room");

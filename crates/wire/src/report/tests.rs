@@ -1,6 +1,10 @@
 //! Each document for the same flush, and each size limit.
 
-use model::{Event, EventKind, EventState, FlushInfo, Flushed, Kind, Label, SeriesRef};
+use model::event::attribute;
+use model::{
+    EventTime, EventWriter, EventsBuilder, FlushInfo, Flushed, Kind, Label, NumberRef, Ratio, SeriesRef,
+    TextField, ValueRef,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -234,53 +238,87 @@ fn key_flush_lines_of_the_most_frequent_names() {
     assert_eq!(String::from_utf8(out).unwrap(), format!("{date} count=12 key=a.b\n{date} count=3 key=c_d\n"));
 }
 
-fn event() -> Event {
-    Event {
-        kind: EventKind::Event {
-            low_priority: true,
-            alert: "warning",
-            aggregation_key: "agg".into(),
-            source_type: "test".into(),
-        },
-        service: "a \"title\"".into(),
-        description: "two\nlines".into(),
-        state: EventState::None,
-        host: "some.host".into(),
-        time_s: 12345,
-        tags: vec!["tag1".into(), "tag2:test".into()],
-        container: "abc".into(),
-        fields_ignored: 0,
-    }
+/// The JSON line of one event.
+fn event_line(write: impl FnOnce(&mut EventWriter<'_>)) -> String {
+    let mut events = EventsBuilder::default();
+    let mut event = events.event();
+    write(&mut event);
+    event.finish();
+    let mut out = Vec::new();
+    events.view().iter().for_each(|event| event_json_line(event, &mut out));
+    String::from_utf8(out).unwrap()
 }
 
 #[test]
-fn events_are_written_as_json_lines() {
-    let line = |event: &Event| {
-        let mut out = Vec::new();
-        event_json_line(event, &mut out);
-        String::from_utf8(out).unwrap()
-    };
+fn events_of_dogstatsd_are_written_as_json_lines() {
+    let line = event_line(|event| {
+        event.text(TextField::Service, "a \"title\"");
+        event.text(TextField::Description, "two\nlines");
+        event.text(TextField::Host, "some.host");
+        event.time(EventTime::Seconds(12345));
+        ["tag1", "tag2:test"].into_iter().for_each(|tag| event.tag(tag).unwrap());
+        for (key, value) in [
+            (attribute::CONTAINER_ID, "abc"),
+            (attribute::SOURCE_TYPE_NAME, "test"),
+            (attribute::AGGREGATION_KEY, "agg"),
+            (attribute::ALERT_TYPE, "warning"),
+            (attribute::PRIORITY, "low"),
+            (attribute::KIND, attribute::EVENT),
+        ] {
+            event.text_attribute(key, value).unwrap();
+        }
+    });
     let want = concat!(
         r#"{"kind":"event","service":"a \"title\"","time":12345,"host":"some.host","description":"two\nlines","#,
         r#""priority":"low","alert":"warning","aggregation_key":"agg","source_type":"test","#,
         r#""tags":["tag1","tag2:test"],"container":"abc"}"#,
         "\n"
     );
-    assert_eq!(line(&event()), want);
-    let check = Event {
-        kind: EventKind::Check,
-        service: "agent.up".into(),
-        description: String::new(),
-        state: EventState::Critical,
-        host: String::new(),
-        tags: Vec::new(),
-        container: String::new(),
-        ..event()
-    };
-    assert_eq!(
-        line(&check),
-        "{\"kind\":\"check\",\"service\":\"agent.up\",\"time\":12345,\"state\":\"critical\"}\n"
+    assert_eq!(line, want);
+    let line = event_line(|check| {
+        check.text(TextField::Service, "agent.up");
+        check.text(TextField::State, "critical");
+        check.text(TextField::Host, "");
+        check.no_tags();
+        check.time(EventTime::Seconds(12345));
+        check.text_attribute(attribute::KIND, attribute::CHECK).unwrap();
+    });
+    let want = "{\"kind\":\"check\",\"service\":\"agent.up\",\"time\":12345,\"state\":\"critical\"}\n";
+    assert_eq!(line, want);
+}
+
+#[test]
+fn all_other_fields_of_events_are_written_as_json() {
+    assert_eq!(event_line(|_| {}), "{}\n");
+    let line = event_line(|event| {
+        event.time(EventTime::Micros(-1_250_000));
+        event.metric(NumberRef::F32(0.1));
+        event.ttl_s(0.3);
+        event.text_attribute(attribute::PRIORITY, "low").unwrap();
+        event.attribute(attribute::KIND, ValueRef::Number(NumberRef::I64(-7))).unwrap();
+        event.begin_map("m").unwrap();
+        event.attribute("k", ValueRef::Keyword("word")).unwrap();
+        event.begin_list("l").unwrap();
+        for value in [
+            ValueRef::Nil,
+            ValueRef::Bool(true),
+            ValueRef::Number(Ratio::of(1, 4).unwrap()),
+            ValueRef::Number(NumberRef::F64(f64::NAN)),
+            ValueRef::Number(NumberRef::F64(5.0)),
+            ValueRef::Number(NumberRef::BigInteger("18446744073709551616")),
+        ] {
+            event.attribute("", value).unwrap();
+        }
+        event.end();
+        event.end();
+        event.text_attribute("last\"", "").unwrap();
+    });
+    let want = concat!(
+        r#"{"time":-1.25,"metric":0.1,"ttl":0.3,"priority":"low","attributes":{"kind":-7,"#,
+        r#""m":{"k":"word","l":[null,true,0.25,null,5,18446744073709551616]},"last\"":""}}"#,
+        "\n"
     );
+    assert_eq!(line, want);
 }
 
 proptest! {

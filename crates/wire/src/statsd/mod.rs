@@ -4,7 +4,7 @@
 //! other lines, the parser of the dialect (`etsy`, `perl`, `dogstatsd`, `union`) -> [`Parsed`]. The aggregator calls
 //! [`Parser::canonical`] for the stored name of each raw key that is new to it.
 //! Not here: splitting streams into packets (`frame`), aggregation (`process`), the optional tag styles of §6.
-//! Pure: no I/O, no clock, and no allocation per sample once the vectors of `Parsed` have grown.
+//! Pure: no I/O, no clock, and no allocation per sample or event once the vectors of `Parsed` have grown.
 //! Invariants: every line ends as samples, events or counted rejects, and none of them twice; no input makes it
 //! panic; the fast and the slow path give the same result, which `reference` checks (fuzz target `statsd`).
 
@@ -31,7 +31,7 @@ pub use key::hash_key;
 pub use options::{Dialect, GaugeSign, Options};
 
 use memchr::memchr;
-use model::{Canonical, Event, Extra, Kind, RawKey, Reject, Sample, Span};
+use model::{Canonical, EventsBuilder, Extra, Kind, RawKey, Reject, Sample, Span};
 
 use crate::cost::touch;
 use key::KeyHasher;
@@ -46,7 +46,7 @@ pub struct Parsed {
     /// Rare fields of samples, see [`Sample::extra`]. At most 65,535; equal consecutive ones are stored once.
     pub extras: Vec<Extra>,
     /// Events and service checks, in order of arrival.
-    pub events: Vec<Event>,
+    pub events: EventsBuilder,
     /// Lines, valid or not: node's `metrics_received`.
     pub lines: u64,
     /// Records rejected, by [`Reject::index`]. A line of several bits may be rejected in part.
@@ -59,6 +59,8 @@ pub struct Parsed {
     pub event_fields_ignored: u64,
     /// The name of every line that has one, valid or not, when [`Options::count_names`] is set.
     pub names: Vec<Span>,
+    /// Places of an event's tags in its line, while they are sorted.
+    tag_places: Vec<Span>,
 }
 
 impl Parsed {
@@ -74,6 +76,16 @@ impl Parsed {
         self.first_reject = None;
         self.glued_tag_fields = 0;
         self.event_fields_ignored = 0;
+    }
+
+    /// Gives memory back, so that each array keeps at most so many bytes. Call it when it is empty.
+    pub fn shrink_to(&mut self, bytes_max: usize) {
+        let Parsed { samples, extras, events, names, tag_places, .. } = self;
+        samples.shrink_to(bytes_max / size_of::<Sample>());
+        extras.shrink_to(bytes_max / size_of::<Extra>());
+        events.shrink_to(bytes_max);
+        names.shrink_to(bytes_max / size_of::<Span>());
+        tag_places.shrink_to(bytes_max / size_of::<Span>());
     }
 
     /// Rejected records of all reasons.

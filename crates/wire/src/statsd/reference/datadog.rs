@@ -1,11 +1,11 @@
 //! Dialects `dogstatsd` (spec §5) and `union` (spec §1).
 
-use model::{Event, EventKind, EventState, GaugeOp, Kind, Reject};
+use model::{GaugeOp, Kind, Reject};
 
 use super::super::{Dialect, GaugeSign, Options};
 use super::classic::{etsy_rate, in_range};
 use super::number::{go_number, js_number, js_trim};
-use super::{Line, ReadSample, ReadValue, key_within_limits, split};
+use super::{Line, ReadEvent, ReadSample, ReadValue, key_within_limits, split};
 
 pub(super) fn dogstatsd(options: &Options, text: &[u8], now_s: u64) -> Line {
     if let Some(line) = event_line(options, text, now_s) {
@@ -43,7 +43,7 @@ fn event_line(options: &Options, text: &[u8], now_s: u64) -> Option<Line> {
         return None;
     };
     Some(match event {
-        Ok(event) => Line { event: Some(event), ..Line::default() },
+        Ok((event, ignored)) => Line { event: Some(event), event_fields_ignored: ignored, ..Line::default() },
         Err(why) => Line::bad(why),
     })
 }
@@ -244,7 +244,7 @@ fn union_bit(
     Ok(read)
 }
 
-fn event(options: &Options, text: &[u8], now_s: u64) -> Result<Event, Reject> {
+fn event(options: &Options, text: &[u8], now_s: u64) -> Result<(ReadEvent, u64), Reject> {
     let bad = || Reject::BadEvent;
     let lengths_end = text.iter().position(|&byte| byte == b'}').ok_or_else(bad)?;
     let lengths = split(&text[3..lengths_end], b",");
@@ -266,34 +266,32 @@ fn event(options: &Options, text: &[u8], now_s: u64) -> Result<Event, Reject> {
     if !rest.is_empty() && rest[0] != b'|' {
         return Err(bad());
     }
-    let kind = EventKind::Event {
-        low_priority: false,
-        alert: "info",
-        aggregation_key: String::new(),
-        source_type: String::new(),
+    let mut event = ReadEvent {
+        service: with_newlines(title),
+        description: Some(with_newlines(description)),
+        ..ReadEvent::default()
     };
-    let fields = split(rest, b"|").split_off(1);
-    finish(
-        options,
-        kind,
-        (with_newlines(title), with_newlines(description)),
-        EventState::None,
-        &fields,
-        now_s,
-    )
+    for (key, value) in [("kind", "event"), ("priority", "normal"), ("alert_type", "info")] {
+        event.attributes.insert(key.to_owned(), value.to_owned());
+    }
+    finish(options, event, &split(rest, b"|").split_off(1), now_s)
 }
 
-fn check(options: &Options, text: &[u8], now_s: u64) -> Result<Event, Reject> {
+fn check(options: &Options, text: &[u8], now_s: u64) -> Result<(ReadEvent, u64), Reject> {
     let mut pieces = split(text, b"|").split_off(1);
     if pieces.len() < 2 || pieces[0].is_empty() {
         return Err(Reject::BadCheck);
     }
     let fields = pieces.split_off(2);
-    let states = [EventState::Ok, EventState::Warning, EventState::Critical, EventState::Unknown];
+    let states = ["ok", "warning", "critical", "unknown"];
     let state = states.into_iter().enumerate().find(|(number, _)| pieces[1] == number.to_string().as_bytes());
-    let state = state.ok_or(Reject::BadCheck)?.1;
-    let name = String::from_utf8_lossy(&pieces[0]).to_string();
-    finish(options, EventKind::Check, (name, String::new()), state, &fields, now_s)
+    let mut event = ReadEvent {
+        service: String::from_utf8_lossy(&pieces[0]).to_string(),
+        state: Some(state.ok_or(Reject::BadCheck)?.1.to_owned()),
+        ..ReadEvent::default()
+    };
+    event.attributes.insert("kind".to_owned(), "check".to_owned());
+    finish(options, event, &fields, now_s)
 }
 
 fn with_newlines(text: &[u8]) -> String {
@@ -302,23 +300,12 @@ fn with_newlines(text: &[u8]) -> String {
 
 fn finish(
     options: &Options,
-    kind: EventKind,
-    (service, description): (String, String),
-    state: EventState,
+    mut event: ReadEvent,
     fields: &[Vec<u8>],
     now_s: u64,
-) -> Result<Event, Reject> {
-    let mut event = Event {
-        kind,
-        service,
-        description,
-        state,
-        host: String::new(),
-        time_s: now_s,
-        tags: Vec::new(),
-        container: String::new(),
-        fields_ignored: 0,
-    };
+) -> Result<(ReadEvent, u64), Reject> {
+    event.time_s = now_s as i64;
+    let mut ignored = 0;
     for field in fields {
         if let Some(tags) = field.strip_prefix(b"#") {
             let tags: Vec<Vec<u8>> = if tags.is_empty() { Vec::new() } else { split(tags, b",") };
@@ -331,29 +318,25 @@ fn finish(
                     kept.push(tag);
                 }
             }
-            event.tags = kept.iter().map(|tag| String::from_utf8_lossy(tag).to_string()).collect();
+            event.tags = Some(kept.iter().map(|tag| String::from_utf8_lossy(tag).to_string()).collect());
         } else if !set_field(&mut event, field) {
-            event.fields_ignored += 1;
+            ignored += 1;
         }
     }
-    Ok(event)
+    Ok((event, ignored))
 }
 
 /// False when the field is unknown or invalid.
-fn set_field(event: &mut Event, field: &[u8]) -> bool {
+fn set_field(event: &mut ReadEvent, field: &[u8]) -> bool {
     let after =
         |prefix: &[u8]| field.strip_prefix(prefix).map(|text| String::from_utf8_lossy(text).to_string());
     if let Some(time) = field.strip_prefix(b"d:") {
         let time = seconds(time);
-        event.time_s = time.unwrap_or(event.time_s);
+        event.time_s = time.map_or(event.time_s, |time| time as i64);
         return time.is_some();
     }
     if let Some(host) = after(b"h:") {
-        event.host = host;
-        return true;
-    }
-    if let Some(container) = after(b"c:") {
-        event.container = container;
+        event.host = Some(host);
         return true;
     }
     if field.starts_with(b"e:") {
@@ -362,27 +345,27 @@ fn set_field(event: &mut Event, field: &[u8]) -> bool {
     if let Some(word) = after(b"card:") {
         return ["none", "low", "orchestrator", "high"].contains(&word.as_str());
     }
-    match &mut event.kind {
-        EventKind::Check => {
-            let Some(message) = field.strip_prefix(b"m:") else { return false };
-            event.description = with_newlines(message).split("m\\:").collect::<Vec<_>>().join("m:");
-            true
-        }
-        EventKind::Event { low_priority, alert, aggregation_key, source_type } => {
-            if let Some(key) = after(b"k:") {
-                *aggregation_key = key;
-            } else if let Some(name) = after(b"s:") {
-                *source_type = name;
-            } else if field == b"p:low" || field == b"p:normal" {
-                *low_priority = field == b"p:low";
-            } else if let Some(word) = after(b"t:") {
-                let known = ["error", "warning", "info", "success"].into_iter().find(|known| *known == word);
-                *alert = known.unwrap_or(alert);
-                return known.is_some();
-            } else {
-                return false;
+    let is_check = event.attributes["kind"] == "check";
+    if is_check && let Some(message) = field.strip_prefix(b"m:") {
+        event.description = Some(with_newlines(message).split("m\\:").collect::<Vec<_>>().join("m:"));
+        return true;
+    }
+    for (prefix, key, known) in [
+        (&b"c:"[..], "container_id", &[][..]),
+        (b"k:", "aggregation_key", &[]),
+        (b"s:", "source_type_name", &[]),
+        (b"p:", "priority", &["normal", "low"]),
+        (b"t:", "alert_type", &["error", "warning", "info", "success"]),
+    ] {
+        if (key == "container_id" || !is_check)
+            && let Some(value) = after(prefix)
+        {
+            let is_known = known.is_empty() || known.contains(&value.as_str());
+            if is_known {
+                event.attributes.insert(key.to_owned(), value);
             }
-            true
+            return is_known;
         }
     }
+    false
 }

@@ -7,10 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Event, EventKind, EventState, GaugeOp, Kind, RawKey, Reject, Sample, Span, Value};
+use model::{GaugeOp, Kind, RawKey, Reject, Sample, Span, Value};
 
+use super::super::reference::{self, ReadEvent};
 use super::super::rewrite::properties;
-use super::super::{Dialect, GaugeSign, Options, Parsed, Parser, reference};
+use super::super::{Dialect, GaugeSign, Options, Parsed, Parser};
 
 const NOW_S: u64 = 1_700_000_000;
 
@@ -627,63 +628,66 @@ fn union_options() {
     );
 }
 
-fn event_of(line: &[u8]) -> Event {
-    let (_, mut parsed) = state_of(of(Dialect::Dogstatsd), line);
+/// The event of a line, and how many of its fields were ignored.
+fn event_of(line: &[u8]) -> (ReadEvent, u64) {
+    let (_, parsed) = state_of(of(Dialect::Dogstatsd), line);
     assert_eq!(
         state_of(of(Dialect::Union), line).1.events,
         parsed.events,
         "union gives the same result for {line:?}"
     );
     assert_eq!((parsed.rejected(), parsed.events.len(), parsed.lines), (0, 1, 1), "{line:?}");
-    parsed.events.remove(0)
+    (parsed.events.view().iter().map(ReadEvent::of).next().unwrap(), parsed.event_fields_ignored)
+}
+
+fn attributes<const N: usize>(attributes: [(&str, &str); N]) -> BTreeMap<String, String> {
+    attributes.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
 }
 
 #[test]
 fn dogstatsd_events() {
-    let plain = Event {
-        kind: EventKind::Event {
-            low_priority: false,
-            alert: "info",
-            aggregation_key: String::new(),
-            source_type: String::new(),
-        },
+    let plain = ReadEvent {
         service: "title".into(),
-        description: "text".into(),
-        state: EventState::None,
-        host: String::new(),
-        time_s: NOW_S,
-        tags: Vec::new(),
-        container: String::new(),
-        fields_ignored: 0,
+        description: Some("text".into()),
+        time_s: NOW_S as i64,
+        attributes: attributes([("kind", "event"), ("priority", "normal"), ("alert_type", "info")]),
+        ..ReadEvent::default()
     };
-    assert_eq!(event_of(b"_e{5,4}:title|text"), plain);
-    let full = Event {
-        kind: EventKind::Event {
-            low_priority: true,
-            alert: "warning",
-            aggregation_key: "aggKey".into(),
-            source_type: "test".into(),
-        },
+    assert_eq!(event_of(b"_e{5,4}:title|text"), (plain.clone(), 0));
+    let full = ReadEvent {
         service: "test title".into(),
-        description: "test\ntext".into(),
-        host: "some.host".into(),
+        description: Some("test\ntext".into()),
+        state: None,
+        host: Some("some.host".into()),
         time_s: 12345,
-        tags: vec!["tag1".into(), "tag2:test".into()],
-        ..plain.clone()
+        tags: Some(vec!["tag1".into(), "tag2:test".into()]),
+        attributes: attributes([
+            ("kind", "event"),
+            ("priority", "low"),
+            ("alert_type", "warning"),
+            ("aggregation_key", "aggKey"),
+            ("source_type_name", "test"),
+        ]),
     };
     let line = b"_e{10,10}:test title|test\\ntext|t:warning|d:12345|p:low|h:some.host|k:aggKey|s:test|#tag1,tag2:test";
-    assert_eq!(event_of(line), full);
-    let accent = Event { service: "\u{e9}".into(), description: "a|b".into(), ..plain.clone() };
-    assert_eq!(event_of(b"_e{2,3}:\xc3\xa9|a|b"), accent);
-    let odd = Event {
-        container: "abc".into(),
-        tags: vec!["b".into(), "a".into()],
-        fields_ignored: 6,
-        ..plain.clone()
-    };
+    assert_eq!(event_of(line), (full, 0));
+    let accent = ReadEvent { service: "\u{e9}".into(), description: Some("a|b".into()), ..plain.clone() };
+    assert_eq!(event_of(b"_e{2,3}:\xc3\xa9|a|b"), (accent, 0));
+    let mut odd = ReadEvent { tags: Some(vec!["b".into(), "a".into()]), ..plain.clone() };
+    odd.attributes.insert("container_id".into(), "abc".into());
     let line = b"_e{5,4}:title|text|d:x|p:high|t:bad|zz:1||card:many|card:low|e:it-false|c:abc|#b,a,,b";
-    assert_eq!(event_of(line), odd);
-    assert_eq!(event_of(b"_e{5,0}:title|").description, "");
+    assert_eq!(event_of(line), (odd, 6));
+    assert_eq!(event_of(b"_e{5,0}:title|").0.description.as_deref(), Some(""));
+    // Absent differs from empty, and of a field that repeats the last one counts.
+    let empty = ReadEvent { host: Some(String::new()), tags: Some(Vec::new()), ..plain.clone() };
+    assert_eq!(event_of(b"_e{5,4}:title|text|h:a|h:|#a|#"), (empty, 0));
+    // Invalid UTF-8; tags are compared as they were sent.
+    let replaced = ReadEvent {
+        service: "a\u{fffd}\n\u{fffd}\\".into(),
+        tags: Some(vec!["\u{fffd}".into(), "\u{fffd}".into()]),
+        ..plain
+    };
+    assert_eq!(event_of(b"_e{6,4}:a\xff\\n\xc3\\|text|#\xff,\xfe,\xff"), (replaced, 0));
     for line in [
         &b"_e{0,4}:|text"[..],
         b"_e{5,40}:title|text",
@@ -712,26 +716,35 @@ fn dogstatsd_events() {
 #[test]
 fn dogstatsd_checks() {
     let check = event_of(b"_sc|agent.up|0|d:12345|h:localhost|#tag1,tag2:test|m:this is fine");
-    let want = Event {
-        kind: EventKind::Check,
+    let want = ReadEvent {
         service: "agent.up".into(),
-        description: "this is fine".into(),
-        state: EventState::Ok,
-        host: "localhost".into(),
+        description: Some("this is fine".into()),
+        state: Some("ok".into()),
+        host: Some("localhost".into()),
         time_s: 12345,
-        tags: vec!["tag1".into(), "tag2:test".into()],
-        container: String::new(),
-        fields_ignored: 0,
+        tags: Some(vec!["tag1".into(), "tag2:test".into()]),
+        attributes: attributes([("kind", "check")]),
     };
-    assert_eq!(check, want);
-    let check = event_of(b"_sc|a|2|m:msg|c:abc");
-    assert_eq!(
-        (check.state, check.description.as_str(), check.container.as_str()),
-        (EventState::Critical, "msg", "abc")
-    );
-    assert_eq!(check.time_s, NOW_S);
-    assert_eq!(event_of(b"_sc|a|1|m:one\\ntwo m\\:three").description, "one\ntwo m:three");
-    assert_eq!(event_of(b"_sc|a|3|k:no|p:low").fields_ignored, 2);
+    assert_eq!(check, (want, 0));
+    let want = ReadEvent {
+        service: "a".into(),
+        description: Some("msg".into()),
+        state: Some("critical".into()),
+        time_s: NOW_S as i64,
+        attributes: attributes([("kind", "check"), ("container_id", "abc")]),
+        ..ReadEvent::default()
+    };
+    assert_eq!(event_of(b"_sc|a|2|m:msg|c:abc"), (want, 0));
+    assert_eq!(event_of(b"_sc|a|2").0.description, None);
+    for (message, want) in [
+        (&b"one\\ntwo m\\:three"[..], "one\ntwo m:three"),
+        (b"\\:m\\\\:mm\\:m\\", "\\:m\\\\:mm:m\\"),
+        (b"m\\n:\\\\n\\", "m\n:\\\n\\"),
+    ] {
+        let line = [b"_sc|a|1|m:", message].concat();
+        assert_eq!(event_of(&line).0.description.as_deref(), Some(want), "{message:?}");
+    }
+    assert_eq!(event_of(b"_sc|a|3|k:no|p:low").1, 2);
     for line in [&b"_sc|agent.up|4"[..], b"_sc|agent.up", b"_sc||0", b"_sc|", b"_sc|a|", b"_sc|a|00"] {
         for dialect in [Dialect::Dogstatsd, Dialect::Union] {
             let (_, parsed) = state_of(of(dialect), line);
@@ -840,4 +853,20 @@ fn names_are_collected_once_per_line() {
         assert_eq!(names, want, "{dialect:?}");
         assert!(state_of(of(dialect), datagram).1.names.is_empty());
     }
+}
+
+#[test]
+fn events_are_parsed_without_allocation_into_memory_that_has_grown() {
+    let line = b"_e{4,5}:a\\nb|\xff\xfftxt|t:error|p:low|h:host|k:key|s:test|c:id|#t,u,t,\xff\n_sc|n|0|m:m\\:|#b,a\n";
+    let datagram = line.repeat(50);
+    let parser = Parser::new(of(Dialect::Dogstatsd), 7);
+    let mut parsed = Parsed::default();
+    let mut parse = || {
+        parsed.clear();
+        parser.packet(&datagram, Span::new(0, datagram.len()), NOW_S, &mut parsed);
+        parsed.events.len()
+    };
+    assert_eq!(parse(), 100);
+    let allocated = allocation_counter::measure(|| assert_eq!(parse(), 100));
+    assert_eq!(allocated.count_total, 0);
 }
