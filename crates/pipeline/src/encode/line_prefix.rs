@@ -23,7 +23,13 @@ impl PrefixText {
             OutputKind::Graphite { form: GraphiteEncoding::Syslog, .. }
             | OutputKind::GraphiteDatagrams { syslog: true, .. } => LinePrefix::Syslog,
             OutputKind::GraphiteFile { peer: true, .. } => LinePrefix::Peer,
-            _ => return None,
+            OutputKind::Graphite { form: GraphiteEncoding::Lines | GraphiteEncoding::Pickle, .. }
+            | OutputKind::GraphiteDatagrams { syslog: false, .. }
+            | OutputKind::GraphiteFile { peer: false, .. }
+            | OutputKind::Console { .. }
+            | OutputKind::PerlFile { .. }
+            | OutputKind::Packets(_)
+            | OutputKind::EventFile { .. } => return None,
         };
         Some(PrefixText::new(line_prefix))
     }

@@ -153,17 +153,20 @@ impl OutputEncoder {
             },
             OutputKind::EventFile { .. } => Form::Events,
         };
-        let blocks = match &plan.outputs[id.index()].kind {
-            OutputKind::Graphite { connections, .. } if *connections > 1 => PARTITIONS,
-            _ => 1,
-        };
-        let line_bytes_max = match &plan.outputs[id.index()].kind {
-            OutputKind::Graphite {
-                form: GraphiteEncoding::Lines | GraphiteEncoding::Syslog,
-                line_bytes_max,
-                ..
-            } => *line_bytes_max,
-            _ => u32::MAX,
+        let (blocks, line_bytes_max) = match &plan.outputs[id.index()].kind {
+            OutputKind::Graphite { form, connections, line_bytes_max, .. } => {
+                let blocks = if *connections > 1 { PARTITIONS } else { 1 };
+                match form {
+                    GraphiteEncoding::Lines | GraphiteEncoding::Syslog => (blocks, *line_bytes_max),
+                    GraphiteEncoding::Pickle => (blocks, u32::MAX),
+                }
+            }
+            OutputKind::GraphiteDatagrams { .. }
+            | OutputKind::GraphiteFile { .. }
+            | OutputKind::Console { .. }
+            | OutputKind::PerlFile { .. }
+            | OutputKind::Packets(_)
+            | OutputKind::EventFile { .. } => (1, u32::MAX),
         };
         let graphite = GraphiteFigures { last_flush_s: now.wall_seconds(), ..Default::default() };
         OutputEncoder {
@@ -387,7 +390,13 @@ impl OutputEncoder {
         let open = &mut self.open[at];
         match self.form {
             Form::LineDatagrams => open.end_frame(lines),
-            _ => open.copies += lines,
+            Form::Lines(_)
+            | Form::Pickle(_)
+            | Form::Console { .. }
+            | Form::PerlFile(_)
+            | Form::Packets
+            | Form::Samples(_)
+            | Form::Events => open.copies += lines,
         }
         if open.bytes.len() >= BLOCK_BYTES {
             self.close_at(at, now, out);
@@ -459,7 +468,9 @@ impl OutputEncoder {
                 let blocks = self.open.len() as u64 * block_memory_bytes(0, 0);
                 (bytes + block_memory_bytes(open_bytes as u64, 0) + blocks, records + open_copies)
             }
-            _ => room_verbatim(batches),
+            Form::LineDatagrams | Form::Console { .. } | Form::PerlFile(_) | Form::Packets | Form::Events => {
+                room_verbatim(batches)
+            }
         }
     }
 
@@ -502,7 +513,13 @@ impl OutputEncoder {
         let documented = match &mut self.form {
             Form::Console { console, begun: true } => Some(console.finish(&mut open.bytes)),
             Form::PerlFile(file) => Some(file.finish(&mut open.bytes)),
-            _ => None,
+            Form::Console { begun: false, .. }
+            | Form::Lines(_)
+            | Form::Pickle(_)
+            | Form::LineDatagrams
+            | Form::Packets
+            | Form::Samples(_)
+            | Form::Events => None,
         };
         if let Some(documented) = documented {
             open.document(documented, &self.account);

@@ -34,7 +34,9 @@ impl Shard {
         let clusters = self.relays.iter().flat_map(|relay| relay.router().distributions_with_others(output));
         let delay = clusters.map(|distribution| match distribution {
             Distribution::Failover => FailoverDelay::None,
-            _ => FailoverDelay::Grace,
+            Distribution::Copies | Distribution::Sharded { .. } | Distribution::RoundRobin => {
+                FailoverDelay::Grace
+            }
         });
         delay.min()
     }

@@ -488,7 +488,11 @@ fn file_plan(kind: &OutputKind) -> FilePlan {
         | OutputKind::EventFile { file_bytes_max, files_max, .. } => {
             FilePlan { file_bytes_max: *file_bytes_max, files_max: *files_max, ..FilePlan::default() }
         }
-        _ => FilePlan::default(),
+        OutputKind::Graphite { .. }
+        | OutputKind::GraphiteDatagrams { .. }
+        | OutputKind::Console { .. }
+        | OutputKind::PerlFile { .. }
+        | OutputKind::Packets(_) => FilePlan::default(),
     }
 }
 
