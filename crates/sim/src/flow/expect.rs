@@ -305,7 +305,11 @@ fn own_parts(world: &World) -> Vec<String> {
         OutputKind::Graphite { namespace, .. } | OutputKind::GraphiteFile { namespace, .. } => {
             Some(namespace.stats_prefix.clone())
         }
-        _ => None,
+        OutputKind::GraphiteDatagrams { .. }
+        | OutputKind::Console { .. }
+        | OutputKind::PerlFile { .. }
+        | OutputKind::Packets(_)
+        | OutputKind::EventFile { .. } => None,
     });
     let transforms = world.plan.aggregates().map(|(_, _, aggregate)| aggregate.stats_prefix.clone());
     let prefixes = outputs.chain(transforms).filter(|prefix| !prefix.is_empty());

@@ -154,7 +154,10 @@ fn points_text(kind: &OutputKind) -> String {
         }
         OutputKind::GraphiteDatagrams { to, .. } => format!("points to {}", Destination::Udp(to.clone())),
         OutputKind::GraphiteFile { path, .. } => format!("points to {}", path.display()),
-        _ => "points".to_owned(),
+        OutputKind::Console { .. }
+        | OutputKind::PerlFile { .. }
+        | OutputKind::Packets(_)
+        | OutputKind::EventFile { .. } => "points".to_owned(),
     }
 }
 

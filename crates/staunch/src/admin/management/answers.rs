@@ -323,7 +323,14 @@ fn backend_stats(
             return replies.stat("console", "lastException", or_start(last_exception_s), out);
         }
         (OutputKind::PerlFile { .. }, Form::Perl) => "file",
-        _ => accounts::output_word(kind),
+        (
+            OutputKind::Graphite { .. }
+            | OutputKind::GraphiteDatagrams { .. }
+            | OutputKind::GraphiteFile { .. }
+            | OutputKind::Console { .. }
+            | OutputKind::PerlFile { .. },
+            Form::Node | Form::Perl,
+        ) => accounts::output_word(kind),
     };
     replies.stat_ago(word, "last_flush", figures.last_flush_s, now_s, out);
     replies.stat_ago(word, "last_exception", last_exception_s, now_s, out);

@@ -258,7 +258,12 @@ pub fn successor(
 fn connections(output: &OutputPlan) -> usize {
     match &output.kind {
         OutputKind::Graphite { connections, .. } => usize::from(*connections),
-        _ => 1,
+        OutputKind::GraphiteDatagrams { .. }
+        | OutputKind::GraphiteFile { .. }
+        | OutputKind::Console { .. }
+        | OutputKind::PerlFile { .. }
+        | OutputKind::Packets(_)
+        | OutputKind::EventFile { .. } => 1,
     }
 }
 

@@ -81,7 +81,12 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
     }));
     let points = plan.outputs.iter().find_map(|output| match &output.kind {
         OutputKind::GraphiteFile { path, .. } => Some(path.display()),
-        _ => None,
+        OutputKind::Graphite { .. }
+        | OutputKind::GraphiteDatagrams { .. }
+        | OutputKind::Console { .. }
+        | OutputKind::PerlFile { .. }
+        | OutputKind::Packets(_)
+        | OutputKind::EventFile { .. } => None,
     });
     if let Some(path) = points.filter(|_| plan.built_in) {
         tips.push(format!("tail {path}      from the first flush on, every 10 s"));
