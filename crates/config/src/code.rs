@@ -194,6 +194,10 @@ codes! {
         cause "The rings of `carbon_ch`, `python_carbon_ch` and `python_mmh3_ch` place a member by its host or its instance, never by its port; the ring of `python_fnv1a_ch` uses the instance only. Members that are equal in this have the same positions on the ring: the first one gets every name, the others none. This is a warning: the originals behave the same."
         example "[sources.lines]\ntype = \"graphite\"\n\n[transforms.relay]\ntype = \"relay\"\nfrom = [\"lines\"]\nclusters.storage = { type = \"carbon_ch\", to = [\"carbon\"] }\nrules = [{ to = \"storage\" }]\n\n[outputs.carbon]\ntype = \"graphite\"\nfrom = [\"relay\"]\nto = [\"tcp://127.0.0.1:12003\", \"tcp://127.0.0.1:12103\"]"
         mend "Give each member an instance: `to = [\"carbon/127.0.0.1:12003=a\", \"carbon/127.0.0.1:12103=b\"]`. Or use a ring that includes ports, such as `fnv1a_ch`."
+    Variable "C039" "A variable has no value, or the reference to it is not valid"
+        cause "Strings of a native file may refer to variables: `${NAME}` and `${NAME:?MESSAGE}` need an environment variable that is set, `${NAME:-DEFAULT}` has a default, and `${file:PATH}` needs a file that can be read. References are replaced after the file is parsed. Messages show the name of a variable, never its value."
+        example "[sources.app]\ntype = \"statsd\"\n\n[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\n\n[outputs.carbon]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"tcp://${CARBON_HOST}:2003\"]"
+        mend "Set the variable for the command that reads the file (`Environment=` of a systemd unit), or give a default. For a dollar before a brace, write `$${`."
 
     UnsupportedJavascript "I001" "This JavaScript cannot be evaluated"
         cause "The original's file is a JavaScript expression. Literals, `process.env`, simple operators and a few functions are supported; loops, other function calls and the like are not."

@@ -14,4 +14,7 @@ pub mod transport;
 
 pub use exposure::{clear_listeners, is_open, open_http, open_management};
 pub use loops::own_loops;
-pub use native::{Format, SECTIONS_MAX, check, defaults, print};
+pub use native::{
+    File, Format, NoVariables, SECTIONS_MAX, VALUE_BYTES_MAX, Variables, base, by_file, check, check_files,
+    check_with, defaults, includes, print, print_shown,
+};

@@ -47,6 +47,8 @@ pub struct Plan {
     pub reload_on_change: bool,
     /// True for the built-in defaults: a taken port is then a warning, not an error.
     pub built_in: bool,
+    /// Contents of files that strings of the config refer to. Nothing shows them.
+    pub secrets: Vec<String>,
 }
 
 impl Plan {

@@ -1,6 +1,7 @@
 //! Native files: text to a checked plan, and back.
 //!
-//! Path of a file: [`check`] -> `toml` or `yaml` (text to one tree) -> `fields` and `value` (each table against the
+//! Path of a file: [`check_files`] -> `toml` or `yaml` (text to a tree) -> `files` (one tree of all files) -> `variables`
+//! (`${NAME}` in strings) -> `fields` and `value` (each table against the
 //! options table) -> `sources`, `transforms`, `outputs` (tables to plans) -> `wiring` (who feeds whom) ->
 //! `conflicts` (addresses, loops, files) -> [`Plan`]. Every step goes on after a mistake, so that all are shown.
 //! [`print()`] goes the other way: the file that reads a kind of section also has its `fields`, which says the options again.
@@ -21,6 +22,7 @@ mod checks;
 mod clusters;
 mod conflicts;
 pub(crate) mod fields;
+mod files;
 mod groups;
 mod http;
 mod management;
@@ -35,6 +37,7 @@ mod transforms;
 mod transport;
 mod tree;
 mod value;
+mod variables;
 mod wiring;
 mod yaml;
 
@@ -47,10 +50,12 @@ use std::path::{Path, PathBuf};
 use model::OutputId;
 use model::limits::OUTPUTS_MAX;
 
+pub use files::{File, base, by_file, includes};
 pub use outputs::{SYNC_WINDOW_MS, endpoint_name};
-pub use print::print;
+pub use print::{print, print_shown};
 pub use relay::BLACKHOLE;
 pub use sources::{default_plan as default_source, graphite_plan as graphite_source, own_plan as own_source};
+pub use variables::{NoVariables, VALUE_BYTES_MAX, Variables};
 
 use self::fields::{Fields, table};
 use self::tree::{Entry, Node, Value};
@@ -82,26 +87,48 @@ pub enum Format {
 impl Format {
     /// By the end of the file's name: `.yaml`, `.yml` and `.json` are YAML, all else is TOML.
     pub fn of_name(name: &str) -> Format {
+        Format::of_ending(name).unwrap_or(Format::Toml)
+    }
+
+    /// By the end of the file's name and, where that does not say, by how the text begins.
+    pub fn of(name: &str, text: &str) -> Format {
+        Format::of_ending(name).unwrap_or_else(|| files::format_of_text(text))
+    }
+
+    fn of_ending(name: &str) -> Option<Format> {
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
-        if matches!(&*ending, "yaml" | "yml" | "json") { Format::Yaml } else { Format::Toml }
+        match &*ending {
+            "toml" => Some(Format::Toml),
+            "yaml" | "yml" | "json" => Some(Format::Yaml),
+            _ => None,
+        }
     }
 }
 
-/// Checks a native file: the plan when it has no error, and everything there is to say about it, by place.
+/// Checks a native file that refers to no variables: the plan when it has no error, and everything there is to say about it,
+/// by place.
 pub fn check(source: Source<'_>, format: Format) -> (Option<Plan>, Vec<Diagnostic>) {
-    // Editors on some systems begin a file with a byte order mark; places count it.
-    let (text, skipped) = match source.text.strip_prefix('\u{feff}') {
-        Some(text) => (text, '\u{feff}'.len_utf8()),
-        None => (source.text, 0),
-    };
-    let (root, mut diagnostics) = match format {
-        Format::Toml => toml::read(text),
-        Format::Yaml => yaml::read(text),
-    };
-    let plan = root.map(|root| plan(&root, &mut diagnostics));
-    for place in diagnostics.iter_mut().filter_map(|diagnostic| diagnostic.place.as_mut()) {
-        *place = Place::new(place.start + skipped, place.end + skipped);
-    }
+    let (file, variables) = files::alone(source, format);
+    check_files(&file, &variables)
+}
+
+/// Checks a native file: the plan when it has no error, and everything there is to say about it, by place.
+pub fn check_with(
+    source: Source<'_>,
+    format: Format,
+    variables: &dyn Variables,
+) -> (Option<Plan>, Vec<Diagnostic>) {
+    check_files(&[File { source, format }], variables)
+}
+
+/// Checks the files of a configuration as one. [`by_file`] finds the file of each diagnostic.
+pub fn check_files(files: &[File], variables: &dyn Variables) -> (Option<Plan>, Vec<Diagnostic>) {
+    let mut resolved = variables::Resolved::default();
+    let (root, mut diagnostics) = files::merged(files, variables, &mut resolved);
+    let secrets = std::mem::take(&mut resolved.secrets);
+    let plan = root.map(|root| Plan { secrets, ..plan(&root, &mut diagnostics) });
+    resolved.hide(&mut diagnostics);
+    variables::drop_later_mistakes(&mut diagnostics);
     diagnostics.sort_by_key(|diagnostic| diagnostic.place.map_or(usize::MAX, |place| place.start));
     (plan.filter(|_| !has_errors(&diagnostics)), diagnostics)
 }
@@ -165,6 +192,7 @@ pub fn empty_plan() -> Plan {
         readers: None,
         reload_on_change: false,
         built_in: false,
+        secrets: Vec::new(),
     }
 }
 

@@ -22,6 +22,11 @@ use crate::options::{Section, Type};
 use crate::plan::{Plan, TransformKind};
 use crate::text::duration;
 
+/// The plan as a native TOML file for people who may not know its secrets: the contents of `${file:PATH}` are `***`.
+pub fn print_shown(plan: &Plan) -> String {
+    plan.secrets.iter().fold(print(plan), |text, secret| super::variables::without(&text, secret, "***"))
+}
+
 /// The plan as a native TOML file: `check(print(plan))` gives the plan again.
 pub fn print(plan: &Plan) -> String {
     let mut out = Out {
@@ -190,8 +195,13 @@ fn entries(value: &Checked) -> Option<Vec<String>> {
     }
 }
 
-/// A TOML string: within `'…'`, where no `\` is doubled, if it can stand there.
+/// A value: a TOML string without references to variables.
 fn text(text: &str) -> String {
+    quoted(&super::variables::escaped(text))
+}
+
+/// A TOML string: within `'…'`, where no `\` is doubled, if it can stand there.
+fn quoted(text: &str) -> String {
     if text.contains(['\\', '"']) && !text.contains(|c: char| c == '\'' || c.is_control()) {
         return format!("'{text}'");
     }
@@ -215,7 +225,7 @@ fn text(text: &str) -> String {
 
 fn bare_or_quoted(key: &str) -> String {
     let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
-    if bare { key.to_owned() } else { text(key) }
+    if bare { key.to_owned() } else { quoted(key) }
 }
 
 fn list(values: impl IntoIterator<Item = String>) -> String {

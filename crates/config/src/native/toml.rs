@@ -16,8 +16,18 @@ pub(super) fn read(text: &str) -> (Option<Node>, Vec<Diagnostic>) {
         return (None, vec![other.diagnostic(wrong.place.unwrap_or(Place::new(0, 0)))]);
     }
     let readable = diagnostics.iter().all(|diagnostic| diagnostic.code == Code::Repeated);
-    let root = Node { place: Place::new(0, 0), value: Value::Table(table(root.get_ref())) };
+    let root =
+        Node { place: Place::new(0, 0), value: Value::Table(table(root.get_ref())), substituted: false };
     (readable.then_some(root), diagnostics)
+}
+
+/// True for a text whose first line is one of YAML or JSON, and cannot be one of TOML.
+pub(super) fn begins_as_yaml(text: &str) -> bool {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match OtherLanguage::of(text) {
+        Some(OtherLanguage::Yaml | OtherLanguage::Json) => true,
+        Some(OtherLanguage::JavaScript) | None => false,
+    }
 }
 
 /// What a text may be that is not TOML.
@@ -147,7 +157,7 @@ fn node(from: &Spanned<DeValue>) -> Node {
         DeValue::Array(list) => Value::List(list.iter().map(node).collect()),
         DeValue::Table(from) => Value::Table(table(from)),
     };
-    Node { place: from.span().into(), value }
+    Node { place: from.span().into(), value, substituted: false }
 }
 
 /// Numbers that no `i64` holds keep their size and lose the claim to be whole.

@@ -7,6 +7,8 @@ use crate::diagnostic::Place;
 pub(crate) struct Node {
     pub(crate) place: Place,
     pub(crate) value: Value,
+    /// A string with the values of variables in it.
+    pub(crate) substituted: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

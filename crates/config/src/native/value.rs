@@ -43,6 +43,15 @@ pub(super) fn check(row: &Row, whose: &str, node: &Node, wrong: &mut Vec<Diagnos
 /// The value; none when something in it is wrong, and has been reported.
 fn read(row: &Row, whose: &str, node: &Node, wrong: &mut Vec<Diagnostic>) -> Read<Option<Checked>> {
     let key = row.key;
+    let plain;
+    let node = match (row.value, &node.value) {
+        // The value of a variable has no type of its own.
+        (Type::Flag | Type::Whole { .. } | Type::Number { .. }, Value::Text(text)) if node.substituted => {
+            plain = Node { value: super::yaml::plain_scalar(text), ..node.clone() };
+            &plain
+        }
+        _ => node,
+    };
     Ok(match (row.value, &node.value) {
         (Type::Named(_), _) => None,
         // Any kind but gauges: "3 windows" would not fit the others.

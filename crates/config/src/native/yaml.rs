@@ -21,7 +21,7 @@ pub(super) fn read(text: &str) -> (Option<Node>, Vec<Diagnostic>) {
     match builder.events(text) {
         Err(wrong) => (None, vec![*wrong]),
         Ok(()) => {
-            let empty = Node { place: Place::new(0, 0), value: Value::Table(Vec::new()) };
+            let empty = Node { place: Place::new(0, 0), value: Value::Table(Vec::new()), substituted: false };
             let root = match builder.root {
                 None | Some(Node { value: Value::Nothing, .. }) => empty,
                 Some(root) => root,
@@ -120,7 +120,7 @@ impl Builder {
             }
             Event::Scalar(text, style, anchor, tag) => {
                 let value = scalar(&text, style, tag.as_deref());
-                self.put(Node { place, value }, 1, anchor)?;
+                self.put(Node { place, value, substituted: false }, 1, anchor)?;
             }
             Event::SequenceStart(anchor, _) => self.open(anchor, place, Into::List(Vec::new()))?,
             Event::MappingStart(anchor, _) => {
@@ -153,7 +153,8 @@ impl Builder {
             Into::List(list) => Value::List(list),
             Into::Table { entries, .. } => Value::Table(entries),
         };
-        self.put(Node { place: Place::new(start, place.end.max(start)), value }, nodes, anchor)
+        let place = Place::new(start, place.end.max(start));
+        self.put(Node { place, value, substituted: false }, nodes, anchor)
     }
 
     /// Puts a finished value (of so many nodes) where it belongs: a key, a member, or the whole file.
@@ -225,6 +226,11 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
         _ => {}
     }
     number(text).unwrap_or_else(|| Value::Text(text.to_owned()))
+}
+
+/// A text as YAML reads it where it stands without quotes.
+pub(super) fn plain_scalar(text: &str) -> Value {
+    scalar(text, ScalarStyle::Plain, None)
 }
 
 fn number(text: &str) -> Option<Value> {

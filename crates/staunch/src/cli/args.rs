@@ -152,10 +152,19 @@ pub(crate) struct HotRestart {
 /// `staunch run`
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// Config, .toml or .yaml.
-    pub(crate) file: Option<PathBuf>,
+    /// Config files, .toml or .yaml, or folders of them: one config.
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The same; repeatable.
+    #[arg(short, long = "config", value_name = "FILE")]
+    pub(crate) config: Vec<PathBuf>,
+    /// Print the config as it is in force, and exit.
+    ///
+    /// One native file: all files together, variables replaced, and --http and --management applied. Contents of `${file:PATH}` are hidden.
+    #[arg(long)]
+    pub(crate) print: bool,
     /// Data directory if no FILE is given; a config has `data_dir`.
-    #[arg(long, value_name = "DIR", default_value = "./staunch-data", conflicts_with = "file")]
+    #[arg(long, value_name = "DIR", default_value = "./staunch-data", conflicts_with_all = ["files", "config"])]
     pub(crate) data_dir: PathBuf,
     /// Addresses.
     #[command(flatten)]
@@ -315,9 +324,16 @@ fn receive_buffer_bytes(text: &str) -> Result<u64, String> {
 /// `staunch check`
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Config files: .toml, .yaml, relay.conf, or .js of statsd.
-    #[arg(required = true, value_name = "FILE")]
+    /// Configs: .toml, .yaml, a folder of these, relay.conf, or .js of
+    /// statsd; - is standard input. Each is checked by itself.
+    #[arg(required_unless_present = "config", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// A file or folder of one config, as for `run`; repeatable.
+    #[arg(short, long = "config", value_name = "FILE", conflicts_with = "files")]
+    pub(crate) config: Vec<PathBuf>,
+    /// Print the config as it is in force, and exit.
+    #[arg(long, conflicts_with_all = ["keys", "json"])]
+    pub(crate) print: bool,
     /// Program that a .js file is of [default: detected from the file].
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) compat: Option<Compat>,

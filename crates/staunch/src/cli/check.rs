@@ -28,6 +28,8 @@ pub(crate) struct Checked {
     pub(crate) diagnostics: Value,
     /// How many there are, with those that are not among them.
     pub(crate) count: Count,
+    /// Whose it is.
+    pub(crate) kind: FileKind,
     /// Where the rules of relays stand.
     pub(crate) place: Box<Place<'static>>,
 }
@@ -36,7 +38,12 @@ impl From<Loaded> for Checked {
     fn from(loaded: Loaded) -> Checked {
         Checked {
             said: loaded.rendered(),
-            diagnostics: to_json(loaded.source(), &loaded.diagnostics),
+            diagnostics: loaded
+                .by_file(&loaded.diagnostics)
+                .iter()
+                .flat_map(|(source, diagnostics)| list(to_json(*source, diagnostics)))
+                .collect(),
+            kind: FileKind::Native,
             count: count(&loaded.diagnostics),
             place: Box::new(|statement, _| format!("rule {}", statement + 1)),
             plan: if loaded.has_errors() { None } else { loaded.plan },
@@ -45,15 +52,26 @@ impl From<Loaded> for Checked {
     }
 }
 
+fn list(json: Value) -> Vec<Value> {
+    match json {
+        Value::Array(list) => list,
+        other => vec![other],
+    }
+}
+
 /// `staunch check`
 pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let is_one = args.files.len() == 1;
+    // Files of `--config` are one config.
+    let is_one = args.files.len() <= 1;
     anyhow::ensure!(is_one || args.keys.is_none(), "--keys needs exactly one config file");
     let (mut code, mut documents) = (0, Vec::new());
-    for file in &args.files {
+    for number in 0..args.files.len().max(1) {
         let CheckArgs { compat, ignore_unknown_backends, .. } = args.clone();
-        let original = Original { file: file.clone(), compat, ignore_unknown_backends };
-        let checked = match checked(&original) {
+        let checked = match args.files.get(number).cloned() {
+            Some(file) => checked(&Original { file, compat, ignore_unknown_backends }),
+            None => load::native(&args.config).map(Checked::from),
+        };
+        let checked = match checked {
             Err(error) if !is_one => {
                 stdio::say(&format!("staunch: {error:#}\n"));
                 code = FAILED;
@@ -88,9 +106,9 @@ pub(crate) fn checked(file: &Original) -> anyhow::Result<Checked> {
     let kind = if file.compat.is_some() { FileKind::Statsd } else { load::kind(&file.file)? };
     match kind {
         FileKind::Relay => Ok(relay::checked(&file.file)),
-        FileKind::Statsd => Ok(load::any_original(file)?.into()),
+        FileKind::Statsd => Ok(Checked { kind, ..load::any_original(file)?.into() }),
         FileKind::Native | FileKind::Carbon | FileKind::CarbonRules | FileKind::Pem => {
-            Ok(load::native(&file.file)?.into())
+            Ok(load::native(std::slice::from_ref(&file.file))?.into())
         }
     }
 }
@@ -108,11 +126,20 @@ pub(crate) fn plan_of(file: &Path) -> anyhow::Result<Plan> {
 /// For people: that the file is good, what it makes of each packet, and the rules of its relays. For programs that ask about
 /// keys: the answers.
 fn report(checked: &Checked, args: &CheckArgs) -> anyhow::Result<()> {
-    let Some(plan) = &checked.plan else { return Ok(()) };
+    let Some(plan) = &checked.plan else {
+        if !FileKind::is_named(&checked.name) {
+            stdio::say(&format!("{} was read as: {}\n", checked.name, checked.kind.described()));
+        }
+        return Ok(());
+    };
+    if args.print {
+        stdio::data(config::print_shown(plan).as_bytes())?;
+        return Ok(());
+    }
     if let Some(keys) = &args.keys {
         return Keys::new(plan, &*checked.place)?.write(keys);
     }
-    let mut text = format!("{}: good\n", checked.name);
+    let mut text = format!("{}: good ({})\n", checked.name, checked.kind.described());
     text.push_str(&opens::of_plan(plan).text());
     copies::of_plan(plan).iter().for_each(|copies| text.push_str(&copies.text()));
     text.push_str(&clear_text(plan));
@@ -137,6 +164,7 @@ fn document(checked: &Checked, args: &CheckArgs) -> anyhow::Result<Value> {
     let Count { errors, warnings } = checked.count;
     let mut document = json!({
         "file": checked.name,
+        "kind": checked.kind.word(),
         "good": checked.plan.is_some(),
         "errors": errors,
         "warnings": warnings,

@@ -33,6 +33,36 @@ impl FileKind {
         }
     }
 
+    /// Whether a file's name decides whose it is, whatever its text says.
+    pub(crate) fn is_named(name: &str) -> bool {
+        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
+        matches!(&*ending, "toml" | "yaml" | "yml" | "json" | "js")
+    }
+
+    /// What `check` says that it took a file for.
+    pub(crate) fn described(self) -> &'static str {
+        match self {
+            FileKind::Native => "native config",
+            FileKind::Relay => "relay.conf of carbon-c-relay",
+            FileKind::Statsd => "config of a StatsD",
+            FileKind::Carbon => "carbon.conf",
+            FileKind::CarbonRules => "rules of carbon",
+            FileKind::Pem => "certificates or keys",
+        }
+    }
+
+    /// The same for programs.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            FileKind::Native => "native",
+            FileKind::Relay => "relay",
+            FileKind::Statsd => "statsd",
+            FileKind::Carbon => "carbon",
+            FileKind::CarbonRules => "carbon-rules",
+            FileKind::Pem => "pem",
+        }
+    }
+
     fn of_text(text: &str) -> FileKind {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -50,6 +80,8 @@ impl FileKind {
                 }
             }
             Some(line) if begins_a_statement(line) => FileKind::Relay,
+            // JSON is valid in a config of node's statsd, too.
+            Some(line) if line.starts_with('{') && text.contains("\"sources\"") => FileKind::Native,
             Some(line) if line.starts_with(['{', '(', '/']) || line.starts_with("module") => FileKind::Statsd,
             Some(_) => FileKind::Native,
         }
@@ -107,6 +139,10 @@ fn the_kind_of_a_file_follows_from_its_content() {
         ("a.conf", "clutser c;", Relay),
         ("a.conf", "listen type linemode 2003 proto tcp;", Relay),
         ("a.conf", "{ port: 8125 }", Statsd),
+        ("-", "{ \"port\": 8125 }", Statsd),
+        ("-", "{ \"sources\": {} }", Native),
+        ("-", "sources:\n  app: {}", Native),
+        ("-", "cluster c forward a;", Relay),
         ("a.conf", "# of the other kind\n{", Statsd),
         ("a.conf", "// node's\n{ port: 8125 }", Statsd),
         ("local.js", "match * send to c;", Statsd),

@@ -2,28 +2,33 @@
 
 use std::io::{IsTerminal, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use config::Format;
-use config::diagnostic::{Code, Diagnostic, Source, has_errors, render};
+use config::diagnostic::{Code, Diagnostic, Place, Source, has_errors, render, render_files};
 use config::plan::{ManagementPlan, Plan};
+use config::{File, Format};
 use import::{self, javascript};
 
 use super::args::{Compat, FanoutArgs, FanoutMode, Original, Port, Ports};
+use super::config_files::{Gathered, OfProcess, Text, gather};
 use super::kind::FileKind;
 use client::stdio::wants_colour;
 
 /// Largest config file that is read.
-const CONFIG_BYTES_MAX: u64 = 16 << 20;
+pub(crate) const CONFIG_BYTES_MAX: u64 = 16 << 20;
 
 /// A config file that has been read.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// As the user named it.
+    /// As the user named it; the first file of several.
     pub(crate) name: String,
     /// Its text.
     pub(crate) text: String,
+    /// The further files of a native config.
+    pub(crate) more: Vec<Text>,
+    /// Files and folders whose changes change it; only the first file when it is empty.
+    pub(crate) watched: Vec<PathBuf>,
     /// The plan, when there was no error.
     pub(crate) plan: Option<Plan>,
     /// Errors and warnings.
@@ -31,26 +36,30 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    pub(crate) fn source(&self) -> Source<'_> {
-        Source { name: &self.name, text: &self.text }
+    /// Errors and warnings of each file.
+    pub(crate) fn by_file(&self, diagnostics: &[Diagnostic]) -> Vec<(Source<'_>, Vec<Diagnostic>)> {
+        // The format has no part in it.
+        let first = File { source: Source { name: &self.name, text: &self.text }, format: Format::Toml };
+        let files: Vec<File<'_>> = std::iter::once(first).chain(self.more.iter().map(Text::file)).collect();
+        config::by_file(&files, diagnostics)
+    }
+
+    fn shown(&self, diagnostics: &[Diagnostic]) -> String {
+        let split = self.by_file(diagnostics);
+        let split: Vec<_> = split.iter().map(|(source, diagnostics)| (*source, &**diagnostics)).collect();
+        render_files(&split, wants_colour(std::io::stderr().is_terminal()))
     }
 
     /// What there is to say, for people on stderr.
     pub(crate) fn rendered(&self) -> String {
-        if self.diagnostics.is_empty() {
-            return String::new();
-        }
-        render(self.source(), &self.diagnostics, wants_colour(std::io::stderr().is_terminal()))
+        self.shown(&self.diagnostics)
     }
 
     /// The same of a daemon that starts: what is open to a network its log says.
     pub(crate) fn rendered_at_start(&self) -> String {
         let is_logged = |said: &Diagnostic| matches!(said.code, Code::HttpOpen | Code::ManagementOpen);
         let rest: Vec<_> = self.diagnostics.iter().filter(|said| !is_logged(said)).cloned().collect();
-        if rest.is_empty() {
-            return String::new();
-        }
-        render(self.source(), &rest, wants_colour(std::io::stderr().is_terminal()))
+        self.shown(&rest)
     }
 
     /// Adds what the file cannot show: endpoints at addresses of this machine that lead back to the daemon.
@@ -116,8 +125,27 @@ fn the_machines_addresses_are_known() {
     assert_eq!(is_own(ip("127.0.0.1")), !nonlocal);
 }
 
-fn read(file: &Path) -> anyhow::Result<(String, String)> {
+/// The name of standard input, as on many command lines.
+pub(crate) const STDIN: &str = "-";
+
+/// What stands on standard input. It can be read once, and is looked at more than once.
+pub(crate) fn read_stdin() -> std::io::Result<Vec<u8>> {
+    static BYTES: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+    if let Some(bytes) = BYTES.get() {
+        return Ok(bytes.clone());
+    }
+    let mut bytes = Vec::new();
+    std::io::stdin().take(CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    Ok(BYTES.get_or_init(|| bytes).clone())
+}
+
+/// A file's name for people, and its text.
+pub(crate) fn read(file: &Path) -> anyhow::Result<(String, String)> {
     let name = file.display().to_string();
+    if name == STDIN {
+        let bytes = read_stdin().context("cannot read standard input")?;
+        return text_of("<stdin>".to_owned(), &bytes[..]);
+    }
     let opened = std::fs::File::open(file).with_context(|| format!("cannot read {name}"))?;
     let about = opened.metadata().with_context(|| format!("cannot read {name}"))?;
     anyhow::ensure!(!about.is_dir(), "{name} is a directory, and a config is a file: write {name}/FILE");
@@ -126,7 +154,11 @@ fn read(file: &Path) -> anyhow::Result<(String, String)> {
         size <= CONFIG_BYTES_MAX,
         "{name} has {size} bytes, and a config has at most {CONFIG_BYTES_MAX}"
     );
-    // A pipe or a device has no size, and may have no end.
+    text_of(name, opened)
+}
+
+/// The text of a file that may have no end: a pipe or a device.
+fn text_of(name: String, opened: impl Read) -> anyhow::Result<(String, String)> {
     let mut bytes = Vec::new();
     opened
         .take(CONFIG_BYTES_MAX + 1)
@@ -162,6 +194,9 @@ fn looks_like(bytes: &[u8]) -> &'static str {
 /// # Errors
 /// When it is something else than a file. One that is not there, or a folder, has a better word when it is read.
 pub(crate) fn may_be_reread(file: &Path) -> Result<(), String> {
+    if file == Path::new("<stdin>") {
+        return Err("standard input is read at the start only".to_owned());
+    }
     if is_special(file) {
         return Err(format!("{} is a pipe or a device, which is read at the start only", file.display()));
     }
@@ -190,26 +225,38 @@ fn what_has_no_end_is_no_config() {
     assert!(may_be_reread(folder.path()).is_ok() && may_be_reread(Path::new("none")).is_ok());
 }
 
-/// Whose config the file is.
+/// Whose config the file is. Only native ones may be a folder of files.
 ///
 /// # Errors
 /// When the file cannot be read.
 pub(crate) fn kind(file: &Path) -> anyhow::Result<FileKind> {
+    if file.is_dir() {
+        return Ok(FileKind::Native);
+    }
     Ok(FileKind::of(file, &read(file)?.1))
 }
 
-/// Reads a native file.
+/// Reads a native config: its files, folders, and what they include.
 ///
 /// # Errors
-/// When the file cannot be read, or is another program's.
-pub(crate) fn native(file: &Path) -> anyhow::Result<Loaded> {
-    let (name, text) = read(file)?;
-    if let Some(instead) = FileKind::of(file, &text).instead_of_native(&name) {
-        anyhow::bail!("{instead}");
-    }
-    let format = Format::of_name(&name);
-    let (plan, diagnostics) = config::check(Source { name: &name, text: &text }, format);
-    Ok(Loaded { plan, diagnostics, name, text }.without_loops().with_files_read())
+/// When a file cannot be read, or is another program's.
+pub(crate) fn native(files: &[PathBuf]) -> anyhow::Result<Loaded> {
+    let Gathered { mut texts, mistakes, watched } = gather(files, &OfProcess)?;
+    let (plan, mut diagnostics) = {
+        let files: Vec<File<'_>> = texts.iter().map(Text::file).collect();
+        let (plan, mut diagnostics) = config::check_files(&files, &OfProcess);
+        for (file, mistake) in mistakes {
+            let base = config::base(&files, file);
+            let place = mistake.place.map(|place| Place::new(place.start + base, place.end + base));
+            diagnostics.push(Diagnostic { place, ..mistake });
+        }
+        (plan, diagnostics)
+    };
+    diagnostics.sort_by_key(|diagnostic| diagnostic.place.map_or(usize::MAX, |place| place.start));
+    let plan = plan.filter(|_| !has_errors(&diagnostics));
+    let more = texts.split_off(1.min(texts.len()));
+    let Some(Text { name, text, .. }) = texts.pop() else { anyhow::bail!("no config file is given") };
+    Ok(Loaded { plan, diagnostics, name, text, more, watched }.without_loops().with_files_read())
 }
 
 /// Reads a config of node's statsd or Net::Statsd::Server.
@@ -231,7 +278,7 @@ pub(crate) fn statsd(original: &Original) -> anyhow::Result<Loaded> {
         None => import::detect(&text),
     };
     let (plan, diagnostics) = import::statsd(&text, &environment, compat, original.ignore_unknown_backends);
-    Ok(Loaded { plan, diagnostics, name, text }.without_loops())
+    Ok(Loaded { plan, diagnostics, name, text, more: Vec::new(), watched: Vec::new() }.without_loops())
 }
 
 /// Reads a config of node's cluster proxy.
@@ -247,7 +294,7 @@ pub(crate) fn statsd_proxy(file: &Path) -> anyhow::Result<Loaded> {
         diagnostics.extend(more);
         plan
     });
-    Ok(Loaded { plan, diagnostics, name, text }.without_loops())
+    Ok(Loaded { plan, diagnostics, name, text, more: Vec::new(), watched: Vec::new() }.without_loops())
 }
 
 /// Reads carbon.conf as the daemon of a section does, with the rule files that it names: the plan, when there is one, and
@@ -323,7 +370,8 @@ pub(crate) fn fanout(args: &FanoutArgs) -> Loaded {
         own_prefix: args.metrics_prefix.clone().filter(|_| !args.no_metrics),
     };
     let import::Written { text, plan, diagnostics } = import::fanout(&asked);
-    Loaded { name: "the config that --print shows".into(), text, plan, diagnostics }.without_loops()
+    let name = "the config that --print shows".into();
+    Loaded { name, text, plan, diagnostics, more: Vec::new(), watched: Vec::new() }.without_loops()
 }
 
 pub(crate) fn hostname() -> String {

@@ -6,11 +6,12 @@ pub(crate) mod args;
 #[cfg(unix)]
 mod bench;
 pub(crate) mod check;
+mod config_files;
 mod copies;
 mod explain;
 mod import;
 mod keys;
-mod kind;
+pub(crate) mod kind;
 pub(crate) mod load;
 mod manual;
 mod opens;

@@ -1,6 +1,7 @@
 //! `staunch run`, `statsd`, `statsd-proxy` and `fanout`: the same daemon, from a native file, an original's, or a
 //! command line.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -9,25 +10,41 @@ use config::plan::Plan;
 use super::MISTAKES;
 use super::args::{FanoutArgs, HotRestart, RunArgs, StatsdArgs, StatsdProxyArgs};
 use super::load::{self, Loaded, set_ports};
+use crate::daemon::reload::change::Watched;
 use crate::daemon::{self, Reread, Start};
 
 /// `staunch run`
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let ports = args.ports.clone();
-    let Some(file) = args.file.clone() else {
+    let files: Vec<PathBuf> = args.files.iter().chain(&args.config).cloned().collect();
+    if files.is_empty() {
         let mut plan = config::defaults(&args.data_dir);
         set_ports(&mut plan, &ports);
+        if args.print {
+            return print(&plan);
+        }
         return daemon::run(Start {
             plan,
             reread: None,
             file: None,
+            watched: Watched::default(),
             http_optional: true,
             hot_restart: args.restart.hot_restart,
             original: None,
         });
-    };
-    let load = move || Ok(load::native(&file)?.with_ports(&ports));
+    }
+    let load = move || Ok(load::native(&files)?.with_ports(&ports));
+    if args.print {
+        let loaded = load()?;
+        client::stdio::say(&loaded.rendered());
+        return plan_of(loaded).map_or(Ok(ExitCode::from(MISTAKES)), |plan| print(&plan));
+    }
     start(load, false, args.restart)
+}
+
+fn print(plan: &Plan) -> anyhow::Result<ExitCode> {
+    client::stdio::data(config::print_shown(plan).as_bytes())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// `staunch statsd`
@@ -63,6 +80,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> anyhow::Result<ExitCode> {
         plan,
         reread: None,
         file: None,
+        watched: Watched::default(),
         http_optional: args.health.is_none(),
         hot_restart: args.restart.hot_restart,
         original: None,
@@ -77,13 +95,16 @@ fn start(
 ) -> anyhow::Result<ExitCode> {
     let loaded = load()?;
     say_of(&loaded, true);
-    let file = std::path::PathBuf::from(&loaded.name);
+    let file = PathBuf::from(&loaded.name);
     let again = file.clone();
+    let watched = Watched::of(loaded.watched.clone());
+    let reread_watched = watched.clone();
     let Some(plan) = plan_of(loaded) else { return Ok(ExitCode::from(MISTAKES)) };
     let reread: Reread = Arc::new(move || {
         load::may_be_reread(&again)?;
         let loaded = load().map_err(|error| format!("{error:#}"))?;
         let rendered = loaded.rendered();
+        reread_watched.set(loaded.watched.clone());
         let plan = plan_of(loaded).ok_or_else(|| rendered.trim_end().to_owned())?;
         crate::log_stream::to_stderr(rendered.as_bytes());
         Ok(plan)
@@ -92,6 +113,7 @@ fn start(
         plan,
         reread: Some(reread),
         file: Some(file),
+        watched,
         http_optional,
         hot_restart: restart.hot_restart,
         original: None,

@@ -35,6 +35,7 @@ use crate::admin::ServedPorts;
 use crate::carbon_c_relay::original::Original;
 use crate::daemon::hot_restart::{Control, Inheritance};
 use crate::daemon::listeners::Listeners;
+use crate::daemon::reload::change::Watched;
 use crate::daemon::reload::reread::Rereading;
 use crate::daemon::shared::Shared;
 use crate::daemon::signals::{Request, Signals};
@@ -60,6 +61,8 @@ pub struct Start {
     pub reread: Option<Reread>,
     /// The config file: its name is on the banner, its changes are watched. None for the built-in plan.
     pub file: Option<PathBuf>,
+    /// The files and folders of a config that has more than one.
+    pub watched: Watched,
     /// Nobody asked for the HTTP address: when it is taken the daemon goes on without it.
     pub http_optional: bool,
     /// Take over from the process that runs with the same data directory, if there is one.
@@ -199,7 +202,7 @@ fn signals(of_original: bool) -> std::io::Result<Signals> {
 }
 
 async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Result<ExitCode> {
-    let Start { plan, reread, file, http_optional, hot_restart: _, mut original } = start;
+    let Start { plan, reread, file, watched, http_optional, hot_restart: _, mut original } = start;
     // Before anything that takes time: a signal that comes early is not lost.
     let mut signals = signals(original.is_some())?;
     let guard = StopGuard::start(&plan, original.is_some()).context("cannot start the thread for signals")?;
@@ -219,7 +222,8 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     served.context("cannot serve the control socket")?;
     // Kept so that the channel stays open without a file to watch.
     let (changes, mut changed) = tokio::sync::mpsc::channel(1);
-    let watch = |file| reload::change::watch(file, Arc::clone(&running.shared), changes.clone());
+    let watch =
+        |file| reload::change::watch(watched.beside(file), Arc::clone(&running.shared), changes.clone());
     file.map(|file| tokio::spawn(watch(file)));
     let (mut rereading, mut looks) = (Rereading::default(), listeners::socket_files::Looks::new());
     if reload {

@@ -112,7 +112,8 @@ fn check_has_three_exit_codes() {
     let missing = staunch(folder.path(), &["check", "missing.toml"]);
     assert_eq!(missing.status.code(), Some(2), "it could not check");
     assert!(stderr(&missing).contains("missing.toml"), "{}", stderr(&missing));
-    let unreadable = staunch(folder.path(), &["check", "."]);
+    std::fs::create_dir(folder.path().join("empty")).expect("a folder");
+    let unreadable = staunch(folder.path(), &["check", "empty"]);
     assert_eq!(unreadable.status.code(), Some(2), "{}", stderr(&unreadable));
     std::fs::write(folder.path().join("bytes.toml"), [0xff, 0xfe]).expect("it can be written");
     assert_eq!(staunch(folder.path(), &["check", "bytes.toml"]).status.code(), Some(2));
@@ -145,7 +146,7 @@ fn the_kind_of_a_file_follows_from_its_content() {
         (&["queue", "ls", "--config", "relay"], 2, "no data directory"),
         (&["check", "storage-schemas.conf"], 2, "`staunch import carbon carbon.conf`"),
         (&["check", "http.pem"], 2, "tls = { cert = \"http.pem\" }"),
-        (&["check", "."], 2, ". is a directory"),
+        (&["check", "."], 2, "there is no file *.toml"),
         (&["check", "packed"], 2, "it is packed with gzip"),
         (&["import", "statsd", "relay"], 1, "`staunch import relay relay`"),
         (&["import", "relay", "local.js"], 1, "`staunch import statsd local.js`"),
@@ -164,6 +165,83 @@ fn the_kind_of_a_file_follows_from_its_content() {
         assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));
         assert!(stderr(&output).contains(logged), "{args:?}: {}", stderr(&output));
     }
+}
+
+/// Runs `check` with a text on standard input.
+fn checked_stdin(text: &str) -> Output {
+    use std::io::Write;
+    use std::process::Stdio;
+    let mut child = Command::new(STAUNCH)
+        .args(["check", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it is read");
+    child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn standard_input_is_checked_as_what_its_text_is() {
+    for (text, want) in [
+        ("sources.app = { type = \"statsd\" }", "<stdin>: good (native config)"),
+        ("sources:\n  app: { type: statsd }\n", "<stdin>: good (native config)"),
+        ("cluster c forward 127.0.0.1:2003;\nmatch * send to c;\n", "-: good (relay.conf of carbon-c-relay)"),
+        ("{ port: 8125 }", "<stdin>: good (config of a StatsD)"),
+    ] {
+        let output = checked_stdin(text);
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(told.starts_with(want), "{text}: {told}{}", stderr(&output));
+    }
+    let output = checked_stdin("sources.app = { type = \"statds\" }");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("<stdin>:1:24") && stderr(&output).contains("read as: native config"));
+}
+
+#[test]
+fn files_and_folders_are_one_config_with_variables() {
+    let base =
+        "include = \"more.yaml\"\n[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:${PORT}\"]\n";
+    let folder = folder_with("base.toml", base);
+    let write =
+        |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("it can be written");
+    write("more.yaml", "transforms:\n  stats: { type: aggregate, from: [app] }\n");
+    std::fs::create_dir(folder.path().join("conf.d")).expect("a folder");
+    write(
+        "conf.d/out.toml",
+        "[outputs.o]\ntype = \"graphite\"\nfrom = [\"stats\"]\nto = [\"tcp://10.0.0.5:2003\"]\nglobal_prefix = \"${file:word}\"\n",
+    );
+    write("word", "hunter2\n");
+    let with_port = |args: &[&str], port: Option<&str>| {
+        let mut command = Command::new(STAUNCH);
+        command.args(args).current_dir(folder.path()).env_remove("PORT");
+        port.map(|port| command.env("PORT", port));
+        command.output().expect("the binary starts")
+    };
+    let parts = ["-c", "base.toml", "-c", "conf.d"];
+    for verb in ["check", "run"] {
+        let printed = with_port(&[&[verb, "--print"], &parts[..]].concat(), Some("18125"));
+        let text = String::from_utf8_lossy(&printed.stdout);
+        assert!(printed.status.success(), "{}", stderr(&printed));
+        for part in ["udp://127.0.0.1:18125", "[outputs.o]", "[transforms.stats]", "global_prefix = \"***\""]
+        {
+            assert!(text.contains(part), "{verb} {part}: {text}");
+        }
+    }
+    let missing = with_port(&[&["check"], &parts[..]].concat(), None);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(
+        stderr(&missing).contains("error[C039]: the variable `PORT` has no value\n --> base.toml:4:11"),
+        "{}",
+        stderr(&missing)
+    );
+    let wrong = with_port(&[&["check", "--json"], &parts[..]].concat(), Some("no-such-port"));
+    assert!(!String::from_utf8_lossy(&wrong.stdout).contains("no-such-port"), "values are not shown");
+    write("conf.d/twice.yaml", "\noutputs:\n  o: { type: console, from: [app] }\n");
+    let twice = with_port(&[&["check"], &parts[..]].concat(), Some("18125"));
+    let told = stderr(&twice);
+    assert!(told.contains("twice.yaml:3:3") && told.contains("out.toml:1"), "{told}");
 }
 
 #[test]
@@ -303,7 +381,7 @@ fn check_shows_copies_and_owners_of_keys() {
     std::fs::write(folder.path().join("keys"), "foo\nusers.online:1|c\n").expect("it can be written");
     let output = staunch(folder.path(), &["check", "cluster.toml"]);
     let logged = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(logged.starts_with("cluster.toml: good\nlistens at\n"), "{logged}");
+    assert!(logged.starts_with("cluster.toml: good (native config)\nlistens at\n"), "{logged}");
     assert!(logged.contains("\nsource app: 2 copies of each packet\n"), "{logged}");
     assert!(logged.contains("each line to one of 3 endpoints (statsd-node)"), "{logged}");
     // Spec of the ring: its table for three nodes.

@@ -315,7 +315,11 @@ relay relay: 2 clusters, 4 rules
   relay.conf:5    aggregate ^web\\.([a-z]+)  sum of 10 s: sums.\\1; to spare
 ";
     assert_eq!(answer.code, Some(0), "{}", answer.stderr);
-    assert!(answer.stdout.starts_with("relay.conf: good\n"), "{}", answer.stdout);
+    assert!(
+        answer.stdout.starts_with("relay.conf: good (relay.conf of carbon-c-relay)\n"),
+        "{}",
+        answer.stdout
+    );
     let table = answer.stdout.find("relay relay:").map(|at| &answer.stdout[at..]);
     assert_eq!(table, Some(want));
     assert!(answer.stdout.lines().all(|line| line.chars().count() <= 80), "{}", answer.stdout);

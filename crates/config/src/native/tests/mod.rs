@@ -170,7 +170,8 @@ fn an_example_is_good_changes_the_plan_and_is_printed() {
         let with = good(&file_with(section, row.key, &format!("{} = {}", row.key, row.example)));
         let printed = print(&with);
         assert_eq!(good(&printed), with, "{section:?} {}:\n{printed}", row.key);
-        if row.default != Default::Required {
+        // What other files say is in the plan, not where they are.
+        if row.default != Default::Required && row.key != "include" {
             assert_ne!(with, good(&file_with(section, row.key, "")), "{section:?} {}", row.key);
         }
     }

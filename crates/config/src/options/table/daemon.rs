@@ -5,7 +5,9 @@ use crate::native::default_management;
 use crate::options::Default::{Absent, Depends, Required, Toml};
 use crate::options::Family;
 use crate::options::Section::{Http, HttpTls, Management, Top};
-use crate::options::Type::{Address, Flag, Map, Named, Path, Table, TableOrTables, Text, Texts, Word};
+use crate::options::Type::{
+    Address, Flag, Map, Named, Path, Table, TableOrTables, Text, TextOrTexts, Texts, Word,
+};
 use crate::options::field::{Nested, rows};
 use crate::plan::{HttpPlan, ManagementPlan, Plan};
 
@@ -31,6 +33,9 @@ rows! {
         "reload_on_change" => reload_on_change: Flag, Toml("false"), "true",
             "Reload when this file changes, not only on SIGHUP.",
             "The file is looked at every second, also one that an editor renames into place. A file with a mistake changes nothing: the mistakes are in the log.";
+        "include": TextOrTexts, Absent("no other files"), "[\"conf.d\"]",
+            "More files of this configuration, and folders of them.",
+            "Paths start in the folder of the file that names them. Of a folder, all files `*.toml`, `*.yaml`, `*.yml` and `*.json` are read, in order of names. Together they are one configuration; what two files define is an error.";
         "sources": Named(Family::Sources), Required, "",
             "Where records come in.",
             "At least one. Names of sources, transforms and outputs: 1 to 64 letters, digits, `_`, `-` and `.`, beginning with a letter or digit. A source and a transform cannot share a name.";

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::explain::place;
 use super::{colour, files, machine, rendered};
 use crate::cli::check::Checked;
+use crate::cli::kind::FileKind;
 
 /// Reads it without any flags.
 pub(crate) fn checked(file: &Path) -> Checked {
@@ -35,7 +36,8 @@ pub(crate) fn checked(file: &Path) -> Checked {
         let conf = conf.as_ref().expect("what has rules was read");
         place(conf, &files, statement, expression)
     };
-    Checked { name, plan, said, diagnostics: diagnostics.into(), count, place: Box::new(place) }
+    let (diagnostics, place) = (diagnostics.into(), Box::new(place));
+    Checked { name, plan, said, diagnostics, count, kind: FileKind::Relay, place }
 }
 
 fn plan(conf: &RelayConf, file: &str) -> (Option<Plan>, Vec<Mistake>) {

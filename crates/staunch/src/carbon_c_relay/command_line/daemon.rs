@@ -23,6 +23,7 @@ use crate::carbon_c_relay::pid_file::PidFile;
 use crate::carbon_c_relay::test_mode::preamble::{configuration_text, settings_text, starting};
 use crate::cli::MISTAKES;
 use crate::cli::args::Port;
+use crate::daemon::reload::change::Watched;
 use crate::daemon::{self, Reread, Start};
 use crate::log_stream;
 #[cfg(target_os = "linux")]
@@ -84,7 +85,8 @@ fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -
     let reread: Reread = Arc::new(move || reread(&start.config, &load, &in_force));
     let has_log = log::has_file();
     let (reread, file, original) = (Some(reread), Some(file), Some(original));
-    let done = daemon::run(Start { plan, reread, file, http_optional, hot_restart, original });
+    let watched = Watched::default();
+    let done = daemon::run(Start { plan, reread, file, watched, http_optional, hot_restart, original });
     if let Err(error) = &done
         && has_log
     {

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::cli::load::is_special;
+use crate::cli::load::{STDIN, is_special, read_stdin};
 use import::relay::{FILES_MAX, Files, Reading, TEXT_BYTES_MAX, read};
 
 /// Reads the configuration and all that it includes.
@@ -25,6 +25,9 @@ fn included(path: &str) -> Result<Vec<u8>, String> {
 /// The bytes of a file, or why there are none. A file that is too large for any configuration is not read to its end.
 fn bytes(path: &str) -> Result<Vec<u8>, String> {
     use io::Read;
+    if path == STDIN {
+        return read_stdin().map_err(|error| words(&error));
+    }
     let file = std::fs::File::open(path).map_err(|error| words(&error))?;
     if file.metadata().is_ok_and(|about| about.is_dir()) {
         return Err("Is a directory".into());

@@ -1,37 +1,75 @@
-//! Watching the config file: a change is reported once, when the file has stopped changing.
+//! Watching the config files: a change is reported once, when the files have stopped changing.
 //!
 //! By looking, not by notification: a look a second costs nothing, works on every file system, and sees a file that
 //! was renamed into place as well as one that was written over.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use crate::daemon::shared::Shared;
 
-/// How often the file is looked at.
+/// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What differs between two states of a file; none while it is not there.
-type Look = Option<(u64, u64, i64, i64)>;
+/// The files and folders of a config. Each reload may name others.
+#[derive(Clone, Debug, Default)]
+pub struct Watched(Arc<Mutex<Vec<PathBuf>>>);
 
-fn look(file: &Path) -> Look {
-    std::fs::metadata(file).ok().map(|found| sys::file_mark(&found))
+impl Watched {
+    /// These.
+    pub fn of(paths: Vec<PathBuf>) -> Watched {
+        Watched(Arc::new(Mutex::new(paths)))
+    }
+
+    /// From now on these, unless there is none.
+    pub fn set(&self, paths: Vec<PathBuf>) {
+        if !paths.is_empty() {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = paths;
+        }
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The same, with `file` when there is no other.
+    pub(in crate::daemon) fn beside(self, file: PathBuf) -> Watched {
+        if self.paths().is_empty() {
+            self.set(vec![file]);
+        }
+        self
+    }
 }
 
-/// Decides from looks when there is a change to tell.
+/// What tells one state of a file or folder from another.
+type Mark = (u64, u64, i64, i64);
+
+/// The state of all files; none while one of them is not there.
+type Look = Option<Vec<Mark>>;
+
+fn look(files: &[PathBuf]) -> Look {
+    let mark = |file: &PathBuf| Path::metadata(file).ok().map(|found| sys::file_mark(&found));
+    files.iter().map(mark).collect()
+}
+
+/// Decides from looks when there is a change to report.
 #[derive(Debug)]
-struct Watched {
+struct Looks {
     reported: Look,
     last: Look,
 }
 
-impl Watched {
-    /// True when the file differs from what was reported, is there, and has been the same for two looks.
+impl Looks {
+    fn new(now: Look) -> Looks {
+        Looks { reported: now.clone(), last: now }
+    }
+
+    /// True when the files differ from what was reported, are there, and have been the same for two looks.
     fn see(&mut self, now: Look) -> bool {
-        let settled = std::mem::replace(&mut self.last, now) == now;
+        let settled = std::mem::replace(&mut self.last, now.clone()) == now;
         let changed = settled && now.is_some() && now != self.reported;
         if changed {
             self.reported = now;
@@ -40,13 +78,19 @@ impl Watched {
     }
 }
 
-/// Looks at `file` as long as the daemon runs and reports its changes while the plan in force wants it.
-pub async fn watch(file: PathBuf, shared: Arc<Shared>, changes: mpsc::Sender<()>) {
-    let first = look(&file);
-    let mut watched = Watched { reported: first, last: first };
+/// Looks at the files as long as the daemon runs and reports their changes while the plan in force wants it.
+pub(in crate::daemon) async fn watch(watched: Watched, shared: Arc<Shared>, changes: mpsc::Sender<()>) {
+    let mut files = watched.paths();
+    let mut looks = Looks::new(look(&files));
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        if watched.see(look(&file))
+        let now = watched.paths();
+        if now != files {
+            // They were read just now.
+            files = now;
+            looks = Looks::new(look(&files));
+        }
+        if looks.see(look(&files))
             && shared.wiring.load().plan.reload_on_change
             && changes.send(()).await.is_err()
         {
@@ -57,8 +101,8 @@ pub async fn watch(file: PathBuf, shared: Arc<Shared>, changes: mpsc::Sender<()>
 
 #[test]
 fn a_change_is_reported_once_and_only_when_it_has_settled() {
-    let file = |version: u64| Some((version, 0, 0, 0));
-    let mut watched = Watched { reported: file(1), last: file(1) };
+    let file = |version: u64| Some(vec![(version, 0, 0, 0)]);
+    let mut watched = Looks::new(file(1));
     let looks = [
         (file(1), false),
         (file(2), false), // Being written.
@@ -70,10 +114,23 @@ fn a_change_is_reported_once_and_only_when_it_has_settled() {
         (file(4), false),
         (file(4), true),
         (file(3), false),
-        (file(4), false), // Back to what was reported: nothing to report.
+        (file(4), false), // Back to what was reported.
         (file(4), false),
     ];
-    for (at, (look, reported)) in looks.into_iter().enumerate() {
-        assert_eq!(watched.see(look), reported, "look {at}");
+    for (at, (look, want)) in looks.into_iter().enumerate() {
+        assert_eq!(watched.see(look), want, "look {at}");
     }
+}
+
+#[test]
+fn a_change_of_one_of_several_files_is_seen() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let paths: Vec<PathBuf> = ["a.toml", "b.toml"].iter().map(|name| folder.path().join(name)).collect();
+    paths.iter().for_each(|path| std::fs::write(path, "a").expect("a file"));
+    let mut looks = Looks::new(look(&paths));
+    assert!(!looks.see(look(&paths)));
+    std::fs::write(&paths[1], "longer").expect("a file");
+    assert!(!looks.see(look(&paths)) && looks.see(look(&paths)));
+    std::fs::remove_file(&paths[0]).expect("it was there");
+    assert!(!looks.see(look(&paths)) && !looks.see(look(&paths)), "one is missing");
 }
