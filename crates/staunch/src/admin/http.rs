@@ -21,6 +21,7 @@ use crate::admin::clients::RequestRefusal;
 use crate::admin::guard::{self, Ends};
 use crate::admin::queues;
 use crate::admin::relay::{self, ExplainQuery, Explains};
+use crate::admin::reload;
 use crate::admin::series::{self, SeriesQuery};
 use crate::admin::{Refusal, accounts, metrics};
 use crate::admission::Refusals;
@@ -41,7 +42,8 @@ const INDEX: &str = "staunch\n\n\
     /api/v1/series      series: ?name=GLOB&type=counter&limit=100&cursor=N\n\
     /api/v1/relay       counters of relays\n\
     /api/v1/relay/explain  where a relay sends a name, and why: ?name=NAME&relay=RELAY\n\
-    /api/v1/queues      queues of outputs\n";
+    /api/v1/queues      queues of outputs\n\
+    /api/v1/config      the config in force\n";
 
 /// What every request may look at.
 #[derive(Debug)]
@@ -81,6 +83,8 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/api/v1/series", get(series_page))
         .route("/api/v1/relay", get(relay_page))
         .route("/api/v1/queues", get(queues_page))
+        .route("/api/v1/config", get(config_page))
+        .route("/api/v1/reload", post(reload_post))
         .route("/api/v1/relay/explain", get(relay_explain))
         .route("/api/v1/queues/{name}/drop", post(queue_drop))
         .route("/api/v1/queues/{name}/replay", post(queue_replay))
@@ -223,6 +227,35 @@ fn change(api: &Api, ends: Ends, request: &Request<Body>) -> Result<&'static str
         refuse(api, request, RequestRefusal::Change, why);
         (StatusCode::FORBIDDEN, why.to_owned())
     })
+}
+
+async fn config_page(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>) -> Response {
+    let config = api.shared.reloads.config();
+    api.bodies.bytes(ends.peer(), "text/plain; charset=utf-8", config.into_bytes())
+}
+
+async fn reload_post(
+    State(api): ApiState,
+    ConnectInfo(ends): ConnectInfo<Ends>,
+    request: Request<Body>,
+) -> Response {
+    let allowed = change(&api, ends, &request);
+    // Its body is not read.
+    drop(request);
+    let ended = match allowed {
+        Ok(_content_type) => reload::reload(&api.shared).await,
+        Err(refusal) => Err(refusal),
+    };
+    match ended {
+        Ok((status, page)) => {
+            let mut answer = api.bodies.answer(ends.peer(), Ok(page));
+            if answer.status() == StatusCode::OK {
+                *answer.status_mut() = status;
+            }
+            answer
+        }
+        Err((status, why)) => refused(status, &why),
+    }
 }
 
 async fn queue_drop(

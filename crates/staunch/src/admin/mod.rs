@@ -10,6 +10,7 @@ pub mod management;
 pub mod metrics;
 pub mod queues;
 pub mod relay;
+mod reload;
 pub mod series;
 mod server;
 pub mod transforms;

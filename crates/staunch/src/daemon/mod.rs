@@ -202,6 +202,7 @@ fn signals(of_original: bool) -> std::io::Result<Signals> {
 }
 
 async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Result<ExitCode> {
+    let config = config::print_shown(&start.plan);
     let Start { plan, reread, file, watched, http_optional, hot_restart: _, mut original } = start;
     // Before anything that takes time: a signal that comes early is not lost.
     let mut signals = signals(original.is_some())?;
@@ -216,15 +217,15 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     }
     let mut running = launched?;
     guard.follow(&running.shared);
+    running.shared.reloads.start(reread.is_some(), config);
+    let reloads = Arc::clone(&running.shared);
     announce(&running, main, file.as_deref(), &mut original);
     let (asks, mut asked) = tokio::sync::mpsc::channel(1);
     let served = running.control.iter_mut().try_for_each(|control| control.serve(asks.clone()));
     served.context("cannot serve the control socket")?;
     // Kept so that the channel stays open without a file to watch.
     let (changes, mut changed) = tokio::sync::mpsc::channel(1);
-    let watch =
-        |file| reload::change::watch(watched.beside(file), Arc::clone(&running.shared), changes.clone());
-    file.map(|file| tokio::spawn(watch(file)));
+    reload::change::spawn(file, watched, &running.shared, &changes);
     let (mut rereading, mut looks) = (Rereading::default(), listeners::socket_files::Looks::new());
     if reload {
         reload::begin(&running, reread.as_ref(), &mut rereading);
@@ -247,6 +248,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
                 }
                 Request::Debug => original.iter().for_each(Original::tell_debug),
             },
+            () = reloads.reloads.asked() => reload::begin(&running, reread.as_ref(), &mut rereading),
             _ = changed.recv() => reload::begin(&running, reread.as_ref(), &mut rereading),
             read = rereading.done() => {
                 let done = reload::end(&mut running, read, guard.asked()).await;

@@ -10,7 +10,7 @@ use config::plan::Plan;
 use model::{Now, PeerKey, SourceId};
 use pipeline::{Accounts, Exchange};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::admin::clients::{HttpAccount, ManagementAccount};
@@ -126,9 +126,75 @@ pub struct Reloads {
     last_refused: Mutex<Option<String>>,
     /// Unix seconds of the last one; 0 before the first.
     last_s: AtomicU64,
+    /// There is a file to reload.
+    has_file: AtomicBool,
+    /// Somebody wants a reload, without a signal.
+    asked: Notify,
+    /// Readings that have begun.
+    begun: AtomicU64,
+    /// The end of the last one.
+    ended: watch::Sender<ReloadEnd>,
+    /// The config in force, as a native file without secrets.
+    config: Mutex<String>,
+}
+
+/// How a reload ended.
+#[derive(Clone, Debug, Default)]
+pub struct ReloadEnd {
+    /// Of so many.
+    pub number: u64,
+    /// `done`, `partial` or `refused`.
+    pub result: &'static str,
+    /// Diagnostics of one that was refused, or what does not work.
+    pub message: String,
 }
 
 impl Reloads {
+    /// From now on reloads can be asked for, when there is a file.
+    pub fn start(&self, has_file: bool, config: String) {
+        self.has_file.store(has_file, Relaxed);
+        self.in_force(config);
+    }
+
+    /// Asks for a reload. Its end is the first one with a number above the one given back; none without a file.
+    pub fn ask(&self) -> Option<u64> {
+        let number = self.begun.load(Relaxed);
+        self.has_file.load(Relaxed).then(|| {
+            self.asked.notify_one();
+            number
+        })
+    }
+
+    /// Waits until somebody asks. Cancel-safe.
+    pub async fn asked(&self) {
+        self.asked.notified().await;
+    }
+
+    /// The ends of reloads.
+    pub fn ends(&self) -> watch::Receiver<ReloadEnd> {
+        self.ended.subscribe()
+    }
+
+    /// Notes that a reading has begun.
+    pub fn begin(&self) {
+        self.begun.fetch_add(1, Relaxed);
+    }
+
+    /// Reports the end of the reading that began last.
+    pub fn end(&self, result: &'static str, message: String) {
+        self.ended.send_replace(ReloadEnd { number: self.begun.load(Relaxed), result, message });
+    }
+
+    /// Notes the config in force.
+    pub fn in_force(&self, config: String) {
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
+    }
+
+    /// The config in force, as a native file without secrets.
+    pub fn config(&self) -> String {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Notes how one ended: refused at a time and for a reason, in a few words, or not.
     pub fn note(&self, refused: Option<String>, now: Now) {
         self.last_s.store(now.wall_seconds(), Relaxed);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use crate::support::{Builder, Daemon, FakeGraphite, udp, wait_for};
+use crate::support::{Builder, Daemon, FakeGraphite, http, udp, wait_for};
 
 fn config(listen: &[&str], outputs: &[(&str, &FakeGraphite)]) -> String {
     let mut toml = format!(
@@ -54,6 +54,31 @@ fn a_broken_file_changes_nothing_and_is_shown() {
     wait_for("a word about it", || daemon.stderr().contains("cannot read staunch.toml").then_some(()));
     daemon.stop();
     assert_eq!(graphite.total("stats_counts.hits"), 11.0);
+}
+
+#[test]
+fn a_reload_over_http_replies_with_its_result_and_diagnostics() {
+    let graphite = FakeGraphite::new();
+    let good = config(&[UDP], &[("carbon", &graphite)]);
+    let daemon = Builder::native(&good).start();
+    let file = daemon.file.clone().expect("it has one");
+    let post = |kind| http::post(daemon.http(), "/api/v1/reload", kind, "{}").expect("an answer");
+    let reload = || post("application/json");
+    assert!(daemon.get("/api/v1/config").body.contains("window = \"1h\""));
+    std::fs::write(&file, good.replace("\"aggregate\"", "\"agregate\"")).expect("it can be written");
+    let refused = reload();
+    assert_eq!(refused.status, 422, "{}", refused.body);
+    assert!(
+        refused.body.contains("\"refused\"") && refused.body.contains("staunch.toml:5:8"),
+        "{}",
+        refused.body
+    );
+    assert!(daemon.get("/api/v1/config").body.contains("window = \"1h\""), "nothing changed");
+    std::fs::write(&file, good.replace("\"1h\"", "\"2h\"")).expect("it can be written");
+    let done = reload();
+    assert!(done.status == 200 && done.body.contains("\"done\""), "{}", done.body);
+    assert!(daemon.get("/api/v1/config").body.contains("window = \"2h\""));
+    assert_eq!(post("text/plain").status, 403, "a form of a web page");
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Watched {
     }
 
     /// The same, with `file` when there is no other.
-    pub(in crate::daemon) fn beside(self, file: PathBuf) -> Watched {
+    fn beside(self, file: PathBuf) -> Watched {
         if self.paths().is_empty() {
             self.set(vec![file]);
         }
@@ -78,8 +78,19 @@ impl Looks {
     }
 }
 
+/// Starts the task that watches a config, if there is one.
+pub(in crate::daemon) fn spawn(
+    file: Option<PathBuf>,
+    watched: Watched,
+    shared: &Arc<Shared>,
+    changes: &mpsc::Sender<()>,
+) {
+    let Some(file) = file else { return };
+    tokio::spawn(watch(watched.beside(file), Arc::clone(shared), changes.clone()));
+}
+
 /// Looks at the files as long as the daemon runs and reports their changes while the plan in force wants it.
-pub(in crate::daemon) async fn watch(watched: Watched, shared: Arc<Shared>, changes: mpsc::Sender<()>) {
+async fn watch(watched: Watched, shared: Arc<Shared>, changes: mpsc::Sender<()>) {
     let mut files = watched.paths();
     let mut looks = Looks::new(look(&files));
     loop {

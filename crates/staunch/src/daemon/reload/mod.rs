@@ -75,7 +75,9 @@ pub(super) fn begin(running: &Running, reread: Option<&Reread>, rereading: &mut 
         return;
     };
     supervisor::reloading();
-    rereading.begin(reread);
+    if rereading.begin(reread) {
+        running.shared.reloads.begin();
+    }
 }
 
 /// Ends a reload with what was read, and says how it went: true when a new plan is in force. A reload that is refused
@@ -85,8 +87,13 @@ pub(crate) async fn end(
     read: Result<Plan, String>,
     stop_asked: watch::Receiver<bool>,
 ) -> bool {
+    let mut config = None;
     let result = match read {
-        Ok(plan) => apply(running, &plan, stop_asked).await,
+        Ok(plan) => {
+            let applied = apply(running, &plan, stop_asked).await;
+            config = Some(config::print_shown(&plan));
+            applied
+        }
         Err(mistakes) => Err(Failure::Unchanged(mistakes)),
     };
     counter(&running.shared.reloads, &result).fetch_add(1, Relaxed);
@@ -99,6 +106,13 @@ pub(crate) async fn end(
         Ok(()) | Err(Failure::InPart(_)) => None,
     };
     running.shared.reloads.note(refused, Clock::now());
+    config.filter(|_| done).into_iter().for_each(|config| running.shared.reloads.in_force(config));
+    let (word, message) = match &result {
+        Ok(()) => ("done", String::new()),
+        Err(Failure::InPart(parts)) => ("partial", parts.join("\n")),
+        Err(Failure::Unchanged(mistakes)) => ("refused", mistakes.clone()),
+    };
+    running.shared.reloads.end(word, message);
     match result {
         Ok(()) => tracing::info!(target: OURS, "reloaded: the new configuration is in force"),
         Err(failure) => tracing::error!("{}", failure.message()),

@@ -18,18 +18,19 @@ pub(in crate::daemon) struct Rereading {
 }
 
 impl Rereading {
-    /// Begins, or notes that the file is to be read once more.
-    pub(in crate::daemon) fn begin(&mut self, reread: &Reread) {
+    /// Begins, or notes that the file is to be read once more. True when it begins.
+    pub(in crate::daemon) fn begin(&mut self, reread: &Reread) -> bool {
         if self.under_way.is_some() {
             if !std::mem::replace(&mut self.again, true) {
                 tracing::info!(
                     "the configuration is still being read, and will be read once more after that"
                 );
             }
-            return;
+            return false;
         }
         let reread = Arc::clone(reread);
         self.under_way = Some(spawn_blocking(move || reread()));
+        true
     }
 
     /// What was read, or why nothing was. Waits for ever while nothing is read. Cancel-safe.

@@ -1,0 +1,57 @@
+//! `POST /api/v1/reload` and `GET /api/v1/config`: the config in force, and reading its files anew.
+//!
+//! Not here: the reload itself (`daemon::reload`), who may ask for it (`guard`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use serde::Serialize;
+
+use crate::admin::Refusal;
+use crate::daemon::shared::{ReloadEnd, Shared};
+
+/// Longest wait for the end of a reload. One that takes longer goes on without its client.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// How a reload ended.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct ReloadPage {
+    /// `done`, `partial` or `refused`.
+    result: &'static str,
+    /// The diagnostics of one that was refused, and what does not work after one that took effect in part.
+    message: String,
+}
+
+/// Reloads, and waits for the end. With the answer goes its status: 422 for a reload that was refused.
+///
+/// # Errors
+/// When there is no file to reload, and when it takes too long.
+pub(super) async fn reload(shared: &Arc<Shared>) -> Result<(StatusCode, ReloadPage), Refusal> {
+    let Some(number) = shared.reloads.ask() else {
+        let why = "there is no config file to reload: the options of the command line are in force";
+        return Err((StatusCode::CONFLICT, why.to_owned()));
+    };
+    let mut ends = shared.reloads.ends();
+    let ended = tokio::time::timeout(WAIT_MAX, ends.wait_for(|end| end.number > number)).await;
+    let Ok(Ok(end)) = ended else {
+        let why = "the reload has not ended yet: the log will report its end";
+        return Err((StatusCode::SERVICE_UNAVAILABLE, why.to_owned()));
+    };
+    let ReloadEnd { result, message, .. } = end.clone();
+    let status = if result == "refused" { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+    Ok((status, ReloadPage { result, message }))
+}
+
+#[test]
+fn the_page_on_the_api_shows_this_document() {
+    let page = include_str!("../../../../docs/api.md");
+    let shown = page.split("```json\n").find(|rest| rest.contains("\"result\"")).expect("it is shown");
+    let shown = shown.split("```").next().expect("a first part");
+    let shown: serde_json::Value = serde_json::from_str(shown).expect("the example is JSON");
+    let ours = serde_json::to_value(ReloadPage::default()).expect("serializes");
+    let members = |value: &serde_json::Value| -> Vec<String> {
+        value.as_object().into_iter().flat_map(|object| object.keys().cloned()).collect()
+    };
+    assert_eq!(members(&shown), members(&ours));
+}
