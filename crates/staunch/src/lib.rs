@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod admission;
+pub mod build;
 pub mod carbon_c_relay;
 pub mod cli;
 pub mod daemon;

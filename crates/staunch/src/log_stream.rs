@@ -11,7 +11,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,6 +44,23 @@ static FILE: LogStream = LogStream::new("log file");
 /// Writes whole lines to stderr, or drops them. It never waits for the reader.
 pub(crate) fn to_stderr(text: &[u8]) {
     STDERR.push(Target::Stderr, text);
+}
+
+/// The log is one of JSON objects.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on texts for people are messages of the log, since its readers want nothing but JSON.
+pub(crate) fn set_json() {
+    IS_JSON.store(true, Relaxed);
+}
+
+/// Writes a text for people to stderr: the banner, or diagnostics. In a log of JSON objects it is one message.
+pub(crate) fn notice(text: &str) {
+    if !IS_JSON.load(Relaxed) {
+        to_stderr(text.as_bytes());
+    } else if !text.is_empty() {
+        tracing::info!("{}", text.trim_end());
+    }
 }
 
 /// Writes whole lines to stdout, or drops them. It never waits for the reader.

@@ -18,6 +18,7 @@ use pipeline::ShardFigures;
 use crate::admin::accounts::{self, AccountsPage, LossTable};
 use crate::admin::checkpoints::CheckpointRow;
 use crate::admin::relay::{self as relay_page, RelayRow};
+use crate::build;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::Asking;
 
@@ -84,7 +85,9 @@ fn render(
 ) -> String {
     let mut out = String::new();
     family(&mut out, "staunch_info", "gauge", "Version of the running binary.")
-        .row(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+        .row(&[("version", build::VERSION)], 1.0);
+    family(&mut out, "staunch_build_info", "gauge", "Version and commit of the running binary.")
+        .row(&[("version", build::VERSION), ("commit", build::COMMIT)], 1.0);
     of_process::all(&mut out, shared);
     family(&mut out, "staunch_uptime_seconds", "gauge", "Seconds since the start.")
         .row(&[], shared.uptime_s() as f64);

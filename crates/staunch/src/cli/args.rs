@@ -9,6 +9,7 @@ use config::plan::{Destination, Listen};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+use super::log_format::LogFormat;
 use crate::carbon_c_relay::command_line::RelayArgs;
 
 /// StatsD daemon, fan-out proxy and Graphite relay. Start here: staunch run
@@ -19,6 +20,12 @@ pub(crate) struct Args {
     #[arg(long, global = true, default_value = "info", value_name = "LEVEL", hide_short_help = true)]
     #[arg(value_parser = log_level)]
     pub(crate) log_level: String,
+    /// Log format: text, or json for one JSON object per line.
+    ///
+    /// Members: `time`, `level`, `message`, and `fields` if there are any. `staunch relay` logs in the format of carbon-c-relay.
+    #[arg(long, global = true, value_enum, default_value = "text", hide_short_help = true)]
+    #[arg(value_name = "FORMAT", hide_possible_values = true)]
+    pub(crate) log_format: LogFormat,
     /// What to do.
     #[command(subcommand)]
     pub(crate) verb: Verb,

@@ -13,6 +13,7 @@ mod import;
 mod keys;
 pub(crate) mod kind;
 pub(crate) mod load;
+mod log_format;
 mod manual;
 mod opens;
 mod outcomes;
@@ -35,6 +36,7 @@ pub(crate) use client::exit_code::{FAILED, MISTAKES};
 use client::stdio::wants_colour;
 
 use self::args::{Args, Verb};
+use self::log_format::LogFormat;
 use crate::carbon_c_relay::command_line as relay;
 use crate::daemon::signals::Signals;
 use crate::log_stream;
@@ -45,6 +47,12 @@ pub fn main() -> ExitCode {
     sys::block_signals();
     log_stream::log_panics();
     let words = as_original(std::env::args_os());
+    if is_verbose_version(&words) {
+        return match client::stdio::data(crate::build::verbose().as_bytes()) {
+            Ok(_) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::from(FAILED),
+        };
+    }
     let args = match Args::try_parse_from(&words) {
         Err(error) if error.use_stderr() && is_relay(&words) => return relay::refused(&error),
         parsed => parsed.unwrap_or_else(|error| error.exit()),
@@ -106,6 +114,35 @@ fn as_original(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     args
 }
 
+/// `staunch --version --verbose`, in any order and by their letters.
+fn is_verbose_version(words: &[OsString]) -> bool {
+    let [_, words @ ..] = words else { return false };
+    let has = |names: [&str; 2]| words.iter().any(|word| names.iter().any(|name| word == name));
+    words.len() == 2 && has(["--version", "-V"]) && has(["--verbose", "-v"])
+        || words == ["-vV"]
+        || words == ["-Vv"]
+}
+
+#[test]
+fn a_verbose_version_is_asked_for_by_two_flags_and_nothing_else() {
+    for (words, want) in [
+        ("staunch --version --verbose", true),
+        ("staunch -v -V", true),
+        ("staunch -vV", true),
+        ("staunch --version", false),
+        ("staunch --verbose", false),
+        ("staunch run --version --verbose", false),
+        ("", false),
+    ] {
+        let words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+        assert_eq!(is_verbose_version(&words), want, "{words:?}");
+    }
+    let text = crate::build::verbose();
+    for line in ["staunch ", "commit: ", "features: ", "target: ", "rustc: rustc "] {
+        assert!(text.lines().any(|found| found.starts_with(line)), "{line}: {text}");
+    }
+}
+
 /// Whether these words are the relay's: it answers wrong ones as the original does.
 fn is_relay(words: &[OsString]) -> bool {
     words.get(1).is_some_and(|verb| verb == "relay" || verb == "c-relay")
@@ -119,12 +156,14 @@ fn start_log(args: &Args) {
         Ok(directive) => filter.add_directive(directive),
         Err(_) => filter,
     };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(log_stream::Stderr)
-        .with_ansi(colour)
-        .with_target(false)
-        .init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(log_stream::Stderr);
+    match args.log_format {
+        LogFormat::Text => log.with_ansi(colour).with_target(false).init(),
+        LogFormat::Json => {
+            log_stream::set_json();
+            log.with_ansi(false).event_format(log_format::Json).init();
+        }
+    }
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn start(
         let rendered = loaded.rendered();
         reread_watched.set(loaded.watched.clone());
         let plan = plan_of(loaded).ok_or_else(|| rendered.trim_end().to_owned())?;
-        crate::log_stream::to_stderr(rendered.as_bytes());
+        crate::log_stream::notice(&rendered);
         Ok(plan)
     });
     daemon::run(Start {
@@ -123,7 +123,7 @@ fn start(
 /// Says what there is to say of a config. A daemon that starts waits for nobody who reads it.
 fn say_of(loaded: &Loaded, starts: bool) {
     if starts && !loaded.has_errors() {
-        crate::log_stream::to_stderr(loaded.rendered_at_start().as_bytes());
+        crate::log_stream::notice(&loaded.rendered_at_start());
     } else {
         client::stdio::say(&loaded.rendered());
     }

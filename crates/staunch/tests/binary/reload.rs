@@ -82,6 +82,39 @@ fn a_reload_over_http_replies_with_its_result_and_diagnostics() {
 }
 
 #[test]
+fn each_line_of_a_json_log_is_an_object_with_time_level_and_message() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+    let folder = tempfile::TempDir::new().expect("a folder for the test");
+    let text =
+        "sources.app = { type = \"statsd\", listen = [\"udp://127.0.0.1:0\"] }\nhttp.enabled = false\n";
+    std::fs::write(folder.path().join("a.toml"), text).expect("it can be written");
+    let mut child = Command::new(crate::support::daemon::STAUNCH)
+        .args(["--log-format", "json", "run", "a.toml"])
+        .current_dir(folder.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let mut log = Vec::new();
+    // The banner comes when everything is there.
+    while !log.last().is_some_and(|line: &String| line.contains("(source app)")) {
+        log.push(lines.next().expect("one more line").expect("it is text"));
+    }
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("it runs").success());
+    log.extend(lines.map_while(Result::ok));
+    assert!(child.wait().expect("it ends").success());
+    for line in log {
+        let line: serde_json::Value =
+            serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"));
+        assert!(["info", "warn"].iter().any(|level| line["level"] == *level), "{line}");
+        assert!(line["time"].as_str().is_some_and(|time| time.ends_with('Z')), "{line}");
+        assert!(line["message"].is_string(), "{line}");
+    }
+}
+
+#[test]
 fn what_is_in_flight_survives() {
     let graphite = FakeGraphite::new();
     let toml = config(&[UDP], &[("carbon", &graphite)]);

@@ -14,7 +14,7 @@ pub fn print(shared: &Shared, file: Option<&Path>) {
     let wiring = shared.wiring.load();
     let ports = OpenPorts { listening: &wiring.listening, http: shared.http, management: &shared.management };
     let text = text(&wiring.plan, ports, file.map(|file| file.display().to_string()).as_deref());
-    crate::log_stream::to_stderr(text.as_bytes());
+    crate::log_stream::notice(&text);
 }
 
 /// What is really open: less than the plan says when a port of the built-in plan was taken.
