@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use model::{AckWhen, SourceId, TransformId};
+use process::relay::MemberNode;
 
 pub use self::output::*;
 pub use self::source::*;
@@ -123,13 +124,13 @@ impl Plan {
         if when == AckWhen::Accepted {
             return None;
         }
-        let takes =
-            |transform: &&TransformPlan| transform.from.iter().any(|feed| self.leads_from(source, *feed));
+        let feeds = self.feeds_of(source);
+        let takes = |transform: &&TransformPlan| transform.from.iter().any(|feed| feeds.contains(feed));
         let mut transforms = self.transforms.iter().filter(takes);
         if let Some(transform) = transforms.find(|transform| transform.kind.aggregates()) {
             return Some(Against::Aggregated(transform));
         }
-        let takes = |output: &&OutputPlan| output.from.iter().any(|feed| self.leads_from(source, *feed));
+        let takes = |output: &&OutputPlan| output.from.iter().any(|feed| feeds.contains(feed));
         let mut outputs = self.outputs.iter().filter(takes);
         if when == AckWhen::Safe {
             return outputs.find(|output| !output.queue_kind.is_disk()).map(Against::InMemory);
@@ -137,6 +138,14 @@ impl Plan {
         let sends_datagrams =
             |kind: &OutputKind| matches!(kind, OutputKind::Packets(packets) if packets.to.is_datagram());
         outputs.find(|output| sends_datagrams(&output.kind)).map(Against::Datagrams)
+    }
+
+    /// The name of a member of a relay's cluster; empty when there is none.
+    pub fn member_name(&self, node: MemberNode) -> &str {
+        match node {
+            MemberNode::Output(id) => self.outputs.get(id.index()).map_or("", |output| &output.name),
+            MemberNode::Relay(id) => self.transforms.get(id.index()).map_or("", |transform| &transform.name),
+        }
     }
 
     /// The name of the source or transform that a feed is; empty when there is none.
@@ -152,24 +161,56 @@ impl Plan {
         feeds.iter().map(|feed| self.name_of(*feed))
     }
 
-    /// Whether a feed brings the records of `source` as they are: it is the source, or a relay that they reach through relays
-    /// only.
-    pub fn leads_from(&self, source: SourceId, feed: Feed) -> bool {
-        match feed {
-            Feed::Source(id) => id == source,
-            Feed::Transform(id) => self.transforms.get(id.index()).is_some_and(|transform| {
-                let is_relay = transform.kind.as_relay().is_some();
-                is_relay && transform.from.iter().any(|feed| self.leads_from(source, *feed))
-            }),
+    /// The feeds that bring the records of `source` as they are: the source, and relays that they reach through relays only.
+    pub fn feeds_of(&self, source: SourceId) -> Vec<Feed> {
+        let mut feeds = vec![Feed::Source(source)];
+        let relays = self.relays_in_order();
+        let all: Vec<_> = self.relays().collect();
+        for (id, transform, _) in relays.into_iter().map(|at| all[at]) {
+            if transform.from.iter().any(|feed| feeds.contains(feed)) {
+                feeds.push(Feed::Transform(id));
+            }
+        }
+        feeds
+    }
+
+    /// The relays by their places in [`Plan::relays`]: each comes behind the relays that feed it.
+    pub fn relays_in_order(&self) -> Vec<usize> {
+        let relays: Vec<_> = self.relays().collect();
+        let mut is_placed = vec![true; self.transforms.len()];
+        relays.iter().for_each(|(id, ..)| is_placed[id.index()] = false);
+        let mut order = Vec::with_capacity(relays.len());
+        // One pass for each step of the longest chain, of at most `RELAYS_IN_A_ROW_MAX` relays.
+        loop {
+            let before = order.len();
+            for (at, (id, transform, _)) in relays.iter().enumerate() {
+                let is_fed = |from: TransformId| is_placed.get(from.index()).copied().unwrap_or(true);
+                if !is_placed[id.index()] && transform.transforms().all(is_fed) {
+                    is_placed[id.index()] = true;
+                    order.push(at);
+                }
+            }
+            if order.len() == before {
+                debug_assert_eq!(order.len(), relays.len(), "a checked plan has no circles");
+                return order;
+            }
         }
     }
 
-    /// Whether the names that a relay gets have their tags in them: that is up to its sources, of which the first is asked.
+    /// Whether the names that a relay gets have their tags in them: that is up to its sources, of which the first is asked. One
+    /// that only other relays feed gets the names of the first of them.
     pub fn tags_are_named(&self, relay: &str) -> bool {
-        let transform = self.transforms.iter().find(|transform| transform.name == relay);
-        let source = transform.and_then(|transform| self.sources.get(transform.sources().next()?.index()));
-        let points = source.and_then(|source| source.kind.points());
-        points.is_some_and(|points| points.reading.names_have_tags())
+        let mut next = self.transforms.iter().find(|transform| transform.name == relay);
+        for _ in 0..=RELAYS_IN_A_ROW_MAX {
+            let Some(transform) = next else { return false };
+            if let Some(source) = transform.sources().next() {
+                let points = self.sources.get(source.index()).and_then(|source| source.kind.points());
+                return points.is_some_and(|points| points.reading.names_have_tags());
+            }
+            let relays = transform.transforms().filter_map(|id| self.transforms.get(id.index()));
+            next = relays.into_iter().find(|transform| transform.kind.as_relay().is_some());
+        }
+        false
     }
 
     /// Aggregations with their ids, in the plan's order.

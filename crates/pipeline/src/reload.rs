@@ -5,6 +5,7 @@
 
 use config::plan::{Feed, OutputPlan, Plan, SourcePlan, TransformKind};
 use model::{OutputId, SourceId};
+use process::relay::MemberNode;
 
 /// `new` with the ids of `old`: a [`SourceId`] or [`model::OutputId`] means the same under both.
 pub fn merge_plans(old: &Plan, new: &Plan) -> Plan {
@@ -60,7 +61,13 @@ pub fn merge_plans(old: &Plan, new: &Plan) -> Plan {
     for transform in &mut plan.transforms {
         if let TransformKind::Relay(relay) = &mut transform.kind {
             let members = relay.plan.clusters.iter_mut().flat_map(|cluster| &mut cluster.members);
-            members.for_each(|member| member.output = moved(&member.output));
+            for node in members.map(|member| &mut member.node) {
+                match node {
+                    MemberNode::Output(output) => *output = moved(output),
+                    // Transforms have the ids of the new plan.
+                    MemberNode::Relay(_) => {}
+                }
+            }
         }
     }
     plan

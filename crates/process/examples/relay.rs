@@ -15,7 +15,7 @@ use std::io::{self, BufRead, Write};
 use model::OutputId;
 use process::aggregation_rules::{AggregationRulePlan, Compute, ComputePlan, Late, Stamp};
 use process::relay::{
-    AggregateStatement, ClusterId, Distribution, Entry, ExpressionPlan, Line, MatchPlan, Member,
+    AggregateStatement, ClusterId, Distribution, Entry, ExpressionPlan, Line, MatchPlan, Member, MemberNode,
     RelayCluster, RelayPlan, RewritePlan, Router, RuleAction, RuleMatch, Sent, Statement, To, ValidatePlan,
 };
 use process::sharding::Sharding;
@@ -35,7 +35,7 @@ fn member(label: &str, output: u16) -> io::Result<Member> {
     };
     let (host, port) = address.rsplit_once(':').ok_or_else(|| mistake("no port"))?;
     let port = port.parse().map_err(mistake)?;
-    Ok(Member { output: OutputId(output), host: host.to_owned(), port, instance })
+    Ok(Member { node: MemberNode::Output(OutputId(output)), host: host.to_owned(), port, instance })
 }
 
 fn cluster(fields: &[&str]) -> io::Result<RelayCluster> {

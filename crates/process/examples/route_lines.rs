@@ -8,14 +8,14 @@
 
 use model::OutputId;
 use process::relay::{
-    Act, CacheLimits, CachedRouter, ClusterId, Distribution, Entry, Line, MatchPlan, Member, RelayCluster,
-    RelayPlan, Router, Statement, To,
+    Act, CacheLimits, CachedRouter, ClusterId, Distribution, Entry, Line, MatchPlan, Member, MemberNode,
+    RelayCluster, RelayPlan, Router, Statement, To,
 };
 use process::sharding::Sharding;
 
 fn plan(rules: usize) -> RelayPlan {
     let member = |output| Member {
-        output: OutputId(output),
+        node: MemberNode::Output(OutputId(output)),
         host: format!("10.0.0.{output}"),
         port: 2003,
         instance: None,

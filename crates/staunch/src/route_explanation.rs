@@ -375,8 +375,8 @@ fn cluster(plan: &RelayPlan, id: ClusterId) -> &RelayCluster {
 /// How a cluster shares records out, in the configuration's word.
 pub(crate) fn sharing(cluster: &RelayCluster) -> &'static str {
     match &cluster.distribution {
-        // Only files have no port.
-        Distribution::Copies if cluster.members.iter().any(|member| member.port == 0) => "file",
+        // Of outputs only files have no port.
+        Distribution::Copies if cluster.members.iter().any(is_file) => "file",
         Distribution::Copies => "forward",
         Distribution::Sharded { sharding: Sharding::CarbonPython { hash, .. }, .. } => match hash {
             CarbonHash::CarbonCh => "python_carbon_ch",
@@ -389,7 +389,11 @@ pub(crate) fn sharing(cluster: &RelayCluster) -> &'static str {
     }
 }
 
-/// `host:port`, or the path of a file.
+fn is_file(member: &Member) -> bool {
+    member.port == 0 && member.node.output().is_some()
+}
+
+/// `host:port`, the path of a file, or the name of a relay.
 pub(crate) fn endpoint(member: &Member) -> String {
     match (member.port, member.host.contains(':')) {
         (0, _) => member.host.clone(),
@@ -544,7 +548,8 @@ match ^gone send to blackhole;
         let plan = lower(&conf).plan;
         let mut router = Router::new(&plan).expect("a good plan");
         for member in plan.clusters.iter().flat_map(|cluster| &cluster.members) {
-            router.set_live(member.output, !down.contains(&&*member.host));
+            let output = member.node.output().expect("a relay.conf has outputs only");
+            router.set_live(output, !down.contains(&&*member.host));
         }
         let end = line.find([' ', ';']).unwrap_or(line.len());
         let line = Line { name: &line.as_bytes()[..end], rest: line[end..].trim_start().as_bytes() };

@@ -4,6 +4,8 @@
 //! Ids are places in the plan's lists: [`Names::new`] counts sections in the order in which `build` makes plans.
 //! Not here: whether addresses and files get in each other's way (`conflicts`).
 
+use std::collections::VecDeque;
+
 use foldhash::{HashMap, HashSet};
 use model::{SourceId, TransformId};
 
@@ -13,7 +15,7 @@ use super::{clusters, sources};
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
 use crate::kinds::{NodeKind, RecordKind};
 use crate::options::{Family, Section};
-use crate::plan::{Feed, Plan, SourceKind, TransformKind};
+use crate::plan::{Feed, Plan, RELAYS_IN_A_ROW_MAX, SourceKind, TransformKind};
 
 /// A named section as far as it could be read.
 pub(super) struct Named {
@@ -83,6 +85,9 @@ pub(super) fn check(named: &[Named], wrong: &mut Vec<Diagnostic>) -> Links {
         links.push(feeds(one, &names, &mut used, wrong));
     }
     cycles(named, &names, wrong);
+    if names.cyclic.is_empty() {
+        long_rows(named, wrong);
+    }
     mixed_dialects(named, &names, wrong);
     // A `from` that could not be read may name anything.
     let unclear = named.iter().any(|one| one.family != Family::Sources && one.from().is_empty());
@@ -160,9 +165,17 @@ impl<'a> Names<'a> {
             && one.kind().is_some_and(|node| node.gives.contains(&RecordKind::Points))
     }
 
-    /// The type of a source or transform; none when it is unknown.
-    fn section_of(&self, name: &str) -> Option<Section> {
-        self.feeds.get(name).and_then(|(at, _)| self.named[*at].section)
+    /// The row of a source or transform in the table of kinds; none when its type is unknown.
+    fn kind_of(&self, name: &str) -> Option<&'static NodeKind> {
+        self.feeds.get(name).and_then(|(at, _)| self.named[*at].kind())
+    }
+
+    /// The transform of a name.
+    fn transform(&self, name: &str) -> Option<&'a Named> {
+        match self.feeds.get(name) {
+            Some((at, Feed::Transform(_))) => Some(&self.named[*at]),
+            Some((_, Feed::Source(_))) | None => None,
+        }
     }
 
     fn list(&self, family: Family) -> String {
@@ -284,28 +297,20 @@ fn mismatch(one: &Named, name: &str, feed: Feed, names: &Names) -> Option<Diagno
             Some(diagnostic.hint(names.list(Family::Sources)))
         }
         (Family::Transforms, Feed::Transform(_)) => {
-            // A cycle has an error of its own.
-            if names.cyclic.contains(&*one.name) {
+            let giver = names.kind_of(name)?;
+            // A circle has an error of its own.
+            if one.kind()?.carries(giver).is_some() || names.cyclic.contains(&*one.name) {
                 return None;
             }
-            let giver = names.section_of(name)?;
-            match (one.section?, giver) {
-                (Section::TransformRelay, Section::TransformAggregate) => None,
-                (Section::TransformRelay, _) => {
-                    let message = format!("{} takes from another relay", one.whose);
-                    let diagnostic = Diagnostic::error(Code::WrongRecords, message);
-                    let hint = "take from the sources and aggregations of that relay";
-                    Some(diagnostic.label("a relay sends to the outputs of its clusters only").hint(hint))
-                }
-                _ => {
-                    let message = format!("{} reads samples, which only sources give", one.whose);
-                    let label = format!("`{name}` is a transform and gives points");
-                    let diagnostic = Diagnostic::error(Code::NeedsSource, message).label(label);
-                    Some(diagnostic.hint(names.list(Family::Sources)))
-                }
-            }
+            let message = format!("{} reads samples, which only sources give", one.whose);
+            let label = format!("`{name}` is a transform and gives points");
+            let diagnostic = Diagnostic::error(Code::NeedsSource, message).label(label);
+            Some(diagnostic.hint(names.list(Family::Sources)))
         }
-        _ => None,
+        // What a transform reads from a source is checked where both have their plans: `points`, `relay::feeds`.
+        (Family::Outputs | Family::Transforms | Family::Sources, Feed::Source(_) | Feed::Transform(_)) => {
+            None
+        }
     }
 }
 
@@ -314,8 +319,7 @@ fn reached<'a>(one: &Named, names: &Names<'a>) -> HashSet<&'a str> {
     let mut reached = HashSet::default();
     let mut next: Vec<&str> = one.from().iter().map(|(name, _)| &**name).collect();
     while let Some(name) = next.pop() {
-        let Some((at, Feed::Transform(_))) = names.feeds.get(name) else { continue };
-        let transform = &names.named[*at];
+        let Some(transform) = names.transform(name) else { continue };
         if reached.insert(&*transform.name) {
             next.extend(transform.from().iter().map(|(name, _)| &**name));
         }
@@ -326,14 +330,73 @@ fn reached<'a>(one: &Named, names: &Names<'a>) -> HashSet<&'a str> {
 fn cycles(named: &[Named], names: &Names, wrong: &mut Vec<Diagnostic>) {
     let cyclic = |one: &&Named| one.family == Family::Transforms && names.cyclic.contains(&*one.name);
     for one in named.iter().filter(cyclic) {
-        let back = one.from().iter().find(|(name, _)| names.cyclic.contains(&**name));
-        let place = back.map_or(one.place, |(_, place)| *place);
+        let circle = circle(one, names);
+        let last = circle.iter().rev().nth(1);
+        let place = one.from().iter().find(|(name, _)| Some(&&**name) == last);
         wrong.push(
             Diagnostic::error(Code::Cycle, format!("{} feeds itself", one.whose))
-                .at(place)
-                .label("leads back here")
-                .hint(names.list(Family::Sources)),
+                .at(place.map_or(one.place, |(_, place)| *place))
+                .label(format!("closes the circle {}", shown_circle(&circle)))
+                .hint("remove one of these names from a `from`"),
         );
+    }
+}
+
+/// The shortest way from a transform back to itself: each feeds the next one.
+fn circle<'a>(one: &'a Named, names: &Names<'a>) -> Vec<&'a str> {
+    // What each transform that is reached feeds.
+    let mut feeds: HashMap<&str, &str> = HashMap::default();
+    let mut next = VecDeque::from([one]);
+    while let Some(taker) = next.pop_front() {
+        for giver in taker.from().iter().filter_map(|(name, _)| names.transform(name)) {
+            if giver.name == one.name {
+                let mut circle = vec![&*one.name, &*taker.name];
+                while let Some(after) = circle.last().and_then(|name| feeds.get(name)) {
+                    circle.push(after);
+                }
+                return circle;
+            }
+            if !feeds.contains_key(&*giver.name) {
+                feeds.insert(&*giver.name, &*taker.name);
+                next.push_back(giver);
+            }
+        }
+    }
+    vec![&*one.name]
+}
+
+fn shown_circle(circle: &[&str]) -> String {
+    const SHOWN_MAX: usize = 8;
+    let mut names: Vec<String> = circle.iter().take(SHOWN_MAX).map(|name| format!("`{name}`")).collect();
+    if circle.len() > SHOWN_MAX {
+        names.push("…".to_owned());
+    }
+    names.join(" -> ")
+}
+
+/// Relays that feed each other in too long a row. There are no circles.
+fn long_rows(named: &[Named], wrong: &mut Vec<Diagnostic>) {
+    let relays = || named.iter().filter(|one| one.section == Some(Section::TransformRelay));
+    let mut rows: HashMap<&str, usize> = HashMap::default();
+    loop {
+        let mut is_changed = false;
+        for one in relays() {
+            let before = one.from().iter().filter_map(|(name, _)| rows.get(&**name)).max().copied();
+            let row = before.map_or(1, |before| before + 1);
+            if row > RELAYS_IN_A_ROW_MAX {
+                let over = one.from().iter().find(|(name, _)| rows.get(&**name).copied() == before);
+                let message = format!("{} is behind {RELAYS_IN_A_ROW_MAX} other relays", one.whose);
+                let diagnostic = Diagnostic::error(Code::TooMany, message)
+                    .at(over.map_or(one.place, |(_, place)| *place))
+                    .label(format!("at most {RELAYS_IN_A_ROW_MAX} relays in a row"));
+                wrong.push(diagnostic);
+                return;
+            }
+            is_changed |= rows.insert(&*one.name, row) != Some(row);
+        }
+        if !is_changed {
+            return;
+        }
     }
 }
 

@@ -82,10 +82,14 @@ impl TransformKind {
     }
 }
 
+/// Most relays that a point passes one after another.
+pub const RELAYS_IN_A_ROW_MAX: usize = 16;
+
 /// A relay with what surrounds it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayTransform {
-    /// The statements. Its outputs are those of the [`Plan`](super::Plan); each takes from this relay alone.
+    /// The statements. Outputs and relays that are members of its clusters are those of the [`Plan`](super::Plan), and take from
+    /// this relay.
     pub plan: RelayPlan,
     /// Names whose way is remembered, at most.
     pub names_max: u64,

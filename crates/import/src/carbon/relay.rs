@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use model::OutputId;
 use process::relay::{
-    ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, RelayCluster, Statement, To,
+    ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, MemberNode, RelayCluster, Statement, To,
 };
 
 use super::ini::Entry;
@@ -48,7 +48,12 @@ pub struct CarbonDestination {
 impl CarbonDestination {
     /// A member of a cluster, whose points go to `output`.
     pub(super) fn member(&self, output: OutputId) -> Member {
-        Member { output, host: self.host.clone(), port: self.port, instance: self.instance.clone() }
+        Member {
+            node: MemberNode::Output(output),
+            host: self.host.clone(),
+            port: self.port,
+            instance: self.instance.clone(),
+        }
     }
 }
 

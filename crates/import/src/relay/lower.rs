@@ -11,8 +11,8 @@ use model::OutputId;
 use model::limits::OUTPUTS_MAX;
 use process::aggregation_rules::{AggregationRulePlan, ComputePlan, Late};
 use process::relay::{
-    AggregateStatement, Distribution, ExpressionPlan, MatchPlan, Member, MistakeAt, RelayCluster, RelayPlan,
-    RewritePlan, Router, Statement, ValidatePlan,
+    AggregateStatement, Distribution, ExpressionPlan, MatchPlan, Member, MemberNode, MistakeAt, RelayCluster,
+    RelayPlan, RewritePlan, Router, Statement, ValidatePlan,
 };
 
 use super::document::*;
@@ -106,7 +106,12 @@ fn cluster(
         let server = &conf.servers[*at];
         let instance = server.instance.clone();
         // More servers than ids are an error that `check` reports.
-        Member { output: OutputId(*at as u16), host: server.host.clone(), port: server.port, instance }
+        Member {
+            node: MemberNode::Output(OutputId(*at as u16)),
+            host: server.host.clone(),
+            port: server.port,
+            instance,
+        }
     };
     let (members, distribution) = match &cluster.kind {
         ClusterKind::Servers { distribution, members, .. } => {
@@ -125,7 +130,7 @@ fn file(path: &str, ip: bool, outputs: &mut Vec<RelayOutput>, files: &mut Files)
         outputs.push(RelayOutput::File { path: path.to_owned(), ip });
         outputs.len() - 1
     });
-    Member { output: OutputId(at as u16), host: path.to_owned(), port: 0, instance: None }
+    Member { node: MemberNode::Output(OutputId(at as u16)), host: path.to_owned(), port: 0, instance: None }
 }
 
 /// Expressions of a statement; none for `*`.
@@ -199,7 +204,14 @@ mod tests {
         let Lowered { plan, outputs } = lowered(text);
         let file = |path: &str, ip| RelayOutput::File { path: path.into(), ip };
         assert_eq!(outputs[6..], [file("/x", false), file("/y", false), file("/y", true)]);
-        let members = |at: usize| plan.clusters[at].members.iter().map(|m| m.output.0).collect::<Vec<_>>();
+        let members = |at: usize| {
+            plan.clusters[at]
+                .members
+                .iter()
+                .filter_map(|m| m.node.output())
+                .map(|id| id.0)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(
             (members(0), members(1), members(2), members(3)),
             (vec![0, 1], vec![1, 2], vec![6, 7], vec![7])

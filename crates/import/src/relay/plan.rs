@@ -215,7 +215,9 @@ impl Names {
         let mut clusters = BTreeMap::new();
         for cluster in &relay.clusters {
             for member in &cluster.members {
-                clusters.entry(member.output).or_insert_with(|| plain(&cluster.name));
+                if let Some(output) = member.node.output() {
+                    clusters.entry(output).or_insert_with(|| plain(&cluster.name));
+                }
             }
         }
         let of_clusters = relay.clusters.iter().map(|cluster| plain(&cluster.name)).collect();

@@ -12,7 +12,7 @@ use process::relay::Entry;
 
 use crate::checkpoints::Note;
 use crate::encode::{OutputEncoder, Routed};
-use crate::shard::relay::Relay;
+use crate::shard::chain::Relays;
 use crate::shard::results::Results;
 
 /// Points that each relay takes before the next one does: the question whether to go on comes behind all of them.
@@ -76,7 +76,7 @@ impl Fed {
     /// searches.
     pub(crate) fn route(
         &mut self,
-        relays: &mut [Relay],
+        relays: &mut Relays,
         outputs: &mut [OutputEncoder],
         now: Now,
         out: &mut Routed,
@@ -93,16 +93,16 @@ impl Fed {
             let points = &mut results.points[results.routed..end];
             let mut has_worked = false;
             for (at, edge) in &self.relays {
-                let relay = &mut relays[*at];
+                let relay = relays.at(*at);
                 points.iter_mut().for_each(|point| point.hash = relay.hash(point.name(&results.bytes)));
                 let worked = &mut || {
                     has_worked = true;
                     true
                 };
-                let (ended, _all) =
-                    relay.points(Entry::Records, &results.bytes, points, outputs, now, out, worked);
+                let taken =
+                    relays.points(*at, Entry::Records, &results.bytes, points, outputs, now, out, worked);
                 edge.receive(points.len() as u64);
-                ended.settle_on(edge);
+                taken.here.settle_on(edge);
             }
             results.routed = end;
             if has_worked && !go_on() {

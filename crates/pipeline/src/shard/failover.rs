@@ -9,7 +9,6 @@ use process::relay::{Distribution, Successors};
 use super::{Shard, SourceState};
 use crate::encode::OutputEncoder;
 use crate::shard::aggregation::Aggregation;
-use crate::shard::relay::Relay;
 
 impl Shard {
     /// Takes the endpoint of a cluster's output out of the sharding, or back in. False when nothing changed.
@@ -43,15 +42,18 @@ impl Shard {
 
     /// True when others take everything new that would go to the output, since its endpoint is down.
     pub fn has_failover(&self, output: OutputId) -> bool {
-        let mut relays = self.relays_of(output).peekable();
+        let mut relays = self.relays.of_output(output).peekable();
         self.down.contains(&output)
             && relays.peek().is_some()
             && relays.all(|relay| relay.router().has_failover(output))
+            && !self.is_fed_without_relay(output)
     }
 
-    /// Relays that name the output.
-    fn relays_of(&self, output: OutputId) -> impl Iterator<Item = &Relay> {
-        self.relays.iter().filter(move |relay| relay.router().names(output))
+    /// Whether a source or an aggregation feeds the output: what comes from there has nobody else to go to.
+    fn is_fed_without_relay(&self, output: OutputId) -> bool {
+        let from_source = |source: &SourceState| source.routes.points.contains(&output);
+        let from_aggregation = |state: &Aggregation| state.to.outputs.contains(&output.index());
+        self.sources.iter().any(from_source) || self.aggregations.iter().any(from_aggregation)
     }
 
     /// Who takes over what waits for an output that is down; none when that waits until it is back. Clients that are told of
@@ -59,14 +61,10 @@ impl Shard {
     pub(crate) fn successors(&self, output: OutputId) -> Option<Successors<'_>> {
         let answers =
             |source: &SourceState| source.routes.reached.contains(&output) && source.tells_of_delivery;
-        // What waits does not say who sent it there.
-        let from_source = |source: &SourceState| source.routes.points.contains(&output);
-        let from_aggregation = |state: &Aggregation| state.to.outputs.contains(&output.index());
-        let mut relays = self.relays_of(output);
+        let mut relays = self.relays.of_output(output);
         let (relay, another) = (relays.next()?, relays.next());
-        let from_others = another.is_some()
-            || self.sources.iter().any(from_source)
-            || self.aggregations.iter().any(from_aggregation);
+        // What is queued does not say who sent it there.
+        let from_others = another.is_some() || self.is_fed_without_relay(output);
         if from_others || self.sources.iter().any(answers) {
             return None;
         }

@@ -6,6 +6,7 @@
 //! Invariant: `push` settles the whole receipt of a batch, whatever happens to its records.
 
 mod aggregation;
+mod chain;
 pub(crate) mod clusters;
 mod failover;
 mod inspect;
@@ -41,8 +42,9 @@ use crate::encode::{OutputEncoder, OutputFigures, Routed};
 use crate::intake::complaints::quote;
 use crate::intake::points::PointReading;
 use crate::shard::aggregation::{AT_ONCE_POINTS, Aggregation, add_tally};
+use crate::shard::chain::{Relays, Taken};
 use crate::shard::clusters::ClusterState;
-use crate::shard::relay::{Ended, Relay};
+use crate::shard::relay::Relay;
 use crate::shard::routes::SourceRoutes;
 
 /// Most events of one batch; further ones are dropped as `events_max`.
@@ -51,7 +53,7 @@ const EVENTS_MAX: usize = 10_000;
 /// State of one worker: every series, every open block.
 pub struct Shard {
     pub(crate) aggregations: Vec<Aggregation>,
-    pub(crate) relays: Vec<Relay>,
+    pub(crate) relays: Relays,
     pub(crate) sources: Vec<SourceState>,
     pub(crate) outputs: Vec<OutputEncoder>,
     clusters: Vec<ClusterState>,
@@ -200,15 +202,16 @@ impl Shard {
         let SourceState { routes, entry, relay_edges, .. } = &sources[source.index()];
         let (bytes, points) = (&*batch.bytes, &*batch.points);
         routes.peers.iter().for_each(|id| outputs[id.index()].set_peer(batch.peer));
-        // A record has one outcome: that it went on as it is, or else what the first relay says.
+        // A record has one outcome: that it went on as it is, or else what became of it behind the first relay.
         let mut ended = None;
         let taken = match &routes.relays[..] {
             [] => points.len(),
             [only] => {
-                let (of_it, taken) = relays[*only].points(*entry, bytes, points, outputs, now, out, go_on);
+                let Taken { here, through, points: taken } =
+                    relays.points(*only, *entry, bytes, points, outputs, now, out, go_on);
                 relay_edges[0].receive(taken as u64);
-                of_it.settle_on(&relay_edges[0]);
-                ended = Some(of_it);
+                here.settle_on(&relay_edges[0]);
+                ended = Some(through);
                 taken
             }
             several => {
@@ -221,12 +224,12 @@ impl Shard {
                             has_worked = true;
                             true
                         };
-                        let (of_it, _all) =
-                            relays[*at].points(*entry, bytes, some, outputs, now, out, worked);
+                        let Taken { here, through, points: _all } =
+                            relays.points(*at, *entry, bytes, some, outputs, now, out, worked);
                         relay_edges[place].receive(some.len() as u64);
-                        of_it.settle_on(&relay_edges[place]);
+                        here.settle_on(&relay_edges[place]);
                         if place == 0 {
-                            ended.get_or_insert_with(Ended::default).add(of_it);
+                            ended.get_or_insert_default().add(through);
                         }
                     }
                     taken += some.len();
@@ -405,10 +408,7 @@ impl Shard {
             }
             due_ns = due_ns.min(if all { state.aggregator.due_ns() } else { now.mono_ns });
         }
-        for relay in relays.iter_mut() {
-            due_ns = due_ns.min(relay.tick(now, budget, outputs, out, go_on));
-        }
-        due_ns
+        due_ns.min(relays.tick(now, budget, outputs, out, go_on))
     }
 
     /// Closes every block that holds something, so that nothing waits for more to come. Packets of lines that are not
@@ -460,7 +460,9 @@ impl Shard {
             state.flush_all(outputs, now, out);
             let _all = state.to.route(relays, outputs, now, out, go_on);
         }
-        relays.iter_mut().for_each(|relay| relay.finish(outputs, now, out, go_on));
+        for at in relays.in_order() {
+            relays.finish(at, outputs, now, out, go_on);
+        }
         self.close_lines(now, out);
     }
 

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use config::plan::RelayTransform;
 use model::{
-    Dropped, Figure, Now, Outcome, OutputId, Peer, Point, Receipt, RecordAccount, Reject, SECOND_NS, Span,
+    Dropped, Figure, Now, Outcome, OutputId, Point, Receipt, RecordAccount, Reject, SECOND_NS, Span,
+    TransformId,
 };
 use process::aggregation_rules::{
     AggregationRuleFigures, AggregationRules, Emitted, Fed, Feed, NotRestored, Restored, matched,
@@ -29,7 +30,7 @@ use crate::encode::OutputEncoder;
 const NAME_COST_BYTES: u64 = 128;
 
 /// Time between two looks for windows that are over.
-const LOOK_EVERY_NS: u64 = SECOND_NS / 4;
+pub(crate) const LOOK_EVERY_NS: u64 = SECOND_NS / 4;
 
 /// Series of aggregation rules that are looked at at once: the names of their results may each need long searches, and what has been
 /// computed is routed before anything else is computed.
@@ -58,6 +59,43 @@ pub(crate) struct Relay {
 pub(crate) struct HeldByRelay {
     aggregation_rules: AggregationRules,
     figures: RelayFigures,
+}
+
+/// When there are results of aggregation rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// There are no aggregation rules.
+    Never,
+    /// No window is over.
+    Later,
+    /// Some wait to be routed, and perhaps there are more.
+    Now { is_more: bool },
+}
+
+/// What became of one point at a relay, or behind several.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PointEnd {
+    /// Copies, those for further relays among them.
+    copies: u32,
+    handed: u32,
+    /// The best that became of a value of it.
+    fed: Option<Fed>,
+    invalid: bool,
+}
+
+impl PointEnd {
+    /// The same without copies for further relays, which end there.
+    pub(crate) fn without_handed(self) -> PointEnd {
+        PointEnd { copies: self.copies - self.handed, handed: 0, ..self }
+    }
+
+    /// What became of a copy of it elsewhere.
+    pub(crate) fn add(&mut self, other: PointEnd) {
+        self.copies += other.copies;
+        self.handed += other.handed;
+        self.fed = self.fed.into_iter().chain(other.fed).min();
+        self.invalid |= other.invalid;
+    }
 }
 
 /// How many lines have been shown in this second.
@@ -174,7 +212,7 @@ pub struct RelayState {
 
 /// Results on their way through the statements.
 #[derive(Debug, Default)]
-struct Results {
+pub(crate) struct Results {
     /// Their lines, each with its LF.
     bytes: Vec<u8>,
     points: Vec<(u16, Point)>,
@@ -250,16 +288,26 @@ impl Ended {
         self.aggregation_rule_full += aggregation_rule_full;
     }
 
-    /// One record that was copied nowhere: `fed` is the best that became of its value.
-    fn count(&mut self, fed: Option<Fed>, invalid: bool) {
-        let place = match fed {
+    /// One record.
+    #[inline]
+    pub(crate) fn count(&mut self, end: PointEnd) {
+        if end.copies > 0 {
+            self.routed += 1;
+        } else {
+            self.count_not_copied(end);
+        }
+    }
+
+    /// One record that was copied nowhere: the best that became of its value counts.
+    fn count_not_copied(&mut self, end: PointEnd) {
+        let place = match end.fed {
             Some(Fed::Counted | Fed::CountedLate) => &mut self.aggregated,
             Some(Fed::Late) => &mut self.late,
             Some(Fed::Early) => &mut self.early,
             Some(Fed::SeriesMax) => &mut self.series_max,
             Some(Fed::BytesMax) => &mut self.aggregation_rule_full,
             Some(Fed::NotFinite) => &mut self.non_finite,
-            None if invalid => &mut self.invalid,
+            None if end.invalid => &mut self.invalid,
             None => &mut self.filtered,
         };
         place.add_assign(1);
@@ -289,31 +337,29 @@ impl Relay {
         }
     }
 
-    /// Takes a new plan. AggregationRules whose statement is still there go on; what the others hold is told by the old statements
-    /// as far as its time is over. What is remembered of names is forgotten when any statement or cluster is another one.
-    pub(crate) fn replan(
-        &mut self,
-        plan: &RelayTransform,
-        down: &[OutputId],
-        seed: u64,
-        outputs: &mut [OutputEncoder],
-        now: Now,
-        out: &mut Routed,
-    ) {
+    /// Computes, for a new plan, what its aggregation rules hold whose statement is gone, as far as the time of their windows is
+    /// over. The others go on, under the numbers of the new plan: [`Relay::replan`] comes next.
+    pub(crate) fn close_rules(&mut self, plan: &RelayTransform, now: Now) {
         if *self.made_of == *plan {
             return;
         }
-        let next = Relay::new(&self.name, plan, down, seed);
         let to = matched(&self.made_of.plan.aggregation_rule_keys(), &plan.plan.aggregation_rule_keys());
-        let plans = next.router.router().aggregation_rules().to_vec();
         let Relay { aggregation_rules, results, .. } = self;
-        let told =
+        let plans = plan.plan.aggregation_rules();
+        let emitted =
             aggregation_rules.replan(plans, plan.aggregation_rules, &to, now, |rolled| results.add(rolled));
-        self.count_told(told);
-        self.route_results(outputs, now, out, &mut || true);
+        self.count_emitted(emitted);
+    }
+
+    /// Takes a new plan. What is remembered of names is forgotten when any statement or cluster is another one.
+    pub(crate) fn replan(&mut self, plan: &RelayTransform, down: &[OutputId], seed: u64) {
+        if *self.made_of == *plan {
+            return;
+        }
+        debug_assert!(self.results.points.is_empty(), "they are numbered by the old statements");
         if self.made_of.plan != plan.plan || self.made_of.names_max != plan.names_max {
             let figures = self.router.figures();
-            self.router = next.router;
+            self.router = Relay::new(&self.name, plan, down, seed).router;
             self.router.go_on_with(figures);
         }
         self.made_of = Arc::new(plan.clone());
@@ -361,11 +407,11 @@ impl Relay {
         (self.aggregation_rules, self.figures) = (held.aggregation_rules, held.figures);
     }
 
-    fn count_told(&mut self, told: Emitted) {
+    fn count_emitted(&mut self, emitted: Emitted) {
         let figures = &mut self.figures;
-        figures.results += told.results;
-        figures.results_not_finite += told.not_finite;
-        figures.values_left += told.values_left;
+        figures.results += emitted.results;
+        figures.results_not_finite += emitted.not_finite;
+        figures.values_left += emitted.values_left;
     }
 
     pub(crate) fn set_live(&mut self, output: OutputId, live: bool) {
@@ -418,7 +464,11 @@ impl Relay {
             left = later;
             self.router.fetch(some.iter().map(|point| point.hash));
             for (at, point) in some.iter().enumerate() {
-                self.point(entry, bytes, *point, outputs, now, out, &mut ended);
+                let end = self.point(entry, bytes, *point, outputs, now, out, &mut |_, _| {
+                    debug_assert!(false, "it sends to no other relay");
+                    false
+                });
+                ended.count(end);
                 if self.router.has_worked_much() && !go_on() {
                     left = &points[points.len() - later.len() - some.len() + at + 1..];
                     break 'all;
@@ -426,13 +476,14 @@ impl Relay {
             }
         }
         let taken = points.len() - left.len();
-        self.figures.points += taken as u64;
+        self.count_points(taken);
         (ended, taken)
     }
 
+    /// One point. `hand` takes copies for other relays, and says whether it has taken one.
     #[expect(clippy::too_many_arguments, reason = "what it works on, once for each point")]
     #[inline]
-    fn point(
+    pub(crate) fn point(
         &mut self,
         entry: Entry,
         bytes: &[u8],
@@ -440,16 +491,24 @@ impl Relay {
         outputs: &mut [OutputEncoder],
         now: Now,
         out: &mut Routed,
-        ended: &mut Ended,
-    ) {
+        hand: &mut impl FnMut(TransformId, Option<&[u8]>) -> bool,
+    ) -> PointEnd {
         let Relay { router, aggregation_rules, figures, shown, .. } = self;
         let line = Line { name: point.name(bytes), rest: point.rest(bytes) };
         let (mut best, mut invalid, mut fed_values) = (None, false, 0);
+        let (mut handed, mut not_handed) = (0, 0);
         let mut number = None;
         let routing = router.route(entry, point.hash, line, &mut |act| match act {
             Act::Copy { output, renamed: None } => outputs[output.index()].point(bytes, point, now, out),
             Act::Copy { output, renamed: Some(name) } => {
                 outputs[output.index()].renamed_point(name, bytes, point, now, out);
+            }
+            Act::Relay { relay, renamed } => {
+                if hand(relay, renamed) {
+                    handed += 1;
+                } else {
+                    not_handed += 1;
+                }
             }
             Act::Feed { aggregation_rule, compute, name } => {
                 figures.rolled_up += u64::from(compute == 0);
@@ -479,15 +538,16 @@ impl Relay {
             }
         });
         router.has_fed(fed_values);
-        figures.copies_refused += u64::from(routing.copies_refused);
+        let copies = routing.copies - not_handed;
+        figures.copies_refused += u64::from(routing.copies_refused + not_handed);
         figures.names_refused += u64::from(routing.names_refused);
         figures.gave_up += u64::from(routing.gave_up);
         if invalid {
             figures.invalid += 1;
         }
-        if routing.copies > 0 {
-            ended.routed += 1;
-            return;
+        let end = PointEnd { copies, handed, fed: best, invalid };
+        if copies > 0 {
+            return end;
         }
         figures.nowhere += u64::from(best.is_none() || routing.end == End::Blackholed);
         match routing.end {
@@ -495,85 +555,66 @@ impl Relay {
             End::Exhausted | End::Stopped if best.is_none() && !invalid => figures.unmatched += 1,
             End::Exhausted | End::Stopped | End::Invalid => {}
         }
-        ended.count(best, invalid);
+        end
     }
 
-    /// Routes results that are due, of at most `series_max` series. Gives the monotonic nanosecond at which there may be
-    /// more.
-    pub(crate) fn tick(
-        &mut self,
-        now: Now,
-        series_max: usize,
-        outputs: &mut [OutputEncoder],
-        out: &mut Routed,
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> u64 {
+    /// Counts points that [`Relay::point`] was called for.
+    pub(crate) fn count_points(&mut self, points: usize) {
+        self.figures.points += points as u64;
+    }
+
+    /// Whether names or values since the last call have needed long searches.
+    #[inline]
+    pub(crate) fn has_worked_much(&mut self) -> bool {
+        self.router.has_worked_much()
+    }
+
+    /// Computes results that are due, of at most `series_max` series, unless some wait to be routed.
+    pub(crate) fn compute_results(&mut self, now: Now, series_max: usize) -> Due {
         let Relay { router, aggregation_rules, results, .. } = self;
         if router.router().aggregation_rules().is_empty() {
-            return u64::MAX;
+            return Due::Never;
         }
-        let mut more = true;
-        if results.points.is_empty() {
-            if !aggregation_rules.is_due(now) {
-                return now.mono_ns + LOOK_EVERY_NS;
-            }
-            let told =
-                aggregation_rules.tick(now, series_max.min(SERIES_AT_ONCE), |rolled| results.add(rolled));
-            more = told.more;
-            self.count_told(told);
+        if !results.points.is_empty() {
+            return Due::Now { is_more: true };
         }
-        more |= !self.route_results(outputs, now, out, go_on);
-        if more { now.mono_ns } else { now.mono_ns + LOOK_EVERY_NS }
+        if !aggregation_rules.is_due(now) {
+            return Due::Later;
+        }
+        let emitted =
+            aggregation_rules.tick(now, series_max.min(SERIES_AT_ONCE), |rolled| results.add(rolled));
+        self.count_emitted(emitted);
+        Due::Now { is_more: emitted.more }
     }
 
-    /// Routes the results of all windows whose time is over; what later windows hold is counted as left. Results for which
-    /// there is no time, as `go_on` says, are counted.
-    pub(crate) fn finish(
-        &mut self,
-        outputs: &mut [OutputEncoder],
-        now: Now,
-        out: &mut Routed,
-        go_on: &mut dyn FnMut() -> bool,
-    ) {
+    /// Computes the results of all windows whose time is over; what later windows hold is counted as left.
+    pub(crate) fn compute_last_results(&mut self, now: Now) {
         let Relay { aggregation_rules, results, .. } = self;
-        let told = aggregation_rules.finish(now, |rolled| results.add(rolled));
-        self.count_told(told);
-        if !self.route_results(outputs, now, out, go_on) {
-            self.figures.results_stopped += (self.results.points.len() - self.results.routed) as u64;
-            self.results = Results::default();
-        }
+        let emitted = aggregation_rules.finish(now, |rolled| results.add(rolled));
+        self.count_emitted(emitted);
     }
 
-    /// Routes what has been computed and not been routed yet: what is in [`Results`] is nowhere else.
-    pub(crate) fn route_all_results(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
-        let _all = self.route_results(outputs, now, out, &mut || true);
+    /// There is no time to route the results that are left.
+    pub(crate) fn drop_results(&mut self) {
+        self.figures.results_stopped += (self.results.points.len() - self.results.routed) as u64;
+        self.results = Results::default();
     }
 
-    /// Says whether all of them are: `go_on` is asked behind those whose names need long searches.
-    fn route_results(
-        &mut self,
-        outputs: &mut [OutputEncoder],
-        now: Now,
-        out: &mut Routed,
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> bool {
-        if self.results.points.is_empty() {
-            return true;
-        }
-        // Nobody sent them.
-        outputs.iter_mut().for_each(|output| output.set_peer(Peer::OWN));
-        let mut results = std::mem::take(&mut self.results);
-        let mut ended = Ended::default();
-        while let Some((aggregation_rule, point)) = results.points.get_mut(results.routed) {
-            point.hash = self.router.hash(point.name(&results.bytes));
-            let entry = Entry::Result(*aggregation_rule);
-            self.point(entry, &results.bytes, *point, outputs, now, out, &mut ended);
-            self.figures.points += 1;
-            results.routed += 1;
-            if self.router.has_worked_much() && !go_on() {
-                break;
-            }
-        }
+    /// What has been computed and not been routed yet, to be put back. None when there is nothing.
+    pub(crate) fn take_results(&mut self) -> Option<Results> {
+        (!self.results.points.is_empty()).then(|| std::mem::take(&mut self.results))
+    }
+
+    /// The next of them, which is counted as routed.
+    pub(crate) fn next_result(&mut self, results: &mut Results) -> Option<(Entry, Point)> {
+        let (aggregation_rule, point) = results.points.get_mut(results.routed)?;
+        point.hash = self.router.hash(point.name(&results.bytes));
+        results.routed += 1;
+        Some((Entry::Result(*aggregation_rule), *point))
+    }
+
+    /// Says whether all of them have been routed.
+    pub(crate) fn put_results_back(&mut self, mut results: Results) -> bool {
         let all = results.routed == results.points.len();
         if all {
             results.bytes.clear();
@@ -608,6 +649,10 @@ impl Shown {
 }
 
 impl Results {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     fn add(&mut self, rolled: process::aggregation_rules::RuleResult<'_>) {
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(rolled.name);

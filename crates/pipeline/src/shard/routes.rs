@@ -67,6 +67,9 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
     let keeps = |when: &AckWhen| plan.against(id, *when).is_none();
     let acks = AckWhen::ALL.into_iter().filter(keeps).collect();
     let mut routes = SourceRoutes { acks, ..SourceRoutes::default() };
+    // Relays that its points reach, through other relays or not.
+    let mut behind = plan.feeds_of(id);
+    behind.retain(|feed| *feed != Feed::Source(id));
     let points = plan.sources[id.index()].kind.is_graphite();
     let aggregates = plan.aggregates().enumerate().filter(|(_, (_, transform, _))| transform.takes_from(id));
     let aggregates: Vec<(usize, TransformId)> =
@@ -81,21 +84,20 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
                 takes(output, RecordKind::Events) && aggregates.iter().any(|(_, known)| known == transform)
             }
         };
-        if output.from.iter().any(|feed| !feeds(feed) && plan.leads_from(id, *feed)) {
-            routes.reached.push(OutputId(at as u16));
-            if output.queue.when_full.ever_waits() {
-                routes.blocking.push(OutputId(at as u16));
-            }
-        }
-        if !output.from.iter().any(feeds) {
+        let is_behind_relay = output.from.iter().any(|feed| behind.contains(feed));
+        let is_fed = output.from.iter().any(feeds);
+        if !is_behind_relay && !is_fed {
             continue;
         }
         let output_id = OutputId(at as u16);
         routes.reached.push(output_id);
         let of_points = points && takes(output, RecordKind::Points);
-        let waits = of_points || matches!(output.kind, OutputKind::Packets(_));
+        let waits = is_behind_relay || of_points || matches!(output.kind, OutputKind::Packets(_));
         if waits && output.queue.when_full.ever_waits() {
             routes.blocking.push(output_id);
+        }
+        if !is_fed {
+            continue;
         }
         if of_points {
             routes.points.push(output_id);

@@ -3,7 +3,6 @@
 //! Each aggregation is saved for itself, under its name; the bytes and what restoring makes of them are the matter of
 //! `process::aggregate::checkpoint`. Not here: files, and when to save (`staunch`).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use config::plan::Plan;
@@ -59,7 +58,7 @@ impl Shard {
     /// `id` is a number that nobody outside knows. What is not `kept` is left out.
     pub fn export(&mut self, kept: &Kept, id: u64, now: Now, out: &mut Routed) -> Vec<SavedState> {
         let Shard { aggregations, relays, outputs, .. } = self;
-        relays.iter_mut().for_each(|relay| relay.route_all_results(outputs, now, out));
+        relays.route_all_results(outputs, now, out);
         for state in aggregations.iter_mut() {
             let _all = state.to.route(relays, outputs, now, out, &mut || true);
             while state.aggregator.due_ns() == 0 {
@@ -94,11 +93,11 @@ impl Shard {
         let mut before = BeforeLast::default();
         let is_kept = |state: &Aggregation| kept.aggregations.contains(&state.name);
         let ending = aggregations.iter().filter(|state| !is_kept(state));
-        // Relays that are kept take results of aggregations that are not, and may have to go back then.
-        let mut changed: BTreeSet<usize> =
-            ending.flat_map(|state| state.to.relays.iter().map(|to| to.0)).collect();
-        changed.extend((0..relays.len()).filter(|at| !kept.relays.contains(&relays[*at].name)));
-        before.relays.extend(changed.into_iter().map(|at| (at, relays[at].held())));
+        // Relays that are kept get results of aggregations and relays that are not, and may have to go back then.
+        let changed = ending.flat_map(|state| state.to.relays.iter().map(|to| to.0));
+        let is_ending = |at: &usize| !kept.relays.contains(&relays.at(*at).name);
+        let changed = relays.reached_from(changed.chain((0..relays.len()).filter(is_ending)));
+        before.relays.extend(changed.into_iter().map(|at| (at, relays.at(at).held())));
         for (at, state) in aggregations.iter_mut().enumerate() {
             if !is_kept(state) {
                 before.aggregations.push((at, state.held()));
@@ -106,8 +105,10 @@ impl Shard {
                 let _all = state.to.route(relays, outputs, now, out, &mut || true);
             }
         }
-        for relay in relays.iter_mut().filter(|relay| !kept.relays.contains(&relay.name)) {
-            relay.finish(outputs, now, out, &mut || true);
+        for at in relays.in_order() {
+            if !kept.relays.contains(&relays.at(at).name) {
+                relays.finish(at, outputs, now, out, &mut || true);
+            }
         }
         self.close_lines(now, out);
         before
@@ -116,7 +117,7 @@ impl Shard {
     /// What [`Shard::flush_others`] has emitted went nowhere: everything is as it was before.
     pub fn go_back(&mut self, before: BeforeLast) {
         for (at, held) in before.relays {
-            self.relays[at].take_back(held);
+            self.relays.at_mut(at).take_back(held);
         }
         for (at, held) in before.aggregations {
             self.aggregations[at].take_back(held);

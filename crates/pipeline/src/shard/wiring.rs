@@ -11,6 +11,7 @@ use super::{Gone, Shard, SourceState};
 use crate::encode::{OutputEncoder, Routed};
 use crate::intake::points::PointReading;
 use crate::shard::aggregation::{Aggregation, Fed};
+use crate::shard::chain::{Next, Relays};
 use crate::shard::clusters::ClusterState;
 use crate::shard::relay::Relay;
 use crate::shard::results::Results;
@@ -22,7 +23,7 @@ impl Shard {
     pub fn new(plan: &Plan, accounts: &Accounts, seed: u64, now: Now) -> Shard {
         let mut shard = Shard {
             aggregations: Vec::new(),
-            relays: Vec::new(),
+            relays: Relays::default(),
             sources: Vec::new(),
             outputs: Vec::new(),
             clusters: Vec::new(),
@@ -47,9 +48,11 @@ impl Shard {
             let _all = state.to.route(relays, outputs, now, out, &mut || true);
             gone.note(state);
         }
-        let is_relay = |name: &str| plan.relays().any(|(_, kept, _)| kept.name == name);
-        for relay in relays.iter_mut().filter(|relay| !is_relay(&relay.name)) {
-            relay.finish(outputs, now, out, &mut || true);
+        for at in relays.in_order() {
+            match plan.relays().find(|(_, kept, _)| kept.name == relays.at(at).name) {
+                Some((_, _, relay)) => relays.close_rules(at, relay, outputs, now, out),
+                None => relays.finish(at, outputs, now, out, &mut || true),
+            }
         }
         self.wire(plan, accounts, now, out);
         self.close_lines(now, out);
@@ -83,17 +86,7 @@ impl Shard {
                 ClusterState::replanned(known.map(|known| before.swap_remove(known)), cluster)
             })
             .collect();
-        let mut before = std::mem::take(&mut self.relays);
-        for (_, transform, relay) in plan.relays() {
-            let known = before.iter().position(|known| known.name == transform.name);
-            self.relays.push(match known.map(|known| before.swap_remove(known)) {
-                Some(mut known) => {
-                    known.replan(relay, &self.down, seed, &mut self.outputs, now, out);
-                    known
-                }
-                None => Relay::new(&transform.name, relay, &self.down, seed),
-            });
-        }
+        self.wire_relays(plan, accounts);
         let mut before = std::mem::take(&mut self.aggregations);
         for (id, transform, aggregate) in plan.aggregates() {
             let outputs = routes::of_transform(plan, id);
@@ -118,6 +111,29 @@ impl Shard {
             }
             self.aggregations.push(state);
         }
+    }
+
+    fn wire_relays(&mut self, plan: &Plan, accounts: &Accounts) {
+        let mut before = self.relays.take();
+        let places: Vec<_> = plan.relays().map(|(id, transform, _)| (id, &*transform.name)).collect();
+        let (mut relays, mut edges) = (Vec::with_capacity(places.len()), Vec::with_capacity(places.len()));
+        for (_, transform, relay) in plan.relays() {
+            let known = before.iter().position(|known| known.name == transform.name);
+            relays.push(match known.map(|known| before.swap_remove(known)) {
+                Some(mut known) => {
+                    known.replan(relay, &self.down, self.seed);
+                    known
+                }
+                None => Relay::new(&transform.name, relay, &self.down, self.seed),
+            });
+            let next = relay.plan.next_relays().into_iter().filter_map(|id| {
+                let at = places.iter().position(|(known, _)| *known == id)?;
+                let account = accounts.edge(places[at].1, &transform.name).map(Arc::clone);
+                Some(Next::new(id, at, account.unwrap_or_default()))
+            });
+            edges.push(next.collect());
+        }
+        self.relays.replace(relays, edges, plan.relays_in_order());
     }
 
     /// What makes the intakes of the source `id`.

@@ -1,18 +1,19 @@
 //! The decision for a name: the steps that every line of that name takes, without evaluating rules again.
 //!
 //! Most decisions are only a list of outputs (`plain`). Other steps depend on the rest of the line (`validate`), on
-//! endpoints being up (`any_of`, `failover`, `dynamic`, `lb`), or feed the value to an aggregation rule.
+//! endpoints being up (`any_of`, `failover`, `dynamic`, `lb`), send to another relay, or feed the value to an
+//! aggregation rule.
 //! Not here: how a decision is made (`Router::decide`) and cached (`cache`).
 //! Invariants: a line gives at most `COPIES_MAX` copies, and further copies are counted; the same decision with the
 //! same endpoints up gives the same copies.
 
-use model::OutputId;
+use model::{OutputId, TransformId};
 
 use crate::sharding::key_hash;
 
 use super::prefilter::Candidates;
 use super::router::{Check, ClusterState, Router, can_be_sent};
-use super::{ClusterId, Distribution};
+use super::{ClusterId, Distribution, MemberNode};
 
 /// Maximum copies of one line.
 pub const COPIES_MAX: usize = 128;
@@ -33,6 +34,13 @@ pub enum Act<'a> {
     Copy {
         /// The output.
         output: OutputId,
+        /// A new name that replaces the line's own.
+        renamed: Option<&'a [u8]>,
+    },
+    /// Send a copy to another relay.
+    Relay {
+        /// The relay.
+        relay: TransformId,
         /// A new name that replaces the line's own.
         renamed: Option<&'a [u8]>,
     },
@@ -109,7 +117,7 @@ type TextId = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {
     Copy {
-        output: OutputId,
+        node: MemberNode,
         name: TextId,
     },
     /// Copies to the `count` owners from `begin`, or to their failover members.
@@ -200,28 +208,29 @@ impl Decision {
         let content = &self.content;
         let mut routing = Routing::new(content.end);
         let mut has_looked = false;
-        let mut copied = Copied { once: router.statements.once, outputs: [OutputId(0); COPIES_MAX] };
+        let mut copied =
+            Copied(router.statements.once.then_some([MemberNode::Output(OutputId(0)); COPIES_MAX]));
         let mut at = 0;
         while let Some(step) = content.steps.get(at) {
             at += 1;
             match *step {
-                Step::Copy { output, name } => routing.copy(&mut copied, output, content.text(name), act),
+                Step::Copy { node, name } => routing.copy(&mut copied, node, content.text(name), act),
                 Step::FirstUp { cluster, name } => {
                     let cluster = &router.clusters[cluster.index()];
-                    let output = cluster.outputs[cluster.first_up()];
-                    routing.copy(&mut copied, output, content.text(name), act);
+                    let node = cluster.nodes[cluster.first_up()];
+                    routing.copy(&mut copied, node, content.text(name), act);
                 }
                 Step::Turn { cluster, name } => {
                     let cluster = &router.clusters[cluster.index()];
-                    let output = cluster.outputs[cluster.at_turn(turn)];
-                    routing.copy(&mut copied, output, content.text(name), act);
+                    let node = cluster.nodes[cluster.at_turn(turn)];
+                    routing.copy(&mut copied, node, content.text(name), act);
                 }
                 Step::Owners { cluster, name, key, begin, count } => {
                     let cluster = &router.clusters[cluster.index()];
                     let owners = &content.owners[begin as usize..][..usize::from(count)];
                     let key = content.text(key).unwrap_or(line.name);
                     cluster.owners_or_failovers(owners, key, |member, _| {
-                        routing.copy(&mut copied, cluster.outputs[member], content.text(name), act);
+                        routing.copy(&mut copied, cluster.nodes[member], content.text(name), act);
                     });
                 }
                 Step::Feed { aggregation_rule, compute, name } => {
@@ -252,12 +261,8 @@ impl Decision {
     }
 }
 
-/// The outputs that already have a copy, for plans that send each line once per output.
-struct Copied {
-    once: bool,
-    /// One per copy.
-    outputs: [OutputId; COPIES_MAX],
-}
+/// The nodes that already have a copy, one for each copy. None unless the plan sends each line once per node.
+struct Copied(Option<[MemberNode; COPIES_MAX]>);
 
 impl Routing {
     fn new(end: End) -> Routing {
@@ -268,21 +273,26 @@ impl Routing {
     fn copy<'a>(
         &mut self,
         copied: &mut Copied,
-        output: OutputId,
+        node: MemberNode,
         renamed: Option<&'a [u8]>,
         act: &mut impl FnMut(Act<'a>),
     ) {
         let copies = self.copies as usize;
-        if copied.once && copied.outputs[..copies].contains(&output) {
+        if copied.0.as_ref().is_some_and(|copied| copied[..copies].contains(&node)) {
             return;
         }
         if copies == COPIES_MAX {
             self.copies_refused += 1;
             return;
         }
-        copied.outputs[copies] = output;
+        if let Some(copied) = &mut copied.0 {
+            copied[copies] = node;
+        }
         self.copies += 1;
-        act(Act::Copy { output, renamed });
+        act(match node {
+            MemberNode::Output(output) => Act::Copy { output, renamed },
+            MemberNode::Relay(relay) => Act::Relay { relay, renamed },
+        });
     }
 }
 
@@ -296,7 +306,7 @@ impl ClusterState {
     pub(super) fn at_turn(&self, turn: u64) -> usize {
         let up = self.up.iter().filter(|up| **up).count();
         if up == 0 {
-            return (turn % self.outputs.len() as u64) as usize;
+            return (turn % self.nodes.len() as u64) as usize;
         }
         let live = self.up.iter().enumerate().filter(|(_, up)| **up).map(|(at, _)| at);
         live.cycle().nth((turn % up as u64) as usize).expect("one is up")
@@ -332,7 +342,7 @@ impl Content {
     /// The decision with this content, without spare capacity.
     pub(super) fn decision(&self) -> Decision {
         let output = |step: &Step| match step {
-            Step::Copy { output, name: 0 } => Some(*output),
+            Step::Copy { node: MemberNode::Output(output), name: 0 } => Some(*output),
             _ => None,
         };
         let plain = (self.steps.len() <= COPIES_MAX).then(|| self.steps.iter().map(output).collect());
@@ -392,11 +402,11 @@ impl Draft {
         self.content.end = end;
         let steps = &mut self.content.steps;
         if once && steps.iter().all(|step| matches!(step, Step::Copy { .. })) {
-            let mut copied: Vec<OutputId> = Vec::with_capacity(steps.len());
+            let mut copied: Vec<MemberNode> = Vec::with_capacity(steps.len());
             steps.retain(|step| {
-                let Step::Copy { output, .. } = step else { return true };
-                let first = !copied.contains(output);
-                copied.push(*output);
+                let Step::Copy { node, .. } = step else { return true };
+                let first = !copied.contains(node);
+                copied.push(*node);
                 first
             });
         }
@@ -465,9 +475,7 @@ impl Draft {
             (Distribution::RoundRobin, _) => return self.content.steps.push(Step::Turn { cluster, name }),
             (Distribution::Sharded { fail_over, .. }, Some(sharding)) => (sharding, *fail_over),
             (Distribution::Copies | Distribution::Sharded { .. }, _) => {
-                self.content
-                    .steps
-                    .extend(state.outputs.iter().map(|output| Step::Copy { output: *output, name }));
+                self.content.steps.extend(state.nodes.iter().map(|node| Step::Copy { node: *node, name }));
                 return;
             }
         };
@@ -482,7 +490,7 @@ impl Draft {
             self.content.steps.push(Step::Owners { cluster, name, key, begin: begin as u32, count });
             return;
         }
-        let outputs = self.content.owners.drain(begin..).map(|member| state.outputs[usize::from(member)]);
-        self.content.steps.extend(outputs.map(|output| Step::Copy { output, name }));
+        let nodes = self.content.owners.drain(begin..).map(|member| state.nodes[usize::from(member)]);
+        self.content.steps.extend(nodes.map(|node| Step::Copy { node, name }));
     }
 }

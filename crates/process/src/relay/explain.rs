@@ -5,13 +5,11 @@
 //! So tests compare `Decision` and the cache with it.
 //! Not here: printing.
 
-use model::OutputId;
-
 use super::decision::{COPIES_MAX, End, Line, Routing};
 use super::expression::GaveUp;
 use super::replacement::Replacement;
 use super::router::{Action, Check, Entry, Router, Rule, can_be_sent};
-use super::{ClusterId, Distribution, MistakeAt, To};
+use super::{ClusterId, Distribution, MemberNode, MistakeAt, To};
 
 /// The route of one line through the statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,8 +82,8 @@ pub struct Sent {
 pub struct Chosen {
     /// Its index in the cluster.
     pub member: usize,
-    /// Its output.
-    pub output: OutputId,
+    /// Its node.
+    pub node: MemberNode,
     /// The reason.
     pub why: Why,
 }
@@ -193,8 +191,8 @@ struct Walk<'a> {
     turn: u64,
     name: Vec<u8>,
     copies: usize,
-    /// Outputs that have a copy.
-    copied: Vec<OutputId>,
+    /// Nodes that have a copy.
+    copied: Vec<MemberNode>,
     /// True when the value was fed to a result of the same name, which replaces the line.
     replaced: bool,
     feeds: u32,
@@ -298,8 +296,8 @@ impl Walk<'_> {
             let copied = &mut self.copied;
             for chosen in sent.iter_mut().map(|sent| &mut sent.chosen) {
                 chosen.retain(|chosen| {
-                    let first = !copied.contains(&chosen.output);
-                    copied.push(chosen.output);
+                    let first = !copied.contains(&chosen.node);
+                    copied.push(chosen.node);
                     first
                 });
             }
@@ -313,13 +311,11 @@ impl Walk<'_> {
         let all_down = state.up.iter().all(|up| !up);
         let mut chosen = Vec::new();
         let mut choose = |member: usize, why| {
-            chosen.push(Chosen { member, output: state.outputs[member], why });
+            chosen.push(Chosen { member, node: state.nodes[member], why });
         };
         let mut position = None;
         match &state.distribution {
-            Distribution::Copies => {
-                (0..state.outputs.len()).for_each(|member| choose(member, Why::AllMembers))
-            }
+            Distribution::Copies => (0..state.nodes.len()).for_each(|member| choose(member, Why::AllMembers)),
             Distribution::Failover => {
                 choose(state.first_up(), if all_down { Why::NoneUp } else { Why::FirstUp });
             }

@@ -15,7 +15,7 @@ use model::OutputId;
 use crate::sharding::Cluster;
 
 use super::router::{Action, ClusterState, Router};
-use super::{Distribution, To};
+use super::{Distribution, MemberNode, To};
 
 /// Chooses the receivers of lines queued for one output.
 #[derive(Debug)]
@@ -33,11 +33,11 @@ impl ClusterState {
             Distribution::Sharded { fail_over, .. } => fail_over,
             Distribution::Copies => false,
         };
-        fails_over && self.outputs.len() > 1
+        fails_over && self.nodes.len() > 1
     }
 
     fn index_of(&self, output: OutputId) -> Option<usize> {
-        self.outputs.iter().position(|known| *known == output)
+        self.nodes.iter().position(|known| *known == MemberNode::Output(output))
     }
 }
 
@@ -59,12 +59,12 @@ impl Router {
         let mut clusters =
             self.clusters.iter().filter(|cluster| cluster.index_of(output).is_some()).peekable();
         let others = |cluster: &Arc<ClusterState>| {
-            let up = |(other, up): &(&OutputId, &bool)| **up && **other != output;
+            let up = |(other, up): &(&MemberNode, &bool)| **up && **other != MemberNode::Output(output);
             let copies = match cluster.distribution {
                 Distribution::Sharded { replication, .. } => usize::from(replication),
                 Distribution::Copies | Distribution::Failover | Distribution::RoundRobin => 1,
             };
-            cluster.fails_over() && cluster.outputs.iter().zip(&cluster.up).filter(up).count() >= copies
+            cluster.fails_over() && cluster.nodes.iter().zip(&cluster.up).filter(up).count() >= copies
         };
         clusters.peek().is_some() && clusters.all(others)
     }
@@ -106,7 +106,7 @@ impl Successors<'_> {
             (Distribution::RoundRobin, _) => vec![cluster.at_turn(turn)],
             _ => vec![cluster.first_up()],
         };
-        members.into_iter().map(|member| cluster.outputs[member]).collect()
+        members.into_iter().filter_map(|member| cluster.nodes[member].output()).collect()
     }
 
     fn queued_receivers(&self, sharding: &Cluster, name: &[u8]) -> Vec<usize> {
@@ -143,8 +143,12 @@ mod tests {
     use crate::sharding::Sharding;
 
     fn cluster(distribution: Distribution, outputs: &[u16]) -> RelayCluster {
-        let member =
-            |at: &u16| Member { output: OutputId(*at), host: format!("h{at}"), port: 1, instance: None };
+        let member = |at: &u16| Member {
+            node: MemberNode::Output(OutputId(*at)),
+            host: format!("h{at}"),
+            port: 1,
+            instance: None,
+        };
         RelayCluster { name: "c".into(), members: outputs.iter().map(member).collect(), distribution }
     }
 

@@ -34,8 +34,8 @@ pub use expression::{COMPILED_BYTES_MAX, Class, Expression, GaveUp, Outline};
 pub use failover::Successors;
 pub use mistake::{MistakeAt, RelayMistake, RelayWarning};
 pub use plan::{
-    AggregateStatement, ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan,
-    RewritePlan, Statement, To, ValidatePlan,
+    AggregateStatement, ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, MemberNode, RelayCluster,
+    RelayPlan, RewritePlan, Statement, To, ValidatePlan,
 };
 pub use replacement::{LostReference, lost_references, statistics_prefix};
 pub use router::{Entry, NAME_BYTES_MAX, Router, RouterSnapshot, STATEMENTS_MAX};

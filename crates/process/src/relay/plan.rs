@@ -4,7 +4,7 @@
 //! cluster) with their place, so that `config` can point at the line.
 //! Not here: addresses, transports and queues of endpoints (`config`, `deliver`); a member only names its output.
 
-use model::OutputId;
+use model::{OutputId, TransformId};
 
 use crate::aggregation_rules::AggregationRulePlan;
 use crate::bytes::put_varint;
@@ -36,6 +36,24 @@ pub struct RelayPlan {
 }
 
 impl RelayPlan {
+    /// The relays that are members of its clusters, each once, in order.
+    pub fn next_relays(&self) -> Vec<TransformId> {
+        let members = self.clusters.iter().flat_map(|cluster| &cluster.members);
+        let mut relays: Vec<TransformId> = members.filter_map(|member| member.node.relay()).collect();
+        relays.sort_unstable();
+        relays.dedup();
+        relays
+    }
+
+    /// The aggregation rules of its `aggregate` statements, in order.
+    pub fn aggregation_rules(&self) -> Vec<AggregationRulePlan> {
+        let rule = |statement: &Statement| match statement {
+            Statement::Aggregate(statement) => Some(statement.aggregation_rule.clone()),
+            Statement::Match(_) | Statement::Rewrite(_) => None,
+        };
+        self.statements.iter().filter_map(rule).collect()
+    }
+
     /// A key that identifies each `aggregate` statement, in order: its windows, computes, names and expressions.
     /// The destination of results is not part of it.
     pub fn aggregation_rule_keys(&self) -> Vec<Vec<u8>> {
@@ -68,14 +86,41 @@ pub struct RelayCluster {
     pub distribution: Distribution,
 }
 
-/// One endpoint as a member of one cluster. An output may be a member of several clusters.
+/// A node that gets copies as a member of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MemberNode {
+    /// An output.
+    Output(OutputId),
+    /// Another relay. It is always up.
+    Relay(TransformId),
+}
+
+impl MemberNode {
+    /// The output, if it is one.
+    pub fn output(self) -> Option<OutputId> {
+        match self {
+            MemberNode::Output(output) => Some(output),
+            MemberNode::Relay(_) => None,
+        }
+    }
+
+    /// The relay, if it is one.
+    pub fn relay(self) -> Option<TransformId> {
+        match self {
+            MemberNode::Relay(relay) => Some(relay),
+            MemberNode::Output(_) => None,
+        }
+    }
+}
+
+/// One endpoint, or another relay, as a member of one cluster. A node may be a member of several clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// The output that gets the copies.
-    pub output: OutputId,
-    /// The address as written, without port and brackets; the path of a file.
+    /// The node that gets the copies.
+    pub node: MemberNode,
+    /// The address as written, without port and brackets; the path of a file; the name of a relay.
     pub host: String,
-    /// The port; 0 for a file.
+    /// The port; 0 for a file or a relay.
     pub port: u16,
     /// Replaces the address as the member's name in sharding.
     pub instance: Option<String>,

@@ -19,8 +19,8 @@ use super::prefilter::{Candidates, Prefilter};
 use super::replacement::Replacement;
 use super::searches::{SearchFigures, Searches};
 use super::{
-    AggregateStatement, ClusterId, Distribution, ExpressionPlan, MatchPlan, RelayCluster, RelayPlan,
-    RewritePlan, Statement, To,
+    AggregateStatement, ClusterId, Distribution, ExpressionPlan, MatchPlan, MemberNode, RelayCluster,
+    RelayPlan, RewritePlan, Statement, To,
 };
 
 /// Longest name that a rewrite or an aggregation may produce. Longer names, empty names, and names with white space
@@ -106,7 +106,7 @@ pub(super) struct Check {
 /// A cluster and the state of its members.
 #[derive(Clone, Debug)]
 pub(super) struct ClusterState {
-    pub(super) outputs: Vec<OutputId>,
+    pub(super) nodes: Vec<MemberNode>,
     pub(super) distribution: Distribution,
     /// The sharding; None for clusters without sharding.
     pub(super) sharding: Option<Cluster>,
@@ -204,13 +204,14 @@ impl Router {
     /// Sets whether an endpoint is up, in all clusters. Only clusters whose members fail over to each other use it.
     pub fn set_live(&mut self, output: OutputId, live: bool) {
         for cluster in &mut self.clusters {
-            if !cluster.outputs.contains(&output) {
+            let node = MemberNode::Output(output);
+            if !cluster.nodes.contains(&node) {
                 continue;
             }
             // Copied while a snapshot of it exists: only this cluster, which costs less than its new ring.
             let cluster = Arc::make_mut(cluster);
-            for at in 0..cluster.outputs.len() {
-                if cluster.outputs[at] == output {
+            for at in 0..cluster.nodes.len() {
+                if cluster.nodes[at] == node {
                     cluster.up[at] = live;
                     cluster.been_down[at] |= !live;
                     if let Some(sharding) = &mut cluster.sharding {
@@ -462,10 +463,10 @@ impl Builder {
             }
             Distribution::Copies | Distribution::Failover | Distribution::RoundRobin => None,
         };
-        let outputs: Vec<OutputId> = plan.members.iter().map(|member| member.output).collect();
-        let (up, been_down) = (vec![true; outputs.len()], vec![false; outputs.len()]);
+        let nodes: Vec<MemberNode> = plan.members.iter().map(|member| member.node).collect();
+        let (up, been_down) = (vec![true; nodes.len()], vec![false; nodes.len()]);
         self.clusters.push(ClusterState {
-            outputs,
+            nodes,
             distribution: plan.distribution.clone(),
             sharding,
             up,

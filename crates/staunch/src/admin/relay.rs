@@ -96,7 +96,7 @@ pub struct ClusterRow {
 /// One member of a cluster.
 #[derive(Debug, Default, Serialize)]
 pub struct MemberRow {
-    /// The output.
+    /// The output, or another relay.
     pub output: String,
     /// It has failed over, where members of the cluster do that.
     pub out: bool,
@@ -130,10 +130,9 @@ fn clusters(plan: &Plan, relay: &str, down: &[OutputId]) -> Vec<ClusterRow> {
         TransformKind::Relay(known) if transform.name == relay => Some(&known.plan),
         TransformKind::Relay(_) | TransformKind::Aggregate(_) => None,
     });
-    let member = |member: &Member| {
-        let output = plan.outputs.get(member.output.index());
-        let output = output.map(|output| output.name.clone()).unwrap_or_default();
-        MemberRow { output, out: down.contains(&member.output) }
+    let member = |member: &Member| MemberRow {
+        output: plan.member_name(member.node).to_owned(),
+        out: member.node.output().is_some_and(|output| down.contains(&output)),
     };
     let row = |cluster: &RelayCluster| ClusterRow {
         name: cluster.name.clone(),

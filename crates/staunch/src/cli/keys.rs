@@ -90,7 +90,7 @@ impl<'a> Keys<'a> {
                 match &met.action {
                     RuleAction::Sent(sent) => {
                         for chosen in sent.iter().flat_map(|sent| &sent.chosen) {
-                            row(&[&self.plan.outputs[chosen.output.index()].name, &at]);
+                            row(&[self.plan.member_name(chosen.node), &at]);
                             goes = true;
                         }
                     }

@@ -103,7 +103,7 @@ fn cluster_row(plan: &Plan, cluster: &RelayCluster) -> ClusterRow {
         Distribution::Failover | Distribution::RoundRobin => (1, true),
     };
     let members = cluster.members.iter().map(|member| MemberRow {
-        output: plan.outputs[member.output.index()].name.clone(),
+        output: plan.member_name(member.node).to_owned(),
         endpoint: endpoint(member),
         instance: member.instance.clone(),
     });

@@ -1,10 +1,10 @@
-//! `clusters` of a relay: outputs by name, and how points are shared out among them.
+//! `clusters` of a relay: outputs and relays by name, and how points are shared out among them.
 //!
 //! Not here: where a key lies (`process::sharding`), whether the outputs are such as a relay can feed (`feeds`).
 
 use foldhash::HashSet;
 use model::{OutputId, TransformId};
-use process::relay::{Distribution, Member, RelayCluster};
+use process::relay::{Distribution, Member, MemberNode, RelayCluster};
 use process::sharding::{CarbonHash, Sharding};
 
 use super::{BLACKHOLE, File};
@@ -14,6 +14,7 @@ use crate::native::endpoint_name;
 use crate::native::fields::Fields;
 use crate::native::value::{empty, repeated};
 use crate::native::wiring::Named;
+use crate::options::Section;
 use crate::options::field::Words;
 use crate::plan::{Destination, Endpoint, Feed, OutputPlan, Plan};
 
@@ -42,7 +43,7 @@ pub(super) fn read(
 ) -> Vec<RelayCluster> {
     let members = Members { file, relay, plan };
     let mut clusters = Vec::new();
-    let mut used = vec![false; plan.outputs.len()];
+    let mut used: HashSet<MemberNode> = HashSet::default();
     let mut is_unclear = false;
     for (name, fields) in fields.named_tables("clusters") {
         let whose = &fields.whose;
@@ -58,7 +59,7 @@ pub(super) fn read(
         let before = wrong.len();
         let (cluster_members, written) = members.of(fields, wrong);
         is_unclear |= wrong.len() > before || fields.other("to").is_none();
-        cluster_members.iter().for_each(|member| used[member.output.index()] = true);
+        used.extend(cluster_members.iter().map(|member| member.node));
         if wrong.len() == before {
             check_replication(fields, &distribution, cluster_members.len(), wrong);
             note_collision(whose, &distribution, &cluster_members, &written, wrong);
@@ -141,15 +142,15 @@ fn note_collision(
     wrong.push(diagnostic.label(format!("{address} gets nothing")).hint(hint));
 }
 
-/// The outputs that take from one relay.
+/// The outputs and relays that take from one relay.
 struct Members<'a> {
     file: File<'a>,
     relay: TransformId,
     plan: &'a Plan,
 }
 
-impl Members<'_> {
-    /// The members that `to` of a cluster names, and for each the output's section and the entry that names it.
+impl<'a> Members<'a> {
+    /// The members that `to` of a cluster names, and for each its section and the entry that names it.
     fn of(&self, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> (Vec<Member>, Vec<(String, Place)>) {
         let (whose, texts) = (&fields.whose, fields.texts("to"));
         if fields.other("to").is_some() && texts.is_empty() {
@@ -179,40 +180,84 @@ impl Members<'_> {
                 wrong.push(Diagnostic::error(Code::NoCluster, message).at(*place).label(label));
                 continue;
             }
-            for id in found {
-                let output = &self.plan.outputs[id.index()];
-                let (host, port) = host_and_port(output);
+            for node in found {
+                let (host, port) = self.host_and_port(node);
                 let instance = instance.map(str::to_owned);
-                if members.iter().any(|known| known.output == id && known.instance == instance) {
+                if members.iter().any(|known| known.node == node && known.instance == instance) {
                     wrong.push(repeated("to", *place));
                     break;
                 }
-                members.push(Member { output: id, host, port, instance });
-                let section = self.file.outputs().find(|(_, made)| made.contains(&id.index()));
-                written.push((section.map_or("", |(named, _)| &*named.name).to_owned(), *place));
+                members.push(Member { node, host, port, instance });
+                written.push((self.section_of(node).to_owned(), *place));
             }
         }
         (members, written)
     }
 
-    /// The outputs of a name, in their order.
-    fn found(&self, whose: &str, name: &str, place: Place) -> Result<Vec<OutputId>, Diagnostic> {
-        let ids = |made: std::ops::Range<usize>| made.map(|at| OutputId(at as u16)).collect::<Vec<_>>();
+    /// What sharding knows a node as.
+    fn host_and_port(&self, node: MemberNode) -> (String, u16) {
+        match node {
+            MemberNode::Output(id) => host_and_port(&self.plan.outputs[id.index()]),
+            MemberNode::Relay(id) => (self.plan.transforms[id.index()].name.clone(), 0),
+        }
+    }
+
+    /// The name of a node's section.
+    fn section_of(&self, node: MemberNode) -> &str {
+        match node {
+            MemberNode::Output(id) => {
+                let section = self.file.outputs().find(|(_, made)| made.contains(&id.index()));
+                section.map_or("", |(named, _)| &*named.name)
+            }
+            MemberNode::Relay(id) => &self.plan.transforms[id.index()].name,
+        }
+    }
+
+    /// The relay of a name, whether it reads from this one or not.
+    fn relay_of(&self, name: &str) -> Option<(&'a Named, TransformId)> {
+        let named = self.file.named.iter();
+        let mut named = named.filter(|named| named.section == Some(Section::TransformRelay));
+        let id = self.plan.transforms.iter().position(|transform| transform.name == name)?;
+        Some((named.find(|named| named.name == name)?, TransformId(id as u16)))
+    }
+
+    fn takes(&self, relay: TransformId) -> bool {
+        self.plan.transforms[relay.index()].from.contains(&Feed::Transform(self.relay))
+    }
+
+    /// The nodes of a name, in their order. Where an output and a relay have the same name, it is the one that reads from
+    /// this relay.
+    fn found(&self, whose: &str, name: &str, place: Place) -> Result<Vec<MemberNode>, Diagnostic> {
+        let output = |at: usize| MemberNode::Output(OutputId(at as u16));
         let section = self.file.outputs().find(|(named, _)| named.name == name);
+        // One that could not be read has been reported.
+        let is_fed = |(_, made): &(&Named, std::ops::Range<usize>)| {
+            made.is_empty() || self.is_fed(&self.plan.outputs[made.start])
+        };
+        let relay = self.relay_of(name);
+        let fed_relay = relay.filter(|(_, id)| self.takes(*id));
         if let Some((named, made)) = section {
-            // One that could not be read has been told of.
-            let fed = made.is_empty() || self.is_fed(&self.plan.outputs[made.start]);
-            return if fed { Ok(ids(made)) } else { Err(self.not_fed(whose, named, place)) };
+            let fed = is_fed(&(named, made.clone()));
+            return match fed_relay {
+                Some(_) if fed => Err(both(whose, name, place)),
+                Some((_, id)) => Ok(vec![MemberNode::Relay(id)]),
+                None if fed => Ok(made.map(output).collect()),
+                None => Err(self.not_fed(whose, named, place)),
+            };
+        }
+        if let Some((named, id)) = relay {
+            let node = MemberNode::Relay(id);
+            return if self.takes(id) { Ok(vec![node]) } else { Err(self.not_fed(whose, named, place)) };
         }
         for (named, made) in self.file.outputs() {
             let endpoint = |at: &usize| {
-                let output = &self.plan.outputs[*at];
-                let alone = || output.kind.destination().map(|to| endpoint_name(&named.name, &to));
-                output.name == name || made.len() == 1 && alone().as_deref() == Some(name)
+                let one = &self.plan.outputs[*at];
+                let alone = || one.kind.destination().map(|to| endpoint_name(&named.name, &to));
+                one.name == name || made.len() == 1 && alone().as_deref() == Some(name)
             };
             if let Some(at) = made.clone().find(endpoint) {
                 let fed = self.is_fed(&self.plan.outputs[at]);
-                return if fed { Ok(ids(at..at + 1)) } else { Err(self.not_fed(whose, named, place)) };
+                return if fed { Ok(vec![output(at)]) } else { Err(self.not_fed(whose, named, place)) };
             }
         }
         Err(self.unknown(whose, name, place))
@@ -224,34 +269,58 @@ impl Members<'_> {
 
     fn not_fed(&self, whose: &str, named: &Named, place: Place) -> Diagnostic {
         let relay = &self.plan.transforms[self.relay.index()].name;
-        let message = format!("{whose} names an output that does not read from the relay");
+        let node = named.family.one();
+        let message = format!("{whose} names {} {node} that does not read from the relay", article(node));
         let label = format!("`from` of {} does not name `{relay}`", named.whose);
         let hint = format!("write from = [\"{relay}\"] there");
         Diagnostic::error(Code::NoCluster, message).at(place).label(label).hint(hint)
     }
 
     fn unknown(&self, whose: &str, name: &str, place: Place) -> Diagnostic {
-        let names: Vec<&str> = self.file.outputs().map(|(named, _)| &*named.name).collect();
+        let outputs = self.file.outputs().map(|(named, _)| &*named.name);
+        let relays = self.plan.relays().filter(|(id, ..)| self.takes(*id));
+        let names: Vec<&str> = outputs.chain(relays.map(|(_, relay, _)| &*relay.name)).collect();
         let of = self.plan.outputs.iter().filter(|output| self.is_fed(output)).map(|output| &*output.name);
         let hint = did_you_mean(name, names.iter().copied().chain(of));
-        let message = format!("{whose} names an output that does not exist");
+        let message = format!("{whose} names a node that does not exist");
         let mistake = Diagnostic::error(Code::UnknownReference, message).at(place);
-        Diagnostic { hint, ..mistake.label(listed("outputs", &names)) }
+        Diagnostic { hint, ..mistake.label(listed("nodes", &names)) }
     }
 
-    /// Warns of outputs that take from the relay and are in no cluster.
-    fn unused(&self, used: &[bool], wrong: &mut Vec<Diagnostic>) {
-        for (named, made) in self.file.outputs() {
-            let idle = |at: &usize| !used[*at] && self.is_fed(&self.plan.outputs[*at]);
-            let Some(first) = made.clone().find(idle) else { continue };
-            let relay = &self.plan.transforms[self.relay.index()].name;
-            let output = &self.plan.outputs[first].name;
-            let message = format!("no cluster of transform `{relay}` names output `{output}`");
+    /// Warns of outputs and relays that take from the relay and are in no cluster.
+    fn unused(&self, used: &HashSet<MemberNode>, wrong: &mut Vec<Diagnostic>) {
+        let relay = &self.plan.transforms[self.relay.index()].name;
+        let mut warn = |named: &Named, name: &str| {
+            let node = named.family.one();
+            let message = format!("no cluster of transform `{relay}` names {node} `{name}`");
             let diagnostic = Diagnostic::warning(Code::Unused, message).at(named.place);
-            let hint = format!("name \"{output}\" in the `to` of a cluster");
-            wrong.push(diagnostic.label("gets nothing").hint(hint));
+            let hint = format!("name \"{name}\" in the `to` of a cluster");
+            wrong.push(diagnostic.label(format!("gets nothing from `{relay}`")).hint(hint));
+        };
+        for (named, made) in self.file.outputs() {
+            let is_used = |at: &usize| used.contains(&MemberNode::Output(OutputId(*at as u16)));
+            let idle = |at: &usize| !is_used(at) && self.is_fed(&self.plan.outputs[*at]);
+            if let Some(first) = made.clone().find(idle) {
+                warn(named, &self.plan.outputs[first].name);
+            }
+        }
+        for (id, transform, _) in self.plan.relays() {
+            if self.takes(id) && !used.contains(&MemberNode::Relay(id)) {
+                let named = self.relay_of(&transform.name).map(|(named, _)| named);
+                named.into_iter().for_each(|named| warn(named, &transform.name));
+            }
         }
     }
+}
+
+fn both(whose: &str, name: &str, place: Place) -> Diagnostic {
+    let message = format!("{whose} could mean the output `{name}` or the transform `{name}`");
+    let diagnostic = Diagnostic::error(Code::DuplicateName, message).at(place);
+    diagnostic.label("both read from the relay").hint("rename one of the two")
+}
+
+fn article(noun: &str) -> &'static str {
+    if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
 /// What sharding knows an output as.

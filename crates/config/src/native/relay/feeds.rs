@@ -47,7 +47,6 @@ pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diag
             Feed::Transform(id) => plan.transforms.get(id.index()),
             Feed::Source(_) => None,
         });
-        let mut told = false;
         for transform in transforms {
             let is_relay = transform.kind.as_relay().is_some();
             let trouble = match (&output.kind, is_relay) {
@@ -74,17 +73,6 @@ pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diag
             if let Some((code, message, label, hint)) = trouble {
                 wrong.push(
                     Diagnostic::error(code, message).at(place_of(&transform.name)).label(label).hint(hint),
-                );
-            } else if is_relay && output.from.len() > 1 && !told {
-                told = true;
-                let message = format!("{} reads from a relay and from another section", named.whose);
-                let label = "an output of a relay reads from it alone";
-                let hint = "add an output of its own for the relay; two may send to one endpoint";
-                wrong.push(
-                    Diagnostic::error(Code::WrongRecords, message)
-                        .at(place_of(&transform.name))
-                        .label(label)
-                        .hint(hint),
                 );
             }
         }

@@ -61,11 +61,12 @@ fn members(plan: &Plan, groups: &[OutputGroup<'_>], members: &[Member]) -> Vec<S
     let mut names = Vec::with_capacity(members.len());
     let mut rest = members;
     while let Some(member) = rest.first() {
-        let group = groups.iter().find(|group| group.first == member.output.index());
+        let place = |member: &Member| member.node.output().map(|output| output.index());
+        let group = groups.iter().find(|group| Some(group.first) == place(member));
         let whole = group.filter(|group| {
             let size = group.outputs.len();
             let alike = |(at, member): (usize, &Member)| {
-                member.output.index() == group.first + at && member.instance.is_none()
+                place(member) == Some(group.first + at) && member.instance.is_none()
             };
             size > 1 && rest.len() >= size && rest[..size].iter().enumerate().all(alike)
         });
@@ -74,7 +75,7 @@ fn members(plan: &Plan, groups: &[OutputGroup<'_>], members: &[Member]) -> Vec<S
             rest = &rest[group.outputs.len()..];
             continue;
         }
-        let name = plan.outputs.get(member.output.index()).map_or("", |output| &*output.name);
+        let name = plan.member_name(member.node);
         names.push(match &member.instance {
             Some(instance) => format!("{name}={instance}"),
             None => name.to_owned(),

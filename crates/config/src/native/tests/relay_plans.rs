@@ -6,8 +6,8 @@ use process::aggregation_rules::{
     AggregationRuleLimits, AggregationRulePlan, Compute, ComputePlan, Late, Stamp,
 };
 use process::relay::{
-    AggregateStatement, ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan,
-    RewritePlan, Statement, To, ValidatePlan,
+    AggregateStatement, ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, MemberNode, RelayCluster,
+    RelayPlan, RewritePlan, Statement, To, ValidatePlan,
 };
 use process::sharding::{CarbonHash, Sharding};
 use proptest::collection::vec;
@@ -20,9 +20,9 @@ use wire::graphite::input::Compatibility;
 use super::super::{empty_plan, graphite_source};
 use crate::plan::*;
 
-/// One relay or two, with outputs of their own.
+/// One to three relays with outputs of their own, of which some feed the next one.
 pub(super) fn plan() -> impl Strategy<Value = Plan> {
-    vec((vec(output(), 1..5), vec(cluster(), 1..4), vec(statement(), 0..6), statistics(), limits()), 1..3)
+    vec((vec(output(), 1..5), vec(cluster(), 1..4), vec(statement(), 0..6), statistics(), limits()), 1..4)
         .prop_map(|relays| {
             let mut plan = Plan { sources: vec![source()], ..empty_plan() };
             for (at, (outputs, clusters, statements, statistics, (names_max, aggregation_rules))) in
@@ -64,8 +64,22 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
                     from: vec![Feed::Source(SourceId(0))],
                 });
             }
+            chain(&mut plan);
             plan
         })
+}
+
+/// Some relays send to the one behind them, too.
+fn chain(plan: &mut Plan) {
+    for at in 1..plan.transforms.len() {
+        let TransformKind::Relay(relay) = &mut plan.transforms[at - 1].kind else { continue };
+        if relay.names_max % 3 == 0 {
+            let node = MemberNode::Relay(TransformId(at as u16));
+            let member = Member { node, host: format!("r.{at}"), port: 0, instance: None };
+            relay.plan.clusters[0].members.push(member);
+            plan.transforms[at].from.push(Feed::Transform(TransformId(at as u16 - 1)));
+        }
+    }
 }
 
 fn source() -> SourcePlan {
@@ -141,7 +155,7 @@ fn member(output: &OutputPlan, id: usize) -> Member {
         OutputKind::GraphiteFile { path, .. } => (path.display().to_string(), 0),
         _ => unreachable!("no relay feeds others"),
     };
-    Member { output: OutputId(id as u16), host, port, instance: None }
+    Member { node: MemberNode::Output(OutputId(id as u16)), host, port, instance: None }
 }
 
 type Draft = (Distribution, Vec<(Index, Option<String>)>, bool);

@@ -1,11 +1,12 @@
 //! Relays as tables: what they may say, what they may not, and where a mistake is shown.
 
+use model::{OutputId, SourceId, TransformId};
 use process::aggregation_rules::{Compute, Late, Stamp};
-use process::relay::{Distribution, Statement, To};
+use process::relay::{Distribution, MemberNode, Statement, To};
 use process::sharding::{CarbonHash, Sharding};
 
 use super::*;
-use crate::plan::RelayTransform;
+use crate::plan::{RELAYS_IN_A_ROW_MAX, RelayTransform};
 
 /// A source, a relay and its outputs, with `rest` behind.
 fn file(rest: &str) -> String {
@@ -212,7 +213,7 @@ fn mistakes_are_told_at_their_place_and_all_at_once() {
             &["C031 \"a\" matches a name that it gives"],
         ),
         (cluster("type = \"forwar\"\nto = [\"a\"]"), &["C004 \"forwar\" must be one of"]),
-        (cluster("type = \"lb\"\nto = [\"d\", \"a/h1:9\"]"), &["C014 \"d\" outputs are: a, b, f", "C014 \"a/h1:9\" outputs are"]),
+        (cluster("type = \"lb\"\nto = [\"d\", \"a/h1:9\"]"), &["C014 \"d\" nodes are: a, b, f", "C014 \"a/h1:9\" nodes are"]),
         (cluster("type = \"lb\"\nto = [\"a\", \"a/h1:1\"]"), &["C021 \"a/h1:1\" the second one"]),
         (cluster("type = \"carbon_ch\"\nto = [\"a=x\", \"b=\"]"), &["C026 \"a=x\" `a` has 2 endpoints", "C026 \"b=\" no instance after"]),
         (cluster("type = \"carbon_ch\"\nreplication = 3\nto = [\"a\"]"), &["C026 3 it has 2 members"]),
@@ -245,10 +246,6 @@ fn what_cannot_feed_a_relay_or_take_from_one_is_told() {
         ("[outputs.c]\ntype = \"console\"\nfrom = [\"r\"]\n", "C028 \"r\" `r` gives Graphite points"),
         ("[outputs.c]\ntype = \"udp\"\nfrom = [\"r\"]\nto = [\"udp://h:1\"]\n", "C028 \"r\" `r` gives"),
         ("[outputs.c]\ntype = \"event_file\"\nfrom = [\"r\"]\n", "C011 \"r\" `r` is a transform"),
-        (
-            "[outputs.c]\ntype = \"graphite_file\"\nfrom = [\"lines\", \"r\"]\n",
-            "C028 \"r\" an output of a relay reads from it alone",
-        ),
     ];
     for (text, want) in table {
         let got = told(&around(text));
@@ -265,6 +262,96 @@ fn what_cannot_feed_a_relay_or_take_from_one_is_told() {
     let pickled =
         "[outputs.p]\ntype = \"graphite\"\nfrom = [\"lines\"]\nto = [\"udp://h:1\"]\nencoding = \"pickle\"\n";
     assert!(told(&around(pickled)).iter().any(|got| got.starts_with("C004 \"udp://h:1\" this endpoint")));
+}
+
+/// A relay that sends all points to `to`.
+fn sends(name: &str, from: &[&str], to: &str) -> String {
+    format!(
+        "[transforms.{name}]\ntype = \"relay\"\nfrom = {from:?}\n[transforms.{name}.clusters.all]\n\
+         type = \"forward\"\nto = {to}\n[[transforms.{name}.rules]]\nto = \"all\"\n"
+    )
+}
+
+const LINES: &str = "[sources.lines]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:2003\"]\n";
+
+fn output(name: &str, from: &[&str]) -> String {
+    format!("[outputs.{name}]\ntype = \"graphite_file\"\nfrom = {from:?}\n")
+}
+
+#[test]
+fn a_relay_sends_to_relays_that_read_from_it() {
+    let text = [
+        LINES,
+        &sends("a", &["lines"], "[\"b\", \"o\"]"),
+        &sends("b", &["a", "lines"], "[\"o\"]"),
+        &output("o", &["a", "b", "lines"]),
+    ]
+    .concat();
+    let plan = good(&text);
+    let relay = |at: usize| plan.transforms[at].kind.as_relay().expect("a relay");
+    let nodes: Vec<MemberNode> = relay(0).plan.clusters[0].members.iter().map(|member| member.node).collect();
+    assert_eq!(nodes, [MemberNode::Relay(TransformId(1)), MemberNode::Output(OutputId(0))]);
+    assert_eq!(relay(0).plan.clusters[0].members[0].label(), "b:0", "a ring knows a relay by its name");
+    assert_eq!(plan.feeds_of(SourceId(0)).len(), 3);
+    // The order of the file does not matter.
+    let text =
+        [LINES, &sends("b", &["a"], "[\"o\"]"), &sends("a", &["lines"], "[\"b\"]"), &output("o", &["b"])]
+            .concat();
+    assert_eq!(good(&text).relays_in_order(), [1, 0]);
+}
+
+#[test]
+fn chains_of_relays_are_checked() {
+    let both = format!("{}{}", sends("o", &["a"], "[\"p\"]"), output("p", &["o"]));
+    let table = [
+        (
+            [sends("a", &["lines", "b"], "[\"b\"]"), sends("b", &["a"], "[\"a\"]")].concat(),
+            "C012 \"b\" closes the circle `a` -> `b` -> `a`",
+        ),
+        (sends("a", &["lines", "a"], "[\"a\"]"), "C012 \"a\" closes the circle `a` -> `a`"),
+        (
+            [sends("a", &["lines"], "[\"b\"]"), sends("b", &["lines"], "[\"o\"]"), output("o", &["b"])]
+                .concat(),
+            "C026 \"b\" `from` of transform `b` does not name `a`",
+        ),
+        (
+            [sends("a", &["lines"], "[\"o\"]"), sends("b", &["a"], "[\"o\"]"), output("o", &["a", "b"])]
+                .concat(),
+            "C017 b gets nothing from `a`",
+        ),
+        (
+            [sends("a", &["lines"], "[\"c\"]"), sends("b", &["a"], "[\"o\"]"), output("o", &["a", "b"])]
+                .concat(),
+            "C014 \"c\" nodes are: o, b",
+        ),
+        (
+            [&sends("a", &["lines"], "[\"o\"]"), &output("o", &["a"]), &*both].concat(),
+            "C008 \"o\" both read from the relay",
+        ),
+        (
+            [sends("a", &["lines"], "[\"b=\"]"), sends("b", &["a"], "[\"o\"]"), output("o", &["b"])].concat(),
+            "C026 \"b=\" no instance after `=`",
+        ),
+    ];
+    for (text, want) in table {
+        let got = told(&format!("{LINES}{text}"));
+        assert!(got.iter().any(|got| got == want), "{text}\n{want}\n{got:#?}");
+    }
+}
+
+#[test]
+fn a_row_of_relays_has_a_limit() {
+    let row = |relays: usize| {
+        let relay = |at: usize| {
+            let from = if at == 0 { "lines".to_owned() } else { format!("r{}", at - 1) };
+            let to = if at + 1 == relays { "[\"o\"]".to_owned() } else { format!("[\"r{}\"]", at + 1) };
+            sends(&format!("r{at}"), &[&from], &to)
+        };
+        let last = output("o", &[&format!("r{}", relays - 1)]);
+        told(&format!("{LINES}{}{last}", (0..relays).map(relay).collect::<String>()))
+    };
+    assert_eq!(row(RELAYS_IN_A_ROW_MAX), [""; 0]);
+    assert_eq!(row(RELAYS_IN_A_ROW_MAX + 1), ["C024 \"r15\" at most 16 relays in a row"]);
 }
 
 #[test]

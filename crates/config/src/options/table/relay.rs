@@ -82,8 +82,8 @@ rows! {
             "Which members get a point.",
             "`forward`: each. `any_of`: one by the name; another one while it is down. `failover`: the first that is up. `lb`: one after the other. `carbon_ch`, `fnv1a_ch`, `jump_fnv1a_ch`: those that own the key, as carbon-c-relay places it. `python_carbon_ch`, `python_fnv1a_ch`, `python_mmh3_ch`: as carbon-relay.py does with `ROUTER_HASH_TYPE`; with `fast_` in it, with `RELAY_METHOD = fast-hashing`.";
         "to": Texts, Required, "[\"carbon\"]",
-            "Outputs that are its members; their order counts.",
-            "`\"NAME\"`: an output, or every endpoint of one that has several. `\"NAME/host:port\"`: one endpoint. `=INSTANCE` behind it: what keys are placed by instead of the address. The outputs take from this relay alone; one may be a member of several clusters.";
+            "Outputs and relays that are its members; their order counts.",
+            "`\"NAME\"`: an output, or every endpoint of one that has several. `\"NAME/host:port\"`: one endpoint. `=INSTANCE` behind it: what keys are placed by instead of the address. Members have this relay in their `from`; other nodes may feed them, too. One may be a member of several clusters.";
         "replication": whole(1, 255), Toml("1"), "2",
             "Members that get each point, with a `type` that ends in `_ch`.",
             "At most as many as there are members.";

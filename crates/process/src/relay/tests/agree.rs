@@ -1,6 +1,6 @@
 //! Random plans, names and endpoint states: the explanation, the decision and the cached decision agree.
 
-use model::OutputId;
+use model::{OutputId, TransformId};
 use proptest::prelude::*;
 
 use crate::sharding::{CarbonHash, Sharding};
@@ -57,8 +57,16 @@ fn distribution() -> impl Strategy<Value = Distribution> {
 
 fn relay_cluster() -> impl Strategy<Value = RelayCluster> {
     let outputs = proptest::collection::btree_set(0..OUTPUTS, 2..=4);
-    (distribution(), outputs).prop_map(|(distribution, outputs)| {
-        cluster("c", distribution, &outputs.into_iter().collect::<Vec<_>>())
+    let relays = prop_oneof![3 => Just(0), 1 => any::<u16>()];
+    (distribution(), outputs, relays).prop_map(|(distribution, outputs, relays)| {
+        let mut cluster = cluster("c", distribution, &outputs.into_iter().collect::<Vec<_>>());
+        for member in &mut cluster.members {
+            let number = member.node.output().expect("all are outputs").0;
+            if relays >> number & 1 == 1 {
+                member.node = MemberNode::Relay(TransformId(number));
+            }
+        }
+        cluster
     })
 }
 
@@ -116,7 +124,11 @@ fn explained_acts(explanation: &Explanation, name: &[u8]) -> Vec<String> {
             copies += 1;
             copies <= COPIES_MAX
         }) {
-            acts.push(text(Act::Copy { output: chosen.output, renamed: Some(name) }));
+            let renamed = Some(name);
+            acts.push(text(match chosen.node {
+                MemberNode::Output(output) => Act::Copy { output, renamed },
+                MemberNode::Relay(relay) => Act::Relay { relay, renamed },
+            }));
         }
     };
     sent(&explanation.direct, name, &mut acts);
@@ -149,6 +161,7 @@ fn explained_acts(explanation: &Explanation, name: &[u8]) -> Vec<String> {
 fn full(act: Act<'_>, name: &[u8]) -> String {
     match act {
         Act::Copy { output, renamed } => text(Act::Copy { output, renamed: renamed.or(Some(name)) }),
+        Act::Relay { relay, renamed } => text(Act::Relay { relay, renamed: renamed.or(Some(name)) }),
         Act::Invalid { .. } => "invalid".into(),
         Act::Feed { .. } => text(act),
     }

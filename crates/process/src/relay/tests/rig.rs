@@ -18,7 +18,7 @@ pub(super) fn sharded(sharding: Sharding, replication: u8, fail_over: bool) -> D
 /// A cluster of the given outputs, each on a host of the same number.
 pub(super) fn cluster(name: &str, distribution: Distribution, outputs: &[u16]) -> RelayCluster {
     let member = |output: &u16| Member {
-        output: OutputId(*output),
+        node: MemberNode::Output(OutputId(*output)),
         host: format!("10.0.0.{}", output + 1),
         port: 2003,
         instance: None,
@@ -82,12 +82,16 @@ pub(super) fn two() -> Vec<RelayCluster> {
     vec![cluster("a", copies(), &[0]), cluster("b", copies(), &[1])]
 }
 
-/// An act as text: `0`, `0 NAME` under another name, `+RULE.COMPUTE NAME`, `invalid`, `logged`.
+/// An act as text: `0`, `0 NAME` under another name, `t0` for relay 0, `+RULE.COMPUTE NAME`, `invalid`, `logged`.
 pub(super) fn text(act: Act<'_>) -> String {
     match act {
         Act::Copy { output, renamed: None } => output.0.to_string(),
         Act::Copy { output, renamed: Some(name) } => {
             format!("{} {}", output.0, String::from_utf8_lossy(name))
+        }
+        Act::Relay { relay, renamed: None } => format!("t{}", relay.0),
+        Act::Relay { relay, renamed: Some(name) } => {
+            format!("t{} {}", relay.0, String::from_utf8_lossy(name))
         }
         Act::Feed { aggregation_rule, compute, name } => {
             format!("+{aggregation_rule}.{compute} {}", String::from_utf8_lossy(name))

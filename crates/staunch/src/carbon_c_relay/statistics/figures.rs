@@ -172,11 +172,9 @@ impl Parts<'_> {
         let mut destinations: Vec<Destination> = Vec::new();
         let clusters = self.plan.relays().flat_map(|(_, _, relay)| &relay.plan.clusters);
         for member in clusters.flat_map(|cluster| &cluster.members) {
-            if known.contains(&member.output) {
-                continue;
-            }
-            known.push(member.output);
-            let Some(output) = self.plan.outputs.get(member.output.index()) else { continue };
+            let Some(id) = member.node.output().filter(|id| !known.contains(id)) else { continue };
+            known.push(id);
+            let Some(output) = self.plan.outputs.get(id.index()) else { continue };
             let Some(row) = self.page.outputs.iter().find(|row| row.name == output.name) else { continue };
             let one = destination(place(&output.kind, &output.name), row);
             match destinations.iter_mut().find(|before| before.place == one.place) {

@@ -1,0 +1,388 @@
+//! The relays of a shard, and the way of a point through several of them.
+//!
+//! Path of a point: `Shard::push` -> **[`Relays::points`]** -> `Relay::point`, and for each copy that a cluster sends to another
+//! relay: a place in the next [`Level`] -> `Relay::point` of that relay, until a level is empty.
+//! Not here: what one relay does with a point (`relay`), which relays there are (`wiring`).
+//! Invariants: a point makes at most [`VISITS_MAX`] visits to further relays, and what would be more is counted as refused;
+//! nothing is left in a level when a call returns; each visit is in the account of its edge then.
+
+use std::sync::Arc;
+
+use config::plan::RelayTransform;
+use model::{Now, OutputId, Peer, Point, RecordAccount, Span, TransformId};
+use process::relay::Entry;
+
+use crate::Routed;
+use crate::encode::OutputEncoder;
+use crate::shard::relay::{Due, Ended, LOOK_EVERY_NS, PointEnd, Relay};
+
+/// Most visits of one point to relays behind the first one. A line has at most as many copies, too.
+const VISITS_MAX: usize = process::relay::COPIES_MAX;
+
+/// All relays of a shard.
+#[derive(Debug, Default)]
+pub(crate) struct Relays {
+    /// In the order of the plan.
+    all: Vec<Relay>,
+    /// Their edges to other relays, by the ids of these.
+    next: Vec<Vec<Next>>,
+    /// Their places: each relay behind those that feed it.
+    order: Vec<usize>,
+    /// Buffers.
+    levels: Levels,
+}
+
+/// An edge to another relay.
+#[derive(Debug)]
+pub(crate) struct Next {
+    /// As statements name the relay.
+    id: TransformId,
+    /// Its place.
+    at: usize,
+    account: Arc<RecordAccount>,
+    /// Points of this call that are not in the account yet.
+    ended: Ended,
+    received: u64,
+}
+
+impl Next {
+    pub(crate) fn new(id: TransformId, at: usize, account: Arc<RecordAccount>) -> Next {
+        Next { id, at, account, ended: Ended::default(), received: 0 }
+    }
+}
+
+/// Points that a relay took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// How they ended at this relay: a copy for another relay is a copy.
+    pub(crate) here: Ended,
+    /// How they ended behind all relays that got them.
+    pub(crate) through: Ended,
+    /// How many of them.
+    pub(crate) points: usize,
+}
+
+#[derive(Debug, Default)]
+struct Levels {
+    now: Level,
+    next: Level,
+    /// Visits that the current point may still make.
+    left: usize,
+    /// Edges with something that is not in their account: place of the relay, and of the edge there.
+    used: Vec<(usize, usize)>,
+}
+
+/// Points on their way to relays that are equally far from the first one.
+#[derive(Debug, Default)]
+struct Level {
+    /// Lines that are not those of the batch, each with its LF.
+    bytes: Vec<u8>,
+    visits: Vec<Visit>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    /// Place of the relay that sends it, and of the edge there.
+    from: (usize, usize),
+    point: Point,
+    /// Its line lies in `Level::bytes`, not in the batch.
+    is_own: bool,
+    /// It has a new name, of which nobody knows the hash.
+    is_renamed: bool,
+}
+
+impl Level {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.visits.clear();
+    }
+
+    /// Appends a line.
+    fn line(&mut self, name: &[u8], rest: &[u8]) -> Span {
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(name);
+        self.bytes.extend_from_slice(rest);
+        let line = Span::new(begin, self.bytes.len() - begin);
+        self.bytes.push(b'\n');
+        line
+    }
+}
+
+impl Relays {
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Relay> {
+        self.all.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Relay> {
+        self.all.iter_mut()
+    }
+
+    pub(crate) fn at(&self, at: usize) -> &Relay {
+        &self.all[at]
+    }
+
+    pub(crate) fn at_mut(&mut self, at: usize) -> &mut Relay {
+        &mut self.all[at]
+    }
+
+    /// Their places, each behind those that feed it.
+    pub(crate) fn in_order(&self) -> Vec<usize> {
+        self.order.clone()
+    }
+
+    /// Other relays, with the edges from each to others, in the order of their plan.
+    pub(crate) fn replace(&mut self, all: Vec<Relay>, next: Vec<Vec<Next>>, order: Vec<usize>) {
+        debug_assert!(all.len() == next.len() && all.len() == order.len(), "each relay is there once");
+        (self.all, self.next, self.order) = (all, next, order);
+    }
+
+    /// Those that there are, for [`Relays::replace`].
+    pub(crate) fn take(&mut self) -> Vec<Relay> {
+        std::mem::take(&mut self.all)
+    }
+
+    /// The places of relays that get something from one of `first`, these included.
+    pub(crate) fn reached_from(&self, first: impl Iterator<Item = usize>) -> Vec<usize> {
+        let mut is_reached = vec![false; self.all.len()];
+        first.for_each(|at| is_reached[at] = true);
+        for at in &self.order {
+            if is_reached[*at] {
+                self.next[*at].iter().for_each(|next| is_reached[next.at] = true);
+            }
+        }
+        (0..self.all.len()).filter(|at| is_reached[*at]).collect()
+    }
+
+    /// Takes points, whose lines lie in `bytes`, and says how many. Those whose names need long searches are followed by the
+    /// question whether to `go_on`: when not, the rest is left.
+    #[expect(clippy::too_many_arguments, reason = "what it works on, once for each batch")]
+    #[inline]
+    pub(crate) fn points(
+        &mut self,
+        at: usize,
+        entry: Entry,
+        bytes: &[u8],
+        points: &[Point],
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Taken {
+        if self.next[at].is_empty() {
+            let (here, points) = self.all[at].points(entry, bytes, points, outputs, now, out, go_on);
+            return Taken { here, through: here, points };
+        }
+        let mut taken = Taken { here: Ended::default(), through: Ended::default(), points: 0 };
+        for point in points {
+            let (here, through) = self.point(at, entry, bytes, *point, outputs, now, out);
+            taken.here.count(here);
+            taken.through.count(through);
+            taken.points += 1;
+            if self.has_worked_much(at) && !go_on() {
+                break;
+            }
+        }
+        self.settle_edges();
+        taken
+    }
+
+    /// One point: how it ended at this relay, and behind all that it passed.
+    #[expect(clippy::too_many_arguments, reason = "what it works on, once for each point")]
+    fn point(
+        &mut self,
+        at: usize,
+        entry: Entry,
+        bytes: &[u8],
+        point: Point,
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+    ) -> (PointEnd, PointEnd) {
+        let Relays { all, next, levels, .. } = self;
+        levels.left = VISITS_MAX;
+        let here =
+            levels.visit((&mut all[at], &next[at]), at, entry, bytes, (point, false), outputs, now, out);
+        let mut through = here.without_handed();
+        while !levels.next.visits.is_empty() {
+            let mut level = std::mem::replace(&mut levels.next, std::mem::take(&mut levels.now));
+            for Visit { from: (giver, place), mut point, is_own, is_renamed } in level.visits.iter().copied()
+            {
+                let taker = next[giver][place].at;
+                let bytes = if is_own { &*level.bytes } else { bytes };
+                if is_renamed {
+                    point.hash = all[taker].hash(point.name(bytes));
+                }
+                let (relay, entry) = ((&mut all[taker], &*next[taker]), Entry::Records);
+                let end = levels.visit(relay, taker, entry, bytes, (point, is_own), outputs, now, out);
+                through.add(end.without_handed());
+                let edge = &mut next[giver][place];
+                if edge.received == 0 {
+                    levels.used.push((giver, place));
+                }
+                edge.received += 1;
+                edge.ended.count(end);
+            }
+            level.clear();
+            levels.now = level;
+        }
+        (here, through)
+    }
+
+    /// Whether any relay has worked much since it was asked last.
+    fn has_worked_much(&mut self, at: usize) -> bool {
+        let mut much = self.all[at].has_worked_much();
+        for (giver, edge) in &self.levels.used {
+            much |= self.all[self.next[*giver][*edge].at].has_worked_much();
+        }
+        much
+    }
+
+    /// Puts the visits of this call into the accounts.
+    fn settle_edges(&mut self) {
+        while let Some((giver, edge)) = self.levels.used.pop() {
+            let next = &mut self.next[giver][edge];
+            next.account.receive(std::mem::take(&mut next.received));
+            std::mem::take(&mut next.ended).settle_on(&next.account);
+        }
+    }
+
+    /// Routes results that are due, of at most `series_max` series of each relay. Gives the monotonic nanosecond at which there
+    /// may be more.
+    pub(crate) fn tick(
+        &mut self,
+        now: Now,
+        series_max: usize,
+        outputs: &mut [OutputEncoder],
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> u64 {
+        let mut due_ns = u64::MAX;
+        for place in 0..self.order.len() {
+            let at = self.order[place];
+            let due = match self.all[at].compute_results(now, series_max) {
+                Due::Never => u64::MAX,
+                Due::Later => now.mono_ns + LOOK_EVERY_NS,
+                Due::Now { is_more } => {
+                    let all = self.route_results(at, outputs, now, out, go_on);
+                    if is_more || !all { now.mono_ns } else { now.mono_ns + LOOK_EVERY_NS }
+                }
+            };
+            due_ns = due_ns.min(due);
+        }
+        due_ns
+    }
+
+    /// Routes the results of all windows of a relay whose time is over; what later windows hold is counted as left. Results for
+    /// which there is no time, as `go_on` says, are counted.
+    pub(crate) fn finish(
+        &mut self,
+        at: usize,
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) {
+        self.all[at].compute_last_results(now);
+        if !self.route_results(at, outputs, now, out, go_on) {
+            self.all[at].drop_results();
+        }
+    }
+
+    /// Routes the results of a relay's aggregation rules that the plan has no longer, by its old statements.
+    pub(crate) fn close_rules(
+        &mut self,
+        at: usize,
+        plan: &RelayTransform,
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+    ) {
+        self.all[at].close_rules(plan, now);
+        let _all = self.route_results(at, outputs, now, out, &mut || true);
+    }
+
+    /// Routes what has been computed and not been routed yet.
+    pub(crate) fn route_all_results(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+        for at in self.in_order() {
+            let _all = self.route_results(at, outputs, now, out, &mut || true);
+        }
+    }
+
+    /// Says whether all of them are: `go_on` is asked behind those whose names need long searches.
+    fn route_results(
+        &mut self,
+        at: usize,
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let Some(mut results) = self.all[at].take_results() else { return true };
+        // Nobody sent them.
+        outputs.iter_mut().for_each(|output| output.set_peer(Peer::OWN));
+        while let Some((entry, point)) = self.all[at].next_result(&mut results) {
+            let _ends = self.point(at, entry, results.bytes(), point, outputs, now, out);
+            if self.has_worked_much(at) && !go_on() {
+                break;
+            }
+        }
+        self.settle_edges();
+        self.all[at].put_results_back(results)
+    }
+
+    /// Relays that send to the output.
+    pub(crate) fn of_output(&self, output: OutputId) -> impl Iterator<Item = &Relay> {
+        self.all.iter().filter(move |relay| relay.router().names(output))
+    }
+}
+
+impl Levels {
+    /// A point at a relay. Copies for further relays are appended to the next level.
+    #[expect(clippy::too_many_arguments, reason = "what it works on, once for each point")]
+    fn visit(
+        &mut self,
+        (relay, edges): (&mut Relay, &[Next]),
+        at: usize,
+        entry: Entry,
+        bytes: &[u8],
+        (point, is_own): (Point, bool),
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+    ) -> PointEnd {
+        let Levels { next: level, left, .. } = self;
+        let rest = &point.line.of(bytes)[point.name_len as usize..];
+        let mut hand = |id: TransformId, renamed: Option<&[u8]>| {
+            let Ok(edge) = edges.binary_search_by_key(&id, |next| next.id) else { return false };
+            if *left == 0 {
+                return false;
+            }
+            *left -= 1;
+            let handed = match renamed {
+                None if !is_own => Visit { from: (at, edge), point, is_own, is_renamed: false },
+                None => {
+                    let line = level.line(point.name(bytes), rest);
+                    let point = Point { line, ..point };
+                    Visit { from: (at, edge), point, is_own, is_renamed: false }
+                }
+                Some(name) => {
+                    let line = level.line(name, rest);
+                    let point = Point { line, name_len: name.len() as u32, ..point };
+                    Visit { from: (at, edge), point, is_own: true, is_renamed: true }
+                }
+            };
+            level.visits.push(handed);
+            true
+        };
+        relay.count_points(1);
+        relay.point(entry, bytes, point, outputs, now, out, &mut hand)
+    }
+}
