@@ -116,3 +116,49 @@ fn statsd_and_graphite_share_a_ring_and_lose_nothing_when_a_carbon_is_down_and_t
     }
     daemon.stop();
 }
+
+#[test]
+fn a_line_that_passes_two_relays_is_delivered_to_the_outputs_of_both() {
+    let (mut carbon, archive) = (FakeGraphite::new(), FakeGraphite::new());
+    carbon.refuse();
+    let text = format!(
+        "[sources.lines]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [transforms.first]\ntype = \"relay\"\nfrom = [\"lines\"]\nrules = [{{ to = [\"next\", \"archive\"] }}]\n\
+         [transforms.first.clusters]\nnext = {{ type = \"forward\", to = [\"second\"] }}\n\
+         archive = {{ type = \"forward\", to = [\"archive\"] }}\n\
+         [transforms.second]\ntype = \"relay\"\nfrom = [\"first\"]\n\
+         rules = [{{ match = \"^old\", into = \"new\" }}, {{ to = \"carbon\" }}]\n\
+         [transforms.second.clusters]\ncarbon = {{ type = \"forward\", to = [\"carbon\"] }}\n\
+         [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"second\"]\nto = [\"{}\"]\n\
+         min_retry_delay = \"20ms\"\nmax_retry_delay = \"100ms\"\nqueue = {{ kind = \"disk\" }}\n\
+         [outputs.archive]\ntype = \"graphite\"\nfrom = [\"first\"]\nto = [\"{}\"]\n",
+        carbon.to(),
+        archive.to()
+    );
+    let mut daemon = Builder::native(&text).start();
+    let mut stream = TcpStream::connect(daemon.at("lines", "tcp")).expect("it listens");
+    stream.write_all(b"old.load 1 1700000000\nold.load 2 1700000001\n").expect("it reads");
+    wait_for("the archive", || (archive.points().len() == 2).then_some(()));
+    wait_for("what the carbon has not got", || {
+        (Daemon::number(&daemon.output("carbon"), "queued") == 2).then_some(())
+    });
+    // A new process goes on with the queue.
+    daemon.signal("KILL");
+    assert!(!daemon.wait_exit().success());
+    daemon.start_again();
+    carbon.come_back();
+    wait_for("the carbon", || (carbon.points().len() == 2).then_some(()));
+    let names: Vec<String> = carbon.points().into_iter().map(|point| point.name).collect();
+    assert_eq!(names, ["new.load", "new.load"]);
+    let mut stream = TcpStream::connect(daemon.at("lines", "tcp")).expect("it listens");
+    stream.write_all(b"other 1 1700000002\n").expect("it reads");
+    daemon.wait_source("lines", "routed", 1);
+    let page = daemon.json("/api/v1/accounts");
+    let second = &page["transforms"][1]["edges"][0];
+    assert_eq!((&second["from"], &second["balanced"]), (&"first".into(), &true.into()));
+    assert_eq!((Daemon::number(second, "received"), Daemon::number(second, "routed")), (1, 1));
+    let relays = daemon.json("/api/v1/relay");
+    assert_eq!(relays["relays"][0]["clusters"][0]["members"][0]["output"], "second");
+    daemon.assert_sums_hold();
+    daemon.stop();
+}
