@@ -4,6 +4,8 @@
 //! label and every function in them. Not here: what an expression computes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::net::TcpStream;
 
 use saphyr_parser::{Event, Parser};
 use serde_json::{Map, Value};
@@ -275,11 +277,19 @@ fn printed() -> Samples {
         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1s\"\n\
         [outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://127.0.0.1:9\"]\n\
         queue = { kind = \"disk\" }\n\
-        [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\n";
+        [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\n\
+        [sources.waits]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+        [outputs.full]\ntype = \"tcp\"\nfrom = [\"waits\"]\nto = [\"tcp://127.0.0.1:9\"]\n\
+        queue = { kind = \"memory\", max_bytes = \"1MiB\", when_full = \"block\" }\n";
     let mut daemon = Builder::native(toml).start();
     udp(daemon.at("app", "udp")).send(b"hits:1|c\nbad").expect("it is there");
-    let text = wait_for("the first flush", || {
-        Some(daemon.get("/metrics").body).filter(|text| text.contains("staunch_flush_age_seconds{"))
+    let mut client = TcpStream::connect(daemon.at("waits", "tcp")).expect("it listens");
+    client.set_nonblocking(true).expect("it is a socket");
+    let lines = format!("{}:1|c\n", "a".repeat(1_000)).repeat(64);
+    let text = wait_for("the first flush, and a source that waits for a full queue", || {
+        while client.write(lines.as_bytes()).is_ok() {}
+        let all = ["staunch_flush_age_seconds{", "staunch_source_blocked_seconds{"];
+        Some(daemon.get("/metrics").body).filter(|text| all.iter().all(|name| text.contains(name)))
     });
     daemon.stop();
     let samples = samples(&text);

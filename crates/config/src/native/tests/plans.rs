@@ -39,12 +39,12 @@ fn http_server() -> impl Strategy<Value = HttpPlan> {
 /// A whole plan. Addresses, files and names are made distinct by their numbers.
 pub(super) fn plan() -> impl Strategy<Value = Plan> {
     let parts = (
-        (options(), options()),
-        vec((any::<bool>(), prop_oneof![4 => source(), 1 => own_source()]), 1..4),
-        vec((aggregate(), any::<u8>()), 0..4),
-        vec((prop_oneof![2 => output(), 1 => packets_output()], any::<u8>()), 0..5),
-        vec(management(), 0..3),
-        (option::weighted(0.8, ip()), http_server()),
+        (options().boxed(), options().boxed()),
+        vec((any::<bool>(), prop_oneof![4 => source().boxed(), 1 => own_source().boxed()]), 1..4),
+        vec((aggregate().boxed(), any::<u8>()), 0..4),
+        vec((prop_oneof![2 => output(), 1 => packets_output().boxed()], any::<u8>()), 0..5),
+        vec(management().boxed(), 0..3),
+        (option::weighted(0.8, ip().boxed()), http_server().boxed()),
         (
             "[a-zé./ ]{1,9}",
             0u64..3_600_000,
