@@ -27,6 +27,7 @@ mod encrypted;
 mod exhausted;
 mod fanout;
 mod first_run;
+mod full_queues;
 mod graphite;
 #[cfg(target_os = "linux")]
 mod hot_restart;

@@ -86,9 +86,9 @@ fn config(disk: &Path, endpoint: &Endpoint, packets: &Endpoint) -> String {
          [sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
          [sources.packets]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n\
          [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nmin_retry_delay = \"50ms\"\nmax_retry_delay = \"200ms\"\n\
-         queue = {{ kind = \"disk\", max_bytes = \"1GiB\" }}\n\
+         queue = {{ kind = \"disk\", max_bytes = \"1GiB\", when_full = \"block\" }}\n\
          [outputs.cannot_wait]\ntype = \"tcp\"\nfrom = [\"packets\"]\nto = [\"{}\"]\nmin_retry_delay = \"50ms\"\nmax_retry_delay = \"200ms\"\n\
-         queue = {{ kind = \"disk\", max_bytes = \"1GiB\" }}\n",
+         queue = {{ kind = \"disk\", max_bytes = \"1GiB\", when_full = \"block\" }}\n",
         disk.join("data").display(),
         endpoint.to(),
         packets.to()
