@@ -26,12 +26,17 @@ impl Scratch {
     /// Empty, for the next read. What a very large one needed goes.
     pub(crate) fn clear(&mut self) {
         let Scratch { parsed, points, whole, packets, lines } = self;
-        parsed.clear();
+        // Clearing is work for each read. Packets that are only copied have left nothing there.
+        if parsed.lines > 0 {
+            parsed.clear();
+            parsed.shrink_to(KEPT_BYTES_MAX);
+        } else {
+            debug_assert_eq!(parsed.records(), 0, "each record is in a line");
+        }
         points.clear();
         whole.clear();
         packets.clear();
         lines.clear();
-        parsed.shrink_to(KEPT_BYTES_MAX);
         points.bytes.shrink_to(KEPT_BYTES_MAX);
         points.points.shrink_to(KEPT_BYTES_MAX / size_of::<Point>());
         whole.shrink_to(KEPT_BYTES_MAX);

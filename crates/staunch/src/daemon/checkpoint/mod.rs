@@ -3,7 +3,7 @@
 //! Path of a checkpoint: `pipeline::Turn`, a slice of series each time -> [`Saver`] -> a bounded channel ->
 //! [`keeper::Keeper`] on a thread of its own. At the start [`restore()`] brings back what is there. When what is saved, in
 //! which files, and which of them is read is decided in `pipeline::checkpoints`; which windows were told is noted by
-//! [`super::handover`].
+//! [`handover`].
 //!
 //! What is promised after `kill -9` or a loss of power: of the window that was open at most what arrived after the last
 //! checkpoint began is missing, gauges and idle series are back, and no window that was told is counted again. When it
