@@ -2,7 +2,7 @@
 //!
 //! Path of a point: `Shard::push` -> **[`Relay::points`]** -> `process::relay` (what becomes of the name, remembered) ->
 //! a copy in the open block of each output it goes to, or a value in an aggregation rule. Some time after an aggregation rule's window is over
-//! [`Relay::tick`] routes its result in the same way.
+//! `Relay::tick` routes its result in the same way.
 //! Not here: statements and rings (`process`), who is up (`staunch` tells it), queues.
 //! Invariants: a point without changes is copied as it stands, and never read behind its name unless a statement asks for
 //! that; every record of a batch has one outcome, whatever its copies and values have.
