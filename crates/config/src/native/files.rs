@@ -99,7 +99,7 @@ fn list(node: Node) -> Vec<Node> {
 }
 
 /// One tree of all files, with what is wrong so far. None when a text cannot be read: the checks of the rest would complain
-/// about what stands in it.
+/// about its content.
 pub(super) fn merged(
     files: &[File],
     variables: &dyn Variables,

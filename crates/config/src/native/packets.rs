@@ -142,7 +142,7 @@ pub(super) fn give(fields: &mut Fields, group: &OutputGroup<'_>, packets: &Packe
     }
     let Some(lines) = &packets.lines else { return };
     let default = LinesPlan::new(&packets.to, false);
-    // Written out whatever the rest says: whoever reads the file looks for it.
+    // Always written: readers of the file look for it.
     let packet_bytes_max = lines.packet_bytes_max;
     fields.give_value("mode", Checked::Word(if packet_bytes_max == 0 { "lines" } else { "repack" }));
     if packet_bytes_max != 0 && packet_bytes_max != default.packet_bytes_max {

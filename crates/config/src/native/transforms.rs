@@ -64,7 +64,7 @@ pub(super) fn fields(plan: &Plan, from: &[Feed], transform: &AggregateTransform)
     let mut fields = Fields::node(Section::TransformAggregate, plan.names_of(from));
     fields.give(&SURROUNDINGS, transform, &default);
     fields.give_table(&transform.namespace);
-    // `window` is written even when it is the default: whoever reads the file looks for it.
+    // `window` is written even when it is the default: readers of the file look for it.
     let without_window = AggregatePlan { window_ms: 0, ..default.plan.clone() };
     fields.give(&AGGREGATION, &transform.plan, &without_window);
     fields.give(&BOUNDS, &transform.plan, &default.plan);

@@ -210,7 +210,7 @@ fn tables(
         };
         match table(key, node) {
             Ok(entries) => {
-                // The brackets of a table's header say little: what it is about stands in its first line.
+                // The brackets of a table's header say little: the mistake is in its first line.
                 let place = entries.first().map_or(node.place, |entry| entry.key_place);
                 tables.push(Fields::check(section, whose, place, entries, wrong));
             }

@@ -1,7 +1,7 @@
 //! One turn of the shard's loop, as one type without I/O: the daemon and the simulator run the same code.
 //!
 //! Path of a packet: a connection -> `Exchange` -> [`Turn::run`] -> `Shard::push` -> [`Routed`] -> [`Outputs::append`]. Datagrams
-//! do not pass the exchange: whoever reads them pushes them into [`Turn::shard`] before the turn.
+//! do not pass the exchange: their reader pushes them into [`Turn::shard`] before the turn.
 //! In files of their own: `host` (queues, clients and clock behind traits), `taking` (batches, and sources that wait for
 //! room), `flushing` (when windows are flushed), `failover` and `moves` (queued blocks of failed endpoints), `saving`
 //! (checkpoints and notes of flushes), `stop`.

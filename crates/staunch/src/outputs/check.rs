@@ -1,7 +1,7 @@
 //! Active checks of endpoints: whether somebody who is asked says that he is well (spec statsd §13, §14 R8).
 //!
 //! One task per output that has a check: it asks at once and then every `every_ms`, publishes in the outlet what it
-//! learns, and receiver whoever places lines on the endpoints of a cluster.
+//! learns, and reports it to the transform that places lines on the endpoints of a cluster.
 //! Not here: how many results turn the state (`process::sharding::Health`), what a reply means (`wire::management`).
 
 use std::io;
@@ -83,7 +83,7 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>) {
         };
         let on_health = move |live| {
             if sender.is_watched() {
-                // It receiver what its check and its sender have found between them.
+                // It reports what its check and its sender have found between them.
                 return;
             }
             // Nobody waits for the answer: it would only say whether the sharding changed.
@@ -93,7 +93,7 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>) {
     }
 }
 
-/// Checks one endpoint for as long as `plan` gives a plan, and receiver `on_health` after each check whether it is up.
+/// Checks one endpoint for as long as `plan` gives a plan, and calls `on_health` after each check whether it is up.
 async fn run(
     plan: impl Fn() -> Option<CheckPlan>,
     outlet: Arc<Outlet>,

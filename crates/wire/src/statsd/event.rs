@@ -18,7 +18,7 @@ const ATTRIBUTES_MAX: usize = 6;
 
 const _: () = assert!(ATTRIBUTES_MAX <= EVENT_ENTRIES_MAX, "no event or check has too many attributes");
 
-/// Fields of an event or a check, as they stand in the line. Of a field that repeats, the last one counts.
+/// Fields of an event or a check, as they are in the line. Of a field that repeats, the last one counts.
 struct Fields<'a> {
     kind: Kind<'a>,
     time_s: u64,

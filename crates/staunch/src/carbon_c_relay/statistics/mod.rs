@@ -180,7 +180,7 @@ impl Reporter {
 }
 
 #[test]
-fn what_came_before_the_first_look_is_reported_by_whoever_is_the_first_to_tell() {
+fn counts_before_the_first_look_are_in_the_first_report() {
     let own = RelayOwnPlan { every_ms: 1, reset: true, prefix: "p".into(), report: RelayReport::Log };
     let totals = RelayTotals { received: 5, ..RelayTotals::default() };
     for (first, want) in [(true, "p.metricsReceived 5 0"), (false, "p.metricsReceived 0 0")] {

@@ -44,7 +44,7 @@ impl Watched {
     }
 }
 
-/// What tells one state of a file or folder from another.
+/// What differs between two states of a file or folder.
 type Mark = (u64, u64, i64, i64);
 
 /// The state of all files; none while one of them is not there.
