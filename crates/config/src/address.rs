@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use crate::options::Scheme;
+use crate::options::row::Scheme;
 use crate::plan::{Destination, Endpoint, Listen};
 
 /// What is wrong with an address: for the caret, and perhaps what to write instead.

@@ -3,7 +3,7 @@
 //! A node may feed any node that takes a kind of record that it gives. A new source, transform or output is a row here.
 //! Not here: which nodes a file has, and who feeds whom (`native::wiring`); what the pipeline does with an edge (`pipeline::routes`).
 
-use crate::options::Section;
+use crate::options::section::Section;
 
 /// A kind of record that travels along an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

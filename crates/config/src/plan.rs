@@ -6,7 +6,7 @@ mod output;
 mod source;
 mod transform;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use model::{AckWhen, SourceId, TransformId};
@@ -52,6 +52,29 @@ pub struct Plan {
     pub secrets: Vec<String>,
 }
 
+/// Nothing but the defaults of the daemon itself.
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            sources: Vec::new(),
+            transforms: Vec::new(),
+            outputs: Vec::new(),
+            clusters: Vec::new(),
+            http: Some(HttpPlan::ADDRESS),
+            http_server: HttpPlan::default(),
+            management: Vec::new(),
+            data_dir: PathBuf::from("./staunch-data"),
+            stop_timeout_ms: 5_000,
+            hot_restart_timeout_ms: 10_000,
+            unfinished_bytes_max: model::limits::UNFINISHED_BYTES_MAX,
+            readers: None,
+            reload_on_change: false,
+            built_in: false,
+            secrets: Vec::new(),
+        }
+    }
+}
+
 impl Plan {
     /// Most readers.
     pub const READERS_MAX: usize = 64;
@@ -67,7 +90,7 @@ impl Plan {
 
 #[test]
 fn readers_leave_one_core_to_the_shard() {
-    let mut plan = crate::native::empty_plan();
+    let mut plan = Plan::default();
     for (cores, readers) in [(0, 1), (1, 1), (2, 1), (3, 2), (9, 8), (10, 8), (128, 8)] {
         assert_eq!(plan.readers_on(cores), readers, "{cores} cores");
     }
@@ -91,6 +114,9 @@ pub struct HttpPlan {
 }
 
 impl HttpPlan {
+    /// Default of `listen`.
+    pub const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8680);
+
     /// Default of `max_connections`.
     pub const CONNECTIONS_MAX: usize = 256;
 }
@@ -266,6 +292,13 @@ pub struct ManagementPlan {
     pub connections_max: usize,
     /// Most of them from one peer; half of them where it is none.
     pub connections_per_peer_max: Option<usize>,
+}
+
+/// What an empty section means.
+impl Default for ManagementPlan {
+    fn default() -> ManagementPlan {
+        ManagementPlan::at(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8126))
+    }
 }
 
 impl ManagementPlan {

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 pub use wire::compression::Compression;
 
 use crate::diagnostic::Place;
-use crate::options::field::Words;
 
 /// A file of certificates or a key (PEM), and where a config names it. Equal to every other of the same path.
 #[derive(Clone, Debug)]
@@ -55,7 +54,10 @@ impl TlsVersion {
 
     /// Its word in configs.
     pub fn word(self) -> &'static str {
-        <TlsVersion as Words>::word(&self).unwrap_or_default()
+        match self {
+            TlsVersion::V1_2 => "1.2",
+            TlsVersion::V1_3 => "1.3",
+        }
     }
 }
 

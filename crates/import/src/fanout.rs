@@ -114,8 +114,7 @@ fn in_words(label: String, hint: Option<String>) -> String {
 }
 
 fn plan(asked: &Fanout) -> Plan {
-    let mut plan = native::empty_plan();
-    plan.http = asked.http;
+    let mut plan = Plan { http: asked.http, ..Plan::default() };
     if let Some(data_dir) = &asked.data_dir {
         plan.data_dir.clone_from(data_dir);
     }

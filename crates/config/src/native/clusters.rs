@@ -20,7 +20,7 @@ pub(super) struct Draft {
 
 /// True when a section asks for a cluster, even one that cannot be.
 pub(super) fn is_wanted(fields: &Fields) -> bool {
-    matches!(fields.other_of_any("sharding"), Some(Checked::Word(word)) if *word != "copy")
+    matches!(fields.other("sharding"), Some(Checked::Word(word)) if *word != "copy")
 }
 
 /// What the ring knows an endpoint as when nothing else is said.

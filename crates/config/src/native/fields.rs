@@ -7,29 +7,8 @@
 use super::tree::{Entry, Node, Value};
 use super::value;
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
-use crate::options::field::{Checked, Group, Slot, Table};
+pub(crate) use crate::options::checked::Fields;
 use crate::options::{self, Default, Family, Row, Section, Type};
-
-/// A checked table.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Fields {
-    pub(crate) section: Section,
-    /// Where the table is named.
-    pub(crate) place: Place,
-    /// How messages name it: "output `carbon`".
-    pub(crate) whose: String,
-    values: Vec<Field>,
-    /// A remark for people who read the printed file, and how many options stand before it.
-    pub(crate) remark: Option<(usize, String)>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct Field {
-    row: &'static Row,
-    place: Place,
-    /// None after a mistake.
-    checked: Option<Checked>,
-}
 
 impl Fields {
     /// Checks a table. `whose` names it in messages.
@@ -40,178 +19,21 @@ impl Fields {
         entries: &[Entry],
         wrong: &mut Vec<Diagnostic>,
     ) -> Fields {
-        let mut values = Vec::with_capacity(entries.len());
+        let mut fields = Fields::at_place(section, whose, place);
         for entry in entries {
             let Some(row) = section.row(&entry.key) else {
-                wrong.push(unknown_key(section, &whose, entry));
+                wrong.push(unknown_key(section, &fields.whose, entry));
                 continue;
             };
-            let checked = value::check(row, &whose, &entry.node, wrong);
-            values.push(Field { row, place: entry.node.place, checked });
+            let checked = value::check(row, &fields.whose, &entry.node, wrong);
+            fields.push(row.key, entry.node.place, checked);
         }
         for row in section.rows().filter(|row| row.default == Default::Required) {
             if !entries.iter().any(|entry| entry.key == row.key) {
-                wrong.push(missing(row, &whose, place));
+                wrong.push(missing(row, &fields.whose, place));
             }
-        }
-        Fields { section, place, whose, values, remark: None }
-    }
-
-    /// A table without options, to be printed.
-    pub(crate) fn empty(section: Section) -> Fields {
-        Fields { section, place: Place::new(0, 0), whose: String::new(), values: Vec::new(), remark: None }
-    }
-
-    /// A struct of the plan as the table that reads back to it.
-    pub(crate) fn of<T: Table>(table: &T) -> Fields {
-        let mut fields = Fields::empty(T::GROUP.rows[0].sections[0]);
-        fields.give_table(table);
-        fields
-    }
-
-    /// Adds the options of a struct that are not the default.
-    pub(crate) fn give_table<T: Table>(&mut self, table: &T) {
-        self.give(&T::GROUP, table, &T::empty(Some(table)));
-    }
-
-    /// Adds the options of a group that are not the default.
-    pub(crate) fn give<T>(&mut self, group: &Group<T>, plan: &T, default: &T) {
-        let section = self.section;
-        for option in group.fields.iter().filter(|option| option.sections.contains(&section)) {
-            let value = (option.get)(plan);
-            if let Some(value) =
-                value.filter(|value| option.required || (option.get)(default).as_ref() != Some(value))
-            {
-                self.give_value(option.key, value);
-            }
-        }
-    }
-
-    /// Adds one option.
-    pub(crate) fn give_value(&mut self, key: &str, value: Checked) {
-        if let Some(row) = self.section.row(key) {
-            self.values.push(Field { row, place: self.place, checked: Some(value) });
-        }
-    }
-
-    /// Adds one option unless it is the default.
-    pub(crate) fn give_value_unless(&mut self, key: &str, value: Checked, default: Checked) {
-        if value != default {
-            self.give_value(key, value);
-        }
-    }
-
-    /// Adds a remark behind the options that were given so far.
-    pub(crate) fn remark(&mut self, text: String) {
-        self.remark = Some((self.values.len(), text));
-    }
-
-    /// A source, transform or output with its `type`, and with the names in its `from`.
-    pub(crate) fn node<'a>(section: Section, from: impl Iterator<Item = &'a str>) -> Fields {
-        let mut fields = Fields::empty(section);
-        fields.give_value("type", Checked::Text(section.word().unwrap_or_default().to_owned()));
-        if section.row("from").is_some() {
-            fields.give_value("from", Checked::texts(from));
         }
         fields
-    }
-
-    /// Puts the options into another order.
-    pub(crate) fn sort_by_key<K: Ord>(&mut self, order: impl Fn(&str) -> K) {
-        self.values.sort_by_key(|field| order(field.row.key));
-    }
-
-    /// The options with their values, in the order in which they were given.
-    pub(crate) fn given(&self) -> impl Iterator<Item = (&'static Row, &Checked)> {
-        self.values.iter().filter_map(|field| Some((field.row, field.checked.as_ref()?)))
-    }
-
-    /// The struct that the table says.
-    pub(crate) fn read<T: Table>(&self) -> T {
-        let mut deciding = T::empty(None);
-        self.fill(&mut deciding, &T::GROUP);
-        let mut table = T::empty(Some(&deciding));
-        self.fill(&mut table, &T::GROUP);
-        table
-    }
-
-    /// Puts the options of a group that were given, and are right, into their struct.
-    pub(crate) fn fill<T>(&self, into: &mut T, group: &Group<T>) {
-        for option in group.fields.iter().filter(|option| option.sections.contains(&self.section)) {
-            if let Some(Field { place, checked: Some(value), .. }) = self.field(option.key) {
-                (option.put)(into, value, *place);
-            }
-        }
-    }
-
-    fn field(&self, key: &str) -> Option<&Field> {
-        debug_assert!(self.section.row(key).is_some(), "{:?} has no option `{key}`", self.section);
-        self.values.iter().find(|field| field.row.key == key)
-    }
-
-    /// Where a value stands; None when the option was left out.
-    pub(crate) fn place_of(&self, key: &str) -> Option<Place> {
-        Some(self.field(key)?.place)
-    }
-
-    /// Where a value stands, or the table that it is missing in.
-    pub(crate) fn at(&self, key: &str) -> Place {
-        self.place_of(key).unwrap_or(self.place)
-    }
-
-    /// A value of the type that the plan has for it.
-    pub(crate) fn value<S: Slot>(&self, key: &str) -> Option<S> {
-        S::of(self.other(key)?, self.at(key))
-    }
-
-    /// Any other kind of value, to be matched by the caller.
-    pub(crate) fn other(&self, key: &str) -> Option<&Checked> {
-        self.field(key)?.checked.as_ref()
-    }
-
-    /// The same for an option that not every section of the family has.
-    pub(crate) fn other_of_any(&self, key: &str) -> Option<&Checked> {
-        self.section.row(key)?;
-        self.other(key)
-    }
-
-    pub(crate) fn word(&self, key: &str) -> Option<&'static str> {
-        match self.other(key)? {
-            Checked::Word(word) => Some(word),
-            _ => None,
-        }
-    }
-
-    /// A list of texts with their places; empty when the option was left out.
-    pub(crate) fn texts(&self, key: &str) -> &[(String, Place)] {
-        match self.other(key) {
-            Some(Checked::Texts(texts)) => texts,
-            _ => &[],
-        }
-    }
-
-    /// The table of options that is the value of `key`. None when there is none, and after a mistake.
-    pub(crate) fn table(&self, key: &str) -> Option<&Fields> {
-        match self.other(key)? {
-            Checked::Table(table) => Some(table),
-            _ => None,
-        }
-    }
-
-    /// Tables by names of the user's; empty when the option was left out.
-    pub(crate) fn named_tables(&self, key: &str) -> &[(String, Fields)] {
-        match self.other(key) {
-            Some(Checked::NamedTables(tables)) => tables,
-            _ => &[],
-        }
-    }
-
-    /// A list of tables; empty when the option was left out.
-    pub(crate) fn tables(&self, key: &str) -> &[Fields] {
-        match self.other(key) {
-            Some(Checked::Tables(tables)) => tables,
-            _ => &[],
-        }
     }
 
     /// Reports a `max_connections_per_peer` above the limit of all connections, which `all_key` sets to `all`.

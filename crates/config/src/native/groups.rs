@@ -1,92 +1,17 @@
-//! Outputs of a plan as sections of a file: which of them one section can say at once, and its options.
+//! The options of a section of outputs, as the plan has them. Which outputs one section can say: `output_group`.
 
 use super::fields::Fields;
+use super::output_group::{OutputGroup, packets_table};
 use super::{checks, outputs, packets};
-use crate::address::destination_name;
 use crate::diagnostic::Place;
 use crate::options::Section;
-use crate::options::field::Checked;
+use crate::options::checked::Checked;
 use crate::options::table::endpoints::{CONNECTIONS, ENDPOINT};
 use crate::options::table::outputs::{FILE_FORMS, FILES, GRAPHITE, ROTATION};
 use crate::options::table::queue::OF_OUTPUTS;
 use crate::options::table::transport::OUTPUT_TRANSPORT;
-use crate::plan::{ClusterPlan, Destination, OutputKind, OutputPlan, Plan};
+use crate::plan::{OutputKind, OutputPlan, Plan};
 use crate::text::size;
-
-/// Outputs that one section of the file makes; at least one.
-pub(super) struct OutputGroup<'a> {
-    pub(super) name: &'a str,
-    /// Place of the first of them in the plan.
-    pub(super) first: usize,
-    pub(super) endpoints: Vec<Destination>,
-    pub(super) outputs: &'a [OutputPlan],
-    pub(super) cluster: Option<&'a ClusterPlan>,
-}
-
-/// The sections that make the plan's outputs, in their order.
-pub(super) fn groups(plan: &Plan) -> Vec<OutputGroup<'_>> {
-    let mut groups: Vec<OutputGroup> = Vec::new();
-    let mut rest = &plan.outputs[..];
-    while !rest.is_empty() {
-        let first = plan.outputs.len() - rest.len();
-        let begins = |cluster: &&ClusterPlan| cluster.members.first().is_some_and(|id| id.index() == first);
-        let cluster = plan.clusters.iter().find(begins);
-        let (name, endpoints, number) = match cluster {
-            Some(cluster) => {
-                let number = cluster.members.len().min(rest.len());
-                let endpoints = rest[..number].iter().filter_map(|output| output.kind.destination());
-                (&*cluster.name, endpoints.collect(), number)
-            }
-            None => {
-                let (mut name, mut endpoints) = group(rest, |id| in_cluster(plan, first + id));
-                if groups.iter().any(|group| group.name == name) {
-                    // Others of this name stand elsewhere in the plan, so that each says its own.
-                    name = &rest[0].name;
-                    endpoints.truncate(1);
-                }
-                let number = endpoints.len().max(1);
-                (name, endpoints, number)
-            }
-        };
-        let (outputs, after) = rest.split_at(number);
-        groups.push(OutputGroup { name, first, endpoints, outputs, cluster });
-        rest = after;
-    }
-    groups
-}
-
-fn in_cluster(plan: &Plan, at: usize) -> bool {
-    plan.clusters.iter().any(|cluster| cluster.members.iter().any(|id| id.index() == at))
-}
-
-/// How an output is called in the file, and the endpoints that one section can say at once: those that differ in
-/// the endpoint only and are called after it.
-fn group(outputs: &[OutputPlan], in_cluster: impl Fn(usize) -> bool) -> (&str, Vec<Destination>) {
-    let first = &outputs[0];
-    let Some(to) = first.kind.destination() else { return (&first.name, Vec::new()) };
-    let Some(base) = base_name(first, &to) else { return (&first.name, vec![to]) };
-    let mut endpoints = vec![to];
-    for (at, other) in outputs.iter().enumerate().skip(1) {
-        let Some(to) = other.kind.destination() else { break };
-        let alike = !in_cluster(at)
-            && outputs::with_destination(&first.kind, &to) == other.kind
-            && (&first.from, first.queue, first.queue_kind, first.required)
-                == (&other.from, other.queue, other.queue_kind, other.required)
-            && checks::alike(first.check.as_ref(), other.check.as_ref())
-            && base_name(other, &to) == Some(base)
-            && packets_table(&to) == packets_table(&endpoints[0]);
-        if !alike || endpoints.contains(&to) {
-            break;
-        }
-        endpoints.push(to);
-    }
-    if endpoints.len() == 1 { (&first.name, endpoints) } else { (base, endpoints) }
-}
-
-/// `carbon` of `carbon/10.0.0.5:2003`, when that is its endpoint.
-fn base_name<'a>(output: &'a OutputPlan, to: &Destination) -> Option<&'a str> {
-    output.name.strip_suffix(&*destination_name(to))?.strip_suffix('/')
-}
 
 /// The section that makes an output.
 fn table_of(kind: &OutputKind) -> Section {
@@ -97,14 +22,6 @@ fn table_of(kind: &OutputKind) -> Section {
         OutputKind::PerlFile { .. } => Section::OutputPerlFile,
         OutputKind::EventFile { .. } => Section::OutputEventFile,
         OutputKind::Packets(packets) => packets_table(&packets.to),
-    }
-}
-
-fn packets_table(to: &Destination) -> Section {
-    match to {
-        Destination::Udp(_) => Section::OutputUdp,
-        Destination::Tcp(_) => Section::OutputTcp,
-        Destination::UnixDatagram(_) | Destination::UnixStream(_) => Section::OutputUnix,
     }
 }
 

@@ -6,11 +6,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::conflicts::Claims;
 use super::fields::Fields;
-use super::{default_http, transport};
+use super::transport;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::exposure;
 use crate::options::Section;
-use crate::options::field::Checked;
+use crate::options::checked::Checked;
 use crate::plan::{HttpPlan, Plan};
 
 /// Reads the section.
@@ -66,7 +66,7 @@ pub(super) fn fields(plan: &Plan) -> Fields {
     let mut fields = Fields::empty(Section::Http);
     match plan.http {
         None => fields.give_value("enabled", Checked::Flag(false)),
-        Some(address) if address == default_http() => {}
+        Some(address) if address == HttpPlan::ADDRESS => {}
         Some(address) => fields.give_value("listen", Checked::Address(address)),
     }
     fields.give_table(&plan.http_server);

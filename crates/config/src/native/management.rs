@@ -1,12 +1,11 @@
 //! `[management]` and `[[management]]`: the StatsD management ports.
 
 use super::conflicts::Claims;
-use super::default_management;
 use super::fields::Fields;
 use crate::diagnostic::{Code, Diagnostic, did_you_mean, listed};
 use crate::exposure;
 use crate::options::Section;
-use crate::options::field::Checked;
+use crate::options::checked::Checked;
 use crate::plan::{ClusterPlan, ManagementPlan, ManagementReplies, Plan};
 
 /// Reads all of them. `whole` is false when a cluster could not be read.
@@ -70,7 +69,7 @@ fn proxied(fields: &Fields, clusters: &[ClusterPlan], wrong: &mut Vec<Diagnostic
 /// The section of a port.
 pub(super) fn fields(plan: &Plan, management: &ManagementPlan) -> Fields {
     let mut fields = Fields::empty(Section::Management);
-    if management.listen != default_management().listen {
+    if management.listen != ManagementPlan::default().listen {
         fields.give_value("listen", Checked::Address(management.listen));
     }
     match management.replies {

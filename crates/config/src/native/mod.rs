@@ -26,6 +26,7 @@ mod files;
 mod groups;
 mod http;
 mod management;
+mod output_group;
 mod outputs;
 mod packets;
 mod points;
@@ -44,16 +45,14 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use model::OutputId;
 use model::limits::OUTPUTS_MAX;
 
 pub use files::{File, base, by_file, includes};
-pub use outputs::{SYNC_WINDOW_MS, endpoint_name};
+pub use outputs::endpoint_name;
 pub use print::{print, print_shown};
-pub use relay::BLACKHOLE;
 pub use sources::{default_plan as default_source, graphite_plan as graphite_source, own_plan as own_source};
 pub use variables::{NoVariables, VALUE_BYTES_MAX, Variables};
 
@@ -65,8 +64,7 @@ use crate::options::field::Table;
 use crate::options::table::daemon::TOP;
 use crate::options::{Family, Section};
 use crate::plan::{
-    ClusterPlan, Feed, HttpPlan, ManagementPlan, OutputPlan, Plan, RelayTransform, TransformKind,
-    TransformPlan,
+    ClusterPlan, Feed, ManagementPlan, OutputPlan, Plan, RelayTransform, TransformKind, TransformPlan,
 };
 
 /// Most sources, transforms, or outputs (each endpoint counted) of one file.
@@ -135,7 +133,7 @@ pub fn check_files(files: &[File], variables: &dyn Variables) -> (Option<Plan>, 
 
 /// The plan of a tree; worth something only when `wrong` holds no error afterwards.
 fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
-    let mut plan = empty_plan();
+    let mut plan = Plan::default();
     let Some(entries) = reported(table("the file", root), wrong) else { return plan };
     let top = Fields::check(Section::Top, value::TOP.into(), Place::new(0, 0), entries, wrong);
     top.fill(&mut plan, &TOP);
@@ -173,35 +171,6 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     management::read(&top, &mut plan, whole, &mut claims, wrong);
     claims.check(wrong);
     plan
-}
-
-/// A plan of nothing but the defaults of the daemon itself.
-pub fn empty_plan() -> Plan {
-    Plan {
-        sources: Vec::new(),
-        transforms: Vec::new(),
-        outputs: Vec::new(),
-        clusters: Vec::new(),
-        http: Some(default_http()),
-        http_server: HttpPlan::default(),
-        management: Vec::new(),
-        data_dir: PathBuf::from("./staunch-data"),
-        stop_timeout_ms: 5_000,
-        hot_restart_timeout_ms: 10_000,
-        unfinished_bytes_max: model::limits::UNFINISHED_BYTES_MAX,
-        readers: None,
-        reload_on_change: false,
-        built_in: false,
-        secrets: Vec::new(),
-    }
-}
-
-fn default_http() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 8680))
-}
-
-pub(crate) fn default_management() -> ManagementPlan {
-    ManagementPlan::at(SocketAddr::from(([127, 0, 0, 1], 8126)))
 }
 
 /// A value, when it is right.
@@ -304,7 +273,7 @@ fn check_name(named: &Named, wrong: &mut Vec<Diagnostic>) {
         if named.fields.as_ref().is_some_and(clusters::is_wanted) {
             return false;
         }
-        let to = named.fields.as_ref().and_then(|fields| fields.other_of_any("to"));
+        let to = named.fields.as_ref().and_then(|fields| fields.other("to"));
         let Some(value::Checked::Endpoints(to)) = to else { return false };
         to.len() == 1 && Some(&*crate::address::destination_name(&to[0].0)) == endpoint
     };
@@ -388,9 +357,9 @@ pub fn defaults(data_dir: &Path) -> Plan {
             output("points", points, Feed::Transform(TransformId(0))),
             output("events", events, Feed::Source(SourceId(0))),
         ],
-        management: vec![default_management()],
+        management: vec![ManagementPlan::default()],
         data_dir: data_dir.to_owned(),
         built_in: true,
-        ..empty_plan()
+        ..Plan::default()
     }
 }

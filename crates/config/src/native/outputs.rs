@@ -56,9 +56,6 @@ pub(super) fn default_kind(section: Section, data_dir: &Path, name: &str) -> Out
     }
 }
 
-/// Default of `sync_window`, in milliseconds.
-pub const SYNC_WINDOW_MS: u64 = 10;
-
 /// A plan without its feeds, and the place of its endpoint or file.
 pub(super) struct Built {
     pub(super) plan: OutputPlan,
@@ -154,29 +151,11 @@ fn graphite_outputs(asked: &Asked<'_>, wrong: &mut Vec<Diagnostic>) -> Vec<Built
                 let syslog = form == Some(GraphiteEncoding::Syslog);
                 OutputKind::GraphiteDatagrams { to: to.clone(), syslog, sender: sender_plan }
             }
-            _ => with_destination(&model, to),
+            _ => model.with_destination(to),
         };
         asked.output(if split { endpoint_name(name, to) } else { name.to_owned() }, kind, *place)
     });
     each.collect()
-}
-
-/// The same output with another endpoint.
-pub(super) fn with_destination(kind: &OutputKind, destination: &Destination) -> OutputKind {
-    let mut kind = kind.clone();
-    match (&mut kind, destination) {
-        (OutputKind::Graphite { to, .. }, Destination::Tcp(host))
-        | (OutputKind::GraphiteDatagrams { to, .. }, Destination::Udp(host)) => *to = host.clone(),
-        (OutputKind::Packets(packets), _) => {
-            packets.to = destination.clone();
-            // Datagrams have no framing, whatever the section says.
-            if destination.is_datagram() {
-                packets.framing = Framing::Lines;
-            }
-        }
-        _ => {}
-    }
-    kind
 }
 
 /// Name of one endpoint's output.
@@ -214,7 +193,7 @@ fn packet_outputs(asked: &Asked<'_>, wrong: &mut Vec<Diagnostic>) -> (Vec<Built>
     for (at, (to, place)) in endpoints.iter().enumerate() {
         let split = endpoints.len() > 1 || in_cluster;
         let name = if split { endpoint_name(name, to) } else { name.to_owned() };
-        let mut output = asked.output(name, with_destination(&model, to), *place);
+        let mut output = asked.output(name, model.with_destination(to), *place);
         output.plan.check = checks.get(at).cloned();
         built.push(output);
     }

@@ -6,9 +6,9 @@ use wire::statsd::rewrite::{Form, Rewrite, RewriteError, RewritePlan};
 
 use super::clusters;
 use super::fields::Fields;
-use super::groups::OutputGroup;
+use super::output_group::OutputGroup;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::options::field::Checked;
+use crate::options::checked::Checked;
 use crate::options::table::packets::{AS_SAMPLES, CONVERT, MODE, PACKET, REWRITE, STAGE};
 use crate::plan::{Destination, Framing, LinesPlan, OutputKind, PacketsPlan};
 

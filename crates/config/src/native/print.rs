@@ -12,11 +12,11 @@ use process::aggregate::SeriesExpiry;
 use process::glob::Glob;
 
 use super::fields::Fields;
-use super::groups::{self, groups};
-use super::{empty_plan, http, management, relay, sources, transforms};
+use super::output_group::groups;
+use super::{groups as output_section, http, management, relay, sources, transforms};
 use crate::address::listen_text;
 use crate::diagnostic::Place;
-use crate::options::field::Checked;
+use crate::options::checked::Checked;
 use crate::options::table::daemon::TOP;
 use crate::options::{Section, Type};
 use crate::plan::{Plan, TransformKind};
@@ -35,7 +35,7 @@ pub fn print(plan: &Plan) -> String {
         ),
     };
     let mut top = Fields::empty(Section::Top);
-    top.give(&TOP, plan, &empty_plan());
+    top.give(&TOP, plan, &Plan::default());
     out.options("", &top);
     for source in &plan.sources {
         out.section(&format!("sources.{}", bare_or_quoted(&source.name)), &sources::fields(source));
@@ -50,7 +50,7 @@ pub fn print(plan: &Plan) -> String {
     }
     for group in &outputs {
         let heading = format!("outputs.{}", bare_or_quoted(group.name));
-        out.section(&heading, &groups::fields(plan, group));
+        out.section(&heading, &output_section::fields(plan, group));
     }
     let http = http::fields(plan);
     if http.given().next().is_some() {
@@ -81,12 +81,14 @@ impl Out {
     /// The options of a section; those that are tables with headings of their own come last.
     fn options(&mut self, heading: &str, fields: &Fields) {
         let mut tables: Vec<(&str, &Checked)> = Vec::new();
-        for (at, (row, value)) in fields.given().enumerate() {
+        for (at, (key, value)) in fields.given().enumerate() {
             self.remark(at, fields);
+            // Readers of several sections give options that not each of these has.
+            let Some(row) = fields.section.row(key) else { continue };
             match value {
-                Checked::Tables(_) | Checked::NamedTables(_) => tables.push((row.key, value)),
-                Checked::Map(_) if fields.section == Section::Management => tables.push((row.key, value)),
-                _ => self.option(row.key, value, row.value),
+                Checked::Tables(_) | Checked::NamedTables(_) => tables.push((key, value)),
+                Checked::Map(_) if fields.section == Section::Management => tables.push((key, value)),
+                _ => self.option(key, value, row.value),
             }
         }
         self.remark(fields.given().count(), fields);
@@ -166,7 +168,8 @@ fn written(value: &Checked, of: Type) -> String {
             None => inline(pairs.iter().map(|((compute, _), name)| (compute, text(name)))),
         },
         (Checked::Table(table), _) => {
-            inline(table.given().map(|(row, value)| (row.key, written(value, row.value))))
+            let row = |(key, value)| Some((key, written(value, table.section.row(key)?.value)));
+            inline(table.given().filter_map(row))
         }
         (Checked::Tables(tables), _) => {
             let inline = |table: &Fields| written(&Checked::Table(table.clone()), of);

@@ -15,7 +15,7 @@ use super::fields::{Fields, table};
 use super::tree::{Entry, Node, Value};
 use crate::address::{BadAddress, parse_destination, parse_listen, parse_socket};
 use crate::diagnostic::{Code, Diagnostic, Place, Severity, did_you_mean};
-pub(super) use crate::options::field::Checked;
+pub(super) use crate::options::checked::Checked;
 use crate::options::{Row, Section, Type, quoted};
 use crate::text::{Quantity, number_and_unit, parse_duration};
 

@@ -26,45 +26,11 @@ use std::path::PathBuf;
 use process::aggregate::SeriesExpiry;
 use process::glob::Glob;
 
-use super::{Row, Section};
+use super::checked::{Checked, Fields};
+use super::row::Row;
+use super::section::Section;
 use crate::diagnostic::Place;
-use crate::native::fields::Fields;
-use crate::plan::{Destination, Listen, PemFile};
-
-/// A value that has the type, form and limits of its row.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Checked {
-    Text(String),
-    Path(PathBuf),
-    /// One of the row's words.
-    Word(&'static str),
-    Flag(bool),
-    Number(f64),
-    /// A whole number, milliseconds or bytes.
-    Whole(u64),
-    Address(SocketAddr),
-    Listen(Vec<(Listen, Place)>),
-    Endpoints(Vec<(Destination, Place)>),
-    Texts(Vec<(String, Place)>),
-    /// Percentiles or bins: each with the text it was written as.
-    Limits(Vec<(f64, String)>),
-    Expiry(SeriesExpiry),
-    Globs(Vec<Glob>),
-    Shares(Vec<(Glob, f64)>),
-    Map(Vec<(String, String)>),
-    /// What is computed, with its place, and how it is called.
-    Computes(Vec<((String, Place), String)>),
-    Table(Fields),
-    Tables(Vec<Fields>),
-    NamedTables(Vec<(String, Fields)>),
-}
-
-impl Checked {
-    /// Texts that stand nowhere in a file yet.
-    pub(crate) fn texts(texts: impl IntoIterator<Item = impl Into<String>>) -> Checked {
-        Checked::Texts(texts.into_iter().map(|text| (text.into(), Place::new(0, 0))).collect())
-    }
-}
+use crate::plan::PemFile;
 
 /// Rows whose values go into one struct of the plan.
 pub(crate) struct Group<T: 'static> {
@@ -93,6 +59,57 @@ pub(crate) trait Table: Sized + 'static {
 
     /// An empty table. Some defaults depend on other options: those of `given` count, when it is there.
     fn empty(given: Option<&Self>) -> Self;
+}
+
+/// Between a table of the file and the structs of the plan.
+impl Fields {
+    /// A struct of the plan as the table that reads back to it.
+    pub(crate) fn of<T: Table>(table: &T) -> Fields {
+        let mut fields = Fields::empty(T::GROUP.rows[0].sections[0]);
+        fields.give_table(table);
+        fields
+    }
+
+    /// Adds the options of a struct that are not the default.
+    pub(crate) fn give_table<T: Table>(&mut self, table: &T) {
+        self.give(&T::GROUP, table, &T::empty(Some(table)));
+    }
+
+    /// Adds the options of a group that are not the default.
+    pub(crate) fn give<T>(&mut self, group: &Group<T>, plan: &T, default: &T) {
+        let section = self.section;
+        for option in group.fields.iter().filter(|option| option.sections.contains(&section)) {
+            let value = (option.get)(plan);
+            if let Some(value) =
+                value.filter(|value| option.required || (option.get)(default).as_ref() != Some(value))
+            {
+                self.give_value(option.key, value);
+            }
+        }
+    }
+
+    /// The struct that the table says.
+    pub(crate) fn read<T: Table>(&self) -> T {
+        let mut deciding = T::empty(None);
+        self.fill(&mut deciding, &T::GROUP);
+        let mut table = T::empty(Some(&deciding));
+        self.fill(&mut table, &T::GROUP);
+        table
+    }
+
+    /// Puts the options of a group that were given, and are right, into their struct.
+    pub(crate) fn fill<T>(&self, into: &mut T, group: &Group<T>) {
+        for option in group.fields.iter().filter(|option| option.sections.contains(&self.section)) {
+            if let Some((value, place)) = self.placed(option.key) {
+                (option.put)(into, value, place);
+            }
+        }
+    }
+
+    /// A value of the type that the plan has for it.
+    pub(crate) fn value<S: Slot>(&self, key: &str) -> Option<S> {
+        S::of(self.other(key)?, self.at(key))
+    }
 }
 
 /// A type of the plan that is written in one way.
@@ -255,7 +272,7 @@ macro_rules! rows {
         )+ })+
     ) => {
         pub(crate) const $name: $crate::options::field::Group<$plan> = $crate::options::field::Group {
-            rows: &[$( $( $crate::options::Row {
+            rows: &[$( $( $crate::options::row::Row {
                 sections: &$sections,
                 key: $key,
                 value: $type,
@@ -267,7 +284,7 @@ macro_rules! rows {
             fields: &[$( $( $( $crate::options::field::Field {
                 sections: &$sections,
                 key: $key,
-                required: matches!($default, $crate::options::Default::Required),
+                required: matches!($default, $crate::options::row::Default::Required),
                 put: |plan, value, place| {
                     type Form = $crate::options::field::rows!(@form $($form)?);
                     let field = $crate::options::field::rows!(@mut plan: $plan, ($($path).+) $($field)?);

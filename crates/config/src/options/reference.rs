@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Default, Row, Section, Type};
+use super::row::{Default, Row, Type};
+use super::section::Section;
 use crate::diagnostic::Code;
 
 const EXPECT: &str = "a String takes all that is written";

@@ -4,7 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Default, Family, Row, Section, Type};
+use super::row::{Default, Row, Type};
+use super::section::{Family, Section};
 
 /// JSON schema (2020-12) of a native file.
 pub fn json_schema() -> Value {

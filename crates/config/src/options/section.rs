@@ -4,7 +4,46 @@
 //! options that every kind has (`type`, `from`, `queue`), the schema and the reference. What else a kind needs is in the header
 //! of `native`.
 
-use super::Family;
+/// The three families of named sections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// `[sources.NAME]`.
+    Sources,
+    /// `[transforms.NAME]`.
+    Transforms,
+    /// `[outputs.NAME]`.
+    Outputs,
+}
+
+impl Family {
+    /// The three, in the order of a record's path.
+    pub const ALL: [Family; 3] = [Family::Sources, Family::Transforms, Family::Outputs];
+
+    /// The key in the file: `sources`, `transforms`, `outputs`.
+    pub fn key(self) -> &'static str {
+        match self {
+            Family::Sources => "sources",
+            Family::Transforms => "transforms",
+            Family::Outputs => "outputs",
+        }
+    }
+
+    /// One of them: `source`, `transform`, `output`.
+    pub fn one(self) -> &'static str {
+        match self {
+            Family::Sources => "source",
+            Family::Transforms => "transform",
+            Family::Outputs => "output",
+        }
+    }
+
+    /// Its types with their sections.
+    pub fn types(self) -> impl Iterator<Item = (&'static str, Section)> {
+        let of =
+            move |section: &Section| Some((section.node()?, *section)).filter(|((of, _), _)| *of == self);
+        Section::ALL.iter().filter_map(of).map(|((_, word), section)| (word, section))
+    }
+}
 
 /// One line for each: its name here; its heading in TOML, or its family and `type`; what it is for.
 macro_rules! sections {

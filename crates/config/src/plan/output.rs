@@ -13,6 +13,9 @@ use crate::kinds::RecordKind;
 
 use super::{Compression, EndpointTls, Feed};
 
+/// Default of `sync_window`, in milliseconds.
+pub const SYNC_WINDOW_MS: u64 = 10;
+
 /// An output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputPlan {
@@ -167,6 +170,24 @@ pub enum OutputKind {
 }
 
 impl OutputKind {
+    /// The same output with another endpoint.
+    pub fn with_destination(&self, destination: &Destination) -> OutputKind {
+        let mut kind = self.clone();
+        match (&mut kind, destination) {
+            (OutputKind::Graphite { to, .. }, Destination::Tcp(host))
+            | (OutputKind::GraphiteDatagrams { to, .. }, Destination::Udp(host)) => *to = host.clone(),
+            (OutputKind::Packets(packets), _) => {
+                packets.to = destination.clone();
+                // Datagrams have no framing, whatever the section says.
+                if destination.is_datagram() {
+                    packets.framing = Framing::Lines;
+                }
+            }
+            _ => {}
+        }
+        kind
+    }
+
     /// Default of `max_line_bytes` of an output of type `graphite`: carbon closes the connection of a longer line (spec graphite
     /// §1.1).
     pub const LINE_BYTES_MAX: u32 = 16 << 10;

@@ -11,6 +11,9 @@ use wire::statsd::Dialect;
 
 use super::Feed;
 
+/// Where a rule sends what nobody wants.
+pub const BLACKHOLE: &str = "blackhole";
+
 /// A transform.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TransformPlan {

@@ -16,7 +16,7 @@ use super::conf::{self, Conf, Method, Protocol};
 use super::statements::{self, Rules};
 use super::{CarbonDestination, aggregation_rules, list, relay_rules, rewrite_rules};
 use config::diagnostic::{Code, Diagnostic, has_errors};
-use config::native::{empty_plan, endpoint_name, graphite_source};
+use config::native::{endpoint_name, graphite_source};
 use config::plan::{
     Destination, Endpoint, Feed, GraphiteEncoding, GraphiteSource, Listen, OutputKind, OutputPlan, Plan,
     RelayTransform, SourceKind, SourcePlan, TransformKind, TransformPlan,
@@ -132,8 +132,7 @@ impl Reading<'_> {
 }
 
 fn plan(conf: &Conf, rules: &Rules, wrong: &mut Vec<Diagnostic>) -> Plan {
-    let mut plan = empty_plan();
-    plan.sources = sources(conf);
+    let mut plan = Plan { sources: sources(conf), ..Plan::default() };
     if plan.sources.is_empty() && !has_errors(wrong) {
         wrong.push(Diagnostic::error(
             Code::MissingKey,

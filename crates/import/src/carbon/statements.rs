@@ -84,7 +84,7 @@ fn by_rules(
     output: &mut dyn FnMut(&CarbonDestination) -> model::OutputId,
 ) -> (Vec<RelayCluster>, Vec<Statement>) {
     let (mut clusters, statements) = relay_statements(rules, output);
-    let mut taken = BTreeSet::from([config::native::BLACKHOLE.to_owned()]);
+    let mut taken = BTreeSet::from([config::plan::BLACKHOLE.to_owned()]);
     for cluster in &mut clusters {
         while !taken.insert(cluster.name.clone()) {
             cluster.name.push('_');

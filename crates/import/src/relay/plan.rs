@@ -24,10 +24,10 @@ use crate::relay::{
 };
 use config::address::{destination_name, loopback_addresses};
 use config::diagnostic::{Code, Diagnostic};
-use config::native::{SYNC_WINDOW_MS, empty_plan, graphite_source, own_source};
+use config::native::{graphite_source, own_source};
 use config::plan::{
     Destination, Endpoint, Feed, GraphiteEncoding, Listen, OutputKind, OutputPlan, Plan, RelayOwnPlan,
-    RelayReport, RelayTransform, SourceKind, SourcePlan, TransformKind, TransformPlan,
+    RelayReport, RelayTransform, SYNC_WINDOW_MS, SourceKind, SourcePlan, TransformKind, TransformPlan,
 };
 
 /// Name of the relay.
@@ -57,7 +57,7 @@ pub struct Relay<'a> {
 /// The plan, when there is no error, and the mistakes.
 pub fn relay(asked: &Relay<'_>) -> (Option<Plan>, Vec<Mistake>) {
     let mut wrong = Vec::new();
-    let mut plan = Plan { http: asked.http, ..empty_plan() };
+    let mut plan = Plan { http: asked.http, ..Plan::default() };
     if let Some(dir) = asked.queue_dir {
         plan.data_dir = dir.to_owned();
     }

@@ -187,7 +187,7 @@ fn plan(import: &mut Import<'_>, root: &mut Section<'_>) -> Option<Plan> {
         stop_timeout_ms: STOP_TIMEOUT_MS,
         hot_restart_timeout_ms: HOT_RESTART_TIMEOUT_MS,
         reload_on_change,
-        ..config::native::empty_plan()
+        ..Plan::default()
     })
 }
 

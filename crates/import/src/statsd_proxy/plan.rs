@@ -36,8 +36,7 @@ pub fn plan_of(config: &ProxyConfig) -> (Option<Plan>, Vec<Diagnostic>) {
 }
 
 fn whole_plan(config: &ProxyConfig) -> Plan {
-    let mut plan = native::empty_plan();
-    plan.reload_on_change = config.reload_on_change;
+    let mut plan = Plan { reload_on_change: config.reload_on_change, ..Plan::default() };
     plan.sources.push(SourcePlan {
         kind: SourceKind::Statsd(Options::of(Dialect::Etsy)),
         listen: vec![config.listen.clone()],

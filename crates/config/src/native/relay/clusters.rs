@@ -7,7 +7,7 @@ use model::{OutputId, TransformId};
 use process::relay::{Distribution, Member, MemberNode, RelayCluster};
 use process::sharding::{CarbonHash, Sharding};
 
-use super::{BLACKHOLE, File};
+use super::names::File;
 use crate::address::host_port_text;
 use crate::diagnostic::{Code, Diagnostic, Place, did_you_mean, listed};
 use crate::native::endpoint_name;
@@ -16,7 +16,7 @@ use crate::native::value::{empty, repeated};
 use crate::native::wiring::Named;
 use crate::options::Section;
 use crate::options::field::Words;
-use crate::plan::{Destination, Endpoint, Feed, OutputPlan, Plan};
+use crate::plan::{BLACKHOLE, Destination, Endpoint, Feed, OutputPlan, Plan};
 
 /// Longest name of a cluster.
 const NAME_BYTES_MAX: usize = 1024;

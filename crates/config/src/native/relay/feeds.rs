@@ -2,8 +2,9 @@
 //!
 //! Not here: names (`wiring`), what else can take points (`points`).
 
-use super::{File, Named};
+use super::names::File;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::native::wiring::Named;
 use crate::options::Section;
 use crate::plan::{Feed, OutputKind, Plan};
 

@@ -8,42 +8,22 @@
 
 mod clusters;
 mod feeds;
+mod names;
 mod print;
 mod rules;
 mod verdict;
 
-use std::ops::Range;
-
-use foldhash::HashSet;
 use model::TransformId;
-use process::relay::{ClusterId, RelayPlan, To};
+use process::relay::{RelayPlan, To};
 
-use super::fields::Fields;
-use super::wiring::Named;
-use crate::diagnostic::{Code, Diagnostic, Place, did_you_mean, has_errors, listed};
+use self::names::Names;
+use crate::diagnostic::{Diagnostic, has_errors};
 use crate::options::{Family, Section};
 use crate::plan::{Plan, RelayTransform, TransformKind};
 
 pub(super) use feeds::check as check_feeds;
+pub(super) use names::File;
 pub(super) use print::fields;
-
-/// Where a rule sends what nobody wants.
-pub const BLACKHOLE: &str = "blackhole";
-
-/// The sections of a file, and which outputs of the plan each has made.
-#[derive(Clone, Copy)]
-pub(super) struct File<'a> {
-    pub(super) named: &'a [Named],
-    pub(super) made: &'a [Range<usize>],
-}
-
-impl<'a> File<'a> {
-    /// Sections of outputs.
-    fn outputs(self) -> impl Iterator<Item = (&'a Named, Range<usize>)> {
-        let all = self.named.iter().zip(self.made.iter().cloned());
-        all.filter(|(named, _)| named.family == Family::Outputs)
-    }
-}
 
 /// Gives each relay of the plan its statements.
 pub(super) fn build(file: File<'_>, plan: &mut Plan, wrong: &mut Vec<Diagnostic>) {
@@ -64,73 +44,6 @@ pub(super) fn build(file: File<'_>, plan: &mut Plan, wrong: &mut Vec<Diagnostic>
         verdict::of(&relay.plan, fields, is_whole, wrong);
         if let Some(transform) = plan.transforms.get_mut(at) {
             transform.kind = TransformKind::Relay(Box::new(relay));
-        }
-    }
-}
-
-/// The clusters of a relay by name.
-struct Names<'a> {
-    clusters: Vec<&'a str>,
-    used: HashSet<ClusterId>,
-    /// A name was wrong, and may have meant any of them.
-    is_unclear: bool,
-}
-
-impl<'a> Names<'a> {
-    fn new(clusters: impl Iterator<Item = &'a str>) -> Names<'a> {
-        Names { clusters: clusters.collect(), used: HashSet::default(), is_unclear: false }
-    }
-
-    /// What `to` of a table says.
-    fn to(&mut self, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> To {
-        let (whose, texts) = (&fields.whose, fields.texts("to"));
-        if fields.other("to").is_none() {
-            self.is_unclear |= fields.place_of("to").is_some();
-            return To::Nowhere;
-        }
-        if texts.is_empty() {
-            wrong.push(super::value::empty("to", fields.at("to")));
-        }
-        if let Some((_, place)) = texts.iter().find(|(name, _)| name == BLACKHOLE) {
-            if texts.len() > 1 {
-                let message = format!("{whose} sends to the blackhole and to clusters");
-                let label = "would drop the points for the clusters";
-                wrong.push(Diagnostic::error(Code::BadRule, message).at(*place).label(label));
-            }
-            return To::Blackhole;
-        }
-        let mut ids: Vec<ClusterId> = Vec::with_capacity(texts.len());
-        for (name, place) in texts {
-            let Some(at) = self.clusters.iter().position(|known| known == name) else {
-                self.is_unclear = true;
-                wrong.push(self.unknown(whose, name, *place));
-                continue;
-            };
-            let id = ClusterId(at as u16);
-            self.used.insert(id);
-            ids.push(id);
-        }
-        To::Clusters(ids)
-    }
-
-    fn unknown(&self, whose: &str, name: &str, place: Place) -> Diagnostic {
-        let message = format!("{whose} sends to a cluster that does not exist");
-        let mistake = Diagnostic::error(Code::UnknownReference, message).at(place);
-        let hint = did_you_mean(name, self.clusters.iter().copied().chain([BLACKHOLE]));
-        Diagnostic { hint, ..mistake.label(listed("clusters", &self.clusters)) }
-    }
-
-    /// Warns of clusters that get nothing.
-    fn unused(&self, tables: &[(String, Fields)], wrong: &mut Vec<Diagnostic>) {
-        for (at, (name, fields)) in tables.iter().enumerate() {
-            if self.is_unclear || self.used.contains(&ClusterId(at as u16)) {
-                continue;
-            }
-            let message = format!("no rule sends to cluster `{name}`");
-            let diagnostic = Diagnostic::warning(Code::Unused, message).at(fields.place);
-            wrong.push(
-                diagnostic.label("gets nothing").hint(format!("name \"{name}\" in the `to` of a rule")),
-            );
         }
     }
 }

@@ -7,16 +7,16 @@ use process::relay::{
 };
 use process::sharding::Sharding;
 
-use super::BLACKHOLE;
 use super::clusters::distribution_word;
 use super::rules::compute_word;
 use crate::diagnostic::Place;
 use crate::native::fields::Fields;
-use crate::native::groups::OutputGroup;
+use crate::native::output_group::OutputGroup;
 use crate::options::Section;
-use crate::options::field::{Checked, Form, Table};
+use crate::options::checked::Checked;
+use crate::options::field::{Form, Table};
 use crate::options::table::relay::{RuleOptions, Target};
-use crate::plan::{Feed, Plan, RelayTransform};
+use crate::plan::{BLACKHOLE, Feed, Plan, RelayTransform};
 
 /// The section of a relay.
 pub(in crate::native) fn fields(

@@ -7,7 +7,7 @@
 use process::aggregation_rules::{AggregationRulePlan, Compute, ComputePlan, Late, Stamp};
 use process::relay::{AggregateStatement, ExpressionPlan, MatchPlan, RewritePlan, Statement, ValidatePlan};
 
-use super::Names;
+use super::names::Names;
 use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::native::fields::Fields;
 use crate::native::value;

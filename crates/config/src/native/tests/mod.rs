@@ -284,7 +284,7 @@ fn yaml_and_json_say_the_same_as_toml() {
     let want = good(toml);
     assert_eq!(run(json, Format::of_name("x.json")), (Some(want.clone()), Vec::new()));
     // `management:` with nothing behind it is a management port with the defaults.
-    let management = vec![default_management()];
+    let management = vec![ManagementPlan::default()];
     assert_eq!(run(yaml, Format::of_name("x.YAML")), (Some(Plan { management, ..want }), Vec::new()));
 }
 

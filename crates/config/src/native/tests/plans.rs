@@ -74,7 +74,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
                 unfinished_bytes_max,
                 readers,
                 reload_on_change,
-                ..crate::native::empty_plan()
+                ..Plan::default()
             };
             for (at, management) in plan.management.iter_mut().enumerate() {
                 management.listen.set_port(40_000 + at as u16);

@@ -17,14 +17,14 @@ use proptest::sample::{Index, select};
 use wire::graphite::Namespace;
 use wire::graphite::input::Compatibility;
 
-use super::super::{empty_plan, graphite_source};
+use super::super::graphite_source;
 use crate::plan::*;
 
 /// One to three relays with outputs of their own, of which some feed the next one.
 pub(super) fn plan() -> impl Strategy<Value = Plan> {
     vec((vec(output(), 1..5), vec(cluster(), 1..4), vec(statement(), 0..6), statistics(), limits()), 1..4)
         .prop_map(|relays| {
-            let mut plan = Plan { sources: vec![source()], ..empty_plan() };
+            let mut plan = Plan { sources: vec![source()], ..Plan::default() };
             for (at, (outputs, clusters, statements, statistics, (names_max, aggregation_rules))) in
                 relays.into_iter().enumerate()
             {

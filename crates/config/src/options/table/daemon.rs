@@ -1,14 +1,13 @@
 //! What belongs to no source, transform or output: the top level, HTTP and management ports.
 
-use super::{HOUR, MIB, TIB, duration, size, whole};
-use crate::native::default_management;
-use crate::options::Default::{Absent, Depends, Required, Toml};
-use crate::options::Family;
-use crate::options::Section::{Http, HttpTls, Management, Top};
-use crate::options::Type::{
+use super::types::{HOUR, MIB, TIB, duration, size, whole};
+use crate::options::field::{Nested, rows};
+use crate::options::row::Default::{Absent, Depends, Required, Toml};
+use crate::options::row::Type::{
     Address, Flag, Map, Named, Path, Table, TableOrTables, Text, TextOrTexts, Texts, Word,
 };
-use crate::options::field::{Nested, rows};
+use crate::options::section::Family;
+use crate::options::section::Section::{Http, HttpTls, Management, Top};
 use crate::plan::{HttpPlan, ManagementPlan, Plan};
 
 rows! {
@@ -81,7 +80,7 @@ rows! {
 }
 
 rows! {
-    MANAGEMENT: ManagementPlan = |_| default_management();
+    MANAGEMENT: ManagementPlan = |_| ManagementPlan::default();
     in [Management] {
         "listen": Address, Toml("\"127.0.0.1:8126\""), "\"0.0.0.0:8126\"",
             "Where it listens.",

@@ -3,11 +3,11 @@
 use deliver::plan::SenderPlan;
 use process::sharding::HEALTH_CHECKS_MAX;
 
-use super::{ENDPOINTS, HOUR, PACKETS, STREAMS, YEAR, duration, size, whole};
-use crate::options::Default::{Absent, Depends, Required, Toml};
-use crate::options::Section::{Check, OutputGraphite};
-use crate::options::Type::{Flag, Table, Text, Texts, Word};
+use super::types::{ENDPOINTS, HOUR, PACKETS, STREAMS, YEAR, duration, size, whole};
 use crate::options::field::rows;
+use crate::options::row::Default::{Absent, Depends, Required, Toml};
+use crate::options::row::Type::{Flag, Table, Text, Texts, Word};
+use crate::options::section::Section::{Check, OutputGraphite};
 use crate::plan::{OutputKind, OutputPlan};
 
 rows! {

@@ -1,10 +1,10 @@
 //! What sections with names have in common: their type, and what feeds them.
 
-use super::{AGGREGATE, NAMED, OUTPUTS};
-use crate::options::Default::Required;
-use crate::options::Section::TransformRelay;
-use crate::options::Type::{Names, Text};
+use super::types::{AGGREGATE, NAMED, OUTPUTS};
 use crate::options::field::rows;
+use crate::options::row::Default::Required;
+use crate::options::row::Type::{Names, Text};
+use crate::options::section::Section::TransformRelay;
 
 rows! {
     OF_NAMED: ();

@@ -2,15 +2,16 @@
 
 use wire::graphite::{Namespace, Numbers};
 
-use super::{KIB, NAMING, ROTATED, TIB, one_of, size, size_or_off, whole};
+use super::types::{KIB, NAMING, ROTATED, TIB, one_of, size, size_or_off, whole};
 use crate::diagnostic::Place;
-use crate::options::Default::{Depends, Required, Toml};
-use crate::options::Scheme;
-use crate::options::Section::{
+use crate::options::checked::Checked;
+use crate::options::field::{Form, Plain, rows, words};
+use crate::options::row::Default::{Depends, Required, Toml};
+use crate::options::row::Scheme;
+use crate::options::row::Type::{Endpoints, Flag, Path, Text};
+use crate::options::section::Section::{
     OutputConsole, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputPerlFile,
 };
-use crate::options::Type::{Endpoints, Flag, Path, Text};
-use crate::options::field::{Checked, Form, Plain, rows, words};
 use crate::plan::{ConsoleEncoding, GraphiteEncoding, OutputKind};
 
 words! {

@@ -6,13 +6,14 @@ use wire::statsd::rewrite::{
     AggregateEncoding, Distributions, Gauges, NegativeGauges, RewritePlan, Strip, TagFormat, TimerType,
 };
 
-use super::{PACKETS, SECOND, YEAR, duration, number, one_of, size, whole};
+use super::types::{PACKETS, SECOND, YEAR, duration, number, one_of, size, whole};
 use crate::diagnostic::Place;
-use crate::options::Default::{Absent, Depends, Required, Toml};
-use crate::options::Scheme;
-use crate::options::Section::{Aggregates, OutputTcp, OutputUdp, OutputUnix};
-use crate::options::Type::{Endpoints, Flag, Globs, Map, Shares, Table, Text, Texts, Word, Words};
-use crate::options::field::{Checked, Form, Nanoseconds, Nested, rows, words};
+use crate::options::checked::Checked;
+use crate::options::field::{Form, Nanoseconds, Nested, rows, words};
+use crate::options::row::Default::{Absent, Depends, Required, Toml};
+use crate::options::row::Scheme;
+use crate::options::row::Type::{Endpoints, Flag, Globs, Map, Shares, Table, Text, Texts, Word, Words};
+use crate::options::section::Section::{Aggregates, OutputTcp, OutputUdp, OutputUnix};
 use crate::plan::{Addresses, Framing, LinesPlan, PacketsPlan};
 
 words! {

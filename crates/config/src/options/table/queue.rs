@@ -2,14 +2,14 @@
 
 use deliver::plan::{QueueKind, QueueLimits, WhenFull};
 
-use super::{OUTPUTS, TIB, YEAR, duration, one_of, size, whole};
+use super::types::{OUTPUTS, TIB, YEAR, duration, one_of, size, whole};
 use crate::diagnostic::Place;
-use crate::native::SYNC_WINDOW_MS;
-use crate::options::Default::{Absent, Toml};
-use crate::options::Section::Queue;
-use crate::options::Type::{Table, Word};
-use crate::options::field::{Checked, Form, Nested, rows, words};
-use crate::plan::OutputPlan;
+use crate::options::checked::Checked;
+use crate::options::field::{Form, Nested, rows, words};
+use crate::options::row::Default::{Absent, Toml};
+use crate::options::row::Type::{Table, Word};
+use crate::options::section::Section::Queue;
+use crate::plan::{OutputPlan, SYNC_WINDOW_MS};
 
 words! {
     WhenFull: "wait" = WhenFull::Wait, "drop_oldest" = WhenFull::DropOldest, "drop_newest" = WhenFull::DropNewest,

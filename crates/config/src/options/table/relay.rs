@@ -4,14 +4,14 @@ use process::aggregation_rules::{AggregationRuleLimits, Late, Stamp};
 use process::relay::{Distribution, RelayPlan};
 use process::sharding::{CarbonHash, Sharding};
 
-use super::{TIB, duration, one_of, size, whole};
+use super::types::{TIB, duration, one_of, size, whole};
 use crate::diagnostic::Place;
-use crate::native::BLACKHOLE;
-use crate::options::Default::{Absent, Depends, Required, Toml};
-use crate::options::Section::{RelayCluster, RelayRule, RelayStatistics, TransformRelay};
-use crate::options::Type::{Computes, Flag, NamedTables, Table, Tables, Text, TextOrTexts, Texts};
-use crate::options::field::{Checked, Form, Slot, rows, words};
-use crate::plan::RelayTransform;
+use crate::options::checked::Checked;
+use crate::options::field::{Form, Slot, rows, words};
+use crate::options::row::Default::{Absent, Depends, Required, Toml};
+use crate::options::row::Type::{Computes, Flag, NamedTables, Table, Tables, Text, TextOrTexts, Texts};
+use crate::options::section::Section::{RelayCluster, RelayRule, RelayStatistics, TransformRelay};
+use crate::plan::{BLACKHOLE, RelayTransform};
 
 words! {
     Stamp: "start" = Stamp::Start, "middle" = Stamp::Middle, "end" = Stamp::End;

@@ -4,14 +4,15 @@ use model::AckWhen;
 use wire::graphite::input::{Compatibility, Kept, MessageEncoding, NameForm};
 use wire::statsd::{Dialect, GaugeSign, Options};
 
-use super::{
+use super::types::{
     HOUR, KIB, LISTENING, MIB, POINTS, SECOND, SOURCES, YEAR, duration, number, one_of, size, whole,
 };
 use crate::diagnostic::Place;
-use crate::options::Default::{Absent, Depends, Toml};
-use crate::options::Section::SourceSelf;
-use crate::options::Type::{Flag, Listen, Text, Word};
-use crate::options::field::{Checked, Slot, rows, words};
+use crate::options::checked::Checked;
+use crate::options::field::{Slot, rows, words};
+use crate::options::row::Default::{Absent, Depends, Toml};
+use crate::options::row::Type::{Flag, Listen, Text, Word};
+use crate::options::section::Section::SourceSelf;
 use crate::plan::{GraphiteSource, RelayOwnPlan, RelayReport, SourcePlan};
 
 words! {

@@ -4,16 +4,16 @@ use process::aggregate::{
     AggregatePlan, ExpiryPlan, FlushAlign, HistogramPlan, KeyFlushPlan, PercentLabel, SeriesExpiry,
 };
 
-use super::{
+use super::types::{
     AGGREGATE, EXACT_MAX, HOUR, MIB, TIB, TIMER_AGGREGATES, YEAR, duration, duration_or_off, number, one_of,
     size, whole,
 };
 use crate::diagnostic::Place;
-use crate::native::fields::Fields;
-use crate::options::Default::{Absent, Depends, Required, Toml};
-use crate::options::Section::{Expiry, Histogram, KeyFlush};
-use crate::options::Type::{self, Bins, Flag, Path, Percentiles, Table, Tables, Text, Texts, Words};
-use crate::options::field::{Checked, Form, Nested, rows, words};
+use crate::options::checked::{Checked, Fields};
+use crate::options::field::{Form, Nested, rows, words};
+use crate::options::row::Default::{Absent, Depends, Required, Toml};
+use crate::options::row::Type::{self, Bins, Flag, Path, Percentiles, Table, Tables, Text, Texts, Words};
+use crate::options::section::Section::{Expiry, Histogram, KeyFlush};
 use crate::plan::{AggregateTransform, SelfCounters};
 
 words! {

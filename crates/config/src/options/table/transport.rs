@@ -1,11 +1,12 @@
 //! Options of streams that are packed or encrypted: sources of points, and outputs to carbon.
 
-use super::one_of;
+use super::types::one_of;
 use crate::diagnostic::Place;
-use crate::options::Default::{Absent, Depends, Required, Toml};
-use crate::options::Section::{HttpTls, OutputGraphite, OutputTls, SourceGraphite, SourceTls};
-use crate::options::Type::{Flag, Path, Table, Text};
-use crate::options::field::{Checked, Form, Nested, Slot, rows, words};
+use crate::options::checked::Checked;
+use crate::options::field::{Form, Nested, Slot, rows, words};
+use crate::options::row::Default::{Absent, Depends, Required, Toml};
+use crate::options::row::Type::{Flag, Path, Table, Text};
+use crate::options::section::Section::{HttpTls, OutputGraphite, OutputTls, SourceGraphite, SourceTls};
 use crate::plan::{
     Compression, EndpointTls, Identity, ListenTls, OutputKind, PemFile, SourcePlan, TlsVersion,
 };
@@ -106,5 +107,13 @@ impl Form<Option<Identity>> for KeyFile {
 
     fn checked(identity: &Option<Identity>) -> Option<Checked> {
         identity.as_ref().filter(|identity| identity.key != identity.cert)?.key.checked()
+    }
+}
+
+#[test]
+fn versions_of_tls_have_the_same_words_in_files_and_in_messages() {
+    use crate::options::field::Words;
+    for version in TlsVersion::ALL {
+        assert_eq!(<TlsVersion as Words>::word(&version), Some(version.word()));
     }
 }

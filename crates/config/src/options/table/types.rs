@@ -1,0 +1,84 @@
+//! What rows of several files share: lists of sections, limits, and short forms of types.
+
+use crate::options::field::Words;
+use crate::options::row::Type;
+use crate::options::section::Family;
+use crate::options::section::Section::{
+    self, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputTcp, OutputUdp, OutputUnix,
+    SourceGraphite, SourceStatsd, TransformAggregate,
+};
+use crate::text::{DURATION, SIZE};
+
+pub(super) const SECOND: u64 = 1_000;
+pub(super) const HOUR: u64 = 3_600 * SECOND;
+pub(super) const YEAR: u64 = 365 * 24 * HOUR;
+pub(super) const KIB: u64 = 1 << 10;
+pub(super) const MIB: u64 = 1 << 20;
+pub(super) const TIB: u64 = 1 << 40;
+
+/// Most values that a timer, or members that a set, may be told to keep exactly.
+pub(super) const EXACT_MAX: u64 = 1_000_000_000;
+
+pub(super) const SOURCES: &[Section] = &[SourceStatsd];
+pub(super) const POINTS: &[Section] = &[SourceGraphite];
+pub(super) const LISTENING: &[Section] = &[SourceStatsd, SourceGraphite];
+pub(super) const AGGREGATE: &[Section] = &[TransformAggregate];
+pub(super) const OUTPUTS: &[Section] =
+    &Section::of::<{ Section::number(&[Family::Outputs]) }>(&[Family::Outputs]);
+pub(super) const NAMED: &[Section] = &Section::of::<{ Section::number(&Family::ALL) }>(&Family::ALL);
+pub(super) const NAMING: &[Section] = &[OutputGraphite, OutputGraphiteFile, TransformAggregate];
+pub(super) const STREAMS: &[Section] = &[OutputGraphite, OutputTcp, OutputUnix];
+pub(super) const PACKETS: &[Section] = &[OutputUdp, OutputTcp, OutputUnix];
+pub(super) const ENDPOINTS: &[Section] = &[OutputGraphite, OutputUdp, OutputTcp, OutputUnix];
+pub(super) const ROTATED: &[Section] = &[OutputGraphiteFile, OutputEventFile];
+
+/// The timer aggregates that `timer_aggregates` can name (spec statsd §7.7).
+pub const TIMER_AGGREGATES: &[&str] = &[
+    "count_percent",
+    "mean_percent",
+    "upper_percent",
+    "lower_percent",
+    "sum_percent",
+    "sum_squares_percent",
+    "std",
+    "upper",
+    "lower",
+    "count",
+    "count_ps",
+    "sum",
+    "sum_squares",
+    "mean",
+    "median",
+    "histogram",
+];
+
+/// A text such as `"10s"`, in milliseconds.
+pub(super) const fn duration(min: u64, max: u64) -> Type {
+    Type::Quantity { of: &DURATION, min, max, or_off: false }
+}
+
+pub(super) const fn duration_or_off(min: u64, max: u64) -> Type {
+    Type::Quantity { of: &DURATION, min, max, or_off: true }
+}
+
+/// A text such as `"64MiB"`, in bytes.
+pub(super) const fn size(min: u64, max: u64) -> Type {
+    Type::Quantity { of: &SIZE, min, max, or_off: false }
+}
+
+pub(super) const fn size_or_off(min: u64, max: u64) -> Type {
+    Type::Quantity { of: &SIZE, min, max, or_off: true }
+}
+
+pub(super) const fn whole(min: u64, max: u64) -> Type {
+    Type::Whole { min, max }
+}
+
+pub(super) const fn number(min: f64, max: f64) -> Type {
+    Type::Number { min, max }
+}
+
+/// One of the words that [`words!`](crate::options::field::words) gives to a type.
+pub(super) const fn one_of<W: Words>() -> Type {
+    Type::Word(W::WORDS)
+}
