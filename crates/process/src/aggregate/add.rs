@@ -8,11 +8,14 @@ use model::{Canonical, FlushInfo, Flushed, Kind, Now, RawKey, Sample, SampleView
 
 use super::context::Context;
 use super::counters::Counter;
+use super::entry::{self, ACTIVE, Key, TOMBSTONE};
 use super::gauges::Gauge;
+use super::hint::{Found, Hint};
 use super::index::{Place, short};
 use super::sets::Set;
-use super::table::{self, ACTIVE, Disposition, Key, State, TOMBSTONE};
-use super::timers::{AddResult, Timer};
+use super::state::AddResult;
+use super::table::{self, Disposition, Stored};
+use super::timers::Timer;
 use super::{Added, Aggregator};
 
 /// Samples whose index probes run in one pass. 16 and 64 were slower with a million names.
@@ -31,30 +34,6 @@ struct Hooks<C, E> {
     emit: E,
 }
 
-/// A sample with the result of its index probe.
-#[derive(Clone, Copy)]
-pub(super) struct Hint<'a> {
-    pub(super) hash: u64,
-    pub(super) raw: RawKey<'a>,
-    place: Option<Place>,
-}
-
-/// The lookup result of the last sample with a long or unknown key. All values of one line share a key, and it is
-/// looked up once. Otherwise a line with many values would cost their number times the length of its name.
-#[derive(Clone, Debug)]
-pub(super) struct Found {
-    /// Where the key lies in memory, which does not move during one call: start and length of name and tags.
-    at: [usize; 4],
-    kind: Kind,
-    id: Option<u32>,
-}
-
-impl Found {
-    fn place(raw: RawKey<'_>) -> [usize; 4] {
-        [raw.name.as_ptr().addr(), raw.name.len(), raw.tags.as_ptr().addr(), raw.tags.len()]
-    }
-}
-
 impl Aggregator {
     /// Adds the samples of `view`, in order.
     ///
@@ -70,7 +49,7 @@ impl Aggregator {
     ) -> Added {
         let mut added = Added::default();
         let mut hooks = Hooks { canonical, emit };
-        self.beat = table::beat(now);
+        self.beat = entry::beat(now);
         self.changed |= !view.samples.is_empty();
         self.found = None;
         let many = self.entries() > MANY;
@@ -164,7 +143,7 @@ impl Aggregator {
 
     /// Finds or creates the series of a sample, moves it to the current window, and applies the sample.
     #[inline]
-    fn change<S: State, C, E>(
+    fn change<S: Stored, C, E>(
         &mut self,
         hint: Hint<'_>,
         hooks: &mut Hooks<C, E>,
@@ -196,7 +175,7 @@ impl Aggregator {
 
     /// The series of a sample. Creates it when it is unknown; None at a limit.
     #[inline(always)]
-    fn find<S: State, C>(&mut self, hint: Hint<'_>, canonical: &mut C, added: &mut Added) -> Option<u32>
+    fn find<S: Stored, C>(&mut self, hint: Hint<'_>, canonical: &mut C, added: &mut Added) -> Option<u32>
     where
         C: FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
     {
@@ -210,7 +189,7 @@ impl Aggregator {
     /// As `find`, for long or unknown keys: one lookup for all values of a line.
     #[cold]
     #[inline(never)]
-    fn find_once<S: State, C>(&mut self, hint: Hint<'_>, canonical: &mut C, added: &mut Added) -> Option<u32>
+    fn find_once<S: Stored, C>(&mut self, hint: Hint<'_>, canonical: &mut C, added: &mut Added) -> Option<u32>
     where
         C: FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
     {
@@ -228,7 +207,7 @@ impl Aggregator {
     /// Moves a series to the current window: flushes it if the sweep has not done so, and revives a tombstone.
     #[cold]
     #[inline(never)]
-    pub(super) fn open<S: State>(&mut self, id: u32, emit: &mut impl FnMut(&FlushInfo, Flushed<'_>)) {
+    pub(super) fn open<S: Stored>(&mut self, id: u32, emit: &mut impl FnMut(&FlushInfo, Flushed<'_>)) {
         let table = S::table_mut(&mut self.tables);
         let entry = table.slab.get_mut(id);
         if entry.parity() != self.parity {

@@ -2,10 +2,10 @@
 
 use model::{FlushInfo, Flushed, Kind, SeriesRef};
 
-use super::checkpoint::{Bytes, put_f64};
 use super::context::{Context, Tally};
 use super::plan::{ExpiryPlan, SeriesExpiry};
-use super::table::{Closing, State, Table, Tables};
+use super::state::{Closing, State};
+use crate::bytes::{Bytes, put_f64};
 
 /// Sum of the window.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,14 +38,6 @@ impl Counter {
 
 impl State for Counter {
     const KIND: Kind = Kind::Counter;
-
-    fn table(tables: &Tables) -> &Table<Counter> {
-        &tables.counters
-    }
-
-    fn table_mut(tables: &mut Tables) -> &mut Table<Counter> {
-        &mut tables.counters
-    }
 
     fn idle(plan: &ExpiryPlan) -> SeriesExpiry {
         plan.counters

@@ -3,13 +3,14 @@
 use model::limits::QUOTED_BYTES_MAX;
 use model::{Canonical, Kind, RawKey};
 
-use super::add::Hint;
 use super::counters::Counter;
+use super::entry::{CLEAN, Entry, INDEXED, KEPT, Key, SELF_METRIC};
 use super::gauges::Gauge;
+use super::hint::Hint;
 use super::index::{Place, short};
 use super::keys::{Known, SLOT_BYTES};
 use super::sets::Set;
-use super::table::{CLEAN, Entry, INDEXED, KEPT, Key, SELF_METRIC, State};
+use super::table::Stored;
 use super::timers::Timer;
 use super::{Added, Aggregator};
 
@@ -17,7 +18,7 @@ impl Aggregator {
     /// The series of a raw key that the first probe did not find: by a full search, by its canonical key, or a new
     /// series. None when a limit forbids a new series.
     #[inline(never)]
-    pub(super) fn locate<S: State>(
+    pub(super) fn locate<S: Stored>(
         &mut self,
         hint: Hint<'_>,
         canonical: &mut impl FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,
@@ -54,7 +55,7 @@ impl Aggregator {
     }
 
     /// Adds an alias from a raw key to its series, if there is room for one.
-    fn remember<S: State>(&mut self, found: Known, hash: u64, raw: RawKey<'_>, target: (u32, u32)) {
+    fn remember<S: Stored>(&mut self, found: Known, hash: u64, raw: RawKey<'_>, target: (u32, u32)) {
         if let Known::Stale(alias) = found {
             self.keys.repoint_alias(alias, target);
         } else if !self.context.has_room()
@@ -71,7 +72,7 @@ impl Aggregator {
     }
 
     /// Creates a series unless `series_max` is reached. Counts a conflict when the name exists under another kind.
-    fn create<S: State>(
+    fn create<S: Stored>(
         &mut self,
         hash: u64,
         key: RawKey<'_>,
@@ -121,7 +122,7 @@ impl Aggregator {
     }
 
     /// Creates a series and indexes it. None when `series_max` is reached.
-    pub(super) fn create_indexed<S: State>(
+    pub(super) fn create_indexed<S: Stored>(
         &mut self,
         hash: u64,
         key: RawKey<'_>,
@@ -142,7 +143,7 @@ impl Aggregator {
     }
 
     /// Creates an entry in the current window without indexing it. None when no number or address is left.
-    pub(super) fn create_entry<S: State>(&mut self, key: RawKey<'_>, clean: bool) -> Option<u32> {
+    pub(super) fn create_entry<S: Stored>(&mut self, key: RawKey<'_>, clean: bool) -> Option<u32> {
         let table = S::table_mut(&mut self.tables);
         let id = table.slab.take(Place::IDS_MAX)?;
         let Some(stored) = Key::store(&mut self.keys.arena, key) else {
@@ -166,7 +167,7 @@ impl Aggregator {
     }
 
     /// True when a name that is new under one kind exists under another.
-    fn is_conflict<S: State>(
+    fn is_conflict<S: Stored>(
         &mut self,
         raw: RawKey<'_>,
         canonical: &mut impl FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,

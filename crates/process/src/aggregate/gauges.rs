@@ -2,10 +2,10 @@
 
 use model::{FlushInfo, Flushed, GaugeOp, Kind, SeriesRef};
 
-use super::checkpoint::{Bytes, put_f64, put_varint};
 use super::context::{Context, Tally};
 use super::plan::{ExpiryPlan, SeriesExpiry};
-use super::table::{Closing, State, Table, Tables};
+use super::state::{Closing, State};
+use crate::bytes::{Bytes, put_f64, put_varint};
 
 /// The last value. A gauge that does not exist and a gauge of 0 are the same.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,14 +31,6 @@ impl Gauge {
 
 impl State for Gauge {
     const KIND: Kind = Kind::Gauge;
-
-    fn table(tables: &Tables) -> &Table<Gauge> {
-        &tables.gauges
-    }
-
-    fn table_mut(tables: &mut Tables) -> &mut Table<Gauge> {
-        &mut tables.gauges
-    }
 
     fn idle(plan: &ExpiryPlan) -> SeriesExpiry {
         plan.gauges

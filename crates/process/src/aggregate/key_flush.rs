@@ -4,8 +4,8 @@ use foldhash::quality::RandomState;
 use hashbrown::HashMap;
 use model::Now;
 
-use super::checkpoint::{Bytes, put_varint};
 use super::plan::KeyFlushPlan;
+use crate::bytes::{Bytes, put_varint};
 
 /// Maximum number of names counted between two reports; lines of further names are not counted.
 pub const BUSY_NAMES_MAX: usize = 100_000;

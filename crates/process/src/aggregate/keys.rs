@@ -7,9 +7,10 @@
 use model::{Kind, RawKey};
 
 use super::arena::Arena;
+use super::entry::Key;
 use super::index::{Index, Place, short};
 use super::slab::Slab;
-use super::table::{Key, State, Tables};
+use super::table::{Stored, Tables};
 
 /// Windows after which an unused alias is removed, so that one-time raw keys do not fill the table.
 const ALIAS_WINDOWS_MAX: u8 = 60;
@@ -56,7 +57,7 @@ impl Keys {
 
     /// The series of a raw key if `place`, found by hash alone, is the right one.
     #[inline]
-    pub(super) fn confirm<S: State>(
+    pub(super) fn confirm<S: Stored>(
         &mut self,
         tables: &Tables,
         place: Place,
@@ -71,7 +72,7 @@ impl Keys {
         S::table(tables).slab.get(place.id()).key.is(raw, &self.arena).then(|| place.id())
     }
 
-    fn confirm_alias<S: State>(&mut self, tables: &Tables, id: u32, raw: RawKey<'_>) -> Option<u32> {
+    fn confirm_alias<S: Stored>(&mut self, tables: &Tables, id: u32, raw: RawKey<'_>) -> Option<u32> {
         let alias = self.aliases.get_mut(id);
         let right = alias.key.is(raw, &self.arena) && is_alive::<S>(tables, alias);
         if right && alias.idle != 0 {
@@ -94,7 +95,7 @@ impl Keys {
     }
 
     /// Looks up a raw key, with all hash collisions.
-    pub(super) fn find<S: State>(&mut self, tables: &Tables, hash: u64, raw: RawKey<'_>) -> Known {
+    pub(super) fn find<S: Stored>(&mut self, tables: &Tables, hash: u64, raw: RawKey<'_>) -> Known {
         let Keys { index, arena, aliases, .. } = self;
         let found = index.find(short(hash), |place| {
             let key = || match place.is_alias() {
@@ -214,7 +215,7 @@ impl Keys {
     }
 }
 
-fn is_alive<S: State>(tables: &Tables, alias: &Alias) -> bool {
+fn is_alive<S: Stored>(tables: &Tables, alias: &Alias) -> bool {
     let slab = &S::table(tables).slab;
     slab.is_taken(alias.target) && slab.get(alias.target).generation() == alias.generation
 }

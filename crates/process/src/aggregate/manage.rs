@@ -5,9 +5,10 @@ use model::{Kind, SeriesRef};
 use super::Aggregator;
 use super::counters::Counter;
 use super::create::is_exempt;
+use super::entry::{KEPT, TOMBSTONE};
 use super::gauges::Gauge;
 use super::sets::Set;
-use super::table::{KEPT, State, TOMBSTONE};
+use super::table::Stored;
 use super::timers::Timer;
 
 /// The current value of a series. While a sweep is under way, a series that it has not reached still shows the
@@ -74,7 +75,7 @@ impl Aggregator {
         }
     }
 
-    fn visit_kind<S: State>(
+    fn visit_kind<S: Stored>(
         &self,
         from: usize,
         looks: &mut usize,
@@ -153,7 +154,7 @@ impl Aggregator {
         }
     }
 
-    fn delete_of<S: State>(
+    fn delete_of<S: Stored>(
         &mut self,
         from: usize,
         max: usize,

@@ -21,8 +21,11 @@ mod clock_steps;
 mod context;
 mod counters;
 mod create;
+mod cursor;
+mod entry;
 mod figures;
 mod gauges;
+mod hint;
 mod hyperloglog;
 mod index;
 mod key_flush;
@@ -30,10 +33,12 @@ mod keys;
 mod labels;
 mod manage;
 mod plan;
+mod self_metric_names;
 mod self_metrics;
 mod sets;
 mod sketch;
 mod slab;
+mod state;
 mod sweep;
 mod table;
 #[cfg(test)]
@@ -55,11 +60,13 @@ use model::{Kind, Now};
 use checkpoint::Saving;
 use clock::Clock;
 use context::Context;
+use cursor::Cursor;
+use hint::Found;
 use key_flush::BusyNames;
 use keys::Keys;
-use self_metrics::SelfMetrics;
-use sweep::Cursor;
-use table::{Closing, Tables};
+use self_metric_names::SelfMetrics;
+use state::Closing;
+use table::Tables;
 
 /// Outcomes of the samples of one [`Aggregator::add`]. The first six add up to the number of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,7 +103,7 @@ pub struct Aggregator {
     saving: Option<Saving>,
     /// True when a sample arrived or a series was deleted since the last checkpoint began.
     changed: bool,
-    /// Parity of the current window; see [`table::PARITY`].
+    /// Parity of the current window; see [`entry::PARITY`].
     parity: u32,
     /// Time of the last samples.
     beat: u32,
@@ -107,7 +114,7 @@ pub struct Aggregator {
     /// Start of the first raw key that was dropped at `series_max`, in the last batch with one.
     first_dropped: Vec<u8>,
     /// Within a batch: the series of the previous sample.
-    found: Option<add::Found>,
+    found: Option<Found>,
 }
 
 /// Counts since the start.
@@ -134,7 +141,7 @@ impl Aggregator {
             saving: None,
             changed: true,
             parity: 0,
-            beat: table::beat(start),
+            beat: entry::beat(start),
             busy: BusyNames::new(plan.key_flush, start),
             totals: Totals::default(),
             canonical: Vec::new(),

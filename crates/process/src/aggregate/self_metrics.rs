@@ -7,53 +7,11 @@ use model::{FlushInfo, Flushed, GaugeOp, Kind, RawKey};
 
 use super::Aggregator;
 use super::counters::Counter;
+use super::entry::{ACTIVE, INDEXED, PARITY, SELF_METRIC, TOMBSTONE};
 use super::gauges::Gauge;
 use super::index::{Place, short};
-use super::table::{ACTIVE, INDEXED, PARITY, SELF_METRIC, State, TOMBSTONE};
-
-#[derive(Clone, Debug)]
-struct SelfMetric {
-    kind: Kind,
-    name: Box<[u8]>,
-    /// None while the series does not exist.
-    id: Option<u32>,
-}
-
-/// All names ever passed to [`Aggregator::add_self_metric`].
-#[derive(Clone, Debug, Default)]
-pub(super) struct SelfMetrics {
-    list: Vec<SelfMetric>,
-}
-
-impl SelfMetrics {
-    fn place(&self, kind: Kind, name: &[u8]) -> Option<usize> {
-        self.list.iter().position(|series| series.kind == kind && *series.name == *name)
-    }
-
-    /// Self-metrics that exist now.
-    pub(super) fn len(&self) -> u32 {
-        self.list.iter().filter(|series| series.id.is_some()).count() as u32
-    }
-
-    /// A sample created a series. Returns true when its name is a self-metric without a series.
-    pub(super) fn link(&mut self, kind: Kind, key: RawKey<'_>, id: u32) -> bool {
-        if !key.tags.is_empty() {
-            return false;
-        }
-        let Some(at) = self.place(kind, key.name) else { return false };
-        debug_assert!(self.list[at].id.is_none(), "a sample shares the series of an existing self-metric");
-        self.list[at].id = Some(id);
-        true
-    }
-
-    /// The series was removed.
-    pub(super) fn unlink(&mut self, kind: Kind, id: u32) {
-        if let Some(series) = self.list.iter_mut().find(|series| series.kind == kind && series.id == Some(id))
-        {
-            series.id = None;
-        }
-    }
-}
+use super::self_metric_names::SelfMetric;
+use super::table::Stored;
 
 impl Aggregator {
     /// Adds to a counter or sets a gauge that is a self-metric. The name must be canonical. Such a series is exempt
@@ -105,7 +63,7 @@ impl Aggregator {
         entry.seen = self.beat;
     }
 
-    fn change_self_metric<S: State>(
+    fn change_self_metric<S: Stored>(
         &mut self,
         name: &str,
         emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
@@ -124,7 +82,7 @@ impl Aggregator {
 
     /// The number of the series; creates it if needed. The first use of a name searches all series, because a
     /// user's series of that name may exist.
-    fn self_metric_id<S: State>(&mut self, name: &str) -> Option<u32> {
+    fn self_metric_id<S: Stored>(&mut self, name: &str) -> Option<u32> {
         let at = match self.self_metrics.place(S::KIND, name.as_bytes()) {
             Some(at) => at,
             None => {
@@ -145,7 +103,7 @@ impl Aggregator {
     }
 
     /// Finds a series without tags by name, with a scan of all series.
-    fn search<S: State>(&self, name: &[u8]) -> Option<u32> {
+    fn search<S: Stored>(&self, name: &[u8]) -> Option<u32> {
         let slab = &S::table(&self.tables).slab;
         let mut from = 0;
         while let Some(id) = slab.next_taken(from) {
@@ -158,7 +116,7 @@ impl Aggregator {
     }
 
     /// The self-metric with this canonical key. From now on it is found by its hash.
-    pub(super) fn adopt<S: State>(&mut self, hash: u64, key: RawKey<'_>) -> Option<u32> {
+    pub(super) fn adopt<S: Stored>(&mut self, hash: u64, key: RawKey<'_>) -> Option<u32> {
         if !key.tags.is_empty() {
             return None;
         }

@@ -6,12 +6,11 @@ use foldhash::quality::FixedState;
 use hashbrown::HashTable;
 use model::{FlushInfo, Flushed, Kind, SeriesRef};
 
-use super::checkpoint::{Bytes, put_varint};
 use super::context::{Context, Tally};
 use super::hyperloglog::{HyperLogLog, REGISTERS};
 use super::plan::{ExpiryPlan, SeriesExpiry};
-use super::table::{Closing, State, Table, Tables};
-use super::timers::AddResult;
+use super::state::{AddResult, Closing, State};
+use crate::bytes::{Bytes, put_varint};
 
 /// Average bytes per member above which a set is estimated even with few members.
 pub(super) const MEMBER_BYTES_MAX: usize = 256;
@@ -192,14 +191,6 @@ impl Set {
 
 impl State for Set {
     const KIND: Kind = Kind::Set;
-
-    fn table(tables: &Tables) -> &Table<Set> {
-        &tables.sets
-    }
-
-    fn table_mut(tables: &mut Tables) -> &mut Table<Set> {
-        &mut tables.sets
-    }
 
     fn idle(plan: &ExpiryPlan) -> SeriesExpiry {
         plan.sets

@@ -3,7 +3,7 @@
 //!
 //! Count, sums, extremes and deviation are kept next to the bins and stay exact.
 
-use super::checkpoint::{Bytes, put_f64, put_varint};
+use crate::bytes::{Bytes, put_f64, put_varint};
 
 /// Relative error of a value read back from its bin.
 pub(super) const RELATIVE_ERROR: f64 = 0.01;

@@ -4,10 +4,13 @@ use model::{FlushInfo, Flushed, Kind, Now};
 
 use super::Aggregator;
 use super::counters::Counter;
+use super::cursor::{Cursor, STAGES};
+use super::entry::{self, INDEXED, PARITY, SELF_METRIC, TOMBSTONE};
 use super::gauges::Gauge;
 use super::index::Place;
 use super::sets::Set;
-use super::table::{self, Closing, Disposition, INDEXED, PARITY, SELF_METRIC, State, TOMBSTONE};
+use super::state::Closing;
+use super::table::{self, Disposition, Stored};
 use super::timers::Timer;
 
 /// Result of [`Aggregator::tick`].
@@ -34,25 +37,6 @@ pub struct FlushEnd {
     pub started: Now,
 }
 
-/// Number of stages of a sweep: the four kinds in order, then the aliases.
-const STAGES: usize = 5;
-
-/// Position of a sweep.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cursor {
-    stage: usize,
-    /// First entry of the stage that is not visited yet.
-    from: u32,
-}
-
-impl Cursor {
-    /// True while no entry of the kind has been visited.
-    pub(super) fn is_before<S: State>(self) -> bool {
-        let stage = Kind::ALL.iter().position(|kind| *kind == S::KIND);
-        stage.is_some_and(|stage| self.stage < stage || (self.stage == stage && self.from == 0))
-    }
-}
-
 impl Aggregator {
     /// Monotonic nanoseconds at which `tick` is due next. 0, which is always past, while a sweep is under way.
     pub fn due_ns(&self) -> u64 {
@@ -62,7 +46,7 @@ impl Aggregator {
     /// Closes the window when it is due, otherwise sweeps at most `budget` series of the closed window. A large
     /// timer counts as several series. A window that falls due during a sweep is closed after it.
     pub fn tick(&mut self, now: Now, budget: usize, mut emit: impl FnMut(&FlushInfo, Flushed<'_>)) -> Tick {
-        self.beat = table::beat(now);
+        self.beat = entry::beat(now);
         if self.closing.is_some() {
             return self.sweep(budget, &mut emit).map_or(Tick::Sweeping, Tick::Ended);
         }
@@ -78,7 +62,7 @@ impl Aggregator {
         while self.closing.is_some() {
             self.sweep(usize::MAX, &mut emit);
         }
-        self.beat = table::beat(now);
+        self.beat = entry::beat(now);
         self.close(now);
         loop {
             if let Some(end) = self.sweep(usize::MAX, &mut emit) {
@@ -101,7 +85,7 @@ impl Aggregator {
         let measured = self.plan.measured_rates && info.elapsed_s > 0.0;
         // As node divides: the interval in milliseconds by 1000.
         let divisor = if measured { info.elapsed_s } else { self.plan.window_ms as f64 / 1000.0 };
-        self.closing = Some(Closing { info, divisor, started: now, beat: table::beat(now), emitted: 0 });
+        self.closing = Some(Closing { info, divisor, started: now, beat: entry::beat(now), emitted: 0 });
         self.cursor = Cursor::default();
         self.parity ^= PARITY;
     }
@@ -133,7 +117,7 @@ impl Aggregator {
     }
 
     /// Visits entries of one kind. Returns the place to continue at when the budget is used up.
-    fn sweep_kind<S: State>(
+    fn sweep_kind<S: Stored>(
         &mut self,
         budget: &mut usize,
         emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
@@ -164,7 +148,7 @@ impl Aggregator {
     }
 
     /// Removes an entry: its key, its index slot, its memory. Its aliases are stale from now on.
-    pub(super) fn remove<S: State>(&mut self, id: u32) {
+    pub(super) fn remove<S: Stored>(&mut self, id: u32) {
         let table = S::table_mut(&mut self.tables);
         let entry = table.slab.get_mut(id);
         entry.state.reset(&mut self.context.tally);

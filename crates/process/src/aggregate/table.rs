@@ -1,126 +1,22 @@
-//! One table of series per kind: the fields that all series share, and the trait that each kind implements.
+//! One table of series per kind, and the end of a window for one of its entries.
 //!
-//! Not here: finding a series by its raw key (`keys`), the arithmetic of a kind (`counters`, `gauges`, …).
+//! Not here: finding a series by its raw key (`keys`), the fields of an entry (`entry`), the arithmetic of a kind
+//! (`counters`, `gauges`, …).
 //! Invariant: between two flushes every entry has the current parity; during a sweep, an entry of the other parity
 //! still holds values of the closed window.
 
-use model::{FlushInfo, Flushed, Kind, Now, RawKey, SeriesRef};
+use model::{FlushInfo, Flushed, Kind};
 
 use super::arena::Arena;
-use super::checkpoint::Bytes;
-use super::context::{Context, Tally};
+use super::context::Context;
 use super::counters::Counter;
+use super::entry::{ACTIVE, BEATS_PER_SECOND, Entry, KEPT, PARITY, SELF_METRIC, TOMBSTONE};
 use super::gauges::Gauge;
-use super::plan::{ExpiryPlan, SeriesExpiry};
+use super::plan::SeriesExpiry;
 use super::sets::Set;
 use super::slab::Slab;
+use super::state::{Closing, State};
 use super::timers::Timer;
-
-/// Location of a key in the arena.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Key {
-    pub(super) at: u32,
-    pub(super) name_len: u32,
-    pub(super) tags_len: u32,
-}
-
-impl Key {
-    /// Copies `key` into the arena.
-    pub(super) fn store(arena: &mut Arena, key: RawKey<'_>) -> Option<Key> {
-        let at = arena.store(key.name, key.tags)?;
-        Some(Key { at, name_len: key.name.len() as u32, tags_len: key.tags.len() as u32 })
-    }
-
-    /// True when it equals `raw`, byte for byte.
-    #[inline]
-    pub(super) fn is(self, raw: RawKey<'_>, arena: &Arena) -> bool {
-        if self.name_len as usize != raw.name.len() || self.tags_len as usize != raw.tags.len() {
-            return false;
-        }
-        let bytes = arena.get(self.at, raw.name.len() + raw.tags.len());
-        let (name, tags) = bytes.split_at(raw.name.len());
-        name == raw.name && (tags.is_empty() || tags == raw.tags)
-    }
-
-    pub(super) fn of(self, arena: &Arena) -> RawKey<'_> {
-        let bytes = arena.get(self.at, (self.name_len + self.tags_len) as usize);
-        let (name, tags) = bytes.split_at(self.name_len as usize);
-        RawKey { name, tags }
-    }
-}
-
-/// A series: its state, its key, and metadata. The low byte of `mark` holds flags, the rest the generation.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Entry<S> {
-    pub(super) state: S,
-    pub(super) key: Key,
-    /// Stored bits of the canonical key's hash, when the entry is indexed.
-    pub(super) hash: u32,
-    /// Time of the last sample, in beats.
-    pub(super) seen: u32,
-    mark: u32,
-}
-
-/// Which of two neighbouring windows the state belongs to.
-pub(super) const PARITY: u32 = 1;
-/// Received a sample in its window.
-pub(super) const ACTIVE: u32 = 2;
-/// A tombstone: hidden from requests, and kept for one window because most deleted series come back.
-pub(super) const TOMBSTONE: u32 = 4;
-/// A self-metric.
-pub(super) const SELF_METRIC: u32 = 8;
-/// See [`model::Canonical::clean`].
-pub(super) const CLEAN: u32 = 16;
-/// Its name exempts it from deletion.
-pub(super) const KEPT: u32 = 32;
-/// Has a slot in the index.
-pub(super) const INDEXED: u32 = 64;
-const GENERATION_SHIFT: u32 = 8;
-
-impl<S> Entry<S> {
-    #[inline]
-    pub(super) fn has(&self, flag: u32) -> bool {
-        self.mark & flag != 0
-    }
-
-    #[inline]
-    pub(super) fn set(&mut self, flag: u32) {
-        self.mark |= flag;
-    }
-
-    #[inline]
-    pub(super) fn unset(&mut self, flag: u32) {
-        self.mark &= !flag;
-    }
-
-    /// True when a sample of the window with `parity` may be added directly.
-    #[inline]
-    pub(super) fn is_open(&self, parity: u32) -> bool {
-        self.mark & (PARITY | TOMBSTONE) == parity
-    }
-
-    #[inline]
-    pub(super) fn parity(&self) -> u32 {
-        self.mark & PARITY
-    }
-
-    pub(super) fn set_parity(&mut self, parity: u32) {
-        self.mark = self.mark & !PARITY | parity;
-    }
-
-    pub(super) fn generation(&self) -> u32 {
-        self.mark >> GENERATION_SHIFT
-    }
-
-    pub(super) fn set_generation(&mut self, generation: u32) {
-        self.mark = self.mark & ((1 << GENERATION_SHIFT) - 1) | generation << GENERATION_SHIFT;
-    }
-
-    pub(super) fn series<'a>(&self, arena: &'a Arena) -> SeriesRef<'a> {
-        let RawKey { name, tags } = self.key.of(arena);
-        SeriesRef { name, tags, clean: self.has(CLEAN) }
-    }
-}
 
 /// The series of one kind.
 #[derive(Clone, Debug)]
@@ -175,66 +71,50 @@ impl Tables {
     }
 }
 
-/// The window that was closed last, while its series are emitted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Closing {
-    pub(super) info: FlushInfo,
-    /// Divisor that turns sums into rates, in seconds.
-    pub(super) divisor: f64,
-    /// When it was closed.
-    pub(super) started: Now,
-    /// When it was closed, in beats.
-    pub(super) beat: u32,
-    /// Series emitted so far.
-    pub(super) emitted: u64,
-}
-
-/// The state of one series, implemented by each kind.
-pub(super) trait State: Default {
-    const KIND: Kind;
-
+/// A kind of series, and the table that has its series.
+pub(super) trait Stored: State {
     fn table(tables: &Tables) -> &Table<Self>;
 
     fn table_mut(tables: &mut Tables) -> &mut Table<Self>;
+}
 
-    /// The expiry option for this kind.
-    fn idle(plan: &ExpiryPlan) -> SeriesExpiry;
-
-    /// Emits the closed window. `active` is true when the series received a sample in it.
-    fn emit(
-        &mut self,
-        series: SeriesRef<'_>,
-        active: bool,
-        closing: &Closing,
-        context: &mut Context,
-        emit: &mut impl FnMut(&FlushInfo, Flushed<'_>),
-    );
-
-    /// Resets the state for the next window.
-    fn clear(&mut self, tally: &mut Tally);
-
-    /// Resets to the state of a new series and frees its heap memory.
-    fn reset(&mut self, tally: &mut Tally);
-
-    /// Makes the state that of a tombstone, after [`State::clear`]: equal to a new series, but keeps its heap
-    /// memory.
-    fn make_tombstone(&mut self) {}
-
-    /// True when, under `SeriesExpiry::Delete`, the series survives the flush that just emitted it.
-    fn outlives(&mut self, _ttl_windows: u32, _active: bool) -> bool {
-        false
+impl Stored for Counter {
+    fn table(tables: &Tables) -> &Table<Counter> {
+        &tables.counters
     }
 
-    /// Appends the state to a checkpoint.
-    fn save(&self, to: &mut Vec<u8>);
+    fn table_mut(tables: &mut Tables) -> &mut Table<Counter> {
+        &mut tables.counters
+    }
+}
 
-    /// Restores a state from a checkpoint into a new series. None when the bytes are invalid: the state may then
-    /// only be reset with [`State::reset`]. `seed` is that of [`Entry::hash`].
-    fn load(&mut self, from: &mut Bytes<'_>, seed: u32, context: &mut Context) -> Option<()>;
+impl Stored for Gauge {
+    fn table(tables: &Tables) -> &Table<Gauge> {
+        &tables.gauges
+    }
 
-    /// Cost of flushing this series; 1 for an ordinary one, more for a large timer.
-    fn work(&self) -> usize {
-        1
+    fn table_mut(tables: &mut Tables) -> &mut Table<Gauge> {
+        &mut tables.gauges
+    }
+}
+
+impl Stored for Timer {
+    fn table(tables: &Tables) -> &Table<Timer> {
+        &tables.timers
+    }
+
+    fn table_mut(tables: &mut Tables) -> &mut Table<Timer> {
+        &mut tables.timers
+    }
+}
+
+impl Stored for Set {
+    fn table(tables: &Tables) -> &Table<Set> {
+        &tables.sets
+    }
+
+    fn table_mut(tables: &mut Tables) -> &mut Table<Set> {
+        &mut tables.sets
     }
 }
 
@@ -288,11 +168,4 @@ pub(super) fn flush<S: State>(
         return Disposition::Drain;
     }
     Disposition::Keep
-}
-
-/// Ages are counted in beats: sixteenths of a second on the monotonic clock, modulo 2^32 (8 years).
-pub(super) const BEATS_PER_SECOND: u64 = 16;
-
-pub(super) fn beat(now: Now) -> u32 {
-    (now.mono_ns / (model::SECOND_NS / BEATS_PER_SECOND)) as u32
 }

@@ -2,12 +2,12 @@
 
 use model::{FlushInfo, Flushed, Kind, SeriesRef, limits};
 
-use super::checkpoint::{Bytes, put_f64, put_varint};
 use super::context::{Context, Tally};
 use super::plan::{ExpiryPlan, SeriesExpiry};
 use super::sketch::Sketch;
-use super::table::{Closing, State, Table, Tables};
+use super::state::{AddResult, Closing, State};
 use super::timer_maths::{self, Counted};
+use crate::bytes::{Bytes, put_f64, put_varint};
 
 /// State that only few timers need.
 #[derive(Clone, Debug, Default)]
@@ -25,24 +25,6 @@ pub(super) struct Timer {
     /// Number of observations, scaled by sample rates.
     count: f64,
     more: Option<Box<Rare>>,
-}
-
-/// Result of adding a value to a timer, or a member to a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AddResult {
-    Added,
-    /// The count of observations would not be finite.
-    NonFinite,
-    /// The timer has the maximum number of values.
-    Full,
-    /// The series use the maximum number of bytes.
-    NoRoom,
-}
-
-impl AddResult {
-    pub(super) fn finite(good: bool) -> AddResult {
-        if good { AddResult::Added } else { AddResult::NonFinite }
-    }
 }
 
 impl Timer {
@@ -184,14 +166,6 @@ fn exact_max(context: &Context) -> usize {
 
 impl State for Timer {
     const KIND: Kind = Kind::Timer;
-
-    fn table(tables: &Tables) -> &Table<Timer> {
-        &tables.timers
-    }
-
-    fn table_mut(tables: &mut Tables) -> &mut Table<Timer> {
-        &mut tables.timers
-    }
 
     fn idle(plan: &ExpiryPlan) -> SeriesExpiry {
         plan.timers

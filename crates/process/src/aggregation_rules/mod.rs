@@ -15,6 +15,7 @@ mod clock;
 mod plan;
 #[cfg(any(test, feature = "promises"))]
 pub mod promises;
+mod result;
 mod saved;
 #[cfg(test)]
 mod saved_tests;
@@ -25,6 +26,7 @@ mod window;
 mod windows;
 
 pub use plan::{AggregationRulePlan, COMPUTES_MAX, Compute, ComputePlan, Late, Stamp};
+pub use result::{Emitted, RuleResult};
 pub use saved::{NotRestored, Restored, matched};
 
 use std::cmp::Reverse;
@@ -39,8 +41,8 @@ use model::Now;
 use crate::sharding::key_hash;
 use clock::AggregationRuleClock;
 use series::{PLACE_BYTES, Series};
-use window::Window;
-use windows::{WINDOW_BYTES, Windows, grown};
+use window::{Window, grown};
+use windows::{WINDOW_BYTES, Windows};
 
 /// Memory limits of aggregation rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,23 +131,6 @@ pub struct Feed<'a> {
     pub timestamp: i64,
 }
 
-/// One result.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RuleResult<'a> {
-    /// Index in the list given to [`AggregationRules::new`].
-    pub aggregation_rule: u16,
-    /// The computed function.
-    pub compute: Compute,
-    /// Its name.
-    pub name: &'a [u8],
-    /// Finite.
-    pub value: f64,
-    /// Unix seconds.
-    pub timestamp: u64,
-    /// See [`AggregationRulePlan::exact`].
-    pub exact: bool,
-}
-
 impl RuleResult<'_> {
     /// The text after the name, as carbon-c-relay writes it: ` 12.500000 1700000010`; counts are integers.
     pub fn write_rest(&self, out: &mut Vec<u8>) {
@@ -156,19 +141,6 @@ impl RuleResult<'_> {
         };
         written.expect("a vector takes all");
     }
-}
-
-/// Result of [`AggregationRules::tick`] or [`AggregationRules::finish`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Emitted {
-    /// Results emitted.
-    pub results: u64,
-    /// Results that were infinite and not emitted.
-    pub not_finite: u64,
-    /// Values in windows that had not ended, dropped by [`AggregationRules::finish`].
-    pub values_left: u64,
-    /// True when more results are due: call again at once.
-    pub more: bool,
 }
 
 /// Figures for self-metrics.

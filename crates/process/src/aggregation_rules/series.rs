@@ -2,9 +2,10 @@
 //!
 //! Invariant: a window is emitted once, and windows before an emitted one accept no values any more.
 
+use super::result::{Emitted, RuleResult};
 use super::window::Window;
 use super::windows::Windows;
-use super::{AggregationRulePlan, Compute, Emitted, RuleResult, Stamp};
+use super::{AggregationRulePlan, Compute, Stamp};
 
 /// A result with its windows.
 #[derive(Clone, Debug)]

@@ -4,11 +4,15 @@
 //! number of kept values. Invariant: the same values in the same order give the same bits.
 
 use super::Compute;
-use super::windows::grown;
 use crate::bytes::{Bytes, put_f64, put_varint};
 
 /// Bytes of a kept value.
 pub(super) const VALUE_BYTES: usize = size_of::<f64>();
+
+/// New capacity for one more element, with spare capacity, so that the cost of copying is small per element.
+pub(super) fn grown(capacity: usize) -> usize {
+    capacity + (capacity / 2).max(1)
+}
 
 /// Maximum values of a restored window: a million a second for twelve days. It ensures that sums over windows do
 /// not overflow, whatever was read.

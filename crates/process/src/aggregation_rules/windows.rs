@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::window::Window;
+use super::window::{Window, grown};
 
 /// Bytes of a window in a list, without kept values.
 pub(super) const WINDOW_BYTES: usize = size_of::<(u64, Window)>();
@@ -30,11 +30,6 @@ pub(super) enum Windows {
     /// Ascending.
     List(Vec<(u64, Window)>),
     Tree(BTreeMap<u64, Window>),
-}
-
-/// New capacity for one more element, with spare capacity, so that the cost of copying is small per element.
-pub(super) fn grown(capacity: usize) -> usize {
-    capacity + (capacity / 2).max(1)
 }
 
 impl Windows {

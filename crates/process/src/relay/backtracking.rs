@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use fancy_regex::{BytesMode, Captures, CompileError, Error, ParseError, Regex, RegexBuilder};
 
 use super::budget::Budget;
-use super::expression::{Found, GaveUp};
+use super::found::{Found, GaveUp};
 
 /// Maximum backtracking steps of one search.
 pub const BACKTRACKING_STEPS_MAX: usize = 50_000;

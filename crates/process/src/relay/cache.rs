@@ -13,6 +13,7 @@ use model::OutputId;
 use std::hash::{Hash, Hasher};
 
 use super::decision::{Act, Content, Decision, Draft, Line, Routing};
+use super::expression::NAME_WORK;
 use super::names::{FETCH_MAX, Names};
 use super::router::{Entry, Router};
 
@@ -27,9 +28,6 @@ const PIECES_FREED_AT_ONCE: usize = 8;
 
 /// Evicted generations up to this size are freed at once.
 const FREED_AT_ONCE_BYTES: usize = 256 << 10;
-
-/// Minimum work of a new name.
-pub(super) const NAME_WORK: u64 = 16;
 
 /// Work of a value for an aggregation rule: its series and window may be anywhere in memory.
 const FED_WORK: u64 = 64;

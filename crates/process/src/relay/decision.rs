@@ -12,7 +12,8 @@ use model::{OutputId, TransformId};
 use crate::sharding::key_hash;
 
 use super::prefilter::Candidates;
-use super::router::{Check, ClusterState, Router, can_be_sent};
+use super::replacement::can_be_sent;
+use super::router::{Check, ClusterState, Router};
 use super::{ClusterId, Distribution, MemberNode};
 
 /// Maximum copies of one line.

@@ -6,9 +6,9 @@
 //! Not here: printing.
 
 use super::decision::{COPIES_MAX, End, Line, Routing};
-use super::expression::GaveUp;
-use super::replacement::Replacement;
-use super::router::{Action, Check, Entry, Router, Rule, can_be_sent};
+use super::found::GaveUp;
+use super::replacement::{Replacement, can_be_sent};
+use super::router::{Action, Check, Entry, Router, Rule};
 use super::{ClusterId, Distribution, MemberNode, MistakeAt, To};
 
 /// The route of one line through the statements.

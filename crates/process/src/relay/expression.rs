@@ -13,13 +13,16 @@ use memchr::memmem::Finder;
 
 use super::ExpressionPlan;
 use super::backtracking::Backtracking;
-use super::cache::NAME_WORK;
+use super::found::{Found, GaveUp};
 use super::prefilter::{self, Texts};
 use super::searches::{Linear, Searches};
 use super::syntax::{self, Note, Refusal, Translated};
 
 /// Maximum memory of the automaton of one expression.
 pub const COMPILED_BYTES_MAX: usize = 1 << 20;
+
+/// Minimum work of a new name.
+pub(super) const NAME_WORK: u64 = 16;
 
 /// Cost of one backtracking search, in bytes that a linear search goes over.
 const BACKTRACKING_WORK: u64 = 4 << 10;
@@ -55,20 +58,6 @@ pub struct Outline {
     pub groups: usize,
     /// Hints for the author of the expression.
     pub notes: Vec<Note>,
-}
-
-/// A search came to a limit, so that the result is unknown; it counts as no match. Only backtracking and searches
-/// for all matches have limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GaveUp;
-
-/// A match and its groups.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
-    /// Start and end of the whole match.
-    pub(super) span: (usize, usize),
-    /// Start and end of group 1 and following; None for a group that took no part.
-    pub(super) groups: Vec<Option<(usize, usize)>>,
 }
 
 /// A compiled expression.

@@ -12,9 +12,11 @@ mod backtracking;
 mod budget;
 mod cache;
 mod decision;
+mod evaluate;
 mod explain;
 mod expression;
 mod failover;
+mod found;
 mod mistake;
 mod names;
 mod plan;
@@ -30,14 +32,15 @@ pub use backtracking::{BACKTRACKING_BYTES_MAX, BACKTRACKING_STEPS_MAX};
 pub use cache::{CacheFigures, CacheLimits, CachedRouter};
 pub use decision::{Act, COPIES_MAX, Decision, End, Line, Routing};
 pub use explain::{Chosen, Explanation, RuleAction, RuleMatch, Sent, Why};
-pub use expression::{COMPILED_BYTES_MAX, Class, Expression, GaveUp, Outline};
+pub use expression::{COMPILED_BYTES_MAX, Class, Expression, Outline};
 pub use failover::Successors;
+pub use found::GaveUp;
 pub use mistake::{MistakeAt, RelayMistake, RelayWarning};
 pub use plan::{
     AggregateStatement, ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, MemberNode, RelayCluster,
     RelayPlan, RewritePlan, Statement, To, ValidatePlan,
 };
-pub use replacement::{LostReference, lost_references, statistics_prefix};
-pub use router::{Entry, NAME_BYTES_MAX, Router, RouterSnapshot, STATEMENTS_MAX};
+pub use replacement::{LostReference, NAME_BYTES_MAX, lost_references, statistics_prefix};
+pub use router::{Entry, Router, RouterSnapshot, STATEMENTS_MAX};
 pub use searches::{SEARCHES_BYTES_MAX, SearchFigures};
 pub use syntax::{DEPTH_MAX, GROUPS_MAX, Note, NoteAbout, REPEAT_MAX, Refusal};

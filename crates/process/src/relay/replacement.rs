@@ -6,8 +6,18 @@
 
 use std::ops::Range;
 
-use super::expression::Found;
-use super::router::NAME_BYTES_MAX;
+use super::found::Found;
+
+/// Longest name that a rewrite or an aggregation may produce. Longer names, empty names, and names with white space
+/// or control characters are rejected: the next relay would read them as something else.
+pub const NAME_BYTES_MAX: usize = 32_768;
+
+/// True when a new name can be sent.
+pub(super) fn can_be_sent(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name.len() <= NAME_BYTES_MAX
+        && !name.iter().any(|byte| *byte <= b' ' || *byte == 0x7f)
+}
 
 /// A parsed replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]

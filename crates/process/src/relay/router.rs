@@ -1,10 +1,8 @@
-//! Evaluates the statements: rules in order, from a name to a decision for its lines (spec graphite §2.5).
+//! A relay's plan, compiled: its rules, its clusters, and which of their members are up (spec graphite §2.5).
 //!
-//! Path of a line: `CachedRouter::route` -> **`Router::decide`** for a name that is not cached -> `Decision::run`.
-//! A decision for a name is valid as long as the plan. Parts that depend on the rest of a line, or on endpoints
-//! being up, are steps in it. `explain` evaluates the same rules in another way, and tests compare the two.
-//! Invariants: rules are evaluated strictly in order; evaluation terminates, because statements only lead forward;
-//! a router is used by one thread, and other threads use a snapshot ([`RouterSnapshot`]).
+//! Path of a plan: **`Router::new`** -> `Builder`, statement after statement -> rules, in the plan's order.
+//! Not here: the evaluation of the rules (`evaluate`), and what a line takes from it (`decision`).
+//! Invariant: a router is used by one thread, and other threads use a snapshot ([`RouterSnapshot`]).
 
 use std::sync::Arc;
 
@@ -12,20 +10,16 @@ use crate::aggregation_rules::AggregationRulePlan;
 use crate::sharding::Cluster;
 use model::OutputId;
 
-use super::decision::{Decision, Draft, End};
-use super::expression::{Class, Expression, Found, GaveUp, Work};
+use super::expression::{Class, Expression, Work};
+use super::found::{Found, GaveUp};
 use super::mistake::{MistakeAt, RelayMistake};
-use super::prefilter::{Candidates, Prefilter};
+use super::prefilter::Prefilter;
 use super::replacement::Replacement;
 use super::searches::{SearchFigures, Searches};
 use super::{
     AggregateStatement, ClusterId, Distribution, ExpressionPlan, MatchPlan, MemberNode, RelayCluster,
     RelayPlan, RewritePlan, Statement, To,
 };
-
-/// Longest name that a rewrite or an aggregation may produce. Longer names, empty names, and names with white space
-/// or control characters are rejected: the next relay would read them as something else.
-pub const NAME_BYTES_MAX: usize = 32_768;
 
 /// Maximum statements of a relay.
 pub const STATEMENTS_MAX: usize = 65_535;
@@ -60,7 +54,7 @@ pub struct RouterSnapshot {
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) rules: Vec<Rule>,
-    prefilter: Arc<Prefilter>,
+    pub(super) prefilter: Arc<Prefilter>,
     pub(super) checks: Vec<Expression>,
     /// Destination of the results of each aggregation rule.
     pub(super) results: Vec<To>,
@@ -232,104 +226,6 @@ impl Router {
     pub fn sharding(&self, cluster: ClusterId) -> Option<&Cluster> {
         self.clusters[cluster.index()].sharding.as_ref()
     }
-
-    /// The decision for lines of this name, which ends before the first `;` or white space.
-    pub fn decide(&self, entry: Entry, name: &[u8]) -> Decision {
-        let mut draft = Draft::default();
-        self.draft(entry, name, &mut draft);
-        draft.content().decision()
-    }
-
-    /// As `decide`, in a draft whose buffers are reused.
-    pub(super) fn draft(&self, entry: Entry, name: &[u8], draft: &mut Draft) {
-        draft.begin(name);
-        self.begin_name();
-        let end = match self.direct(entry) {
-            Some(to) => self.send(draft, to, None).unwrap_or(End::Stopped),
-            None => {
-                let mut candidates = std::mem::take(&mut draft.candidates);
-                let end = self.walk(draft, &mut candidates);
-                draft.candidates = candidates;
-                end
-            }
-        };
-        draft.finish(end, self.statements.once);
-    }
-
-    /// The destination of lines of this entry that bypass the statements.
-    pub(super) fn direct(&self, entry: Entry) -> Option<&To> {
-        let to = match entry {
-            Entry::Records => return None,
-            Entry::Result(aggregation_rule) => &self.statements.results[usize::from(aggregation_rule)],
-            Entry::Statistics => &self.statements.statistics,
-        };
-        (*to != To::Nowhere).then_some(to)
-    }
-
-    fn walk(&self, draft: &mut Draft, candidates: &mut Candidates) -> End {
-        let Statements { rules, prefilter, .. } = &*self.statements;
-        prefilter.candidates(draft.name(), candidates);
-        let (mut next, mut replaced) = (0, false);
-        while let Some(at) = candidates.next(next) {
-            next = at + 1;
-            let rule = &rules[at];
-            if replaced && !rule.feeds() {
-                continue;
-            }
-            let found = match rule.find(draft.name()) {
-                Ok(Some(found)) => found,
-                Ok(None) => continue,
-                Err(GaveUp) => {
-                    draft.gave_up();
-                    continue;
-                }
-            };
-            match &rule.action {
-                Action::Rewrite { into, every_occurrence } => {
-                    match rule.rewritten(draft.name(), found, into, *every_occurrence) {
-                        Ok(name) => draft.rename(name),
-                        Err(GaveUp) => draft.gave_up(),
-                    }
-                    prefilter.candidates(draft.name(), candidates);
-                }
-                Action::Feed { aggregation_rule, names, stop, replaces } => {
-                    for (compute, name) in names.iter().enumerate() {
-                        let name = name.replace(draft.name(), &found);
-                        replaced |= *replaces && name == draft.name();
-                        draft.feed(*aggregation_rule, compute as u16, name);
-                    }
-                    if *stop {
-                        return End::Stopped;
-                    }
-                }
-                Action::Send { check, key, to, stop } => {
-                    let key = key.as_ref().map(|key| key.replace(draft.name(), &found));
-                    let check = check.map(|check| draft.check(check, *to == To::Nowhere));
-                    let end = self.send(draft, to, key);
-                    if let Some(check) = check {
-                        draft.checked(check);
-                    }
-                    if let Some(end) = end.or_else(|| (*stop && *to != To::Nowhere).then_some(End::Stopped)) {
-                        return end;
-                    }
-                }
-            }
-        }
-        if replaced { End::Stopped } else { End::Exhausted }
-    }
-
-    /// Executes one `send to`. Returns why evaluation ends, if it does.
-    fn send(&self, draft: &mut Draft, to: &To, key: Option<Vec<u8>>) -> Option<End> {
-        match to {
-            To::Nowhere => None,
-            To::Blackhole => Some(End::Blackholed),
-            To::Clusters(clusters) => {
-                let key = key.map(|key| draft.text(key));
-                clusters.iter().for_each(|cluster| draft.send(self, *cluster, key));
-                None
-            }
-        }
-    }
 }
 
 impl RouterSnapshot {
@@ -428,13 +324,6 @@ impl Rule {
             _ => Ok(into.replace(name, &found)),
         }
     }
-}
-
-/// True when a new name can be sent.
-pub(super) fn can_be_sent(name: &[u8]) -> bool {
-    !name.is_empty()
-        && name.len() <= NAME_BYTES_MAX
-        && !name.iter().any(|byte| *byte <= b' ' || *byte == 0x7f)
 }
 
 #[derive(Default)]

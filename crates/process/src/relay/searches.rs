@@ -15,7 +15,7 @@ use regex_automata::util::syntax;
 use regex_automata::{Input, MatchKind, Span};
 
 use super::budget::Budget;
-use super::expression::Found;
+use super::found::Found;
 
 /// Maximum memory of the caches of all expressions of a router.
 pub const SEARCHES_BYTES_MAX: usize = 64 << 20;

@@ -6,9 +6,9 @@
 
 use md5::{Digest as _, Md5};
 
-use super::CarbonHash;
 use super::fnv::{Bytes, fnv1a_16};
 use super::label::Label;
+use super::method::CarbonHash;
 use super::shards::murmur3;
 
 /// Points per endpoint.

@@ -2,7 +2,7 @@
 
 use md5::{Digest as _, Md5};
 
-use super::RingReplicas;
+use super::method::RingReplicas;
 
 /// Maximum digests per endpoint. Both libraries aim at 40 and get 39 when their arithmetic falls just short.
 const DIGESTS_MAX: usize = 40;

@@ -2,7 +2,7 @@
 
 use super::fnv::{Bytes, fnv1a_32, fnv1a_64};
 use super::label::Label;
-use super::{ClusterMistake, SHARDS_MAX};
+use super::method::{ClusterMistake, SHARDS_MAX};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ShardsHash {

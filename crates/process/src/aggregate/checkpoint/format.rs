@@ -3,7 +3,6 @@
 
 use twox_hash::XxHash3_64;
 
-use super::restore::NotRestored;
 use crate::aggregate::clock::OpenWindow;
 use crate::aggregate::plan::FlushAlign;
 use crate::bytes::Bytes;
@@ -16,6 +15,31 @@ const MARKER: [u8; 4] = [0xf1, b'S', b'a', 0x1a];
 pub(super) const BLOCK_HEADER_BYTES: usize = 32;
 /// Encodes a missing label.
 const NO_LABEL: u64 = u64::MAX;
+
+/// The series had a sample in the open window. The other bits of the byte are the kind.
+pub(super) const MARK_ACTIVE: u8 = 4;
+
+/// Why nothing was restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotRestored {
+    /// The bytes do not begin as a saved state does.
+    NotSavedState,
+    /// The format version is unknown.
+    Version,
+    /// The header is damaged or truncated.
+    Header,
+}
+
+impl NotRestored {
+    /// The reason as text for logs.
+    pub fn why(self) -> &'static str {
+        match self {
+            NotRestored::NotSavedState => "it does not begin as a checkpoint does",
+            NotRestored::Version => "it was written in a format that this version does not know",
+            NotRestored::Header => "its header is damaged or cut short",
+        }
+    }
+}
 
 /// Header of a saved state.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -64,12 +64,13 @@ mod format;
 pub mod promises;
 mod restore;
 mod save;
+mod saving;
 
-pub use restore::{LastFlush, NotRestored, Restored, Window};
+pub use format::NotRestored;
+pub use restore::{LastFlush, Restored, Window};
 pub use save::Slice;
 
-pub(super) use crate::bytes::{Bytes, put_f64, put_varint};
-pub(super) use save::Saving;
+pub(super) use saving::Saving;
 
 /// Content of the header of a saved state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

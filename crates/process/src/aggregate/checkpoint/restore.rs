@@ -2,40 +2,18 @@
 
 use model::{Canonical, FlushInfo, Kind, Now, RawKey};
 
-use super::format::{BlockHeader, BlockKind, Header};
-use super::save::MARK_ACTIVE;
+use super::format::{BlockHeader, BlockKind, Header, MARK_ACTIVE, NotRestored};
 use crate::aggregate::Aggregator;
 use crate::aggregate::clock::Reopening;
 use crate::aggregate::counters::Counter;
+use crate::aggregate::entry::{self, ACTIVE, BEATS_PER_SECOND, KEPT, SELF_METRIC};
 use crate::aggregate::gauges::Gauge;
 use crate::aggregate::keys::Known;
 use crate::aggregate::plan::SeriesExpiry;
 use crate::aggregate::sets::Set;
-use crate::aggregate::table::{ACTIVE, BEATS_PER_SECOND, KEPT, SELF_METRIC, State};
+use crate::aggregate::table::Stored;
 use crate::aggregate::timers::Timer;
 use crate::bytes::Bytes;
-
-/// Why nothing was restored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotRestored {
-    /// The bytes do not begin as a saved state does.
-    NotSavedState,
-    /// The format version is unknown.
-    Version,
-    /// The header is damaged or truncated.
-    Header,
-}
-
-impl NotRestored {
-    /// The reason as text for logs.
-    pub fn why(self) -> &'static str {
-        match self {
-            NotRestored::NotSavedState => "it does not begin as a checkpoint does",
-            NotRestored::Version => "it was written in a format that this version does not know",
-            NotRestored::Header => "its header is damaged or cut short",
-        }
-    }
-}
 
 /// The last complete flush before the restore, as far as the caller knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,7 +83,7 @@ impl Aggregator {
     ) -> Result<Restored, NotRestored> {
         debug_assert!(self.closing.is_none(), "before the first window's end");
         let header = Header::decode(bytes)?;
-        self.beat = crate::aggregate::table::beat(now);
+        self.beat = entry::beat(now);
         let is_emitted = last.number.map(|number| header.number <= number);
         let reopening = self.clock.reopening(&header.window, is_emitted, last.label_s, now);
         let away_ns = now.wall_ns.saturating_sub(header.begun_wall_ns);
@@ -217,7 +195,7 @@ impl Aggregator {
         }
     }
 
-    fn restore_state<S: State>(
+    fn restore_state<S: Stored>(
         &mut self,
         record: Record<'_>,
         from: &mut Bytes<'_>,
@@ -262,7 +240,7 @@ impl Aggregator {
     }
 
     /// The series of a saved key; creates it if needed. None when the series limit is reached.
-    fn restored_id<S: State>(
+    fn restored_id<S: Stored>(
         &mut self,
         key: RawKey<'_>,
         canonical: &mut impl FnMut(Kind, RawKey<'_>, &mut Vec<u8>) -> Canonical,

@@ -2,12 +2,14 @@
 
 use model::{Kind, Now};
 
-use super::format::{BlockHeader, BlockKind, Header};
+use super::format::{BlockHeader, BlockKind, Header, MARK_ACTIVE};
+use super::saving::Saving;
 use crate::aggregate::Aggregator;
 use crate::aggregate::counters::Counter;
+use crate::aggregate::entry::{self, ACTIVE, TOMBSTONE};
 use crate::aggregate::gauges::Gauge;
 use crate::aggregate::sets::Set;
-use crate::aggregate::table::{self, ACTIVE, State, TOMBSTONE};
+use crate::aggregate::table::Stored;
 use crate::aggregate::timers::Timer;
 use crate::bytes::put_varint;
 
@@ -16,22 +18,6 @@ const SLICE_BYTES_MAX: usize = 256 * 1024;
 
 /// Series per slice when everything is saved at once.
 const WHOLE_SERIES: usize = 65_536;
-
-/// The series had a sample in the open window. The other bits of the byte are the kind.
-pub(super) const MARK_ACTIVE: u8 = 4;
-
-/// Progress of a save.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::aggregate) struct Saving {
-    id: u64,
-    /// Index in [`Kind::ALL`]; after the kinds come the busy names, then the end.
-    stage: usize,
-    /// First entry of the stage that is not visited yet.
-    from: u32,
-    /// When it began.
-    beat: u32,
-    series: u64,
-}
 
 /// Result of [`Aggregator::save_slice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +43,7 @@ impl Aggregator {
         }
         let window = self.clock.open_window(now);
         Header { id, number, begun_wall_ns: now.wall_ns, window }.encode(to);
-        self.saving = Some(Saving { id, stage: 0, from: 0, beat: table::beat(now), series: 0 });
+        self.saving = Some(Saving { id, stage: 0, from: 0, beat: entry::beat(now), series: 0 });
         self.changed = false;
         true
     }
@@ -115,7 +101,7 @@ impl Aggregator {
     }
 
     /// Appends entries of one kind. True when no entry is left.
-    fn save_kind<S: State>(
+    fn save_kind<S: Stored>(
         &self,
         saving: &mut Saving,
         budget: &mut usize,

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use super::super::ExpressionPlan;
 use super::super::backtracking::{BACKTRACKING_BYTES_MAX, Backtracking};
 use super::super::budget::Budget;
-use super::super::expression::{Expression, Found, GaveUp};
+use super::super::expression::Expression;
+use super::super::found::{Found, GaveUp};
 use super::*;
 
 fn expression(text: &str) -> Result<Expression, Refusal> {
