@@ -14,7 +14,7 @@ use memchr::{memchr, memchr2, memrchr, memrchr2};
 use model::Reject;
 use model::limits::QUOTED_BYTES_MAX;
 
-use crate::cost::touch;
+use crate::steps::touch;
 
 /// Which bytes end a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,8 @@
 //! Bytes to records and back, one module per protocol: pure, no I/O, no clock.
 
+pub mod compression;
 #[cfg(any(test, feature = "reference"))]
 pub mod cost;
-#[cfg(not(any(test, feature = "reference")))]
-mod cost {
-    /// Compiles to nothing except in tests and fuzz targets.
-    #[inline(always)]
-    pub(crate) fn touch(_bytes: usize) {}
-}
-pub mod compression;
 pub mod first_line;
 pub mod frame;
 pub mod graphite;
@@ -17,6 +11,7 @@ pub mod number;
 pub mod pickle;
 pub mod report;
 pub mod statsd;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod text;

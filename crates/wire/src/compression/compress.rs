@@ -6,7 +6,7 @@ use flate2::{Compress, Compression as Level, Crc, FlushCompress};
 use lz4_flex::frame::{FrameEncoder, FrameInfo};
 use snap::raw::{Encoder, max_compress_len};
 
-use super::Compression;
+use super::format::Compression;
 
 /// Callers flush after at most this many bytes: it is the most that an LZ4 frame and a snappy block contain (spec
 /// graphite §2.8).

@@ -4,9 +4,10 @@
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
-use crate::cost::touch;
+use crate::steps::touch;
 
-use super::{Compression, CompressionError, DECOMPRESSED_BYTES_MAX, Step, gather, le32};
+use super::format::{Compression, CompressionError};
+use super::step::{DECOMPRESSED_BYTES_MAX, Step, gather, le32};
 
 /// Longest header of a member: its text fields have no limit of their own.
 const HEADER_BYTES_MAX: usize = 128 * 1024;

@@ -8,9 +8,10 @@ use std::hash::Hasher;
 
 use twox_hash::XxHash32;
 
-use crate::cost::touch;
+use crate::steps::touch;
 
-use super::{BLOCK_BYTES_MAX, Compression, CompressionError, KEPT_BYTES_MAX, Ready, Step, gather, le32};
+use super::format::{Compression, CompressionError};
+use super::step::{BLOCK_BYTES_MAX, KEPT_BYTES_MAX, Ready, Step, gather, le32};
 
 const MAGIC: u32 = 0x184d_2204;
 

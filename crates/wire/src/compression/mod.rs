@@ -10,20 +10,21 @@
 //! blocks are linked, and the block or chunk that is incomplete.
 
 mod compress;
+mod format;
 mod gzip;
 mod lz4;
 #[cfg(any(test, feature = "reference"))]
 pub mod properties;
 mod snappy;
+mod step;
 #[cfg(test)]
 mod tests;
 
 pub use compress::{Compressor, FLUSH_BYTES};
+pub use format::{Compression, CompressionError};
+pub use step::{BLOCK_BYTES_MAX, DECOMPRESSED_BYTES_MAX};
 
-use crate::cost::touch;
-
-/// Most bytes that one call of [`Decompressor::decompress`] returns.
-pub const DECOMPRESSED_BYTES_MAX: usize = 64 * 1024;
+use crate::steps::touch;
 
 /// Most work of one call of [`Decompressor::decompress`] in addition to its output, in bytes of output: empty members,
 /// frames and blocks are not free.
@@ -39,75 +40,6 @@ const MEMBER_WORK: usize = 2 * 1024;
 /// Work of a compressed byte of gzip. Deflate blocks may be empty, and each needs its tables built: 64 KiB of them take
 /// 90 ms. With this limit a call processes 2 KiB of them.
 const BODY_WORK: usize = 32;
-
-/// Longest block of LZ4 and snappy, decompressed: the maximum of LZ4.
-pub const BLOCK_BYTES_MAX: usize = 4 << 20;
-
-/// Memory that is kept for the next piece of a header; memory of blocks and reads is freed with them.
-const KEPT_BYTES_MAX: usize = 64;
-
-/// Compression format of a stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Compression {
-    /// No compression.
-    #[default]
-    Plain,
-    /// Concatenated gzip members.
-    Gzip,
-    /// Concatenated LZ4 frames.
-    Lz4,
-    /// Concatenated snappy blocks, or snappy's framing format.
-    Snappy,
-}
-
-impl Compression {
-    /// All formats.
-    pub const ALL: [Compression; 4] =
-        [Compression::Plain, Compression::Gzip, Compression::Lz4, Compression::Snappy];
-
-    /// The value of the config option.
-    pub fn word(self) -> &'static str {
-        match self {
-            Compression::Plain => "plain",
-            Compression::Gzip => "gzip",
-            Compression::Lz4 => "lz4",
-            Compression::Snappy => "snappy",
-        }
-    }
-}
-
-/// Why a stream cannot be decompressed any further.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompressionError {
-    /// The bytes are not in this format.
-    WrongFormat(Compression),
-    /// The compressed data is corrupt.
-    Corrupt,
-    /// A checksum does not match.
-    Checksum,
-    /// A block is longer than the limit.
-    BlockTooLong,
-    /// An unsupported feature: a dictionary, or a later version of the format.
-    Unsupported,
-    /// The stream ended within a block.
-    Truncated,
-}
-
-impl CompressionError {
-    /// The error as text.
-    pub fn why(self) -> &'static str {
-        match self {
-            CompressionError::WrongFormat(Compression::Gzip) => "this is not gzip",
-            CompressionError::WrongFormat(Compression::Lz4) => "this is not an LZ4 frame",
-            CompressionError::WrongFormat(_) => "this is not snappy",
-            CompressionError::Corrupt => "the compressed data is corrupt",
-            CompressionError::Checksum => "a checksum does not match",
-            CompressionError::BlockTooLong => "a block is longer than 4 MiB",
-            CompressionError::Unsupported => "it uses a compression feature that is not supported",
-            CompressionError::Truncated => "it ended within a block",
-        }
-    }
-}
 
 /// Decompresses one stream.
 pub struct Decompressor {
@@ -246,56 +178,4 @@ impl Kind {
             Kind::Lz4(_) | Kind::Snappy(_) => 0,
         }
     }
-}
-
-/// A decompressed block, returned piece by piece.
-#[derive(Default)]
-struct Ready {
-    bytes: Vec<u8>,
-    given: usize,
-}
-
-impl Ready {
-    fn is_empty(&self) -> bool {
-        self.given == self.bytes.len()
-    }
-
-    fn give(&mut self, out: &mut Vec<u8>, max: usize) {
-        let len = (self.bytes.len() - self.given).min(max.saturating_sub(out.len()));
-        out.extend_from_slice(&self.bytes[self.given..self.given + len]);
-        self.given += len;
-        if self.is_empty() {
-            self.room(0);
-        }
-    }
-
-    /// A buffer for a block of `len` bytes, replacing the last one.
-    fn room(&mut self, len: usize) -> &mut [u8] {
-        self.given = 0;
-        touch(len);
-        self.bytes = vec![0; len];
-        &mut self.bytes
-    }
-}
-
-/// Result of a step: how much of its input is consumed; `None` when it needs more input.
-type Step = Result<Option<usize>, CompressionError>;
-
-/// Moves bytes from `input` until `held` has `want`. Returns how many.
-fn gather(held: &mut Vec<u8>, input: &[u8], want: usize) -> usize {
-    let len = want.saturating_sub(held.len()).min(input.len());
-    if held.len() + len > held.capacity() {
-        // Doubled, up to the wanted size.
-        let room = (2 * held.capacity()).min(want).max(held.len() + len);
-        held.reserve_exact(room - held.len());
-    }
-    held.extend_from_slice(&input[..len]);
-    len
-}
-
-/// A little-endian integer from the first four bytes.
-fn le32(bytes: &[u8]) -> u32 {
-    let mut number = [0; 4];
-    number.copy_from_slice(&bytes[..4]);
-    u32::from_le_bytes(number)
 }

@@ -6,7 +6,8 @@
 
 use snap::raw::{Decoder, max_compress_len};
 
-use super::{BLOCK_BYTES_MAX, Compression, CompressionError, KEPT_BYTES_MAX, Ready, Step, gather, le32};
+use super::format::{Compression, CompressionError};
+use super::step::{BLOCK_BYTES_MAX, KEPT_BYTES_MAX, Ready, Step, gather, le32};
 
 const IDENTIFIER: &[u8; 10] = b"\xff\x06\x00\x00sNaPpY";
 

@@ -1,8 +1,8 @@
 //! Cost accounting for parsers: steps and memory per input byte have a bound for every parser, and for every writer
 //! of StatsD lines, where a name that arrives once is written for each of its values.
 //!
-//! A step is one more pass of a parser over a byte. Code calls [`touch`] where it scans, copies, clears or hashes a
-//! run of bytes, and at each opcode and element. Outside of tests and the feature `reference` it compiles to nothing.
+//! A step is one more pass of a parser over a byte. Code calls [`touch`] (`steps`) where it scans, copies, clears
+//! or hashes a run of bytes, and at each opcode and element.
 //! Memory is the sum of allocations during the run; the caller counts it. [`check`] takes one input, for the fuzz
 //! targets. [`check_doubled`] takes the worst known inputs in two sizes, for `cargo test`: a parser may be within its
 //! bound for one size and over it for the next.
@@ -15,14 +15,13 @@ mod inputs;
 mod tests;
 mod writers;
 
-use std::cell::Cell;
-
 use model::Span;
 
 use crate::compression::{Compression, Decompressor};
 use crate::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
 use crate::graphite::input::{self, Compatibility, MessageEncoding};
 use crate::statsd::{self, Dialect, WRITTEN_PER_BYTE_MAX};
+use crate::steps::{steps, touch};
 
 pub use inputs::{Input, inputs};
 pub use writers::Writer;
@@ -59,16 +58,6 @@ pub const STEPS_ALWAYS_MAX: u64 = 16 * 1024;
 
 /// Twice the input may cost this percentage of the single cost, plus [`STEPS_ALWAYS_MAX`] or [`ALLOCATED_ALWAYS_MAX`].
 const DOUBLED_PERCENT_MAX: u64 = 250;
-
-thread_local! {
-    static STEPS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Counts a pass over this many bytes.
-#[inline]
-pub(crate) fn touch(bytes: usize) {
-    STEPS.set(STEPS.get() + bytes as u64);
-}
 
 /// A parser or writer under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +107,9 @@ impl Parser {
 impl Cost {
     /// The cost of `run`; `allocated` calls its argument and returns how many bytes that allocated.
     pub fn of(allocated: impl FnOnce(&mut dyn FnMut()) -> u64, run: &mut dyn FnMut()) -> Cost {
-        let before = STEPS.get();
+        let before = steps();
         let allocated = allocated(run);
-        Cost { steps: STEPS.get() - before, allocated }
+        Cost { steps: steps() - before, allocated }
     }
 
     /// True when it is within the bounds for `bytes` of input, including the output of a compressed stream.

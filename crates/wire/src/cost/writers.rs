@@ -6,10 +6,10 @@
 
 use model::{FlushInfo, Flushed, Kind, Label, SeriesRef, Span, Value};
 
-use super::touch;
 use crate::graphite::{Encoder, Namespace};
 use crate::statsd::rewrite::{AggregateEncoder, AggregateEncoding, Form, Rewrite, RewritePlan};
 use crate::statsd::{self, Dialect, Parsed};
+use crate::steps::touch;
 
 /// A writer of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

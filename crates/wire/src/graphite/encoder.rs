@@ -11,13 +11,9 @@ use std::marker::PhantomData;
 
 use model::{FlushInfo, Flushed, Kind};
 
-use super::name::{Name, Names, plain};
+use super::name::{NAME_BYTES_MAX, Name, Names, plain};
 use super::{Namespace, Numbers, pickle};
 use crate::number::{fixed6, js_format, truncated};
-
-/// Longest name of a point with its tags. Carbon closes a connection on a line over 16,384 bytes; the difference is
-/// room for the number (at most 317 bytes, `%.6f` of the largest double) and the time.
-pub const NAME_BYTES_MAX: usize = 16_000;
 
 /// How many points of a call were written, and how many skipped. The sum is the number of points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

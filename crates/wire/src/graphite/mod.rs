@@ -9,8 +9,9 @@ mod pickle;
 
 pub(crate) use name::replace_bad_bytes;
 
-pub use encoder::{Encoded, Encoder, NAME_BYTES_MAX, OwnFigures};
+pub use encoder::{Encoded, Encoder, OwnFigures};
 pub use line_prefix::LinePrefix;
+pub use name::NAME_BYTES_MAX;
 pub use namespace::{Namespace, Numbers};
 pub use pickle::{
     FRAME_BYTES_MAX, FRAME_POINTS_BYTES_MAX, PickleReject, pickle_frame, pickle_frames, pickle_point,

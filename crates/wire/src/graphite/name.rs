@@ -14,6 +14,10 @@ use model::SeriesRef;
 
 use crate::number::is_js_space;
 
+/// Longest name of a point with its tags. Carbon closes a connection on a line over 16,384 bytes; the difference is
+/// room for the number (at most 317 bytes, `%.6f` of the largest double) and the time.
+pub const NAME_BYTES_MAX: usize = 16_000;
+
 /// The two parts of a name. Suffixes go between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name<'a> {

@@ -5,7 +5,7 @@
 
 use memchr::memmem;
 
-use super::encoder::NAME_BYTES_MAX;
+use super::name::NAME_BYTES_MAX;
 use crate::number::{double, is_decimal};
 
 pub(super) use super::name::escape_quoted as escape;

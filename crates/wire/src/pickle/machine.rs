@@ -3,10 +3,10 @@
 use memchr::memchr;
 use model::Span;
 
-use crate::cost::touch;
 use crate::number::double;
+use crate::steps::touch;
 
-use super::{DEPTH_MAX, LISTS_MAX, Pickle, PickleError, Text, VALUES_MAX, Value};
+use super::value::{DEPTH_MAX, LISTS_MAX, Pickle, PickleError, Text, VALUES_MAX, Value};
 
 /// Highest supported protocol.
 const PROTOCOL_MAX: u8 = 5;

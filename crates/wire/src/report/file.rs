@@ -2,7 +2,7 @@
 
 use model::{Flushed, Kind, SeriesRef};
 
-use super::Documented;
+use super::documented::Documented;
 use crate::number::{fixed6, truncated};
 use crate::series_text;
 

@@ -9,6 +9,7 @@
 
 mod console;
 mod date;
+mod documented;
 mod event;
 mod file;
 mod key_flush;
@@ -17,18 +18,10 @@ pub(crate) use date::date_time;
 
 pub use console::{Console, ConsoleEncoding, DOCUMENT_BYTES_MAX};
 pub use date::numeric_date;
+pub use documented::Documented;
 pub use event::event_json_line;
 pub use file::PerlFile;
 pub use key_flush::{KeyFlushEncoding, key_flush_lines};
-
-/// How many of the added series are in the document.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Documented {
-    /// Series in the document. Series that the format omits on purpose are not counted.
-    pub series: u64,
-    /// Series that did not fit.
-    pub left_out: u64,
-}
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use memchr::memchr;
 use model::{Extra, GaugeOp, Kind, RawKey, Reject, Value};
 
 use super::blank::line_trim_end;
-use super::number::strtod;
+use super::number::{strtod, whole_seconds};
 use super::sink::{ParsedValue, Sink, check_key, weight_of};
 use super::{Dialect, GaugeSign, Options, event};
 
@@ -206,17 +206,4 @@ impl<'a> Fields<'a> {
             external: sink.span(self.external),
         }
     }
-}
-
-/// An integer of seconds above 0, digits only, within the signed 64 bits that clients use.
-pub(super) fn whole_seconds(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
-        return None;
-    }
-    let mut seconds = 0_i64;
-    for &byte in text {
-        let digit = char::from(byte).to_digit(10)?;
-        seconds = seconds.checked_mul(10)?.checked_add(i64::from(digit))?;
-    }
-    u64::try_from(seconds).ok().filter(|&seconds| seconds > 0)
 }

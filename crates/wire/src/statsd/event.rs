@@ -10,7 +10,7 @@ use model::event::attribute;
 use model::limits::EVENT_ENTRIES_MAX;
 use model::{EventLimit, EventTime, EventWriter, Reject, Span, TextField};
 
-use super::dogstatsd::whole_seconds;
+use super::number::whole_seconds;
 use super::sink::{Sink, check_tags};
 
 /// Attributes of an event or a check, at most.

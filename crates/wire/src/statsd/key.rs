@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use super::blank::js_blank_len;
 use super::{Dialect, Options};
-use crate::cost::touch;
+use crate::steps::touch;
 
 /// Hash of a raw key: the value of [`Sample::hash`](model::Sample::hash).
 ///

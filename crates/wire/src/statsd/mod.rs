@@ -16,6 +16,8 @@ mod expansion;
 mod key;
 mod number;
 mod options;
+mod parsed;
+mod parser;
 mod perl;
 mod plain;
 #[cfg(any(test, feature = "reference"))]
@@ -29,102 +31,17 @@ mod union;
 pub use expansion::{LINE_WRITTEN_BYTES_MAX, WRITTEN_BYTES_ALWAYS, WRITTEN_PER_BYTE_MAX};
 pub use key::hash_key;
 pub use options::{Dialect, GaugeSign, Options};
+pub use parsed::Parsed;
+pub use parser::Parser;
 
 use memchr::memchr;
-use model::{Canonical, EventsBuilder, Extra, Kind, RawKey, Reject, Sample, Span};
+use model::{Canonical, Kind, RawKey, Span};
 
-use crate::cost::touch;
-use key::KeyHasher;
-use plain::{Marks, PlainLimits};
+use crate::steps::touch;
+use plain::Marks;
 use sink::{Hashed, Sink};
 
-/// The result of parsing packets. Reuse it: [`Parsed::clear`] keeps the memory.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parsed {
-    /// Observations, in order of arrival.
-    pub samples: Vec<Sample>,
-    /// Rare fields of samples, see [`Sample::extra`]. At most 65,535; equal consecutive ones are stored once.
-    pub extras: Vec<Extra>,
-    /// Events and service checks, in order of arrival.
-    pub events: EventsBuilder,
-    /// Lines, valid or not: node's `metrics_received`.
-    pub lines: u64,
-    /// Records rejected, by [`Reject::index`]. A line of several bits may be rejected in part.
-    pub rejects: [u64; Reject::COUNT],
-    /// The first invalid line and its reason, for the log message.
-    pub first_reject: Option<(Reject, Span)>,
-    /// `etsy`: lines whose last tag includes the fields after it (spec §2.2, §16.29).
-    pub glued_tag_fields: u64,
-    /// Optional fields of events and checks that are unknown or invalid.
-    pub event_fields_ignored: u64,
-    /// The name of every line that has one, valid or not, when [`Options::count_names`] is set.
-    pub names: Vec<Span>,
-    /// Places of an event's tags in its line, while they are sorted.
-    tag_places: Vec<Span>,
-}
-
-impl Parsed {
-    /// Empties it, and keeps the memory.
-    pub fn clear(&mut self) {
-        let Parsed { samples, extras, events, names, .. } = self;
-        samples.clear();
-        extras.clear();
-        events.clear();
-        names.clear();
-        self.lines = 0;
-        self.rejects = [0; Reject::COUNT];
-        self.first_reject = None;
-        self.glued_tag_fields = 0;
-        self.event_fields_ignored = 0;
-    }
-
-    /// Gives memory back, so that each array keeps at most so many bytes. Call it when it is empty.
-    pub fn shrink_to(&mut self, bytes_max: usize) {
-        let Parsed { samples, extras, events, names, tag_places, .. } = self;
-        samples.shrink_to(bytes_max / size_of::<Sample>());
-        extras.shrink_to(bytes_max / size_of::<Extra>());
-        events.shrink_to(bytes_max);
-        names.shrink_to(bytes_max / size_of::<Span>());
-        tag_places.shrink_to(bytes_max / size_of::<Span>());
-    }
-
-    /// Rejected records of all reasons.
-    pub fn rejected(&self) -> u64 {
-        self.rejects.iter().sum()
-    }
-
-    /// All records that need an outcome: samples, events and rejected records.
-    pub fn records(&self) -> u64 {
-        (self.samples.len() + self.events.len()) as u64 + self.rejected()
-    }
-
-    fn reject(&mut self, why: Reject, count: u64, line: Span) {
-        self.rejects[why.index()] += count;
-        if self.first_reject.is_none() {
-            self.first_reject = Some((why, line));
-        }
-    }
-}
-
-/// Parses packets in one dialect. Has no state that a packet could change.
-#[derive(Clone)]
-pub struct Parser {
-    options: Options,
-    hasher: KeyHasher,
-    plain: PlainLimits,
-}
-
 impl Parser {
-    /// A parser that seeds its key hashes with `seed`; use a random seed (see [`hash_key`]).
-    pub fn new(options: Options, seed: u64) -> Parser {
-        Parser { options, hasher: KeyHasher::new(seed), plain: PlainLimits::of(&options) }
-    }
-
-    /// The parser's options.
-    pub fn options(&self) -> &Options {
-        &self.options
-    }
-
     /// Parses every line of the packet at `packet` in `bytes` and appends to `into`; all spans point into `bytes`.
     ///
     /// `now_s` (Unix seconds) is the time of events without one.

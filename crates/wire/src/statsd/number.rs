@@ -14,6 +14,19 @@ const POWERS_OF_TEN: [f64; 16] =
 /// Most characters that [`plain`] accepts: their digits stay below 2^53.
 const PLAIN_CHARS_MAX: usize = 15;
 
+/// An integer of seconds above 0, digits only, within the signed 64 bits that clients use.
+pub(super) fn whole_seconds(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    let mut seconds = 0_i64;
+    for &byte in text {
+        let digit = char::from(byte).to_digit(10)?;
+        seconds = seconds.checked_mul(10)?.checked_add(i64::from(digit))?;
+    }
+    u64::try_from(seconds).ok().filter(|&seconds| seconds > 0)
+}
+
 /// Digits with at most one point, no sign, at most [`PLAIN_CHARS_MAX`] characters: the form of nearly all values.
 ///
 /// Exact: the digits are below 10^15 < 2^53 and the power of ten is a double, so one division rounds once.

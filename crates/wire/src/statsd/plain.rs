@@ -21,9 +21,10 @@
 use model::{GaugeOp, Kind, Sample, Span, Value};
 
 use super::number::{plain, plain_short};
+use super::parsed::Parsed;
+use super::parser::Parser;
 use super::sink::weight_of;
-use super::{Dialect, Options, Parsed, Parser};
-use crate::cost::touch;
+use crate::steps::touch;
 
 /// Bytes that are scanned at once: as many as a word has bits.
 const BLOCK: usize = 64;
@@ -119,30 +120,6 @@ impl Marks {
     pub(super) fn skip_to(&mut self, at: usize) {
         while self.next < self.len && self.base + usize::from(self.places[self.next]) < at {
             self.next += 1;
-        }
-    }
-}
-
-/// The options that the conditions depend on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PlainLimits {
-    key_bytes_max: usize,
-    /// Tags of at most this many bytes cannot exceed the limit.
-    tag_bytes_max: usize,
-    /// Rates and tags have the common syntax: all dialects but `perl`.
-    fields: bool,
-    /// `h` and `d` are timers.
-    histograms: bool,
-}
-
-impl PlainLimits {
-    pub(super) fn of(options: &Options) -> PlainLimits {
-        let or_none = |max: u32| if max == 0 { usize::MAX } else { max as usize };
-        PlainLimits {
-            key_bytes_max: or_none(options.key_bytes_max),
-            tag_bytes_max: or_none(options.tags_max) - 1,
-            fields: options.dialect != Dialect::Perl,
-            histograms: matches!(options.dialect, Dialect::Dogstatsd | Dialect::Union),
         }
     }
 }

@@ -3,8 +3,10 @@
 use model::{Extra, GaugeOp, Kind, RawKey, Reject, Sample, Span, Value};
 
 use super::expansion::line_written_bytes_max;
-use super::{Options, Parsed, Parser};
-use crate::cost::touch;
+use super::options::Options;
+use super::parsed::Parsed;
+use super::parser::Parser;
+use crate::steps::touch;
 
 /// Most [`Extra`]s of one [`Parsed`]: the range of the `u16` in a sample. Past it, a line with a time is rejected as
 /// `timestamp_unsupported`; other lines lose their container id, which no computation uses.

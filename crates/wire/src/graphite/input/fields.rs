@@ -6,8 +6,10 @@
 use memchr::memchr2;
 use model::Reject;
 
+use super::name;
 use super::number::{self, Number};
-use super::{Compatibility, Options, Parts, name};
+use super::options::{Compatibility, Options};
+use super::parsed::Parts;
 
 /// The fields of a line. `None` as time: the field is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

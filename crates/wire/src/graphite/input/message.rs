@@ -11,11 +11,11 @@
 use model::{Reject, Span};
 
 use super::number;
-use super::protobuf::{self, Found};
+use super::protobuf::{self, BadMessage, Found};
 use super::{Parsed, Reader};
-use crate::cost::touch;
 use crate::number::js_format;
 use crate::pickle::{Items, Pickle, PickleReader, ValueRef};
+use crate::steps::touch;
 
 /// Most bytes of text that the elements of one message may reference. A pickle stores a text once and may reference
 /// it in every element, and protobuf a name in all its points, so the message's own length is no bound.
@@ -48,10 +48,6 @@ pub enum MessageEncoding {
     /// go-carbon's and carbon's protobuf `Payload`.
     Protobuf,
 }
-
-/// The message is invalid.
-#[derive(Debug)]
-pub(super) struct BadMessage;
 
 /// A message, and how far it has been read. Each step borrows its bytes.
 #[derive(Debug)]

@@ -14,6 +14,7 @@ mod message;
 mod name;
 mod number;
 mod options;
+mod parsed;
 mod plain;
 mod protobuf;
 #[cfg(any(test, feature = "reference"))]
@@ -24,6 +25,7 @@ mod tests;
 
 pub use message::{MessageEncoding, MessageReader, PIECE_BYTES_MAX};
 pub use options::{Compatibility, Kept, NameForm, Options};
+pub use parsed::Parsed;
 
 use std::hash::Hasher;
 
@@ -31,54 +33,9 @@ use foldhash::{SharedSeed, fast::FoldHasher};
 use memchr::memchr;
 use model::{Point, Reject, Span};
 
-use crate::cost::touch;
-
-/// The result of parsing packets. Reuse it: [`Parsed::clear`] keeps the memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parsed {
-    /// The points' lines in their final form, each with its LF and no bytes between them.
-    pub bytes: Vec<u8>,
-    /// Points, in order of arrival; their spans point into `bytes`.
-    pub points: Vec<Point>,
-    /// Non-empty lines, valid or not.
-    pub lines: u64,
-    /// Lines rejected, by [`Reject::index`].
-    pub rejects: [u64; Reject::COUNT],
-    /// The first invalid line, as a span of the input, and its reason: for the log message.
-    pub first_reject: Option<(Reject, Span)>,
-    /// A message's elements, before they are parsed as lines; empty between two calls.
-    elements: Vec<u8>,
-}
-
-impl Parsed {
-    /// Empties it, and keeps the memory.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.points.clear();
-        self.lines = 0;
-        self.rejects = [0; Reject::COUNT];
-        self.first_reject = None;
-    }
-
-    /// Rejected lines of all reasons.
-    pub fn rejected(&self) -> u64 {
-        self.rejects.iter().sum()
-    }
-
-    fn reject(&mut self, why: Reject, line: Span) {
-        self.rejects[why.index()] += 1;
-        if self.first_reject.is_none() {
-            self.first_reject = Some((why, line));
-        }
-    }
-}
-
-/// The parts of a line that was rebuilt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Parts {
-    name_len: usize,
-    tags_len: usize,
-}
+use crate::steps::touch;
+use parsed::Parts;
+use plain::PlainLimits;
 
 /// Parses the lines of one listener. Has no state that a line could change.
 #[derive(Clone)]
@@ -88,25 +45,17 @@ pub struct Reader {
     /// `c-relay`: the replacement of each byte of a name. `0` for bytes that end or structure it: spaces, tabs, dots,
     /// and `;` unless it is kept.
     cleaned: [u8; 256],
-    /// The fast path is allowed: it accepts the bytes of the default `-c`, so all of these must be among the kept ones.
-    quick: bool,
-    name_len_max: usize,
+    plain: PlainLimits,
 }
 
 impl Reader {
     /// A reader that seeds the hashes of names with `seed`; use a random seed (see [`hash_name`]).
     pub fn new(options: Options, seed: u64) -> Reader {
-        let keeps_usual = Kept::default().bytes().all(|byte| options.kept.has(byte));
         Reader {
-            options,
             hasher: NameHasher::new(seed),
             cleaned: relay::cleaned(&options.kept),
-            quick: keeps_usual || options.compatibility != Compatibility::CRelay,
-            name_len_max: if options.name_bytes_max == 0 {
-                usize::MAX
-            } else {
-                options.name_bytes_max as usize
-            },
+            plain: PlainLimits::of(&options),
+            options,
         }
     }
 
@@ -131,7 +80,7 @@ impl Reader {
             let line_end = memchr(b'\n', &bytes[at..end]).map_or(end, |len| at + len);
             let line = &bytes[at..line_end];
             touch(line.len() + 1);
-            if let Some(name_len) = plain::name_len(self, line) {
+            if let Some(name_len) = plain::name_len(&self.plain, line) {
                 into.lines += 1;
                 into.points.push(Point {
                     hash: self.hasher.hash(&line[..name_len]),
@@ -183,12 +132,12 @@ impl Reader {
         touch(line.len());
         let begin = into.bytes.len();
         let read = match self.options.compatibility {
-            Compatibility::CRelay => relay::clean(self, line, &mut into.bytes),
+            Compatibility::CRelay => relay::clean(&self.cleaned, line, &mut into.bytes),
             Compatibility::Strict | Compatibility::Carbon | Compatibility::GoCarbon => {
                 fields::read(&self.options, line, now_s, &mut into.bytes)
             }
         };
-        let too_long = |parts: &Parts| parts.name_len > self.name_len_max;
+        let too_long = |parts: &Parts| parts.name_len > self.plain.name_len_max;
         let read = match read {
             Ok(parts) if too_long(&parts) => Err(Reject::NameTooLong),
             read => read,

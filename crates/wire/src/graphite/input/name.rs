@@ -11,7 +11,8 @@ use memchr::{memchr, memchr2};
 use model::Reject;
 use smallvec::SmallVec;
 
-use super::{Compatibility, NameForm, Options, Parts};
+use super::options::{Compatibility, NameForm, Options};
+use super::parsed::Parts;
 
 /// A tag and its value. Values in OpenMetrics syntax may be unescaped copies.
 type Tag<'a> = (&'a [u8], Cow<'a, [u8]>);

@@ -15,7 +15,7 @@
 
 use memchr::{memchr, memrchr};
 
-use super::{Compatibility, Reader};
+use super::options::{Compatibility, Kept, Options};
 
 /// Bytes that are checked at once.
 const BLOCK: usize = 16;
@@ -26,16 +26,37 @@ const TIME_DIGITS_MAX: usize = 15;
 /// Most characters of a value.
 const VALUE_LEN_MAX: usize = 33;
 
+/// The options that the conditions depend on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlainLimits {
+    /// The fast path is allowed: it accepts the bytes of the default `-c`, so all of these must be among the kept ones.
+    quick: bool,
+    /// The numbers are checked: in all modes but `c-relay`.
+    looks: bool,
+    pub(super) name_len_max: usize,
+}
+
+impl PlainLimits {
+    pub(super) fn of(options: &Options) -> PlainLimits {
+        let keeps_usual = Kept::default().bytes().all(|byte| options.kept.has(byte));
+        let looks = options.compatibility != Compatibility::CRelay;
+        let name_len_max = match options.name_bytes_max {
+            0 => usize::MAX,
+            max => max as usize,
+        };
+        PlainLimits { quick: keeps_usual || looks, looks, name_len_max }
+    }
+}
+
 /// Length of the name of `line`, when the line is plain.
 #[inline(always)]
-pub(super) fn name_len(reader: &Reader, line: &[u8]) -> Option<usize> {
+pub(super) fn name_len(limits: &PlainLimits, line: &[u8]) -> Option<usize> {
     if line.len() <= BLOCK || !line[0].is_ascii_alphanumeric() || has_odd(line) {
         return None;
     }
     let name_len = memchr(b' ', line)?;
-    let fits = reader.quick && name_len <= reader.name_len_max;
-    let looks = reader.options.compatibility != Compatibility::CRelay;
-    (fits && (!looks || has_plain_numbers(&line[name_len + 1..]))).then_some(name_len)
+    let fits = limits.quick && name_len <= limits.name_len_max;
+    (fits && (!limits.looks || has_plain_numbers(&line[name_len + 1..]))).then_some(name_len)
 }
 
 /// True when a byte after the first one violates the conditions. `line` is longer than a block.

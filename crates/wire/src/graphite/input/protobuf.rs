@@ -6,11 +6,14 @@
 
 use model::Span;
 
-use super::message::BadMessage;
-use crate::cost::touch;
+use crate::steps::touch;
 
 /// Most bytes of one point: it is read in one step, and has two short known fields at most.
 const POINT_BYTES_MAX: usize = 64 * 1024;
+
+/// The message is invalid.
+#[derive(Debug)]
+pub(super) struct BadMessage;
 
 /// Validates every field of a payload, and adds up the names that its points reference.
 #[derive(Debug)]

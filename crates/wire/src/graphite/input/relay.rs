@@ -7,7 +7,8 @@
 use memchr::memchr2;
 use model::Reject;
 
-use super::{Kept, Parts, Reader};
+use super::options::Kept;
+use super::parsed::Parts;
 
 /// The replacement of each byte of a name: see [`Reader::cleaned`](super::Reader).
 pub(super) fn cleaned(kept: &Kept) -> [u8; 256] {
@@ -24,13 +25,13 @@ pub(super) fn cleaned(kept: &Kept) -> [u8; 256] {
 /// # Errors
 /// `NoName` when the name is empty after sanitising, `NoValue` when no blank follows it. A name followed by a blank
 /// and nothing else is forwarded, as in the original program.
-pub(super) fn clean(reader: &Reader, line: &[u8], out: &mut Vec<u8>) -> Result<Parts, Reject> {
+pub(super) fn clean(cleaned: &[u8; 256], line: &[u8], out: &mut Vec<u8>) -> Result<Parts, Reject> {
     let begin = out.len();
     let skipped = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'.')).count();
     let line = &line[skipped..];
     let mut at = 0;
     let behind = loop {
-        let run = line[at..].iter().take_while(|byte| reader.cleaned[usize::from(**byte)] == **byte).count();
+        let run = line[at..].iter().take_while(|byte| cleaned[usize::from(**byte)] == **byte).count();
         out.extend_from_slice(&line[at..at + run]);
         at += run;
         match line.get(at) {
@@ -39,7 +40,7 @@ pub(super) fn clean(reader: &Reader, line: &[u8], out: &mut Vec<u8>) -> Result<P
                     out.push(b'.');
                 }
             }
-            Some(byte) if reader.cleaned[usize::from(*byte)] != 0 => out.push(b'_'),
+            Some(byte) if cleaned[usize::from(*byte)] != 0 => out.push(b'_'),
             _ => break at,
         }
         at += 1;

@@ -1,8 +1,8 @@
 //! Canonical names and tags, character by character.
 
 use super::super::{Dialect, Options};
+use super::line::split;
 use super::number::js_blank;
-use super::split;
 
 /// Canonical name and tags of a raw key.
 pub(super) fn canonical(options: &Options, name: &[u8], tags: &[u8]) -> (Vec<u8>, Vec<u8>) {

@@ -3,8 +3,8 @@
 use model::{GaugeOp, Kind, Reject};
 
 use super::super::Options;
+use super::line::{Line, ReadSample, ReadValue, key_within_limits, split, split_perl};
 use super::number::{decimal, js_blank, js_number, js_trim, perl_number};
-use super::{Line, ReadSample, ReadValue, key_within_limits, split, split_perl};
 
 pub(super) fn etsy(options: &Options, text: &[u8]) -> Line {
     let pieces = split(text, b"|#");

@@ -4,8 +4,8 @@ use model::{GaugeOp, Kind, Reject};
 
 use super::super::{Dialect, GaugeSign, Options};
 use super::classic::{etsy_rate, in_range};
+use super::line::{Line, ReadEvent, ReadSample, ReadValue, key_within_limits, split};
 use super::number::{go_number, js_number, js_trim};
-use super::{Line, ReadEvent, ReadSample, ReadValue, key_within_limits, split};
 
 pub(super) fn dogstatsd(options: &Options, text: &[u8], now_s: u64) -> Line {
     if let Some(line) = event_line(options, text, now_s) {

@@ -11,12 +11,13 @@ use model::{Flushed, Kind, Label, SeriesRef};
 
 use super::super::expansion::written_bytes_max;
 use super::form::{Form, TagFormat};
-use super::plan::{Rewrite, RewriteError, RewritePlan};
+use super::plan::{RewriteError, RewritePlan};
 use super::tags::{TagTexts, Tags};
+use super::validated::Rewrite;
 use super::write::write_decimal;
-use crate::cost::touch;
 use crate::graphite::replace_bad_bytes;
 use crate::number::js_format;
+use crate::steps::touch;
 
 /// How a gauge below 0 is written, by the receiver's reading of signs (spec statsd §1, §16.16).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,11 +20,13 @@ pub mod properties;
 mod tags;
 #[cfg(test)]
 mod tests;
+mod validated;
 mod write;
 
 pub use aggregates::{AggregateEncoder, AggregateEncoding, Encoded, LeftOut, NegativeGauges, TimerType};
 pub use form::{Distributions, Form, Gauges, Strip, TagFormat};
 pub use pack::Packer;
 pub use parts::{Bit, Field, FieldKind, LineKind, Parts, parts};
-pub use plan::{Rewrite, RewriteError, RewritePlan};
+pub use plan::{RewriteError, RewritePlan};
+pub use validated::Rewrite;
 pub use write::Written;

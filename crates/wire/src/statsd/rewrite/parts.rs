@@ -11,7 +11,7 @@ use model::Reject;
 
 use super::super::blank::js_trim;
 use super::super::event::split_event;
-use crate::cost::touch;
+use crate::steps::touch;
 
 /// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,10 +12,10 @@ use super::super::expansion::line_written_bytes_max;
 use super::super::number::strtod;
 use super::form::{Distributions, Form, Gauges};
 use super::parts::{Bit, Field, FieldKind, LineKind, Parts};
-use super::plan::Rewrite;
 use super::tags::{TagTexts, Tags};
-use crate::cost::touch;
+use super::validated::Rewrite;
 use crate::number::js_format;
+use crate::steps::touch;
 
 /// Result of rewriting one line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
