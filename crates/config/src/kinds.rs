@@ -1,9 +1,12 @@
-//! What each kind of node takes and gives: the one table behind the checks of edges and the docs page.
+//! What each kind of node takes and gives: behind the checks of edges, the pipeline's routes and the docs page.
 //!
-//! A node may feed any node that takes a kind of record that it gives. A new source, transform or output is a row here.
+//! A node may feed any node that takes a kind of record that it gives. The table itself is in `options::section`: a new source,
+//! transform or output is a line there.
 //! Not here: which nodes a file has, and who feeds whom (`native::wiring`); what the pipeline does with an edge (`pipeline::routes`).
 
 use crate::options::section::Section;
+
+pub use crate::options::section::NODES;
 
 /// A kind of record that travels along an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,48 +50,6 @@ pub struct NodeKind {
     pub takes: &'static [RecordKind],
     /// What it gives; nothing for outputs.
     pub gives: &'static [RecordKind],
-}
-
-use RecordKind::{Aggregates, Events, Packets, Points, Samples};
-
-/// All kinds of nodes: sources, transforms, outputs.
-pub const NODES: &[NodeKind] = &[
-    source(Section::SourceStatsd, "statsd", None, &[Packets, Samples, Events]),
-    source(Section::SourceGraphite, "graphite", None, &[Packets, Points]),
-    source(Section::SourceSelf, "self", None, &[Packets, Samples]),
-    source(Section::SourceSelf, "self", Some("carbon-c-relay"), &[Packets, Points]),
-    transform(Section::TransformAggregate, "aggregate", &[Samples], &[Aggregates, Points]),
-    transform(Section::TransformRelay, "relay", &[Points], &[Points]),
-    output(Section::OutputGraphite, "graphite", &[Aggregates, Points]),
-    output(Section::OutputGraphiteFile, "graphite_file", &[Aggregates, Points]),
-    output(Section::OutputConsole, "console", &[Aggregates]),
-    output(Section::OutputPerlFile, "perl_file", &[Aggregates]),
-    output(Section::OutputUdp, "udp", &[Packets, Aggregates]),
-    output(Section::OutputTcp, "tcp", &[Packets, Aggregates]),
-    output(Section::OutputUnix, "unix", &[Packets, Aggregates]),
-    output(Section::OutputEventFile, "event_file", &[Events]),
-];
-
-const fn source(
-    section: Section,
-    word: &'static str,
-    encoding: Option<&'static str>,
-    gives: &'static [RecordKind],
-) -> NodeKind {
-    NodeKind { section, word, encoding, takes: &[], gives }
-}
-
-const fn transform(
-    section: Section,
-    word: &'static str,
-    takes: &'static [RecordKind],
-    gives: &'static [RecordKind],
-) -> NodeKind {
-    NodeKind { section, word, encoding: None, takes, gives }
-}
-
-const fn output(section: Section, word: &'static str, takes: &'static [RecordKind]) -> NodeKind {
-    NodeKind { section, word, encoding: None, takes, gives: &[] }
 }
 
 impl NodeKind {

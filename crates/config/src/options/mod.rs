@@ -19,7 +19,7 @@ pub use reference::{explain_markdown, reference_markdown};
 pub(crate) use row::quoted;
 pub use row::{Default, Row, Scheme, Type};
 pub use schema::json_schema;
-pub use section::{Family, Section};
+pub use section::{Family, NODES, Section};
 pub use table::TIMER_AGGREGATES;
 
 impl Section {

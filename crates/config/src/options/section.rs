@@ -1,8 +1,11 @@
-//! The kinds of tables in a file: heading and purpose of each, in the order of the reference.
+//! The kinds of tables in a file: heading and purpose of each, in the order of the reference. For sources, transforms and
+//! outputs, also the records that they take and give: the one table of kinds (`crate::kinds` says how it is read).
 //!
-//! A kind of source, transform or output is a line here: its family and the word of its `type`. From the line follow the
-//! options that every kind has (`type`, `from`, `queue`), the schema and the reference. What else a kind needs is in the header
-//! of `native`.
+//! A kind of source, transform or output is a line here. From the line follow the options that every kind has (`type`, `from`,
+//! `queue`), the checks of edges, the schema, the reference and the docs page. CONTRIBUTING.md lists what else a kind needs.
+
+use crate::kinds::NodeKind;
+use crate::kinds::RecordKind::{Aggregates, Events, Packets, Points, Samples};
 
 /// The three families of named sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,9 +48,15 @@ impl Family {
     }
 }
 
-/// One line for each: its name here; its heading in TOML, or its family and `type`; what it is for.
+/// One line for each: its name here; its heading in TOML, or its family, its `type`, and `[what it takes] => [what it gives]`;
+/// what it is for. `or "WORD" [..] => [..]` is for a kind that takes or gives something else with this `encoding`.
 macro_rules! sections {
-    ($($name:ident: $($heading:literal)? $($family:ident $word:literal)?, $about:literal;)+) => {
+    ($(
+        $name:ident: $($heading:literal)?
+            $($family:ident $word:literal [$($takes:ident)*] => [$($gives:ident)*]
+                $(or $encoding:literal [$($or_takes:ident)*] => [$($or_gives:ident)*])?)?,
+            $about:literal;
+    )+) => {
         /// A kind of table in the file; each has its own options.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Section {
@@ -73,6 +82,26 @@ macro_rules! sections {
                 match self { $(Section::$name => $about,)+ }
             }
         }
+
+        /// All kinds of nodes: sources, transforms, outputs.
+        pub const NODES: &[NodeKind] = &[$(
+            $(
+                NodeKind {
+                    section: Section::$name,
+                    word: $word,
+                    encoding: None,
+                    takes: &[$($takes),*],
+                    gives: &[$($gives),*],
+                },
+                $(NodeKind {
+                    section: Section::$name,
+                    word: $word,
+                    encoding: Some($encoding),
+                    takes: &[$($or_takes),*],
+                    gives: &[$($or_gives),*],
+                },)?
+            )?
+        )+];
     };
     (@node) => { None };
     (@node $family:ident $word:literal) => { Some((Family::$family, $word)) };
@@ -85,15 +114,15 @@ macro_rules! sections {
 sections! {
     Top: "Top level",
         "What belongs to no source, transform or output.";
-    SourceStatsd: Sources "statsd",
+    SourceStatsd: Sources "statsd" [] => [Packets Samples Events],
         "Takes in StatsD samples, and DogStatsD events and service checks, as datagrams or on streams.";
-    SourceGraphite: Sources "graphite",
+    SourceGraphite: Sources "graphite" [] => [Packets Points],
         "Takes in Graphite points, as lines in datagrams and on streams or as pickle or protobuf on streams, and hands each on as a line. See [Graphite](graphite.md).";
-    SourceSelf: Sources "self",
+    SourceSelf: Sources "self" [] => [Packets Samples] or "carbon-c-relay" [] => [Packets Points],
         "The daemon's own figures as StatsD lines, for outputs and aggregations to take from. It listens nowhere, and its lines are not counted as traffic.";
     SourceTls: "[sources.NAME.tls]",
         "Encrypts the connections of a source. The files are read again at each reload; connections that are open stay as they are. See [Graphite](graphite.md#tls).";
-    TransformAggregate: Transforms "aggregate",
+    TransformAggregate: Transforms "aggregate" [Samples] => [Aggregates Points],
         "Turns the samples of each window into one value per counter, gauge and set, and several per timer.";
     Histogram: "[[transforms.NAME.histograms]]",
         "Counts a timer's values by bins. Of several entries the first whose `name_contains` fits a timer applies.";
@@ -101,7 +130,7 @@ sections! {
         "What becomes of a series that saw no sample in a window. `expiry = \"5m\"` sets all four at once.";
     KeyFlush: "[transforms.NAME.key_flush]",
         "A regular report of the names that got the most lines. Without this table there is none.";
-    TransformRelay: Transforms "relay",
+    TransformRelay: Transforms "relay" [Points] => [Points],
         "Sends Graphite points on by their names: copies and shares them out among outputs, gives them other names, rolls many up into few. See [the relay as configuration](relay-native.md).";
     RelayCluster: "[transforms.NAME.clusters.CLUSTER]",
         "Outputs of a relay, and how points are shared out among them.";
@@ -109,21 +138,21 @@ sections! {
         "One rule of a relay: `into` makes it a rewrite, `compute` an aggregation rule; otherwise it is a route.";
     RelayStatistics: "[transforms.NAME.statistics]",
         "Where a relay's own figures go.";
-    OutputGraphite: Outputs "graphite",
+    OutputGraphite: Outputs "graphite" [Aggregates Points] => [],
         "Sends aggregates to carbon, a relay, or whatever speaks its protocol.";
-    OutputGraphiteFile: Outputs "graphite_file",
+    OutputGraphiteFile: Outputs "graphite_file" [Aggregates Points] => [],
         "Writes aggregates as Graphite lines to a file of bounded size.";
-    OutputConsole: Outputs "console",
+    OutputConsole: Outputs "console" [Aggregates] => [],
         "Prints each window's aggregates as one document, to try things out.";
-    OutputPerlFile: Outputs "perl_file",
+    OutputPerlFile: Outputs "perl_file" [Aggregates] => [],
         "Appends to a file in the form of Net::Statsd::Server's file backend. The file is not rotated.";
-    OutputUdp: Outputs "udp",
+    OutputUdp: Outputs "udp" [Packets Aggregates] => [],
         "Sends each packet of a source on as a datagram: byte for byte, or what its options make of the lines.";
-    OutputTcp: Outputs "tcp",
+    OutputTcp: Outputs "tcp" [Packets Aggregates] => [],
         "Sends each packet of a source on over TCP: byte for byte, or what its options make of the lines.";
-    OutputUnix: Outputs "unix",
+    OutputUnix: Outputs "unix" [Packets Aggregates] => [],
         "Sends each packet of a source on to a unix socket, as a datagram or over a stream: byte for byte, or what its options make of the lines.";
-    OutputEventFile: Outputs "event_file",
+    OutputEventFile: Outputs "event_file" [Events] => [],
         "Writes events and service checks as JSON lines to a file of bounded size.";
     Aggregates: "[outputs.NAME.aggregates]",
         "How an output of packets that takes from a transform writes aggregates as samples: counters as their sums, gauges as their values, sets as their members, timers as the values of the window.";
