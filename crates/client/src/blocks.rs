@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use config::plan::{GraphiteEncoding, OutputKind};
+use config::plan::{OutputKind, Written};
 use deliver::queue::{BLOCK_BYTES_MAX, Block, BlockEncoding};
 use deliver::shared_queue::PARTITIONS;
 use model::Span;
@@ -106,14 +106,10 @@ impl Form {
 
 /// The forms of blocks that an output sends.
 pub fn takes(kind: &OutputKind) -> &'static [Form] {
-    match kind {
-        OutputKind::Graphite { form: GraphiteEncoding::Pickle, .. }
-        | OutputKind::Console { .. }
-        | OutputKind::PerlFile { .. } => &[Form::Frames],
-        OutputKind::Graphite { .. } | OutputKind::GraphiteFile { .. } | OutputKind::EventFile { .. } => {
-            &[Form::Lines]
-        }
-        OutputKind::Packets(_) | OutputKind::GraphiteDatagrams { .. } => &[Form::Packets, Form::Frames],
+    match kind.facts().written {
+        Written::Pickle | Written::Documents => &[Form::Frames],
+        Written::PointLines | Written::Lines => &[Form::Lines],
+        Written::Packets => &[Form::Packets, Form::Frames],
     }
 }
 

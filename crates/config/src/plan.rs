@@ -2,6 +2,7 @@
 //!
 //! Here: the whole, and the daemon around it. A source, a transform, an output each have a file of their own.
 
+mod facts;
 mod output;
 mod source;
 mod transform;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use model::{AckWhen, SourceId, TransformId};
 use process::relay::MemberNode;
 
+pub use self::facts::*;
 pub use self::output::*;
 pub use self::source::*;
 pub use self::transform::*;
@@ -161,8 +163,7 @@ impl Plan {
         if when == AckWhen::Safe {
             return outputs.find(|output| !output.queue_kind.is_disk()).map(Against::InMemory);
         }
-        let sends_datagrams =
-            |kind: &OutputKind| matches!(kind, OutputKind::Packets(packets) if packets.to.is_datagram());
+        let sends_datagrams = |kind: &OutputKind| matches!(kind.facts().link, Link::Datagrams { .. });
         outputs.find(|output| sends_datagrams(&output.kind)).map(Against::Datagrams)
     }
 
@@ -230,8 +231,8 @@ impl Plan {
         for _ in 0..=RELAYS_IN_A_ROW_MAX {
             let Some(transform) = next else { return false };
             if let Some(source) = transform.sources().next() {
-                let points = self.sources.get(source.index()).and_then(|source| source.kind.points());
-                return points.is_some_and(|points| points.reading.names_have_tags());
+                let source = self.sources.get(source.index());
+                return source.is_some_and(|source| source.kind.facts().names_have_tags);
             }
             let relays = transform.transforms().filter_map(|id| self.transforms.get(id.index()));
             next = relays.into_iter().find(|transform| transform.kind.as_relay().is_some());

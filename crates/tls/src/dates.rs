@@ -3,7 +3,7 @@
 //! Who judges them is the peer, so dates make warnings and figures, never mistakes.
 
 use config::diagnostic::{Code, Diagnostic};
-use config::plan::{Identity, OutputKind, PemFile, Plan};
+use config::plan::{Identity, Link, PemFile, Plan, StreamLink};
 use rustls::pki_types::CertificateDer;
 use wire::report::numeric_date;
 use x509_parser::parse_x509_certificate;
@@ -76,11 +76,11 @@ fn identities(plan: &Plan) -> impl Iterator<Item = (Whose, &Identity)> {
         plan.sources.iter().filter(|source| !source.listen.is_empty()).filter_map(|source| {
             Some((Whose::Source(source.name.clone()), &source.tls.as_deref()?.identity))
         });
-    let outputs = plan.outputs.iter().filter_map(|output| match &output.kind {
-        OutputKind::Graphite { tls: Some(tls), .. } => {
-            Some((Whose::Output(output.name.clone()), tls.identity.as_ref()?))
+    let outputs = plan.outputs.iter().filter_map(|output| match output.kind.facts().link {
+        Link::Stream(StreamLink { tls, .. }) => {
+            Some((Whose::Output(output.name.clone()), tls?.identity.as_ref()?))
         }
-        _ => None,
+        Link::Datagrams { .. } | Link::File { .. } | Link::Stdout | Link::Stderr => None,
     });
     let http = plan.http.and(plan.http_server.tls.as_deref());
     sources.chain(outputs).chain(http.map(|tls| (Whose::Http, &tls.identity)))

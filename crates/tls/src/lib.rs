@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use config::diagnostic::{Code, Diagnostic};
-use config::plan::{Endpoint, EndpointTls, HttpPlan, ListenTls, OutputKind, PemFile, Plan, TlsVersion};
+use config::plan::{Endpoint, EndpointTls, HttpPlan, Link, ListenTls, PemFile, Plan, StreamLink, TlsVersion};
 use model::{OutputId, SECOND_NS, SourceId};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::ServerName;
@@ -132,7 +132,8 @@ impl Certificates {
             loaded.sources.push(config.ok().flatten().map(Arc::new));
         }
         for (at, output) in plan.outputs.iter().enumerate() {
-            let OutputKind::Graphite { to, tls: Some(tls), .. } = &output.kind else {
+            let link = output.kind.facts().link;
+            let Some((to, tls)) = encrypted(&link) else {
                 loaded.outputs.push(None);
                 continue;
             };
@@ -246,6 +247,14 @@ fn server(tls: &ListenTls) -> Result<ServerConfig, Wrong> {
         }
     };
     Ok(builder.with_cert_resolver(Arc::new(ours)))
+}
+
+/// The endpoint of an output whose connections are encrypted, and how.
+fn encrypted<'a>(link: &'a Link<'a>) -> Option<(&'a Endpoint, &'a EndpointTls)> {
+    match link {
+        Link::Stream(StreamLink { to, tls, .. }) => Some((to.host()?, (*tls)?)),
+        Link::Datagrams { .. } | Link::File { .. } | Link::Stdout | Link::Stderr => None,
+    }
 }
 
 fn client(tls: &EndpointTls, to: &Endpoint) -> Result<ForEndpoint, Wrong> {

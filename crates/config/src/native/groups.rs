@@ -1,74 +1,50 @@
 //! The options of a section of outputs, as the plan has them. Which outputs one section can say: `output_group`.
 
 use super::fields::Fields;
-use super::output_group::{OutputGroup, packets_table};
+use super::output_group::OutputGroup;
 use super::{checks, outputs, packets};
 use crate::diagnostic::Place;
-use crate::options::Section;
 use crate::options::checked::Checked;
+use crate::options::table::OF_OUTPUT_KINDS;
 use crate::options::table::endpoints::{CONNECTIONS, ENDPOINT};
-use crate::options::table::outputs::{FILE_FORMS, FILES, GRAPHITE, ROTATION};
+use crate::options::table::outputs::FILES;
 use crate::options::table::queue::OF_OUTPUTS;
 use crate::options::table::transport::OUTPUT_TRANSPORT;
-use crate::plan::{OutputKind, OutputPlan, Plan};
+use crate::plan::{Link, OutputKind, OutputPlan, Plan, StreamLink};
 use crate::text::size;
 
-/// The section that makes an output.
-fn table_of(kind: &OutputKind) -> Section {
-    match kind {
-        OutputKind::Graphite { .. } | OutputKind::GraphiteDatagrams { .. } => Section::OutputGraphite,
-        OutputKind::GraphiteFile { .. } => Section::OutputGraphiteFile,
-        OutputKind::Console { .. } => Section::OutputConsole,
-        OutputKind::PerlFile { .. } => Section::OutputPerlFile,
-        OutputKind::EventFile { .. } => Section::OutputEventFile,
-        OutputKind::Packets(packets) => packets_table(&packets.to),
-    }
-}
-
-/// The section of a group.
+/// The section of a group: its rows say what is printed.
 pub(super) fn fields(plan: &Plan, group: &OutputGroup<'_>) -> Fields {
     let output = &group.outputs[0];
     let kind = &output.kind;
-    let section = table_of(kind);
-    let mut fields = Fields::node(section, plan.names_of(&output.from));
+    let facts = kind.facts();
+    let mut fields = Fields::node(facts.section, plan.names_of(&output.from));
     if !group.endpoints.is_empty() {
         let to = group.endpoints.iter().map(|to| (to.clone(), Place::new(0, 0)));
         fields.give_value("to", Checked::Endpoints(to.collect()));
     }
-    let default = outputs::default_kind(section, &plan.data_dir, &output.name);
+    let default = outputs::default_kind(facts.section, &plan.data_dir, &output.name);
     fields.give(&FILES, kind, &default);
-    if let OutputKind::GraphiteFile { file_bytes_max, files_max, .. }
-    | OutputKind::EventFile { file_bytes_max, files_max, .. } = kind
-        && *file_bytes_max > 0
-    {
-        let most = file_bytes_max.saturating_mul(u64::from(*files_max) + 1);
+    if let Link::File { file_bytes_max: file_bytes_max @ 1.., files_max, .. } = facts.link {
+        let most = file_bytes_max.saturating_mul(u64::from(files_max) + 1);
         fields.remark(format!("At most {} on disk: the file and {files_max} rotated ones.", size(most)));
     }
-    fields.give(&ROTATION, kind, &default);
-    fields.give(&GRAPHITE, kind, &default);
-    fields.give(&FILE_FORMS, kind, &default);
-    match kind {
-        OutputKind::Graphite { namespace, sender, .. } => {
-            fields.give_table(namespace);
-            fields.give(&CONNECTIONS, kind, &default);
-            fields.give_table(sender);
-            fields.give(&OUTPUT_TRANSPORT, kind, &default);
-        }
-        OutputKind::GraphiteDatagrams { sender, syslog, .. } => {
-            if *syslog {
-                fields.give_value("encoding", Checked::Word("syslog"));
-            }
-            fields.give_table(sender);
-        }
-        OutputKind::Packets(packets) => {
-            packets::give(&mut fields, group, packets);
-            fields.give_table(&packets.sender);
-        }
-        OutputKind::GraphiteFile { namespace, .. } => {
-            fields.give_table(namespace);
-        }
-        OutputKind::Console { .. } | OutputKind::PerlFile { .. } | OutputKind::EventFile { .. } => {}
+    OF_OUTPUT_KINDS.iter().for_each(|rows| fields.give(rows, kind, &default));
+    if let OutputKind::GraphiteDatagrams { syslog: true, .. } = kind {
+        fields.give_value("encoding", Checked::Word("syslog"));
     }
+    if let OutputKind::Packets(packets) = kind {
+        packets::give(&mut fields, group, packets);
+    }
+    if let Some(namespace) = facts.namespace {
+        fields.give_table(namespace);
+    }
+    fields.give(&CONNECTIONS, kind, &default);
+    match &facts.link {
+        Link::Stream(StreamLink { sender, .. }) | Link::Datagrams { sender, .. } => fields.give_table(sender),
+        Link::File { .. } | Link::Stdout | Link::Stderr => {}
+    }
+    fields.give(&OUTPUT_TRANSPORT, kind, &default);
     let default = OutputPlan::new("", default, Vec::new());
     fields.give(&ENDPOINT, output, &default);
     if let Some(check) = checks::options(group.outputs) {

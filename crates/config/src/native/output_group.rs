@@ -2,7 +2,6 @@
 
 use super::checks;
 use crate::address::destination_name;
-use crate::options::section::Section;
 use crate::plan::{ClusterPlan, Destination, OutputPlan, Plan};
 
 /// Outputs that one section of the file makes; at least one.
@@ -66,7 +65,7 @@ fn group(outputs: &[OutputPlan], in_cluster: impl Fn(usize) -> bool) -> (&str, V
                 == (&other.from, other.queue, other.queue_kind, other.required)
             && checks::alike(first.check.as_ref(), other.check.as_ref())
             && base_name(other, &to) == Some(base)
-            && packets_table(&to) == packets_table(&endpoints[0]);
+            && first.kind.facts().section == other.kind.facts().section;
         if !alike || endpoints.contains(&to) {
             break;
         }
@@ -78,13 +77,4 @@ fn group(outputs: &[OutputPlan], in_cluster: impl Fn(usize) -> bool) -> (&str, V
 /// `carbon` of `carbon/10.0.0.5:2003`, when that is its endpoint.
 fn base_name<'a>(output: &'a OutputPlan, to: &Destination) -> Option<&'a str> {
     output.name.strip_suffix(&*destination_name(to))?.strip_suffix('/')
-}
-
-/// The section of an output of packets.
-pub(super) fn packets_table(to: &Destination) -> Section {
-    match to {
-        Destination::Udp(_) => Section::OutputUdp,
-        Destination::Tcp(_) => Section::OutputTcp,
-        Destination::UnixDatagram(_) | Destination::UnixStream(_) => Section::OutputUnix,
-    }
 }

@@ -22,38 +22,94 @@ use crate::plan::{
     OutputPlan, PacketsPlan,
 };
 
-/// An output of a section that sends no packets, as the section means it when nothing is said but `type` and `from`. One
-/// to carbon has no endpoint yet.
-pub(super) fn default_kind(section: Section, data_dir: &Path, name: &str) -> OutputKind {
-    let path = |file: &str| data_dir.join(name).join(file);
-    let namespace = Namespace::default();
-    match section {
-        Section::OutputGraphiteFile => OutputKind::GraphiteFile {
-            path: path("points.graphite"),
-            // With the rotated ones 1 GiB in all.
-            file_bytes_max: 64 << 20,
-            files_max: 15,
-            peer: false,
-            namespace,
-        },
-        Section::OutputConsole => OutputKind::Console { form: ConsoleEncoding::Node, pretty: false },
-        Section::OutputPerlFile => {
-            OutputKind::PerlFile { path: PathBuf::new(), stats_prefix: "statsd".into() }
-        }
-        Section::OutputEventFile => {
-            OutputKind::EventFile { path: path("events.jsonl"), file_bytes_max: 16 << 20, files_max: 4 }
-        }
-        _ => OutputKind::Graphite {
-            to: Endpoint { host: String::new(), port: 0 },
+/// Where an output's file lies by default.
+type PathOf<'a> = dyn Fn(&str) -> PathBuf + 'a;
+
+/// The plans of a section, and the cluster that they make, if they do.
+type Outputs = (Vec<Built>, Option<Draft>);
+
+/// A type of output: as an empty section means it, and how its options are read. It is printed by its rows (`groups`).
+struct OutputType {
+    section: Section,
+    /// One with endpoints has none yet.
+    empty: fn(&PathOf<'_>) -> OutputKind,
+    read: fn(&Asked<'_>, OutputKind, &mut Vec<Diagnostic>) -> Outputs,
+}
+
+/// No endpoint yet.
+const NOWHERE: Endpoint = Endpoint { host: String::new(), port: 0 };
+
+/// All of them.
+const TYPES: &[OutputType] = &[
+    OutputType {
+        section: Section::OutputGraphite,
+        empty: |_| OutputKind::Graphite {
+            to: NOWHERE,
             form: GraphiteEncoding::Lines,
-            namespace,
+            namespace: Namespace::default(),
             sender: SenderPlan::default(),
             connections: 1,
             line_bytes_max: OutputKind::LINE_BYTES_MAX,
             compression: Compression::Plain,
             tls: None,
         },
-    }
+        read: graphite_outputs,
+    },
+    OutputType {
+        section: Section::OutputGraphiteFile,
+        empty: |path| OutputKind::GraphiteFile {
+            path: path("points.graphite"),
+            // With the rotated ones 1 GiB in all.
+            file_bytes_max: 64 << 20,
+            files_max: 15,
+            peer: false,
+            namespace: Namespace::default(),
+        },
+        read: file_or_console,
+    },
+    OutputType {
+        section: Section::OutputConsole,
+        empty: |_| OutputKind::Console { form: ConsoleEncoding::Node, pretty: false },
+        read: file_or_console,
+    },
+    OutputType {
+        section: Section::OutputPerlFile,
+        empty: |_| OutputKind::PerlFile { path: PathBuf::new(), stats_prefix: "statsd".into() },
+        read: file_or_console,
+    },
+    OutputType {
+        section: Section::OutputUdp,
+        empty: |_| OutputKind::Packets(PacketsPlan::new(Destination::Udp(NOWHERE))),
+        read: packet_outputs,
+    },
+    OutputType {
+        section: Section::OutputTcp,
+        empty: |_| OutputKind::Packets(PacketsPlan::new(Destination::Tcp(NOWHERE))),
+        read: packet_outputs,
+    },
+    OutputType {
+        section: Section::OutputUnix,
+        empty: |_| OutputKind::Packets(PacketsPlan::new(Destination::UnixDatagram(PathBuf::new()))),
+        read: packet_outputs,
+    },
+    OutputType {
+        section: Section::OutputEventFile,
+        empty: |path| OutputKind::EventFile {
+            path: path("events.jsonl"),
+            file_bytes_max: 16 << 20,
+            files_max: 4,
+        },
+        read: file_or_console,
+    },
+];
+
+fn type_of(section: Section) -> &'static OutputType {
+    TYPES.iter().find(|one| one.section == section).expect("a test looks for each section of an output")
+}
+
+/// An output as its section means it when nothing is said but `type` and `from`.
+pub(super) fn default_kind(section: Section, data_dir: &Path, name: &str) -> OutputKind {
+    (type_of(section).empty)(&|file| data_dir.join(name).join(file))
 }
 
 /// A plan without its feeds, and the place of its endpoint or file.
@@ -80,11 +136,7 @@ impl Asked<'_> {
 }
 
 /// All plans of one section, and the cluster that they make, if they do.
-pub(super) fn build(
-    asked: &Asked<'_>,
-    data_dir: &Path,
-    wrong: &mut Vec<Diagnostic>,
-) -> (Vec<Built>, Option<Draft>) {
+pub(super) fn build(asked: &Asked<'_>, data_dir: &Path, wrong: &mut Vec<Diagnostic>) -> Outputs {
     if let Some(fields) = asked.fields.table("queue")
         && let Some(place) = fields.place_of("sync_window").filter(|_| fields.word("kind") != Some("disk"))
     {
@@ -100,17 +152,13 @@ pub(super) fn build(
         let hint = "only `when_full = \"wait\"`, the default, has a limit for the time";
         wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored").hint(hint));
     }
-    match asked.fields.section {
-        Section::OutputUdp | Section::OutputTcp | Section::OutputUnix => packet_outputs(asked, wrong),
-        Section::OutputGraphite => (graphite_outputs(asked, wrong), None),
-        _ => (vec![file_or_console(asked, data_dir, wrong)], None),
-    }
+    let section = asked.fields.section;
+    (type_of(section).read)(asked, default_kind(section, data_dir, asked.name), wrong)
 }
 
 /// An output without an endpoint.
-fn file_or_console(asked: &Asked<'_>, data_dir: &Path, wrong: &mut Vec<Diagnostic>) -> Built {
+fn file_or_console(asked: &Asked<'_>, mut kind: OutputKind, wrong: &mut Vec<Diagnostic>) -> Outputs {
     let Asked { name, fields, .. } = *asked;
-    let mut kind = default_kind(fields.section, data_dir, name);
     fields.fill(&mut kind, &FILES);
     fields.fill(&mut kind, &ROTATION);
     fields.fill(&mut kind, &FILE_FORMS);
@@ -122,13 +170,12 @@ fn file_or_console(asked: &Asked<'_>, data_dir: &Path, wrong: &mut Vec<Diagnosti
         }
     }
     let place = if fields.section == Section::OutputConsole { fields.place } else { fields.at("path") };
-    asked.output(name.to_owned(), kind, place)
+    (vec![asked.output(name.to_owned(), kind, place)], None)
 }
 
 /// Outputs to carbon and its like, one for each endpoint.
-fn graphite_outputs(asked: &Asked<'_>, wrong: &mut Vec<Diagnostic>) -> Vec<Built> {
+fn graphite_outputs(asked: &Asked<'_>, mut model: OutputKind, wrong: &mut Vec<Diagnostic>) -> Outputs {
     let Asked { name, fields, .. } = *asked;
-    let mut model = default_kind(fields.section, Path::new(""), name);
     for group in [&GRAPHITE, &CONNECTIONS, &OUTPUT_TRANSPORT] {
         fields.fill(&mut model, group);
     }
@@ -155,7 +202,7 @@ fn graphite_outputs(asked: &Asked<'_>, wrong: &mut Vec<Diagnostic>) -> Vec<Built
         };
         asked.output(if split { endpoint_name(name, to) } else { name.to_owned() }, kind, *place)
     });
-    each.collect()
+    (each.collect(), None)
 }
 
 /// Name of one endpoint's output.
@@ -170,7 +217,7 @@ fn endpoints(fields: &Fields) -> &[(Destination, Place)] {
     }
 }
 
-fn packet_outputs(asked: &Asked<'_>, wrong: &mut Vec<Diagnostic>) -> (Vec<Built>, Option<Draft>) {
+fn packet_outputs(asked: &Asked<'_>, _empty: OutputKind, wrong: &mut Vec<Diagnostic>) -> Outputs {
     let Asked { name, fields, from } = *asked;
     let endpoints = endpoints(fields);
     let Some((first, _)) = endpoints.first() else { return (Vec::new(), None) };
@@ -252,4 +299,12 @@ fn sender(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SenderPlan {
         fields.wrong(key, Code::OutOfRange, message, limits, wrong);
     }
     sender
+}
+
+#[test]
+fn each_type_of_output_is_read() {
+    for (word, section) in crate::options::Family::Outputs.types() {
+        assert_eq!(TYPES.iter().filter(|one| one.section == section).count(), 1, "{word}");
+        assert_eq!(default_kind(section, Path::new("data"), "o").facts().section, section, "{word}");
+    }
 }

@@ -6,6 +6,7 @@ use model::SourceId;
 
 use super::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic, Place};
+use crate::kinds::RecordKind;
 use crate::options::{Family, Section};
 use crate::plan::{Feed, OutputKind, OutputPlan, PacketsPlan, Plan};
 
@@ -13,7 +14,7 @@ use crate::plan::{Feed, OutputKind, OutputPlan, PacketsPlan, Plan};
 pub(super) fn check(named: &[Named], plan: &Plan, wrong: &mut Vec<Diagnostic>) {
     let sources = named.iter().filter(|one| one.family == Family::Sources && one.fields.is_some());
     for ((at, source), section) in plan.sources.iter().enumerate().zip(sources) {
-        if !source.kind.is_graphite() {
+        if !source.kind.gives_points() {
             continue;
         }
         for taker in named.iter().filter(|one| one.family != Family::Sources) {
@@ -40,23 +41,22 @@ fn mistake(plan: &Plan, taker: &Named, id: SourceId, place: Place) -> Option<Dia
     let mut fed =
         outputs.filter(|(_, output)| output.from.contains(&Feed::Source(id)) && is_of(output, taker));
     let (at, output) = fed.next()?;
-    match &output.kind {
-        OutputKind::Graphite { .. }
-        | OutputKind::GraphiteDatagrams { .. }
-        | OutputKind::GraphiteFile { .. } => None,
-        OutputKind::Packets(PacketsPlan { lines, .. }) => {
-            let in_cluster =
-                plan.clusters.iter().any(|cluster| cluster.members.iter().any(|member| member.index() == at));
-            if lines.is_none() && !in_cluster {
-                return None;
-            }
-            let hint = "remove the options that parse lines; `mode = \"verbatim\"` shows which do";
-            cannot("its options parse StatsD lines", hint)
-        }
-        OutputKind::Console { .. } | OutputKind::PerlFile { .. } | OutputKind::EventFile { .. } => {
-            cannot("this source gives Graphite points", "use an output of type `graphite` or `graphite_file`")
-        }
+    if output.kind.takes().contains(&RecordKind::Points) {
+        return None;
     }
+    let OutputKind::Packets(PacketsPlan { lines, .. }) = &output.kind else {
+        return cannot(
+            "this source gives Graphite points",
+            "use an output of type `graphite` or `graphite_file`",
+        );
+    };
+    let in_cluster =
+        plan.clusters.iter().any(|cluster| cluster.members.iter().any(|member| member.index() == at));
+    if lines.is_none() && !in_cluster {
+        return None;
+    }
+    let hint = "remove the options that parse lines; `mode = \"verbatim\"` shows which do";
+    cannot("its options parse StatsD lines", hint)
 }
 
 /// True for the output of a section, or one of its endpoints.

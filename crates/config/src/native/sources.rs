@@ -50,15 +50,50 @@ pub fn own_plan(name: &str) -> SourcePlan {
     SourcePlan { kind, listen: Vec::new(), ..default_plan(name) }
 }
 
+/// A type of source: as an empty section means it, and how its own options are read. They are printed by [`fields`].
+struct SourceType {
+    section: Section,
+    empty: fn(&str) -> SourcePlan,
+    /// Reads what is not about listening; the places are those of its listeners.
+    read: fn(&Fields, &mut SourcePlan, &[Place], &mut Vec<Diagnostic>),
+}
+
+/// All of them.
+const TYPES: &[SourceType] = &[
+    SourceType {
+        section: Section::SourceStatsd,
+        empty: default_plan,
+        read: |fields, plan, _, wrong| plan.kind = SourceKind::Statsd(options(fields, wrong)),
+    },
+    SourceType {
+        section: Section::SourceGraphite,
+        empty: |name| graphite_plan(name, Compatibility::Strict),
+        read: |fields, plan, places, wrong| {
+            let source = graphite(fields, wrong);
+            transport::check_listener(plan.tls.as_deref(), fields, wrong);
+            let carried = (&source, plan.compression, fields.place_of("tls").is_some());
+            unfit_listeners(carried, &plan.listen, places, wrong);
+            plan.kind = SourceKind::Graphite(source);
+        },
+    },
+    SourceType {
+        section: Section::SourceSelf,
+        empty: own_plan,
+        read: |fields, plan, _, wrong| plan.kind = own(fields, wrong),
+    },
+];
+
+fn type_of(section: Section) -> &'static SourceType {
+    TYPES.iter().find(|one| one.section == section).expect("a test looks for each section of a source")
+}
+
 /// The plan, and the place of each of its listeners.
 pub(super) fn build(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> (SourcePlan, Vec<Place>) {
-    if fields.section == Section::SourceSelf {
-        return (own(name, fields, wrong), Vec::new());
-    }
-    let points = fields.section == Section::SourceGraphite;
-    let mut plan = if points { graphite_plan(name, Compatibility::Strict) } else { default_plan(name) };
+    let of = type_of(fields.section);
+    let mut plan = (of.empty)(name);
     let mut places = vec![fields.place; plan.listen.len()];
-    if fields.place_of("listen").is_some() {
+    let listens = fields.section.row("listen").is_some();
+    if listens && fields.place_of("listen").is_some() {
         // When it was wrong there are none: the default would give follow-up mistakes about addresses.
         let listen = match fields.other("listen") {
             Some(Checked::Listen(listen)) => &listen[..],
@@ -69,16 +104,10 @@ pub(super) fn build(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) ->
     }
     fields.fill(&mut plan, &LISTENER);
     fields.fill(&mut plan, &SOURCE_TRANSPORT);
-    fields.peer_has_no_more(plan.connections_max, "max_connections", wrong);
-    if points {
-        let source = graphite(fields, wrong);
-        transport::check_listener(plan.tls.as_deref(), fields, wrong);
-        let carried = (&source, plan.compression, fields.place_of("tls").is_some());
-        unfit_listeners(carried, &plan.listen, &places, wrong);
-        plan.kind = SourceKind::Graphite(source);
-        return (plan, places);
+    if listens {
+        fields.peer_has_no_more(plan.connections_max, "max_connections", wrong);
     }
-    plan.kind = SourceKind::Statsd(options(fields, wrong));
+    (of.read)(fields, &mut plan, &places, wrong);
     (plan, places)
 }
 
@@ -134,7 +163,7 @@ fn unfit_listeners(
     }
 }
 
-fn own(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourcePlan {
+fn own(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourceKind {
     let own: RelayOwnPlan = fields.read();
     let of_relays = fields.word("encoding") == Some("carbon-c-relay");
     let fits = |byte: u8| match of_relays {
@@ -149,14 +178,14 @@ fn own(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourcePlan {
         fields.wrong("prefix", Code::BadValue, "`prefix` cannot begin a name", label, wrong);
     }
     if of_relays {
-        return SourcePlan { kind: SourceKind::RelayOwn(own), ..own_plan(name) };
+        return SourceKind::RelayOwn(own);
     }
     for key in ["reset", "report"] {
         let message = format!("`{key}` has no effect without `encoding = \"carbon-c-relay\"`");
         fields.ignored(key, message, wrong);
     }
     let RelayOwnPlan { every_ms, prefix, .. } = own;
-    SourcePlan { kind: SourceKind::Own(OwnPlan { every_ms, prefix }), ..own_plan(name) }
+    SourceKind::Own(OwnPlan { every_ms, prefix })
 }
 
 fn options(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Options {
@@ -180,16 +209,11 @@ fn options(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Options {
 
 /// The section of a source.
 pub(super) fn fields(source: &SourcePlan) -> Fields {
-    let (section, default) = match &source.kind {
-        SourceKind::Statsd(_) => (Section::SourceStatsd, default_plan("")),
-        SourceKind::Graphite(_) => (Section::SourceGraphite, graphite_plan("", Compatibility::Strict)),
-        SourceKind::Own(_) | SourceKind::RelayOwn(_) => (Section::SourceSelf, own_plan("")),
-    };
+    let section = source.kind.facts().node.section;
+    let default = (type_of(section).empty)("");
     let mut fields = Fields::node(section, std::iter::empty());
-    if !source.kind.is_own() {
-        let listen = source.listen.iter().map(|listen| (listen.clone(), Place::new(0, 0)));
-        fields.give_value("listen", Checked::Listen(listen.collect()));
-    }
+    let listen = source.listen.iter().map(|listen| (listen.clone(), Place::new(0, 0)));
+    fields.give_value("listen", Checked::Listen(listen.collect()));
     fields.give(&LISTENER, source, &default);
     fields.give(&SOURCE_TRANSPORT, source, &default);
     match &source.kind {
@@ -216,4 +240,12 @@ pub(super) fn fields(source: &SourcePlan) -> Fields {
 pub(super) fn difference(one: &Options, other: &Options) -> Option<&'static str> {
     let mut options = READING.fields.iter();
     options.find(|option| (option.get)(one) != (option.get)(other)).map(|option| option.key)
+}
+
+#[test]
+fn each_type_of_source_is_read() {
+    for (word, section) in crate::options::Family::Sources.types() {
+        assert_eq!(TYPES.iter().filter(|one| one.section == section).count(), 1, "{word}");
+        assert_eq!((type_of(section).empty)("s").kind.facts().node.section, section, "{word}");
+    }
 }

@@ -17,7 +17,9 @@ mod types;
 
 pub use types::TIMER_AGGREGATES;
 
+use super::field::Group;
 use super::row::Row;
+use crate::plan::OutputKind;
 
 /// All of them. Rows of one section are in the order of the reference.
 pub(super) const TABLES: &[&[Row]] = &[
@@ -64,6 +66,11 @@ pub(super) const TABLES: &[&[Row]] = &[
     daemon::HTTP.rows,
     daemon::MANAGEMENT.rows,
 ];
+
+/// Rows that read into an output's kind, in the order in which they are printed: those about its form. The printer gives the
+/// others where they belong.
+pub(crate) const OF_OUTPUT_KINDS: &[Group<OutputKind>] =
+    &[outputs::ROTATION, outputs::GRAPHITE, outputs::FILE_FORMS];
 
 #[test]
 fn each_key_stands_once_in_a_section_and_its_texts_are_whole() {

@@ -6,12 +6,13 @@ use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
 use model::OutputId;
 use process::sharding::{HealthPlan, KeyForm, Sharding};
 use process::stage::StagePlan;
-use wire::graphite::Namespace;
+use wire::graphite::{LinePrefix, Namespace};
 use wire::statsd::rewrite::{AggregateEncoding, NegativeGauges, RewritePlan, TimerType};
 
 use crate::kinds::RecordKind;
+use crate::options::section::Section;
 
-use super::{Compression, EndpointTls, Feed};
+use super::{Compression, EndpointTls, Feed, Link, OutputFacts, StreamLink, Written};
 
 /// Default of `sync_window`, in milliseconds.
 pub const SYNC_WINDOW_MS: u64 = 10;
@@ -170,24 +171,6 @@ pub enum OutputKind {
 }
 
 impl OutputKind {
-    /// The same output with another endpoint.
-    pub fn with_destination(&self, destination: &Destination) -> OutputKind {
-        let mut kind = self.clone();
-        match (&mut kind, destination) {
-            (OutputKind::Graphite { to, .. }, Destination::Tcp(host))
-            | (OutputKind::GraphiteDatagrams { to, .. }, Destination::Udp(host)) => *to = host.clone(),
-            (OutputKind::Packets(packets), _) => {
-                packets.to = destination.clone();
-                // Datagrams have no framing, whatever the section says.
-                if destination.is_datagram() {
-                    packets.framing = Framing::Lines;
-                }
-            }
-            _ => {}
-        }
-        kind
-    }
-
     /// Default of `max_line_bytes` of an output of type `graphite`: carbon closes the connection of a longer line (spec graphite
     /// §1.1).
     pub const LINE_BYTES_MAX: u32 = 16 << 10;
@@ -349,67 +332,177 @@ pub enum Addresses {
 }
 
 impl OutputKind {
-    /// Where it sends; none for files and the console.
-    pub fn destination(&self) -> Option<Destination> {
+    /// What everything but its encoder asks about it. The one match over kinds of outputs, beside those that read and print its
+    /// options (`native`) and that of the encoders (`pipeline::encode`).
+    pub fn facts(&self) -> OutputFacts<'_> {
+        const AGGREGATES: &[RecordKind] = &[RecordKind::Aggregates];
+        const POINTS: &[RecordKind] = &[RecordKind::Aggregates, RecordKind::Points];
+        let file = |section, takes, path, (file_bytes_max, files_max)| {
+            let link = Link::File { path, file_bytes_max, files_max, closes_when_idle: false };
+            OutputFacts::plain(section, takes, link, Written::Lines)
+        };
         match self {
-            OutputKind::Graphite { to, .. } => Some(Destination::Tcp(to.clone())),
-            OutputKind::GraphiteDatagrams { to, .. } => Some(Destination::Udp(to.clone())),
-            OutputKind::Packets(packets) => Some(packets.to.clone()),
+            OutputKind::Graphite {
+                to,
+                form,
+                namespace,
+                sender,
+                connections,
+                line_bytes_max,
+                compression,
+                tls,
+            } => {
+                let plain = StreamLink::plain(Destination::Tcp(to.clone()), *sender);
+                let tls = tls.as_deref();
+                let link = StreamLink { connections: *connections, compression: *compression, tls, ..plain };
+                let (written, encoding, line_prefix) = match form {
+                    GraphiteEncoding::Lines => (Written::PointLines, "Lines", None),
+                    GraphiteEncoding::Pickle => (Written::Pickle, "Pickle", None),
+                    GraphiteEncoding::Syslog => (Written::Lines, "Syslog", Some(LinePrefix::Syslog)),
+                };
+                OutputFacts {
+                    encoding: Some(encoding),
+                    line_prefix,
+                    line_bytes_max: if written == Written::Pickle { u32::MAX } else { *line_bytes_max },
+                    namespace: Some(namespace),
+                    ..OutputFacts::plain(Section::OutputGraphite, POINTS, Link::Stream(link), written)
+                }
+            }
+            OutputKind::GraphiteDatagrams { to, syslog, sender } => {
+                let (to, addresses) = (Destination::Udp(to.clone()), Addresses::First);
+                let link = Link::Datagrams { to, sender: *sender, addresses };
+                OutputFacts {
+                    line_prefix: syslog.then_some(LinePrefix::Syslog),
+                    ..OutputFacts::plain(
+                        Section::OutputGraphite,
+                        &[RecordKind::Points],
+                        link,
+                        Written::Packets,
+                    )
+                }
+            }
+            OutputKind::GraphiteFile { path, file_bytes_max, files_max, peer, namespace } => OutputFacts {
+                written: if *peer { Written::Lines } else { Written::PointLines },
+                line_prefix: peer.then_some(LinePrefix::Peer),
+                namespace: Some(namespace),
+                ..file(Section::OutputGraphiteFile, POINTS, path, (*file_bytes_max, *files_max))
+            },
+            OutputKind::Console { form, .. } => {
+                let (link, encoding) = match form {
+                    ConsoleEncoding::Node => (Link::Stdout, "Node"),
+                    ConsoleEncoding::Perl => (Link::Stderr, "Perl"),
+                };
+                let facts = OutputFacts::plain(Section::OutputConsole, AGGREGATES, link, Written::Documents);
+                OutputFacts { encoding: Some(encoding), ..facts }
+            }
+            OutputKind::PerlFile { path, .. } => {
+                let link = Link::File { path, file_bytes_max: 0, files_max: 0, closes_when_idle: true };
+                OutputFacts::plain(Section::OutputPerlFile, AGGREGATES, link, Written::Documents)
+            }
+            OutputKind::Packets(packets) => packets.facts(),
+            OutputKind::EventFile { path, file_bytes_max, files_max } => {
+                let limits = (*file_bytes_max, *files_max);
+                file(Section::OutputEventFile, &[RecordKind::Events], path, limits)
+            }
+        }
+    }
+
+    /// The same output to another endpoint of the same kind.
+    pub fn with_destination(&self, destination: &Destination) -> OutputKind {
+        let mut kind = self.clone();
+        match &mut kind {
+            OutputKind::Graphite { to, .. } | OutputKind::GraphiteDatagrams { to, .. } => {
+                if let Some(host) = destination.host() {
+                    *to = host.clone();
+                }
+            }
+            OutputKind::Packets(packets) => {
+                packets.to = destination.clone();
+                // Datagrams have no framing, whatever the section says.
+                if destination.is_datagram() {
+                    packets.framing = Framing::Lines;
+                }
+            }
             OutputKind::GraphiteFile { .. }
             | OutputKind::Console { .. }
             | OutputKind::PerlFile { .. }
-            | OutputKind::EventFile { .. } => None,
+            | OutputKind::EventFile { .. } => {}
         }
+        kind
+    }
+
+    /// Where it sends; none for files and the console.
+    pub fn destination(&self) -> Option<Destination> {
+        self.facts().link.destination().cloned()
     }
 
     /// The file that it writes, and how many rotated ones it keeps beside it.
     pub fn file(&self) -> Option<(&Path, u32)> {
-        match self {
-            OutputKind::GraphiteFile { path, files_max, .. }
-            | OutputKind::EventFile { path, files_max, .. } => Some((path, *files_max)),
-            OutputKind::PerlFile { path, .. } => Some((path, 0)),
-            OutputKind::Graphite { .. }
-            | OutputKind::GraphiteDatagrams { .. }
-            | OutputKind::Console { .. }
-            | OutputKind::Packets(_) => None,
+        match self.facts().link {
+            Link::File { path, files_max, .. } => Some((path, files_max)),
+            Link::Stream(_) | Link::Datagrams { .. } | Link::Stdout | Link::Stderr => None,
         }
     }
 
     /// Whether it is a file that only others move away.
     pub fn moved_by_others(&self) -> bool {
-        match self {
-            OutputKind::GraphiteFile { file_bytes_max, .. }
-            | OutputKind::EventFile { file_bytes_max, .. } => *file_bytes_max == 0,
-            OutputKind::PerlFile { .. } => true,
-            _ => false,
-        }
+        matches!(self.facts().link, Link::File { file_bytes_max: 0, .. })
     }
 
-    /// Kinds of records that it takes, as far as its options let it: one that sends Graphite datagrams takes no aggregates, nor one of
-    /// packets that does not look into lines.
+    /// Kinds of records that it takes, as far as its options let it: one of packets that does not look into lines takes no
+    /// aggregates.
     pub fn takes(&self) -> &'static [RecordKind] {
-        match self {
-            OutputKind::Graphite { .. } | OutputKind::GraphiteFile { .. } => {
-                &[RecordKind::Aggregates, RecordKind::Points]
-            }
-            OutputKind::GraphiteDatagrams { .. } => &[RecordKind::Points],
-            OutputKind::Console { .. } | OutputKind::PerlFile { .. } => &[RecordKind::Aggregates],
-            OutputKind::Packets(PacketsPlan { lines: Some(_), .. }) => {
-                &[RecordKind::Packets, RecordKind::Aggregates]
-            }
-            OutputKind::Packets(PacketsPlan { lines: None, .. }) => &[RecordKind::Packets],
-            OutputKind::EventFile { .. } => &[RecordKind::Events],
-        }
+        self.facts().takes
     }
 
     /// Whether it writes who sent a point.
     pub fn names_peers(&self) -> bool {
-        match self {
-            OutputKind::Graphite { form, .. } => *form == GraphiteEncoding::Syslog,
-            OutputKind::GraphiteDatagrams { syslog, .. } => *syslog,
-            OutputKind::GraphiteFile { peer, .. } => *peer,
-            _ => false,
+        self.facts().line_prefix.is_some()
+    }
+}
+
+impl<'a> OutputFacts<'a> {
+    /// An output without options that others ask for.
+    fn plain(
+        section: Section,
+        takes: &'static [RecordKind],
+        link: Link<'a>,
+        written: Written,
+    ) -> OutputFacts<'a> {
+        OutputFacts {
+            section,
+            takes,
+            link,
+            written,
+            encoding: None,
+            line_prefix: None,
+            line_bytes_max: u32::MAX,
+            namespace: None,
         }
+    }
+}
+
+impl PacketsPlan {
+    fn facts(&self) -> OutputFacts<'_> {
+        let (to, sender, addresses) = (self.to.clone(), self.sender, self.addresses);
+        let section = match to {
+            Destination::Udp(_) => Section::OutputUdp,
+            Destination::Tcp(_) => Section::OutputTcp,
+            Destination::UnixDatagram(_) | Destination::UnixStream(_) => Section::OutputUnix,
+        };
+        let link = match to.is_datagram() {
+            true => Link::Datagrams { to, sender, addresses },
+            false => Link::Stream(StreamLink { addresses, ..StreamLink::plain(to, sender) }),
+        };
+        let takes: &[RecordKind] = match self.lines {
+            Some(_) => &[RecordKind::Packets, RecordKind::Aggregates],
+            None => &[RecordKind::Packets],
+        };
+        let encoding = match self.framing {
+            Framing::Lines => "Lines",
+            Framing::Frames => "Frames",
+        };
+        OutputFacts { encoding: Some(encoding), ..OutputFacts::plain(section, takes, link, Written::Packets) }
     }
 }
 

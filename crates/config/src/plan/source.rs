@@ -7,7 +7,9 @@ use model::AckWhen;
 use wire::graphite::input;
 use wire::statsd::{Dialect, Options};
 
-use super::{Compression, ListenTls};
+use super::{Compression, ListenTls, SourceFacts};
+use crate::kinds::NodeKind;
+use crate::options::section::Section;
 
 /// One place that a source listens at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,33 +133,57 @@ impl GraphiteSource {
 }
 
 impl SourceKind {
-    /// How its StatsD lines are read. Own lines mean the same in every dialect, and points are no StatsD.
-    pub fn reading(&self) -> Options {
+    /// What everything but its intake asks about it. The one match over kinds of sources, beside that which reads and prints its
+    /// options (`native::sources`) and that of the protocols (`pipeline::intake::protocol`).
+    pub fn facts(&self) -> SourceFacts<'_> {
+        let facts = |section, encoding, to_try| SourceFacts {
+            node: NodeKind::of(section, encoding).expect("the table of kinds has each source"),
+            report: None,
+            to_try,
+            names_have_tags: false,
+        };
         match self {
-            SourceKind::Statsd(options) => *options,
-            SourceKind::Own(_) | SourceKind::Graphite(_) | SourceKind::RelayOwn(_) => {
-                Options::of(Dialect::Union)
+            SourceKind::Statsd(_) => facts(Section::SourceStatsd, None, Some("hello.world:1|c")),
+            SourceKind::Graphite(source) => {
+                // Nobody types a pickle.
+                let to_try = source.messages.is_none().then_some("hello.world 1 $(date +%s)");
+                let names_have_tags = source.reading.names_have_tags();
+                SourceFacts { names_have_tags, ..facts(Section::SourceGraphite, None, to_try) }
             }
+            SourceKind::Own(OwnPlan { every_ms, prefix }) => {
+                SourceFacts { report: Some((*every_ms, prefix)), ..facts(Section::SourceSelf, None, None) }
+            }
+            SourceKind::RelayOwn(own) => SourceFacts {
+                report: Some((own.every_ms, &own.prefix)),
+                names_have_tags: RelayOwnPlan::reading().names_have_tags(),
+                ..facts(Section::SourceSelf, Some("carbon-c-relay"), None)
+            },
         }
     }
 
-    /// How its points are read; none when it gives none. A relay's own are cleaned as the original cleans them.
-    pub fn points(&self) -> Option<GraphiteSource> {
-        match self {
-            SourceKind::Graphite(source) => Some(*source),
-            SourceKind::RelayOwn(_) => Some(GraphiteSource::of(input::Compatibility::CRelay)),
-            SourceKind::Statsd(_) | SourceKind::Own(_) => None,
-        }
+    /// How its StatsD lines are read. Own lines mean the same in every dialect; what gives points is no StatsD.
+    pub fn reading(&self) -> Options {
+        if let SourceKind::Statsd(options) = self { *options } else { Options::of(Dialect::Union) }
     }
 
-    /// True for points, which nothing aggregates.
-    pub fn is_graphite(&self) -> bool {
-        self.points().is_some()
+    /// The daemon's own figures as StatsD lines.
+    pub fn as_own(&self) -> Option<&OwnPlan> {
+        if let SourceKind::Own(own) = self { Some(own) } else { None }
+    }
+
+    /// The relays' own figures.
+    pub fn as_relay_own(&self) -> Option<&RelayOwnPlan> {
+        if let SourceKind::RelayOwn(own) = self { Some(own) } else { None }
+    }
+
+    /// True for points, which no aggregation reads.
+    pub fn gives_points(&self) -> bool {
+        self.facts().gives_points()
     }
 
     /// True for the daemon's own figures, which are no traffic.
     pub fn is_own(&self) -> bool {
-        matches!(self, SourceKind::Own(_) | SourceKind::RelayOwn(_))
+        self.facts().report.is_some()
     }
 }
 
@@ -181,6 +207,13 @@ pub struct RelayOwnPlan {
     pub prefix: String,
     /// What becomes of a report.
     pub report: RelayReport,
+}
+
+impl RelayOwnPlan {
+    /// How its points are read: a relay's own are cleaned as the original cleans them.
+    pub fn reading() -> input::Options {
+        input::Options::of(input::Compatibility::CRelay)
+    }
 }
 
 /// What becomes of a report on relays.

@@ -2,7 +2,7 @@
 //!
 //! Not here: its form (`wire::graphite::LinePrefix`), lines (`encode`).
 
-use config::plan::{GraphiteEncoding, OutputKind};
+use config::plan::OutputKind;
 use model::{Now, Peer};
 use wire::graphite::LinePrefix;
 
@@ -19,19 +19,7 @@ pub(crate) struct PrefixText {
 impl PrefixText {
     /// That of an output, if it has one. Until told otherwise its lines are our own.
     pub(crate) fn of(kind: &OutputKind) -> Option<PrefixText> {
-        let line_prefix = match kind {
-            OutputKind::Graphite { form: GraphiteEncoding::Syslog, .. }
-            | OutputKind::GraphiteDatagrams { syslog: true, .. } => LinePrefix::Syslog,
-            OutputKind::GraphiteFile { peer: true, .. } => LinePrefix::Peer,
-            OutputKind::Graphite { form: GraphiteEncoding::Lines | GraphiteEncoding::Pickle, .. }
-            | OutputKind::GraphiteDatagrams { syslog: false, .. }
-            | OutputKind::GraphiteFile { peer: false, .. }
-            | OutputKind::Console { .. }
-            | OutputKind::PerlFile { .. }
-            | OutputKind::Packets(_)
-            | OutputKind::EventFile { .. } => return None,
-        };
-        Some(PrefixText::new(line_prefix))
+        kind.facts().line_prefix.map(PrefixText::new)
     }
 
     fn new(line_prefix: LinePrefix) -> PrefixText {

@@ -10,7 +10,8 @@ pub(crate) mod room;
 
 use std::sync::Arc;
 
-use config::plan::{ConsoleEncoding, Feed, GraphiteEncoding, OutputKind, Plan};
+use config::kinds::RecordKind;
+use config::plan::{ConsoleEncoding, Feed, GraphiteEncoding, Link, OutputKind, Plan};
 use deliver::queue::{Block, BlockEncoding};
 use deliver::shared_queue::{PARTITIONS, partition};
 use model::{
@@ -153,21 +154,9 @@ impl OutputEncoder {
             },
             OutputKind::EventFile { .. } => Form::Events,
         };
-        let (blocks, line_bytes_max) = match &plan.outputs[id.index()].kind {
-            OutputKind::Graphite { form, connections, line_bytes_max, .. } => {
-                let blocks = if *connections > 1 { PARTITIONS } else { 1 };
-                match form {
-                    GraphiteEncoding::Lines | GraphiteEncoding::Syslog => (blocks, *line_bytes_max),
-                    GraphiteEncoding::Pickle => (blocks, u32::MAX),
-                }
-            }
-            OutputKind::GraphiteDatagrams { .. }
-            | OutputKind::GraphiteFile { .. }
-            | OutputKind::Console { .. }
-            | OutputKind::PerlFile { .. }
-            | OutputKind::Packets(_)
-            | OutputKind::EventFile { .. } => (1, u32::MAX),
-        };
+        let facts = plan.outputs[id.index()].kind.facts();
+        let blocks = if facts.link.connections() > 1 { PARTITIONS } else { 1 };
+        let line_bytes_max = facts.line_bytes_max;
         let graphite = GraphiteFigures { last_flush_s: now.wall_seconds(), ..Default::default() };
         OutputEncoder {
             id,
@@ -474,9 +463,10 @@ impl OutputEncoder {
         }
     }
 
-    /// True when it sends on connections.
+    /// True when it sends points on connections.
     pub(crate) fn has_connections(&self) -> bool {
-        matches!(self.made_of.0, OutputKind::Graphite { .. })
+        let facts = self.made_of.0.facts();
+        matches!(facts.link, Link::Stream(_)) && facts.takes.contains(&RecordKind::Points)
     }
 
     /// The output's account.

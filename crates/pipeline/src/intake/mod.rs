@@ -12,6 +12,7 @@ pub(crate) mod complaints;
 mod first_line;
 mod framing;
 pub(crate) mod points;
+pub(crate) mod protocol;
 mod replies;
 mod samples;
 mod scratch;
@@ -35,14 +36,14 @@ use model::{
     Span,
 };
 use std::sync::atomic::Ordering::Relaxed;
-use wire::frame::{LengthFramer, LineFramer};
-use wire::statsd::Parser;
+use wire::frame::LengthFramer;
 
 use crate::Answer;
 use crate::intake::complaints::{complain, note_complaint, quote};
 use crate::intake::first_line::Beginning;
 use crate::intake::framing::Framing;
-use crate::intake::points::{Messages, PointReading};
+use crate::intake::points::Messages;
+use crate::intake::protocol::{Found, Protocol};
 use crate::intake::replies::Replies;
 use crate::intake::samples::{Packets, Wanted, batches};
 use crate::intake::unfinished::{Claim, UnfinishedBytes};
@@ -57,8 +58,9 @@ pub struct Intake {
     peer: Peer,
     /// Some output wants to know who that is.
     wants_peers: bool,
-    parser: Arc<Parser>,
-    /// False when only raw routes use the source: nothing is looked at.
+    /// What comes, and what reads it.
+    protocol: Protocol,
+    /// False when only raw routes use the source: no samples are looked for.
     parses: bool,
     /// True when raw routes use the source: they take each line of a stream as a packet.
     raw: bool,
@@ -70,8 +72,6 @@ pub struct Intake {
     /// What stands between the socket and the lines holds so many bytes of it.
     decompressor_bytes: usize,
     beginning: Beginning,
-    /// The source gives points; the parser has nothing to do then.
-    points: Option<PointReading>,
     /// Messages that unfold to more than one batch takes.
     messages: Messages,
     complaints: Vec<Complaint>,
@@ -101,11 +101,10 @@ pub struct IntakeMaker {
     pub(crate) account: Arc<SourceAccount>,
     pub(crate) unfinished: Arc<UnfinishedBytes>,
     pub(crate) unfinished_bytes_max: u64,
-    pub(crate) parser: Arc<Parser>,
+    pub(crate) protocol: Protocol,
     pub(crate) parses: bool,
     pub(crate) raw: bool,
     pub(crate) wants_peers: bool,
-    pub(crate) points: Option<PointReading>,
 }
 
 impl IntakeMaker {
@@ -122,26 +121,19 @@ impl IntakeMaker {
             account,
             unfinished,
             unfinished_bytes_max,
-            parser,
+            protocol,
             parses,
             raw,
             wants_peers,
-            points,
         } = self;
-        let framing = match points {
-            None => Framing::Lines(LineFramer::new(plan.line_bytes_max)),
-            Some(points) => match points.message_framer() {
-                Some(framer) => Framing::Frames(framer),
-                None => Framing::Lines(points.line_framer(plan.line_bytes_max)),
-            },
-        };
+        let framing = protocol.framing(plan.line_bytes_max);
         Intake {
             source: *source,
             name: plan.name.clone(),
             account: Arc::clone(account),
             peer: Peer::UNKNOWN,
             wants_peers: *wants_peers,
-            parser: Arc::clone(parser),
+            protocol: protocol.clone(),
             parses: *parses,
             raw: *raw,
             tail_counts: plan.tail_counts,
@@ -153,7 +145,6 @@ impl IntakeMaker {
             claim: Claim::new(unfinished),
             unfinished_bytes_max: *unfinished_bytes_max,
             decompressor_bytes: 0,
-            points: points.clone(),
             messages: Messages::default(),
             complaints: Vec::new(),
             broken: None,
@@ -183,21 +174,19 @@ impl Intake {
             account: _,
             unfinished: _,
             unfinished_bytes_max,
-            parser,
+            protocol,
             parses,
             raw,
             wants_peers,
-            points,
         } = maker;
         debug_assert_eq!(self.source, *source, "an intake stays with its source");
-        self.parser = Arc::clone(parser);
         (self.parses, self.raw, self.tail_counts) = (*parses, *raw, plan.tail_counts);
         self.wants_peers = *wants_peers;
         self.unfinished_bytes_max = *unfinished_bytes_max;
         // How a connection is cut into lines or messages stays: when it should carry the other now, it has to end.
-        let before = self.points.as_ref().is_some_and(PointReading::takes_messages);
-        self.points.clone_from(points);
-        if before != self.points.as_ref().is_some_and(PointReading::takes_messages) {
+        let before = self.takes_messages();
+        self.protocol = protocol.clone();
+        if before != self.takes_messages() {
             self.broken.get_or_insert(Broken::Reloaded);
         }
     }
@@ -213,7 +202,7 @@ impl Intake {
 
     /// True when its connection carries messages, which may unfold to more than one batch.
     pub fn takes_messages(&self) -> bool {
-        self.points.as_ref().is_some_and(PointReading::takes_messages)
+        self.protocol.messages().is_some()
     }
 
     /// True when the datagrams of one call must be of one sender, given by [`Self::set_peer`].
@@ -246,20 +235,16 @@ impl Intake {
     ) -> Batches<'a> {
         scratch.clear();
         let wanted = self.wanted();
-        let Intake { source, name, account, peer, parser, points, complaints, .. } = self;
-        let Scratch { parsed, points: found, lines, .. } = scratch;
+        let Intake { source, name, account, peer, protocol, complaints, .. } = self;
+        let Scratch { parsed, points, lines, .. } = scratch;
         account.bytes.fetch_add(packets.iter().map(|packet| u64::from(packet.len)).sum(), Relaxed);
-        if let Some(points) = points {
-            points.read(bytes, packets, now, found);
-            note_complaint(name, bytes, found.first_reject, account, complaints);
-            return points.batches((*source, *peer), account, packets.len(), now, (found, lines));
+        protocol.read(bytes, packets, wanted.parsed, now, Found { samples: parsed, points });
+        let first_reject = if protocol.gives_points() { points.first_reject } else { parsed.first_reject };
+        note_complaint(name, bytes, first_reject, account, complaints);
+        if protocol.gives_points() {
+            let whose = (*source, *peer, wanted.raw);
+            return points::batches(whose, account, packets.len(), now, (points, lines));
         }
-        if wanted.parsed {
-            for packet in packets {
-                parser.packet(bytes, *packet, now.wall_seconds(), parsed);
-            }
-        }
-        note_complaint(name, bytes, parsed.first_reject, account, complaints);
         batches(*source, account, wanted, now, bytes, Packets::each(packets), parsed)
     }
 
@@ -283,24 +268,20 @@ impl Intake {
                 &[]
             }
         };
-        let Scratch { parsed, points: found, whole, packets, lines } = scratch;
+        let Scratch { parsed, points, whole, packets, lines } = scratch;
         let (whole, lost) = self.framing.cut(bytes, whole, packets);
         self.lose(lost);
         self.claim_unfinished();
         let wanted = self.wanted();
-        let Intake { source, name, account, peer, parser, framing, points, complaints, replies, .. } = self;
+        let Intake { source, name, account, peer, protocol, framing, complaints, replies, .. } = self;
         let _counting = account.counting();
-        if let Some(points) = points {
-            points.read(whole, packets, now, found);
-            note_complaint(name, whole, found.first_reject, account, complaints);
-            return points.batches((*source, *peer), account, packets.len(), now, (found, lines));
+        protocol.read(whole, packets, wanted.parsed, now, Found { samples: parsed, points });
+        let first_reject = if protocol.gives_points() { points.first_reject } else { parsed.first_reject };
+        note_complaint(name, whole, first_reject, account, complaints);
+        if protocol.gives_points() {
+            let whose = (*source, *peer, wanted.raw);
+            return points::batches(whose, account, packets.len(), now, (points, lines));
         }
-        if wanted.parsed {
-            for packet in &*packets {
-                parser.packet(whole, *packet, now.wall_seconds(), parsed);
-            }
-        }
-        note_complaint(name, whole, parsed.first_reject, account, complaints);
         let framed = matches!(framing, Framing::Frames(_));
         if let Some(replies) = replies {
             let lines = if framed { packets.len() } else { memchr::memchr_iter(b'\n', bytes).count() };
@@ -327,12 +308,13 @@ impl Intake {
     }
 
     fn messages<'a>(&mut self, bytes: &[u8], now: Now, scratch: &'a mut Scratch) -> Batches<'a> {
-        let Intake { name, account, framing, points, messages, complaints, .. } = self;
+        let raw = self.raw;
+        let Intake { name, account, framing, protocol, messages, complaints, .. } = self;
         let Scratch { points: found, lines, .. } = scratch;
         let (mut begun, mut lost) = (0, None);
         // A reload may have made lines of them; the connection is ended then.
-        if let (Some(points), Framing::Frames(framer)) = (points, framing) {
-            let read = messages.read(points, framer, bytes, now, found, |message, first| {
+        if let (Some(reading), Framing::Frames(framer)) = (protocol.messages(), framing) {
+            let read = messages.read(reading, framer, bytes, now, found, |message, first| {
                 note_complaint(name, message, Some(first), account, complaints);
             });
             (begun, lost) = (read.begun, read.lost);
@@ -340,15 +322,7 @@ impl Intake {
         self.lose(lost);
         self.claim_unfinished();
         let _counting = self.account.counting();
-        match &self.points {
-            Some(points) => {
-                points.batches((self.source, self.peer), &self.account, begun, now, (found, lines))
-            }
-            None => {
-                let nothing = Wanted { parsed: false, raw: false };
-                batches(self.source, &self.account, nothing, now, &[], Packets::each(&[]), &scratch.parsed)
-            }
-        }
+        points::batches((self.source, self.peer, raw), &self.account, begun, now, (found, lines))
     }
 
     /// A frame could not be followed, for this reason; counted once.
@@ -361,7 +335,7 @@ impl Intake {
         let _counting = self.account.counting();
         self.account.receive(1);
         self.account.settle(Outcome::Rejected(reason), 1);
-        let bound = if self.points.is_some() { "max_message_bytes" } else { "max_line_bytes" };
+        let bound = if self.takes_messages() { "max_message_bytes" } else { "max_line_bytes" };
         let line = || match &self.framing {
             Framing::Frames(framer) => {
                 format!("a frame of more than `{bound}` bytes that begins with {}", quote(framer.length()))
@@ -449,7 +423,7 @@ impl Intake {
         debug_assert!(!self.has_more(), "what was read is handed on first");
         self.reject_too_long();
         scratch.clear();
-        let Scratch { parsed, points: found, whole, packets, lines } = scratch;
+        let Scratch { parsed, points, whole, packets, lines } = scratch;
         let mut begin = Vec::new();
         let (is_cut, counts) = match &mut self.framing {
             Framing::Lines(framer) => {
@@ -473,19 +447,15 @@ impl Intake {
             self.reject_lines(Reject::TailLost, 1, None, line);
         }
         let wanted = self.wanted();
-        let Intake { source, name, account, peer, parser, points, complaints, replies, .. } = self;
+        let Intake { source, name, account, peer, protocol, complaints, replies, .. } = self;
         let _counting = account.counting();
-        if let Some(points) = points {
-            points.read(whole, packets, now, found);
-            note_complaint(name, whole, found.first_reject, account, complaints);
-            return points.batches((*source, *peer), account, packets.len(), now, (found, lines));
+        protocol.read(whole, packets, wanted.parsed, now, Found { samples: parsed, points });
+        let first_reject = if protocol.gives_points() { points.first_reject } else { parsed.first_reject };
+        note_complaint(name, whole, first_reject, account, complaints);
+        if protocol.gives_points() {
+            let whose = (*source, *peer, wanted.raw);
+            return points::batches(whose, account, packets.len(), now, (points, lines));
         }
-        if wanted.parsed {
-            for packet in &*packets {
-                parser.packet(whole, *packet, now.wall_seconds(), parsed);
-            }
-        }
-        note_complaint(name, whole, parsed.first_reject, account, complaints);
         if let Some(replies) = replies {
             replies.received(packets.len() as u64, parsed.rejected());
         }
@@ -564,7 +534,7 @@ impl Intake {
     /// What is whole of a packet that lost its end: the lines up to its last LF. The line that was cut is rejected as
     /// `packet_truncated`: read as it is, it might pass for another value. A source that nobody looks into keeps all.
     pub fn whole_lines(&mut self, bytes: &[u8], packet: Span) -> Span {
-        if !self.parses && self.points.is_none() {
+        if !self.parses && !self.protocol.gives_points() {
             return packet;
         }
         let lines = memchr::memrchr(b'\n', packet.of(bytes)).map_or(0, |last| last + 1);

@@ -40,7 +40,7 @@ use wire::statsd::Parser;
 use crate::checkpoints::Note;
 use crate::encode::{OutputEncoder, OutputFigures, Routed};
 use crate::intake::complaints::quote;
-use crate::intake::points::PointReading;
+use crate::intake::protocol::Protocol;
 use crate::shard::aggregation::{AT_ONCE_POINTS, Aggregation, add_tally};
 use crate::shard::chain::{Relays, Taken};
 use crate::shard::clusters::ClusterState;
@@ -98,9 +98,10 @@ pub(crate) struct SourceState {
     name: String,
     account: Arc<SourceAccount>,
     pub(crate) routes: SourceRoutes,
+    /// What reads the names of its samples; idle where it gives none.
     pub(crate) parser: Arc<Parser>,
-    /// How its lines are read when they are points; the parser is idle then.
-    points: Option<PointReading>,
+    /// What it carries, and what reads it.
+    protocol: Protocol,
     /// Its clients are told when a line is delivered.
     tells_of_delivery: bool,
     /// What its points are to relays.

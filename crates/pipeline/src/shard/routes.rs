@@ -1,7 +1,7 @@
 //! Which transforms and outputs a source's records and a transform's aggregates go to: fixed for a plan's life.
 
 use config::kinds::RecordKind;
-use config::plan::{Feed, OutputKind, OutputPlan, PacketsPlan, Plan, SourceKind};
+use config::plan::{Feed, OutputPlan, Plan};
 use model::{AckWhen, OutputId, SourceId, TransformId};
 
 use crate::shard::packets::Sharing;
@@ -50,8 +50,9 @@ impl SourceRoutes {
     }
 }
 
-fn looks_into_lines(kind: &OutputKind) -> bool {
-    matches!(kind, OutputKind::Packets(PacketsPlan { lines: Some(_), .. }))
+/// Whether an output makes samples of packets and of aggregates, and so looks into lines.
+fn looks_into_lines(output: &OutputPlan) -> bool {
+    takes(output, RecordKind::Packets) && takes(output, RecordKind::Aggregates)
 }
 
 fn takes(output: &OutputPlan, kind: RecordKind) -> bool {
@@ -70,7 +71,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
     // Relays that its points reach, through other relays or not.
     let mut behind = plan.feeds_of(id);
     behind.retain(|feed| *feed != Feed::Source(id));
-    let points = plan.sources[id.index()].kind.is_graphite();
+    let points = plan.sources[id.index()].kind.gives_points();
     let aggregates = plan.aggregates().enumerate().filter(|(_, (_, transform, _))| transform.takes_from(id));
     let aggregates: Vec<(usize, TransformId)> =
         aggregates.map(|(at, (transform, ..))| (at, transform)).collect();
@@ -92,7 +93,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
         let output_id = OutputId(at as u16);
         routes.reached.push(output_id);
         let of_points = points && takes(output, RecordKind::Points);
-        let waits = is_behind_relay || of_points || matches!(output.kind, OutputKind::Packets(_));
+        let waits = is_behind_relay || of_points || takes(output, RecordKind::Packets);
         if waits && output.queue.when_full.ever_waits() {
             routes.blocking.push(output_id);
         }
@@ -107,13 +108,13 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
             if !routes.clusters.contains(&cluster) {
                 routes.clusters.push(cluster);
             }
-        } else if looks_into_lines(&output.kind) {
+        } else if looks_into_lines(output) {
             routes.lines.push(output_id);
         } else if !routes.raw.add(plan, output_id) && takes(output, RecordKind::Events) {
             routes.events.push(output_id);
         }
     }
-    if matches!(plan.sources[id.index()].kind, SourceKind::RelayOwn(_)) {
+    if plan.sources[id.index()].kind.as_relay_own().is_some() {
         // What a relay says of itself tells how full its queues are: it does not wait for them.
         routes.blocking.clear();
     }

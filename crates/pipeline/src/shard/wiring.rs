@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use config::plan::{AggregateTransform, OutputKind, Plan, SourceKind};
+use config::kinds::RecordKind;
+use config::plan::{AggregateTransform, Plan};
 use model::{AckWhen, Now, OutputId, RecordAccount, SourceId, TransformId};
 use process::relay::Entry;
 use wire::statsd::{Options, Parser};
 
 use super::{Gone, Shard, SourceState};
 use crate::encode::{OutputEncoder, Routed};
-use crate::intake::points::PointReading;
+use crate::intake::protocol::Protocol;
 use crate::shard::aggregation::{Aggregation, Fed};
 use crate::shard::chain::{Next, Relays};
 use crate::shard::clusters::ClusterState;
@@ -145,11 +146,10 @@ impl Shard {
             account: Arc::clone(accounts.source(id)),
             unfinished: Arc::clone(accounts.unfinished()),
             unfinished_bytes_max: plan.unfinished_bytes_max,
-            parser: Arc::clone(&source.parser),
+            protocol: source.protocol.clone(),
             parses: source.routes.parses(),
             raw: source.routes.takes_packets(),
             wants_peers: !source.routes.peers.is_empty(),
-            points: source.points.clone(),
         }
     }
 }
@@ -158,13 +158,10 @@ impl SourceState {
     fn new(plan: &Plan, id: SourceId, accounts: &Accounts, seed: u64) -> SourceState {
         let kind = &plan.sources[id.index()].kind;
         let routes = routes::of_source(plan, id);
-        let points = kind.points().map(|source| PointReading::new(&source, !routes.raw.is_empty(), seed));
-        let entry = match kind {
-            SourceKind::RelayOwn(_) => Entry::Statistics,
-            SourceKind::Graphite(_) | SourceKind::Statsd(_) | SourceKind::Own(_) => Entry::Records,
-        };
+        let entry = if kind.as_relay_own().is_some() { Entry::Statistics } else { Entry::Records };
         let tells_of_delivery = plan.sources[id.index()].ack_when == Some(AckWhen::Delivered);
         let parser = Arc::new(Parser::new(kind.reading(), seed));
+        let protocol = Protocol::of(kind, &parser, seed);
         let account = Arc::clone(accounts.source(id));
         let name = &plan.sources[id.index()].name;
         let edge = |transform: &str| accounts.edge(transform, name).map(Arc::clone).unwrap_or_default();
@@ -177,7 +174,7 @@ impl SourceState {
             name: plan.sources[id.index()].name.clone(),
             account,
             parser,
-            points,
+            protocol,
             tells_of_delivery,
             entry,
             aggregation_edges: edges(aggregations, &routes.aggregations),
@@ -211,7 +208,7 @@ fn fed(
 /// The plan of an aggregation that feeds `outputs`: those that send samples on need the members of sets.
 fn aggregate_for(plan: &Plan, of: &AggregateTransform, outputs: &[OutputId]) -> AggregateTransform {
     let mut aggregate = of.clone();
-    let samples = |id: &OutputId| matches!(plan.outputs[id.index()].kind, OutputKind::Packets(_));
+    let samples = |id: &OutputId| plan.outputs[id.index()].kind.takes().contains(&RecordKind::Packets);
     aggregate.plan.set_members |= outputs.iter().any(samples);
     aggregate
 }

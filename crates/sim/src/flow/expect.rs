@@ -1,7 +1,6 @@
 //! Checks: what arrived, what the accounts say, what the shard holds.
 
 use config::diagnostic::nearest;
-use config::plan::OutputKind;
 use pipeline::SeriesRow;
 
 use super::escape::escape;
@@ -301,16 +300,8 @@ fn name_of(arrival: &Arrival) -> String {
 
 /// Parts of names that mark the daemon's own points: the plan's stats prefixes.
 fn own_parts(world: &World) -> Vec<String> {
-    let outputs = world.plan.outputs.iter().filter_map(|output| match &output.kind {
-        OutputKind::Graphite { namespace, .. } | OutputKind::GraphiteFile { namespace, .. } => {
-            Some(namespace.stats_prefix.clone())
-        }
-        OutputKind::GraphiteDatagrams { .. }
-        | OutputKind::Console { .. }
-        | OutputKind::PerlFile { .. }
-        | OutputKind::Packets(_)
-        | OutputKind::EventFile { .. } => None,
-    });
+    let namespaces = world.plan.outputs.iter().filter_map(|output| output.kind.facts().namespace);
+    let outputs = namespaces.map(|namespace| namespace.stats_prefix.clone());
     let transforms = world.plan.aggregates().map(|(_, _, aggregate)| aggregate.stats_prefix.clone());
     let prefixes = outputs.chain(transforms).filter(|prefix| !prefix.is_empty());
     prefixes.map(|prefix| format!(".{prefix}.")).collect()

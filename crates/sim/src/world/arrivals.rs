@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use config::plan::{GraphiteEncoding, OutputKind};
+use config::plan::{Link, OutputKind, Written};
 
 /// How an endpoint reads what it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,18 +22,12 @@ pub(crate) enum Reading {
 
 impl Reading {
     pub(crate) fn of(kind: &OutputKind) -> Reading {
-        match kind {
-            OutputKind::Graphite { form: GraphiteEncoding::Lines, .. }
-            | OutputKind::GraphiteFile { peer: false, .. } => Reading::Points,
-            OutputKind::Graphite { form: GraphiteEncoding::Syslog, .. }
-            | OutputKind::GraphiteFile { peer: true, .. } => Reading::Lines,
-            OutputKind::Graphite { form: GraphiteEncoding::Pickle, .. } => Reading::Pickle,
-            OutputKind::GraphiteDatagrams { .. } => Reading::Packets,
-            OutputKind::Packets(packets) if packets.to.is_datagram() => Reading::Packets,
-            OutputKind::Packets(_)
-            | OutputKind::Console { .. }
-            | OutputKind::PerlFile { .. }
-            | OutputKind::EventFile { .. } => Reading::Lines,
+        let facts = kind.facts();
+        match (facts.written, facts.link) {
+            (_, Link::Datagrams { .. }) => Reading::Packets,
+            (Written::PointLines, _) => Reading::Points,
+            (Written::Pickle, _) => Reading::Pickle,
+            (Written::Lines | Written::Documents | Written::Packets, _) => Reading::Lines,
         }
     }
 }

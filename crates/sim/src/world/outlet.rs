@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use config::plan::{OutputKind, OutputPlan, PacketsPlan};
+use config::plan::{self, OutputKind, OutputPlan, StreamLink};
 use deliver::datagram::{DatagramAction, DatagramSender};
 use deliver::disk_queue::faulty_disk::FaultyDisk;
 use deliver::disk_queue::{Position, Promise};
@@ -97,20 +97,16 @@ impl Outlet {
                 DatagramPeer::new(),
             )
         };
-        let link = match &plan.kind {
-            OutputKind::Packets(packets) if packets.to.is_datagram() => datagrams(packets.sender),
-            OutputKind::GraphiteDatagrams { sender, .. } => datagrams(*sender),
-            OutputKind::Graphite { sender, .. } | OutputKind::Packets(PacketsPlan { sender, .. }) => {
-                let sender = canary.map_or(*sender, |canary| canary.sender(*sender));
+        let link = match plan.kind.facts().link {
+            plan::Link::Datagrams { sender, .. } => datagrams(sender),
+            plan::Link::Stream(StreamLink { sender, .. }) => {
+                let sender = canary.map_or(sender, |canary| canary.sender(sender));
                 Link::Stream(
                     Box::new(StreamSender::new(sender, Arc::clone(&account), seed)),
                     StreamPeer::new(reading),
                 )
             }
-            OutputKind::GraphiteFile { .. }
-            | OutputKind::EventFile { .. }
-            | OutputKind::PerlFile { .. }
-            | OutputKind::Console { .. } => Link::File(
+            plan::Link::File { .. } | plan::Link::Stdout | plan::Link::Stderr => Link::File(
                 Box::new(FileSender::new(file_plan, Arc::clone(&account), seed)),
                 Disk::new(reading),
             ),
@@ -483,16 +479,13 @@ impl Outlet {
 }
 
 fn file_plan(kind: &OutputKind) -> FilePlan {
-    match kind {
-        OutputKind::GraphiteFile { file_bytes_max, files_max, .. }
-        | OutputKind::EventFile { file_bytes_max, files_max, .. } => {
-            FilePlan { file_bytes_max: *file_bytes_max, files_max: *files_max, ..FilePlan::default() }
+    match kind.facts().link {
+        plan::Link::File { file_bytes_max, files_max, .. } => {
+            FilePlan { file_bytes_max, files_max, ..FilePlan::default() }
         }
-        OutputKind::Graphite { .. }
-        | OutputKind::GraphiteDatagrams { .. }
-        | OutputKind::Console { .. }
-        | OutputKind::PerlFile { .. }
-        | OutputKind::Packets(_) => FilePlan::default(),
+        plan::Link::Stream(_) | plan::Link::Datagrams { .. } | plan::Link::Stdout | plan::Link::Stderr => {
+            FilePlan::default()
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use config::plan::{Destination, OutputKind, SourceKind, SourcePlan};
+use config::plan::{OutputKind, SourcePlan};
 use foldhash::fast::FixedState;
 use model::{
     AckWhen, Losses, Now, OutputId, OutputSum, RecordSum, SECOND_NS, SourceAccount, SourceId, Unacked,
@@ -276,27 +276,12 @@ fn output_sum<S: Serializer>(sum: &OutputSum, serializer: S) -> Result<S::Ok, S:
 
 /// The word for an output's type, as configs write it.
 pub fn output_word(kind: &OutputKind) -> &'static str {
-    match kind {
-        OutputKind::Graphite { .. } | OutputKind::GraphiteDatagrams { .. } => "graphite",
-        OutputKind::GraphiteFile { .. } => "graphite_file",
-        OutputKind::Console { .. } => "console",
-        OutputKind::PerlFile { .. } => "perl_file",
-        OutputKind::Packets(packets) => match packets.to {
-            Destination::Udp(_) => "udp",
-            Destination::Tcp(_) => "tcp",
-            Destination::UnixDatagram(_) | Destination::UnixStream(_) => "unix",
-        },
-        OutputKind::EventFile { .. } => "event_file",
-    }
+    kind.facts().section.word().unwrap_or_default()
 }
 
 /// The word for a source's type, as configs write it.
 pub fn source_word(plan: &SourcePlan) -> &'static str {
-    match plan.kind {
-        SourceKind::Statsd(_) => "statsd",
-        SourceKind::Graphite(_) => "graphite",
-        SourceKind::Own(_) | SourceKind::RelayOwn(_) => "self",
-    }
+    plan.kind.facts().node.word
 }
 
 /// The document of this moment. Each row is of one moment: those of sources are made on the shard's thread, between two

@@ -3,7 +3,7 @@
 //!
 //! Not here: how lines of the log look, how a configuration has changed, going into the background (`carbon_c_relay`).
 
-use config::plan::{Plan, RelayTransform, SourceKind};
+use config::plan::{Plan, RelayTransform};
 use process::relay::Statement;
 
 use super::pid_file::PidFile;
@@ -117,7 +117,7 @@ fn parts(plan: &Plan) -> Parts {
     };
     let aggregates = plan.relays().any(aggregates);
     let only = |word: &'static str, wanted: bool| Some(word).filter(|_| wanted);
-    let reports = plan.sources.iter().any(|source| matches!(source.kind, SourceKind::RelayOwn(_)));
+    let reports = plan.sources.iter().any(|source| source.kind.as_relay_own().is_some());
     let start = [
         Some("1 workers"),
         only("aggregator", aggregates),

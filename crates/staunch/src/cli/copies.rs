@@ -3,8 +3,10 @@
 //!
 //! Called by `check`. Not here: how keys are placed (`process::sharding`), what was really sent (`admin::accounts`).
 
+use config::kinds::RecordKind;
 use config::plan::{
-    ClusterPlan, Destination, Feed, OutputKind, OutputPlan, PacketsPlan, Plan, TransformKind, TransformPlan,
+    ClusterPlan, Feed, Link, OutputKind, OutputPlan, PacketsPlan, Plan, StreamLink, TransformKind,
+    TransformPlan,
 };
 use model::{OutputId, SourceId};
 use process::sharding::{Cluster, KeyReader};
@@ -53,7 +55,9 @@ fn of_source<'a>(plan: &'a Plan, id: SourceId, source: &'a str) -> Copies<'a> {
             }
             (_, Some(_)) => {}
             (OutputKind::Packets(packets), None) => places.push(Place::Endpoint(&output.name, packets)),
-            (OutputKind::EventFile { .. }, None) => places.push(Place::Events(&output.name)),
+            (kind, None) if kind.takes().contains(&RecordKind::Events) => {
+                places.push(Place::Events(&output.name))
+            }
             (_, None) => places.push(Place::Points(output)),
         }
     }
@@ -147,17 +151,14 @@ impl<'a> Place<'a> {
 
 /// Where an output writes the points of a source.
 fn points_text(kind: &OutputKind) -> String {
-    match kind {
-        OutputKind::Graphite { to, tls, .. } => {
+    match kind.facts().link {
+        Link::Stream(StreamLink { to, tls, .. }) => {
             let encrypted = if tls.is_some() { " with TLS" } else { "" };
-            format!("points to {}{encrypted}", Destination::Tcp(to.clone()))
+            format!("points to {to}{encrypted}")
         }
-        OutputKind::GraphiteDatagrams { to, .. } => format!("points to {}", Destination::Udp(to.clone())),
-        OutputKind::GraphiteFile { path, .. } => format!("points to {}", path.display()),
-        OutputKind::Console { .. }
-        | OutputKind::PerlFile { .. }
-        | OutputKind::Packets(_)
-        | OutputKind::EventFile { .. } => "points".to_owned(),
+        Link::Datagrams { to, .. } => format!("points to {to}"),
+        Link::File { path, .. } => format!("points to {}", path.display()),
+        Link::Stdout | Link::Stderr => "points".to_owned(),
     }
 }
 

@@ -18,7 +18,7 @@ pub mod wrapping;
 
 use std::sync::Arc;
 
-use config::plan::{Addresses, ConsoleEncoding, Destination, OutputKind, OutputPlan};
+use config::plan::{Addresses, Destination, Link, OutputPlan, StreamLink};
 use deliver::EndpointState;
 use deliver::plan::{FilePlan, SenderPlan};
 use model::OutputId;
@@ -40,17 +40,15 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
     let outlet = Arc::clone(&wiring.outlets[id.index()]);
     let seed = Clock::mono_ns() ^ u64::from(id.0);
     let directory = || Arc::clone(&shared.directory);
-    let limited = |file_bytes_max: u64| FilePlan { file_bytes_max, ..FilePlan::default() };
-    match &plan.kind {
-        OutputKind::Graphite { to, sender, compression, tls, .. } => {
+    match plan.kind.facts().link {
+        Link::Stream(StreamLink { to, sender, addresses, compression, tls, .. }) => {
             for number in 0..outlet.connections() {
-                let to = Destination::Tcp(to.clone());
                 let seed = seed.wrapping_add((number as u64) << 32);
                 let slot = (Arc::clone(&outlet), number);
-                let tls = tls.as_ref().map(|_| (Arc::clone(shared), id));
-                let dialing = Dialing { compression: *compression, tls, ..Dialing::default() };
+                let tls = tls.map(|_| (Arc::clone(shared), id));
+                let dialing = Dialing { addresses, compression, tls };
                 let is_plain = dialing.is_plain();
-                let sends = stream_output(to, *sender, dialing, slot, directory(), seed);
+                let sends = stream_output(to.clone(), sender, dialing, slot, directory(), seed);
                 if is_plain {
                     tasks.spawn(sends);
                 } else {
@@ -58,35 +56,15 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
                 }
             }
         }
-        OutputKind::GraphiteDatagrams { to, sender, .. } => {
-            let to = Destination::Udp(to.clone());
-            tasks.spawn(datagram_output(to, *sender, Addresses::First, outlet, directory(), seed));
+        Link::Datagrams { to, sender, addresses } => {
+            tasks.spawn(datagram_output(to, sender, addresses, outlet, directory(), seed));
         }
-        OutputKind::Packets(packets) => {
-            let (to, sender, addresses) = (packets.to.clone(), packets.sender, packets.addresses);
-            if to.is_datagram() {
-                tasks.spawn(datagram_output(to, sender, addresses, outlet, directory(), seed));
-            } else {
-                let dialing = Dialing { addresses, ..Dialing::default() };
-                tasks.spawn(stream_output(to, sender, dialing, (outlet, 0), directory(), seed));
-            }
+        Link::File { path, file_bytes_max, files_max, closes_when_idle: close_when_idle } => {
+            let limits = FilePlan { file_bytes_max, files_max, close_when_idle, ..FilePlan::default() };
+            spawn_file(tasks, file::Place::File(path.to_owned()), limits, outlet, seed)?;
         }
-        OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
-        | OutputKind::EventFile { path, file_bytes_max, files_max } => {
-            let limits = FilePlan { files_max: *files_max, ..limited(*file_bytes_max) };
-            spawn_file(tasks, file::Place::File(path.clone()), limits, outlet, seed)?;
-        }
-        OutputKind::PerlFile { path, .. } => {
-            let limits = FilePlan { close_when_idle: true, ..limited(0) };
-            spawn_file(tasks, file::Place::File(path.clone()), limits, outlet, seed)?;
-        }
-        OutputKind::Console { form, .. } => {
-            let place = match form {
-                ConsoleEncoding::Node => file::Place::Stdout,
-                ConsoleEncoding::Perl => file::Place::Stderr,
-            };
-            spawn_file(tasks, place, limited(0), outlet, seed)?;
-        }
+        Link::Stdout => spawn_file(tasks, file::Place::Stdout, FilePlan::default(), outlet, seed)?,
+        Link::Stderr => spawn_file(tasks, file::Place::Stderr, FilePlan::default(), outlet, seed)?,
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use config::plan::{Feed, OwnPlan, Plan, SourceKind};
+use config::plan::{Feed, OwnPlan, Plan};
 use model::{PacketBatch, SourceId};
 use pipeline::Scratch;
 use tokio::sync::watch;
@@ -69,9 +69,8 @@ fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &OwnPlan)> {
         plan.transforms.iter().any(|transform| transform.takes_from(id))
             || plan.outputs.iter().any(|output| output.from.contains(&Feed::Source(id)))
     };
-    plan.sources.iter().enumerate().filter_map(move |(at, source)| match &source.kind {
-        SourceKind::Own(own) => Some((SourceId(at as u16), own)).filter(|(id, _)| feeds(*id)),
-        SourceKind::Statsd(_) | SourceKind::Graphite(_) | SourceKind::RelayOwn(_) => None,
+    plan.sources.iter().enumerate().filter_map(move |(at, source)| {
+        Some((SourceId(at as u16), source.kind.as_own()?)).filter(|(id, _)| feeds(*id))
     })
 }
 

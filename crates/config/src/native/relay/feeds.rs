@@ -4,9 +4,10 @@
 
 use super::names::File;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::kinds::RecordKind;
 use crate::native::wiring::Named;
 use crate::options::Section;
-use crate::plan::{Feed, OutputKind, Plan};
+use crate::plan::{Feed, Plan};
 
 /// The aggregation that takes from a source, if there is one.
 fn aggregation_of<'a>(file: File<'a>, source: &str) -> Option<&'a str> {
@@ -22,7 +23,7 @@ pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diag
     for named in file.named.iter().filter(|named| named.section == Some(Section::TransformRelay)) {
         for (name, place) in named.from() {
             let source = plan.sources.iter().find(|source| source.name == *name);
-            if source.is_some_and(|source| !source.kind.is_graphite()) {
+            if source.is_some_and(|source| !source.kind.gives_points()) {
                 let message = format!("{} cannot read samples", named.whose);
                 let label = format!("`{name}` gives StatsD samples; a relay reads points");
                 let hint = format!(
@@ -50,26 +51,23 @@ pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diag
         });
         for transform in transforms {
             let is_relay = transform.kind.as_relay().is_some();
-            let trouble = match (&output.kind, is_relay) {
-                (OutputKind::GraphiteDatagrams { .. }, false) => Some((
-                    Code::NeedsSource,
-                    format!("{} sends points as datagrams, and cannot send aggregates", named.whose),
-                    format!("`{}` aggregates", transform.name),
-                    "write `tcp://` in `to`, or take from a source of points or a relay",
-                )),
-                (
-                    OutputKind::Graphite { .. }
-                    | OutputKind::GraphiteDatagrams { .. }
-                    | OutputKind::GraphiteFile { .. },
-                    _,
-                )
-                | (_, false) => None,
-                (_, true) => Some((
+            let takes = |kind| output.kind.takes().contains(&kind);
+            let trouble = if is_relay && !takes(RecordKind::Points) {
+                Some((
                     Code::WrongRecords,
                     format!("{} cannot read points of a relay", named.whose),
                     format!("`{}` gives Graphite points, each by its rules", transform.name),
                     "use an output of type `graphite` or `graphite_file`",
-                )),
+                ))
+            } else if !is_relay && !takes(RecordKind::Aggregates) && takes(RecordKind::Points) {
+                Some((
+                    Code::NeedsSource,
+                    format!("{} sends points as datagrams, and cannot send aggregates", named.whose),
+                    format!("`{}` aggregates", transform.name),
+                    "write `tcp://` in `to`, or take from a source of points or a relay",
+                ))
+            } else {
+                None
             };
             if let Some((code, message, label, hint)) = trouble {
                 wrong.push(

@@ -574,7 +574,7 @@ fn sources_of_points_are_printed_as_they_are_read() {
         "listen = [\"unix:///s\"]\ntransport = \"gzip\"\ntls = { cert = \"c\", max = \"1.2\" }\n",
     ] {
         let plan = good(&format!("[sources.in]\ntype = \"graphite\"\n{more}\n{file}"));
-        assert!(plan.sources[0].kind.is_graphite());
+        assert!(plan.sources[0].kind.gives_points());
         assert_eq!(good(&print(&plan)), plan, "{more}");
     }
 }
@@ -591,7 +591,7 @@ fn statistics_of_relays_are_printed_as_they_are_read() {
     ] {
         let own = format!("[sources.in]\ntype = \"self\"\nencoding = \"carbon-c-relay\"\n{more}\n{file}");
         let plan = good(&own);
-        assert!(plan.sources[0].kind.is_graphite() && plan.sources[0].kind.is_own());
+        assert!(plan.sources[0].kind.gives_points() && plan.sources[0].kind.is_own());
         assert_eq!(good(&print(&plan)), plan, "{more}");
     }
     let told = |own: &str| codes(&format!("[sources.in]\ntype = \"self\"\n{own}\n{file}"));

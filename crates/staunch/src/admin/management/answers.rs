@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use config::kinds::RecordKind;
 use config::plan::{ManagementPlan, ManagementReplies, OutputKind};
 use model::{Kind, PeerKey};
 use pipeline::{DumpCursor, OutputFigures};
@@ -313,24 +314,20 @@ fn backend_stats(
     out: &mut Vec<u8>,
 ) {
     let Moments { started_s, last_exception_s, now_s } = moments;
-    let word = match (kind, form) {
+    let takes = kind.takes();
+    if takes.contains(&RecordKind::Packets) || !takes.contains(&RecordKind::Aggregates) {
         // Repeaters say nothing there, and nothing is flushed to files of events.
-        (OutputKind::Packets(_) | OutputKind::EventFile { .. }, _) => return,
-        (OutputKind::Console { .. }, Form::Node) => {
-            // No `last_` in the names: so node prints the moments themselves.
-            let or_start = |moment: u64| if moment == 0 { started_s } else { moment };
-            replies.stat("console", "lastFlush", or_start(figures.last_flush_s), out);
-            return replies.stat("console", "lastException", or_start(last_exception_s), out);
-        }
+        return;
+    }
+    if let (OutputKind::Console { .. }, Form::Node) = (kind, form) {
+        // No `last_` in the names: so node prints the moments themselves.
+        let or_start = |moment: u64| if moment == 0 { started_s } else { moment };
+        replies.stat("console", "lastFlush", or_start(figures.last_flush_s), out);
+        return replies.stat("console", "lastException", or_start(last_exception_s), out);
+    }
+    let word = match (kind, form) {
         (OutputKind::PerlFile { .. }, Form::Perl) => "file",
-        (
-            OutputKind::Graphite { .. }
-            | OutputKind::GraphiteDatagrams { .. }
-            | OutputKind::GraphiteFile { .. }
-            | OutputKind::Console { .. }
-            | OutputKind::PerlFile { .. },
-            Form::Node | Form::Perl,
-        ) => accounts::output_word(kind),
+        (kind, Form::Node | Form::Perl) => accounts::output_word(kind),
     };
     replies.stat_ago(word, "last_flush", figures.last_flush_s, now_s, out);
     replies.stat_ago(word, "last_exception", last_exception_s, now_s, out);

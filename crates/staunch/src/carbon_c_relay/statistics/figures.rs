@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use config::plan::{OutputKind, Plan, SourceKind};
+use config::plan::{self, Link, OutputKind, Plan, StreamLink};
 use model::{OutputId, Reject, SourceId};
 use pipeline::RelayState;
 use process::aggregation_rules::Fed;
@@ -117,7 +117,7 @@ impl Parts<'_> {
             ..RelayTotals::default()
         };
         let clients = plan.sources.iter().zip(&page.sources);
-        for (_, row) in clients.filter(|(source, _)| matches!(source.kind, SourceKind::Graphite(_))) {
+        for (_, row) in clients.filter(|(source, _)| source.kind.gives_points() && !source.kind.is_own()) {
             totals.connections += row.connections_accepted;
             totals.disconnects += row.connections_accepted.saturating_sub(row.connections_open);
             let rejected = row.losses.get("rejected").into_iter().flatten();
@@ -188,14 +188,11 @@ impl Parts<'_> {
 
 /// As the original calls it, dots as they are.
 fn place(kind: &OutputKind, name: &str) -> String {
-    match kind {
-        OutputKind::Graphite { to, .. } => format!("{}:{}", to.host, to.port),
-        OutputKind::GraphiteDatagrams { to, .. } => format!("{}:{}-udp", to.host, to.port),
-        OutputKind::GraphiteFile { path, .. } => path.display().to_string(),
-        OutputKind::Console { .. }
-        | OutputKind::PerlFile { .. }
-        | OutputKind::Packets(_)
-        | OutputKind::EventFile { .. } => name.to_owned(),
+    match kind.facts().link {
+        Link::Stream(StreamLink { to: plan::Destination::Tcp(to), .. }) => format!("{}:{}", to.host, to.port),
+        Link::Datagrams { to: plan::Destination::Udp(to), .. } => format!("{}:{}-udp", to.host, to.port),
+        Link::File { path, .. } => path.display().to_string(),
+        Link::Stream(_) | Link::Datagrams { .. } | Link::Stdout | Link::Stderr => name.to_owned(),
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use config::plan::{Feed, Plan, RelayOwnPlan, RelayReport, SourceKind};
+use config::plan::{Feed, Plan, RelayOwnPlan, RelayReport};
 use model::{Figure, PacketBatch, SourceId};
 use tokio::sync::watch;
 
@@ -101,11 +101,9 @@ fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &str, &RelayOwnPl
         plan.transforms.iter().any(|transform| transform.takes_from(id))
             || plan.outputs.iter().any(|output| output.from.contains(&Feed::Source(id)))
     };
-    plan.sources.iter().enumerate().filter_map(move |(at, source)| match &source.kind {
-        SourceKind::RelayOwn(own) => {
-            Some((SourceId(at as u16), &*source.name, own)).filter(|(id, ..)| feeds(*id))
-        }
-        SourceKind::Statsd(_) | SourceKind::Graphite(_) | SourceKind::Own(_) => None,
+    plan.sources.iter().enumerate().filter_map(move |(at, source)| {
+        let own = source.kind.as_relay_own()?;
+        Some((SourceId(at as u16), &*source.name, own)).filter(|(id, ..)| feeds(*id))
     })
 }
 

@@ -34,7 +34,7 @@ pub mod new;
 #[cfg(target_os = "linux")]
 pub mod old;
 
-use config::plan::{Destination, OutputKind, OutputPlan};
+use config::plan::{Link, OutputPlan, StreamLink};
 
 use crate::admin::accounts::output_word;
 use message::OutputName;
@@ -54,18 +54,19 @@ pub(crate) use old::{EndsHere, hand_over};
 /// What an output must have in common with one of another process for its queue to go on there. A queue on disk goes with
 /// the output's name.
 pub fn name_of(output: &OutputPlan) -> OutputName {
-    let word = output_word(&output.kind);
-    let what = match &output.kind {
-        _ if output.queue_kind.is_disk() => "queue on disk".to_owned(),
-        OutputKind::Graphite { to, form, .. } => {
-            format!("{word} {} {form:?}", Destination::Tcp(to.clone()))
+    let facts = output.kind.facts();
+    let place = match &facts.link {
+        Link::Stream(StreamLink { to, .. }) | Link::Datagrams { to, .. } => Some(to.to_string()),
+        Link::File { path, .. } => Some(path.display().to_string()),
+        Link::Stdout | Link::Stderr => None,
+    };
+    let what = match output.queue_kind.is_disk() {
+        true => "queue on disk".to_owned(),
+        false => {
+            let word = Some(output_word(&output.kind));
+            let parts = [word, place.as_deref(), facts.encoding];
+            parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
-        OutputKind::GraphiteDatagrams { to, .. } => format!("{word} {}", Destination::Udp(to.clone())),
-        OutputKind::GraphiteFile { path, .. }
-        | OutputKind::PerlFile { path, .. }
-        | OutputKind::EventFile { path, .. } => format!("{word} {}", path.display()),
-        OutputKind::Console { form, .. } => format!("{word} {form:?}"),
-        OutputKind::Packets(packets) => format!("{word} {} {:?}", packets.to, packets.framing),
     };
     OutputName { name: output.name.clone(), what }
 }

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::plan::{OutputKind, OutputPlan, Plan};
+use config::plan::{OutputPlan, Plan};
 use deliver::disk_queue::{self, DiskQueue, DiskQueuePlan, Recovery, Unreadable, Unsettled};
 use deliver::plan::QueueKind;
 use model::{DiskError, OutputAccount};
@@ -256,15 +256,7 @@ pub fn successor(
 }
 
 fn connections(output: &OutputPlan) -> usize {
-    match &output.kind {
-        OutputKind::Graphite { connections, .. } => usize::from(*connections),
-        OutputKind::GraphiteDatagrams { .. }
-        | OutputKind::GraphiteFile { .. }
-        | OutputKind::Console { .. }
-        | OutputKind::PerlFile { .. }
-        | OutputKind::Packets(_)
-        | OutputKind::EventFile { .. } => 1,
-    }
+    output.kind.facts().link.connections()
 }
 
 /// Segments that somebody moved, and that are named.

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use config::plan::{ConsoleEncoding, Destination, GraphiteSource, HttpPlan, OutputKind, Plan, SourceKind};
+use config::kinds::RecordKind;
+use config::plan::{HttpPlan, Link, OutputFacts, OutputKind, Plan, StreamLink};
 
 use crate::admin::accounts::{output_word, source_word};
 use crate::daemon::shared::Shared;
@@ -38,11 +39,7 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
     let scheme = if plan.http_server.tls.is_some() { "https" } else { "http" };
     let mut lines = vec![format!("staunch {}   {config}", env!("CARGO_PKG_VERSION"))];
     for (source, places) in plan.sources.iter().zip(listening) {
-        if let Some((every_ms, prefix)) = match &source.kind {
-            SourceKind::Own(own) => Some((own.every_ms, &own.prefix)),
-            SourceKind::RelayOwn(own) => Some((own.every_ms, &own.prefix)),
-            SourceKind::Statsd(_) | SourceKind::Graphite(_) => None,
-        } {
+        if let Some((every_ms, prefix)) = source.kind.facts().report {
             let every = config::text::duration(every_ms);
             let (word, name) = (source_word(source), &source.name);
             lines.push(format!("  {word:<14}every {every}, names begin with `{prefix}`  (source {name})"));
@@ -65,7 +62,7 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
         lines.push(format!("  -> {word:<14}{}  (output {name})", place(&output.kind)));
     }
     let sources = plan.sources.iter().zip(listening);
-    let mut tip_of = sources.filter_map(|(source, places)| tip(places, line_to_try(&source.kind)?));
+    let mut tip_of = sources.filter_map(|(source, places)| tip(places, source.kind.facts().to_try?));
     let mut tips: Vec<String> = tip_of.next().into_iter().collect();
     // Without an aggregation there are no series.
     let page = match (plan.aggregates().next(), plan.relays().next()) {
@@ -79,14 +76,11 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
         let options = curl_options(&plan.http_server);
         format!("curl {options}{quote}{scheme}://{}/api/v1/{page}{quote}", within(http))
     }));
-    let points = plan.outputs.iter().find_map(|output| match &output.kind {
-        OutputKind::GraphiteFile { path, .. } => Some(path.display()),
-        OutputKind::Graphite { .. }
-        | OutputKind::GraphiteDatagrams { .. }
-        | OutputKind::Console { .. }
-        | OutputKind::PerlFile { .. }
-        | OutputKind::Packets(_)
-        | OutputKind::EventFile { .. } => None,
+    let points = plan.outputs.iter().find_map(|output| match output.kind.facts() {
+        OutputFacts { link: Link::File { path, .. }, takes, .. } if takes.contains(&RecordKind::Points) => {
+            Some(path.display())
+        }
+        _ => None,
     });
     if let Some(path) = points.filter(|_| plan.built_in) {
         tips.push(format!("tail {path}      from the first flush on, every 10 s"));
@@ -112,15 +106,6 @@ const OPEN: &str = ", open to the network";
 fn is_open(place: &str) -> bool {
     let address = place.split_once("://").and_then(|(_, address)| address.parse().ok());
     address.is_some_and(config::is_open)
-}
-
-/// What a shell can send to such a source. Nobody types a pickle.
-fn line_to_try(kind: &SourceKind) -> Option<&'static str> {
-    match kind {
-        SourceKind::Statsd(_) => Some("hello.world:1|c"),
-        SourceKind::Graphite(GraphiteSource { messages: None, .. }) => Some("hello.world 1 $(date +%s)"),
-        SourceKind::Graphite(_) | SourceKind::Own(_) | SourceKind::RelayOwn(_) => None,
-    }
 }
 
 /// What the server wants of `curl`. The certificate may be one that signed itself: then it is its own authority.
@@ -168,24 +153,22 @@ fn tip(places: &[String], line: &str) -> Option<String> {
 }
 
 pub(crate) fn place(kind: &OutputKind) -> String {
-    match kind {
-        OutputKind::Graphite { to, .. } => Destination::Tcp(to.clone()).to_string(),
-        OutputKind::GraphiteDatagrams { to, .. } => Destination::Udp(to.clone()).to_string(),
-        OutputKind::Packets(packets) => packets.to.to_string(),
-        OutputKind::GraphiteFile { path, file_bytes_max: 0, .. } => path.display().to_string(),
-        OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. }
-        | OutputKind::EventFile { path, file_bytes_max, files_max } => {
-            let most = file_bytes_max * (u64::from(*files_max) + 1);
+    match kind.facts().link {
+        Link::Stream(StreamLink { to, .. }) | Link::Datagrams { to, .. } => to.to_string(),
+        Link::File { path, file_bytes_max: 0, .. } => path.display().to_string(),
+        Link::File { path, file_bytes_max, files_max, .. } => {
+            let most = file_bytes_max * (u64::from(files_max) + 1);
             format!("{} (at most {})", path.display(), client::stdio::bytes(most))
         }
-        OutputKind::PerlFile { path, .. } => path.display().to_string(),
-        OutputKind::Console { form: ConsoleEncoding::Node, .. } => "standard output".into(),
-        OutputKind::Console { form: ConsoleEncoding::Perl, .. } => "standard error".into(),
+        Link::Stdout => "standard output".into(),
+        Link::Stderr => "standard error".into(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use config::plan::ConsoleEncoding;
+
     use super::*;
 
     #[test]

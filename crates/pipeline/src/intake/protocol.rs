@@ -1,0 +1,107 @@
+//! What a connection or a datagram of a source carries: the next protocol is a variant here.
+//!
+//! Path of a packet: `Intake` frames it as [`Protocol::framing`] says -> **[`Protocol::read`]** -> the protocol's parser in `wire` ->
+//! `samples::batches` or `points::batches`, by the kind of record that it gives.
+//! Not here: framing itself (`framing`), messages of many points, which are read piece by piece (`points`).
+
+use std::sync::Arc;
+
+use config::plan::{GraphiteSource, RelayOwnPlan, SourceKind};
+use model::{Now, Span};
+use wire::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
+use wire::graphite::input::{Compatibility, MessageEncoding, Options, Parsed, Reader};
+use wire::statsd::{self, Parser};
+
+use crate::intake::framing::Framing;
+
+/// A protocol with what reads it: made once for each source, shared by its intakes.
+#[derive(Clone)]
+pub(crate) enum Protocol {
+    /// StatsD lines and packets.
+    Statsd(Arc<Parser>),
+    /// Graphite lines.
+    GraphiteLines(Arc<Reader>),
+    /// Messages of many Graphite points, each behind its length.
+    GraphiteMessages(MessageReading),
+}
+
+/// How messages of one source are read.
+#[derive(Clone)]
+pub(crate) struct MessageReading {
+    pub(crate) reader: Arc<Reader>,
+    pub(crate) form: MessageEncoding,
+    pub(crate) message_bytes_max: usize,
+}
+
+/// What one read becomes: the protocol fills the one of its kind of record.
+pub(crate) struct Found<'a> {
+    pub(crate) samples: &'a mut statsd::Parsed,
+    pub(crate) points: &'a mut Parsed,
+}
+
+impl Protocol {
+    /// That of a source. Lines of StatsD are read by `parser`; `seed` seeds the hashes of names.
+    pub(crate) fn of(kind: &SourceKind, parser: &Arc<Parser>, seed: u64) -> Protocol {
+        let lines = |reading: Options| Protocol::GraphiteLines(Arc::new(Reader::new(reading, seed)));
+        match kind {
+            SourceKind::Statsd(_) | SourceKind::Own(_) => Protocol::Statsd(Arc::clone(parser)),
+            SourceKind::Graphite(GraphiteSource { reading, messages: None, .. }) => lines(*reading),
+            SourceKind::Graphite(GraphiteSource { reading, messages: Some(form), message_bytes_max }) => {
+                let reader = Arc::new(Reader::new(*reading, seed));
+                let (form, message_bytes_max) = (*form, *message_bytes_max);
+                Protocol::GraphiteMessages(MessageReading { reader, form, message_bytes_max })
+            }
+            SourceKind::RelayOwn(_) => lines(RelayOwnPlan::reading()),
+        }
+    }
+
+    /// How a connection is cut.
+    pub(crate) fn framing(&self, line_bytes_max: usize) -> Framing {
+        match self {
+            Protocol::Statsd(_) => Framing::Lines(LineFramer::new(line_bytes_max)),
+            Protocol::GraphiteLines(reader) => {
+                let end = match reader.options().compatibility {
+                    Compatibility::CRelay => LineEnd::LfOrCr,
+                    Compatibility::Strict | Compatibility::Carbon | Compatibility::GoCarbon => LineEnd::Lf,
+                };
+                Framing::Lines(LineFramer::ended_by(end, line_bytes_max))
+            }
+            Protocol::GraphiteMessages(reading) => {
+                Framing::Frames(LengthFramer::ordered(LengthOrder::Big, reading.message_bytes_max))
+            }
+        }
+    }
+
+    /// How messages are read, where connections carry them.
+    pub(crate) fn messages(&self) -> Option<&MessageReading> {
+        match self {
+            Protocol::GraphiteMessages(reading) => Some(reading),
+            Protocol::Statsd(_) | Protocol::GraphiteLines(_) => None,
+        }
+    }
+
+    /// True for points, false for samples.
+    pub(crate) fn gives_points(&self) -> bool {
+        match self {
+            Protocol::Statsd(_) => false,
+            Protocol::GraphiteLines(_) | Protocol::GraphiteMessages(_) => true,
+        }
+    }
+
+    /// Reads lines of a stream, or datagrams. Samples are left alone where nobody takes them (`parses`).
+    pub(crate) fn read(&self, bytes: &[u8], packets: &[Span], parses: bool, now: Now, found: Found<'_>) {
+        let now_s = now.wall_seconds();
+        match self {
+            Protocol::Statsd(_) if !parses => {}
+            Protocol::Statsd(parser) => {
+                packets.iter().for_each(|packet| parser.packet(bytes, *packet, now_s, found.samples));
+            }
+            Protocol::GraphiteLines(reader) => {
+                packets.iter().for_each(|packet| reader.packet(bytes, *packet, now_s, found.points));
+            }
+            Protocol::GraphiteMessages(MessageReading { reader, form, .. }) => {
+                packets.iter().for_each(|packet| reader.message(*form, bytes, *packet, now_s, found.points));
+            }
+        }
+    }
+}
