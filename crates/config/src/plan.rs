@@ -10,8 +10,12 @@ mod transform;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use deliver::plan::WhenFull;
 use model::{AckWhen, SourceId, TransformId};
 use process::relay::MemberNode;
+use wire::statsd::Dialect;
+
+use crate::kinds::RecordKind;
 
 pub use self::facts::*;
 pub use self::output::*;
@@ -165,6 +169,46 @@ impl Plan {
         }
         let sends_datagrams = |kind: &OutputKind| matches!(kind.facts().link, Link::Datagrams { .. });
         outputs.find(|output| sends_datagrams(&output.kind)).map(Against::Datagrams)
+    }
+
+    /// Why lines of `source` may be dropped for room although its clients rely on their acknowledgement: the first output on their way
+    /// whose queue makes room that way. None for `accepted`, which promises a place in the queue and no more.
+    pub fn drops_acked(&self, source: SourceId, when: AckWhen) -> Option<&OutputPlan> {
+        let feeds = self.feeds_of(source);
+        let drops = |output: &&OutputPlan| match output.queue.when_full {
+            WhenFull::Wait | WhenFull::BlockWhileUp | WhenFull::DropOldest => true,
+            WhenFull::Block | WhenFull::DropNewest => false,
+        };
+        let takes = |output: &&OutputPlan| output.from.iter().any(|feed| feeds.contains(feed));
+        let mut outputs = self.outputs.iter().filter(takes).filter(drops);
+        outputs.next().filter(|_| when != AckWhen::Accepted)
+    }
+
+    /// Sources whose dialect has events and service checks, and from which something reads, but nothing that takes these: they
+    /// end as `filtered`.
+    pub fn sources_with_unread_events(&self) -> impl Iterator<Item = &SourcePlan> {
+        let sources =
+            self.sources.iter().enumerate().map(|(at, source)| (Feed::Source(SourceId(at as u16)), source));
+        sources
+            .filter(|(feed, source)| {
+                let has_events = match &source.kind {
+                    SourceKind::Statsd(options) => match options.dialect {
+                        Dialect::Dogstatsd | Dialect::Union => true,
+                        Dialect::Etsy | Dialect::Perl => false,
+                    },
+                    SourceKind::Graphite(_) | SourceKind::Own(_) | SourceKind::RelayOwn(_) => false,
+                };
+                let takes = |kind: RecordKind| {
+                    let takes = move |output: &OutputPlan| output.kind.takes().contains(&kind);
+                    self.outputs.iter().any(|output| output.from.contains(feed) && takes(output))
+                };
+                // What takes packets gets events in them.
+                let is_read = takes(RecordKind::Events) || takes(RecordKind::Packets);
+                has_events
+                    && !is_read
+                    && self.transforms.iter().any(|transform| transform.from.contains(feed))
+            })
+            .map(|(_, source)| source)
     }
 
     /// The name of a member of a relay's cluster; empty when there is none.

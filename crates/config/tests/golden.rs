@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use config::diagnostic::{Code, Diagnostic, Severity, Source, render, to_json};
 use config::{Format, check};
 
-/// Of files that the config names, or of the disk, and not of its text: `staunch check` has them (`tests/binary/check.rs`, `encrypted.rs`).
-const OF_FILES: [Code; 3] = [Code::TokenOpen, Code::CertificateDates, Code::DiskTooSmall];
+/// Of files that the config names, of the disk, or in the summary of a good file, and not mistakes of its text: `staunch check` has them (`tests/binary/check.rs`, `encrypted.rs`).
+const OF_FILES: [Code; 4] = [Code::TokenOpen, Code::CertificateDates, Code::DiskTooSmall, Code::UnreadEvents];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")

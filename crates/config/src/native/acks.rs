@@ -17,9 +17,39 @@ pub(super) fn check(named: &[Named], plan: &Plan, wrong: &mut Vec<Diagnostic>) {
         if let Some(when) = source.ack_when
             && let Some(place) = fields.place_of("ack_when")
         {
-            wrong.extend(mistake(plan, source, SourceId(at as u16), when, place));
+            let id = SourceId(at as u16);
+            let mistake = mistake(plan, source, id, when, place);
+            wrong.extend(mistake.or_else(|| warning(plan, source, id, when, place)));
         }
     }
+}
+
+/// An output whose queue drops lines that clients rely on.
+fn warning(
+    plan: &Plan,
+    source: &SourcePlan,
+    id: SourceId,
+    when: AckWhen,
+    place: Place,
+) -> Option<Diagnostic> {
+    let output = plan.drops_acked(id, when)?;
+    let name = &output.name;
+    let (message, label) = match when {
+        AckWhen::Safe => (
+            format!("lines of source `{}` may be dropped after their acknowledgement", source.name),
+            format!("the queue of `{name}` drops its oldest lines when it is full"),
+        ),
+        AckWhen::Delivered | AckWhen::Accepted => (
+            format!("a full queue closes the connections of source `{}`", source.name),
+            format!("the queue of `{name}` then drops lines that nobody has acknowledged"),
+        ),
+    };
+    // The section of an output with several endpoints has the name before the `/`.
+    let section = name.split('/').next().unwrap_or(name);
+    let hint = format!(
+        "write when_full = \"block\" in `queue` of output `{section}`: its clients then wait while the queue is full"
+    );
+    Some(Diagnostic::warning(Code::AckedDropped, message).at(place).label(label).hint(hint))
 }
 
 /// The first reason why the source cannot promise it.

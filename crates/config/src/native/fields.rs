@@ -79,6 +79,9 @@ fn unknown_key(section: Section, whose: &str, entry: &Entry) -> Diagnostic {
     if let Some((table, ours)) = in_table(section, &entry.key) {
         return diagnostic.hint(format!("it belongs to `{table}`: {table} = {{ {ours} = … }}"));
     }
+    if let Some(hint) = section.node().and_then(|(family, _)| options::cluster_hint(family, &entry.key)) {
+        return diagnostic.hint(hint);
+    }
     let elsewhere = options::rows().find(|row| row.key == entry.key).and_then(|row| row.sections.first());
     match elsewhere {
         Some(Section::Top) => diagnostic.hint("it belongs to the top level, before the first `[…]`"),

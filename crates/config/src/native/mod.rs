@@ -62,7 +62,7 @@ use self::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic, Place, Source, has_errors, nearest};
 use crate::options::field::Table;
 use crate::options::table::daemon::TOP;
-use crate::options::{Family, Section};
+use crate::options::{self, Family, Section};
 use crate::plan::{
     ClusterPlan, Feed, ManagementPlan, OutputPlan, Plan, RelayTransform, TransformKind, TransformPlan,
 };
@@ -238,8 +238,11 @@ fn section_of(
         .at(entry.node.place)
         .label(known);
     // The rest is checked as what was meant, so that one letter does not hide all other mistakes.
-    let near = nearest(given, words.into_iter());
+    let near = options::other_type(family, given).or_else(|| nearest(given, words.into_iter()));
     diagnostic.hint = near.map(|near| format!("did you mean \"{near}\"?"));
+    if near.is_none() {
+        diagnostic.hint = options::type_elsewhere(family, given);
+    }
     wrong.push(diagnostic);
     if near.is_none() {
         strange_keys(family, whose, entries, wrong);
@@ -255,7 +258,8 @@ fn strange_keys(family: Family, whose: &str, entries: &[Entry], wrong: &mut Vec<
             format!("{whose} has an option `{}`, and no type of {} has it", entry.key, family.one());
         let mut diagnostic =
             Diagnostic::error(Code::UnknownKey, message).at(entry.key_place).label("unknown option");
-        diagnostic.hint = nearest(&entry.key, keys()).map(|near| format!("did you mean `{near}`?"));
+        let near = nearest(&entry.key, keys()).map(|near| format!("did you mean `{near}`?"));
+        diagnostic.hint = near.or_else(|| options::cluster_hint(family, &entry.key));
         wrong.push(diagnostic);
     }
 }

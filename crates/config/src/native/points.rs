@@ -4,9 +4,9 @@
 
 use model::SourceId;
 
-use super::wiring::Named;
+use super::wiring::{Named, SHARING_POINTS};
 use crate::diagnostic::{Code, Diagnostic, Place};
-use crate::kinds::RecordKind;
+use crate::kinds::{RecordKind, words};
 use crate::options::{Family, Section};
 use crate::plan::{Feed, OutputKind, OutputPlan, PacketsPlan, Plan};
 
@@ -46,7 +46,7 @@ fn mistake(plan: &Plan, taker: &Named, id: SourceId, place: Place) -> Option<Dia
     }
     let OutputKind::Packets(PacketsPlan { lines, .. }) = &output.kind else {
         return cannot(
-            "this source gives Graphite points",
+            &format!("this source gives Graphite points; the output takes {}", words(output.kind.takes())),
             "use an output of type `graphite` or `graphite_file`",
         );
     };
@@ -54,6 +54,9 @@ fn mistake(plan: &Plan, taker: &Named, id: SourceId, place: Place) -> Option<Dia
         plan.clusters.iter().any(|cluster| cluster.members.iter().any(|member| member.index() == at));
     if lines.is_none() && !in_cluster {
         return None;
+    }
+    if in_cluster {
+        return cannot("`sharding` reads the keys of StatsD lines; this source gives points", SHARING_POINTS);
     }
     let hint = "remove the options that parse lines; `mode = \"verbatim\"` shows which do";
     cannot("its options parse StatsD lines", hint)

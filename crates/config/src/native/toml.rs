@@ -10,7 +10,7 @@ use crate::diagnostic::{Code, Diagnostic, Place};
 /// that does not make the rest doubtful.
 pub(super) fn read(text: &str) -> (Option<Node>, Vec<Diagnostic>) {
     let (root, errors) = DeTable::parse_recoverable(text);
-    let diagnostics = first_ones(text, errors.iter().map(diagnostic).collect());
+    let diagnostics = first_ones(text, errors.iter().map(|error| diagnostic(text, error)).collect());
     let broken = diagnostics.iter().find(|diagnostic| diagnostic.code == Code::Syntax);
     if let Some((wrong, other)) = broken.and_then(|wrong| Some((wrong, OtherLanguage::of(text)?))) {
         return (None, vec![other.diagnostic(wrong.place.unwrap_or(Place::new(0, 0)))]);
@@ -116,7 +116,7 @@ fn section_at(text: &str, at: usize) -> Option<(&str, usize)> {
     is_header.then(|| (header.split('#').next().unwrap_or(header).trim(), end))
 }
 
-fn diagnostic(error: &toml::de::Error) -> Diagnostic {
+fn diagnostic(text: &str, error: &toml::de::Error) -> Diagnostic {
     let place = error.span().unwrap_or(0..0);
     if error.message().starts_with("duplicate key") {
         return Diagnostic::error(Code::Repeated, "this key is set twice")
@@ -125,7 +125,10 @@ fn diagnostic(error: &toml::de::Error) -> Diagnostic {
             .hint("remove one of them");
     }
     let message = error.message().lines().collect::<Vec<_>>().join(", ");
-    Diagnostic::error(Code::Syntax, format!("this is not TOML: {message}")).at(place)
+    let is_at_header = text.get(place.start..).is_some_and(|rest| rest.starts_with('['));
+    let hint =
+        (is_at_header && message.contains("array")).then(|| "is the list before it closed with `]`?".into());
+    Diagnostic { hint, ..Diagnostic::error(Code::Syntax, format!("this is not TOML: {message}")).at(place) }
 }
 
 fn table(from: &DeTable) -> Vec<Entry> {

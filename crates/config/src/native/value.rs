@@ -281,10 +281,10 @@ fn mismatch(row: &Row, got: &Value) -> Diagnostic {
         }
         (Type::Listen | Type::Endpoints(_), Value::Text(text)) => match bad_entry(row.value, text) {
             None => Some(format!("write [\"{text}\"]")),
-            Some(bad) => bad.hint,
+            Some(bad) => bad.hint.map(as_list),
         },
         (Type::Listen | Type::Endpoints(_), Value::Number { value, .. }) => {
-            bad_entry(row.value, &value.to_string()).and_then(|bad| bad.hint)
+            bad_entry(row.value, &value.to_string()).and_then(|bad| bad.hint).map(as_list)
         }
         (Type::Names | Type::Texts | Type::Globs | Type::Words(_), Value::Text(text)) => {
             Some(format!("write [\"{text}\"]"))
@@ -297,6 +297,12 @@ fn mismatch(row: &Row, got: &Value) -> Diagnostic {
         _ => None,
     };
     Diagnostic { hint, ..wrong_type(row.key, &row.value.wanted(), got) }
+}
+
+/// A hint of what to write as an entry, for somebody who wrote no list: what it quotes gets brackets.
+fn as_list(hint: String) -> String {
+    let parts = hint.split('"').enumerate();
+    parts.map(|(at, part)| if at % 2 == 1 { format!("[\"{part}\"]") } else { part.to_owned() }).collect()
 }
 
 /// What is wrong with an entry of a list of addresses.

@@ -12,8 +12,8 @@ use model::{SourceId, TransformId};
 use super::fields::Fields;
 use super::value::{Checked, empty, repeated};
 use super::{clusters, sources};
-use crate::diagnostic::{Code, Diagnostic, Place, nearest};
-use crate::kinds::{NodeKind, RecordKind};
+use crate::diagnostic::{Code, Diagnostic, Place, listed, nearest};
+use crate::kinds::{NodeKind, RecordKind, words};
 use crate::options::{Family, Section};
 use crate::plan::{Feed, Plan, RELAYS_IN_A_ROW_MAX, SourceKind, TransformKind};
 
@@ -178,6 +178,18 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// The sources that give a kind of record, for a hint.
+    fn givers(&self, kind: RecordKind) -> String {
+        let gives = |one: &&Named| {
+            one.family == Family::Sources && one.kind().is_some_and(|node| node.gives.contains(&kind))
+        };
+        let names: Vec<&str> = self.named.iter().filter(gives).map(|one| &*one.name).collect();
+        match names.is_empty() {
+            true => format!("sources of type \"statsd\" give {}, and there is none", kind.word()),
+            false => listed(&format!("sources of {}", kind.word()), &names),
+        }
+    }
+
     fn list(&self, family: Family) -> String {
         let names: Vec<&str> =
             self.named.iter().filter(|one| one.family == family).map(|one| &*one.name).collect();
@@ -286,32 +298,40 @@ fn mismatch(one: &Named, name: &str, feed: Feed, names: &Names) -> Option<Diagno
             })
         }
         (Family::Outputs, Feed::Transform(_)) if one.takes_raw() && !one.takes_both() => {
-            let what = if one.section == Some(Section::OutputEventFile) {
-                "events"
-            } else {
-                "lines as they were sent"
+            let giver = names.kind_of(name)?;
+            let is_of_events = one.takes(RecordKind::Events);
+            let takes = if is_of_events { "events" } else { "StatsD lines as they were sent" };
+            let wanted = if is_of_events { RecordKind::Events } else { RecordKind::Samples };
+            let hint = match is_of_events {
+                true => names.givers(wanted),
+                false => format!("{}; {SHARING_POINTS}", names.givers(wanted)),
             };
-            let message = format!("{} reads {what}, which only sources give", one.whose);
-            let diagnostic =
-                Diagnostic::error(Code::NeedsSource, message).label(format!("`{name}` is a transform"));
-            Some(diagnostic.hint(names.list(Family::Sources)))
+            Some(cannot_take(one, name, giver, takes).hint(hint))
         }
         (Family::Transforms, Feed::Transform(_)) => {
-            let giver = names.kind_of(name)?;
+            let (giver, taker) = (names.kind_of(name)?, one.kind()?);
             // A circle has an error of its own.
-            if one.kind()?.carries(giver).is_some() || names.cyclic.contains(&*one.name) {
+            if taker.carries(giver).is_some() || names.cyclic.contains(&*one.name) {
                 return None;
             }
-            let message = format!("{} reads samples, which only sources give", one.whose);
-            let label = format!("`{name}` is a transform and gives points");
-            let diagnostic = Diagnostic::error(Code::NeedsSource, message).label(label);
-            Some(diagnostic.hint(names.list(Family::Sources)))
+            let hint = taker.takes.first().map_or_else(String::new, |kind| names.givers(*kind));
+            Some(cannot_take(one, name, giver, &words(taker.takes)).hint(hint))
         }
         // What a transform reads from a source is checked where both have their plans: `points`, `relay::feeds`.
         (Family::Outputs | Family::Transforms | Family::Sources, Feed::Source(_) | Feed::Transform(_)) => {
             None
         }
     }
+}
+
+/// What shares points out, for those who tried the ring of StatsD lines.
+pub(super) const SHARING_POINTS: &str = "a relay shares points out: a cluster of type \"carbon_ch\", whose members are outputs of type \"graphite\"";
+
+/// An edge from a transform that carries nothing.
+fn cannot_take(one: &Named, name: &str, giver: &NodeKind, takes: &str) -> Diagnostic {
+    let message = format!("{} cannot read from `{name}`", one.whose);
+    let label = format!("`{name}` gives {}; `{}` takes {takes}", words(giver.gives), one.name);
+    Diagnostic::error(Code::NeedsSource, message).label(label)
 }
 
 /// Transforms that a transform names, and so on, until all are seen.

@@ -1,7 +1,8 @@
 //! YAML text (and JSON, which is YAML) to the tree.
 //!
 //! The parser gives a flat run of events; they are put together on an explicit stack, so that deep nesting
-//! cannot exhaust ours. Bounded: [`DEPTH_MAX`], and [`NODES_MAX`] against aliases that multiply each other.
+//! cannot exhaust ours. Keys of a mapping that `<<` names are put into the mapping around it, behind its own.
+//! Bounded: [`DEPTH_MAX`], and [`NODES_MAX`] against aliases that multiply each other.
 
 use foldhash::{HashMap, HashSet};
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
@@ -44,8 +45,17 @@ struct Open {
 
 enum Into {
     List(Vec<Node>),
-    Table { entries: Vec<Entry>, keys: HashSet<String>, key: Option<(String, Place)> },
+    Table {
+        entries: Vec<Entry>,
+        keys: HashSet<String>,
+        key: Option<(String, Place)>,
+        /// The value of `<<`.
+        merged: Option<Node>,
+    },
 }
+
+/// The key of a mapping whose entries belong to the mapping around it (YAML 1.1).
+const MERGE: &str = "<<";
 
 struct Builder {
     /// Byte of each character, only for texts that are not all ASCII.
@@ -88,15 +98,41 @@ impl Builder {
     fn events(&mut self, text: &str) -> Result<(), Wrong> {
         for event in Parser::new_from_str(text) {
             let (event, span) = event.map_err(|error| {
-                let at = self.byte(error.marker().index());
+                let (at, hint) = self.mistake(text, self.byte(error.marker().index()), error.info());
                 let message = format!("this is not YAML: {}", error.info());
-                Box::new(Diagnostic::error(Code::Syntax, message).at(at..at + 1))
+                Box::new(Diagnostic { hint, ..Diagnostic::error(Code::Syntax, message).at(at..at + 1) })
             })?;
             let start = self.byte(span.start.index());
             let place = Place::new(start, self.byte(span.end.index()).max(start));
             self.event(event, place)?;
         }
         Ok(())
+    }
+
+    /// The byte of a syntax error that the parser noticed at `noticed`, and what is probably missing there.
+    fn mistake(&self, text: &str, noticed: usize, info: &str) -> (usize, Option<String>) {
+        let line_of = |at: usize| text[..at].matches('\n').count() + 1;
+        let noticed = text.floor_char_boundary(noticed.min(text.len()));
+        if info.contains("tab") {
+            let tab = text[noticed..].find("\n\t").map_or(noticed, |before| noticed + before + 1);
+            return (tab, Some("indent with blanks: YAML takes no tabs there".into()));
+        }
+        if info.contains("quoted scalar") {
+            return (noticed, Some("is the quote closed?".into()));
+        }
+        if info.contains("simple key expect") {
+            // Noticed at the next key, and meant is the text before it.
+            let before = text[..noticed].trim_end();
+            let begin = before.rfind('\n').map_or(0, |before| before + 1);
+            let begin = begin + before[begin..].len() - before[begin..].trim_start().len();
+            return (begin, Some("is there a `:` behind the key?".into()));
+        }
+        let open = self.stack.last().map(|open| open.start);
+        let open = open.filter(|at| text.get(*at..).is_some_and(|rest| rest.starts_with(['[', '{'])));
+        let Some(open) = open else { return (noticed, None) };
+        let begin = text[..noticed].rfind('\n').map_or(0, |before| before + 1);
+        let begin = begin + text[begin..noticed].len() - text[begin..noticed].trim_start().len();
+        (begin, Some(format!("is the `{}` of line {} closed?", &text[open..open + 1], line_of(open))))
     }
 
     fn event(&mut self, event: Event, place: Place) -> Result<(), Wrong> {
@@ -124,11 +160,8 @@ impl Builder {
             }
             Event::SequenceStart(anchor, _) => self.open(anchor, place, Into::List(Vec::new()))?,
             Event::MappingStart(anchor, _) => {
-                self.open(
-                    anchor,
-                    place,
-                    Into::Table { entries: Vec::new(), keys: HashSet::default(), key: None },
-                )?;
+                let (entries, keys) = (Vec::new(), HashSet::default());
+                self.open(anchor, place, Into::Table { entries, keys, key: None, merged: None })?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(place)?,
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
@@ -151,7 +184,15 @@ impl Builder {
         let Some(Open { anchor, start, nodes, into }) = self.stack.pop() else { return Ok(()) };
         let value = match into {
             Into::List(list) => Value::List(list),
-            Into::Table { entries, .. } => Value::Table(entries),
+            Into::Table { mut entries, mut keys, merged, .. } => {
+                for entry in merged.into_iter().map(merged_entries).collect::<Result<Vec<_>, _>>()?.concat() {
+                    // The mapping's own keys count, and of several mappings the first one that has a key.
+                    if keys.insert(entry.key.clone()) {
+                        entries.push(entry);
+                    }
+                }
+                Value::Table(entries)
+            }
         };
         let place = Place::new(start, place.end.max(start));
         self.put(Node { place, value, substituted: false }, nodes, anchor)
@@ -176,8 +217,9 @@ impl Builder {
         open.nodes += nodes;
         match &mut open.into {
             Into::List(list) => list.push(node),
-            Into::Table { entries, keys, key } => match key.take() {
+            Into::Table { entries, keys, key, merged } => match key.take() {
                 None => *key = Some((key_text(&node)?, node.place)),
+                Some((key, _)) if key == MERGE && keys.insert(key.clone()) => *merged = Some(node),
                 Some((key, key_place)) => {
                     if keys.insert(key.clone()) {
                         entries.push(Entry { key, key_place, node });
@@ -198,6 +240,19 @@ impl Builder {
 
 fn syntax(message: impl ToString, place: Place) -> Wrong {
     Box::new(Diagnostic::error(Code::Syntax, message.to_string()).at(place))
+}
+
+/// The entries of the mappings that `<<` names.
+fn merged_entries(node: Node) -> Result<Vec<Entry>, Wrong> {
+    let wrong = |place| syntax("`<<` takes a mapping, or a list of mappings: write `<<: *NAME`", place);
+    let entries = |node: Node| match node.value {
+        Value::Table(entries) => Ok(entries),
+        _ => Err(wrong(node.place)),
+    };
+    match node.value {
+        Value::List(list) => Ok(list.into_iter().map(entries).collect::<Result<Vec<_>, _>>()?.concat()),
+        _ => entries(node),
+    }
 }
 
 fn key_text(node: &Node) -> Result<String, Wrong> {
@@ -313,6 +368,70 @@ mod tests {
         let (root, wrong) = read(&"[".repeat(DEPTH_MAX + 1));
         assert!(root.is_none() && wrong[0].code == Code::Syntax);
         assert!(read(&format!("{}{}", "[".repeat(DEPTH_MAX), "]".repeat(DEPTH_MAX))).0.is_some());
+    }
+
+    /// The text of a tree, for comparison: keys and texts without places.
+    fn shown(node: &Node) -> String {
+        match &node.value {
+            Value::Table(entries) => {
+                let entries = entries.iter().map(|entry| format!("{}: {}", entry.key, shown(&entry.node)));
+                format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+            }
+            Value::List(list) => format!("[{}]", list.iter().map(shown).collect::<Vec<_>>().join(", ")),
+            Value::Text(text) => text.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn merge_keys_give_what_a_mapping_has_not_itself() {
+        let table = [
+            ("a: &x {k: v, l: w}\nb: {<<: *x, l: own, m: n}\n", "{a: {k: v, l: w}, b: {l: own, m: n, k: v}}"),
+            (
+                "a: &x {k: v}\nb: &y {k: w, l: l}\nc:\n  <<: [*x, *y]\n",
+                "{a: {k: v}, b: {k: w, l: l}, c: {k: v, l: l}}",
+            ),
+            ("a: &x {k: v}\nb: &y {<<: *x}\nc: {<<: *y}\n", "{a: {k: v}, b: {k: v}, c: {k: v}}"),
+            ("a: {<<: {k: v}}\n", "{a: {k: v}}"),
+        ];
+        for (text, want) in table {
+            let (root, wrong) = read(text);
+            assert!(wrong.is_empty(), "{text}: {wrong:?}");
+            assert_eq!(root.as_ref().map(shown).as_deref(), Some(want), "{text}");
+        }
+        for (text, code) in [
+            ("a: {<<: text}\n", Code::Syntax),
+            ("a: {<<: [text]}\n", Code::Syntax),
+            ("a: &x {k: v}\nb: {<<: *x, <<: *x}\n", Code::Repeated),
+        ] {
+            let (_, wrong) = read(text);
+            assert_eq!(wrong.first().map(|wrong| wrong.code), Some(code), "{text}");
+        }
+        // A mapping that is merged counts as often as an alias.
+        let many: String = (0..300).map(|n| format!("k{n}: v, ")).collect();
+        let merges: String = (0..700).map(|n| format!("m{n}: {{<<: *x}}\n")).collect();
+        let (_, wrong) = read(&format!("x: &x {{{many}}}\n{merges}"));
+        assert!(wrong[0].message.contains("more than 200000 values"), "{wrong:?}");
+    }
+
+    #[test]
+    fn syntax_errors_are_where_the_mistake_is() {
+        let table = [
+            ("a:\n  b: c\n\td: e\n", "\td", "indent with blanks"),
+            ("a:\n  b: [c\nd: e\n", "d: e", "the `[` of line 2"),
+            ("a: {b: c\nd: e\n", "d: e", "the `{` of line 1"),
+            ("a: \"b\n  c: d\n", "\"b", "is the quote closed?"),
+            ("a:\n  b: c\n  d\ne: f\n", "d\ne", "`:` behind the key"),
+        ];
+        for (text, at, hint) in table {
+            let (root, wrong) = read(text);
+            assert!(root.is_none(), "{text}");
+            let [Diagnostic { place: Some(place), hint: Some(got), .. }] = &wrong[..] else {
+                panic!("{text}: {wrong:?}")
+            };
+            assert!(text[place.start..].starts_with(at), "{text}: {wrong:?}");
+            assert!(got.contains(hint), "{text}: {got}");
+        }
     }
 
     #[test]

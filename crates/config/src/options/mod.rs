@@ -79,3 +79,45 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("type", "share"),
     ("window", "flush_interval interval"),
 ];
+
+/// Types, and other words for each: names of programs, and of what other programs have.
+const OTHER_TYPES: &[(Family, &str, &str)] = &[
+    (Family::Sources, "statsd", "dogstatsd tcp udp unix unixgram"),
+    (Family::Sources, "graphite", "carbon pickle"),
+    (Family::Sources, "self", "internal internal_metrics"),
+    (Family::Transforms, "aggregate", "aggregation aggregator"),
+    (Family::Transforms, "relay", "route router"),
+    (Family::Outputs, "graphite", "carbon pickle"),
+    (Family::Outputs, "graphite_file", "file"),
+    (Family::Outputs, "console", "stderr stdout"),
+    (Family::Outputs, "event_file", "events"),
+    (Family::Outputs, "udp", "dogstatsd statsd"),
+    (Family::Outputs, "unix", "unixgram"),
+];
+
+/// The type that a word may mean which other programs have for it.
+pub fn other_type(family: Family, word: &str) -> Option<&'static str> {
+    let means = |(of, _, others): &&(Family, &str, &str)| {
+        *of == family && others.split(' ').any(|other| other == word)
+    };
+    OTHER_TYPES.iter().find(means).map(|(_, ours, _)| *ours)
+}
+
+/// What to write in place of a `type` that exists in another family, or is an option here.
+pub fn type_elsewhere(family: Family, word: &str) -> Option<String> {
+    let of_family = |other: &Family| other.types().any(|(known, _)| known == word);
+    let other = Family::ALL.into_iter().filter(|other| *other != family).find(of_family);
+    let other =
+        other.map(|other| format!("\"{word}\" is a type of {}: write [{}.NAME]", other.one(), other.key()));
+    cluster_hint(family, word).or(other)
+}
+
+/// How endpoints are made a cluster, for an output that has an option or a `type` of such a name.
+pub fn cluster_hint(family: Family, word: &str) -> Option<String> {
+    let is_cluster = matches!(word, "cluster" | "clusters" | "hash_ring" | "hashring" | "ring");
+    (is_cluster && family == Family::Outputs).then(|| {
+        "StatsD lines are shared out by `sharding` in an output of type \"udp\", \"tcp\" or \"unix\"; points by a relay: \
+         [transforms.NAME.clusters.CLUSTER]"
+            .into()
+    })
+}

@@ -230,9 +230,13 @@ impl<'a> Members<'a> {
     fn found(&self, whose: &str, name: &str, place: Place) -> Result<Vec<MemberNode>, Diagnostic> {
         let output = |at: usize| MemberNode::Output(OutputId(at as u16));
         let section = self.file.outputs().find(|(named, _)| named.name == name);
-        // One that could not be read has been reported.
-        let is_fed = |(_, made): &(&Named, std::ops::Range<usize>)| {
-            made.is_empty() || self.is_fed(&self.plan.outputs[made.start])
+        // One that could not be read has been reported, and so has an edge from the relay that carries nothing.
+        let is_fed = |(named, made): &(&Named, std::ops::Range<usize>)| {
+            let names_relay = || {
+                let relay = &self.plan.transforms[self.relay.index()].name;
+                named.from().iter().any(|(from, _)| from == relay)
+            };
+            made.is_empty() || self.is_fed(&self.plan.outputs[made.start]) || names_relay()
         };
         let relay = self.relay_of(name);
         let fed_relay = relay.filter(|(_, id)| self.takes(*id));
@@ -282,6 +286,11 @@ impl<'a> Members<'a> {
         let names: Vec<&str> = outputs.chain(relays.map(|(_, relay, _)| &*relay.name)).collect();
         let of = self.plan.outputs.iter().filter(|output| self.is_fed(output)).map(|output| &*output.name);
         let hint = did_you_mean(name, names.iter().copied().chain(of));
+        if self.plan.transforms.iter().any(|transform| transform.name == name) {
+            let message = format!("{whose} names a transform that is no relay");
+            let diagnostic = Diagnostic::error(Code::NoCluster, message).at(place);
+            return diagnostic.label("a cluster has outputs and relays");
+        }
         let message = format!("{whose} names a node that does not exist");
         let mistake = Diagnostic::error(Code::UnknownReference, message).at(place);
         Diagnostic { hint, ..mistake.label(listed("nodes", &names)) }

@@ -4,7 +4,7 @@
 
 use super::names::File;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::kinds::RecordKind;
+use crate::kinds::{RecordKind, words};
 use crate::native::wiring::Named;
 use crate::options::Section;
 use crate::plan::{Feed, Plan};
@@ -25,7 +25,7 @@ pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diag
             let source = plan.sources.iter().find(|source| source.name == *name);
             if source.is_some_and(|source| !source.kind.gives_points()) {
                 let message = format!("{} cannot read samples", named.whose);
-                let label = format!("`{name}` gives StatsD samples; a relay reads points");
+                let label = format!("`{name}` gives samples; `{}` takes points", named.name);
                 let hint = format!(
                     "put an aggregation between: add [transforms.stats] with type = \"aggregate\" and from = [\"{name}\"], \
                      and take from \"stats\""
@@ -56,7 +56,12 @@ pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diag
                 Some((
                     Code::WrongRecords,
                     format!("{} cannot read points of a relay", named.whose),
-                    format!("`{}` gives Graphite points, each by its rules", transform.name),
+                    format!(
+                        "`{}` gives points; `{}` takes {}",
+                        transform.name,
+                        named.name,
+                        words(output.kind.takes())
+                    ),
                     "use an output of type `graphite` or `graphite_file`",
                 ))
             } else if !is_relay && !takes(RecordKind::Aggregates) && takes(RecordKind::Points) {

@@ -243,9 +243,15 @@ fn mistakes_are_told_at_their_place_and_all_at_once() {
 fn what_cannot_feed_a_relay_or_take_from_one_is_told() {
     let around = |text: &str| format!("{}{ALL}[[transforms.r.rules]]\nto = \"all\"\n{text}", file(""));
     let table = [
-        ("[outputs.c]\ntype = \"console\"\nfrom = [\"r\"]\n", "C028 \"r\" `r` gives Graphite points"),
+        (
+            "[outputs.c]\ntype = \"console\"\nfrom = [\"r\"]\n",
+            "C028 \"r\" `r` gives points; `c` takes aggregates",
+        ),
         ("[outputs.c]\ntype = \"udp\"\nfrom = [\"r\"]\nto = [\"udp://h:1\"]\n", "C028 \"r\" `r` gives"),
-        ("[outputs.c]\ntype = \"event_file\"\nfrom = [\"r\"]\n", "C011 \"r\" `r` is a transform"),
+        (
+            "[outputs.c]\ntype = \"event_file\"\nfrom = [\"r\"]\n",
+            "C011 \"r\" `r` gives points; `c` takes events",
+        ),
     ];
     for (text, want) in table {
         let got = told(&around(text));
@@ -255,10 +261,14 @@ fn what_cannot_feed_a_relay_or_take_from_one_is_told() {
     let got = told(&around(other));
     assert!(got.iter().any(|got| got == "C026 \"a\" `from` of output `a` does not name `q`"), "{got:#?}");
     let samples = "[sources.s]\ntype = \"statsd\"\n[transforms.q]\ntype = \"relay\"\nfrom = [\"s\"]\n";
-    assert!(told(&around(samples)).iter().any(|got| got.starts_with("C028 \"s\" `s` gives StatsD samples")));
+    assert!(
+        told(&around(samples))
+            .iter()
+            .any(|got| got.starts_with("C028 \"s\" `s` gives samples; `q` takes points"))
+    );
     let aggregated = "[sources.s]\ntype = \"statsd\"\n[transforms.t]\ntype = \"aggregate\"\nfrom = [\"s\"]\n\
         [outputs.u]\ntype = \"graphite\"\nfrom = [\"t\"]\nto = [\"udp://h:1\"]\n";
-    assert!(told(&around(aggregated)).iter().any(|got| got.starts_with("C011 \"t\" `t` aggregates")));
+    assert!(told(&around(aggregated)).iter().any(|got| got.starts_with("C011 \"t\" `t` gives aggregates")));
     let pickled =
         "[outputs.p]\ntype = \"graphite\"\nfrom = [\"lines\"]\nto = [\"udp://h:1\"]\nencoding = \"pickle\"\n";
     assert!(told(&around(pickled)).iter().any(|got| got.starts_with("C004 \"udp://h:1\" this endpoint")));
