@@ -180,8 +180,9 @@ fn graphite_outputs(asked: &Asked<'_>, mut model: OutputKind, wrong: &mut Vec<Di
         fields.fill(&mut model, group);
     }
     let sender_plan = sender(fields, wrong);
+    let names = self::namespace(fields, wrong);
     if let OutputKind::Graphite { namespace, sender, tls, .. } = &mut model {
-        (*namespace, *sender) = (self::namespace(fields, wrong), sender_plan);
+        (*namespace, *sender) = (names.clone(), sender_plan);
         transport::check_endpoint(tls.as_deref(), fields, wrong);
     }
     let form = fields.value("encoding");
@@ -196,7 +197,8 @@ fn graphite_outputs(asked: &Asked<'_>, mut model: OutputKind, wrong: &mut Vec<Di
         let kind = match to {
             Destination::Udp(to) => {
                 let syslog = form == Some(GraphiteEncoding::Syslog);
-                OutputKind::GraphiteDatagrams { to: to.clone(), syslog, sender: sender_plan }
+                let namespace = names.clone();
+                OutputKind::GraphiteDatagrams { to: to.clone(), syslog, namespace, sender: sender_plan }
             }
             _ => model.with_destination(to),
         };

@@ -127,6 +127,8 @@ pub enum OutputKind {
         to: Endpoint,
         /// Each line is a syslog message.
         syslog: bool,
+        /// What series are called.
+        namespace: Namespace,
         /// Retries and time-outs.
         sender: SenderPlan,
     },
@@ -368,17 +370,13 @@ impl OutputKind {
                     ..OutputFacts::plain(Section::OutputGraphite, POINTS, Link::Stream(link), written)
                 }
             }
-            OutputKind::GraphiteDatagrams { to, syslog, sender } => {
+            OutputKind::GraphiteDatagrams { to, syslog, namespace, sender } => {
                 let (to, addresses) = (Destination::Udp(to.clone()), Addresses::First);
                 let link = Link::Datagrams { to, sender: *sender, addresses };
                 OutputFacts {
                     line_prefix: syslog.then_some(LinePrefix::Syslog),
-                    ..OutputFacts::plain(
-                        Section::OutputGraphite,
-                        &[RecordKind::Points],
-                        link,
-                        Written::Packets,
-                    )
+                    namespace: Some(namespace),
+                    ..OutputFacts::plain(Section::OutputGraphite, POINTS, link, Written::Packets)
                 }
             }
             OutputKind::GraphiteFile { path, file_bytes_max, files_max, peer, namespace } => OutputFacts {

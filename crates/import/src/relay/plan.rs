@@ -271,7 +271,7 @@ fn server_output(asked: &Relay<'_>, server: &Server) -> OutputKind {
             compression: *compression,
             tls: transport::endpoint(tls, asked.settings.ca.as_deref()),
         },
-        Proto::Udp => OutputKind::GraphiteDatagrams { to, syslog, sender },
+        Proto::Udp => OutputKind::GraphiteDatagrams { to, syslog, namespace: Namespace::default(), sender },
     }
 }
 

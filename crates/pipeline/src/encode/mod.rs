@@ -70,8 +70,8 @@ fn made_of(plan: &Plan, id: OutputId) -> MadeOf {
 enum Form {
     Lines(Encoder),
     Pickle(Encoder),
-    /// Lines of points, each a datagram.
-    LineDatagrams,
+    /// Lines, each a datagram.
+    LineDatagrams(Encoder),
     Console {
         console: Console,
         begun: bool,
@@ -136,7 +136,9 @@ impl OutputEncoder {
             OutputKind::Graphite { form: GraphiteEncoding::Pickle, namespace, .. } => {
                 Form::Pickle(Encoder::new(namespace.clone()))
             }
-            OutputKind::GraphiteDatagrams { .. } => Form::LineDatagrams,
+            OutputKind::GraphiteDatagrams { namespace, .. } => {
+                Form::LineDatagrams(Encoder::new(namespace.clone()))
+            }
             OutputKind::Console { form, pretty } => {
                 let form = match form {
                     ConsoleEncoding::Node => report::ConsoleEncoding::Node { pretty: *pretty },
@@ -207,7 +209,14 @@ impl OutputEncoder {
             }
             Form::PerlFile(file) => file.add(flushed),
             Form::Samples(lines) => lines.aggregate(flushed, &self.account, now, open),
-            Form::Packets | Form::LineDatagrams | Form::Events => {
+            Form::LineDatagrams(encoder) => {
+                let begin = open.bytes.len();
+                let encoded = encoder.lines(info, flushed, &mut open.bytes);
+                open.lead_lines(begin, &mut self.prefix_text, now);
+                open.end_line_frames(begin);
+                count_lost(&self.account, encoded);
+            }
+            Form::Packets | Form::Events => {
                 debug_assert!(false, "routes lead no aggregates to output {}", self.id.0);
             }
         }
@@ -245,7 +254,14 @@ impl OutputEncoder {
                 let documented = file.finish(&mut open.bytes);
                 open.document(documented, &self.account);
             }
-            Form::Packets | Form::LineDatagrams | Form::Samples(_) | Form::Events => {}
+            Form::LineDatagrams(encoder) => {
+                let begin = open.bytes.len();
+                let encoded = encoder.own_lines(&own, &mut open.bytes);
+                open.lead_lines(begin, &mut self.prefix_text, now);
+                open.end_line_frames(begin);
+                count_lost(&self.account, encoded);
+            }
+            Form::Packets | Form::Samples(_) | Form::Events => {}
         }
         self.close(now, out);
         let figures = &mut self.graphite;
@@ -303,7 +319,7 @@ impl OutputEncoder {
     }
 
     fn takes_points(&self) -> bool {
-        matches!(self.form, Form::Lines(_) | Form::Pickle(_) | Form::LineDatagrams)
+        matches!(self.form, Form::Lines(_) | Form::Pickle(_) | Form::LineDatagrams(_))
     }
 
     /// One point as it stands.
@@ -378,7 +394,7 @@ impl OutputEncoder {
     fn end_lines(&mut self, at: usize, lines: u32, now: Now, out: &mut Routed) {
         let open = &mut self.open[at];
         match self.form {
-            Form::LineDatagrams => open.end_frame(lines),
+            Form::LineDatagrams(_) => open.end_frame(lines),
             Form::Lines(_)
             | Form::Pickle(_)
             | Form::Console { .. }
@@ -457,9 +473,11 @@ impl OutputEncoder {
                 let blocks = self.open.len() as u64 * block_memory_bytes(0, 0);
                 (bytes + block_memory_bytes(open_bytes as u64, 0) + blocks, records + open_copies)
             }
-            Form::LineDatagrams | Form::Console { .. } | Form::PerlFile(_) | Form::Packets | Form::Events => {
-                room_verbatim(batches)
-            }
+            Form::LineDatagrams(_)
+            | Form::Console { .. }
+            | Form::PerlFile(_)
+            | Form::Packets
+            | Form::Events => room_verbatim(batches),
         }
     }
 
@@ -506,7 +524,7 @@ impl OutputEncoder {
             Form::Console { begun: false, .. }
             | Form::Lines(_)
             | Form::Pickle(_)
-            | Form::LineDatagrams
+            | Form::LineDatagrams(_)
             | Form::Packets
             | Form::Samples(_)
             | Form::Events => None,
@@ -545,7 +563,7 @@ impl OutputEncoder {
         let encoding = match self.form {
             Form::Lines(_) | Form::Events => BlockEncoding::Lines,
             Form::Pickle(_)
-            | Form::LineDatagrams
+            | Form::LineDatagrams(_)
             | Form::Console { .. }
             | Form::PerlFile(_)
             | Form::Packets
@@ -571,6 +589,14 @@ impl OpenBlock {
     pub(crate) fn end_frame(&mut self, copies: u32) {
         self.copies += copies;
         self.frames.push((self.bytes.len() as u32, copies));
+    }
+
+    /// Each line from `begin` on becomes a frame.
+    fn end_line_frames(&mut self, begin: usize) {
+        let ends = memchr::memchr_iter(b'\n', &self.bytes[begin..]).map(|at| (begin + at + 1) as u32);
+        let before = self.frames.len();
+        self.frames.extend(ends.map(|end| (end, 1)));
+        self.copies += (self.frames.len() - before) as u32;
     }
 
     /// Puts what stands before each line of our own before those from `begin` on.

@@ -51,32 +51,18 @@ pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diag
         });
         for transform in transforms {
             let is_relay = transform.kind.as_relay().is_some();
-            let takes = |kind| output.kind.takes().contains(&kind);
-            let trouble = if is_relay && !takes(RecordKind::Points) {
-                Some((
-                    Code::WrongRecords,
-                    format!("{} cannot read points of a relay", named.whose),
-                    format!(
-                        "`{}` gives points; `{}` takes {}",
-                        transform.name,
-                        named.name,
-                        words(output.kind.takes())
-                    ),
-                    "use an output of type `graphite` or `graphite_file`",
-                ))
-            } else if !is_relay && !takes(RecordKind::Aggregates) && takes(RecordKind::Points) {
-                Some((
-                    Code::NeedsSource,
-                    format!("{} sends points as datagrams, and cannot send aggregates", named.whose),
-                    format!("`{}` aggregates", transform.name),
-                    "write `tcp://` in `to`, or take from a source of points or a relay",
-                ))
-            } else {
-                None
-            };
-            if let Some((code, message, label, hint)) = trouble {
+            if is_relay && !output.kind.takes().contains(&RecordKind::Points) {
+                let message = format!("{} cannot read points of a relay", named.whose);
                 wrong.push(
-                    Diagnostic::error(code, message).at(place_of(&transform.name)).label(label).hint(hint),
+                    Diagnostic::error(Code::WrongRecords, message)
+                        .at(place_of(&transform.name))
+                        .label(format!(
+                            "`{}` gives points; `{}` takes {}",
+                            transform.name,
+                            named.name,
+                            words(output.kind.takes())
+                        ))
+                        .hint("use an output of type `graphite` or `graphite_file`"),
                 );
             }
         }

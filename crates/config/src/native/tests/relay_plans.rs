@@ -110,7 +110,8 @@ fn output() -> impl Strategy<Value = (OutputKind, usize)> {
         compression: Compression::Gzip,
         tls: None,
     };
-    let datagrams = OutputKind::GraphiteDatagrams { to, syslog: true, sender };
+    let datagrams =
+        OutputKind::GraphiteDatagrams { to, syslog: true, namespace: Namespace::default(), sender };
     let path = std::path::PathBuf::new();
     let file = OutputKind::GraphiteFile { path, file_bytes_max: 0, files_max: 0, peer: true, namespace };
     prop_oneof![

@@ -27,7 +27,7 @@ rows! {
     in [OutputGraphite] {
         "to": Endpoints(&[Scheme::Tcp, Scheme::Udp]), Required, "[\"tcp://10.0.0.5:2003\"]",
             "Endpoints; each gets every point.",
-            "With several endpoints each is an output of its own, called `NAME/host:port`. `udp://` sends each point as a datagram, and is for what takes points as they are: from a source of points or a relay.";
+            "With several endpoints each is an output of its own, called `NAME/host:port`. `udp://` sends each point as a datagram of its own.";
         "encoding" => Graphite { form }: one_of::<GraphiteEncoding>(), Toml("\"lines\""), "\"pickle\"",
             "Form on the wire: text lines (carbon's port 2003) or pickle frames (2004).",
             "`syslog`: each line is a syslog message, `<30>1 TIME CLIENT carbon-c-relay - - - LINE`, as of carbon-c-relay's `type syslog`.";
