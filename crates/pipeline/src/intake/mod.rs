@@ -79,6 +79,8 @@ pub struct Intake {
     broken: Option<Broken>,
     /// The client gets acknowledgements.
     replies: Option<Replies>,
+    /// What the protocol replies to the last read.
+    protocol_replies: Vec<u8>,
 }
 
 impl std::fmt::Debug for Intake {
@@ -149,6 +151,7 @@ impl IntakeMaker {
             complaints: Vec::new(),
             broken: None,
             replies: None,
+            protocol_replies: Vec::new(),
         }
     }
 
@@ -235,10 +238,11 @@ impl Intake {
     ) -> Batches<'a> {
         scratch.clear();
         let wanted = self.wanted();
-        let Intake { source, name, account, peer, protocol, complaints, .. } = self;
+        let Intake { source, name, account, peer, protocol, complaints, protocol_replies: replies, .. } =
+            self;
         let Scratch { parsed, points, lines, .. } = scratch;
         account.bytes.fetch_add(packets.iter().map(|packet| u64::from(packet.len)).sum(), Relaxed);
-        protocol.read(bytes, packets, wanted.parsed, now, Found { samples: parsed, points });
+        protocol.read(bytes, packets, wanted.parsed, now, Found { samples: parsed, points, replies });
         let first_reject = if protocol.gives_points() { points.first_reject } else { parsed.first_reject };
         note_complaint(name, bytes, first_reject, account, complaints);
         if protocol.gives_points() {
@@ -273,9 +277,21 @@ impl Intake {
         self.lose(lost);
         self.claim_unfinished();
         let wanted = self.wanted();
-        let Intake { source, name, account, peer, protocol, framing, complaints, replies, .. } = self;
+        let Intake {
+            source,
+            name,
+            account,
+            peer,
+            protocol,
+            framing,
+            complaints,
+            replies,
+            protocol_replies,
+            ..
+        } = self;
         let _counting = account.counting();
-        protocol.read(whole, packets, wanted.parsed, now, Found { samples: parsed, points });
+        let found = Found { samples: parsed, points, replies: protocol_replies };
+        protocol.read(whole, packets, wanted.parsed, now, found);
         let first_reject = if protocol.gives_points() { points.first_reject } else { parsed.first_reject };
         note_complaint(name, whole, first_reject, account, complaints);
         if protocol.gives_points() {
@@ -362,7 +378,7 @@ impl Intake {
 
     /// Memory that it holds of what came, beside itself.
     pub fn memory_bytes(&self) -> usize {
-        self.framing.memory_bytes() + self.messages.memory_bytes()
+        self.framing.memory_bytes() + self.messages.memory_bytes() + self.protocol_replies.capacity()
     }
 
     /// The connection carries something else than lines.
@@ -447,9 +463,11 @@ impl Intake {
             self.reject_lines(Reject::TailLost, 1, None, line);
         }
         let wanted = self.wanted();
-        let Intake { source, name, account, peer, protocol, complaints, replies, .. } = self;
+        let Intake { source, name, account, peer, protocol, complaints, replies, protocol_replies, .. } =
+            self;
         let _counting = account.counting();
-        protocol.read(whole, packets, wanted.parsed, now, Found { samples: parsed, points });
+        let found = Found { samples: parsed, points, replies: protocol_replies };
+        protocol.read(whole, packets, wanted.parsed, now, found);
         let first_reject = if protocol.gives_points() { points.first_reject } else { parsed.first_reject };
         note_complaint(name, whole, first_reject, account, complaints);
         if protocol.gives_points() {
@@ -508,6 +526,11 @@ impl Intake {
     /// the client gets nothing.
     pub fn mark(&mut self) -> Option<AckMark> {
         self.replies.as_mut().and_then(Replies::mark)
+    }
+
+    /// What the source's protocol replies to the last read, to be written before the next one: nothing of it is kept.
+    pub fn take_protocol_replies(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.protocol_replies)
     }
 
     /// Appends the line that is due on this connection, if there is one: see [`Replies::write`]. Gives the lines that

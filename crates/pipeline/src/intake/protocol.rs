@@ -37,6 +37,8 @@ pub(crate) struct MessageReading {
 pub(crate) struct Found<'a> {
     pub(crate) samples: &'a mut statsd::Parsed,
     pub(crate) points: &'a mut Parsed,
+    /// What the protocol replies to the client of a connection, beside acknowledgements. Bounded for each read by the protocol.
+    pub(crate) replies: &'a mut Vec<u8>,
 }
 
 impl Protocol {
@@ -91,6 +93,7 @@ impl Protocol {
     /// Reads lines of a stream, or datagrams. Samples are left alone where nobody takes them (`parses`).
     pub(crate) fn read(&self, bytes: &[u8], packets: &[Span], parses: bool, now: Now, found: Found<'_>) {
         let now_s = now.wall_seconds();
+        found.replies.clear();
         match self {
             Protocol::Statsd(_) if !parses => {}
             Protocol::Statsd(parser) => {

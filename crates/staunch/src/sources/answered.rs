@@ -18,16 +18,13 @@ use crate::admission::ConnectionSlot as Place;
 use crate::daemon::acks::AckSlot;
 use crate::daemon::shared::Shared;
 use crate::sources::stream::{
-    End, Order, Stream, StreamSource, close, complain, follow, hand_on, idle_timeout, last_read_until_ns,
-    last_reads, note_end, ordered, read_once,
+    End, Order, Stream, StreamSource, UNREAD_MAX, close, complain, follow, hand_on, idle_timeout,
+    last_read_until_ns, last_reads, note_end, ordered, read_once,
 };
 use sys::clock::Clock;
 
 /// How long a client may take to close its side after `err`. Closing first could take the line from it on the way.
 const LINGER: Duration = Duration::from_secs(1);
-
-/// A client that takes nothing of its answers for so long is closed, however long it may be silent.
-const UNREAD_MAX: Duration = Duration::from_secs(30);
 
 /// Bytes that one read throws away after `err`.
 const THROWN_BYTES: usize = 16 * 1024;

@@ -1,7 +1,7 @@
 //! Connections of a source: read, hand whole lines to the shard, wait when it is full.
 //!
 //! Path of a line: `accept` -> [`Plain::serve`] -> `Intake::stream` -> `Exchange` -> the shard's thread.
-//! Not here: who is accepted (`accept`), framing and parsing (`pipeline`), datagrams (`daemon::worker`), clients that are answered (`answered`),
+//! Not here: who is accepted (`accept`), framing and parsing (`pipeline`), datagrams (`daemon::worker`), acknowledgements (`answered`),
 //! connections between two processes (`parked`).
 //! Invariants: a connection waits for room in the exchange before it reads, which makes its peer wait, and so holds its
 //! unfinished line while it waits and nothing else; what a read becomes is in memory of the thread, and handed on before the
@@ -33,6 +33,9 @@ use sys::clock::Clock;
 
 /// Bytes that one read takes at most.
 const READ_BYTES: usize = 64 * 1024;
+
+/// A client that takes nothing of its replies for so long is closed, however long it may be silent.
+pub(super) const UNREAD_MAX: Duration = Duration::from_secs(30);
 
 /// What a read leaves unfinished of ordinary lines is less.
 const MUCH_UNFINISHED_BYTES: usize = 4096;
@@ -341,6 +344,9 @@ impl Plain {
                 if let Some(broken) = intake.broken() {
                     return End::Unreadable(broken);
                 }
+                if let Err(end) = reply(stream, intake, orders, slot).await {
+                    return end;
+                }
                 if wrapping.is_some() || intake.memory_bytes() < MUCH_UNFINISHED_BYTES {
                     break;
                 }
@@ -390,6 +396,41 @@ impl Plain {
             tokio::task::yield_now().await;
         }
     }
+}
+
+/// Writes what the source's protocol replies to the last read. The client is not read while it does not take that.
+async fn reply(
+    stream: &Stream,
+    intake: &mut Intake,
+    orders: &mut watch::Receiver<Order>,
+    slot: &ConnectionSlot,
+) -> Result<(), End> {
+    let replies = intake.take_protocol_replies();
+    let mut rest = &replies[..];
+    while !rest.is_empty() {
+        match stream.try_write(rest) {
+            Ok(written) => rest = &rest[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // All branches are cancel-safe: nothing has been written when another one wins. A client that does not read
+                // gets no more while we stop.
+                let ready = tokio::select! {
+                    biased;
+                    _order = ordered(orders) => return Ok(()),
+                    ready = tokio::time::timeout(UNREAD_MAX, stream.writable()) => ready,
+                    _leave = slot.asked_to_leave() => return Err(End::Replaced),
+                };
+                match ready {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => return Err(End::Broken(error.to_string())),
+                    Err(_elapsed) => {
+                        return Err(End::Broken(format!("it read no reply for {} s", UNREAD_MAX.as_secs())));
+                    }
+                }
+            }
+            Err(error) => return Err(End::Broken(error.to_string())),
+        }
+    }
+    Ok(())
 }
 
 /// One read, of what stands in between if something does.
