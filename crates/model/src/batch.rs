@@ -3,6 +3,8 @@
 //! Path of a packet: an intake makes a [`Batches`] of each read -> the shard takes its batches one by one. On one thread they borrow the
 //! reader's memory; what crosses a thread border owns its own ([`Batches::into_owned`]).
 
+mod part;
+
 use std::borrow::Cow;
 
 use crate::{AckMark, Events, EventsView, Extra, Peer, Point, Receipt, Sample, SourceId, Span};

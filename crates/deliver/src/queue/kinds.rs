@@ -134,8 +134,10 @@ pub enum Room {
     None,
     /// Enough for the batch as it is; a relay may turn it into more copies.
     Tight,
-    /// Enough for everything that the batch may turn into, or sources do not wait for this queue now.
+    /// Enough for everything that the batch may turn into.
     Ample,
+    /// Sources do not wait for this queue now: what does not fit is dropped as `when_full` says.
+    Unneeded,
 }
 
 /// Room for so many batches is ample for one: a relay makes no more copies of a line for one output.
@@ -193,21 +195,27 @@ impl<D: Disk> OutputQueue<D> {
     pub fn room(&mut self, bytes: u64, records: u64, is_down: impl Fn() -> bool, now: Now) -> Room {
         let when_full = self.limits().when_full;
         if !when_full.ever_waits() {
-            return Room::Ample;
+            return Room::Unneeded;
         }
-        if when_full == WhenFull::Wait {
-            self.update_wait(now);
-        }
-        if !self.takes(bytes, records, now) {
+        if !self.takes_more(bytes, records, now) {
             let waits = match when_full {
                 WhenFull::Wait => self.wait_or_drop(Need { bytes, records }, now),
                 WhenFull::Block | WhenFull::BlockWhileUp | WhenFull::DropOldest | WhenFull::DropNewest => {
                     when_full.waits(is_down())
                 }
             };
-            return if waits { Room::None } else { Room::Ample };
+            return if waits { Room::None } else { Room::Unneeded };
         }
         if self.is_ample(bytes, records) { Room::Ample } else { Room::Tight }
+    }
+
+    /// [`OutputQueue::takes`] for a batch of a source that can wait. Without room, its source does not wait yet: it may ask
+    /// for a part of the batch.
+    pub fn takes_more(&mut self, bytes: u64, records: u64, now: Now) -> bool {
+        if self.limits().when_full == WhenFull::Wait {
+            self.update_wait(now);
+        }
+        self.takes(bytes, records, now)
     }
 
     /// Latest time of the next [`OutputQueue::room`] while a source waits, monotonic nanoseconds; `u64::MAX` while none does,

@@ -82,14 +82,14 @@ fn a_full_queue_drops_to_half_when_sources_have_waited_for_max_wait() {
                 assert!(queue.look_again_ns() <= at_ms(1_000).mono_ns);
             }
             assert_eq!(queue.take_wait_report(), None);
-            assert_eq!(queue.room(one, 1, || false, at_ms(1_000)), Room::Ample);
+            assert_eq!(queue.room(one, 1, || false, at_ms(1_000)), Room::Unneeded);
             assert_eq!((queue.copies(), queue.look_again_ns()), (50, u64::MAX), "on disk: {on_disk}");
             assert_eq!(account(&mut queue).dropped(Dropped::QueueFull), 50);
             assert_eq!(queue.take_wait_report(), Some(WaitReport::DropsBegin));
             check(&mut queue, &[]);
             // Within the window nobody waits any more.
             fill(&mut queue, one, 2_000);
-            assert_eq!(queue.room(one, 1, || false, at_ms(2_000)), Room::Ample);
+            assert_eq!(queue.room(one, 1, || false, at_ms(2_000)), Room::Unneeded);
             assert_eq!((queue.copies(), queue.take_wait_report()), (50, None));
             // Later they do, and the report has all that was dropped.
             fill(&mut queue, one, 3_000);
@@ -125,11 +125,11 @@ fn data_in_flight_is_not_dropped_and_nobody_waits_for_it_longer() {
         for ms in (0..1_000).step_by(100) {
             assert_eq!(queue.room(one, 1, || false, at_ms(ms)), Room::None);
         }
-        assert_eq!(queue.room(one, 1, || false, at_ms(1_000)), Room::Ample);
+        assert_eq!(queue.room(one, 1, || false, at_ms(1_000)), Room::Unneeded);
         check(&mut queue, &in_flight);
         assert_eq!((queue.copies(), in_flight.len()), (0, 80));
         // A batch larger than what is free goes on as well: its blocks are dropped.
-        assert_eq!(queue.room(90 * one, 90, || false, at_ms(1_001)), Room::Ample);
+        assert_eq!(queue.room(90 * one, 90, || false, at_ms(1_001)), Room::Unneeded);
     }
 }
 
@@ -157,7 +157,7 @@ fn a_disk_that_fails_makes_sources_wait_for_max_wait_and_drops_no_record() {
     for ms in (0..1_000).step_by(100) {
         assert_eq!(queue.room(one, 1, || false, at_ms(ms)), Room::None, "at {ms} ms");
     }
-    assert_eq!(queue.room(one, 1, || false, at_ms(1_000)), Room::Ample);
+    assert_eq!(queue.room(one, 1, || false, at_ms(1_000)), Room::Unneeded);
     assert_eq!((queue.copies(), queue.take_wait_report()), (60, None));
 }
 

@@ -268,10 +268,10 @@ fn sources_wait_by_when_full_and_admitted_batches_are_kept() {
     // (when_full, room of a full queue whose endpoint is up, and down)
     let table = [
         (WhenFull::Block, Room::None, Room::None),
-        (WhenFull::BlockWhileUp, Room::None, Room::Ample),
+        (WhenFull::BlockWhileUp, Room::None, Room::Unneeded),
         (WhenFull::Wait, Room::None, Room::None),
-        (WhenFull::DropOldest, Room::Ample, Room::Ample),
-        (WhenFull::DropNewest, Room::Ample, Room::Ample),
+        (WhenFull::DropOldest, Room::Unneeded, Room::Unneeded),
+        (WhenFull::DropNewest, Room::Unneeded, Room::Unneeded),
     ];
     for (when_full, up, down) in table {
         let memory = queue_of(200 * one, when_full, 0);
@@ -279,7 +279,11 @@ fn sources_wait_by_when_full_and_admitted_batches_are_kept() {
         let waits = up == Room::None;
         for number in 0..200 {
             let room = queue.room(one, 1, || false, at_ms(0));
-            let want = if waits && number > 200 - 128 { Room::Tight } else { Room::Ample };
+            let want = match waits {
+                true if number > 200 - 128 => Room::Tight,
+                true => Room::Ample,
+                false => Room::Unneeded,
+            };
             assert_eq!(room, want, "{when_full:?} with {number} lines");
             assert_eq!(queue.append(line(), at_ms(0)), Appended::Kept);
         }

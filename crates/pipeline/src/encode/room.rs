@@ -1,15 +1,26 @@
 //! Room that batches need in the queues of outputs, at most.
 
-use model::Batches;
+use model::{Batches, Span};
 
 /// More than a queue holds for a block beside its bytes and the places of its packets.
 const BLOCK_COST_BYTES: u64 = 1024;
 
-/// Room that a queue needs for the packets or points of a read as they came, at most: (bytes of memory, records).
+/// More than stands around a record in a block: its place, a line feed or a length, and a short line prefix.
+const RECORD_COST_BYTES: u64 = 48;
+
+/// Room that a queue needs for the packets or points of a read as they came, at most: (bytes of memory, records). It depends on
+/// the records alone, and not on the memory that they lie in.
 pub(crate) fn room_verbatim(batches: &Batches<'_>) -> (u64, u64) {
-    let packets = batches.packets().map_or(0, |packets| packets.packets.len());
-    let points = batches.points().map_or(0, |points| points.points.len());
-    (2 * batches.memory_bytes() as u64 + BLOCK_COST_BYTES, packets.max(points) as u64)
+    let sum = |spans: &mut dyn Iterator<Item = Span>| {
+        spans.fold((0, 0), |(bytes, records), span| (bytes + u64::from(span.len), records + 1))
+    };
+    let packets = batches.packets().map_or((0, 0), |all| sum(&mut all.packets.iter().copied()));
+    let points = batches.points().map_or((0, 0), |all| sum(&mut all.points.iter().map(|point| point.line)));
+    let (bytes, records) = (packets.0.max(points.0), packets.1.max(points.1));
+    if records == 0 {
+        return (0, 0);
+    }
+    (2 * bytes + RECORD_COST_BYTES * records + BLOCK_COST_BYTES, records)
 }
 
 /// Memory of a block of so many frames with `bytes` between them, at most: what it grew in may be twice as large.

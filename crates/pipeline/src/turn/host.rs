@@ -41,14 +41,18 @@ pub trait Outputs: MovingQueues {
     /// Room for a batch of `bytes` and `records` from a source that can wait.
     fn room(&mut self, output: OutputId, bytes: u64, records: u64, now: Now) -> Room;
 
+    /// Whether there is room for a batch of `bytes` and `records` from a source that can wait. Without room, no wait begins.
+    fn takes(&mut self, output: OutputId, bytes: u64, records: u64, now: Now) -> bool;
+
     /// True for a queue in memory with room for everything that `bytes` and `records` may turn into, and for open blocks.
     fn has_room_for_all(&mut self, output: OutputId, bytes: u64, records: u64) -> bool;
 
     /// Latest time of the next [`Outputs::room`] while a source waits, monotonic nanoseconds; `u64::MAX` while none does.
     fn look_again_ns(&mut self, output: OutputId) -> u64;
 
-    /// Notes whether a batch of `source` has found room in the queue of an output.
-    fn note_room(&mut self, output: OutputId, source: SourceId, has_room: bool, now: Now);
+    /// Notes that `source` waits since `since_ns` (monotonic), now for room in the queue of an output, or that it does not
+    /// wait for this one.
+    fn note_wait(&mut self, output: OutputId, source: SourceId, since_ns: Option<u64>);
 
     /// No source waits for an output any more.
     fn end_waits(&mut self, output: OutputId);

@@ -2,13 +2,14 @@
 //!
 //! Path of a packet: a connection -> `Exchange` -> [`Turn::run`] -> `Shard::push` -> [`Routed`] -> [`Outputs::append`]. Datagrams
 //! do not pass the exchange: their reader pushes them into [`Turn::shard`] before the turn.
-//! In files of their own: `host` (queues, clients and clock behind traits), `taking` (batches, and sources that wait for
-//! room), `flushing` (when windows are flushed), `failover` and `moves` (queued blocks of failed endpoints), `saving`
+//! In files of their own: `host` (queues, clients and clock behind traits), `taking` (batches), `backpressure` (sources that
+//! wait for room), `flushing` (when windows are flushed), `failover` and `moves` (queued blocks of failed endpoints), `saving`
 //! (checkpoints and notes of flushes), `stop`.
 //! Not here: sockets, threads and sleeping (`staunch`), the simulated world (`sim`), decisions about records (`shard`).
-//! Invariants: a turn does a bounded amount of work and waits for nothing; a batch whose outputs have no room stays in the
+//! Invariants: a turn does a bounded amount of work and waits for nothing; records whose outputs have no room stay in the
 //! exchange.
 
+mod backpressure;
 mod failover;
 mod flushing;
 mod host;
@@ -23,9 +24,9 @@ use config::plan::Plan;
 use deliver::queue::Admission;
 use model::{Now, OutputId};
 
+use self::backpressure::Backpressure;
 use self::failover::Moving;
 use self::flushing::Flushing;
-use self::taking::Backpressure;
 use crate::checkpoints::Saver;
 use crate::{Accounts, Exchange, Routed, Shard};
 pub use host::{Host, MovingQueues, Outputs};
@@ -72,7 +73,7 @@ pub struct Turn {
     saver: Saver,
     /// Flushes that have been noted.
     flushes_noted: u64,
-    /// Outputs whose queues keep blocks past their limits: the process stops, and a disk keeps them for the next one.
+    /// Outputs whose queues keep blocks past their limits: the process stops.
     unbounded: Vec<OutputId>,
 }
 

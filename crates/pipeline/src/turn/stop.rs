@@ -7,9 +7,14 @@ use crate::Exchange;
 use crate::checkpoints::Piece;
 
 impl Turn {
-    /// From now on, queues on disk that sources wait for keep blocks past their limits, as long as the disk takes them: the
-    /// process stops, and the clients would not send them again.
-    pub fn keep_past_limits(&mut self, queues: &mut impl MovingQueues) {
+    /// From now on, queues that sources wait for keep blocks past their limits, as long as the disk takes them: the process stops,
+    /// and the clients would not send these records again. What waits is in memory already, and bounded by the exchange.
+    pub fn keep_past_limits(&mut self) {
+        self.unbounded = self.shard.waited_for().collect();
+    }
+
+    /// From now on only those on disk do: what is still read in memory would be lost in any case.
+    pub fn keep_past_limits_on_disk(&mut self, queues: &mut impl MovingQueues) {
         self.unbounded = self.shard.waited_for().filter(|id: &OutputId| queues.is_on_disk(*id)).collect();
     }
 

@@ -1,22 +1,16 @@
-//! Batches of connections: taken out of the exchange, each only when the outputs that must not lose it have room.
+//! Batches of connections: taken out of the exchange as far as the outputs that must not lose them have room.
 //!
 //! Path of a batch: `Exchange` -> **[`Turn::take`]** -> `Shard::push` -> the queues.
-//! Invariant: a batch that finds no room stays in the exchange, and its source with it; the turn waits for nobody.
-
-use std::sync::atomic::Ordering::Relaxed;
+//! Not here: how much of a batch there is room for (`backpressure`).
+//! Invariant: what finds no room stays in the exchange, and its source with it; the turn waits for nobody.
 
 use deliver::queue::Room;
-use model::{Batches, Now, OutputAccount, OutputId, PeerKey};
+use model::{Batches, Now, OutputId, PeerKey};
 
+use super::backpressure::Fit;
 use super::{Host, MovingQueues, Outputs, Turn};
-use crate::acks::{Queues, Taking};
+use crate::acks::Taking;
 use crate::{Exchange, Look};
-
-/// First pause between two looks at a queue that a source waits for; it doubles while there is no room.
-const LOOK_PAUSE_NS: u64 = model::SECOND_NS / 500;
-
-/// Longest such pause: an endpoint that takes nothing for hours costs next to nothing.
-const LOOK_PAUSE_MAX_NS: u64 = 32 * LOOK_PAUSE_NS;
 
 /// What a turn took out of the exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,63 +19,6 @@ pub struct Taken {
     pub any: bool,
     /// More is left that no output blocks: the next turn should follow at once.
     pub more: bool,
-}
-
-/// Sources that wait for room in the queues of their outputs.
-#[derive(Debug)]
-pub(super) struct Backpressure {
-    /// Batches wait in the exchange for room in a queue.
-    is_blocked: bool,
-    pause_ns: u64,
-    /// When to look for room again, monotonic nanoseconds.
-    look_ns: u64,
-    /// By output: a source was waiting for it at the last look.
-    stalled: Vec<bool>,
-}
-
-impl Default for Backpressure {
-    fn default() -> Backpressure {
-        Backpressure { is_blocked: false, pause_ns: LOOK_PAUSE_NS, look_ns: 0, stalled: Vec::new() }
-    }
-}
-
-impl Backpressure {
-    /// Counts whether an output makes a source wait.
-    fn note(&mut self, output: OutputId, waits: bool, account: &OutputAccount, now: Now) {
-        let at = output.index();
-        if self.stalled.len() <= at {
-            self.stalled.resize(at + 1, false);
-        }
-        if std::mem::replace(&mut self.stalled[at], waits) != waits {
-            account.stalls.fetch_add(u64::from(waits), Relaxed);
-            account.stalled_since_ns.store(if waits { now.mono_ns.max(1) } else { 0 }, Relaxed);
-        }
-    }
-
-    /// After a look: `blocked` batches are left, and some batch of a source that can wait was `admitted`.
-    fn looked(&mut self, looks: bool, blocked: bool, admitted: bool, look_again_ns: u64, now: Now) {
-        self.is_blocked = blocked;
-        if !blocked {
-            // The next turn looks at once.
-            self.look_ns = 0;
-        } else if looks {
-            let longer_ns = (2 * self.pause_ns).min(LOOK_PAUSE_MAX_NS);
-            self.pause_ns = if admitted { LOOK_PAUSE_NS } else { longer_ns };
-            self.look_ns = look_again_ns.min(now.mono_ns + self.pause_ns);
-        }
-    }
-
-    /// All queues have room for everything in the exchange.
-    fn end(&mut self, outputs: &mut impl Outputs) {
-        self.is_blocked = false;
-        // Emptied, so that the accounts are updated once for each wait.
-        for (at, stalled) in self.stalled.drain(..).enumerate() {
-            outputs.end_waits(OutputId(at as u16));
-            if stalled {
-                outputs.account(OutputId(at as u16)).stalled_since_ns.store(0, Relaxed);
-            }
-        }
-    }
 }
 
 impl Turn {
@@ -113,7 +50,8 @@ impl Turn {
         self.shard.waited_for().all(|id| outputs.has_room_for_all(id, 2 * bytes, records))
     }
 
-    /// Batch by batch, each only when the outputs that must not lose it have room. Sources and their peers take turns.
+    /// Batch by batch, each as far as the outputs that must not lose it have room. The rest of it stays the next batch of its
+    /// peer. Sources and their peers take turns.
     fn take_in_turn(&mut self, exchange: &Exchange, host: &mut impl Host, now: Now) -> Taken {
         // Batches of sources that wait for no output do not cause more looks: a look reads whole batches.
         let looks = now.mono_ns >= self.backpressure.look_ns;
@@ -123,21 +61,21 @@ impl Turn {
         let mut in_time = true;
         while bytes < self.limits.take_bytes && in_time {
             let Turn { shard, backpressure, .. } = self;
+            let mut fit = Fit::Whole;
             let next = exchange.take_in_turn(&mut look, |batch| {
-                let blocking = shard.blocking(batch.source);
-                let mut has_room = |id: &OutputId| {
-                    let (bytes, records) = shard.room_for(*id, batch);
-                    let outputs = host.outputs();
-                    let takes =
-                        shard.has_failover(*id) || outputs.room(*id, bytes, records, now) > Room::None;
-                    outputs.note_room(*id, batch.source, takes, now);
-                    backpressure.note(*id, !takes, outputs.account(*id), now);
-                    takes
-                };
-                // Each is asked, also behind one without room: a source waits for all of them at the same time.
-                blocking.is_empty() || (looks && blocking.iter().filter(|id| !has_room(id)).count() == 0)
+                if shard.blocking(batch.source).is_empty() {
+                    return true;
+                }
+                fit = if looks { backpressure.fit(shard, host.outputs(), batch, now) } else { Fit::Nothing };
+                fit != Fit::Nothing
             });
-            let Some((from, batch)) = next else { break };
+            let Some((from, mut batch)) = next else { break };
+            if let Fit::Part(records) = fit
+                && !shard.blocking(batch.source).is_empty()
+            {
+                let part = batch.split_part(records);
+                exchange.set_back(from, std::mem::replace(&mut batch, part));
+            }
             any = true;
             bytes += batch.memory_bytes();
             admitted |= !self.shard.blocking(batch.source).is_empty();
@@ -148,6 +86,7 @@ impl Turn {
         let waited_for = self.shard.waited_for().map(|id| host.outputs().look_again_ns(id));
         // A time in the past is of a batch that waits no more.
         let look_again_ns = waited_for.filter(|at_ns| *at_ns > now.mono_ns).min().unwrap_or(u64::MAX);
+        self.backpressure.count_stalls(host.outputs(), now);
         self.backpressure.looked(looks, !more && !exchange.is_empty(), admitted, look_again_ns, now);
         Taken { any, more }
     }

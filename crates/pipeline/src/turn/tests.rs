@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::disk_queue::faulty_disk::FaultyDisk;
-use deliver::disk_queue::{Position, Promise};
+use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Position, Promise};
+use deliver::plan::QueueKind;
 use deliver::queue::{Admission, Appended, Block, Entry, MemoryQueue, OutputQueue, Queue, Room};
 use model::{
     AckMark, AckWhen, ConnectionId, CopyOutcome, Now, OutputAccount, OutputId, PeerKey, SourceId, Span,
@@ -37,7 +38,8 @@ struct TestHost {
     noted: Vec<String>,
 }
 
-struct Queued(Vec<OutputQueue<FaultyDisk>>, Vec<Arc<OutputAccount>>);
+/// The queues, their accounts, and which sources wait for them since when.
+struct Queued(Vec<OutputQueue<FaultyDisk>>, Vec<Arc<OutputAccount>>, Vec<(OutputId, SourceId, u64)>);
 
 impl Queued {
     fn of(&mut self, output: OutputId) -> &mut OutputQueue<FaultyDisk> {
@@ -102,6 +104,10 @@ impl Outputs for Queued {
         self.of(output).room(bytes, records, || false, now)
     }
 
+    fn takes(&mut self, output: OutputId, bytes: u64, records: u64, now: Now) -> bool {
+        self.of(output).takes_more(bytes, records, now)
+    }
+
     fn has_room_for_all(&mut self, output: OutputId, bytes: u64, records: u64) -> bool {
         self.of(output).has_room_for_all(bytes, records)
     }
@@ -110,9 +116,14 @@ impl Outputs for Queued {
         self.of(output).look_again_ns()
     }
 
-    fn note_room(&mut self, _: OutputId, _: SourceId, _: bool, _: Now) {}
+    fn note_wait(&mut self, output: OutputId, source: SourceId, since_ns: Option<u64>) {
+        self.2.retain(|(known_output, known, _)| (*known_output, *known) != (output, source));
+        self.2.extend(since_ns.map(|since_ns| (output, source, since_ns)));
+    }
 
-    fn end_waits(&mut self, _: OutputId) {}
+    fn end_waits(&mut self, output: OutputId) {
+        self.2.retain(|(known, ..)| *known != output);
+    }
 
     fn queued_bytes(&mut self, output: OutputId) -> u64 {
         self.of(output).bytes()
@@ -178,9 +189,19 @@ impl World {
         let output_accounts: Vec<Arc<OutputAccount>> =
             (0..plan.outputs.len()).map(|at| Arc::clone(accounts.output(OutputId(at as u16)))).collect();
         let queue = |(output, account): (&config::plan::OutputPlan, &Arc<OutputAccount>)| {
-            OutputQueue::Memory(MemoryQueue::new(output.queue, Arc::clone(account)))
+            let account = Arc::clone(account);
+            let QueueKind::Disk { sync_window_ms } = output.queue_kind else {
+                return OutputQueue::Memory(MemoryQueue::new(output.queue, account));
+            };
+            let plan = DiskQueuePlan::within(output.queue, sync_window_ms);
+            let opened = DiskQueue::open(FaultyDisk::new(7), plan, account, 1, START);
+            OutputQueue::Disk(Box::new(opened.expect("the directory is empty").0))
         };
-        let queues = Queued(plan.outputs.iter().zip(&output_accounts).map(queue).collect(), output_accounts);
+        let queues = Queued(
+            plan.outputs.iter().zip(&output_accounts).map(queue).collect(),
+            output_accounts,
+            Vec::new(),
+        );
         let turn = Turn::new(Shard::new(&plan, &accounts, 1, START), TurnLimits::default());
         let host =
             TestHost { queues, mono_ns: START.mono_ns, taken: 0, keep: NoCheckpoints, noted: Vec::new() };
@@ -262,6 +283,145 @@ fn batch_stays_in_the_exchange_until_its_output_has_room_and_other_sources_do_no
     // The next turn finds that nobody waits.
     world.run(after(151));
     assert_eq!((account.stalls.load(Relaxed), account.stalled_since_ns.load(Relaxed)), (1, 0));
+}
+
+#[test]
+fn a_batch_larger_than_the_room_is_taken_up_to_the_bound_and_the_rest_waits() {
+    let mut world = World::new(BLOCKING);
+    let full = world.output("full");
+    let account = Arc::clone(world.accounts.output(full));
+    let source = Arc::clone(world.accounts.source(SourceId(0)));
+    world.send("a", "x:1|c\n", None);
+    world.run(START);
+    // (lines of a batch, copies in the queue, records that wait): at the bound, and past it.
+    for (lines, copies, waiting) in [("x:2|c\nx:3|c\n", 3, 0), ("x:4|c\nx:5|c\nx:6|c\nx:7|c\nx:8|c\n", 3, 5)]
+    {
+        world.send("a", lines, None);
+        world.turn.look_for_room();
+        world.run(START);
+        assert_eq!((world.copies("full"), world.exchange.in_flight(SourceId(0))), (copies, waiting));
+    }
+    // Each delivered copy makes room for one more line of the batch that waits.
+    let mut delivered = Vec::new();
+    for waiting in [4, 2, 1, 0] {
+        let entry = world.host.queues.of(full).pop(START).expect("a block is queued");
+        delivered.extend_from_slice(&entry.block().bytes);
+        entry.settle(CopyOutcome::Delivered);
+        world.turn.look_for_room();
+        world.run(START);
+        assert_eq!(world.exchange.in_flight(SourceId(0)), waiting);
+        assert!(source.sum(waiting).holds() && world.copies("full") <= 3);
+        assert!(account.sum(world.copies("full")).holds());
+    }
+    while let Some(entry) = world.host.queues.of(full).pop(START) {
+        delivered.extend_from_slice(&entry.block().bytes);
+        entry.settle(CopyOutcome::Delivered);
+    }
+    let want: String = (1..=8).map(|number| format!("x:{number}|c\n")).collect();
+    assert_eq!(String::from_utf8_lossy(&delivered), want);
+    assert_eq!(account.sum(0).dropped, 0);
+}
+
+/// The default bound of the smallest queue, and reads of 64 KiB of short lines: four of them take more memory than it has.
+#[test]
+fn a_queue_of_bytes_is_filled_up_to_its_last_record_whatever_the_size_of_the_batches() {
+    // More than the estimate for one line: its block, the open one, and what both may have grown to.
+    const LAST_RECORD_BYTES: u64 = 4 * 1024;
+    for when_full in ["block", "wait"] {
+        for kind in ["memory", "disk"] {
+            let text = format!(
+                "data_dir = \"/nowhere\"\n[sources.a]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:1\"]\n\
+                 [outputs.o]\ntype = \"graphite\"\nfrom = [\"a\"]\nto = [\"tcp://127.0.0.1:3\"]\n\
+                 queue = {{ kind = \"{kind}\", max_bytes = \"256KiB\", when_full = \"{when_full}\" }}\n"
+            );
+            let mut world = World::new(&text);
+            let output = world.output("o");
+            let lines = "a.name 1 1700000000\n".repeat(64 * 1024 / 20);
+            for _ in 0..6 {
+                world.send("a", &lines, None);
+                world.run(START);
+            }
+            // Lines that were in an open block take less room in the queue than was kept free for them.
+            for look in 1..10 {
+                world.turn.look_for_room();
+                world.run(after(10 * look));
+            }
+            let account = Arc::clone(world.accounts.output(output));
+            let queued = account.queued_bytes.load(Relaxed);
+            let bound = 256 * 1024;
+            assert!(queued <= bound && queued > bound - LAST_RECORD_BYTES, "{kind}, {when_full}: {queued}");
+            assert_eq!((account.sum(world.copies("o")).dropped, account.stalls.load(Relaxed)), (0, 1));
+            assert!(world.exchange.in_flight(SourceId(0)) > 0, "the rest waits");
+            world.turn.drop_left(&world.exchange, &mut world.host, START);
+        }
+    }
+}
+
+#[test]
+fn records_that_wait_at_a_stop_pass_the_limits_and_datagrams_in_memory_do_not() {
+    for kind in ["memory", "disk"] {
+        for when_full in ["block", "wait"] {
+            let queue =
+                format!("queue = {{ kind = \"{kind}\", max_records = 3, when_full = \"{when_full}\" }}");
+            let text = BLOCKING.replacen("queue = { max_records = 3, when_full = \"block\" }", &queue, 1);
+            let mut world = World::new(&format!("data_dir = \"/nowhere\"\n{text}"));
+            for _ in 0..3 {
+                world.send("a", "x:1|c\nx:2|c\n", None);
+                world.run(START);
+            }
+            assert_eq!((world.copies("full"), world.exchange.in_flight(SourceId(0))), (3, 3));
+            world.turn.keep_past_limits();
+            assert!(world.turn.take_all(&world.exchange, &mut world.host, START, u64::MAX));
+            world.turn.append(&mut world.host.queues, START);
+            let full = world.output("full");
+            let account = Arc::clone(world.accounts.output(full));
+            assert_eq!((world.copies("full"), account.sum(6).dropped), (6, 0), "{kind}, {when_full}");
+            // From here on only a disk keeps more than its limit.
+            world.turn.keep_past_limits_on_disk(&mut world.host.queues);
+            world.send("a", "x:3|c\n", None);
+            assert!(world.turn.take_all(&world.exchange, &mut world.host, START, u64::MAX));
+            world.turn.append(&mut world.host.queues, START);
+            let dropped = account.dropped(model::Dropped::QueueFull);
+            assert_eq!(dropped == 0, kind == "disk", "{kind}, {when_full}: {dropped}");
+            assert!(account.sum(world.copies("full")).holds());
+        }
+    }
+}
+
+/// A source whose packets go to two outputs with room for three records each, and another one that goes to the first of them.
+const TWO_FULL: &str = "[sources.a]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:1\"]\n\
+    [sources.b]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:2\"]\n\
+    [outputs.one]\ntype = \"tcp\"\nfrom = [\"a\", \"b\"]\nto = [\"tcp://127.0.0.1:3\"]\n\
+    queue = { max_records = 3, when_full = \"block\" }\n\
+    [outputs.two]\ntype = \"tcp\"\nfrom = [\"a\"]\nto = [\"tcp://127.0.0.1:4\"]\n\
+    queue = { max_records = 3, when_full = \"block\" }\n";
+
+#[test]
+fn a_source_waits_from_its_beginning_when_the_output_that_lacks_room_is_another_one() {
+    let mut world = World::new(TWO_FULL);
+    let (one, two, a) = (world.output("one"), world.output("two"), SourceId(0));
+    world.send("a", "x:1|c\nx:2|c\nx:3|c\n", None);
+    world.run(START);
+    world.send("a", "x:4|c\n", None);
+    world.run(after(10));
+    let since_ns = after(10).mono_ns;
+    assert_eq!(world.host.queues.2, [(one, a, since_ns), (two, a, since_ns)]);
+    // The first one has room for a moment, then the other one.
+    world.deliver("one", after(4_000));
+    world.turn.look_for_room();
+    world.run(after(4_000));
+    assert_eq!(world.host.queues.2, [(two, a, since_ns)]);
+    world.send("b", "y:1|c\ny:2|c\ny:3|c\n", None);
+    world.deliver("two", after(8_000));
+    // The other source comes first.
+    world.turn.look_for_room();
+    world.run(after(8_000));
+    let waits = world.host.queues.2.iter().any(|(output, source, _)| (*output, *source) == (one, a));
+    assert!(waits || world.exchange.is_empty(), "{:?}", world.host.queues.2);
+    if waits {
+        assert_eq!(world.host.queues.2, [(one, a, since_ns)]);
+    }
+    world.turn.drop_left(&world.exchange, &mut world.host, after(8_000));
 }
 
 #[test]

@@ -183,6 +183,10 @@ impl Outputs for Outlets<'_> {
         self.of(output).room(bytes, records, now)
     }
 
+    fn takes(&mut self, output: OutputId, bytes: u64, records: u64, now: Now) -> bool {
+        self.of(output).takes(bytes, records, now)
+    }
+
     fn has_room_for_all(&mut self, output: OutputId, bytes: u64, records: u64) -> bool {
         self.of(output).queue.has_room_for_all(bytes, records)
     }
@@ -191,7 +195,7 @@ impl Outputs for Outlets<'_> {
         self.of(output).queue.look_again_ns()
     }
 
-    fn note_room(&mut self, _: OutputId, _: SourceId, _: bool, _: Now) {}
+    fn note_wait(&mut self, _: OutputId, _: SourceId, _: Option<u64>) {}
 
     fn end_waits(&mut self, _: OutputId) {}
 

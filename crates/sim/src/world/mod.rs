@@ -581,9 +581,11 @@ impl World {
         self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Dropped(Dropped::Stopped)));
         let now = self.now;
         let (turn, mut host, exchange) = self.parts();
-        turn.keep_past_limits(host.outputs());
+        turn.keep_past_limits();
         let all = turn.take_all(exchange, &mut host, now, u64::MAX);
         debug_assert!(all, "there is time for everything");
+        turn.append(host.outputs(), now);
+        turn.keep_past_limits_on_disk(host.outputs());
         let pieces = turn.stop(&mut host, now, u64::MAX);
         let gave = self.gave();
         if let Some(keeping) = &mut self.keeping {

@@ -227,11 +227,18 @@ impl Outlet {
     /// As the daemon's: room for a batch of a source that can wait.
     pub(crate) fn room(&mut self, bytes: u64, records: u64, now: Now) -> Room {
         if self.canary == Some(Canary::RoomNotReserved) {
-            let has_room = self.account.copies_queued() == 0 || self.queue.has_room(bytes, records);
-            return if has_room { Room::Ample } else { Room::None };
+            return if self.takes(bytes, records, now) { Room::Ample } else { Room::None };
         }
         let is_down = self.state().status == Status::Down;
         self.queue.room(bytes, records, || is_down, now)
+    }
+
+    /// The same, and no wait begins.
+    pub(crate) fn takes(&mut self, bytes: u64, records: u64, now: Now) -> bool {
+        if self.canary == Some(Canary::RoomNotReserved) {
+            return self.account.copies_queued() == 0 || self.queue.has_room(bytes, records);
+        }
+        self.queue.takes_more(bytes, records, now)
     }
 
     /// Other bounds, as after a reload.

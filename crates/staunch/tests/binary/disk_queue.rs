@@ -345,9 +345,44 @@ fn waits_for_room(data: &Path, _disk: SmallDisk) {
 /// What was read of a connection that waits for room has nobody else who could send it again.
 #[test]
 fn a_stop_while_a_connection_waits_for_room_keeps_all_that_was_read() {
-    let mut endpoint = away();
-    let queue = format!("{DISK}, max_bytes = \"8MiB\", when_full = \"block\"");
-    let toml = format!("stop_timeout = \"200ms\"\n{}", config(&[("copy", &endpoint)], &queue));
+    for when_full in ["when_full = \"block\"", "when_full = \"wait\", max_wait = \"10s\""] {
+        let mut endpoint = away();
+        let (mut daemon, read) = stopped_while_a_source_waits(&endpoint, &format!("{DISK}, {when_full}"));
+        assert!(!daemon.stderr().contains("lost as"), "{when_full}: {}", daemon.stderr());
+        daemon.start_again();
+        endpoint.come_back();
+        daemon.wait_output("copy", "queued", 0);
+        let came = came(&endpoint);
+        assert!(came.len() as u64 >= read, "{when_full}: {} of {read}", came.len());
+        assert!(came.keys().copied().eq(0..came.len() as u64), "{when_full}: without a gap");
+        daemon.stop();
+    }
+}
+
+/// In memory nothing outlives the process: each record that was read is counted under the stop, and none as dropped for room.
+#[test]
+fn a_stop_while_a_connection_waits_for_room_in_memory_counts_all_that_was_read() {
+    for when_full in ["when_full = \"block\"", "when_full = \"wait\", max_wait = \"10s\""] {
+        let endpoint = away();
+        let queue = format!("kind = \"memory\", {when_full}");
+        let (daemon, read) = stopped_while_a_source_waits(&endpoint, &queue);
+        let log = daemon.stderr();
+        assert!(!log.contains("queue_full"), "{when_full}: {log}");
+        let lost = log.lines().filter_map(|line| {
+            let (before, _) = line.split_once(" records lost as `stopped`")?;
+            before.rsplit(' ').next()?.parse::<u64>().ok()
+        });
+        let lost: u64 = lost.sum();
+        assert!(lost >= read, "{when_full}: {lost} of {read}: {log}");
+    }
+}
+
+/// Fills a queue of 8 MiB for an endpoint that is away, and stops the daemon while its source waits for room. Gives the number
+/// of records that were read before.
+#[track_caller]
+fn stopped_while_a_source_waits(endpoint: &FakeGraphite, queue: &str) -> (Daemon, u64) {
+    let queue = format!("{queue}, max_bytes = \"8MiB\"");
+    let toml = format!("stop_timeout = \"200ms\"\n{}", config(&[("copy", endpoint)], &queue));
     let mut daemon = Builder::native(&toml).start();
     let at = daemon.at("app", "tcp");
     let sender = std::thread::spawn(move || {
@@ -368,14 +403,7 @@ fn a_stop_while_a_connection_waits_for_room_keeps_all_that_was_read() {
     daemon.signal("TERM");
     daemon.wait_exit();
     sender.join().expect("it sees the connection end");
-    assert!(!daemon.stderr().contains("queue_full"), "{}", daemon.stderr());
-    daemon.start_again();
-    endpoint.come_back();
-    daemon.wait_output("copy", "queued", 0);
-    let came = came(&endpoint);
-    assert!(came.len() as u64 >= read, "{} of {read}", came.len());
-    assert!(came.keys().copied().eq(0..came.len() as u64), "without a gap");
-    daemon.stop();
+    (daemon, read)
 }
 
 /// The folder is away for a moment, as a disk that comes back: nothing can be written, and it is not for want of room.

@@ -4,8 +4,9 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use deliver::queue::{Queue, Room, WaitReport};
+use deliver::queue::{OutputQueue, Queue, Room, WaitReport};
 use model::{Dropped, Now, SourceId};
+use sys::disk::Folder;
 
 use super::Outlet;
 
@@ -16,17 +17,27 @@ impl Outlet {
     /// Room for a batch of `bytes` and `records` of a source that can wait. An empty queue takes any, as far as the disk
     /// has room for it. With `when_full = "wait"`, a queue that sources have waited for long enough drops its oldest blocks.
     pub fn room(&self, bytes: u64, records: u64, now: Now) -> Room {
+        self.ask(|queue| queue.room(bytes, records, || self.is_down(), now))
+    }
+
+    /// Whether there is room for such a batch. Without room, no wait begins.
+    pub fn takes(&self, bytes: u64, records: u64, now: Now) -> bool {
+        self.ask(|queue| queue.takes_more(bytes, records, now))
+    }
+
+    /// Both may drop old blocks, and leave something for the log.
+    fn ask<T>(&self, ask: impl FnOnce(&mut OutputQueue<Folder>) -> T) -> T {
         let dropped = || self.account.dropped(Dropped::QueueFull);
         let before = dropped();
-        let (room, report) = {
+        let (answer, report) = {
             let mut queue = self.queue();
-            (queue.room(bytes, records, || self.is_down(), now), queue.take_wait_report())
+            (ask(&mut queue), queue.take_wait_report())
         };
         if dropped() != before {
             self.changed();
         }
         report.into_iter().for_each(|report| self.log_wait(report));
-        room
+        answer
     }
 
     /// Latest time of the next [`Self::room`] while a source waits, monotonic nanoseconds.
@@ -39,14 +50,13 @@ impl Outlet {
         self.queue().limits().when_full.as_str()
     }
 
-    /// Notes whether a batch of `source` has found room.
-    pub fn note_room(&self, source: SourceId, has_room: bool, now: Now) {
+    /// Notes that `source` waits since then, now for this queue, or that it does not wait for this one.
+    pub fn note_wait(&self, source: SourceId, since_ns: Option<u64>) {
         let mut blocked = self.blocked();
-        let known = blocked.iter().position(|(blocked, _)| *blocked == source);
-        match (known, has_room) {
-            (None, false) => blocked.push((source, now.mono_ns)),
-            (Some(at), true) => drop(blocked.remove(at)),
-            (None, true) | (Some(_), false) => {}
+        blocked.retain(|(known, _)| *known != source);
+        if let Some(since_ns) = since_ns {
+            let at = blocked.partition_point(|(_, known_ns)| *known_ns <= since_ns);
+            blocked.insert(at, (source, since_ns));
         }
     }
 
@@ -88,24 +98,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_source_that_waits_is_listed_from_its_own_beginning() {
-        let at = |s: u64| Now::default().plus_ns(s * model::SECOND_NS);
+    fn sources_that_wait_are_listed_with_the_longest_wait_first() {
         let outlet = Outlet::new("o", QueueLimits::default(), &Arc::default());
         let (one, two) = (SourceId(1), SourceId(2));
-        // (source, second, has it room, sources that wait and since when)
-        for (source, second, has_room, blocked) in [
-            (one, 1, true, vec![]),
-            (one, 2, false, vec![(one, 2)]),
-            (two, 3, false, vec![(one, 2), (two, 3)]),
-            (one, 4, false, vec![(one, 2), (two, 3)]),
-            (one, 5, true, vec![(two, 3)]),
-            (two, 6, true, vec![]),
-            (two, 7, false, vec![(two, 7)]),
+        // (source, since when it waits if it does, sources that wait and since when)
+        for (source, since_ns, blocked) in [
+            (one, None, vec![]),
+            (one, Some(2), vec![(one, 2)]),
+            (two, Some(3), vec![(one, 2), (two, 3)]),
+            (one, Some(2), vec![(one, 2), (two, 3)]),
+            (one, Some(4), vec![(two, 3), (one, 4)]),
+            (one, None, vec![(two, 3)]),
+            (one, Some(1), vec![(one, 1), (two, 3)]),
+            (two, None, vec![(one, 1)]),
         ] {
-            outlet.note_room(source, has_room, at(second));
-            let want: Vec<BlockedSource> =
-                blocked.into_iter().map(|(source, second)| (source, at(second).mono_ns)).collect();
-            assert_eq!(outlet.blocked_sources(), want, "second {second}");
+            outlet.note_wait(source, since_ns);
+            assert_eq!(outlet.blocked_sources(), blocked, "{source:?} since {since_ns:?}");
         }
         outlet.end_waits();
         assert_eq!(outlet.blocked_sources(), []);

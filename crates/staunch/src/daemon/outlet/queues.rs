@@ -78,6 +78,10 @@ impl Outputs for Outlets<'_> {
         self.of(output).room(bytes, records, now)
     }
 
+    fn takes(&mut self, output: OutputId, bytes: u64, records: u64, now: Now) -> bool {
+        self.of(output).takes(bytes, records, now)
+    }
+
     fn has_room_for_all(&mut self, output: OutputId, bytes: u64, records: u64) -> bool {
         self.of(output).has_room_for_all(bytes, records)
     }
@@ -86,8 +90,8 @@ impl Outputs for Outlets<'_> {
         self.of(output).look_again_ns()
     }
 
-    fn note_room(&mut self, output: OutputId, source: SourceId, has_room: bool, now: Now) {
-        self.of(output).note_room(source, has_room, now);
+    fn note_wait(&mut self, output: OutputId, source: SourceId, since_ns: Option<u64>) {
+        self.of(output).note_wait(source, since_ns);
     }
 
     fn end_waits(&mut self, output: OutputId) {

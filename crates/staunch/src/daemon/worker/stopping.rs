@@ -84,10 +84,12 @@ impl Worker {
         let now = Clock::now();
         self.exchange.close();
         self.deliver(now);
-        let (turn, mut host, _) = self.parts();
-        turn.keep_past_limits(host.outputs());
+        self.turn.keep_past_limits();
         self.take_all_until(until_ns);
         self.drop_left();
+        self.deliver(Clock::now());
+        let (turn, mut host, _) = self.parts();
+        turn.keep_past_limits_on_disk(host.outputs());
         // Who waits for room need not.
         self.room.notify_waiters();
         self.read_to_count();
