@@ -187,8 +187,13 @@ fn frame_copies(frames: &[(u32, u32)], len: u32) -> Result<u32, String> {
             "`frames` must be [end, copies] of each, ends ascending, the last one that of `bytes`".into()
         );
     }
-    let copies = frames.iter().try_fold(0, |sum: u32, frame| sum.checked_add(frame.1));
-    copies.ok_or_else(|| "its frames have over 4 Gi copies".into())
+    // A copy takes a byte at least. The number itself cannot be checked, and counts as routed and queued.
+    let begins = std::iter::once(0).chain(frames.iter().map(|frame| frame.0));
+    let fits = frames.iter().zip(begins).all(|((end, copies), begin)| *copies <= end - begin);
+    if !fits {
+        return Err("`frames` has a frame with more copies than bytes".into());
+    }
+    Ok(frames.iter().map(|frame| frame.1).sum())
 }
 
 /// Packets, which must fit a block of `len` bytes.
@@ -277,8 +282,8 @@ mod tests {
                 r#""encoding":"lines","copies":1,"partition":3,"bytes":"c 1 2\n"}"#,
             ),
             (
-                Block::frames(b"\x80\x02ab".to_vec(), vec![(2, 1), (4, 7)], 5),
-                r#""encoding":"frames","copies":8,"frames":[[2,1],[4,7]],"bytes":{"hex":"80026162"}}"#,
+                Block::frames(b"\x80\x02ab".to_vec(), vec![(2, 1), (4, 2)], 5),
+                r#""encoding":"frames","copies":3,"frames":[[2,1],[4,2]],"bytes":{"hex":"80026162"}}"#,
             ),
             (
                 Block::packets(PacketBatch { bytes: b"a\nbb\n".to_vec(), packets: spans }, 5),
@@ -309,7 +314,11 @@ mod tests {
             (r#"{"encoding":"frames","copies":1,"frames":[[1,1],[1,1]],"bytes":"a"}"#, "[end, copies]"),
             (
                 r#"{"encoding":"frames","copies":1,"frames":[[1,4294967295],[2,1]],"bytes":"ab"}"#,
-                "4 Gi copies",
+                "more copies than bytes",
+            ),
+            (
+                r#"{"encoding":"frames","copies":3,"frames":[[1,1],[3,3]],"bytes":"abc"}"#,
+                "more copies than bytes",
             ),
             (r#"{"encoding":"packets","copies":1,"bytes":"a"}"#, "missing"),
             (r#"{"encoding":"packets","copies":1,"packets":[[0,2]],"bytes":"a"}"#, "within `bytes`"),

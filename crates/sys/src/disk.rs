@@ -82,8 +82,15 @@ impl Folder {
         // Opening a pipe of this name would block until a process opens its other end.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NONBLOCK);
-        let file = options.read(true).write(!self.read_only).open(self.path.join(name));
-        let file = file.map_err(|error| self.reason(error))?;
+        let path = self.path.join(name);
+        let file = options.read(true).write(!self.read_only).open(&path).map_err(|error| {
+            // The system's errors for a socket or a directory are those of a disk that fails.
+            let is_other = fs::metadata(&path).is_ok_and(|found| !found.is_file());
+            if is_other && error.kind() != io::ErrorKind::AlreadyExists {
+                return DiskError::NotAFile;
+            }
+            self.reason(error)
+        })?;
         if !file.metadata().map_err(reason)?.is_file() {
             return Err(DiskError::NotAFile);
         }
@@ -408,13 +415,15 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn pipes_and_directories_are_rejected_without_blocking() {
+    fn pipes_devices_sockets_and_directories_are_rejected_without_blocking() {
         let (_held, disk) = folder();
         let made = std::process::Command::new("mkfifo").arg(disk.path().join("pipe")).status();
         assert!(made.is_ok_and(|status| status.success()), "there is mkfifo");
         std::os::unix::fs::symlink("/dev/zero", disk.path().join("device")).expect("made");
         let looking = Folder::open_read_only(disk.path().to_owned()).expect("it is there");
-        for name in ["pipe", "device"] {
+        let _socket = std::os::unix::net::UnixListener::bind(disk.path().join("socket")).expect("made");
+        fs::create_dir(disk.path().join("directory")).expect("made");
+        for name in ["pipe", "device", "socket", "directory"] {
             for disk in [&disk, &looking] {
                 assert_eq!(disk.open(name).err(), Some(DiskError::NotAFile), "{name}");
             }

@@ -64,6 +64,8 @@ mod missing;
 mod missing_test;
 #[cfg(test)]
 mod model_test;
+#[cfg(test)]
+mod old_format_test;
 #[cfg(any(test, feature = "faulty_disk"))]
 pub mod promises;
 mod quarantine;
@@ -173,6 +175,9 @@ pub struct Recovery {
     pub segments_damaged: u64,
     /// Segments that the disk fails to open. They go to the quarantine.
     pub segments_unreadable: u64,
+    /// Files with the name of a segment that are larger than any segment. Their first bytes are read, and then they go to the
+    /// quarantine.
+    pub segments_oversized: u64,
     /// Segments of the queue that another program copied, renamed or restored, and that are in the wrong place. They
     /// go to the quarantine.
     pub misplaced: Vec<QuarantinedSegment>,

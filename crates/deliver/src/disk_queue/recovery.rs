@@ -20,7 +20,8 @@ use model::{Disk, DiskError};
 
 use super::cursor::{Cursor, read_slots};
 use super::format::{
-    Place, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Slot, Totals, segment_name, segment_sequence,
+    Place, RECORD_BYTES_MAX, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Slot, Totals, segment_name,
+    segment_sequence,
 };
 use super::misplaced;
 use super::quarantine::{Quarantine, QuarantineReason, QuarantinedSegment};
@@ -35,6 +36,11 @@ const TOTAL_MAX: u64 = 1 << 62;
 
 /// Bytes at the end of the last segment in which its last records are searched, before all of it is read.
 const TAIL_BYTES: u64 = if cfg!(test) { 1000 } else { 1 << 20 };
+
+/// Most bytes of a file that are read as a segment: more than one of a single record has. A file may be larger, or claim to be,
+/// since anybody may set the length of a file: what lies behind is not read, and the file is quarantined when its records are
+/// settled.
+pub(super) const SEGMENT_BYTES_MAX: u64 = if cfg!(test) { 4 << 20 } else { RECORD_BYTES_MAX + (64 << 20) };
 
 /// (start, counted from) of a segment with a valid header.
 const BEHIND_HEADER: (u64, u64) = (SEGMENT_HEADER_BYTES as u64, SEGMENT_HEADER_BYTES as u64);
@@ -91,7 +97,10 @@ pub(super) struct Survey {
 /// A file with the name of a segment. Not kept open: there may be more of them than a process may open files.
 struct Candidate {
     sequence: u64,
+    /// At most [`SEGMENT_BYTES_MAX`].
     size: u64,
+    /// The file is larger.
+    is_oversized: bool,
     /// May have the number of another segment.
     header: Option<SegmentHeader>,
 }
@@ -110,7 +119,7 @@ impl Candidate {
             counted_from,
             size: self.size,
             unreadable: false,
-            kept_whole: false,
+            kept_whole: self.is_oversized,
             missing: false,
         }
     }
@@ -225,6 +234,7 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     let mut report = Recovery::default();
     let (candidates, not_opened) = candidates(disk, unreadable, &names)?;
     report.segments_unreadable = not_opened.len() as u64;
+    report.segments_oversized = candidates.iter().filter(|candidate| candidate.is_oversized).count() as u64;
     let sequences = names.iter().filter_map(|name| segment_sequence(name));
     let highest = sequences.filter(|sequence| *sequence < SEQUENCE_MAX).max().unwrap_or(0);
 
@@ -379,7 +389,8 @@ fn candidates<D: Disk>(
         let read = disk.read_at(&file, 0, &mut bytes).or_else(|_| disk.read_at(&file, 0, &mut bytes));
         let header = unreadable.unless_skipped(read)?.and_then(|()| SegmentHeader::decode(&bytes));
         let header = header.filter(|header| header.sequence < SEQUENCE_MAX && can_be(header.before));
-        candidates.push(Candidate { sequence, size, header });
+        let is_oversized = size > SEGMENT_BYTES_MAX;
+        candidates.push(Candidate { sequence, size: size.min(SEGMENT_BYTES_MAX), is_oversized, header });
     }
     Ok((candidates, not_opened))
 }

@@ -337,6 +337,42 @@ fn foreign_files_are_ignored_and_foreign_segments_quarantined() {
 }
 
 #[test]
+fn a_file_larger_than_any_segment_is_read_up_to_the_limit_and_then_quarantined() {
+    let max = recovery::SEGMENT_BYTES_MAX;
+    // (bytes of the last segment, is it too large), at the limit and past it.
+    for (size, is_oversized) in [(max, false), (max + 1, true), (8 * max, true)] {
+        let disk = six();
+        // As a program does that sets a file's length: zeros that are not on the disk.
+        disk.damage("0000000000000003.segment", |bytes| bytes.resize(size as usize, 0));
+        let before = disk.bytes_read();
+        let (mut queue, report) = open(&disk, plan(300));
+        let read = disk.bytes_read() - before;
+        // Once from its beginning, and once for the range that is damaged.
+        assert!(read < 3 * max, "{read} bytes of {size}");
+        assert_eq!((report.segments_oversized, report.copies_queued), (u64::from(is_oversized), 6), "{size}");
+        append(&mut queue, "6\n");
+        assert_eq!(drain(&mut queue).len(), 7, "{size}");
+        let _synced = sync(&mut queue, &disk);
+        let names = disk.list().expect("the directory can be listed");
+        let is_kept = names.iter().any(|name| name == "0000000000000003-whole.quarantine");
+        assert!(is_kept || !is_oversized, "{size}: {names:?}");
+        assert_eq!(queue.account().dropped(Dropped::Damaged), 0, "{size}");
+    }
+}
+
+#[test]
+fn a_large_file_without_a_record_is_searched_up_to_the_limit() {
+    let max = recovery::SEGMENT_BYTES_MAX;
+    let disk = FaultyDisk::new(1);
+    disk.store("0000000000000003.segment", &vec![0; 8 * max as usize]);
+    let (mut queue, report) = open(&disk, plan(300));
+    assert!(disk.bytes_read() < 3 * max, "{} bytes", disk.bytes_read());
+    assert_eq!((report.segments_oversized, report.copies_queued), (1, 0));
+    append(&mut queue, "0\n");
+    assert_eq!(drain(&mut queue), ["0\n"]);
+}
+
+#[test]
 fn any_slot_of_the_cursor_may_be_damaged() {
     for slot in format::SLOT_OFFSETS {
         let disk = six();

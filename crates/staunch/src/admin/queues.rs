@@ -276,10 +276,41 @@ async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
 
 #[cfg(test)]
 mod tests {
+    use deliver::disk_queue::{DiskQueue, DiskQueuePlan};
     use deliver::plan::QueueLimits;
     use serde_json::Value;
+    use sys::disk::Folder;
 
     use super::*;
+
+    /// The pause of a look at a queue that somebody has is one of its task, and not of the thread.
+    #[tokio::test]
+    async fn a_replay_that_waits_for_a_busy_queue_delays_no_other_request() {
+        let held = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(held.path().join("queue")).expect("it can be made");
+        let opened =
+            DiskQueue::open(folder.clone(), DiskQueuePlan::default(), Arc::default(), 1, Clock::now());
+        let outlet = Arc::new(Outlet::on_disk("o", opened.expect("it is empty").0, folder));
+        let line = Block::lines(b"a 1 2\n".to_vec(), 1, 0);
+        let place = outlet.append(line, Clock::now()).expect("there is room");
+        let job = outlet.queue().on_disk().and_then(|queue| queue.begin_last_sync());
+        let disk = outlet.disk().expect("it is on disk");
+        outlet.on_synced(job.expect("a record is not synced").perform(disk.folder()));
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let (locked, is_locked) = tokio::sync::oneshot::channel();
+        let holder = Arc::clone(&outlet);
+        let holder = std::thread::spawn(move || {
+            let _busy = holder.queue();
+            locked.send(()).expect("the test waits");
+            released.recv().expect("the other request runs");
+        });
+        is_locked.await.expect("the thread runs");
+        // Runs on the same thread, while the first one waits.
+        let other = async { release.send(()).expect("the queue is busy until then") };
+        let (is_safe, ()) = tokio::join!(is_safe(&outlet, place), other);
+        assert!(is_safe);
+        holder.join().expect("it only waits");
+    }
 
     #[test]
     fn the_page_on_the_api_shows_these_documents() {

@@ -302,7 +302,7 @@ fn a_segment_that_somebody_renamed_is_named_and_nothing_in_it_is_lost() {
 }
 
 #[test]
-fn pipes_among_the_files_of_a_queue_are_passed_over_and_nobody_waits_for_them() {
+fn pipes_sockets_and_directories_among_the_files_of_a_queue_are_passed_over() {
     let endpoint = away();
     let mut daemon = Builder::native(&config(&endpoint)).start();
     let folder = daemon.folder.path().to_owned();
@@ -315,13 +315,28 @@ fn pipes_among_the_files_of_a_queue_are_passed_over_and_nobody_waits_for_them() 
         let made = Command::new("mkfifo").arg(queue_folder.join(name)).status();
         assert!(made.is_ok_and(|status| status.success()), "there is mkfifo");
     }
+    let _socket = std::os::unix::net::UnixListener::bind(queue_folder.join("0000000000000098.segment"));
+    // The number that the next process would take.
+    let numbers = fs::read_dir(&queue_folder).expect("it is there").filter_map(|entry| {
+        let name = entry.ok()?.file_name().into_string().ok()?;
+        let number = u64::from_str_radix(name.strip_suffix(".segment")?, 16).ok()?;
+        (number < 0x98).then_some(number)
+    });
+    let directory = queue_folder.join(format!("{:016x}.segment", numbers.max().unwrap_or(0) + 1));
+    fs::create_dir(&directory).expect("made");
     let check = queue(&folder, &["check", "carbon"]);
     let logged = String::from_utf8_lossy(&check.stdout).into_owned();
-    assert!(check.status.code() == Some(1) && logged.contains("1 segment cannot be opened"), "{logged}");
+    assert!(check.status.code() == Some(1) && logged.contains("2 segments cannot be opened"), "{logged}");
     assert_eq!(ids(&good(&queue(&folder, &["export", "carbon"]))), (0..1000).collect::<Vec<_>>());
     assert!(row(&folder, "carbon")["copies_queued"].as_u64().is_some_and(|copies| copies >= 1000));
     daemon.start_again();
-    assert!(!queue_folder.join("0000000000000099.segment").exists(), "it was quarantined");
+    for name in ["0000000000000098.segment", "0000000000000099.segment"] {
+        assert!(!queue_folder.join(name).exists(), "{name} was quarantined");
+    }
+    assert!(directory.exists(), "a directory is nothing of the queue");
+    fs::write(folder.join("more.txt"), lines(1000..1010)).expect("written");
+    good(&queue(&folder, &["replay", "carbon", "--from", "more.txt"]));
+    assert!(!daemon.stderr().contains("disk failed"), "{}", daemon.stderr());
     let waits = Daemon::number(&daemon.output("carbon"), "queued");
     assert!(waits >= 1000, "{waits}");
     daemon.assert_sums_hold();

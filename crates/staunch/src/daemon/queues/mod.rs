@@ -266,7 +266,8 @@ const MISPLACED_SHOWN: usize = 10;
 fn tell(output: &str, path: &Path, found: &Recovery) {
     let text = recovered(found);
     let path = path.display();
-    let damaged = found.segments_damaged + found.segments_unreadable + found.copies_gone > 0;
+    let odd = found.segments_damaged + found.segments_unreadable + found.segments_oversized;
+    let damaged = odd + found.copies_gone > 0;
     if damaged || !found.misplaced.is_empty() || found.cursor_lost || found.unsettled_lost {
         tracing::warn!("output `{output}`: {text}; damaged parts are moved to quarantine in {path}");
     } else if found.copies_queued > 0 {
@@ -286,6 +287,7 @@ fn recovered(found: &Recovery) -> String {
     for (count, what) in [
         (found.segments_damaged, "with a damaged header"),
         (found.segments_unreadable, "that the disk fails to open"),
+        (found.segments_oversized, "larger than any of a queue, read in part"),
     ] {
         if count > 0 {
             text.push_str(&format!("; {count} segment{} {what}", plural(count)));
@@ -347,6 +349,11 @@ mod tests {
     fn what_was_found_is_one_line() {
         let mut found = Recovery { segments: 1, copies_queued: 3, queued_bytes: 512, ..Recovery::default() };
         assert_eq!(recovered(&found), "recovered 3 records (512 bytes, 1 segment) from the queue on disk");
+        found.segments_oversized = 2;
+        let want = "recovered 3 records (512 bytes, 1 segment) from the queue on disk; 2 segments larger than any of a queue, \
+                    read in part";
+        assert_eq!(recovered(&found), want);
+        found.segments_oversized = 0;
         found.segments_damaged = 1;
         found.cursor_lost = true;
         found.copies_gone = 2;
