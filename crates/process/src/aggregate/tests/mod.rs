@@ -6,4 +6,5 @@ mod idle;
 mod limits;
 mod manage;
 mod model_check;
+mod old_checkpoint;
 mod rig;

@@ -228,9 +228,10 @@ mod tests {
         let frame = |message: Message| message.encode().expect("it is short");
         let hello = |version| frame(Message::Hello { version, program: "9.9.9".to_owned() });
         let cut = hello(VERSION)[..7].to_vec();
-        let table: [(&str, Vec<u8>, bool, bool); 6] = [
+        let table: [(&str, Vec<u8>, bool, bool); 7] = [
             ("ours", hello(VERSION), true, false),
             ("another version", hello(VERSION + 1), false, true),
+            ("version 0.1.0", b"\x01\x0b\0\0\0\x03\0\x05\0\0\x000.1.0".to_vec(), false, true),
             ("another message", frame(Message::Taken), false, false),
             ("a browser", b"GET / HTTP/1.1\r\n\r\n".to_vec(), false, false),
             ("half a message", cut, false, false),
@@ -247,6 +248,13 @@ mod tests {
             // With something unread at the other end, its end is a reset.
             let _ended = here.read_to_end(&mut answer);
             assert_eq!(!answer.is_empty(), answered, "{what}");
+            // Version 0.1.0 shows the text as it is.
+            let text = String::from_utf8_lossy(&answer);
+            assert_eq!(
+                text.contains("stop the running one, then start the new one"),
+                answered,
+                "{what}: {text}"
+            );
         }
     }
 }

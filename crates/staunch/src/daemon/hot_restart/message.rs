@@ -585,6 +585,30 @@ mod tests {
         }
     }
 
+    /// Two versions can tell each other why not: these frames are as version 0.1.0 makes them.
+    #[test]
+    fn greetings_and_refusals_of_version_0_1_0_are_understood() {
+        let hello = Message::Hello { version: 3, program: "0.1.0".to_owned() };
+        let refused = Message::Refused { why: "stop it first".to_owned() };
+        for (frame, message) in [
+            (&b"\x01\x0b\0\0\0\x03\0\x05\0\0\x000.1.0"[..], hello),
+            (b"\x02\x11\0\0\0\x0d\0\0\0stop it first", refused),
+        ] {
+            assert_eq!(decode(frame), Ok(message.clone()));
+            assert_eq!(message.encode().expect("not too long"), frame);
+        }
+        assert_ne!(VERSION, 3, "accounts of version 0.1.0 name outcomes with other words");
+    }
+
+    /// A change of any layout changes this sum, and asks for another [`VERSION`].
+    #[test]
+    fn the_layout_belongs_to_the_version() {
+        let frames: Vec<u8> =
+            one_of_each().iter().flat_map(|message| message.encode().expect("not too long")).collect();
+        let sum = frames.iter().fold(0u32, |sum, byte| sum.rotate_left(5).wrapping_add(u32::from(*byte)));
+        assert_eq!((VERSION, frames.len(), sum), (5, 771, 2_678_878_553), "new version, new sum");
+    }
+
     #[test]
     fn what_is_wrong_has_a_word() {
         let text_without_end = [&9u32.to_le_bytes()[..], b"12345678"].concat();
