@@ -8,6 +8,7 @@ mod bare;
 mod contestant;
 mod lines;
 mod scenarios;
+mod siblings;
 mod sinks;
 
 use std::path::PathBuf;
@@ -36,17 +37,20 @@ pub enum Scenario {
     Rules,
     /// The same with the queues of all endpoints on disk.
     Disk,
+    /// Two outputs beside a third one whose peer is slow, hangs or is dead.
+    Siblings,
 }
 
 impl Scenario {
     /// All, in the order of the report.
-    pub const ALL: [Scenario; 4] = [Scenario::Plain, Scenario::Names, Scenario::Rules, Scenario::Disk];
+    pub const ALL: [Scenario; 5] =
+        [Scenario::Plain, Scenario::Names, Scenario::Rules, Scenario::Disk, Scenario::Siblings];
 }
 
 /// Arguments of `staunch bench relay`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// What to measure; repeatable. All four without it.
+    /// What to measure; repeatable. All five without it.
     #[arg(long, value_enum)]
     pub scenario: Vec<Scenario>,
     /// Runs of each, in turn with what they are beside
@@ -64,7 +68,10 @@ pub struct Args {
     /// Regular expressions before the match of `rules`
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=10_000), hide_short_help = true)]
     pub rules: u64,
-    /// A folder on the disk that `disk` puts its queues on
+    /// Seconds of a run of `siblings`
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600), hide_short_help = true)]
+    pub seconds: u64,
+    /// A folder on the disk that `disk` and `siblings` put their queues on
     #[arg(long, default_value = ".", value_name = "FOLDER")]
     pub folder: PathBuf,
     /// The rival.
@@ -98,8 +105,14 @@ fn run_scenarios(args: &Args, ground: &mut Ground<'_>) -> Result<Vec<ScenarioRep
             Scenario::Names => relays.names(),
             Scenario::Rules => relays.rules(),
             Scenario::Disk => relays.disk(),
+            Scenario::Siblings => siblings::measure(wanted_of_siblings(args), relays.ground, &sinks),
         })
         .collect()
+}
+
+fn wanted_of_siblings(args: &Args) -> siblings::Wanted<'_> {
+    let Args { runs, seconds, names, folder, .. } = args;
+    siblings::Wanted { runs: *runs, seconds: *seconds, names: *names, folder }
 }
 
 fn method(args: &Args) -> String {
@@ -121,9 +134,9 @@ mod tests {
     fn arguments_have_defaults_and_bounds() {
         let args = parse::<Args>("").unwrap();
         assert_eq!((args.runs, args.lines, args.names, args.rules), (5, 4_000_000, 10_000, 200));
-        let args = parse::<Args>("--scenario disk --scenario plain --folder x").unwrap();
-        assert_eq!(args.scenario, [Scenario::Disk, Scenario::Plain]);
-        for bad in ["--runs 0", "--lines 0", "--names 0", "--rules 0", "--scenario one"] {
+        let args = parse::<Args>("--scenario disk --scenario siblings --folder x --seconds 5").unwrap();
+        assert_eq!((args.scenario, args.seconds), (vec![Scenario::Disk, Scenario::Siblings], 5));
+        for bad in ["--runs 0", "--lines 0", "--names 0", "--rules 0", "--seconds 0", "--scenario one"] {
             assert!(parse::<Args>(bad).is_err(), "{bad}");
         }
     }
