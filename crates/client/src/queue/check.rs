@@ -11,10 +11,10 @@ use model::SECOND_NS;
 use serde_json::{Value, json};
 
 use super::api;
+use super::counts::{copies, count_of, files};
 use super::document::QueueRow;
 use super::list::{busy_text, missing_text};
 use super::place::{Place, Queue};
-use super::{copies, count_of, files};
 use crate::api_client::Access;
 use crate::exit_code::{FAILED, MISTAKES};
 use crate::stdio::{self, shown};

@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::api;
 use super::change::Opened;
+use super::counts::{copies, files};
 use super::document::{Amount, DropResult};
 use super::place::{Place, Queue};
-use super::{copies, files};
 use crate::api_client::Access;
 use crate::args::QueueDropArgs;
 use crate::exit_code::MISTAKES;

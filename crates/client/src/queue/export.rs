@@ -6,8 +6,8 @@ use deliver::disk_queue::inspect::{Begin, Inspection, Step};
 use deliver::disk_queue::salvage::{quarantined, salvage};
 use deliver::queue::Block;
 
+use super::counts::{copies, count_of};
 use super::place::{Place, Queue};
-use super::{copies, count_of};
 use crate::args::QueueExportArgs;
 use crate::blocks::{About, Form, to_json};
 use crate::exit_code::FAILED;

@@ -8,7 +8,7 @@ use deliver::disk_queue::salvage::quarantined;
 use model::SECOND_NS;
 use serde_json::{Value, json};
 
-use super::copies;
+use super::counts::copies;
 use super::document::QueueRow;
 use super::place::{Owner, Place, Queue};
 use crate::exit_code::FAILED;

@@ -7,6 +7,7 @@
 mod api;
 mod change;
 mod check;
+mod counts;
 pub mod document;
 mod drop;
 mod export;
@@ -43,17 +44,4 @@ pub fn queue(args: QueueArgs, read_plan: ReadPlan<'_>) -> anyhow::Result<ExitCod
         QueueVerb::Drop(args) => drop::drop_waiting((&place, access), &args, json),
         QueueVerb::Replay(args) => replay::replay((&place, access), &args, json),
     }
-}
-
-/// So many of something, in words.
-fn count_of(count: u64, one: &str, more: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { more })
-}
-
-fn copies(count: u64) -> String {
-    count_of(count, "copy", "copies")
-}
-
-fn files(count: u64) -> String {
-    count_of(count, "file", "files")
 }

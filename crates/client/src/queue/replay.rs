@@ -12,10 +12,11 @@ use deliver::disk_queue::inspect::Inspection;
 use deliver::disk_queue::salvage::{quarantined, salvage};
 use deliver::queue::{Appended, Block, Queue as _};
 
+use super::api;
 use super::change::Opened;
+use super::counts::copies;
 use super::document::Replayed;
 use super::place::{Owner, Place, Queue};
-use super::{api, copies};
 use crate::api_client::Access;
 use crate::args::QueueReplayArgs;
 use crate::blocks::{About, Form, LineBlocks, from_json, takes, to_json};

@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use model::{Disk, DiskError};
 
-use super::Position;
 use super::format::segment_name;
+use super::settle::Position;
 
 /// Most ranges in doubt that are tracked one by one. Past it two neighbours are merged, and the records between them
 /// count as in doubt, too.

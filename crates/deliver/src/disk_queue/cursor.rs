@@ -7,20 +7,9 @@
 
 use model::{Disk, DiskError};
 
-use super::format::{CURSOR_BYTES, Place, SLOT_BYTES, SLOT_BYTES_MIN, SLOT_OFFSETS, Slot, Totals};
+use super::format::{CURSOR_BYTES, CursorState, SLOT_BYTES, SLOT_BYTES_MIN, SLOT_OFFSETS, Slot, Totals};
 
 pub(super) const NAMES: [&str; 2] = ["cursor-0", "cursor-1"];
-
-/// Content of a cursor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CursorState {
-    /// Every record before it has its outcome.
-    pub(super) settled: Totals,
-    /// Place of the first record without an outcome.
-    pub(super) place: Place,
-    /// Every record before it was written to a segment: those that the next run does not find are lost.
-    pub(super) written: Totals,
-}
 
 #[derive(Debug)]
 pub(super) struct Cursor<F> {

@@ -8,7 +8,8 @@
 use model::{Disk, Dropped, Now};
 
 use super::DiskQueue;
-use crate::queue::Queue;
+use super::state::Expiry;
+use crate::queue::interface::Queue;
 
 /// Most records that one slice drops.
 const SLICE_RECORDS_MAX: usize = 256;
@@ -18,24 +19,6 @@ const SLICE_BYTES_MAX: u64 = 2 << 20;
 
 /// Most slices for one new block: each slice makes room for many records as small as those that it drops.
 const SLICES_FOR_ROOM_MAX: usize = 16;
-
-/// Progress of the expiry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Expiry {
-    /// Nothing was too old at the last check.
-    #[default]
-    Done,
-    /// More records are too old.
-    HasMore,
-    /// More records are too old, and the sender was woken for the next slice.
-    Woken,
-}
-
-impl Expiry {
-    pub(super) fn has_more(self) -> bool {
-        self != Expiry::Done
-    }
-}
 
 impl<D: Disk> DiskQueue<D> {
     pub(super) fn expire_slice(&mut self, now: Now) {

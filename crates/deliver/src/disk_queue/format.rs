@@ -6,7 +6,6 @@ use std::sync::Arc;
 use model::Span;
 use twox_hash::XxHash3_64;
 
-use super::cursor::CursorState;
 use crate::block::{Block, BlockEncoding, PARTITIONS};
 
 pub(super) const SEGMENT_HEADER_BYTES: usize = 80;
@@ -347,6 +346,17 @@ pub(crate) fn decode_boundaries(encoding: u8, boundaries: &[u8], block_len: u32)
         }
         _ => None,
     }
+}
+
+/// Content of a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CursorState {
+    /// Every record before it has its outcome.
+    pub(super) settled: Totals,
+    /// Place of the first record without an outcome.
+    pub(super) place: Place,
+    /// Every record before it was written to a segment: those that the next run does not find are lost.
+    pub(super) written: Totals,
 }
 
 /// One of the three slots of a cursor file: everything before `settled` has its outcome, and everything before `written`

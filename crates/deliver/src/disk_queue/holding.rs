@@ -6,66 +6,20 @@
 //! Invariant: held blocks come after everything on disk and before new blocks. They are limited in bytes and in time;
 //! past either limit they are dropped (`disk_failed`). The time runs only while the disk itself fails.
 
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 
 use model::{CopyOutcome, Disk, DiskError, Dropped, Now};
 
-use super::{DiskQueue, Position, count_queued_bytes};
+use super::settle::Position;
+use super::state::HELD_BYTES_MAX;
+use super::{DiskQueue, count_queued_bytes};
 use crate::block::Block;
 use crate::pause::MS_NS;
-use crate::queue::{Appended, Queue};
-
-/// Most bytes of held blocks, counted as on disk.
-pub const HELD_BYTES_MAX: u64 = if cfg!(test) { 400 } else { 8 << 20 };
-
-/// How long a disk may fail before held blocks are dropped, in milliseconds.
-pub const FAILING_MS_MAX: u64 = 10_000;
+use crate::queue::entry::Appended;
+use crate::queue::interface::Queue;
 
 /// Pause between two retries, in milliseconds.
 const TRY_EVERY_MS: u64 = 250;
-
-/// Blocks held in memory.
-#[derive(Debug, Default)]
-pub(super) struct Held {
-    blocks: VecDeque<Block>,
-    pub(super) copies: u64,
-    pub(super) disk_bytes: u64,
-    /// Since when every write has failed, for another reason than a full disk.
-    failing_since_ns: Option<u64>,
-    /// Time of the last attempt to write.
-    tried: Now,
-}
-
-impl Held {
-    pub(super) fn len(&self) -> usize {
-        self.blocks.len()
-    }
-
-    /// Notes the result of a write.
-    pub(super) fn note(&mut self, result: Result<(), DiskError>, now: Now) {
-        self.tried = now;
-        match result {
-            Ok(()) => self.failing_since_ns = None,
-            // Out of space or descriptors, or the directory is unavailable: the disk itself does not fail.
-            Err(error) if error.passes() => self.failing_since_ns = None,
-            Err(_) => drop(self.failing_since_ns.get_or_insert(now.mono_ns)),
-        }
-    }
-
-    /// The disk has failed for too long: held blocks are dropped.
-    pub(super) fn failed_for_too_long(&self, now: Now) -> bool {
-        let most_ns = FAILING_MS_MAX * MS_NS;
-        self.failing_since_ns.is_some_and(|since_ns| now.mono_ns.saturating_sub(since_ns) >= most_ns)
-    }
-
-    fn pop(&mut self, disk_bytes: u64) -> Option<Block> {
-        let block = self.blocks.pop_front()?;
-        self.copies -= u64::from(block.copies);
-        self.disk_bytes -= disk_bytes;
-        Some(block)
-    }
-}
 
 impl<D: Disk> DiskQueue<D> {
     /// For sources that cannot wait: takes a block that [`Queue::append`] returned. While the disk fails the block is
@@ -155,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::faulty_disk::{Faults, FaultyDisk};
-    use super::super::{DiskQueuePlan, Promise};
+    use super::super::{DiskQueuePlan, FAILING_MS_MAX, Promise};
     use super::*;
     use crate::plan::{QueueLimits, WhenFull};
 

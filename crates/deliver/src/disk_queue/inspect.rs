@@ -9,9 +9,9 @@ use model::{Disk, DiskError};
 
 use super::format::{Place, RecordHeader, Totals, segment_name};
 use super::quarantine::QuarantinedSegment;
-use super::recovery::{Survey, Unreadable, survey};
+use super::recovery::{Recovery, Survey, Unreadable, survey};
 use super::scan::{Damage, DamageKind, SegmentReader};
-use super::{Recovery, Segment};
+use super::state::Segment;
 use crate::block::Block;
 
 /// Content of the directory of one queue.

@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 
 use model::{Disk, DiskError};
 
-use super::Segment;
 use super::format::{Place, RECORD_HEADER_BYTES, Totals};
 use super::quarantine::{QuarantineReason, QuarantinedSegment};
 use super::recovery::{Unreadable, end_of};
+use super::state::Segment;
 
 /// The highest totals at the end of these segments: the queue took their records, wherever the files are now.
 pub(super) fn end_of_all<D: Disk>(

@@ -9,43 +9,14 @@
 //! Invariant: records of missing files stay queued and are delivered while their file is open. They are dropped
 //! (`deleted`) when reading comes to a file that is not open, or at the end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use model::{CopyOutcome, Disk, DiskError, Dropped};
 
+use super::DiskQueue;
 use super::commit::{NotSynced, SyncDone};
 use super::format::{Totals, segment_name};
-use super::{DiskQueue, Returned};
-
-/// Most files kept open because their name is gone: each takes a descriptor.
-const KEPT_OPEN_MAX: usize = 16;
-
-/// Open files of segments that cannot be opened by name, by sequence number.
-#[derive(Debug)]
-pub(super) struct KeptOpen<F>(BTreeMap<u64, F>);
-
-impl<F> Default for KeptOpen<F> {
-    fn default() -> Self {
-        KeptOpen(BTreeMap::new())
-    }
-}
-
-impl<F: Clone> KeptOpen<F> {
-    pub(super) fn file(&self, sequence: u64) -> Option<F> {
-        self.0.get(&sequence).cloned()
-    }
-
-    pub(super) fn forget(&mut self, sequence: u64) {
-        self.0.remove(&sequence);
-    }
-
-    /// At the limit, newer files are not kept: the oldest ones are read first.
-    fn keep(&mut self, sequence: u64, file: F) {
-        if self.0.len() < KEPT_OPEN_MAX {
-            self.0.insert(sequence, file);
-        }
-    }
-}
+use super::state::Returned;
 
 /// A check of the names in the directory, to be performed; needs no lock on the queue.
 #[must_use = "the result must be reported to the queue"]

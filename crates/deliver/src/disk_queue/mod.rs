@@ -48,12 +48,13 @@
 //! 0, 4096 and 8192; the one with the highest number of a write is valid. Slots of version 1, of 88 bytes without the
 //! written totals, are read as well. Segments whose records are all settled are removed once the cursor is synced.
 
-mod commit;
+pub(crate) mod commit;
 mod cursor;
 mod expiry;
 #[cfg(any(test, feature = "faulty_disk"))]
 pub mod faulty_disk;
 mod format;
+mod handing_over;
 mod holding;
 pub mod inspect;
 #[cfg(test)]
@@ -73,11 +74,12 @@ mod reading;
 mod recovery;
 pub mod salvage;
 mod scan;
-mod settle;
+pub(crate) mod settle;
 mod stalled;
 #[cfg(test)]
 mod stalled_test;
 mod stamps;
+mod state;
 #[cfg(test)]
 mod tests;
 mod unsettled;
@@ -92,38 +94,29 @@ use model::{CopyOutcome, Disk, DiskError, Dropped, Now, OutputAccount};
 use crate::block::Block;
 use crate::pause::MS_NS;
 use crate::plan::{QueueKind, QueueLimits};
-use crate::queue::{Appended, Entry, Queue, WaitBudget};
+use crate::queue::entry::{Appended, Entry};
+use crate::queue::interface::Queue;
+use crate::queue::wait::WaitBudget;
 use commit::{Commit, NotSynced};
 pub use commit::{Promise, SyncDone, SyncJob, Synced};
 use cursor::Cursor;
-use expiry::Expiry;
 pub use format::Totals;
 use format::{Place, RecordHeader};
 pub(crate) use format::{decode_boundaries, encode_boundaries, encoding_code};
-use holding::Held;
-pub use holding::{FAILING_MS_MAX, HELD_BYTES_MAX};
-use missing::KeptOpen;
 pub use missing::{DirectoryCheck, DirectoryListing, Missing};
 use quarantine::Quarantine;
 pub use quarantine::{QuarantineReason, QuarantinedSegment};
 use recovery::Survey;
-pub use recovery::Unreadable;
+pub use recovery::{Recovery, Unreadable};
 pub use scan::DamageKind;
 use scan::SegmentReader;
 use settle::Settlement;
-pub(crate) use settle::{Progress, RecordHandle, SettleLog};
-pub use stalled::READ_AGAIN_MS;
-use stalled::Stalled;
+pub use settle::{OPEN_RECORDS_MAX, Position};
+pub(crate) use settle::{Progress, SettleLog};
 use stamps::Stamps;
+pub use state::{DiskQueueCounts, FAILING_MS_MAX, HELD_BYTES_MAX, READ_AGAIN_MS};
+use state::{Expiry, Held, KeptOpen, Returned, Segment, Stalled};
 pub use unsettled::Unsettled;
-
-/// Most records that may be read and unsettled at one time, or settled after one that is not. Past it,
-/// [`DiskQueue::pop`] returns none.
-pub const OPEN_RECORDS_MAX: usize = if cfg!(test) { 128 } else { 65_536 };
-
-/// Number of a record, counted since the queue was created.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position(pub u64);
 
 /// Settings of a queue on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,94 +157,6 @@ impl Default for DiskQueuePlan {
             quarantine_bytes_max: 256 << 20,
         }
     }
-}
-
-/// What opening found, for the log.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recovery {
-    /// Segments of the queue.
-    pub segments: u64,
-    /// Segments, of this queue or not, with a damaged header, and segments of other queues.
-    pub segments_damaged: u64,
-    /// Segments that the disk fails to open. They go to the quarantine.
-    pub segments_unreadable: u64,
-    /// Files with the name of a segment that are larger than any segment. Their first bytes are read, and then they go to the
-    /// quarantine.
-    pub segments_oversized: u64,
-    /// Segments of the queue that another program copied, renamed or restored, and that are in the wrong place. They
-    /// go to the quarantine.
-    pub misplaced: Vec<QuarantinedSegment>,
-    /// Segments that were completely settled and could be removed.
-    pub segments_removed: u64,
-    /// There are segments but no cursor for them: all their records will be delivered, perhaps again.
-    pub cursor_lost: bool,
-    /// The position from the predecessor process does not fit the directory: records that it sent since the cursor
-    /// will be sent again.
-    pub unsettled_lost: bool,
-    /// Queued copies, damaged ones included.
-    pub copies_queued: u64,
-    /// Their bytes on disk.
-    pub queued_bytes: u64,
-    /// Queued copies that were written after everything in the directory: the last segment was cut short, removed or
-    /// moved.
-    pub copies_gone: u64,
-}
-
-/// Errors of the disk since the queue was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DiskQueueCounts {
-    /// Failed writes, a full disk included.
-    pub write_errors: u64,
-    /// Failed syncs.
-    pub sync_errors: u64,
-    /// Failed reads that are retried.
-    pub read_errors: u64,
-    /// Failures to remove or rename a file.
-    pub remove_errors: u64,
-    /// Records whose sync failed.
-    pub in_doubt_records: u64,
-    /// Damaged ranges of segments.
-    pub damaged_ranges: u64,
-    /// Records in them, as far as the headers around them show.
-    pub damaged_records: u64,
-    /// Bytes copied to the quarantine.
-    pub quarantined_bytes: u64,
-    /// Ranges not copied because the quarantine was full.
-    pub quarantine_full: u64,
-}
-
-/// A segment on disk.
-#[derive(Clone, Copy, Debug)]
-struct Segment {
-    sequence: u64,
-    /// Totals before it.
-    before: Totals,
-    /// Where its records begin: after the header, or at 0 when that is damaged.
-    start: u64,
-    /// Offset of the first readable record, which `before` belongs to: after `start` when its first bytes are damaged.
-    counted_from: u64,
-    /// Where its records end.
-    size: u64,
-    /// The disk could not read all of it: it is quarantined, not removed.
-    unreadable: bool,
-    /// A damaged range of it could not be copied: it is quarantined, too.
-    kept_whole: bool,
-    /// Its file is not in the directory: another program deleted it.
-    missing: bool,
-}
-
-impl Segment {
-    fn place(&self) -> Place {
-        Place { sequence: self.sequence, offset: self.start }
-    }
-}
-
-/// A record that was popped and put back.
-#[derive(Debug)]
-enum Returned {
-    Entry(Entry),
-    /// Its entry was dropped: the block has to be read again.
-    Progress(Progress),
 }
 
 /// A bug that the model test and the simulator must find. The feature `canary` is never on in a release:

@@ -164,7 +164,7 @@ fn a_queue_of_version_0_1_0_is_read_from_its_cursor_on_and_goes_on() {
     }
     assert!(queue.pop(now).is_none());
     assert_eq!((account.dropped(Dropped::Damaged), account.sum(0).holds()), (0, true));
-    drop(queue.begin_last_sync().map(|job| queue.on_synced(job.perform(&disk))));
+    let _synced = queue.begin_last_sync().map(|job| queue.on_synced(job.perform(&disk)));
     drop(queue);
     let (queue, found) = open().expect("the directory can be read");
     assert_eq!((queue.copies(), found.cursor_lost), (0, false));

@@ -7,11 +7,11 @@
 
 use model::{Disk, DiskError};
 
-use super::DiskQueueCounts;
 use super::format::{
     QuarantineContent, is_quarantine, quarantine_name, quarantine_name_again, quarantine_place, segment_name,
 };
 use super::scan::{Damage, SegmentReader};
+use super::state::DiskQueueCounts;
 
 const PIECE_BYTES: u64 = 64 * 1024;
 

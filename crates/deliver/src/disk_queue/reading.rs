@@ -8,12 +8,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::{CopyOutcome, Disk, DiskError, Dropped};
 
+use super::DiskQueue;
 use super::format::{Place, RecordHeader, Totals, segment_name};
 use super::scan::{Damage, DamageKind, SegmentReader};
 use super::settle::{Progress, RecordHandle};
-use super::{DiskQueue, Returned, Segment};
+use super::state::{Returned, Segment};
 use crate::block::Block;
-use crate::queue::Entry;
+use crate::queue::entry::Entry;
 
 impl<D: Disk> DiskQueue<D> {
     /// The oldest record that no sender holds.

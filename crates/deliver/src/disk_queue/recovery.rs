@@ -26,7 +26,7 @@ use super::format::{
 use super::misplaced;
 use super::quarantine::{Quarantine, QuarantineReason, QuarantinedSegment};
 use super::scan::{Damage, SegmentReader};
-use super::{DiskQueueCounts, Recovery, Segment};
+use super::state::{DiskQueueCounts, Segment};
 
 /// Sequence numbers from here on are not ours: counting up from them would overflow.
 const SEQUENCE_MAX: u64 = 1 << 62;
@@ -41,6 +41,37 @@ const TAIL_BYTES: u64 = if cfg!(test) { 1000 } else { 1 << 20 };
 /// since anybody may set the length of a file: what lies behind is not read, and the file is quarantined when its records are
 /// settled.
 pub(super) const SEGMENT_BYTES_MAX: u64 = if cfg!(test) { 4 << 20 } else { RECORD_BYTES_MAX + (64 << 20) };
+
+/// What opening found, for the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Segments of the queue.
+    pub segments: u64,
+    /// Segments, of this queue or not, with a damaged header, and segments of other queues.
+    pub segments_damaged: u64,
+    /// Segments that the disk fails to open. They go to the quarantine.
+    pub segments_unreadable: u64,
+    /// Files with the name of a segment that are larger than any segment. Their first bytes are read, and then they go to the
+    /// quarantine.
+    pub segments_oversized: u64,
+    /// Segments of the queue that another program copied, renamed or restored, and that are in the wrong place. They
+    /// go to the quarantine.
+    pub misplaced: Vec<QuarantinedSegment>,
+    /// Segments that were completely settled and could be removed.
+    pub segments_removed: u64,
+    /// There are segments but no cursor for them: all their records will be delivered, perhaps again.
+    pub cursor_lost: bool,
+    /// The position from the predecessor process does not fit the directory: records that it sent since the cursor
+    /// will be sent again.
+    pub unsettled_lost: bool,
+    /// Queued copies, damaged ones included.
+    pub copies_queued: u64,
+    /// Their bytes on disk.
+    pub queued_bytes: u64,
+    /// Queued copies that were written after everything in the directory: the last segment was cut short, removed or
+    /// moved.
+    pub copies_gone: u64,
+}
 
 /// (start, counted from) of a segment with a valid header.
 const BEHIND_HEADER: (u64, u64) = (SEGMENT_HEADER_BYTES as u64, SEGMENT_HEADER_BYTES as u64);

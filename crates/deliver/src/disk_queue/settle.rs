@@ -8,6 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::format::{Place, RecordHeader, Totals};
 
+/// Most records that may be read and unsettled at one time, or settled after one that is not. Past it,
+/// [`Queue::pop`](crate::queue::Queue::pop) returns none.
+pub const OPEN_RECORDS_MAX: usize = if cfg!(test) { 128 } else { 65_536 };
+
+/// Number of a record, counted since the queue was created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub u64);
+
 /// Delivery progress of an entry that was dropped before all its copies had an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {

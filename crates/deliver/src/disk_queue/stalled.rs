@@ -10,27 +10,12 @@ use model::{Disk, DiskError, Now};
 
 #[cfg(any(test, feature = "canary"))]
 use super::Canary;
-use super::expiry::Expiry;
-use super::{DiskQueue, FAILING_MS_MAX};
+use super::DiskQueue;
+use super::state::{Expiry, FAILING_MS_MAX, READ_AGAIN_MS, Stalled};
 use crate::pause::MS_NS;
-
-/// Pause between two attempts, in milliseconds.
-pub const READ_AGAIN_MS: u64 = 250;
 
 /// Fewest attempts before an unreadable range is skipped: time alone may pass without any.
 const TRIES_MIN: u32 = 8;
-
-/// Why nothing can be read, and since when.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stalled {
-    error: DiskError,
-    /// When the disk began to fail. It restarts with each error that says nothing about the disk.
-    since_ns: u64,
-    tries: u32,
-    again_ns: u64,
-    /// The sender was woken to try again.
-    woken: bool,
-}
 
 impl<D: Disk> DiskQueue<D> {
     /// Why queued records cannot be read; none while reading works.

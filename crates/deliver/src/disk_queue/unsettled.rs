@@ -1,17 +1,14 @@
 //! Read position and unsettled records, for the successor process (hot restart): the cursor only has the settled records
 //! before the first unsettled one.
 //!
-//! Path: the senders have stopped -> [`DiskQueue::unsettled`] -> [`Unsettled::encode`] -> another process ->
+//! Path: the senders have stopped -> [`DiskQueue::unsettled`](super::DiskQueue::unsettled) -> [`Unsettled::encode`] -> another process ->
 //! [`Unsettled::decode`] -> [`Prepared::open_after`](super::Prepared::open_after). Without it everything from the
 //! cursor on is sent again.
 //! Invariant: any byte string decodes to a possible position, or to none. A position that does not fit the opened queue
 //! changes nothing, and the queue sends everything from the cursor on.
 
-use model::Disk;
-
 use super::format::{Place, RECORD_HEADER_BYTES, Reader, RecordHeader, Totals, Writer};
-use super::settle::Progress;
-use super::{DiskQueue, OPEN_RECORDS_MAX, Returned};
+use super::settle::{OPEN_RECORDS_MAX, Progress};
 
 /// Queue id, totals and place of the next record to read.
 const HEAD_BYTES: usize = 8 + 32 + 16;
@@ -22,10 +19,10 @@ const RECORD_BYTES: usize = RECORD_HEADER_BYTES + 16 + 4 * 8 + 4;
 /// Records that were read and have unsettled copies. All other records before `read` are settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsettled {
-    queue_id: u64,
-    read: Totals,
-    place: Place,
-    records: Vec<(RecordHeader, Place, Progress)>,
+    pub(super) queue_id: u64,
+    pub(super) read: Totals,
+    pub(super) place: Place,
+    pub(super) records: Vec<(RecordHeader, Place, Progress)>,
 }
 
 impl Unsettled {
@@ -91,50 +88,8 @@ impl Unsettled {
     }
 }
 
-impl<D: Disk> DiskQueue<D> {
-    /// The position, when no sender holds an entry. None when nothing was read, when an entry is still held, and when
-    /// a damaged segment has to be kept: the next process reads that one again and finds the damage.
-    pub fn unsettled(&mut self) -> Option<Unsettled> {
-        self.take_notes();
-        if self.read.records == 0
-            || self.segments.iter().any(|segment| segment.unreadable || segment.kept_whole)
-        {
-            return None;
-        }
-        let records = self.settlement.records().map(|(header, place)| {
-            let progress = match self.returned.get(&header.before.records)? {
-                Returned::Entry(entry) => entry.progress(),
-                Returned::Progress(progress) => *progress,
-            };
-            Some((header, place, progress))
-        });
-        let records = records.collect::<Option<_>>()?;
-        Some(Unsettled { queue_id: self.queue_id, read: self.read, place: self.place, records })
-    }
-
-    /// Continues from another process's position. Its unsettled records are the next ones to be sent.
-    pub(super) fn resume_from(&mut self, unsettled: Unsettled) {
-        let Unsettled { read, place, records, .. } = unsettled;
-        let place = self.place.max(place);
-        let mut done = self.read.records;
-        for (header, start, progress) in records {
-            let number = header.before.records;
-            if number > done {
-                self.settlement.settle_range(done, header.before, start);
-            }
-            self.settlement.add_popped(header, start, end_of(&header, start));
-            self.count_returned(u64::from(progress.copies_left), header.disk_bytes(), true);
-            self.returned.insert(number, Returned::Progress(progress));
-            done = number + 1;
-        }
-        if read.records > done {
-            self.settlement.settle_range(done, read, place);
-        }
-        (self.read, self.place) = (read, place);
-    }
-}
-
-fn end_of(header: &RecordHeader, start: Place) -> Place {
+/// Where the record after this one begins.
+pub(super) fn end_of(header: &RecordHeader, start: Place) -> Place {
     Place { offset: start.offset.saturating_add(header.disk_bytes()), ..start }
 }
 
@@ -164,7 +119,7 @@ mod tests {
     use model::{CopyOutcome, Now};
 
     use super::super::faulty_disk::FaultyDisk;
-    use super::super::{DiskQueuePlan, Recovery, Unreadable};
+    use super::super::{DiskQueue, DiskQueuePlan, Recovery, Unreadable};
     use super::*;
     use crate::block::Block;
     use crate::queue::{Appended, Queue};

@@ -4,19 +4,20 @@ use model::{Disk, DiskError, Dropped, Now, Reserved};
 
 #[cfg(any(test, feature = "canary"))]
 use super::Canary;
+use super::DiskQueue;
 #[cfg(doc)]
 use super::FAILING_MS_MAX;
 use super::commit::SyncJob;
-use super::cursor::CursorState;
 use super::format::{
-    RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Totals, encode_boundaries,
-    segment_name,
+    CursorState, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, Totals,
+    encode_boundaries, segment_name,
 };
 use super::quarantine::{QuarantineReason, QuarantinedSegment};
-use super::{DiskQueue, Segment};
+use super::state::Segment;
 use crate::block::Block;
 use crate::plan::WhenFull;
-use crate::queue::{Appended, Queue};
+use crate::queue::entry::Appended;
+use crate::queue::interface::Queue;
 
 /// Names to try for a new segment: other programs may have put files there.
 const NAMES_MAX: usize = 1000;

@@ -4,21 +4,7 @@
 
 use model::{Now, OutputId};
 
-use super::{Moves, MovingQueues, Turn};
-
-/// Blocks on their way to failover members.
-#[derive(Debug)]
-pub(super) struct Moving {
-    moves: Moves,
-    /// When there is more to move, monotonic nanoseconds.
-    pub(super) due_ns: u64,
-}
-
-impl Default for Moving {
-    fn default() -> Moving {
-        Moving { moves: Moves::default(), due_ns: u64::MAX }
-    }
-}
+use super::{MovingQueues, Turn};
 
 impl Turn {
     /// An output's endpoint went down or came back, or its queue has no room, or has some again. The queued blocks of a

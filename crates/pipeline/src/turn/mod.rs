@@ -4,7 +4,7 @@
 //! do not pass the exchange: their reader pushes them into [`Turn::shard`] before the turn.
 //! In files of their own: `host` (queues, clients and clock behind traits), `taking` (batches), `backpressure` (sources that
 //! wait for room), `flushing` (when windows are flushed), `failover` and `moves` (queued blocks of failed endpoints), `saving`
-//! (checkpoints and notes of flushes), `stop`.
+//! (checkpoints and notes of flushes), `state` (what these share), `stop`.
 //! Not here: sockets, threads and sleeping (`staunch`), the simulated world (`sim`), decisions about records (`shard`).
 //! Invariants: a turn does a bounded amount of work and waits for nothing; records whose outputs have no room stay in the
 //! exchange.
@@ -15,6 +15,7 @@ mod flushing;
 mod host;
 mod moves;
 mod saving;
+mod state;
 mod stop;
 mod taking;
 #[cfg(test)]
@@ -25,13 +26,12 @@ use deliver::queue::Admission;
 use model::{Now, OutputId};
 
 use self::backpressure::Backpressure;
-use self::failover::Moving;
-use self::flushing::Flushing;
+use self::state::{Flushing, Moving};
 use crate::checkpoints::Saver;
 use crate::{Accounts, Exchange, Routed, Shard};
 pub use host::{Host, MovingQueues, Outputs};
 pub use moves::Moves;
-pub use taking::Taken;
+pub use state::Taken;
 
 /// How much work one turn does at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

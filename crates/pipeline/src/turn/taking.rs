@@ -8,18 +8,10 @@ use deliver::queue::Room;
 use model::{Batches, Now, OutputId, PeerKey};
 
 use super::backpressure::Fit;
+use super::state::Taken;
 use super::{Host, MovingQueues, Outputs, Turn};
 use crate::acks::Taking;
 use crate::{Exchange, Look};
-
-/// What a turn took out of the exchange.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
-    /// Something: the exchange has room again.
-    pub any: bool,
-    /// More is left that no output blocks: the next turn should follow at once.
-    pub more: bool,
-}
 
 impl Turn {
     /// When to look again for room for the batches that wait for it, monotonic nanoseconds; `u64::MAX` when none does.
