@@ -1,6 +1,7 @@
 //! The way from connections to the shard's thread: batches in order, bounded in bytes for each source.
 //!
-//! A UDP reader that runs the shard itself does not come through here. Senders never wait inside: they are
+//! A UDP reader that runs the shard itself does not come through here; those that are threads of their own have lanes apart
+//! (`packet_lanes`). Senders never wait inside: they are
 //! told that it is full and stop reading from their peer until there is room. What an output with `when_full = "block"`
 //! has no room for stays here, so that the source it came from waits, and no other.
 //!
@@ -8,12 +9,15 @@
 //! source its peers ([`Exchange::take_in_turn`]): the room that becomes free is shared among those that wait for it, and not
 //! among their connections. Batches of one peer at one source stay in order in any case.
 
+mod packet_lanes;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::{Batches, PeerKey, SourceId};
 
+use self::packet_lanes::PacketLanes;
 use crate::rotation::Rotation;
 
 /// A bounded queue of batches between threads.
@@ -24,6 +28,8 @@ pub struct Exchange {
     bytes_max: usize,
     /// Records inside, per source.
     in_flight: Vec<AtomicU64>,
+    /// From readers of datagrams.
+    packets: PacketLanes,
 }
 
 #[derive(Debug, Default)]
@@ -114,7 +120,7 @@ impl Exchange {
     /// that, so that what is inside may be over it by one batch.
     pub fn new(bytes_max: usize, sources: usize) -> Exchange {
         let in_flight = (0..sources).map(|_| AtomicU64::new(0)).collect();
-        Exchange { lanes: Mutex::default(), bytes_max, in_flight }
+        Exchange { lanes: Mutex::default(), bytes_max, in_flight, packets: PacketLanes::default() }
     }
 
     fn lanes(&self) -> MutexGuard<'_, Lanes> {
@@ -264,9 +270,10 @@ impl Exchange {
         lanes.of[batch.source.index()].put_back(number, from, batch);
     }
 
-    /// Takes no more batches: nobody will come for them. What is inside stays for [`Self::take_all`].
+    /// Takes no more batches: nobody will come for them. What is inside stays for [`Self::take_all`] and [`Self::take_packets`].
     pub fn close(&self) {
         self.lanes().closed = true;
+        self.close_packet_lanes();
     }
 
     /// True once nothing is taken any more.
