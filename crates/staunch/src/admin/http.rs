@@ -143,16 +143,20 @@ fn may_read(api: &Api, headers: &HeaderMap) -> Result<(), (RequestRefusal, Respo
 
 async fn healthz(State(api): ApiState) -> Response {
     let shared = &api.shared;
-    let why = match shared.heartbeat.beat(&shared.shard, HEARTBEAT_WAIT).await {
+    let shard = || shared.shard.call(|_worker| ());
+    let why = match shared.heartbeat.beat(shard, HEARTBEAT_WAIT).await {
         Beat::Alive => match api.main.beat(HEARTBEAT_WAIT).await {
-            Beat::Late => "the thread of connections and senders does not answer\n",
+            Beat::Late => "the thread of connections and senders does not answer\n".to_owned(),
             // It ends last.
-            Beat::Alive | Beat::Ended => return "ok\n".into_response(),
+            Beat::Alive | Beat::Ended => match shared.late_reader(HEARTBEAT_WAIT).await {
+                Some(name) => format!("the reader thread {name} does not answer\n"),
+                None => return "ok\n".into_response(),
+            },
         },
         // While stopping it ends before the outputs do.
         Beat::Ended if shared.stopping.load(Relaxed) => return "ok\n".into_response(),
-        Beat::Ended => "the shard's thread has ended\n",
-        Beat::Late => "the shard's thread does not answer\n",
+        Beat::Ended => "the shard's thread has ended\n".to_owned(),
+        Beat::Late => "the shard's thread does not answer\n".to_owned(),
     };
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }

@@ -170,7 +170,9 @@ fn dropped(reason: Dropped) -> &'static str {
             "Reduce the event rate of the sender. The limit is 10,000 events in one batch of packets."
         }
         Dropped::ExchangeFull => {
-            "Always 0 in this version: connections wait when the exchange is full, and datagrams do not use it."
+            "Only with `readers` above 1, and only datagrams: a call read more large packets than the 4 MiB between a reader and \
+             the shard have room for. Connections wait instead, and so do packets that have not been read: in the receive \
+             buffer of the kernel. Have senders split large packets, or relieve the shard."
         }
         Dropped::QueueFull => {
             "The endpoint was down or slow for longer than the queue has room for. Repair the endpoint, or raise \

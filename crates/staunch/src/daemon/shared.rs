@@ -20,7 +20,7 @@ use crate::daemon::checkpoint::CheckpointTable;
 use crate::daemon::checkpoint::handover::Handover;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::readers::{self, Readers};
-use crate::daemon::worker::ShardHandle;
+use crate::daemon::worker::{PacketHandle, ShardHandle};
 use crate::kernel::Kernel;
 use crate::outputs::is_retired;
 use crate::outputs::locator::Directory;
@@ -31,6 +31,9 @@ use tls::Certificates;
 
 /// Most bytes of one source between its connections and the shard.
 pub const EXCHANGE_BYTES_MAX: usize = 4 << 20;
+
+/// Most bytes of one source between a reader of datagrams and the shard.
+pub const PACKET_LANE_BYTES_MAX: usize = 4 << 20;
 
 /// Share of `stop_timeout` in which a connection may begin another read of what its peer had sent, in percent: less than what
 /// sources may take in all.
@@ -95,6 +98,8 @@ pub struct Shared {
     pub turns: Turns,
     /// Who reads connections.
     pub readers: Readers,
+    /// Who reads datagrams, where it is not the shard's thread.
+    pub packet_readers: Vec<PacketHandle>,
     /// When a connection is read, by reader.
     pub floors: Box<[Floor]>,
     /// Told when the exchange has room again.
@@ -240,6 +245,16 @@ impl Shared {
         Duration::from_millis(self.wiring.load().plan.stop_timeout_ms) * LAST_READ_PERCENT / 100
     }
 
+    /// The name of a reader's thread that does not answer for so long, if there is one. The threads `main` and `shard-0` are none.
+    pub async fn late_reader(&self, at_most: Duration) -> Option<String> {
+        for (number, reader) in self.packet_readers.iter().enumerate() {
+            if reader.beat(at_most).await == Beat::Late {
+                return Some(format!("packets-{number}"));
+            }
+        }
+        self.readers.late(at_most).await
+    }
+
     /// Seconds since the start.
     pub fn uptime_s(&self) -> u64 {
         (Clock::now().mono_ns - self.started.mono_ns) / model::SECOND_NS
@@ -370,7 +385,7 @@ fn lines_of_ready_are_bounded() {
     }
 }
 
-/// A question to the shard's thread, one at a time however many ask.
+/// A question to a thread that answers calls, one at a time however many ask.
 #[derive(Debug, Default)]
 pub struct Heartbeat(tokio::sync::Mutex<Option<oneshot::Receiver<()>>>);
 
@@ -386,11 +401,11 @@ pub enum Beat {
 }
 
 impl Heartbeat {
-    /// Asks, and waits for the answer for at most so long. A question without an answer is not asked twice.
-    pub async fn beat(&self, shard: &ShardHandle, at_most: Duration) -> Beat {
+    /// Calls by `ask`, and waits for the answer for at most so long. A question without an answer is not asked twice.
+    pub async fn beat(&self, ask: impl FnOnce() -> oneshot::Receiver<()>, at_most: Duration) -> Beat {
         let answer = async {
             let mut asked = self.0.lock().await;
-            let answer = asked.get_or_insert_with(|| shard.call(|_worker| ()));
+            let answer = asked.get_or_insert_with(ask);
             // Cancel-safe: the question stays for whoever comes next.
             let answered = answer.await;
             *asked = None;
@@ -451,9 +466,11 @@ fn a_runtime_whose_thread_does_something_else_is_late() {
 async fn a_thread_that_does_not_answer_is_asked_once() {
     let (heartbeat, shard) = (Heartbeat::default(), ShardHandle::new().expect("a descriptor is free"));
     for _ in 0..3 {
-        assert_eq!(heartbeat.beat(&shard, Duration::from_millis(5)).await, Beat::Late);
+        let late = heartbeat.beat(|| shard.call(|_worker| ()), Duration::from_millis(5));
+        assert_eq!(late.await, Beat::Late);
     }
     assert_eq!(shard.waiting(), 1);
     shard.end();
-    assert_eq!(heartbeat.beat(&shard, Duration::from_secs(30)).await, Beat::Ended);
+    let ended = heartbeat.beat(|| shard.call(|_worker| ()), Duration::from_secs(30));
+    assert_eq!(ended.await, Beat::Ended);
 }

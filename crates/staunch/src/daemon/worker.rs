@@ -2,6 +2,8 @@
 //!
 //! Path of a packet: `PacketReader::receive` (recvmmsg into one arena) -> `Intake::datagrams` ->
 //! `Shard::push`; records of connections come through the exchange. What the shard gives goes to the outlets.
+//! With more than one reader, threads of their own read the datagrams (`packet_thread`), and this one takes what they hand on
+//! (`packet_readers`).
 //! In files of their own: `handle` (calls from other threads), `socket`, `share` (how much each socket gives), `host` (what
 //! surrounds the turn), `stalls` (log lines about full queues), `stopping`, and `handing_over` (a hot restart).
 //! Not here: connections and outputs (tasks of their own), the turn itself and decisions about records (`pipeline::Turn`).
@@ -11,6 +13,8 @@
 mod handing_over;
 mod handle;
 mod host;
+mod packet_readers;
+mod packet_thread;
 mod reading;
 mod senders;
 mod share;
@@ -24,12 +28,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use model::{Now, OutputId, SourceId};
-use pipeline::{Complaint, Exchange, Host, Scratch, Shard, Turn, TurnLimits};
+use pipeline::{Complaint, Exchange, Host, Shard, Turn, TurnLimits};
 use tokio::sync::Notify;
 
 use self::handle::TellEnd;
 use self::share::{Read, Round};
-use self::socket::To;
+use self::socket::{ReadMemory, To};
 use self::stalls::Stalls;
 use crate::carbon_c_relay::log_targets::ORIGINAL_DEBUG;
 use crate::daemon::acks::AckRegistry;
@@ -39,6 +43,9 @@ use crate::daemon::outlet::Outlet;
 use crate::kernel::BATCH_BOUNDS;
 pub use handing_over::{HandedOver, PassedOn};
 pub use handle::{Asking, QUESTIONS_MAX, Question, ShardHandle, Unanswered};
+use packet_readers::LOOK_PAUSE;
+pub use packet_readers::PacketReaders;
+pub use packet_thread::PacketHandle;
 pub use reading::Reading;
 pub use senders::Senders;
 pub use share::Share;
@@ -67,8 +74,10 @@ const CHORES_EVERY_NS: u64 = model::SECOND_NS;
 pub struct Worker {
     /// The shard, and the turn around it.
     pub turn: Turn,
-    /// Datagram sockets of all sources.
-    pub sockets: Vec<DatagramSocket>,
+    /// Datagram sockets of all sources, with one reader.
+    sockets: Vec<DatagramSocket>,
+    /// With more than one: who has them.
+    readers: PacketReaders,
     /// Queues of the outputs, by output.
     pub outlets: Vec<Arc<Outlet>>,
     /// Called with each first bad line of a kind.
@@ -79,8 +88,8 @@ pub struct Worker {
     handle: ShardHandle,
     reader: PacketReader,
     gather: Gather,
-    /// Lent to the intakes of the sockets.
-    scratch: Scratch,
+    /// Lent to the sockets.
+    memory: ReadMemory,
     chores_due_ns: u64,
     key_flushes: KeyFlushes,
     saver: Saver,
@@ -132,6 +141,8 @@ pub struct WorkerParts {
     pub shard: Shard,
     /// Datagram sockets of all sources.
     pub sockets: Vec<DatagramSocket>,
+    /// Who reads them; this thread, when there are none.
+    pub readers: PacketReaders,
     /// Queues of the outputs.
     pub outlets: Vec<Arc<Outlet>>,
     /// Where complaints go.
@@ -166,10 +177,11 @@ impl Worker {
     /// When there is no memory for the packets' arena.
     pub fn new(parts: WorkerParts) -> io::Result<Worker> {
         let WorkerParts { shard, sockets, outlets, complaints, exchange, room, acks, handle, .. } = parts;
-        let WorkerParts { key_flushes, saver, handover, .. } = parts;
-        let worker = Worker {
+        let WorkerParts { key_flushes, saver, handover, readers, .. } = parts;
+        let mut worker = Worker {
             turn: Turn::new(shard, TurnLimits { search_ns: SEARCH_MAX_NS, ..TurnLimits::default() }),
-            sockets,
+            sockets: Vec::new(),
+            readers,
             outlets,
             complaints,
             exchange,
@@ -178,7 +190,7 @@ impl Worker {
             handle,
             reader: PacketReader::new(BATCH_PACKETS)?,
             gather: Gather::default(),
-            scratch: Scratch::default(),
+            memory: ReadMemory::default(),
             chores_due_ns: 0,
             key_flushes,
             saver,
@@ -191,6 +203,7 @@ impl Worker {
             since_ns: 0,
             slept_ns: 0,
         };
+        worker.add_sockets(sockets);
         worker.watch();
         Ok(worker)
     }
@@ -199,6 +212,9 @@ impl Worker {
     pub fn run(mut self) {
         let _told_at_the_end = TellEnd(self.handle.clone());
         self.since_ns = Clock::mono_ns();
+        if !self.frozen {
+            self.go_on_reading();
+        }
         let mut got = Round::default();
         while !self.ended {
             self.run_jobs(got.packets > 0);
@@ -233,36 +249,25 @@ impl Worker {
         self.ended = true;
     }
 
-    /// One turn over the sockets: what came, and whether more may wait. Relays search so long for what each gives.
+    /// One turn over the sockets, or over what the threads that have them hand on: what came, and whether more may wait. Relays
+    /// search so long for what each gives.
     fn receive(&mut self, search_max_ns: u64) -> Round {
+        if !self.readers.is_none() {
+            return self.take_packets(search_max_ns);
+        }
         let Worker {
-            turn: Turn { shard, routed, .. }, sockets, complaints, reader, scratch, exchange, ..
+            turn: Turn { shard, routed, .. }, sockets, complaints, reader, memory, exchange, ..
         } = self;
         let read = |socket: &mut DatagramSocket| {
             let until_ns = Clock::mono_ns() + search_max_ns;
-            let mut to = To { shard, routed, exchange, scratch, until_ns };
+            let mut to = To { shard, routed, exchange, until_ns };
             if !socket.left.is_empty() && !socket.push_left(&mut to) {
                 return Read::spent();
             }
             if !socket.reading.is_due(Clock::mono_ns) {
                 return Read::default();
             }
-            let packets = match socket.receive(reader) {
-                Ok(packets) => packets,
-                Err(error) => {
-                    socket.note_failure(&error);
-                    return Read::default();
-                }
-            };
-            socket.reading.works();
-            if packets.spans.is_empty() {
-                return Read::default();
-            }
-            let bytes = packets.spans.iter().map(|span| span.len as usize).sum();
-            let read = Read { packets: packets.spans.len(), bytes, more: packets.more };
-            socket.gauge.count_batch(read.packets);
-            socket.take(&packets, *complaints, &mut to);
-            if socket.left.is_empty() { read } else { Read { packets: read.packets, ..Read::spent() } }
+            socket.read(reader, *complaints, memory, &mut to)
         };
         share::turn(sockets, |socket| &mut socket.share, read)
     }
@@ -328,15 +333,15 @@ impl Worker {
 
     /// Reads the kernel's drop counts into the accounts.
     pub fn count_drops(&self) {
-        for socket in &self.sockets {
-            socket.count_drops();
-        }
+        self.sockets.iter().for_each(DatagramSocket::count_drops);
+        self.count_drops_elsewhere(None);
     }
 
     /// The same of some sources only.
     pub fn count_drops_of(&self, sources: &[SourceId]) {
         let theirs = self.sockets.iter().filter(|socket| sources.contains(&socket.source));
         theirs.for_each(DatagramSocket::count_drops);
+        self.count_drops_elsewhere(Some(sources));
     }
 
     /// Takes a new plan: aggregations keep their state.
@@ -382,19 +387,22 @@ impl Worker {
             Rest::UntilReadable => {}
         }
         if self.has_jobs() {
+            if self.readers.is_looking() {
+                std::thread::sleep(LOOK_PAUSE);
+            }
             return;
         }
         self.handle.asleep.store(true, Relaxed);
         // Set before the exchange is looked at once more: a sender either sees it or is seen.
         let look_ns = self.turn.look_ns();
-        let idle = look_ns != u64::MAX || self.exchange.is_empty();
+        let idle = (look_ns != u64::MAX || self.exchange.is_empty()) && !self.exchange.has_packets();
         if idle {
             let until_ns = self.turn.due_ns(now).min(look_ns).min(self.chores_due_ns);
             let until_ns = self.sockets.iter().map(|socket| socket.reading.due_ns()).fold(until_ns, u64::min);
             let mut watches: Vec<Watch<'_>> = Vec::with_capacity(self.sockets.len() + 1);
             watches.push(Watch::new(&*self.handle.waker));
             let watched = self.sockets.iter().filter(|socket| socket.reading.is_watched());
-            watches.extend(watched.map(|socket| Watch::new(&socket.fd)));
+            watches.extend(watched.map(|socket| Watch::new(&*socket.fd)));
             let since_ns = Clock::mono_ns();
             if let Err(error) = sys::wait_readable(&mut watches, Some(until_ns.saturating_sub(now.mono_ns))) {
                 tracing::error!("cannot wait for packets: {error}");

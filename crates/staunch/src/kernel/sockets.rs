@@ -73,6 +73,15 @@ pub struct SocketFigures {
     pub kernel_dropped: u64,
 }
 
+impl SocketFigures {
+    fn add(&mut self, more: &SocketFigures) {
+        self.rx_queue_bytes += more.rx_queue_bytes;
+        self.buffer_bytes += more.buffer_bytes;
+        self.buffer_wanted_bytes += more.buffer_wanted_bytes;
+        self.kernel_dropped += more.kernel_dropped;
+    }
+}
+
 impl SocketGauge {
     /// Counts a call that brought `packets`.
     #[inline]
@@ -187,7 +196,10 @@ impl Kernel {
     /// Where the open sockets listen that cannot be read any more, each with its source.
     pub fn unreadable(&self) -> Vec<(SourceId, String)> {
         let broken = self.gauges().filter(|gauge| gauge.unreadable.load(Relaxed));
-        broken.map(|gauge| (gauge.opened.source, gauge.opened.listen.clone())).collect()
+        let mut broken: Vec<_> =
+            broken.map(|gauge| (gauge.opened.source, gauge.opened.listen.clone())).collect();
+        broken.dedup();
+        broken
     }
 
     /// Batch sizes of a source; none when it never had a datagram socket.
@@ -219,9 +231,16 @@ impl Kernel {
     }
 }
 
-/// Figures of those that can be measured.
+/// Figures of those that can be measured. Sockets that share an address, one for each reader, are one row.
 fn measured(gauges: impl Iterator<Item = Arc<SocketGauge>>) -> Vec<SocketFigures> {
-    gauges.filter(|gauge| gauge.opened.measured).map(|gauge| gauge.figures()).collect()
+    let mut rows: Vec<SocketFigures> = Vec::new();
+    for figures in gauges.filter(|gauge| gauge.opened.measured).map(|gauge| gauge.figures()) {
+        match rows.iter_mut().find(|row| row.source == figures.source && row.listen == figures.listen) {
+            Some(row) => row.add(&figures),
+            None => rows.push(figures),
+        }
+    }
+    rows
 }
 
 #[cfg(test)]
@@ -311,7 +330,10 @@ mod tests {
         let kernel = Kernel::default();
         let account = Arc::default();
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-        let gauges = [2, 0, 2].map(|source| kernel.open(opened(source, &account), &socket));
+        let at =
+            |source, listen: &str| SocketOpened { listen: listen.to_owned(), ..opened(source, &account) };
+        let gauges =
+            [(2, "a"), (0, "a"), (2, "b")].map(|(source, listen)| kernel.open(at(source, listen), &socket));
         let unmeasured = SocketOpened { measured: false, ..opened(1, &account) };
         let unmeasured = kernel.open(unmeasured, &socket);
         let sources = || kernel.figures().iter().map(|figures| figures.source.index()).collect::<Vec<_>>();
@@ -328,7 +350,11 @@ mod tests {
         unmeasured.count_batch(1);
         let packets = |source| kernel.batches(SourceId(source)).map(|counts| counts.packets);
         assert_eq!([packets(0), packets(1), packets(2), packets(3)], [Some(0), Some(1), Some(7), None]);
-        drop(gauges);
+        let sibling = kernel.open(at(2, "b"), &socket);
+        let last = kernel.figures_of(SourceId(2)).pop().expect("there are two");
+        let bytes = (2 * all[2].buffer_bytes, 2 * all[2].buffer_wanted_bytes);
+        assert_eq!((sources().len(), last.buffer_bytes, last.buffer_wanted_bytes), (3, bytes.0, bytes.1));
+        drop((gauges, sibling));
         assert_eq!(sources(), [0; 0]);
         assert_eq!(kernel.figures_of(SourceId(2)), []);
         assert_eq!(packets(2), Some(7));

@@ -123,6 +123,37 @@ pub fn bind(listen: &Listen, receive_buffer_bytes: u64) -> Result<(Bound, Option
     }
 }
 
+/// Another socket at the address of `first`, a UDP socket that is bound: the kernel deals packets out to all of them by their
+/// sender. The first one is bound without that option, so that an address that another process has stays refused.
+///
+/// # Errors
+/// When the system does not let several sockets share an address, or has no descriptor left.
+#[cfg(target_os = "linux")]
+pub fn sibling(first: &OwnedFd, receive_buffer_bytes: u64) -> io::Result<OwnedFd> {
+    let first = SockRef::from(first);
+    let address = first.local_addr()?;
+    first.set_reuse_port(true)?;
+    let socket = Socket::new(address.domain(), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.domain() == Domain::IPV6 {
+        socket.set_only_v6(first.only_v6()?)?;
+    }
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    // Before it is bound, and so before the first packet. The first socket has the word about a short one.
+    sys::set_receive_buffer(socket.as_fd(), receive_buffer_bytes)?;
+    socket.bind(&address)?;
+    Ok(OwnedFd::from(socket))
+}
+
+/// Elsewhere the kernel gives all packets to one of the sockets.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn sibling(_first: &OwnedFd, _receive_buffer_bytes: u64) -> io::Result<OwnedFd> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// Takes a socket that another process has opened for `listen`, with what the plan here says of it.
 ///
 /// # Errors
@@ -445,6 +476,28 @@ mod tests {
         assert!(!path.exists());
         others.unlink();
         drop(bound);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn siblings_share_an_address_that_stays_refused_to_others() {
+        use std::net::UdpSocket;
+        let listen = Listen::Udp("127.0.0.1:0".parse().expect("an address"));
+        let (bound, _) = bind(&listen, 1 << 20).expect("a free port");
+        let at = bound.place(&listen);
+        let Bound::Datagram(first) = bound else { panic!("a datagram socket") };
+        let siblings = [(), ()].map(|()| sibling(&first, 1 << 20).expect("the kernel can"));
+        let error = bind(&at, 1 << 20).expect_err("another daemon asks for the address as we did");
+        assert!(error.taken, "{error}");
+        let Listen::Udp(address) = at else { panic!("a UDP address") };
+        let senders: Vec<UdpSocket> =
+            (0..64).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a free port")).collect();
+        senders.iter().for_each(|sender| _ = sender.send_to(b"x", address).expect("loopback takes it"));
+        let sockets: Vec<UdpSocket> = [first].into_iter().chain(siblings).map(UdpSocket::from).collect();
+        let got = sockets.iter().map(|socket| std::iter::from_fn(|| socket.recv(&mut [0; 8]).ok()).count());
+        let got: Vec<usize> = got.collect();
+        assert_eq!(got.iter().sum::<usize>(), 64);
+        assert!(got.iter().all(|packets| *packets > 0), "dealt out by their senders: {got:?}");
     }
 
     #[test]

@@ -550,8 +550,10 @@ fn unfinished_messages_of_all_connections_have_one_bound() {
         (open <= 4 && closed() + open == 45).then_some(open)
     });
     assert!(open > 0, "some were held");
-    let grown = resident().saturating_sub(before);
-    assert!(grown < 40 << 20, "{grown} bytes for 90 MiB that were sent");
+    // What closed connections had goes back to the system once a second, reader by reader.
+    wait_for("no more than 40 MiB to be held of 90 MiB that were sent", || {
+        (resident().saturating_sub(before) < 40 << 20).then_some(())
+    });
     // Small messages pass, in pieces as well.
     let mut innocent = from(2, at);
     innocent.write_all(&[&(64 * 1024_u32).to_be_bytes()[..], &[b'x'; 60_000]].concat()).expect("it reads");

@@ -40,6 +40,7 @@ mod management;
 mod one_daemon;
 mod outputs;
 mod packaging;
+mod packet_readers;
 mod points;
 mod queue;
 mod readers;

@@ -27,8 +27,8 @@ rows! {
             "Counted is what a connection holds above 64 KiB, which each may always have; of `transport`, blocks that have not come whole as well. One client may have half of it: an address, of IPv6 a /64, or a process at a unix socket. A connection whose message finds no more room is closed, and the message counted as `unfinished_full`. Lower it where memory is little; raise it where many clients send large messages at once.";
         "readers" => readers: whole(1, Plan::READERS_MAX as u64),
             Depends("the CPU cores that the process may use, minus one, but at least 1 and at most 8"), "4",
-            "Number of threads that read connections: they decrypt, decompress and parse what clients send.",
-            "One thread, the shard, always does the rest: aggregation, routing and queues. With 1, the thread `main` reads the connections. With more, each connection has one reader from its start to its end, so its records keep their order. The shard reads the datagram sockets. A change takes effect at the next restart.";
+            "Number of threads that read connections, and of threads that read datagrams: they decrypt, decompress and parse what clients send.",
+            "One thread, the shard, always does the rest: aggregation, routing and queues. With 1, the thread `main` reads the connections and the shard the datagrams. With more, each connection has one reader from its start to its end, so its records keep their order. Each UDP address has a socket for each reader (Linux). The kernel deals packets out by their sender, so the packets of one sender keep their order; a single sender keeps a single reader busy. A change takes effect at the next restart.";
         "reload_on_change" => reload_on_change: Flag, Toml("false"), "true",
             "Reload when this file changes, not only on SIGHUP.",
             "The file is looked at every second, also one that an editor renames into place. A file with a mistake changes nothing: the mistakes are in the log.";

@@ -52,7 +52,7 @@ rows! {
     in LISTENING {
         "receive_buffer" => receive_buffer_bytes: size(4 * KIB, 1024 * MIB), Toml("\"64MiB\""), "\"16MiB\"",
             "Receive buffer to ask the kernel for, per datagram socket.",
-            "The kernel may grant less (`net.core.rmem_max`); the daemon then says so at the start.";
+            "The kernel may grant less (`net.core.rmem_max`); the daemon then says so at the start. With several `readers`, a UDP address has a socket for each of them.";
         "max_connections" => connections_max: whole(1, 1_000_000), Toml("10000"), "100",
             "Most connections at once, per stream listener.",
             "Further ones are closed at once and counted, or get the place of one that was silent for long (docs/security.md).";

@@ -21,6 +21,7 @@ use super::link::{Link, LinkError};
 use super::message::{Connection, Message, OutputName, Owner, Place, Role};
 use super::name_of;
 use crate::admin::PortKind;
+use crate::daemon::listeners::Passable;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::queues::syncs;
 use crate::daemon::shared::Shared;
@@ -65,8 +66,8 @@ const SERVE_AGAIN_PAUSE: Duration = Duration::from_millis(20);
 struct Offered {
     place: Place,
     fd: OwnedFd,
-    /// The source and its place, of a socket of a source.
-    listens: Option<(SourceId, Listen)>,
+    /// The source and its place, of a socket of a source, and which of those there it is.
+    listens: Option<(SourceId, Listen, usize)>,
 }
 
 /// Outputs on offer.
@@ -75,17 +76,33 @@ type Outputs = Vec<(OutputId, OutputName)>;
 /// What the new process goes on with, by name.
 #[derive(Debug)]
 struct Passed {
-    /// Listeners, with the number that each was offered under.
-    listens: Vec<(u32, String, SourceId, Listen)>,
+    /// Sockets of listeners.
+    listens: Vec<PassedSocket>,
     /// Outputs, with the number that each was offered under.
     outputs: Vec<(u32, OutputId)>,
     /// Aggregations and relays.
     kept: Kept,
 }
 
+/// A socket of a listener that the new process goes on with.
+#[derive(Debug)]
+struct PassedSocket {
+    /// The number that it was offered under.
+    offer: u32,
+    source: String,
+    id: SourceId,
+    listen: Listen,
+    /// Which of the sockets of the listener it is.
+    number: usize,
+}
+
 impl Passed {
     fn has(&self, source: &str, listen: &Listen) -> bool {
-        self.listens.iter().any(|(_, name, _, place)| name == source && place == listen)
+        self.first(source, listen).is_some()
+    }
+
+    fn first(&self, source: &str, listen: &Listen) -> Option<&PassedSocket> {
+        self.listens.iter().find(|passed| passed.source == source && passed.listen == *listen)
     }
 }
 
@@ -274,14 +291,22 @@ async fn on_thread<R: Send + 'static>(
 fn on_offer(running: &Running) -> std::io::Result<(Vec<Offered>, Outputs)> {
     let plan = Arc::clone(&running.shared.wiring.load().plan);
     let mut offered = Vec::new();
-    for (name, listen, at, bound) in running.listeners.passable() {
+    for Passable { source: name, listen, at, bound, siblings } in running.listeners.passable() {
         let Some(id) = plan.sources.iter().position(|source| source.name == name) else { continue };
-        let (source, at) = (name.to_owned(), shown(at));
-        offered.push(Offered {
-            place: Place { role: Role::Source, source, listen: shown(listen), at },
-            fd: bound.try_clone_to_owned()?,
-            listens: Some((SourceId(id as u16), listen.clone())),
-        });
+        let siblings = siblings.iter().map(|fd| fd.try_clone());
+        // The places are the same: their order says which is which.
+        for (number, fd) in std::iter::once(bound.try_clone_to_owned()).chain(siblings).enumerate() {
+            offered.push(Offered {
+                place: Place {
+                    role: Role::Source,
+                    source: name.to_owned(),
+                    listen: shown(listen),
+                    at: shown(at),
+                },
+                fd: fd?,
+                listens: Some((SourceId(id as u16), listen.clone(), number)),
+            });
+        }
     }
     for (kind, configured, listener) in &running.ports.listeners {
         let role = match kind {
@@ -336,7 +361,7 @@ fn offer(
 /// What stands behind the numbers that the new process gave.
 fn chosen_of(
     running: &Running,
-    places: &[Option<(SourceId, Listen)>],
+    places: &[Option<(SourceId, Listen, usize)>],
     outputs: &[(OutputId, OutputName)],
     chosen: Chosen,
 ) -> Result<Passed, LinkError> {
@@ -344,9 +369,10 @@ fn chosen_of(
     let mut passed = Passed { listens: Vec::new(), outputs: Vec::new(), kept: chosen.kept };
     for number in chosen.sockets {
         let place = places.get(number as usize).ok_or(LinkError::OutOfTurn)?;
-        if let Some((id, listen)) = place {
-            let name = plan.sources[id.index()].name.clone();
-            passed.listens.push((number, name, *id, listen.clone()));
+        if let Some((id, listen, at)) = place {
+            let source = plan.sources[id.index()].name.clone();
+            let (listen, offer) = (listen.clone(), number);
+            passed.listens.push(PassedSocket { offer, source, id: *id, listen, number: *at });
         }
     }
     for number in chosen.outputs {
@@ -376,7 +402,7 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<State, &'sta
         return (Err("a connection did not stop in time"), None);
     }
     let paused_ns = Clock::mono_ns();
-    let sockets = passed.listens.iter().map(|(_, _, id, listen)| (*id, listen.clone())).collect();
+    let sockets = passed.listens.iter().map(|socket| (socket.id, socket.listen.clone())).collect();
     let passed_on = PassedOn { sockets, kept: passed.kept.clone(), state_id: sys::random_seed() };
     let handed = shared.shard.call(move |worker| worker.hand_over(&passed_on));
     let mut handed = match tokio::time::timeout(shard_max, handed).await {
@@ -493,7 +519,7 @@ fn at_rest(running: &mut Running, passed: &Passed) -> Vec<AtRest> {
     };
     let goes = |place: usize, connection: &mut Parked| {
         let (source, listen) = &places[place];
-        let (number, ..) = passed.listens.iter().find(|(_, name, _, at)| name == source && at == listen)?;
+        let number = &passed.first(source, listen)?.offer;
         let unfinished = connection.unfinished()?;
         let outputs = connection.id().and_then(|id| waiting.get(&id)).map_or(&[][..], Vec::as_slice);
         // What waits for an output that does not go on with it is answered here, as far as it can be.
@@ -545,10 +571,11 @@ fn messages(running: &Running, passed: &Passed, handed: &HandedOver, connections
     let edges = edges.map(|(to, from, of)| account(Owner::Edge, &format!("{to}\n{from}"), of.figures()));
     let mut messages: Vec<Message> =
         sources.chain(outputs).chain(edges).chain(relays).chain(reports).collect();
-    for (number, _, id, listen) in &passed.listens {
-        let found = handed.drops.iter().find(|(source, place, _)| source == id && place == listen);
-        if let Some((_, _, drops)) = found {
-            let message = Message::Drops { socket: *number, seen: drops.seen, dropped: drops.counted };
+    for PassedSocket { offer, id, listen, number, source: _ } in &passed.listens {
+        let mut all = handed.drops.iter();
+        let found = all.find(|(source, place, at, _)| source == id && place == listen && at == number);
+        if let Some((.., drops)) = found {
+            let message = Message::Drops { socket: *offer, seen: drops.seen, dropped: drops.counted };
             messages.push(message);
         }
     }

@@ -37,15 +37,34 @@ pub struct Opened {
     pub bound: Option<Bound>,
     /// Its number among the sockets of the process that we take over from, when it is from there.
     pub inherited: Option<usize>,
+    /// More sockets at the same address, for more readers of datagrams.
+    pub siblings: Vec<Sibling>,
+}
+
+/// Another socket at the address of a listener.
+#[derive(Clone, Debug)]
+pub struct Sibling {
+    /// Shared with the thread that reads it.
+    pub fd: Arc<OwnedFd>,
+    /// As [`Opened::inherited`].
+    pub inherited: Option<usize>,
+}
+
+impl Sibling {
+    fn new(fd: OwnedFd) -> Sibling {
+        Sibling { fd: Arc::new(fd), inherited: None }
+    }
 }
 
 /// Opens every listener of `plan` that is not among `already` (source name and place). Also gives one sentence for
 /// each that could not be opened; with the built-in plan these are warnings, given here, and none is left to tell.
-/// What another process passes on is not opened but taken.
+/// What another process passes on is not opened but taken. A UDP address gets a socket for each of the `readers`; one that was taken
+/// keeps those that it has, see [`Listeners::add_siblings`].
 pub fn open(
     plan: &Plan,
     already: &[(String, Listen)],
     mut from: Option<&mut Inheritance>,
+    readers: usize,
 ) -> (Vec<Opened>, Vec<String>) {
     let mut opened = Vec::new();
     let mut failures = Vec::new();
@@ -67,12 +86,17 @@ pub fn open(
                     if let Some(short) = short {
                         warn_short_buffer(listen, short);
                     }
+                    let siblings = match (inherited, from.as_deref_mut()) {
+                        (Some(_), Some(from)) => taken_siblings(from, source, listen),
+                        _ => new_siblings(&bound, listen, 1, readers, source.receive_buffer_bytes),
+                    };
                     opened.push(Opened {
                         source: SourceId(at as u16),
                         listen: listen.clone(),
                         at: bound.place(listen),
                         bound: Some(bound),
                         inherited,
+                        siblings,
                     });
                 }
                 Err(error) if plan.built_in => tracing::warn!(
@@ -85,6 +109,51 @@ pub fn open(
         }
     }
     (opened, failures)
+}
+
+/// The further sockets of a UDP listener of another process: all of them, so that no packet that waits there is lost.
+fn taken_siblings(from: &mut Inheritance, source: &SourcePlan, listen: &Listen) -> Vec<Sibling> {
+    if !matches!(listen, Listen::Udp(_)) {
+        return Vec::new();
+    }
+    let taken = std::iter::from_fn(|| from.take_listener(&source.name, listen));
+    let checked = taken.filter_map(|(number, fd)| match inherited(fd, listen, source.receive_buffer_bytes) {
+        Ok((Bound::Datagram(fd), _)) => Some(Sibling { inherited: Some(number), ..Sibling::new(fd) }),
+        Ok(_) => None,
+        Err(error) => {
+            tracing::warn!("{error}");
+            None
+        }
+    });
+    checked.collect()
+}
+
+/// As many more sockets for a UDP address that has `had` as `readers` need. Without them fewer threads read it, which is slower and
+/// no reason to fail. Systems other than Linux do not deal packets out.
+fn new_siblings(
+    bound: &Bound,
+    listen: &Listen,
+    had: usize,
+    readers: usize,
+    receive_buffer_bytes: u64,
+) -> Vec<Sibling> {
+    let mut siblings = Vec::new();
+    let (Bound::Datagram(first), Listen::Udp(_), true) = (bound, listen, cfg!(target_os = "linux")) else {
+        return siblings;
+    };
+    while had + siblings.len() < readers {
+        match bind::sibling(first, receive_buffer_bytes) {
+            Ok(fd) => siblings.push(Sibling::new(fd)),
+            Err(error) => {
+                let (place, has) = (shown(listen), had + siblings.len());
+                tracing::warn!(
+                    "{place} is read by {has} of {readers} readers: cannot open more sockets: {error}"
+                );
+                break;
+            }
+        }
+    }
+    siblings
 }
 
 #[cfg(target_os = "linux")]
@@ -131,29 +200,57 @@ pub fn datagram_sockets(
     let mut sockets = Vec::new();
     for listener in opened {
         let Some(Bound::Datagram(fd)) = &listener.bound else { continue };
-        let account = accounts.source(listener.source);
+        let first = Sibling { inherited: listener.inherited, ..Sibling::new(fd.try_clone()?) };
+        let all = [&first].into_iter().chain(&listener.siblings);
+        let parts = SocketParts { plan, makers, accounts, kernel };
+        let place = (listener.source, &listener.listen, &listener.at);
+        sockets.extend(all.enumerate().map(|(number, sibling)| {
+            let before = sibling.inherited.map(drops).unwrap_or_default();
+            parts.socket(place, (number, &sibling.fd), before)
+        }));
+    }
+    Ok(sockets)
+}
+
+/// What a datagram socket needs.
+struct SocketParts<'a> {
+    plan: &'a Plan,
+    makers: &'a [IntakeMaker],
+    accounts: &'a Accounts,
+    kernel: &'a Kernel,
+}
+
+impl SocketParts<'_> {
+    /// The socket with a number at a place: `listen` in the plan, and really `at`.
+    fn socket(
+        &self,
+        (source, listen, at): (SourceId, &Listen, &Listen),
+        (number, fd): (usize, &Arc<OwnedFd>),
+        before: Drops,
+    ) -> DatagramSocket {
+        let account = self.accounts.source(source);
         let opened = SocketOpened {
-            source: listener.source,
-            listen: shown(&listener.at),
+            source,
+            listen: shown(at),
             account: Arc::clone(account),
-            buffer_wanted_bytes: plan.sources[listener.source.index()].receive_buffer_bytes,
-            measured: matches!(listener.at, Listen::Udp(_)),
-            before: listener.inherited.map(drops).unwrap_or_default(),
+            buffer_wanted_bytes: self.plan.sources[source.index()].receive_buffer_bytes,
+            measured: matches!(at, Listen::Udp(_)),
+            before,
         };
-        sockets.push(DatagramSocket {
-            left: std::collections::VecDeque::new(),
-            source: listener.source,
-            listen: listener.listen.clone(),
-            gauge: kernel.open(opened, fd),
-            fd: fd.try_clone()?,
-            intake: makers[listener.source.index()].make(),
+        DatagramSocket {
+            left: VecDeque::new(),
+            source,
+            listen: listen.clone(),
+            number,
+            gauge: self.kernel.open(opened, fd),
+            fd: Arc::clone(fd),
+            intake: self.makers[source.index()].make(),
             account: Arc::clone(account),
             reading: Reading::default(),
             share: Share::default(),
             senders: Senders::default(),
-        });
+        }
     }
-    Ok(sockets)
 }
 
 /// A listener that is served.
@@ -165,6 +262,8 @@ struct Served {
     at: Listen,
     /// The socket itself, for another process or for another task.
     bound: Bound,
+    /// More sockets at the same address.
+    siblings: Vec<Arc<OwnedFd>>,
     stop: watch::Sender<Order>,
     /// None for datagram sockets: the worker has them.
     task: Option<Accepting>,
@@ -180,6 +279,21 @@ impl Served {
 
 /// A task that accepts connections, and how it is told of another plan. It gives those that are at rest in the end.
 type Accepting = (watch::Sender<StreamSource>, JoinHandle<Vec<Parked>>);
+
+/// A listener that another process may go on with.
+#[derive(Clone, Copy, Debug)]
+pub struct Passable<'a> {
+    /// Its source.
+    pub source: &'a str,
+    /// Where the plan says that it listens.
+    pub listen: &'a Listen,
+    /// Where it really listens.
+    pub at: &'a Listen,
+    /// The socket.
+    pub bound: &'a Bound,
+    /// More sockets at the same address.
+    pub siblings: &'a [Arc<OwnedFd>],
+}
 
 /// All listeners that are served.
 #[derive(Debug, Default)]
@@ -240,18 +354,53 @@ impl Listeners {
         parked: Vec<Parked>,
         shared: &Arc<Shared>,
     ) -> io::Result<()> {
-        let Opened { listen, at, bound: Some(bound), .. } = listener else { return Ok(()) };
+        let Opened { listen, at, bound: Some(bound), siblings, .. } = listener else { return Ok(()) };
+        let siblings = siblings.into_iter().map(|sibling| sibling.fd).collect();
         let name = source.plan.name.clone();
         let (stop, task) = task(bound.try_clone()?, source, shared, Before { parked, busy: None });
         let file = SocketFile::of(&listen);
         let parked = Vec::new();
-        self.served.push(Served { source: name, listen, file, at, bound, stop, task, parked });
+        self.served.push(Served { source: name, listen, file, at, bound, siblings, stop, task, parked });
         Ok(())
     }
 
-    /// What another process may go on with: each socket with its source, its place in the plan and its real one.
-    pub fn passable(&self) -> impl Iterator<Item = (&str, &Listen, &Listen, &Bound)> {
-        self.served.iter().map(|served| (served.source.as_str(), &served.listen, &served.at, &served.bound))
+    /// What another process may go on with.
+    pub fn passable(&self) -> impl Iterator<Item = Passable<'_>> {
+        self.served.iter().map(|served| Passable {
+            source: &served.source,
+            listen: &served.listen,
+            at: &served.at,
+            bound: &served.bound,
+            siblings: &served.siblings,
+        })
+    }
+
+    /// Opens the further sockets that `readers` need for listeners that came from another process. Not before that process has
+    /// ended its part: packets would wait in sockets that nobody reads if it went on after all.
+    pub fn add_siblings(
+        &mut self,
+        plan: &Plan,
+        readers: usize,
+        makers: &[IntakeMaker],
+        accounts: &Accounts,
+        kernel: &Kernel,
+    ) -> Vec<DatagramSocket> {
+        let parts = SocketParts { plan, makers, accounts, kernel };
+        let mut sockets = Vec::new();
+        for served in &mut self.served {
+            let Some(at) = plan.sources.iter().position(|source| source.name == served.source) else {
+                continue;
+            };
+            let had = 1 + served.siblings.len();
+            let buffer_bytes = plan.sources[at].receive_buffer_bytes;
+            let new = new_siblings(&served.bound, &served.listen, had, readers, buffer_bytes);
+            let place = (SourceId(at as u16), &served.listen, &served.at);
+            for (number, Sibling { fd, .. }) in (had..).zip(new) {
+                sockets.push(parts.socket(place, (number, &fd), Drops::default()));
+                served.siblings.push(fd);
+            }
+        }
+        sockets
     }
 
     /// Brings the connections to rest: those of the places that are `passed` on for another process, the others when what

@@ -72,7 +72,8 @@ pub(in crate::daemon) async fn listen_again(running: &mut Running, lost: &[Socke
     let lost: Vec<_> =
         lost.iter().filter_map(|file| running.listeners.with_file(file).map(|place| (file, place))).collect();
     let others = places.into_iter().filter(|place| !lost.iter().any(|(_, lost)| lost == place));
-    let (opened, failures) = listeners::open(plan, &others.collect::<Vec<_>>(), None);
+    let (opened, failures) =
+        listeners::open(plan, &others.collect::<Vec<_>>(), None, shared.readers.number());
     let mut gone = Vec::new();
     for (file, (source, listen)) in lost {
         let is_it = |new: &Opened| plan.sources[new.source.index()].name == source && new.listen == listen;
@@ -116,6 +117,6 @@ async fn serve(
     let (plan, accounts) = (&wiring.plan, &wiring.accounts);
     let sockets =
         listeners::datagram_sockets(plan, &opened, &makers, accounts, &shared.kernel, &|_| Drops::default())?;
-    let _added = shared.shard.call(move |worker| worker.sockets.extend(sockets)).await;
+    let _added = shared.shard.call(move |worker| worker.add_sockets(sockets)).await;
     running.listeners.add(opened, plan, &makers, &shared)
 }

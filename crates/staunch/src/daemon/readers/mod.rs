@@ -9,8 +9,10 @@
 //!   so the limits of a listener and of a peer are counted in one place. Each connection goes to the reader that has the fewest ([`Readers::deal`])
 //!   and stays there, so that its records keep their order. Each reader has a [`Floor`](crate::sources::turns::Floor) of its own: who
 //!   is read next is decided per thread, and the room in the exchange is shared by all.
-//! - **N > 1, datagrams**: read by the shard's thread, as with one reader.
-//! - **Change of N**: takes effect at the next start. A hot restart deals its connections out to the readers of the new process.
+//! - **N > 1, datagrams**: N threads `packets-0` to `packets-N` (`daemon::worker::packet_thread`). Each UDP address has a socket for
+//!   each of them, and the kernel deals packets out by their sender. A unix socket has one of them.
+//! - **Change of N**: takes effect at the next start. A hot restart deals its connections and sockets out to the readers of the new
+//!   process.
 //!
 //! Invariant: a connection is read on one thread from its first byte to its last, unless the process is restarted in between.
 
@@ -24,6 +26,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::daemon::GIVE_BACK_EVERY;
+use crate::daemon::shared::{Beat, Pulse};
 
 thread_local! {
     static HERE: Cell<usize> = const { Cell::new(0) };
@@ -61,6 +64,7 @@ pub struct Readers {
 #[derive(Debug)]
 struct Reader {
     runtime: Handle,
+    pulse: Pulse,
     /// Connections that it has.
     connections: Arc<AtomicUsize>,
 }
@@ -80,7 +84,11 @@ impl Readers {
     /// # Errors
     /// When the system has no thread or no descriptors for it.
     pub fn start(number: usize) -> io::Result<Readers> {
-        let reader = |runtime| Reader { runtime, connections: Arc::default() };
+        let reader = |runtime: Handle| Reader {
+            pulse: Pulse::of(runtime.clone()),
+            runtime,
+            connections: Arc::default(),
+        };
         if number <= 1 {
             return Ok(Readers { all: [reader(Handle::current())].into(), _ends: Vec::new() });
         }
@@ -107,13 +115,27 @@ impl Readers {
     /// A place for a connection at the reader that has the fewest.
     pub fn deal(&self) -> Dealt {
         let fewest = self.all.iter().min_by_key(|reader| reader.connections.load(Relaxed));
-        let Reader { runtime, connections } = fewest.expect("there is at least one reader");
+        let Reader { runtime, connections, pulse: _ } = fewest.expect("there is at least one reader");
         connections.fetch_add(1, Relaxed);
         Dealt {
             runtime: runtime.clone(),
             elsewhere: self.all.len() > 1,
             connections: Arc::clone(connections),
         }
+    }
+
+    /// The name of a thread of them that does not answer for so long, if there is one. With one reader, that is `main`.
+    pub async fn late(&self, at_most: Duration) -> Option<String> {
+        for (number, reader) in self.all.iter().enumerate() {
+            if reader.pulse.beat(at_most).await == Beat::Late {
+                return Some(if self.all.len() == 1 {
+                    "main".to_owned()
+                } else {
+                    format!("reader-{number}")
+                });
+            }
+        }
+        None
     }
 
     /// The runtime of each, by number.
@@ -169,6 +191,19 @@ mod tests {
             assert_eq!(runtime.spawn(async { here() }).await.expect("it runs"), at);
         }
         readers.look_around(Duration::ZERO).await;
+    }
+
+    #[tokio::test]
+    async fn reader_that_does_not_answer_is_named() {
+        let readers = Readers::start(2).expect("threads are free");
+        assert_eq!(readers.late(Duration::from_secs(30)).await, None);
+        let (go_on, waits) = std::sync::mpsc::channel::<()>();
+        // Holds the thread up, as a bug would.
+        let busy = readers.all[1].runtime.spawn(async move { waits.recv() });
+        assert_eq!(readers.late(Duration::from_millis(50)).await.as_deref(), Some("reader-1"));
+        drop(go_on);
+        assert!(busy.await.expect("it goes on").is_err());
+        assert_eq!(readers.late(Duration::from_secs(30)).await, None);
     }
 
     #[tokio::test]

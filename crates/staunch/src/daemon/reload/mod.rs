@@ -198,6 +198,7 @@ async fn prepared(
         places: running.listeners.places(),
         data_dir: running.data_dir.clone(),
         http: shared.http,
+        readers: shared.readers.number(),
     };
     let ready = running.opening.open(to_open, stop_asked).await?;
     let had_data_dir = running.data_dir.is_some();
@@ -217,6 +218,7 @@ struct ToOpen {
     places: Vec<(String, Listen)>,
     data_dir: Option<Arc<DataDir>>,
     http: Option<SocketAddr>,
+    readers: usize,
 }
 
 /// The same, open.
@@ -232,10 +234,10 @@ struct Ready {
 impl ToOpen {
     /// May wait for a disk.
     fn open(self) -> Result<Ready, String> {
-        let ToOpen { before, plan, accounts, places, mut data_dir, http } = self;
+        let ToOpen { before, plan, accounts, places, mut data_dir, http, readers } = self;
         let certificates =
             Certificates::load(&plan, Some(&before.certificates)).map_err(|wrong| tls::told(&wrong))?;
-        let (listeners, failures) = listeners::open(&plan, &places, None);
+        let (listeners, failures) = listeners::open(&plan, &places, None, readers);
         if !failures.is_empty() {
             return Err(failures.join("\n"));
         }
@@ -431,18 +433,17 @@ async fn rewire_worker(
     let (for_worker, outlets) = (Arc::clone(&wiring.plan), wiring.outlets.clone());
     let their_accounts = wiring.accounts.clone();
     let makers = shared.shard.call(move |worker| {
+        worker.pause_reading();
         worker.reconfigure(&for_worker, &their_accounts, outlets);
         let makers = listeners::makers(&for_worker, &worker.turn.shard, &their_accounts);
-        for socket in &mut worker.sockets {
-            socket.intake = makers[socket.source.index()].make();
-        }
+        worker.follow(&makers);
         makers
     });
     let makers = makers.await.ok()?;
     let (plan, accounts, kernel) = (&wiring.plan, &wiring.accounts, &shared.kernel);
     match listeners::datagram_sockets(plan, opened, &makers, accounts, kernel, &|_| Drops::default()) {
         Ok(sockets) => {
-            let added = shared.shard.call(move |worker| worker.sockets.extend(sockets));
+            let added = shared.shard.call(move |worker| worker.add_sockets(sockets));
             added.await.ok()?;
         }
         Err(error) => failed.push(format!("the new datagram sockets are not read: {error}")),

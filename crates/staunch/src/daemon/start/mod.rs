@@ -31,9 +31,11 @@ use crate::daemon::listeners::{Listeners, Opened};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::queues::syncs;
 use crate::daemon::readers::{self, Readers};
-use crate::daemon::shared::{EXCHANGE_BYTES_MAX, Heartbeat, Reloads, SOURCES_MAX, Shared, Turns, Wiring};
+use crate::daemon::shared::{
+    EXCHANGE_BYTES_MAX, Heartbeat, PACKET_LANE_BYTES_MAX, Reloads, SOURCES_MAX, Shared, Turns, Wiring,
+};
 use crate::daemon::start::startup::Startup;
-use crate::daemon::worker::{KeyFlushReport, ShardHandle, Worker, WorkerParts};
+use crate::daemon::worker::{KeyFlushReport, PacketReaders, ShardHandle, Worker, WorkerParts};
 use crate::daemon::{Running, acks, checkpoint, listeners, queues, reload, supervisor, watch};
 use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
@@ -55,7 +57,7 @@ pub(in crate::daemon) async fn launch(
     if let Some(held) = held.as_ref().filter(|_| kept::is_needed(&plan) || plan.built_in) {
         anyhow::bail!("{held}");
     }
-    let (opened, mut failures) = listeners::open(&plan, &[], inherited.as_mut());
+    let (opened, mut failures) = listeners::open(&plan, &[], inherited.as_mut(), readers_of(&plan));
     let (ports, closed_ports) = admin::open(&plan, http_optional, inherited.as_mut());
     failures.extend(closed_ports);
     if let Some(held) = held.filter(|_| !failures.is_empty()) {
@@ -79,7 +81,7 @@ pub(in crate::daemon) async fn launch(
     let (outputs, mut syncs) = spawn_outputs(&shared)?;
     let plan = Arc::clone(&shared.wiring.load().plan);
     let adopt = |number, source: &_| handed.adopt(number, source, &shared);
-    let listeners = Listeners::serve(opened, &plan, &makers, &shared, adopt)?;
+    let mut listeners = Listeners::serve(opened, &plan, &makers, &shared, adopt)?;
     let ports = ports.serve(&plan, &shared, &stopped)?;
     let watchdog = inherited.as_ref().and_then(Inheritance::watchdog);
     let before = inherited.as_ref().map(|_| Arc::new(admin::accounts::page(&shared, Clock::now())));
@@ -95,9 +97,12 @@ pub(in crate::daemon) async fn launch(
         inherited.taken()?;
         let paused_ns = handed.paused_ns;
         handed.go_on(&shared, data_dir.as_ref(), queues);
+        // A process before this one may have had fewer readers.
+        let more =
+            listeners.add_siblings(&plan, readers_of(&plan), &makers, &wiring.accounts, &shared.kernel);
         // It answers nobody: the thread goes on by itself.
         let _answer = shared.shard.call(move |worker| {
-            worker.thaw();
+            worker.thaw_with(more);
             if let Some(since_ns) = paused_ns {
                 let paused_ms = (Clock::mono_ns() - since_ns) / 1_000_000;
                 tracing::info!("nothing was read for {paused_ms} ms");
@@ -147,16 +152,17 @@ async fn assemble(
     let State { handover, checkpoints, saver } =
         State::restored(&plan, &mut shard, data_dir, handed, now, startup).await?;
     let outlets = outlets(&plan, &accounts, data_dir.filter(|_| handed.owns_queues), startup).await?;
-    let exchange = Arc::new(Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX));
-    let (room, acks) = (Arc::new(Notify::new()), Arc::new(AckRegistry::default()));
+    let (exchange, room, acks) = (exchange(&plan), Arc::new(Notify::new()), Arc::<AckRegistry>::default());
     let handle = ShardHandle::new().context("cannot make the shard's waker")?;
     let (key_flushes, key_flush_reports) = tokio::sync::mpsc::channel(4);
     let makers = listeners::makers(&plan, &shard, &accounts);
     let (kernel_view, drops) = (Kernel::default(), |number| handed.drops_of(number));
     let sockets = listeners::datagram_sockets(&plan, opened, &makers, &accounts, &kernel_view, &drops)?;
+    let packet_readers = PacketReaders::start(&exchange, &handle, complain).context(NO_READERS)?;
     let mut worker = Worker::new(WorkerParts {
         shard,
         sockets,
+        readers: packet_readers,
         outlets: outlets.clone(),
         complaints: complain,
         exchange: Arc::clone(&exchange),
@@ -175,13 +181,13 @@ async fn assemble(
     let listening = Listeners::default().listening(&plan, opened);
     let plan_of = Arc::clone(&plan);
     let wiring = Wiring { certificates, plan: plan_of, accounts, outlets, generation: 0, listening };
-    let (readers, floors) =
-        start_readers(&plan, &exchange, &room).context("cannot start the reader threads")?;
+    let (readers, floors) = start_readers(&plan, &exchange, &room).context(NO_READERS)?;
     let shared = Arc::new(Shared {
         wiring: ArcSwap::from_pointee(wiring),
         turns: Turns::new(readers.number()),
         floors,
         readers,
+        packet_readers: worker.packet_readers(),
         exchange,
         shard: handle,
         http: ports.http_at,
@@ -207,13 +213,30 @@ async fn assemble(
     Ok(Assembled { shared, makers, worker, key_flush_reports })
 }
 
+/// Why there are no reader threads.
+const NO_READERS: &str = "cannot start the reader threads";
+
+/// How many readers there are.
+fn readers_of(plan: &Plan) -> usize {
+    plan.readers_on(readers::cores())
+}
+
+/// The way from readers to the shard. With one reader, the shard's thread reads the datagrams.
+fn exchange(plan: &Plan) -> Arc<Exchange> {
+    let exchange = Exchange::new(EXCHANGE_BYTES_MAX, SOURCES_MAX);
+    Arc::new(match readers_of(plan) {
+        ..=1 => exchange,
+        readers => exchange.with_packet_lanes(readers, PACKET_LANE_BYTES_MAX),
+    })
+}
+
 /// The threads that read connections, each with its order of turns.
 fn start_readers(
     plan: &Plan,
     exchange: &Arc<Exchange>,
     room: &Arc<Notify>,
 ) -> std::io::Result<(Readers, Box<[Floor]>)> {
-    let readers = Readers::start(plan.readers_on(readers::cores()))?;
+    let readers = Readers::start(readers_of(plan))?;
     let floor = |_| Floor::new(Arc::clone(exchange), Arc::clone(room));
     let floors = (0..readers.number()).map(floor).collect();
     Ok((readers, floors))

@@ -30,8 +30,8 @@ pub struct HandedOver {
     pub states: Vec<SavedState>,
     /// What each relay has counted, by its name.
     pub relays: Vec<(String, Vec<Figure>)>,
-    /// What was counted of the kernel's drops, by socket.
-    pub drops: Vec<(SourceId, Listen, Drops)>,
+    /// What was counted of the kernel's drops, by socket: place, and number there.
+    pub drops: Vec<(SourceId, Listen, usize, Drops)>,
     /// The last blocks of aggregations and relays that are not passed on. They are in no queue yet.
     pub last: Vec<(OutputId, Block)>,
 }
@@ -45,6 +45,7 @@ impl Worker {
     /// Begins, or goes on where it was.
     pub fn thaw(&mut self) {
         self.frozen = false;
+        self.go_on_reading();
         self.turn.look_at_windows();
     }
 
@@ -65,9 +66,8 @@ impl Worker {
     /// When what connections brought waits for a disk, or relays still search for names that they do not know: everything is
     /// left as it is.
     pub fn hand_over(&mut self, passed: &PassedOn) -> Result<HandedOver, &'static str> {
-        let is_passed = |socket: &DatagramSocket| {
-            passed.sockets.iter().any(|(id, at)| *id == socket.source && *at == socket.listen)
-        };
+        self.rest_elsewhere(&passed.sockets);
+        let is_passed = |socket: &DatagramSocket| socket.is_at(&passed.sockets);
         let (kept, left): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.sockets).into_iter().partition(is_passed);
         self.sockets = left;
@@ -100,11 +100,14 @@ impl Worker {
         let (turn, mut host, _) = self.parts();
         turn.end_moves(host.outputs());
         self.freeze();
-        let drops =
-            self.sockets.iter().map(|socket| (socket.source, socket.listen.clone(), socket.gauge.drops()));
+        let drops = self
+            .sockets
+            .iter()
+            .map(|socket| (socket.source, socket.listen.clone(), socket.number, socket.gauge.drops()));
+        let drops = drops.chain(self.drops_elsewhere()).collect();
         let mut relays = self.turn.shard.counted_by_relays();
         relays.retain(|(name, _)| passed.kept.relays.contains(name));
-        Ok(HandedOver { drops: drops.collect(), relays, states, last: last.blocks })
+        Ok(HandedOver { drops, relays, states, last: last.blocks })
     }
 
     /// The other process does not go on: everything is as it was before [`Self::hand_over`], also where that has not

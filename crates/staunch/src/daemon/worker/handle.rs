@@ -215,6 +215,11 @@ impl ShardHandle {
         drop(TellEnd(self.clone()));
     }
 
+    /// The daemon ends as if the worker had: a thread that it needs has ended because of a bug.
+    pub(super) fn note_end(&self) {
+        self.end.notify_one();
+    }
+
     /// Wakes the worker to look at the exchange.
     pub fn wake(&self) {
         if self.asleep.load(Relaxed) {
@@ -263,7 +268,8 @@ impl Worker {
     /// Questions that are there now may be answered once the sockets have been read: whoever sends a datagram and then asks
     /// for it finds it.
     pub(super) fn note_questions(&mut self) {
-        self.asked = self.handle.jobs().questions.len();
+        let waiting = self.handle.jobs().questions.len();
+        self.asked = self.readers.questions_after_a_look(waiting);
     }
 
     /// True while calls are left that the last turn had no time for.

@@ -1,4 +1,4 @@
-//! A datagram socket of a source: what was read from it goes through its intake into the shard.
+//! A datagram socket of a source: what was read from it goes through its intake into the shard, or into a lane to it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,7 @@ use pipeline::{Exchange, Intake, Routed, Scratch, Shard};
 use super::Complaints;
 use super::reading::{Reading, Word};
 use super::senders::Senders;
-use super::share::Share;
+use super::share::{Read, Share};
 use crate::kernel::SocketGauge;
 use sys::clock::Clock;
 use sys::{self, AsFd, BorrowedFd, OwnedFd, PacketReader, Wait};
@@ -29,8 +29,10 @@ pub struct DatagramSocket {
     pub source: SourceId,
     /// Where it listens.
     pub listen: Listen,
-    /// The socket, UDP or unix.
-    pub fd: OwnedFd,
+    /// Which of the sockets that listen there: each reader has one.
+    pub number: usize,
+    /// The socket, UDP or unix. Shared with the thread that reads the kernel's counts.
+    pub fd: Arc<OwnedFd>,
     /// Its intake.
     pub intake: Intake,
     /// The source's account.
@@ -49,19 +51,80 @@ pub struct DatagramSocket {
 }
 
 /// Where what was read goes.
+pub(super) trait Sink {
+    /// It is another thread that settles: what is counted and what is in flight must be seen together, and batches must own their
+    /// memory.
+    const IS_ELSEWHERE: bool;
+
+    /// Takes a batch. One that there is no time for now is put into `left`.
+    fn take(&mut self, batch: Batches<'_>, now: Now, left: &mut VecDeque<Batches<'static>>);
+}
+
+/// The shard of this thread.
 pub(super) struct To<'a> {
     pub(super) shard: &'a mut Shard,
     pub(super) routed: &'a mut Routed,
     /// Counts what is left as in flight.
     pub(super) exchange: &'a Exchange,
-    pub(super) scratch: &'a mut Scratch,
     /// When long searches end (monotonic).
     pub(super) until_ns: u64,
 }
 
+impl Sink for To<'_> {
+    const IS_ELSEWHERE: bool = false;
+
+    #[inline]
+    fn take(&mut self, batch: Batches<'_>, now: Now, left: &mut VecDeque<Batches<'static>>) {
+        let To { shard, routed, exchange, until_ns } = self;
+        let rest = if left.is_empty() {
+            shard.push_while(batch, now, routed, &mut || Clock::mono_ns() < *until_ns)
+        } else {
+            Some(batch)
+        };
+        if let Some(rest) = rest {
+            exchange.count_outside(rest.source, rest.records());
+            left.push_back(rest.into_owned());
+        }
+    }
+}
+
+/// What a read needs for a moment, lent to the sockets of a thread one after the other.
+#[derive(Debug, Default)]
+pub(super) struct ReadMemory {
+    scratch: Scratch,
+    dense: Dense,
+}
+
+/// Packets without the room between them: batches that cross threads are copied with their arena.
+#[derive(Debug, Default)]
+struct Dense {
+    bytes: Vec<u8>,
+    packets: Vec<Span>,
+}
+
+impl Dense {
+    fn fill(&mut self, bytes: &[u8], packets: &[Span]) {
+        self.bytes.clear();
+        self.packets.clear();
+        for packet in packets {
+            self.packets.push(Span::new(self.bytes.len(), packet.len as usize));
+            self.bytes.extend_from_slice(packet.of(bytes));
+        }
+    }
+
+    /// Where the byte at `at` was before.
+    fn origin(&self, at: u32, packets: &[Span]) -> u32 {
+        let packet = self.packets.partition_point(|packet| packet.at <= at).saturating_sub(1);
+        match (self.packets.get(packet), packets.get(packet)) {
+            (Some(here), Some(there)) => there.at + (at - here.at),
+            _ => at,
+        }
+    }
+}
+
 impl DatagramSocket {
     /// What waits at it, as much as one call gives.
-    pub(super) fn receive<'a>(&self, reader: &'a mut PacketReader) -> io::Result<sys::Packets<'a>> {
+    fn receive<'a>(&self, reader: &'a mut PacketReader) -> io::Result<sys::Packets<'a>> {
         reader.take_at_most(self.share.slots());
         if self.intake.wants_peers() {
             reader.receive_with_peers(self.fd.as_fd(), Wait::No)
@@ -72,7 +135,44 @@ impl DatagramSocket {
         }
     }
 
-    pub(super) fn take(&mut self, packets: &sys::Packets<'_>, complaints: Complaints, to: &mut To<'_>) {
+    /// One call: what waits at it goes to `to`.
+    pub(super) fn read<S: Sink>(
+        &mut self,
+        reader: &mut PacketReader,
+        complaints: Complaints,
+        memory: &mut ReadMemory,
+        to: &mut S,
+    ) -> Read {
+        let packets = match self.receive(reader) {
+            Ok(packets) => packets,
+            Err(error) => {
+                self.note_failure(&error);
+                return Read::default();
+            }
+        };
+        self.reading.works();
+        if packets.spans.is_empty() {
+            return Read::default();
+        }
+        let bytes = packets.spans.iter().map(|span| span.len as usize).sum();
+        let read = Read { packets: packets.spans.len(), bytes, more: packets.more };
+        self.gauge.count_batch(read.packets);
+        self.take(&packets, complaints, memory, to);
+        if self.left.is_empty() { read } else { Read { packets: read.packets, ..Read::spent() } }
+    }
+
+    /// True when it is at one of these places.
+    pub(super) fn is_at(&self, places: &[(SourceId, Listen)]) -> bool {
+        places.iter().any(|(source, listen)| *source == self.source && *listen == self.listen)
+    }
+
+    fn take<S: Sink>(
+        &mut self,
+        packets: &sys::Packets<'_>,
+        complaints: Complaints,
+        memory: &mut ReadMemory,
+        to: &mut S,
+    ) {
         let now = Clock::now();
         let whole;
         let spans = if packets.truncated.is_empty() {
@@ -84,20 +184,26 @@ impl DatagramSocket {
                 let span = &mut spans[usize::from(*place)];
                 *span = self.intake.whole_lines(packets.bytes, *span);
             }
+            self.complain(packets, complaints);
             whole = spans;
             &whole
         };
         if packets.peers.is_empty() {
-            self.push(packets.bytes, spans, now, to);
+            self.push(packets, spans, now, complaints, memory, to);
         } else {
             let mut rest = spans;
             for of_one in packets.peers.chunk_by(|one, next| one == next) {
                 let (now_taken, later) = rest.split_at(of_one.len());
                 self.intake.set_peer(peer(of_one[0]));
-                self.push(packets.bytes, now_taken, now, to);
+                self.push(packets, now_taken, now, complaints, memory, to);
                 rest = later;
             }
         }
+        self.complain(packets, complaints);
+    }
+
+    /// Makes the complaints about lines of these packets.
+    fn complain(&mut self, packets: &sys::Packets<'_>, complaints: Complaints) {
         while let Some(complaint) = self.intake.take_complaint() {
             self.senders.tell(complaint, packets, &self.listen, &self.account, complaints);
         }
@@ -109,20 +215,31 @@ impl DatagramSocket {
     }
 
     /// Packets of one sender, or of nobody in particular, to the shard: as many at once as may unfold at once.
-    fn push(&mut self, bytes: &[u8], spans: &[Span], now: Now, to: &mut To<'_>) {
-        let To { shard, routed, exchange, scratch, until_ns } = to;
+    fn push<S: Sink>(
+        &mut self,
+        packets: &sys::Packets<'_>,
+        spans: &[Span],
+        now: Now,
+        complaints: Complaints,
+        ReadMemory { scratch, dense }: &mut ReadMemory,
+        to: &mut S,
+    ) {
         let mut rest = spans;
         while !rest.is_empty() {
             let (some, later) = rest.split_at(packets_at_once(rest));
-            let batch = self.intake.datagrams(bytes, some, now, scratch);
-            let left = if self.left.is_empty() {
-                shard.push_while(batch, now, routed, &mut || Clock::mono_ns() < *until_ns)
+            if S::IS_ELSEWHERE {
+                let counting = self.account.counting();
+                dense.fill(packets.bytes, some);
+                let batch = self.intake.datagrams(&dense.bytes, &dense.packets, now, scratch);
+                to.take(batch, now, &mut self.left);
+                drop(counting);
+                while let Some(mut complaint) = self.intake.take_complaint() {
+                    complaint.at = complaint.at.map(|at| dense.origin(at, some));
+                    self.senders.tell(complaint, packets, &self.listen, &self.account, complaints);
+                }
             } else {
-                Some(batch)
-            };
-            if let Some(left) = left {
-                exchange.count_outside(self.source, left.records());
-                self.left.push_back(left.into_owned());
+                let batch = self.intake.datagrams(packets.bytes, some, now, scratch);
+                to.take(batch, now, &mut self.left);
             }
             rest = later;
         }
@@ -130,7 +247,7 @@ impl DatagramSocket {
 
     /// Goes on with what is left, as long as there is time. Says whether there is nothing left.
     pub(super) fn push_left(&mut self, to: &mut To<'_>) -> bool {
-        let To { shard, routed, exchange, until_ns, .. } = to;
+        let To { shard, routed, exchange, until_ns } = to;
         let mut go_on = || Clock::mono_ns() < *until_ns;
         while let Some(batch) = self.left.pop_front() {
             exchange.uncount_outside(self.source, batch.records());
@@ -154,7 +271,7 @@ impl DatagramSocket {
         }
     }
 
-    pub(super) fn note_failure(&mut self, error: &io::Error) {
+    fn note_failure(&mut self, error: &io::Error) {
         self.account.read_errors.fetch_add(1, Relaxed);
         let at = shown(&self.listen);
         match self.reading.failed(error, Clock::mono_ns()) {
@@ -176,7 +293,7 @@ impl DatagramSocket {
 
     /// Adds what the kernel dropped since the last call to the source's account, and reads how full the socket is.
     pub fn count_drops(&self) {
-        self.gauge.read(&self.fd);
+        self.gauge.read(&*self.fd);
     }
 }
 
@@ -188,6 +305,19 @@ fn packets_at_once(packets: &[Span]) -> usize {
         bytes <= AT_ONCE_BYTES_MAX
     });
     within.count().max(1)
+}
+
+#[test]
+fn dense_packets_know_where_they_were() {
+    let (arena, packets) = (b"..one.....three..", [Span::new(2, 3), Span::new(7, 0), Span::new(10, 5)]);
+    let mut dense = Dense::default();
+    for _again in 0..2 {
+        dense.fill(arena, &packets);
+        assert_eq!(dense.bytes, b"onethree");
+        let texts: Vec<_> = dense.packets.iter().map(|packet| packet.of(&dense.bytes)).collect();
+        assert_eq!(texts, [&b"one"[..], b"", b"three"]);
+        assert_eq!([0, 2, 3, 7].map(|at| dense.origin(at, &packets)), [2, 4, 10, 14]);
+    }
 }
 
 #[test]

@@ -35,37 +35,41 @@ impl Worker {
     /// Everything that was read: by sockets and in the exchange. Says whether that was all: it ends at `until_ns` (monotonic),
     /// when a relay has to search long.
     pub(super) fn take_all_until(&mut self, until_ns: u64) -> bool {
-        let Worker { turn, exchange, scratch, sockets, .. } = self;
-        let mut to = To { shard: &mut turn.shard, routed: &mut turn.routed, exchange, scratch, until_ns };
+        let Worker { turn, exchange, sockets, .. } = self;
+        let mut to = To { shard: &mut turn.shard, routed: &mut turn.routed, exchange, until_ns };
         for socket in sockets {
             let _done = socket.push_left(&mut to);
         }
+        let left_ns = || until_ns.saturating_sub(Clock::mono_ns());
+        while self.take_packets(left_ns()).brought() && left_ns() > 0 {}
         let (turn, mut host, exchange) = self.parts();
         let all = turn.take_all(exchange, &mut host, Clock::now(), until_ns);
-        all && self.sockets.iter().all(|socket| socket.left.is_empty())
+        all && !self.exchange.has_packets() && self.sockets.iter().all(|socket| socket.left.is_empty())
     }
 
     /// Gives what is left its end: what needs no long search is taken, the rest is dropped.
     fn drop_left(&mut self) {
         self.finish_sockets(|_| true);
+        self.drop_packets();
         let (turn, mut host, exchange) = self.parts();
         turn.drop_left(exchange, &mut host, Clock::now());
     }
 
     fn finish_sockets(&mut self, which: impl Fn(&DatagramSocket) -> bool) {
-        let Worker { turn, exchange, scratch, sockets, .. } = self;
+        let Worker { turn, exchange, sockets, .. } = self;
         let exchange: &Arc<Exchange> = exchange;
-        let mut to = To { shard: &mut turn.shard, routed: &mut turn.routed, exchange, scratch, until_ns: 0 };
+        let mut to = To { shard: &mut turn.shard, routed: &mut turn.routed, exchange, until_ns: 0 };
         sockets.iter_mut().filter(|socket| which(socket)).for_each(|socket| socket.finish_left(&mut to));
     }
 
     /// Closes the datagram sockets at these places of sources; what they have received still counts.
     pub fn close_sockets(&mut self, gone: &[(SourceId, Listen)]) {
-        let goes = |socket: &DatagramSocket| {
-            gone.iter().any(|(source, listen)| *source == socket.source && *listen == socket.listen)
-        };
+        self.close_elsewhere(gone);
+        let goes = |socket: &DatagramSocket| socket.is_at(gone);
         self.sockets.iter().filter(|socket| goes(socket)).for_each(DatagramSocket::refuse_more);
-        self.last_read();
+        if self.readers.is_none() {
+            self.last_read();
+        }
         self.finish_sockets(goes);
         self.tell_complaints();
         self.sockets.retain(|socket| {
@@ -80,7 +84,11 @@ impl Worker {
     pub fn stop(&mut self, until_ns: u64) -> Stopped {
         // What waits is still taken. Nothing comes behind it that would be neither read nor counted.
         self.sockets.iter().for_each(DatagramSocket::refuse_more);
-        self.last_read();
+        self.refuse_more_elsewhere(None);
+        if self.readers.is_none() {
+            self.last_read();
+        }
+        self.call_readers(|thread| thread.empty(|_| true));
         let now = Clock::now();
         self.exchange.close();
         self.deliver(now);
@@ -93,6 +101,10 @@ impl Worker {
         // Who waits for room need not.
         self.room.notify_waiters();
         self.read_to_count();
+        self.call_readers(|thread| {
+            thread.empty(|_| true);
+            thread.end();
+        });
         self.tell_complaints();
         self.count_drops();
         let (turn, mut host, _) = self.parts();
