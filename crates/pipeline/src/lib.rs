@@ -25,7 +25,8 @@ pub use intake::{AckProgress, Broken, Complaint, Intake, IntakeMaker, Scratch, U
 pub use reload::{merge_plans, predecessor};
 pub use rotation::Rotation;
 pub use shard::{
-    BeforeLast, BusyNames, DumpCursor, DumpRow, DumpSlice, FedFigures, Held, Kept, RelayFigures, RelayState,
-    SLICE_BYTES_MAX, SLICE_SERIES_MAX, SavedState, SeriesCopy, SeriesRow, SeriesSlice, Shard, ShardFigures,
+    BeforeLast, BusyNames, ChainExplanation, ChainVisit, DumpCursor, DumpRow, DumpSlice, FedFigures, Held,
+    Kept, MATCHES_MAX, RelayFigures, RelayState, RelayToAsk, SLICE_BYTES_MAX, SLICE_SERIES_MAX, SavedState,
+    SentBy, SeriesCopy, SeriesRow, SeriesSlice, Shard, ShardFigures, explain_chain,
 };
 pub use turn::{Host, Moves, MovingQueues, Outputs, Taken, Turn, TurnLimits};

@@ -4,6 +4,7 @@ pub mod admin;
 pub mod admission;
 pub mod build;
 pub mod carbon_c_relay;
+pub mod chain_explanation;
 pub mod cli;
 pub mod daemon;
 mod disk_room;

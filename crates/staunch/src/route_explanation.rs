@@ -410,7 +410,8 @@ pub(crate) fn line(text: &[u8], tags_are_named: bool) -> Line<'_> {
     Line { name, rest: rest.strip_prefix(b" ").or(rest.strip_prefix(b"\t")).unwrap_or(rest) }
 }
 
-fn text(bytes: &[u8]) -> String {
+/// A name for people and programs.
+pub(crate) fn text(bytes: &[u8]) -> String {
     // Names are bytes; what is no character is shown as what it is not.
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -2,7 +2,7 @@
 //!
 //! Path of a point: `Shard::push` -> **[`Relays::points`]** -> `Relay::point`, and for each copy that a cluster sends to another
 //! relay: a place in the next [`Level`] -> `Relay::point` of that relay, until a level is empty.
-//! Not here: what one relay does with a point (`relay`), which relays there are (`wiring`).
+//! Not here: what one relay does with a point (`relay`), which relays there are (`wiring`), the same way for people (`explain`).
 //! Invariants: a point makes at most [`VISITS_MAX`] visits to further relays, and what would be more is counted as refused;
 //! nothing is left in a level when a call returns; each visit is in the account of its edge then.
 
@@ -17,7 +17,7 @@ use crate::encode::OutputEncoder;
 use crate::shard::relay::{Due, Ended, LOOK_EVERY_NS, PointEnd, Relay};
 
 /// Most visits of one point to relays behind the first one. A line has at most as many copies, too.
-const VISITS_MAX: usize = process::relay::COPIES_MAX;
+pub(super) const VISITS_MAX: usize = process::relay::COPIES_MAX;
 
 /// All relays of a shard.
 #[derive(Debug, Default)]
@@ -336,6 +336,18 @@ impl Relays {
         }
         self.settle_edges();
         self.all[at].put_results_back(results)
+    }
+
+    /// The relay of that name and those that copies of it may reach, each with the number that statements have for it: the first
+    /// one, which has none, comes first.
+    pub(crate) fn to_ask(&self, name: &str) -> Option<Vec<(Option<TransformId>, &Relay)>> {
+        let first = self.all.iter().position(|relay| relay.name == name)?;
+        let mut asked = vec![(None, &self.all[first])];
+        for at in self.reached_from(std::iter::once(first)).into_iter().filter(|at| *at != first) {
+            let id = self.next.iter().flatten().find(|next| next.at == at).map(|next| next.id);
+            asked.push((id, &self.all[at]));
+        }
+        Some(asked)
     }
 
     /// Relays that send to the output.

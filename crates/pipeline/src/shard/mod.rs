@@ -8,6 +8,7 @@
 mod aggregation;
 mod chain;
 pub(crate) mod clusters;
+mod explain;
 mod failover;
 mod inspect;
 pub(crate) mod packets;
@@ -17,6 +18,7 @@ mod routes;
 mod state;
 mod wiring;
 
+pub use self::explain::{ChainExplanation, ChainVisit, MATCHES_MAX, RelayToAsk, SentBy, explain_chain};
 pub use self::inspect::{
     DumpCursor, DumpRow, DumpSlice, Held, SLICE_BYTES_MAX, SLICE_SERIES_MAX, SeriesCopy, SeriesRow,
     SeriesSlice,
@@ -27,13 +29,12 @@ pub use self::state::{BeforeLast, Kept, SavedState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use config::plan::RelayTransform;
 use model::{
     AckWhen, Batch, Batches, CopyOutcome, Dropped, Events, FlushInfo, Flushed, Now, Outcome, OutputId,
     Packets, Points, Receipt, RecordAccount, Records, Reject, Samples, SourceAccount, SourceId, TransformId,
 };
 use process::aggregate::{Added, Figures, FlushEnd};
-use process::relay::{Entry, RouterSnapshot};
+use process::relay::Entry;
 
 use wire::statsd::Parser;
 
@@ -434,9 +435,10 @@ impl Shard {
         }
     }
 
-    /// The statements of the relay of that name, and its router with the endpoints up that are up now, for another thread.
-    pub fn relay_to_ask(&self, relay: &str) -> Option<(Arc<RelayTransform>, RouterSnapshot)> {
-        self.relays.iter().find(|known| known.name == relay).map(Relay::to_ask)
+    /// The relay of that name and those behind it, with the endpoints up that are up now, for another thread.
+    pub fn relays_to_ask(&self, relay: &str) -> Option<Vec<RelayToAsk>> {
+        let relays = self.relays.to_ask(relay)?;
+        Some(relays.into_iter().map(|(id, relay)| RelayToAsk::new(id, relay)).collect())
     }
 
     /// What every relay has done, remembers and holds.

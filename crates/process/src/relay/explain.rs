@@ -24,6 +24,25 @@ pub struct Explanation {
     pub routing: Routing,
 }
 
+impl Explanation {
+    /// The copies that are sent, in their order, each with its rule. At most [`COPIES_MAX`].
+    pub fn copies(&self) -> impl Iterator<Item = (Option<&RuleMatch>, Chosen)> {
+        let by_rules = self.matches.iter().flat_map(|rule_match| {
+            let sent = match &rule_match.action {
+                RuleAction::Sent(sent) => sent.as_slice(),
+                RuleAction::Nothing
+                | RuleAction::Blackholed
+                | RuleAction::Renamed(_)
+                | RuleAction::NotRenamed(_)
+                | RuleAction::Fed { .. } => &[],
+            };
+            sent.iter().flat_map(|sent| &sent.chosen).map(move |chosen| (Some(rule_match), *chosen))
+        });
+        let direct = self.direct.iter().flat_map(|sent| &sent.chosen).map(|chosen| (None, *chosen));
+        direct.chain(by_rules).take(self.routing.copies as usize)
+    }
+}
+
 /// A rule that matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleMatch {

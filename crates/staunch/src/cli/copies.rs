@@ -19,6 +19,8 @@ pub(crate) struct Copies<'a> {
     /// One for each output of packets that is in no cluster, and one for each cluster.
     copies: usize,
     places: Vec<Place<'a>>,
+    /// No output takes its events and service checks.
+    has_unread_events: bool,
 }
 
 #[derive(Debug)]
@@ -74,7 +76,8 @@ fn of_source<'a>(plan: &'a Plan, id: SourceId, source: &'a str) -> Copies<'a> {
         let fed = transforms.map(|each| &*each.name).chain(outputs.map(|output| &*output.name));
         places.push(Place::Transform(&transform.name, fed.collect()));
     }
-    Copies { source, copies, places }
+    let has_unread_events = plan.sources_with_unread_events().any(|unread| unread.name == source);
+    Copies { source, copies, places, has_unread_events }
 }
 
 impl Copies<'_> {
@@ -112,6 +115,9 @@ impl Copies<'_> {
             };
             out.push_str(&format!("  {name:<24} {what}\n"));
         }
+        if self.has_unread_events {
+            out.push_str(&format!("  {:<24} {}\n", "events, service checks", UNREAD_EVENTS));
+        }
         out
     }
 
@@ -135,9 +141,13 @@ impl Copies<'_> {
                 Place::Events(name) => json!({ "output": name, "events_only": true }),
             })
             .collect();
-        json!({ "source": self.source, "copies": self.copies, "places": places })
+        let unread = self.has_unread_events;
+        json!({ "source": self.source, "copies": self.copies, "places": places, "unread_events": unread })
     }
 }
+
+/// What becomes of events that no output takes.
+pub(crate) const UNREAD_EVENTS: &str = "filtered: no output takes them (C040)";
 
 impl<'a> Place<'a> {
     /// The name of an output of points.
@@ -297,10 +307,38 @@ source own: 2 copies of each packet
   disk                     points to /tmp/points
 source app: aggregated
   stats                    aggregated for g
+  events, service checks   filtered: no output takes them (C040)
 ";
         assert_eq!(text, want);
+        assert_eq!(
+            (&copies[0].json()["unread_events"], &copies[1].json()["unread_events"]),
+            (&json!(false), &json!(true))
+        );
         let json = copies[0].json();
         assert_eq!((&json["copies"], &json["places"][0]["output"]), (&json!(0), &json!("g")));
+    }
+
+    #[test]
+    fn unread_events_are_shown_where_clients_may_send_them() {
+        let stats = "[transforms.t]\ntype = \"aggregate\"\nfrom = [\"a\"]\n[outputs.o]\ntype = \"console\"\nfrom = [\"t\"]\n";
+        let file = "[outputs.e]\ntype = \"event_file\"\nfrom = [\"a\"]\n";
+        let copy = "[outputs.c]\ntype = \"udp\"\nfrom = [\"a\"]\nto = [\"udp://10.0.0.1:1\"]\n";
+        for (dialect, outputs, unread) in [
+            ("union", stats.to_owned(), true),
+            ("dogstatsd", stats.to_owned(), true),
+            ("etsy", stats.to_owned(), false),
+            ("perl", stats.to_owned(), false),
+            ("union", format!("{stats}{file}"), false),
+            ("union", format!("{stats}{copy}"), false),
+            // That nothing reads from it is a warning of its own.
+            ("union", String::new(), false),
+        ] {
+            let plan = plan(&format!("[sources.a]\ntype = \"statsd\"\ndialect = \"{dialect}\"\n{outputs}"));
+            let text: String = of_plan(&plan).iter().map(Copies::text).collect();
+            assert_eq!(text.contains("C040"), unread, "{dialect} {outputs}: {text}");
+        }
+        let defaults = config::defaults(std::path::Path::new("data"));
+        assert_eq!(defaults.sources_with_unread_events().count(), 0);
     }
 
     #[test]

@@ -2,26 +2,39 @@
 //! and which rules of a relay they meet.
 //!
 //! Not here: how keys are placed and rules met (`process`), one name at length (`staunch relay --explain`).
-//! Invariant: the line of a relay is the one of `explained`.
+//! Invariant: the rows and the document are those of `chain_explanation`, as for the HTTP API.
 
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use config::plan::{Plan, TransformKind};
-use process::relay::{Entry, Explanation, RelayPlan, Router, RuleAction};
+use config::plan::Plan;
+use model::TransformId;
+use pipeline::{ChainExplanation, explain_chain};
+use process::relay::{Entry, Line, RelayPlan, Router};
 use serde_json::{Map, Value, json};
 
 use super::copies::Owners;
 use super::rules::Place;
-use crate::route_explanation::{Way, line};
+use crate::chain_explanation::{ChainWay, Passed, Row, Rows, entries, outside_feeds};
+use crate::route_explanation::line;
 use client::stdio::shown;
+
+/// A relay of the plan.
+struct Relay<'a> {
+    id: TransformId,
+    name: &'a str,
+    plan: &'a RelayPlan,
+    router: Router,
+}
 
 /// A plan, ready to be asked.
 pub(crate) struct Keys<'a> {
     plan: &'a Plan,
     owners: Owners<'a>,
-    relays: Vec<(&'a str, &'a RelayPlan, Router)>,
+    relays: Vec<Relay<'a>>,
+    /// The names of those that keys enter at.
+    entries: Vec<&'a str>,
     place: &'a Place<'a>,
 }
 
@@ -31,20 +44,17 @@ impl<'a> Keys<'a> {
     /// # Errors
     /// When the plan has neither cluster nor relay.
     pub(crate) fn new(plan: &'a Plan, place: &'a Place<'a>) -> anyhow::Result<Keys<'a>> {
-        let relays = plan.transforms.iter().filter_map(|transform| match &transform.kind {
-            TransformKind::Relay(relay) => {
-                let router = Router::new(&relay.plan);
-                let router = router.expect("the check of the config made this router before");
-                Some((&*transform.name, &relay.plan, router))
-            }
-            TransformKind::Aggregate(_) => None,
+        let relays = plan.relays().map(|(id, transform, relay)| {
+            let router = Router::new(&relay.plan);
+            let router = router.expect("the check of the config made this router before");
+            Relay { id, name: &transform.name, plan: &relay.plan, router }
         });
         let relays: Vec<_> = relays.collect();
         anyhow::ensure!(
             !plan.clusters.is_empty() || !relays.is_empty(),
             "--keys needs a config with sharding: no output has `sharding`, and there is no relay"
         );
-        Ok(Keys { plan, owners: Owners::new(plan), relays, place })
+        Ok(Keys { plan, owners: Owners::new(plan), relays, entries: entries(plan), place })
     }
 
     /// Writes the lines of [`Keys::line`] for each line of `file` (`-` for stdin). That the reader of stdout has gone away
@@ -70,8 +80,9 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// `key<TAB>output` for each cluster. For each relay `key<TAB>output<TAB>rule` for each copy, `counts in NAME` in place of
-    /// the output for each result, and `-` when it goes nowhere, with the rule that saw to that or `-`.
+    /// `key<TAB>output` for each cluster. For each relay that keys enter at, and those behind it, `key<TAB>output<TAB>rules` for
+    /// each copy, `counts in NAME` in place of the output for each result, and `-` when it goes nowhere, with the rule that saw
+    /// to that or `-`. A fourth cell has the name at the end when a rule changed it.
     fn line(&mut self, key: &[u8], out: &mut Vec<u8>) {
         let mut row = |rest: &[&str]| {
             out.extend_from_slice(key);
@@ -82,43 +93,32 @@ impl<'a> Keys<'a> {
             out.push(b'\n');
         };
         self.owners.of(key).for_each(|(_, output)| row(&[output]));
-        for (name, _, router) in &self.relays {
-            let explained = router.explain(Entry::Records, line(key, self.plan.tags_are_named(name)), 0);
-            let mut goes = false;
-            for met in &explained.matches {
-                let at = (self.place)(met.statement, met.expression);
-                match &met.action {
-                    RuleAction::Sent(sent) => {
-                        for chosen in sent.iter().flat_map(|sent| &sent.chosen) {
-                            row(&[self.plan.member_name(chosen.node), &at]);
-                            goes = true;
-                        }
-                    }
-                    RuleAction::Fed { names, .. } => {
-                        for name in names.iter().flatten() {
-                            row(&[&format!("counts in {}", String::from_utf8_lossy(name)), &at]);
-                            goes = true;
-                        }
-                    }
-                    RuleAction::Nothing
-                    | RuleAction::Blackholed
-                    | RuleAction::Renamed(_)
-                    | RuleAction::NotRenamed(_) => {}
+        for first in &self.entries {
+            let chain = self.chain(first, line(key, self.plan.tags_are_named(first)));
+            let rows = Rows { plan: self.plan, chain: &chain, first, place: self.place };
+            for Row { end, way, renamed } in rows.rows() {
+                match renamed {
+                    None => row(&[&end, &way]),
+                    Some(renamed) => row(&[&end, &way, &renamed]),
                 }
-            }
-            if !goes {
-                row(&["-", &self.ended_by(&explained)]);
             }
         }
     }
 
-    /// The rule that let nothing through to the next one.
-    fn ended_by(&self, explained: &Explanation) -> String {
-        let last = explained.matches.last().filter(|met| met.stopped);
-        last.map_or("-".into(), |met| (self.place)(met.statement, met.expression))
+    /// A relay by its name, or by the number that others have for it.
+    fn relay(&self, first: &str, id: Option<TransformId>) -> &Relay<'a> {
+        let is_it = |relay: &&Relay<'_>| id.map_or(relay.name == first, |id| relay.id == id);
+        self.relays.iter().find(is_it).expect("every relay of the plan is here")
     }
 
-    /// For each key a document: `owners` by cluster, and by relay what `staunch relay --explain --json` says.
+    fn chain(&self, first: &str, line: Line<'_>) -> ChainExplanation {
+        let mut explain = |id: Option<TransformId>, line: Line<'_>| {
+            Some(self.relay(first, id).router.explain(Entry::Records, line, 0))
+        };
+        explain_chain(line, &mut explain).expect("nothing ends it")
+    }
+
+    /// For each key a document: `owners` by cluster, and its way for each relay that keys enter at.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -136,10 +136,16 @@ impl<'a> Keys<'a> {
             }
             if !self.relays.is_empty() {
                 let mut relays = Map::new();
-                for (name, plan, router) in &self.relays {
-                    let line = line(key, self.plan.tags_are_named(name));
-                    let way = Way::new(plan, line, &router.explain(Entry::Records, line, 0), self.place);
-                    relays.insert((*name).to_owned(), serde_json::to_value(way)?);
+                for first in &self.entries {
+                    let line = line(key, self.plan.tags_are_named(first));
+                    let chain = self.chain(first, line);
+                    let passed = |id| {
+                        let relay = self.relay(first, id);
+                        Passed { name: relay.name, plan: relay.plan }
+                    };
+                    let from = outside_feeds(self.plan, first);
+                    let way = ChainWay::new(&chain, line, from, &passed, self.place);
+                    relays.insert((*first).to_owned(), serde_json::to_value(way)?);
                 }
                 document["relays"] = Value::Object(relays);
             }

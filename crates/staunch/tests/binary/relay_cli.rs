@@ -320,6 +320,11 @@ relay relay: 2 clusters, 4 rules
         "{}",
         answer.stdout
     );
+    assert!(
+        answer.stdout.contains("http://127.0.0.1:8680\n"),
+        "as `staunch relay` listens: {}",
+        answer.stdout
+    );
     let table = answer.stdout.find("relay relay:").map(|at| &answer.stdout[at..]);
     assert_eq!(table, Some(want));
     assert!(answer.stdout.lines().all(|line| line.chars().count() <= 80), "{}", answer.stdout);
@@ -343,8 +348,79 @@ nobody\t-\t-
     let explained: Value =
         serde_json::from_str(&run(folder.path(), "relay", &args, "").stdout).expect("JSON");
     for at in 0..names.len() {
-        assert_eq!(logged["keys"][at]["relays"]["relay"], explained[at], "{}", names[at]);
+        // The same, and what is known only of a whole config.
+        let of_key = logged["keys"][at]["relays"]["relay"].as_object().expect("a document");
+        for (member, value) in explained[at].as_object().expect("a document") {
+            assert_eq!(&of_key[member], value, "{member} of {}", names[at]);
+        }
+        assert_eq!(of_key["from"], serde_json::json!(["lines", "statistics"]), "{}", names[at]);
     }
+}
+
+/// Two relays in a row behind a source.
+const ROW: &str = "[sources.lines]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+    [transforms.entry]\ntype = \"relay\"\nfrom = [\"lines\"]\n\
+    clusters = { next = { type = \"forward\", to = [\"storage\"] } }\n\
+    rules = [{ match = '^old\\.', into = 'new.' }, { match = '^new', to = \"next\" }]\n\
+    [transforms.storage]\ntype = \"relay\"\nfrom = [\"entry\"]\n\
+    clusters = { pair = { type = \"any_of\", to = [\"carbon\"] } }\n\
+    rules = [{ match = '^new\\.', to = \"pair\" }]\n\
+    [outputs.carbon]\ntype = \"graphite\"\nfrom = [\"storage\"]\n\
+    to = [\"tcp://127.0.0.1:1\", \"tcp://127.0.0.1:2\"]\n";
+
+#[test]
+fn relays_in_a_row_are_explained_from_the_source_to_the_endpoint() {
+    let folder = folder();
+    std::fs::write(folder.path().join("row.toml"), ROW).expect("it can be written");
+    let rows = run(folder.path(), "staunch", &["check", "row.toml", "--keys", "-"], "old.x 1 2\n").stdout;
+    let cells: Vec<&str> = rows.trim_end().split('\t').collect();
+    assert_eq!(
+        (cells[0], &cells[2..]),
+        ("old.x 1 2", &["lines > entry rule 2 > storage rule 1", "new.x"][..])
+    );
+    assert!(cells[1].starts_with("carbon/127.0.0.1:"), "{rows}");
+    let args = ["check", "row.toml", "--json", "--keys", "-"];
+    let json = run(folder.path(), "staunch", &args, "old.x 1 2\n").stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let of_check = &json["keys"][0]["relays"]["entry"];
+    assert_eq!(of_check["endpoints"][0]["relays"], serde_json::json!(["entry", "storage"]));
+    // The running relay says the same, and knows by itself where names enter. Both endpoints are down there, or not yet.
+    let daemon = Builder::native(ROW).start();
+    let page = daemon.json("/api/v1/relay/explain?name=old.x%201%202");
+    for member in ["relay", "from", "name", "rest", "rules", "copies", "end"] {
+        assert_eq!(page[member], of_check[member], "{member}: {page}");
+    }
+    for (list, member) in
+        [("further", "relay"), ("further", "by"), ("endpoints", "name"), ("endpoints", "relays")]
+    {
+        assert_eq!(page[list][0][member], of_check[list][0][member], "{list} {member}: {page}");
+    }
+    let page = daemon.json("/api/v1/relay/explain?name=new.x&relay=storage");
+    assert_eq!(
+        (&page["relay"], &page["from"], &page["copies"]),
+        (&"storage".into(), &serde_json::json!([]), &1.into())
+    );
+}
+
+#[test]
+fn members_on_one_host_without_instances_are_warned_about_in_either_file() {
+    let folder = folder();
+    let conf = "cluster ring carbon_ch 127.0.0.1:2004 127.0.0.1:2005;\nmatch * send to ring stop;\n";
+    std::fs::write(folder.path().join("one-host.conf"), conf).expect("it can be written");
+    let answer = run(folder.path(), "staunch", &["import", "relay", "one-host.conf"], "");
+    assert_eq!(answer.code, Some(0), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("warning[I007]: two members on one host without instances"),
+        "{}",
+        answer.stderr
+    );
+    // Instances would move names to other members than the original's: the file keeps the placement, and its check warns.
+    assert!(answer.stdout.contains("type = \"carbon_ch\"\nto = [\"ring\"]\n"), "{}", answer.stdout);
+    std::fs::write(folder.path().join("one-host.toml"), &answer.stdout).expect("it can be written");
+    let checked = run(folder.path(), "staunch", &["check", "one-host.toml"], "");
+    assert_eq!(checked.code, Some(0), "{}", checked.stderr);
+    assert!(checked.stderr.contains("warning[C038]"), "{}", checked.stderr);
+    assert!(checked.stderr.contains("127.0.0.1:2005 gets nothing"), "{}", checked.stderr);
 }
 
 #[test]

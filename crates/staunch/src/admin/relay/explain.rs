@@ -1,7 +1,7 @@
 //! `/api/v1/relay/explain`: the way of a name through a running relay, with the endpoints up that are up now.
 //!
-//! Path of a question: its place in line -> one call to the shard's thread, which gives a [`RouterSnapshot`] -> a thread for
-//! work that takes long, with a router apart: neither the shard nor other requests wait for it.
+//! Path of a question: its place in line -> one call to the shard's thread, which gives the relay and those behind it
+//! ([`RelayToAsk`]) -> a thread for work that takes long, with routers apart: neither the shard nor other requests wait for it.
 //! Bounds: [`LINE`], one question at work, [`WORK_MAX`] and [`LINE_BYTES_MAX`] for each.
 //! Invariant: the work of a question whose client has gone ends before the next search, and until then nobody else's begins.
 
@@ -10,16 +10,19 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use config::plan::{RelayTransform, TransformKind};
-use process::relay::{Entry, Explanation, Line, RouterSnapshot};
+use config::plan::RelayTransform;
+use model::TransformId;
+use pipeline::{RelayToAsk, explain_chain};
+use process::relay::{Entry, Line, Router, RouterSnapshot};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use crate::admin::Refusal;
 use crate::admission::{Admission, Limits};
+use crate::chain_explanation::{ChainWay, Passed, entries, outside_feeds};
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::Question;
-use crate::route_explanation::{Way, line};
+use crate::route_explanation::line;
 use model::PeerKey;
 use sys::clock::Clock;
 
@@ -102,7 +105,7 @@ pub async fn explain(
     explains: &Explains,
     peer: PeerKey,
     query: ExplainQuery,
-) -> Result<Way, Refusal> {
+) -> Result<ChainWay, Refusal> {
     let ExplainQuery { name, relay } = query;
     if name.is_empty() || name.len() > LINE_BYTES_MAX {
         let why = format!("`name` is a name or a line of 1 to {LINE_BYTES_MAX} bytes");
@@ -116,35 +119,66 @@ pub async fn explain(
         );
         (StatusCode::SERVICE_UNAVAILABLE, why)
     })?;
-    let (wanted, tagged) = (relay.clone(), shared.wiring.load().plan.tags_are_named(&relay));
+    let (wanted, plan) = (relay.clone(), Arc::clone(&shared.wiring.load().plan));
     let mut asking = shared.shard.ask(peer, Question::Details)?;
-    let asked = asking.call(move |worker| worker.turn.shard.relay_to_ask(&wanted)).await?;
+    let asked = asking.call(move |worker| worker.turn.shard.relays_to_ask(&wanted)).await?;
     drop(asking);
-    let (made_of, router) =
-        asked.ok_or_else(|| (StatusCode::NOT_FOUND, format!("there is no relay `{relay}`")))?;
-    explains.run(move |goes_on| way(&made_of, router, line(name.as_bytes(), tagged), goes_on)).await
+    let relays = asked.ok_or_else(|| (StatusCode::NOT_FOUND, format!("there is no relay `{relay}`")))?;
+    let (from, tagged) = (outside_feeds(&plan, &relay), plan.tags_are_named(&relay));
+    explains.run(move |goes_on| way(relays, from, line(name.as_bytes(), tagged), goes_on)).await
+}
+
+/// A relay of the shard, whose router is made when the first line comes to it.
+struct Asked {
+    id: Option<TransformId>,
+    name: String,
+    made_of: Arc<RelayTransform>,
+    snapshot: Option<RouterSnapshot>,
+    router: Option<Router>,
+}
+
+impl From<RelayToAsk> for Asked {
+    fn from(relay: RelayToAsk) -> Asked {
+        let RelayToAsk { id, name, made_of, router } = relay;
+        Asked { id, name, made_of, snapshot: Some(router), router: None }
+    }
+}
+
+impl Asked {
+    fn router(&mut self) -> Option<&Router> {
+        if let Some(snapshot) = self.snapshot.take() {
+            self.router = Some(snapshot.into_router());
+        }
+        self.router.as_ref()
+    }
 }
 
 fn way(
-    made_of: &RelayTransform,
-    router: RouterSnapshot,
+    relays: Vec<RelayToAsk>,
+    from: Vec<String>,
     line: Line<'_>,
     goes_on: &mut dyn FnMut() -> bool,
-) -> Option<Way> {
-    let explanation: Explanation = router.into_router().explain_while(Entry::Records, line, 0, goes_on)?;
+) -> Option<ChainWay> {
+    let mut relays: Vec<Asked> = relays.into_iter().map(Asked::from).collect();
+    let chain = explain_chain(line, &mut |id, line| {
+        let relay = relays.iter_mut().find(|relay| relay.id == id)?;
+        relay.router()?.explain_while(Entry::Records, line, 0, goes_on)
+    })?;
+    let passed = |id| {
+        let relay = relays.iter().find(|relay| relay.id == id).expect("it was asked");
+        Passed { name: &relay.name, plan: &relay.made_of.plan }
+    };
     let place = |statement: usize, _: usize| format!("rule {}", statement + 1);
-    Some(Way::new(&made_of.plan, line, &explanation, &place))
+    Some(ChainWay::new(&chain, line, from, &passed, &place))
 }
 
-/// The relay that is asked about: the only one when none is named.
+/// The relay that is asked about: the only one that names enter at when none is named.
 fn known(shared: &Shared, asked: Option<String>) -> Result<String, Refusal> {
     if let Some(relay) = asked {
         return Ok(relay);
     }
     let wiring = shared.wiring.load();
-    let relays = wiring.plan.transforms.iter().filter(|each| matches!(each.kind, TransformKind::Relay(_)));
-    let names: Vec<&str> = relays.map(|relay| &*relay.name).collect();
-    match &names[..] {
+    match &entries(&wiring.plan)[..] {
         [one] => Ok((*one).to_owned()),
         [] => Err((StatusCode::NOT_FOUND, "this daemon has no relay".into())),
         several => Err((

@@ -12,7 +12,7 @@ use import::relay::{FileText, Mistake, RelayConf};
 use serde_json::Value;
 
 use super::explain::place;
-use super::{colour, files, machine, rendered};
+use super::{HTTP, colour, files, machine, rendered};
 use crate::cli::check::Checked;
 use crate::cli::kind::FileKind;
 
@@ -43,7 +43,7 @@ pub(crate) fn checked(file: &Path) -> Checked {
 fn plan(conf: &RelayConf, file: &str) -> (Option<Plan>, Vec<Mistake>) {
     let flags = Flags { config: Some(file.to_owned()), ..Flags::default() };
     let settings = settings(&flags, &machine()).0.expect("without other flags none is wrong");
-    plan_of(&Relay { conf, settings: &settings, queue_given: false, queue_dir: None, http: None })
+    plan_of(&Relay { conf, settings: &settings, queue_given: false, queue_dir: None, http: Some(HTTP) })
 }
 
 /// The plan, when it can be carried out as far as the files show that it names, with what there is to say.

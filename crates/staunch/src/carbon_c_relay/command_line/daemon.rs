@@ -15,7 +15,7 @@ use import::relay::plan::Relay;
 use import::relay::{Form, Mistake, Surroundings, changes, print, render_mistakes, upstream_lines};
 
 use super::check::plan_of;
-use super::{RelayArgs, addresses, colour, files, rendered, version};
+use super::{HTTP, RelayArgs, addresses, colour, files, rendered, version};
 use crate::carbon_c_relay::log;
 use crate::carbon_c_relay::log_targets::ORIGINAL;
 use crate::carbon_c_relay::original::Original;
@@ -222,7 +222,7 @@ pub(super) fn load(args: &RelayArgs, settings: &Settings) -> Loaded {
         return Loaded { plan: None, said, loses_a_line, original, canonical, printed };
     };
     let http = match args.http {
-        None => Some(std::net::SocketAddr::from(([127, 0, 0, 1], 8680))),
+        None => Some(HTTP),
         Some(Port::Off) => None,
         Some(Port::At(address)) => Some(address),
     };

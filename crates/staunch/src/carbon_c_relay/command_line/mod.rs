@@ -14,6 +14,7 @@ mod import;
 pub(super) mod version;
 
 use std::io::IsTerminal;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 
 use ::import::relay::flags::{FlagMistake, Machine, Settings, Test, settings};
@@ -29,6 +30,9 @@ use crate::cli::args::Args;
 use crate::cli::{MISTAKES, load};
 use client::stdio;
 use client::stdio::wants_colour;
+
+/// Where HTTP listens without `--http`.
+const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8680);
 
 /// `staunch relay`
 pub(crate) fn relay(args: &RelayArgs, log_level: &str) -> anyhow::Result<ExitCode> {

@@ -61,6 +61,13 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
         let (word, name) = (output_word(&output.kind), &output.name);
         lines.push(format!("  -> {word:<14}{}  (output {name})", place(&output.kind)));
     }
+    for source in plan.sources_with_unread_events() {
+        let name = &source.name;
+        lines.push(format!(
+            "  -> {:<14}filtered: no output takes them, see `staunch explain C040`  (source {name})",
+            "events"
+        ));
+    }
     let sources = plan.sources.iter().zip(listening);
     let mut tip_of = sources.filter_map(|(source, places)| tip(places, source.kind.facts().to_try?));
     let mut tips: Vec<String> = tip_of.next().into_iter().collect();
@@ -191,6 +198,11 @@ fn the_tip_for_curl_has_the_certificate_and_the_token() {
         super::banner::text(&plan, OpenPorts { listening: &[], http: plan.http, management: &[] }, None)
     };
     let plain = banner("");
+    let unread =
+        "  -> events        filtered: no output takes them, see `staunch explain C040`  (source app)\n";
+    assert!(plain.contains(unread), "{plain}");
+    let taken = banner("[outputs.events]\ntype = \"event_file\"\nfrom = [\"app\"]\n");
+    assert!(!taken.contains("C040"), "{taken}");
     assert!(plain.contains("curl http://127.0.0.1:8680/api/v1/series\n"), "{plain}");
     let both = banner("token_file = \"/etc/the token\"\ntls = { cert = \"/etc/http.pem\" }\n");
     let want = "curl --cacert /etc/http.pem -H \"Authorization: Bearer $(cat '/etc/the token')\" \
