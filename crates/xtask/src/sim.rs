@@ -13,7 +13,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use sim::{Calm, ClockCalm, Found, RelayCalm, Story, clock_storm, relay_storm, storm, storm_told};
+use sim::{
+    Calm, ChainCalm, ClockCalm, Found, RelayCalm, Story, chain_storm, clock_storm, relay_storm, storm,
+    storm_told,
+};
 
 /// Time between two progress lines.
 const PROGRESS: Duration = Duration::from_secs(2);
@@ -85,18 +88,22 @@ fn one(seed: u64) -> bool {
     }
 }
 
-/// Runs relay storms from `first` on, one after the other, until one fails.
+/// Runs storms of relays and of random graphs of relays from `first` on, one after the other, until one fails.
 fn relay(first: u64, seeds: u64) -> bool {
-    let mut all = RelayCalm::default();
+    let (mut all, mut chains) = (RelayCalm::default(), ChainCalm::default());
     for seed in first..first.saturating_add(seeds) {
-        match relay_storm(seed) {
-            Ok(calm) => all.add(&calm),
-            Err(found) => {
-                println!("{found}\nto repeat it: cargo xtask sim --relay --seeds 1 --first {seed}");
-                return false;
-            }
+        let storms = relay_storm(seed).map(|calm| all.add(&calm));
+        let storms = storms.and_then(|()| chain_storm(seed).map(|calm| chains.add(&calm)));
+        if let Err(found) = storms {
+            println!("{found}\nto repeat it: cargo xtask sim --relay --seeds 1 --first {seed}");
+            return false;
         }
     }
+    let ChainCalm { sent, copies, points, visits, delivered, dropped, kills, digest: _ } = chains;
+    println!(
+        "relays that feed relays: {sent} lines sent, {copies} copies explained; {points} points of aggregations; {visits} visits to \
+         further relays; copies: {delivered} delivered, {dropped} dropped; {kills} kills"
+    );
     let RelayCalm { sent, delivered, moved, dropped, twice, doubled, kills, digest: _ } = all;
     println!(
         "relays: {sent} lines sent; copies: {delivered} delivered, {moved} moved, {dropped} dropped, {twice} twice, \

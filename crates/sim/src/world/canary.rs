@@ -37,6 +37,8 @@ pub enum Canary {
     CheckpointForgotten,
     /// A process goes by the wall clock as it was at its start.
     ClockStepIgnored,
+    /// Each relay has lost its last rule.
+    RuleForgotten,
     /// One in the queue on disk.
     #[cfg(feature = "canary")]
     Queue(deliver::disk_queue::Canary),
@@ -55,6 +57,7 @@ impl Canary {
         Canary::ToldTwice,
         Canary::CheckpointForgotten,
         Canary::ClockStepIgnored,
+        Canary::RuleForgotten,
         #[cfg(feature = "canary")]
         Canary::Queue(deliver::disk_queue::Canary::SafeBeforeSync),
         #[cfg(feature = "canary")]
@@ -80,6 +83,7 @@ impl Canary {
             Canary::ToldTwice => "counted twice",
             Canary::CheckpointForgotten => "since the last checkpoint",
             Canary::ClockStepIgnored => "is not that of the clock",
+            Canary::RuleForgotten => "explained",
             #[cfg(feature = "canary")]
             Canary::Queue(deliver::disk_queue::Canary::ScarcityIsDamage) => "count as damaged",
             #[cfg(feature = "canary")]

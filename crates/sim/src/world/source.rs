@@ -219,6 +219,11 @@ impl Source {
         stalled.map(|batch| batch.records()).sum()
     }
 
+    /// True when the source has read everything that clients have sent.
+    pub(crate) fn has_read_all(&self) -> bool {
+        self.connections.values().all(|connection| connection.unread.is_empty())
+    }
+
     /// Settles what waits for room, because nobody makes any more.
     pub(crate) fn abandon(&mut self, outcome: Outcome) {
         let stalled = self.connections.values_mut().filter_map(|connection| connection.stalled.take());
