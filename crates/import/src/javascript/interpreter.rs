@@ -11,11 +11,25 @@
 
 use std::collections::BTreeMap;
 
-use super::lexer::{Kind, Token};
-use super::{
-    DEPTH_MAX, Environment, Fault, Grammar, MADE_MAX, Member, Members, Node, Place, Value, join, number,
-    strings,
-};
+use config::diagnostic::Place;
+
+use super::fault::Fault;
+use super::lexer::{self, Grammar, Kind, Token};
+use super::value::{Member, Members, Node, Value, array_index, join};
+use super::{number, strings};
+
+/// Deepest nesting of brackets, operators and values.
+pub const DEPTH_MAX: usize = 64;
+/// Most that one evaluation may create: bytes of text, and 64 for each value.
+pub const MADE_MAX: usize = 8 << 20;
+
+/// The environment of an expression.
+pub struct Environment<'a> {
+    /// Environment variables: `process.env`.
+    pub vars: &'a dyn Fn(&str) -> Option<String>,
+    /// Name of the machine: `require('os').hostname()`.
+    pub hostname: String,
+}
 
 /// Cost of one value in [`MADE_MAX`], beside its text.
 const NODE_COST: usize = 64;
@@ -603,7 +617,7 @@ impl<'t> Interpreter<'_, 't> {
                 return Err(self.unexpected("a key in double quotes is missing"));
             }
             Kind::Word(text) | Kind::Text(text) => text.clone(),
-            Kind::Number(number) => super::to_text(*number),
+            Kind::Number(number) => number::to_text(*number),
             Kind::Sign("[") => return self.unsupported("computed keys are not supported"),
             Kind::Sign("...") => return self.unsupported("`...` is not supported"),
             Kind::Sign("*") => return self.unsupported("generators are not supported"),
@@ -907,9 +921,11 @@ impl<'t> Interpreter<'_, 't> {
             "os.hostname" => return self.text(self.environment.hostname.clone(), place),
             "JSON.parse" => {
                 let text = first.to_text();
-                let node = super::json(&text, Grammar::Json).map_err(|fault| {
-                    Fault::syntax(place, format!("`JSON.parse` failed: {}", fault.message), "not JSON")
-                })?;
+                let node = lexer::tokens(&text, Grammar::Json)
+                    .and_then(|tokens| json(&tokens, Grammar::Json))
+                    .map_err(|fault| {
+                        Fault::syntax(place, format!("`JSON.parse` failed: {}", fault.message), "not JSON")
+                    })?;
                 let cost = measure(&node, 0).unwrap_or(MADE_MAX);
                 self.charge(cost, place)?;
                 return Ok(moved(node, place));
@@ -939,7 +955,7 @@ fn host<'t>(path: &str) -> Option<Got<'t>> {
 
 /// `node.name` or `node['name']`.
 fn property(node: Node, name: &str, at: Place, place: Place) -> Read<Node> {
-    let index = super::array_index(name).map(|index| index as usize);
+    let index = array_index(name).map(|index| index as usize);
     let found = match node.value {
         Value::Undefined | Value::Null => {
             let message = format!("`{name}` of {} cannot be read", node.value.to_text());

@@ -3,8 +3,20 @@
 //! The whole text is split at once, so that the parser can look ahead. Invariant: any text gives tokens or one
 //! [`Fault`]; the last token is always [`Kind::End`]. Not here: the meaning of tokens (`interpreter`).
 
+use config::diagnostic::Place;
+
+use super::fault::Fault;
 use super::number;
-use super::{Fault, Grammar, Place};
+
+/// Which language is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grammar {
+    JavaScript,
+    /// RFC 8259, as `JSON.parse`.
+    Json,
+    /// Also `#` comments, trailing commas, and TAB in texts (JSON::XS `relaxed`).
+    PerlJson,
+}
 
 /// One token.
 #[derive(Clone, Debug, PartialEq)]

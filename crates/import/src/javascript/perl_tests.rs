@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use config::diagnostic::Code;
 
 #[test]
 fn relaxed_json_is_perl() {

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use config::diagnostic::Code;
 
 fn run(text: &str) -> Result<Node, Vec<Diagnostic>> {
     let vars = |name: &str| match name {

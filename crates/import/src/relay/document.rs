@@ -10,26 +10,9 @@ use process::relay::{Distribution, To, statistics_prefix};
 use process::sharding::Sharding;
 
 use super::pattern::Pattern;
-use config::diagnostic::Place;
 
+pub use super::span::Span;
 pub use config::transport::{Compression, PemFile};
-
-/// Place in the files. Equal to every other span: documents are compared by their content.
-#[derive(Clone, Copy, Debug)]
-pub struct Span {
-    /// Index into the files that were read.
-    pub file: usize,
-    /// Bytes of that file's text.
-    pub place: Place,
-}
-
-impl PartialEq for Span {
-    fn eq(&self, _: &Span) -> bool {
-        true
-    }
-}
-
-impl Eq for Span {}
 
 /// A whole configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

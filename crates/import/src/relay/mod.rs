@@ -26,18 +26,18 @@ mod parser;
 mod pattern;
 pub mod plan;
 mod print;
+mod span;
 mod syntax;
+mod upstream;
 
 pub use changes::changes;
 pub use document::*;
 pub use include::{FILES_MAX, Files, INCLUDE_DEPTH_MAX, TEXT_BYTES_MAX};
 pub use lower::{Lowered, RelayOutput, lower};
-pub use mistakes::{
-    FileText, MISTAKES_MAX, Mistake, Upstream, UpstreamAt, has_errors, render_mistakes, upstream_lines,
-    upstream_warnings,
-};
+pub use mistakes::{FileText, MISTAKES_MAX, Mistake, Upstream, UpstreamAt, has_errors, render_mistakes};
 pub use pattern::Pattern;
 pub use print::{Form, Surroundings, TestView, print, print_test, stub};
+pub use upstream::{upstream_lines, upstream_warnings};
 
 /// Result of reading a configuration file and its includes.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 
 use process::relay::{Class, Expression, ExpressionPlan, Note, Outline, Refusal};
 
-use super::document::Span;
+use super::span::Span;
 
 /// An expression of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,7 +19,6 @@ pub(crate) mod values;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use model::{SourceId, TransformId};
 use wire::graphite::Namespace;
 use wire::statsd::{Dialect, Options};
 
@@ -30,16 +29,10 @@ use config::plan::{
     AggregateTransform, ConsoleEncoding, Feed, Listen, OutputKind, Plan, SelfCounters, SourceKind,
     SourcePlan, TransformKind, TransformPlan,
 };
+use outputs::SOURCE;
 use values::{Import, Section};
 
-/// Which original the file is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Compat {
-    /// node statsd: a JavaScript expression.
-    Node,
-    /// Net::Statsd::Server: JSON with `#` comments.
-    Perl,
-}
+pub use values::Compat;
 
 /// Address of the HTTP API of an import.
 const HTTP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8680);
@@ -210,11 +203,6 @@ fn shows_members(output: &OutputKind) -> bool {
         output => matches!(output, OutputKind::PerlFile { .. }),
     }
 }
-
-/// The one source of an import.
-const SOURCE: SourceId = SourceId(0);
-/// Its one aggregation.
-const TRANSFORM: TransformId = TransformId(0);
 
 #[cfg(test)]
 mod tests;

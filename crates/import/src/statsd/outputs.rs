@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use deliver::plan::{SenderPlan, WhenFull};
+use model::{SourceId, TransformId};
 use wire::graphite::{Namespace, Numbers};
 
 use super::listen::{module_name, port};
 use super::values::{Import, Section};
-use super::{SOURCE, TRANSFORM};
 use crate::javascript::{Node, Value};
 use config::address::host_port_text;
 use config::diagnostic::{Code, nearest};
@@ -15,6 +15,12 @@ use config::plan::{
     Compression, ConsoleEncoding, Destination, Endpoint, Feed, GraphiteEncoding, OutputKind, OutputPlan,
     PacketsPlan,
 };
+
+/// The one source of an import.
+pub(super) const SOURCE: SourceId = SourceId(0);
+
+/// Its one aggregation.
+pub(super) const TRANSFORM: TransformId = TransformId(0);
 
 /// Limit of a repeater's queue (spec statsd §14 R3).
 const REPEATER_QUEUE_BYTES: u64 = 64 << 20;

@@ -4,10 +4,18 @@
 
 use std::net::IpAddr;
 
-use super::Compat;
 use crate::javascript::{Member, Node, Value, to_number};
 use crate::report::{Report, Reports, one_of};
 use config::diagnostic::{Code, Diagnostic, Place, nearest};
+
+/// Which original the file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Compat {
+    /// node statsd: a JavaScript expression.
+    Node,
+    /// Net::Statsd::Server: JSON with `#` comments.
+    Perl,
+}
 
 /// One import: the original, and the mistakes found so far.
 pub(crate) struct Import<'a> {

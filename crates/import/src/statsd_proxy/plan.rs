@@ -6,7 +6,7 @@ use model::{OutputId, SourceId};
 use process::sharding::{HealthPlan, KeyForm, Sharding};
 use wire::statsd::{Dialect, Options};
 
-use super::ProxyConfig;
+use super::content::ProxyConfig;
 use crate::statsd::{http, whole};
 use config::diagnostic::{Code, Diagnostic, has_errors};
 use config::native;
