@@ -191,12 +191,10 @@ impl Plan {
             self.sources.iter().enumerate().map(|(at, source)| (Feed::Source(SourceId(at as u16)), source));
         sources
             .filter(|(feed, source)| {
-                let has_events = match &source.kind {
-                    SourceKind::Statsd(options) => match options.dialect {
-                        Dialect::Dogstatsd | Dialect::Union => true,
-                        Dialect::Etsy | Dialect::Perl => false,
-                    },
-                    SourceKind::Graphite(_) | SourceKind::Own(_) | SourceKind::RelayOwn(_) => false,
+                let gives_events = source.kind.facts().node.gives.contains(&RecordKind::Events);
+                let has_events = match source.kind.reading().dialect {
+                    Dialect::Dogstatsd | Dialect::Union => gives_events,
+                    Dialect::Etsy | Dialect::Perl => false,
                 };
                 let takes = |kind: RecordKind| {
                     let takes = move |output: &OutputPlan| output.kind.takes().contains(&kind);

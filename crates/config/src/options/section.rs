@@ -212,3 +212,27 @@ impl Section {
         false
     }
 }
+
+/// Sections that share options: a new kind joins the lists of those that it has.
+pub(in crate::options) mod shared {
+    use super::Family;
+    use super::Section::{
+        self, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputTcp, OutputUdp, OutputUnix,
+        SourceGraphite, SourceStatsd, TransformAggregate,
+    };
+
+    pub(in crate::options) const SOURCES: &[Section] = &[SourceStatsd];
+    pub(in crate::options) const POINTS: &[Section] = &[SourceGraphite];
+    pub(in crate::options) const LISTENING: &[Section] = &[SourceStatsd, SourceGraphite];
+    pub(in crate::options) const AGGREGATE: &[Section] = &[TransformAggregate];
+    pub(in crate::options) const OUTPUTS: &[Section] =
+        &Section::of::<{ Section::number(&[Family::Outputs]) }>(&[Family::Outputs]);
+    pub(in crate::options) const NAMED: &[Section] =
+        &Section::of::<{ Section::number(&Family::ALL) }>(&Family::ALL);
+    pub(in crate::options) const NAMING: &[Section] =
+        &[OutputGraphite, OutputGraphiteFile, TransformAggregate];
+    pub(in crate::options) const STREAMS: &[Section] = &[OutputGraphite, OutputTcp, OutputUnix];
+    pub(in crate::options) const PACKETS: &[Section] = &[OutputUdp, OutputTcp, OutputUnix];
+    pub(in crate::options) const ENDPOINTS: &[Section] = &[OutputGraphite, OutputUdp, OutputTcp, OutputUnix];
+    pub(in crate::options) const ROTATED: &[Section] = &[OutputGraphiteFile, OutputEventFile];
+}

@@ -1,11 +1,9 @@
-//! What rows of several files share: lists of sections, limits, and short forms of types.
+//! What rows of several files share: lists of sections (made in `section`), limits, and short forms of types.
 
 use crate::options::field::Words;
 use crate::options::row::Type;
-use crate::options::section::Family;
-use crate::options::section::Section::{
-    self, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputTcp, OutputUdp, OutputUnix,
-    SourceGraphite, SourceStatsd, TransformAggregate,
+pub(super) use crate::options::section::shared::{
+    AGGREGATE, ENDPOINTS, LISTENING, NAMED, NAMING, OUTPUTS, PACKETS, POINTS, ROTATED, SOURCES, STREAMS,
 };
 use crate::text::{DURATION, SIZE};
 
@@ -18,19 +16,6 @@ pub(super) const TIB: u64 = 1 << 40;
 
 /// Most values that a timer, or members that a set, may be told to keep exactly.
 pub(super) const EXACT_MAX: u64 = 1_000_000_000;
-
-pub(super) const SOURCES: &[Section] = &[SourceStatsd];
-pub(super) const POINTS: &[Section] = &[SourceGraphite];
-pub(super) const LISTENING: &[Section] = &[SourceStatsd, SourceGraphite];
-pub(super) const AGGREGATE: &[Section] = &[TransformAggregate];
-pub(super) const OUTPUTS: &[Section] =
-    &Section::of::<{ Section::number(&[Family::Outputs]) }>(&[Family::Outputs]);
-pub(super) const NAMED: &[Section] = &Section::of::<{ Section::number(&Family::ALL) }>(&Family::ALL);
-pub(super) const NAMING: &[Section] = &[OutputGraphite, OutputGraphiteFile, TransformAggregate];
-pub(super) const STREAMS: &[Section] = &[OutputGraphite, OutputTcp, OutputUnix];
-pub(super) const PACKETS: &[Section] = &[OutputUdp, OutputTcp, OutputUnix];
-pub(super) const ENDPOINTS: &[Section] = &[OutputGraphite, OutputUdp, OutputTcp, OutputUnix];
-pub(super) const ROTATED: &[Section] = &[OutputGraphiteFile, OutputEventFile];
 
 /// The timer aggregates that `timer_aggregates` can name (spec statsd §7.7).
 pub const TIMER_AGGREGATES: &[&str] = &[
