@@ -8,6 +8,7 @@ pub mod frame;
 pub mod graphite;
 pub mod management;
 pub mod number;
+pub mod opentsdb;
 pub mod pickle;
 pub mod report;
 pub mod statsd;

@@ -9,6 +9,7 @@ use super::value::Checked;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
 use crate::options::field::{Table, Words};
+use crate::options::table::opentsdb;
 use crate::options::table::sources::{LISTENER, READING};
 use crate::options::table::transport::SOURCE_TRANSPORT;
 use crate::plan::{Compression, GraphiteSource, Listen, OwnPlan, RelayOwnPlan, SourceKind, SourcePlan};
@@ -74,6 +75,24 @@ const TYPES: &[SourceType] = &[
             let carried = (&source, plan.compression, fields.place_of("tls").is_some());
             unfit_listeners(carried, &plan.listen, places, wrong);
             plan.kind = SourceKind::Graphite(source);
+        },
+    },
+    SourceType {
+        section: Section::SourceOpenTsdb,
+        empty: |name| SourcePlan {
+            kind: SourceKind::OpenTsdb,
+            listen: vec![Listen::Tcp(std::net::SocketAddr::from(([127, 0, 0, 1], 4242)))],
+            tail_counts: false,
+            ..default_plan(name)
+        },
+        read: |fields, plan, places, wrong| {
+            fields.fill(plan, &opentsdb::LISTENER);
+            let why = "OpenTSDB's lines come on streams: write `tcp://` or `unix://`";
+            let is_unfit =
+                |listen: &Listen| listen.is_datagram() || matches!(listen, Listen::UnixFrames { .. });
+            for (_, place) in plan.listen.iter().zip(places).filter(|(listen, _)| is_unfit(listen)) {
+                wrong.push(unfit_listener(*place, why));
+            }
         },
     },
     SourceType {
@@ -158,9 +177,12 @@ fn unfit_listeners(
             }
             _ => continue,
         };
-        let message = "a source of points cannot use this listener";
-        wrong.push(Diagnostic::error(Code::BadValue, message).at(*place).label(why));
+        wrong.push(unfit_listener(*place, why));
     }
+}
+
+fn unfit_listener(place: Place, why: &str) -> Diagnostic {
+    Diagnostic::error(Code::BadValue, "a source of points cannot use this listener").at(place).label(why)
 }
 
 fn own(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourceKind {
@@ -215,6 +237,7 @@ pub(super) fn fields(source: &SourcePlan) -> Fields {
     let listen = source.listen.iter().map(|listen| (listen.clone(), Place::new(0, 0)));
     fields.give_value("listen", Checked::Listen(listen.collect()));
     fields.give(&LISTENER, source, &default);
+    fields.give(&opentsdb::LISTENER, source, &default);
     fields.give(&SOURCE_TRANSPORT, source, &default);
     match &source.kind {
         SourceKind::Statsd(options) => {
@@ -223,6 +246,7 @@ pub(super) fn fields(source: &SourcePlan) -> Fields {
         SourceKind::Graphite(points) => {
             fields.give_table(points);
         }
+        SourceKind::OpenTsdb => {}
         SourceKind::Own(OwnPlan { every_ms, prefix }) => {
             let own =
                 RelayOwnPlan { every_ms: *every_ms, prefix: prefix.clone(), ..RelayOwnPlan::empty(None) };

@@ -118,6 +118,8 @@ sections! {
         "Takes in StatsD samples, and DogStatsD events and service checks, as datagrams or on streams.";
     SourceGraphite: Sources "graphite" [] => [Packets Points],
         "Takes in Graphite points, as lines in datagrams and on streams or as pickle or protobuf on streams, and hands each on as a line. See [Graphite](graphite.md).";
+    SourceOpenTsdb: Sources "opentsdb" [] => [Packets Points],
+        "Takes in `put` lines of OpenTSDB's collectors, and hands each on as a Graphite point with tags. See [OpenTSDB](opentsdb.md).";
     SourceSelf: Sources "self" [] => [Packets Samples] or "carbon-c-relay" [] => [Packets Points],
         "The daemon's own figures as StatsD lines, for outputs and aggregations to take from. It listens nowhere, and its lines are not counted as traffic.";
     SourceTls: "[sources.NAME.tls]",
@@ -218,12 +220,12 @@ pub(in crate::options) mod shared {
     use super::Family;
     use super::Section::{
         self, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputTcp, OutputUdp, OutputUnix,
-        SourceGraphite, SourceStatsd, TransformAggregate,
+        SourceGraphite, SourceOpenTsdb, SourceStatsd, TransformAggregate,
     };
 
     pub(in crate::options) const SOURCES: &[Section] = &[SourceStatsd];
     pub(in crate::options) const POINTS: &[Section] = &[SourceGraphite];
-    pub(in crate::options) const LISTENING: &[Section] = &[SourceStatsd, SourceGraphite];
+    pub(in crate::options) const LISTENING: &[Section] = &[SourceStatsd, SourceGraphite, SourceOpenTsdb];
     pub(in crate::options) const AGGREGATE: &[Section] = &[TransformAggregate];
     pub(in crate::options) const OUTPUTS: &[Section] =
         &Section::of::<{ Section::number(&[Family::Outputs]) }>(&[Family::Outputs]);

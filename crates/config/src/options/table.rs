@@ -6,6 +6,7 @@
 pub(crate) mod daemon;
 pub(crate) mod endpoints;
 pub(crate) mod named;
+pub(crate) mod opentsdb;
 pub(crate) mod outputs;
 pub(crate) mod packets;
 pub(crate) mod queue;
@@ -28,6 +29,7 @@ pub(super) const TABLES: &[&[Row]] = &[
     sources::LISTENER.rows,
     sources::POINT.rows,
     sources::READING.rows,
+    opentsdb::LISTENER.rows,
     sources::OWN.rows,
     transport::SOURCE_TRANSPORT.rows,
     transport::LISTEN_TLS.rows,

@@ -101,6 +101,8 @@ pub enum SourceKind {
     Statsd(Options),
     /// Graphite points, which go on as they are.
     Graphite(GraphiteSource),
+    /// Lines of OpenTSDB, which become points.
+    OpenTsdb,
     /// The daemon's own figures as StatsD lines. It listens nowhere, and is not traffic.
     Own(OwnPlan),
     /// The relays' own figures as points, under carbon-c-relay's names. It listens nowhere.
@@ -149,6 +151,9 @@ impl SourceKind {
                 let to_try = source.messages.is_none().then_some("hello.world 1 $(date +%s)");
                 let names_have_tags = source.reading.names_have_tags();
                 SourceFacts { names_have_tags, ..facts(Section::SourceGraphite, None, to_try) }
+            }
+            SourceKind::OpenTsdb => {
+                facts(Section::SourceOpenTsdb, None, Some("put hello.world $(date +%s) 1 host=here"))
             }
             SourceKind::Own(OwnPlan { every_ms, prefix }) => {
                 SourceFacts { report: Some((*every_ms, prefix)), ..facts(Section::SourceSelf, None, None) }

@@ -10,9 +10,13 @@ use config::plan::{GraphiteSource, RelayOwnPlan, SourceKind};
 use model::{Now, Span};
 use wire::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
 use wire::graphite::input::{Compatibility, MessageEncoding, Options, Parsed, Reader};
+use wire::opentsdb;
 use wire::statsd::{self, Parser};
 
 use crate::intake::framing::Framing;
+
+/// Most replies to `version` for one read: a client has one under way, if any.
+const VERSION_REPLIES_MAX: usize = 64;
 
 /// A protocol with what reads it: made once for each source, shared by its intakes.
 #[derive(Clone)]
@@ -21,6 +25,8 @@ pub(crate) enum Protocol {
     Statsd(Arc<Parser>),
     /// Graphite lines.
     GraphiteLines(Arc<Reader>),
+    /// Lines of OpenTSDB.
+    OpenTsdb(opentsdb::Reader),
     /// Messages of many Graphite points, each behind its length.
     GraphiteMessages(MessageReading),
 }
@@ -53,6 +59,7 @@ impl Protocol {
                 let (form, message_bytes_max) = (*form, *message_bytes_max);
                 Protocol::GraphiteMessages(MessageReading { reader, form, message_bytes_max })
             }
+            SourceKind::OpenTsdb => Protocol::OpenTsdb(opentsdb::Reader::new(seed)),
             SourceKind::RelayOwn(_) => lines(RelayOwnPlan::reading()),
         }
     }
@@ -60,7 +67,7 @@ impl Protocol {
     /// How a connection is cut.
     pub(crate) fn framing(&self, line_bytes_max: usize) -> Framing {
         match self {
-            Protocol::Statsd(_) => Framing::Lines(LineFramer::new(line_bytes_max)),
+            Protocol::Statsd(_) | Protocol::OpenTsdb(_) => Framing::Lines(LineFramer::new(line_bytes_max)),
             Protocol::GraphiteLines(reader) => {
                 let end = match reader.options().compatibility {
                     Compatibility::CRelay => LineEnd::LfOrCr,
@@ -78,7 +85,7 @@ impl Protocol {
     pub(crate) fn messages(&self) -> Option<&MessageReading> {
         match self {
             Protocol::GraphiteMessages(reading) => Some(reading),
-            Protocol::Statsd(_) | Protocol::GraphiteLines(_) => None,
+            Protocol::Statsd(_) | Protocol::GraphiteLines(_) | Protocol::OpenTsdb(_) => None,
         }
     }
 
@@ -86,7 +93,7 @@ impl Protocol {
     pub(crate) fn gives_points(&self) -> bool {
         match self {
             Protocol::Statsd(_) => false,
-            Protocol::GraphiteLines(_) | Protocol::GraphiteMessages(_) => true,
+            Protocol::GraphiteLines(_) | Protocol::GraphiteMessages(_) | Protocol::OpenTsdb(_) => true,
         }
     }
 
@@ -101,6 +108,11 @@ impl Protocol {
             }
             Protocol::GraphiteLines(reader) => {
                 packets.iter().for_each(|packet| reader.packet(bytes, *packet, now_s, found.points));
+            }
+            Protocol::OpenTsdb(reader) => {
+                let read = |packet: &Span| reader.packet(bytes, *packet, found.points);
+                let versions: usize = packets.iter().map(read).sum();
+                found.replies.extend(opentsdb::VERSION_REPLY.repeat(versions.min(VERSION_REPLIES_MAX)));
             }
             Protocol::GraphiteMessages(MessageReading { reader, form, .. }) => {
                 packets.iter().for_each(|packet| reader.message(*form, bytes, *packet, now_s, found.points));

@@ -80,3 +80,26 @@ fn a_mark_counts_the_same_lines_wherever_the_reads_cut() {
         }
     }
 }
+
+#[test]
+fn version_of_opentsdb_is_answered_up_to_a_limit_for_each_read() {
+    let text = "
+        [sources.s]
+        type = \"opentsdb\"
+        listen = [\"tcp://127.0.0.1:0\"]
+        [outputs.o]
+        type = \"graphite\"
+        from = [\"s\"]
+        to = [\"tcp://127.0.0.1:9\"]
+    ";
+    let (accounts, maker) = first_source(text);
+    let (mut intake, mut scratch) = (maker.make(), Scratch::default());
+    for (versions, answered) in [(0, 0), (1, 1), (64, 64), (65, 64)] {
+        let read = b"version\n".repeat(versions);
+        intake.stream(&read, Now::default(), &mut scratch).settle(Outcome::Filtered);
+        let want = wire::opentsdb::VERSION_REPLY.repeat(answered);
+        assert_eq!(intake.take_protocol_replies(), want, "{versions} lines");
+        assert_eq!(intake.take_protocol_replies(), b"", "a reply is given once");
+    }
+    assert_eq!(accounts.source(SourceId(0)).sum(0).received, 0, "a command is no record");
+}

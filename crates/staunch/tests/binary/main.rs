@@ -38,6 +38,7 @@ mod http_guard;
 mod kernel_drops;
 mod management;
 mod one_daemon;
+mod opentsdb;
 mod outputs;
 mod packaging;
 mod packet_readers;

@@ -33,6 +33,7 @@ pub fn inputs() -> Vec<Input> {
         let parser = Parser::Written(writer);
         inputs.extend(STATSD.map(|(name, make)| Input { name, parser, make }));
     }
+    inputs.extend(OPENTSDB.map(|(name, make)| Input { name, parser: Parser::OpenTsdb, make }));
     inputs.extend(OTHERS.map(|(name, parser, make)| Input { name, parser, make }));
     inputs
 }
@@ -100,6 +101,18 @@ const GRAPHITE: [(&str, Make); 8] = [
     ("many tags in braces", |bytes| {
         let tags = (0..bytes / 10).map(|n| format!("{:05}=\"\\\\\"", n * 7919 % 100_000)).collect::<Vec<_>>();
         format!("a{{{}}} 1 2\n", tags.join(",")).into_bytes()
+    }),
+];
+
+const OPENTSDB: [(&str, Make); 6] = [
+    ("short puts", |bytes| b"p a 1 1\n".repeat(bytes / 8)),
+    ("commands", |bytes| b"version\n".repeat(bytes / 8)),
+    ("the shortest lines", |bytes| b"p\n".repeat(bytes / 2)),
+    ("a long metric", |bytes| [b"p ", &b"n".repeat(bytes)[..], b" 1 1\n"].concat()),
+    ("blanks", |bytes| [b"p", &b" "[..].repeat(bytes)[..], b"a 1 1\n"].concat()),
+    ("many tags out of order", |bytes| {
+        let tags = (0..bytes / 8).map(|n| format!(" {:05}=v", n * 7919 % 100_000));
+        format!("p a 1 1{}\n", tags.collect::<String>()).into_bytes()
     }),
 ];
 

@@ -20,6 +20,7 @@ use model::Span;
 use crate::compression::{Compression, Decompressor};
 use crate::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
 use crate::graphite::input::{self, Compatibility, MessageEncoding};
+use crate::opentsdb;
 use crate::statsd::{self, Dialect, WRITTEN_PER_BYTE_MAX};
 use crate::steps::{steps, touch};
 
@@ -66,6 +67,8 @@ pub enum Parser {
     Statsd(Dialect),
     /// Graphite lines.
     Graphite(Compatibility),
+    /// Lines of OpenTSDB.
+    OpenTsdb,
     /// One message.
     Message(MessageEncoding),
     /// A stream of lines, in reads of this many bytes.
@@ -97,6 +100,7 @@ impl Parser {
             Parser::Written(_) => WRITTEN,
             Parser::Statsd(_)
             | Parser::Graphite(_)
+            | Parser::OpenTsdb
             | Parser::Parts
             | Parser::Lines(..)
             | Parser::Frames(..) => LINES,
@@ -171,6 +175,9 @@ fn run(parser: Parser, bytes: &[u8]) -> u64 {
         Parser::Graphite(compatibility) => {
             let reader = input::Reader::new(input::Options::of(compatibility), 1);
             reader.packet(bytes, packet, NOW_S, &mut input::Parsed::default());
+        }
+        Parser::OpenTsdb => {
+            opentsdb::Reader::new(1).packet(bytes, packet, &mut input::Parsed::default());
         }
         Parser::Message(form) => {
             let reader = input::Reader::new(input::Options::of(Compatibility::Strict), 1);

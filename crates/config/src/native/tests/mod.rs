@@ -60,6 +60,10 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::Top => format!("{line}\n{all}"),
         Section::SourceStatsd => format!("{source}{line}\n{transform}"),
         Section::SourceGraphite => file_with_points(key, line),
+        Section::SourceOpenTsdb => {
+            let to_carbon = "[outputs.o]\ntype = \"graphite\"\nfrom = [\"app\"]\nto = [\"tcp://h:2003\"]\n";
+            format!("[sources.app]\ntype = \"opentsdb\"\n{line}\n{to_carbon}")
+        }
         Section::SourceTls | Section::OutputTls => file_with_tls(section, key, line),
         Section::SourceSelf => format!("{all}[sources.own]\ntype = \"self\"\n{}{line}", form_of(key)),
         Section::TransformAggregate => format!("{all}{line}"),
