@@ -91,7 +91,7 @@ reasons! {
         UnsafeName "unsafe_name" "The series' name cannot be written in the output's protocol.",
         Late "late" "The point's window of the aggregation rule is already closed.",
         Early "early" "The point's time is too far in the future: the aggregation rule has no window for it.",
-        NotANumber "not_a_number" "The point's value or time is not a number, and the pickle encoding of the output needs one.",
+        NotANumber "not_a_number" "The point's value or time is not a number, and the output's encoding needs one.",
         AggregationRuleFull "aggregation_rule_full" "The aggregation rules of the relay reached their limit in bytes.",
         AggregateFull "aggregate_full" "The series of the aggregation reached their limit in bytes.",
         Deleted "deleted" "The queue file that contained the record was deleted while the daemon ran.",

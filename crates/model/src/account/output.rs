@@ -45,6 +45,8 @@ pub struct OutputAccount {
     pub busy_ns: AtomicU64,
     /// Tags left out of lines that were sent, because the output's form cannot hold them.
     pub tags_left_out: AtomicU64,
+    /// Lines that the endpoint answered: Graphite and StatsD have no answers, and OpenTSDB's are complaints.
+    pub answer_lines: AtomicU64,
     /// Unix seconds of the last failure; 0 for none.
     pub last_error_s: AtomicU64,
 }
@@ -260,6 +262,7 @@ impl OutputAccount {
             ("stalls", "", &self.stalls),
             ("busy_ns", "", &self.busy_ns),
             ("tags_left_out", "", &self.tags_left_out),
+            ("answer_lines", "", &self.answer_lines),
         ]
     }
 

@@ -222,6 +222,8 @@ pub struct OutputRow {
     pub busy_us: u64,
     /// Tags left out of lines that were sent.
     pub tags_left_out: u64,
+    /// Lines that the endpoint answered.
+    pub answer_lines: u64,
     /// Somebody had the queue all the time, such as a disk that does not answer: what waits is by the account, and figures of
     /// the queue are those of the last look.
     pub busy: bool,
@@ -485,6 +487,7 @@ impl OutputRow {
             (&mut self.stalls, before.stalls),
             (&mut self.busy_us, before.busy_us),
             (&mut self.tags_left_out, before.tags_left_out),
+            (&mut self.answer_lines, before.answer_lines),
         ];
         for (figure, more) in beside {
             *figure += more;
@@ -647,6 +650,7 @@ fn output_row(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
         },
         busy_us: account.busy_ns.load(Relaxed) / 1_000,
         tags_left_out: account.tags_left_out.load(Relaxed),
+        answer_lines: account.answer_lines.load(Relaxed),
         busy: look.busy,
         disk: disk_row(outlet, &look),
     }

@@ -257,7 +257,7 @@ fn copies(out: &mut String, page: &AccountsPage) {
 
 fn outputs(out: &mut String, page: &AccountsPage) {
     type Read = fn(&accounts::OutputRow) -> f64;
-    let rows: [(&'static str, &str, &str, Read); 18] = [
+    let rows: [(&'static str, &str, &str, Read); 19] = [
         ("staunch_output_routed_total", "counter", "Copies routed to an output.", |row| {
             row.sum.copies as f64
         }),
@@ -276,6 +276,9 @@ fn outputs(out: &mut String, page: &AccountsPage) {
         }),
         ("staunch_output_tags_left_out_total", "counter", "Tags omitted from lines that were sent.", |row| {
             row.tags_left_out as f64
+        }),
+        ("staunch_output_answer_lines_total", "counter", "Lines that the endpoint answered.", |row| {
+            row.answer_lines as f64
         }),
         ("staunch_output_queued", "gauge", "Copies queued or being sent.", |row| row.sum.queued as f64),
         ("staunch_output_queued_bytes", "gauge", "Bytes queued or being sent.", |row| {

@@ -1,6 +1,7 @@
 //! What an endpoint says: how much of it is read before others have their turn.
 //!
-//! Graphite and StatsD never answer, and what does come is thrown away. An endpoint that talks without end would have its
+//! Graphite and StatsD never answer, and OpenTSDB answers what it rejects. What comes is counted, a line of it is logged now and
+//! then, and it is thrown away. An endpoint that talks without end would have its
 //! task, and with it the thread of all outputs and connections, do nothing but read: past [`AT_ONCE_BYTES_MAX`] it is not
 //! read for [`REST_NS`], which its own kernel makes it wait for.
 //! Not here: sockets (`stream`).
@@ -69,6 +70,56 @@ impl FirstLine {
         let line = line[..line.len().min(QUOTED_BYTES_MAX)].trim_ascii();
         (!line.is_empty()).then(|| format!("{}{cut}", line.escape_ascii()))
     }
+}
+
+/// How often a line of an endpoint's answers is logged at most.
+const LOGGED_EVERY_NS: u64 = 60 * model::SECOND_NS;
+
+/// What an endpoint has answered since it was last taken.
+#[derive(Debug, Default)]
+pub struct Answers {
+    lines: u64,
+    first: FirstLine,
+    logged_ns: Option<u64>,
+}
+
+impl Answers {
+    /// This was read.
+    pub fn heard(&mut self, bytes: &[u8]) {
+        self.lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
+        self.first.heard(bytes);
+    }
+
+    /// Lines that have ended since, and the first of them; none while none has.
+    pub fn take(&mut self) -> Option<(u64, Option<String>)> {
+        if self.lines == 0 {
+            return None;
+        }
+        let quoted = std::mem::take(&mut self.first).quoted();
+        Some((std::mem::take(&mut self.lines), quoted))
+    }
+
+    /// True once a minute.
+    pub fn is_due(&mut self, now_ns: u64) -> bool {
+        let is_due =
+            self.logged_ns.is_none_or(|logged_ns| now_ns.saturating_sub(logged_ns) >= LOGGED_EVERY_NS);
+        if is_due {
+            self.logged_ns = Some(now_ns);
+        }
+        is_due
+    }
+}
+
+#[test]
+fn answers_are_counted_by_line_and_logged_once_a_minute() {
+    let mut answers = Answers::default();
+    answers.heard(b"put: illegal");
+    assert_eq!(answers.take(), None, "the line has not ended");
+    answers.heard(b" argument: x\nput: y\n");
+    assert_eq!(answers.take(), Some((2, Some("put: illegal argument: x".to_owned()))));
+    assert_eq!(answers.take(), None);
+    let due = [5, 5 + LOGGED_EVERY_NS - 1, 5 + LOGGED_EVERY_NS].map(|now_ns| answers.is_due(now_ns));
+    assert_eq!(due, [true, false, true]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
-use crate::outputs::hearing::{FirstLine, Hearing};
+use crate::outputs::hearing::{Answers, FirstLine, Hearing};
 use crate::outputs::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;
 use crate::outputs::telling::Teller;
@@ -136,8 +136,9 @@ impl Connection {
         done
     }
 
-    /// Reads what the endpoint says, and throws it away but for the first line. False when it has closed its side.
-    fn hear(&mut self, answer: &mut [u8]) -> io::Result<bool> {
+    /// Reads what the endpoint says, and throws it away but for the first line. False when it has closed its side. What comes on a
+    /// plain connection is counted in `answers`.
+    fn hear(&mut self, answer: &mut [u8], answers: &mut Answers) -> io::Result<bool> {
         let read = self.socket.try_read(answer);
         let len = self.noted(read)?;
         self.hearing.heard(&answer[..len], Clock::mono_ns);
@@ -146,6 +147,7 @@ impl Connection {
             (len, Some(wrapping)) => wrapping.receive(&answer[..len], &mut self.said),
             (len, None) => {
                 self.said.heard(&answer[..len]);
+                answers.heard(&answer[..len]);
                 Ok(true)
             }
         }
@@ -236,12 +238,14 @@ struct Trouble {
     words: Option<String>,
     /// The first line of the last answer of a connection that has ended.
     said: Option<String>,
+    /// What was answered on all connections.
+    answers: Answers,
 }
 
 impl Trouble {
     /// The connection is about to be given up: what the endpoint said on it last may tell why.
     fn hear_out(&mut self, open: &mut Connection) {
-        let _ended = open.hear(&mut [0; ANSWER_BYTES]);
+        let _ended = open.hear(&mut [0; ANSWER_BYTES], &mut self.answers);
         self.said = open.said.quoted().or(self.said.take());
     }
 
@@ -480,6 +484,15 @@ async fn event(link: &mut Link, locator: &mut Locator, for_room: bool) -> Event 
     }
 }
 
+/// Counts what the endpoint has answered, and logs a line of it once a minute.
+fn note_answers(answers: &mut Answers, outlet: &Outlet) {
+    let Some((lines, said)) = answers.take() else { return };
+    outlet.account.answer_lines.fetch_add(lines, Relaxed);
+    if let Some(said) = said.filter(|_| answers.is_due(Clock::mono_ns())) {
+        tracing::warn!("output `{}`: the endpoint answers `{said}`", outlet.name);
+    }
+}
+
 fn on_event(
     event: Event,
     sender: &mut StreamSender,
@@ -505,7 +518,8 @@ fn on_event(
         }
         Event::Readable(readable) => {
             let Link::Open(open) = link else { return };
-            let heard = readable.and_then(|()| open.hear(&mut [0; ANSWER_BYTES]));
+            let heard = readable.and_then(|()| open.hear(&mut [0; ANSWER_BYTES], &mut trouble.answers));
+            note_answers(&mut trouble.answers, outlet);
             let why = match heard {
                 Ok(true) => return,
                 Ok(false) => CloseReason::Peer,
