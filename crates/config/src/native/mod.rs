@@ -60,12 +60,9 @@ use self::fields::{Fields, table};
 use self::tree::{Entry, Node, Value};
 use self::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic, Place, Source, has_errors, nearest};
-use crate::options::field::Table;
 use crate::options::table::daemon::TOP;
 use crate::options::{self, Family, Section};
-use crate::plan::{
-    ClusterPlan, Feed, ManagementPlan, OutputPlan, Plan, RelayTransform, TransformKind, TransformPlan,
-};
+use crate::plan::{ClusterPlan, Feed, ManagementPlan, OutputPlan, Plan, TransformPlan};
 
 /// Most sources, transforms, or outputs (each endpoint counted) of one file.
 pub const SECTIONS_MAX: usize = 1000;
@@ -309,17 +306,7 @@ fn build(
             plan.sources.push(source);
         }
         Family::Transforms => {
-            let kind = if fields.section == Section::TransformRelay {
-                // Its statements need outputs, which come later.
-                TransformKind::Relay(Box::new(RelayTransform::empty(None)))
-            } else {
-                let transform = transforms::build(fields, wrong);
-                if let Some(log) = &transform.key_flush_log {
-                    let place = fields.table("key_flush").map_or(fields.place, |report| report.at("log"));
-                    claims.file(&named.whose, (log, 0), place);
-                }
-                TransformKind::Aggregate(Box::new(transform))
-            };
+            let kind = transforms::kind(named, fields, claims, wrong);
             plan.transforms.push(TransformPlan { name, kind, from: from.to_vec() });
         }
         Family::Outputs => {

@@ -13,13 +13,13 @@ use process::glob::Glob;
 
 use super::fields::Fields;
 use super::output_group::groups;
-use super::{groups as output_section, http, management, relay, sources, transforms};
+use super::{groups as output_section, http, management, sources, transforms};
 use crate::address::listen_text;
 use crate::diagnostic::Place;
 use crate::options::checked::Checked;
 use crate::options::table::daemon::TOP;
 use crate::options::{Section, Type};
-use crate::plan::{Plan, TransformKind};
+use crate::plan::Plan;
 use crate::text::duration;
 
 /// The plan as a native TOML file for people who may not know its secrets: the contents of `${file:PATH}` are `***`.
@@ -42,10 +42,7 @@ pub fn print(plan: &Plan) -> String {
     }
     let outputs = groups(plan);
     for transform in &plan.transforms {
-        let fields = match &transform.kind {
-            TransformKind::Aggregate(aggregate) => transforms::fields(plan, &transform.from, aggregate),
-            TransformKind::Relay(relay) => relay::fields(plan, &outputs, &transform.from, relay),
-        };
+        let fields = transforms::printed(plan, &outputs, transform);
         out.section(&format!("transforms.{}", bare_or_quoted(&transform.name)), &fields);
     }
     for group in &outputs {

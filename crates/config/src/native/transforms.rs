@@ -1,17 +1,48 @@
-//! A checked `[transforms.NAME]` with `type = "aggregate"` to its plan, and back.
+//! A checked `[transforms.NAME]` to its plan, and back: of `type = "aggregate"` all, of a relay what `relay` does not do.
 
 use process::aggregate::AggregatePlan;
 use wire::graphite::Namespace;
 use wire::statsd::Dialect;
 
+use super::conflicts::Claims;
 use super::fields::Fields;
-use super::outputs;
+use super::output_group::OutputGroup;
+use super::wiring::Named;
+use super::{outputs, relay};
 use crate::diagnostic::Diagnostic;
 use crate::options::Section;
+use crate::options::field::Table;
 use crate::options::table::transforms::{AGGREGATION, BOUNDS, REPORT, SURROUNDINGS};
 use crate::plan::{
-    AggregateTransform, Feed, Plan, SelfCounters, SourcePlan, TransformKind, default_checkpoint_ms,
+    AggregateTransform, Feed, Plan, RelayTransform, SelfCounters, SourcePlan, TransformKind, TransformPlan,
+    default_checkpoint_ms,
 };
+
+/// What a section makes; of a relay what is not about its outputs, which come later.
+pub(super) fn kind(
+    named: &Named,
+    fields: &Fields,
+    claims: &mut Claims,
+    wrong: &mut Vec<Diagnostic>,
+) -> TransformKind {
+    if fields.section == Section::TransformRelay {
+        return TransformKind::Relay(Box::new(RelayTransform::empty(None)));
+    }
+    let transform = build(fields, wrong);
+    if let Some(log) = &transform.key_flush_log {
+        let place = fields.table("key_flush").map_or(fields.place, |report| report.at("log"));
+        claims.file(&named.whose, (log, 0), place);
+    }
+    TransformKind::Aggregate(Box::new(transform))
+}
+
+/// The section of a transform.
+pub(super) fn printed(plan: &Plan, outputs: &[OutputGroup<'_>], transform: &TransformPlan) -> Fields {
+    match &transform.kind {
+        TransformKind::Aggregate(aggregate) => fields(plan, &transform.from, aggregate),
+        TransformKind::Relay(relay) => relay::fields(plan, outputs, &transform.from, relay),
+    }
+}
 
 /// An aggregation as an empty section means it.
 pub(super) fn default_plan() -> AggregateTransform {
@@ -46,7 +77,7 @@ fn checkpoint_ms(sources: &[SourcePlan], from: &[Feed]) -> Option<u64> {
 }
 
 /// The plan of a section.
-pub(super) fn build(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> AggregateTransform {
+fn build(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> AggregateTransform {
     let mut transform = default_plan();
     fields.fill(&mut transform, &SURROUNDINGS);
     fields.fill(&mut transform, &REPORT);
@@ -58,7 +89,7 @@ pub(super) fn build(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> AggregateTr
 }
 
 /// The section of an aggregation.
-pub(super) fn fields(plan: &Plan, from: &[Feed], transform: &AggregateTransform) -> Fields {
+fn fields(plan: &Plan, from: &[Feed], transform: &AggregateTransform) -> Fields {
     let mut default = default_plan();
     default.checkpoint_ms = checkpoint_ms(&plan.sources, from).unwrap_or(default.checkpoint_ms);
     let mut fields = Fields::node(Section::TransformAggregate, plan.names_of(from));

@@ -10,6 +10,7 @@ use wire::graphite::Namespace;
 use wire::statsd::Dialect;
 
 use super::Feed;
+use crate::options::Section;
 
 /// Where a rule sends what nobody wants.
 pub const BLACKHOLE: &str = "blackhole";
@@ -63,6 +64,14 @@ impl TransformKind {
         match self {
             TransformKind::Aggregate(aggregate) => Some(aggregate),
             TransformKind::Relay(_) => None,
+        }
+    }
+
+    /// The section that makes it.
+    pub fn section(&self) -> Section {
+        match self {
+            TransformKind::Aggregate(_) => Section::TransformAggregate,
+            TransformKind::Relay(_) => Section::TransformRelay,
         }
     }
 

@@ -4,7 +4,7 @@ mod explain;
 
 use std::collections::BTreeMap;
 
-use config::plan::{Plan, TransformKind};
+use config::plan::Plan;
 use model::OutputId;
 use pipeline::RelayState;
 use process::relay::{Member, RelayCluster};
@@ -126,10 +126,8 @@ pub async fn page(shared: &Shared, asking: &mut Asking) -> RelayPage {
 
 /// The clusters of the relay of that name. `down` are outputs that have failed over.
 fn clusters(plan: &Plan, relay: &str, down: &[OutputId]) -> Vec<ClusterRow> {
-    let relays = plan.transforms.iter().filter_map(|transform| match &transform.kind {
-        TransformKind::Relay(known) if transform.name == relay => Some(&known.plan),
-        TransformKind::Relay(_) | TransformKind::Aggregate(_) => None,
-    });
+    let relays = plan.relays().filter(|(_, transform, _)| transform.name == relay);
+    let relays = relays.map(|(_, _, known)| &known.plan);
     let member = |member: &Member| MemberRow {
         output: plan.member_name(member.node).to_owned(),
         out: member.node.output().is_some_and(|output| down.contains(&output)),

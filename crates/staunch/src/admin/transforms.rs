@@ -2,7 +2,7 @@
 //!
 //! The shard's thread counts, once for each batch; a row is read here while it does.
 
-use config::plan::{Plan, TransformKind};
+use config::plan::Plan;
 use model::{RecordAccount, RecordSum};
 use serde::Serialize;
 
@@ -49,10 +49,7 @@ pub fn rows(wiring: &Wiring) -> Vec<TransformRow> {
         };
         TransformRow {
             name: transform.name.clone(),
-            kind: match transform.kind {
-                TransformKind::Aggregate(_) => "aggregate",
-                TransformKind::Relay(_) => "relay",
-            },
+            kind: transform.kind.section().word().unwrap_or_default(),
             edges: transform.from.iter().filter_map(edge).collect(),
         }
     };

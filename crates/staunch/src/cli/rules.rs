@@ -3,7 +3,7 @@
 //! Called by `check`. Not here: what becomes of one name (`keys`, `explained`).
 //! Invariant: no line of the text is wider than a terminal, unless a single word is; the document has everything whole.
 
-use config::plan::{Plan, TransformKind};
+use config::plan::Plan;
 use process::relay::{Distribution, RelayCluster, RelayPlan, Statement, To};
 use serde::Serialize;
 
@@ -84,10 +84,7 @@ struct ComputeRow {
 
 /// One for each relay, in the order of the plan.
 pub(crate) fn of_plan(plan: &Plan, place: &Place<'_>) -> Vec<Rules> {
-    let relays = plan.transforms.iter().filter_map(|transform| match &transform.kind {
-        TransformKind::Relay(relay) => Some((&transform.name, &relay.plan)),
-        TransformKind::Aggregate(_) => None,
-    });
+    let relays = plan.relays().map(|(_, transform, relay)| (&transform.name, &relay.plan));
     let rules = |(name, relay): (&String, &RelayPlan)| Rules {
         relay: name.clone(),
         clusters: relay.clusters.iter().map(|cluster| cluster_row(plan, cluster)).collect(),

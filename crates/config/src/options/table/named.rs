@@ -24,6 +24,6 @@ rows! {
     in OUTPUTS {
         "from": Names, Required, "[\"stats\"]",
             "What feeds it.",
-            "`graphite`, `graphite_file`, `console` and `perl_file` take from transforms, `event_file` from sources, `udp`, `tcp` and `unix` from both. From a relay take `graphite` and `graphite_file`, which then take from nothing else. From a source of points take `graphite`, `graphite_file`, and `udp`, `tcp` and `unix` without options that look into lines.";
+            "Sources and transforms that give what it takes; see [What goes where](one-daemon.md#what-goes-where).";
     }
 }
