@@ -13,6 +13,7 @@ fn needs(node: &NodeKind, member: &str) -> String {
         "statsd" => "listen = [\"udp://127.0.0.1:8125\"]\n",
         "opentsdb" if node.takes.is_empty() => "listen = [\"tcp://127.0.0.1:4242\"]\n",
         "graphite" if node.takes.is_empty() => "listen = [\"tcp://127.0.0.1:2003\"]\n",
+        "opentsdb" => "to = [\"tcp://10.0.0.5:4242\"]\n",
         "graphite" | "tcp" => "to = [\"tcp://10.0.0.5:2003\"]\n",
         "udp" => "to = [\"udp://10.0.0.5:8125\"]\n",
         "unix" => "to = [\"unixgram:///run/agent.sock\"]\n",

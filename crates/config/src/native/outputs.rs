@@ -13,6 +13,7 @@ use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
 use crate::options::table::endpoints::{CONNECTIONS, ENDPOINT};
+use crate::options::table::opentsdb::PUT;
 use crate::options::table::outputs::{FILE_FORMS, FILES, GRAPHITE, ROTATION};
 use crate::options::table::packets::PACKET;
 use crate::options::table::queue::OF_OUTPUTS;
@@ -66,6 +67,16 @@ const TYPES: &[OutputType] = &[
             namespace: Namespace::default(),
         },
         read: file_or_console,
+    },
+    OutputType {
+        section: Section::OutputOpenTsdb,
+        empty: |_| OutputKind::OpenTsdb {
+            to: NOWHERE,
+            namespace: Namespace::default(),
+            default_tag: "source=staunch".into(),
+            sender: SenderPlan::default(),
+        },
+        read: opentsdb_outputs,
     },
     OutputType {
         section: Section::OutputConsole,
@@ -203,6 +214,26 @@ fn graphite_outputs(asked: &Asked<'_>, mut model: OutputKind, wrong: &mut Vec<Di
             _ => model.with_destination(to),
         };
         asked.output(if split { endpoint_name(name, to) } else { name.to_owned() }, kind, *place)
+    });
+    (each.collect(), None)
+}
+
+/// Outputs to OpenTSDB, one for each endpoint.
+fn opentsdb_outputs(asked: &Asked<'_>, mut model: OutputKind, wrong: &mut Vec<Diagnostic>) -> Outputs {
+    let Asked { name, fields, .. } = *asked;
+    fields.fill(&mut model, &PUT);
+    if let OutputKind::OpenTsdb { namespace, default_tag, sender, .. } = &mut model {
+        (*namespace, *sender) = (self::namespace(fields, wrong), self::sender(fields, wrong));
+        let is_safe = |part: &str| !part.is_empty() && part.bytes().all(wire::opentsdb::is_safe);
+        if !default_tag.split_once('=').is_some_and(|(name, value)| is_safe(name) && is_safe(value)) {
+            let label = "`name=value` of letters, digits, `-`, `_`, `.` and `/`";
+            fields.wrong("default_tag", Code::BadValue, "`default_tag` is no tag", label, wrong);
+        }
+    }
+    let endpoints = endpoints(fields);
+    let each = endpoints.iter().map(|(to, place)| {
+        let name = if endpoints.len() > 1 { endpoint_name(name, to) } else { name.to_owned() };
+        asked.output(name, model.with_destination(to), *place)
     });
     (each.collect(), None)
 }

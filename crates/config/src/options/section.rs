@@ -144,6 +144,8 @@ sections! {
         "Sends aggregates to carbon, a relay, or whatever speaks its protocol.";
     OutputGraphiteFile: Outputs "graphite_file" [Aggregates Points] => [],
         "Writes aggregates as Graphite lines to a file of bounded size.";
+    OutputOpenTsdb: Outputs "opentsdb" [Aggregates Points] => [],
+        "Sends points and aggregates to OpenTSDB, or to whatever else reads its `put` lines. See [OpenTSDB](opentsdb.md#send-points-to-opentsdb).";
     OutputConsole: Outputs "console" [Aggregates] => [],
         "Prints each window's aggregates as one document, to try things out.";
     OutputPerlFile: Outputs "perl_file" [Aggregates] => [],
@@ -219,8 +221,8 @@ impl Section {
 pub(in crate::options) mod shared {
     use super::Family;
     use super::Section::{
-        self, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputTcp, OutputUdp, OutputUnix,
-        SourceGraphite, SourceOpenTsdb, SourceStatsd, TransformAggregate,
+        self, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputOpenTsdb, OutputTcp, OutputUdp,
+        OutputUnix, SourceGraphite, SourceOpenTsdb, SourceStatsd, TransformAggregate,
     };
 
     pub(in crate::options) const SOURCES: &[Section] = &[SourceStatsd];
@@ -232,9 +234,11 @@ pub(in crate::options) mod shared {
     pub(in crate::options) const NAMED: &[Section] =
         &Section::of::<{ Section::number(&Family::ALL) }>(&Family::ALL);
     pub(in crate::options) const NAMING: &[Section] =
-        &[OutputGraphite, OutputGraphiteFile, TransformAggregate];
-    pub(in crate::options) const STREAMS: &[Section] = &[OutputGraphite, OutputTcp, OutputUnix];
+        &[OutputGraphite, OutputGraphiteFile, OutputOpenTsdb, TransformAggregate];
+    pub(in crate::options) const STREAMS: &[Section] =
+        &[OutputGraphite, OutputOpenTsdb, OutputTcp, OutputUnix];
     pub(in crate::options) const PACKETS: &[Section] = &[OutputUdp, OutputTcp, OutputUnix];
-    pub(in crate::options) const ENDPOINTS: &[Section] = &[OutputGraphite, OutputUdp, OutputTcp, OutputUnix];
+    pub(in crate::options) const ENDPOINTS: &[Section] =
+        &[OutputGraphite, OutputOpenTsdb, OutputUdp, OutputTcp, OutputUnix];
     pub(in crate::options) const ROTATED: &[Section] = &[OutputGraphiteFile, OutputEventFile];
 }

@@ -45,6 +45,7 @@ pub(super) const TABLES: &[&[Row]] = &[
     relay::RULE.rows,
     relay::STATISTICS.rows,
     outputs::GRAPHITE.rows,
+    opentsdb::PUT.rows,
     outputs::NAMESPACE.rows,
     outputs::FILES.rows,
     outputs::ROTATION.rows,
@@ -72,7 +73,7 @@ pub(super) const TABLES: &[&[Row]] = &[
 /// Rows that read into an output's kind, in the order in which they are printed: those about its form. The printer gives the
 /// others where they belong.
 pub(crate) const OF_OUTPUT_KINDS: &[Group<OutputKind>] =
-    &[outputs::ROTATION, outputs::GRAPHITE, outputs::FILE_FORMS];
+    &[outputs::ROTATION, outputs::GRAPHITE, outputs::FILE_FORMS, opentsdb::PUT];
 
 #[test]
 fn each_key_stands_once_in_a_section_and_its_texts_are_whole() {

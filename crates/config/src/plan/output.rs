@@ -145,6 +145,17 @@ pub enum OutputKind {
         /// What series are called.
         namespace: Namespace,
     },
+    /// `put` lines of OpenTSDB over TCP.
+    OpenTsdb {
+        /// One endpoint.
+        to: Endpoint,
+        /// What series of aggregates are called.
+        namespace: Namespace,
+        /// `name=value`, for points without tags.
+        default_tag: String,
+        /// Retries and time-outs.
+        sender: SenderPlan,
+    },
     /// One document per flush on stdout or stderr.
     Console {
         /// Its form.
@@ -385,6 +396,11 @@ impl OutputKind {
                 namespace: Some(namespace),
                 ..file(Section::OutputGraphiteFile, POINTS, path, (*file_bytes_max, *files_max))
             },
+            OutputKind::OpenTsdb { to, namespace, sender, .. } => {
+                let link = Link::Stream(StreamLink::plain(Destination::Tcp(to.clone()), *sender));
+                let facts = OutputFacts::plain(Section::OutputOpenTsdb, POINTS, link, Written::Lines);
+                OutputFacts { namespace: Some(namespace), ..facts }
+            }
             OutputKind::Console { form, .. } => {
                 let (link, encoding) = match form {
                     ConsoleEncoding::Node => (Link::Stdout, "Node"),
@@ -409,7 +425,9 @@ impl OutputKind {
     pub fn with_destination(&self, destination: &Destination) -> OutputKind {
         let mut kind = self.clone();
         match &mut kind {
-            OutputKind::Graphite { to, .. } | OutputKind::GraphiteDatagrams { to, .. } => {
+            OutputKind::Graphite { to, .. }
+            | OutputKind::GraphiteDatagrams { to, .. }
+            | OutputKind::OpenTsdb { to, .. } => {
                 if let Some(host) = destination.host() {
                     *to = host.clone();
                 }

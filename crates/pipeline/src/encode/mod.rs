@@ -6,6 +6,7 @@
 
 mod line_prefix;
 pub(crate) mod lines;
+mod puts;
 pub(crate) mod room;
 
 use std::sync::Arc;
@@ -20,11 +21,13 @@ use model::{
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
 use wire::graphite::{Encoded, Encoder, OwnFigures, PickleReject, pickle_frame, pickle_point};
+use wire::opentsdb;
 use wire::report::{self, Console, DOCUMENT_BYTES_MAX, Documented, PerlFile, event_json_line};
 
 use crate::Accounts;
 use crate::encode::line_prefix::PrefixText;
 use crate::encode::lines::Lines;
+use crate::encode::puts::Puts;
 use crate::encode::room::{block_memory_bytes, room_verbatim};
 use crate::shard::drop_points;
 use crate::shard::packets::lines;
@@ -72,6 +75,8 @@ enum Form {
     Pickle(Encoder),
     /// Lines, each a datagram.
     LineDatagrams(Encoder),
+    /// Lines of OpenTSDB.
+    Puts(Puts),
     Console {
         console: Console,
         begun: bool,
@@ -138,6 +143,9 @@ impl OutputEncoder {
             }
             OutputKind::GraphiteDatagrams { namespace, .. } => {
                 Form::LineDatagrams(Encoder::new(namespace.clone()))
+            }
+            OutputKind::OpenTsdb { namespace, default_tag, .. } => {
+                Form::Puts(Puts::new(Encoder::new(namespace.clone()), default_tag))
             }
             OutputKind::Console { form, pretty } => {
                 let form = match form {
@@ -216,6 +224,7 @@ impl OutputEncoder {
                 open.end_line_frames(begin);
                 count_lost(&self.account, encoded);
             }
+            Form::Puts(puts) => puts.flushed(info, flushed, &self.account, open),
             Form::Packets | Form::Events => {
                 debug_assert!(false, "routes lead no aggregates to output {}", self.id.0);
             }
@@ -261,6 +270,7 @@ impl OutputEncoder {
                 open.end_line_frames(begin);
                 count_lost(&self.account, encoded);
             }
+            Form::Puts(puts) => puts.own_lines(&own, &self.account, open),
             Form::Packets | Form::Samples(_) | Form::Events => {}
         }
         self.close(now, out);
@@ -319,7 +329,7 @@ impl OutputEncoder {
     }
 
     fn takes_points(&self) -> bool {
-        matches!(self.form, Form::Lines(_) | Form::Pickle(_) | Form::LineDatagrams(_))
+        matches!(self.form, Form::Lines(_) | Form::Pickle(_) | Form::LineDatagrams(_) | Form::Puts(_))
     }
 
     /// One point as it stands.
@@ -333,6 +343,9 @@ impl OutputEncoder {
         };
         if matches!(self.form, Form::Pickle(_)) {
             return self.pickled_point(at, point.name(bytes), bytes, point, now, out);
+        }
+        if matches!(self.form, Form::Puts(_)) {
+            return self.put_point(point.name(bytes), bytes, point, now, out);
         }
         if point.line.len > self.line_bytes_max {
             return drop_points(&self.account, Dropped::TooBig, 1);
@@ -362,6 +375,16 @@ impl OutputEncoder {
         }
     }
 
+    /// One point as a line of OpenTSDB, under its own or another name.
+    fn put_point(&mut self, name: &[u8], bytes: &[u8], point: Point, now: Now, out: &mut Routed) {
+        let Form::Puts(puts) = &mut self.form else { return };
+        let (value, time) = (point.value(bytes), point.time(bytes));
+        let parts = opentsdb::Parts { name, tags: point.tags(bytes), value, time };
+        if puts.point(parts, &self.account, &mut self.open[0]) {
+            self.end_lines(0, 1, now, out);
+        }
+    }
+
     /// One point under another name.
     pub(crate) fn renamed_point(
         &mut self,
@@ -375,6 +398,9 @@ impl OutputEncoder {
         let at = if several { usize::from(partition(name, point.tags(bytes))) } else { 0 };
         if matches!(self.form, Form::Pickle(_)) {
             return self.pickled_point(at, name, bytes, point, now, out);
+        }
+        if matches!(self.form, Form::Puts(_)) {
+            return self.put_point(name, bytes, point, now, out);
         }
         let prefix_text = self.prefix_text.as_mut().map_or(&[][..], |prefix_text| prefix_text.text(now));
         let rest = &point.line.of(bytes)[point.name_len as usize..];
@@ -397,6 +423,7 @@ impl OutputEncoder {
             Form::LineDatagrams(_) => open.end_frame(lines),
             Form::Lines(_)
             | Form::Pickle(_)
+            | Form::Puts(_)
             | Form::Console { .. }
             | Form::PerlFile(_)
             | Form::Packets
@@ -459,8 +486,11 @@ impl OutputEncoder {
     pub(crate) fn room_for(&self, batches: &Batches<'_>) -> (u64, u64) {
         match &self.form {
             Form::Samples(lines) => lines.room_for(batches, &self.open[0]),
-            Form::Lines(_) | Form::Pickle(_) => {
+            Form::Lines(_) | Form::Pickle(_) | Form::Puts(_) => {
                 let (mut bytes, records) = room_verbatim(batches);
+                if let Form::Puts(puts) = &self.form {
+                    bytes += puts.more_bytes() * records;
+                }
                 if matches!(self.form, Form::Pickle(_)) {
                     // A byte that must be escaped takes two, and around each point stand a few.
                     bytes = 2 * bytes + 32 * records;
@@ -524,6 +554,7 @@ impl OutputEncoder {
             Form::Console { begun: false, .. }
             | Form::Lines(_)
             | Form::Pickle(_)
+            | Form::Puts(_)
             | Form::LineDatagrams(_)
             | Form::Packets
             | Form::Samples(_)
@@ -561,7 +592,7 @@ impl OutputEncoder {
         let OpenBlock { bytes, copies, frames, .. } = std::mem::take(open);
         self.graphite.length += bytes.len() as u64;
         let encoding = match self.form {
-            Form::Lines(_) | Form::Events => BlockEncoding::Lines,
+            Form::Lines(_) | Form::Puts(_) | Form::Events => BlockEncoding::Lines,
             Form::Pickle(_)
             | Form::LineDatagrams(_)
             | Form::Console { .. }

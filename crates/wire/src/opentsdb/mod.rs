@@ -1,4 +1,4 @@
-//! OpenTSDB's line protocol: reading `put` lines as points.
+//! OpenTSDB's line protocol: reading `put` lines as points, and writing points as such lines (`put`).
 //!
 //! Path of a line: the source's intake -> [`Reader::packet`] -> the same point as a Graphite line, `metric;tag=value value time` ->
 //! `graphite::input`, which puts tags in order and checks the rest -> [`Parsed`].
@@ -7,8 +7,11 @@
 //! Invariants: every line that is not empty and no command ends as one point or one counted reject; no input makes it panic (fuzz
 //! target `opentsdb`).
 
+mod put;
 #[cfg(test)]
 mod tests;
+
+pub use put::{PUT_BYTES_MAX, Parts, PutReject, is_safe, put_line, put_lines};
 
 use memchr::{memchr, memchr2};
 use model::{Reject, Span};

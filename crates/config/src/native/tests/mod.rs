@@ -1,5 +1,6 @@
 //! The table against the checks, texts against panics, plans against their printed form.
 
+mod opentsdb;
 mod packets;
 mod plans;
 mod relay_plans;
@@ -78,6 +79,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
             relays::file_with(section, key, line)
         }
         Section::OutputGraphite => output("graphite", "stats", &[("to", "[\"tcp://h:2003\"]")]),
+        Section::OutputOpenTsdb => output("opentsdb", "stats", &[("to", "[\"tcp://h:4242\"]")]),
         Section::OutputGraphiteFile => output("graphite_file", "stats", &[]),
         Section::OutputConsole => output("console", "stats", &[]),
         Section::OutputPerlFile => output("perl_file", "stats", &[("path", "\"p\"")]),

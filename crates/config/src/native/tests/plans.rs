@@ -219,6 +219,12 @@ fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: 
             OutputKind::GraphiteFile { path, .. }
             | OutputKind::EventFile { path, .. }
             | OutputKind::PerlFile { path, .. } => *path = format!("/files/{at}/{}", path.display()).into(),
+            OutputKind::OpenTsdb { to, .. } => {
+                to.port = 30_000 + (at * 10 + n) as u16;
+                if split || bits & 64 == 64 {
+                    output.name = outputs::endpoint_name(&name, &Destination::Tcp(to.clone()));
+                }
+            }
             OutputKind::Console { .. } => {}
         }
         if let Some(check) = &mut output.check
@@ -623,6 +629,11 @@ fn output() -> BoxedStrategy<Draft> {
                     tls: tls.map(Box::new),
                 }
             }),
+        (to.clone(), namespace(), sender(), select(vec!["source=staunch", "host=web-1", "é=ü/1"])).prop_map(
+            |(to, namespace, sender, tag)| {
+                OutputKind::OpenTsdb { to, namespace, default_tag: tag.into(), sender }
+            }
+        ),
         (file.clone(), any::<bool>(), namespace()).prop_map(
             |((path, file_bytes_max, files_max), peer, namespace)| {
                 let path = path.into();
@@ -649,7 +660,7 @@ fn output() -> BoxedStrategy<Draft> {
     ];
     (kind, queue(), 1usize..4)
         .prop_map(|(kind, (queue, queue_kind), endpoints)| {
-            let several = matches!(kind, OutputKind::Graphite { .. } | OutputKind::Packets(_));
+            let several = kind.destination().is_some();
             let endpoints = if several { endpoints } else { 1 };
             (
                 OutputPlan {
