@@ -9,14 +9,11 @@ use crate::sources::log_throttle::LogThrottle;
 use crate::sources::stream::{Stream, StreamSource};
 use sys::clock::Clock;
 
-thread_local! {
-    // All connections are on the runtime's thread.
-    static CLOSED: LogThrottle = LogThrottle::default();
-}
+static CLOSED: LogThrottle = LogThrottle::new();
 
 /// One connection of `source` was closed so, of the client `from`.
 pub(super) fn tell_full(source: &StreamSource, (stream, from): (&Stream, PeerKey), full: UnfinishedFull) {
-    let closed = CLOSED.with(|closed| closed.note(&source.plan.name, Clock::mono_ns()));
+    let closed = CLOSED.note(&source.plan.name, Clock::mono_ns());
     let Some(closed) = closed else { return };
     let whose = match full {
         UnfinishedFull::All => "all connections".to_owned(),

@@ -42,8 +42,9 @@ thread_local! {
     static UNWRAPPED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     // Each reader has places of its own: its connections are all on its thread.
     static HANDSHAKES: Arc<Handshakes> = Arc::default();
-    static FAILED: LogThrottle = LogThrottle::default();
 }
+
+static FAILED: LogThrottle = LogThrottle::new();
 
 /// A handshake with a place, and how long its client may still take while others wait for that. What others cost, and its own
 /// steps, is not the client's fault.
@@ -108,7 +109,7 @@ pub(super) fn tell_closed(source: &str, from: &str, why: &str) {
 }
 
 fn is_told_now(source: &str) -> bool {
-    FAILED.with(|failed| failed.note(source, Clock::mono_ns())).is_some()
+    FAILED.note(source, Clock::mono_ns()).is_some()
 }
 
 impl Wrapping {

@@ -6,10 +6,15 @@ const PACKETS: u64 = 50_000;
 
 #[test]
 fn packets_that_the_kernel_dropped_are_counted_exactly() {
+    // One socket, and three that share the address.
+    [1, 3].into_iter().for_each(assert_drops_are_counted);
+}
+
+fn assert_drops_are_counted(readers: u64) {
     let toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\nreceive_buffer = \"4KiB\"\n\
         [transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1h\"\n\
         [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\n";
-    let mut daemon = Builder::native(toml).start();
+    let mut daemon = Builder::native(&format!("readers = {readers}\n{toml}")).start();
     let socket = udp(daemon.at("app", "udp"));
     daemon.signal("STOP");
     for _ in 0..PACKETS {
@@ -35,8 +40,13 @@ fn packets_that_the_kernel_dropped_are_counted_exactly() {
     assert_eq!(row["balanced"], true, "{row}");
     let socket = &row["sockets"][0];
     assert_eq!(socket["kernel_dropped"], row["kernel_dropped"], "{row}");
-    assert_eq!((&socket["listen"], &socket["buffer_bytes"]), (&row["listen"][0], &8192.into()), "{row}");
-    assert_eq!(socket["buffer_wanted_bytes"], 8192, "{row}");
+    let buffer_bytes = 8192 * readers;
+    assert_eq!(
+        (&socket["listen"], &socket["buffer_bytes"]),
+        (&row["listen"][0], &buffer_bytes.into()),
+        "{row}"
+    );
+    assert_eq!(socket["buffer_wanted_bytes"], buffer_bytes, "{row}");
     let metrics = daemon.get("/metrics").body;
     let listen = socket["listen"].as_str().expect("a text");
     let dropped = format!(
