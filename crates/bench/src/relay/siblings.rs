@@ -114,7 +114,7 @@ pub(super) fn measure(
     }
     let what = format!(
         "lines a second to each of two outputs, without a third one, and beside one whose peer reads everything, a byte a \
-         second, or nothing, or is dead; queues of {QUEUE_BYTES} with the default `when_full`; {} s a run, {} lines of {} bytes",
+         second, or nothing, or is dead; queues of 8 MiB with the default `when_full`; {} s a run, {} lines of {} bytes",
         wanted.seconds,
         figure(wanted.names as f64),
         figure(lines.mean_bytes().round())
