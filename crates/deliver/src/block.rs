@@ -162,7 +162,7 @@ impl Block {
 }
 
 /// Memory of a block beside its bytes, at most: the queue's entry for it, which checks that.
-pub(crate) const FIXED_BYTES: usize = 160;
+pub(crate) const FIXED_BYTES: usize = 144;
 
 #[cfg(test)]
 mod tests {
