@@ -90,7 +90,7 @@ codes! {
         example "[sources.app]\ntype = \"statsd\"\n\n[outputs.carbon]\ntype = \"graphite\"\nfrom = [\"app\"]\nto = [\"tcp://10.0.0.5:2003\"]"
         mend "Add a transform of type `aggregate` with the source in its `from`, and name the transform in the output's `from`."
     NeedsSource "C011" "The section cannot read what the transform gives"
-        cause "Aggregations take samples, `event_file` takes events, and a cluster (`sharding`) takes StatsD lines as they were sent. Only sources give these, but this `from` names a transform: an aggregation gives aggregates and points, a relay gives points. An output of type `graphite` with `udp://` endpoints sends single points, and takes no aggregates."
+        cause "Aggregations take samples, `event_file` takes events, and a cluster (`sharding`) takes StatsD lines as they were sent. Only sources give these, but this `from` names a transform: an aggregation gives aggregates and points, a relay gives points."
         example "[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\n\n[outputs.events]\ntype = \"event_file\"\nfrom = [\"stats\"]"
         mend "Name a source in `from` that gives what the section takes. Points of a transform go to an output of type `graphite` or `graphite_file`, or through a relay, which can share them out too."
     Cycle "C012" "The transform feeds itself"

@@ -342,12 +342,11 @@ impl Relays {
     /// one, which has none, comes first.
     pub(crate) fn to_ask(&self, name: &str) -> Option<Vec<(Option<TransformId>, &Relay)>> {
         let first = self.all.iter().position(|relay| relay.name == name)?;
-        let mut asked = vec![(None, &self.all[first])];
-        for at in self.reached_from(std::iter::once(first)).into_iter().filter(|at| *at != first) {
-            let id = self.next.iter().flatten().find(|next| next.at == at).map(|next| next.id);
-            asked.push((id, &self.all[at]));
-        }
-        Some(asked)
+        let mut ids = vec![None; self.all.len()];
+        self.next.iter().flatten().for_each(|next| ids[next.at] = Some(next.id));
+        let behind = self.reached_from(std::iter::once(first)).into_iter().filter(|at| *at != first);
+        let behind = behind.map(|at| (ids[at], &self.all[at]));
+        Some(std::iter::once((None, &self.all[first])).chain(behind).collect())
     }
 
     /// Relays that send to the output.
