@@ -52,7 +52,7 @@ struct Report {
     cursor_lost: bool,
     /// Segments that the disk does not open, and those that are not read.
     unreadable: u64,
-    aside: Vec<QuarantinedSegment>,
+    unusable: Vec<QuarantinedSegment>,
     waiting_blocks: u64,
     waiting_copies: u64,
     stretches: Vec<Stretch>,
@@ -70,7 +70,7 @@ struct Report {
 impl Report {
     fn is_sound(&self) -> bool {
         let is_whole = self.ranges == 0 && self.lost_copies == 0 && self.missing == 0;
-        is_whole && self.unreadable == 0 && self.aside.is_empty()
+        is_whole && self.unreadable == 0 && self.unusable.is_empty()
     }
 
     fn record(&mut self, record: &FoundRecord<'_>) {
@@ -186,7 +186,7 @@ fn walk_once(queue: &Queue, live: bool) -> anyhow::Result<Report> {
         cursor: inspection.cursor(),
         cursor_lost: inspection.recovery().cursor_lost,
         unreadable: inspection.recovery().segments_unreadable,
-        aside: inspection.unusable_segments().to_vec(),
+        unusable: inspection.unusable_segments().to_vec(),
         quarantine: quarantined(&inspection, &disk),
         ..Report::default()
     };
@@ -242,8 +242,8 @@ fn text(report: &Report) -> String {
     if report.stretches.len() == STRETCHES_SHOWN {
         text.push_str("  … and more, which are counted below\n");
     }
-    for aside in &report.aside {
-        let QuarantinedSegment { sequence, bytes, why } = aside;
+    for segment in &report.unusable {
+        let QuarantinedSegment { sequence, bytes, why } = segment;
         text.push_str(&format!("  {sequence:016x}.segment, {}:\n    {}\n", stdio::bytes(*bytes), why.text()));
     }
     if report.unreadable > 0 {
@@ -276,7 +276,7 @@ fn text(report: &Report) -> String {
         text.push_str("  its end is being written\n");
     }
     if !report.quarantine.is_empty() {
-        text.push_str(&aside_text(report));
+        text.push_str(&quarantine_text(report));
     }
     text
 }
@@ -297,7 +297,7 @@ fn stretch_text(stretch: &Stretch) -> String {
     text + &cost
 }
 
-fn aside_text(report: &Report) -> String {
+fn quarantine_text(report: &Report) -> String {
     let bytes: u64 = report.quarantine.iter().map(|file| file.bytes).sum();
     let count = files(report.quarantine.len() as u64);
     let mut text = format!("  already in quarantine: {count}, {}\n", stdio::bytes(bytes));
@@ -337,12 +337,12 @@ fn document(report: &Report) -> Value {
     let cursor = report.cursor.map(|cursor| {
         json!({ "segment": cursor.segment, "offset": cursor.offset, "settled": totals(cursor.settled) })
     });
-    let aside = |aside: &QuarantinedSegment| {
-        let header = match aside.why {
+    let unusable = |segment: &QuarantinedSegment| {
+        let header = match segment.why {
             QuarantineReason::Misnamed(header) => Some(header),
             QuarantineReason::Unreadable | QuarantineReason::Foreign | QuarantineReason::Displaced => None,
         };
-        json!({ "segment": aside.sequence, "bytes": aside.bytes, "why": aside.why.word(), "header": header })
+        json!({ "segment": segment.sequence, "bytes": segment.bytes, "why": segment.why.word(), "header": header })
     };
     let file = |file: &Quarantined| json!({ "name": file.name, "bytes": file.bytes, "reason": file.reason });
     json!({
@@ -359,8 +359,8 @@ fn document(report: &Report) -> Value {
         "cursor": cursor,
         "segments": report.segments.iter().map(segment).collect::<Vec<Value>>(),
         "segments_unreadable": report.unreadable,
-        "segments_foreign": report.aside.iter().map(|aside| aside.sequence).collect::<Vec<u64>>(),
-        "segments_aside": report.aside.iter().map(aside).collect::<Vec<Value>>(),
+        "segments_foreign": report.unusable.iter().map(|segment| segment.sequence).collect::<Vec<u64>>(),
+        "segments_unusable": report.unusable.iter().map(unusable).collect::<Vec<Value>>(),
         "damage": report.stretches.iter().map(stretch).collect::<Vec<Value>>(),
         "quarantine": report.quarantine.iter().map(file).collect::<Vec<Value>>(),
     })
@@ -491,7 +491,7 @@ carbon: sound
         let lost = |copies, copy_bytes| Totals { copies, copy_bytes, ..Totals::default() };
         let mut report = Report {
             cursor_lost: true,
-            aside: [QuarantineReason::Foreign, QuarantineReason::Misnamed(3), QuarantineReason::Displaced]
+            unusable: [QuarantineReason::Foreign, QuarantineReason::Misnamed(3), QuarantineReason::Displaced]
                 .map(|why| QuarantinedSegment { sequence: 9, bytes: 4096, why })
                 .to_vec(),
             unreadable: 1,

@@ -61,7 +61,7 @@ pub struct DiskFigures {
     pub damaged_ranges: u64,
     /// Blocks that lay in them.
     pub damaged_records: u64,
-    /// Bytes that were kept aside.
+    /// Bytes in quarantine.
     pub quarantined_bytes: u64,
     /// Copies in files that are gone, or in a folder that is away.
     #[serde(default)]
@@ -79,7 +79,7 @@ pub struct DropResult {
     pub damaged: u64,
     /// What waits now, what is on its way to the endpoint included.
     pub left: Amount,
-    /// Files that were kept aside, and were removed.
+    /// Files of the quarantine that were removed.
     pub quarantine: Amount,
 }
 

@@ -58,11 +58,11 @@ fn intent(place: &Place, queue: &Queue, args: &QueueDropArgs) -> anyhow::Result<
         .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", queue.path.display()))?;
     let name = shown(&queue.name);
     if args.quarantine {
-        let aside = quarantined(&inspection, &disk);
-        let bytes = aside.iter().map(|file| file.bytes).sum();
+        let quarantine = quarantined(&inspection, &disk);
+        let bytes = quarantine.iter().map(|file| file.bytes).sum();
         return Ok(format!(
             "this removes the quarantine of `{name}`\n  {}, {}",
-            files(aside.len() as u64),
+            files(quarantine.len() as u64),
             stdio::bytes(bytes)
         ));
     }

@@ -69,7 +69,7 @@ pub(super) fn export(place: &Place, args: &QueueExportArgs, as_json: bool) -> an
     let queue = place.one(&args.name)?;
     let out = &mut Out { queue: &queue.name, as_json, open: Vec::new(), blocks: 0, copies: 0, damaged: 0 };
     let done = if args.quarantine {
-        aside(&queue, args.damaged, out)
+        quarantine(&queue, args.damaged, out)
     } else {
         waiting(place, &queue, args.all, out)
     };
@@ -118,8 +118,8 @@ fn waiting(place: &Place, queue: &Queue, all: bool, out: &mut Out<'_>) -> Result
     })
 }
 
-/// What is kept aside. Of blocks whose checksum does not hold, the lines, when `damaged` asks for them.
-fn aside(queue: &Queue, damaged: bool, out: &mut Out<'_>) -> Result<(), Stop> {
+/// What is in quarantine. Of blocks whose checksum does not hold, the lines, when `damaged` asks for them.
+fn quarantine(queue: &Queue, damaged: bool, out: &mut Out<'_>) -> Result<(), Stop> {
     let (disk, inspection) = inspected(queue, true)?;
     let files = quarantined(&inspection, &disk);
     salvage(&inspection, &disk, &files, &mut |found| {

@@ -65,7 +65,7 @@ struct Row {
     records_missing: u64,
     /// A daemon has it and cannot look into it.
     busy: bool,
-    /// Segments that are not where their records belong, and that the next start sets aside.
+    /// Segments that are not where their records belong, and that the next start moves to quarantine.
     misplaced: Vec<QuarantinedSegment>,
 }
 
@@ -102,7 +102,7 @@ fn row_of(place: &Place, queue: &Queue, in_use: Option<&[QueueRow]>) -> anyhow::
     let disk = queue.folder()?;
     let inspection = Inspection::of(&disk, place.owner.is_some())
         .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", queue.path.display()))?;
-    let aside = quarantined(&inspection, &disk);
+    let quarantine = quarantined(&inspection, &disk);
     let waiting = inspection.waiting();
     let oldest = inspection.oldest_wall_ns(&disk);
     let age_s = |made_ns: u64| Clock::now().wall_ns.saturating_sub(made_ns) as f64 / SECOND_NS as f64;
@@ -121,8 +121,8 @@ fn row_of(place: &Place, queue: &Queue, in_use: Option<&[QueueRow]>) -> anyhow::
         oldest_s,
         segments: inspection.segments().count(),
         bytes: inspection.segments().map(|segment| segment.1).sum(),
-        quarantined: aside.len(),
-        quarantined_bytes: aside.iter().map(|file| file.bytes).sum(),
+        quarantined: quarantine.len(),
+        quarantined_bytes: quarantine.iter().map(|file| file.bytes).sum(),
         records_missing: listed.and_then(|listed| listed.disk).map_or(0, |disk| disk.records_missing),
         busy: listed.is_some_and(|listed| listed.busy),
     })
@@ -144,13 +144,14 @@ fn table(rows: &[Row]) -> String {
     let state_width = rows.iter().map(|row| row.state.text().len()).max().unwrap_or(0).max("state".len());
     // Names are whole, however wide that is: the other commands take nothing else.
     let name_width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).max("queue".len());
-    let line = |name: &str, state: &str, [waiting, bytes, oldest, segments, aside]: [&str; 5]| {
+    // One blank between figures: the table has 80 columns with names of up to 13.
+    let line = |name: &str, state: &str, [queued, bytes, oldest, segments, quarantined]: [&str; 5]| {
         format!(
-            "{name:<name_width$}  {state:<state_width$}  {waiting:>6}  {bytes:>8}  {oldest:>6}  {segments:>8}  \
-             {aside:>5}\n"
+            "{name:<name_width$}  {state:<state_width$} {queued:>6} {bytes:>8} {oldest:>6} {segments:>8} \
+             {quarantined:>11}\n"
         )
     };
-    let mut text = line("queue", "state", ["queued", "bytes", "oldest", "segments", "aside"]);
+    let mut text = line("queue", "state", ["queued", "bytes", "oldest", "segments", "quarantined"]);
     for row in rows {
         let oldest = row.oldest_s.map_or_else(|| "-".to_owned(), figure::age);
         let figures = [
@@ -191,8 +192,8 @@ pub(super) fn busy_text(in_use: &[QueueRow]) -> String {
 /// Files of a queue that somebody copied or renamed.
 fn misplaced_text(row: &Row) -> String {
     let name = shown(&row.name);
-    let line = |aside: &QuarantinedSegment| {
-        format!("staunch: {name}: {}; the next start moves it to quarantine\n", aside.text())
+    let line = |segment: &QuarantinedSegment| {
+        format!("staunch: {name}: {}; the next start moves it to quarantine\n", segment.text())
     };
     let mut text: String = row.misplaced.iter().take(MISPLACED_SHOWN).map(line).collect();
     if row.misplaced.len() > MISPLACED_SHOWN {
@@ -222,7 +223,7 @@ fn document_of(row: &Row) -> Value {
         "quarantined_bytes": row.quarantined_bytes,
         "records_missing": row.records_missing,
         "busy": row.busy,
-        "segments_misplaced": row.misplaced.iter().map(|aside| aside.sequence).collect::<Vec<u64>>(),
+        "segments_misplaced": row.misplaced.iter().map(|segment| segment.sequence).collect::<Vec<u64>>(),
     })
 }
 
@@ -258,10 +259,10 @@ mod tests {
             row("10.0.0.5:2003", State::Stopped, 12, 1200),
         ];
         let want = "\
-queue          state                  queued     bytes  oldest  segments  aside
-carbon         in use by pid 4194304   1.23M  64.0 MiB      3h         3      0
-web            orphan                      0       0 B       -         3      0
-10.0.0.5:2003  stopped                    12  1.17 KiB      3h         3      0
+queue          state                 queued    bytes oldest segments quarantined
+carbon         in use by pid 4194304  1.23M 64.0 MiB     3h        3           0
+web            orphan                     0      0 B      -        3           0
+10.0.0.5:2003  stopped                   12 1.17 KiB     3h        3           0
 ";
         let found = table(&rows);
         assert_eq!(found, want, "\n{found}");
@@ -276,12 +277,12 @@ web            orphan                      0       0 B       -         3      0
         let name = "a\x1b[2Jb";
         let disk = Some(DiskFigures { records_missing: 1, ..DiskFigures::default() });
         let listed = [QueueRow { name: name.into(), busy: true, disk, ..QueueRow::default() }];
-        let aside = QuarantinedSegment {
+        let misplaced = QuarantinedSegment {
             sequence: 9,
             bytes: 500,
             why: deliver::disk_queue::QuarantineReason::Foreign,
         };
-        let row = Row { misplaced: vec![aside; 11], ..row(name, State::Stopped, 1, 1) };
+        let row = Row { misplaced: vec![misplaced; 11], ..row(name, State::Stopped, 1, 1) };
         let texts = [
             table(std::slice::from_ref(&row)),
             missing_text(&listed),
@@ -307,14 +308,14 @@ web            orphan                      0       0 B       -         3      0
     #[test]
     fn segments_that_somebody_moved_are_named_up_to_ten() {
         use deliver::disk_queue::QuarantineReason;
-        let aside =
+        let segment =
             |sequence| QuarantinedSegment { sequence, bytes: 500, why: QuarantineReason::Misnamed(3) };
         for (count, lines) in [(0, 0), (1, 1), (10, 10), (11, 11), (99, 11)] {
-            let misplaced = (9..9 + count).map(aside).collect();
+            let misplaced = (9..9 + count).map(segment).collect();
             let text = misplaced_text(&Row { misplaced, ..row("carbon", State::Stopped, 0, 0) });
             assert_eq!(text.lines().count(), lines, "{text}");
         }
-        let one = Row { misplaced: vec![aside(9)], ..row("carbon", State::Stopped, 0, 0) };
+        let one = Row { misplaced: vec![segment(9)], ..row("carbon", State::Stopped, 0, 0) };
         let want = "staunch: carbon: 0000000000000009.segment: its header is that of 0000000000000003.segment; the next \
                     start moves it to quarantine\n";
         assert_eq!(misplaced_text(&one), want);

@@ -176,7 +176,7 @@ pub(crate) fn http_of(plan: &Plan) -> anyhow::Result<SocketAddr> {
     at.map(within_reach).context("the config has no HTTP API (http.enabled): set its address with --api ADDR")
 }
 
-/// Whoever listens everywhere listens here.
+/// A listener on all addresses is reached by loopback.
 pub(super) fn within_reach(at: SocketAddr) -> SocketAddr {
     match at {
         SocketAddr::V4(at) if at.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], at.port())),

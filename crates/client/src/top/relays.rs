@@ -29,7 +29,7 @@ pub(crate) struct ClusterSample {
     pub(crate) members: u64,
     /// Outputs whose endpoint cannot be reached.
     pub(crate) down: Vec<String>,
-    /// Outputs that others stand in for.
+    /// Outputs that have failed over to others.
     pub(crate) out: Vec<String>,
     /// Copies that wait for its members.
     pub(crate) queued: u64,

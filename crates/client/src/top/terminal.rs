@@ -136,7 +136,7 @@ fn read(sender: &mpsc::Sender<Option<KeyEvent>>) {
             // No terminal to read from: signals still end the program.
             Err(_) => return,
         };
-        // A full channel: whoever types faster than frames are drawn may lose a key.
+        // A full channel: keys typed faster than frames are drawn may be lost.
         let _full = sender.try_send(press);
     }
 }

@@ -59,7 +59,7 @@ impl Shown {
         Shown { api: api.to_owned(), sample: None, away: None, view }
     }
 
-    /// Takes what was seen. When paused the figures stay; that the daemon is away is told all the same.
+    /// Takes what was seen. A pause keeps the figures, and still shows that the daemon is away.
     pub(crate) fn take(&mut self, sample: Sample) {
         if !sample.reachable {
             self.away = Some(sample);
@@ -69,7 +69,7 @@ impl Shown {
         if self.view.paused {
             return;
         }
-        // Whoever looks wants to know what fails. What was selected is not taken away.
+        // An output that fails is what a person looks for. A selection by keys is kept.
         let failing = sample.outputs.iter().position(OutputSample::fails).filter(|_| !self.view.chosen);
         if let Some(at) = failing {
             (self.view.output, self.view.chosen) = (at, true);
@@ -145,6 +145,7 @@ mod tests {
             sources: vec![SourceSample::default(); sources],
             outputs: vec![OutputSample::default(); outputs],
             relays: Vec::new(),
+            edges: Vec::new(),
         });
         shown
     }

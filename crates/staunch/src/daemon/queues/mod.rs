@@ -293,8 +293,8 @@ fn recovered(found: &Recovery) -> String {
             text.push_str(&format!("; {count} segment{} {what}", plural(count)));
         }
     }
-    for aside in found.misplaced.iter().take(MISPLACED_SHOWN) {
-        text.push_str(&format!("; {}", aside.text()));
+    for segment in found.misplaced.iter().take(MISPLACED_SHOWN) {
+        text.push_str(&format!("; {}", segment.text()));
     }
     if found.misplaced.len() > MISPLACED_SHOWN {
         text.push_str(&format!("; and {} more such segments", found.misplaced.len() - MISPLACED_SHOWN));
