@@ -1,4 +1,5 @@
-//! `alerts/staunch.rules.yaml` against what a daemon prints: a rule that names a metric that is gone never fires.
+//! `alerts/staunch.rules.yaml` and the dashboard `packaging/grafana/staunch.json` against what a daemon prints: a rule that names a
+//! metric that is gone never fires, and a panel of it stays empty.
 //!
 //! The rules are read as YAML; their expressions are taken apart into tokens, which is enough to find every name, every
 //! label and every function in them. Not here: what an expression computes.
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::support::{Builder, udp, wait_for};
 
 const RULES: &str = include_str!("../../../../alerts/staunch.rules.yaml");
+const DASHBOARD: &str = include_str!("../../../../packaging/grafana/staunch.json");
 const PAGE: &str = include_str!("../../../../docs/alerts.md");
 const METRICS: &str = include_str!("../../../../docs/metrics.md");
 const GOLDEN: &str = include_str!("../golden/metrics.txt");
@@ -147,7 +149,9 @@ fn check(expression: &str, samples: &Samples) -> Result<Named, String> {
                 at = end + 1;
             }
             Token::Word(word) if WORDS.contains(&word) => {}
-            Token::Word(word) if tokens.get(at) == Some(&Token::Sign('(')) || word == "sum" => {
+            Token::Word(word)
+                if tokens.get(at) == Some(&Token::Sign('(')) || ["sum", "max"].contains(&word) =>
+            {
                 if !FUNCTIONS.contains(&word) {
                     return Err(format!("`{word}` is no function that rules here use"));
                 }
@@ -343,6 +347,52 @@ fn rules_name_what_is_printed_and_say_what_to_do() {
     let headings: BTreeSet<String> =
         PAGE.lines().filter_map(|line| line.strip_prefix("### ")).map(str::to_owned).collect();
     assert_eq!(headings, names, "each alert has its section, and each section its alert");
+}
+
+/// An expression of a panel as Prometheus gets it, without the variable of instances: every sample has that label.
+fn without_variables(expression: &str) -> String {
+    let instance = "instance=~\"$instance\"";
+    let expression = expression.replace(&format!("{{{instance}}}"), "").replace(&format!(",{instance}"), "");
+    expression.replace("$__rate_interval", "5m")
+}
+
+#[test]
+fn panels_name_what_is_printed() {
+    let samples = printed();
+    let document: Value = serde_json::from_str(DASHBOARD).expect("the dashboard is JSON");
+    let variables = document["templating"]["list"].as_array().expect("a list of variables");
+    assert_eq!(
+        (variables[0]["name"].as_str(), variables[0]["type"].as_str()),
+        (Some("datasource"), Some("datasource"))
+    );
+    let (mut ids, mut metrics) = (BTreeSet::new(), BTreeSet::new());
+    for panel in document["panels"].as_array().expect("a list of panels") {
+        let title = text(panel, "title");
+        assert!(ids.insert(panel["id"].as_u64().expect("a number")), "{title}: its id is used twice");
+        if panel["type"] == "row" {
+            continue;
+        }
+        text(panel, "description");
+        let grid = &panel["gridPos"];
+        assert!(
+            grid["x"].as_u64().zip(grid["w"].as_u64()).is_some_and(|(x, width)| x + width <= 24),
+            "{title}"
+        );
+        let targets = panel["targets"].as_array().expect("a list of targets");
+        assert!(!targets.is_empty(), "{title}");
+        for target in targets {
+            assert_eq!(target["datasource"]["uid"], "${datasource}", "{title}");
+            let expression = without_variables(text(target, "expr"));
+            let named = check(&expression, &samples).unwrap_or_else(|wrong| panic!("{title}: {wrong}"));
+            let labels = result_labels(&named, &samples);
+            for label in text(target, "legendFormat").split("{{").skip(1) {
+                let (label, _) = label.split_once("}}").expect("`{{` has its `}}`");
+                assert!(labels.contains(label), "{title}: the result has no label `{label}`: {labels:?}");
+            }
+            metrics.extend(named.metrics);
+        }
+    }
+    assert!(metrics.len() > 20, "{metrics:?}");
 }
 
 #[test]

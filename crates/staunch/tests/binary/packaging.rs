@@ -163,6 +163,11 @@ fn the_image_is_built_by_our_toolchain_and_starts_what_the_program_understands()
     let channel = setting(&toolchain.replace(" = ", "="), "channel").trim_matches('"').to_owned();
     assert!(text.contains(&format!("FROM rust:{channel}-")), "{channel}");
     assert!(text.contains(&format!("RUSTUP_TOOLCHAIN={channel}\n")), "{channel}");
+    // The commit of a build comes from outside, since the image is built without git, and is set before the build.
+    let (arg, build) = (text.find("ARG STAUNCH_COMMIT"), text.find("RUN cargo build"));
+    assert!(arg.is_some() && arg < build && text.contains("--build-arg STAUNCH_COMMIT="), "{text}");
+    let kept = packaging("Dockerfile.dockerignore");
+    assert!(kept.contains("!docs/metrics.md\n"), "the program has the page of its metrics in it");
     let line = |begin: &str| -> Vec<String> {
         let rest = text.lines().find_map(|line| line.strip_prefix(begin)).expect("the instruction is there");
         serde_json::from_str(rest).expect("in the form of JSON")
