@@ -5,6 +5,7 @@ mod certificates;
 mod disk;
 mod kernel;
 mod of_process;
+mod reasons;
 mod relay;
 mod transforms;
 
@@ -12,6 +13,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use self::reasons::Nodes;
 use model::{Kind, Now, OutputSum, SECOND_NS};
 use pipeline::ShardFigures;
 
@@ -103,16 +105,18 @@ fn render(
         "Log messages dropped because the log reader is too slow.",
     )
     .row(&[], crate::log_stream::dropped() as f64);
-    sources(&mut out, page);
+    let wiring = shared.wiring.load();
+    let nodes = reasons::Nodes::of(&wiring.plan);
+    sources(&mut out, page, &nodes);
     management(&mut out, shared);
     http(&mut out, shared);
-    certificates::all(&mut out, shared.wiring.load().certificates.expiries(), now);
+    certificates::all(&mut out, wiring.certificates.expiries(), now);
     acks::sources(&mut out, page);
     kernel::sockets(&mut out, page);
     kernel::batches(&mut out, shared);
     kernel::machine(&mut out, &crate::kernel::machine_counters());
-    transforms::edges(&mut out, page);
-    copies(&mut out, page);
+    transforms::edges(&mut out, page, &nodes);
+    copies(&mut out, page, &nodes);
     outputs(&mut out, page);
     relay::outputs(&mut out, page);
     relay::blocked(&mut out, &shared.blocked());
@@ -139,7 +143,7 @@ fn loss_rows_of(family: &mut Family<'_>, of: &[(&str, &str)], losses: &LossTable
     }
 }
 
-fn sources(out: &mut String, page: &AccountsPage) {
+fn sources(out: &mut String, page: &AccountsPage, nodes: &Nodes<'_>) {
     let mut records =
         family(out, "staunch_source_records_total", "counter", "Records received, by source and outcome.");
     for row in &page.sources {
@@ -152,7 +156,7 @@ fn sources(out: &mut String, page: &AccountsPage) {
         ] {
             records.row(&[source, ("outcome", outcome), ("reason", "")], count as f64);
         }
-        loss_rows(&mut records, source, &row.losses);
+        loss_rows(&mut records, source, &nodes.of_source(&row.name, &row.losses));
     }
     type Read = fn(&accounts::SourceRow) -> u64;
     let counters: [(&'static str, &str, Read); 13] = [
@@ -233,7 +237,7 @@ fn http(out: &mut String, shared: &Shared) {
 }
 
 /// How copies ended.
-fn copies(out: &mut String, page: &AccountsPage) {
+fn copies(out: &mut String, page: &AccountsPage, nodes: &Nodes<'_>) {
     let mut copies =
         family(out, "staunch_output_copies_total", "counter", "Copies routed to an output, by outcome.");
     for row in &page.outputs {
@@ -242,7 +246,7 @@ fn copies(out: &mut String, page: &AccountsPage) {
         for (outcome, count) in [("delivered", delivered), ("expired", expired), ("moved", moved)] {
             copies.row(&[output, ("outcome", outcome), ("reason", "")], count as f64);
         }
-        loss_rows(&mut copies, output, &row.losses);
+        loss_rows(&mut copies, output, &nodes.of_output(&row.name, &row.losses));
     }
     let mut bytes = family(out, "staunch_output_bytes_lost_total", "counter", "Bytes of lost copies.");
     page.outputs.iter().for_each(|row| loss_rows(&mut bytes, ("output", &row.name), &row.losses_bytes));

@@ -207,6 +207,47 @@ fn self_metrics_keep_their_names() {
     daemon.stop();
 }
 
+/// Series of losses are there before the first one, so that `increase()` sees it.
+#[test]
+fn losses_have_their_series_at_0_before_the_first_one() {
+    let (mut daemon, _graphite) = start();
+    let losses = |daemon: &Daemon| {
+        let text = daemon.get("/metrics").body;
+        let rows = text.lines().filter_map(|line| line.rsplit_once(' '));
+        let of_losses = rows.filter(|(series, _)| {
+            let counts = [
+                "staunch_source_records_total{",
+                "staunch_transform_records_total{",
+                "staunch_output_copies_total{",
+            ];
+            counts.iter().any(|name| series.starts_with(name)) && !series.contains("reason=\"\"")
+        });
+        of_losses.map(|(series, value)| (series.to_owned(), value.to_owned())).collect::<BTreeMap<_, _>>()
+    };
+    let before = losses(&daemon);
+    assert!(before.values().all(|value| value == "0"), "{before:#?}");
+    for (series, there) in [
+        ("staunch_source_records_total{source=\"app\",outcome=\"rejected\",reason=\"no_type\"}", true),
+        ("staunch_source_records_total{source=\"app\",outcome=\"dropped\",reason=\"series_max\"}", true),
+        ("staunch_source_records_total{source=\"app\",outcome=\"rejected\",reason=\"no_timestamp\"}", false),
+        (
+            "staunch_transform_records_total{transform=\"stats\",from=\"app\",outcome=\"dropped\",reason=\"series_max\"}",
+            true,
+        ),
+        ("staunch_output_copies_total{output=\"carbon\",outcome=\"dropped\",reason=\"queue_full\"}", true),
+    ] {
+        assert_eq!(before.contains_key(series), there, "{series}: {before:#?}");
+    }
+    let bad = ["bad", "a|c", "a:x|c", "a:1|q", "a:1|c|@2", "a:-1|ms", ":1|c", "a:inf|g"];
+    udp(daemon.at("app", "udp")).send(bad.join("\n").as_bytes()).expect("it is there");
+    daemon.wait_source("app", "received", bad.len() as u64);
+    let after = losses(&daemon);
+    assert!(after.values().any(|value| value != "0"), "{after:#?}");
+    let new: Vec<&String> = after.keys().filter(|series| !before.contains_key(*series)).collect();
+    assert!(new.is_empty(), "series that began with their first loss: {new:#?}");
+    daemon.stop();
+}
+
 #[test]
 fn health_and_readiness() {
     let (mut daemon, _graphite) = start();

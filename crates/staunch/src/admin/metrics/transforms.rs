@@ -1,9 +1,10 @@
 //! Self-metrics of the edges that lead into transforms.
 
+use super::reasons::Nodes;
 use super::{family, loss_rows_of};
 use crate::admin::accounts::AccountsPage;
 
-pub(super) fn edges(out: &mut String, page: &AccountsPage) {
+pub(super) fn edges(out: &mut String, page: &AccountsPage, nodes: &Nodes<'_>) {
     let edges = || page.transforms.iter().flat_map(|row| row.edges.iter().map(|edge| (&*row.name, edge)));
     let help = "Records that a node gave to a transform.";
     let mut received = family(out, "staunch_transform_received_total", "counter", help);
@@ -22,7 +23,7 @@ pub(super) fn edges(out: &mut String, page: &AccountsPage) {
         for (outcome, count) in outcomes {
             records.row(&[of[0], of[1], ("outcome", outcome), ("reason", "")], count as f64);
         }
-        loss_rows_of(&mut records, &of, &edge.losses);
+        loss_rows_of(&mut records, &of, &nodes.of_edge(transform, &edge.from, &edge.losses));
     }
     let help = "1 when each record that a node gave to a transform has one outcome.";
     let mut balanced = family(out, "staunch_transform_balanced", "gauge", help);
