@@ -59,6 +59,18 @@ impl Client {
 
 const END: &str = "END\n\n";
 
+/// With a native config nobody compares replies with those of the original: `help` has all commands, `config` the config.
+#[test]
+fn a_native_config_is_shown_and_help_has_every_command() {
+    let mut daemon = start("");
+    let mut client = Client::new(&daemon);
+    let help = client.ask("help", "quit\n\n");
+    assert!(help.contains("sets, ") && help.contains(", targets, drops, quit"), "{help}");
+    let config = client.ask("config", "[sources.app]\ntype = \"statsd\"\n");
+    assert!(config.starts_with('\n'), "{config}");
+    daemon.stop();
+}
+
 #[test]
 fn a_transcript_of_commands() {
     let mut daemon =

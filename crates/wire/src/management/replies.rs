@@ -54,6 +54,18 @@ impl Replies {
         });
     }
 
+    /// Answer to `help` where nobody compares it with the original's: with our extensions.
+    pub fn help_with_extensions(self, read_only: bool, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"Commands: stats, counters, timers, gauges, sets");
+        if !read_only {
+            out.extend_from_slice(b", delcounters, deltimers, delgauges, delsets");
+        }
+        out.extend_from_slice(match self.form {
+            Form::Node => b", health, config, targets, drops, quit\n\n",
+            Form::Perl => b", targets, drops, quit\r\n\r\n",
+        });
+    }
+
     /// First lines of the answer to `stats`. [`Replies::stat`] and [`Replies::end`] follow.
     pub fn stats_begin(self, uptime_s: u64, last_message_ago_s: u64, bad_lines: u64, out: &mut Vec<u8>) {
         line(&[b"uptime"], uptime_s, out);

@@ -165,6 +165,19 @@ fn replies_in_node_mode() {
         written(|out| replies.help(false, out)),
         "Commands: stats, counters, timers, gauges, delcounters, deltimers, delgauges, health, config, quit\n\n"
     );
+    assert_eq!(
+        written(|out| replies.help_with_extensions(false, out)),
+        "Commands: stats, counters, timers, gauges, sets, delcounters, deltimers, delgauges, delsets, health, config, \
+         targets, drops, quit\n\n"
+    );
+    assert_eq!(
+        written(|out| replies.help_with_extensions(true, out)),
+        "Commands: stats, counters, timers, gauges, sets, health, config, targets, drops, quit\n\n"
+    );
+    assert_eq!(
+        written(|out| Replies::new(Form::Perl).help_with_extensions(true, out)),
+        "Commands: stats, counters, timers, gauges, sets, targets, drops, quit\r\n\r\n"
+    );
     let stats = written(|out| {
         replies.stats_begin(12, 3, 1, out);
         replies.stat_ago("graphite", "last_flush", 1_700_000_000, 1_700_000_004, out);

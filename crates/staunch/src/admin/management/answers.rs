@@ -58,12 +58,17 @@ impl Asked<'_> {
         let form = self.form();
         let replies = Replies::new(form);
         match Command::parse(form, command) {
+            // That of the original, byte for byte, where a config of the original is in force.
+            Command::Help if self.is_native() => {
+                replies.help_with_extensions(self.plan.read_only, &mut reply.made);
+            }
             Command::Help => replies.help(self.plan.read_only, &mut reply.made),
             Command::Stats => self.stats(replies, reply).await?,
             Command::Dump { kind, json } => dump::write(self.shared, self.peer, kind, json, reply).await?,
             Command::Delete { .. } if self.plan.read_only => replies.refused_read_only(&mut reply.made),
             Command::Delete { kind, names } => self.delete(kind, names, reply).await?,
             Command::Health { set } => self.health(set, replies, &mut reply.made),
+            Command::Config if self.is_native() => self.native_config(reply).await?,
             Command::Config => self.config(replies, &mut reply.made),
             Command::Targets => self.targets(replies, reply).await?,
             Command::Drops => self.drops(replies, reply).await?,
@@ -107,6 +112,22 @@ impl Asked<'_> {
         replies.health(self.shared.healthy.load(Relaxed), out);
     }
 
+    /// The config in force is a native one: the originals' has keys and values of its own.
+    fn is_native(self) -> bool {
+        self.plan.config.is_empty()
+    }
+
+    /// The native config in force, without its secrets: what `/api/v1/config` replies.
+    async fn native_config<W: AsyncWrite + Unpin>(self, reply: &mut Reply<'_, W>) -> Result<(), ClientEnd> {
+        reply.made.push(b'\n');
+        for line in self.shared.reloads.config().lines() {
+            reply.made.extend_from_slice(line.as_bytes());
+            reply.made.push(b'\n');
+            reply.go_on().await?;
+        }
+        Ok(())
+    }
+
     fn config(self, replies: Replies, out: &mut Vec<u8>) {
         replies.config(self.plan.config.iter().map(|(key, value)| (key.as_str(), value.as_str())), out);
     }
@@ -130,21 +151,16 @@ impl Asked<'_> {
         );
         drop(accounts);
         drop(wiring);
+        let mut backends = Backends::default();
         for figures in output_figures(&self.shared.shard, self.peer).await {
-            {
-                // Not kept while the client reads: a reload may replace it.
-                let wiring = self.shared.wiring.load();
-                let plan = &wiring.plan.outputs[figures.output.index()];
-                if plan.from.is_empty() {
-                    continue;
-                }
+            let wiring = self.shared.wiring.load();
+            let plan = &wiring.plan.outputs[figures.output.index()];
+            if !plan.from.is_empty() {
                 let account = &wiring.outlets[figures.output.index()].account;
-                let last_exception_s = account.last_error_s.load(Relaxed);
-                let moments = Moments { started_s, last_exception_s, now_s: now.wall_seconds() };
-                backend_stats(replies, self.form(), &plan.kind, figures, moments, &mut reply.made);
+                backends.add(self.form(), &plan.kind, figures, account.last_error_s.load(Relaxed));
             }
-            reply.go_on().await?;
         }
+        backends.write(replies, self.form(), (started_s, now.wall_seconds()), &mut reply.made);
         replies.end(&mut reply.made);
         Ok(())
     }
@@ -294,45 +310,66 @@ async fn output_figures(shard: &ShardHandle, peer: PeerKey) -> Vec<OutputFigures
     }
 }
 
-/// Unix seconds that `stats` shows of an output.
-#[derive(Clone, Copy)]
-struct Moments {
-    started_s: u64,
+/// Figures of outputs under the name of the original's backend; several outputs of one name are one backend, as in the original.
+#[derive(Debug, Default)]
+struct Backends(Vec<Backend>);
+
+#[derive(Debug)]
+struct Backend {
+    word: &'static str,
+    /// Unix seconds of the last flush; 0 for none.
+    last_flush_s: u64,
     /// 0 for never.
     last_exception_s: u64,
-    now_s: u64,
+    /// The longest.
+    flush_ms: u64,
+    /// Of all of them.
+    flush_length: u64,
 }
 
-/// The figures of one output under the names of the original's backend; those without a counterpart there under the
-/// word of their type.
-fn backend_stats(
-    replies: Replies,
-    form: Form,
-    kind: &OutputKind,
-    figures: OutputFigures,
-    moments: Moments,
-    out: &mut Vec<u8>,
-) {
-    let Moments { started_s, last_exception_s, now_s } = moments;
+impl Backends {
+    fn add(&mut self, form: Form, kind: &OutputKind, figures: OutputFigures, last_exception_s: u64) {
+        let Some(word) = backend_word(kind, form) else { return };
+        let OutputFigures { output: _, last_flush_s, flush_ms, flush_length } = figures;
+        let Some(backend) = self.0.iter_mut().find(|backend| backend.word == word) else {
+            self.0.push(Backend { word, last_flush_s, last_exception_s, flush_ms, flush_length });
+            return;
+        };
+        backend.last_flush_s = backend.last_flush_s.max(last_flush_s);
+        backend.last_exception_s = backend.last_exception_s.max(last_exception_s);
+        backend.flush_ms = backend.flush_ms.max(flush_ms);
+        backend.flush_length += flush_length;
+    }
+
+    /// What `stats` shows: `started_s` in place of moments that have not been, and ages as of `now_s`.
+    fn write(&self, replies: Replies, form: Form, (started_s, now_s): (u64, u64), out: &mut Vec<u8>) {
+        for Backend { word, last_flush_s, last_exception_s, flush_ms, flush_length } in &self.0 {
+            if (*word, form) == ("console", Form::Node) {
+                // No `last_` in the names: so node prints the moments themselves.
+                let or_start = |moment: u64| if moment == 0 { started_s } else { moment };
+                replies.stat(word, "lastFlush", or_start(*last_flush_s), out);
+                replies.stat(word, "lastException", or_start(*last_exception_s), out);
+                continue;
+            }
+            replies.stat_ago(word, "last_flush", *last_flush_s, now_s, out);
+            replies.stat_ago(word, "last_exception", *last_exception_s, now_s, out);
+            replies.stat(word, "flush_time", *flush_ms, out);
+            replies.stat(word, "flush_length", *flush_length, out);
+        }
+    }
+}
+
+/// The name of the original's backend; of an output without a counterpart there, the word of its type.
+fn backend_word(kind: &OutputKind, form: Form) -> Option<&'static str> {
     let takes = kind.takes();
     if takes.contains(&RecordKind::Packets) || !takes.contains(&RecordKind::Aggregates) {
         // Repeaters say nothing there, and nothing is flushed to files of events.
-        return;
+        return None;
     }
-    if let (OutputKind::Console { .. }, Form::Node) = (kind, form) {
-        // No `last_` in the names: so node prints the moments themselves.
-        let or_start = |moment: u64| if moment == 0 { started_s } else { moment };
-        replies.stat("console", "lastFlush", or_start(figures.last_flush_s), out);
-        return replies.stat("console", "lastException", or_start(last_exception_s), out);
-    }
-    let word = match (kind, form) {
+    Some(match (kind, form) {
         (OutputKind::PerlFile { .. }, Form::Perl) => "file",
         (kind, Form::Node | Form::Perl) => accounts::output_word(kind),
-    };
-    replies.stat_ago(word, "last_flush", figures.last_flush_s, now_s, out);
-    replies.stat_ago(word, "last_exception", last_exception_s, now_s, out);
-    replies.stat(word, "flush_time", figures.flush_ms, out);
-    replies.stat(word, "flush_length", figures.flush_length, out);
+    })
 }
 
 #[cfg(test)]
@@ -386,12 +423,34 @@ mod tests {
             (&events, Form::Node, 0, ""),
         ];
         for (kind, form, last_exception_s, want) in table {
-            let mut out = Vec::new();
-            let figures =
-                OutputFigures { output: OutputId(0), last_flush_s: 90, flush_ms: 3, flush_length: 4 };
-            let moments = Moments { started_s: 50, last_exception_s: *last_exception_s, now_s: 100 };
-            backend_stats(Replies::new(*form), *form, kind, figures, moments, &mut out);
-            assert_eq!(String::from_utf8_lossy(&out), *want);
+            let mut backends = Backends::default();
+            backends.add(*form, kind, figures(90, 3, 4), *last_exception_s);
+            assert_eq!(written(&backends, *form), *want);
         }
+    }
+
+    fn figures(last_flush_s: u64, flush_ms: u64, flush_length: u64) -> OutputFigures {
+        OutputFigures { output: OutputId(0), last_flush_s, flush_ms, flush_length }
+    }
+
+    fn written(backends: &Backends, form: Form) -> String {
+        let mut out = Vec::new();
+        backends.write(Replies::new(form), form, (50, 100), &mut out);
+        String::from_utf8(out).expect("it is text")
+    }
+
+    #[test]
+    fn several_endpoints_are_one_backend_with_each_key_once() {
+        let file = |path: &str| OutputKind::PerlFile { path: path.into(), stats_prefix: "statsd".into() };
+        let console = OutputKind::Console { form: ConsoleEncoding::Perl, pretty: false };
+        let mut backends = Backends::default();
+        backends.add(Form::Perl, &file("a"), figures(90, 3, 40), 0);
+        backends.add(Form::Perl, &console, figures(80, 1, 1), 0);
+        backends.add(Form::Perl, &file("b"), figures(95, 2, 50), 60);
+        assert_eq!(
+            written(&backends, Form::Perl),
+            "file.last_flush: 5\nfile.last_exception: 40\nfile.flush_time: 3\nfile.flush_length: 90\n\
+             console.last_flush: 20\nconsole.last_exception: 100\nconsole.flush_time: 1\nconsole.flush_length: 1\n"
+        );
     }
 }
