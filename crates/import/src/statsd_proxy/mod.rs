@@ -42,11 +42,20 @@ pub fn statsd_proxy(text: &str, environment: &Environment<'_>) -> (Option<ProxyC
     (config.filter(|_| !has_errors(&diagnostics)), diagnostics)
 }
 
-/// Whether a text is a file of the proxy rather than of statsd: it has `nodes`, and no `backends`.
+/// Options that the proxy has and statsd has not.
+const ONLY_PROXY: [&str; 4] = ["nodes", "forkCount", "checkInterval", "cacheSize"];
+
+/// Options that statsd has and the proxy has not.
+const ONLY_STATSD: [&str; 3] = ["backends", "graphiteHost", "flushInterval"];
+
+/// Whether a text is a file of the proxy rather than of statsd: it has an option of the proxy's own, whatever its value, and none
+/// of statsd's own. So a mistake in `nodes` is reported as one, instead of the file being read as statsd's.
 pub fn is_proxy(text: &str, environment: &Environment<'_>) -> bool {
     let Ok(root) = javascript::evaluate(text, environment) else { return false };
-    let nodes = root.member("nodes").is_some_and(|nodes| matches!(nodes.value.value, Value::Array(_)));
-    nodes && root.member("backends").is_none_or(|backends| !backends.value.value.truthy())
+    let has = |names: &[&str]| {
+        names.iter().any(|name| root.member(name).is_some_and(|member| member.value.value.truthy()))
+    };
+    has(&ONLY_PROXY) && !has(&ONLY_STATSD)
 }
 
 /// The whole file. None only when an error was reported.

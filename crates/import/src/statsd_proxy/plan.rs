@@ -119,7 +119,10 @@ mod tests {
             ("{nodes: [], port: 1}", true),
             ("{nodes: [], backends: null}", true),
             ("{nodes: [], backends: ['./backends/console']}", false),
-            ("{nodes: 3}", false),
+            ("{nodes: 3}", true),
+            ("{nodse: [], checkInterval: 1000}", true),
+            ("{nodes: 3, graphiteHost: 'g'}", false),
+            ("{flushInterval: 1000, checkInterval: 1000}", false),
             ("{port: 1}", false),
             ("{", false),
         ] {

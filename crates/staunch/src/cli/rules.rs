@@ -61,6 +61,9 @@ struct RuleRow {
     unless: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     validate: Option<String>,
+    /// `log` or `drop`: what becomes of lines that `validate` rejects, beside their outcome.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_invalid: Option<&'static str>,
     /// What is placed in place of the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
@@ -128,6 +131,7 @@ fn rule_row(relay: &RelayPlan, statement: usize, expression: usize, at: String) 
         how: how(expression),
         unless: Vec::new(),
         validate: None,
+        on_invalid: None,
         key: None,
         into: None,
         computes: Vec::new(),
@@ -139,6 +143,7 @@ fn rule_row(relay: &RelayPlan, statement: usize, expression: usize, at: String) 
         Statement::Match(rule) => {
             row.unless = rule.unless.iter().map(|expression| expression.text.clone()).collect();
             row.validate = rule.validate.as_ref().map(|validate| validate.expression.text.clone());
+            row.on_invalid = rule.validate.as_ref().map(|validate| if validate.log { "log" } else { "drop" });
             row.key = rule.route_using.clone();
             row.stops = rule.stop;
             &rule.to
@@ -174,7 +179,10 @@ impl RuleRow {
     fn does(&self) -> Vec<String> {
         let mut parts = Vec::new();
         parts.extend(self.unless.iter().map(|expression| format!("unless {expression}")));
-        parts.extend(self.validate.iter().map(|expression| format!("validate {expression}")));
+        let validate = self.validate.iter().zip(self.on_invalid);
+        parts.extend(
+            validate.map(|(expression, otherwise)| format!("validate {expression} else {otherwise}")),
+        );
         parts.extend(self.into.iter().map(|into| format!("into {into}")));
         for ComputeRow { compute, every_s, name, .. } in &self.computes {
             parts.push(format!("{compute} of {every_s} s: {name}"));
@@ -279,5 +287,26 @@ fn table(
         }
         line(first, second, &lines[0]);
         lines[1..].iter().for_each(|more| line("", "", more));
+    }
+}
+
+#[test]
+fn a_rule_says_what_becomes_of_lines_that_it_rejects() {
+    for (on_invalid, want) in
+        [("", "log"), ("on_invalid = \"log\"", "log"), ("on_invalid = \"drop\"", "drop")]
+    {
+        let text = format!(
+            "[sources.lines]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n[transforms.relay]\ntype = \"relay\"\n\
+             from = [\"lines\"]\n[transforms.relay.clusters]\nc = {{ type = \"forward\", to = [\"o\"] }}\n\
+             [[transforms.relay.rules]]\nvalidate = '^1'\n{on_invalid}\nto = [\"c\"]\n[outputs.o]\ntype = \"graphite\"\n\
+             from = [\"relay\"]\nto = [\"tcp://127.0.0.1:1\"]\n"
+        );
+        let (plan, diagnostics) =
+            config::check(config::diagnostic::Source { name: "test", text: &text }, config::Format::Toml);
+        let plan = plan.unwrap_or_else(|| panic!("{diagnostics:?}"));
+        let rules = of_plan(&plan, &|statement, _| format!("rule {statement}"));
+        let table = rules[0].text();
+        assert!(table.contains(&format!("validate ^1 else {want}; to c")), "{table}");
+        assert_eq!(rules[0].rules[0].on_invalid, Some(want));
     }
 }

@@ -9,6 +9,22 @@ use import::relay::flags::Flags;
 
 use crate::cli::args::{HotRestart, Port};
 
+/// Below the long help.
+const EXAMPLES: &str = "\
+Defaults: a file without `listen` gets the listeners of carbon-c-relay, port 2003
+for UDP and TCP on all addresses of the machine. Queues are in memory. A full one
+makes clients wait while its server is up, and drops its oldest lines while it is
+down.
+
+Examples:
+  staunch relay -f relay.conf -tt                  check the file
+  staunch relay -f relay.conf                      run it
+  staunch relay -f relay.conf -p 2103 --http 8681  beside another relay
+  staunch relay -f relay.conf --queue-dir /var/lib/staunch/queues
+                                                   keep queues on disk
+  staunch relay -f relay.conf --explain web1.cpu.load
+                                                   rules and endpoints of a name";
+
 /// `staunch relay`
 ///
 /// Route Graphite lines with a relay.conf of carbon-c-relay.
@@ -19,6 +35,7 @@ use crate::cli::args::{HotRestart, Port};
 #[command(disable_help_flag = true, args_override_self = true)]
 #[command(override_usage = "staunch relay -f FILE [-t] [FLAGS]")]
 #[command(after_help = "Try:  staunch relay -f relay.conf --explain web1.cpu.load")]
+#[command(after_long_help = EXAMPLES)]
 #[command(after_long_help = LONGER)]
 pub(crate) struct RelayArgs {
     /// Configuration; may be a pattern for several files.

@@ -315,7 +315,8 @@ pub(in crate::daemon) fn take_data_dir(
         }
         Err(error) => {
             if wanted {
-                tracing::warn!("there are no checkpoints: {:#}", anyhow::Error::from(error));
+                let error = anyhow::Error::from(error);
+                tracing::warn!("{error:#}\n  there are no checkpoints until the next start");
             }
             Ok(None)
         }
