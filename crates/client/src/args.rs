@@ -1,11 +1,19 @@
-//! Options of the verbs that inspect a daemon or its queues on disk: `staunch top` and `staunch queue`.
+//! Options of the verbs that inspect a daemon or its queues on disk: `staunch status`, `staunch top` and `staunch queue`.
+//!
+//! From options to a daemon's address and access: [`DaemonArgs::server`]. Not here: what is asked there (`api_client`).
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 use config::plan::Plan;
 
-use crate::api_client::Access;
+use crate::ReadPlan;
+use crate::api_client::{Access, Server};
+use crate::queue::http_of;
+use crate::stdio::shown;
+
+/// Address of the HTTP API when neither an address nor a config is given.
+const API_DEFAULT: &str = "127.0.0.1:8680";
 
 /// Daemon whose queues are meant.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -141,9 +149,9 @@ fn age_ms(text: &str) -> Result<u64, String> {
     config::text::parse_duration(text).ok_or_else(|| "write a time such as 1h, 30m or 7d".into())
 }
 
-/// `staunch top`
-#[derive(Debug, clap::Args)]
-pub struct TopArgs {
+/// Which daemon is asked, over its HTTP API.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct DaemonArgs {
     /// HTTP API: HOST:PORT, a port, or an http(s):// address [default: 127.0.0.1:8680].
     #[arg(long, value_name = "ADDR")]
     pub api: Option<Api>,
@@ -153,12 +161,67 @@ pub struct TopArgs {
     /// Access to the HTTP API.
     #[command(flatten)]
     pub access: AccessArgs,
+}
+
+impl DaemonArgs {
+    /// The daemon's HTTP API: as the options say, else as the config says.
+    ///
+    /// # Errors
+    /// When the config cannot be used, or has no HTTP API.
+    pub(crate) fn server(self, read_plan: ReadPlan<'_>) -> anyhow::Result<Server> {
+        let DaemonArgs { api, config, access } = self;
+        let plan = config.as_deref().map(read_plan).transpose()?;
+        let access = access.or_of(plan.as_ref());
+        Ok(match (api, &plan) {
+            (Some(api), _) => Server { at: api.0, access: access.by_name() },
+            (None, Some(plan)) => Server { at: http_of(plan)?.to_string(), access: access.of_this_machine() },
+            (None, None) => Server { at: API_DEFAULT.to_owned(), access: access.by_name() },
+        })
+    }
+
+    /// Where the address of [`Self::server`] comes from, and how to ask another daemon with `verb`.
+    pub(crate) fn hint(&self, verb: &str) -> String {
+        let why = match (&self.api, &self.config) {
+            (Some(_), _) => "the address is that of --api".to_owned(),
+            (None, Some(file)) => format!("the address is that of {}", shown(&file.display().to_string())),
+            (None, None) => {
+                format!("{API_DEFAULT} is the default address; the daemon may have another one, or none runs")
+            }
+        };
+        format!(
+            "  hint: {why}\n  hint: to ask another daemon: `staunch {verb} --api HOST:PORT` or `staunch {verb} --config FILE`\n"
+        )
+    }
+}
+
+/// `staunch top`
+#[derive(Debug, clap::Args)]
+pub struct TopArgs {
+    /// The daemon.
+    #[command(flatten)]
+    pub daemon: DaemonArgs,
     /// Print one JSON object per second; default if stdout is a pipe.
     #[arg(long)]
     pub json: bool,
-    /// Show the rates of one second and exit.
+    /// Show the rates of one second as text and exit.
     #[arg(long)]
     pub once: bool,
+}
+
+/// `staunch status`
+///
+/// Exit codes: 0 ready and no warnings, 1 not ready or a warning, 2 no answer.
+#[derive(Debug, clap::Args)]
+pub struct StatusArgs {
+    /// The daemon.
+    #[command(flatten)]
+    pub daemon: DaemonArgs,
+    /// Do not wait a second for the rates: show totals only.
+    #[arg(long)]
+    pub no_wait: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `HOST:PORT` of an HTTP API, or `https://HOST:PORT`.

@@ -11,6 +11,7 @@ pub mod args;
 pub mod blocks;
 pub mod exit_code;
 pub mod queue;
+pub mod status;
 pub mod stdio;
 pub mod top;
 

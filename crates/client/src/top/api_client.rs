@@ -22,6 +22,33 @@ pub(crate) async fn look(server: &Server) -> Result<Document, String> {
     Ok(Document { relays, ..document? })
 }
 
+/// Whether a daemon accepts records, and what is wrong with it in sentences.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Readiness {
+    /// `/ready` said 200.
+    pub(crate) ready: bool,
+    /// Why not; or what does not work although it is.
+    pub(crate) lines: Vec<String>,
+}
+
+/// What a daemon replies on `/ready`.
+///
+/// # Errors
+/// As of [`look`].
+pub(crate) async fn ready(server: &Server) -> Result<Readiness, String> {
+    let question = Question { path: "/ready".into(), body: None, wait: ANSWER_WAIT };
+    let (status, body) = ask(server, question).await?;
+    let lines = String::from_utf8_lossy(&body);
+    let mut lines: Vec<String> = lines.lines().map(str::to_owned).collect();
+    let ready = match status {
+        StatusCode::OK => true,
+        StatusCode::SERVICE_UNAVAILABLE => false,
+        other => return Err(format!("HTTP {other} for /ready: is this a Staunch daemon?")),
+    };
+    lines.retain(|line| !(ready && line == "ready"));
+    Ok(Readiness { ready, lines })
+}
+
 /// Its relays; none when it knows of none.
 async fn relays(server: &Server) -> Vec<Relay> {
     let question = Question { path: "/api/v1/relay".into(), body: None, wait: RELAYS_WAIT };
@@ -50,6 +77,14 @@ mod tests {
 
     /// Asks a server that gives `reply` to one connection and closes it.
     fn asked(reply: &'static str) -> Result<Document, String> {
+        answered(reply, "/api/v1/accounts", async |server| document(&server).await)
+    }
+
+    fn answered<T>(
+        reply: &'static str,
+        path: &str,
+        ask: impl AsyncFnOnce(Server) -> Result<T, String>,
+    ) -> Result<T, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -64,11 +99,34 @@ mod tests {
                 String::from_utf8(question).expect("a text")
             };
             let server = Server { at: api.clone(), access: Access::default() };
-            let (question, answer) = tokio::join!(serve, document(&server));
-            assert!(question.starts_with("GET /api/v1/accounts HTTP/1.1\r\n"), "{question}");
+            let (question, answer) = tokio::join!(serve, ask(server));
+            assert!(question.starts_with(&format!("GET {path} HTTP/1.1\r\n")), "{question}");
             assert!(question.contains(&format!("host: {api}\r\n")), "{question}");
             answer
         })
+    }
+
+    #[test]
+    fn readiness_is_the_status_and_the_lines_are_what_is_wrong() {
+        let asked = |reply| answered(reply, "/ready", async |server| ready(&server).await);
+        for (reply, want) in [
+            ("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nready\n", Some((true, &[][..]))),
+            (
+                "HTTP/1.1 200 OK\r\ncontent-length: 25\r\n\r\nready\noutput `a` is down\n",
+                Some((true, &["output `a` is down"])),
+            ),
+            (
+                "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 9\r\n\r\nstopping\n",
+                Some((false, &["stopping"])),
+            ),
+            ("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", None),
+        ] {
+            let readiness = asked(reply).ok();
+            let got = readiness.as_ref().map(|got| (got.ready, got.lines.as_slice()));
+            let want =
+                want.map(|(ready, lines)| (ready, lines.iter().map(|line| (*line).to_owned()).collect()));
+            assert_eq!(got.map(|(ready, lines)| (ready, lines.to_vec())), want, "{reply}");
+        }
     }
 
     #[test]

@@ -12,10 +12,62 @@ pub(crate) struct Document {
     #[serde(default)]
     pub(crate) sources: Vec<Source>,
     #[serde(default)]
+    pub(crate) transforms: Vec<Transform>,
+    #[serde(default)]
     pub(crate) outputs: Vec<Output>,
+    #[serde(default)]
+    pub(crate) daemon: Daemon,
+    #[serde(default)]
+    pub(crate) management: Port,
+    #[serde(default)]
+    pub(crate) http: Port,
     /// Of `/api/v1/relay`.
     #[serde(skip)]
     pub(crate) relays: Vec<Relay>,
+}
+
+/// The process.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Daemon {
+    pub(crate) version: String,
+    pub(crate) commit: String,
+    pub(crate) uptime_s: u64,
+}
+
+/// Ports of one kind that are no source.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Port {
+    pub(crate) listen: Vec<String>,
+}
+
+/// One transform, in the API's words.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Transform {
+    pub(crate) name: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) edges: Vec<Edge>,
+}
+
+/// What one node gave to a transform.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Edge {
+    pub(crate) from: String,
+    pub(crate) received: u64,
+    pub(crate) rejected: u64,
+    pub(crate) dropped: u64,
+    pub(crate) duplicate: u64,
+    pub(crate) filtered: u64,
+    pub(crate) aggregated: u64,
+    pub(crate) routed: u64,
+    pub(crate) internal: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) balanced: bool,
+    pub(crate) losses: Losses,
 }
 
 /// `/api/v1/relay`.
@@ -70,6 +122,10 @@ pub(crate) struct Source {
     pub(crate) received: u64,
     pub(crate) rejected: u64,
     pub(crate) dropped: u64,
+    pub(crate) duplicate: u64,
+    pub(crate) filtered: u64,
+    pub(crate) aggregated: u64,
+    pub(crate) routed: u64,
     pub(crate) internal: u64,
     pub(crate) in_flight: u64,
     pub(crate) balanced: bool,
@@ -99,9 +155,12 @@ pub(crate) struct Output {
     pub(crate) delivered: u64,
     pub(crate) dropped: u64,
     pub(crate) rejected_by_peer: u64,
+    pub(crate) filtered: u64,
     pub(crate) expired: u64,
+    pub(crate) moved: u64,
     pub(crate) internal: u64,
     pub(crate) queued: u64,
+    pub(crate) in_doubt: u64,
     pub(crate) balanced: bool,
     pub(crate) losses: Losses,
     pub(crate) state: String,
@@ -138,7 +197,53 @@ pub(crate) struct Disk {
     pub(crate) records_missing: u64,
 }
 
+impl Source {
+    /// Everything that `received` is the sum of, by its word.
+    pub(crate) fn parts(&self) -> [(&'static str, u64); 8] {
+        [
+            ("rejected", self.rejected),
+            ("dropped", self.dropped),
+            ("duplicate", self.duplicate),
+            ("filtered", self.filtered),
+            ("aggregated", self.aggregated),
+            ("routed", self.routed),
+            ("internal", self.internal),
+            ("in_flight", self.in_flight),
+        ]
+    }
+}
+
+impl Edge {
+    /// Everything that `received` is the sum of, by its word.
+    pub(crate) fn parts(&self) -> [(&'static str, u64); 8] {
+        [
+            ("rejected", self.rejected),
+            ("dropped", self.dropped),
+            ("duplicate", self.duplicate),
+            ("filtered", self.filtered),
+            ("aggregated", self.aggregated),
+            ("routed", self.routed),
+            ("internal", self.internal),
+            ("in_flight", self.in_flight),
+        ]
+    }
+}
+
 impl Output {
+    /// Everything that `copies` is the sum of, by its word.
+    pub(crate) fn parts(&self) -> [(&'static str, u64); 8] {
+        [
+            ("delivered", self.delivered),
+            ("dropped", self.dropped),
+            ("rejected_by_peer", self.rejected_by_peer),
+            ("filtered", self.filtered),
+            ("expired", self.expired),
+            ("moved", self.moved),
+            ("internal", self.internal),
+            ("queued", self.queued),
+        ]
+    }
+
     /// What waits as a share of the queue's bound.
     pub(crate) fn fill(&self) -> f64 {
         if self.max_bytes == 0 { 0.0 } else { self.queued_bytes as f64 / self.max_bytes as f64 }
@@ -178,6 +283,12 @@ fn the_daemons_document_is_read_whole() {
     assert_eq!(raw_output["max_bytes"], output.max_bytes);
     let disk = output.disk.as_ref().expect("the example's queue is on disk");
     assert_eq!(raw_output["disk"]["segments"], disk.segments);
+    assert_eq!(raw["daemon"]["version"], read.daemon.version.as_str());
+    assert_eq!(raw["daemon"]["uptime_s"], read.daemon.uptime_s);
+    assert_eq!(raw["management"]["listen"][0], read.management.listen[0].as_str());
+    assert_eq!(raw["http"]["listen"][0], read.http.listen[0].as_str());
+    let edge = &read.transforms[0].edges[0];
+    assert_eq!((raw["transforms"][0]["edges"][0]["from"].as_str(), edge.aggregated), (Some(&*edge.from), 6));
     assert!(source.balanced && output.balanced && source.packets > 0 && output.copies > 0);
 }
 

@@ -31,18 +31,14 @@ use self::totals::Totals;
 use self::view::{Shown, View};
 use crate::api_client::Server;
 use crate::args::TopArgs;
-use crate::queue::http_of;
 use crate::{ReadPlan, stdio};
 use sys::clock::Clock;
 
 /// Pause between two looks.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Looks that wait to be shown: the one after that waits for the screen.
 const LOOKS_WAITING_MAX: usize = 1;
-
-/// Address of the HTTP API when neither an address nor a config is given.
-const API_DEFAULT: &str = "127.0.0.1:8680";
 
 /// `staunch top`. On a terminal it runs until a key or `stop` ends it.
 ///
@@ -53,40 +49,30 @@ pub fn run<S: Future<Output = ()>>(
     read_plan: ReadPlan<'_>,
     stop: impl FnOnce() -> io::Result<S>,
 ) -> anyhow::Result<ExitCode> {
-    let (json, once_only) = (args.json || !io::stdout().is_terminal(), args.once);
-    let server = server(args, read_plan)?;
+    let (json, once_only) = (args.json, args.once);
+    let hint = args.daemon.hint("top");
+    let server = args.daemon.server(read_plan)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime for HTTP")?;
     runtime.block_on(async {
         match (once_only, json) {
-            (true, json) => once(&server, json).await,
-            (false, true) => lines(&server).await,
-            (false, false) => watch(&server, stop).await,
+            (true, json) => once(&server, json, &hint).await,
+            // A pipe has no screen to draw on.
+            (false, json) if json || !io::stdout().is_terminal() => lines(&server).await,
+            (false, _) => watch(&server, stop).await,
         }
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The daemon's HTTP API: as the options say, else as the config says.
-fn server(args: TopArgs, read_plan: ReadPlan<'_>) -> anyhow::Result<Server> {
-    let TopArgs { api, config, access, .. } = args;
-    let plan = config.as_deref().map(read_plan).transpose()?;
-    let access = access.or_of(plan.as_ref());
-    Ok(match (api, &plan) {
-        (Some(api), _) => Server { at: api.0, access: access.by_name() },
-        (None, Some(plan)) => Server { at: http_of(plan)?.to_string(), access: access.of_this_machine() },
-        (None, None) => Server { at: API_DEFAULT.to_owned(), access: access.by_name() },
-    })
-}
-
 /// Two looks, because one has no rates.
-async fn once(server: &Server, json: bool) -> anyhow::Result<()> {
+async fn once(server: &Server, json: bool, hint: &str) -> anyhow::Result<()> {
     let mut tracker = Tracker::new(&server.at);
-    tracker.take(Ok(asked(server).await?), Clock::now());
+    tracker.take(Ok(asked(server, hint).await?), Clock::now());
     tokio::time::sleep(LOOK_EVERY).await;
-    let sample = tracker.take(Ok(asked(server).await?), Clock::now());
+    let sample = tracker.take(Ok(asked(server, hint).await?), Clock::now());
     if json {
         stdio::data(&line(&sample)?)?;
     } else {
@@ -100,8 +86,13 @@ async fn once(server: &Server, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn asked(server: &Server) -> anyhow::Result<document::Document> {
-    api_client::look(server).await.map_err(|why| anyhow::anyhow!("{}: {why}", server.at))
+async fn asked(server: &Server, hint: &str) -> anyhow::Result<document::Document> {
+    api_client::look(server).await.map_err(|why| no_daemon(server, &why, hint))
+}
+
+/// Nobody answers at an address: what happened, and what to try.
+pub(crate) fn no_daemon(server: &Server, why: &str, hint: &str) -> anyhow::Error {
+    anyhow::anyhow!("no daemon answers at {}: {why}\n{}", stdio::shown(&server.at), hint.trim_end())
 }
 
 /// A line of JSON for each look, until nobody reads them any more.

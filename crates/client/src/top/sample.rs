@@ -5,7 +5,7 @@
 use model::Now;
 use serde::Serialize;
 
-use super::document::{Disk, Document, Output, Relay, Source};
+use super::document::{Disk, Document, Edge, Output, Relay, Source};
 use super::relays::{ClusterSample, RelaySample, relay_sample};
 use super::totals::Totals;
 
@@ -15,7 +15,7 @@ use super::totals::Totals;
 pub(crate) enum Sums {
     /// Every record has one outcome.
     Hold,
-    /// Not at this moment, and records are moving: it tells nothing.
+    /// Not at this moment, and records are moving: unknown.
     Moving,
     /// Not, although nothing has moved for a look: a bug.
     Broken,
@@ -56,6 +56,18 @@ pub(crate) struct Sample {
     pub(crate) outputs: Vec<OutputSample>,
     /// In the order of the configuration.
     pub(crate) relays: Vec<RelaySample>,
+    /// Of all transforms.
+    #[serde(skip)]
+    pub(crate) edges: Vec<EdgeSample>,
+}
+
+/// What one node gave to a transform.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct EdgeSample {
+    pub(crate) transform: String,
+    pub(crate) from: String,
+    pub(crate) records_per_s: Option<f64>,
+    pub(crate) sums: Option<Sums>,
 }
 
 impl Sample {
@@ -192,6 +204,7 @@ impl Tracker {
             sources: Vec::new(),
             outputs: Vec::new(),
             relays: Vec::new(),
+            edges: Vec::new(),
         }
     }
 
@@ -205,7 +218,9 @@ impl Tracker {
             document.sources.iter().map(|source| source_sample(source, interval.as_ref())).collect();
         let outputs: Vec<OutputSample> =
             document.outputs.iter().map(|output| output_sample(output, interval.as_ref())).collect();
+        let edges = edges(&document, interval.as_ref());
         let sums = sources.iter().map(|row| row.sums).chain(outputs.iter().map(|row| row.sums));
+        let sums = sums.chain(edges.iter().map(|row| row.sums));
         let sample = Sample {
             time_ms: document.time_ms,
             api: self.api.clone(),
@@ -218,6 +233,7 @@ impl Tracker {
             relays: self::relays(&document, interval.as_ref()),
             sources,
             outputs,
+            edges,
         };
         self.before = Some((document, now));
         sample
@@ -239,6 +255,11 @@ impl Interval<'_> {
         self.before.outputs.iter().find(|row| row.name == name)
     }
 
+    fn edge(&self, transform: &str, from: &str) -> Option<&Edge> {
+        let transform = self.before.transforms.iter().find(|row| row.name == transform)?;
+        transform.edges.iter().find(|edge| edge.from == from)
+    }
+
     fn relay(&self, name: &str) -> Option<&Relay> {
         self.before.relays.iter().find(|row| row.transform == name)
     }
@@ -256,6 +277,20 @@ fn relays(document: &Document, interval: Option<&Interval<'_>>) -> Vec<RelaySamp
         relay_sample(document, row, &per_s)
     };
     document.relays.iter().map(sample).collect()
+}
+
+fn edges(document: &Document, interval: Option<&Interval<'_>>) -> Vec<EdgeSample> {
+    let rows = document.transforms.iter().flat_map(|row| row.edges.iter().map(move |edge| (&row.name, edge)));
+    let sample = |(transform, edge): (&String, &Edge)| {
+        let before = interval.and_then(|interval| interval.edge(transform, &edge.from));
+        EdgeSample {
+            transform: transform.clone(),
+            from: edge.from.clone(),
+            records_per_s: rate(edge.received, before.map(|before| before.received), interval),
+            sums: Some(Sums::of(edge.balanced, before.is_some_and(|before| before == edge))),
+        }
+    };
+    rows.map(sample).collect()
 }
 
 fn source_sample(row: &Source, interval: Option<&Interval<'_>>) -> SourceSample {
@@ -402,7 +437,7 @@ pub(crate) mod tests {
     }
 
     fn document(sources: Vec<Source>, outputs: Vec<Output>) -> Document {
-        Document { time_ms: 7, sources, outputs, relays: Vec::new() }
+        Document { time_ms: 7, sources, outputs, ..Document::default() }
     }
 
     #[test]

@@ -442,13 +442,13 @@ fn keys(canvas: &mut Canvas<'_>, row: usize, has_clusters: bool) {
 }
 
 /// Columns that a text takes.
-pub(super) fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
 /// The text in at most `columns`: what is left out is in the middle, since names often differ at their ends. What is
 /// no character of text is shown as `?`.
-pub(super) fn clipped(text: &str, columns: usize) -> String {
+pub(crate) fn clipped(text: &str, columns: usize) -> String {
     let clean: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     if width(&clean) <= columns {
         return clean;

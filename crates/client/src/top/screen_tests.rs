@@ -78,6 +78,7 @@ fn shown(sources: Vec<SourceSample>, outputs: Vec<OutputSample>) -> Shown {
         sources,
         outputs,
         relays: Vec::new(),
+        edges: Vec::new(),
     });
     shown
 }

@@ -18,6 +18,10 @@ pub(crate) struct Totals {
     pub(crate) delivered: u64,
     /// Copies that wait for their endpoints.
     pub(crate) queued: u64,
+    /// Records between a source and what it feeds.
+    pub(crate) in_flight: u64,
+    /// Copies that were being sent when a connection broke. They are sent again, and are in no balance.
+    pub(crate) in_doubt: u64,
     /// Datagrams that the kernel dropped before they could be read.
     pub(crate) kernel_dropped: u64,
     /// Bad records that sources refused, by reason.
@@ -33,6 +37,7 @@ impl Totals {
         for row in &document.sources {
             totals.received += row.received;
             totals.kernel_dropped += row.kernel_dropped;
+            totals.in_flight += row.in_flight;
             for (family, reasons) in &row.losses {
                 let into = if family == "rejected" { &mut totals.rejected } else { &mut totals.lost };
                 reasons.iter().for_each(|(reason, count)| add(into, reason, *count));
@@ -41,6 +46,7 @@ impl Totals {
         for row in &document.outputs {
             totals.delivered += row.delivered;
             totals.queued += row.queued;
+            totals.in_doubt += row.in_doubt;
             row.reasons().into_iter().for_each(|(reason, count)| add(&mut totals.lost, reason, count));
         }
         totals
@@ -54,7 +60,8 @@ impl Totals {
         }
         lost.sort_by_key(|(_, lost)| std::cmp::Reverse(*lost));
         let lost = match &lost[..] {
-            [] => "nothing lost".to_owned(),
+            [] if self.rejected.is_empty() => "nothing lost".to_owned(),
+            [] => format!("rejected {}, no other loss", count(self.rejected.values().sum::<u64>() as f64)),
             [(reason, most)] => format!("lost {reason} {}", count(*most as f64)),
             [(reason, most), others @ ..] => {
                 format!("lost {reason} {} and {} more", count(*most as f64), others.len())
@@ -69,10 +76,17 @@ impl Totals {
 
     /// The same in sentences, whole.
     pub(crate) fn text(&self) -> String {
-        let Totals { received, delivered, queued, kernel_dropped, rejected, lost } = self;
+        let Totals { received, delivered, queued, in_flight, in_doubt, kernel_dropped, rejected, lost } =
+            self;
         let mut text = format!(
             "Since the start: {received} records received, {delivered} copies delivered to endpoints, {queued} queued.\n"
         );
+        if *in_flight > 0 {
+            text.push_str(&format!("In flight: {in_flight} records.\n"));
+        }
+        if *in_doubt > 0 {
+            text.push_str(&format!("In doubt, and sent again: {in_doubt} copies.\n"));
+        }
         if !rejected.is_empty() {
             text.push_str(&format!("Rejected as bad input: {}.\n", listed(rejected)));
         }
@@ -82,7 +96,8 @@ impl Totals {
             ));
         }
         match lost.is_empty() {
-            true if *kernel_dropped == 0 => text.push_str("Nothing was lost.\n"),
+            true if *kernel_dropped == 0 && rejected.is_empty() => text.push_str("Nothing was lost.\n"),
+            true if *kernel_dropped == 0 => text.push_str("Nothing else was lost.\n"),
             true => text.push_str("Nothing was lost of what was read.\n"),
             false => text.push_str(&format!("Lost: {}.\n", listed(lost))),
         }
@@ -137,8 +152,8 @@ mod tests {
             (totals(0, &[], &[]), "nothing lost", "Nothing was lost.\n"),
             (
                 totals(0, bad, &[("dropped", "too_old", 0)]),
-                "nothing lost",
-                "Rejected as bad input: bad_value 8, no_type 4.\nNothing was lost.\n",
+                "rejected 12, no other loss",
+                "Rejected as bad input: bad_value 8, no_type 4.\nNothing else was lost.\n",
             ),
             (
                 totals(9, &[], &[]),
@@ -155,5 +170,17 @@ mod tests {
             assert_eq!(totals.short(), format!("received 14.0k, delivered 10.0k, {short}"));
             assert_eq!(totals.text(), format!("{counts}{text}"));
         }
+    }
+
+    #[test]
+    fn records_in_flight_and_copies_in_doubt_are_counted_once_each() {
+        let totals = Totals::of(&Document {
+            sources: vec![Source { received: 5, in_flight: 3, ..Source::default() }],
+            outputs: vec![Output { in_doubt: 2, ..Output::default() }],
+            ..Document::default()
+        });
+        assert_eq!((totals.in_flight, totals.in_doubt), (3, 2));
+        let text = totals.text();
+        assert!(text.contains("\nIn flight: 3 records.\nIn doubt, and sent again: 2 copies.\n"), "{text}");
     }
 }

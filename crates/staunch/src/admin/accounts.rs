@@ -13,8 +13,9 @@ use model::{
 use serde::{Serialize, Serializer};
 
 use crate::admin::checkpoints::{self, CheckpointRow};
-use crate::admin::clients::{ClientAccount, HttpAccount};
+use crate::admin::clients::ClientAccount;
 use crate::admin::transforms::{self, TransformRow};
+use crate::build;
 use crate::daemon::outlet::{DiskLook, Look, Outlet};
 use crate::daemon::shared::{Shared, Wiring};
 use crate::daemon::worker::Asking;
@@ -31,10 +32,12 @@ const SLICE_OUTPUTS: usize = 8;
 const LOOKS: u32 = 20;
 
 /// The whole document.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct AccountsPage {
     /// Unix milliseconds at which it was made.
     pub time_ms: u64,
+    /// The process.
+    pub daemon: DaemonRow,
     /// One row per source.
     pub sources: Vec<SourceRow>,
     /// One row per transform.
@@ -49,9 +52,28 @@ pub struct AccountsPage {
     pub http: HttpRow,
 }
 
+/// The process.
+#[derive(Debug, Default, Serialize)]
+pub struct DaemonRow {
+    /// Its version.
+    pub version: &'static str,
+    /// The commit that it was built from, or `unknown`.
+    pub commit: &'static str,
+    /// Seconds since its start.
+    pub uptime_s: u64,
+}
+
+impl DaemonRow {
+    fn of(shared: &Shared) -> DaemonRow {
+        DaemonRow { version: build::VERSION, commit: build::COMMIT, uptime_s: shared.uptime_s() }
+    }
+}
+
 /// Clients of ports of one kind.
 #[derive(Debug, Default, Serialize)]
 pub struct ClientsRow {
+    /// Addresses that are open (`tcp://127.0.0.1:8126`).
+    pub listen: Vec<String>,
     /// There now.
     pub open: u64,
     /// Accepted so far.
@@ -450,23 +472,31 @@ fn with_ports(
 ) -> AccountsPage {
     let checkpoints = checkpoints::rows(shared, now);
     let account = &shared.management_account;
-    let management = clients_row(&account.clients, account.ended());
-    let http = http_row(&shared.http_account);
-    let time_ms = now.wall_ns / 1_000_000;
-    AccountsPage { time_ms, sources, transforms, outputs, checkpoints, management, http }
+    let ports = shared.management.iter().map(|at| format!("tcp://{at}"));
+    let management = clients_row(ports.collect(), &account.clients, account.ended());
+    let http = http_row(shared);
+    let (time_ms, daemon) = (now.wall_ns / 1_000_000, DaemonRow::of(shared));
+    AccountsPage { time_ms, daemon, sources, transforms, outputs, checkpoints, management, http }
 }
 
 fn above_0(counts: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
     counts.filter(|(_, count)| *count > 0).collect()
 }
 
-fn clients_row(account: &ClientAccount, ended: impl Iterator<Item = (&'static str, u64)>) -> ClientsRow {
-    ClientsRow { open: account.open(), accepted: account.accepted(), ended: above_0(ended) }
+fn clients_row(
+    listen: Vec<String>,
+    account: &ClientAccount,
+    ended: impl Iterator<Item = (&'static str, u64)>,
+) -> ClientsRow {
+    ClientsRow { listen, open: account.open(), accepted: account.accepted(), ended: above_0(ended) }
 }
 
-fn http_row(account: &HttpAccount) -> HttpRow {
+fn http_row(shared: &Shared) -> HttpRow {
+    let account = &shared.http_account;
+    let scheme = if shared.wiring.load().plan.http_server.tls.is_some() { "https" } else { "http" };
+    let listen = shared.http.map(|at| format!("{scheme}://{at}"));
     HttpRow {
-        clients: clients_row(&account.clients, account.ended()),
+        clients: clients_row(listen.into_iter().collect(), &account.clients, account.ended()),
         requests_refused: above_0(account.requests_refused()),
     }
 }
@@ -732,6 +762,7 @@ fn the_page_on_the_api_shows_these_documents() {
     let output = OutputRow { disk: Some(DiskRow::default()), ..OutputRow::default() };
     let page = AccountsPage {
         time_ms: 1,
+        daemon: DaemonRow::default(),
         sources: vec![source],
         transforms: vec![TransformRow { edges: vec![EdgeRow::default()], ..TransformRow::default() }],
         outputs: vec![output],
@@ -741,6 +772,7 @@ fn the_page_on_the_api_shows_these_documents() {
     };
     let page = serde_json::to_value(page).expect("serializes");
     assert_eq!(members(accounts), members(&page));
+    assert_eq!(members(&accounts["daemon"]), members(&page["daemon"]));
     assert_eq!(members(&accounts["sources"][0]), members(&page["sources"][0]));
     assert_eq!(members(&accounts["transforms"][0]), members(&page["transforms"][0]));
     assert_eq!(members(&accounts["transforms"][0]["edges"][0]), members(&page["transforms"][0]["edges"][0]));

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use client::args::{QueueArgs, TopArgs};
+use client::args::{QueueArgs, StatusArgs, TopArgs};
 use config::plan::{Destination, Listen};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -73,7 +73,7 @@ pub(crate) enum Verb {
     /// Copy each packet to every target, independently of each other.
     Fanout(FanoutArgs),
     /// Route Graphite lines with a relay.conf of carbon-c-relay.
-    #[command(visible_alias = "c-relay")]
+    #[command(alias = "c-relay")]
     Relay(Box<RelayArgs>),
     /// Check a config and show all errors at once.
     Check(CheckArgs),
@@ -84,6 +84,8 @@ pub(crate) enum Verb {
     /// Measure speed, compared with a bare loop and node's statsd.
     #[cfg(unix)]
     Bench(BenchArgs),
+    /// Show a running daemon on one screen: rates, accounts, warnings.
+    Status(StatusArgs),
     /// Watch a running daemon: rates, losses and queues, every second.
     Top(TopArgs),
     /// Manage queues on disk: list, check, export, drop, replay.
@@ -104,7 +106,7 @@ impl Verb {
             #[cfg(unix)]
             Verb::Bench(_) => false,
             Verb::Check(_) | Verb::Import(_) | Verb::Test(_) | Verb::Top(_) | Verb::Queue(_) => false,
-            Verb::Explain(_) | Verb::Manual(_) => false,
+            Verb::Status(_) | Verb::Explain(_) | Verb::Manual(_) => false,
         }
     }
 }

@@ -24,6 +24,7 @@ mod service;
 mod states;
 mod test;
 mod unacked;
+mod words;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -49,6 +50,12 @@ pub fn main() -> ExitCode {
     let words = as_original(std::env::args_os());
     if is_verbose_version(&words) {
         return match client::stdio::data(crate::build::verbose().as_bytes()) {
+            Ok(_) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::from(FAILED),
+        };
+    }
+    if is_version_of_verb(&words) {
+        return match client::stdio::data(format!("staunch {}\n", crate::build::VERSION).as_bytes()) {
             Ok(_) => ExitCode::SUCCESS,
             Err(_) => ExitCode::from(FAILED),
         };
@@ -79,6 +86,7 @@ pub fn main() -> ExitCode {
         Verb::Test(args) => test::test(&args),
         #[cfg(unix)]
         Verb::Bench(kind) => bench::bench(&kind),
+        Verb::Status(args) => client::status::status(args, &check::plan_of),
         Verb::Top(args) => client::top::run(args, &check::plan_of, stop_signal),
         Verb::Queue(args) => client::queue::queue(args, &check::plan_of),
         Verb::Explain(args) => explain::explain(&args),
@@ -121,6 +129,27 @@ fn is_verbose_version(words: &[OsString]) -> bool {
     words.len() == 2 && has(["--version", "-V"]) && has(["--verbose", "-v"])
         || words == ["-vV"]
         || words == ["-Vv"]
+}
+
+/// `staunch VERB --version`, and so `statsd --version` by an original's name.
+fn is_version_of_verb(words: &[OsString]) -> bool {
+    let [_, verb, flag] = words else { return false };
+    let is_verb = verb.to_str().is_some_and(|verb| !verb.starts_with('-') && verb != "help");
+    is_verb && flag == "--version"
+}
+
+#[test]
+fn a_verb_has_the_version_of_the_program() {
+    for (words, want) in [
+        ("staunch run --version", true),
+        ("statsd statsd --version", true),
+        ("staunch --version", false),
+        ("staunch run a.toml --version", false),
+        ("staunch run -V", false),
+    ] {
+        let words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+        assert_eq!(is_version_of_verb(&words), want, "{words:?}");
+    }
 }
 
 #[test]

@@ -228,9 +228,7 @@ mod tests {
             sources: vec![source(10, 2, 1, 4), source(5, 0, 0, 0)],
             transforms: Vec::new(),
             outputs: vec![output("up", 7, 0), output("down", 1, 3)],
-            management: Default::default(),
-            http: Default::default(),
-            checkpoints: Vec::new(),
+            ..AccountsPage::default()
         };
         assert_eq!(
             status(&page),

@@ -105,6 +105,11 @@ impl ErrorCounts {
     }
 }
 
+/// The system's words in [`ErrorCounts::table`].
+pub fn words() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().map(|(_, word)| *word)
+}
+
 #[test]
 fn errors_are_counted_by_their_word_and_the_table_does_not_grow() {
     let counts = ErrorCounts::default();

@@ -189,9 +189,7 @@ mod tests {
             sources: vec![row("app", "statsd", received), row("me", "self", 99)],
             transforms: Vec::new(),
             outputs: vec![output],
-            management: Default::default(),
-            http: Default::default(),
-            checkpoints: Vec::new(),
+            ..AccountsPage::default()
         }
     }
 

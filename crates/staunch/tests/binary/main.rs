@@ -63,3 +63,4 @@ mod support;
 mod top;
 mod unproven;
 mod useless;
+mod words;

@@ -41,7 +41,8 @@ fn a_person_sees_rates_states_and_losses() {
     let rows = top.wait_rows("what was sent", |rows| rows[3].split_whitespace().nth(7) == Some("50"));
     assert_eq!(rows[0], format!("{:<72}balanced", format!("staunch top  {}", api(&daemon))));
     assert!(
-        rows[1].contains(" UTC, received 100, delivered ") && rows[1].ends_with(", nothing lost"),
+        rows[1].contains(" UTC, received 100, delivered ")
+            && rows[1].ends_with(", rejected 50, no other loss"),
         "{rows:#?}"
     );
     assert!(rows[3].starts_with(" app "), "{rows:#?}");
@@ -83,7 +84,7 @@ fn a_person_sees_rates_states_and_losses() {
     assert!(status.success(), "{status}: {rows:#?}");
     assert!(rows.iter().any(|row| row.starts_with("Since the start: 100 records received, ")), "{rows:#?}");
     assert!(rows.iter().any(|row| row == "Rejected as bad input: no_type 50."), "{rows:#?}");
-    assert!(rows.iter().any(|row| row == "Nothing was lost."), "{rows:#?}");
+    assert!(rows.iter().any(|row| row == "Nothing else was lost."), "{rows:#?}");
     daemon.stop();
 }
 

@@ -132,9 +132,7 @@ mod tests {
             sources: Vec::new(),
             transforms: Vec::new(),
             outputs: Vec::new(),
-            checkpoints: Vec::new(),
-            management: Default::default(),
-            http: Default::default(),
+            ..AccountsPage::default()
         };
         assert_eq!(report(&page), ["no line was read", "to all endpoints: 0 copies: none"]);
         page.sources = vec![
