@@ -1,4 +1,4 @@
-//! What every benchmark is told and says: cores, the binary under test, the command line.
+//! The parts that all benchmarks share: cores, the binary under test, the command line.
 
 use std::cell::RefCell;
 use std::fs;
@@ -13,16 +13,16 @@ use crate::rival::Rival;
 use crate::rounds;
 use crate::{BenchError, failed};
 
-/// Most runs: more would not fit a report, nor an afternoon.
+/// Most runs: more would not fit a report.
 pub(crate) const RUNS_MAX: u64 = 1000;
 
-/// A load of the machine from which on the figures are doubted.
+/// Above this load average, the figures are doubtful.
 const LOAD_MAX: f64 = 0.3;
 
-/// When others take more than this share of the server's core, the server may have had to wait for it.
+/// Above this share of the server's core for other processes, the server may have had to wait for it.
 const OTHERS_SHARE_MAX: f64 = 0.05;
 
-/// A rate that was not kept to this share was not kept.
+/// The generator kept its rate if it reached at least this share of it.
 const RATE_KEPT_MIN: f64 = 0.97;
 
 /// Arguments that all benchmarks take.
@@ -42,40 +42,40 @@ pub struct Common {
 /// Progress, a line at a time, for people who wait.
 pub(crate) type Talk<'t> = &'t mut (dyn FnMut(&str) + Send);
 
-/// What a benchmark's scenarios are run with.
+/// The conditions of a benchmark's scenarios.
 pub(crate) struct Ground<'a> {
-    /// What daemons are started with.
+    /// Binary, cores and folder of the daemons under test.
     pub stand: Stand,
-    /// What makes the figures doubtful, so far.
+    /// Warnings so far: conditions that make the figures doubtful.
     pub warnings: Vec<String>,
     /// Progress.
     pub talk: RefCell<Talk<'a>>,
 }
 
-/// What a benchmark says of itself.
+/// The description of a benchmark.
 pub(crate) struct About {
     /// Its word on the command line.
     pub name: &'static str,
-    /// What it sends over.
+    /// The transport of its packets.
     pub over: &'static str,
-    /// How it measures, behind the words on the cores.
+    /// Its method, after the sentence on the cores.
     pub method: String,
-    /// What it is run beside.
+    /// The program that it is compared with.
     pub rival: Rival,
 }
 
-/// Pins, finds the binary, has the scenarios run, and makes the report.
+/// Pins the threads, finds the binary, runs the scenarios, and makes the report.
 ///
 /// # Errors
-/// Those of `scenarios`, and when something of the benchmark's own fails. The folder with configs and logs is then
-/// left behind; the error names it.
+/// Those of `scenarios`, and when the benchmark itself fails. The folder with configs and logs is then kept; the error
+/// names it.
 pub(crate) fn measure(
     common: &Common,
     about: About,
     talk: Talk<'_>,
     scenarios: impl FnOnce(&mut Ground<'_>) -> Result<Vec<ScenarioReport>, BenchError> + Send,
 ) -> Result<Report, BenchError> {
-    // On a thread of its own, because it binds itself to a core and the caller's threads should stay as they are.
+    // On its own thread, because the thread is bound to a core and the caller's threads must not be.
     thread::scope(|threads| {
         let bench = threads.spawn(|| measure_pinned(common, about, talk, scenarios));
         bench.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -129,7 +129,7 @@ pub(crate) fn warning_of_load(machine: &Machine) -> Option<String> {
 }
 
 impl Ground<'_> {
-    /// Tells people who wait.
+    /// Prints one line of progress.
     pub(crate) fn say(&self, line: &str) {
         (self.talk.borrow_mut())(line);
     }
@@ -148,7 +148,7 @@ impl Ground<'_> {
         rounds::rounds(&mut |line| self.say(line), name, rounds, entrants, run)
     }
 
-    /// Warns when other processes took much of the server's core in any of `runs`.
+    /// Warns when other processes used much of the server's core in any of `runs`.
     pub(crate) fn warn_of_others<'r>(&mut self, name: &str, runs: impl IntoIterator<Item = &'r Measured>) {
         self.warn_of_share(name, runs.into_iter().map(|run| run.others_share).fold(0.0, f64::max));
     }
@@ -163,7 +163,7 @@ impl Ground<'_> {
         }
     }
 
-    /// Warns when the generator's speed was not the `rate` it was told; a rate of 0 is none.
+    /// Warns when the generator did not reach the requested `rate`; 0 means no rate.
     pub(crate) fn warn_of_rate(&mut self, name: &str, speed: f64, rate: u64) {
         if speed < RATE_KEPT_MIN * rate as f64 {
             self.warnings
@@ -173,10 +173,10 @@ impl Ground<'_> {
 }
 
 impl Common {
-    /// Binds this thread to the generator's core; gives both cores when they exist.
+    /// Binds this thread to the generator's core. Returns both cores if they exist.
     fn pin(&self, warnings: &mut Vec<String>) -> Option<(usize, usize)> {
         let (server, generator) = (self.server_core, self.generator_core);
-        // The server's first: what may not be used fails here, and the second call undoes the first.
+        // The server's core first: if it is not allowed, this fails here. The second call undoes the first.
         let pinned = sys::pin_to_core(server).and_then(|()| sys::pin_to_core(generator));
         match pinned {
             Ok(()) if server != generator => Some((server, generator)),

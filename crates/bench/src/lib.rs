@@ -36,52 +36,52 @@ pub enum BenchError {
     /// A thread or socket of the benchmark's own failed.
     #[error("the benchmark cannot {what}")]
     Io {
-        /// What it was doing.
+        /// The failed action.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
     /// A daemon under test did not start.
     #[error("cannot start {server} ({command})")]
     Start {
-        /// Who.
+        /// The program.
         server: &'static str,
         /// Program and arguments.
         command: String,
-        /// What the system said.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
     /// A daemon under test ended or never answered.
     #[error("{server} was started but does not answer: {why}; its words are in {log}")]
     NotReady {
-        /// Who.
+        /// The program.
         server: &'static str,
-        /// What was tried last.
+        /// The last attempt.
         why: String,
-        /// What it printed.
+        /// The log with its output.
         log: PathBuf,
     },
-    /// A daemon under test does not say what it counted.
-    #[error("{server} does not tell its counts: {why}")]
+    /// A daemon under test does not report its counts.
+    #[error("{server} does not report its counts: {why}")]
     Counts {
-        /// Who.
+        /// The program.
         server: &'static str,
         /// What is wrong with the answer.
         why: String,
     },
-    /// An argument that makes no sense.
+    /// An argument without meaning.
     #[error("{0}")]
     Argument(String),
 }
 
-/// Names an I/O error's occasion.
+/// Adds the failed action to an I/O error.
 fn failed(what: &'static str) -> impl FnOnce(io::Error) -> BenchError {
     move |cause| BenchError::Io { what, cause }
 }
 
-/// The arguments of a bench from words, as its command line reads them.
+/// The arguments of a benchmark, parsed as on the command line.
 #[cfg(test)]
 fn parse<A: clap::Args>(words: &str) -> Result<A, clap::Error> {
     use clap::Parser;

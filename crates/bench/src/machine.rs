@@ -1,4 +1,4 @@
-//! What the numbers were measured on: without it they mean nothing.
+//! The machine of a measurement: figures have no meaning without it.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks at this machine. What it does not tell is empty or 0.
+    /// Describes this machine. Unknown values are empty or 0.
     pub fn look() -> Machine {
         let cpuinfo = read("/proc/cpuinfo");
         Machine {
@@ -43,8 +43,8 @@ impl Machine {
     }
 }
 
-/// Nanoseconds that `core` has worked since the system's start, for whomever; `None` where the system does not tell.
-/// As fine as the system's ticks: hundredths of a second.
+/// Nanoseconds that `core` has worked since the system's start, for all processes; `None` where the system does not
+/// count them. The resolution is a clock tick, one hundredth of a second.
 pub(crate) fn core_busy_ns(core: usize) -> Option<u64> {
     busy_ns(&read("/proc/stat"), core)
 }
@@ -72,7 +72,7 @@ fn field(text: &str, name: &str) -> Option<String> {
 }
 
 #[test]
-fn a_core_is_busy_with_everything_but_idling_and_waiting() {
+fn busy_time_excludes_idle_and_iowait() {
     let stat = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 4 900 900 8 16 32 5 5\ncpu10 1 0 0 0 0 0 0 0 0 0\n";
     assert_eq!(busy_ns(stat, 0), Some(630_000_000));
     assert_eq!(busy_ns(stat, 1), None, "not that of core 10");

@@ -1,4 +1,4 @@
-//! What a benchmark says: figures with their spread, the limits they were held to, and what to doubt.
+//! The report of a benchmark: figures with their spread, limits, warnings.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -9,7 +9,7 @@ use crate::machine::Machine;
 /// Columns of the table: it fits the smallest usual terminal.
 const WIDTH: usize = 80;
 
-/// A figure whose runs spread more than this share of their median is noise.
+/// If the runs of a figure spread by more than this share of their median, it is noise.
 const SPREAD_MAX: f64 = 0.10;
 
 /// The whole report. `Display` is the table, `Serialize` the JSON.
@@ -19,17 +19,17 @@ pub struct Report {
     pub bench: &'static str,
     /// Version of the daemon under test.
     pub version: String,
-    /// What it ran on.
+    /// The machine.
     pub machine: Machine,
     /// The command, to repeat it.
     pub command: String,
-    /// How it was measured.
+    /// The method.
     pub method: String,
-    /// What it was compared with, with versions; empty without.
+    /// The compared programs with their versions; empty without.
     pub rival: String,
-    /// What was measured.
+    /// The results.
     pub scenarios: Vec<ScenarioReport>,
-    /// What makes the figures doubtful.
+    /// Conditions that make the figures doubtful.
     pub warnings: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ pub struct Report {
 pub struct ScenarioReport {
     /// Its word on the command line.
     pub name: &'static str,
-    /// What was sent.
+    /// The data sent.
     pub what: String,
     /// The figures.
     pub rows: Vec<Row>,
@@ -51,7 +51,7 @@ pub struct ScenarioReport {
 pub struct Row {
     /// Bare loop, Staunch or the rival.
     pub who: &'static str,
-    /// What was measured.
+    /// The measured quantity.
     pub what: &'static str,
     /// Its unit; empty for a ratio or a count.
     pub unit: &'static str,
@@ -59,26 +59,26 @@ pub struct Row {
     pub runs: Vec<f64>,
 }
 
-/// A limit and the figure that was held to it.
+/// A limit and the figure that is compared with it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// What must hold, in words.
+    /// The condition in words.
     pub what: String,
     /// The figure.
     pub value: f64,
     /// Its limit.
     pub limit: f64,
-    /// Whether it holds.
+    /// Whether the condition is met.
     pub met: bool,
 }
 
 impl Report {
-    /// True when every limit was kept.
+    /// True when every limit is kept.
     pub fn all_met(&self) -> bool {
         self.scenarios.iter().flat_map(|scenario| &scenario.checks).all(|check| check.met)
     }
 
-    /// Adds a warning for every scenario with figures that spread too much, which names the worst of them.
+    /// Adds a warning for each scenario whose figures spread too much; it names the worst figure.
     pub(crate) fn warn_of_noise(&mut self) {
         for scenario in &self.scenarios {
             let timed = scenario.rows.iter().filter(|row| matches!(row.unit, "ns" | "MB/s"));
@@ -203,7 +203,7 @@ fn paragraph(f: &mut Formatter<'_>, label: &str, text: &str) -> fmt::Result {
     writeln!(f)
 }
 
-/// A number to read: three or so places that mean something, thousands set apart.
+/// A number for people: about three significant digits, with thousands separators.
 pub(crate) fn figure(value: f64) -> String {
     let places = match value.abs() {
         _ if value.fract() == 0.0 => 0,
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_fits_80_columns_and_says_what_is_wrong() {
+    fn the_table_fits_80_columns_and_marks_failed_limits() {
         let mut report = report();
         report.warn_of_noise();
         let text = report.to_string();
@@ -301,7 +301,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("4,999,999, NOT MET"), "{text}");
-        assert_eq!(report.warnings.len(), 1, "the ns row alone is looked at: {:?}", report.warnings);
+        assert_eq!(report.warnings.len(), 1, "only the ns row is checked: {:?}", report.warnings);
         assert!(
             report.warnings[0].contains("spread by up to 33 % (CPU per packet of bare loop)"),
             "{:?}",

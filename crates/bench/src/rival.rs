@@ -1,21 +1,21 @@
-//! The originals that benchmarks are run beside: where they are, and which.
+//! The original programs that benchmarks compare with: their paths and versions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where `make bench` installs the originals, seen from the repository.
+/// Where `make bench` installs the originals, relative to the repository.
 const NODE_SCRIPT: &str = "bench/node_modules/statsd/stats.js";
 const CARBON_C_RELAY: &str = "compat/.relay/usr/bin/carbon-c-relay";
 
-/// An original, or why there is none.
+/// An original program, or the reason for its absence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rival {
     /// Its script or program.
     pub program: Option<PathBuf>,
-    /// Its versions in words; empty without.
+    /// Its versions; empty without.
     pub words: String,
-    /// What the report warns of when it should be there and is not.
+    /// The warning of the report when it is missing.
     pub missing: Option<String>,
 }
 
@@ -25,7 +25,7 @@ impl Rival {
     }
 }
 
-/// The rival of the benchmarks of StatsD.
+/// The original program for the StatsD benchmarks.
 #[derive(Clone, Debug, clap::Args)]
 pub struct NodeStatsd {
     /// The `stats.js` of node statsd [default: the one that `make bench` installs]
@@ -37,7 +37,7 @@ pub struct NodeStatsd {
 }
 
 impl NodeStatsd {
-    /// The script and its versions in words.
+    /// The script and its versions.
     pub(crate) fn find(&self) -> Rival {
         if self.without_node {
             return Rival::default();
@@ -65,7 +65,7 @@ fn statsd_version(script: &Path) -> Option<String> {
     Some(package["version"].as_str()?.to_owned())
 }
 
-/// The rival of the benchmark of the relay.
+/// The original program for the relay benchmark.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CarbonCRelay {
     /// The original [default: $CARBON_C_RELAY, the one in PATH, or the one that `make bench` unpacks]
@@ -77,15 +77,15 @@ pub struct CarbonCRelay {
 }
 
 impl CarbonCRelay {
-    /// The program and its version in words.
+    /// The program and its version.
     pub(crate) fn find(&self) -> Rival {
         if self.without_original {
             return Rival::default();
         }
-        let told = self.carbon_c_relay.iter().cloned();
+        let named = self.carbon_c_relay.iter().cloned();
         let places = if self.carbon_c_relay.is_some() { Vec::new() } else { places() };
         let works = |program: &PathBuf| Some((program.clone(), version(program)?));
-        let Some((program, words)) = told.chain(places).find_map(|program| works(&program)) else {
+        let Some((program, words)) = named.chain(places).find_map(|program| works(&program)) else {
             let why = "carbon-c-relay is left out: none in PATH (`make bench` unpacks Debian's)";
             return Rival::missing(why.into());
         };
@@ -93,14 +93,14 @@ impl CarbonCRelay {
     }
 }
 
-/// Where the original is looked for.
+/// The paths that are searched for the original.
 fn places() -> Vec<PathBuf> {
-    let told = std::env::var_os("CARBON_C_RELAY").map(PathBuf::from);
+    let named = std::env::var_os("CARBON_C_RELAY").map(PathBuf::from);
     let unpacked = fs::canonicalize(CARBON_C_RELAY).ok();
-    told.into_iter().chain(std::iter::once("carbon-c-relay".into())).chain(unpacked).collect()
+    named.into_iter().chain(std::iter::once("carbon-c-relay".into())).chain(unpacked).collect()
 }
 
-/// What the original says of itself: `carbon-c-relay v3.7.3 (2021-11-09)`.
+/// The version that the original prints: `carbon-c-relay v3.7.3 (2021-11-09)`.
 fn version(program: &Path) -> Option<String> {
     let output = Command::new(program).arg("-v").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -114,7 +114,7 @@ mod tests {
     use crate::parse;
 
     #[test]
-    fn a_rival_that_is_not_there_is_a_warning() {
+    fn a_missing_original_program_is_a_warning() {
         let node = |words: &str| parse::<NodeStatsd>(words).unwrap().find();
         assert!(node("--node-statsd no/such/stats.js").missing.is_some_and(|why| why.contains("no/such")));
         assert_eq!(node("--without-node"), Rival::default());

@@ -1,17 +1,18 @@
-//! Who runs when: every contestant once in each round, in turn, so that a slow minute of the machine hits all of them.
+//! The order of the runs: every contestant once in each round, so that a slow minute of the machine affects all of
+//! them.
 
 use crate::BenchError;
 
-/// Share of a run's packets or lines that go ahead of it, and the most of them: caches, page tables and compilers get
-/// warm.
+/// Share of a run's packets or lines that is sent before it, and the most of them, to warm up caches, page tables and
+/// compilers.
 const WARM_UP_SHARE: u64 = 10;
 const WARM_UP_MAX: u64 = 100_000;
 
 /// Most runs of the long scenarios.
 pub(crate) const LONG_RUNS_MAX: u64 = 3;
 
-/// Runs each of `entrants` once in each of `rounds` rounds, told its number from 1; what came of it, by entrant. `name` is
-/// for people who wait.
+/// Runs each of `entrants` once in each of `rounds` rounds. `run` gets the number of the round, from 1. Returns the
+/// results by entrant. `name` is for the lines of progress.
 ///
 /// # Errors
 /// Those of `run`.
@@ -32,13 +33,13 @@ pub(crate) fn rounds<E, R>(
     Ok(results)
 }
 
-/// Packets or lines that go ahead of a run of so many.
+/// Packets or lines of the warm-up before a run of `count`.
 pub(crate) fn warm_up(count: u64) -> u64 {
     (count / WARM_UP_SHARE).clamp(1, WARM_UP_MAX)
 }
 
 #[test]
-fn all_take_their_turn_in_each_round_and_an_error_ends_it() {
+fn each_round_runs_all_entrants_and_an_error_ends_it() {
     let (mut said, mut turns) = (Vec::new(), Vec::new());
     let results = rounds(&mut |line| said.push(line.to_owned()), "x", 2, &["a", "b"], |entrant, round| {
         turns.push((*entrant, round));

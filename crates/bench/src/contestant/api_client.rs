@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_account_is_an_error() {
+    fn a_document_without_accounts_is_an_error() {
         for answer in [
             "",
             "HTTP/1.0 404 Not Found\r\n\r\n{}",

@@ -1,8 +1,8 @@
-//! The bare receive loop: throws the packets away, which no UDP server can beat by much, or sends each of them on to
-//! a few endpoints, which no proxy can.
+//! The bare receive loop. It drops the packets, which is the least that a UDP server can do, or sends each of them to a
+//! few endpoints, which is the least that a proxy can do.
 //!
-//! Two of each. The plain one sleeps in poll and takes what is there, as anyone would write it: the yardstick.
-//! The gathering one sleeps as our own sources do (`sys::Gather`): the floor under Staunch's own figure.
+//! There are two of each. The plain one sleeps in `poll` and reads what has arrived: the baseline. The gathering one
+//! sleeps as our own sources do (`sys::Gather`): the lower limit of Staunch's own figure.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -39,7 +39,7 @@ impl BareLoop {
     /// Starts a loop on `core`, or anywhere without one, that sends every packet on to each of `to`.
     ///
     /// # Errors
-    /// When the system gives no socket or thread, there is no such core, or it cannot tell a thread's CPU time.
+    /// When the system gives no socket or thread, there is no such core, or the CPU time of a thread cannot be read.
     pub(crate) fn start(
         core: Option<usize>,
         gather: Option<Gather>,
@@ -52,18 +52,19 @@ impl BareLoop {
         let reader = PacketReader::new(PACKETS_DEFAULT)?;
         let seen = Arc::new(Seen::default());
         let shared = Arc::clone(&seen);
-        let (tell, told) = sync_channel(1);
+        let (started, wait_for_start) = sync_channel(1);
         let thread = thread::Builder::new().name("bare-loop".into()).spawn(move || {
             let ready = core.map_or(Ok(()), sys::pin_to_core).and_then(|()| CpuClock::of_this_thread());
             let runs = ready.is_ok();
-            // Nobody listens only when `start` has given up already.
-            let _gone = tell.send(ready);
+            // The receiver is gone only when `start` has already failed.
+            let _gone = started.send(ready);
             if runs {
-                // An error ends the loop; its counts then stand still and the scenario reports what is missing.
+                // An error ends the loop. Its counts then stop, and the scenario reports the missing packets.
                 let _ended = relay(&receiver, reader, gather, &to, &shared);
             }
         })?;
-        let clock = told.recv().map_err(|_| io::Error::other("the bare loop's thread has ended"))??;
+        let clock =
+            wait_for_start.recv().map_err(|_| io::Error::other("the bare loop's thread has ended"))??;
         Ok(BareLoop { socket, seen, clock, thread: Some(thread) })
     }
 
@@ -83,7 +84,7 @@ impl BareLoop {
     /// Packets that the kernel dropped so far.
     ///
     /// # Errors
-    /// When the system cannot tell.
+    /// When the system does not know the number.
     pub(crate) fn drops(&self) -> io::Result<u64> {
         Ok(u64::from(sys::socket_memory(self.socket.as_fd())?.drops))
     }

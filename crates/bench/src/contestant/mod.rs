@@ -1,7 +1,7 @@
-//! Contestants: a bare loop, Staunch or node's statsd. Each run reads memory, CPU time and counts before, while and after packets
-//! are sent.
+//! Contestants: a bare loop, Staunch or node's statsd. Each run reads memory, CPU time and counts before, while and
+//! after packets are sent.
 //!
-//! Not here: the order of runs (`rounds`), what a run is (`statsd::scenario`, `fanout::copies`).
+//! Not here: the order of runs (`rounds`), the definition of a run (`statsd::scenario`, `fanout::copies`).
 
 pub(crate) mod api_client;
 pub(crate) mod bare;
@@ -21,20 +21,21 @@ use crate::traffic::packets::Ring;
 use crate::{BenchError, failed};
 use sys::{Gather, Memory};
 
-/// A kernel keeps packets no longer than it takes to read them.
+/// The kernel keeps packets only until they are read.
 const PATIENCE: Patience = Patience { look_every: Duration::from_millis(50), looks_unchanged_max: 6 };
 
-/// Who takes a turn in each round.
+/// The contestants of each round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entrant {
-    /// A loop that receives and no more, at once or after naps.
+    /// A loop that only receives, at once or after pauses.
     Bare(Option<Gather>),
     /// A daemon under test.
     Daemon(Daemon),
 }
 
 impl Entrant {
-    /// All that are here: the bare loop, which the others are told as multiples of, and Staunch are the first two.
+    /// All contestants on this machine. The first two are the bare loop, which the others' figures are multiples of,
+    /// and Staunch.
     pub(crate) fn all(stand: &Stand) -> Vec<Entrant> {
         let rival = stand.rival.is_some().then_some(Entrant::Daemon(Daemon::Node));
         [Entrant::Bare(None), Entrant::Daemon(Daemon::Staunch), Entrant::Bare(Some(Gather::default()))]
@@ -43,7 +44,7 @@ impl Entrant {
             .collect()
     }
 
-    /// As its rows name it.
+    /// Its name in the rows of the report.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Entrant::Bare(None) => "bare loop",
@@ -52,7 +53,7 @@ impl Entrant {
         }
     }
 
-    /// Starts it: the loop copies to each of `to`, a daemon does what its `config` says.
+    /// Starts the contestant. The loop copies to each of `to`; a daemon follows its `config`.
     ///
     /// # Errors
     /// When it does not start or answer.
@@ -73,7 +74,7 @@ impl Entrant {
     }
 }
 
-/// Who receives.
+/// The receiver of the packets.
 pub(crate) enum Contestant {
     Bare(BareLoop),
     Server(Server),
@@ -82,9 +83,9 @@ pub(crate) enum Contestant {
 /// One run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Measured {
-    /// What was sent.
+    /// The packets sent.
     pub sent: Sent,
-    /// What of it came in.
+    /// The packets received.
     pub counted: Counts,
     /// CPU time without idle use, in nanoseconds.
     pub cpu_ns: f64,
@@ -126,7 +127,7 @@ impl Contestant {
         }
     }
 
-    /// Sends and waits until everything is in or lost. `core` is the contestant's.
+    /// Sends, and waits until all packets have been received or lost. `core` is the contestant's.
     pub(crate) fn measure(
         &self,
         core: Option<usize>,
@@ -140,8 +141,8 @@ impl Contestant {
         })
     }
 
-    /// Sends and waits until `progress` is done with every packet, or nothing moves any more. It is told what the
-    /// contestant had counted before.
+    /// Sends, and waits until `progress` has every packet or nothing changes any more. Its argument is the contestant's
+    /// counts before the run.
     pub(crate) fn measure_until(
         &self,
         core: Option<usize>,

@@ -1,6 +1,7 @@
-//! A program under test as a child process: started on its core with its words in a log, its CPU time read, ended.
+//! A program under test as a child process: started on its core with its output in a log, its CPU time read, stopped.
 //!
-//! Not here: what it is asked once it runs (`server`, `relay`). Invariant: whatever ends a benchmark, the child ends too.
+//! Not here: the queries to the running program (`server`, `relay`). Invariant: the child ends with the benchmark,
+//! however that ends.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `command` on `core`, or anywhere without one, and tries `answers` until it does.
+    /// Starts `command` on `core`, or on any core, and calls `answers` until it succeeds.
     ///
     /// # Errors
     /// When it cannot be started, ends at once, or does not answer in time.
@@ -54,7 +55,7 @@ impl Process {
         }
     }
 
-    /// Starts `command` and waits for nothing.
+    /// Starts `command` and does not wait for it.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -78,7 +79,7 @@ impl Process {
         Ok(Process { name, child, clock, log })
     }
 
-    /// Its number in the system.
+    /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -99,7 +100,7 @@ impl Process {
         sys::memory_of(self.child.id()).map_err(failed("read the memory of a process"))
     }
 
-    /// Asks it to end and waits for that: what it holds is delivered first, if it is a good daemon.
+    /// Sends SIGTERM and waits for the end. A good daemon delivers its queued data first.
     ///
     /// # Errors
     /// When it does not end in time; it is then killed.
@@ -115,7 +116,7 @@ impl Process {
         Err(self.not_ready("it does not end after SIGTERM".into()))
     }
 
-    /// The error of one that does not answer.
+    /// The error for a program that does not answer.
     pub(crate) fn not_ready(&self, why: String) -> BenchError {
         BenchError::NotReady { server: self.name, why, log: self.log.clone() }
     }
@@ -123,7 +124,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only for a child that has ended and been waited for.
+        // Both fail only for a child that has already ended and been waited for.
         let _ended = self.child.kill();
         let _status = self.child.wait();
     }

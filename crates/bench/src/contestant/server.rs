@@ -1,4 +1,4 @@
-//! A StatsD daemon under test: started with its config file, asked for its counts, stopped.
+//! A StatsD daemon under test: started with its config file, queried for its counts, stopped.
 
 use std::fs;
 use std::io;
@@ -29,7 +29,7 @@ pub(crate) enum Daemon {
 }
 
 impl Daemon {
-    /// As the report names it.
+    /// Its name in the report.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Daemon::Staunch => "staunch",
@@ -47,7 +47,7 @@ pub(crate) struct Ports {
     pub control: u16,
 }
 
-/// What all daemons under test are started with.
+/// The settings with which all daemons under test are started.
 #[derive(Debug)]
 pub(crate) struct Stand {
     /// The binary under test.
@@ -68,13 +68,13 @@ pub(crate) struct Server {
     statsd: SocketAddr,
 }
 
-/// Where and how a daemon is asked.
+/// The address and the protocol for queries.
 #[derive(Clone, Copy, Debug)]
 struct Control {
     daemon: Daemon,
     /// HTTP server or management port.
     at: SocketAddr,
-    /// Where it takes samples.
+    /// The address for samples.
     statsd: u16,
 }
 
@@ -99,7 +99,7 @@ impl Server {
         Ok(Server { process, control, statsd })
     }
 
-    /// Where it takes samples.
+    /// The address for samples.
     pub(crate) fn address(&self) -> SocketAddr {
         self.statsd
     }
@@ -120,10 +120,10 @@ impl Server {
         self.process.memory()
     }
 
-    /// What it counted so far. What the kernel dropped comes from the daemon if it knows, else from the system.
+    /// Its counts so far. The kernel's drops come from the daemon if it counts them, otherwise from the system.
     ///
     /// # Errors
-    /// When it does not say.
+    /// When it does not reply with counts.
     pub(crate) fn counts(&self) -> Result<Counts, BenchError> {
         self.control.ask().map_err(|error| self.no_counts(error.to_string()))
     }
@@ -131,17 +131,17 @@ impl Server {
     /// Its accounts, a JSON document; only Staunch has them.
     ///
     /// # Errors
-    /// When it does not say.
+    /// When it does not reply with accounts.
     pub(crate) fn accounts(&self) -> Result<serde_json::Value, BenchError> {
         api_client::staunch_accounts(self.control.at).map_err(|error| self.no_counts(error.to_string()))
     }
 
-    /// The error of one whose answer cannot be used.
+    /// The error for an answer that cannot be used.
     pub(crate) fn no_counts(&self, why: String) -> BenchError {
         BenchError::Counts { server: self.control.daemon.name(), why }
     }
 
-    /// Asks it to end and waits for that: what it holds is delivered first, if it is a good daemon.
+    /// Sends SIGTERM and waits for the end. A good daemon delivers its queued data first.
     ///
     /// # Errors
     /// When it does not end in time; it is then killed.

@@ -1,6 +1,6 @@
-//! CPU time of one run: what a contestant used from the first packet sent until all is in, without what it uses idle.
+//! CPU time of one run: from the first packet sent until all have arrived, without the contestant's idle use.
 //!
-//! Not here: what is sent, and where it should arrive (`contestant`, `relay::contestant`).
+//! Not here: the packets and their destinations (`contestant`, `relay::contestant`).
 
 use std::thread;
 use std::time::Duration;
@@ -9,27 +9,27 @@ use crate::BenchError;
 use crate::machine::core_busy_ns;
 use sys::clock::Clock;
 
-/// How long idle use is watched before a run.
+/// How long idle use is measured before a run.
 const IDLE_WATCH: Duration = Duration::from_millis(300);
 
 /// Reads a contestant's CPU time so far, in nanoseconds.
 pub(crate) type ReadCpu<'a> = &'a dyn Fn() -> Result<u64, BenchError>;
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
-    /// Packets or lines that are where they should be.
+    /// Packets or lines that have arrived.
     pub done: u64,
-    /// Grows while anything still happens.
+    /// Grows as long as packets still move.
     pub moved: u64,
 }
 
-/// How long a run's rest is waited for.
+/// How long to wait for the rest of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// Between two looks at whether all is in.
+    /// The interval between two checks.
     pub look_every: Duration,
-    /// After so many looks without change the rest is lost.
+    /// After this many checks without change, the rest counts as lost.
     pub looks_unchanged_max: u32,
 }
 
@@ -37,15 +37,15 @@ pub(crate) struct Patience {
 pub(crate) struct Usage<'a> {
     read_cpu: ReadCpu<'a>,
     core: Option<usize>,
-    /// Of a core, what it uses while nothing is sent.
+    /// The contestant's use of a core while nothing is sent, as a share.
     idle_share: f64,
     core_busy_ns: Option<u64>,
     cpu_ns: u64,
-    /// When it began, on the monotonic clock.
+    /// Its start on the monotonic clock.
     pub start_ns: u64,
 }
 
-/// What a run used.
+/// The CPU use of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Used {
     /// CPU time without idle use, in nanoseconds.
@@ -55,7 +55,7 @@ pub(crate) struct Used {
 }
 
 impl<'a> Usage<'a> {
-    /// Watches the contestant idle; from the end of this call on everything counts. `core` is the contestant's.
+    /// Measures idle use first; the run begins when this call returns. `core` is the contestant's.
     pub(crate) fn begin(core: Option<usize>, read_cpu: ReadCpu<'a>) -> Result<Usage<'a>, BenchError> {
         let idle_ns = read_cpu()?;
         thread::sleep(IDLE_WATCH);
@@ -71,7 +71,7 @@ impl<'a> Usage<'a> {
         })
     }
 
-    /// Waits until `progress` is done with `total`, or nothing moves any more.
+    /// Waits until `progress` has reached `total`, or nothing changes any more.
     pub(crate) fn until_settled(
         self,
         total: u64,
@@ -91,7 +91,8 @@ impl<'a> Usage<'a> {
     }
 }
 
-/// CPU time and moment once `progress` is done with `total`, or nothing moves any more; read before the question.
+/// CPU time and moment when `progress` has reached `total`, or nothing changes any more. Both are read before
+/// `progress` is.
 pub(crate) fn settled(
     read_cpu: ReadCpu<'_>,
     total: u64,

@@ -1,7 +1,8 @@
-//! The three scenarios of `staunch bench fanout`: who copies to whom, how often, and which figures come of it.
+//! The three scenarios of `staunch bench fanout`: contestants, endpoints, number of runs and figures.
 //!
 //! Path of a packet: the ring made here -> `Contestant::measure_until` -> `Counting` endpoints, or one that is closed
-//! or stopped -> rows and checks of the report. Not here: reading CPU time and counts (`contestant`), configs (`fanout`).
+//! or stopped -> rows and checks of the report. Not here: reading CPU time and counts (`contestant`), configs
+//! (`fanout`).
 
 use std::path::Path;
 use std::thread;
@@ -22,32 +23,32 @@ use crate::traffic::endpoints::{Arrived, Closed, Counting, Stopped};
 use crate::traffic::packets::{Mixture, Ring, SampleType};
 use crate::{BenchError, failed};
 
-/// What the project promises; a figure past it is reported as not met.
+/// The project's promises; the report marks a figure beyond them as not met.
 const CPU_TIMES_BARE_MAX: f64 = 1.25;
 
 /// Distinct names in the packets.
 const NAMES: u64 = 1000;
 
-/// Endpoints of `speed`, with the words of their rows.
+/// Numbers of endpoints in `speed`, with the labels of their rows.
 const SPEED_ENDPOINTS: [(usize, &str, &str); 3] = [
     (1, "copied to 1", "of it arrived, 1"),
     (2, "copied to each of 2", "of it arrived, 2"),
     (4, "copied to each of 4", "of it arrived, 4"),
 ];
 
-/// Between two looks at accounts; looks without a change after which they stand still; most looks, since a closed
-/// endpoint may be tried again and again.
+/// The interval between two reads of the accounts; reads without a change after which they count as final; most reads,
+/// since a closed endpoint may be retried forever.
 const ACCOUNT_LOOK_EVERY: Duration = Duration::from_millis(100);
 const ACCOUNT_LOOKS_UNCHANGED: u32 = 10;
 const ACCOUNT_LOOKS_MAX: u32 = 300;
 
-/// What all scenarios need.
+/// The arguments of all scenarios.
 pub(crate) struct Copies<'a, 'g> {
     pub args: &'a Args,
     pub ground: &'a mut Ground<'g>,
 }
 
-/// One run: what came in and what came out.
+/// One run: packets in and copies out.
 #[derive(Clone, Debug, Default)]
 struct Run {
     measured: Measured,
@@ -183,7 +184,7 @@ impl Copies<'_, '_> {
         Ok(Outage { run, accounts, stopped_took, memory_bytes: memory.resident_high })
     }
 
-    /// One run with endpoints and a contestant made for it: warmed up, measured, stopped.
+    /// One run with its own endpoints and contestant: warmed up, measured, stopped.
     fn run(
         &self,
         copier: Entrant,
@@ -209,7 +210,7 @@ impl Copies<'_, '_> {
         Ring::new(Mixture { names: NAMES, pack: self.args.pack, kind: SampleType::C, every_name: false })
     }
 
-    /// What makes these runs doubtful.
+    /// Warns about conditions that make these runs doubtful.
     fn doubts<'r>(&mut self, name: &str, rate: u64, runs: impl IntoIterator<Item = &'r Run>) {
         let runs: Vec<&Run> = runs.into_iter().collect();
         self.ground.warn_of_others(name, runs.iter().map(|run| &run.measured));
@@ -225,7 +226,7 @@ impl Copies<'_, '_> {
     }
 }
 
-/// What is added to a daemon's config so that it copies to the unix datagram socket at `path`, too. Node cannot.
+/// The addition to a daemon's config that also copies to the unix datagram socket at `path`. Node cannot.
 fn also_to_unix(daemon: Daemon, path: &Path) -> String {
     match daemon {
         Daemon::Staunch => format!(
@@ -236,7 +237,7 @@ fn also_to_unix(daemon: Daemon, path: &Path) -> String {
     }
 }
 
-/// The accounts of a daemon once they stand still: what waits for an endpoint is then not on its way.
+/// The accounts of a daemon once they no longer change: queued data is then not being sent.
 fn still_accounts(server: &Server) -> Result<Vec<Account>, BenchError> {
     let look = || Account::all(&server.accounts()?).map_err(|why| server.no_counts(why));
     let mut last = look()?;
@@ -253,7 +254,7 @@ fn still_accounts(server: &Server) -> Result<Vec<Account>, BenchError> {
     Ok(last)
 }
 
-/// Sends, and waits until all copies have arrived or nothing moves any more.
+/// Sends, and waits until all copies have arrived or nothing changes any more.
 fn measure(
     contestant: &Contestant,
     core: Option<usize>,
@@ -279,7 +280,7 @@ fn measure(
 }
 
 impl Run {
-    /// Packets that reached the endpoint that got fewest.
+    /// Packets at the endpoint that received the fewest.
     fn came_least(&self) -> f64 {
         self.arrived.iter().map(|arrived| arrived.came()).min().unwrap_or(0) as f64
     }
@@ -301,14 +302,14 @@ impl Run {
 #[derive(Clone, Debug)]
 struct Outage {
     run: Run,
-    /// The outputs' accounts: live, closed, stopped, stopped unix. None of a daemon that has none.
+    /// The outputs' accounts: live, closed, stopped, stopped unix. Empty for a daemon without accounts.
     accounts: Vec<Account>,
-    /// What the kernel took for the two stopped endpoints.
+    /// Packets that the kernel accepted for the two stopped endpoints.
     stopped_took: [u64; 2],
     memory_bytes: u64,
 }
 
-/// Places of the endpoints in [`Outage::accounts`].
+/// Indexes of the endpoints in [`Outage::accounts`].
 const CLOSED: usize = 1;
 const STOPPED: usize = 2;
 const STOPPED_UNIX: usize = 3;
@@ -324,14 +325,14 @@ impl Outage {
         if accounts {
             rows.extend([
                 row(who, "closed: delivered", "", runs, |outage| outage.account(CLOSED).delivered as f64),
-                row(who, "closed: lost, told", "", runs, |outage| outage.account(CLOSED).lost as f64),
-                row(who, "closed: waiting", "", runs, |outage| outage.account(CLOSED).waiting as f64),
+                row(who, "closed: lost", "", runs, |outage| outage.account(CLOSED).lost as f64),
+                row(who, "closed: queued", "", runs, |outage| outage.account(CLOSED).waiting as f64),
                 row(who, "stopped: delivered", "", runs, |outage| outage.account(STOPPED).delivered as f64),
-                row(who, "stopped: lost, told", "", runs, |outage| outage.account(STOPPED).lost as f64),
-                row(who, "stopped: waiting", "", runs, |outage| outage.account(STOPPED).waiting as f64),
+                row(who, "stopped: lost", "", runs, |outage| outage.account(STOPPED).lost as f64),
+                row(who, "stopped: queued", "", runs, |outage| outage.account(STOPPED).waiting as f64),
                 row(who, "unix: delivered", "", runs, |outage| outage.account(STOPPED_UNIX).delivered as f64),
-                row(who, "unix: lost, told", "", runs, |outage| outage.account(STOPPED_UNIX).lost as f64),
-                row(who, "unix: waiting", "", runs, |outage| outage.account(STOPPED_UNIX).waiting as f64),
+                row(who, "unix: lost", "", runs, |outage| outage.account(STOPPED_UNIX).lost as f64),
+                row(who, "unix: queued", "", runs, |outage| outage.account(STOPPED_UNIX).waiting as f64),
             ]);
         }
         rows
@@ -345,29 +346,30 @@ impl Outage {
         self.accounts.get(at).copied().unwrap_or_default()
     }
 
-    /// Largest difference between the copies of an output and the packets that came in.
+    /// Largest difference between an output's copies and the packets received.
     fn copies_astray(&self) -> f64 {
         let packets = self.run.measured.counted.packets;
         self.accounts.iter().map(|account| account.copies.abs_diff(packets)).max().unwrap_or(0) as f64
     }
 
-    /// Largest difference between what a stopped output's account calls delivered and what the kernel took.
+    /// Largest difference between the `delivered` of a stopped output and the packets that its kernel accepted.
     fn stopped_astray(&self) -> f64 {
         let delivered = [STOPPED, STOPPED_UNIX].map(|at| self.account(at).delivered);
-        let astray = delivered.iter().zip(&self.stopped_took).map(|(told, took)| told.abs_diff(*took));
+        let astray =
+            delivered.iter().zip(&self.stopped_took).map(|(reported, took)| reported.abs_diff(*took));
         astray.max().unwrap_or(0) as f64
     }
 }
 
-/// An output's account, as far as it is shown here.
+/// The figures of an output's account that the report shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Account {
     copies: u64,
     delivered: u64,
-    /// Everything that ended in another way, under its reason.
+    /// All other outcomes together.
     lost: u64,
     waiting: u64,
-    /// The sum is exact, and the daemon says so, too.
+    /// The figures add up, and the daemon reports `balanced`.
     adds_up: bool,
 }
 
@@ -433,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_adds_up_only_when_it_does() {
+    fn an_account_adds_up_only_when_its_sum_and_its_daemon_agree() {
         let account = |copies: u64, waiting: u64, holds: bool| {
             serde_json::json!({"copies": copies, "delivered": 5, "dropped": 3, "rejected_by_peer": 2, "expired": 1,
                 "internal": 0, "queued": waiting, "balanced": holds})
@@ -450,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_astray_is_found() {
+    fn missing_copies_are_found() {
         let account = |copies, delivered| Account { copies, delivered, ..Account::default() };
         let mut run = Run::default();
         run.measured.counted.packets = 10;

@@ -1,4 +1,4 @@
-//! `staunch bench fanout`: arguments in, report out; and the configs of who copies.
+//! `staunch bench fanout`: from arguments to the report; the configs of the contestants.
 
 mod copies;
 
@@ -18,12 +18,12 @@ const NODE_CONFIG: &str = include_str!("../../../../bench/fanout.js");
 /// Most endpoints of `cpu`.
 const ENDPOINTS_MAX: u64 = 64;
 
-/// What can be measured.
+/// The scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Scenario {
     /// CPU per packet at a steady rate, beside a bare loop that receives and sends.
     Cpu,
-    /// One endpoint lives, one is closed, one is stopped: does the first get everything, do the accounts add up?
+    /// One endpoint lives, one is closed, one is stopped: does the live one get everything, do the accounts add up?
     Outage,
     /// Full speed to 1, 2 and 4 endpoints: how much arrives?
     Speed,
@@ -66,13 +66,13 @@ pub struct Args {
     pub common: Common,
 }
 
-/// Runs the benchmark. `talk` gets a line at a time for people who wait.
+/// Runs the benchmark. `talk` gets one line of progress at a time.
 ///
 /// The caller prints the report (`Display`, or as JSON) and may end with 1 when [`Report::all_met`] is false.
 ///
 /// # Errors
-/// When something of the benchmark's own fails, or a daemon under test does not start or answer. The folder with its
-/// configs and logs is then left behind; the error names it.
+/// When the benchmark itself fails, or a daemon under test does not start or answer. The folder with its configs and
+/// logs is then kept; the error names it.
 pub fn run(args: &Args, talk: &mut (dyn FnMut(&str) + Send)) -> Result<Report, BenchError> {
     let about = About { name: "fanout", over: "UDP", method: method(args), rival: args.rival.find() };
     ground::measure(&args.common, about, talk, |ground| run_scenarios(args, ground))
@@ -101,7 +101,7 @@ fn method(args: &Args) -> String {
     )
 }
 
-/// The config of a daemon that sends each packet to each of `to`: the published file with other places.
+/// The config of a daemon that sends each packet to each of `to`: the published file with other addresses.
 pub(crate) fn config(daemon: Daemon, to: &[SocketAddr], ports: Ports) -> String {
     let text = match daemon {
         Daemon::Staunch => STAUNCH_CONFIG,
@@ -114,7 +114,7 @@ pub(crate) fn config(daemon: Daemon, to: &[SocketAddr], ports: Ports) -> String 
     with_ports(daemon, &format!("{before}{opens}{}{CLOSES}{after}", places.join(", ")), ports)
 }
 
-/// What stands before the list of endpoints, by daemon, and behind it.
+/// The text before the list of endpoints, by daemon, and after it.
 const OPENS: [&str; 2] = ["\nto = [", "\n  repeater: ["];
 const CLOSES: &str = "]\n";
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_run_is_what_is_published_but_for_the_places() {
+    fn the_measured_config_is_the_published_one_with_other_addresses() {
         let to = |ports: &[u16]| -> Vec<SocketAddr> {
             ports.iter().map(|port| SocketAddr::from(([127, 0, 0, 1], *port))).collect()
         };

@@ -33,18 +33,18 @@ use sys::disk::Folder;
 const RECORD_BYTES: usize = 100;
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// What the project promises on a disk that writes 1,000 MB/s one after the other; less in proportion on a slower one.
+/// The promised megabytes per second on a disk with 1,000 MB/s of sequential writes; in proportion on a slower disk.
 const ACCEPTED_MIN: f64 = 400.0;
 const SAFE_MIN: f64 = 150.0;
 const DISK_OF_THE_PROMISE: f64 = 1000.0;
 
-/// The same as a share of the bare loop's speed.
+/// The promise as a share of the bare loop's speed.
 const TIMES_BARE_MIN: f64 = 0.4;
 
-/// Two outputs are no slower than one, for each byte that is written. What is below 1 is for noise.
+/// Two outputs must be as fast as one per written byte. The difference to 1 allows for noise.
 const TWO_TIMES_ONE_MIN: f64 = 0.95;
 
-/// Pause between two looks whether all is safe.
+/// The interval between two checks whether all records are safe.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// Arguments of `staunch bench queue`.
@@ -59,7 +59,7 @@ pub struct Args {
     /// Megabytes of a run, shared by its outputs
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub megabytes: u64,
-    /// Commit window in milliseconds, of the queue's `sync_window` and of the bare loop
+    /// Commit window in milliseconds of the queue's `sync_window` and of the bare loop
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(5..=20))]
     pub window: u64,
     /// Gigabytes that wait on disk when a daemon is started on them; 0 leaves that out
@@ -75,7 +75,7 @@ fn gigabytes(text: &str) -> Result<f64, String> {
     gigabytes.ok_or_else(|| format!("must be a number from 0 to {START_GIGABYTES_MAX}"))
 }
 
-/// Who writes, in the order of the report.
+/// The contestants, in the order of the report.
 #[derive(Clone, Copy)]
 enum Entrant {
     /// The disk itself: one sync at the end.
@@ -88,9 +88,9 @@ enum Entrant {
 /// One run, in megabytes (of 1,000,000 bytes) a second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Speeds {
-    /// Until the last block was taken.
+    /// Until the last block was accepted.
     accepted: f64,
-    /// Until all were safe.
+    /// Until all blocks were safe.
     safe: f64,
 }
 
@@ -99,29 +99,30 @@ pub trait DaemonQueue: Send + Sync {
     /// Appends a block as the shard does. False when it was dropped.
     fn append(&self, block: Block, now: Now) -> bool;
 
-    /// Syncs what was appended until [`close`](DaemonQueue::close), as the daemon's thread does.
+    /// Syncs appended blocks until [`close`](DaemonQueue::close), as the daemon's thread does.
     fn sync_until_closed(&self);
 
-    /// True when no block is left to be synced. A block whose sync failed counts as synced: the number of records shows it.
+    /// True when no block is left to be synced. A block whose sync failed counts as synced; the number of records then
+    /// shows the loss.
     fn is_safe(&self) -> bool;
 
     /// Ends [`sync_until_closed`](DaemonQueue::sync_until_closed).
     fn close(&self, now: Now);
 
-    /// Syncs everything that was appended.
+    /// Syncs all appended blocks.
     fn sync(&self);
 
     /// Records without an outcome.
     fn copies_queued(&self) -> u64;
 }
 
-/// Makes the daemon's queue of a queue that is open in a folder.
+/// Makes a daemon's queue from an open queue in a folder.
 pub type Wrap<'a> = &'a (dyn Fn(DiskQueue<Folder>, Folder) -> Box<dyn DaemonQueue> + Sync);
 
-/// Runs the benchmark. `talk` gets a line at a time for people who wait.
+/// Runs the benchmark. `talk` gets one line of progress at a time.
 ///
 /// # Errors
-/// When the folder cannot be written, or a queue does not hold what it took.
+/// When the folder cannot be written, or a queue has lost records.
 pub fn run(args: &Args, wrap: Wrap<'_>, talk: Talk<'_>) -> Result<Report, BenchError> {
     let machine = Machine::look();
     let folder = args.folder.join(format!("staunch-bench-queue-{}", std::process::id()));
@@ -132,7 +133,7 @@ pub fn run(args: &Args, wrap: Wrap<'_>, talk: Talk<'_>) -> Result<Report, BenchE
             (bytes > 0).then(|| start::measure((bytes, args.runs), &folder, wrap, talk)).transpose()?;
         Ok((append, start))
     });
-    // The first error counts; what is left behind is as large as a run.
+    // The first error is returned. A folder that is left behind is as large as a run.
     let removed = fs::remove_dir_all(&folder).map_err(failed("remove its folder"));
     let (append, start) = scenarios?;
     removed?;
@@ -163,8 +164,8 @@ pub fn run(args: &Args, wrap: Wrap<'_>, talk: Talk<'_>) -> Result<Report, BenchE
 
 fn measure(args: &Args, folder: &Path, wrap: Wrap<'_>, talk: Talk<'_>) -> Result<ScenarioReport, BenchError> {
     let blocks = (args.megabytes * 1_000_000).div_ceil(BLOCK_BYTES as u64);
-    // Two outputs take half each: many disks of virtual machines are fast for a while and slower after it, and a run that
-    // wrote twice as much would tell about that.
+    // Each of two outputs takes half. Many disks of virtual machines become slower after a while, and a run with twice
+    // the data would measure that.
     let blocks_of_two = blocks.div_ceil(2);
     let block = block();
     let file = folder.join("file");
@@ -222,7 +223,7 @@ fn checks(rows: &[Row]) -> Vec<Check> {
     ]
 }
 
-/// A block of records that differ, as lines.
+/// A block of different records, as lines.
 pub(crate) fn block() -> Block {
     let mut bytes = Vec::with_capacity(BLOCK_BYTES);
     let mut copies = 0;

@@ -1,11 +1,10 @@
-//! The part of `staunch bench queue` that starts a daemon on a queue which holds much already: how long it is from exec
-//! to the first line that is acknowledged, and to `/ready`.
+//! The part of `staunch bench queue` that starts a daemon with a full queue. It measures the time from exec to the
+//! first acknowledged line, and to `/ready`.
 //!
-//! The queue is filled once, by the code that the daemon fills it with, and put back before each start to what it was.
-//! Three states: as a daemon leaves it that was told to stop; with the last write cut short, as a killed one may leave
-//! it, in a segment of the smallest blocks, which are the most to look through; and damaged, its cursor lost as well.
-//! Each is started with the files out of the system's cache and with them in it.
-//! Not here: how fast a queue takes records (`queue`), whether what it gives back is right (`tests/faults`).
+//! The queue is filled once, by the daemon's own code, and restored before each start. It has three states: after a
+//! normal stop; with the last write cut off, as after a kill, in a segment of the smallest blocks, which take longest
+//! to scan; and damaged, without a cursor. Each is started with and without the files in the system's cache.
+//! Not here: how fast a queue accepts records (`queue`), whether it returns the right ones (`tests/faults`).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -29,27 +28,27 @@ use crate::{BenchError, failed};
 use sys::clock::Clock;
 use sys::data_dir;
 
-/// What the project promises with 10 GB.
+/// The promised time with 10 GB.
 const FIRST_LINE_MS_MAX: f64 = 200.0;
 
 /// Bytes of a segment of the usual size.
 const SEGMENT_BYTES: u64 = 64 << 20;
 
-/// Room on the disk beyond the queue, which the daemon's own segment and what is put aside take.
+/// Disk space needed in addition to the queue, for the daemon's own segment and its quarantine.
 const SPARE_BYTES: u64 = 500_000_000;
 
 /// Longest wait for a daemon.
 const START_WAIT_NS: u64 = 60 * SECOND_NS;
 
-/// Pause between two tries to reach it.
+/// The interval between two connection attempts.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
 
-/// Cut off the last segment: more than what stands behind its last record, and less than that and the record.
+/// Bytes cut off the last segment: more than its trailer, and less than the trailer and the last record.
 const CUT_BYTES: u64 = 150;
 
 const OUTPUT: &str = "store";
 
-/// In which state the daemon finds its queue.
+/// The state in which the daemon finds its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Stopped,
@@ -79,11 +78,11 @@ enum Cache {
 struct Times {
     first_line_ms: f64,
     ready_ms: f64,
-    /// Megabytes that it had read by then. None where the system does not tell.
+    /// Megabytes read by then. `None` where the system does not count them.
     read: Option<f64>,
 }
 
-/// Starts daemons on a queue of so many bytes. A warning instead where the disk has no room for it.
+/// Starts daemons with a queue of `bytes` bytes. Without enough disk space, it only warns.
 ///
 /// # Errors
 /// When the folder cannot be written, or a daemon does not start.
@@ -148,14 +147,14 @@ fn rows_of(state: State, cold: &[Times], warm: &[Times]) -> Vec<Row> {
     rows.into_iter().flatten().collect()
 }
 
-/// Fills the queue in `place`; the last segment has blocks of one record. Gives how many records.
+/// Fills the queue in `place`; the last segment has blocks of one record. Returns the number of records.
 fn fill(place: &Path, bytes: u64, wrap: Wrap<'_>) -> Result<u64, BenchError> {
     let small = Block::lines(vec![b'x'; 99].into_iter().chain([b'\n']).collect(), 1, 0);
-    // Less than a segment with all that stands around them, and less than the rest.
+    // Less than a segment with its headers, and less than the rest.
     let smalls = (SEGMENT_BYTES * 7 / 8).min(bytes / 4) / 200;
     let block = block();
     let blocks = bytes.saturating_sub(smalls * 200) / block.bytes.len() as u64;
-    // A queue that is opened begins a segment.
+    // Opening a queue begins a segment.
     append(&*open(place, 10, wrap)?, &block, blocks)?;
     append(&*open(place, 10, wrap)?, &small, smalls)?;
     Ok(blocks * u64::from(block.copies) + smalls)
@@ -199,7 +198,7 @@ fn harm(place: &Path, state: State) -> io::Result<()> {
             for (at, path) in segments.iter().enumerate() {
                 let file = writable(path)?;
                 let middle = file.metadata()?.len() / 3;
-                // Every fourth loses its header, too.
+                // Every fourth segment also loses its header.
                 for byte in [Some(middle), (at % 4 == 0).then_some(9)].into_iter().flatten() {
                     let mut was = [0];
                     file.read_exact_at(&mut was, byte)?;
@@ -216,7 +215,7 @@ fn harm(place: &Path, state: State) -> io::Result<()> {
     Ok(())
 }
 
-/// What a daemon that starts may change of a queue: the cursor, and which files there are.
+/// The parts of a queue that a starting daemon may change: the cursor and the list of files.
 struct Snapshot {
     names: Vec<PathBuf>,
     small: Vec<(PathBuf, Vec<u8>)>,
@@ -242,7 +241,7 @@ impl Snapshot {
     }
 }
 
-/// Has the system write the files and drop them from its cache, where it can.
+/// Writes the files to disk and removes them from the system's cache, where the system can.
 fn forget(place: &Path) -> io::Result<()> {
     for entry in fs::read_dir(place)? {
         let file = File::open(entry?.path())?;
@@ -252,7 +251,7 @@ fn forget(place: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a daemon on the data directory in `folder`, whose endpoint is away, and kills it when it was ready.
+/// Starts a daemon on the data directory in `folder`, without its endpoint, and kills it once it is ready.
 fn start(folder: &Path) -> Result<Times, BenchError> {
     let free = || free_tcp_port().map_err(failed("find a free port"));
     let (source, http, away) = (free()?, free()?, free()?);
@@ -282,7 +281,7 @@ fn start(folder: &Path) -> Result<Times, BenchError> {
     }
 }
 
-/// Tries until it is done, or has taken too long.
+/// Retries until `done` succeeds or the time is up.
 fn until(start_ns: u64, mut done: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     loop {
         match done() {
@@ -299,7 +298,7 @@ fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     Ok(connection)
 }
 
-/// Sends one line and waits for the answer that it is in the queue.
+/// Sends one line and waits for the reply that it is queued.
 fn is_acknowledged(source: SocketAddr) -> io::Result<()> {
     let mut connection = connect(source)?;
     connection.write_all(b"bench.start:1|c\n")?;
@@ -316,7 +315,7 @@ fn is_ready(http: SocketAddr) -> io::Result<()> {
     if answer.ends_with(b" 200") { Ok(()) } else { Err(io::ErrorKind::NotConnected.into()) }
 }
 
-/// Bytes that a process has read so far, from caches or not.
+/// Bytes that a process has read so far, cached or not.
 fn bytes_read(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
     text.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()
@@ -328,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_is_filled_harmed_and_put_back() {
+    fn a_queue_is_filled_damaged_and_restored() {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("queue");
         let records = fill(&place, 400_000, &wrap).expect("there is room");

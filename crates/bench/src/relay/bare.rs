@@ -1,5 +1,5 @@
-//! The bare loop beside a relay: reads one connection and writes the same bytes to the endpoints in turn, without looking
-//! at them. No relay can do with less, since it has to look.
+//! The bare loop beside a relay: reads one connection and writes the same bytes to the endpoints in turn, without
+//! parsing them. It is a lower limit, since a relay has to parse.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use sys::{self, CpuClock};
 /// Bytes of one read, and so of one write.
 const READ_BYTES: usize = 64 * 1024;
 
-/// A bare loop on a thread of its own, for one connection. Ends when that does.
+/// A bare loop on its own thread, for one connection. It ends with the connection.
 #[derive(Debug)]
 pub(super) struct BareRelay {
     address: SocketAddr,
@@ -23,23 +23,24 @@ impl BareRelay {
     /// Starts a loop on `core`, or anywhere without one, in front of the endpoints `to`.
     ///
     /// # Errors
-    /// When the system gives no socket or thread, there is no such core, or it cannot tell a thread's CPU time.
+    /// When the system gives no socket or thread, there is no such core, or the CPU time of a thread cannot be read.
     pub(super) fn start(core: Option<usize>, to: &[SocketAddr]) -> io::Result<BareRelay> {
         let to = to.iter().map(TcpStream::connect).collect::<io::Result<Vec<TcpStream>>>()?;
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let (tell, told) = sync_channel(1);
+        let (started, wait_for_start) = sync_channel(1);
         let thread = thread::Builder::new().name("bare-relay".into()).spawn(move || {
             let ready = core.map_or(Ok(()), sys::pin_to_core).and_then(|()| CpuClock::of_this_thread());
             let runs = ready.is_ok();
-            // Nobody listens only when `start` has given up already.
-            let _gone = tell.send(ready);
+            // The receiver is gone only when `start` has already failed.
+            let _gone = started.send(ready);
             if runs {
-                // An error ends the loop; what then does not arrive is reported.
+                // An error ends the loop; missing lines are reported.
                 let _ended = relay(&listener, &to);
             }
         })?;
-        let clock = told.recv().map_err(|_| io::Error::other("the bare loop's thread has ended"))??;
+        let clock =
+            wait_for_start.recv().map_err(|_| io::Error::other("the bare loop's thread has ended"))??;
         Ok(BareRelay { address, clock, thread })
     }
 
@@ -56,7 +57,7 @@ impl BareRelay {
         self.clock.read_ns()
     }
 
-    /// Waits for its end. For after the connection's.
+    /// Waits for its end. Call it after the connection has ended.
     pub(super) fn join(self) {
         // A panic in the loop has been printed by the thread itself.
         let _panicked = self.thread.join();

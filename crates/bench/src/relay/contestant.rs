@@ -1,6 +1,6 @@
-//! Who relays: the bare loop, Staunch or the original; started, fed, measured, stopped.
+//! The relays under test: the bare loop, Staunch or the original; started, loaded, measured, stopped.
 //!
-//! Not here: who runs when and how often (`scenarios`).
+//! Not here: order and number of the runs (`scenarios`).
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -22,13 +22,13 @@ const CONFIG: &str = include_str!("../../../../bench/relay.conf");
 const LISTEN_PORT: &str = "28003";
 const ENDPOINT_PORTS: [&str; ENDPOINTS] = ["22003", "22004", "22005"];
 
-/// A relay may hold lines back for a while.
+/// A relay may delay lines for a while.
 const PATIENCE: Patience = Patience { look_every: Duration::from_millis(20), looks_unchanged_max: 100 };
 
-/// Who relays.
+/// The relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Who {
-    /// Looks at nothing.
+    /// Does not parse.
     Bare,
     /// The binary under test.
     Staunch,
@@ -36,14 +36,14 @@ pub(super) enum Who {
     Original,
 }
 
-/// What it is told.
+/// Its settings.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told<'a> {
+pub(super) struct Settings<'a> {
     /// Rules before the one that matches.
     pub rules: usize,
-    /// Where its queues are: on disk there, or in memory. Only Staunch knows the former.
+    /// The folder of its queues on disk; without one they are in memory. Only Staunch has queues on disk.
     pub queues: Option<&'a Path>,
-    /// Lines that the original's queues hold at most.
+    /// Most lines in each of the original's queues.
     pub lines_max: u64,
 }
 
@@ -52,13 +52,13 @@ pub(super) struct Told<'a> {
 pub(super) struct Run {
     /// Lines sent.
     pub lines: u64,
-    /// What arrived where.
+    /// The lines that arrived at each endpoint.
     pub arrived: [Tally; ENDPOINTS],
     /// CPU time without idle use, in nanoseconds.
     pub cpu_ns: f64,
     /// From the first byte sent to the last one arrived, in nanoseconds.
     pub ns: u64,
-    /// Most memory so far, in bytes; 0 of the bare loop.
+    /// Peak memory so far, in bytes; 0 for the bare loop.
     pub memory_bytes: u64,
     /// Share of the server's core that other processes took meanwhile.
     pub others_share: f64,
@@ -70,7 +70,7 @@ enum Contestant {
 }
 
 impl Who {
-    /// As the report names it.
+    /// Its name in the report.
     pub(super) fn name(self) -> &'static str {
         match self {
             Who::Bare => "bare loop",
@@ -79,20 +79,20 @@ impl Who {
         }
     }
 
-    /// One run with a contestant made for it: warmed up, measured, stopped.
+    /// One run with its own contestant: warmed up, measured, stopped.
     ///
     /// # Errors
     /// When it does not start or end, or takes no lines.
     pub(super) fn run(
         self,
         stand: &Stand,
-        told: Told<'_>,
+        settings: Settings<'_>,
         sinks: &Sinks,
         lines: &Lines,
         count: u64,
     ) -> Result<Run, BenchError> {
         let before = sum(&sinks.arrived());
-        let contestant = Contestant::start(self, stand, told, sinks)?;
+        let contestant = Contestant::start(self, stand, settings, sinks)?;
         let mut connection =
             TcpStream::connect(contestant.address()).map_err(failed("connect to a relay"))?;
         let ahead = warm_up(count);
@@ -110,7 +110,12 @@ impl Who {
 }
 
 impl Contestant {
-    fn start(who: Who, stand: &Stand, told: Told<'_>, sinks: &Sinks) -> Result<Contestant, BenchError> {
+    fn start(
+        who: Who,
+        stand: &Stand,
+        settings: Settings<'_>,
+        sinks: &Sinks,
+    ) -> Result<Contestant, BenchError> {
         if who == Who::Bare {
             let bare = BareRelay::start(stand.core, sinks.addresses());
             return bare.map(Contestant::Bare).map_err(failed("start the bare loop"));
@@ -119,8 +124,9 @@ impl Contestant {
         let number = address.port();
         let config = stand.dir.join(format!("{number}.conf"));
         let ports = sinks.addresses().map(|address| address.port());
-        fs::write(&config, config_text(told.rules, number, ports)).map_err(failed("write a config file"))?;
-        let command = command(who, stand, told, &config);
+        fs::write(&config, config_text(settings.rules, number, ports))
+            .map_err(failed("write a config file"))?;
+        let command = command(who, stand, settings, &config);
         let log = stand.dir.join(format!("{}-{number}.log", who.name()));
         let process = Process::start(who.name(), command, stand.core, log, || TcpStream::connect(address))?;
         Ok(Contestant::Process(process, address))
@@ -140,7 +146,7 @@ impl Contestant {
         }
     }
 
-    /// Sends, and waits until everything has arrived or nothing moves any more. `core` is the contestant's.
+    /// Sends, and waits until all lines have arrived or nothing changes any more. `core` is the contestant's.
     fn measure(
         &self,
         core: Option<usize>,
@@ -171,7 +177,7 @@ impl Contestant {
     }
 }
 
-/// Of all lines that ever came.
+/// The progress over all lines that ever arrived.
 fn progress(sinks: &Sinks) -> Progress {
     let arrived = sum(&sinks.arrived());
     Progress { done: arrived, moved: arrived }
@@ -182,7 +188,7 @@ fn sum(arrived: &[Tally; ENDPOINTS]) -> u64 {
     arrived.iter().map(|tally| tally.lines).sum()
 }
 
-/// The published config with other ports, and with rules that match none of the lines before the one that does.
+/// The published config with other ports, and with `rules` rules that match no line before the one that does.
 fn config_text(rules: usize, listen: u16, endpoints: [u16; ENDPOINTS]) -> String {
     let mut text = CONFIG.replace(LISTEN_PORT, &listen.to_string());
     for (published, port) in ENDPOINT_PORTS.iter().zip(endpoints) {
@@ -195,19 +201,19 @@ fn config_text(rules: usize, listen: u16, endpoints: [u16; ENDPOINTS]) -> String
     text.replace("match *\n", &format!("{rules}match *\n"))
 }
 
-fn command(who: Who, stand: &Stand, told: Told<'_>, config: &Path) -> Command {
+fn command(who: Who, stand: &Stand, settings: Settings<'_>, config: &Path) -> Command {
     let mut command = match who {
         Who::Original => {
             let mut command =
                 Command::new(stand.rival.clone().unwrap_or_else(|| PathBuf::from("carbon-c-relay")));
-            // Queues that never drop, and one worker: it has one core.
-            command.args(["-w", "1", "-q", &told.lines_max.to_string()]);
+            // Queues that never drop, and one worker, because it has one core.
+            command.args(["-w", "1", "-q", &settings.lines_max.to_string()]);
             command
         }
         Who::Bare | Who::Staunch => {
             let mut command = Command::new(&stand.binary);
             command.args(["relay", "--http", "off"]);
-            if let Some(queues) = told.queues {
+            if let Some(queues) = settings.queues {
                 command.arg("--queue-dir").arg(queues);
             }
             command
@@ -223,7 +229,7 @@ mod tests {
     use crate::relay::lines::astray;
 
     #[test]
-    fn what_is_run_is_what_is_published_but_for_the_ports_and_rules() {
+    fn the_measured_config_is_the_published_one_with_other_ports_and_rules() {
         assert_eq!(config_text(0, 28003, [22003, 22004, 22005]), CONFIG);
         let text = config_text(200, 5, [1, 2, 3]);
         assert!(["28003", "2200"].iter().all(|port| !text.contains(port)), "{text}");
@@ -233,16 +239,16 @@ mod tests {
     }
 
     #[test]
-    fn the_bare_loop_relays_every_line_and_that_it_looks_at_none_shows() {
+    fn the_bare_loop_relays_every_line_without_regard_to_names() {
         let dir = tempfile::tempdir().unwrap();
         let stand = Stand { binary: PathBuf::new(), rival: None, dir: dir.path().into(), core: None };
-        let told = Told { rules: 0, queues: None, lines_max: 0 };
+        let settings = Settings { rules: 0, queues: None, lines_max: 0 };
         let (sinks, lines) = (Sinks::start().unwrap(), Lines::new(1000));
-        let run = Who::Bare.run(&stand, told, &sinks, &lines, 60_000).unwrap();
+        let run = Who::Bare.run(&stand, settings, &sinks, &lines, 60_000).unwrap();
         let shares = lines.shares(60_000);
         let bytes = |tallies: &[Tally]| tallies.iter().map(|tally| tally.bytes).sum::<u64>();
         assert_eq!((sum(&run.arrived), bytes(&run.arrived)), (60_000, bytes(&shares)));
         assert!(run.cpu_ns > 0.0 && run.ns > 0, "{run:?}");
-        assert!(astray(&shares, &run.arrived) > 0, "it goes by turns, not by names");
+        assert!(astray(&shares, &run.arrived) > 0, "it ignores names");
     }
 }

@@ -1,17 +1,17 @@
-//! The lines that are sent to a relay, made ahead, and what of them belongs to which endpoint.
+//! The lines for a relay, made in advance, and the endpoint that each belongs to.
 
 use std::io::{self, Write};
 
 use process::sharding::{Cluster, Sharding};
 
-/// Endpoints behind the relay, by the instances that place them on the ring; as in `bench/relay.conf`.
+/// Endpoints behind the relay, by their instances in the hash ring; as in `bench/relay.conf`.
 pub(super) const ENDPOINTS: usize = 3;
 const LABELS: [&str; ENDPOINTS] = ["127.0.0.1:22003=a", "127.0.0.1:22004=b", "127.0.0.1:22005=c"];
 
-/// Lines of a ring with fewer names: so many that values differ and writes do not end with it.
+/// Fewest lines of a ring: enough for different values and for several writes.
 const RING_LINES_MIN: u64 = 50_000;
 
-/// Bytes of one write, as large as the buffers of most clients that send much.
+/// Bytes of one write, as large as the buffers of most busy clients.
 const WRITE_BYTES: usize = 128 * 1024;
 
 /// Lines and bytes: sent, or arrived at one endpoint.
@@ -30,22 +30,22 @@ impl Tally {
     }
 }
 
-/// Lines to be sent in turn, round and round. Each name once before any comes again.
+/// Lines to be sent in a cycle. Each name occurs once before the first is repeated.
 #[derive(Debug)]
 pub(super) struct Lines {
     bytes: Vec<u8>,
-    /// Where each line ends, behind its line feed, and whose it is.
+    /// The end of each line, after its line feed, and its endpoint.
     lines: Vec<(u32, u8)>,
 }
 
 impl Lines {
-    /// Lines of `names` names. The same number always gives the same bytes.
+    /// Lines of `names` names. Equal numbers give equal bytes.
     pub(super) fn new(names: u64) -> Lines {
         let cluster = Cluster::new(&Sharding::CarbonCh, &LABELS).expect("three endpoints with instances");
         let wanted = names * RING_LINES_MIN.div_ceil(names);
         let mut ring = Lines { bytes: Vec::with_capacity(wanted as usize * 52), lines: Vec::new() };
         for at in 0..wanted {
-            // Multiplied by a large prime, so that neighbours in time are no neighbours in name.
+            // Multiplied by a large prime, so that lines sent one after another have unrelated names.
             let name = at.wrapping_mul(2_654_435_761) % names;
             let start = ring.bytes.len();
             write!(ring.bytes, "servers.dc{}.host{}.cpu.{name}.user", name % 3, name % 997)
@@ -58,7 +58,7 @@ impl Lines {
         ring
     }
 
-    /// Sends `count` lines, from the ring's beginning, as fast as they are taken.
+    /// Sends `count` lines from the beginning of the ring, as fast as they are accepted.
     ///
     /// # Errors
     /// When the connection ends.
@@ -71,7 +71,7 @@ impl Lines {
         self.bytes[..end].chunks(WRITE_BYTES).try_for_each(|part| to.write_all(part))
     }
 
-    /// What of these `count` lines belongs to each endpoint.
+    /// The lines of the first `count` that belong to each endpoint.
     pub(super) fn shares(&self, count: u64) -> [Tally; ENDPOINTS] {
         let (rounds, rest) = self.rounds(count);
         let mut shares = [Tally::default(); ENDPOINTS];
@@ -86,19 +86,19 @@ impl Lines {
         shares
     }
 
-    /// Bytes of a line, the middle of all.
+    /// Mean length of a line in bytes.
     pub(super) fn mean_bytes(&self) -> f64 {
         self.bytes.len() as f64 / self.lines.len() as f64
     }
 
-    /// Whole rounds of the ring, and lines of the one behind them.
+    /// Whole cycles of the ring, and the lines of the unfinished one.
     fn rounds(&self, count: u64) -> (u64, usize) {
         let ring = self.lines.len() as u64;
         (count / ring, (count % ring) as usize)
     }
 }
 
-/// Lines that are not where they belong: lost, doubled, or at another endpoint; a line whose bytes alone differ is one.
+/// Lines that are lost, duplicated or at another endpoint. A line with changed bytes counts as one.
 pub(super) fn astray(shares: &[Tally; ENDPOINTS], arrived: &[Tally; ENDPOINTS]) -> u64 {
     let off = |(share, came): (&Tally, &Tally)| {
         let bytes_differ = u64::from(share.bytes != came.bytes);
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_comes_equally_often_and_the_shares_are_what_is_sent() {
+    fn names_are_sent_equally_often_and_the_shares_match_the_sent_lines() {
         for (names, count) in [(10_000, 120_000), (7, 3), (7, 50_008), (60_000, 60_000)] {
             let ring = Lines::new(names);
             let mut sent = Vec::new();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_lost_or_elsewhere_shows() {
+    fn lost_and_misdirected_lines_are_counted() {
         let tally = |lines, bytes| Tally { lines, bytes };
         let shares = [tally(10, 480), tally(20, 970), tally(0, 0)];
         for (arrived, want) in [

@@ -1,8 +1,9 @@
-//! `staunch bench relay`: arguments in, report out.
+//! `staunch bench relay`: from arguments to the report.
 //!
-//! Path of a line: `lines` makes a ring of them -> one connection -> a contestant (`contestant`): the bare loop (`bare`),
-//! Staunch or carbon-c-relay as child processes -> the endpoints that count (`sinks`). `scenarios` decides who gets what.
-//! Invariant: each figure comes with the check that each line arrived where it belongs.
+//! Path of a line: `lines` makes a ring of them -> one connection -> a contestant (`contestant`): the bare loop
+//! (`bare`), Staunch or carbon-c-relay as child processes -> the endpoints that count (`sinks`). `scenarios` chooses
+//! the contestants.
+//! Invariant: with each figure, the report checks that each line arrived at its endpoint.
 
 mod bare;
 mod contestant;
@@ -23,10 +24,10 @@ use sinks::Sinks;
 /// Most lines of a run: the original allots its queues at the start.
 const LINES_MAX: u64 = 1_000_000_000;
 
-/// Most names: each is a line or more in the generator's memory.
+/// Most names: each has at least one line in the generator's memory.
 const NAMES_MAX: u64 = 10_000_000;
 
-/// What can be measured.
+/// The scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Scenario {
     /// Ten thousand names on a ring over three endpoints.
@@ -82,13 +83,13 @@ pub struct Args {
     pub common: Common,
 }
 
-/// Runs the benchmark. `talk` gets a line at a time for people who wait.
+/// Runs the benchmark. `talk` gets one line of progress at a time.
 ///
 /// The caller prints the report (`Display`, or as JSON) and may end with 1 when [`Report::all_met`] is false.
 ///
 /// # Errors
-/// When something of the benchmark's own fails, or a relay under test does not start or end. The folder with its configs
-/// and logs is then left behind; the error names it.
+/// When the benchmark itself fails, or a relay under test does not start or end. The folder with its configs and logs
+/// is then kept; the error names it.
 pub fn run(args: &Args, talk: &mut (dyn FnMut(&str) + Send)) -> Result<Report, BenchError> {
     let about = About { name: "relay", over: "TCP", method: method(args), rival: args.rival.find() };
     ground::measure(&args.common, about, talk, |ground| run_scenarios(args, ground))

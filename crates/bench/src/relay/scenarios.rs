@@ -1,4 +1,4 @@
-//! The four scenarios of `staunch bench relay`, and the limits that their figures are held to.
+//! The four scenarios of `staunch bench relay`, and the limits of their figures.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use model::SECOND_NS;
 
 use super::Args;
-use super::contestant::{Run, Told, Who};
+use super::contestant::{Run, Settings, Who};
 use super::lines::{Lines, astray};
 use super::sinks::Sinks;
 use crate::ground::Ground;
@@ -14,14 +14,14 @@ use crate::report::{Check, Row, ScenarioReport, figure};
 use crate::statsd::scenario::TIMES_BARE;
 use crate::{BenchError, failed};
 
-/// What the project promises; a figure past it is reported as not met.
+/// The project's promises; the report marks a figure beyond them as not met.
 const PLAIN_NS_MAX: f64 = 210.0;
 const ORIGINAL_TIMES_MIN: f64 = 10.0;
 const NAMES_NS_MAX: f64 = 500.0;
 const RULES_TIMES_PLAIN_MAX: f64 = 1.5;
 const DISK_NS_MAX: f64 = 400.0;
 
-/// What all scenarios need.
+/// The arguments of all scenarios.
 pub(super) struct Relays<'a, 'g> {
     pub args: &'a Args,
     pub ground: &'a mut Ground<'g>,
@@ -32,11 +32,11 @@ pub(super) struct Relays<'a, 'g> {
 #[derive(Clone, Copy)]
 struct Entrant {
     who: Who,
-    /// As its rows name it.
+    /// Its name in the rows of the report.
     name: &'static str,
     rules: u64,
     on_disk: bool,
-    /// One of so many lines is enough: it is slow.
+    /// It gets one of this many lines, because it is slow.
     share: u64,
     runs_max: u64,
 }
@@ -78,7 +78,7 @@ impl Relays<'_, '_> {
         })
     }
 
-    /// `rules`: with and without expressions that every new name is held against.
+    /// `rules`: with and without regular expressions that every new name is compared with.
     pub(super) fn rules(&mut self) -> Result<ScenarioReport, BenchError> {
         let rules = self.args.rules;
         let entrants = [
@@ -129,11 +129,11 @@ impl Relays<'_, '_> {
         Ok(Table { entrants, runs })
     }
 
-    /// One run, with the lines that did not arrive where they belong.
+    /// One run, with the number of lines that did not arrive at their endpoint.
     fn run(&self, entrant: &Entrant, lines: &Lines) -> Result<(Run, u64), BenchError> {
         let count = (self.args.lines / entrant.share).max(1);
         let folder = self.args.folder.join(format!("staunch-bench-relay-{}", std::process::id()));
-        let told = Told {
+        let settings = Settings {
             rules: entrant.rules as usize,
             queues: entrant.on_disk.then_some(&*folder),
             lines_max: count,
@@ -141,10 +141,10 @@ impl Relays<'_, '_> {
         if entrant.on_disk {
             fs::create_dir_all(&folder).map_err(failed("make a folder on the disk to measure"))?;
         }
-        let run = entrant.who.run(&self.ground.stand, told, self.sinks, lines, count);
+        let run = entrant.who.run(&self.ground.stand, settings, self.sinks, lines, count);
         remove(entrant.on_disk.then_some(&folder))?;
         let run = run?;
-        // The bare loop looks at nothing, and so knows no endpoint's share.
+        // The bare loop ignores names, so no endpoint has a share.
         let astray = if entrant.who == Who::Bare { 0 } else { astray(&lines.shares(count), &run.arrived) };
         Ok((run, astray))
     }
@@ -210,7 +210,7 @@ impl Table {
         rows
     }
 
-    /// CPU per line of one, as a multiple of another's, run by run: a slow minute hits both.
+    /// CPU per line of one contestant as a multiple of another's, run by run, because a slow minute affects both.
     fn ratio(&self, at: usize, what: &'static str, by: usize) -> Row {
         let pairs = self.runs[at].iter().zip(&self.runs[by]);
         let runs = pairs.map(|((run, _), (by, _))| run.ns_per_line() / by.ns_per_line()).collect();

@@ -1,6 +1,6 @@
-//! What stands behind a relay: endpoints that take lines over TCP and count them, each on its own.
+//! The endpoints behind a relay: each reads lines over TCP and counts them on its own thread.
 //!
-//! All of them are on the generator's core, and do nothing but count line feeds and bytes.
+//! All run on the generator's core, and only count line feeds and bytes.
 
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -61,7 +61,7 @@ impl Sinks {
         &self.addresses
     }
 
-    /// What each has got so far.
+    /// The lines that each has received so far.
     pub(super) fn arrived(&self) -> [Tally; ENDPOINTS] {
         self.seen
             .each
@@ -87,7 +87,7 @@ impl Drop for Sinks {
     }
 }
 
-/// Takes connections until it is to stop; then waits for their ends, and so for the relay's.
+/// Accepts connections until it is stopped, then waits for their ends, and so for the relay's.
 fn serve(listener: &TcpListener, seen: &Seen, at: usize) {
     thread::scope(|threads| {
         for connection in listener.incoming() {

@@ -1,4 +1,4 @@
-//! `staunch bench statsd`: arguments in, report out.
+//! `staunch bench statsd`: from arguments to the report.
 
 pub(crate) mod scenario;
 
@@ -12,10 +12,10 @@ use crate::traffic::packets::Ring;
 pub use crate::traffic::packets::SampleType;
 use crate::traffic::sink::Sink;
 
-/// Most distinct series of the `series` scenario: each is a packet held in the generator's memory.
+/// Most distinct series of the `series` scenario: each has a packet in the generator's memory.
 const SERIES_MAX: u64 = 50_000_000;
 
-/// What can be measured.
+/// The scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Scenario {
     /// CPU per packet with one sample in each, beside a bare receive loop.
@@ -74,13 +74,13 @@ pub struct Args {
     pub common: Common,
 }
 
-/// Runs the benchmark. `talk` gets a line at a time for people who wait.
+/// Runs the benchmark. `talk` gets one line of progress at a time.
 ///
 /// The caller prints the report (`Display`, or as JSON) and may end with 1 when [`Report::all_met`] is false.
 ///
 /// # Errors
-/// When something of the benchmark's own fails, or the daemon under test does not start or answer. The folder
-/// with its configs and logs is then left behind; the error names it.
+/// When the benchmark itself fails, or the daemon under test does not start or answer. The folder with its configs and
+/// logs is then kept; the error names it.
 pub fn run(args: &Args, talk: &mut (dyn FnMut(&str) + Send)) -> Result<Report, BenchError> {
     let about = About { name: "statsd", over: "UDP", method: method(args), rival: args.rival.find() };
     ground::measure(&args.common, about, talk, |ground| run_scenarios(args, ground))

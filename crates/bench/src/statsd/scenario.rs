@@ -1,7 +1,7 @@
-//! The scenarios of `staunch bench statsd`: who receives what, how often, and which figures come of it.
+//! The scenarios of `staunch bench statsd`: contestants, number of runs and figures.
 //!
 //! Path of a packet: the ring made here -> `Contestant::measure` -> rows and checks of the report. Not here: reading
-//! CPU time and counts (`contestant`), starting daemons (`server`), words (`report`).
+//! CPU time and counts (`contestant`), starting daemons (`server`), the table (`report`).
 
 use model::SECOND_NS;
 
@@ -15,17 +15,17 @@ use crate::traffic::packets::{Mixture, NAME_BYTES, Ring, SampleType};
 use crate::traffic::sink::Sink;
 use crate::{BenchError, failed};
 
-/// What the project promises; a figure past one of them is reported as not met.
+/// The project's promises; the report marks a figure beyond one of them as not met.
 const CPU_TIMES_BARE_MAX: f64 = 1.15;
 const CPU_NS_PER_SAMPLE_MAX: f64 = 50.0;
 const BYTES_PER_SERIES_MAX: f64 = 250.0;
 
 const CPU_TIMES_MEMORY_MAX: f64 = 1.05;
 
-/// Length of the `series` scenario under load: two windows of ten seconds and a half.
+/// Length of the `series` scenario under load: two and a half windows of ten seconds.
 const SERIES_SECONDS: u64 = 25;
 
-/// What all scenarios need.
+/// The arguments of all scenarios.
 pub(crate) struct Bench<'a, 'g> {
     pub args: &'a Args,
     pub ground: &'a mut Ground<'g>,
@@ -68,7 +68,7 @@ impl Bench<'_, '_> {
         Ok(ScenarioReport { name, what, rows, checks: vec![check] })
     }
 
-    /// `flood`: full speed, every packet counted by the account and every sample at the far end.
+    /// `flood`: full speed; the account must count every packet, and the endpoint must receive every sample.
     pub(crate) fn flood(&mut self, packets: u64) -> Result<ScenarioReport, BenchError> {
         let ring = self.ring(self.args.names, 1, self.args.kind, false);
         let count = self.args.runs.min(LONG_RUNS_MAX);
@@ -135,7 +135,7 @@ impl Bench<'_, '_> {
         Ok(ScenarioReport { name: "disk", what, rows, checks: vec![check] })
     }
 
-    /// `series`: memory of very many counters, and whether their flush costs a packet.
+    /// `series`: memory of very many counters, and whether their flush loses packets.
     pub(crate) fn series(&mut self) -> Result<ScenarioReport, BenchError> {
         let (series, rate) = (self.args.series, self.args.series_rate);
         self.ground
@@ -174,7 +174,7 @@ impl Bench<'_, '_> {
         let checks = vec![
             Check::at_most("resident bytes per counter:", resident, BYTES_PER_SERIES_MAX),
             Check::at_least("packets counted:", got, sent),
-            // A rate and a count for each: less means that no whole flush was seen.
+            // A rate and a count for each: with fewer lines, no complete flush was seen.
             Check::at_least("lines flushed under load:", lines as f64, 2.0 * series as f64),
         ];
         let what = format!(
@@ -202,7 +202,7 @@ impl Bench<'_, '_> {
         Ok(measured)
     }
 
-    /// Stops a contestant, and waits until what it delivered last has been read.
+    /// Stops a contestant, and waits until its last output has been read.
     fn stop(&self, contestant: Contestant) -> Result<(), BenchError> {
         if let Contestant::Server(server) = contestant {
             server.stop()?;
@@ -228,7 +228,7 @@ impl Bench<'_, '_> {
 const IN_MEMORY: &str = "in memory";
 const ON_DISK: &str = "on disk";
 
-/// The published config with a queue of `kind`, and windows so short that it has something to do.
+/// The published config with a queue of `kind`, and with windows short enough to use it.
 fn with_queue(kind: &str, config: &str) -> String {
     let output = "type = \"graphite\"\n";
     config
@@ -241,7 +241,7 @@ const NS_PER_SAMPLE: &str = "CPU per sample";
 pub(crate) const TIMES_BARE: &str = "times the bare loop";
 pub(crate) const DROPPED: &str = "dropped by kernel";
 
-/// The figures of one contestant; ratios are of run to run, so that a slow minute hits both.
+/// The figures of one contestant. Ratios compare run with run, because a slow minute affects both.
 pub(crate) fn cpu_rows(
     who: &'static str,
     runs: &[Measured],

@@ -1,7 +1,7 @@
-//! What stands behind a proxy under test: endpoints that count, one that is closed, one that is stopped.
+//! The endpoints behind a proxy under test: some count, one is closed, one is stopped.
 //!
-//! All of them are on the generator's core. They nap as our own sources do, so that they take as little of it as
-//! possible. What the kernel drops at one of them is told apart from what never came.
+//! All run on the generator's core. They sleep as our own sources do, to use as little of it as possible. Packets that
+//! the kernel drops at an endpoint are counted separately from packets that never arrived.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -17,17 +17,17 @@ use std::time::Duration;
 use sys::clock::Clock;
 use sys::{self, Gather, PACKETS_DEFAULT, PacketReader, Rest, Wait, Watch};
 
-/// Receive buffer of a counting endpoint, in bytes: what it loses says nothing about the proxy.
+/// Receive buffer of a counting endpoint, in bytes: large, because its own losses say nothing about the proxy.
 const RECEIVE_BUFFER_BYTES: u64 = 64 << 20;
 
-/// A counting endpoint wakes up at least so often, to see whether it should end.
+/// A counting endpoint wakes up at least this often, to check whether it should end.
 const WAKE_NS: u64 = 100_000_000;
 
-/// Most looks at whether a process has stopped, and the time between two.
+/// Most checks whether a process has stopped, and the interval between two.
 const STOP_LOOKS_MAX: u32 = 500;
 const STOP_LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// UDP endpoints that count what they get, all on one thread. Ends when dropped.
+/// UDP endpoints that count their packets, all on one thread. They end when dropped.
 #[derive(Debug)]
 pub(crate) struct Counting {
     sockets: Vec<UdpSocket>,
@@ -48,14 +48,14 @@ struct Count {
     last_ns: AtomicU64,
 }
 
-/// What one endpoint has got.
+/// The packets of one endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrived {
     /// Packets received.
     pub packets: u64,
-    /// Packets that came and were dropped by the kernel because the endpoint was too slow.
+    /// Packets that the kernel dropped because the endpoint was too slow.
     pub dropped: u64,
-    /// Time between the first and the last of this look and the one before, in nanoseconds.
+    /// Time between the first and the last packet since the previous call, in nanoseconds.
     pub ns: u64,
 }
 
@@ -75,7 +75,7 @@ impl Counting {
         let reader = PacketReader::new(PACKETS_DEFAULT)?;
         let shared = Arc::clone(&seen);
         let thread = thread::Builder::new().name("endpoints".into()).spawn(move || {
-            // An error ends the thread; the counts then stand still and the report says what is missing.
+            // An error ends the thread. The counts then stop, and the report shows the missing packets.
             let _ended = count_packets(&receivers, reader, &shared);
         })?;
         Ok(Counting { sockets, seen, thread: Some(thread) })
@@ -89,10 +89,10 @@ impl Counting {
         self.sockets.iter().map(UdpSocket::local_addr).collect()
     }
 
-    /// What each has got so far.
+    /// The packets of each endpoint so far.
     ///
     /// # Errors
-    /// When the system cannot tell what it dropped.
+    /// When the system does not report its drops.
     pub(crate) fn arrived(&self) -> io::Result<Vec<Arrived>> {
         let each = self.sockets.iter().zip(&self.seen.each);
         each.map(|(socket, count)| {
@@ -103,7 +103,7 @@ impl Counting {
         .collect()
     }
 
-    /// Lets the next packet be the first of a run.
+    /// Makes the next packet the first one of a run.
     pub(crate) fn begin_run(&self) {
         for count in &self.seen.each {
             count.first_ns.store(0, Relaxed);
@@ -113,7 +113,7 @@ impl Counting {
 }
 
 impl Arrived {
-    /// What was added since `before`; the time is this one's.
+    /// The difference to `before`; the time is that of `self`.
     pub(crate) fn since(self, before: Arrived) -> Arrived {
         Arrived {
             packets: self.packets - before.packets,
@@ -122,7 +122,7 @@ impl Arrived {
         }
     }
 
-    /// All that the proxy got here, whether the endpoint was fast enough or not.
+    /// All packets from the proxy, including those that the endpoint was too slow for.
     pub(crate) fn came(self) -> u64 {
         self.packets + self.dropped
     }
@@ -175,7 +175,7 @@ fn note(count: &Count, packets: usize) {
     count.packets.fetch_add(packets as u64, Relaxed);
 }
 
-/// A UDP port where nobody listens, and that nobody else gets: whoever sends there is refused.
+/// A UDP port without a listener that no other process can get: packets to it are rejected.
 #[derive(Debug)]
 pub(crate) struct Closed {
     socket: UdpSocket,
@@ -188,8 +188,8 @@ impl Closed {
     /// When the system gives no socket.
     pub(crate) fn new() -> io::Result<Closed> {
         let socket = UdpSocket::bind("127.0.0.1:0")?;
-        // A connected socket takes from its peer alone; for all others the port has no socket. The peer is the
-        // socket itself, and it sends nothing.
+        // A connected socket receives from its peer only; for all other senders the port has no socket. The peer is the
+        // socket itself, which sends nothing.
         socket.connect(socket.local_addr()?)?;
         Ok(Closed { socket })
     }
@@ -203,16 +203,16 @@ impl Closed {
     }
 }
 
-/// A process that has an open socket and is stopped (SIGSTOP), so that nobody reads it. Killed when dropped.
+/// A stopped process (SIGSTOP) with an open socket that nobody reads. Killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Stopped {
-    /// The process's own socket: what it holds is what the process did not get to read.
+    /// The process's socket: its buffer contains the packets that the process did not read.
     socket: OwnedFd,
     child: Child,
 }
 
 impl Stopped {
-    /// A stopped UDP endpoint, with its address. `core` is where its process would run.
+    /// A stopped UDP endpoint, with its address. `core` is for its process.
     ///
     /// # Errors
     /// When there is no socket or no process, or the process does not stop.
@@ -251,8 +251,8 @@ impl Stopped {
         Err(io::Error::new(io::ErrorKind::TimedOut, "the process does not stop"))
     }
 
-    /// Packets that the kernel took for the process: those in its buffer, which are read out, and those dropped
-    /// because it was full.
+    /// Packets that the kernel accepted for the process: those in its buffer, which are read here, and those dropped
+    /// because the buffer was full.
     ///
     /// # Errors
     /// When the socket cannot be read.
@@ -271,7 +271,7 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // Both fail only for a child that has ended and been waited for.
+        // Both fail only for a child that has already ended and been waited for.
         let _ended = self.child.kill();
         let _status = self.child.wait();
     }
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn every_endpoint_counts_its_own() {
+    fn every_endpoint_counts_its_own_packets() {
         let counting = Counting::start(3).unwrap();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         let addresses = counting.addresses().unwrap();
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_port_refuses_and_stays_taken() {
+    fn a_closed_port_rejects_packets_and_stays_reserved() {
         let closed = Closed::new().unwrap();
         let address = closed.address().unwrap();
         assert!(UdpSocket::bind(address).is_err());
@@ -329,11 +329,11 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_process_reads_nothing_and_what_it_was_sent_is_known() {
+    fn packets_sent_to_a_stopped_process_are_unread_and_counted() {
         let (stopped, address) = Stopped::udp(None).unwrap();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         sender.connect(address).unwrap();
-        // More than any receive buffer of a system's default holds.
+        // More than any default receive buffer.
         for _ in 0..20_000 {
             sender.send(b"a:1|c").unwrap();
         }
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_unix_endpoint_lets_its_senders_wait() {
+    fn senders_to_a_stopped_unix_endpoint_block() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("stopped.sock");
         let stopped = Stopped::unix(&path, None).unwrap();

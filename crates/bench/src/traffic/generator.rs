@@ -1,4 +1,4 @@
-//! Sends a ring of packets, as fast as it goes or at a pace.
+//! Sends a ring of packets at full speed or at a given rate.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -15,10 +15,10 @@ use sys::{PacketWriter, Wait};
 /// Packets of one system call at full speed.
 const BATCH: usize = 64;
 
-/// At a pace, batches are so small that there are at least so many in a second.
+/// At a given rate, batches are small enough for this many in a second.
 const BATCHES_PER_SECOND_MIN: u64 = 5_000;
 
-/// What was sent.
+/// The packets sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     /// Packets.
@@ -27,7 +27,7 @@ pub(crate) struct Sent {
     pub samples: u64,
     /// Time from the first to the last, in nanoseconds.
     pub ns: u64,
-    /// Times that the system said an earlier packet was refused. The packet at hand was sent again.
+    /// Number of errors for an earlier, rejected packet. The current packet was sent again.
     pub refused: u64,
 }
 
@@ -56,11 +56,11 @@ impl Generator {
         Ok(Generator { socket, writer: PacketWriter::new(BATCH) })
     }
 
-    /// Sends `packets` packets of the ring, from its beginning and round and round; `rate` is packets per second,
-    /// 0 for full speed.
+    /// Sends `packets` packets of the ring from its beginning, in a cycle; `rate` is packets per second, 0 for full
+    /// speed.
     ///
     /// # Errors
-    /// When the system does not send, except that nobody listens yet.
+    /// When the system does not send. A missing listener is no error.
     pub(crate) fn send(&mut self, ring: &Ring, packets: u64, rate: u64) -> io::Result<Sent> {
         let spans = &ring.packets.packets;
         let batch = match rate {
@@ -89,7 +89,7 @@ impl Generator {
     }
 }
 
-/// Sleeps when more was sent than `rate` allows by now.
+/// Sleeps when the packets sent so far exceed `rate`.
 fn keep_pace(start_ns: u64, sent: u64, rate: u64) {
     if rate == 0 {
         return;

@@ -1,4 +1,4 @@
-//! Packets: made, sent, and received behind the daemon under test.
+//! Packets: making, sending, and receiving them behind the daemon under test.
 
 pub(crate) mod endpoints;
 pub(crate) mod generator;

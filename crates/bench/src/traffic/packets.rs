@@ -1,13 +1,13 @@
-//! The packets that the generator sends, made ahead.
+//! The packets of the generator, made in advance.
 
 use std::fmt::Write;
 
 use model::PacketBatch;
 
-/// Most packets in a ring, unless there must be one for each name.
+/// Most packets in a ring, unless each name needs one.
 const RING_MAX: u64 = 4096;
 
-/// Longest packet: longer ones would not be sent in one piece by every system.
+/// Longest packet: some systems do not send longer ones in one piece.
 const PACKET_BYTES_MAX: usize = 8192;
 
 /// Types of samples.
@@ -25,7 +25,7 @@ pub enum SampleType {
     Mix,
 }
 
-/// What the packets hold.
+/// The contents of the packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mixture {
     /// Distinct names.
@@ -34,14 +34,14 @@ pub(crate) struct Mixture {
     pub pack: u64,
     /// Their type.
     pub kind: SampleType,
-    /// Names of exactly [`NAME_BYTES`] bytes, and every name once before any comes again.
+    /// Names of exactly [`NAME_BYTES`] bytes; each occurs once before the first is repeated.
     pub every_name: bool,
 }
 
 /// Length of the names of a mixture with `every_name`.
 pub(crate) const NAME_BYTES: usize = 40;
 
-/// Packets to be sent in turn, round and round.
+/// Packets to be sent in a cycle.
 #[derive(Debug)]
 pub(crate) struct Ring {
     /// The packets.
@@ -51,7 +51,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Makes the ring. The same mixture always gives the same bytes.
+    /// Makes the ring. Equal mixtures give equal bytes.
     pub(crate) fn new(mixture: Mixture) -> Ring {
         let wanted = if mixture.every_name { mixture.names.div_ceil(mixture.pack) } else { RING_MAX };
         let mut packets = PacketBatch::default();
@@ -81,7 +81,7 @@ impl Ring {
 /// Appends sample number `at`.
 fn sample(mixture: &Mixture, at: u64, out: &mut String) {
     const TYPES: [&str; 4] = ["c", "g", "ms", "s"];
-    // Multiplied by an odd constant, so that neighbours in time are no neighbours in name.
+    // Multiplied by an odd constant, so that samples sent one after another have unrelated names.
     let name =
         if mixture.every_name { at % mixture.names } else { at.wrapping_mul(2_654_435_761) % mixture.names };
     let kind = match mixture.kind {

@@ -1,7 +1,7 @@
-//! Stands for Graphite: takes lines over TCP and adds up what matters.
+//! A replacement for Graphite: reads lines over TCP and counts the samples in them.
 //!
-//! The sum of the `stats_counts.` lines of the generator's own names is the number of samples that came out at the
-//! far end, and so the strictest count of all.
+//! The sum of the `stats_counts.` lines for the generator's own names is the number of samples that arrived at the
+//! endpoint: the strictest count of all.
 
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,13 +13,13 @@ use std::time::Duration;
 /// Beginning of the lines that are added up.
 const COUNTED: &[u8] = b"stats_counts.bench.";
 
-/// Longest line that is looked at; the rest of a longer one is ignored.
+/// Longest line that is parsed; the rest of a longer one is ignored.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// Most connections in the life of a sink.
 const CONNECTIONS_MAX: usize = 64;
 
-/// Between two looks at whether all connections have ended, and the most looks.
+/// The interval between two checks whether all connections have ended, and the most checks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const QUIET_LOOKS_MAX: u32 = 200;
 
@@ -63,18 +63,18 @@ impl Sink {
         self.seen.lines.load(Relaxed)
     }
 
-    /// Samples that the lines so far account for.
+    /// Samples in the lines so far.
     pub(crate) fn counted(&self) -> u64 {
         self.seen.counted.load(Relaxed)
     }
 
-    /// Waits until every connection has ended and all that came has been counted. For after the daemon's end.
+    /// Waits until every connection has ended and all received lines are counted. Call it after the daemon's end.
     ///
     /// # Errors
     /// When a connection is still open after [`QUIET_LOOKS_MAX`] looks.
     pub(crate) fn wait_until_quiet(&self) -> io::Result<()> {
         for _ in 0..QUIET_LOOKS_MAX {
-            // Slept first: a connection made a moment ago may not have been accepted yet.
+            // It sleeps first, because a new connection may not have been accepted yet.
             thread::sleep(LOOK_EVERY);
             if self.seen.open.load(Relaxed) == 0 {
                 return Ok(());
@@ -128,7 +128,7 @@ fn read_lines(connection: &mut TcpStream, seen: &Seen) {
     }
 }
 
-/// Lines, sum of their counts, and where the unfinished last one begins.
+/// Number of lines, sum of their counts, and start of the unfinished last one.
 fn tally(bytes: &[u8]) -> (u64, u64, usize) {
     let (mut lines, mut counted, mut at) = (0, 0, 0);
     while let Some(len) = memchr::memchr(b'\n', &bytes[at..]) {
@@ -139,7 +139,7 @@ fn tally(bytes: &[u8]) -> (u64, u64, usize) {
     (lines, counted, at)
 }
 
-/// The value of a line that is added up.
+/// The value of a line that is counted.
 fn count_of(line: &[u8]) -> Option<u64> {
     let line = line.strip_prefix(COUNTED)?;
     let value = line.split(|byte| *byte == b' ').nth(1)?;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_whole_however_they_arrive() {
+    fn lines_split_between_reads_are_counted_whole() {
         let sink = Sink::start().unwrap();
         let mut client = TcpStream::connect(sink.address()).unwrap();
         for part in ["stats_counts.be", "nch.a 7 17", "00000000\nstats_counts.bench.b 5 1", "700000000\n"] {
