@@ -1,7 +1,7 @@
-//! Lets each known bug into storms until one finds it, within a minute for each.
+//! Runs storms with each known bug until one storm finds it, for at most a minute each.
 //!
-//! `cargo xtask sim --canary` runs it, built with the feature that has the bugs of the queue on disk. Fails when a bug
-//! is not found, or by another check than the one that is there for it.
+//! `cargo xtask sim --canary` runs it with the feature that contains the bugs of the queue on disk. It fails when a bug
+//! is not found, or is found by another check than its own.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a command: it prints, and times itself")]
 
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use sim::{Canary, Found, chain_storm_with, clock_storm_with, storm_with};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The storm that has to find it.
+/// The kind of storm that must find the bug.
 fn weather(seed: u64, canary: Canary) -> Result<(), Found> {
     match canary {
         Canary::ClockStepIgnored => clock_storm_with(seed, Some(canary)).map(drop),

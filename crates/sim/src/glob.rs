@@ -1,4 +1,4 @@
-//! Patterns of names, the same as in the API, that remember how they were written.
+//! Patterns of names, the same as in the API, together with their text.
 
 /// A pattern: `*`, `?`, `[a-z]`, `{a,b}`.
 #[derive(Clone, Debug)]
@@ -9,18 +9,18 @@ pub(crate) struct Glob {
 
 impl Glob {
     /// # Errors
-    /// A sentence about what is no pattern in `text`.
+    /// A sentence about the invalid part of `text`.
     pub(crate) fn new(text: &str) -> Result<Glob, String> {
         let glob = process::glob::Glob::new(text.as_bytes()).map_err(|error| error.to_string())?;
         Ok(Glob { text: text.to_owned(), glob })
     }
 
-    /// As it was written.
+    /// The pattern as written.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether all of `name` fits.
+    /// Whether the pattern matches all of `name`.
     pub(crate) fn matches(&self, name: &str) -> bool {
         self.glob.matches(name.as_bytes())
     }

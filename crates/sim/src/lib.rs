@@ -1,9 +1,9 @@
 //! The pipeline in one thread with a seeded world around it.
 //!
-//! - [`flow::run()`] runs `.flow` files: what `staunch test` does.
+//! - [`flow::run()`] runs `.flow` files, as `staunch test` does.
 //! - [`storm()`] runs a whole pipeline through random traffic and faults from a seed, and checks everything.
 //! - [`clock_storm()`] sets the wall clock of an aggregation whose process is stopped, killed and replaced.
-//! - [`relay_storm()`] does the same with a relay and the clusters of its endpoints.
+//! - [`relay_storm()`] is a storm of a relay and the clusters of its endpoints.
 //! - [`chain_storm()`] does it with random graphs of relays that feed each other.
 //!
 //! All drive the real intakes, shard, queues and senders; only sockets, files and clocks are simulated.
@@ -20,5 +20,5 @@ mod world;
 pub use chain_storm::{ChainCalm, chain_storm, chain_storm_with};
 pub use clock_storm::{ClockCalm, clock_storm, clock_storm_with};
 pub use relay_storm::{RelayCalm, relay_storm};
-pub use storm::{Calm, Found, Story, Tally, storm, storm_told, storm_with};
+pub use storm::{Calm, Found, Story, Tally, storm, storm_with, storm_with_story};
 pub use world::canary::Canary;

@@ -1,6 +1,6 @@
-//! Numbers from a seed: the only source of chance in the simulator.
+//! Pseudorandom numbers from a seed: the only randomness in the simulator.
 
-/// SplitMix64. The same seed gives the same numbers for ever.
+/// SplitMix64. Equal seeds give equal numbers in every version.
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
     state: u64,
@@ -31,7 +31,7 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// One of them; there is at least one.
+    /// One of the items; there is at least one.
     pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len() as u64) as usize]
     }
@@ -43,12 +43,12 @@ fn mix(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A running fingerprint of bytes: equal for equal pieces in equal order, and hardly ever otherwise.
+/// A running fingerprint of byte strings: equal for equal strings in equal order, and almost never otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Digest(u64);
 
 impl Digest {
-    /// Takes in one piece. Its border counts.
+    /// Adds one string. Its end counts, too.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         self.0 = mix(self.0 ^ bytes.len() as u64);
         for chunk in bytes.chunks(8) {
@@ -75,7 +75,7 @@ fn the_same_seed_gives_the_same_numbers() {
 }
 
 #[test]
-fn a_digest_knows_pieces_and_order() {
+fn a_digest_depends_on_borders_and_order() {
     let digest = |pieces: &[&[u8]]| {
         let mut digest = Digest::default();
         pieces.iter().for_each(|piece| digest.add(piece));

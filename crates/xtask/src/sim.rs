@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use sim::{
     Calm, ChainCalm, ClockCalm, Found, RelayCalm, Story, chain_storm, clock_storm, relay_storm, storm,
-    storm_told,
+    storm_with_story,
 };
 
 /// Time between two progress lines.
@@ -73,7 +73,7 @@ fn fresh_seed() -> u64 {
 /// Runs one storm. Prints its last steps when it failed.
 fn one(seed: u64) -> bool {
     let mut story = Story::default();
-    match storm_told(seed, None, &mut story) {
+    match storm_with_story(seed, None, &mut story) {
         Ok(calm) => {
             println!("seed {seed}, digest {:016x}\n{calm}", calm.digest);
             true
@@ -148,10 +148,10 @@ fn many(first: u64, seeds: u64) -> anyhow::Result<bool> {
                 if seed >= end {
                     return;
                 }
-                let told = guarded(seed);
+                let result = guarded(seed);
                 done.fetch_add(1, Relaxed);
                 let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
-                match told {
+                match result {
                     Ok(calm) => outcome.0.add(&calm),
                     Err(found) => {
                         wrong.store(true, Relaxed);
@@ -182,7 +182,7 @@ fn many(first: u64, seeds: u64) -> anyhow::Result<bool> {
 /// Runs one storm; a panic is a failure as well.
 fn guarded(seed: u64) -> Result<Calm, Found> {
     std::panic::catch_unwind(|| storm(seed))
-        .unwrap_or_else(|_told| Err(Found { seed, step: 0, message: "panicked, see above".to_owned() }))
+        .unwrap_or_else(|_panic| Err(Found { seed, step: 0, message: "panicked, see above".to_owned() }))
 }
 
 /// Builds the storms with the known bugs of the disk queue, and checks that each bug is found.

@@ -97,7 +97,7 @@ impl Notes {
     }
 
     /// A window has been told. True when that was not known. Numbers never go back.
-    pub fn told(&mut self, name: &str, note: Note) -> bool {
+    pub fn flushed(&mut self, name: &str, note: Note) -> bool {
         let before = self.by_name.get(name).copied();
         let number = note.number.max(before.and_then(|before| before.number));
         let note = Note { number, ..note };
@@ -131,7 +131,7 @@ fn notes_come_back_and_numbers_never_go_back() {
         ("stats", note(1050, None), true),
         ("a b", note(5, None), true),
     ] {
-        assert_eq!(notes.told(name, noted), news, "{name} {noted:?}");
+        assert_eq!(notes.flushed(name, noted), news, "{name} {noted:?}");
     }
     assert_eq!(notes.to_text(), "5 a b\n1050/7 stats\n");
     assert_eq!(Notes::of_text(&notes.to_text()), notes);
@@ -139,7 +139,7 @@ fn notes_come_back_and_numbers_never_go_back() {
     assert!(notes.in_force(["stats"].into_iter()));
     assert_eq!(notes.to_text(), "5 a b\n1050/7 stats\ngone a b\n");
     assert_eq!(Notes::of_text(&notes.to_text()), notes);
-    notes.told("a b", note(6, None));
+    notes.flushed("a b", note(6, None));
     assert_eq!(["stats", "a b", "never told"].map(|name| notes.is_new(name)), [false, true, true]);
     let others = |known: &[&str]| notes.latest_of_others(|name| known.contains(&name));
     assert_eq!((others(&[]), others(&["stats"]), others(&["stats", "a b"])), (Some(1050), Some(6), None));

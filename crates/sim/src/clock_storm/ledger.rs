@@ -1,26 +1,27 @@
-//! What labels may be, and how much must have been flushed (docs/restarts.md, "A wall clock that is set").
+//! Which labels are allowed, and how many samples must have been flushed (docs/restarts.md, "A wall clock that is
+//! set").
 //!
-//! Not here: what happens (`clock_storm`).
+//! Not here: the clock's steps and the process's restarts (`clock_storm`).
 
 use std::collections::BTreeMap;
 
 use model::SECOND_NS;
 
-/// As many windows after a step labels may be others than the clock's.
+/// For this many windows after a step, labels may differ from the clock.
 const GRACE_WINDOWS: u64 = 2;
 
-/// Labels ahead of the clock by more windows are dropped at a start.
+/// At a start, labels that are ahead of the clock by more windows than this are dropped.
 const RESUME_WINDOWS: u64 = 16;
 
-/// A step by so many windows is a jump.
+/// A step by this many windows is a jump.
 const JUMP_WINDOWS: i128 = 2;
 
-/// A clock that was right for a while, and is away by so much that every window shows it.
+/// A clock that was right, and then differs so much that every window shows it.
 #[derive(Debug)]
 struct Away {
-    /// Windows that the process had counted as mislabelled before.
+    /// Windows that the process had counted as mislabelled before the step.
     counted: u64,
-    /// Windows since then whose labels are wrong.
+    /// Windows with wrong labels since then.
     wrong: u64,
     returned: bool,
 }
@@ -29,46 +30,46 @@ struct Away {
 #[derive(Debug)]
 pub(super) struct Ledger {
     away: Option<Away>,
-    /// The process began with a clock that is right, which has only been far away and back since: nobody can take another time for
-    /// the right one.
+    /// The process started with a right clock. Since then, the clock was only set far away and back, so no other time
+    /// can be mistaken for the right one.
     knows: bool,
-    /// Labels hang on the wall clock's grid: they are known across restarts.
+    /// Labels lie on the wall clock's grid, so a new process knows them.
     on_wall: bool,
-    /// How far ahead of a window's usual end its label may be: with `start` windows are rounded, as node does.
+    /// How far a label may be ahead of the window's usual end: `start` rounds windows, as node does.
     rounded_ns: i128,
     window_s: u64,
     pub(super) sent: u64,
     given: u64,
-    /// What may be missing, and what may have been given twice, after kills.
+    /// Samples that kills may have lost, and samples that they may have duplicated.
     forgotten_max: u64,
     twice_max: u64,
-    /// Saves that were begun: their numbers, and what had been sent.
+    /// Checkpoints that were begun: their numbers, and the samples sent by then.
     begun: Vec<(u64, u64)>,
     safe: u64,
-    /// Flushes that are not noted: a process that is killed may tell them again.
+    /// Flushes without a note on disk: after a kill, they may be emitted again.
     unnoted: Vec<(u64, u64)>,
-    /// Labels of windows in which the clock was right all the time, and when they ended.
+    /// Labels of windows in which the clock was right all the time, and the windows' ends.
     right: BTreeMap<u64, u64>,
-    /// Those that may be told once more.
+    /// Labels that may be emitted once more.
     doubtful: Vec<u64>,
     offset_ns: i128,
-    /// The clock was right since the window was opened.
+    /// The clock has been right since the window was opened.
     opened_right: bool,
-    /// The wall clock when the process began.
+    /// The wall clock at the start of the process.
     began_wall_ns: u64,
-    /// The clock was right when the process began, and since then.
+    /// The clock was right at the start of the process, and has been since.
     begun_right: bool,
-    /// Windows since the clock was set, or the first process began.
+    /// Windows since the clock was set, or since the first start.
     since_step: u64,
-    /// No flush since a process began: it may be that of a window that was open before.
+    /// The process has not flushed yet: its first flush may be of a window of its predecessor.
     fresh: bool,
     last_s: Option<u64>,
-    /// The label that the process before used last.
+    /// The last label of the predecessor.
     left_s: Option<u64>,
-    /// Windows that labels of processes before may lie ahead, and those of this one behind them.
+    /// How many windows the predecessors' labels may be ahead, and this process's labels behind.
     carried: u64,
     last_jumped: bool,
-    /// When windows ended early, right time.
+    /// When windows ended early, in right time.
     early_ns: Vec<u64>,
 }
 
@@ -104,7 +105,7 @@ impl Ledger {
         }
     }
 
-    /// `counted`: windows that the process has counted as mislabelled.
+    /// `counted`: windows that the process has counted as mislabelled so far.
     pub(super) fn clock_was_set(&mut self, offset_ns: i128, counted: u64) {
         let moved_ns = offset_ns - self.offset_ns;
         let is_far = offset_ns.abs() > (JUMP_WINDOWS + 1) * i128::from(self.window_s * SECOND_NS);
@@ -153,23 +154,23 @@ impl Ledger {
         self.begun.clear();
     }
 
-    /// A process has begun when the wall clock was `wall_ns`.
+    /// A process has started when the wall clock was `wall_ns`.
     pub(super) fn has_restarted(&mut self, wall_ns: u64) {
         (self.fresh, self.began_wall_ns) = (true, wall_ns);
         self.away = None;
         self.knows = self.offset_ns == 0;
         self.left_s = self.last_s.take().or(self.left_s);
-        // A start under a clock that was set back drops it.
+        // A start drops it if the clock was set back.
         let jump_ns = JUMP_WINDOWS as u64 * self.window_s * SECOND_NS;
         self.doubtful.extend(self.left_s.filter(|left_s| left_s * SECOND_NS > wall_ns + jump_ns));
-        // Nobody can tell whether early ends have used them up or a clock that was ahead.
+        // Early ends or a fast clock may have used them up: both are possible.
         let ahead_ns = self.left_s.map_or(0, |left_s| (left_s * SECOND_NS).saturating_sub(wall_ns));
         let is_carried = ahead_ns <= RESUME_WINDOWS * self.window_s * SECOND_NS;
         self.carried = if is_carried { ahead_ns.div_ceil(self.window_s * SECOND_NS) } else { 0 };
         self.begun_right = self.offset_ns == 0;
     }
 
-    /// A window was flushed, `at` the right time and by the wall clock (nanoseconds).
+    /// A window was flushed, `at` in right time and by the wall clock (nanoseconds).
     pub(super) fn flushed(
         &mut self,
         label_s: u64,
@@ -205,17 +206,17 @@ impl Ledger {
             self.early_ns.push(right_ns);
         }
         self.since_step += u64::from(!was_over);
-        // Behind a window that ended while nobody ran the next one was opened when the process began.
+        // If a window ended while no process ran, the start of the process opened the next one.
         self.opened_right = if was_over { self.begun_right } else { self.offset_ns == 0 };
         Ok(())
     }
 
-    /// Windows that a wrong clock has labelled are counted two windows after it is right again.
+    /// Windows with labels of a wrong clock are counted two windows after the clock is right again.
     pub(super) fn check_counted(&mut self, counted: u64) -> Result<(), String> {
         let is_over = |away: &mut Away| away.returned && self.since_step > GRACE_WINDOWS;
         match self.away.take_if(is_over) {
             Some(away) if away.wrong > counted - away.counted => Err(format!(
-                "{} windows are mislabelled, and {} of them counted",
+                "{} windows are mislabelled, but {} are counted",
                 away.wrong,
                 counted - away.counted
             )),
@@ -223,16 +224,16 @@ impl Ledger {
         }
     }
 
-    /// Two windows after any step the label is that of the clock, but for those that early ends have used up.
+    /// Two windows after a step, labels follow the clock again, except for labels that early ends have used up.
     fn check_clock(&mut self, label_s: u64, wall_ns: u64, fresh: bool, early: bool) -> Result<(), String> {
         let off_ns = i128::from(label_s * SECOND_NS) - i128::from(wall_ns);
         let window_ns = i128::from(self.window_s * SECOND_NS);
         let used_up = self.carried.max(self.early_ns.len() as u64) as i128 + i128::from(early);
-        // A window may be up to twice as long, and end early.
+        // A window may be up to twice as long, and may end early.
         let rounded_ns = if early { self.rounded_ns.max(window_ns) } else { 0 };
         let rounded_ns = if self.carried > 0 { rounded_ns.max(self.rounded_ns) } else { rounded_ns };
         let ahead_max_ns = used_up * window_ns + rounded_ns + i128::from(SECOND_NS);
-        // A window that ended while nobody ran has its own label.
+        // A window that ended while no process ran has its own label.
         if off_ns > ahead_max_ns || (off_ns < -i128::from(SECOND_NS) && !fresh) {
             return Err(format!(
                 "label {label_s} is not that of the clock, {:.3}, {} windows after it was set",
@@ -246,7 +247,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// While the clock is right no label is used twice, and none that could be used is left out.
+    /// While the clock is right, no label is used twice or skipped.
     fn check_right(&mut self, label_s: u64, right_ns: u64, was_over: bool) -> Result<(), String> {
         let doubtful = self.doubtful.contains(&label_s);
         if let Some(ended_ns) = self.right.insert(label_s, right_ns)
@@ -266,7 +267,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// All has been flushed.
+    /// All samples have been flushed.
     pub(super) fn end(&self) -> Result<(), String> {
         let (least, most) = (self.sent.saturating_sub(self.forgotten_max), self.sent + self.twice_max);
         if self.given < least || self.given > most {

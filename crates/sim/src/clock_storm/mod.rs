@@ -1,12 +1,13 @@
-//! A seeded run of an aggregation whose wall clock is set, by seconds, days and years, both ways, while its process is stopped,
-//! killed and replaced.
+//! A seeded run of an aggregation whose wall clock is set forward and back by seconds, days and years, while its
+//! process is stopped, killed and replaced.
 //!
-//! Path of a sample: [`ClockStorm::send`] -> intake -> shard -> the windows' lines -> [`ledger::Ledger`], which says what a label
-//! may be. Checkpoints and notes are those of the other storms (`world::keeping`), on a disk that works.
-//! Everything is checked after each window: two windows after any step labels are those of the clock, no label is used twice
-//! while the clock is right, none is left out, windows of a wrong clock are counted, and each sample is in one window.
+//! Path of a sample: [`ClockStorm::send`] -> intake -> shard -> the windows' lines -> [`ledger::Ledger`], which checks
+//! the labels. Checkpoints and notes are the same as in other storms (`world::keeping`), on a disk without faults.
+//! The checks after each window: two windows after a step, labels follow the clock again; while the clock is right, no
+//! label is used twice or skipped; windows of a wrong clock are counted; each sample is in one window.
 //!
-//! A space of seeds of its own. Not here: queues, senders, faults of disks (`storm`), aggregation rules of relays.
+//! Its seeds are separate from those of other storms. Not here: queues, senders, faults of disks (`storm`), aggregation
+//! rules of relays.
 
 mod ledger;
 
@@ -30,13 +31,13 @@ const STEPS: usize = 80;
 /// Checkpoints in a window.
 const CHECKPOINTS: u64 = 5;
 
-/// Turns without time passing after which the shard is said to spin.
+/// After this many turns without progress of time, the shard is in an endless loop.
 const TURNS_MAX: usize = 1000;
 
 const MS_NS: u64 = 1_000_000;
 const DAY_S: i64 = 86_400;
 
-/// What a run was like, or several together.
+/// The figures of one run or several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockCalm {
     /// Samples that were sent.
@@ -45,16 +46,16 @@ pub struct ClockCalm {
     pub windows: u64,
     /// Steps of the wall clock.
     pub steps: u64,
-    /// Processes that were stopped, killed, or replaced by a hot restart.
+    /// Stops, kills and hot restarts of the process.
     pub restarts: u64,
-    /// Windows that were counted as mislabelled.
+    /// Windows counted as mislabelled.
     pub mislabelled: u64,
-    /// Labels of processes before that were dropped.
+    /// Dropped labels of predecessors.
     pub dropped: u64,
 }
 
 impl ClockCalm {
-    /// Adds what another run was like.
+    /// Adds the figures of another run.
     pub fn add(&mut self, other: &ClockCalm) {
         self.sent += other.sent;
         self.windows += other.windows;
@@ -68,12 +69,12 @@ impl ClockCalm {
 /// One run.
 ///
 /// # Errors
-/// The first thing that must not have happened.
+/// The first failed check.
 pub fn clock_storm(seed: u64) -> Result<ClockCalm, Found> {
     clock_storm_with(seed, None)
 }
 
-/// The same with a bug that we know.
+/// The same with a known bug.
 ///
 /// # Errors
 /// As above.
@@ -89,7 +90,7 @@ pub fn clock_storm_with(seed: u64, canary: Option<Canary>) -> Result<ClockCalm, 
     };
     match all() {
         Ok(()) => Ok(storm.calm),
-        Err(message) => Err(Found { seed, step: at, message: format!("{message}\n{}", storm.told()) }),
+        Err(message) => Err(Found { seed, step: at, message: format!("{message}\n{}", storm.story_text()) }),
     }
 }
 
@@ -116,22 +117,22 @@ struct ClockStorm {
     accounts: Accounts,
     turn: Turn,
     exchange: Exchange,
-    /// The output, to which nobody connects: its blocks are taken from `given`.
+    /// The output. It never connects; blocks are read from `given`.
     outlets: Vec<Outlet>,
     acks: Acks,
     given: Vec<Given>,
     keeping: Keeping,
-    /// As the process sees it.
+    /// The time as the process sees it.
     now: Now,
     /// How far the wall clock is off.
     offset_ns: i128,
-    /// What a process believes that ignores steps: how far the clock was off at its start.
+    /// The clock's error at the start: a process that ignores steps still believes it.
     offset_at_start_ns: i128,
     window_ns: u64,
     ledger: Ledger,
     canary: Option<Canary>,
     calm: ClockCalm,
-    /// The last steps, for people.
+    /// The last steps, for the failure message.
     story: Vec<String>,
 }
 
@@ -168,7 +169,7 @@ impl ClockStorm {
         }
     }
 
-    fn told(&self) -> String {
+    fn story_text(&self) -> String {
         self.story[self.story.len().saturating_sub(40)..].join("\n")
     }
 
@@ -177,12 +178,12 @@ impl ClockStorm {
         self.story.push(format!("{right_s:.3} off by {:.3} s: {what}", self.offset_ns as f64 / 1e9));
     }
 
-    /// The time that is right.
+    /// The right time.
     fn right_ns(&self) -> u64 {
         (i128::from(self.now.wall_ns) - self.offset_ns) as u64
     }
 
-    /// What the process is told of the time.
+    /// The time that the process sees.
     fn seen(&self) -> Now {
         if self.canary != Some(Canary::ClockStepIgnored) {
             return self.now;
@@ -210,7 +211,7 @@ impl ClockStorm {
         }
     }
 
-    /// Sets the wall clock: back to what is right, or away from it.
+    /// Sets the wall clock right, or wrong by a random amount.
     fn set_clock(&mut self) {
         let window_s = (self.window_ns / SECOND_NS) as i64;
         let to_ns = if self.offset_ns != 0 && self.random.chance(60) {
@@ -253,7 +254,7 @@ impl ClockStorm {
         self.calm.sent += samples;
     }
 
-    /// Time passes, and samples come.
+    /// Lets time pass and sends samples.
     fn pass(&mut self, ns: u64) -> Result<(), String> {
         let end_ns = self.now.mono_ns + ns;
         let mut turns = 0;
@@ -263,7 +264,7 @@ impl ClockStorm {
             let next_ns = next_ns.max(self.now.mono_ns);
             turns = if next_ns > self.now.mono_ns { 0 } else { turns };
             if turns > TURNS_MAX {
-                return Err("the shard spins".to_owned());
+                return Err("the shard is in an endless loop".to_owned());
             }
             self.now = self.now.plus_ns(next_ns - self.now.mono_ns);
             if self.random.chance(30) {
@@ -273,7 +274,7 @@ impl ClockStorm {
         self.turn().map(drop)
     }
 
-    /// What is due now. True when a window was flushed.
+    /// Does the work that is due. True when a window was flushed.
     fn turn(&mut self) -> Result<bool, String> {
         let now = self.seen();
         loop {
@@ -301,12 +302,12 @@ impl ClockStorm {
                 Event::Begun { number, .. } => self.ledger.save_begins(number),
                 Event::Whole { number, .. } => self.ledger.save_is_whole(number),
                 Event::Noted => self.ledger.is_noted(),
-                Event::Told { .. } | Event::Removed { .. } => {}
+                Event::Flushed { .. } | Event::Removed { .. } => {}
             }
         }
     }
 
-    /// Takes what was flushed. `early`: before the window's end.
+    /// Reads the flushed lines. `early`: before the window's end.
     fn take(&mut self, early: bool) -> Result<bool, String> {
         let mut any = false;
         for Given { block, .. } in std::mem::take(&mut self.given) {
@@ -329,7 +330,7 @@ impl ClockStorm {
         self.turn.shard.figures().first().map(|figures| figures.figures.clock).unwrap_or_default()
     }
 
-    /// The process is gone, and for how long.
+    /// Stops, kills or replaces the process, with a random pause.
     fn be_away(&mut self) {
         let figures = self.figures();
         self.calm.mislabelled += figures.mislabelled;
@@ -354,7 +355,7 @@ impl ClockStorm {
         self.tell("a process begins".to_owned());
     }
 
-    /// SIGTERM, and a start.
+    /// SIGTERM, then a start.
     fn stop(&mut self) -> Result<(), String> {
         self.stop_only()?;
         self.be_away();
@@ -375,7 +376,7 @@ impl ClockStorm {
         Ok(())
     }
 
-    /// `kill -9`, and a start.
+    /// `kill -9`, then a start.
     fn kill(&mut self) -> Result<(), String> {
         self.turn()?;
         self.keeping.die(false);
@@ -411,7 +412,7 @@ impl ClockStorm {
         Ok(())
     }
 
-    /// The clock is right from here on; all that was sent has been flushed, or may be missing.
+    /// Sets the clock right for the rest of the run. All samples must be flushed, except those that may be missing.
     fn end(&mut self) -> Result<(), String> {
         self.now.wall_ns = self.right_ns();
         if self.offset_ns != 0 {
@@ -430,7 +431,7 @@ impl ClockStorm {
 }
 
 #[test]
-fn clocks_that_are_set_leave_nothing_wrong() {
+fn storms_with_clock_steps_pass_all_checks() {
     for seed in 0..40 {
         if let Err(found) = clock_storm(seed) {
             panic!("{found}");
@@ -439,7 +440,7 @@ fn clocks_that_are_set_leave_nothing_wrong() {
 }
 
 #[test]
-fn a_process_that_ignores_steps_is_found() {
+fn a_process_that_ignores_clock_steps_is_found() {
     let canary = Canary::ClockStepIgnored;
     let found = (0..20).find_map(|seed| clock_storm_with(seed, Some(canary)).err());
     let found = found.expect("a known bug");

@@ -1,9 +1,9 @@
 //! Bytes as flow files write them: UTF-8 text with `\n`, `\r`, `\t`, `\xNN` and `\\`.
 
-/// The bytes that `text` stands for.
+/// Decodes the escapes in `text`.
 ///
 /// # Errors
-/// A sentence about the first escape that does not exist.
+/// A sentence about the first unknown escape.
 pub(crate) fn unescape(text: &str) -> Result<Vec<u8>, String> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -27,7 +27,7 @@ pub(crate) fn unescape(text: &str) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// The other way: everything that is not plain text is escaped, so that the result can stand in a flow file.
+/// The reverse: escapes all bytes that are not plain text, so that the result can be written into a flow file.
 pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut out = String::new();
     for chunk in bytes.utf8_chunks() {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_read_or_refused() {
+    fn escapes_are_decoded_or_rejected() {
         let table: &[(&str, Option<&[u8]>)] = &[
             ("a:1|c", Some(b"a:1|c")),
             (r"a\nb\r\t\\", Some(b"a\nb\r\t\\")),
@@ -83,7 +83,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_escaped_reads_back(bytes: Vec<u8>) {
+        fn escaped_bytes_decode_to_themselves(bytes: Vec<u8>) {
             prop_assert_eq!(unescape(&escape(&bytes)), Ok(bytes));
         }
     }

@@ -1,4 +1,4 @@
-//! Checks: what arrived, what the accounts say, what the shard holds.
+//! Checks of arrivals, accounts and the shard's series.
 
 use config::diagnostic::nearest;
 use pipeline::SeriesRow;
@@ -17,7 +17,7 @@ const SHOWN_MAX: usize = 8;
 /// Longest line that a message shows.
 const SHOWN_BYTES_MAX: usize = 400;
 
-/// Whether a step only looks.
+/// Whether a step is a check, and changes nothing.
 pub(crate) fn is_check(what: &What) -> bool {
     matches!(
         what,
@@ -35,7 +35,7 @@ pub(crate) fn is_check(what: &What) -> bool {
 /// Does one check.
 ///
 /// # Errors
-/// What was wanted and what was found.
+/// The expected and the actual state.
 pub(crate) fn check(world: &mut World, what: &What) -> Result<(), String> {
     match what {
         What::Expect { output, expected } => {
@@ -84,12 +84,14 @@ pub(crate) fn check(world: &mut World, what: &What) -> Result<(), String> {
     }
 }
 
-/// The last of the replies since the last look: earlier ones say less.
+/// The last reply since the previous check: earlier ones say less.
 fn reply(replies: &[String], text: Option<&str>) -> Result<(), String> {
     match (replies.last(), text) {
         (got, want) if got.map(String::as_str) == want => Ok(()),
-        (None, Some(want)) => Err(format!("no reply has come since the last look; expected `{want}`")),
-        (Some(got), _) => Err(format!("the client was told `{got}`; expected `{}`", text.unwrap_or("none"))),
+        (None, Some(want)) => {
+            Err(format!("no reply has arrived since the previous check; expected `{want}`"))
+        }
+        (Some(got), _) => Err(format!("the reply was `{got}`; expected `{}`", text.unwrap_or("none"))),
         (None, None) => Ok(()),
     }
 }
@@ -172,7 +174,7 @@ fn distinct(mailbox: &[Arrival]) -> Vec<&str> {
     names
 }
 
-/// Names that are spelled alike, or that hold the sought one.
+/// Names with a similar spelling, or that contain the wanted one.
 fn near_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     let mut near: Vec<&str> = nearest(name, names.iter().copied()).into_iter().collect();
     near.extend(names.iter().filter(|known| known.contains(name)));
@@ -235,7 +237,7 @@ fn event(mailbox: &mut [Arrival], title: &[u8]) -> Result<(), String> {
     Err(format!("no event `{title}` arrived; {}", what_arrived(mailbox)))
 }
 
-/// Marks what it finds, and finds what is marked already: one document can be looked at several times.
+/// Marks the arrival that it finds, and also finds marked ones: a document can be checked several times.
 fn contains(mailbox: &mut [Arrival], text: &[u8]) -> Result<(), String> {
     let holds = |bytes: &[u8]| text.is_empty() || bytes.windows(text.len()).any(|window| window == text);
     let Some(arrival) = mailbox.iter_mut().find(|arrival| holds(&arrival.what.bytes())) else {
@@ -259,7 +261,7 @@ fn member(mailbox: &mut [Arrival], path: &str, value: &str) -> Result<(), String
     if equal { Ok(()) } else { Err(format!("`{path}` should be {wanted}, and is {got}")) }
 }
 
-/// A document on one line, or one that begins and ends with a line of one brace.
+/// A document on one line, or one whose first and last line is a single brace.
 fn last_document(lines: &[Vec<u8>]) -> Option<serde_json::Value> {
     let one_line = |line: &Vec<u8>| serde_json::from_slice(line).ok().filter(serde_json::Value::is_object);
     if let Some(document) = lines.iter().rev().find_map(one_line) {
@@ -269,7 +271,7 @@ fn last_document(lines: &[Vec<u8>]) -> Option<serde_json::Value> {
     serde_json::from_slice(&lines[from..].join(&b'\n')).ok()
 }
 
-/// Names have dots themselves: every way to cut the path is tried, longest keys first.
+/// Names may contain dots, so it tries every split of the path, longest keys first.
 fn resolve<'a>(value: &'a serde_json::Value, path: &str) -> Option<&'a serde_json::Value> {
     if let Some(found) = value.get(path) {
         return Some(found);
@@ -290,7 +292,7 @@ fn absent(mailbox: &[Arrival], names: &Glob) -> Result<(), String> {
     Err(format!("nothing that fits `{}` should have arrived; there was: {}", names.text(), cut_list(&found)))
 }
 
-/// Name of a point; the text of anything else.
+/// The name of a point; the text of any other arrival.
 fn name_of(arrival: &Arrival) -> String {
     match &arrival.what {
         Arrived::Point { name, .. } => name.clone(),
@@ -298,7 +300,7 @@ fn name_of(arrival: &Arrival) -> String {
     }
 }
 
-/// Parts of names that mark the daemon's own points: the plan's stats prefixes.
+/// Parts of names that identify the daemon's own points: the plan's stats prefixes.
 fn own_parts(world: &World) -> Vec<String> {
     let namespaces = world.plan.outputs.iter().filter_map(|output| output.kind.facts().namespace);
     let outputs = namespaces.map(|namespace| namespace.stats_prefix.clone());
@@ -365,7 +367,7 @@ fn compare(figures: &Figures, lines: &[Line]) -> Result<(), String> {
     Err(format!("{}\n  the account: {}", wrong.join("; "), all.join("  ")))
 }
 
-/// Name as flow files write it: the tags behind it as on the wire.
+/// A series as written in flow files: the name, then the tags as on the wire.
 fn written(row: &SeriesRow) -> String {
     if row.tags.is_empty() { row.name.clone() } else { format!("{}|#{}", row.name, row.tags.join(",")) }
 }

@@ -1,4 +1,4 @@
-//! The words of accounts, and the numbers behind them: what `outcomes` and `copies` can name.
+//! The words and numbers of accounts: the operands of `outcomes` and `copies`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -9,7 +9,7 @@ use model::{Losses, OutputAccount, OutputSum, RecordAccount, RecordSum, SourceAc
 pub(crate) struct Line {
     pub(crate) word: String,
     pub(crate) number: u64,
-    /// It is an outcome: `exactly` says that it is 0 unless it is named.
+    /// An outcome: with `exactly`, it must be 0 unless it is named.
     pub(crate) outcome: bool,
 }
 
@@ -17,14 +17,14 @@ fn line(word: impl Into<String>, number: u64, outcome: bool) -> Line {
     Line { word: word.into(), number, outcome }
 }
 
-/// The parts of a sum, and the reasons of those that have some.
+/// The parts of a sum, and the loss reasons above 0.
 fn outcomes(parts: [(&'static str, u64); 8], losses: Losses) -> impl Iterator<Item = Line> {
     let reasons =
         losses.into_iter().map(|(family, word, number)| line(format!("{family}.{word}"), number, true));
     parts.into_iter().map(|(word, number)| line(word, number, true)).chain(reasons)
 }
 
-/// Everything that can be said of a source.
+/// All figures of a source.
 pub(crate) fn of_source(account: &SourceAccount, sum: RecordSum) -> Vec<Line> {
     let mut lines = vec![line("received", sum.received, false)];
     lines.extend(outcomes(sum.parts(), account.losses()));
@@ -50,7 +50,7 @@ pub(crate) fn of_source(account: &SourceAccount, sum: RecordSum) -> Vec<Line> {
     lines
 }
 
-/// Everything that can be said of an edge that leads into a transform.
+/// All figures of an edge into a transform.
 pub(crate) fn of_edge(account: &RecordAccount) -> Vec<Line> {
     let sum = account.sum(0);
     let mut lines = vec![line("received", sum.received, false)];
@@ -58,7 +58,7 @@ pub(crate) fn of_edge(account: &RecordAccount) -> Vec<Line> {
     lines
 }
 
-/// Everything that can be said of an output.
+/// All figures of an output.
 pub(crate) fn of_output(account: &OutputAccount, sum: OutputSum) -> Vec<Line> {
     let mut lines = vec![line("copies", sum.copies, false)];
     lines.extend(outcomes(sum.parts(), account.losses()));

@@ -1,7 +1,8 @@
-//! Flow files: a pipeline's behaviour as a list of steps. Bug report, regression test and the user's own test in one.
+//! Flow files describe a pipeline's behaviour as a list of steps. They are bug reports, regression tests and users' own
+//! tests.
 //!
 //! Path of a file: text -> `parse` (steps) -> `run` (each step on a simulated `World`) -> failures.
-//! The language is described in `docs/flow-files.md`, word by word.
+//! `docs/flow-files.md` describes the language word by word.
 
 mod escape;
 mod expect;
@@ -14,16 +15,16 @@ mod step;
 mod tests;
 mod words;
 
-/// What is wrong with a flow file, or with the pipeline that it describes.
+/// A mistake in a flow file, or a failed check of its pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Line in the flow file, from 1.
     pub line: usize,
-    /// What was wanted, what was found, what to do. May have several lines.
+    /// Expected and actual state, and advice. May have several lines.
     pub message: String,
 }
 
-/// Reads a flow file without running it.
+/// Parses a flow file without running it.
 ///
 /// # Errors
 /// Every mistake in its language.
@@ -31,15 +32,15 @@ pub fn check(text: &str) -> Result<(), Vec<Failure>> {
     parse::parse(text).map(|_steps| ())
 }
 
-/// Runs a flow file. `read` gives the text of a file that the flow names, by its path relative to the flow file.
+/// Runs a flow file. `read` returns the text of a file that the flow names, by its path relative to the flow file.
 ///
 /// # Errors
-/// Every mistake in its language; or else, with its line, every check that failed and every sum that did not hold.
+/// Every mistake in its language; without mistakes, every failed check and every unbalanced account with its line.
 pub fn run(text: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Result<(), Vec<Failure>> {
     digest(text, read).map(|_digest| ())
 }
 
-/// Runs a flow file as [`run()`] does, and gives the fingerprint of all bytes that arrived at its outputs.
+/// Runs a flow file as [`run()`] does, and returns the fingerprint of all bytes that arrived at its outputs.
 ///
 /// # Errors
 /// As [`run()`].

@@ -1,8 +1,8 @@
-//! Text of a flow file to steps. Goes on after a mistake, so that all of them are shown at once.
+//! From the text of a flow file to steps. It continues after a mistake, so that all are shown at once.
 //!
-//! `config` and `reload` take in the lines below them: further `config` lines, and indented lines. Their text keeps
-//! its lines and columns, so that what `config` says about it points into the flow file.
-//! Not here: what the steps do (`run`), and whether the names in them exist.
+//! `config` and `reload` include the lines below them: further `config` lines, and indented lines. Their text keeps its
+//! lines and columns, so that diagnostics of `config` point into the flow file. Not here: what the steps do (`run`),
+//! and whether the names in them exist.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::step::{At, Compat, Config, Expected, Figure, Figures, Form, Held, Ord
 use super::words::{WORDS, usage};
 use crate::glob::Glob;
 
-/// Most steps of one flow, repetitions counted.
+/// Most steps of one flow, including repetitions.
 pub(crate) const STEPS_MAX: usize = 200_000;
 
 /// Steps of a flow file.
@@ -38,9 +38,9 @@ struct Parser {
     steps: Vec<Step>,
     failures: Vec<Failure>,
     env: BTreeMap<String, String>,
-    /// The last step takes configuration lines.
+    /// The last step accepts configuration lines.
     takes_config: bool,
-    /// The last line was one of configuration: indented lines below belong to it.
+    /// The last line was a configuration line: indented lines below belong to it.
     takes_indented: bool,
 }
 
@@ -57,7 +57,7 @@ impl Parser {
         self.takes_indented = false;
         let (word, rest) = split(trimmed);
         if word == "config" {
-            // TOML has comments of its own, and they need not follow a blank.
+            // TOML has its own comments, which need no preceding blank.
             let rest = split(trimmed).1;
             self.or_fail(line, |parser| parser.config(line, text, rest));
             return;
@@ -119,8 +119,8 @@ impl Parser {
         Ok(())
     }
 
-    /// A line that begins with `config`: a line of TOML at its own columns, or a word that says what follows.
-    /// It begins a group of lines, to which the indented ones below belong.
+    /// A line that begins with `config`: a line of TOML at its own columns, or a word that names the form. It begins a
+    /// group that includes the indented lines below.
     fn config(&mut self, line: usize, text: &str, rest: &str) -> Result<(), String> {
         let (word, more) = split(rest);
         let form = match word {
@@ -185,7 +185,7 @@ impl Parser {
         }
     }
 
-    /// Another step begins: the configuration above is whole.
+    /// Another step begins, so the configuration above is complete.
     fn end_config(&mut self) {
         if !std::mem::take(&mut self.takes_config) {
             return;
@@ -228,7 +228,7 @@ fn refused(rest: &str) -> Result<Option<Refused>, String> {
     }
 }
 
-/// A step that stands on one line.
+/// A step of one line.
 fn what(word: &str, rest: &str) -> Result<What, String> {
     let (first, more) = split(rest);
     let named = || -> Result<String, String> {
@@ -324,7 +324,7 @@ fn expected(text: &str) -> Result<Expected, String> {
         _ => {}
     }
     let words: Vec<&str> = text.split_whitespace().collect();
-    // A series that is called like one of the words above is reached by `point`.
+    // A series with the name of one of the words above is reached by `point`.
     let words = words.strip_prefix(&["point"]).unwrap_or(&words);
     let (name, value, at) = match *words {
         [name, value] => (name, value, None),
@@ -391,7 +391,7 @@ fn number(word: &str, text: &str) -> Result<u64, String> {
 }
 
 fn duration(text: &str) -> Result<u64, String> {
-    // Far below what nanoseconds in 64 bits can hold, far above what a flow needs.
+    // Far below the range of nanoseconds in 64 bits, far above the needs of a flow.
     const MS_MAX: u64 = 20 * 365 * 86_400_000;
     parse_duration(text)
         .filter(|ms| *ms <= MS_MAX)
@@ -419,7 +419,7 @@ fn misuse(word: &str) -> String {
     format!("`{word}` is followed by {}", usage(word).expect("only words of the table are checked"))
 }
 
-/// The first word, and what follows its blanks.
+/// The first word, and the text after its blanks.
 fn split(text: &str) -> (&str, &str) {
     match text.split_once([' ', '\t']) {
         Some((word, rest)) => (word, rest.trim_start()),
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_what_to_write_and_are_shown_all_at_once() {
+    fn all_mistakes_are_shown_at_once_with_advice() {
         let table = [
             ("sent s a:1|c", "did you mean `send`?"),
             ("frobnicate", "they are: config, env"),
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_keep_their_lines_and_columns() {
+    fn configuration_text_keeps_its_lines_and_columns() {
         let text =
             "# first\nconfig a = 1 # kept\nconfig\n  [b]\n\n  c = 2\nseed 3\nsend s x\nreload\nconfig d = 4";
         let steps = parse(text).expect("it is right");

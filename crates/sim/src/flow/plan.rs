@@ -1,4 +1,4 @@
-//! From the configuration of a flow to a checked plan, or to what is wrong with it.
+//! From the configuration of a flow to a checked plan or its diagnostics.
 
 use config::Format;
 use config::diagnostic::{Diagnostic, Place, Severity, Source, render};
@@ -12,22 +12,22 @@ use import::statsd;
 use super::Failure;
 use super::step::{Compat, Config, Form};
 
-/// What an original's file sees as the name of its host.
+/// The host name for configuration files of original programs.
 const HOSTNAME: &str = "localhost";
 
-/// What a configuration in a flow file is called.
+/// The name of a flow file in diagnostics of its own configuration.
 const FLOW: &str = "the flow";
 
-/// Why a configuration gives no plan.
+/// The diagnostics of an invalid configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Mistakes {
-    /// What is said about it, and where.
+    /// The rendered diagnostics and their line.
     pub(crate) failure: Failure,
     /// Codes of all errors.
     pub(crate) codes: Vec<&'static str>,
 }
 
-/// Reads and checks a configuration that stands at `line` of the flow file `flow`.
+/// Parses and checks a configuration at `line` of the flow file `flow`.
 pub(crate) fn plan(
     config: &Config,
     line: usize,
@@ -79,7 +79,7 @@ fn checked(config: &Config, source: Source<'_>) -> (Option<Plan>, Vec<Diagnostic
     }
 }
 
-/// A relay.conf without flags, which includes no other file.
+/// A relay.conf without flags and without included files.
 fn relay(source: Source<'_>) -> (Option<Plan>, Vec<Diagnostic>) {
     let Reading { conf, mistakes, .. } = read_text(source.name, source.text);
     let mut diagnostics: Vec<Diagnostic> = mistakes.into_iter().map(|mistake| mistake.diagnostic).collect();
@@ -93,10 +93,10 @@ fn relay(source: Source<'_>) -> (Option<Plan>, Vec<Diagnostic>) {
     (plan, diagnostics)
 }
 
-/// A configuration that stands in the flow file, as a file of its own.
+/// A configuration inside a flow file, as a separate file.
 ///
-/// What names its place from the top (`config outputs.o = …`) comes before what stands in a table (`[outputs.o]`):
-/// TOML knows no way out of a table, and the reader of a flow need not know that.
+/// Lines with a full path (`config outputs.o = …`) are moved before lines inside a table (`[outputs.o]`): TOML cannot
+/// leave a table, and authors of flows need not know that.
 struct Inside {
     text: String,
     /// (first byte in `text`, line in the flow file) of each line.
@@ -121,7 +121,7 @@ impl Inside {
         inside
     }
 
-    /// The byte of the flow file that the byte `at` stands for.
+    /// The byte of the flow file that corresponds to the byte `at`.
     fn in_flow(&self, at: usize, starts: &[usize]) -> usize {
         let behind = self.lines.partition_point(|(start, _)| *start <= at);
         let Some((start, line)) = behind.checked_sub(1).map(|before| self.lines[before]) else { return 0 };

@@ -1,7 +1,7 @@
-//! Steps, one after the other, on a simulated world. Checks are in `expect`.
+//! Runs steps one after the other in a simulated world. Checks are in `expect`.
 //!
-//! A check that fails is noted and the flow goes on; a step that cannot be done ends it, because what follows would
-//! only fail for the same reason. After every step both sums (design §5) must hold for every source and output.
+//! A failed check is noted and the flow continues. An impossible step ends the flow, because the next steps would fail
+//! for the same reason. After every step, both balances (design §5) must hold for every source and output.
 
 use config::diagnostic::nearest;
 use config::plan::Plan;
@@ -15,12 +15,12 @@ use crate::world::peer::State;
 use crate::world::source::End;
 use crate::world::{Knobs, World, start};
 
-/// Most failures that are told of one flow.
+/// Most failures reported for one flow.
 const FAILURES_MAX: usize = 100;
 
 const MS_NS: u64 = 1_000_000;
 
-/// A flow under way.
+/// A flow that is running.
 struct Runner<'a> {
     text: &'a str,
     read: &'a dyn Fn(&str) -> Result<String, String>,
@@ -32,13 +32,13 @@ struct Runner<'a> {
     failures: Vec<Failure>,
 }
 
-/// How a step ended that was not done.
+/// Why a step was not done.
 enum Stop {
-    /// The flow goes on.
+    /// The flow continues.
     Failed(String),
-    /// What follows would make no sense.
+    /// The following steps would make no sense.
     Ended(String),
-    /// As above, with a place of its own.
+    /// The same with its own line.
     At(Failure),
 }
 
@@ -123,7 +123,7 @@ impl Runner<'_> {
         plan::plan(config, line, self.text, self.read).map_err(|mistakes| Stop::At(mistakes.failure))
     }
 
-    /// The world, made when the first step needs it.
+    /// The world; the first step that needs it creates it.
     fn world(&mut self) -> Result<&mut World, Stop> {
         if self.world.is_none() {
             let plan = self.plan.take().ok_or_else(|| Stop::Ended("the flow has no `config` yet".into()))?;

@@ -1,4 +1,4 @@
-//! A flow file as steps: what is asked, not yet done.
+//! The steps of a flow file, parsed but not run.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use model::Kind;
 
 use crate::glob::Glob;
 
-/// One step with its place.
+/// One step and its line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Step {
     /// Line in the flow file, from 1.
@@ -44,14 +44,14 @@ pub(crate) enum What {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Config {
     pub(crate) form: Option<Form>,
-    /// Its lines when it stands in the flow file, by the `config` that they belong to: (line from 1, text). Each
-    /// text has the bytes of its line at the same columns.
+    /// For a configuration inside the flow file: its lines, grouped by `config` (line from 1, text). Each text keeps
+    /// the columns of its line.
     pub(crate) groups: Vec<Vec<(usize, String)>>,
-    /// What an original's file sees as its environment.
+    /// The environment for an original program's file.
     pub(crate) env: BTreeMap<String, String>,
 }
 
-/// How a configuration is written, and where.
+/// The form of a configuration, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// TOML in the flow file.
@@ -60,32 +60,32 @@ pub(crate) enum Form {
     Yaml,
     /// A native file beside the flow file.
     File(String),
-    /// An original's file: beside the flow file, or in it.
+    /// A StatsD config file of an original: beside the flow file, or in it.
     Statsd { file: Option<String>, compat: Option<Compat> },
     /// A relay.conf: beside the flow file, or in it.
     Relay { file: Option<String> },
 }
 
-/// Whose file an original's file is; when it is not said, the file tells.
+/// The original program of a config file. Without it, the file's contents decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compat {
     Node,
     Perl,
 }
 
-/// What an endpoint is told.
+/// The state of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Up,
     Down,
     Hang,
-    /// The connection breaks after so many more bytes.
+    /// The connection breaks after this many more bytes.
     Cut {
         after: u64,
     },
 }
 
-/// What should have arrived.
+/// An expected arrival.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Expected {
     Point { name: String, value: Figure, at: Option<At> },
@@ -96,7 +96,7 @@ pub(crate) enum Expected {
     Member { path: String, value: String },
 }
 
-/// A number as it was written.
+/// A number with its text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Figure {
     /// `any`
@@ -113,22 +113,22 @@ pub(crate) enum At {
     After { ms: u64 },
 }
 
-/// Numbers of an account by word.
+/// The numbers of an account, by word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Figures {
     pub(crate) exactly: bool,
-    /// None stands for `some`: any number above 0.
+    /// `None` is the word `some`: any number above 0.
     pub(crate) numbers: Vec<(String, Option<u64>)>,
 }
 
-/// What the shard should hold.
+/// An expected state of the shard's series.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Held {
     One { kind: Kind, value: Figure },
     Number(u64),
 }
 
-/// A reload that must not happen.
+/// A reload that must be rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) code: Option<String>,

@@ -1,4 +1,4 @@
-//! The language at work: what fails, where, and how it is said; and every file of `tests/flow`.
+//! Tests of the language: failures, their lines and messages; and every file of `tests/flow`.
 
 use super::*;
 
@@ -17,13 +17,13 @@ fn failures(steps: &str) -> Vec<Failure> {
 }
 
 #[test]
-fn the_sketch_of_the_design_runs() {
+fn the_example_of_the_design_runs() {
     let flow = "send s hits:1|c\nsend s hits:2|c|@0.5\nadvance 10s\nexpect o stats.hits 0.5\noutcomes s received 2 aggregated 2";
     assert_eq!(failures(flow), []);
 }
 
 #[test]
-fn a_failure_says_what_was_wanted_and_what_was_there() {
+fn a_failure_shows_the_expected_and_the_actual_state() {
     let table = [
         ("expect o stats.hits 1", "`stats.hits` should be 1, and is 0.2 at 1000080010 (+10s)"),
         ("expect o stats.hist 0.2", "no `stats.hist` arrived; did you mean `stats.hits`?"),
@@ -66,7 +66,7 @@ fn a_failure_says_what_was_wanted_and_what_was_there() {
 }
 
 #[test]
-fn failures_have_their_lines_and_the_flow_goes_on() {
+fn failures_have_their_lines_and_the_flow_continues() {
     let lines: Vec<usize> =
         failures("send s a:1|c\nadvance 10s\nexpect o stats.a 9\nexpect o stats.a 0.1\nexpect o stats.b 1")
             .iter()
@@ -90,7 +90,7 @@ fn mistakes_of_the_configuration_point_into_the_flow() {
 }
 
 #[test]
-fn lines_of_configuration_may_follow_a_table() {
+fn config_lines_with_full_paths_may_follow_a_table() {
     let flow = r#"
 config   sources.s = { type = "statsd" }
 config

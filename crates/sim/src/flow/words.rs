@@ -1,6 +1,6 @@
 //! The words of the flow language, in the order of the reference (`docs/flow-files.md`).
 
-/// A word that begins a step: (word, what follows it).
+/// The first word of a step: (word, its operands).
 pub(crate) const WORDS: &[(&str, &str)] = &[
     ("config", "a line of TOML; or `file NAME`, `yaml`, `statsd [NAME] [node|perl]`, `relay [NAME]`"),
     ("env", "NAME VALUE"),
@@ -31,7 +31,7 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
     ("stop", "nothing"),
 ];
 
-/// What follows `word`; none when there is no such word.
+/// The operands of `word`; `None` for an unknown word.
 pub(crate) fn usage(word: &str) -> Option<&'static str> {
     WORDS.iter().find(|(known, _)| *known == word).map(|(_, usage)| *usage)
 }

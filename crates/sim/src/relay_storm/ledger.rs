@@ -1,4 +1,4 @@
-//! What clients of a relay have sent, and what has arrived of it where.
+//! Lines that a relay's clients have sent, and the endpoints where they arrived.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +13,17 @@ type Lines = BTreeMap<String, BTreeSet<u64>>;
 
 #[derive(Debug)]
 pub(super) struct Ledger {
-    /// Place in [`CLUSTERS`] of each output.
+    /// The index in [`CLUSTERS`] of each output.
     cluster_of: Vec<usize>,
     sent: Lines,
-    /// Lines that a killed process may have taken along.
+    /// Lines that a killed process may have lost.
     doubtful: Lines,
     /// By output.
     arrived: Vec<Lines>,
-    /// Likewise: the last line of each series since the process began. What the one before had dropped on disk may come back.
+    /// By output, the last line of each series since the process started. Lines of the predecessor may arrive again
+    /// from disk.
     last: Vec<BTreeMap<String, u64>>,
-    /// How often each line has arrived anywhere.
+    /// How often each line has arrived at any endpoint.
     arrivals: BTreeMap<String, BTreeMap<u64, usize>>,
     pub(super) lines: u64,
     pub(super) twice: u64,
@@ -34,7 +35,7 @@ fn cluster(name: &str) -> Option<usize> {
     CLUSTERS.iter().position(|known| known.0 == prefix)
 }
 
-/// Endpoints that a line of the cluster at that place is for.
+/// How many endpoints a line of this cluster is for.
 fn copies(at: usize) -> usize {
     match CLUSTERS[at] {
         (_, Kind::Owners(copies) | Kind::Some(copies), _) => copies,
@@ -43,7 +44,7 @@ fn copies(at: usize) -> usize {
 }
 
 impl Ledger {
-    /// For outputs of these names: each begins with that of its cluster.
+    /// For outputs of these names: each begins with the name of its cluster.
     pub(super) fn new(outputs: &[String]) -> Ledger {
         let cluster_of = |output: &String| {
             let name = output.split('/').next();
@@ -62,7 +63,7 @@ impl Ledger {
         }
     }
 
-    /// The next line of some series: each connection has its own.
+    /// The next line of a random series; series belong to one connection.
     pub(super) fn line(&mut self, random: &mut Random, connection: &str, text: &mut Vec<u8>) {
         let (cluster, ..) = random.pick(CLUSTERS);
         let name = format!("{cluster}.{connection}.s{}", random.below(SERIES));
@@ -75,10 +76,10 @@ impl Ledger {
         text.extend_from_slice(format!("{renamed}{name}{tags} {number} 1000080000\n").as_bytes());
     }
 
-    /// Something has arrived at an endpoint.
+    /// A line has arrived at an endpoint.
     ///
     /// # Errors
-    /// When it cannot have been sent, does not belong there, or has overtaken a line before it.
+    /// When it was not sent, is for another cluster, or arrived before an earlier line of its series.
     pub(super) fn arrived(&mut self, output: usize, line: &[u8]) -> Result<(), String> {
         let text = String::from_utf8_lossy(line);
         let parts = || {
@@ -88,11 +89,11 @@ impl Ledger {
         };
         let Some((name, number)) = parts() else { return Err(format!("`{text}` arrived")) };
         if !self.sent.get(name).is_some_and(|sent| sent.contains(&number)) {
-            return Err(format!("`{text}` arrived, which nobody sent"));
+            return Err(format!("`{text}` arrived, but was never sent"));
         }
         let at = self.cluster_of[output];
         if cluster(name) != Some(at) {
-            return Err(format!("`{text}` arrived, which is for another cluster"));
+            return Err(format!("`{text}` arrived, but is for another cluster"));
         }
         *self.arrivals.entry(name.to_owned()).or_default().entry(number).or_default() += 1;
         let of_series = self.arrived[output].entry(name.to_owned()).or_default();
@@ -102,17 +103,17 @@ impl Ledger {
         if !of_series.insert(number) {
             self.twice += 1;
         } else if overtaken && !matches!(CLUSTERS[at].1, Kind::Some(_)) {
-            return Err(format!("`{text}` arrived behind a later line of its series"));
+            return Err(format!("`{text}` arrived after a later line of its series"));
         }
         Ok(())
     }
 
-    /// A process died, and another begins.
+    /// A process was killed, and another one has started.
     pub(super) fn killed(&mut self) {
         self.last.iter_mut().for_each(BTreeMap::clear);
     }
 
-    /// It has perhaps taken along all that is not there yet.
+    /// Lines that have not arrived may be lost with the process.
     pub(super) fn doubt_what_has_not_arrived(&mut self) {
         let Ledger { cluster_of, sent, doubtful, arrived, .. } = self;
         for (name, numbers) in sent {
@@ -130,10 +131,10 @@ impl Ledger {
         }
     }
 
-    /// Everything has drained: what is missing must be counted among the `dropped` copies.
+    /// All queues are empty: missing lines must be counted among the `dropped` copies.
     ///
     /// # Errors
-    /// When more is missing, or a series has come to more than its owners.
+    /// When more are missing, or a series has arrived at more endpoints than it has owners.
     pub(super) fn check(&mut self, dropped: u64) -> Result<(), String> {
         let (mut missing, mut example) = (0, None);
         for (name, numbers) in &self.sent {
@@ -142,13 +143,13 @@ impl Ledger {
             let places = self.arrived.iter().zip(&self.cluster_of).filter(|(_, known)| **known == at);
             let of_series: Vec<_> = places.filter_map(|(lines, _)| lines.get(name)).collect();
             if matches!(kind, Kind::Owners(owners) if of_series.len() > owners) {
-                return Err(format!("`{name}` has come to {} owners", of_series.len()));
+                return Err(format!("`{name}` has arrived at {} owners", of_series.len()));
             }
             let doubtful = self.doubtful.get(name);
             for number in numbers.iter().filter(|number| !doubtful.is_some_and(|of| of.contains(number))) {
                 let came = of_series.iter().filter(|lines| lines.contains(number)).count();
                 let arrivals = self.arrivals.get(name).and_then(|of| of.get(number)).copied().unwrap_or(0);
-                // An endpoint that stands in for two has what it got for both.
+                // A failover endpoint for two members received the copies of both.
                 let is_doubled = matches!(kind, Kind::Some(2..)) && came < copies(at) && arrivals > came;
                 self.doubled += u64::from(is_doubled);
                 let lacks = copies(at).saturating_sub(if is_doubled { arrivals } else { came }) as u64;

@@ -1,13 +1,13 @@
-//! A seeded run of a relay in bad weather: clusters of all kinds, endpoints that go down, hang and break, processes that are
-//! killed with what they had in memory.
+//! A seeded run of a relay with faults: clusters of all kinds, endpoints that go down, hang and break, processes that
+//! are killed with the data in their memory.
 //!
-//! After each step both sums hold for every source and output, and what arrived is what was sent: whole lines, and of a
-//! series in their order at each endpoint of a cluster that nobody stands in for anybody in (a line may come again). At the
-//! end, when the weather has cleared, every line is with every endpoint that it was for, but for as many as are counted as
-//! dropped and for what a killed process had only in memory.
+//! After each step, both balances hold for every source and output. Only lines that were sent arrive, complete. In
+//! clusters without failover, each series arrives in order at each endpoint; a line may arrive again. At the end,
+//! without faults, every line has arrived at all its endpoints, except for copies counted as dropped and copies that a
+//! killed process had only in memory.
 //!
-//! A space of seeds of its own: a storm of the other kind (`storm`) means the same run as before.
-//! Not here: the world (`world`), disks that fail (`storm`).
+//! Its seeds are separate from those of other storms (`storm`), which keep their meaning. Not here: the world
+//! (`world`), disks that fail (`storm`).
 
 mod ledger;
 
@@ -29,15 +29,15 @@ use crate::world::{Knobs, World, start};
 /// Steps of one run.
 const STEPS: usize = 120;
 
-/// Clients that send.
+/// Number of clients.
 const CLIENTS: usize = 3;
 
 const MS_NS: u64 = 1_000_000;
 
-/// Where clients send to.
+/// The source of all clients.
 const SOURCE: &str = "lines";
 
-/// The clusters, each with its members: a line's name begins with that of its cluster.
+/// The clusters with their members. The name of a line begins with the name of its cluster.
 const CLUSTERS: &[(&str, Kind, &[&str])] = &[
     ("ch", Kind::Owners(1), &["10.0.0.1:1=a", "10.0.0.1:2=b", "10.0.0.1:3=c"]),
     ("any", Kind::Some(1), &["10.0.0.2:1", "10.0.0.2:2", "10.0.0.2:3"]),
@@ -73,31 +73,31 @@ match ^lb\\. send to lb stop;
 listen type linemode 2003 proto tcp;
 ";
 
-/// Which members of a cluster a line is for.
+/// The members of a cluster that get a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// The so many that own its name, and no others.
+    /// This many owners of its name, and no others.
     Owners(usize),
-    /// So many of them: others stand in for owners that are down.
+    /// This many members: failover members replace owners that are down.
     Some(usize),
     /// Every one.
     All,
 }
 
-/// What a run was like, or several together.
+/// The figures of one run or several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RelayCalm {
     /// Lines that clients sent.
     pub sent: u64,
     /// Copies that were delivered.
     pub delivered: u64,
-    /// Copies that other outputs took over.
+    /// Copies that moved to other outputs.
     pub moved: u64,
-    /// Copies that were dropped while their endpoint was down.
+    /// Copies dropped while their endpoint was down.
     pub dropped: u64,
     /// Lines that arrived at an endpoint more than once.
     pub twice: u64,
-    /// Lines that fewer endpoints have than should, since one of them stood in for two that were down at different times.
+    /// Lines with fewer endpoints than intended, because one failover member replaced two members at different times.
     pub doubled: u64,
     /// Processes that were killed.
     pub kills: u64,
@@ -106,7 +106,7 @@ pub struct RelayCalm {
 }
 
 impl RelayCalm {
-    /// Adds what another run was like.
+    /// Adds the figures of another run.
     pub fn add(&mut self, other: &RelayCalm) {
         self.sent += other.sent;
         self.delivered += other.delivered;
@@ -122,7 +122,7 @@ impl RelayCalm {
 /// One run.
 ///
 /// # Errors
-/// The first thing that must not have happened.
+/// The first failed check.
 pub fn relay_storm(seed: u64) -> Result<RelayCalm, Found> {
     let mut storm = RelayStorm::new(seed);
     let mut at = 0;
@@ -164,9 +164,9 @@ struct RelayStorm {
     world: World,
     on_disk: bool,
     ledger: Ledger,
-    /// By client: connections that it has ended.
+    /// By client: how many connections it has ended.
     connections: [u32; CLIENTS],
-    /// What the accounts of processes that were killed said.
+    /// The accounts of killed processes.
     before: RelayCalm,
 }
 
@@ -208,7 +208,7 @@ impl RelayStorm {
         }
     }
 
-    /// A client sends some lines, in pieces.
+    /// A client sends some lines, in several writes.
     fn lines(&mut self) -> Result<(), String> {
         let client = self.random.below(CLIENTS as u64) as usize;
         let connection = format!("c{client}-{}", self.connections[client]);
@@ -228,7 +228,7 @@ impl RelayStorm {
             && let Some(source) = self.world.source(SOURCE)
         {
             source.end(&connection, End::Orderly);
-            // What it sends from now on comes on another.
+            // Its next lines use a new connection.
             self.connections[client] += 1;
         }
         Ok(())
@@ -250,10 +250,10 @@ impl RelayStorm {
         }
     }
 
-    /// The process is killed, and another begins. What clients had sent and nobody had taken is lost with it, and with queues
-    /// in memory all that has not arrived.
+    /// Kills the process and starts another. Unread data of clients is lost, and, with queues in memory, all copies
+    /// that have not arrived.
     fn kill(&mut self) -> Result<(), String> {
-        // What moves may be on its way between two disks.
+        // Moved blocks may be between two disks.
         self.world.turn()?;
         self.check()?;
         let all_taken = self.world.source(SOURCE).is_none_or(|source| source.stalled() == 0)
@@ -264,7 +264,7 @@ impl RelayStorm {
         let kills = self.before.kills + 1;
         self.before = RelayCalm { kills, ..self.calm() };
         self.world.crash(false);
-        // What the endpoints still read of the connections that ended.
+        // The rest that endpoints still read from closed connections.
         self.check()?;
         self.ledger.killed();
         Ok(())
@@ -284,13 +284,16 @@ impl RelayStorm {
             let account = &outlet.account;
             let lost = account.lost_here();
             if lost != account.dropped(Dropped::QueueFull) || account.refused() > 0 {
-                return Err(format!("output `{}` lost something but for want of room", outlet.name));
+                return Err(format!(
+                    "output `{}` lost copies for another reason than a full queue",
+                    outlet.name
+                ));
             }
         }
         Ok(())
     }
 
-    /// The weather clears and everything drains.
+    /// All faults end, and all queues drain.
     fn end(&mut self) -> Result<(), String> {
         let now = self.world.now;
         self.world.outlets.iter_mut().try_for_each(|outlet| outlet.set_state(State::Up, now))?;
@@ -300,7 +303,7 @@ impl RelayStorm {
         self.check()?;
         for (at, outlet) in self.world.outlets.iter().enumerate() {
             if outlet.waiting() > 0 || !self.world.output_is_live(OutputId(at as u16)) {
-                return Err(format!("output `{}` is not what it was before the weather", outlet.name));
+                return Err(format!("output `{}` is not live again after its faults ended", outlet.name));
             }
         }
         let dropped = self.calm().dropped;
@@ -336,12 +339,12 @@ mod tests {
     }
 
     #[test]
-    fn relays_lose_nothing_that_is_not_counted() {
+    fn relays_count_every_lost_line() {
         pass(0..6);
     }
 
     #[test]
-    fn relays_lose_nothing_with_other_seeds_either() {
+    fn relays_count_every_lost_line_with_other_seeds() {
         pass(100..106);
     }
 

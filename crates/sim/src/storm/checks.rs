@@ -1,4 +1,4 @@
-//! What must hold after every step: both sums, what arrived, what disks have, what clients were told, what was dropped.
+//! The checks after every step: both balances, arrivals, disks, replies to clients, reasons of drops.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ impl Storm {
             let outlet = &mut self.world.outlets[output.index()];
             watch.look(outlet).map_err(|what| format!("output `{}`: {what}", outlet.name))?;
             if outlet.torn() > 0 {
-                return Err(format!("output `{}`: a rotation tore a line", outlet.name));
+                return Err(format!("output `{}`: a rotation cut a line in two", outlet.name));
             }
             if let Some(vault) = self.vaults.get_mut(output) {
                 vault.look(outlet).map_err(|what| format!("output `{}`: {what}", outlet.name))?;
@@ -33,7 +33,7 @@ impl Storm {
         self.check_accounts()
     }
 
-    /// Takes in what was given to outputs, and what was saved meanwhile, in order.
+    /// Processes the blocks given to outputs and the checkpoints saved meanwhile, in order.
     pub(super) fn take_given(&mut self) -> Result<(), String> {
         let given = self.world.given.as_mut().map(std::mem::take).unwrap_or_default();
         let events = self.world.keeping.as_mut().map(|keeping| std::mem::take(&mut keeping.events));
@@ -62,7 +62,7 @@ impl Storm {
             let sharing: Vec<_> =
                 watched().filter(|(_, other)| Arc::ptr_eq(&other.account, &outlet.account)).collect();
             watch::check_account(&sharing).map_err(|what| format!("output `{}`: {what}", outlet.name))?;
-            // A process that is dying cannot read, either.
+            // A dying process cannot read, either.
             let vaults = self
                 .vaults
                 .iter()
@@ -80,7 +80,7 @@ impl Storm {
         Ok(())
     }
 
-    /// Where a source waits for room, nothing is dropped for want of it.
+    /// A source that waits for room must not lose copies to a full queue.
     fn check_waiting(&self) -> Result<(), String> {
         for at in KEPT.iter().filter_map(|name| self.world.outlet_at(name)) {
             let outlet = &self.world.outlets[at];
@@ -88,7 +88,7 @@ impl Storm {
             let excused = self.vaults.get(&OutputId(at as u16)).is_some_and(|vault| vault.write_fails);
             if dropped > 0 && !excused && !outlet.is_dead() {
                 return Err(format!(
-                    "output `{}`: {dropped} copies were dropped for want of room, although their source waits",
+                    "output `{}`: {dropped} copies were dropped by a full queue, although their source waits",
                     outlet.name
                 ));
             }
@@ -97,7 +97,7 @@ impl Storm {
     }
 }
 
-/// What has arrived of the lines of clients that are answered.
+/// The watches of outputs whose lines are acknowledged to clients.
 pub(super) fn kept<'a>(world: &World, watches: &'a BTreeMap<OutputId, Watch>) -> Vec<&'a Watch> {
     let at = KEPT.iter().filter_map(|name| world.outlet_at(name));
     at.filter_map(|at| watches.get(&OutputId(at as u16))).collect()

@@ -1,7 +1,7 @@
-//! Clients that are answered: each line they send has an id, and what they were told about it must be true.
+//! Clients that get acknowledgements: each line has an id, and every reply about it must be true.
 //!
-//! A line that was acknowledged as delivered has arrived at every output by then; one that was acknowledged as safe
-//! arrives at every one, whatever happens to processes and power. Nobody sends such a line a second time.
+//! A line acknowledged as delivered has already arrived at every output. A line acknowledged as safe arrives at every
+//! output, despite kills and power losses. Such lines are never sent twice.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,25 @@ use model::AckWhen;
 use super::watch::Watch;
 use crate::random::Random;
 
-/// Clients at one time.
+/// Clients at the same time.
 const CLIENTS: u64 = 3;
 
 /// All clients of one source.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
-    /// Connection -> the lines that were sent on it, and how many of them were acknowledged.
+    /// Connection -> the lines sent on it, and how many of them were acknowledged.
     sent: BTreeMap<String, (Vec<String>, usize)>,
-    /// Makes ids and names of connections unique.
+    /// Makes ids and connection names unique.
     serial: u64,
     current: [u64; CLIENTS as usize],
-    /// What was acknowledged, under which condition.
+    /// The acknowledged lines, with their condition.
     acked: Vec<(String, AckWhen)>,
     refused: u64,
 }
 
 impl Clients {
-    /// One of the clients sends some lines: the connection, the bytes, and whether it is done afterwards. A connection
-    /// that is not `open` any more is followed by another one.
+    /// One of the clients sends some lines. Returns the connection, the bytes, and whether the client ends afterwards.
+    /// If a connection is no longer `open`, the client opens another one.
     pub(super) fn lines(
         &mut self,
         random: &mut Random,
@@ -57,33 +57,39 @@ impl Clients {
         (name, bytes, done)
     }
 
-    /// The process that they were connected to is gone.
+    /// The process that they were connected to has ended.
     pub(super) fn restart(&mut self) {
         self.sent.clear();
         self.current = Default::default();
     }
 
-    /// Takes in what clients were told.
+    /// Checks the new replies.
     ///
     /// # Errors
-    /// What is not true, or no answer at all.
+    /// A false reply, or a missing one.
     pub(super) fn look(
         &mut self,
-        told: BTreeMap<String, Vec<String>>,
+        replies: BTreeMap<String, Vec<String>>,
         source: &SourcePlan,
         outputs: &[&Watch],
     ) -> Result<(), String> {
         let Some(when) = source.ack_when else { return Ok(()) };
-        for (name, lines) in told {
+        for (name, lines) in replies {
             for line in lines {
-                self.told(&name, &line, when, outputs)?;
+                self.check_reply(&name, &line, when, outputs)?;
             }
         }
         Ok(())
     }
 
-    fn told(&mut self, name: &str, told: &str, when: AckWhen, outputs: &[&Watch]) -> Result<(), String> {
-        let mut words = told.split(' ');
+    fn check_reply(
+        &mut self,
+        name: &str,
+        reply: &str,
+        when: AckWhen,
+        outputs: &[&Watch],
+    ) -> Result<(), String> {
+        let mut words = reply.split(' ');
         let (word, number) = (words.next(), words.next().and_then(|number| number.parse::<usize>().ok()));
         if word == Some("err") {
             self.refused += 1;
@@ -97,7 +103,7 @@ impl Clients {
         let Some((lines, acked)) = self.sent.get_mut(name) else { return Ok(()) };
         let number = number.filter(|number| word == Some("ack") && (*acked..=lines.len()).contains(number));
         let Some(number) = number else {
-            return Err(format!("connection {name} was told `{told}` after {} lines", lines.len()));
+            return Err(format!("connection {name} got the reply `{reply}` after {} lines", lines.len()));
         };
         let new = &lines[*acked..number];
         if when == AckWhen::Delivered
@@ -110,10 +116,10 @@ impl Clients {
         Ok(())
     }
 
-    /// Everything has drained.
+    /// All queues are empty.
     ///
     /// # Errors
-    /// A line that was acknowledged and has not arrived.
+    /// A line that was acknowledged but has not arrived.
     pub(super) fn check(&self, outputs: &[&Watch]) -> Result<(), String> {
         for (line, when) in self.acked.iter().filter(|(_, when)| *when != AckWhen::Accepted) {
             if !outputs.iter().all(|watch| watch.has_arrived(line)) {
@@ -123,7 +129,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Lines that were acknowledged, and connections that were told that nobody knows.
+    /// Acknowledged lines, and connections with the reply that the fate of their lines is unknown.
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.acked.len() as u64, self.refused)
     }

@@ -1,10 +1,10 @@
-//! What aggregations must still hold when the next process begins (docs/restarts.md): of the followed counters at most what
-//! came since the last checkpoint began is forgotten, and nothing is counted twice.
+//! The state that aggregations must have when the next process starts (docs/restarts.md): followed counters lose at
+//! most the samples since the last checkpoint began, and nothing is counted twice.
 //!
-//! One window may be told twice, under one label: its flush was on its way when the process died, or a loss of power took
-//! the note of it along. What was in the checkpoint of that window is then given again, and no more.
-//! A fault that no checkpoint can undo (a write that the disk lost, a flipped byte) lets more be forgotten, or brings an earlier
-//! checkpoint back, whose window was told since.
+//! One window may be emitted twice with one label, if its flush was incomplete when the process died, or if a power
+//! loss removed its note. Only the part of that window that was in the checkpoint is then emitted again.
+//! Faults that no checkpoint can repair (a lost write, a flipped byte) allow larger losses, or restore an earlier
+//! checkpoint whose window was already emitted.
 
 use std::collections::BTreeMap;
 
@@ -16,50 +16,50 @@ use crate::world::keeping::Event;
 /// The aggregation whose counters are followed.
 pub(super) const FOLLOWED: &str = "t";
 
-/// Checkpoints that have to be whole before a fault that may have damaged one counts no more: it happens to one of the next
-/// [`super::outage::LOST_WRITE_MAX`] writes, and there are two generations.
+/// Complete checkpoints needed before a fault no longer matters. The fault hits one of the next
+/// [`super::outage::LOST_WRITE_MAX`] writes, and there are two generations of checkpoints.
 const CHECKPOINTS_HEAL: u32 = super::outage::LOST_WRITE_MAX as u32 + 3;
 
-/// Counter -> sum of what was sent.
+/// Counter -> sum of the samples sent.
 type Sums = BTreeMap<String, u64>;
 
-/// How things were when saving began.
+/// The state when saving began.
 #[derive(Clone, Debug)]
 struct Snapshot {
     number: u64,
     sent: Sums,
     given: BTreeMap<String, f64>,
-    /// Flushes that had ended.
+    /// Completed flushes.
     flushes: u64,
 }
 
 /// See the module's header.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// Those that were begun and are not whole, in order: several may be on their way to a slow disk.
+    /// Checkpoints that were begun but are incomplete, in order: a slow disk may have several.
     begun: Vec<Snapshot>,
     whole: Option<Snapshot>,
-    /// The first one, which may be whole: the process died in writing it.
+    /// The first of them, which may be complete: the process died while writing it.
     first: Option<Snapshot>,
-    /// Flushes that have ended; the last of them that the process knows, and the last that is noted on disk.
-    told: u64,
+    /// Completed flushes; the last one that the process knows; the last one noted on disk.
+    flushed: u64,
     known: u64,
     noted: u64,
-    /// What had been sent when the process began.
+    /// The samples sent before the process started.
     sent_before: Sums,
-    /// Checkpoints that have to be whole before all can be relied on again.
+    /// Complete checkpoints needed before all of them are reliable again.
     damaged: u32,
-    /// Checkpoints that were whole.
+    /// Complete checkpoints.
     pub(super) checkpoints: u64,
 }
 
 impl Memory {
-    /// Something happened, after what `watch` has seen and with all of `sent`.
+    /// Records an event, after the arrivals that `watch` has seen and with all of `sent`.
     pub(super) fn note(&mut self, event: &Event, sent: &Sums, watch: &Watch) {
         match event {
             Event::Begun { name, number } if name == FOLLOWED => {
                 let (sent, given) = (sent.clone(), watch.given());
-                self.begun.push(Snapshot { number: *number, sent, given, flushes: self.told });
+                self.begun.push(Snapshot { number: *number, sent, given, flushes: self.flushed });
             }
             Event::Whole { name, number } if name == FOLLOWED => {
                 self.checkpoints += 1;
@@ -75,26 +75,26 @@ impl Memory {
                     self.damage();
                 }
             }
-            Event::Told { name } if name == FOLLOWED => {
-                self.told += 1;
-                self.known = self.told;
+            Event::Flushed { name } if name == FOLLOWED => {
+                self.flushed += 1;
+                self.known = self.flushed;
             }
             Event::Noted => self.noted = self.known,
             _ => {}
         }
     }
 
-    /// A fault that may damage what is on disk.
+    /// A fault that may damage data on disk.
     pub(super) fn damage(&mut self) {
         self.damaged = CHECKPOINTS_HEAL;
     }
 
-    /// True when what is on disk may be damaged.
+    /// True while data on disk may be damaged.
     pub(super) fn may_be_damaged(&self) -> bool {
         self.damaged > 0
     }
 
-    /// A process has begun whose plan has checkpoints, or none: then those that there were are removed.
+    /// A process has started. If its plan has no checkpoints, existing ones are removed.
     pub(super) fn begin(&mut self, plan: &Plan) {
         let is_kept = |transform: &TransformPlan| {
             let kept = transform.kind.as_aggregate().is_some_and(|aggregate| aggregate.checkpoint_ms > 0);
@@ -106,10 +106,10 @@ impl Memory {
         }
     }
 
-    /// A new process has begun, and `back` of the followed counters is back. `forgotten` is what has been since the one
-    /// before began, `given` what one output was given in points.
+    /// A new process has started and restored `back` of the followed counters. `forgotten` is the loss since its
+    /// predecessor started; `given` is the sum of the points given to one output.
     ///
-    /// # Errors
+    /// The failed check.
     /// What must not have happened.
     pub(super) fn check(
         &self,
@@ -120,7 +120,7 @@ impl Memory {
         forgotten: &BTreeMap<String, f64>,
     ) -> Result<(), String> {
         let whole = self.whole.as_ref();
-        // The process may have died between the last write of a checkpoint and what follows it.
+        // The process may have died between the last write of a checkpoint and the event for it.
         let there = || whole.into_iter().chain(&self.first).chain(self.begun.first());
         let in_doubt = || there().filter(|there| power || self.noted <= there.flushes);
         for (name, sent) in sent {
@@ -130,7 +130,7 @@ impl Memory {
             let twice = if is_given { back } else { 0.0 };
             if forgotten < -twice {
                 return Err(format!(
-                    "{} of counter `{name}` are counted twice, and {twice} may be: {sent} were sent, {given} given, \
+                    "{} of counter `{name}` are counted twice; allowed: {twice}: {sent} were sent, {given} given, \
                      {back} are back",
                     -forgotten
                 ));
@@ -140,7 +140,7 @@ impl Memory {
             let since = sent - counted(&whole.sent).max(counted(&self.sent_before));
             if forgotten > since as f64 {
                 return Err(format!(
-                    "{forgotten} of counter `{name}` are forgotten, and {since} were sent since the last checkpoint: \
+                    "{forgotten} of counter `{name}` are lost, but only {since} were sent since the last checkpoint: \
                      {back} are back"
                 ));
             }
@@ -148,13 +148,13 @@ impl Memory {
         Ok(())
     }
 
-    /// That process goes on.
+    /// The new process continues.
     pub(super) fn restart(&mut self, power: bool, sent: &Sums) {
         self.sent_before.clone_from(sent);
         let begun = std::mem::take(&mut self.begun).into_iter().next();
         self.first = self.first.take().or(begun);
         if power {
-            // An older note may be back.
+            // An older note may have been restored.
             self.noted = 0;
         }
         self.known = self.noted;

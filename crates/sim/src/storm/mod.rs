@@ -1,16 +1,17 @@
-//! A seeded random run of a whole pipeline in bad weather, with everything checked after every step.
+//! A seeded random run of a whole pipeline with faults; every step is followed by all checks.
 //!
-//! Traffic of all kinds comes in over datagrams, connections and frames; endpoints go down for hours, hang, and break
-//! their connections at any byte; the wall clock steps; members of clusters come and go; the configuration is reloaded.
-//! Disks under queues fill up, fail, tear, forget and flip; processes are killed and machines lose their power, also in
-//! the middle of any write or sync and while the next process begins (`outage`).
+//! Sources receive traffic of all kinds over datagrams, connections and frames. Endpoints go down for hours, hang, and
+//! break their connections at any byte. The wall clock steps, members of clusters come and go, and the configuration is
+//! reloaded. Disks of queues fill up, fail, lose writes and flip bytes. Processes are killed and machines lose power,
+//! also in the middle of any write or sync, and while the next process starts (`outage`).
 //!
-//! After each step both sums must hold for every source and output (design §5), and what arrived must be what was given:
-//! whole, in order, once (`watch`). After each crash the disks must have what was promised (`vault`). At the end some
-//! counters are followed from the socket to the points: but for what died with a process's memory, not one unit may be
-//! missing. A failure comes with its seed and step, and the same seed gives the same run, to the last byte on disk.
+//! After each step, both balances must hold for every source and output (design §5), and the arrivals must be the
+//! blocks given to the output: complete, in order, once (`watch`). After each crash, the disks must contain the
+//! promised data (`vault`). At the end, some counters are compared from socket to endpoint: only samples in the memory
+//! of dead processes may be missing. A failure names its seed and step. The same seed gives the same run, to the last
+//! byte on disk.
 //!
-//! Not here: the world itself (`world`). The bugs that prove that this finds bugs: `world::canary`.
+//! Not here: the world (`world`), the known bugs that test these checks (`world::canary`).
 
 mod checks;
 mod clients;
@@ -54,18 +55,18 @@ const STEPS: usize = 100;
 
 const MS_NS: u64 = 1_000_000;
 
-/// Outputs that no mishap touches: what the ledger is checked at.
+/// Outputs without faults: the ledger is compared with their arrivals.
 const CALM: &[&str] = &["calm", "calm_pickle"];
 
 const CALM_IS_MISSING: &str = "the calm outputs are in every plan";
 
-/// Outputs of clients that are answered. Nothing happens to their disks that may damage what is on them.
+/// Outputs whose lines are acknowledged to clients. No fault damages the data on their disks.
 const KEPT: &[&str] = &["kept", "kept_too"];
 
 /// One run.
 ///
 /// # Errors
-/// The first thing that must not have happened.
+/// The first failed check.
 pub fn storm(seed: u64) -> Result<Calm, Found> {
     storm_with(seed, None)
 }
@@ -73,20 +74,20 @@ pub fn storm(seed: u64) -> Result<Calm, Found> {
 /// One run with a known bug in it.
 ///
 /// # Errors
-/// As [`storm()`]; here it is good news.
+/// As [`storm()`]; here an error is the expected result.
 pub fn storm_with(seed: u64, canary: Option<Canary>) -> Result<Calm, Found> {
-    storm_told(seed, canary, &mut Story::default())
+    storm_with_story(seed, canary, &mut Story::default())
 }
 
-/// The same, with a line for each thing that was done.
+/// The same, with a line for each action.
 ///
 /// # Errors
 /// As [`storm()`].
-pub fn storm_told(seed: u64, canary: Option<Canary>, story: &mut Story) -> Result<Calm, Found> {
+pub fn storm_with_story(seed: u64, canary: Option<Canary>, story: &mut Story) -> Result<Calm, Found> {
     let mut storm = Storm::new(seed, canary);
-    let told = run(&mut storm, seed);
+    let result = run(&mut storm, seed);
     *story = std::mem::take(&mut storm.story);
-    told
+    result
 }
 
 fn run(storm: &mut Storm, seed: u64) -> Result<Calm, Found> {
@@ -110,24 +111,24 @@ fn run(storm: &mut Storm, seed: u64) -> Result<Calm, Found> {
 
 struct Storm {
     story: Story,
-    /// Decides which queues are on disk; none for none of them.
+    /// Seed for the choice of queues on disk; `None` for no queue on disk.
     disks: Option<u64>,
     random: Random,
     traffic: Traffic,
     clients: Clients,
     world: World,
     watches: BTreeMap<OutputId, Watch>,
-    /// Outlets that have a watch, or had one.
+    /// Number of outlets that have a watch, or had one.
     rained: usize,
-    /// Outputs whose queue is of the other kind from the next start on.
+    /// Outputs whose queue changes its kind at the next start.
     moved: BTreeSet<String>,
     memory: Memory,
-    /// Of the outputs whose queue is on disk.
+    /// The checks of queues on disk, by output.
     vaults: BTreeMap<OutputId, Vault>,
-    /// What it will be when the process dies in a call to a disk.
+    /// The outage that a process has when it dies in a call to a disk.
     end_of_next: Outage,
     tally: Tally,
-    /// What the accounts of processes that have died said.
+    /// The accounts of the processes that have died.
     before: Calm,
 }
 
@@ -172,11 +173,11 @@ impl Storm {
         self.check()
     }
 
-    /// Gives every output its watch and, but for the calm ones, its weather.
+    /// Adds watches to new outlets, and faults to all except the calm ones.
     fn rain(&mut self) {
         for at in self.rained..self.world.outlets.len() {
             let id = OutputId(at as u16);
-            // One that goes on with the queue of another goes on with what is known of it.
+            // An outlet with its predecessor's queue also gets its predecessor's watch.
             let before = self.world.outlets.iter().position(|outlet| outlet.successor == Some(at));
             let before = before.map(|before| OutputId(before as u16));
             let reading = Reading::of(&self.world.plan.outputs[at].kind);
@@ -214,7 +215,7 @@ impl Storm {
         Ok(())
     }
 
-    /// The weather clears, everything drains, the daemon stops.
+    /// All faults end, all queues drain, the daemon stops.
     fn end(&mut self) -> Result<(), String> {
         let now = self.world.now;
         for outlet in &mut self.world.outlets {
@@ -233,11 +234,11 @@ impl Storm {
             let age_ns = outlet.queue.oldest_ns().map_or(0, |made_ns| now.mono_ns.saturating_sub(made_ns));
             if age_ns > 60_000 * MS_NS {
                 let waiting = outlet.waiting();
-                return Err(format!("output `{}` does not drain: {waiting} copies wait", outlet.name));
+                return Err(format!("output `{}` does not drain: {waiting} copies are queued", outlet.name));
             }
         }
-        // A queue on disk whose endpoint is down is left at once. That is so of one that had nothing to try it with since then,
-        // and gets its last records from the stop itself.
+        // A queue on disk whose endpoint is down is closed at once. This also applies to an endpoint without an attempt
+        // since then, which got its last records from the stop itself.
         let is_left = |outlet: &Outlet| {
             let is_down = outlet.state().status == Status::Down;
             outlet.leaves_its_disk() || (is_down && outlet.stored.is_some() && outlet.waiting() == 0)
@@ -247,7 +248,7 @@ impl Storm {
         self.check()?;
         let mut read = self.world.outlets.iter().zip(&left).filter(|(_, left)| !**left);
         if let Some((outlet, _)) = read.find(|(outlet, _)| outlet.waiting() > 0) {
-            return Err(format!("output `{}` still waits after the stop", outlet.name));
+            return Err(format!("output `{}` still has queued copies after the stop", outlet.name));
         }
         self.clients.check(&kept(&self.world, &self.watches))?;
         self.nothing_comes_back(&left)?;
@@ -268,7 +269,7 @@ impl Storm {
         calm
     }
 
-    /// What the accounts of the process that runs say.
+    /// The accounts of the running process.
     fn since(&self) -> Calm {
         let sums = || self.world.outlets.iter().map(|outlet| outlet.account.sum(0));
         let resent = |outlet: &crate::world::outlet::Outlet| {
@@ -288,7 +289,7 @@ impl Storm {
 mod tests {
     use super::*;
 
-    /// A few seeds, in two tests so that they run side by side; `cargo xtask sim` runs more, these among them.
+    /// A few seeds, in two tests that run in parallel. `cargo xtask sim` runs more, including these.
     fn pass(seeds: std::ops::Range<u64>) {
         let all: Vec<Calm> =
             seeds.map(|seed| storm(seed).unwrap_or_else(|found| panic!("{found}"))).collect();
@@ -304,7 +305,7 @@ mod tests {
             .tally;
         let counts = [kills, power_losses, found, lost, damaged, checkpoints, restored];
         let bad_nights = counts.iter().all(|count| *count > 0);
-        assert!(bad_nights, "something never happened to disks: {all:?}");
+        assert!(bad_nights, "a kind of disk fault never happened: {all:?}");
     }
 
     #[test]
@@ -318,9 +319,9 @@ mod tests {
     }
 
     #[test]
-    fn unacknowledged_lines_are_sent_again() {
+    fn unacknowledged_lines_are_resent() {
         let resent = (14..14 + SEEDS_MAX).any(|seed| storm(seed).is_ok_and(|calm| calm.resent > 0));
-        assert!(resent, "no storm had a connection end with lines on the way");
+        assert!(resent, "no storm had a connection end with unacknowledged lines");
     }
 
     #[test]
@@ -330,7 +331,7 @@ mod tests {
         assert_ne!(first.map(|calm| calm.digest), storm(78).map(|calm| calm.digest));
     }
 
-    /// Seeds that found something once, until a new step makes other runs of them.
+    /// Seeds that once found a bug. A new step may give them another run.
     const ONCE: &[(u64, &str)] = &[
         (503, "a disk that was short of descriptors for hours was held against those whose endpoints refuse"),
         (637_106_210, "a client wrote on after its connection had ended, to another of its name"),
@@ -341,18 +342,18 @@ mod tests {
     ];
 
     #[test]
-    fn what_was_found_once_stays_mended() {
+    fn seeds_of_fixed_bugs_pass() {
         for (seed, what) in ONCE {
             let found = storm(*seed).err();
             assert!(found.is_none(), "{what}: {found:?}");
         }
     }
 
-    /// How many storms are searched for something that does not happen in each. A seed means another run as soon as the
-    /// code under it takes another step, so a test notes where it begins to look and goes on from there.
+    /// Most storms in a search for something that does not happen in each. Any new step changes the run of a seed, so a
+    /// test names its first seed and searches from there.
     const SEEDS_MAX: u64 = 24;
 
-    /// The first seed from which on a storm finds a known bug. The storms up to there pass without the bug.
+    /// The first seed of the search for each known bug. The same storms pass without the bug.
     const FOUND: &[(Canary, u64)] = &[
         (Canary::DroppedCountedTwice, 0),
         (Canary::AckedTooEarly, 0),
@@ -361,7 +362,7 @@ mod tests {
         (Canary::AnsweredTooEarly, 16),
         (Canary::RoomNotReserved, 2),
         (Canary::Impatient, 8),
-        (Canary::ToldTwice, 0),
+        (Canary::FlushedTwice, 0),
         (Canary::CheckpointForgotten, 4),
     ];
 
@@ -369,7 +370,8 @@ mod tests {
     fn every_canary_is_found() {
         for (canary, first) in FOUND.iter().copied() {
             let found = (first..first + SEEDS_MAX).find_map(|seed| storm_with(seed, Some(canary)).err());
-            let found = found.unwrap_or_else(|| panic!("{canary:?} is found by no storm from {first} on"));
+            let found =
+                found.unwrap_or_else(|| panic!("{canary:?} is not found by a storm from seed {first} on"));
             let by = canary.finding();
             assert!(found.message.contains(by), "{canary:?} was found by another check: {found}");
             let without = storm(found.seed).err();

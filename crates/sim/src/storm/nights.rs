@@ -1,6 +1,6 @@
-//! Nights in which several things go wrong, one after the other: what one of them alone hardly ever brings to light.
+//! Sequences of faults that find bugs which a single fault hardly ever finds.
 //!
-//! Not here: each of them, and what is checked when the next process begins (`outage`).
+//! Not here: the single faults, and the checks after the next start (`outage`).
 
 use model::OutputId;
 
@@ -9,8 +9,7 @@ use super::{CALM, KEPT, Storm};
 use crate::world::peer::State;
 
 impl Storm {
-    /// An endpoint is down, its disk fails under what waits for it, and then the process dies: what one of these alone
-    /// hardly ever brings to light.
+    /// An endpoint is down, the disk of its queue fails, and then the process dies.
     pub(super) fn bad_night(&mut self) -> Result<(), String> {
         let on_disk: Vec<OutputId> = self.vaults.keys().copied().collect();
         let kept = self.random.chance(40).then(|| *self.random.pick(KEPT));
@@ -55,8 +54,8 @@ impl Storm {
         }
     }
 
-    /// The next process begins with what waits for an endpoint that is down. When that is up again, nothing can be opened
-    /// for a while.
+    /// The next process starts with a full queue for an endpoint that is down. When the endpoint is up again, nothing
+    /// can be opened for a while.
     fn short_morning(&mut self, name: &str, kept: Option<OutputId>) -> Result<(), String> {
         for _ in 0..self.random.between(1, 4) {
             self.traffic_for(kept)?;
@@ -76,7 +75,7 @@ impl Storm {
         self.check()
     }
 
-    /// The next sync under what waits for an endpoint that is down fails, and before another one the machine loses its power.
+    /// The next sync of a queue whose endpoint is down fails, and the machine loses power before another sync.
     fn failed_sync(&mut self, output: OutputId, kept: Option<OutputId>) -> Result<(), String> {
         self.traffic_for(kept)?;
         if let (Some(stored), Some(vault)) =
@@ -94,7 +93,7 @@ impl Storm {
         self.crash(End::PowerLoss)
     }
 
-    /// For any output, or for those of clients that are answered.
+    /// For any output, or only for outputs with acknowledgements.
     fn traffic_for(&mut self, kept: Option<OutputId>) -> Result<(), String> {
         if kept.is_none() {
             return self.datagrams();

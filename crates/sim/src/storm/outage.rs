@@ -1,6 +1,6 @@
-//! What goes wrong with disks, processes and machines in a storm, and what is checked when the next process begins.
+//! Faults of disks, processes and machines in a storm, and the checks after the next start.
 //!
-//! Not here: several of these in one night (`nights`).
+//! Not here: sequences of faults (`nights`).
 
 use deliver::disk_queue::faulty_disk::{Faults, FaultyDisk};
 use model::{DiskError, OutputId};
@@ -11,15 +11,15 @@ use crate::random::Random;
 use crate::world::outlet::Outlet;
 use crate::world::stored::Stored;
 
-/// The write that a disk of checkpoints loses is one of so many.
+/// A lost write is one of the next this many writes of a disk for checkpoints.
 pub(super) const LOST_WRITE_MAX: u64 = 3;
 
-/// What ends a process.
+/// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Killed: what it wrote is there.
+    /// Killed: its writes are kept.
     Killed,
-    /// The machine lost its power: what was not synced may be there, in part, in any order.
+    /// Power loss: writes without a sync may be kept, in part and in any order.
     PowerLoss,
 }
 
@@ -30,7 +30,7 @@ impl End {
 }
 
 impl Storm {
-    /// Something goes wrong with the disk of one output.
+    /// Causes a fault on the disk of one output.
     pub(super) fn disk(&mut self) {
         let at = self.random.below(self.world.outlets.len() as u64) as usize;
         let outlet = &mut self.world.outlets[at];
@@ -43,7 +43,7 @@ impl Storm {
             self.end_of_next = End::by_chance(random);
             let calls = random.below(40);
             stored.disk.change_faults(|faults| faults.crash_in = Some(calls));
-            format!("call {calls} ends the process: {:?}", self.end_of_next)
+            format!("call {calls} kills the process: {:?}", self.end_of_next)
         } else if random.chance(30) {
             match random.chance(30) {
                 true => all_is_there(stored),
@@ -56,7 +56,7 @@ impl Storm {
         self.story.tell(format!("disk of `{}`: {what}", outlet.name));
     }
 
-    /// Something goes wrong with the disk of checkpoints and notes.
+    /// Causes a fault on the disk of checkpoints and notes.
     pub(super) fn state_disk(&mut self) {
         let Some(keeping) = &self.world.keeping else { return };
         let random = &mut self.random;
@@ -66,7 +66,7 @@ impl Storm {
             0..=2 => {
                 self.end_of_next = End::by_chance(random);
                 change(&|faults| faults.crash_in = Some(calls));
-                format!("call {calls} ends the process: {:?}", self.end_of_next)
+                format!("call {calls} kills the process: {:?}", self.end_of_next)
             }
             3 => {
                 change(&|faults| faults.sync_error_in = Some(calls / 5));
@@ -96,7 +96,7 @@ impl Storm {
         self.story.tell(format!("disk of checkpoints: {what}"));
     }
 
-    /// The process dies, with the machine or without, and another begins.
+    /// Kills the process, or the whole machine, and starts another process.
     pub(super) fn crash(&mut self, end: End) -> Result<(), String> {
         let power = end == End::PowerLoss;
         self.story.tell(format!("{end:?}"));
@@ -117,7 +117,7 @@ impl Storm {
         for (at, legacy) in legacies.iter().enumerate() {
             let outlet = &mut self.world.outlets[at];
             let Some(watch) = self.watches.get_mut(&OutputId(at as u16)) else { continue };
-            // What was on the wire when the connection ended.
+            // The bytes that were on the wire when the connection ended.
             watch.look(outlet).map_err(|what| in_output(outlet, &what))?;
             let (left, units) =
                 if outlet.asleep { (&legacy.units[..], &[][..]) } else { (&[][..], &legacy.units[..]) };
@@ -144,7 +144,7 @@ impl Storm {
         Ok(())
     }
 
-    /// Decides what the next process finds on each disk, and holds it against what must be there.
+    /// Decides the contents of each disk for the next process, and checks them.
     fn leave_disks(&mut self, power: bool) -> Result<Vec<Legacy>, String> {
         let mut legacies = Vec::new();
         for (at, outlet) in self.world.outlets.iter_mut().enumerate() {
@@ -167,9 +167,9 @@ impl Storm {
             if let Some(stored) = &outlet.stored
                 && self.random.chance(10)
             {
-                // It does not get far.
+                // The next process dies early.
                 let calls = self.random.below(20);
-                self.story.tell(format!("the next process ends in call {calls} to `{}`", outlet.name));
+                self.story.tell(format!("the next process dies in call {calls} to `{}`", outlet.name));
                 self.end_of_next = End::by_chance(&mut self.random);
                 stored.disk.change_faults(|faults| faults.crash_in = Some(calls));
             }
@@ -184,9 +184,8 @@ impl Storm {
         Ok(legacies)
     }
 
-    /// After an orderly stop the next process finds nothing. (A loss of power at that moment may bring back a segment that
-    /// was removed, with blocks that an earlier one took.)
-    /// `left`: outputs, by place, whose disks keep what they have.
+    /// After an orderly stop, the next process finds no data. (A power loss at that moment may restore a removed
+    /// segment with delivered blocks.) `left`: outputs, by index, whose disks keep their data.
     pub(super) fn nothing_comes_back(&mut self, left: &[bool]) -> Result<(), String> {
         for (output, vault) in &self.vaults {
             let outlet = &mut self.world.outlets[output.index()];
@@ -205,7 +204,7 @@ impl Storm {
 }
 
 impl Storm {
-    /// After an orderly stop every window is told: the next process has nothing to count.
+    /// After an orderly stop, every window has been emitted: the next process restores no counters.
     pub(super) fn nothing_is_left_to_count(&mut self) -> Result<(), String> {
         if let Some(keeping) = &mut self.world.keeping {
             keeping.die(false);
@@ -225,7 +224,7 @@ fn in_output(outlet: &Outlet, what: &str) -> String {
     format!("output `{}`: {what}", outlet.name)
 }
 
-/// Something is short or away for a while, or fails once; says what. No byte of the disk is damaged by it.
+/// Causes a shortage for a while, or a single failure; describes it. No byte on the disk is damaged.
 pub(super) fn shortage(stored: &Stored, random: &mut Random) -> String {
     let (what, change): (_, fn(&mut Faults)) = match random.below(4) {
         0 => ("no file can be opened: no descriptors", |faults| {
@@ -239,7 +238,7 @@ pub(super) fn shortage(stored: &Stored, random: &mut Random) -> String {
     what.to_owned()
 }
 
-/// Nothing is short or away any more; says so.
+/// Ends all shortages; describes that.
 pub(super) fn all_is_there(stored: &Stored) -> String {
     stored.disk.change_faults(|faults| {
         (faults.opens_fail, faults.away, faults.read_error_in) = (None, false, None);
@@ -247,7 +246,7 @@ pub(super) fn all_is_there(stored: &Stored) -> String {
     "everything is there again".to_owned()
 }
 
-/// Something goes wrong; says what. Of a disk that is `kept` nothing is damaged.
+/// Causes a fault; describes it. On a disk that is `kept`, no data is damaged.
 pub(super) fn fault(stored: &Stored, vault: &mut Vault, random: &mut Random, kept: bool) -> String {
     let calls = random.below(6);
     match random.below(if kept { 7 } else { 10 }) {
@@ -272,7 +271,7 @@ pub(super) fn fault(stored: &Stored, vault: &mut Vault, random: &mut Random, kep
             "there is room".to_owned()
         }
         7 => {
-            // Any write may be that of a cursor.
+            // The lost write may be that of a cursor.
             vault.damages += 1;
             vault.cursor_damaged = true;
             stored.disk.change_faults(|faults| faults.lose_write_in = Some(calls));
@@ -293,7 +292,7 @@ fn names(disk: &FaultyDisk, part: &str) -> Vec<String> {
     names
 }
 
-/// Changes one byte of a file. Returns how many there were to change: 1, or 0.
+/// Changes one byte of a file. Returns the number of changed bytes: 1, or 0 if there is none.
 fn flip(stored: &Stored, random: &mut Random, part: &str) -> u64 {
     flip_of(&stored.disk, random, part)
 }
@@ -314,7 +313,7 @@ fn flip_of(disk: &FaultyDisk, random: &mut Random, part: &str) -> u64 {
     1
 }
 
-/// A range of one segment cannot be read; or everything can again. Says which.
+/// Makes a range of one segment unreadable, or everything readable again. Describes it.
 fn unreadable(stored: &Stored, random: &mut Random) -> String {
     let names = names(&stored.disk, "segment");
     if names.is_empty() || random.chance(30) {
@@ -324,7 +323,7 @@ fn unreadable(stored: &Stored, random: &mut Random) -> String {
     let name = random.pick(&names).clone();
     let first = random.below(10_000);
     let last = first + random.below(5000);
-    let told = format!("bytes {first} to {last} of {name} cannot be read");
+    let what = format!("bytes {first} to {last} of {name} cannot be read");
     stored.disk.change_faults(|faults| faults.unreadable.push((name, first, last)));
-    told
+    what
 }

@@ -1,4 +1,4 @@
-//! The pipelines of storms: one shape, with options by chance. Every reload is another one of them.
+//! The pipelines of storms: one shape with random options. Every reload is another one of them.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use model::AckWhen;
 
 use crate::random::{Digest, Random};
 
-/// What never changes: where it listens, what the ledger follows, and what no mishap touches.
+/// The fixed part: addresses, the nodes that the ledger follows, and the outputs without faults.
 const FIXED: &str = r#"
 [sources.a]
 type = "statsd"
@@ -34,12 +34,12 @@ from = ["t"]
 to = ["tcp://127.0.0.1:2004"]
 "#;
 
-/// Outputs that every plan has, whose queue may change its kind.
+/// Outputs of every plan, whose queue may change its kind.
 pub(super) const MOVABLE: &[&str] = &["lines", "pickle", "dogs", "file", "events", "udp", "edge"];
 
-/// A plan by chance. No output is fed by two transforms: their own points would be the same, and a point that
-/// arrives twice could not be told from another one. Which queues are on disk is the same for the same `disks`, over all
-/// reloads, but for those of `moved` outputs, which are of the other kind.
+/// A random plan. No output is fed by two transforms: their own points would be equal, and a duplicate could not be
+/// distinguished from the other transform's point. Equal `disks` put the same queues on disk over all reloads, except
+/// those of `moved` outputs, which have the other kind.
 pub(super) fn plan(random: &mut Random, disks: Option<u64>, moved: &BTreeSet<String>) -> Plan {
     let mut text = FIXED.to_owned();
     let dialect = *random.pick(&["union", "etsy", "perl"]);
@@ -92,7 +92,7 @@ pub(super) fn plan(random: &mut Random, disks: Option<u64>, moved: &BTreeSet<Str
     plan
 }
 
-/// Packets to many endpoints: as they came, line by line, shared out, and aggregates sent on as samples.
+/// Packets to many endpoints: unchanged, line by line, sharded, and aggregates sent as samples.
 fn fan_out(random: &mut Random) -> String {
     let mut text = String::from(
         "[outputs.copies]\ntype = \"udp\"\nfrom = [\"a\"]\nto = [\"udp://10.0.1.1:8125\", \"udp://10.0.1.2:8125\"]\n\
@@ -116,7 +116,7 @@ fn fan_out(random: &mut Random) -> String {
     text
 }
 
-/// Most queues, and those whose records are followed over crashes.
+/// Puts most queues on disk, and always those whose records are followed over crashes.
 fn put_on_disk(plan: &mut Plan, seed: u64, moved: &BTreeSet<String>) {
     for output in &mut plan.outputs {
         let mut digest = Digest::default();
@@ -130,7 +130,7 @@ fn put_on_disk(plan: &mut Plan, seed: u64, moved: &BTreeSet<String>) {
     }
 }
 
-/// Far smaller queues than a file may ask for, so that they are full often.
+/// Queues far below the minimum of config files, so that they are often full.
 fn shrink_queues(plan: &mut Plan, random: &mut Random) {
     for output in &mut plan.outputs {
         if super::CALM.contains(&output.name.as_str()) {
@@ -142,7 +142,7 @@ fn shrink_queues(plan: &mut Plan, random: &mut Random) {
             *random.pick(&[WhenFull::DropOldest, WhenFull::DropNewest, WhenFull::Block, WhenFull::Wait]);
         output.queue.age_max_ms = *random.pick(&[0, 0, 30_000]);
         if super::KEPT.contains(&output.name.as_str()) {
-            // What was acknowledged is not dropped afterwards.
+            // Acknowledged lines must not be dropped later.
             output.queue.when_full = WhenFull::Block;
             (output.queue.records_max, output.queue.age_max_ms) = (0, 0);
         }

@@ -1,37 +1,37 @@
-//! What a run was like, and what it has found.
+//! The figures of a run, and its failure.
 
-/// What a run was like, or several together.
+/// The figures of one run or several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calm {
-    /// Steps that were taken.
+    /// Steps done.
     pub steps: usize,
     /// Records that were received, over all sources.
     pub received: u64,
     /// Copies that were delivered, over all outputs.
     pub delivered: u64,
-    /// Copies that were dropped, over all outputs: a run without any has not tried hard.
+    /// Copies that were dropped, over all outputs: a run without drops tests little.
     pub dropped: u64,
     /// Copies that were sent a second time.
     pub resent: u64,
-    /// Lines that clients were told to be accepted, safe or delivered.
+    /// Lines acknowledged to clients as accepted, safe or delivered.
     pub acked: u64,
-    /// Connections that were told that it is not known.
+    /// Connections with the reply that the fate of their lines is unknown.
     pub unacked: u64,
-    /// What happened to processes, machines and what they left on disk.
+    /// Crashes, and the data that they left on disk.
     pub tally: Tally,
     /// Fingerprint of all bytes that arrived anywhere, and of every disk.
     pub digest: u64,
 }
 
 impl std::fmt::Display for Calm {
-    /// Some lines; the last one is the shortest answer.
+    /// Several lines; the last one is the shortest summary.
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Calm { steps, received, delivered, dropped, resent, acked, unacked, tally, .. } = self;
         let Tally { kills, power_losses, found, lost, damaged, .. } = tally;
         let Tally { checkpoints, restored, refused_minutes, attempts, .. } = tally;
         writeln!(to, "{steps} steps, {received} records received")?;
         writeln!(to, "copies: {delivered} delivered, {dropped} dropped, {resent} sent again")?;
-        writeln!(to, "lines of clients: {acked} acknowledged, {unacked} connections told otherwise")?;
+        writeln!(to, "lines of clients: {acked} acknowledged, {unacked} connections without a known result")?;
         writeln!(to, "blocks on disk: {found} found again, {lost} lost that were not safe")?;
         writeln!(to, "copies on disk: {damaged} damaged, and counted")?;
         writeln!(to, "{checkpoints} checkpoints, and {restored} units of counters back out of them")?;
@@ -41,7 +41,7 @@ impl std::fmt::Display for Calm {
 }
 
 impl Calm {
-    /// Adds what another run was like. The fingerprint becomes that of both.
+    /// Adds the figures of another run, and combines the fingerprints.
     pub fn add(&mut self, other: &Calm) {
         self.steps += other.steps;
         self.received += other.received;
@@ -63,37 +63,37 @@ impl Calm {
     }
 }
 
-/// What happened to processes, machines and what they left on disk, over all outputs with a queue there.
+/// Crashes and the data that they left on disk, over all outputs with a queue on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Processes that were killed.
     pub kills: u64,
-    /// Machines that lost their power.
+    /// Power losses.
     pub power_losses: u64,
     /// Blocks that the next process found.
     pub found: u64,
-    /// Blocks that had been accepted, had no outcome, and were not there: none of them had been called safe.
+    /// Accepted blocks without an outcome that were missing after a crash: none of them was safe.
     pub lost: u64,
     /// Copies that the next process counted as damaged.
     pub damaged: u64,
-    /// Checkpoints of the aggregation that is followed.
+    /// Checkpoints of the followed aggregation.
     pub checkpoints: u64,
-    /// What came back out of them, of the counters that are followed.
+    /// Restored units of the followed counters.
     pub restored: u64,
-    /// Minutes in which an endpoint refused without an end, and the attempts of its sender.
+    /// Minutes in which an endpoint rejected all attempts, and the attempts of its sender.
     pub refused_minutes: u64,
-    /// See before.
+    /// See above.
     pub attempts: u64,
 }
 
-/// What a run has found.
+/// The failure of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Seed of the run.
     pub seed: u64,
-    /// Step after which it showed, from 0.
+    /// The step before the failed check, from 0.
     pub step: usize,
-    /// What must not have happened.
+    /// The failed check.
     pub message: String,
 }
 

@@ -1,8 +1,8 @@
-//! Hours in which endpoints refuse: their senders try again and again, in simulated time, while a little traffic goes on.
+//! Hours in which endpoints reject data: their senders retry in simulated time, with a little traffic.
 //!
-//! The hours cost next to nothing, because windows are long meanwhile and time goes from one thing that is due to the next.
-//! What must hold: no more attempts than the pauses between them allow, nobody who is awake without something to do, and
-//! queues within their bounds, in memory and on disk.
+//! The hours cost almost no real time, because windows are long and time advances from one due action to the next. The
+//! checks: no more attempts than the backoff allows, no wake-ups without work, and queues within their limits in memory
+//! and on disk.
 
 use config::plan::TransformKind;
 use deliver::plan::SenderPlan;
@@ -17,16 +17,16 @@ use crate::world::peer::State;
 const WINDOW_MS: u64 = 600_000;
 const CHECKPOINT_MS: u64 = 60_000;
 
-/// Times that somebody may wake in a second, on average: two syncs of each queue for each block that comes.
+/// Most wake-ups in a second, on average: two syncs of each queue for each new block.
 const WAKES_PER_SECOND_MAX: u64 = 10;
 
-/// What a queue on disk takes up beside its bound and a segment: a block, and what was settled since the last cursor.
-const ASIDE_BYTES_MAX: u64 = 256 * 1024;
+/// Disk space of a queue beyond its limit and one segment: a block, and the records settled since the last cursor.
+const OVERHEAD_BYTES_MAX: u64 = 256 * 1024;
 
-/// Share of the endpoints that refuse, in percent.
+/// Percentage of endpoints that reject data.
 const BESIEGED_PERCENT: u64 = 30;
 
-/// One whose endpoint refuses, and what it was like before.
+/// An output whose endpoint rejects data, and its state before.
 #[derive(Debug)]
 struct Besieged {
     at: usize,
@@ -34,7 +34,7 @@ struct Besieged {
     held: Held,
 }
 
-/// What an output holds.
+/// The data that an output holds.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     waiting: u64,
@@ -64,11 +64,11 @@ impl Storm {
                 outlet.set_state(State::Down, now)?;
                 besieged.push(Besieged { at, attempts: outlet.link.attempts(), held: Held::of(outlet) });
             } else {
-                // A socket that is full is asked twenty times a second whether it still is: nobody else's hours.
+                // A full socket is polled twenty times a second, which would spoil these checks.
                 outlet.set_state(State::Up, now)?;
             }
-            // And a disk that is short of something ten times: those are not these hours, either.
-            let _told = outlet.stored.as_ref().map(all_is_there);
+            // The same for a disk with a shortage, which is polled ten times a second.
+            let _message = outlet.stored.as_ref().map(all_is_there);
         }
         let minutes = self.random.between(60, 240);
         self.story.tell(format!("{} endpoints refuse for {minutes} minutes", besieged.len()));
@@ -84,19 +84,19 @@ impl Storm {
             }
         }
         let seconds = (self.world.now.mono_ns - now.mono_ns) / (1000 * MS_NS);
-        // A pause is at least half of what it may be, and an attempt may be noticed by two calls.
+        // A pause is at least half of its maximum, and two calls may count one attempt.
         let SenderPlan { retry_min_ms, retry_max_ms, .. } = SenderPlan::default();
         let growing = u64::from((retry_max_ms / retry_min_ms).ilog2()) + 2;
         let attempts_max = 2 * (growing + seconds * 2000 / retry_max_ms);
-        // One that the process did not live to see the end of says too little.
-        let told = besieged.into_iter().filter(|_| left == 0);
-        for Besieged { at, attempts, .. } in told {
+        // Outputs that the process did not survive show too little.
+        let survived = besieged.into_iter().filter(|_| left == 0);
+        for Besieged { at, attempts, .. } in survived {
             let outlet = &self.world.outlets[at];
             let attempts = outlet.link.attempts() - attempts;
             self.tally.attempts += attempts;
             if attempts > attempts_max {
                 return Err(format!(
-                    "output `{}`: {attempts} attempts within {seconds} s, and the pauses allow {attempts_max}",
+                    "output `{}`: {attempts} attempts within {seconds} s; the backoff allows {attempts_max}",
                     outlet.name
                 ));
             }
@@ -104,31 +104,29 @@ impl Storm {
         self.tally.refused_minutes += seconds / 60;
         let wakes = self.world.wakes - wakes;
         if wakes > (seconds + 60) * WAKES_PER_SECOND_MAX {
-            return Err(format!(
-                "somebody was woken {wakes} times within {seconds} s, with next to no traffic"
-            ));
+            return Err(format!("tasks woke up {wakes} times within {seconds} s, almost without traffic"));
         }
         Ok(())
     }
 
     /// # Errors
-    /// When the output holds more than it may, and more than it held before.
+    /// When the output holds more than its limit, and more than before.
     fn within_bounds(&self, Besieged { at, held, .. }: &Besieged) -> Result<(), String> {
         let outlet = &self.world.outlets[*at];
         let holds = Held::of(outlet);
-        // An empty queue takes a block of any size, and what was sent is counted until it is proven.
+        // An empty queue accepts a block of any size, and sent data counts until it is acknowledged.
         let bytes_max = self.world.plan.outputs[*at].queue.bytes_max + BLOCK_BYTES_MAX as u64;
         if holds.waiting > bytes_max.max(held.waiting) {
             return Err(format!(
-                "output `{}`: {} bytes wait, and {bytes_max} may",
+                "output `{}`: {} bytes are queued; the limit is {bytes_max}",
                 outlet.name, holds.waiting
             ));
         }
         let Some(stored) = &outlet.stored else { return Ok(()) };
-        let on_disk_max = bytes_max + stored.aside_max() + ASIDE_BYTES_MAX;
+        let on_disk_max = bytes_max + stored.overhead_max() + OVERHEAD_BYTES_MAX;
         if holds.on_disk > on_disk_max.max(held.on_disk) {
             return Err(format!(
-                "output `{}`: {} bytes are on disk, and {on_disk_max} may be",
+                "output `{}`: {} bytes are on disk; the limit is {on_disk_max}",
                 outlet.name, holds.on_disk
             ));
         }

@@ -1,7 +1,7 @@
-//! What may happen in a step: traffic, endpoints, clocks and reloads, by chance.
+//! The random actions of a step: traffic, endpoints, clocks and reloads.
 //!
-//! Not here: disks and deaths (`outage`), hours of refusing (`siege`). A step more, or another order, makes other runs of
-//! all seeds.
+//! Not here: disks and crashes (`outage`), hours of rejections (`siege`). A new action, or another order, changes the
+//! runs of all seeds.
 
 use config::plan::Plan;
 use model::OutputId;
@@ -51,14 +51,14 @@ impl Storm {
         self.world.advance(ms * MS_NS)
     }
 
-    /// The machine does other things for a while; now and then for hours.
+    /// The machine runs other programs for a while; now and then for hours.
     fn sleep(&mut self) -> Result<(), String> {
         let ms = if self.random.chance(10) {
             self.random.between(1_000_000, 20_000_000)
         } else {
             self.random.between(1, 12_000)
         };
-        self.story.tell(format!("nobody does anything for {ms} ms"));
+        self.story.tell(format!("the process is suspended for {ms} ms"));
         self.world.sleep(ms * MS_NS);
         self.world.turn()
     }
@@ -101,7 +101,7 @@ impl Storm {
         Ok(())
     }
 
-    /// A client that is answered sends some lines.
+    /// A client that gets acknowledgements sends some lines.
     pub(super) fn clients(&mut self) -> Result<(), String> {
         let source = self.world.sources.iter().find(|source| source.plan.name == "k");
         let open = |name: &str| source.is_some_and(|known| known.connections().any(|open| open == name));
@@ -117,8 +117,8 @@ impl Storm {
             self.world.turn()?;
         }
         let Some(source) = self.world.source("k") else { return Ok(()) };
-        // Sent on one that has ended meanwhile, the rest would begin another of its name, whose answers are about other
-        // lines.
+        // If that connection has ended meanwhile, the rest would open another one of the same name, and its replies
+        // would be about other lines.
         if source.connections().any(|open| *open == name) {
             self.world.stream("k", &name, false, &lines[cut..])?;
             if done && let Some(source) = self.world.source("k") {
@@ -140,7 +140,7 @@ impl Storm {
         self.world.stream("f", &name, true, &frame[..cut])?;
         if self.random.chance(80) {
             self.world.turn()?;
-            // A frame past the limit has ended the connection; the rest then begins another.
+            // A frame over the limit has closed the connection; the rest then opens another one.
             self.world.stream("f", &name, true, &frame[cut..])?;
         }
         Ok(())
@@ -153,7 +153,7 @@ impl Storm {
         if CALM.contains(&outlet.name.as_str()) {
             return Ok(());
         }
-        // Not every endpoint can do everything; what it cannot do is nothing.
+        // Some endpoints do not support some actions; these do nothing.
         let what = match self.random.below(10) {
             0..=2 => outlet.set_state(State::Down, now).map(|()| "down".to_owned()),
             3 => outlet.set_state(State::Hang, now).map(|()| "hanging".to_owned()),
@@ -173,7 +173,7 @@ impl Storm {
         Ok(())
     }
 
-    /// A check finds that an endpoint of a cluster is away, or that it is back.
+    /// A health check finds that an endpoint of a cluster is down, or up again.
     fn member(&mut self) {
         let output = OutputId(self.random.below(self.world.outlets.len() as u64) as u16);
         let live = self.random.chance(50);
@@ -181,7 +181,7 @@ impl Storm {
     }
 
     fn reload(&mut self) -> Result<(), String> {
-        // From the next start on some queue is where it was not.
+        // At the next start, a queue changes its kind.
         if self.random.chance(40) {
             let name = (*self.random.pick(pipeline::MOVABLE)).to_owned();
             self.story.tell(format!("the queue of `{name}` changes its kind"));

@@ -1,8 +1,8 @@
-//! What was done in a run, line by line, for whoever has to find out why it went wrong.
+//! The actions of a run, line by line, to find the cause of a failure.
 
 use model::Now;
 
-/// Steps that are told: what went wrong began shortly before.
+/// Steps that are kept: the cause of a failure is usually recent.
 const STEPS_MAX: usize = 40;
 
 /// See the module's header.
@@ -21,15 +21,15 @@ impl Story {
         self.steps.push_back((format!("step {number} at {}.{:03} s", ms / 1000, ms % 1000), Vec::new()));
     }
 
-    /// Something is done in it.
+    /// Adds an action to the current step.
     pub(super) fn tell(&mut self, what: String) {
-        if let Some((_, told)) = self.steps.back_mut() {
-            told.push(what);
+        if let Some((_, actions)) = self.steps.back_mut() {
+            actions.push(what);
         }
     }
 
     /// The last steps: one line each.
     pub fn lines(&self) -> impl Iterator<Item = String> {
-        self.steps.iter().map(|(step, told)| format!("{step}: {}", told.join("; ")))
+        self.steps.iter().map(|(step, actions)| format!("{step}: {}", actions.join("; ")))
     }
 }

@@ -1,13 +1,13 @@
-//! Random traffic: mostly good lines, some that are bad in every way we know, some that are only bytes.
+//! Random traffic: mostly valid lines, some that are invalid in every known way, some random bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::random::Random;
 
-/// Counters whose every unit is followed from the socket to the endpoint.
+/// Number of counters whose every unit is followed from the socket to the endpoint.
 const LEDGER_NAMES: u64 = 7;
 
-/// Lines that are bad, each in another way.
+/// Invalid lines, each in another way.
 const BAD: &[&str] = &[
     "junk",
     ":1|c",
@@ -25,15 +25,15 @@ const BAD: &[&str] = &[
     "x:1:2:z|ms",
 ];
 
-/// Makes packets, and keeps the ledger of what the followed counters should add up to.
+/// Makes packets, and records the expected sums of the followed counters.
 #[derive(Debug)]
 pub(super) struct Traffic {
     random: Random,
     /// Makes values and times unique.
     serial: u64,
-    /// Name of a followed counter -> sum of what was sent.
+    /// Followed counter -> sum of the samples sent.
     pub(super) ledger: BTreeMap<String, u64>,
-    /// Names that are followed no more.
+    /// Counters that are no longer followed.
     kept_out: BTreeSet<String>,
 }
 
@@ -42,7 +42,7 @@ impl Traffic {
         Traffic { random: Random::new(seed), serial: 0, ledger: BTreeMap::new(), kept_out: BTreeSet::new() }
     }
 
-    /// A packet that makes every followed counter exist, so that no limit on series can keep one out.
+    /// A packet with every followed counter, so that no limit on series can exclude one.
     pub(super) fn first(&mut self) -> Vec<u8> {
         let lines: Vec<String> = (0..LEDGER_NAMES).map(|name| self.ledger_line(name)).collect();
         lines.join("\n").into_bytes()
@@ -58,14 +58,14 @@ impl Traffic {
         line
     }
 
-    /// Follows only counters that are `there` from now on. A checkpoint that was damaged may have brought back all the
-    /// series that a transform takes, and none of these.
+    /// From now on, follows only counters that are `there`. A damaged checkpoint may have restored the most series that
+    /// a transform accepts, without these.
     pub(super) fn follow_only(&mut self, there: &BTreeMap<String, f64>) {
         let kept_out = self.ledger.extract_if(.., |name, _| !there.contains_key(name));
         self.kept_out.extend(kept_out.map(|(name, _)| name));
     }
 
-    /// A whole packet of some lines, followed counters among them.
+    /// A whole packet of some lines, including followed counters.
     pub(super) fn packet(&mut self) -> Vec<u8> {
         let mut packet = Vec::new();
         for _ in 0..self.random.below(12) {
@@ -84,7 +84,7 @@ impl Traffic {
         packet
     }
 
-    /// Lines for a connection, without followed counters: a connection may break in any of them.
+    /// Lines for a connection, without followed counters: a connection may break at any byte.
     pub(super) fn lines(&mut self) -> Vec<u8> {
         let mut lines = Vec::new();
         for _ in 0..self.random.between(1, 30) {
@@ -113,7 +113,7 @@ impl Traffic {
         text.into_bytes()
     }
 
-    /// Few names, so that they meet; sometimes a new one, so that limits are met.
+    /// Few names, so that lines share them; sometimes a new one, so that limits are reached.
     fn name(&mut self) -> String {
         match self.random.below(10) {
             0 => format!("new.{}", self.serial),

@@ -1,17 +1,17 @@
-//! What the disk under one output's queue must still have when the next process looks.
+//! The data that the disk of one output's queue must still have after a crash.
 //!
-//! Every block that the queue was given is written down with its place and with what the queue promised. After the
-//! process or the machine has died, everything that its successor would find is held against that:
+//! Every block given to the queue is recorded with its position and the queue's promise. After the process or the
+//! machine has died, the data that the next process would find is compared with these records:
 //!
-//! - what is there is what was given at that place, unchanged, in order, once;
-//! - nothing before the cursor comes back, and what comes back of what had arrived is all that may arrive twice;
-//! - after a killed process all is there that was accepted, after a loss of power all that was called safe;
-//! - each copy that is missing before the last one that is there is counted as damaged.
+//! - blocks on disk are unchanged, at their positions, in order, once;
+//! - no block before the cursor returns, and only blocks that return may arrive twice;
+//! - after a kill, all accepted blocks are there; after a power loss, all safe ones;
+//! - each missing copy before the last one on disk is counted as damaged.
 //!
-//! A block that a failing disk has not taken yet is in memory, and goes with the process.
+//! A block that a failing disk has not accepted yet is in memory, and is lost with the process.
 //!
-//! A fault that no queue can undo (a flipped byte, a write that the disk lost) may take one block.
-//! While the process lives, a promise only ever becomes a better one.
+//! A fault that no queue can repair (a flipped byte, a lost write) may lose one block. While the process runs, a
+//! promise is never replaced by a weaker one.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,26 +22,26 @@ use deliver::queue::{Block, Queue};
 
 use crate::world::outlet::Outlet;
 
-/// A block that the queue was given.
+/// A block given to the queue.
 #[derive(Clone, Debug)]
 struct Record {
-    /// Numbers of its units, as its watch counts.
+    /// The numbers of its units, as its watch counts.
     units: Range<u64>,
     bytes: Arc<Vec<u8>>,
     copies: u64,
-    /// The queue took it, and nothing that may take it away has happened since.
+    /// The queue accepted it, and no fault has happened that may have lost it.
     kept: bool,
     promise: Promise,
 }
 
-/// What one life of the queue has left to the next.
+/// The data that one process has left to the next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Legacy {
-    /// Numbers of the units that were found, ascending.
+    /// Numbers of the units on disk, ascending.
     pub(super) units: Vec<Range<u64>>,
-    /// Blocks that were found.
+    /// Blocks on disk.
     pub(super) found: u64,
-    /// Blocks that are gone, although the queue had taken them and they had not arrived.
+    /// Accepted blocks that are lost and had not arrived.
     pub(super) lost: u64,
     /// Copies that the next process will count as damaged.
     pub(super) damaged: u64,
@@ -50,33 +50,33 @@ pub(super) struct Legacy {
 /// See the module's header.
 #[derive(Debug, Default)]
 pub(super) struct Vault {
-    /// Place -> what was put there; after a loss of power, or a write that failed, that may be several.
+    /// Position -> the blocks written there; after a power loss or a failed write, there may be several.
     records: BTreeMap<Position, Vec<Record>>,
-    /// Faults of this life that may each have taken a block.
+    /// Faults since the start that may each have lost a block.
     pub(super) damages: u64,
-    /// The cursor may be gone.
+    /// The cursor may be lost.
     pub(super) cursor_damaged: bool,
-    /// A write fails in this life: what a source had waited for may be dropped.
+    /// A write has failed since the start: a block that a source waited for may be dropped.
     pub(super) write_fails: bool,
-    /// Something was done to the disk in this life that may damage what is on it, or already had been.
+    /// A fault since the start may have damaged data on the disk, or earlier damage is still there.
     pub(super) disk_failed: bool,
 }
 
 impl Vault {
-    /// The queue was given a block; `kept` says whether it took it.
+    /// A block was given to the queue; `kept` is true when the queue accepted it.
     pub(super) fn gave(&mut self, at: Position, kept: bool, block: &Block, units: Range<u64>) {
         let (bytes, copies) = (Arc::clone(&block.bytes), u64::from(block.copies));
         let record = Record { units, bytes, copies, kept, promise: Promise::Accepted };
         let there = self.records.entry(at).or_default();
-        // A place that is given again belonged to a block in memory that was dropped.
+        // A reused position belonged to a block in memory that was dropped.
         there.iter_mut().for_each(|before| before.kept = false);
         there.push(record);
     }
 
-    /// Holds the promises of now against those of before.
+    /// Compares the current promises with the earlier ones.
     ///
     /// # Errors
-    /// A promise that was taken back.
+    /// A promise that became weaker.
     pub(super) fn look(&mut self, outlet: &mut Outlet) -> Result<(), String> {
         let settled = outlet.queue.settled_up_to();
         for (at, records) in self.records.range_mut(settled..) {
@@ -95,10 +95,10 @@ impl Vault {
         Ok(())
     }
 
-    /// The process has died, with the machine or without; `outlet` still has its queue, and its disk has what the next
-    /// process will find.
+    /// The process has died, alone or with the machine. `outlet` still has its queue, and its disk has the data that
+    /// the next process will find.
     ///
-    /// # Errors
+    /// The failed check.
     /// What must not have happened.
     pub(super) fn die(&mut self, outlet: &mut Outlet, power: bool, found: &Found) -> Result<Legacy, String> {
         let Found { blocks, damaged } = found;
@@ -115,24 +115,24 @@ impl Vault {
         for (at, bytes) in blocks {
             let known = || self.records.get(at).into_iter().flatten();
             let same = |record: &&Record| *record.bytes == *bytes;
-            // Of blocks that say the same, it is one that comes behind those before it.
+            // Among equal blocks, it is one after the previous block's.
             let later = |record: &&Record| same(record) && record.units.start >= last_unit;
             let kept = known().find(|record| record.kept && same(record));
             let Some(record) = kept.or_else(|| known().find(later)).or_else(|| known().find(same)) else {
-                return Err(format!("block {} came back as `{}`, and was never given", at.0, short(bytes)));
+                return Err(format!("block {} is on disk as `{}`, but was never given", at.0, short(bytes)));
             };
             if *at < floor {
-                return Err(format!("block {} came back, and the cursor was at {}", at.0, floor.0));
+                return Err(format!("block {} is on disk, but the cursor was at {}", at.0, floor.0));
             }
             if record.units.start < last_unit {
-                return Err(format!("block {} came back out of order", at.0));
+                return Err(format!("block {} is on disk out of order", at.0));
             }
             last_unit = record.units.end;
             legacy.units.push(record.units.clone());
             there.insert(*at, record.units.start);
         }
         legacy.found = blocks.len() as u64;
-        // Without a cursor nobody knows that there was something before the first block that is there.
+        // Without a cursor, nothing shows that there were blocks before the first one on disk.
         let counted_from = if floor.0 > 0 { settled } else { Position(u64::MAX) };
         let written = outlet.queue.on_disk().map_or(Position(u64::MAX), |queue| queue.written_up_to());
         self.check_missing(&there, settled..written, counted_from, power, *damaged)?;
@@ -150,7 +150,7 @@ impl Vault {
     }
 
     /// # Errors
-    /// A block is gone that must not be, or is gone and counted nowhere.
+    /// A block is missing without a fault that explains it, or is not counted.
     fn check_missing(
         &self,
         there: &BTreeMap<Position, u64>,
@@ -177,7 +177,7 @@ impl Vault {
         }
         if taken.len() as u64 > self.damages {
             return Err(format!(
-                "{} blocks are gone after {}, with {} faults that may take one each: {:?}",
+                "{} blocks are lost after {}, with {} faults that may lose one each: {:?}",
                 taken.len(),
                 if power { "a loss of power" } else { "a killed process" },
                 self.damages,
@@ -185,13 +185,13 @@ impl Vault {
             ));
         }
         if damaged < uncounted {
-            return Err(format!("{uncounted} copies are gone, and {damaged} will be counted as damaged"));
+            return Err(format!("{uncounted} copies are lost, but {damaged} will be counted as damaged"));
         }
         Ok(())
     }
 }
 
-/// What the next process will find: (place, bytes) of each block, and copies that it will count as damaged.
+/// The data for the next process: (position, bytes) of each block, and the copies that it will count as damaged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     pub(super) blocks: Vec<(Position, Vec<u8>)>,

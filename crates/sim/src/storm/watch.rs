@@ -1,8 +1,8 @@
-//! Watches one output: everything that arrives there must have been given to it, whole, in order, and once.
+//! Watches one output: its arrivals must be the blocks given to it, complete, in order, and once.
 //!
-//! The blocks that the shard gives are cut into units (points, lines, packets) and numbered. What arrives is looked
-//! up among them: a unit that nobody gave is torn or invented; one that comes after a later one has been delivered
-//! twice, which only a stream sender may do, and only if it counted it as resent.
+//! The shard's blocks are split into numbered units (points, lines, packets). Each arrival is looked up among them. An
+//! unknown unit is damaged or invented. A unit after a later one is a duplicate: only a stream sender may send one, and
+//! must count it as resent.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -13,46 +13,46 @@ use deliver::queue::{Block, BlockEncoding};
 use crate::world::arrivals::{Arrived, Cutter, Reading};
 use crate::world::outlet::{Link, Outlet};
 
-/// What is known of one output.
+/// The records of one output.
 #[derive(Debug)]
 pub(super) struct Watch {
     reading: Reading,
     /// Unit -> its numbers, ascending.
     given: BTreeMap<Vec<u8>, Vec<u64>>,
     numbered: u64,
-    /// Numbers of the units that the process has found on disk; those from `fresh` on it was given itself.
+    /// Numbers of the units that the process found on disk at its start. From `fresh` on, units are its own.
     found: Vec<Range<u64>>,
     fresh: u64,
-    /// Numbers of those that are on a disk that nobody reads now.
+    /// Numbers of units on a disk that no process reads now.
     left: Vec<Range<u64>>,
-    /// Number behind that of the last unit that arrived in order.
+    /// One more than the number of the last unit that arrived in order.
     next: u64,
-    /// Number behind that of the last unit that arrived.
+    /// One more than the number of the last unit that arrived.
     expected: u64,
-    /// Times that it is not known which of several units that are alike has arrived.
+    /// How often it was unknown which of several equal units has arrived.
     guesses: u64,
     /// Units that arrived in order.
     arrived: u64,
-    /// Units that arrived although later ones had.
+    /// Units that arrived after later ones.
     twice: u64,
     /// A unit was given that is not one copy: a packet of several lines.
     several_copies: bool,
-    /// Sums of the counters that are followed: of the points that were given, that arrived, and that are lost.
+    /// Sums of the followed counters, over points that were given, that arrived, and that are lost.
     sums: BTreeMap<String, Sums>,
-    /// Lines of clients that are answered, once they have arrived.
+    /// Acknowledged lines of clients that have arrived.
     kept: BTreeSet<Vec<u8>>,
     /// Points of followed counters that have not arrived, by number.
     pending: BTreeMap<u64, (String, f64)>,
 }
 
-/// What became of one followed counter.
+/// The sums of one followed counter.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     given: f64,
     arrived: f64,
-    /// Given, and lost with the process or the machine.
+    /// Given, but lost with the process or the machine.
     lost: f64,
-    /// Sent, and never given, because the process died before its window ended.
+    /// Sent, but never given, because the process died before its window ended.
     forgotten: f64,
 }
 
@@ -107,11 +107,11 @@ impl Watch {
         first..self.numbered
     }
 
-    /// The process has died, and the next one has found these units on disk: they may arrive again, in order, and what
-    /// else has not arrived never will.
+    /// The process has died, and the next one has found these units on disk. They may arrive again, in order; other
+    /// units that have not arrived are lost.
     ///
-    /// Of the counters that are followed, `sent` is what was sent of each, and `back` what is back in a window that is
-    /// open, or closed and not emitted. Returns what is forgotten since the call before, of each.
+    /// For each followed counter, `sent` is the sum sent, and `back` is the restored sum in an open window, or in a
+    /// closed one that is not emitted. Returns the loss of each since the previous call.
     pub(super) fn restart(
         &mut self,
         found: &[Range<u64>],
@@ -137,12 +137,12 @@ impl Watch {
         forgotten
     }
 
-    /// These units are on a disk that nobody reads now.
+    /// These units are on a disk that no process reads now.
     pub(super) fn leave(&mut self, left: &[Range<u64>]) {
         self.left = left.to_vec();
     }
 
-    /// Somebody reads that disk again: what was left there arrives before anything newer.
+    /// A process reads that disk again: its units arrive before newer ones.
     pub(super) fn wake(&mut self) {
         self.found = std::mem::take(&mut self.left);
         if let Some(first) = self.found.first() {
@@ -150,21 +150,21 @@ impl Watch {
         }
     }
 
-    /// Sums of the points of followed counters that were given so far.
+    /// Sums of the points of followed counters given so far.
     pub(super) fn given(&self) -> BTreeMap<String, f64> {
         self.sums.iter().map(|(name, sums)| (name.clone(), sums.given)).collect()
     }
 
-    /// Takes in what has arrived since the last call.
+    /// Checks the arrivals since the previous call.
     ///
     /// # Errors
-    /// What must not have happened.
+    /// The failed check.
     pub(super) fn look(&mut self, outlet: &mut Outlet) -> Result<(), String> {
         let resent = outlet.account.resent.load(Relaxed);
         for arrival in outlet.mailbox.drain(..) {
             let unit = arrival.what.bytes();
             let Some(number) = self.number_of(&unit, self.twice < resent) else {
-                return Err(format!("`{}` arrived, and was never given", unit.escape_ascii()));
+                return Err(format!("`{}` arrived, but was never given", unit.escape_ascii()));
             };
             if unit.starts_with(b"kept.") {
                 self.kept.insert(unit);
@@ -183,16 +183,16 @@ impl Watch {
         Ok(())
     }
 
-    /// Whether a line of a client that is answered has arrived.
+    /// Whether an acknowledged line of a client has arrived.
     pub(super) fn has_arrived(&self, line: &str) -> bool {
         self.kept.contains(line.as_bytes())
     }
 
-    /// Which of the units that are alike has arrived: the first that is still to come, or, when some were sent `again`,
-    /// perhaps the last one before it. That is a guess.
+    /// Which of several equal units has arrived: the first one not yet arrived, or, if units were sent `again`, perhaps
+    /// the last one before it. The latter is a guess.
     fn number_of(&mut self, unit: &[u8], again: bool) -> Option<u64> {
         let alike = self.given.get(unit)?;
-        // A window that is told twice gives points that are alike.
+        // A window that is emitted twice has equal points.
         let is_due =
             |number: &&u64| **number >= self.fresh || self.found.iter().any(|range| range.contains(*number));
         let expected = self.first_due(if again { self.expected } else { self.next });
@@ -208,19 +208,19 @@ impl Watch {
         })
     }
 
-    /// The first number from `number` on that can still come: of those before `fresh` only the ones found on disk.
+    /// The first number from `number` on that can still arrive: before `fresh`, only units found on disk.
     fn first_due(&self, number: u64) -> u64 {
         let later =
             self.found.iter().filter(|range| range.end > number).map(|range| range.start.max(number)).min();
         later.unwrap_or(self.fresh.max(number)).min(self.fresh.max(number))
     }
 
-    /// Whether each unit is a copy in the account: packets over TCP, and those that are packed, may have several lines.
+    /// Whether each unit is a copy in the account. Packets over TCP and repacked ones may have several lines.
     fn unit_is_copy(&self, outlet: &Outlet) -> bool {
         !self.several_copies && !matches!((self.reading, &outlet.link), (Reading::Lines, Link::Stream(..)))
     }
 
-    /// Whether the followed counters have arrived to the last unit, but for what died with a process.
+    /// Checks that the followed counters have arrived completely, except for units that died with a process.
     ///
     /// # Errors
     /// The first counter that has not.
@@ -228,7 +228,7 @@ impl Watch {
         for (name, sent) in ledger {
             let sums = self.sums.get(name).copied().unwrap_or_default();
             if sums.arrived + sums.lost + sums.forgotten != *sent as f64 {
-                return Err(format!("counter `{name}` was sent {sent}, and its points add up to {sums:?}"));
+                return Err(format!("counter `{name}` was sent {sent}, but its points add up to {sums:?}"));
             }
         }
         Ok(())
@@ -242,23 +242,23 @@ fn followed(unit: &Arrived) -> Option<(String, f64)> {
     Some((format!("ledger.{name}"), value.parse().unwrap_or(f64::NAN)))
 }
 
-/// Holds what arrived against one account: that of one output, or of several that had one name over reloads.
+/// Compares the arrivals with one account, which several outputs of one name may have shared over reloads.
 ///
 /// # Errors
-/// What must not have happened.
+/// The failed check.
 pub(super) fn check_account(sharing: &[(&Watch, &Outlet)]) -> Result<(), String> {
     let Some((_, outlet)) = sharing.first() else { return Ok(()) };
     let twice: u64 = sharing.iter().map(|(watch, _)| watch.twice).sum();
     let resent = outlet.account.resent.load(Relaxed);
     let guesses: u64 = sharing.iter().map(|(watch, _)| watch.guesses).sum();
     let unit_is_copy = sharing.iter().all(|(watch, outlet)| watch.unit_is_copy(outlet));
-    // Of a packet with several lines some may have arrived before its connection broke; none of it was a copy then.
+    // Some lines of a packet may have arrived before its connection broke; none of these was a copy.
     let reconnected = outlet.account.connects.load(Relaxed) > 1;
     let too_often = if unit_is_copy { twice > resent + guesses } else { twice > 0 && !reconnected };
     if too_often {
-        return Err(format!("{twice} units arrived twice or out of order, and {resent} were resent"));
+        return Err(format!("{twice} units arrived twice or out of order, but {resent} were resent"));
     }
-    // A packet that went to nobody cannot be told from one that arrived until the refusal comes back.
+    // A packet to a closed port looks delivered until the rejection arrives.
     let lost = |outlet: &Outlet| match &outlet.link {
         Link::Datagram(_, peer) => peer.lost,
         Link::Stream(..) | Link::File(..) => 0,
@@ -266,7 +266,7 @@ pub(super) fn check_account(sharing: &[(&Watch, &Outlet)]) -> Result<(), String>
     let arrived: u64 = sharing.iter().map(|(watch, outlet)| watch.arrived + lost(outlet)).sum();
     let delivered = outlet.account.sum(0).delivered;
     if delivered > arrived + guesses && unit_is_copy {
-        return Err(format!("{delivered} copies count as delivered, and {arrived} arrived"));
+        return Err(format!("{delivered} copies count as delivered, but {arrived} arrived"));
     }
     Ok(())
 }
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_that_is_emitted_twice_is_told_from_one_that_is_sent_again() {
+    fn units_of_a_window_emitted_twice_differ_from_resent_units() {
         let mut watch = Watch::new(Reading::Points);
         // Emitted, and found on disk: 0 and 1. Lost with the process: 2 and 3. Emitted once more: 4 and 5.
         for (number, unit) in [b"a", b"b", b"x", b"y", b"a", b"b"].into_iter().enumerate() {

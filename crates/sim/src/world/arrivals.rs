@@ -1,13 +1,13 @@
-//! What arrived at an output's endpoint: bytes cut into points, lines and packets, as the endpoint would read them.
+//! The arrivals at an output's endpoint: bytes split into points, lines and packets, as the endpoint would read them.
 //!
-//! Invariant: a line or frame counts as arrived when its end has arrived. What a broken connection leaves
-//! unfinished is thrown away, as carbon does, and counted.
+//! Invariant: a line or frame has arrived when its end has arrived. The unfinished rest of a broken connection is
+//! dropped, as carbon does, and counted.
 
 use std::collections::VecDeque;
 
 use config::plan::{Link, OutputKind, Written};
 
-/// How an endpoint reads what it is sent.
+/// The format that an endpoint reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// `name value time` lines.
@@ -32,7 +32,7 @@ impl Reading {
     }
 }
 
-/// Something that arrived whole.
+/// A complete arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Arrived {
     Point { name: String, value: String, time_s: u64 },
@@ -41,7 +41,7 @@ pub(crate) enum Arrived {
 }
 
 impl Arrived {
-    /// The line or packet as it was on the wire; of a pickled point, the line it would have been.
+    /// The line or packet as on the wire; for a pickled point, the equivalent line.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         match self {
             Arrived::Point { name, value, time_s } => format!("{name} {value} {time_s}").into_bytes(),
@@ -54,16 +54,16 @@ impl Arrived {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub(crate) what: Arrived,
-    /// Some step has expected it.
+    /// A step has expected it.
     pub(crate) seen: bool,
 }
 
-/// Cuts the bytes of one connection after the other.
+/// Splits the bytes of connections, one after the other.
 #[derive(Clone, Debug)]
 pub(crate) struct Cutter {
     reading: Reading,
     tail: Vec<u8>,
-    /// Unfinished lines and frames that connections left behind.
+    /// Unfinished lines and frames of ended connections.
     pub(crate) torn: u64,
 }
 
@@ -72,7 +72,7 @@ impl Cutter {
         Cutter { reading, tail: Vec::new(), torn: 0 }
     }
 
-    /// More bytes of the connection.
+    /// Adds bytes of the connection.
     pub(crate) fn push(&mut self, bytes: &[u8], into: &mut VecDeque<Arrived>) {
         if self.reading == Reading::Packets {
             into.push_back(Arrived::Packet(bytes.to_vec()));
@@ -98,7 +98,7 @@ impl Cutter {
         !self.tail.is_empty()
     }
 
-    /// Throws away what is not finished, and counts nothing.
+    /// Drops the unfinished rest without counting it.
     pub(crate) fn forget(&mut self) {
         self.tail.clear();
     }
@@ -120,7 +120,7 @@ fn next_unit(reading: Reading, bytes: &[u8]) -> Option<(&[u8], usize)> {
     Some((&bytes[..end], end + 1))
 }
 
-/// `name value time`. None for anything else.
+/// `name value time`; `None` for any other line.
 fn point(line: &[u8]) -> Option<Arrived> {
     let line = std::str::from_utf8(line).ok()?;
     let mut words = line.split(' ');
@@ -130,8 +130,8 @@ fn point(line: &[u8]) -> Option<Arrived> {
     whole.then(|| Arrived::Point { name: name.into(), value: value.into(), time_s })
 }
 
-/// The points of a pickle frame of the form that node's and our outputs send (spec statsd §8.4). A frame that is
-/// anything else arrives as one line, which no expectation and no check will like.
+/// The points of a pickle frame in the form that node and our outputs send (spec statsd §8.4). Any other frame arrives
+/// as one line, which fails every expectation and check.
 fn pickled(body: &[u8]) -> Vec<Arrived> {
     points_of(body).unwrap_or_else(|| vec![Arrived::Line(body.to_vec())])
 }
@@ -166,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_wherever_the_reads_end() {
+    fn lines_split_between_reads_arrive_whole() {
         let (arrived, torn) = cut(Reading::Points, &[b"a.b 1", b"", b".5 10\nc 2 1", b"1\nd 3"]);
         assert_eq!(arrived, [a_point("a.b", "1.5", 10), a_point("c", "2", 11)]);
         assert_eq!(torn, 1, "`d 3` never ended");
     }
 
     #[test]
-    fn what_is_no_point_stays_a_line() {
+    fn a_line_that_is_no_point_stays_a_line() {
         for line in ["a 1", "a x 1", "a 1 x", " 1 1", "a 1 1 1", ""] {
             let (arrived, _) = cut(Reading::Points, &[line.as_bytes(), b"\n"]);
             assert_eq!(arrived, [Arrived::Line(line.into())], "{line:?}");

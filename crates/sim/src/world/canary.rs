@@ -1,8 +1,8 @@
-//! Known bugs that can be let into the simulated composition, to prove that the simulator finds such bugs.
+//! Known bugs for the simulated composition, to prove that the simulator finds such bugs.
 //!
-//! Those of the composition live here: the crates that make up the daemon know nothing of them, and every ordinary test
-//! run proves that each is found. Those in the queue on disk are in `deliver`, behind its feature `canary`, which
-//! nothing that is shipped has on; `cargo xtask sim --canary` builds with it.
+//! The bugs of the composition are here: the daemon's crates do not contain them, and every ordinary test run proves
+//! that each is found. The bugs in the queue on disk are in `deliver`, behind its feature `canary`, which no released
+//! build enables; `cargo xtask sim --canary` builds with it.
 
 use std::sync::Arc;
 
@@ -17,35 +17,35 @@ use pipeline::checkpoints::{Notes, generations};
 /// One bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Canary {
-    /// What a full queue drops is counted as dropped twice.
+    /// Copies dropped by a full queue are counted twice.
     DroppedCountedTwice,
-    /// What was only handed to the kernel counts as arrived.
+    /// Bytes handed to the kernel count as arrived.
     AckedTooEarly,
-    /// A line loses its end and runs into the next one.
+    /// A line loses its end and is joined with the next one.
     TornLine,
     /// A block overtakes the one before it.
     Reordered,
-    /// A client is told that its lines are safe when they are only written.
+    /// A client gets an acknowledgement `safe` for lines that are written but not synced.
     AnsweredTooEarly,
-    /// A source that waits for room does not ask the disk for any.
+    /// A source that waits for room does not reserve any on the disk.
     RoomNotReserved,
-    /// Pauses between attempts do not grow.
+    /// The backoff does not grow.
     Impatient,
-    /// A checkpoint counts although its window was told.
-    ToldTwice,
+    /// A checkpoint is used although its window was emitted.
+    FlushedTwice,
     /// A checkpoint is not read.
     CheckpointForgotten,
-    /// A process goes by the wall clock as it was at its start.
+    /// A process uses the wall clock of its start.
     ClockStepIgnored,
     /// Each relay has lost its last rule.
     RuleForgotten,
-    /// One in the queue on disk.
+    /// A bug in the queue on disk.
     #[cfg(feature = "canary")]
     Queue(deliver::disk_queue::Canary),
 }
 
 impl Canary {
-    /// All that this build has.
+    /// All bugs of this build.
     pub const ALL: &[Canary] = &[
         Canary::DroppedCountedTwice,
         Canary::AckedTooEarly,
@@ -54,7 +54,7 @@ impl Canary {
         Canary::AnsweredTooEarly,
         Canary::RoomNotReserved,
         Canary::Impatient,
-        Canary::ToldTwice,
+        Canary::FlushedTwice,
         Canary::CheckpointForgotten,
         Canary::ClockStepIgnored,
         Canary::RuleForgotten,
@@ -70,7 +70,7 @@ impl Canary {
         Canary::Queue(deliver::disk_queue::Canary::ScarcityIsDamage),
     ];
 
-    /// What the message of the check has in it that has to find the bug.
+    /// A part of the message of the check that must find the bug.
     pub fn finding(self) -> &'static str {
         match self {
             Canary::DroppedCountedTwice => "does not hold",
@@ -79,15 +79,15 @@ impl Canary {
             Canary::Reordered => "out of order",
             Canary::AnsweredTooEarly => "was acknowledged",
             Canary::RoomNotReserved => "although their source waits",
-            Canary::Impatient => "the pauses allow",
-            Canary::ToldTwice => "counted twice",
+            Canary::Impatient => "the backoff allows",
+            Canary::FlushedTwice => "counted twice",
             Canary::CheckpointForgotten => "since the last checkpoint",
             Canary::ClockStepIgnored => "is not that of the clock",
             Canary::RuleForgotten => "explained",
             #[cfg(feature = "canary")]
             Canary::Queue(deliver::disk_queue::Canary::ScarcityIsDamage) => "count as damaged",
             #[cfg(feature = "canary")]
-            Canary::Queue(_) => "are gone",
+            Canary::Queue(_) => "are lost",
         }
     }
 
@@ -99,7 +99,7 @@ impl Canary {
         }
     }
 
-    /// Whether the block has to wait until the next one has gone before it.
+    /// Whether the block waits until the next one has overtaken it.
     pub(super) fn holds_back(self, block: &Block) -> bool {
         self == Canary::Reordered && matches!(block.encoding, BlockEncoding::Lines)
     }
@@ -124,7 +124,7 @@ impl Canary {
 
     pub(super) fn before_restore(self, disk: &FaultyDisk, plan: &Plan, notes: &mut Notes) {
         match self {
-            Canary::ToldTwice => *notes = Notes::default(),
+            Canary::FlushedTwice => *notes = Notes::default(),
             Canary::CheckpointForgotten => {
                 for transform in &plan.transforms {
                     let found = generations(disk, &transform.name).unwrap_or_default();
@@ -135,7 +135,7 @@ impl Canary {
         }
     }
 
-    /// The queue with the bug in it, if it is one of a queue.
+    /// The queue with this bug, if it is a bug of the queue.
     #[cfg(feature = "canary")]
     pub(super) fn let_into(self, mut queue: DiskQueue<FaultyDisk>) -> DiskQueue<FaultyDisk> {
         if let Canary::Queue(canary) = self {
@@ -144,7 +144,7 @@ impl Canary {
         queue
     }
 
-    /// This build has none that are in a queue.
+    /// This build has no bugs of the queue.
     #[cfg(not(feature = "canary"))]
     pub(super) fn let_into(self, queue: DiskQueue<FaultyDisk>) -> DiskQueue<FaultyDisk> {
         queue

@@ -1,7 +1,7 @@
-//! What surrounds the turn of the shard in the simulator: simulated queues, clients and time.
+//! The surroundings of the shard's turn in the simulator: simulated queues, clients and time.
 //!
-//! The daemon has the same in `daemon::worker::host` and `daemon::outlet::queues`. Canaries are in the outlets, so that the turn
-//! itself is the one that is shipped.
+//! The daemon's are in `daemon::worker::host` and `daemon::outlet::queues`. Canaries are in the outlets, so that the
+//! turn itself is the daemon's.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,13 +23,13 @@ pub(crate) struct SimHost<'a> {
     acks: &'a mut Acks,
     keeping: Kept<'a>,
     now: Now,
-    /// Time that each look at the clock takes, as if work had been done before it.
+    /// Time that each reading of the clock takes, as if work had been done before it.
     work_ns: u64,
     worked_ns: Cell<u64>,
 }
 
 impl<'a> SimHost<'a> {
-    /// Over these queues. Copies of all blocks go to `given`.
+    /// A host for these queues. Copies of all blocks are added to `given`.
     pub(crate) fn new(
         outlets: &'a mut [Outlet],
         given: Option<&'a mut Vec<Given>>,
@@ -43,7 +43,7 @@ impl<'a> SimHost<'a> {
 }
 
 impl World {
-    /// The turn, and what it needs.
+    /// The turn and its arguments.
     pub(super) fn parts(&mut self) -> (&mut Turn, SimHost<'_>, &Exchange) {
         let World { turn, outlets, given, acks, keeping, exchange, now, knobs, .. } = self;
         let host = SimHost::new(outlets, given.as_mut(), acks, keeping.as_mut(), *now);
@@ -63,7 +63,7 @@ impl<'a> Host for SimHost<'a> {
         &mut self.keeping
     }
 
-    /// Work takes time for the limits of a turn only: for everything else, a turn takes none.
+    /// Work takes time only for the limits of a turn. For everything else, a turn takes none.
     fn mono_ns(&self) -> u64 {
         self.worked_ns.set(self.worked_ns.get() + self.work_ns);
         self.now.mono_ns + self.worked_ns.get()
@@ -99,7 +99,7 @@ impl<'a> Outlets<'a> {
         &mut self.all[holder.index()]
     }
 
-    /// The outlet that has the queue of an output now.
+    /// The outlet that has the output's queue now.
     fn holder(&self, output: OutputId) -> OutputId {
         match self.all[output.index()].successor {
             Some(next) => self.holder(OutputId(next as u16)),
@@ -152,7 +152,7 @@ impl MovingQueues for Outlets<'_> {
     fn append_moved(&mut self, to: OutputId, block: Block, now: Now) -> Option<Position> {
         let outlet = self.of(to);
         let place = outlet.queue.accepted_up_to();
-        // A canary may hold the block back, and is to be found by that.
+        // A canary may delay the block; the checks must find that.
         outlet.append(block, Admission::Granted, now).unwrap_or(true).then_some(place)
     }
 

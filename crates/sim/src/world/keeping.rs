@@ -1,8 +1,8 @@
-//! What outlives a process beside queues: checkpoints of aggregations and notes of flushes, on a faulty disk.
+//! The state that survives a process in addition to queues: checkpoints of aggregations and notes of flushes, on a
+//! faulty disk.
 //!
-//! The daemon's threads are here as times at which they get to something: one writes a piece of a checkpoint, one writes
-//! notes. All decisions are those of `pipeline::checkpoints`.
-//! Not here: what must come back (`storm::memory`).
+//! The daemon's threads are simulated as times: one writes a piece of a checkpoint, one writes notes.
+//! `pipeline::checkpoints` makes all decisions. Not here: the data that must be restored (`storm::memory`).
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -16,26 +16,26 @@ use process::aggregate::checkpoint::LastFlush;
 use super::canary::Canary;
 use crate::random::Random;
 
-/// Where notes are, and where they are written first.
+/// The file of the notes, and its temporary file.
 const NOTES: &str = "last-flush";
 const NOTES_HALF: &str = "last-flush.new";
 
-/// Pieces that may wait for the disk.
+/// Most pieces queued for the disk.
 const PIECES_MAX: usize = 8;
 
 const MS_NS: u64 = 1_000_000;
 
-/// Something that happened to what outlives the process.
+/// A change of the surviving state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Saving began.
+    /// A checkpoint was begun.
     Begun { name: String, number: u64 },
-    /// It is on disk.
+    /// A checkpoint is complete on disk.
     Whole { name: String, number: u64 },
-    /// What was on disk is removed; unless the disk failed in that, no loss of power brings it back.
+    /// The checkpoint on disk was removed. Unless the disk failed, no power loss restores it.
     Removed { name: String, is_safe: bool },
     /// A flush has ended, and its blocks are in the queues.
-    Told { name: String },
+    Flushed { name: String },
     /// All flushes up to now are noted.
     Noted,
 }
@@ -44,28 +44,28 @@ pub(crate) enum Event {
 #[derive(Debug)]
 pub(crate) struct Keeping {
     pub(crate) disk: FaultyDisk,
-    /// What happened, and how many blocks had been given to outputs before it.
+    /// The events, each with the number of blocks given to outputs before it.
     pub(crate) events: Vec<(usize, Event)>,
     writer: Writer<FaultyDisk>,
     way: Way,
-    /// When the writer is done with its piece.
+    /// When the writer has finished its piece.
     busy_until_ns: u64,
-    /// Longest time that a piece takes, nanoseconds.
+    /// Longest time for a piece, in nanoseconds.
     piece_ns: u64,
     notes: Notes,
-    /// When they are written, if there are new ones.
+    /// When new notes are written, if there are any.
     notes_due_ns: Option<u64>,
     random: Random,
-    /// Series that are saved in one turn.
+    /// Series saved in one turn.
     pub(crate) slice: usize,
     canary: Option<Canary>,
 }
 
-/// Between the saver and the writer.
+/// The pieces between the saver and the writer.
 #[derive(Debug)]
 struct Way {
     pieces: VecDeque<Piece>,
-    /// Those that have begun and are no events yet.
+    /// Checkpoints that were begun but are no events yet.
     begun: Vec<Event>,
     failing: BTreeSet<String>,
     random: Random,
@@ -74,7 +74,7 @@ struct Way {
 impl Keep for Way {
     fn offer(&mut self, piece: Piece) -> Result<(), Piece> {
         match &piece {
-            // Always taken, so that it is known when saving began.
+            // Always accepted, so that the start of saving is recorded.
             Piece::Begin { name, number, .. } => {
                 self.begun.push(Event::Begun { name: name.clone(), number: *number });
             }
@@ -94,7 +94,7 @@ impl Keep for Way {
     }
 }
 
-/// Where a turn saves checkpoints; nowhere, when there is no disk for them.
+/// Where a turn saves checkpoints; nowhere without a disk for them.
 #[derive(Debug)]
 pub(crate) struct Kept<'a>(pub(super) Option<&'a mut Keeping>);
 
@@ -113,7 +113,7 @@ impl Keep for Kept<'_> {
 }
 
 impl Keeping {
-    /// An empty disk, which is as fast as the seed says.
+    /// An empty disk; the seed decides its speed.
     pub(crate) fn new(seed: u64, canary: Option<Canary>) -> Keeping {
         let mut random = Random::new(seed);
         let disk = FaultyDisk::new(random.next());
@@ -137,7 +137,7 @@ impl Keeping {
         }
     }
 
-    /// A new process begins: its shard gets what the one before has left.
+    /// A new process starts: its shard restores the state of its predecessor.
     pub(crate) fn begin(&mut self, plan: &Plan, turn: &mut Turn, now: Now) {
         let shard = &mut turn.shard;
         self.way.pieces.clear();
@@ -152,33 +152,33 @@ impl Keeping {
         }
         for transform in &plan.transforms {
             let noted = self.notes.of(&transform.name);
-            let told = checkpoints::believed(transform, noted, set_back_ns);
+            let believed = checkpoints::believed(transform, noted, set_back_ns);
             let restored =
-                checkpoints::begin(Some(&self.disk), shard, transform, told, now, |_file, _why| {});
-            if told != noted && matches!(restored, Ok(None)) {
+                checkpoints::begin(Some(&self.disk), shard, transform, believed, now, |_file, _why| {});
+            if believed != noted && matches!(restored, Ok(None)) {
                 shard.drop_label(&transform.name);
             }
         }
         self.follow(plan, turn, now);
     }
 
-    /// A new process goes on with the states of one that lives, as after a hot restart.
+    /// A new process continues with the states of a live one, as after a hot restart.
     pub(crate) fn go_on(&mut self, plan: &Plan, turn: &mut Turn, states: &[SavedState], now: Now) {
         self.way.pieces.clear();
         self.way.failing.clear();
         for SavedState { name, bytes } in states {
             let restored = turn.shard.import(name, bytes, LastFlush::default(), now);
-            let restored = restored.and_then(Result::ok).expect("the state of a process that lives is whole");
+            let restored = restored.and_then(Result::ok).expect("the state of a live process is complete");
             if let Some(label_s) = restored.last_flush_s {
-                self.notes.told(name, Note { label_s, number: None });
+                self.notes.flushed(name, Note { label_s, number: None });
             }
         }
         self.follow(plan, turn, now);
     }
 
-    /// The process is gone, and the power with it or not: what the next one finds is decided now.
+    /// The process has died, alone or with a power loss. This decides what the next one finds.
     pub(crate) fn die(&mut self, power: bool) {
-        // A process that is killed removes nothing that it has half written.
+        // A killed process does not remove its unfinished files.
         self.disk.change_faults(|faults| faults.crash_in = Some(0));
         self.writer = Writer::new(self.disk.clone());
         if power {
@@ -188,15 +188,15 @@ impl Keeping {
         }
     }
 
-    /// Takes another plan.
+    /// Follows a new plan.
     pub(crate) fn follow(&mut self, plan: &Plan, turn: &mut Turn, now: Now) {
         let Keeping { disk, notes, .. } = self;
         let number = |name: &str| checkpoints::next_number(disk, name, notes.of(name).number);
         turn.follow_checkpoints(plan, number, now);
     }
 
-    /// After a turn: writes what the disk gets to, and the notes. `gave` blocks have been given to outputs since events were
-    /// taken.
+    /// After a turn: writes the pieces that the disk has time for, and the notes. `gave` blocks have been given to
+    /// outputs since events were read.
     pub(crate) fn turn(&mut self, gave: usize, now: Now) {
         self.events.extend(self.way.begun.drain(..).map(|event| (gave, event)));
         while self.busy_until_ns <= now.mono_ns && !self.disk.is_dead() {
@@ -213,8 +213,8 @@ impl Keeping {
 
     /// An aggregation has flushed, and its blocks are in the queues.
     pub(super) fn note(&mut self, name: &str, note: Note, gave: usize, now: Now) {
-        if self.notes.told(name, note) {
-            self.events.push((gave, Event::Told { name: name.to_owned() }));
+        if self.notes.flushed(name, note) {
+            self.events.push((gave, Event::Flushed { name: name.to_owned() }));
             let late_ns = *self.random.pick(&[0, 0, MS_NS, 20 * MS_NS, 900 * MS_NS]);
             self.notes_due_ns.get_or_insert(now.mono_ns + late_ns);
         }
@@ -237,7 +237,7 @@ impl Keeping {
         }
     }
 
-    /// As the daemon does it: not synced, and after a failure not tried again before the next flush.
+    /// As in the daemon: without a sync, and after a failure not before the next flush.
     fn write_notes(&mut self, gave: usize, now: Now) {
         self.notes_due_ns = None;
         let write = || -> Result<(), DiskError> {
@@ -252,7 +252,7 @@ impl Keeping {
         }
     }
 
-    /// When there is something to do again, monotonic nanoseconds.
+    /// When the next action is due, in monotonic nanoseconds.
     pub(crate) fn due_ns(&self) -> u64 {
         if self.disk.is_dead() {
             return u64::MAX;

@@ -1,11 +1,10 @@
 //! A whole pipeline in one thread: real intakes, shard, queues and senders; simulated network, disk and clocks.
 //!
-//! Path of a packet: [`World::datagram`] or [`World::stream`] -> `source` (intake) -> shard -> `outlet` (queue,
-//! sender) -> `peer` (simulated endpoint) -> `arrivals` (what the endpoint read) -> the outlet's mailbox.
-//! Time moves only in [`World::advance`], from one thing that is due to the next, on both clocks at once; the wall
-//! clock alone moves in [`World::step_wall`].
-//! Not here: what should happen (`flow`, `storm`).
-//! Invariant: same plan, same seed, same calls: same bytes at every endpoint.
+//! Path of a packet: [`World::datagram`] or [`World::stream`] -> `source` (intake) -> shard -> `outlet` (queue, sender)
+//! -> `peer` (simulated endpoint) -> `arrivals` (decoded at the endpoint) -> the outlet's mailbox. Time advances only
+//! in [`World::advance`], from one due action to the next, on both clocks; [`World::step_wall`] moves the wall clock
+//! alone. Not here: what to do and what to expect (`flow`, `storm`).
+//! Invariant: equal plans, seeds and calls give equal bytes at every endpoint.
 
 pub(crate) mod arrivals;
 pub(crate) mod canary;
@@ -45,42 +44,42 @@ pub(crate) const START_S: u64 = 1_000_080_000;
 
 const _: () = assert!(START_S.is_multiple_of(86_400), "windows on the wall grid begin with the flow");
 
-/// Monotonic clock at the start. Not 0, so that nothing works by that accident.
+/// Monotonic clock at the start. Not 0, so that code cannot rely on 0.
 const START_MONO_NS: u64 = 1000 * SECOND_NS;
 
 /// Most sources over all reloads, as in the daemon.
 const SOURCES_MAX: usize = 1024;
 
-/// Sets the seed of checkpoints apart from those of queues.
+/// Makes the seed of checkpoints differ from those of queues.
 const KEEPING_SEED: u64 = 0x6b65_6570;
 
 /// The same for the limits of a turn.
 const TURN_SEED: u64 = 0x7475_726e;
 
-/// How long an output that is gone may send what waits for it, as in the daemon.
+/// How long a removed output may still send its queued data, as in the daemon.
 const RETIRED_DRAIN_NS: u64 = 600 * SECOND_NS;
 
-/// Looks for room in queues after the last thing that happened.
+/// Checks for room in queues after the last event.
 const LOOKS_MAX: usize = 3;
 
-/// Turns without time passing after which the world is said to spin.
+/// After this many turns without progress of time, the world is in an endless loop.
 const TURNS_MAX: usize = 100_000;
 
-/// The world's own knobs.
+/// The world's own settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Knobs {
-    /// Seed of the hashes of outside keys and of the senders' jitter.
+    /// Seed of the hashes of keys from outside, and of the senders' jitter.
     pub(crate) seed: u64,
-    /// Series that a sweep visits between two looks at the sources.
+    /// Series that a sweep visits between two reads of the sources.
     pub(crate) sweep_series: usize,
-    /// Bound of the exchange between connections and shard.
+    /// Limit of the exchange between connections and shard.
     pub(crate) exchange_bytes_max: usize,
-    /// Memory of the batches that one turn takes.
+    /// Memory for the batches of one turn.
     pub(crate) take_bytes: usize,
-    /// Time that a piece of work takes, for the limits of a turn.
+    /// Time of one piece of work, for the limits of a turn.
     pub(crate) work_ns: u64,
     pub(crate) canary: Option<Canary>,
-    /// There are checkpoints, and disks of queues have small segments and take long to sync.
+    /// There are checkpoints, and disks of queues have small segments and slow syncs.
     pub(crate) rough_disks: bool,
 }
 
@@ -97,7 +96,7 @@ impl Knobs {
         }
     }
 
-    /// Turns that end after little work, by chance.
+    /// Randomly, turns that end after little work.
     pub(crate) fn with_short_turns(self) -> Knobs {
         let mut random = Random::new(self.seed ^ TURN_SEED);
         let take_bytes = if random.chance(50) { random.between(1, 20_000) as usize } else { self.take_bytes };
@@ -113,7 +112,7 @@ impl Knobs {
     }
 }
 
-/// The disk under the queue of an output, if its plan wants one. By chance, everything about it is small and slow.
+/// The disk of an output's queue, if its plan has one. Randomly, all its limits are small and it is slow.
 fn stored(output: &OutputPlan, seed: u64, knobs: &Knobs) -> Option<Stored> {
     let QueueKind::Disk { sync_window_ms } = output.queue_kind else { return None };
     let plan = DiskQueuePlan { limits: output.queue, sync_window_ms, ..DiskQueuePlan::default() };
@@ -131,12 +130,12 @@ fn stored(output: &OutputPlan, seed: u64, knobs: &Knobs) -> Option<Stored> {
     Some(Stored::new(plan, sync_ns, random.next(), knobs.canary))
 }
 
-/// A block that was given to an output.
+/// A block given to an output.
 #[derive(Clone, Debug)]
 pub(crate) struct Given {
     pub(crate) output: OutputId,
     pub(crate) block: Block,
-    /// Where a disk was asked to put it, and whether it did.
+    /// Its position on disk, and whether the disk accepted it.
     pub(crate) place: Option<(Position, bool)>,
 }
 
@@ -144,35 +143,35 @@ pub(crate) struct Given {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) plan: Plan,
-    /// What was asked for last: of a queue that is open the kind stays as it is in `plan`.
+    /// The last requested plan. In `plan`, an open queue keeps its kind.
     asked: Plan,
     pub(crate) now: Now,
     pub(crate) sources: Vec<Source>,
     pub(crate) outlets: Vec<Outlet>,
-    /// Copies of all blocks that were appended, when somebody wants them.
+    /// Copies of all appended blocks, if requested.
     pub(crate) given: Option<Vec<Given>>,
     pub(crate) stopped: bool,
-    /// Checkpoints and notes; none without a disk for them.
+    /// Checkpoints and notes; `None` without a disk for them.
     pub(crate) keeping: Option<Keeping>,
     accounts: Accounts,
     acks: Acks,
     turn: Turn,
     exchange: Exchange,
-    /// Endpoints that can fail over.
+    /// Endpoints with failover.
     failovers: BTreeMap<OutputId, Failover>,
-    /// Times that somebody had something to do while time passed.
+    /// Wake-ups with an action while time passed.
     pub(crate) wakes: u64,
     knobs: Knobs,
 }
 
-/// The start with the wall clock off by so many milliseconds.
+/// The start, with the wall clock off by this many milliseconds.
 pub(crate) fn start(step_ms: i64) -> Now {
     let wall_ns = (START_S * SECOND_NS).saturating_add_signed(step_ms.saturating_mul(1_000_000));
     Now { mono_ns: START_MONO_NS, wall_ns }
 }
 
 impl World {
-    /// A pipeline that starts at `now`; its senders have not connected yet.
+    /// A pipeline that starts at `now`; its senders are not connected yet.
     pub(crate) fn new(plan: Plan, now: Now, knobs: Knobs) -> World {
         let accounts = Accounts::default().carried_to(&plan);
         let keeping = knobs.rough_disks.then(|| Keeping::new(knobs.seed ^ KEEPING_SEED, knobs.canary));
@@ -195,19 +194,19 @@ impl World {
             plan,
         };
         world.begin_keeping();
-        // Nobody is there yet who could leave for somebody else.
+        // There are no outlets yet, so there are no successors.
         let _no_successors = world.wire();
         world
     }
 
-    /// The shard of a new process gets what the one before has left.
+    /// The shard of a new process restores the state of its predecessor.
     fn begin_keeping(&mut self) {
         if let Some(keeping) = &mut self.keeping {
             keeping.begin(&self.plan, &mut self.turn, self.now);
         }
     }
 
-    /// Sources and outlets as the plan says; those that are there go on.
+    /// Makes sources and outlets follow the plan; existing ones continue.
     fn wire(&mut self) -> Result<(), String> {
         for (at, plan) in self.plan.sources.iter().enumerate() {
             let id = SourceId(at as u16);
@@ -222,7 +221,7 @@ impl World {
                 Some(outlet) => outlet.set_limits(plan.queue),
                 None => {
                     let seed = self.knobs.seed ^ at as u64;
-                    // As in the daemon: a name has one queue on disk.
+                    // As in the daemon, a name has one queue on disk.
                     let outlet = if let Some(earlier) = predecessor(&self.plan, at) {
                         self.outlets[earlier.index()].succeed(plan, at, seed, self.now)?
                     } else {
@@ -240,10 +239,10 @@ impl World {
         Ok(())
     }
 
-    /// A reload: what did not change goes on, state included.
+    /// A reload: unchanged parts continue with their state.
     ///
     /// # Errors
-    /// When there would be too many sources, nothing has changed then; or when a sender spins.
+    /// When there are too many sources (nothing has changed then), or a sender is in an endless loop.
     pub(crate) fn reload(&mut self, new: &Plan) -> Result<(), String> {
         let plan = merge_plans(&self.plan, new);
         if plan.sources.len() > SOURCES_MAX {
@@ -261,7 +260,7 @@ impl World {
         Ok(())
     }
 
-    /// The process dies, with its machine or without, and another begins.
+    /// The process dies, alone or with its machine, and another one starts.
     pub(crate) fn crash(&mut self, power: bool) {
         if let Some(keeping) = &mut self.keeping {
             keeping.die(power);
@@ -273,9 +272,9 @@ impl World {
         self.restart(power);
     }
 
-    /// A new process after one that died: what was in memory is gone, the endpoints and the disks are not. The caller
-    /// has decided what is on the disks (`Stored::die`). Outputs that are gone leave their disks to a later one of their
-    /// name; those whose queue was to be of another kind have one now.
+    /// Starts a new process after a crash: memory is lost, endpoints and disks are kept. The caller has decided the
+    /// contents of the disks (`Stored::die`). A removed output leaves its disk to a later one of the same name.
+    /// Requested changes of a queue's kind take effect.
     pub(crate) fn restart(&mut self, power: bool) {
         self.abandon();
         self.failovers.clear();
@@ -304,17 +303,17 @@ impl World {
             }
             outlet.restart(plan, account, seed, self.now);
         }
-        // All outlets are there, so that none leaves for another.
+        // All outlets are new, so there are no successors.
         let _no_successors = self.wire();
     }
 
-    /// True when the process has died in a call to a disk. What it does from there on never leaves a trace there.
+    /// True when the process has died in a call to a disk. Its later actions leave no trace on disk.
     pub(crate) fn is_dead(&self) -> bool {
         self.outlets.iter().any(Outlet::is_dead)
             || self.keeping.as_ref().is_some_and(|keeping| keeping.disk.is_dead())
     }
 
-    /// Settles what is in no queue yet, because nobody will.
+    /// Settles data that is in no queue, because no process will.
     fn abandon(&mut self) {
         let mut left = Vec::new();
         self.exchange.take_all(&mut left);
@@ -327,13 +326,13 @@ impl World {
         self.sources.iter_mut().find(|source| source.plan.name == name)
     }
 
-    /// The outlet of this name; of several over reloads, the one that is fed.
+    /// The outlet of this name; of several over reloads, the one with a source.
     pub(crate) fn outlet(&mut self, name: &str) -> Option<&mut Outlet> {
         let at = self.outlet_at(name)?;
         self.outlets.get_mut(at)
     }
 
-    /// Its place.
+    /// Its index.
     pub(crate) fn outlet_at(&self, name: &str) -> Option<usize> {
         let outputs = self.plan.outputs.iter().enumerate().filter(|(_, output)| output.name == name);
         outputs.max_by_key(|(at, output)| (!output.from.is_empty(), *at)).map(|(at, _)| at)
@@ -342,7 +341,7 @@ impl World {
     /// One datagram to a source.
     ///
     /// # Errors
-    /// When it listens for none.
+    /// When it has no listener for datagrams.
     pub(crate) fn datagram(&mut self, source: &str, packet: &[u8]) -> Result<(), String> {
         let now = self.now;
         let source = self.sources.iter_mut().find(|known| known.plan.name == source);
@@ -364,10 +363,10 @@ impl World {
         Ok(())
     }
 
-    /// Bytes on a connection to a source, which is made when it is not there.
+    /// Bytes on a connection to a source; the first ones open it.
     ///
     /// # Errors
-    /// When the source has no such way, turns the connection away, or knows it as one of the other kind.
+    /// When the source has no such listener, rejects the connection, or has one of the other kind with this name.
     pub(crate) fn stream(
         &mut self,
         source: &str,
@@ -387,10 +386,10 @@ impl World {
         source.send(connection, framed, bytes, now, acks)
     }
 
-    /// Lets connections be read, the shard work, and the senders do what they can, once each.
+    /// Reads connections, runs the shard, and drives the senders, once each.
     ///
     /// # Errors
-    /// When a sender spins.
+    /// When a sender is in an endless loop.
     pub(crate) fn turn(&mut self) -> Result<(), String> {
         self.turn_sources();
         self.turn_shard();
@@ -400,7 +399,7 @@ impl World {
         Ok(())
     }
 
-    /// Tells clients what they need not keep.
+    /// Sends acknowledgements to clients.
     fn turn_acks(&mut self, stops: bool) {
         let World { sources, outlets, acks, .. } = self;
         acks.resolve(&mut Outlets::new(outlets));
@@ -425,12 +424,12 @@ impl World {
         taken
     }
 
-    /// Blocks that were given to outputs, of those that somebody wants copies of.
+    /// Number of blocks given to outputs, if copies are requested.
     fn gave(&self) -> usize {
         self.given.as_ref().map_or(0, Vec::len)
     }
 
-    /// When there is something to do for what outlives the process.
+    /// When the next checkpoint action is due.
     fn keeping_due_ns(&self) -> u64 {
         self.keeping.as_ref().map_or(u64::MAX, Keeping::due_ns)
     }
@@ -449,25 +448,25 @@ impl World {
         turn.append(host.outputs(), now);
     }
 
-    /// What a check of a cluster's endpoint has found. Of other outputs it says nothing.
+    /// The result of a health check of a cluster's endpoint. No effect on other outputs.
     pub(crate) fn set_member_live(&mut self, output: OutputId, live: bool) {
         self.turn.shard.set_member_live(output, live);
     }
 
-    /// Nobody stands in for the output's endpoint.
+    /// No failover member replaces the output's endpoint.
     pub(crate) fn output_is_live(&self, output: OutputId) -> bool {
         !self.turn.shard.down().contains(&output)
     }
 
-    /// True when nothing is between sources and queues, but for what connections have sent and nobody has read.
+    /// True when nothing is between sources and queues, except for unread bytes of connections.
     pub(crate) fn all_is_in_queues(&self) -> bool {
         self.exchange.is_empty() && self.turn.routed.blocks.is_empty()
     }
 
-    /// Goes on until nothing is left to do at this moment. Returns when there is something to do again.
+    /// Runs until there is nothing to do at this moment. Returns when the next action is due.
     ///
     /// # Errors
-    /// When that never happens.
+    /// When it never becomes idle.
     pub(crate) fn settle(&mut self) -> Result<u64, String> {
         let mut blocked_turns = 0;
         for _ in 0..TURNS_MAX {
@@ -477,7 +476,7 @@ impl World {
             let wake_ns = self.turn_senders()?;
             let sent = self.copies_queued() < queued;
             if sent {
-                // The daemon looks for it within some milliseconds; here it would be the only thing that time passes for.
+                // The daemon checks for room within some milliseconds. Here, time would advance only for that.
                 self.turn.look_for_room();
             }
             self.turn_failovers();
@@ -485,7 +484,7 @@ impl World {
             let moves = sent && self.outlets.iter().any(|outlet| outlet.failed && outlet.waiting() > 0);
             let stalled = self.sources.iter().any(|source| source.stalled() > 0);
             let nothing_waits = self.exchange.is_empty() && !stalled;
-            // What waits for room in a queue goes on when a sender has made some, which it may have done just now.
+            // A batch that waits for room continues when a sender has made some, perhaps just now.
             blocked_turns = if taken.any { 0 } else { blocked_turns + 1 };
             let shard_ns = self.turn.due_ns(self.now).min(self.keeping_due_ns());
             let rests = shard_ns > self.now.mono_ns && !taken.more && !moves;
@@ -494,18 +493,18 @@ impl World {
                 return Ok(wake_ns.min(shard_ns).min(idle_ns));
             }
         }
-        Err("the shard never comes to rest".into())
+        Err("the shard never becomes idle".into())
     }
 
-    /// Copies that wait in the queues or with the senders.
+    /// Copies in the queues or with the senders.
     fn copies_queued(&self) -> u64 {
         self.outlets.iter().map(Outlet::waiting).sum()
     }
 
-    /// Lets time pass on both clocks, from one thing that is due to the next.
+    /// Advances both clocks, from one due action to the next.
     ///
     /// # Errors
-    /// When something never comes to rest.
+    /// When a part never becomes idle.
     pub(crate) fn advance(&mut self, ns: u64) -> Result<(), String> {
         let end_ns = self.now.mono_ns.saturating_add(ns);
         let mut hurried = 0;
@@ -519,7 +518,7 @@ impl World {
             if hurried > TURNS_MAX {
                 return Err(self.always_due());
             }
-            // Between two events, nothing changes for a batch that waits for room: only the first looks may find some.
+            // Between two events, nothing changes for a batch that waits for room: only the first checks may find some.
             let look_ns = if looks_left > 0 { self.turn.look_ns() } else { u64::MAX };
             if look_ns < wake_ns {
                 looks_left -= 1;
@@ -548,18 +547,18 @@ impl World {
         )
     }
 
-    /// Lets time pass in which nobody gets to do anything, as on a machine that is busy with something else. What is
-    /// due is late then, and a sweep that begins is cut up by what comes in.
+    /// Advances the clocks without running anything, as on a machine that is busy with something else. Actions are late
+    /// then, and new input interrupts a sweep.
     pub(crate) fn sleep(&mut self, ns: u64) {
         self.now = self.now.plus_ns(ns);
     }
 
-    /// Forgets what had arrived when [`Self::mark_arrivals`] was called last.
+    /// Removes arrivals from before the last call of [`Self::mark_arrivals`].
     pub(crate) fn forget_arrivals(&mut self) {
         self.outlets.iter_mut().for_each(Outlet::forget_arrivals);
     }
 
-    /// What has arrived until now is forgotten at the next call of [`Self::forget_arrivals`].
+    /// Marks all current arrivals for the next call of [`Self::forget_arrivals`].
     pub(crate) fn mark_arrivals(&mut self) {
         self.outlets.iter_mut().for_each(Outlet::mark_arrivals);
     }
@@ -570,20 +569,20 @@ impl World {
         self.now.wall_ns = if back { wall_ns.saturating_sub(ns) } else { wall_ns.saturating_add(ns) };
     }
 
-    /// SIGTERM: connections end, windows are flushed, senders drain within `stop_timeout`.
+    /// SIGTERM: connections are closed, windows are flushed, senders drain within `stop_timeout`.
     ///
     /// # Errors
-    /// When something never comes to rest.
+    /// When a part never becomes idle.
     pub(crate) fn stop(&mut self) -> Result<(), String> {
         self.sources.iter_mut().for_each(|source| source.end_all(End::Stopped));
         self.settle()?;
-        // Sources that wait for an output are not waited for any more.
+        // Sources no longer wait for outputs.
         self.sources.iter_mut().for_each(|source| source.abandon(Outcome::Dropped(Dropped::Stopped)));
         let now = self.now;
         let (turn, mut host, exchange) = self.parts();
         turn.keep_past_limits();
         let all = turn.take_all(exchange, &mut host, now, u64::MAX);
-        debug_assert!(all, "there is time for everything");
+        debug_assert!(all, "the stop has no time limit here");
         turn.append(host.outputs(), now);
         turn.keep_past_limits_on_disk(host.outputs());
         let pieces = turn.stop(&mut host, now, u64::MAX);
@@ -593,7 +592,7 @@ impl World {
         }
         let deadline_ns = self.now.mono_ns + self.plan.stop_timeout_ms * 1_000_000;
         self.outlets.iter_mut().for_each(|outlet| outlet.begin_stop(deadline_ns));
-        // The shard has ended: only senders still have something to do.
+        // The shard has ended: only senders still have work.
         while !self.outlets.iter().all(Outlet::stopped) && self.now.mono_ns <= deadline_ns {
             let wake_ns = self.turn_senders()?;
             self.turn_acks(false);
@@ -601,7 +600,7 @@ impl World {
             self.now = self.now.plus_ns(next_ns - self.now.mono_ns);
         }
         let now = self.now;
-        // What is on disk is synced a last time; nothing is settled after that.
+        // The queues on disk are synced a last time; nothing is settled after that.
         self.turn_acks(false);
         self.outlets.iter_mut().for_each(|outlet| outlet.finish_stop(now));
         self.turn_acks(true);
@@ -620,7 +619,7 @@ impl World {
         outlet.account.sum(sharing.map(Outlet::waiting).sum())
     }
 
-    /// Both sums (design §5), for every source and output: a sentence for each that does not hold.
+    /// Both balances (design §5) of every source and output: a sentence for each that does not hold.
     pub(crate) fn broken_sums(&self) -> Vec<String> {
         let sources = self.sources.iter().filter_map(|source| {
             let sum = self.source_sum(source);
@@ -638,17 +637,17 @@ impl World {
         sources.chain(outputs).chain(edges).collect()
     }
 
-    /// The account of an edge that leads into a transform.
+    /// The account of an edge into a transform.
     pub(crate) fn edge(&self, transform: &str, from: &str) -> Option<&RecordAccount> {
         self.accounts.edge(transform, from).map(|account| &**account)
     }
 
-    /// Edges that lead into transforms, as flow files name them.
+    /// Edges into transforms, with their names in flow files.
     pub(crate) fn edges(&self) -> Vec<String> {
         self.accounts.edges().map(|(transform, from, _)| format!("{from}->{transform}")).collect()
     }
 
-    /// Every series that the shard holds.
+    /// Every series of the shard.
     pub(crate) fn series(&self) -> Vec<SeriesRow> {
         let mut rows = Vec::new();
         let mut cursor = Some(0);
@@ -660,8 +659,8 @@ impl World {
         rows
     }
 
-    /// Sums of the counters of an aggregation whose names begin with `prefix`: in the open window, and in a closed one that
-    /// is not emitted yet.
+    /// Sums of the counters of an aggregation whose names begin with `prefix`, in the open window and in a closed one
+    /// that is not emitted yet.
     pub(crate) fn counters(&self, transform: &str, prefix: &str) -> BTreeMap<String, f64> {
         let rows =
             self.series().into_iter().filter(|row| row.transform == transform && row.kind == Kind::Counter);
@@ -673,7 +672,7 @@ impl World {
         self.turn.shard.delete(kind, name.as_bytes())
     }
 
-    /// Fingerprint of everything that has arrived anywhere, and of every disk.
+    /// Fingerprint of all arrivals and of every disk.
     pub(crate) fn digest(&self) -> u64 {
         let mut all = Digest::default();
         for outlet in &self.outlets {
@@ -692,7 +691,7 @@ impl World {
 }
 
 impl Drop for World {
-    /// A simulation may end anywhere; receipts must not.
+    /// A simulation may end at any point, but receipts must be settled.
     fn drop(&mut self) {
         self.abandon();
     }

@@ -1,6 +1,6 @@
-//! Endpoints that can fail over, in the simulator: the shard is updated after each turn, as the daemon's outlets do it.
+//! Endpoints with failover in the simulator: the shard is updated after each turn, as the daemon's outlets do it.
 //!
-//! Not here: when an endpoint has failed (`deliver::failover`), and what moves where (`pipeline::Turn`).
+//! Not here: when an endpoint has failed (`deliver::failover`), and which blocks move where (`pipeline::Turn`).
 
 use deliver::failover::Failover;
 use model::OutputId;
@@ -29,7 +29,7 @@ impl World {
         }
     }
 
-    /// The queued blocks of endpoints that have failed may move on in the next turn: the daemon looks at each attempt.
+    /// Queued blocks of failed endpoints may move in the next turn: the daemon checks this at each attempt.
     pub(super) fn look_at_failed(&mut self) {
         for (at, outlet) in self.outlets.iter().enumerate() {
             if outlet.failed && outlet.waiting() > 0 {

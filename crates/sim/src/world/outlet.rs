@@ -1,8 +1,8 @@
-//! One output in the simulator: its queue, its real sender, and the simulated endpoint that the sender talks to.
+//! One output in the simulator: its queue, its real sender, and the simulated endpoint of the sender.
 //!
-//! Path of a packet: `World` appends a block -> queue -> the sender's `poll` says what to do -> done on the peer ->
-//! the sender is told -> settled in the account. What arrived whole ends in the outlet's mailbox.
-//! The daemon does the same with sockets and files (`staunch::outputs`); decisions are the senders' alone.
+//! Path of a packet: `World` appends a block -> queue -> the sender's `poll` returns an action -> it is done on the
+//! peer -> the sender gets the result -> settled in the account. Complete arrivals are in the outlet's mailbox. The
+//! daemon does the same with sockets and files (`staunch::outputs`); the senders make all decisions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,38 +25,38 @@ use super::peer::{Connecting, DatagramPeer, Disk, State, StreamPeer, Weather, Wr
 use super::stored::Stored;
 use crate::random::Digest;
 
-/// Packets of one send, as in the daemon.
+/// Most packets of one send, as in the daemon.
 const PACKETS_MAX: usize = 64;
 
-/// Most answers that a sender may need before it waits for something. Far above what any sender does: a sender
-/// that gets there spins.
+/// Most results that a sender may need before it waits. It is far above the needs of any sender, so a sender that
+/// reaches it is in an endless loop.
 const ANSWERS_MAX: usize = 1_000_000;
 
-/// An output with everything behind it.
+/// An output with its queue, sender and endpoint.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pub(crate) name: String,
     pub(crate) account: Arc<OutputAccount>,
     pub(crate) queue: OutputQueue<FaultyDisk>,
-    /// The disk under the queue, if it is on one; or one that an earlier process has left, and nobody reads.
+    /// The disk of the queue, if it has one; or the unread disk of an earlier process.
     pub(crate) stored: Option<Stored>,
-    /// Nobody reads the disk: the queue is in memory now, or nothing feeds the output any more.
+    /// The disk is not read: the queue is in memory now, or the output has no source any more.
     pub(crate) asleep: bool,
-    /// Place of the outlet that goes on with queue and endpoint.
+    /// Index of the outlet that continues with queue and endpoint.
     pub(crate) successor: Option<usize>,
     /// Its endpoint has failed, and its queued blocks may move to other members.
     pub(crate) failed: bool,
-    /// Copies that are on their way to those.
+    /// Copies that are moving to other members.
     pub(crate) moving: u64,
-    /// It has been told to end.
+    /// The output was removed.
     pub(crate) retired: bool,
     pub(crate) link: Link,
     pub(crate) mailbox: Vec<Arrival>,
-    /// Arrivals that are forgotten next.
+    /// Arrivals to remove next.
     marked: usize,
     digest: Digest,
     canary: Option<Canary>,
-    /// Only with a canary: the block that the next one overtakes.
+    /// Only with a canary: the block that waits until the next one has overtaken it.
     held_back: Option<Block>,
     file_plan: FilePlan,
 }
@@ -70,7 +70,7 @@ pub(crate) enum Link {
 }
 
 impl Link {
-    /// Attempts that the endpoint has refused.
+    /// Attempts that the endpoint rejected.
     pub(crate) fn attempts(&self) -> u64 {
         match self {
             Link::Stream(_, peer) => peer.attempts,
@@ -137,7 +137,7 @@ impl Outlet {
         outlet
     }
 
-    /// An outlet of the same name goes on with the queue on disk, and with the endpoint: this one leaves at once.
+    /// An outlet of the same name continues with the queue on disk and the endpoint. This one ends at once.
     pub(crate) fn succeed(
         &mut self,
         plan: &OutputPlan,
@@ -164,7 +164,7 @@ impl Outlet {
         Ok(next)
     }
 
-    /// The endpoint is that of another outlet, whose connection has ended.
+    /// Uses the endpoint of another outlet, whose connection has ended.
     fn go_on_at(&mut self, before: &mut Outlet) {
         (self.mailbox, self.marked, self.digest) =
             (std::mem::take(&mut before.mailbox), std::mem::take(&mut before.marked), before.digest);
@@ -180,14 +180,14 @@ impl Outlet {
         self.collect();
     }
 
-    /// Nothing feeds it any more: it sends what waits until `deadline_ns`, and ends.
+    /// The output has no source any more: it sends its queued data until `deadline_ns`, and ends.
     pub(crate) fn retire(&mut self, deadline_ns: u64) {
         if !std::mem::replace(&mut self.retired, true) {
             self.begin_stop(deadline_ns);
         }
     }
 
-    /// Opens the queue that is on disk. A process that dies in that is followed by the next one.
+    /// Opens the queue on disk. If the process dies in that, the next one starts.
     fn open(&mut self, now: Now) {
         let Some(stored) = &mut self.stored else { return };
         let queue = stored.open(&self.account, now).or_else(|_died| {
@@ -199,8 +199,7 @@ impl Outlet {
         }
     }
 
-    /// A new process takes over from one that died: the endpoint and what is on disk are still there, the connection and
-    /// what was in memory are not.
+    /// A new process after a crash: endpoint and disk are kept, the connection and memory are lost.
     pub(crate) fn restart(&mut self, plan: &OutputPlan, account: &Arc<OutputAccount>, seed: u64, now: Now) {
         let mut fresh = Outlet::new(plan, account, self.stored.take(), (seed, self.canary), now);
         fresh.successor = self.successor;
@@ -224,7 +223,7 @@ impl Outlet {
         self.collect();
     }
 
-    /// As the daemon's: room for a batch of a source that can wait.
+    /// As in the daemon: room for a batch of a source that can wait.
     pub(crate) fn room(&mut self, bytes: u64, records: u64, now: Now) -> Room {
         if self.canary == Some(Canary::RoomNotReserved) {
             return if self.takes(bytes, records, now) { Room::Ample } else { Room::None };
@@ -241,7 +240,7 @@ impl Outlet {
         self.queue.takes_more(bytes, records, now)
     }
 
-    /// Other bounds, as after a reload.
+    /// New limits, as after a reload.
     pub(crate) fn set_limits(&mut self, limits: QueueLimits) {
         self.queue.set_limits(limits);
         if let Some(stored) = &mut self.stored {
@@ -249,12 +248,12 @@ impl Outlet {
         }
     }
 
-    /// What waits on disk stays there: nobody reads it now, or whoever did has had his time.
+    /// Its queued data stays on disk: no sender reads it now, or the time of its sender is up.
     pub(crate) fn leaves_its_disk(&self) -> bool {
         self.asleep || (self.retired && self.stored.is_some())
     }
 
-    /// Small mishaps from now on.
+    /// Random small faults from now on.
     pub(crate) fn set_weather(&mut self, weather: Weather) {
         match &mut self.link {
             Link::Stream(_, peer) => peer.weather = Some(weather),
@@ -263,7 +262,7 @@ impl Outlet {
         }
     }
 
-    /// Appends a block. Returns whether it was kept; none while a canary holds it back.
+    /// Appends a block. Returns whether it was accepted; `None` while a canary delays it.
     pub(crate) fn append(&mut self, mut block: Block, admission: Admission, now: Now) -> Option<bool> {
         let mut late = None;
         if let Some(canary) = self.canary {
@@ -290,15 +289,15 @@ impl Outlet {
         kept
     }
 
-    /// True when the queue is on disk, and read from there.
+    /// True when the queue is on disk and is read.
     pub(crate) fn is_read_from_disk(&self) -> bool {
         self.stored.is_some() && !self.asleep
     }
 
-    /// Lets the thread that syncs do what it can now. Returns when it wants to be asked again (monotonic nanoseconds).
+    /// Does the current work of the syncing thread. Returns when its next work is due (monotonic nanoseconds).
     ///
     /// # Errors
-    /// When it never comes to rest.
+    /// When it never becomes idle.
     pub(crate) fn sync(&mut self, now: Now) -> Result<u64, String> {
         match (&mut self.stored, self.queue.on_disk()) {
             (Some(stored), Some(queue)) if !stored.disk.is_dead() => {
@@ -308,7 +307,7 @@ impl Outlet {
         }
     }
 
-    /// What is known of a block that was appended.
+    /// The promise of an appended block.
     pub(crate) fn promise(&mut self, of: Position) -> Promise {
         let promise = self.queue.promise(of);
         self.canary.map_or(promise, |canary| canary.promise(promise))
@@ -319,10 +318,10 @@ impl Outlet {
         self.stored.as_ref().is_some_and(|stored| stored.disk.is_dead())
     }
 
-    /// Lets the sender do what it can now. Returns when it wants to be asked again (monotonic nanoseconds).
+    /// Does the current work of the sender. Returns when its next work is due (monotonic nanoseconds).
     ///
     /// # Errors
-    /// When the sender never comes to rest.
+    /// When the sender never becomes idle.
     pub(crate) fn drive(&mut self, now: Now) -> Result<u64, String> {
         if self.is_dead() {
             return Ok(u64::MAX);
@@ -340,7 +339,7 @@ impl Outlet {
         if self.retired && self.stopped() && self.successor.is_none() {
             self.finish_sender(now);
         }
-        wake_ns.ok_or_else(|| format!("the sender of output `{}` spins", self.name))
+        wake_ns.ok_or_else(|| format!("the sender of output `{}` is in an endless loop", self.name))
     }
 
     fn collect(&mut self) {
@@ -370,7 +369,7 @@ impl Outlet {
         }
     }
 
-    /// What the sender knows about its endpoint.
+    /// The endpoint's state as the sender knows it.
     pub(crate) fn state(&self) -> EndpointState {
         match &self.link {
             Link::Stream(sender, _) => sender.state(),
@@ -379,7 +378,7 @@ impl Outlet {
         }
     }
 
-    /// Others stand in for the endpoint while it is down: it is tried all the same.
+    /// Failover members replace the endpoint while it is down, but it is still tried.
     pub(crate) fn probe(&mut self) {
         if let Link::Stream(sender, _) = &mut self.link {
             sender.probe(true);
@@ -396,15 +395,15 @@ impl Outlet {
         self.queue.copies() + self.moving + held
     }
 
-    /// Fingerprint of everything that has arrived.
+    /// Fingerprint of all arrivals.
     pub(crate) fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// Tells the endpoint what to do from now on.
+    /// Sets the endpoint's state.
     ///
     /// # Errors
-    /// When such an endpoint cannot do that.
+    /// When this kind of endpoint has no such state.
     pub(crate) fn set_state(&mut self, state: State, now: Now) -> Result<(), String> {
         match &mut self.link {
             Link::Stream(sender, peer) => {
@@ -496,7 +495,7 @@ fn file_plan(kind: &OutputKind) -> FilePlan {
     }
 }
 
-/// The connection ends: the last figure of acknowledgements still counts, then the sender is told.
+/// Ends the connection: the last count of acknowledgements is used before the sender is notified.
 fn break_connection(sender: &mut StreamSender, peer: &mut StreamPeer, why: CloseReason, now: Now) {
     if sender.in_flight_bytes() > 0 {
         sender.on_acked(peer.unacked(), now);

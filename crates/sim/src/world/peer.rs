@@ -1,10 +1,9 @@
-//! Simulated endpoints: a peer behind a stream connection, one that takes datagrams, and a file on a disk.
+//! Simulated endpoints: a peer with stream connections, one for datagrams, and a file on a disk.
 //!
-//! A stream peer stands for both kernels and the program at the other end. Its *buffer* holds what our kernel took
-//! and the program has not read; what the program has read is acknowledged at once, or, when the weather says so,
-//! a little later. When a connection breaks, what is in the buffer is lost, and nobody tells us how much that was
-//! but the count of bytes that were not acknowledged.
-//! Chance enters only through [`Weather`]: without it every peer is as fast and as reliable as its state says.
+//! A stream peer simulates both kernels and the program at the other end. Its *buffer* contains the bytes that our
+//! kernel has accepted and the program has not read. Read bytes are acknowledged at once, or a little later if
+//! [`Weather`] says so. When a connection breaks, the buffer is lost; only the count of unacknowledged bytes shows how
+//! much that was. Without [`Weather`], nothing is random: every peer is as fast and as reliable as its state.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,41 +16,41 @@ use crate::random::Random;
 /// Largest UDP packet over IPv4.
 const UDP_BYTES_MAX: usize = 65_507;
 
-/// What an endpoint does with what it is sent.
+/// The state of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Takes everything.
+    /// Accepts everything.
     Up,
-    /// Refuses connections and packets; a disk refuses to write.
+    /// Rejects connections and packets; a disk fails to write.
     Down,
-    /// Accepts connections and then takes nothing.
+    /// Accepts connections but reads nothing.
     Hang,
 }
 
-/// Small mishaps by chance: writes taken in part, reading and acknowledgements that lag.
+/// Random small faults: partial writes, slow reads and slow acknowledgements.
 #[derive(Clone, Debug)]
 pub(crate) struct Weather {
     pub(crate) random: Random,
-    /// Bytes that the kernel takes while the peer does not read.
+    /// Bytes that the kernel accepts while the peer does not read.
     pub(crate) buffer_max: usize,
 }
 
-/// Answer to an attempt to connect.
+/// The result of a connection attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connecting {
     Made,
     Refused,
-    /// No answer at all.
+    /// No answer.
     Silent,
 }
 
-/// Answer to a write.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writing {
     Took(usize),
     /// No room now.
     Full,
-    /// The connection is gone.
+    /// The connection has ended.
     Broken,
 }
 
@@ -60,13 +59,13 @@ pub(crate) enum Writing {
 pub(crate) struct StreamPeer {
     pub(crate) state: State,
     pub(crate) connected: bool,
-    /// Connections that were refused.
+    /// Rejected connections.
     pub(crate) attempts: u64,
-    /// Break the connection once so many more bytes have been read.
+    /// Break the connection after this many more bytes.
     pub(crate) cut_after: Option<u64>,
     pub(crate) weather: Option<Weather>,
     buffer: VecDeque<u8>,
-    /// Read, but the acknowledgement is on its way.
+    /// Read, but not acknowledged yet.
     unacked: u64,
     cutter: Cutter,
     pub(crate) arrived: VecDeque<Arrived>,
@@ -121,7 +120,7 @@ impl StreamPeer {
         Writing::Took(taken)
     }
 
-    /// The program at the other end reads what is there. It may be slow.
+    /// The program at the other end reads its data, perhaps slowly.
     pub(crate) fn read(&mut self) {
         if self.state != State::Up || !self.connected {
             return;
@@ -152,7 +151,7 @@ impl StreamPeer {
         }
     }
 
-    /// True when it is time for the connection to break.
+    /// True when the connection must break now.
     pub(crate) fn is_cut(&self) -> bool {
         self.connected && self.cut_after == Some(0)
     }
@@ -162,7 +161,7 @@ impl StreamPeer {
         self.buffer.len() as u64 + self.unacked
     }
 
-    /// The connection ends. Of what was on the way, some may still arrive.
+    /// The connection ends. Some of the buffered bytes may still arrive.
     pub(crate) fn end(&mut self) {
         self.connected = false;
         self.cut_after = None;
@@ -175,7 +174,7 @@ impl StreamPeer {
         self.cutter.end();
     }
 
-    /// The connection ends in order: what the kernel has taken is read to the end.
+    /// The connection ends in order: all bytes accepted by the kernel are read.
     pub(crate) fn end_read(&mut self) {
         if self.state == State::Up {
             let all = self.buffer.len();
@@ -190,13 +189,13 @@ impl StreamPeer {
 pub(crate) struct DatagramPeer {
     pub(crate) state: State,
     pub(crate) weather: Option<Weather>,
-    /// An ICMP refusal has come back.
+    /// An ICMP error has arrived.
     refusal: bool,
     cutter: Cutter,
     pub(crate) arrived: VecDeque<Arrived>,
-    /// Packets that were sent to nobody.
+    /// Packets sent to a closed port.
     pub(crate) lost: u64,
-    /// The same, of all processes.
+    /// The same over all processes.
     pub(crate) attempts: u64,
 }
 
@@ -213,17 +212,17 @@ impl DatagramPeer {
         }
     }
 
-    /// Another process sends: what is known of the last one's packets is gone with its socket.
+    /// Another process sends: errors for the predecessor's packets end with its socket.
     pub(crate) fn restart(&mut self) {
         (self.refusal, self.lost) = (false, 0);
     }
 
-    /// The error that is pending on the socket, if any.
+    /// The pending error of the socket, if any.
     pub(crate) fn take_refusal(&mut self) -> Option<SendError> {
         std::mem::take(&mut self.refusal).then_some(SendError::Refused)
     }
 
-    /// Sends packets from the front: how many left, and the error of the next one.
+    /// Sends packets from the front. Returns how many were sent, and the error of the next one.
     pub(crate) fn send<'a>(&mut self, packets: impl Iterator<Item = &'a [u8]>) -> (usize, Option<SendError>) {
         let mut left = 0;
         for packet in packets {
@@ -254,10 +253,10 @@ impl DatagramPeer {
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
     pub(crate) full: bool,
-    /// Calls that it did not do because it is full.
+    /// Calls that failed because the file is full.
     pub(crate) attempts: u64,
     pub(crate) weather: Option<Weather>,
-    /// The last line has no end, and who began it is gone.
+    /// The last line has no end, and its writer has ended.
     torn_tail: bool,
     sizes: BTreeMap<u32, u64>,
     cutter: Cutter,
@@ -277,13 +276,12 @@ impl Disk {
         }
     }
 
-    /// The process that wrote here is gone, perhaps in the middle of a line.
+    /// The writer has ended, perhaps in the middle of a line.
     pub(crate) fn restart(&mut self) {
         self.torn_tail |= self.cutter.in_line();
     }
 
-    /// Size of the file, which is made when it is not there, and whether its last line has an end; none when the disk
-    /// fails.
+    /// The file's size and whether its last line is complete. A missing file is created. `None` when the disk fails.
     pub(crate) fn open(&mut self) -> Option<(u64, bool)> {
         self.attempts += u64::from(self.full);
         (!self.full).then(|| (*self.sizes.entry(0).or_default(), !self.cutter.in_line()))
@@ -309,7 +307,7 @@ impl Disk {
         if self.torn_tail
             && let Some(rest) = line.strip_prefix(b"\n")
         {
-            // What a dead process left unfinished is a line of its own, which nobody misses.
+            // The unfinished line of a dead process counts as a line that was never expected.
             self.cutter.forget();
             line = rest;
         }
@@ -318,7 +316,7 @@ impl Disk {
         Some(len)
     }
 
-    /// The renames of a rotation; false when the disk fails.
+    /// Renames the files of a rotation; false when the disk fails.
     pub(crate) fn rotate(&mut self, files_max: u32) -> bool {
         if self.full {
             self.attempts += 1;

@@ -1,7 +1,7 @@
-//! One source in the simulator: its datagram socket and its connections, each with an intake of the real pipeline.
+//! One source in the simulator: its datagram socket and its connections, each with a real intake.
 //!
-//! Path of a packet: bytes -> `Intake` -> batch; batches of datagrams go to the shard at once, those of connections
-//! through the exchange, and a connection whose batch finds no room there is not read until it does.
+//! Path of a packet: bytes -> `Intake` -> batch. Batches of datagrams go to the shard at once, those of connections
+//! through the exchange. A connection whose batch has no room there is not read until it has.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use pipeline::{Acks, Answer, Exchange, Intake, IntakeMaker, MARKS_MAX, Scratch};
 /// Bytes of one read, as in the daemon.
 const READ_BYTES: usize = 64 * 1024;
 
-/// A source with what is connected to it.
+/// A source with its connections.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) id: SourceId,
@@ -22,44 +22,44 @@ pub(crate) struct Source {
     pub(crate) account: Arc<SourceAccount>,
     maker: IntakeMaker,
     pub(crate) datagrams: Intake,
-    /// As of the thread that reads.
+    /// As in the reading thread.
     pub(crate) scratch: Scratch,
     connections: BTreeMap<String, Connection>,
-    /// What clients were told and nobody has looked at, by connection; those that are gone are among them.
+    /// Replies to clients that no check has read yet, by connection; closed connections are included.
     replies: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug)]
 struct Connection {
     intake: Intake,
-    /// Each name is a client of its own.
+    /// Each name is a separate client.
     from: PeerKey,
-    /// Its client is told what it need not keep.
+    /// Set if its client gets acknowledgements.
     answered: Option<ConnectionId>,
-    /// What it may be told.
+    /// The form of the acknowledgements.
     answer: Answer,
     framed: bool,
     heard_ns: u64,
     idle_timeout_ms: u64,
     /// Sent by the peer, not read yet.
     unread: Vec<u8>,
-    /// How the peer has ended it.
+    /// How the peer ended the connection.
     end: Option<End>,
-    /// Its intake is closed; only a last batch may still wait.
+    /// Its intake is closed; only a last batch may still be blocked.
     over: bool,
-    /// Found no room in the exchange.
+    /// Batches without room in the exchange.
     stalled: Option<Box<Batches<'static>>>,
 }
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The peer closed it: a last line without its line feed is whole.
+    /// The peer closed it: a last line without a line feed is complete.
     Orderly,
-    /// We stop before it has.
+    /// The daemon stopped first.
     Stopped,
     Broken,
-    /// Its client was told that something cannot be acknowledged.
+    /// Its client was notified that some lines cannot be acknowledged.
     Failed,
 }
 
@@ -82,8 +82,8 @@ impl Source {
         }
     }
 
-    /// A new plan: it holds for datagrams at once and for the connections that come from now on. Connections of a
-    /// source that listens no more are ended.
+    /// Applies a new plan: at once for datagrams, and for new connections. Connections are closed if the source has no
+    /// listener for them any more.
     pub(crate) fn reconfigure(&mut self, plan: &SourcePlan, maker: IntakeMaker) {
         self.plan = plan.clone();
         self.datagrams = maker.make();
@@ -93,15 +93,15 @@ impl Source {
         }
     }
 
-    /// Whether it listens for datagrams, connections of lines, or connections of frames.
+    /// Whether it has a listener for datagrams, connections of lines, or connections of frames.
     pub(crate) fn listens(&self, wanted: Way) -> bool {
         self.plan.listen.iter().any(|listen| Way::of(listen) == wanted)
     }
 
-    /// The peer of a connection sends bytes; a connection that is not there is made.
+    /// The peer of a connection sends bytes; the first ones open it.
     ///
     /// # Errors
-    /// When it is turned away, or is of the other kind.
+    /// When it is rejected, or is of the other kind.
     pub(crate) fn send(
         &mut self,
         name: &str,
@@ -126,7 +126,7 @@ impl Source {
         if self.connections.len() >= self.plan.connections_max {
             self.account.connections_refused.fetch_add(1, Relaxed);
             return Err(format!(
-                "source `{}` has {} connections and refuses more (`max_connections`)",
+                "source `{}` has {} connections and rejects more (`max_connections`)",
                 self.plan.name,
                 self.connections.len()
             ));
@@ -158,14 +158,14 @@ impl Source {
         Ok(())
     }
 
-    /// The peer ends a connection: false when there is none of that name.
+    /// The peer ends a connection; false for an unknown name.
     pub(crate) fn end(&mut self, name: &str, end: End) -> bool {
         let Some(connection) = self.connections.get_mut(name) else { return false };
         connection.end = Some(end);
         true
     }
 
-    /// All connections are ended, because the daemon stops or the source is gone.
+    /// Ends all connections, because the daemon stops or the source was removed.
     pub(crate) fn end_all(&mut self, end: End) {
         self.connections.values_mut().for_each(|connection| {
             connection.end.get_or_insert(end);
@@ -190,7 +190,7 @@ impl Source {
         });
     }
 
-    /// Tells clients what they need not keep. When `stops`, also what will never be known.
+    /// Sends acknowledgements to clients. If the source `stops`, it also reports lines whose result is unknown.
     pub(crate) fn reply(&mut self, acks: &mut Acks, stops: bool) {
         for (name, connection) in &mut self.connections {
             if stops && connection.waits() {
@@ -203,17 +203,17 @@ impl Source {
         }
     }
 
-    /// What all clients were told since the last call, by connection.
+    /// All replies to clients since the previous call, by connection.
     pub(crate) fn take_all_replies(&mut self) -> BTreeMap<String, Vec<String>> {
         std::mem::take(&mut self.replies)
     }
 
-    /// What a client was told since the last call.
+    /// The replies to a client since the previous call.
     pub(crate) fn take_replies(&mut self, connection: &str) -> Vec<String> {
         self.replies.remove(connection).unwrap_or_default()
     }
 
-    /// Records in batches that wait for room in the exchange.
+    /// Records in batches without room in the exchange.
     pub(crate) fn stalled(&self) -> u64 {
         let stalled = self.connections.values().filter_map(|connection| connection.stalled.as_ref());
         stalled.map(|batch| batch.records()).sum()
@@ -224,13 +224,13 @@ impl Source {
         self.connections.values().all(|connection| connection.unread.is_empty())
     }
 
-    /// Settles what waits for room, because nobody makes any more.
+    /// Settles blocked batches, because no room will be made.
     pub(crate) fn abandon(&mut self, outcome: Outcome) {
         let stalled = self.connections.values_mut().filter_map(|connection| connection.stalled.take());
         stalled.for_each(|batch| batch.settle(outcome));
     }
 
-    /// When the first connection has been silent for too long.
+    /// When the first idle connection times out.
     pub(crate) fn wake_ns(&self) -> u64 {
         self.connections.values().map(Connection::idle_ns).min().unwrap_or(u64::MAX)
     }
@@ -239,14 +239,14 @@ impl Source {
 impl Connection {
     fn idle_ns(&self) -> u64 {
         match self.idle_timeout_ms {
-            // Who waits for us is not idle.
+            // A connection that is waiting for us is not idle.
             _ if self.over || self.stalled.is_some() || self.waits() => u64::MAX,
             0 => u64::MAX,
             ms => self.heard_ns.saturating_add(ms.saturating_mul(1_000_000)),
         }
     }
 
-    /// False when the connection is over and everything of it is handed on.
+    /// False when the connection has ended and all its data is in the exchange.
     fn read(
         &mut self,
         exchange: &Exchange,
@@ -302,19 +302,19 @@ impl Connection {
         self.intake.marks_unanswered(&self.answer)
     }
 
-    /// True while something that was read has neither an answer nor a failure.
+    /// True while some line has neither an acknowledgement nor a failure.
     fn waits(&self) -> bool {
         self.answered.is_some() && self.end != Some(End::Failed) && self.marks_waiting() > 0
     }
 
-    /// True while there is something to tell the client, or will be.
+    /// True while replies to the client are due, or will be.
     fn owes(&self, acks: &Acks) -> bool {
         let Some(id) = self.answered else { return false };
         let fails = self.intake.is_broken() || acks.answer(id).failed.is_some();
         self.waits() || (fails && self.end != Some(End::Failed))
     }
 
-    /// What is due, a line each.
+    /// The due replies, one per line.
     fn reply(&mut self, acks: &mut Acks, account: &SourceAccount) -> String {
         let Some(id) = self.answered else { return String::new() };
         self.answer = acks.answer(id);
@@ -333,7 +333,7 @@ impl Connection {
         String::from_utf8_lossy(&lines).into_owned()
     }
 
-    /// False when there was no room: the batch waits.
+    /// False without room in the exchange: the batch is kept.
     fn hand_on(&mut self, exchange: &Exchange, batch: Batches<'static>) -> bool {
         if batch.is_empty() {
             return true;
@@ -348,7 +348,7 @@ impl Connection {
     }
 }
 
-/// A way to a source.
+/// A kind of listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Datagrams,

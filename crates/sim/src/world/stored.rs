@@ -1,8 +1,7 @@
-//! A queue on a faulty disk, with the thread that syncs it: jobs begin when they are due and take a while, during which
-//! the queue goes on.
+//! A queue on a faulty disk, with its syncing thread: jobs begin when they are due and take time, while the queue
+//! continues.
 //!
-//! Not here: what goes wrong with the disk and when (`storm`), what the queue must still have afterwards
-//! (`storm::vault`).
+//! Not here: faults of the disk (`storm`), the data that the queue must still have afterwards (`storm::vault`).
 
 use std::sync::Arc;
 
@@ -16,32 +15,32 @@ use crate::random::{Digest, Random};
 
 use super::canary::Canary;
 
-/// Jobs that may begin at one moment. A queue that wants more spins.
+/// Most jobs at one moment. A queue that wants more is in an endless loop.
 const JOBS_MAX: usize = 100;
 
-/// The disk under one output's queue.
+/// The disk of one output's queue.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) disk: FaultyDisk,
     plan: DiskQueuePlan,
     random: Random,
     running: Option<Running>,
-    /// Bounds of the time that a job takes, nanoseconds.
+    /// Shortest and longest time of a job, in nanoseconds.
     sync_ns: (u64, u64),
-    /// Below it nothing may come back: to a new process, and to a machine that lost its power.
+    /// No record before it may return: after a kill, and after a power loss.
     pub(crate) cursor_written: Position,
     pub(crate) cursor_synced: Position,
     canary: Option<Canary>,
 }
 
-/// A sync that is on its way.
+/// A sync in progress.
 #[derive(Debug)]
 struct Running {
     end_ns: u64,
     work: Work,
 }
 
-/// When the disk does what it was asked: in the end, with what was written meanwhile, or at once, without.
+/// When the disk syncs: at the end of the job, including later writes, or at its beginning, without them.
 #[derive(Debug)]
 enum Work {
     Late(SyncJob<usize>),
@@ -49,7 +48,7 @@ enum Work {
 }
 
 impl Stored {
-    /// An empty disk. The seed decides how long syncs take and what a loss of power leaves.
+    /// An empty disk. The seed decides how long syncs take and what survives a power loss.
     pub(crate) fn new(plan: DiskQueuePlan, sync_ns: (u64, u64), seed: u64, canary: Option<Canary>) -> Stored {
         Stored {
             disk: FaultyDisk::new(seed),
@@ -63,7 +62,7 @@ impl Stored {
         }
     }
 
-    /// Other bounds for every queue that is opened from now on.
+    /// New limits for each queue that is opened from now on.
     pub(crate) fn set_limits(&mut self, limits: QueueLimits) {
         self.plan.limits = limits;
     }
@@ -71,7 +70,7 @@ impl Stored {
     /// A new process opens the queue.
     ///
     /// # Errors
-    /// When the process has died before, or dies in it.
+    /// When the process has died before, or dies in this call.
     pub(crate) fn open(
         &mut self,
         account: &Arc<OutputAccount>,
@@ -87,10 +86,10 @@ impl Stored {
         })
     }
 
-    /// Everything that a new process would find, in order, and how many copies it would count as damaged.
+    /// All blocks that a new process would find, in order, and the copies that it would count as damaged.
     pub(crate) fn peek(&self, now: Now) -> (Vec<(Position, Vec<u8>)>, u64) {
         let account = Arc::new(OutputAccount::default());
-        // Nothing is too old for whoever only looks.
+        // Reading for a check must not expire records.
         let limits = QueueLimits { age_max_ms: 0, ..self.plan.limits };
         let plan = DiskQueuePlan { limits, ..self.plan };
         let opened = DiskQueue::open(self.disk.copy(), plan, Arc::clone(&account), 1, now);
@@ -105,13 +104,13 @@ impl Stored {
         (found, account.dropped(model::Dropped::Damaged))
     }
 
-    /// Does what the syncing thread would do now. Returns when it wants to be asked again (monotonic nanoseconds).
+    /// Does the current work of the syncing thread. Returns when its next work is due (monotonic nanoseconds).
     ///
     /// # Errors
-    /// When there is always something due.
+    /// When work is always due.
     pub(crate) fn sync(&mut self, queue: &mut DiskQueue<FaultyDisk>, now: Now) -> Result<u64, String> {
         if queue.read_again(now) {
-            // The sender is to try.
+            // The sender must try first.
             return Ok(now.mono_ns);
         }
         for _ in 0..JOBS_MAX {
@@ -155,7 +154,7 @@ impl Stored {
         }
     }
 
-    /// The end of an orderly stop: what is left to sync, cursor included.
+    /// The end of an orderly stop: syncs the rest, including the cursor.
     pub(crate) fn last_sync(&mut self, queue: &mut DiskQueue<FaultyDisk>) {
         if let Some(running) = self.running.take() {
             self.finish(queue, running);
@@ -165,7 +164,7 @@ impl Stored {
         }
     }
 
-    /// The process is gone, and the power with it or not: what the next one may find is decided now.
+    /// The process has died, alone or with a power loss. This decides what the next one may find.
     pub(crate) fn die(&mut self, power: bool) {
         self.running = None;
         if power {
@@ -176,13 +175,13 @@ impl Stored {
         }
     }
 
-    /// Nobody knows what the cursor says.
+    /// The contents of the cursor are unknown.
     pub(crate) fn forget_cursor(&mut self) {
         (self.cursor_written, self.cursor_synced) = (Position(0), Position(0));
     }
 
-    /// Bytes that may be on disk beside those that wait: a segment that is not settled whole, and what is damaged.
-    pub(crate) fn aside_max(&self) -> u64 {
+    /// Disk space beyond queued records: an incompletely settled segment, and quarantined data.
+    pub(crate) fn overhead_max(&self) -> u64 {
         self.plan.segment_bytes + self.plan.quarantine_bytes_max
     }
 

@@ -137,7 +137,7 @@ impl Handover {
     /// A window of an aggregation has been told. Never waits for the disk.
     pub fn note(&self, name: &str, note: Note) {
         let mut notes = self.notes();
-        if notes.notes.told(name, note) {
+        if notes.notes.flushed(name, note) {
             notes.unwritten = true;
             self.changed.notify_one();
         }
