@@ -1,6 +1,6 @@
-//! Listen addresses and endpoints as texts: `udp://127.0.0.1:8125`, `unix:///run/statsd.sock?mode=660`.
+//! Listen addresses and endpoints as text: `udp://127.0.0.1:8125`, `unix:///run/statsd.sock?mode=660`.
 //!
-//! Reading gives an error in words; writing gives a text that reads back to the same.
+//! Parsing returns errors for people; a written address parses to the same value.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use crate::options::row::Scheme;
 use crate::plan::{Destination, Endpoint, Listen};
 
-/// What is wrong with an address: for the caret, and perhaps what to write instead.
+/// The mistake in an address, and perhaps a correction.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadAddress {
-    /// What is wrong.
+    /// The mistake.
     pub label: String,
-    /// What to write instead.
+    /// The correction.
     pub hint: Option<String>,
 }
 
-/// Longest path of a unix socket: what `sun_path` holds with its NUL.
+/// Longest path of a unix socket: the size of `sun_path` without its NUL.
 const UNIX_PATH_BYTES_MAX: usize = 107;
 
 /// Longest host name (RFC 1035).
@@ -27,7 +27,7 @@ fn bad<T>(label: impl Into<String>) -> Result<T, BadAddress> {
     Err(BadAddress { label: label.into(), hint: None })
 }
 
-/// Reads one entry of `listen`.
+/// Parses one entry of `listen`.
 pub fn parse_listen(text: &str) -> Result<Listen, BadAddress> {
     let Some((scheme, rest)) = text.split_once("://") else {
         return Err(BadAddress {
@@ -54,7 +54,7 @@ pub fn parse_listen(text: &str) -> Result<Listen, BadAddress> {
     }
 }
 
-/// An address that a text without a scheme may mean: itself, or a port of this machine.
+/// The address that a text without a scheme may mean: itself, or a port of this machine.
 fn with_address(text: &str) -> Option<SocketAddr> {
     let port = || text.strip_prefix(':').unwrap_or(text).parse().ok();
     text.parse().ok().or_else(|| Some(SocketAddr::from(([127, 0, 0, 1], port()?))))
@@ -71,7 +71,7 @@ pub fn listen_text(listen: &Listen) -> String {
     }
 }
 
-/// Reads `ADDRESS:PORT` of something to listen at.
+/// Parses `ADDRESS:PORT` of a listener.
 pub fn parse_socket(text: &str) -> Result<SocketAddr, BadAddress> {
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -139,7 +139,7 @@ fn unescape(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Reads `host:port`, the host being a name, an IPv4 address, or an IPv6 address in brackets.
+/// Parses `host:port` with a name, an IPv4 address, or an IPv6 address in brackets.
 pub fn parse_host_port(text: &str) -> Result<Endpoint, BadAddress> {
     let Some((host, port)) = text.rsplit_once(':').filter(|(_, port)| !port.contains(']')) else {
         return bad("has no port: it ends in `:` and a number");
@@ -164,8 +164,8 @@ pub fn parse_host_port(text: &str) -> Result<Endpoint, BadAddress> {
     Ok(Endpoint { host: host.into(), port })
 }
 
-/// The loopback addresses that a host stands for, whatever the machine's tables of names say: those of `localhost` and
-/// its kin, of the unspecified addresses, and of the numbers that resolvers take for IPv4 addresses (`127.1`).
+/// The loopback addresses that a host means, regardless of the machine's host tables: for `localhost` and similar
+/// names, for unspecified addresses, and for numbers that resolvers accept as IPv4 addresses (`127.1`).
 pub fn loopback_addresses(host: &str) -> Vec<IpAddr> {
     let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
@@ -173,7 +173,7 @@ pub fn loopback_addresses(host: &str) -> Vec<IpAddr> {
         "localhost" | "localhost.localdomain" | "0.0.0.0" | "::" => return vec![v4, v6],
         "ip6-localhost" | "ip6-loopback" | "localhost6" | "localhost6.localdomain6" => return vec![v6],
         "localhost4" | "localhost4.localdomain4" => return vec![v4],
-        // RFC 6761 keeps the whole domain for it.
+        // RFC 6761 reserves the whole domain.
         _ if host.ends_with(".localhost") => return vec![v4, v6],
         _ => {}
     }
@@ -184,7 +184,7 @@ pub fn loopback_addresses(host: &str) -> Vec<IpAddr> {
     }
 }
 
-/// `inet_aton`: one to four numbers, decimal, octal or hexadecimal, the last filling the bytes that are left.
+/// `inet_aton`: one to four numbers, decimal, octal or hexadecimal; the last one fills the remaining bytes.
 fn numeric_v4(host: &str) -> Option<Ipv4Addr> {
     let number = |text: &str| match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -202,7 +202,7 @@ fn numeric_v4(host: &str) -> Option<Ipv4Addr> {
     u32::try_from(bits).ok().map(Ipv4Addr::from)
 }
 
-/// Reads one entry of `to` of an output of packets: `udp://host:port`, `unixgram:///path`, ….
+/// Parses one entry of `to` of an output of packets: `udp://host:port`, `unixgram:///path`, ….
 pub fn parse_destination(text: &str, schemes: &[Scheme]) -> Result<Destination, BadAddress> {
     let words =
         || schemes.iter().map(|scheme| format!("{}://", scheme.word())).collect::<Vec<_>>().join(", ");
@@ -238,7 +238,7 @@ pub fn destination_text(to: &Destination) -> String {
     }
 }
 
-/// What a destination is called in the name of an output that has several: without its scheme.
+/// The destination in the name of an output that has several: without its scheme.
 pub fn destination_name(to: &Destination) -> String {
     match to {
         Destination::Udp(host) | Destination::Tcp(host) => host_port_text(host),
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listen_addresses_read_or_say_why_not() {
+    fn listen_addresses_are_parsed_or_rejected_with_advice() {
         let unix = |path: &str, mode| Listen::UnixStream { path: path.into(), mode };
         let good = [
             ("udp://127.0.0.1:8125", Listen::Udp("127.0.0.1:8125".parse().unwrap())),
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_read_or_say_why_not() {
+    fn endpoints_are_parsed_or_rejected_with_advice() {
         for (text, host, port) in
             [("a.b-c_1:2003", "a.b-c_1", 2003), ("[::1]:1", "::1", 1), ("10.0.0.5:65535", "10.0.0.5", 65535)]
         {

@@ -1,6 +1,6 @@
 //! Codes of configuration errors and warnings, with their pages for `staunch explain`.
 //!
-//! Codes are API: a code is never given a second meaning. `C…` are of native files, `I…` of imports.
+//! Codes are an interface: a code never changes its meaning. `C…` are for native files, `I…` for imports.
 
 macro_rules! codes {
     ($($variant:ident $word:literal $title:literal cause $cause:literal example $example:literal mend $mend:literal)+) => {
@@ -13,27 +13,27 @@ macro_rules! codes {
             /// Every code, in the order of the docs.
             pub const ALL: &'static [Code] = &[$(Code::$variant,)+];
 
-            /// The word that names it: `C001`, `I001`, ….
+            /// The code as text: `C001`, `I001`, ….
             pub fn word(self) -> &'static str {
                 match self { $(Code::$variant => $word,)+ }
             }
 
-            /// One line: what is wrong.
+            /// The mistake in one line.
             pub fn title(self) -> &'static str {
                 match self { $(Code::$variant => $title,)+ }
             }
 
-            /// Why it is a mistake, in full sentences.
+            /// The reason in full sentences.
             pub fn cause(self) -> &'static str {
                 match self { $(Code::$variant => $cause,)+ }
             }
 
-            /// A piece of a file that has it.
+            /// A part of a file with the mistake.
             pub fn example(self) -> &'static str {
                 match self { $(Code::$variant => $example,)+ }
             }
 
-            /// What to do.
+            /// The correction.
             pub fn mend(self) -> &'static str {
                 match self { $(Code::$variant => $mend,)+ }
             }
@@ -42,7 +42,7 @@ macro_rules! codes {
 }
 
 impl Code {
-    /// True when something of an original's file is missing from what was made of it.
+    /// True when a part of an original's file is missing in the result.
     pub fn loses_a_line(self) -> bool {
         matches!(self, Code::ImportUnknownKey | Code::UnknownBackend | Code::NotCarriedOver)
     }
@@ -278,12 +278,12 @@ codes! {
 }
 
 impl Code {
-    /// The code of a word such as `C014`; case does not matter.
+    /// The code with a name such as `C014`, in any case.
     pub fn of_word(word: &str) -> Option<Code> {
         Code::ALL.iter().copied().find(|code| code.word().eq_ignore_ascii_case(word))
     }
 
-    /// The page of `staunch explain`: title, cause, example, mend.
+    /// The page of `staunch explain`: title, cause, example, correction.
     pub fn explain(self) -> String {
         let example: String = self.example().lines().map(|line| format!("    {line}\n")).collect();
         format!("{}: {}\n\n{}\n\n{example}\n{}\n", self.word(), self.title(), self.cause(), self.mend())

@@ -1,20 +1,20 @@
-//! What is wrong with a configuration file, where, and what to do: shared by the native files and the imports.
+//! Errors and warnings about a configuration file, with place and advice: for native files and imports.
 //!
-//! A check gathers every [`Diagnostic`] of a file; [`render`] shows them to a person, [`to_json`] to an editor.
-//! Places are byte ranges of the file's text. They may be off (a parser's idea of the end of the file): whoever
-//! shows one clips it to the text first, so that no diagnostic can make us panic.
-//! Not here: what the codes mean (`code.rs`), and the checks themselves.
+//! A check collects all [`Diagnostic`]s of a file; [`render`] shows them to people, [`to_json`] to editors. Places are
+//! byte ranges of the file's text. They may be wrong (a parser may place an error after the end of the file), so they
+//! are clipped to the text before use: no diagnostic can cause a panic. Not here: the meaning of the codes (`code.rs`),
+//! and the checks themselves.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, normalize_untrusted_str, renderer};
 
 pub use crate::code::Code;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
-    /// Nothing is started with this.
+    /// The configuration is not used.
     Error,
-    /// Works, but surely not as it was meant.
+    /// It works, but probably not as intended.
     Warning,
 }
 
@@ -33,7 +33,7 @@ impl Severity {
 pub struct Place {
     /// First byte.
     pub start: usize,
-    /// Byte behind the last one.
+    /// One more than the last byte.
     pub end: usize,
 }
 
@@ -43,7 +43,7 @@ impl Place {
         Place { start, end }
     }
 
-    /// The same range, cut to `text` and to the borders of its characters.
+    /// The same range, clipped to `text` and to borders of characters.
     fn clipped(self, text: &str) -> Place {
         let start = text.floor_char_boundary(self.start.min(text.len()));
         let end = text.floor_char_boundary(self.end.min(text.len())).max(start);
@@ -60,22 +60,22 @@ impl From<std::ops::Range<usize>> for Place {
 /// One error or warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Which kind of error; `staunch explain CODE` has its page.
+    /// Its code; `staunch explain CODE` shows the page.
     pub code: Code,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What happened, in one sentence without a full stop.
+    /// The mistake in one sentence without a full stop.
     pub message: String,
-    /// Where; none when it concerns the whole file.
+    /// The place; `None` for the whole file.
     pub place: Option<Place>,
-    /// Written at the caret; may be empty.
+    /// The text at the caret; may be empty.
     pub label: String,
-    /// What to do.
+    /// Advice.
     pub hint: Option<String>,
 }
 
 impl Diagnostic {
-    /// A mistake.
+    /// An error.
     pub fn error(code: Code, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             code,
@@ -92,7 +92,7 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message) }
     }
 
-    /// The same, with the place it speaks of.
+    /// The same with a place.
     pub fn at(mut self, place: impl Into<Place>) -> Diagnostic {
         self.place = Some(place.into());
         self
@@ -111,10 +111,10 @@ impl Diagnostic {
     }
 }
 
-/// A file as the user knows it.
+/// A file, with the name that users know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source<'a> {
-    /// Path, or a word such as `<stdin>`.
+    /// A path, or a name such as `<stdin>`.
     pub name: &'a str,
     /// Its text.
     pub text: &'a str,
@@ -125,13 +125,13 @@ pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
 }
 
-/// Most diagnostics that are shown: more help nobody, and each takes some hundred bytes.
+/// Most diagnostics that are shown: more are useless, and each takes some hundred bytes.
 pub const SHOWN_MAX: usize = 1_000;
 
-/// How many diagnostics there are.
+/// The number of diagnostics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Mistakes.
+    /// Errors.
     pub errors: usize,
     /// Warnings.
     pub warnings: usize,
@@ -148,13 +148,14 @@ pub fn count<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnostic>) -> Count
     })
 }
 
-/// All diagnostics for a person, each with code, place, source line, caret, hint, and a closing line with their
-/// number. Of more than [`SHOWN_MAX`] it leaves some out, warnings first, and says how many. Ends with a line feed; empty when there are none.
+/// All diagnostics for people, each with code, place, source line, caret and hint, and a last line with their number.
+/// If there are more than [`SHOWN_MAX`], it omits some, warnings first, and says how many. Ends with a line feed; empty
+/// without diagnostics.
 pub fn render(source: Source, diagnostics: &[Diagnostic], colour: bool) -> String {
     render_files(&[(source, diagnostics)], colour)
 }
 
-/// The same for several files, with one closing line for all of them.
+/// The same for several files, with one last line for all.
 pub fn render_files(files: &[(Source<'_>, &[Diagnostic])], colour: bool) -> String {
     let all = || files.iter().flat_map(|(_, diagnostics)| diagnostics.iter());
     if all().next().is_none() {
@@ -181,7 +182,7 @@ pub fn render_files(files: &[(Source<'_>, &[Diagnostic])], colour: bool) -> Stri
     out
 }
 
-/// Which diagnostics are shown: at most [`SHOWN_MAX`], the first errors and, as far as they leave room, the first warnings.
+/// The diagnostics that are shown: at most [`SHOWN_MAX`], the first errors and, if there is room, the first warnings.
 struct Shown {
     errors_room: usize,
     warnings_room: usize,
@@ -206,7 +207,7 @@ impl Shown {
     }
 }
 
-/// Largest part of one line that is shown; the caret's surroundings when the line is longer.
+/// Most bytes of a line that are shown; of a longer line, the part around the caret.
 const LINE_BYTES_SHOWN_MAX: usize = 2000;
 
 fn group<'a>(source: Source<'a>, lines: &Lines<'a>, diagnostic: &'a Diagnostic) -> Group<'a> {
@@ -225,8 +226,8 @@ fn group<'a>(source: Source<'a>, lines: &Lines<'a>, diagnostic: &'a Diagnostic) 
     group.element(Level::HELP.message(format!("staunch explain {}", diagnostic.code.word())))
 }
 
-/// The line that a place begins in, with a caret under it. Only that line: a place that spans more (a whole
-/// table) is marked to the end of its first line.
+/// The first line of a place, with a caret under it. A longer place, such as a whole table, is marked to the end of its
+/// first line.
 fn snippet<'a>(
     source: Source<'a>,
     lines: &Lines<'a>,
@@ -268,9 +269,9 @@ fn closing(Count { errors, warnings }: Count) -> annotate_snippets::Title<'stati
     }
 }
 
-/// The same diagnostics for a program, without how many were left out ([`count`]): a list of objects with `file`, `code`, `severity`, `message`, `label`, `hint`
-/// (or null), and `line`, `column`, `end_line`, `end_column` (from 1, in characters, the end exclusive; null when
-/// the diagnostic has no place).
+/// The same diagnostics for programs, without the number of omitted ones ([`count`]): a list of objects with `file`,
+/// `code`, `severity`, `message`, `label`, `hint` (or null), and `line`, `column`, `end_line`, `end_column` (from 1, in
+/// characters, the end exclusive; null without a place).
 pub fn to_json(source: Source, diagnostics: &[Diagnostic]) -> serde_json::Value {
     let lines = Lines::new(source.text);
     let each = |diagnostic: &Diagnostic| {
@@ -294,7 +295,7 @@ pub fn to_json(source: Source, diagnostics: &[Diagnostic]) -> serde_json::Value 
     diagnostics.iter().filter(|diagnostic| shown.takes(diagnostic)).map(each).collect()
 }
 
-/// The starts of a text's lines.
+/// The starts of the lines of a text.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -306,12 +307,12 @@ impl<'a> Lines<'a> {
         Lines { text, starts: std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect() }
     }
 
-    /// The line, counted from 0, that holds a byte.
+    /// The line, from 0, of a byte.
     fn number(&self, byte: usize) -> usize {
         self.starts.partition_point(|start| *start <= byte).saturating_sub(1)
     }
 
-    /// Bytes of a line without its end.
+    /// The bytes of a line without its end.
     fn range(&self, number: usize) -> Place {
         let start = self.starts[number];
         let end = self.starts.get(number + 1).map_or(self.text.len(), |next| next - 1);
@@ -319,15 +320,15 @@ impl<'a> Lines<'a> {
         Place { start, end }
     }
 
-    /// Line and column of a byte at a character's border, both counted from 1, the column in characters.
+    /// Line and column of a byte, both from 1; the column counts characters.
     fn line_column(&self, byte: usize) -> (usize, usize) {
         let number = self.number(byte);
         (number + 1, self.text[self.starts[number]..byte].chars().count() + 1)
     }
 }
 
-/// The word that is most like `word`, when one is like enough to be meant: at most a third of its letters
-/// differ. Case, and `-` for `_`, count as no difference.
+/// The word most similar to `word`, if it is similar enough: at most a third of its letters differ. Upper and lower
+/// case, and `-` and `_`, are equal.
 pub fn nearest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let fold = |word: &str| -> Vec<char> {
         word.chars()
@@ -345,7 +346,7 @@ pub fn nearest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&
         .map(|(_, candidate)| candidate)
 }
 
-/// A hint at the nearest word: `did you mean "word"?`.
+/// A hint with the most similar word: `did you mean "word"?`.
 pub fn did_you_mean<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<String> {
     nearest(word, words).map(|near| format!("did you mean \"{near}\"?"))
 }
@@ -360,10 +361,10 @@ pub(crate) fn listed(what: &str, names: &[&str]) -> String {
     }
 }
 
-/// Words are compared by their first so many characters.
+/// Most characters of words that are compared.
 const WORD_CHARS_MAX: usize = 64;
 
-/// Least number of letters to add, leave out, replace, or swap with their neighbour.
+/// Least number of letters to insert, remove, replace, or swap with a neighbour.
 fn distance(one: &[char], other: &[char]) -> usize {
     let mut before = vec![0; other.len() + 1];
     let mut last: Vec<usize> = (0..=other.len()).collect();
@@ -424,7 +425,7 @@ error: 1 error, 1 warning
     }
 
     #[test]
-    fn of_very_many_diagnostics_the_first_are_shown_and_all_are_counted() {
+    fn only_the_first_diagnostics_are_shown_and_all_are_counted() {
         let source = Source { name: "pipeline.toml", text: TEXT };
         for (errors, warnings, shown, left_out) in [
             (SHOWN_MAX, 0, [SHOWN_MAX, 0], None),
@@ -448,7 +449,7 @@ error: 1 error, 1 warning
     }
 
     #[test]
-    fn a_word_is_nearest_when_little_differs() {
+    fn a_similar_word_is_suggested() {
         let words = ["flushInterval", "percentiles", "window", "from", "to", "listen"];
         let table = [
             ("flushInteval", Some("flushInterval")),

@@ -1,6 +1,6 @@
-//! What a plan opens to a network, and which protection is missing there.
+//! Listeners of a plan that other machines can reach, and missing protection.
 //!
-//! Judged by addresses alone: what a firewall lets through is not known here. Docs: `docs/security.md`.
+//! Only addresses are considered, because firewalls are unknown here. Docs: `docs/security.md`.
 
 use std::net::SocketAddr;
 
@@ -13,13 +13,13 @@ pub fn is_open(address: SocketAddr) -> bool {
     !address.ip().to_canonical().is_loopback()
 }
 
-/// A warning, without a place, for an HTTP server that other machines can reach and that lacks a token or TLS.
+/// A warning, without a place, for an HTTP server that other machines can reach without a token or TLS.
 pub fn open_http(plan: &Plan) -> Option<Diagnostic> {
     let server = &plan.http_server;
     http(plan.http?, server.token_file.is_some(), server.tls.is_some())
 }
 
-/// The same for an address and what protects it.
+/// The same for an address and its protection.
 pub(crate) fn http(listen: SocketAddr, token: bool, tls: bool) -> Option<Diagnostic> {
     let (missing, hint) = match (token, tls) {
         _ if !is_open(listen) => return None,
@@ -41,7 +41,7 @@ pub(crate) fn http(listen: SocketAddr, token: bool, tls: bool) -> Option<Diagnos
     Some(Diagnostic::warning(Code::HttpOpen, message).label("not a loopback address").hint(hint))
 }
 
-/// A warning, without a place, for each management port that other machines can reach and change something through.
+/// A warning, without a place, for each management port that lets other machines change something.
 pub fn open_management(plan: &Plan) -> impl Iterator<Item = Diagnostic> {
     plan.management.iter().filter_map(management)
 }
@@ -61,7 +61,7 @@ pub(crate) fn management(port: &ManagementPlan) -> Option<Diagnostic> {
     Some(warning.hint("write read_only = true, or listen on 127.0.0.1"))
 }
 
-/// Listeners of sources that other machines can reach and that are not encrypted: the source and the address.
+/// Listeners of sources that other machines can reach without TLS: the source and the address.
 pub fn clear_listeners(plan: &Plan) -> Vec<(&str, String)> {
     let mut found = Vec::new();
     for source in plan.sources.iter().filter(|source| source.tls.is_none()) {

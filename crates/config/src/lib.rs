@@ -1,4 +1,4 @@
-//! The options table, native configuration files, checks, diagnostics, and the plan that all of them give.
+//! The options table, native configuration files, checks, diagnostics, and the resulting plan.
 
 pub mod address;
 mod code;

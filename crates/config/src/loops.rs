@@ -1,8 +1,8 @@
-//! Loops that no file shows by itself: an endpoint at an address of this machine, and a listener at all of them (spec
-//! statsd §14 R13).
+//! Loops that depend on this machine's addresses: an endpoint at one of them, and a wildcard listener (spec statsd §14
+//! R13).
 //!
-//! Which addresses are the machine's is the caller's to know. Loops that the text shows are found in
-//! `native::conflicts`; those by way of a name, or of another machine, nowhere.
+//! The caller knows the machine's addresses. `native::conflicts` finds loops that the text shows. Loops through host
+//! names or other machines are not detected.
 
 use std::net::IpAddr;
 
@@ -10,8 +10,8 @@ use crate::address::destination_text;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::plan::Plan;
 
-/// One mistake, without a place, for each output that leads back to a wildcard listener of the plan. `is_own` says
-/// whether an address is this machine's; it is asked only about addresses with such a listener.
+/// An error, without a place, for each output that leads back to a wildcard listener of the plan. `is_own` returns
+/// whether this machine has an address; it is called only for addresses with such a listener.
 pub fn own_loops(plan: &Plan, is_own: impl Fn(IpAddr) -> bool) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for output in &plan.outputs {
@@ -33,7 +33,7 @@ pub fn own_loops(plan: &Plan, is_own: impl Fn(IpAddr) -> bool) -> Vec<Diagnostic
     found
 }
 
-/// The listener at all addresses of the machine that what is sent to `ip` and `port` arrives at.
+/// The wildcard listener that would receive data sent to `ip` and `port`.
 fn wildcard(plan: &Plan, is_udp: bool, port: u16, ip: IpAddr) -> Option<String> {
     let hears = |address: &std::net::SocketAddr| {
         address.port() == port

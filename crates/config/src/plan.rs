@@ -1,6 +1,6 @@
-//! The checked plan: what exists here is valid. Built from a native file, an original's file, or the defaults.
+//! The checked plan: it is always valid. Built from a native file, an original's file, or the defaults.
 //!
-//! Here: the whole, and the daemon around it. A source, a transform, an output each have a file of their own.
+//! Here: the whole plan, and the daemon's own settings. Sources, transforms and outputs have their own files.
 
 mod facts;
 mod output;
@@ -23,7 +23,7 @@ pub use self::source::*;
 pub use self::transform::*;
 pub use crate::transport::{Compression, EndpointTls, Identity, ListenTls, PemFile, TlsVersion};
 
-/// A whole pipeline and the daemon around it.
+/// A whole pipeline and the daemon's settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Sources; a [`SourceId`] is an index into them.
@@ -32,29 +32,29 @@ pub struct Plan {
     pub transforms: Vec<TransformPlan>,
     /// Outputs; a [`model::OutputId`] is an index into them.
     pub outputs: Vec<OutputPlan>,
-    /// Outputs that share the lines of their sources instead of each getting all of them.
+    /// Outputs that shard the lines of their sources instead of each getting all of them.
     pub clusters: Vec<ClusterPlan>,
-    /// HTTP: `/healthz`, `/metrics`, `/api/v1`. None when switched off.
+    /// HTTP: `/healthz`, `/metrics`, `/api/v1`. `None` when it is disabled.
     pub http: Option<SocketAddr>,
-    /// How it answers.
+    /// Settings of the HTTP server.
     pub http_server: HttpPlan,
     /// StatsD management ports.
     pub management: Vec<ManagementPlan>,
-    /// Where files go that have no path of their own.
+    /// Folder for files without a path of their own.
     pub data_dir: PathBuf,
     /// Longest time between SIGTERM and exit, in milliseconds.
     pub stop_timeout_ms: u64,
-    /// Longest time that nobody reads while another process takes over, in milliseconds.
+    /// Longest pause in reading during a hot restart, in milliseconds.
     pub hot_restart_timeout_ms: u64,
-    /// Most bytes that unfinished lines and frames of all connections hold, above what each may always have.
+    /// Most bytes of unfinished lines and frames of all connections, above the share that each may always have.
     pub unfinished_bytes_max: u64,
-    /// Threads that read, decrypt, decompress and parse. None: as many as the machine is good for.
+    /// Threads that read, decrypt, decompress and parse. `None`: depends on the machine.
     pub readers: Option<usize>,
     /// Reload when the config file changes, not only on SIGHUP.
     pub reload_on_change: bool,
     /// True for the built-in defaults: a taken port is then a warning, not an error.
     pub built_in: bool,
-    /// Contents of files that strings of the config refer to. Nothing shows them.
+    /// Contents of files that strings of the config refer to. They are never shown.
     pub secrets: Vec<String>,
 }
 
@@ -85,17 +85,17 @@ impl Plan {
     /// Most readers.
     pub const READERS_MAX: usize = 64;
 
-    /// Most readers of a plan that names no number.
+    /// Most readers by default.
     pub const READERS_DEFAULT_MAX: usize = 8;
 
-    /// Readers on a machine of so many cores, of which the shard needs one.
+    /// Readers on a machine with this many cores; the shard needs one of them.
     pub fn readers_on(&self, cores: usize) -> usize {
         self.readers.unwrap_or_else(|| cores.saturating_sub(1).clamp(1, Plan::READERS_DEFAULT_MAX))
     }
 }
 
 #[test]
-fn readers_leave_one_core_to_the_shard() {
+fn the_default_number_of_readers_leaves_one_core_to_the_shard() {
     let mut plan = Plan::default();
     for (cores, readers) in [(0, 1), (1, 1), (2, 1), (3, 2), (9, 8), (10, 8), (128, 8)] {
         assert_eq!(plan.readers_on(cores), readers, "{cores} cores");
@@ -104,18 +104,18 @@ fn readers_leave_one_core_to_the_shard() {
     assert_eq!(plan.readers_on(1), Plan::READERS_MAX, "the file decides");
 }
 
-/// How HTTP answers, and whom.
+/// Settings of the HTTP server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpPlan {
-    /// Names that requests may be for, beside addresses and `localhost`; in lower case.
+    /// Host names that requests may use, in addition to addresses and `localhost`; in lower case.
     pub allowed_hosts: Vec<String>,
-    /// File with the token that requests must have. None: they need none.
+    /// File with the token that requests must have. `None`: no token is needed.
     pub token_file: Option<PemFile>,
-    /// Encryption of its connections. None: they are not encrypted.
+    /// TLS of its connections. `None`: no TLS.
     pub tls: Option<Box<ListenTls>>,
     /// Most connections at once.
     pub connections_max: usize,
-    /// Most of one client.
+    /// Most connections of one client.
     pub peer_connections_max: usize,
 }
 
@@ -139,19 +139,19 @@ impl Default for HttpPlan {
     }
 }
 
-/// Why a source's lines cannot be acknowledged when their copies are safe, or delivered.
+/// Why a source's lines cannot be acknowledged as safe or delivered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Against<'a> {
-    /// They become part of an aggregate, which is in memory, and is many lines in one.
+    /// They become part of an aggregate, which is in memory.
     Aggregated(&'a TransformPlan),
     /// The output's queue is in memory.
     InMemory(&'a OutputPlan),
-    /// Nothing proves that what the output sends has arrived.
+    /// The output sends datagrams, whose delivery cannot be confirmed.
     Datagrams(&'a OutputPlan),
 }
 
 impl Plan {
-    /// What stands first against acknowledging the lines of `source` at that time; none when nothing does.
+    /// The first obstacle for acknowledging the lines of `source` under that condition; `None` without one.
     pub fn against(&self, source: SourceId, when: AckWhen) -> Option<Against<'_>> {
         if when == AckWhen::Accepted {
             return None;
@@ -209,7 +209,7 @@ impl Plan {
             .map(|(_, source)| source)
     }
 
-    /// The name of a member of a relay's cluster; empty when there is none.
+    /// The name of a member of a relay's cluster; empty for an unknown one.
     pub fn member_name(&self, node: MemberNode) -> &str {
         match node {
             MemberNode::Output(id) => self.outputs.get(id.index()).map_or("", |output| &output.name),
@@ -217,7 +217,7 @@ impl Plan {
         }
     }
 
-    /// The name of the source or transform that a feed is; empty when there is none.
+    /// The name of the source or transform of an edge; empty for an unknown one.
     pub fn name_of(&self, feed: Feed) -> &str {
         match feed {
             Feed::Source(id) => self.sources.get(id.index()).map_or("", |source| &source.name),
@@ -225,12 +225,13 @@ impl Plan {
         }
     }
 
-    /// The names of feeds.
+    /// The names of several edges.
     pub(crate) fn names_of<'a>(&'a self, feeds: &'a [Feed]) -> impl Iterator<Item = &'a str> {
         feeds.iter().map(|feed| self.name_of(*feed))
     }
 
-    /// The feeds that bring the records of `source` as they are: the source, and relays that they reach through relays only.
+    /// The edges with the unchanged records of `source`: from the source, and from relays that it reaches only through
+    /// relays.
     pub fn feeds_of(&self, source: SourceId) -> Vec<Feed> {
         let mut feeds = vec![Feed::Source(source)];
         let relays = self.relays_in_order();
@@ -243,7 +244,7 @@ impl Plan {
         feeds
     }
 
-    /// The relays by their places in [`Plan::relays`]: each comes behind the relays that feed it.
+    /// The relays by their indexes in [`Plan::relays`]: each comes after the relays that feed it.
     pub fn relays_in_order(&self) -> Vec<usize> {
         let relays: Vec<_> = self.relays().collect();
         let mut is_placed = vec![true; self.transforms.len()];
@@ -266,8 +267,8 @@ impl Plan {
         }
     }
 
-    /// Whether the names that a relay gets have their tags in them: that is up to its sources, of which the first is asked. One
-    /// that only other relays feed gets the names of the first of them.
+    /// Whether the names at a relay contain tags. That depends on its sources; the first one decides. For a relay that
+    /// only other relays feed, the first of those decides.
     pub fn tags_are_named(&self, relay: &str) -> bool {
         let mut next = self.transforms.iter().find(|transform| transform.name == relay);
         for _ in 0..=RELAYS_IN_A_ROW_MAX {
@@ -295,25 +296,25 @@ impl Plan {
     }
 }
 
-/// What feeds an output.
+/// An edge to an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feed {
     /// Raw packets or events of a source.
     Source(SourceId),
-    /// What a transform gives.
+    /// The results of a transform.
     Transform(TransformId),
 }
 
-/// Whose replies a management port gives.
+/// The format of a management port's replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManagementReplies {
-    /// Those of node's statsd.
+    /// Node statsd.
     Node,
-    /// Those of Net::Statsd::Server.
+    /// Net::Statsd::Server.
     Perl,
-    /// Those of node's cluster proxy (spec statsd §13).
+    /// Node's cluster proxy (spec statsd §13).
     Proxy {
-        /// Whose live endpoints `status` lists: an index into [`Plan::clusters`].
+        /// The cluster whose live endpoints `status` lists: an index into [`Plan::clusters`].
         cluster: usize,
     },
 }
@@ -321,19 +322,19 @@ pub enum ManagementReplies {
 /// A StatsD management port (spec statsd §11).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ManagementPlan {
-    /// Where it listens.
+    /// The listen address.
     pub listen: SocketAddr,
-    /// Whose replies it gives.
+    /// The format of its replies.
     pub replies: ManagementReplies,
-    /// State that `health` answers at first.
+    /// Initial reply to `health`.
     pub healthy: bool,
-    /// What `config` prints: key, or `key > sub`, and value.
+    /// Reply to `config`: key, or `key > sub`, and value.
     pub config: Vec<(String, String)>,
-    /// Refuse the `del*` commands, `health up` and `health down`.
+    /// Reject the `del*` commands, `health up` and `health down`.
     pub read_only: bool,
     /// Most clients at once.
     pub connections_max: usize,
-    /// Most of them from one peer; half of them where it is none.
+    /// Most clients of one peer; `None` for half of all.
     pub connections_per_peer_max: Option<usize>,
 }
 
@@ -345,7 +346,7 @@ impl Default for ManagementPlan {
 }
 
 impl ManagementPlan {
-    /// A port as an empty section means it, but for its address.
+    /// A port with the defaults, at this address.
     pub fn at(listen: SocketAddr) -> ManagementPlan {
         ManagementPlan {
             listen,

@@ -1,13 +1,13 @@
-//! Durations and sizes as texts: exact both ways.
+//! Durations and sizes as text: exact in both directions.
 
-/// A quantity that is written with its unit.
+/// A quantity with a unit.
 #[derive(Debug, PartialEq)]
 pub struct Quantity {
-    /// Units with what they are worth, the smallest first.
+    /// Units with their values, the smallest first.
     units: [(&'static str, u64); 5],
-    /// Written behind 0, and offered for a number without a unit.
+    /// The unit after 0, and the suggestion for a number without a unit.
     pub(crate) usual: &'static str,
-    /// How a person would name it: `a duration such as "10s"`.
+    /// The quantity in words: `a duration such as "10s"`.
     pub(crate) wanted: &'static str,
 }
 
@@ -25,23 +25,23 @@ pub const SIZE: Quantity = Quantity {
     wanted: "a size such as \"64MiB\"",
 };
 
-/// Milliseconds as the shortest text that reads back exactly: `10s`, `90s`, `250ms`.
+/// Milliseconds as the shortest exact text: `10s`, `90s`, `250ms`.
 pub fn duration(ms: u64) -> String {
     DURATION.text(ms)
 }
 
-/// Bytes as the shortest text that reads back exactly: `64MiB`, `1500B`.
+/// Bytes as the shortest exact text: `64MiB`, `1500B`.
 pub fn size(bytes: u64) -> String {
     SIZE.text(bytes)
 }
 
-/// Milliseconds of `10s`, `250ms`, `1.5h`, `0`. None when it is no duration, is not a whole number of
+/// Milliseconds of `10s`, `250ms`, `1.5h`, `0`. `None` when it is not a duration, is not a whole number of
 /// milliseconds, or does not fit.
 pub fn parse_duration(text: &str) -> Option<u64> {
     DURATION.parse(text)
 }
 
-/// Bytes of `64MiB`, `512B`, `0`. Decimal units and bare numbers other than 0 are refused: they are ambiguous.
+/// Bytes of `64MiB`, `512B`, `0`. Decimal units and bare numbers other than 0 are rejected, because they are ambiguous.
 pub fn parse_size(text: &str) -> Option<u64> {
     SIZE.parse(text)
 }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_and_sizes_read_as_written() {
+    fn durations_and_sizes_are_parsed_exactly() {
         let table = [
             ("10s", Some(10_000)),
             ("250ms", Some(250)),
@@ -137,7 +137,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn written_ones_read_back(value: u64) {
+        fn written_quantities_read_back(value: u64) {
             prop_assert_eq!(parse_duration(&duration(value)), Some(value));
             prop_assert_eq!(parse_size(&size(value)), Some(value));
         }

@@ -1,6 +1,6 @@
-//! How a stream is packed and encrypted, as plans say it.
+//! Compression and encryption of streams in plans.
 //!
-//! Not here: what the options are called (`options`), what is in the files (`tls`), who packs (`wire::compression`).
+//! Not here: names of options (`options`), contents of the files (`tls`), compression itself (`wire::compression`).
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +8,19 @@ pub use wire::compression::Compression;
 
 use crate::diagnostic::Place;
 
-/// A file of certificates or a key (PEM), and where a config names it. Equal to every other of the same path.
+/// A file of certificates or a key (PEM), and its place in the config. Files with equal paths are equal.
 #[derive(Clone, Debug)]
 pub struct PemFile {
     /// Its path.
     pub path: PathBuf,
-    /// Where it is named; none when no one file says it.
+    /// Its place in the config; `None` when there is no single one.
     pub place: Option<Place>,
-    /// Which of the files that make up the config has that place: 0 where there is only one.
+    /// The index of the config file with that place: 0 for a single file.
     pub file: usize,
 }
 
 impl PemFile {
-    /// The file at `path`, named at no place that could be shown.
+    /// The file at `path`, without a place.
     pub fn new(path: impl Into<PathBuf>) -> PemFile {
         PemFile { path: path.into(), place: None, file: 0 }
     }
@@ -39,7 +39,7 @@ impl PartialEq for PemFile {
 
 impl Eq for PemFile {}
 
-/// A version of TLS. Older ones are broken, and nobody here speaks them.
+/// A version of TLS. Older ones are broken and not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
     /// 1.2
@@ -49,10 +49,10 @@ pub enum TlsVersion {
 }
 
 impl TlsVersion {
-    /// All of them, the oldest first.
+    /// All versions, the oldest first.
     pub const ALL: [TlsVersion; 2] = [TlsVersion::V1_2, TlsVersion::V1_3];
 
-    /// Its word in configs.
+    /// The value in configs.
     pub fn word(self) -> &'static str {
         match self {
             TlsVersion::V1_2 => "1.2",
@@ -64,34 +64,34 @@ impl TlsVersion {
 /// A certificate with its chain, and its key. Both may be in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The certificate first, then those that lead to an authority.
+    /// The certificate first, then the chain to an authority.
     pub cert: PemFile,
     /// Its key.
     pub key: PemFile,
 }
 
-/// Encryption of the connections of a source.
+/// TLS of the connections of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenTls {
-    /// What clients are shown.
+    /// Its own certificate.
     pub identity: Identity,
-    /// Authorities that a client's certificate must be of. None: clients need not show any.
+    /// Authorities for client certificates. `None`: clients need none.
     pub client_ca: Option<PemFile>,
-    /// Oldest version that is spoken.
+    /// Oldest supported version.
     pub min: TlsVersion,
-    /// Newest; not below `min`.
+    /// Newest supported version; not below `min`.
     pub max: TlsVersion,
 }
 
-/// Encryption of the connections to an endpoint. Its certificate is always verified.
+/// TLS of the connections to an endpoint. Its certificate is always verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointTls {
-    /// Authorities that its certificate must be of. None: the system's.
+    /// Authorities for its certificate. `None`: the system's.
     pub ca: Option<PemFile>,
-    /// What it is shown when it asks.
+    /// The client certificate, for endpoints that require one.
     pub identity: Option<Identity>,
-    /// The name that its certificate must bear, and that it is told. None: the endpoint's host.
+    /// The name that its certificate must have, also sent to it (SNI). `None`: the endpoint's host.
     pub server_name: Option<String>,
-    /// The authorities' word is enough, whatever name its certificate bears.
+    /// Accept certificates of the authorities with any name.
     pub skip_hostname_check: bool,
 }

@@ -1,6 +1,6 @@
-//! Pages of the docs that are made from this crate are in step with it.
+//! Generated pages of the documentation are up to date.
 //!
-//! `UPDATE=1 cargo test -p config --test docs` writes them anew.
+//! `UPDATE=1 cargo test -p config --test docs` writes them.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ fn in_step(name: &str, text: &str) {
 }
 
 #[test]
-fn the_reference_is_in_step() {
+fn the_reference_is_up_to_date() {
     in_step("reference.md", &config::options::reference_markdown());
 }
 
 #[test]
-fn the_example_of_the_security_page_has_nothing_to_warn_about() {
+fn the_example_of_the_security_page_causes_no_warning() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md");
     let page = std::fs::read_to_string(path).expect("the page is there");
     let (_, rest) = page.split_once("```toml\n").expect("it has an example");
@@ -34,13 +34,13 @@ fn the_example_of_the_security_page_has_nothing_to_warn_about() {
 }
 
 #[test]
-fn the_codes_are_in_step() {
+fn the_codes_are_up_to_date() {
     in_step("config-codes.md", &config::options::explain_markdown());
 }
 
 /// The table of kinds between its markers.
 #[test]
-fn the_table_of_kinds_is_in_step() {
+fn the_table_of_kinds_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/one-daemon.md");
     let page = std::fs::read_to_string(path).expect("the page is there");
     let (before, rest) = page.split_once("-->\n").expect("it begins with a marker");

@@ -1,8 +1,8 @@
-//! Every pair of nodes: an edge is accepted exactly when the table of kinds says that it carries something.
+//! Every pair of nodes: an edge is accepted exactly when the table of kinds has a common kind of record.
 
 use config::kinds::{NODES, NodeKind, RecordKind};
 
-/// What a section of the node needs beside `type` and `from`. A relay sends to `member`.
+/// The required options of a node other than `type` and `from`. A relay sends to `member`.
 fn needs(node: &NodeKind, member: &str) -> String {
     if node.word == "relay" {
         return format!(
@@ -30,7 +30,7 @@ fn section(family: &str, name: &str, node: &NodeKind, from: Option<&str>, member
     format!("[{family}.{name}]\ntype = \"{}\"\n{encoding}{from}{}", node.word, needs(node, member))
 }
 
-/// A node that gives what `taker` takes, so that a transform has something to take.
+/// A node that feeds `taker`, because a transform needs a source.
 fn feeder(taker: &NodeKind) -> &'static NodeKind {
     let mut sources = NODES.iter().filter(|node| node.takes.is_empty());
     sources.find(|source| taker.carries(source).is_some()).expect("some source feeds it")
@@ -53,7 +53,7 @@ fn file(giver: &NodeKind, taker: &NodeKind) -> String {
     let output = if taker.gives.is_empty() {
         *taker
     } else {
-        // A relay that gives has its outputs, an aggregation any.
+        // A relay that feeds others has its outputs; an aggregation can have any.
         *NODES.iter().find(|node| node.word == "graphite" && node.gives.is_empty()).expect("there is one")
     };
     text.push_str(&section("outputs", "o", &output, Some(from), ""));
@@ -71,7 +71,7 @@ fn an_edge_is_accepted_when_the_table_says_that_it_carries_something() {
             let (plan, wrong) = config::check(source, config::Format::Toml);
             let fits = taker.carries(giver).is_some();
             let shown = config::diagnostic::render(source, &wrong, false);
-            // An edge that carries nothing may be a warning, too.
+            // A warning also means that the edge carries nothing.
             let carries = plan.is_some() && wrong.iter().all(|wrong| wrong.code.word() != "C022");
             assert_eq!(carries, fits, "{} to {}:\n{text}\n{shown}", giver.word, taker.word);
             pairs += 1;

@@ -1,6 +1,6 @@
-//! Files with mistakes and what is shown for them: `tests/golden/NAME.toml` (or `.yaml`) and `NAME.*.txt`.
+//! Files with errors and their diagnostics: `tests/golden/NAME.toml` (or `.yaml`) and `NAME.*.txt`.
 //!
-//! `UPDATE=1 cargo test -p config --test golden` writes the texts anew; read the difference before you commit it.
+//! `UPDATE=1 cargo test -p config --test golden` writes the texts; read the difference before you commit it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 use config::diagnostic::{Code, Diagnostic, Severity, Source, render, to_json};
 use config::{Format, check};
 
-/// Of files that the config names, of the disk, or in the summary of a good file, and not mistakes of its text: `staunch check` has them (`tests/binary/check.rs`, `encrypted.rs`).
+/// Codes about files on disk or about the summary of a valid file, not about mistakes in the config's text: tested with
+/// `staunch check` (`tests/binary/check.rs`, `encrypted.rs`).
 const OF_FILES: [Code; 4] = [Code::TokenOpen, Code::CertificateDates, Code::DiskTooSmall, Code::UnreadEvents];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// Each file with its text and its mistakes, by name.
+/// Each file with its text and its errors, by name.
 fn files() -> Vec<(String, String, Vec<Diagnostic>)> {
     let entries = fs::read_dir(folder()).expect("the folder is in the repository");
     let mut names: Vec<String> = entries
@@ -34,7 +35,7 @@ fn files() -> Vec<(String, String, Vec<Diagnostic>)> {
 }
 
 #[test]
-fn mistakes_are_shown_as_they_were() {
+fn diagnostics_match_the_golden_texts() {
     for (name, text, wrong) in files() {
         let shown = render(Source { name: &name, text: &text }, &wrong, false);
         let path = folder().join(format!("{name}.txt"));
@@ -47,7 +48,7 @@ fn mistakes_are_shown_as_they_were() {
 }
 
 #[test]
-fn each_file_has_its_code_and_each_code_its_file() {
+fn each_golden_file_has_its_code_and_each_code_has_a_golden_file() {
     let mut shown = BTreeSet::new();
     for (name, _, wrong) in files() {
         let code = name.split('-').next().unwrap();
@@ -61,7 +62,7 @@ fn each_file_has_its_code_and_each_code_its_file() {
 }
 
 #[test]
-fn ten_mistakes_are_shown_at_once() {
+fn ten_errors_are_shown_at_once() {
     let (_, text, wrong) = files().into_iter().find(|(name, ..)| name.starts_with("ten-")).unwrap();
     assert!(wrong.iter().filter(|wrong| wrong.severity == Severity::Error).count() >= 10);
     let lines: Vec<u64> = to_json(Source { name: "x", text: &text }, &wrong)
@@ -74,7 +75,7 @@ fn ten_mistakes_are_shown_at_once() {
 }
 
 #[test]
-fn the_example_of_a_code_has_that_mistake() {
+fn the_example_of_a_code_has_that_error() {
     for code in Code::ALL.iter().filter(|code| code.word().starts_with('C') && !OF_FILES.contains(code)) {
         let (_, wrong) = check(Source { name: "example", text: code.example() }, Format::Toml);
         let found: Vec<&str> = wrong.iter().map(|wrong| wrong.code.word()).collect();

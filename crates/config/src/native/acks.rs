@@ -1,6 +1,6 @@
-//! Whether what a source's `ack_when` promises can be kept by what takes from it.
+//! Whether the nodes that take from a source can keep the promise of its `ack_when`.
 //!
-//! Not here: what stands against it ([`Plan::against`]), when it is kept (`pipeline`).
+//! Not here: the obstacles ([`Plan::against`]), and the acknowledgements themselves (`pipeline`).
 
 use model::{AckWhen, SourceId};
 
@@ -9,7 +9,7 @@ use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Family;
 use crate::plan::{Against, Listen, OutputPlan, Plan, SourcePlan, TransformPlan};
 
-/// Finds promises that cannot be kept. Sections and plans are in the same order.
+/// Reports promises that cannot be kept. Sections and plans are in the same order.
 pub(super) fn check(named: &[Named], plan: &Plan, wrong: &mut Vec<Diagnostic>) {
     let sources = named.iter().filter(|one| one.family == Family::Sources);
     let fields = sources.filter_map(|one| one.fields.as_ref());
@@ -52,7 +52,7 @@ fn warning(
     Some(Diagnostic::warning(Code::AckedDropped, message).at(place).label(label).hint(hint))
 }
 
-/// The first reason why the source cannot promise it.
+/// The first obstacle for the source's promise.
 fn mistake(
     plan: &Plan,
     source: &SourcePlan,
@@ -65,7 +65,7 @@ fn mistake(
         let message = format!("source `{name}` cannot acknowledge");
         Some(Diagnostic::error(Code::AckWhen, message).at(place).label(label).hint(hint))
     };
-    // A `listen` that was wrong has been told of.
+    // An invalid `listen` has already been reported.
     if !source.listen.is_empty() && source.listen.iter().all(Listen::is_datagram) {
         return cannot(
             "it has no stream listener, so it cannot reply".into(),

@@ -40,7 +40,7 @@ pub(super) fn of_endpoints(
         .collect()
 }
 
-/// The table that the checks of a section's outputs were; none without checks.
+/// The table of the health checks of a section's outputs; `None` without checks.
 pub(super) fn options(outputs: &[OutputPlan]) -> Option<CheckOptions> {
     let checks = || outputs.iter().filter_map(|output| Some((output, output.check.as_ref()?)));
     let (_, CheckPlan { kind, at: Endpoint { port, .. }, every_ms, health }) = checks().next()?;
@@ -65,7 +65,7 @@ pub(super) fn options(outputs: &[OutputPlan]) -> Option<CheckOptions> {
     })
 }
 
-/// Where to ask about each endpoint.
+/// The address of each endpoint's check.
 fn places(
     fields: &Fields,
     kind: &CheckKind,
@@ -120,7 +120,7 @@ fn listed(fields: &Fields, endpoints: usize, wrong: &mut Vec<Diagnostic>) -> Opt
     (wrong.len() == before).then_some(at)
 }
 
-/// Whether two checks differ in the place only, so that one section can say both.
+/// Whether two checks differ only in their address, so that one section can contain both.
 pub(super) fn alike(one: Option<&CheckPlan>, other: Option<&CheckPlan>) -> bool {
     match (one, other) {
         (None, None) => true,

@@ -1,6 +1,6 @@
-//! `sharding` and what belongs to it: the endpoints of an output as a cluster.
+//! `sharding` and the options that depend on it: the endpoints of an output as a cluster.
 //!
-//! Not here: how keys are placed (`process::sharding`), what becomes of the lines (`packets`).
+//! Not here: hashing of keys (`process::sharding`), the lines themselves (`packets`).
 
 use process::sharding::{Cluster, ClusterMistake, KeyForm, RingReplicas, SHARDS_MAX, ShardTable, Sharding};
 
@@ -18,17 +18,17 @@ pub(super) struct Draft {
     pub(super) labels: Vec<String>,
 }
 
-/// True when a section asks for a cluster, even one that cannot be.
+/// True when a section asks for a cluster, even for an invalid one.
 pub(super) fn is_wanted(fields: &Fields) -> bool {
     matches!(fields.other("sharding"), Some(Checked::Word(word)) if *word != "copy")
 }
 
-/// What the ring knows an endpoint as when nothing else is said.
+/// The default labels of endpoints in the hash ring.
 pub(super) fn default_labels(to: &[Destination]) -> Vec<String> {
     to.iter().map(destination_name).collect()
 }
 
-/// The cluster of a section; None when each endpoint gets everything, or after a mistake.
+/// The cluster of a section; `None` when each endpoint gets everything, or after an error.
 pub(super) fn draft(fields: &Fields, to: &[Destination], wrong: &mut Vec<Diagnostic>) -> Option<Draft> {
     let word = fields.word("sharding").unwrap_or("copy");
     let ring = matches!(word, "statsd-node" | "ketama");
@@ -152,7 +152,7 @@ fn range_of(text: &str) -> Option<(usize, usize)> {
     (first <= last).then_some((first, last))
 }
 
-/// Shards of each endpoint as texts: what [`draft`] reads back to the same table.
+/// Shards of each endpoint as text, which [`draft`] parses to the same table.
 fn shards_text(table: &[usize], endpoint: usize) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for (shard, _) in table.iter().enumerate().filter(|(_, owner)| **owner == endpoint) {
@@ -173,7 +173,7 @@ pub(super) fn give(fields: &mut Fields, cluster: &ClusterPlan, to: &[Destination
     fields.give_value("sharding", Checked::Word(cluster.sharding.name()));
     match &cluster.sharding {
         Sharding::StatsdNode(RingReplicas::Four) => fields.give_value("ring_replicas", Checked::Whole(4)),
-        // Those of the Graphite family have nothing but their endpoints, and no section has them.
+        // The rings of Graphite only have endpoints, and no section has such a cluster.
         Sharding::StatsdNode(RingReplicas::One)
         | Sharding::Ketama
         | Sharding::CarbonCh

@@ -1,8 +1,9 @@
-//! What two parts of a plan cannot both have: an address, an endpoint that is a listener of ours, a file, a name.
+//! Conflicts between parts of a plan: the same address, an endpoint that is our own listener, the same file, the same
+//! name.
 //!
-//! Judged by the file's text alone: no name is looked up, no path is opened. What only the system can tell (a port
-//! that another program holds, a link to the same file) is found when it is opened.
-//! Not here: who feeds whom (`wiring`).
+//! Only the file's text is checked: no name is resolved, no path is opened. Conflicts that only the system knows (a
+//! port used by another program, a link to the same file) are found when the address or file is opened. Not here: the
+//! edges between nodes (`wiring`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::address::{destination_name, loopback_addresses};
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::plan::{Destination, Listen, SourcePlan};
 
-/// Everything that a plan claims for itself, gathered while it is built.
+/// The addresses, files and names of a plan, collected while it is built.
 #[derive(Default)]
 pub(super) struct Claims {
     listeners: Vec<Listener>,
@@ -32,7 +33,7 @@ struct Claim<T> {
 
 struct Listener {
     whose: String,
-    /// None for a default that stands nowhere in the file.
+    /// `None` for a default that is not in the file.
     place: Option<Place>,
     at: At,
 }
@@ -51,7 +52,7 @@ enum Protocol {
 
 struct File {
     path: PathBuf,
-    /// Rotated files that stand beside it, `path.1` and so on.
+    /// Its rotated files, `path.1` and so on.
     rotated: u32,
 }
 
@@ -70,13 +71,13 @@ impl Claims {
         }
     }
 
-    /// A TCP listener that belongs to no source.
+    /// A TCP listener that is not a source's.
     pub(super) fn tcp(&mut self, whose: &str, address: SocketAddr, place: Option<Place>) {
         let at = At::Socket(Protocol::Tcp, address);
         self.listeners.push(Listener { whose: whose.to_owned(), place, at });
     }
 
-    /// A file that is written, and as many rotated ones.
+    /// A file that is written, and the number of its rotated files.
     pub(super) fn file(&mut self, whose: &str, (path, rotated): (&Path, u32), place: Place) {
         let what = File { path: plain(path), rotated };
         self.files.push(Claim { whose: whose.to_owned(), place, what });
@@ -100,7 +101,7 @@ impl Claims {
         }
     }
 
-    /// Compares everything with everything.
+    /// Compares all entries with each other.
     pub(super) fn check(&self, wrong: &mut Vec<Diagnostic>) {
         for (at, listener) in self.listeners.iter().enumerate() {
             if let Some(other) = self.listeners[..at].iter().find(|other| collide(&other.at, &listener.at)) {
@@ -132,7 +133,7 @@ fn address_taken(listener: &Listener, other: &Listener) -> Diagnostic {
         At::Socket(Protocol::Tcp, address) => format!("tcp {address}"),
         At::Path(path) => path.display().to_string(),
     };
-    // The one that stands in the file is shown, and the other one named.
+    // The listener in the file is shown, and the other one is named.
     let (shown, named) = if listener.place.is_some() { (listener, other) } else { (other, listener) };
     let message = format!("{} listens where {} does", shown.whose, named.whose);
     let diagnostic = Diagnostic::error(Code::AddressTaken, message).label(format!(
@@ -146,7 +147,7 @@ fn address_taken(listener: &Listener, other: &Listener) -> Diagnostic {
     }
 }
 
-/// Two listeners cannot both be opened. Port 0 is never the same twice.
+/// Two listeners cannot both be opened. Port 0 is always a different port.
 fn collide(one: &At, other: &At) -> bool {
     match (one, other) {
         (At::Socket(p, a), At::Socket(q, b)) => {
@@ -159,7 +160,7 @@ fn collide(one: &At, other: &At) -> bool {
     }
 }
 
-/// A listener at `wildcard` also gets what is sent to `address`. `[::]` takes IPv4 as well.
+/// A listener at `wildcard` also receives data sent to `address`. `[::]` includes IPv4.
 fn covers(wildcard: IpAddr, address: IpAddr) -> bool {
     match wildcard {
         IpAddr::V4(wildcard) => wildcard.is_unspecified() && address.is_ipv4(),
@@ -167,13 +168,13 @@ fn covers(wildcard: IpAddr, address: IpAddr) -> bool {
     }
 }
 
-/// What is sent to the endpoint arrives at the listener, as far as the file tells: a name that is none of loopback's
-/// could be ours too, and an address of another interface likewise.
+/// Data sent to the endpoint arrives at the listener, as far as the file shows. Names other than loopback's, and
+/// addresses of other interfaces, may also be this machine's; that is unknown here.
 fn reaches(to: &Destination, listener: &At) -> bool {
     let (protocol, to) = match to {
         Destination::Udp(to) => (Protocol::Udp, to),
         Destination::Tcp(to) => (Protocol::Tcp, to),
-        // Datagrams to a stream's path fail, but there is no other listener that they could be meant for.
+        // Datagrams to a stream socket's path fail, but no other listener can be meant.
         Destination::UnixDatagram(path) | Destination::UnixStream(path) => {
             return matches!(listener, At::Path(heard) if *heard == plain(path));
         }
@@ -213,7 +214,7 @@ fn is_rotated(of: &File, path: &Path) -> bool {
     number.is_some_and(|number| (1..=of.rotated).contains(&number))
 }
 
-/// The path without `.` and doubled slashes. `..` stays: only the file system knows what it means.
+/// The path without `.` and double slashes. `..` stays, because its meaning depends on the file system.
 fn plain(path: &Path) -> PathBuf {
     path.components().filter(|component| !matches!(component, Component::CurDir)).collect()
 }

@@ -1,8 +1,8 @@
-//! One table of the file against its section of the options table: what is known, what is missing, what is wrong.
+//! Checks one table of the file against its section of the options table: unknown keys, missing keys, wrong values.
 //!
-//! The builders (`sources`, `transforms`, `outputs`) then ask by key. A value that was wrong has been reported
-//! here and is as good as absent for them: they go on with the default, and the plan is thrown away at the end.
-//! `print` goes the other way: it fills a table with what differs from the defaults.
+//! The builders (`sources`, `transforms`, `outputs`) then read values by key. A wrong value has been reported here and
+//! is absent for them: they continue with the default, and the plan is discarded at the end. `print` works in reverse:
+//! it fills a table with the options that differ from the defaults.
 
 use super::tree::{Entry, Node, Value};
 use super::value;
@@ -46,7 +46,7 @@ impl Fields {
         }
     }
 
-    /// Warns of an option that was given and changes nothing; `message` says why.
+    /// Warns about an option that has no effect; `message` gives the reason.
     pub(crate) fn ignored(&self, key: &str, message: impl Into<String>, wrong: &mut Vec<Diagnostic>) {
         if let Some(place) = self.place_of(key) {
             wrong.push(Diagnostic::warning(Code::NoEffect, message).at(place).label("ignored"));
@@ -96,28 +96,28 @@ fn unknown_key(section: Section, whose: &str, entry: &Entry) -> Diagnostic {
     }
 }
 
-/// The option of a table of this section, such as `tls`, that a key may mean which was written beside the table.
+/// The option of a nested table, such as `tls`, that a key next to the table probably means.
 fn in_table(section: Section, key: &str) -> Option<(&'static str, &'static str)> {
     section.rows().find_map(|row| match row.value {
         Type::Table(
             table @ (Section::SourceTls | Section::OutputTls | Section::HttpTls | Section::Queue),
         ) => {
             let ours = table.row(key).map(|row| row.key).or_else(|| options::other_name(table, key));
-            // `type` and its like are not meant for the queue.
+            // Keys such as `type` are not meant for the queue.
             Some((row.key, ours.filter(|ours| *ours != "kind")?))
         }
         _ => None,
     })
 }
 
-/// Longest list of options that stands behind another hint.
+/// Longest list of options after another hint.
 const OPTIONS_CHARS_MAX: usize = 400;
 
 fn keys(section: Section) -> String {
     section.rows().map(|row| row.key).collect::<Vec<_>>().join(", ")
 }
 
-/// Nothing can come in.
+/// The error for a configuration without sources.
 pub(crate) fn no_source() -> Diagnostic {
     Diagnostic::error(Code::NoSource, "the file defines no source, so the daemon would receive nothing")
         .label("no source here")
@@ -136,8 +136,8 @@ fn missing(row: &Row, whose: &str, place: Place) -> Diagnostic {
     diagnostic.label(format!("`{}` is missing: {wanted}", row.key))
 }
 
-/// The entries of a table, or why it is none. Nothing at all counts as an empty table: a YAML key whose lines are all
-/// commented out.
+/// The entries of a table, or an error for another value. A missing value counts as an empty table, as for a YAML key
+/// whose lines are all commented out.
 pub(crate) fn table<'a>(key: &str, node: &'a Node) -> Result<&'a [Entry], Diagnostic> {
     match &node.value {
         Value::Table(entries) => Ok(entries),
@@ -149,7 +149,7 @@ pub(crate) fn table<'a>(key: &str, node: &'a Node) -> Result<&'a [Entry], Diagno
     }
 }
 
-/// How the table is written that a single value was meant to be.
+/// How to write the table instead of this single value.
 fn table_hint(key: &str, got: &Value) -> Option<String> {
     match (key, got) {
         ("queue", Value::Text(kind)) if matches!(&**kind, "disk" | "memory") => {

@@ -1,9 +1,9 @@
 //! Several native files as one configuration.
 //!
-//! Path of the files: each text to its own tree (`toml`, `yaml`) -> [`merged`] (one tree) -> the same checks as for one
-//! file. Places count through all texts, as if they stood one behind the other: [`by_file`] finds the file of each.
-//! Not here: which files there are, and reading them: only their texts.
-//! Invariant: what two files set is an error that names both places. No file overrides another.
+//! Path of the files: each text to its tree (`toml`, `yaml`) -> [`merged`] (one tree) -> the same checks as for one
+//! file. Places count through all texts as if they were concatenated: [`by_file`] finds the file of each. Not here:
+//! finding and reading the files.
+//! Invariant: an option in two files is an error that names both places. No file overrides another.
 
 use super::fields;
 use super::tree::{Entry, Node, Value};
@@ -20,7 +20,7 @@ pub(super) const INCLUDE: &str = "include";
 pub struct File<'a> {
     /// Its name and text.
     pub source: Source<'a>,
-    /// How it is written.
+    /// Its format.
     pub format: Format,
 }
 
@@ -29,18 +29,18 @@ fn bases<'a>(files: &'a [File]) -> impl Iterator<Item = usize> + 'a {
     let mut next = 0;
     files.iter().map(move |file| {
         let base = next;
-        // One more, so that the end of a text is not the beginning of the next one.
+        // One more, so that the end of a text differs from the beginning of the next one.
         next += file.source.text.len() + 1;
         base
     })
 }
 
-/// The base of a file: what is added to a place in it, to be a place in the configuration.
+/// The base of a file: add it to a place in the file to get a place in the configuration.
 pub fn base(files: &[File], index: usize) -> usize {
     bases(files).nth(index).unwrap_or_default()
 }
 
-/// Each file with its own diagnostics, whose places are those of its text. Those without a place are of the first file.
+/// The diagnostics of each file, with places in its text. Those without a place belong to the first file.
 pub fn by_file<'a>(files: &[File<'a>], diagnostics: &[Diagnostic]) -> Vec<(Source<'a>, Vec<Diagnostic>)> {
     let bases: Vec<usize> = bases(files).collect();
     let mut split: Vec<_> = files.iter().map(|file| (file.source, Vec::new())).collect();
@@ -60,7 +60,7 @@ fn moved_back(place: Place, base: usize) -> Place {
     Place::new(place.start - base, place.end.saturating_sub(base))
 }
 
-/// Reads one text: its tree, with places in that text.
+/// Parses one text: its tree, with places in that text.
 fn read(file: File) -> (Option<Node>, Vec<Diagnostic>, usize) {
     // Editors on some systems begin a file with a byte order mark; places count it.
     let (text, skipped) = match file.source.text.strip_prefix('\u{feff}') {
@@ -74,8 +74,8 @@ fn read(file: File) -> (Option<Node>, Vec<Diagnostic>, usize) {
     (root, diagnostics, skipped)
 }
 
-/// The files and folders that a file includes, as they are written, each with its place in that file. Nothing of a file that
-/// cannot be read: its check says why.
+/// The files and folders that a file includes, as written, with their places. Empty for a file that cannot be parsed:
+/// its check reports the reason.
 pub fn includes(file: File, variables: &dyn Variables) -> Vec<(String, Place)> {
     let (Some(mut root), _, skipped) = read(file) else { return Vec::new() };
     resolve(&mut root, variables, &mut Resolved::default(), &mut Vec::new());
@@ -98,8 +98,8 @@ fn list(node: Node) -> Vec<Node> {
     }
 }
 
-/// One tree of all files, with what is wrong so far. None when a text cannot be read: the checks of the rest would complain
-/// about its content.
+/// One tree of all files, and the mistakes so far. `None` when a text cannot be parsed, because later checks would
+/// report its options as missing.
 pub(super) fn merged(
     files: &[File],
     variables: &dyn Variables,
@@ -206,7 +206,7 @@ fn twice(files: &[File], what: &str, first: Place, second: Place, code: Code) ->
         .hint("remove one of them: no file overrides another")
 }
 
-/// The format that a text has, where the name of its file does not say: TOML, unless it begins as YAML or JSON does.
+/// The format of a text whose file name has no known ending: TOML, unless it begins like YAML or JSON.
 pub(super) fn format_of_text(text: &str) -> Format {
     if toml::begins_as_yaml(text) { Format::Yaml } else { Format::Toml }
 }
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_does_not_say_is_decided_by_the_text() {
+    fn the_text_decides_the_format_when_the_name_does_not() {
         for (name, text, want) in [
             ("a", "sources:\n  app: {}\n", Format::Yaml),
             ("-", "# a\n---\na: b\n", Format::Yaml),

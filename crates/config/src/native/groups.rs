@@ -13,7 +13,7 @@ use crate::options::table::transport::OUTPUT_TRANSPORT;
 use crate::plan::{Link, OutputKind, OutputPlan, Plan, StreamLink};
 use crate::text::size;
 
-/// The section of a group: its rows say what is printed.
+/// The section of a group: its rows define what is printed.
 pub(super) fn fields(plan: &Plan, group: &OutputGroup<'_>) -> Fields {
     let output = &group.outputs[0];
     let kind = &output.kind;

@@ -1,6 +1,6 @@
-//! `[http]`: where the server listens, how it answers, and whom.
+//! `[http]`: the address of the server, its options and its protection.
 //!
-//! Not here: what is in its files (`tls`).
+//! Not here: the contents of its files (`tls`).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,7 +17,7 @@ use crate::plan::{HttpPlan, Plan};
 pub(super) fn read(top: &Fields, plan: &mut Plan, claims: &mut Claims, wrong: &mut Vec<Diagnostic>) {
     if let Some(fields) = top.table("http") {
         if fields.place_of("listen").is_some() {
-            // When it was wrong there is none: the default would give follow-up mistakes about addresses.
+            // After an error there is no server: the default would cause further errors about addresses.
             plan.http = fields.value("listen");
         }
         plan.http_server = server(fields, plan.http, wrong);
@@ -31,7 +31,7 @@ pub(super) fn read(top: &Fields, plan: &mut Plan, claims: &mut Claims, wrong: &m
     }
 }
 
-/// Everything of the section but its address, which is `listen`.
+/// All options of the section except the address, `listen`.
 fn server(fields: &Fields, listen: Option<SocketAddr>, wrong: &mut Vec<Diagnostic>) -> HttpPlan {
     let mut plan: HttpPlan = fields.read();
     transport::check_listener(plan.tls.as_deref(), fields, wrong);
@@ -61,7 +61,7 @@ fn allowed_hosts(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<String> {
     hosts.iter().map(|(host, _)| host.trim_end_matches('.').to_ascii_lowercase()).collect()
 }
 
-/// The section; without options when all of them are the default.
+/// The section; empty when all options have their defaults.
 pub(super) fn fields(plan: &Plan) -> Fields {
     let mut fields = Fields::empty(Section::Http);
     match plan.http {

@@ -8,7 +8,7 @@ use crate::options::Section;
 use crate::options::checked::Checked;
 use crate::plan::{ClusterPlan, ManagementPlan, ManagementReplies, Plan};
 
-/// Reads all of them. `whole` is false when a cluster could not be read.
+/// Reads all ports. `whole` is false when a cluster could not be read.
 pub(super) fn read(
     top: &Fields,
     plan: &mut Plan,
@@ -43,7 +43,7 @@ pub(super) fn read(
     }
 }
 
-/// The cluster that a management port speaks of.
+/// The cluster of a management port with `replies = "proxy"`.
 fn proxied(fields: &Fields, clusters: &[ClusterPlan], wrong: &mut Vec<Diagnostic>) -> Option<usize> {
     let names: Vec<&str> = clusters.iter().map(|cluster| &*cluster.name).collect();
     let list = || match names.as_slice() {

@@ -1,21 +1,22 @@
-//! Native files: text to a checked plan, and back.
+//! Native files: from text to a checked plan, and back.
 //!
-//! Path of a file: [`check_files`] -> `toml` or `yaml` (text to a tree) -> `files` (one tree of all files) -> `variables`
-//! (`${NAME}` in strings) -> `fields` and `value` (each table against the
-//! options table) -> `sources`, `transforms`, `outputs` (tables to plans) -> `wiring` (who feeds whom) ->
-//! `conflicts` (addresses, loops, files) -> [`Plan`]. Every step goes on after a mistake, so that all are shown.
-//! [`print()`] goes the other way: the file that reads a kind of section also has its `fields`, which says the options again.
+//! Path of a file: [`check_files`] -> `toml` or `yaml` (text to a tree) -> `files` (one tree of all files) ->
+//! `variables` (`${NAME}` in strings) -> `fields` and `value` (each table against the options table) -> `sources`,
+//! `transforms`, `outputs` (tables to plans) -> `wiring` (edges) -> `conflicts` (addresses, loops, files) -> [`Plan`].
+//! Every step continues after an error, so that all errors are shown. [`print()`] works in reverse: the file that reads
+//! a kind of section also has its `fields`, which returns the options of a plan.
 //!
 //! To add a kind of source, transform or output:
-//! 1. a line in `options::section`: its family and its `type`. `type`, `from`, `queue`, the schema and the reference follow;
-//! 2. a row in `kinds`: which records it takes and gives;
+//! 1. a line in `options::section`: its family and its `type`. `type`, `from`, `queue`, the schema and the reference
+//! follow;
+//! 2. a row in `kinds`: the records that it takes and gives;
 //! 3. its rows, in a file of `options::table`, and the struct that they fill, in `plan`;
-//! 4. its reader and its `fields`, beside the others of its family: `sources`, `transforms`, or `outputs` and `groups`.
+//! 4. its reader and its `fields`, with the others of its family: `sources`, `transforms`, or `outputs` and `groups`.
 //!
-//! The compiler and the tests of the options table name the places that were forgotten.
+//! The compiler and the tests of the options table name missing places.
 //!
-//! Not here: what an option is called and what it may be (`options`), how mistakes are shown (`diagnostic`).
-//! Invariants: no text makes us panic; a plan is given only when there was no error; `check(print(plan)) == plan`.
+//! Not here: names, types and limits of options (`options`), display of errors (`diagnostic`). Invariants: no text
+//! causes a panic; a plan is returned only without errors; `check(print(plan)) == plan`.
 
 mod acks;
 mod checks;
@@ -70,22 +71,22 @@ pub const SECTIONS_MAX: usize = 1000;
 /// Longest name of a source, transform or output, without an endpoint.
 const NAME_BYTES_MAX: usize = 64;
 
-/// How a native file is written.
+/// The format of a native file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// TOML.
     Toml,
-    /// YAML; JSON too.
+    /// YAML, including JSON.
     Yaml,
 }
 
 impl Format {
-    /// By the end of the file's name: `.yaml`, `.yml` and `.json` are YAML, all else is TOML.
+    /// By the ending of the file's name: `.yaml`, `.yml` and `.json` are YAML, all others are TOML.
     pub fn of_name(name: &str) -> Format {
         Format::of_ending(name).unwrap_or(Format::Toml)
     }
 
-    /// By the end of the file's name and, where that does not say, by how the text begins.
+    /// By the ending of the file's name or, for unknown endings, by the beginning of the text.
     pub fn of(name: &str, text: &str) -> Format {
         Format::of_ending(name).unwrap_or_else(|| files::format_of_text(text))
     }
@@ -100,14 +101,14 @@ impl Format {
     }
 }
 
-/// Checks a native file that refers to no variables: the plan when it has no error, and everything there is to say about it,
-/// by place.
+/// Checks a native file without references to variables. Returns the plan if there is no error, and all diagnostics, by
+/// place.
 pub fn check(source: Source<'_>, format: Format) -> (Option<Plan>, Vec<Diagnostic>) {
     let (file, variables) = files::alone(source, format);
     check_files(&file, &variables)
 }
 
-/// Checks a native file: the plan when it has no error, and everything there is to say about it, by place.
+/// Checks a native file. Returns the plan if there is no error, and all diagnostics, by place.
 pub fn check_with(
     source: Source<'_>,
     format: Format,
@@ -116,7 +117,7 @@ pub fn check_with(
     check_files(&[File { source, format }], variables)
 }
 
-/// Checks the files of a configuration as one. [`by_file`] finds the file of each diagnostic.
+/// Checks the files of one configuration. [`by_file`] finds the file of each diagnostic.
 pub fn check_files(files: &[File], variables: &dyn Variables) -> (Option<Plan>, Vec<Diagnostic>) {
     let mut resolved = variables::Resolved::default();
     let (root, mut diagnostics) = files::merged(files, variables, &mut resolved);
@@ -128,7 +129,7 @@ pub fn check_files(files: &[File], variables: &dyn Variables) -> (Option<Plan>, 
     (plan.filter(|_| !has_errors(&diagnostics)), diagnostics)
 }
 
-/// The plan of a tree; worth something only when `wrong` holds no error afterwards.
+/// The plan of a tree; valid only if `wrong` contains no error afterwards.
 fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     let mut plan = Plan::default();
     let Some(entries) = reported(table("the file", root), wrong) else { return plan };
@@ -163,14 +164,14 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     }
     http::read(&top, &mut plan, &mut claims, wrong);
     let wanted = named.iter().filter(|named| named.fields.as_ref().is_some_and(clusters::is_wanted)).count();
-    // One that was wrong has been told of: that a name refers to it is no second mistake.
+    // An invalid cluster has already been reported: a reference to its name is not a second error.
     let whole = wanted == plan.clusters.len();
     management::read(&top, &mut plan, whole, &mut claims, wrong);
     claims.check(wrong);
     plan
 }
 
-/// A value, when it is right.
+/// The value, or `None` after reporting the error.
 fn reported<T>(read: Result<T, Diagnostic>, wrong: &mut Vec<Diagnostic>) -> Option<T> {
     read.map_err(|mistake| wrong.push(mistake)).ok()
 }
@@ -207,7 +208,7 @@ fn one_named(family: Family, entry: &Entry, wrong: &mut Vec<Diagnostic>) -> Name
     named
 }
 
-/// The section that `type` says.
+/// The section for the `type`.
 fn section_of(
     family: Family,
     whose: &str,
@@ -234,7 +235,7 @@ fn section_of(
     let mut diagnostic = Diagnostic::error(Code::UnknownType, format!("{whose} has an unknown type"))
         .at(entry.node.place)
         .label(known);
-    // The rest is checked as what was meant, so that one letter does not hide all other mistakes.
+    // The rest is checked for the probable type, so that one wrong letter does not hide other errors.
     let near = options::other_type(family, given).or_else(|| nearest(given, words.into_iter()));
     diagnostic.hint = near.map(|near| format!("did you mean \"{near}\"?"));
     if near.is_none() {
@@ -247,7 +248,7 @@ fn section_of(
     family.types().find(|(word, _)| Some(*word) == near).map(|(_, section)| section)
 }
 
-/// Reports options that no type of the family has, where the type is not known.
+/// For an unknown `type`: reports options that no type of the family has.
 fn strange_keys(family: Family, whose: &str, entries: &[Entry], wrong: &mut Vec<Diagnostic>) {
     let keys = || family.types().flat_map(|(_, section)| section.rows()).map(|row| row.key);
     for entry in entries.iter().filter(|entry| keys().all(|key| key != entry.key)) {
@@ -289,7 +290,7 @@ fn check_name(named: &Named, wrong: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Turns one named section into its plans.
+/// Converts one named section to its plans.
 fn build(
     named: &Named,
     from: &[Feed],
@@ -321,7 +322,7 @@ fn build(
                 plan.outputs.push(OutputPlan { from: from.to_vec(), ..built.plan });
             }
             if let Some(clusters::Draft { sharding, key, labels }) = cluster {
-                // Past the limit there is no plan.
+                // Above the limit there is no plan.
                 let members = (first..plan.outputs.len()).map(|at| OutputId(at as u16)).collect();
                 plan.clusters.push(ClusterPlan { name, sharding, key, members, labels });
             }
@@ -329,8 +330,8 @@ fn build(
     }
 }
 
-/// What runs without a configuration file: StatsD on loopback, aggregated every 10 s into Graphite lines on disk
-/// (at most 1 GiB), events beside them (at most 80 MiB), the management port and HTTP.
+/// The plan without a configuration file: StatsD on loopback, aggregated every 10 s into Graphite lines on disk (at
+/// most 1 GiB), events in a second file (at most 80 MiB), the management port and HTTP.
 pub fn defaults(data_dir: &Path) -> Plan {
     use crate::plan::TransformKind::Aggregate;
     use model::{SourceId, TransformId};

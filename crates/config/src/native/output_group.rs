@@ -4,17 +4,17 @@ use super::checks;
 use crate::address::destination_name;
 use crate::plan::{ClusterPlan, Destination, OutputPlan, Plan};
 
-/// Outputs that one section of the file makes; at least one.
+/// The outputs of one section; at least one.
 pub(super) struct OutputGroup<'a> {
     pub(super) name: &'a str,
-    /// Place of the first of them in the plan.
+    /// The index of the first one in the plan.
     pub(super) first: usize,
     pub(super) endpoints: Vec<Destination>,
     pub(super) outputs: &'a [OutputPlan],
     pub(super) cluster: Option<&'a ClusterPlan>,
 }
 
-/// The sections that make the plan's outputs, in their order.
+/// The sections for the plan's outputs, in their order.
 pub(super) fn groups(plan: &Plan) -> Vec<OutputGroup<'_>> {
     let mut groups: Vec<OutputGroup> = Vec::new();
     let mut rest = &plan.outputs[..];
@@ -31,7 +31,7 @@ pub(super) fn groups(plan: &Plan) -> Vec<OutputGroup<'_>> {
             None => {
                 let (mut name, mut endpoints) = group(rest, |id| in_cluster(plan, first + id));
                 if groups.iter().any(|group| group.name == name) {
-                    // Others of this name stand elsewhere in the plan, so that each says its own.
+                    // Other outputs of this name are elsewhere in the plan, so each has its own section.
                     name = &rest[0].name;
                     endpoints.truncate(1);
                 }
@@ -50,8 +50,8 @@ fn in_cluster(plan: &Plan, at: usize) -> bool {
     plan.clusters.iter().any(|cluster| cluster.members.iter().any(|id| id.index() == at))
 }
 
-/// How an output is called in the file, and the endpoints that one section can say at once: those that differ in
-/// the endpoint only and are called after it.
+/// The name of an output in the file, and the endpoints that one section can describe: outputs that differ only in the
+/// endpoint and are named after it.
 fn group(outputs: &[OutputPlan], in_cluster: impl Fn(usize) -> bool) -> (&str, Vec<Destination>) {
     let first = &outputs[0];
     let Some(to) = first.kind.destination() else { return (&first.name, Vec::new()) };
@@ -74,7 +74,7 @@ fn group(outputs: &[OutputPlan], in_cluster: impl Fn(usize) -> bool) -> (&str, V
     if endpoints.len() == 1 { (&first.name, endpoints) } else { (base, endpoints) }
 }
 
-/// `carbon` of `carbon/10.0.0.5:2003`, when that is its endpoint.
+/// `carbon` of `carbon/10.0.0.5:2003`, if that is its endpoint.
 fn base_name<'a>(output: &'a OutputPlan, to: &Destination) -> Option<&'a str> {
     output.name.strip_suffix(&*destination_name(to))?.strip_suffix('/')
 }

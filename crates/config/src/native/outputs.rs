@@ -1,4 +1,4 @@
-//! A checked `[outputs.NAME]` to its plans: one for each endpoint.
+//! From a checked `[outputs.NAME]` to its plans: one for each endpoint.
 
 use std::path::{Path, PathBuf};
 
@@ -26,10 +26,10 @@ use crate::plan::{
 /// Where an output's file lies by default.
 type PathOf<'a> = dyn Fn(&str) -> PathBuf + 'a;
 
-/// The plans of a section, and the cluster that they make, if they do.
+/// The plans of a section, and its cluster if it makes one.
 type Outputs = (Vec<Built>, Option<Draft>);
 
-/// A type of output: as an empty section means it, and how its options are read. It is printed by its rows (`groups`).
+/// A type of output: its default for an empty section, and the reader of its options. Its rows print it (`groups`).
 struct OutputType {
     section: Section,
     /// One with endpoints has none yet.
@@ -40,7 +40,7 @@ struct OutputType {
 /// No endpoint yet.
 const NOWHERE: Endpoint = Endpoint { host: String::new(), port: 0 };
 
-/// All of them.
+/// All types.
 const TYPES: &[OutputType] = &[
     OutputType {
         section: Section::OutputGraphite,
@@ -60,7 +60,7 @@ const TYPES: &[OutputType] = &[
         section: Section::OutputGraphiteFile,
         empty: |path| OutputKind::GraphiteFile {
             path: path("points.graphite"),
-            // With the rotated ones 1 GiB in all.
+            // 1 GiB together with the rotated files.
             file_bytes_max: 64 << 20,
             files_max: 15,
             peer: false,
@@ -118,18 +118,18 @@ fn type_of(section: Section) -> &'static OutputType {
     TYPES.iter().find(|one| one.section == section).expect("a test looks for each section of an output")
 }
 
-/// An output as its section means it when nothing is said but `type` and `from`.
+/// The default of an output section with only `type` and `from`.
 pub(super) fn default_kind(section: Section, data_dir: &Path, name: &str) -> OutputKind {
     (type_of(section).empty)(&|file| data_dir.join(name).join(file))
 }
 
-/// A plan without its feeds, and the place of its endpoint or file.
+/// A plan without its edges, and the place of its endpoint or file.
 pub(super) struct Built {
     pub(super) plan: OutputPlan,
     pub(super) place: Place,
 }
 
-/// A section of an output.
+/// The section of an output.
 pub(super) struct Asked<'a> {
     pub(super) name: &'a str,
     pub(super) fields: &'a Fields,
@@ -137,7 +137,7 @@ pub(super) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// An output of the section, with the options that all types have.
+    /// An output of the section, with the options of all types.
     fn output(&self, name: String, kind: OutputKind, place: Place) -> Built {
         let mut plan = OutputPlan::new(name, kind, Vec::new());
         self.fields.fill(&mut plan, &ENDPOINT);
@@ -146,7 +146,7 @@ impl Asked<'_> {
     }
 }
 
-/// All plans of one section, and the cluster that they make, if they do.
+/// All plans of one section, and their cluster, if it has one.
 pub(super) fn build(asked: &Asked<'_>, data_dir: &Path, wrong: &mut Vec<Diagnostic>) -> Outputs {
     if let Some(fields) = asked.fields.table("queue")
         && let Some(place) = fields.place_of("sync_window").filter(|_| fields.word("kind") != Some("disk"))
@@ -184,7 +184,7 @@ fn file_or_console(asked: &Asked<'_>, mut kind: OutputKind, wrong: &mut Vec<Diag
     (vec![asked.output(name.to_owned(), kind, place)], None)
 }
 
-/// Outputs to carbon and its like, one for each endpoint.
+/// Outputs to carbon and compatible programs, one for each endpoint.
 fn graphite_outputs(asked: &Asked<'_>, mut model: OutputKind, wrong: &mut Vec<Diagnostic>) -> Outputs {
     let Asked { name, fields, .. } = *asked;
     for group in [&GRAPHITE, &CONNECTIONS, &OUTPUT_TRANSPORT] {
@@ -280,7 +280,7 @@ fn packet_outputs(asked: &Asked<'_>, _empty: OutputKind, wrong: &mut Vec<Diagnos
     (built, cluster)
 }
 
-/// Options that only streams use, in a section with endpoints that take datagrams.
+/// Reports options for streams in a section with datagram endpoints.
 fn unfit_datagrams(fields: &Fields, to: &[(Destination, Place)], wrong: &mut Vec<Diagnostic>) {
     let Some((_, place)) = to.iter().find(|(to, _)| to.is_datagram()) else { return };
     if fields.word("encoding") == Some("pickle") {

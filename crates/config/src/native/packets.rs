@@ -1,6 +1,6 @@
-//! What an output of packets does with their lines: `mode`, filters, changes, and how aggregates become samples.
+//! How an output of packets processes lines: `mode`, filters, rewriting, and aggregates as samples.
 //!
-//! Not here: where packets go (`outputs`), which endpoint of a cluster a line goes to (`clusters`).
+//! Not here: the endpoints (`outputs`), sharding of lines in a cluster (`clusters`).
 
 use wire::statsd::rewrite::{Form, Rewrite, RewriteError, RewritePlan};
 
@@ -12,25 +12,25 @@ use crate::options::checked::Checked;
 use crate::options::table::packets::{AS_SAMPLES, CONVERT, MODE, PACKET, REWRITE, STAGE};
 use crate::plan::{Destination, Framing, LinesPlan, OutputKind, PacketsPlan};
 
-/// Options that say how packets are taken apart, once they are.
+/// Options for parsed packets that do not themselves require parsing.
 const OF_LINES: [&str; 3] = ["series_expiry", "bare_tag_value", "aggregates"];
 
-/// Options for which packets are taken apart.
+/// Options that require parsing.
 fn parsing_options() -> impl Iterator<Item = &'static str> {
     let rows = [STAGE.rows, REWRITE.rows, CONVERT.rows].into_iter().flatten().map(|row| row.key);
     ["max_packet_bytes", "flush_delay"].into_iter().chain(rows.filter(|key| !OF_LINES.contains(key)))
 }
 
-/// What else decides about an output's lines.
+/// Other conditions for an output's lines.
 #[derive(Clone, Copy)]
 pub(super) struct Around {
-    /// It shares the lines with other endpoints.
+    /// The lines are sharded among several endpoints.
     pub(super) in_cluster: bool,
     /// It takes from a transform.
     pub(super) takes_aggregates: bool,
 }
 
-/// What becomes of the lines of an output to `to`; None when packets go as they came.
+/// The processing of lines for an output to `to`; `None` when packets are forwarded unchanged.
 pub(super) fn lines(
     fields: &Fields,
     to: &Destination,
@@ -75,7 +75,7 @@ pub(super) fn lines(
     Some(Box::new(plan))
 }
 
-/// `mode = "verbatim"` with something that cannot be had that way.
+/// `mode = "verbatim"` with an option that needs parsed lines.
 fn verbatim(fields: &Fields, asked: Option<&'static str>, around: Around, wrong: &mut Vec<Diagnostic>) {
     let mode = fields.at("mode");
     let (message, place) = match asked {
@@ -130,7 +130,7 @@ fn rewrite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> RewritePlan {
 
 /// The options of a section of packet outputs.
 pub(super) fn give(fields: &mut Fields, group: &OutputGroup<'_>, packets: &PacketsPlan) {
-    // The framing of the section's streams: the first of its endpoints may be a datagram socket.
+    // The section's framing of streams: its first endpoint may be a datagram socket.
     let has_frames =
         |kind: &OutputKind| matches!(kind, OutputKind::Packets(of) if of.framing == Framing::Frames);
     let frames = group.outputs.iter().any(|output| has_frames(&output.kind));
@@ -142,7 +142,7 @@ pub(super) fn give(fields: &mut Fields, group: &OutputGroup<'_>, packets: &Packe
     }
     let Some(lines) = &packets.lines else { return };
     let default = LinesPlan::new(&packets.to, false);
-    // Always written: readers of the file look for it.
+    // Always written, because readers of the file look for it.
     let packet_bytes_max = lines.packet_bytes_max;
     fields.give_value("mode", Checked::Word(if packet_bytes_max == 0 { "lines" } else { "repack" }));
     if packet_bytes_max != 0 && packet_bytes_max != default.packet_bytes_max {
@@ -154,7 +154,7 @@ pub(super) fn give(fields: &mut Fields, group: &OutputGroup<'_>, packets: &Packe
     fields.give(&AS_SAMPLES, lines, &default);
 }
 
-/// The form by its name when it has one, by single switches otherwise.
+/// The format by its name if it has one, otherwise by single options.
 fn give_rewrite(fields: &mut Fields, plan: &RewritePlan) {
     let mut default = RewritePlan::default();
     fields.give(&REWRITE, plan, &default);

@@ -1,6 +1,6 @@
-//! Whether what takes from a source of points can take points.
+//! Whether the nodes that take from a source of points can take points.
 //!
-//! Not here: where they go then (`pipeline`).
+//! Not here: the processing of points (`pipeline`).
 
 use model::SourceId;
 
@@ -10,7 +10,7 @@ use crate::kinds::{RecordKind, words};
 use crate::options::{Family, Section};
 use crate::plan::{Feed, OutputKind, OutputPlan, PacketsPlan, Plan};
 
-/// Finds feeds that lead points where they cannot go. Sections and plans of sources are in the same order.
+/// Reports edges with points to nodes that cannot take them. Sections and plans of sources are in the same order.
 pub(super) fn check(named: &[Named], plan: &Plan, wrong: &mut Vec<Diagnostic>) {
     let sources = named.iter().filter(|one| one.family == Family::Sources && one.fields.is_some());
     for ((at, source), section) in plan.sources.iter().enumerate().zip(sources) {
@@ -24,7 +24,7 @@ pub(super) fn check(named: &[Named], plan: &Plan, wrong: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Why `taker` cannot take points of the source `id`, if it cannot.
+/// The reason why `taker` cannot take points of the source `id`, if there is one.
 fn mistake(plan: &Plan, taker: &Named, id: SourceId, place: Place) -> Option<Diagnostic> {
     let cannot = |label: &str, hint: &str| {
         let message = format!("{} cannot read points", taker.whose);

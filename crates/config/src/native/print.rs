@@ -1,9 +1,9 @@
-//! A plan as the native TOML that reads back to it. Defaults are left out. Each kind of section says its options as
-//! [`Fields`], beside the code that reads it; here is their order, and how values are written. A test prints the example of
-//! each row, and reads it back.
+//! A plan as native TOML that parses to the same plan, without defaults. Each kind of section returns its options as
+//! [`Fields`], in the file that reads it; here is the order of sections and the format of values. A test prints the
+//! example of each row and parses it again.
 //!
-//! What cannot be said in a file is not in a checked plan, with two exceptions: `built_in` is about the absence of
-//! a file, and a path that is not UTF-8 is written with replacement characters.
+//! Every checked plan can be written as a file, with two exceptions: `built_in` means the absence of a file, and a path
+//! that is not UTF-8 is written with replacement characters.
 
 use std::fmt::{Display, Write};
 
@@ -22,12 +22,12 @@ use crate::options::{Section, Type};
 use crate::plan::Plan;
 use crate::text::duration;
 
-/// The plan as a native TOML file for people who may not know its secrets: the contents of `${file:PATH}` are `***`.
+/// The plan as a native TOML file without secrets: the contents of `${file:PATH}` are `***`.
 pub fn print_shown(plan: &Plan) -> String {
     plan.secrets.iter().fold(print(plan), |text, secret| super::variables::without(&text, secret, "***"))
 }
 
-/// The plan as a native TOML file: `check(print(plan))` gives the plan again.
+/// The plan as a native TOML file: `check(print(plan))` returns the same plan.
 pub fn print(plan: &Plan) -> String {
     let mut out = Out {
         text: String::from(
@@ -75,7 +75,7 @@ impl Out {
         self.options(heading, fields);
     }
 
-    /// The options of a section; those that are tables with headings of their own come last.
+    /// The options of a section; nested tables with their own headings come last.
     fn options(&mut self, heading: &str, fields: &Fields) {
         let mut tables: Vec<(&str, &Checked)> = Vec::new();
         for (at, (key, value)) in fields.given().enumerate() {
@@ -109,14 +109,14 @@ impl Out {
         }
     }
 
-    /// The remark that stands before an option.
+    /// The comment before an option.
     fn remark(&mut self, at: usize, fields: &Fields) {
         if let Some((_, remark)) = fields.remark.as_ref().filter(|(before, _)| *before == at) {
             self.line(&format!("# {remark}"));
         }
     }
 
-    /// One option; a long list has a line for each entry.
+    /// One option; each entry of a long list has its own line.
     fn option(&mut self, key: &str, value: &Checked, of: Type) {
         const LINE_CHARS_MAX: usize = 100;
         let line = written(value, of);
@@ -181,7 +181,7 @@ fn written(value: &Checked, of: Type) -> String {
     }
 }
 
-/// The entries of a list that may be long. What is computed is a list when one computation has several names.
+/// The entries of a list that may be long. `compute` is a list when one computation has several names.
 fn entries(value: &Checked) -> Option<Vec<String>> {
     match value {
         Checked::Texts(texts) => Some(texts.iter().map(|(value, _)| text(value)).collect()),
@@ -195,12 +195,12 @@ fn entries(value: &Checked) -> Option<Vec<String>> {
     }
 }
 
-/// A value: a TOML string without references to variables.
+/// A value: a TOML string with escaped references to variables.
 fn text(text: &str) -> String {
     quoted(&super::variables::escaped(text))
 }
 
-/// A TOML string: within `'…'`, where no `\` is doubled, if it can stand there.
+/// A TOML string: in `'…'` if possible, because backslashes are not escaped there.
 fn quoted(text: &str) -> String {
     if text.contains(['\\', '"']) && !text.contains(|c: char| c == '\'' || c.is_control()) {
         return format!("'{text}'");
@@ -238,7 +238,7 @@ fn inline<K: Display>(pairs: impl IntoIterator<Item = (K, String)>) -> String {
     if pairs.is_empty() { "{}".into() } else { format!("{{ {} }}", pairs.join(", ")) }
 }
 
-/// A number where it says the same as its text, the text otherwise.
+/// A number if it has the same meaning as its text, otherwise the text.
 fn limit(value: f64, written: &str) -> String {
     // TOML's -0 is 0.
     let same = value.is_finite() && value.to_string() == written && written != "-0";

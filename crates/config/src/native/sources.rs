@@ -1,4 +1,4 @@
-//! A checked `[sources.NAME]` to its plan, and back.
+//! From a checked `[sources.NAME]` to its plan, and back.
 
 use wire::graphite::input::Compatibility;
 use wire::statsd::{Dialect, Options};
@@ -14,7 +14,7 @@ use crate::options::table::sources::{LISTENER, READING};
 use crate::options::table::transport::SOURCE_TRANSPORT;
 use crate::plan::{Compression, GraphiteSource, Listen, OwnPlan, RelayOwnPlan, SourceKind, SourcePlan};
 
-/// A source as an empty section means it.
+/// The plan of an empty section of a StatsD source.
 pub fn default_plan(name: &str) -> SourcePlan {
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 8125));
     SourcePlan {
@@ -33,7 +33,7 @@ pub fn default_plan(name: &str) -> SourcePlan {
     }
 }
 
-/// A source of points as an empty section means it.
+/// The plan of an empty section of a source of points.
 pub fn graphite_plan(name: &str, compatibility: Compatibility) -> SourcePlan {
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 2003));
     SourcePlan {
@@ -44,22 +44,22 @@ pub fn graphite_plan(name: &str, compatibility: Compatibility) -> SourcePlan {
     }
 }
 
-/// Self-metrics as an empty section means them.
+/// The plan of an empty section of self-metrics.
 pub fn own_plan(name: &str) -> SourcePlan {
     let RelayOwnPlan { every_ms, prefix, .. } = RelayOwnPlan::empty(None);
     let kind = SourceKind::Own(OwnPlan { every_ms, prefix });
     SourcePlan { kind, listen: Vec::new(), ..default_plan(name) }
 }
 
-/// A type of source: as an empty section means it, and how its own options are read. They are printed by [`fields`].
+/// A type of source: its default for an empty section, and the reader of its own options. [`fields`] prints them.
 struct SourceType {
     section: Section,
     empty: fn(&str) -> SourcePlan,
-    /// Reads what is not about listening; the places are those of its listeners.
+    /// Reads the options that are not about listening; the positions are those of its listeners.
     read: fn(&Fields, &mut SourcePlan, &[Place], &mut Vec<Diagnostic>),
 }
 
-/// All of them.
+/// All types.
 const TYPES: &[SourceType] = &[
     SourceType {
         section: Section::SourceStatsd,
@@ -113,7 +113,7 @@ pub(super) fn build(name: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) ->
     let mut places = vec![fields.place; plan.listen.len()];
     let listens = fields.section.row("listen").is_some();
     if listens && fields.place_of("listen").is_some() {
-        // When it was wrong there are none: the default would give follow-up mistakes about addresses.
+        // After an error there are none: the default would cause further errors about addresses.
         let listen = match fields.other("listen") {
             Some(Checked::Listen(listen)) => &listen[..],
             _ => &[],
@@ -156,7 +156,7 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
     source
 }
 
-/// Listeners that cannot carry what the source reads.
+/// Listeners that cannot receive the source's data.
 fn unfit_listeners(
     (source, compression, encrypted): (&GraphiteSource, Compression, bool),
     listen: &[Listen],
@@ -260,7 +260,7 @@ pub(super) fn fields(source: &SourcePlan) -> Fields {
     fields
 }
 
-/// The first option in which two sources read differently, other than what is derived from the rest of the plan.
+/// The first option in which two sources parse differently, except for values derived from the rest of the plan.
 pub(super) fn difference(one: &Options, other: &Options) -> Option<&'static str> {
     let mut options = READING.fields.iter();
     options.find(|option| (option.get)(one) != (option.get)(other)).map(|option| option.key)

@@ -1,4 +1,4 @@
-//! TOML text to the tree.
+//! From TOML text to the tree.
 
 use toml::Spanned;
 use toml::de::{DeInteger, DeString, DeTable, DeValue};
@@ -6,8 +6,8 @@ use toml::de::{DeInteger, DeString, DeTable, DeValue};
 use super::tree::{Entry, Node, Value};
 use crate::diagnostic::{Code, Diagnostic, Place};
 
-/// Reads TOML. The tree is there when the text is good enough to be checked further: a repeated key is a mistake
-/// that does not make the rest doubtful.
+/// Parses TOML. Returns a tree if the text is valid enough for further checks: a repeated key is an error that does not
+/// affect the rest.
 pub(super) fn read(text: &str) -> (Option<Node>, Vec<Diagnostic>) {
     let (root, errors) = DeTable::parse_recoverable(text);
     let diagnostics = first_ones(text, errors.iter().map(|error| diagnostic(text, error)).collect());
@@ -21,7 +21,7 @@ pub(super) fn read(text: &str) -> (Option<Node>, Vec<Diagnostic>) {
     (readable.then_some(root), diagnostics)
 }
 
-/// True for a text whose first line is one of YAML or JSON, and cannot be one of TOML.
+/// True when the first line is valid in YAML or JSON but not in TOML.
 pub(super) fn begins_as_yaml(text: &str) -> bool {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match OtherLanguage::of(text) {
@@ -30,17 +30,17 @@ pub(super) fn begins_as_yaml(text: &str) -> bool {
     }
 }
 
-/// What a text may be that is not TOML.
+/// The probable language of a text that is not TOML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OtherLanguage {
     Yaml,
     Json,
-    /// An object of JavaScript: a config of node's statsd.
+    /// A JavaScript object: a config file of node's statsd.
     JavaScript,
 }
 
 impl OtherLanguage {
-    /// By the first line that says something.
+    /// By the first line that is not empty or a comment.
     fn of(text: &str) -> Option<OtherLanguage> {
         let is_remark = |line: &&str| line.is_empty() || line.starts_with('#');
         let mut lines = text.lines().map(str::trim_end).skip_while(is_remark);
@@ -77,8 +77,8 @@ impl OtherLanguage {
     }
 }
 
-/// Leaves out syntax errors on the line of the one before, or the next: what follows an unclosed bracket is noise. Leaves out
-/// repeated keys of a section that is itself repeated.
+/// Removes syntax errors on the line of the previous one, or the next line: errors after an unclosed bracket are noise.
+/// Removes repeated keys in a section that is itself repeated.
 fn first_ones(text: &str, mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let start = |diagnostic: &Diagnostic| diagnostic.place.map_or(0, |place| place.start.min(text.len()));
     diagnostics.sort_by_key(start);
@@ -107,7 +107,7 @@ fn first_ones(text: &str, mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// The header of a section that a place is in, and where the section ends. None for a place that is in no header.
+/// The section header at a place, and the end of the section. `None` for a place outside of headers.
 fn section_at(text: &str, at: usize) -> Option<(&str, usize)> {
     let begin = text[..at].rfind('\n').map_or(0, |end| end + 1);
     let header = text[begin..].lines().next()?;
@@ -133,7 +133,7 @@ fn diagnostic(text: &str, error: &toml::de::Error) -> Diagnostic {
 
 fn table(from: &DeTable) -> Vec<Entry> {
     let mut entries: Vec<Entry> = from.iter().map(|(key, value)| entry(key, value)).collect();
-    // The parser's map is sorted by key; people count from the top of the file.
+    // The parser's map is sorted by key; users read from the top of the file.
     entries.sort_by_key(|entry| (entry.key_place, entry.node.place));
     entries
 }
@@ -142,7 +142,7 @@ fn entry(key: &Spanned<DeString>, value: &Spanned<DeValue>) -> Entry {
     let key_place = key.span().into();
     let mut node = node(value);
     if matches!(node.value, Value::Table(_)) && node.place.start < Place::from(key.span()).start {
-        // A table's own place would be its whole header; the key in it says more.
+        // A table's own place would be its whole header; its key is more precise.
         node.place = key_place;
     }
     Entry { key: key.get_ref().to_string(), key_place, node }
@@ -163,7 +163,7 @@ fn node(from: &Spanned<DeValue>) -> Node {
     Node { place: from.span().into(), value, substituted: false }
 }
 
-/// Numbers that no `i64` holds keep their size and lose the claim to be whole.
+/// Numbers beyond `i64` keep their magnitude but count as not whole.
 fn integer(number: &DeInteger) -> Value {
     let whole = i64::from_str_radix(number.as_str(), number.radix()).ok();
     let value = whole.map_or_else(|| number.as_str().parse().unwrap_or(f64::INFINITY), |whole| whole as f64);

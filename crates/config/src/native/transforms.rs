@@ -56,7 +56,7 @@ pub(super) fn default_plan() -> AggregateTransform {
     }
 }
 
-/// Fills in what depends on the dialect of the sources that feed the transform `name`, once all are known.
+/// Sets the defaults that depend on the dialect of the sources of transform `name`, once all are known.
 pub(super) fn resolve(name: &str, fields: &Fields, plan: &mut Plan) {
     let Plan { sources, transforms, .. } = plan;
     let Some(transform) = transforms.iter_mut().find(|transform| transform.name == name) else { return };
@@ -67,7 +67,7 @@ pub(super) fn resolve(name: &str, fields: &Fields, plan: &mut Plan) {
     }
 }
 
-/// The default of `checkpoint` by what feeds the transform.
+/// The default of `checkpoint`, which depends on the sources.
 fn checkpoint_ms(sources: &[SourcePlan], from: &[Feed]) -> Option<u64> {
     let sources = from.iter().filter_map(|feed| match feed {
         Feed::Source(id) => sources.get(id.index()),
@@ -95,7 +95,7 @@ fn fields(plan: &Plan, from: &[Feed], transform: &AggregateTransform) -> Fields 
     let mut fields = Fields::node(Section::TransformAggregate, plan.names_of(from));
     fields.give(&SURROUNDINGS, transform, &default);
     fields.give_table(&transform.namespace);
-    // `window` is written even when it is the default: readers of the file look for it.
+    // `window` is always written, because readers of the file look for it.
     let without_window = AggregatePlan { window_ms: 0, ..default.plan.clone() };
     fields.give(&AGGREGATION, &transform.plan, &without_window);
     fields.give(&BOUNDS, &transform.plan, &default.plan);
@@ -104,7 +104,7 @@ fn fields(plan: &Plan, from: &[Feed], transform: &AggregateTransform) -> Fields 
 }
 
 #[test]
-fn checkpoints_are_on_where_no_original_is_stood_in_for() {
+fn checkpoints_are_off_only_when_an_original_program_is_replaced() {
     use crate::diagnostic::Source;
     let checkpoint_ms = |dialect: &str, written: &str| {
         let text = format!(

@@ -1,12 +1,12 @@
-//! Checks of `tls`: of a source of points, of an output of type `graphite`, and of HTTP.
+//! Checks of `tls`: for sources of points, for outputs of type `graphite`, and for HTTP.
 //!
-//! Not here: whether the files are there and what is in them (`tls`).
+//! Not here: the existence and contents of the files (`tls`).
 
 use super::fields::Fields;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::plan::{EndpointTls, ListenTls};
 
-/// `tls` of whatever listens; `fields` are those of the section around it.
+/// `tls` of a listener; `fields` are those of the section around it.
 pub(super) fn check_listener(tls: Option<&ListenTls>, fields: &Fields, wrong: &mut Vec<Diagnostic>) {
     let (Some(tls), Some(fields)) = (tls, fields.table("tls")) else { return };
     if tls.min > tls.max {

@@ -1,4 +1,4 @@
-//! One spanned tree for TOML and YAML: what a file says, before anybody asks whether it makes sense.
+//! A tree with places for TOML and YAML: the contents of a file before its options are checked.
 
 use crate::diagnostic::Place;
 
@@ -7,14 +7,14 @@ use crate::diagnostic::Place;
 pub(crate) struct Node {
     pub(crate) place: Place,
     pub(crate) value: Value,
-    /// A string with the values of variables in it.
+    /// A string in which variables were replaced.
     pub(crate) substituted: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Text(String),
-    /// `whole` is there when it was written as a whole number that fits.
+    /// `whole` is set when it was written as a whole number that fits.
     Number {
         value: f64,
         whole: Option<i64>,
@@ -25,7 +25,7 @@ pub(crate) enum Value {
     Table(Vec<Entry>),
     /// YAML's `null`, or a key without a value.
     Nothing,
-    /// TOML only; no option wants one.
+    /// TOML only; no option accepts one.
     Date,
 }
 

@@ -1,8 +1,9 @@
-//! One value against its row: type, form and limits. What passes is [`Checked`]; what does not is a diagnostic.
+//! Checks one value against its row: type, format and limits. A valid value becomes [`Checked`]; others cause a
+//! diagnostic.
 //!
-//! Called by `fields` for each option of a table. Not here: tables of options (`fields`), and what several options
-//! must be together (the builders, `wiring`, `conflicts`).
-//! Invariant: None is given only after a diagnostic was, so that a plan without diagnostics is whole.
+//! Called by `fields` for each option of a table. Not here: tables of options (`fields`), and conditions on several
+//! options (the builders, `wiring`, `conflicts`).
+//! Invariant: `None` is returned only after a diagnostic, so that a plan without diagnostics is complete.
 
 use std::path::PathBuf;
 
@@ -25,14 +26,14 @@ pub(super) const LIST_MAX: usize = 1000;
 /// Most clusters of one relay.
 const CLUSTERS_MAX: usize = 10_000;
 
-/// A value, or what is wrong with it. A mistake without a place is one of the whole value.
+/// A value or its error. An error without a place belongs to the whole value.
 type Read<T> = Result<T, Diagnostic>;
 
-/// How messages name the top level.
+/// The name of the top level in messages.
 pub(super) const TOP: &str = "the top level";
 
-/// Checks the value of an option of the section that `whose` names. Mistakes go into `wrong`; None when there was one, and
-/// for sections with names.
+/// Checks the value of an option in the section that `whose` names. Errors are added to `wrong`. `None` after an error,
+/// and for sections with names.
 pub(super) fn check(row: &Row, whose: &str, node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<Checked> {
     read(row, whose, node, wrong).unwrap_or_else(|mistake| {
         wrong.push(placed(mistake, node.place));
@@ -40,7 +41,7 @@ pub(super) fn check(row: &Row, whose: &str, node: &Node, wrong: &mut Vec<Diagnos
     })
 }
 
-/// The value; none when something in it is wrong, and has been reported.
+/// The value; `None` after a part of it was reported as invalid.
 fn read(row: &Row, whose: &str, node: &Node, wrong: &mut Vec<Diagnostic>) -> Read<Option<Checked>> {
     let key = row.key;
     let plain;
@@ -54,7 +55,7 @@ fn read(row: &Row, whose: &str, node: &Node, wrong: &mut Vec<Diagnostic>) -> Rea
     };
     Ok(match (row.value, &node.value) {
         (Type::Named(_), _) => None,
-        // Any kind but gauges: "3 windows" would not fit the others.
+        // Any kind except gauges, because "3 windows" is not allowed for the others.
         (Type::Table(Section::Expiry), Value::Text(text)) => Some(expiry("counters", text, false)?),
         (Type::Table(_) | Type::Tables(_) | Type::TableOrTables(_) | Type::NamedTables(_), _) => {
             return table_of_options(row, whose, node, wrong).map(Some);
@@ -160,12 +161,12 @@ fn single(row: &Row, node: &Node) -> Read<Checked> {
     }
 }
 
-/// The same mistake, at `place` unless it has a place.
+/// The same error, at `place` unless it has a place.
 fn placed(mistake: Diagnostic, place: Place) -> Diagnostic {
     Diagnostic { place: mistake.place.or(Some(place)), ..mistake }
 }
 
-/// All values; none when one of them is wrong. Each stands at the place beside it.
+/// All values; `None` when one of them is invalid. Each has the place next to it.
 fn each<T>(values: impl Iterator<Item = (Place, Read<T>)>, wrong: &mut Vec<Diagnostic>) -> Option<Vec<T>> {
     let mut right = Vec::new();
     let before = wrong.len();
@@ -178,7 +179,7 @@ fn each<T>(values: impl Iterator<Item = (Place, Read<T>)>, wrong: &mut Vec<Diagn
     (wrong.len() == before).then_some(right)
 }
 
-/// A list of texts, each as `parse` reads it, with its place.
+/// A list of texts, each parsed by `parse`, with its place.
 fn texts<T>(
     row: &Row,
     list: &[Node],
@@ -210,7 +211,7 @@ fn tables(
         };
         match table(key, node) {
             Ok(entries) => {
-                // The brackets of a table's header say little: the mistake is in its first line.
+                // A table's place is only its brackets: the error is shown in its first line.
                 let place = entries.first().map_or(node.place, |entry| entry.key_place);
                 tables.push(Fields::check(section, whose, place, entries, wrong));
             }
@@ -267,7 +268,7 @@ pub(super) fn wrong_type(key: &str, wanted: &str, got: &Value) -> Diagnostic {
         .label(format!("this is {}", got.kind()))
 }
 
-/// A wrong type, with the right way to write what was probably meant.
+/// A wrong type, with the correct way to write the probable meaning.
 fn mismatch(row: &Row, got: &Value) -> Diagnostic {
     let hint = match (row.value, got) {
         (Type::Flag, Value::Text(text)) if matches!(&**text, "true" | "false") => {
@@ -305,7 +306,7 @@ fn as_list(hint: String) -> String {
     parts.map(|(at, part)| if at % 2 == 1 { format!("[\"{part}\"]") } else { part.to_owned() }).collect()
 }
 
-/// What is wrong with an entry of a list of addresses.
+/// The mistake in an entry of a list of addresses.
 fn bad_entry(of: Type, text: &str) -> Option<BadAddress> {
     match of {
         Type::Endpoints(schemes) => parse_destination(text, schemes).err(),
@@ -344,7 +345,7 @@ fn word(key: &str, text: &str, words: &'static [&'static str]) -> Read<Checked> 
     Err(Diagnostic { hint: did_you_mean(text, words.iter().copied()), ..mistake })
 }
 
-/// A text that has no unit, or one of other programs, with what was probably meant.
+/// A text without a unit, or with another program's unit, with the probable meaning.
 fn no_quantity(row: &Row, text: &str, of: &Quantity) -> Diagnostic {
     const OTHERS: [(&[&str], &str); 9] = [
         (&["tb", "t"], "TiB"),
@@ -400,7 +401,7 @@ fn share(key: &str, entry: &Entry) -> Read<(Glob, f64)> {
     }
 }
 
-/// Words that mean nothing do no harm: a warning, so that the originals' lists can be kept as they are.
+/// Unknown words do no harm: a warning, so that lists of original programs can be used unchanged.
 fn strange_word(key: &str, (text, place): &(String, Place), words: &[&str]) -> Option<Diagnostic> {
     if words.contains(&&**text) {
         return None;
@@ -411,7 +412,7 @@ fn strange_word(key: &str, (text, place): &(String, Place), words: &[&str]) -> O
     Some(warning.label("this entry has no effect").hint(hint))
 }
 
-/// Percentiles, or bins, which ascend.
+/// Percentiles, or bins, which must ascend.
 fn limits(row: &Row, list: &[Node], wrong: &mut Vec<Diagnostic>) -> Read<Option<Vec<(f64, String)>>> {
     let key = row.key;
     bounded(key, list.len(), LIST_MAX)?;
@@ -438,7 +439,7 @@ fn limits(row: &Row, list: &[Node], wrong: &mut Vec<Diagnostic>) -> Read<Option<
     Ok(limits)
 }
 
-/// A number, or a text that says one, with the text that names are made of.
+/// A number, or a text with one, and the text for names.
 fn limit(node: &Node) -> Option<(f64, String)> {
     match &node.value {
         Value::Number { value, .. } => Some((*value, value.to_string())),
@@ -451,7 +452,7 @@ fn limit(node: &Node) -> Option<(f64, String)> {
     }
 }
 
-/// Longest time that an idle series can be kept, in milliseconds.
+/// Longest expiry of idle series, in milliseconds.
 const EXPIRY_MS_MAX: u64 = 365 * 86_400_000;
 
 fn expiry(key: &str, text: &str, gauges: bool) -> Read<Checked> {

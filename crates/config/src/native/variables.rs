@@ -1,35 +1,35 @@
-//! `${NAME}` in the strings of a native file: replaced by environment variables and by the contents of files.
+//! `${NAME}` in the strings of a native file: replaced by environment variables and by contents of files.
 //!
-//! Path of a string: `toml` or `yaml` (text to a tree) -> [`resolve`] (strings of the tree) -> `fields` and `value`. The
-//! file is parsed before, so that a value can never add a key, a section or a quote.
-//! Not here: reading the environment and files, which the caller's [`Variables`] does.
-//! Invariant: no diagnostic shows a value. [`Resolved::hide`] puts the reference, `${NAME}`, in its place.
+//! Path of a string: `toml` or `yaml` (text to a tree) -> [`resolve`] (strings of the tree) -> `fields` and `value`.
+//! The file is parsed first, so that a value can never add a key, a section or a quote. Not here: reading the
+//! environment and files, which the caller's [`Variables`] does.
+//! Invariant: no diagnostic shows a value. [`Resolved::hide`] replaces it by the reference, `${NAME}`.
 
 use super::tree::{Node, Value};
 use crate::diagnostic::{Code, Diagnostic, Place};
 
-/// Longest string after its references have been replaced. The largest file that a reference may name is as long.
+/// Longest string after replacement, and longest file that a reference may name.
 pub const VALUE_BYTES_MAX: usize = 64 * 1024;
 
 /// Most references in all strings of a configuration.
 const REFERENCES_MAX: usize = 10_000;
 
-/// Where the values of references come from.
+/// The values of references.
 pub trait Variables {
-    /// The value of an environment variable; None when it is not set.
+    /// The value of an environment variable; `None` when it is not set.
     ///
     /// # Errors
-    /// When its value cannot be used; the text says why.
+    /// When its value cannot be used, with the reason.
     fn environment(&self, name: &str) -> Result<Option<String>, String>;
 
     /// The contents of a file.
     ///
     /// # Errors
-    /// When it cannot be read; the text says why.
+    /// When it cannot be read, with the reason.
     fn file(&self, path: &str) -> Result<String, String>;
 }
 
-/// For texts that the program writes itself, and for tests: nothing is set.
+/// For texts written by the program itself, and for tests: no variable is set.
 #[derive(Clone, Copy, Debug)]
 pub struct NoVariables;
 
@@ -43,22 +43,22 @@ impl Variables for NoVariables {
     }
 }
 
-/// The strings that had references.
+/// The strings with references.
 #[derive(Debug, Default)]
 pub(super) struct Resolved {
     strings: Vec<ResolvedString>,
     references: usize,
-    /// Contents of files, which are secrets.
+    /// Contents of files, which are secret.
     pub(super) secrets: Vec<String>,
 }
 
-/// A string before and after.
+/// A string before and after replacement.
 #[derive(Debug)]
 struct ResolvedString {
     place: Place,
     written: String,
     value: String,
-    /// The references in it, each with its value.
+    /// Its references with their values.
     parts: Vec<(String, String)>,
 }
 
@@ -116,7 +116,7 @@ impl Mistake {
     }
 }
 
-/// One string: `$$` is a dollar, `${…}` a reference, and any other dollar itself.
+/// Replaces references in one string: `$$` is a dollar, `${…}` a reference, any other dollar is unchanged.
 fn string(
     text: &str,
     variables: &dyn Variables,
@@ -163,7 +163,7 @@ fn string(
     Ok(out)
 }
 
-/// The value of what stands between `${` and `}`, and whether it is the content of a file.
+/// The value of the text between `${` and `}`, and whether it is the content of a file.
 fn value(reference: &str, variables: &dyn Variables) -> Result<(String, bool), Mistake> {
     if let Some(path) = reference.strip_prefix("file:") {
         let text = variables.file(path).map_err(|why| Mistake::new(format!("cannot read `{path}`"), why))?;
@@ -206,11 +206,11 @@ fn forms(message: &str) -> Mistake {
         .hint("forms are ${NAME}, ${NAME:-DEFAULT}, ${NAME:?MESSAGE} and ${file:PATH}; write $${ for the characters ${")
 }
 
-/// Shortest value that is hidden in diagnostics about other places: a shorter one is a word of many messages.
+/// Shortest value that is hidden in diagnostics about other places: shorter ones occur as words in many messages.
 const HIDDEN_ELSEWHERE_MIN: usize = 4;
 
 impl Resolved {
-    /// Puts references in the place of their values.
+    /// Replaces values by their references.
     pub(super) fn hide(&self, diagnostics: &mut [Diagnostic]) {
         for diagnostic in diagnostics.iter_mut().filter(|diagnostic| diagnostic.code != Code::Variable) {
             for string in &self.strings {
@@ -225,7 +225,7 @@ impl Resolved {
     }
 }
 
-/// Leaves out what was found in a string after its variable had no value.
+/// Removes errors about a string whose variable has no value.
 pub(super) fn drop_later_mistakes(diagnostics: &mut Vec<Diagnostic>) {
     let is_first = |diagnostic: &&Diagnostic| diagnostic.code == Code::Variable;
     let without_value: Vec<Place> =
@@ -248,7 +248,7 @@ impl ResolvedString {
         }
     }
 
-    /// In a diagnostic about this string. A label or hint with a part of the value is left out as a whole.
+    /// Hides values in a diagnostic about this string. A label or hint that contains a part of a value is removed.
     fn hide_here(&self, diagnostic: &mut Diagnostic) {
         self.hide_in(diagnostic, 1);
         let shows_a_part = |text: &str| {
@@ -267,7 +267,7 @@ impl ResolvedString {
     }
 }
 
-/// `text` with `by` for each `value` that is not a part of a longer word.
+/// `text` with each `value` replaced by `by`, unless it is a part of a longer word.
 pub(super) fn without(text: &str, value: &str, by: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -287,7 +287,7 @@ pub(super) fn without(text: &str, value: &str, by: &str) -> String {
     out
 }
 
-/// A string as a file must have it to be read back as `text`.
+/// A string as a file must contain it to mean `text`.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_used_wherever_a_string_stands_and_adds_no_keys() {
+    fn values_are_used_in_all_strings_and_never_add_keys() {
         let (plan, wrong) = checked("to = [\"tcp://${ADDRESS}\"]\nqueue = { max_records = \"${SERIES}\" }\n");
         assert_eq!(plan.expect(&wrong).outputs[0].queue.records_max, 123);
         let (plan, wrong) = checked("to = [\"tcp://10.0.0.5:2003\"]\n[sources.b]\ntype = \"${QUOTES}\"\n");

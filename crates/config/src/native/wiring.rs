@@ -1,8 +1,8 @@
-//! Who feeds whom: names to ids, and everything that can be wrong with a `from`.
+//! The edges of the graph: from names to ids, and all errors in `from`.
 //!
-//! Works on the named sections before they are plans, so that one of unknown type is still a name that exists.
-//! Ids are places in the plan's lists: [`Names::new`] counts sections in the order in which `build` makes plans.
-//! Not here: whether addresses and files get in each other's way (`conflicts`).
+//! Works on the named sections before they are plans, so that the name of a section with an unknown type is known. Ids
+//! are indexes in the plan's lists: [`Names::new`] counts sections in the order in which `build` makes plans. Not here:
+//! conflicts of addresses and files (`conflicts`).
 
 use std::collections::VecDeque;
 
@@ -17,15 +17,15 @@ use crate::kinds::{NodeKind, RecordKind, words};
 use crate::options::{Family, Section};
 use crate::plan::{Feed, Plan, RELAYS_IN_A_ROW_MAX, SourceKind, TransformKind};
 
-/// A named section as far as it could be read.
+/// A named section, as far as it could be read.
 pub(super) struct Named {
     pub(super) family: Family,
     pub(super) name: String,
-    /// Of the name.
+    /// The place of the name.
     pub(super) place: Place,
     /// "output `carbon`".
     pub(super) whose: String,
-    /// None when its type is unknown.
+    /// `None` when its type is unknown.
     pub(super) section: Option<Section>,
     pub(super) fields: Option<Fields>,
 }
@@ -43,7 +43,7 @@ impl Named {
         }
     }
 
-    /// Its row in the table of kinds; none when its type is unknown.
+    /// Its row in the table of kinds; `None` when its type is unknown.
     fn kind(&self) -> Option<&'static NodeKind> {
         let section = self.section?;
         let fields = self.fields.as_ref().filter(|_| NodeKind::goes_by_encoding(section));
@@ -55,12 +55,12 @@ impl Named {
         self.kind().is_some_and(|node| node.takes.contains(&kind))
     }
 
-    /// Whether an output takes packets and events as they are, rather than aggregates.
+    /// Whether an output takes unparsed packets and events, and not aggregates.
     fn takes_raw(&self) -> bool {
         self.family == Family::Outputs && (self.takes(RecordKind::Packets) || self.takes(RecordKind::Events))
     }
 
-    /// Whether an output that takes packets can take aggregates too, as samples.
+    /// Whether an output of packets also takes aggregates, as samples.
     fn takes_both(&self) -> bool {
         let is_cluster = self.fields.as_ref().is_some_and(clusters::is_wanted);
         self.takes(RecordKind::Packets) && self.takes(RecordKind::Aggregates) && !is_cluster
@@ -89,7 +89,7 @@ pub(super) fn check(named: &[Named], wrong: &mut Vec<Diagnostic>) -> Links {
         long_rows(named, wrong);
     }
     mixed_dialects(named, &names, wrong);
-    // A `from` that could not be read may name anything.
+    // An invalid `from` may mean any name.
     let unclear = named.iter().any(|one| one.family != Family::Sources && one.from().is_empty());
     for one in named.iter().filter(|one| one.family != Family::Outputs && !unclear) {
         if !used.contains(&*one.name) {
@@ -105,10 +105,10 @@ pub(super) fn check(named: &[Named], wrong: &mut Vec<Diagnostic>) -> Links {
     Links(links)
 }
 
-/// Everything that has a name.
+/// All names.
 struct Names<'a> {
     named: &'a [Named],
-    /// Place in `named`, and the id.
+    /// The index in `named`, and the id.
     feeds: HashMap<&'a str, (usize, Feed)>,
     outputs: HashSet<&'a str>,
     /// Transforms that feed themselves.
@@ -133,7 +133,8 @@ impl<'a> Names<'a> {
                 Family::Sources => Feed::Source(SourceId(sources)),
                 Family::Transforms => Feed::Transform(TransformId(transforms)),
             };
-            // At most `SECTIONS_MAX` of each were let in. One of unknown type takes no id: there is no plan then.
+            // There are at most `SECTIONS_MAX` of each. A section of unknown type has no id, because there is no plan
+            // then.
             if one.fields.is_some() {
                 match one.family {
                     Family::Sources => sources += 1,
@@ -165,12 +166,12 @@ impl<'a> Names<'a> {
             && one.kind().is_some_and(|node| node.gives.contains(&RecordKind::Points))
     }
 
-    /// The row of a source or transform in the table of kinds; none when its type is unknown.
+    /// The row of a source or transform in the table of kinds; `None` when its type is unknown.
     fn kind_of(&self, name: &str) -> Option<&'static NodeKind> {
         self.feeds.get(name).and_then(|(at, _)| self.named[*at].kind())
     }
 
-    /// The transform of a name.
+    /// The transform with a name.
     fn transform(&self, name: &str) -> Option<&'a Named> {
         match self.feeds.get(name) {
             Some((at, Feed::Transform(_))) => Some(&self.named[*at]),
@@ -204,7 +205,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The feeds of one section; each bad entry of its `from` is a mistake.
+/// The edges of one section; each invalid entry of its `from` is an error.
 fn feeds<'a>(
     one: &'a Named,
     names: &Names<'a>,
@@ -272,15 +273,15 @@ fn unknown<'a>(
     let near = nearest(name, candidates(wanted_family(one)));
     let near = near.or_else(|| nearest(name, candidates(Family::Sources)));
     let Some(near) = near else { return diagnostic };
-    // It was probably meant: saying that nothing takes from it would be noise.
+    // It was probably meant: a warning that it is unused would be noise.
     used.insert(near);
     diagnostic.hint(format!("did you mean \"{near}\"?"))
 }
 
-/// A feed that exists but gives what the section cannot take.
+/// The error for an edge with the wrong kind of records.
 fn mismatch(one: &Named, name: &str, feed: Feed, names: &Names) -> Option<Diagnostic> {
     match (one.family, feed) {
-        // Points are no samples: what takes them is told elsewhere.
+        // Points are not samples: other checks report their takers.
         (_, Feed::Source(_)) if names.gives_points(name) => None,
         (Family::Outputs, Feed::Source(_)) if !one.takes_raw() && one.section.is_some() => {
             let diagnostic = Diagnostic::error(
@@ -310,31 +311,31 @@ fn mismatch(one: &Named, name: &str, feed: Feed, names: &Names) -> Option<Diagno
         }
         (Family::Transforms, Feed::Transform(_)) => {
             let (giver, taker) = (names.kind_of(name)?, one.kind()?);
-            // A circle has an error of its own.
+            // A circle has its own error.
             if taker.carries(giver).is_some() || names.cyclic.contains(&*one.name) {
                 return None;
             }
             let hint = taker.takes.first().map_or_else(String::new, |kind| names.givers(*kind));
             Some(cannot_take(one, name, giver, &words(taker.takes)).hint(hint))
         }
-        // What a transform reads from a source is checked where both have their plans: `points`, `relay::feeds`.
+        // Edges from sources are checked where both have plans: `points`, `relay::feeds`.
         (Family::Outputs | Family::Transforms | Family::Sources, Feed::Source(_) | Feed::Transform(_)) => {
             None
         }
     }
 }
 
-/// What shares points out, for those who tried the ring of StatsD lines.
+/// The option for sharding points, for configs that tried the ring of StatsD lines.
 pub(super) const SHARING_POINTS: &str = "a relay shares points out: a cluster of type \"carbon_ch\", whose members are outputs of type \"graphite\"";
 
-/// An edge from a transform that carries nothing.
+/// An edge from a transform that carries no records.
 fn cannot_take(one: &Named, name: &str, giver: &NodeKind, takes: &str) -> Diagnostic {
     let message = format!("{} cannot read from `{name}`", one.whose);
     let label = format!("`{name}` gives {}; `{}` takes {takes}", words(giver.gives), one.name);
     Diagnostic::error(Code::NeedsSource, message).label(label)
 }
 
-/// Transforms that a transform names, and so on, until all are seen.
+/// All transforms that a transform takes from, directly or indirectly.
 fn reached<'a>(one: &Named, names: &Names<'a>) -> HashSet<&'a str> {
     let mut reached = HashSet::default();
     let mut next: Vec<&str> = one.from().iter().map(|(name, _)| &**name).collect();
@@ -362,9 +363,9 @@ fn cycles(named: &[Named], names: &Names, wrong: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The shortest way from a transform back to itself: each feeds the next one.
+/// The shortest circle from a transform to itself: each feeds the next one.
 fn circle<'a>(one: &'a Named, names: &Names<'a>) -> Vec<&'a str> {
-    // What each transform that is reached feeds.
+    // The transform that each visited one feeds.
     let mut feeds: HashMap<&str, &str> = HashMap::default();
     let mut next = VecDeque::from([one]);
     while let Some(taker) = next.pop_front() {
@@ -394,7 +395,7 @@ fn shown_circle(circle: &[&str]) -> String {
     names.join(" -> ")
 }
 
-/// Relays that feed each other in too long a row. There are no circles.
+/// Reports chains of relays that are too long. There are no circles here.
 fn long_rows(named: &[Named], wrong: &mut Vec<Diagnostic>) {
     let relays = || named.iter().filter(|one| one.section == Some(Section::TransformRelay));
     let mut rows: HashMap<&str, usize> = HashMap::default();
@@ -420,7 +421,7 @@ fn long_rows(named: &[Named], wrong: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Sources of one aggregation must read alike.
+/// The sources of one aggregation must parse lines in the same way.
 fn mixed_dialects(named: &[Named], names: &Names, wrong: &mut Vec<Diagnostic>) {
     let source = |name: &str| match names.feeds.get(name) {
         Some((at, Feed::Source(_))) => {
@@ -452,8 +453,8 @@ fn mixed_dialects(named: &[Named], names: &Names, wrong: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Lets the sources of every aggregation with `key_flush` collect names, and those that share an aggregation
-/// with them: sources of one aggregation read alike.
+/// Makes the sources of every aggregation with `key_flush` collect names, and all sources that share an aggregation
+/// with them, because they must parse in the same way.
 pub(super) fn count_names(plan: &mut Plan) {
     let key_flush = |kind: &TransformKind| {
         kind.as_aggregate().is_some_and(|aggregate| aggregate.plan.key_flush.is_some())

@@ -1,8 +1,8 @@
-//! YAML text (and JSON, which is YAML) to the tree.
+//! From YAML text (including JSON) to the tree.
 //!
-//! The parser gives a flat run of events; they are put together on an explicit stack, so that deep nesting
-//! cannot exhaust ours. Keys of a mapping that `<<` names are put into the mapping around it, behind its own.
-//! Bounded: [`DEPTH_MAX`], and [`NODES_MAX`] against aliases that multiply each other.
+//! The parser returns a sequence of events. They are assembled with an explicit stack, so that deep nesting cannot
+//! exhaust the thread's stack. Keys of a mapping that `<<` names are added to the surrounding mapping, after its own.
+//! Limits: [`DEPTH_MAX`], and [`NODES_MAX`] against aliases that multiply each other.
 
 use foldhash::{HashMap, HashSet};
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
@@ -10,13 +10,13 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use super::tree::{Entry, Node, Value};
 use crate::diagnostic::{Code, Diagnostic, Place};
 
-/// Deepest nesting. The deepest that an option wants is 5.
+/// Deepest nesting. Options need at most 5.
 const DEPTH_MAX: usize = 64;
 
-/// Most values of a file, each use of an alias counted anew.
+/// Most values of a file; each use of an alias counts.
 const NODES_MAX: usize = 200_000;
 
-/// Reads YAML. There is no tree after a syntax error: YAML's structure hangs on every line before.
+/// Parses YAML. There is no tree after a syntax error, because YAML's structure depends on every earlier line.
 pub(super) fn read(text: &str) -> (Option<Node>, Vec<Diagnostic>) {
     let mut builder = Builder::new(text);
     match builder.events(text) {
@@ -35,7 +35,7 @@ pub(super) fn read(text: &str) -> (Option<Node>, Vec<Diagnostic>) {
 /// Boxed: most texts have none.
 type Wrong = Box<Diagnostic>;
 
-/// A list or table that is not finished.
+/// An unfinished list or table.
 struct Open {
     anchor: usize,
     start: usize,
@@ -58,12 +58,12 @@ enum Into {
 const MERGE: &str = "<<";
 
 struct Builder {
-    /// Byte of each character, only for texts that are not all ASCII.
+    /// The byte of each character, only for texts with non-ASCII characters.
     bytes: Vec<usize>,
     text_len: usize,
     stack: Vec<Open>,
     root: Option<Node>,
-    /// Values by anchor, each with the number of nodes in it.
+    /// Values by anchor, each with its number of nodes.
     anchors: HashMap<usize, (Node, usize)>,
     nodes: usize,
     documents: usize,
@@ -121,7 +121,7 @@ impl Builder {
             return (noticed, Some("is the quote closed?".into()));
         }
         if info.contains("simple key expect") {
-            // Noticed at the next key, and meant is the text before it.
+            // Noticed at the next key; the error is in the text before it.
             let before = text[..noticed].trim_end();
             let begin = before.rfind('\n').map_or(0, |before| before + 1);
             let begin = begin + before[begin..].len() - before[begin..].trim_start().len();
@@ -186,7 +186,7 @@ impl Builder {
             Into::List(list) => Value::List(list),
             Into::Table { mut entries, mut keys, merged, .. } => {
                 for entry in merged.into_iter().map(merged_entries).collect::<Result<Vec<_>, _>>()?.concat() {
-                    // The mapping's own keys count, and of several mappings the first one that has a key.
+                    // The mapping's own keys win, and of several mappings the first one that has a key.
                     if keys.insert(entry.key.clone()) {
                         entries.push(entry);
                     }
@@ -198,7 +198,7 @@ impl Builder {
         self.put(Node { place, value, substituted: false }, nodes, anchor)
     }
 
-    /// Puts a finished value (of so many nodes) where it belongs: a key, a member, or the whole file.
+    /// Stores a finished value of `nodes` nodes: as a key, a member, or the whole file.
     fn put(&mut self, node: Node, nodes: usize, anchor: usize) -> Result<(), Wrong> {
         self.nodes += nodes;
         if self.nodes > NODES_MAX {
@@ -266,8 +266,7 @@ fn key_text(node: &Node) -> Result<String, Wrong> {
     }
 }
 
-/// Reads a scalar by YAML's core schema. Quoted and block texts are texts whatever they say, and so is what
-/// carries `!!str`.
+/// Parses a scalar by YAML's core schema. Quoted texts, block texts and texts with `!!str` are always texts.
 fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
     let is_text = tag.is_some_and(|tag| tag.is_yaml_core_schema() && tag.suffix == "str");
     if style != ScalarStyle::Plain || is_text {
@@ -283,7 +282,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
     number(text).unwrap_or_else(|| Value::Text(text.to_owned()))
 }
 
-/// A text as YAML reads it where it stands without quotes.
+/// A text as YAML parses it without quotes.
 pub(super) fn plain_scalar(text: &str) -> Value {
     scalar(text, ScalarStyle::Plain, None)
 }
@@ -407,7 +406,7 @@ mod tests {
             let (_, wrong) = read(text);
             assert_eq!(wrong.first().map(|wrong| wrong.code), Some(code), "{text}");
         }
-        // A mapping that is merged counts as often as an alias.
+        // A merged mapping counts as often as an alias.
         let many: String = (0..300).map(|n| format!("k{n}: v, ")).collect();
         let merges: String = (0..700).map(|n| format!("m{n}: {{<<: *x}}\n")).collect();
         let (_, wrong) = read(&format!("x: &x {{{many}}}\n{merges}"));
@@ -435,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_configuration_says_why() {
+    fn texts_that_are_no_configuration_are_rejected_with_a_reason() {
         let table = [
             ("a: 1\na: 2\n", Code::Repeated, "set twice"),
             ("a: 1\n---\nb: 2\n", Code::Syntax, "second one begins"),

@@ -13,7 +13,7 @@ use super::section::Section;
 use crate::diagnostic::Place;
 use crate::plan::{Destination, Listen};
 
-/// A value that has the type, form and limits of its row.
+/// A value with the type, form and limits of its row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Checked {
     Text(String),
@@ -28,13 +28,13 @@ pub(crate) enum Checked {
     Listen(Vec<(Listen, Place)>),
     Endpoints(Vec<(Destination, Place)>),
     Texts(Vec<(String, Place)>),
-    /// Percentiles or bins: each with the text it was written as.
+    /// Percentiles or bins, each with its original text.
     Limits(Vec<(f64, String)>),
     Expiry(SeriesExpiry),
     Globs(Vec<Glob>),
     Shares(Vec<(Glob, f64)>),
     Map(Vec<(String, String)>),
-    /// What is computed, with its place, and how it is called.
+    /// Computations, with their places, and the names of the results.
     Computes(Vec<((String, Place), String)>),
     Table(Fields),
     Tables(Vec<Fields>),
@@ -42,7 +42,7 @@ pub(crate) enum Checked {
 }
 
 impl Checked {
-    /// Texts that stand nowhere in a file yet.
+    /// Texts without a place in a file.
     pub(crate) fn texts(texts: impl IntoIterator<Item = impl Into<String>>) -> Checked {
         Checked::Texts(texts.into_iter().map(|text| (text.into(), Place::new(0, 0))).collect())
     }
@@ -52,12 +52,12 @@ impl Checked {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fields {
     pub(crate) section: Section,
-    /// Where the table is named.
+    /// The place of the table's heading.
     pub(crate) place: Place,
-    /// How messages name it: "output `carbon`".
+    /// The table's name in messages: "output `carbon`".
     pub(crate) whose: String,
     values: Vec<Given>,
-    /// A remark for people who read the printed file, and how many options stand before it.
+    /// A comment for readers of the printed file, and the number of options before it.
     pub(crate) remark: Option<(usize, String)>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Fields {
 struct Given {
     key: &'static str,
     place: Place,
-    /// None after a mistake.
+    /// `None` after an error.
     checked: Option<Checked>,
 }
 
@@ -97,7 +97,7 @@ impl Fields {
         }
     }
 
-    /// Adds a remark behind the options that were given so far.
+    /// Adds a comment after the options so far.
     pub(crate) fn remark(&mut self, text: String) {
         self.remark = Some((self.values.len(), text));
     }
@@ -110,12 +110,12 @@ impl Fields {
         fields
     }
 
-    /// Puts the options into another order.
+    /// Sorts the options.
     pub(crate) fn sort_by_key<K: Ord>(&mut self, order: impl Fn(&str) -> K) {
         self.values.sort_by_key(|field| order(field.key));
     }
 
-    /// The options with their values, in the order in which they were given.
+    /// The options with their values, in the order of their addition.
     pub(crate) fn given(&self) -> impl Iterator<Item = (&'static str, &Checked)> {
         self.values.iter().filter_map(|field| Some((field.key, field.checked.as_ref()?)))
     }
@@ -130,12 +130,12 @@ impl Fields {
         Some((field.checked.as_ref()?, field.place))
     }
 
-    /// Where a value stands; None when the option was left out.
+    /// The place of a value; `None` when the option was omitted.
     pub(crate) fn place_of(&self, key: &str) -> Option<Place> {
         Some(self.field(key)?.place)
     }
 
-    /// Where a value stands, or the table that it is missing in.
+    /// The place of a value, or of the table without it.
     pub(crate) fn at(&self, key: &str) -> Place {
         self.place_of(key).unwrap_or(self.place)
     }
@@ -152,7 +152,7 @@ impl Fields {
         }
     }
 
-    /// A list of texts with their places; empty when the option was left out.
+    /// A list of texts with their places; empty when the option was omitted.
     pub(crate) fn texts(&self, key: &str) -> &[(String, Place)] {
         match self.other(key) {
             Some(Checked::Texts(texts)) => texts,
@@ -160,7 +160,7 @@ impl Fields {
         }
     }
 
-    /// The table of options that is the value of `key`. None when there is none, and after a mistake.
+    /// The table of options in `key`. `None` when it was omitted, and after an error.
     pub(crate) fn table(&self, key: &str) -> Option<&Fields> {
         match self.other(key)? {
             Checked::Table(table) => Some(table),
@@ -168,7 +168,7 @@ impl Fields {
         }
     }
 
-    /// Tables by names of the user's; empty when the option was left out.
+    /// Tables with names from the user; empty when the option was omitted.
     pub(crate) fn named_tables(&self, key: &str) -> &[(String, Fields)] {
         match self.other(key) {
             Some(Checked::NamedTables(tables)) => tables,
@@ -176,7 +176,7 @@ impl Fields {
         }
     }
 
-    /// A list of tables; empty when the option was left out.
+    /// A list of tables; empty when the option was omitted.
     pub(crate) fn tables(&self, key: &str) -> &[Fields] {
         match self.other(key) {
             Some(Checked::Tables(tables)) => tables,

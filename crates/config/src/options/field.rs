@@ -1,24 +1,24 @@
-//! One description per option: how a row of the table reads a checked value into the plan, and writes it back.
+//! One description per option: how a row of the table stores a checked value in the plan, and how it writes it.
 //!
 //! [`rows!`] makes a [`Group`]: rows that share a struct of the plan. A row is
 //!
 //! ```text
 //! "max_age" => age_max_ms: duration(0, YEAR), Toml("\"0s\""), "\"1h\"",
-//!     "What it means, in one line.",
-//!     "What more there is to say; may be left out.";
+//!     "The meaning, in one line.",
+//!     "Further explanation; may be omitted.";
 //! ```
 //!
-//! that is: the key, the field of the group's struct, type and limits, default, an example, help. From it follow
-//! the check (`native::value`), reading (`Fields::fill`), printing (`Out::options`), the reference and the schema. To add an
-//! option, add a row and the field in the plan. A row without `=> field` is read and printed by code of its own, since it
-//! holds a table, names other sections, or decides how the rest is read.
+//! The parts are: the key, the field of the group's struct, type and limits, default, an example, help. The check
+//! (`native::value`), reading (`Fields::fill`), printing (`Out::options`), the reference and the schema all use the
+//! row. To add an option, add a row and the field in the plan. A row without `=> field` has its own code for reading
+//! and printing, because it contains a table, names other sections, or decides how other options are read.
 //!
-//! The macro is there since each row needs two functions of the struct's type, and the table itself must not have one.
-//! A field takes values by its type ([`Slot`]); an enum gets its words from [`words!`]. `=> field as FORM` is for a field
-//! whose type does not say how it is written: words for a `bool`, or milliseconds for nanoseconds. `as Nested` is for tables
-//! within a section, whose struct has rows of its own ([`Table`]). `=> all as FORM` gives the form the whole struct. In a group
-//! of an enum `=> Variant { field }` names the field of one variant; the others leave the option alone.
-//! Not here: checks that need more than one option (the readers in `native`).
+//! The macro exists because each row needs two functions of the struct's type, and the table itself must not have a
+//! type parameter. A field accepts values by its type ([`Slot`]); an enum gets its words from [`words!`]. `=> field as
+//! FORM` is for a field whose type does not define its text: words for a `bool`, or milliseconds for nanoseconds. `as
+//! Nested` is for tables within a section, whose struct has its own rows ([`Table`]). `=> all as FORM` passes the whole
+//! struct to the form. In a group of an enum, `=> Variant { field }` names the field of one variant; the option has no
+//! effect on the others. Not here: checks that need several options (the readers in `native`).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,23 +32,23 @@ use super::section::Section;
 use crate::diagnostic::Place;
 use crate::plan::PemFile;
 
-/// Rows whose values go into one struct of the plan.
+/// Rows whose values are stored in one struct of the plan.
 pub(crate) struct Group<T: 'static> {
-    /// All of them, for the table.
+    /// All rows, for the table.
     pub(crate) rows: &'static [Row],
-    /// Those that have a field.
+    /// The rows with a field.
     pub(crate) fields: &'static [Field<T>],
 }
 
-/// A row's place in a struct.
+/// A row's field in a struct.
 pub(crate) struct Field<T> {
     pub(crate) sections: &'static [Section],
     pub(crate) key: &'static str,
-    /// It is written even when it is what an empty struct has.
+    /// It is written even if it has the default.
     pub(crate) required: bool,
-    /// Replaces the field by a value of the file.
+    /// Sets the field to a value of the file.
     pub(crate) put: fn(&mut T, &Checked, Place),
-    /// The field as a file would have it; none when it would leave it out.
+    /// The field as a value of the file; `None` when the file omits it.
     pub(crate) get: fn(&T) -> Option<Checked>,
 }
 
@@ -57,13 +57,13 @@ pub(crate) trait Table: Sized + 'static {
     /// Its options.
     const GROUP: Group<Self>;
 
-    /// An empty table. Some defaults depend on other options: those of `given` count, when it is there.
+    /// An empty table. Some defaults depend on other options, which are taken from `given` if there is one.
     fn empty(given: Option<&Self>) -> Self;
 }
 
 /// Between a table of the file and the structs of the plan.
 impl Fields {
-    /// A struct of the plan as the table that reads back to it.
+    /// A struct of the plan as a table that parses to it.
     pub(crate) fn of<T: Table>(table: &T) -> Fields {
         let mut fields = Fields::empty(T::GROUP.rows[0].sections[0]);
         fields.give_table(table);
@@ -88,7 +88,7 @@ impl Fields {
         }
     }
 
-    /// The struct that the table says.
+    /// The struct that the table describes.
     pub(crate) fn read<T: Table>(&self) -> T {
         let mut deciding = T::empty(None);
         self.fill(&mut deciding, &T::GROUP);
@@ -97,7 +97,7 @@ impl Fields {
         table
     }
 
-    /// Puts the options of a group that were given, and are right, into their struct.
+    /// Stores the valid options of a group in their struct.
     pub(crate) fn fill<T>(&self, into: &mut T, group: &Group<T>) {
         for option in group.fields.iter().filter(|option| option.sections.contains(&self.section)) {
             if let Some((value, place)) = self.placed(option.key) {
@@ -106,29 +106,29 @@ impl Fields {
         }
     }
 
-    /// A value of the type that the plan has for it.
+    /// A value of the plan's type.
     pub(crate) fn value<S: Slot>(&self, key: &str) -> Option<S> {
         S::of(self.other(key)?, self.at(key))
     }
 }
 
-/// A type of the plan that is written in one way.
+/// A type of the plan with one text form.
 pub(crate) trait Slot: Sized {
-    /// The value of a file, at its place; none when it is of another type, which has been reported then.
+    /// Converts a value of the file at its place. `None` when it has another type, which has been reported.
     fn of(value: &Checked, place: Place) -> Option<Self>;
-    /// The value as a file would have it.
+    /// The value as a file contains it.
     fn checked(&self) -> Option<Checked>;
 }
 
-/// A way of writing fields of the type `T`.
+/// A text form for fields of the type `T`.
 pub(crate) trait Form<T> {
-    /// Replaces the field, unless the value is of another type.
+    /// Sets the field, unless the value has another type.
     fn put(field: &mut T, value: &Checked, place: Place);
     /// See [`Slot::checked`].
     fn checked(field: &T) -> Option<Checked>;
 }
 
-/// The way that the field's type says.
+/// The form given by the field's type.
 pub(crate) struct Plain;
 
 impl<S: Slot> Form<S> for Plain {
@@ -199,20 +199,20 @@ impl<T: Table> Form<Vec<T>> for Nested {
 
 /// Words of an option with their meanings. An enum of the plan is its own meaning.
 pub(crate) trait Words: 'static {
-    /// What a word becomes in the plan.
+    /// The value in the plan.
     type Meaning: Clone + PartialEq;
     /// The words, in the order of the reference.
     const WORDS: &'static [&'static str];
     /// Their meanings, in the same order.
     const MEANINGS: &'static [Self::Meaning];
 
-    /// What a value of the file means.
+    /// The meaning of a value in the file.
     fn meaning(value: &Checked) -> Option<Self::Meaning> {
         let Checked::Word(word) = value else { return None };
         Self::WORDS.iter().position(|known| known == word).map(|at| Self::MEANINGS[at].clone())
     }
 
-    /// The word for a meaning; none when there is none.
+    /// The word for a meaning; `None` if there is none.
     fn word(meaning: &Self::Meaning) -> Option<&'static str> {
         Self::MEANINGS.iter().position(|known| known == meaning).map(|at| Self::WORDS[at])
     }
@@ -240,7 +240,7 @@ impl<W: Words<Meaning = W>> Slot for W {
     }
 }
 
-/// `words! { Enum: "word" = Enum::Value, … }`, or `words! { Name for Type: … }` where the type is not of this kind alone.
+/// `words! { Enum: "word" = Enum::Value, … }`, or `words! { Name for Type: … }` if the type has other uses.
 macro_rules! words {
     ($($name:ident $(for $meaning:ty)?: $($word:literal = $value:expr),+;)+) => { $(
         $crate::options::field::words!(@of $name $(for $meaning)?: $($word = $value),+);
@@ -261,7 +261,7 @@ macro_rules! words {
     };
 }
 
-/// A group of rows, as the header of the module shows them: `rows! { NAME: Struct; in [Section, …] { row; … } … }`. With
+/// A group of rows, as shown in the module's header: `rows! { NAME: Struct; in [Section, …] { row; … } … }`. With
 /// `NAME: Struct = |given| …;` the struct is a [`Table`], and the closure its `empty`.
 macro_rules! rows {
     (
@@ -327,7 +327,7 @@ macro_rules! rows {
 
 pub(crate) use {rows, words};
 
-/// Types that a checked value becomes as it is.
+/// Types that a checked value converts to directly.
 macro_rules! slot {
     ($($type:ty: $variant:ident;)+) => { $(
         impl Slot for $type {
@@ -357,7 +357,7 @@ slot! {
     Vec<((String, Place), String)>: Computes;
 }
 
-/// Whole numbers that the row's limits keep within the field's type.
+/// Whole numbers; the row's limits ensure that they fit the field's type.
 macro_rules! whole {
     ($($type:ident)+) => { $(
         impl Slot for $type {
@@ -406,7 +406,7 @@ impl Slot for PemFile {
     }
 }
 
-/// A field that the file may leave out.
+/// A field that the file may omit.
 impl<S: Slot> Slot for Option<S> {
     fn of(value: &Checked, place: Place) -> Option<Option<S>> {
         S::of(value, place).map(Some)

@@ -1,11 +1,10 @@
-//! THE options table: every option of the native file, once.
+//! The options table: every option of the native file, once.
 //!
-//! From its rows come the check for unknown keys and wrong values (`native`), reading into the plan and printing of it
-//! (`field`), the reference page ([`reference_markdown`]), the JSON schema ([`json_schema`]) and the help of the command
-//! line ([`rows`]). How a row is written: `field`.
-//! Not here: how a file is read and what a valid section becomes (`native`).
-//! Invariant: for each row the default text means the same as leaving the option out, and the example text does
-//! not (tests in `native`).
+//! Its rows define the check for unknown keys and wrong values (`native`), reading and printing (`field`), the
+//! reference page ([`reference_markdown`]), the JSON schema ([`json_schema`]) and the help of the command line
+//! ([`rows`]). Format of a row: `field`. Not here: reading files and building plans (`native`).
+//! Invariant: for each row, writing the default has the same effect as omitting the option, and writing the example
+//! does not (tests in `native`).
 
 pub(crate) mod checked;
 pub(crate) mod field;
@@ -39,7 +38,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
     table::TABLES.iter().copied().flatten()
 }
 
-/// What option of a section a name may mean that another program, or version 0.1.0, has for it.
+/// The option of a section that another program, or version 0.1.0, calls by this name.
 pub fn other_name(section: Section, key: &str) -> Option<&'static str> {
     let limit = key.strip_suffix("_max").and_then(|of| section.row(&format!("max_{of}")));
     let means = |(ours, others): &&(&'static str, &str)| {
@@ -49,7 +48,7 @@ pub fn other_name(section: Section, key: &str) -> Option<&'static str> {
     limit.map(|row| row.key).or_else(other)
 }
 
-/// Options, and the other names for each.
+/// Options with their other names.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("ca", "ca_file cafile"),
     ("cert", "cert_file certificate crt_file"),
@@ -80,7 +79,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("window", "flush_interval interval"),
 ];
 
-/// Types, and other words for each: names of programs, and of what other programs have.
+/// Types, and other words for each: names of programs, and words that other programs use.
 const OTHER_TYPES: &[(Family, &str, &str)] = &[
     (Family::Sources, "statsd", "dogstatsd tcp udp unix unixgram"),
     (Family::Sources, "graphite", "carbon pickle"),
@@ -95,7 +94,7 @@ const OTHER_TYPES: &[(Family, &str, &str)] = &[
     (Family::Outputs, "unix", "unixgram"),
 ];
 
-/// The type that a word may mean which other programs have for it.
+/// The type for a word that other programs use.
 pub fn other_type(family: Family, word: &str) -> Option<&'static str> {
     let means = |(of, _, others): &&(Family, &str, &str)| {
         *of == family && others.split(' ').any(|other| other == word)
@@ -103,7 +102,7 @@ pub fn other_type(family: Family, word: &str) -> Option<&'static str> {
     OTHER_TYPES.iter().find(means).map(|(_, ours, _)| *ours)
 }
 
-/// What to write in place of a `type` that exists in another family, or is an option here.
+/// What to write instead of a `type` that exists in another family, or is an option here.
 pub fn type_elsewhere(family: Family, word: &str) -> Option<String> {
     let of_family = |other: &Family| other.types().any(|(known, _)| known == word);
     let other = Family::ALL.into_iter().filter(|other| *other != family).find(of_family);
@@ -112,7 +111,7 @@ pub fn type_elsewhere(family: Family, word: &str) -> Option<String> {
     cluster_hint(family, word).or(other)
 }
 
-/// How endpoints are made a cluster, for an output that has an option or a `type` of such a name.
+/// How to write a cluster, for an output with an option or a `type` of such a name.
 pub fn cluster_hint(family: Family, word: &str) -> Option<String> {
     let is_cluster = matches!(word, "cluster" | "clusters" | "hash_ring" | "hashring" | "ring");
     (is_cluster && family == Family::Outputs).then(|| {

@@ -1,4 +1,4 @@
-//! The options table and the codes as pages of the docs.
+//! The options table and the codes as pages of the documentation.
 
 use std::fmt::Write;
 
@@ -62,7 +62,7 @@ fn wanted(section: Section, row: &Row) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// `docs/config-codes.md`: every code with cause, example, and what to do.
+/// `docs/config-codes.md`: every code with cause, example, and correction.
 pub fn explain_markdown() -> String {
     let mut out = String::from(
         "# Mistakes in configuration files\n\n\

@@ -5,7 +5,7 @@
 use super::section::{Family, Section};
 use crate::text::Quantity;
 
-/// What a row's value looks like. Limits are inclusive.
+/// The type of a row's value. Limits are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Type {
     /// Any text.
@@ -53,11 +53,11 @@ pub enum Type {
     Texts,
     /// One text, or a list of texts.
     TextOrTexts,
-    /// A table of names by what is computed, or a list of such tables.
+    /// A table of result names by computation, or a list of such tables.
     Computes,
-    /// A list of texts out of these; others do no harm.
+    /// A list of these texts; others do no harm.
     Words(&'static [&'static str]),
-    /// A list of percentiles: numbers, or texts when the exact spelling matters.
+    /// A list of percentiles: numbers, or texts to keep the exact spelling.
     Percentiles,
     /// A list of ascending limits, the last may be `"inf"`.
     Bins,
@@ -72,11 +72,11 @@ pub enum Type {
     Tables(Section),
     /// One table or a list of tables of a section.
     TableOrTables(Section),
-    /// Tables of a section, by names that the user gives.
+    /// Tables of a section, with names given by the user.
     NamedTables(Section),
     /// A list of patterns of names.
     Globs,
-    /// A table of shares of lines, by patterns of names; the first that matches decides.
+    /// A table of shares of lines, by patterns of names; the first match decides.
     Shares,
     /// A table of texts.
     Map,
@@ -84,7 +84,7 @@ pub enum Type {
     Named(Family),
 }
 
-/// How an endpoint is spoken to.
+/// The scheme of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// `tcp://`.
@@ -103,7 +103,7 @@ impl Scheme {
         matches!(self, Scheme::Tcp | Scheme::Udp)
     }
 
-    /// What stands before `://`.
+    /// The text before `://`.
     pub fn word(self) -> &'static str {
         match self {
             Scheme::Tcp => "tcp",
@@ -114,40 +114,40 @@ impl Scheme {
     }
 }
 
-/// What holds when an option is left out.
+/// The effect of omitting an option.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Default {
-    /// It must not be left out.
+    /// It must not be omitted.
     Required,
-    /// The same as writing this TOML.
+    /// The same as this TOML.
     Toml(&'static str),
-    /// It depends on other options; in words.
+    /// It depends on other options; a description.
     Depends(&'static str),
-    /// Nothing: what the option would switch on is off; in words.
+    /// The option is off; a description.
     Absent(&'static str),
 }
 
 /// One option.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
-    /// Where it may stand: it means the same in each of them.
+    /// The sections of the option. It has the same meaning in each of them.
     pub sections: &'static [Section],
     /// Its key.
     pub key: &'static str,
     /// Its value.
     pub value: Type,
-    /// What holds without it.
+    /// The effect of omitting it.
     pub default: Default,
-    /// A value, in TOML, that is not the default.
+    /// A value in TOML other than the default.
     pub example: &'static str,
     /// One line.
     pub help: &'static str,
-    /// What more there is to say; may be empty.
+    /// Further explanation; may be empty.
     pub long: &'static str,
 }
 
 impl Type {
-    /// How a person would name the value: `a duration such as "10s"`.
+    /// The value in words: `a duration such as "10s"`.
     pub fn wanted(self) -> String {
         match self {
             Type::Text => "a string".into(),
@@ -188,7 +188,7 @@ impl Type {
         }
     }
 
-    /// Its limits in words; empty when the type says all.
+    /// Its limits in words; empty when the type is enough.
     pub fn limits(self) -> String {
         match self {
             Type::Whole { min, max } if max == u64::MAX => format!("at least {min}"),

@@ -1,6 +1,6 @@
-//! The options table as a JSON schema, for editors that complete and check while one types.
+//! The options table as a JSON schema, for completion and checks in editors.
 //!
-//! It says less than `staunch check`: forms and references are not in it.
+//! It checks less than `staunch check`: formats and references are not part of it.
 
 use serde_json::{Map, Value, json};
 
@@ -75,7 +75,7 @@ fn value(of: Type) -> Value {
             let share = json!({ "type": "number", "minimum": 0, "maximum": 1 });
             json!({ "type": "object", "additionalProperties": share })
         }
-        // Others do no harm, so the words are offered and not demanded.
+        // Other words do no harm, so these are suggested but not required.
         Type::Words(words) => list(json!({ "anyOf": [{ "enum": words }, text()] })),
         Type::Percentiles | Type::Bins => list(json!({ "type": ["number", "string"] })),
         Type::Expiry { .. } => text(),

@@ -1,8 +1,9 @@
-//! The kinds of tables in a file: heading and purpose of each, in the order of the reference. For sources, transforms and
-//! outputs, also the records that they take and give: the one table of kinds (`crate::kinds` says how it is read).
+//! The kinds of tables in a file: heading and purpose of each, in the order of the reference. For sources, transforms
+//! and outputs, also the records that they take and give: the one table of kinds (`crate::kinds` reads it).
 //!
-//! A kind of source, transform or output is a line here. From the line follow the options that every kind has (`type`, `from`,
-//! `queue`), the checks of edges, the schema, the reference and the docs page. CONTRIBUTING.md lists what else a kind needs.
+//! A kind of source, transform or output has one line here. The options of every kind (`type`, `from`, `queue`), the
+//! checks of edges, the schema, the reference and the docs page follow from it. ARCHITECTURE.md lists the other places for
+//! a new kind.
 
 use crate::kinds::NodeKind;
 use crate::kinds::RecordKind::{Aggregates, Events, Packets, Points, Samples};
@@ -19,7 +20,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The three, in the order of a record's path.
+    /// All families, in the order of a record's path.
     pub const ALL: [Family; 3] = [Family::Sources, Family::Transforms, Family::Outputs];
 
     /// The key in the file: `sources`, `transforms`, `outputs`.
@@ -31,7 +32,7 @@ impl Family {
         }
     }
 
-    /// One of them: `source`, `transform`, `output`.
+    /// The singular: `source`, `transform`, `output`.
     pub fn one(self) -> &'static str {
         match self {
             Family::Sources => "source",
@@ -48,8 +49,9 @@ impl Family {
     }
 }
 
-/// One line for each: its name here; its heading in TOML, or its family, its `type`, and `[what it takes] => [what it gives]`;
-/// what it is for. `or "WORD" [..] => [..]` is for a kind that takes or gives something else with this `encoding`.
+/// One line for each: its name here; its heading in TOML, or its family, its `type`, and `[what it takes] => [what it
+/// gives]`; its purpose. `or "WORD" [..] => [..]` is for a kind that takes or gives something else with this
+/// `encoding`.
 macro_rules! sections {
     ($(
         $name:ident: $($heading:literal)?
@@ -72,12 +74,12 @@ macro_rules! sections {
                 match self { $(Section::$name => sections!(@node $($family $word)?),)+ }
             }
 
-            /// How it is written in TOML.
+            /// The heading in TOML.
             pub fn heading(self) -> String {
                 match self { $(Section::$name => sections!(@heading $($heading)? $($family $word)?),)+ }
             }
 
-            /// What it is for, in a sentence or two.
+            /// Its purpose in a sentence or two.
             pub fn about(self) -> &'static str {
                 match self { $(Section::$name => $about,)+ }
             }
@@ -113,74 +115,74 @@ macro_rules! sections {
 
 sections! {
     Top: "Top level",
-        "What belongs to no source, transform or output.";
+        "Options of the daemon itself.";
     SourceStatsd: Sources "statsd" [] => [Packets Samples Events],
-        "Takes in StatsD samples, and DogStatsD events and service checks, as datagrams or on streams.";
+        "Receives StatsD samples, and DogStatsD events and service checks, as datagrams or on streams.";
     SourceGraphite: Sources "graphite" [] => [Packets Points],
         "Takes in Graphite points, as lines in datagrams and on streams or as pickle or protobuf on streams, and hands each on as a line. See [Graphite](graphite.md).";
     SourceOpenTsdb: Sources "opentsdb" [] => [Packets Points],
         "Takes in `put` lines of OpenTSDB's collectors, and hands each on as a Graphite point with tags. See [OpenTSDB](opentsdb.md).";
     SourceSelf: Sources "self" [] => [Packets Samples] or "carbon-c-relay" [] => [Packets Points],
-        "The daemon's own figures as StatsD lines, for outputs and aggregations to take from. It listens nowhere, and its lines are not counted as traffic.";
+        "The daemon's own figures as StatsD lines, for outputs and aggregations. It has no listener, and its lines are not counted as traffic.";
     SourceTls: "[sources.NAME.tls]",
-        "Encrypts the connections of a source. The files are read again at each reload; connections that are open stay as they are. See [Graphite](graphite.md#tls).";
+        "Encrypts the connections of a source. The files are read again at each reload; open connections do not change. See [Graphite](graphite.md#tls).";
     TransformAggregate: Transforms "aggregate" [Samples] => [Aggregates Points],
-        "Turns the samples of each window into one value per counter, gauge and set, and several per timer.";
+        "Aggregates the samples of each window to one value per counter, gauge and set, and several per timer.";
     Histogram: "[[transforms.NAME.histograms]]",
-        "Counts a timer's values by bins. Of several entries the first whose `name_contains` fits a timer applies.";
+        "Counts a timer's values by bins. If there are several entries, the first one whose `name_contains` matches the timer applies.";
     Expiry: "[transforms.NAME.expiry]",
-        "What becomes of a series that saw no sample in a window. `expiry = \"5m\"` sets all four at once.";
+        "Expiry of series without samples in a window. `expiry = \"5m\"` sets all four kinds.";
     KeyFlush: "[transforms.NAME.key_flush]",
-        "A regular report of the names that got the most lines. Without this table there is none.";
+        "A regular report of the names with the most lines. Without this table there is no report.";
     TransformRelay: Transforms "relay" [Points] => [Points],
-        "Sends Graphite points on by their names: copies and shares them out among outputs, gives them other names, rolls many up into few. See [the relay as configuration](relay-native.md).";
+        "Routes Graphite points by their names: copies and shards them among outputs, renames them, aggregates several into one. See [the relay as configuration](relay-native.md).";
     RelayCluster: "[transforms.NAME.clusters.CLUSTER]",
-        "Outputs of a relay, and how points are shared out among them.";
+        "A group of outputs of a relay, and the sharding of points among them.";
     RelayRule: "[[transforms.NAME.rules]]",
-        "One rule of a relay: `into` makes it a rewrite, `compute` an aggregation rule; otherwise it is a route.";
+        "One rule of a relay. With `into` it is a rewrite, with `compute` an aggregation rule, otherwise a route.";
     RelayStatistics: "[transforms.NAME.statistics]",
-        "Where a relay's own figures go.";
+        "Destination of a relay's own figures.";
     OutputGraphite: Outputs "graphite" [Aggregates Points] => [],
-        "Sends aggregates to carbon, a relay, or whatever speaks its protocol.";
+        "Sends aggregates to carbon, a relay, or another program with its protocol.";
     OutputGraphiteFile: Outputs "graphite_file" [Aggregates Points] => [],
         "Writes aggregates as Graphite lines to a file of bounded size.";
     OutputOpenTsdb: Outputs "opentsdb" [Aggregates Points] => [],
         "Sends points and aggregates to OpenTSDB, or to whatever else reads its `put` lines. See [OpenTSDB](opentsdb.md#send-points-to-opentsdb).";
     OutputConsole: Outputs "console" [Aggregates] => [],
-        "Prints each window's aggregates as one document, to try things out.";
+        "Prints the aggregates of each window as one document, for first tests.";
     OutputPerlFile: Outputs "perl_file" [Aggregates] => [],
-        "Appends to a file in the form of Net::Statsd::Server's file backend. The file is not rotated.";
+        "Appends to a file in the format of Net::Statsd::Server's file backend. The file is not rotated.";
     OutputUdp: Outputs "udp" [Packets Aggregates] => [],
-        "Sends each packet of a source on as a datagram: byte for byte, or what its options make of the lines.";
+        "Sends each packet of a source as a datagram, unchanged or processed by lines according to its options.";
     OutputTcp: Outputs "tcp" [Packets Aggregates] => [],
-        "Sends each packet of a source on over TCP: byte for byte, or what its options make of the lines.";
+        "Sends each packet of a source over TCP, unchanged or processed by lines according to its options.";
     OutputUnix: Outputs "unix" [Packets Aggregates] => [],
-        "Sends each packet of a source on to a unix socket, as a datagram or over a stream: byte for byte, or what its options make of the lines.";
+        "Sends each packet of a source to a unix socket, as a datagram or over a stream, unchanged or processed by lines according to its options.";
     OutputEventFile: Outputs "event_file" [Events] => [],
         "Writes events and service checks as JSON lines to a file of bounded size.";
     Aggregates: "[outputs.NAME.aggregates]",
-        "How an output of packets that takes from a transform writes aggregates as samples: counters as their sums, gauges as their values, sets as their members, timers as the values of the window.";
+        "Aggregates as samples, for an output of packets that takes from a transform: counters as their sums, gauges as their values, sets as their members, timers as the values of the window.";
     OutputTls: "[outputs.NAME.tls]",
-        "Encrypts the connections to the endpoints, whose certificates are always verified. `tls = {}` verifies them by the system's authorities. The files are read again at each reload. See [Graphite](graphite.md#tls).";
+        "Encrypts the connections to the endpoints, whose certificates are always verified. `tls = {}` verifies them with the system's authorities. The files are read again at each reload. See [Graphite](graphite.md#tls).";
     Check: "[outputs.NAME.check]",
-        "Asks each endpoint regularly whether it is well. A cluster gives the keys of an endpoint that is down to the others until it is up.";
+        "Regular health checks of each endpoint. In a cluster, other endpoints take the keys of an endpoint that is down until it is up again.";
     Queue: "[outputs.NAME.queue]",
-        "What stands between the pipeline and an output that is slow or away. Each endpoint has a queue of its own.";
+        "The queue between the pipeline and an output. Each endpoint has its own.";
     Http: "[http]",
         "`/healthz`, `/ready`, `/metrics` and `/api/v1`.";
     HttpTls: "[http.tls]",
-        "Encrypts the connections of the HTTP server, with the files of a source's `tls`. They are read again at each reload; connections that are open stay as they are.";
+        "Encrypts the connections of the HTTP server, with the same options as a source's `tls`. The files are read again at each reload; open connections do not change.";
     Management: "[management]",
-        "The management port of the originals (`stats`, `health`, `delcounters` …). Several: `[[management]]`.";
+        "The management port of the originals (`stats`, `health`, `delcounters` …). For several ports, use `[[management]]`.";
 }
 
 impl Section {
-    /// What `type` says in it; none where it is no source, transform or output.
+    /// The value of `type`; `None` if it is not a source, transform or output.
     pub fn word(self) -> Option<&'static str> {
         self.node().map(|(_, word)| word)
     }
 
-    /// The kinds of nodes of some families, as many as there are.
+    /// The kinds of nodes of some families.
     pub(crate) const fn of<const NUMBER: usize>(families: &[Family]) -> [Section; NUMBER] {
         let mut found = [Section::Top; NUMBER];
         let (mut at, mut section) = (0, 0);
@@ -194,7 +196,7 @@ impl Section {
         found
     }
 
-    /// How many they are.
+    /// The number of kinds.
     pub(crate) const fn number(families: &[Family]) -> usize {
         let (mut number, mut section) = (0, 0);
         while section < Section::ALL.len() {

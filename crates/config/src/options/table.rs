@@ -22,7 +22,7 @@ use super::field::Group;
 use super::row::Row;
 use crate::plan::OutputKind;
 
-/// All of them. Rows of one section are in the order of the reference.
+/// All rows. Rows of one section are in the order of the reference.
 pub(super) const TABLES: &[&[Row]] = &[
     daemon::TOP.rows,
     named::OF_NAMED.rows,
@@ -76,7 +76,7 @@ pub(crate) const OF_OUTPUT_KINDS: &[Group<OutputKind>] =
     &[outputs::ROTATION, outputs::GRAPHITE, outputs::FILE_FORMS, opentsdb::PUT];
 
 #[test]
-fn each_key_stands_once_in_a_section_and_its_texts_are_whole() {
+fn each_key_is_once_in_a_section_and_its_texts_are_sentences() {
     for section in super::section::Section::ALL.iter().copied() {
         let mut keys: Vec<_> = section.rows().map(|row| row.key).collect();
         assert!(!keys.is_empty(), "{section:?}");

@@ -1,6 +1,6 @@
-//! What the rest of the program asks about a kind of source or output. A new kind answers in one place: [`OutputKind::facts`] or
-//! [`SourceKind::facts`]. Code outside of `config` and of the encoders and parsers of `pipeline` looks at these facts, and not at
-//! the kind: how it is sent, not what it is.
+//! The properties of a kind of source or output that the rest of the program needs. A new kind defines them in one
+//! place: [`OutputKind::facts`] or [`SourceKind::facts`]. Code outside of `config` and of the encoders and parsers of
+//! `pipeline` uses these facts instead of the kind.
 //!
 //! Not here: the kinds themselves (`source`, `output`); what a kind takes and gives (the table in `options::section`).
 
@@ -13,24 +13,24 @@ use super::{Addresses, Compression, Destination, EndpointTls};
 use crate::kinds::{NodeKind, RecordKind};
 use crate::options::section::Section;
 
-/// What an output is to everything but its encoder.
+/// An output, for all code except its encoder.
 #[derive(Clone, Debug)]
 pub struct OutputFacts<'a> {
-    /// The section that makes it.
+    /// Its section.
     pub section: Section,
-    /// Kinds of records that it takes, as far as its options let it.
+    /// The kinds of records that it takes with its options.
     pub takes: &'static [RecordKind],
-    /// How its bytes leave.
+    /// How its bytes are sent.
     pub link: Link<'a>,
-    /// What its queue consists of.
+    /// What its queue contains.
     pub written: Written,
-    /// Which of several encodings it writes, where blocks of one must not go on as blocks of another.
+    /// Its encoding, if there are several: blocks of one must not be sent as blocks of another.
     pub encoding: Option<&'static str>,
-    /// What stands before each line.
+    /// What is written before each line.
     pub line_prefix: Option<LinePrefix>,
     /// Longest line of points, without its LF; `u32::MAX` for no limit.
     pub line_bytes_max: u32,
-    /// What series of aggregates are called, where that is up to options.
+    /// The names of series of aggregates, if options determine them.
     pub namespace: Option<&'a Namespace>,
 }
 
@@ -41,22 +41,22 @@ pub enum Link<'a> {
     Stream(StreamLink<'a>),
     /// As datagrams.
     Datagrams {
-        /// Where they go.
+        /// Its endpoints.
         to: Destination,
         /// Retries and time-outs.
         sender: SenderPlan,
-        /// Which addresses of its name get them.
+        /// Which addresses of its name are used.
         addresses: Addresses,
     },
     /// Into a file.
     File {
-        /// The file that is written now.
+        /// The current file.
         path: &'a Path,
-        /// A file that is larger is rotated; 0: none ever is.
+        /// A larger file is rotated; 0: never.
         file_bytes_max: u64,
         /// Rotated files that are kept.
         files_max: u32,
-        /// The file is closed while nothing is written.
+        /// The file is closed after this time without writes.
         closes_when_idle: bool,
     },
     /// To standard output.
@@ -68,17 +68,17 @@ pub enum Link<'a> {
 /// Connections of an output.
 #[derive(Clone, Debug)]
 pub struct StreamLink<'a> {
-    /// Where they go.
+    /// The endpoint.
     pub to: Destination,
     /// Retries and time-outs.
     pub sender: SenderPlan,
-    /// Which addresses of its name get them.
+    /// Which addresses of its name are used.
     pub addresses: Addresses,
     /// Connections that share the queue.
     pub connections: u8,
-    /// How their bytes are packed.
+    /// The compression of their bytes.
     pub compression: Compression,
-    /// How they are encrypted, if they are.
+    /// Their encryption, if any.
     pub tls: Option<&'a EndpointTls>,
 }
 
@@ -105,7 +105,7 @@ impl Link<'_> {
         }
     }
 
-    /// Connections that share the queue: 1 where there are none.
+    /// Connections that share the queue: 1 if there are none.
     pub fn connections(&self) -> usize {
         match self {
             Link::Stream(stream) => usize::from(stream.connections),
@@ -114,7 +114,7 @@ impl Link<'_> {
     }
 }
 
-/// What the blocks of an output's queue consist of.
+/// The contents of the blocks in an output's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// Graphite lines, `name value time`.
@@ -125,25 +125,25 @@ pub enum Written {
     Pickle,
     /// One document for each flush.
     Documents,
-    /// Packets, and frames of what is packed anew.
+    /// Packets, and frames of repacked lines.
     Packets,
 }
 
-/// What a source is to everything but its intake.
+/// A source, for all code except its intake.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceFacts<'a> {
     /// Its row in the table of kinds.
     pub node: &'static NodeKind,
-    /// The daemon's own figures, which are no traffic: how often in milliseconds, and what their names begin with.
+    /// The daemon's own metrics, which are not traffic: the interval in milliseconds, and the prefix of their names.
     pub report: Option<(u64, &'a str)>,
     /// A line that a shell can send to it.
     pub to_try: Option<&'static str>,
-    /// Whether the names of its points have their tags in them.
+    /// Whether the names of its points include their tags.
     pub names_have_tags: bool,
 }
 
 impl SourceFacts<'_> {
-    /// True for points, which no aggregation reads.
+    /// True for points, which are not aggregated.
     pub fn gives_points(&self) -> bool {
         self.node.gives.contains(&RecordKind::Points)
     }

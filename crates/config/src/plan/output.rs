@@ -1,4 +1,4 @@
-//! Outputs of a checked plan: what goes where, in which form, through which queue; and clusters of them.
+//! Outputs of a checked plan: destinations, encodings, queues, and clusters.
 
 use std::path::{Path, PathBuf};
 
@@ -20,24 +20,24 @@ pub const SYNC_WINDOW_MS: u64 = 10;
 /// An output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputPlan {
-    /// As the user named it; with several endpoints `name/host:port`.
+    /// The name given by the user; with several endpoints `name/host:port`.
     pub name: String,
-    /// Where the records go and in which form.
+    /// Its destination and encoding.
     pub kind: OutputKind,
-    /// What feeds it; at least one.
+    /// Its edges; at least one.
     pub from: Vec<Feed>,
-    /// Bounds of its queue.
+    /// Limits of its queue.
     pub queue: QueueLimits,
-    /// Where its queue is kept.
+    /// Where its queue is stored.
     pub queue_kind: QueueKind,
-    /// Whether `/ready` says no while its endpoint is down.
+    /// Whether `/ready` fails while its endpoint is down.
     pub required: bool,
-    /// How its endpoint is asked whether it is well; none: only by sending to it.
+    /// The health check of its endpoint; `None` without one.
     pub check: Option<CheckPlan>,
 }
 
 impl OutputPlan {
-    /// An output with a queue in memory, which nothing checks and whose endpoint nobody requires.
+    /// An output with a queue in memory, without a health check, and not required.
     pub fn new(name: impl Into<String>, kind: OutputKind, from: Vec<Feed>) -> OutputPlan {
         OutputPlan {
             name: name.into(),
@@ -51,42 +51,42 @@ impl OutputPlan {
     }
 }
 
-/// Endpoints among which lines are shared: each goes to the one that owns its key.
+/// Endpoints that shard lines: each line goes to the owner of its key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterPlan {
-    /// As the user named it.
+    /// The name given by the user.
     pub name: String,
-    /// How keys are placed.
+    /// The sharding of keys.
     pub sharding: Sharding,
-    /// What of a line is its key.
+    /// The part of a line that is its key.
     pub key: KeyForm,
-    /// Its outputs, in the order that the sharding goes by. They are fed through the cluster only.
+    /// Its outputs, in the order of the sharding. They get lines only through the cluster.
     pub members: Vec<OutputId>,
-    /// What the sharding knows each member as: `host:port` as the user wrote it.
+    /// The label of each member in the sharding: `host:port` as written by the user.
     pub labels: Vec<String>,
 }
 
-/// An active check of an endpoint.
+/// A health check of an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckPlan {
-    /// What is asked.
+    /// The kind of check.
     pub kind: CheckKind,
-    /// Where.
+    /// Its address.
     pub at: Endpoint,
-    /// Time between two checks, and how long an answer may take, in milliseconds.
+    /// Interval between two checks, and the timeout of a check, in milliseconds.
     pub every_ms: u64,
-    /// How many answers decide.
+    /// How many results decide.
     pub health: HealthPlan,
 }
 
-/// What a check asks.
+/// The kind of a health check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckKind {
-    /// `health` on a StatsD management port; the answer holds `up` (spec statsd §13).
+    /// `health` on a StatsD management port; the reply must contain `up` (spec statsd §13).
     Management,
-    /// That a TCP connection can be made.
+    /// A TCP connection must succeed.
     Connect,
-    /// GET this path; the status is 200 to 299.
+    /// A GET of this path must return a status of 200 to 299.
     Http(String),
 }
 
@@ -99,7 +99,7 @@ pub struct Endpoint {
     pub port: u16,
 }
 
-/// Form and place of an output.
+/// Destination and encoding of an output.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OutputKind {
     /// Graphite over TCP.
@@ -108,41 +108,41 @@ pub enum OutputKind {
         to: Endpoint,
         /// Lines or pickle frames.
         form: GraphiteEncoding,
-        /// What series are called.
+        /// The names of series.
         namespace: Namespace,
         /// Retries and time-outs.
         sender: SenderPlan,
-        /// Connections that share its queue, each with series of its own; at least 1.
+        /// Connections that share its queue; each has its own series. At least 1.
         connections: u8,
-        /// Longest line, without its LF: a longer one is not sent. Nothing to pickle frames.
+        /// Longest line without its LF: longer ones are not sent. No effect on pickle frames.
         line_bytes_max: u32,
-        /// How their bytes are packed.
+        /// Compression of its connections.
         compression: Compression,
-        /// How they are encrypted, if they are.
+        /// TLS of its connections, if any.
         tls: Option<Box<EndpointTls>>,
     },
-    /// Graphite lines over UDP, each a datagram of its own.
+    /// Graphite lines over UDP, one per datagram.
     GraphiteDatagrams {
         /// One endpoint.
         to: Endpoint,
         /// Each line is a syslog message.
         syslog: bool,
-        /// What series are called.
+        /// The names of series.
         namespace: Namespace,
         /// Retries and time-outs.
         sender: SenderPlan,
     },
     /// Graphite lines in a file.
     GraphiteFile {
-        /// The file that is written now; rotated ones get `.1`, `.2`, ….
+        /// The current file; rotated ones get `.1`, `.2`, ….
         path: PathBuf,
-        /// A file that is larger is rotated; 0: none ever is, and others may move it away.
+        /// Size at which the file is rotated; 0: never, but other programs may move it away.
         file_bytes_max: u64,
-        /// Rotated files that are kept.
+        /// Number of rotated files to keep.
         files_max: u32,
-        /// The client's address stands before each line.
+        /// Write the client's address before each line.
         peer: bool,
-        /// What series are called.
+        /// The names of series.
         namespace: Namespace,
     },
     /// `put` lines of OpenTSDB over TCP.
@@ -158,7 +158,7 @@ pub enum OutputKind {
     },
     /// One document per flush on stdout or stderr.
     Console {
-        /// Its form.
+        /// Its format.
         form: ConsoleEncoding,
         /// Indented (`prettyprint`).
         pretty: bool,
@@ -167,25 +167,25 @@ pub enum OutputKind {
     PerlFile {
         /// The file.
         path: PathBuf,
-        /// Keys that start with this and a dot are left out.
+        /// Keys that begin with this and a dot are omitted.
         stats_prefix: String,
     },
-    /// Packets of a source, or what becomes of their lines, to an endpoint that takes StatsD.
+    /// Packets of a source, or their processed lines, to a StatsD endpoint.
     Packets(PacketsPlan),
     /// Events as JSON lines appended to a file of bounded size.
     EventFile {
-        /// The file that is written now; rotated ones get `.1`, `.2`, ….
+        /// The current file; rotated ones get `.1`, `.2`, ….
         path: PathBuf,
-        /// A file that is larger is rotated.
+        /// Size at which the file is rotated.
         file_bytes_max: u64,
-        /// Rotated files that are kept.
+        /// Number of rotated files to keep.
         files_max: u32,
     },
 }
 
 impl OutputKind {
-    /// Default of `max_line_bytes` of an output of type `graphite`: carbon closes the connection of a longer line (spec graphite
-    /// §1.1).
+    /// Default of `max_line_bytes` of an output of type `graphite`: carbon closes a connection at a longer line (spec
+    /// graphite §1.1).
     pub const LINE_BYTES_MAX: u32 = 16 << 10;
 }
 
@@ -194,34 +194,34 @@ impl OutputKind {
 pub struct PacketsPlan {
     /// One endpoint.
     pub to: Destination,
-    /// How packets follow each other on a stream; nothing to datagrams.
+    /// How packets are separated on a stream; no effect on datagrams.
     pub framing: Framing,
-    /// Which addresses of its name get them.
+    /// Which addresses of its host name are used.
     pub addresses: Addresses,
     /// Retries and time-outs.
     pub sender: SenderPlan,
-    /// What becomes of their lines. None: packets go as they came.
+    /// The processing of their lines. `None`: packets are forwarded unchanged.
     pub lines: Option<Box<LinesPlan>>,
 }
 
-/// An output that looks into packets: takes lines apart, may leave some out or change them, and packs them anew. It
-/// takes aggregates too, as samples.
+/// Processing of parsed packets: selects and changes lines, and repacks them. Such an output also takes aggregates, as
+/// samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinesPlan {
-    /// Which lines it wants.
+    /// The selection of lines.
     pub stage: StagePlan,
-    /// What is changed in them.
+    /// The changes of lines.
     pub rewrite: RewritePlan,
-    /// Longest packet that several lines may make, in bytes; 0: each line is a packet.
+    /// Longest packet of several lines, in bytes; 0: one packet per line.
     pub packet_bytes_max: usize,
-    /// Longest time that a line waits for others, in milliseconds.
+    /// Longest time that a line is delayed to be joined with others, in milliseconds.
     pub flush_delay_ms: u64,
-    /// How aggregates become samples.
+    /// The conversion of aggregates to samples.
     pub aggregates: AggregateEncoding,
 }
 
 impl LinesPlan {
-    /// Default of `max_packet_bytes` for UDP: what fits into a frame of 1,500 bytes with its headers, and some to spare.
+    /// Default of `max_packet_bytes` for UDP: it fits a frame of 1,500 bytes with its headers, with some reserve.
     pub const UDP_PACKET_BYTES_MAX: usize = 1432;
 
     /// The same for unix sockets and streams.
@@ -233,7 +233,7 @@ impl LinesPlan {
     /// Default of `series_expiry`.
     pub const SERIES_IDLE_NS: u64 = 3_600 * 1_000_000_000;
 
-    /// All lines of an output to `to`, unchanged: packed anew, or each its own packet.
+    /// All lines of an output to `to`, unchanged: repacked, or one packet per line.
     pub fn new(to: &Destination, each_its_own: bool) -> LinesPlan {
         let packet_bytes_max = LinesPlan::packet_bytes_default(to);
         LinesPlan {
@@ -245,7 +245,7 @@ impl LinesPlan {
         }
     }
 
-    /// How aggregates become samples when nothing is said.
+    /// The default conversion of aggregates to samples.
     pub(crate) fn aggregates(line_bytes_max: usize) -> AggregateEncoding {
         AggregateEncoding {
             names: RewritePlan::default(),
@@ -258,7 +258,7 @@ impl LinesPlan {
         }
     }
 
-    /// Longest packet of several lines when nothing else is asked for.
+    /// Default of the longest packet of several lines.
     pub fn packet_bytes_default(to: &Destination) -> usize {
         match to {
             Destination::Udp(_) => LinesPlan::UDP_PACKET_BYTES_MAX,
@@ -268,15 +268,15 @@ impl LinesPlan {
 }
 
 impl PacketsPlan {
-    /// Packets as they came, to `to`.
+    /// Unchanged packets to `to`.
     pub fn new(to: Destination) -> PacketsPlan {
         let is_udp = matches!(to, Destination::Udp(_));
         let sender = if is_udp { PacketsPlan::UDP_SENDER } else { SenderPlan::default() };
         PacketsPlan { to, framing: Framing::Lines, addresses: Addresses::First, sender, lines: None }
     }
 
-    /// How UDP endpoints are treated: there is no connection that takes time to make, and what waits for one that is
-    /// away soon becomes stale.
+    /// Retries of UDP endpoints: connecting takes no time, and queued packets for an endpoint that is down soon become
+    /// stale.
     pub const UDP_SENDER: SenderPlan = SenderPlan {
         retry_min_ms: 100,
         retry_max_ms: 2_000,
@@ -285,7 +285,7 @@ impl PacketsPlan {
     };
 }
 
-/// Where packets can go.
+/// A destination of packets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Destination {
     /// Datagrams to a host.
@@ -318,35 +318,35 @@ impl Destination {
     }
 }
 
-/// `udp://host:port`, `unixgram:///path`, … as configs write it.
+/// `udp://host:port`, `unixgram:///path`, … as written in configs.
 impl std::fmt::Display for Destination {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&crate::address::destination_text(self))
     }
 }
 
-/// How packets follow each other on a stream.
+/// How packets are separated on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// LF behind each packet that has none at its end.
+    /// An LF after each packet that has none at its end.
     Lines,
-    /// Its length before each packet, 4 bytes little-endian (DogStatsD).
+    /// Its length before each packet, as 4 bytes little-endian (DogStatsD).
     Frames,
 }
 
-/// Which addresses of an endpoint's name get packets; all together are one endpoint (spec statsd §14 R7).
+/// Which addresses of an endpoint's host name get packets; all are one endpoint (spec statsd §14 R7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Addresses {
-    /// The first that works.
+    /// The first address that works.
     #[default]
     First,
-    /// All in turn: datagrams some here, some there; of connections each goes to the next.
+    /// All addresses in turn: for datagrams in parts, for streams with each new connection.
     RoundRobin,
 }
 
 impl OutputKind {
-    /// What everything but its encoder asks about it. The one match over kinds of outputs, beside those that read and print its
-    /// options (`native`) and that of the encoders (`pipeline::encode`).
+    /// The properties that all code except its encoder needs. The only match over kinds of outputs, besides those that
+    /// read and print its options (`native`) and that of the encoders (`pipeline::encode`).
     pub fn facts(&self) -> OutputFacts<'_> {
         const AGGREGATES: &[RecordKind] = &[RecordKind::Aggregates];
         const POINTS: &[RecordKind] = &[RecordKind::Aggregates, RecordKind::Points];
@@ -434,7 +434,7 @@ impl OutputKind {
             }
             OutputKind::Packets(packets) => {
                 packets.to = destination.clone();
-                // Datagrams have no framing, whatever the section says.
+                // Datagrams have no framing, regardless of the section's option.
                 if destination.is_datagram() {
                     packets.framing = Framing::Lines;
                 }
@@ -447,12 +447,12 @@ impl OutputKind {
         kind
     }
 
-    /// Where it sends; none for files and the console.
+    /// The destination; `None` for files and the console.
     pub fn destination(&self) -> Option<Destination> {
         self.facts().link.destination().cloned()
     }
 
-    /// The file that it writes, and how many rotated ones it keeps beside it.
+    /// The file that it writes, and the number of its rotated files.
     pub fn file(&self) -> Option<(&Path, u32)> {
         match self.facts().link {
             Link::File { path, files_max, .. } => Some((path, files_max)),
@@ -460,18 +460,18 @@ impl OutputKind {
         }
     }
 
-    /// Whether it is a file that only others move away.
+    /// Whether it is a file that only other programs rotate.
     pub fn moved_by_others(&self) -> bool {
         matches!(self.facts().link, Link::File { file_bytes_max: 0, .. })
     }
 
-    /// Kinds of records that it takes, as far as its options let it: one of packets that does not look into lines takes no
+    /// The kinds of records that it takes with its options: one of packets that does not parse lines takes no
     /// aggregates.
     pub fn takes(&self) -> &'static [RecordKind] {
         self.facts().takes
     }
 
-    /// Whether it writes who sent a point.
+    /// Whether it writes the sender of a point.
     pub fn names_peers(&self) -> bool {
         self.facts().line_prefix.is_some()
     }
@@ -522,7 +522,7 @@ impl PacketsPlan {
     }
 }
 
-/// Wire form of Graphite points.
+/// Encoding of Graphite points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraphiteEncoding {
     /// `name value time` lines.
@@ -533,7 +533,7 @@ pub enum GraphiteEncoding {
     Syslog,
 }
 
-/// Form of the console's document.
+/// Format of the console's document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsoleEncoding {
     /// `Flushing stats at  <date>` and node's members as JSON, on stdout.

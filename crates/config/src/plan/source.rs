@@ -1,4 +1,4 @@
-//! Sources of a checked plan: what comes in, where, and how it is read.
+//! Sources of a checked plan: listeners and parsing.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use super::{Compression, ListenTls, SourceFacts};
 use crate::kinds::NodeKind;
 use crate::options::section::Section;
 
-/// One place that a source listens at.
+/// One listener of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// `udp://host:port`.
@@ -32,7 +32,7 @@ pub enum Listen {
         /// Permissions of the socket file.
         mode: Option<u32>,
     },
-    /// `unix-frames:///path`: stream of packets, each behind its length as 4 bytes little-endian (DogStatsD).
+    /// `unix-frames:///path`: stream of packets, each after its length as 4 bytes little-endian (DogStatsD).
     UnixFrames {
         /// Path; `@name` for an abstract one.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum Listen {
 }
 
 impl Listen {
-    /// The address of a socket of the network, and whether it takes datagrams. None for a path.
+    /// The address of a network socket, and whether it is for datagrams. `None` for a path.
     pub fn socket(&self) -> Option<(SocketAddr, bool)> {
         match self {
             Listen::Udp(address) => Some((*address, true)),
@@ -51,7 +51,7 @@ impl Listen {
         }
     }
 
-    /// True when each packet comes as a datagram.
+    /// True when it receives datagrams.
     pub fn is_datagram(&self) -> bool {
         matches!(self, Listen::Udp(_) | Listen::UnixDatagram { .. })
     }
@@ -60,29 +60,29 @@ impl Listen {
 /// A source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourcePlan {
-    /// As the user named it.
+    /// The name given by the user.
     pub name: String,
     /// Its protocol.
     pub kind: SourceKind,
-    /// Where it listens; at least one, and none for [`SourceKind::Own`] and [`SourceKind::RelayOwn`].
+    /// Its listeners; at least one, except for [`SourceKind::Own`] and [`SourceKind::RelayOwn`], which have none.
     pub listen: Vec<Listen>,
     /// Receive buffer of each datagram socket, in bytes.
     pub receive_buffer_bytes: u64,
     /// Most connections at once.
     pub connections_max: usize,
-    /// Most of them from one peer; half of them where it is none.
+    /// Most connections of one peer; `None` for half of all.
     pub connections_per_peer_max: Option<usize>,
-    /// A connection that sent nothing for so long is closed; 0 for never.
+    /// Connections that send nothing for this long are closed; 0 for never.
     pub idle_timeout_ms: u64,
     /// Longest line of a stream, in bytes.
     pub line_bytes_max: usize,
-    /// Whether the last line of a stream counts although its LF never came (node drops it).
+    /// Whether the last line of a stream counts without its LF (node drops it).
     pub tail_counts: bool,
-    /// When clients on connections are told that a line need not be kept; never where it is none.
+    /// The condition for acknowledging lines to clients on connections; `None` for no acknowledgements.
     pub ack_when: Option<AckWhen>,
-    /// How its streams are packed; only [`SourceKind::Graphite`] has others than plain ones.
+    /// Compression of its streams; only [`SourceKind::Graphite`] has any.
     pub compression: Compression,
-    /// How they are encrypted, if they are; only of [`SourceKind::Graphite`].
+    /// TLS of its connections, if any; only for [`SourceKind::Graphite`].
     pub tls: Option<Box<ListenTls>>,
 }
 
@@ -99,22 +99,22 @@ impl SourcePlan {
 pub enum SourceKind {
     /// StatsD, in one of its dialects.
     Statsd(Options),
-    /// Graphite points, which go on as they are.
+    /// Graphite points, which are forwarded unchanged.
     Graphite(GraphiteSource),
     /// Lines of OpenTSDB, which become points.
     OpenTsdb,
     /// The daemon's own figures as StatsD lines. It listens nowhere, and is not traffic.
     Own(OwnPlan),
-    /// The relays' own figures as points, under carbon-c-relay's names. It listens nowhere.
+    /// The relays' own figures as points, with carbon-c-relay's names. It has no listener.
     RelayOwn(RelayOwnPlan),
 }
 
-/// How Graphite points come in.
+/// How Graphite points are received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GraphiteSource {
-    /// How lines are read, and the elements of messages.
+    /// The parsing of lines, and of elements of messages.
     pub reading: input::Options,
-    /// Frames of messages in the place of lines.
+    /// Frames of messages instead of lines.
     pub messages: Option<input::MessageEncoding>,
     /// Longest message, in bytes.
     pub message_bytes_max: usize,
@@ -124,7 +124,7 @@ impl GraphiteSource {
     /// Default of `max_message_bytes`.
     pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-    /// Lines, read as a compatibility reads them.
+    /// Lines, parsed in a compatibility mode.
     pub fn of(compatibility: input::Compatibility) -> GraphiteSource {
         GraphiteSource {
             reading: input::Options::of(compatibility),
@@ -166,27 +166,28 @@ impl SourceKind {
         }
     }
 
-    /// How its StatsD lines are read. Own lines mean the same in every dialect; what gives points is no StatsD.
+    /// The parsing of its StatsD lines. Own lines have the same meaning in every dialect; a source of points has no
+    /// StatsD lines.
     pub fn reading(&self) -> Options {
         if let SourceKind::Statsd(options) = self { *options } else { Options::of(Dialect::Union) }
     }
 
-    /// The daemon's own figures as StatsD lines.
+    /// The daemon's own metrics as StatsD lines.
     pub fn as_own(&self) -> Option<&OwnPlan> {
         if let SourceKind::Own(own) = self { Some(own) } else { None }
     }
 
-    /// The relays' own figures.
+    /// The relays' own metrics.
     pub fn as_relay_own(&self) -> Option<&RelayOwnPlan> {
         if let SourceKind::RelayOwn(own) = self { Some(own) } else { None }
     }
 
-    /// True for points, which no aggregation reads.
+    /// True for points, which are not aggregated.
     pub fn gives_points(&self) -> bool {
         self.facts().gives_points()
     }
 
-    /// True for the daemon's own figures, which are no traffic.
+    /// True for the daemon's own metrics, which are not traffic.
     pub fn is_own(&self) -> bool {
         self.facts().report.is_some()
     }
@@ -197,7 +198,7 @@ impl SourceKind {
 pub struct OwnPlan {
     /// Time between two reports, in milliseconds.
     pub every_ms: u64,
-    /// What names begin with, before a dot; may be empty.
+    /// First part of the names, before a dot; may be empty.
     pub prefix: String,
 }
 
@@ -206,31 +207,31 @@ pub struct OwnPlan {
 pub struct RelayOwnPlan {
     /// Time between two reports, in milliseconds.
     pub every_ms: u64,
-    /// Counters are differences to the report before (`reset counters after interval`), and not totals.
+    /// Counters are differences to the previous report (`reset counters after interval`) instead of totals.
     pub reset: bool,
-    /// What names begin with, before a dot.
+    /// First part of the names, before a dot.
     pub prefix: String,
-    /// What becomes of a report.
+    /// The destination of a report.
     pub report: RelayReport,
 }
 
 impl RelayOwnPlan {
-    /// How its points are read: a relay's own are cleaned as the original cleans them.
+    /// The parsing of its points: a relay's own are cleaned as in the original.
     pub fn reading() -> input::Options {
         input::Options::of(input::Compatibility::CRelay)
     }
 }
 
-/// What becomes of a report on relays.
+/// The destination of a report on relays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RelayReport {
-    /// Points, which go where the relays' statements say.
+    /// Points, which go to the destination in the relays' statements.
     #[default]
     Points,
     /// Lines of the log (`-d`).
     Log,
-    /// One line for people on stdout (`-S`).
+    /// One line on stdout (`-S`).
     Line,
-    /// Nothing but a word in the log on losses and queues that are filling up, which the others have too (`-s`).
+    /// Only warnings in the log about losses and full queues, which the others include (`-s`).
     Losses,
 }

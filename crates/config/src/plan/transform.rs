@@ -1,4 +1,4 @@
-//! Transforms of a checked plan: what is computed between sources and outputs.
+//! Transforms of a checked plan: the computations between sources and outputs.
 
 use std::path::PathBuf;
 
@@ -12,17 +12,17 @@ use wire::statsd::Dialect;
 use super::Feed;
 use crate::options::Section;
 
-/// Where a rule sends what nobody wants.
+/// The destination of rules that drop points.
 pub const BLACKHOLE: &str = "blackhole";
 
 /// A transform.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TransformPlan {
-    /// As the user named it.
+    /// The name given by the user.
     pub name: String,
-    /// What it does.
+    /// Its computation.
     pub kind: TransformKind,
-    /// What feeds it; at least one. Sources of an aggregation share one set of [`Options`](wire::statsd::Options).
+    /// Its edges; at least one. Sources of an aggregation share one set of [`Options`](wire::statsd::Options).
     pub from: Vec<Feed>,
 }
 
@@ -32,7 +32,7 @@ impl TransformPlan {
         self.from.contains(&Feed::Source(source))
     }
 
-    /// The sources among what feeds it.
+    /// The sources that feed it.
     pub fn sources(&self) -> impl Iterator<Item = SourceId> {
         self.from.iter().filter_map(|feed| match feed {
             Feed::Source(id) => Some(*id),
@@ -40,7 +40,7 @@ impl TransformPlan {
         })
     }
 
-    /// The transforms among what feeds it.
+    /// The transforms that feed it.
     pub fn transforms(&self) -> impl Iterator<Item = TransformId> {
         self.from.iter().filter_map(|feed| match feed {
             Feed::Transform(id) => Some(*id),
@@ -49,12 +49,12 @@ impl TransformPlan {
     }
 }
 
-/// What a transform does.
+/// The computation of a transform.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransformKind {
     /// Aggregates samples by window.
     Aggregate(Box<AggregateTransform>),
-    /// Sends points on by their names.
+    /// Routes points by their names.
     Relay(Box<RelayTransform>),
 }
 
@@ -83,7 +83,7 @@ impl TransformKind {
         }
     }
 
-    /// Whether records that it takes become part of something else.
+    /// Whether its input records become part of aggregates.
     pub fn aggregates(&self) -> bool {
         match self {
             TransformKind::Aggregate(_) => true,
@@ -94,48 +94,47 @@ impl TransformKind {
     }
 }
 
-/// Most relays that a point passes one after another.
+/// Most relays on the way of a point.
 pub const RELAYS_IN_A_ROW_MAX: usize = 16;
 
-/// A relay with what surrounds it.
+/// A relay with its limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayTransform {
-    /// The statements. Outputs and relays that are members of its clusters are those of the [`Plan`](super::Plan), and take from
-    /// this relay.
+    /// The statements. Outputs and relays in its clusters are those of the [`Plan`](super::Plan), and take from this
+    /// relay.
     pub plan: RelayPlan,
-    /// Names whose way is remembered, at most.
+    /// Most names in the route cache.
     pub names_max: u64,
-    /// Bounds of what its `aggregate` statements hold.
+    /// Limits of its `aggregate` statements.
     pub aggregation_rules: AggregationRuleLimits,
 }
 
 impl RelayTransform {
-    /// Default of `max_names`: with names of 48 bytes some 400 MiB when all of them are there.
+    /// Default of `max_names`: about 400 MiB with names of 48 bytes.
     pub const NAMES_MAX: u64 = 4 << 20;
 }
 
-/// An aggregation with what surrounds it.
+/// An aggregation with its surroundings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AggregateTransform {
     /// The aggregation itself.
     pub plan: AggregatePlan,
     /// Name of the daemon's own counters (`<prefix>.packets_received` …); empty for none.
     pub stats_prefix: String,
-    /// Which self counters exist: node's three, or Perl's two.
+    /// Which of its own counters exist: node's three, or Perl's two.
     pub self_counters: SelfCounters,
     /// File of the `keyFlush` report; stdout when absent.
     pub key_flush_log: Option<PathBuf>,
     /// Milliseconds between two checkpoints of its state; 0 for none.
     pub checkpoint_ms: u64,
-    /// Names of its points, where a transform takes them. Outputs have names of their own for them.
+    /// Names of its points for transforms. Outputs have their own names.
     pub namespace: Namespace,
 }
 
-/// `checkpoint` of an aggregation that does not say: every five seconds, but never where the original that is stood in
-/// for begins each start with nothing.
+/// Default of `checkpoint`: every five seconds, except where a replaced original starts without state.
 ///
-/// Saving costs the shard's thread about 20 ns a series (example `checkpoint_cost`): every 5 s that is 0.4 % of a core for
-/// a million series, and what a crash takes from a window of 10 s is at most half of it.
+/// Saving costs the shard's thread about 20 ns per series (example `checkpoint_cost`): every 5 s, that is 0.4 % of a
+/// core for a million series. A crash then loses at most half of a window of 10 s.
 pub fn default_checkpoint_ms(dialect: Dialect) -> u64 {
     match dialect {
         Dialect::Union | Dialect::Dogstatsd => 5_000,
@@ -143,7 +142,7 @@ pub fn default_checkpoint_ms(dialect: Dialect) -> u64 {
     }
 }
 
-/// Counters about itself that an aggregation reports beside the users' series.
+/// Its own counters that an aggregation reports with the users' series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelfCounters {
     /// `bad_lines_seen`, `packets_received`, `metrics_received`, gauge `timestamp_lag` (spec statsd §15).

@@ -1,6 +1,6 @@
-//! `clusters` of a relay: outputs and relays by name, and how points are shared out among them.
+//! `clusters` of a relay: outputs and relays by name, and the sharding of points among them.
 //!
-//! Not here: where a key lies (`process::sharding`), whether the outputs are such as a relay can feed (`feeds`).
+//! Not here: hashing of keys (`process::sharding`), whether a relay can feed the outputs (`feeds`).
 
 use foldhash::HashSet;
 use model::{OutputId, TransformId};
@@ -21,7 +21,7 @@ use crate::plan::{BLACKHOLE, Destination, Endpoint, Feed, OutputPlan, Plan};
 /// Longest name of a cluster.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// The word of `type` for a plan; none for rings of StatsD's proxies, which no relay has.
+/// The value of `type` for a plan; `None` for rings of StatsD proxies, which relays do not have.
 pub(super) fn distribution_word(distribution: &Distribution) -> Option<&'static str> {
     let mut plain = distribution.clone();
     if let Distribution::Sharded { sharding, replication, fail_over } = &mut plain {
@@ -109,8 +109,8 @@ fn check_replication(
     }
 }
 
-/// Some rings do not look at ports: of two members on one host without instances the second one gets nothing. Told once
-/// for each cluster.
+/// Some rings ignore ports: of two members on one host without instances, the second one gets nothing. Warns once for
+/// each cluster.
 fn note_collision(
     whose: &str,
     distribution: &Distribution,
@@ -150,7 +150,7 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// The members that `to` of a cluster names, and for each its section and the entry that names it.
+    /// The members in `to` of a cluster, with the section and the entry of each.
     fn of(&self, fields: &Fields, wrong: &mut Vec<Diagnostic>) -> (Vec<Member>, Vec<(String, Place)>) {
         let (whose, texts) = (&fields.whose, fields.texts("to"));
         if fields.other("to").is_some() && texts.is_empty() {
@@ -194,7 +194,7 @@ impl<'a> Members<'a> {
         (members, written)
     }
 
-    /// What sharding knows a node as.
+    /// The host and port of a node in the hash ring.
     fn host_and_port(&self, node: MemberNode) -> (String, u16) {
         match node {
             MemberNode::Output(id) => host_and_port(&self.plan.outputs[id.index()]),
@@ -213,7 +213,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// The relay of a name, whether it reads from this one or not.
+    /// The relay with a name, whether it takes from this one or not.
     fn relay_of(&self, name: &str) -> Option<(&'a Named, TransformId)> {
         let named = self.file.named.iter();
         let mut named = named.filter(|named| named.section == Some(Section::TransformRelay));
@@ -225,12 +225,12 @@ impl<'a> Members<'a> {
         self.plan.transforms[relay.index()].from.contains(&Feed::Transform(self.relay))
     }
 
-    /// The nodes of a name, in their order. Where an output and a relay have the same name, it is the one that reads from
-    /// this relay.
+    /// The nodes with a name, in their order. If an output and a relay have the same name, the one that takes from this
+    /// relay.
     fn found(&self, whose: &str, name: &str, place: Place) -> Result<Vec<MemberNode>, Diagnostic> {
         let output = |at: usize| MemberNode::Output(OutputId(at as u16));
         let section = self.file.outputs().find(|(named, _)| named.name == name);
-        // One that could not be read has been reported, and so has an edge from the relay that carries nothing.
+        // An unreadable section has been reported, and so has an edge from the relay that carries no records.
         let is_fed = |(named, made): &(&Named, std::ops::Range<usize>)| {
             let names_relay = || {
                 let relay = &self.plan.transforms[self.relay.index()].name;
@@ -296,7 +296,7 @@ impl<'a> Members<'a> {
         Diagnostic { hint, ..mistake.label(listed("nodes", &names)) }
     }
 
-    /// Warns of outputs and relays that take from the relay and are in no cluster.
+    /// Warns about outputs and relays that take from the relay and are in no cluster.
     fn unused(&self, used: &HashSet<MemberNode>, wrong: &mut Vec<Diagnostic>) {
         let relay = &self.plan.transforms[self.relay.index()].name;
         let mut warn = |named: &Named, name: &str| {
@@ -332,12 +332,12 @@ fn article(noun: &str) -> &'static str {
     if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
-/// What sharding knows an output as.
+/// The host and port of an output in the hash ring.
 fn host_and_port(output: &OutputPlan) -> (String, u16) {
     if let Some(to) = output.kind.destination().as_ref().and_then(Destination::host) {
         return (to.host.clone(), to.port);
     }
-    // `feeds` reports outputs that are no file either.
+    // `feeds` reports outputs that are not files either.
     let file = output.kind.file().map(|(path, _)| path.to_string_lossy().into_owned());
     (file.unwrap_or_else(|| output.name.clone()), 0)
 }

@@ -1,6 +1,6 @@
-//! What may feed a relay and take from one: sources of points, and outputs that write them as they are.
+//! Allowed edges to and from a relay: sources of points, and outputs that write points unchanged.
 //!
-//! Not here: names (`wiring`), what else can take points (`points`).
+//! Not here: names (`wiring`), other nodes that take points (`points`).
 
 use super::names::File;
 use crate::diagnostic::{Code, Diagnostic};
@@ -18,7 +18,7 @@ fn aggregation_of<'a>(file: File<'a>, source: &str) -> Option<&'a str> {
     file.named.iter().find(takes).map(|named| &*named.name)
 }
 
-/// Finds feeds of relays that cannot be.
+/// Reports impossible edges of relays.
 pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diagnostic>) {
     for named in file.named.iter().filter(|named| named.section == Some(Section::TransformRelay)) {
         for (name, place) in named.from() {
@@ -44,7 +44,7 @@ pub(in crate::native) fn check(file: File<'_>, plan: &Plan, wrong: &mut Vec<Diag
         let place_of = |name: &String| {
             named.from().iter().find(|(from, _)| from == name).map_or(named.place, |(_, place)| *place)
         };
-        // One of unknown type has a name and no plan.
+        // A section of unknown type has a name but no plan.
         let transforms = output.from.iter().filter_map(|feed| match feed {
             Feed::Transform(id) => plan.transforms.get(id.index()),
             Feed::Source(_) => None,

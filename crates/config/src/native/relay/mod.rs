@@ -1,10 +1,9 @@
-//! `[transforms.NAME]` with `type = "relay"`: its tables to the plan by which points are routed.
+//! `[transforms.NAME]` with `type = "relay"`: from its tables to the plan for routing points.
 //!
-//! Path: `native::plan`, when outputs have their plans -> **[`build`]** -> `feeds` (what may take from a relay) -> `clusters`
-//! (members are outputs) -> `rules` -> `verdict` (what the router says of it, at its place in the file).
-//! `print` goes the other way.
-//! Not here: what rules do and how keys are placed (`process`).
-//! Invariant: what passes here, `Router::new` takes.
+//! Path: `native::plan`, when outputs have their plans -> **[`build`]** -> `feeds` (allowed edges) -> `clusters`
+//! (members are outputs) -> `rules` -> `verdict` (the router's errors, at their places in the file). `print` works in
+//! reverse. Not here: the meaning of rules and the hashing of keys (`process`).
+//! Invariant: `Router::new` accepts every plan that passes here.
 
 mod clusters;
 mod feeds;

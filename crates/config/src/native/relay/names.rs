@@ -12,7 +12,7 @@ use crate::native::wiring::Named;
 use crate::options::section::Family;
 use crate::plan::BLACKHOLE;
 
-/// The sections of a file, and which outputs of the plan each has made.
+/// The sections of a file, and the outputs of the plan that each has made.
 #[derive(Clone, Copy)]
 pub(in crate::native) struct File<'a> {
     pub(in crate::native) named: &'a [Named],
@@ -31,7 +31,7 @@ impl<'a> File<'a> {
 pub(super) struct Names<'a> {
     clusters: Vec<&'a str>,
     used: HashSet<ClusterId>,
-    /// A name was wrong, and may have meant any of them.
+    /// A name was invalid, and may have meant any of them.
     is_unclear: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A relay as the section that reads back to it.
+//! A relay as a section that parses to the same relay.
 
 use process::aggregation_rules::{ComputePlan, Late, Stamp};
 use process::relay::{
@@ -56,7 +56,7 @@ fn cluster_fields(plan: &Plan, groups: &[OutputGroup<'_>], cluster: &RelayCluste
     fields
 }
 
-/// Members as the file names them: all endpoints of a group that stand together by the group's name.
+/// Members with their names in the file: all consecutive endpoints of a group by the group's name.
 fn members(plan: &Plan, groups: &[OutputGroup<'_>], members: &[Member]) -> Vec<String> {
     let mut names = Vec::with_capacity(members.len());
     let mut rest = members;
@@ -96,7 +96,7 @@ fn names(relay: &RelayPlan, to: &To) -> Option<Vec<String>> {
     }
 }
 
-/// Order of the options of a rule: which names it is for, what it does with them, where they go.
+/// Order of the options of a rule: names, processing, destinations.
 const ORDER: &str = "match unless ignore_case validate on_invalid key into all every expire compute stamp late \
                      exact to stop replaces";
 
@@ -133,7 +133,7 @@ fn rule_fields(relay: &RelayPlan, statement: &Statement) -> Fields {
     }
     let mut fields = Fields::of(&rule);
     if rule.expressions.is_empty() {
-        // Said although it is the default: a rule without it looks as if something were missing.
+        // Written although it is the default, because a rule without it looks incomplete.
         fields.give_value("match", Checked::Text("*".to_owned()));
     }
     fields.sort_by_key(|key| ORDER.split(' ').position(|known| known == key));

@@ -1,8 +1,8 @@
-//! `rules` of a relay: routes, rewrites and aggregation rules in their one order.
+//! `rules` of a relay: routes, rewrites and aggregation rules in one order.
 //!
-//! A rule is a rewrite when it has `into`, an aggregation rule when it has `compute`, otherwise a route. Options of another kind are
-//! mistakes: whoever writes `into` and `to` in one rule means two.
-//! Not here: whether expressions can be compiled (`verdict` asks the router).
+//! A rule with `into` is a rewrite, a rule with `compute` is an aggregation rule, any other rule is a route. Options of
+//! another kind are errors: a rule with `into` and `to` should be two rules. Not here: whether expressions can be
+//! compiled (the router checks this for `verdict`).
 
 use process::aggregation_rules::{AggregationRulePlan, Compute, ComputePlan, Late, Stamp};
 use process::relay::{AggregateStatement, ExpressionPlan, MatchPlan, RewritePlan, Statement, ValidatePlan};
@@ -13,10 +13,10 @@ use crate::native::fields::Fields;
 use crate::native::value;
 use crate::options::table::relay::RuleOptions;
 
-/// What matches every name.
+/// Matches every name.
 const EVERYTHING: &str = "*";
 
-/// Options that each kind of rule has beside `match` and `ignore_case`.
+/// Options of each kind of rule, in addition to `match` and `ignore_case`.
 const ROUTE: (&str, &[&str]) = ("a route", &["to", "stop", "unless", "validate", "on_invalid", "key"]);
 const REWRITE: (&str, &[&str]) = ("a rewrite", &["into", "all"]);
 const AGGREGATION: (&str, &[&str]) = (
@@ -40,7 +40,7 @@ impl Rule<'_> {
         self.fields.place_of(key).is_some()
     }
 
-    /// A mistake in an option, or in the rule.
+    /// An error in an option, or in the rule.
     fn mistake(&self, key: &str, code: Code, message: String, label: impl Into<String>) -> Diagnostic {
         Diagnostic::error(code, message).at(self.fields.at(key)).label(label)
     }
@@ -64,13 +64,13 @@ impl Rule<'_> {
         }
     }
 
-    /// Tells of options that belong to another kind of rule.
+    /// Reports options of another kind of rule.
     fn other_kinds(&self, kind: (&str, &[&str]), wrong: &mut Vec<Diagnostic>) {
         for (other, keys) in [ROUTE, REWRITE, AGGREGATION] {
             for key in keys.iter().filter(|key| !kind.1.contains(key)) {
-                // An option of two other kinds is told of once.
-                let told = other == AGGREGATION.0 && ROUTE.1.contains(key);
-                let Some(place) = self.fields.place_of(key).filter(|_| !told) else { continue };
+                // An option of two other kinds is reported once.
+                let is_reported = other == AGGREGATION.0 && ROUTE.1.contains(key);
+                let Some(place) = self.fields.place_of(key).filter(|_| !is_reported) else { continue };
                 let message = format!("{} is {}, and `{key}` belongs to {other}", self.fields.whose, kind.0);
                 let hint = match (kind == ROUTE, other == AGGREGATION.0) {
                     (true, true) => "add `compute` to make it an aggregation rule, or remove the option",
@@ -82,7 +82,7 @@ impl Rule<'_> {
         }
     }
 
-    /// The expressions; none for a route of every name.
+    /// The expressions; empty for a route of all names.
     fn expressions(&self, kind: (&str, &[&str]), wrong: &mut Vec<Diagnostic>) -> Vec<ExpressionPlan> {
         let needed = kind != ROUTE;
         if needed && !self.has("match") {
@@ -211,7 +211,7 @@ impl Rule<'_> {
     }
 }
 
-/// What can be computed, but for percentiles.
+/// Computations, except for percentiles.
 const WORDS: [(&str, Compute); 8] = [
     ("sum", Compute::Sum),
     ("count", Compute::Count),
@@ -223,7 +223,7 @@ const WORDS: [(&str, Compute); 8] = [
     ("stddev", Compute::Stddev),
 ];
 
-/// What a word of `compute` means.
+/// The meaning of a word in `compute`.
 fn compute_of(word: &str) -> Option<Compute> {
     if let Some((_, compute)) = WORDS.iter().find(|(known, _)| *known == word) {
         return Some(*compute);
@@ -239,7 +239,7 @@ fn compute_of(word: &str) -> Option<Compute> {
     }
 }
 
-/// The word of `compute` that means it.
+/// The word in `compute` for a computation.
 pub(super) fn compute_word(compute: Compute) -> String {
     match (compute, WORDS.iter().find(|(_, known)| *known == compute)) {
         (_, Some((word, _))) => (*word).to_owned(),

@@ -1,6 +1,6 @@
-//! What the router says of a relay, at its place in the file.
+//! The router's errors about a relay, at their places in the file.
 //!
-//! Not here: what can be told before there is a plan (`clusters`, `rules`).
+//! Not here: checks that need no plan (`clusters`, `rules`).
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use process::relay::{MistakeAt, RelayMistake, RelayPlan, RelayWarning, Router};
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::native::fields::Fields;
 
-/// Reports mistakes that the router finds, and warns of rules that hardly do what they were meant to. Of a relay in which
-/// something is wrong already, only expressions: the rest may follow from what was left out.
+/// Reports errors that the router finds, and warns about rules that probably do not do what was intended. If the relay
+/// already has an error, only expressions are reported: other errors may follow from the missing part.
 pub(super) fn of(plan: &RelayPlan, fields: &Fields, is_whole: bool, wrong: &mut Vec<Diagnostic>) {
     let relay = Relay { fields };
     match Router::new(plan) {
@@ -20,8 +20,8 @@ pub(super) fn of(plan: &RelayPlan, fields: &Fields, is_whole: bool, wrong: &mut 
     }
 }
 
-/// Some bytes of a text as a place in the file, where the text stands as it is, with or without quotes, or with a `\`
-/// before what must have one. Otherwise the whole of it.
+/// A part of a text as a place in the file, if the text is written there unchanged, with or without quotes, or with a
+/// `\` before escaped characters. Otherwise the whole text.
 fn inside(place: Place, text: &str, within: Range<usize>) -> Place {
     let escaped =
         |bytes: usize| bytes + text.bytes().take(bytes).filter(|byte| matches!(byte, b'"' | b'\\')).count();
@@ -45,7 +45,7 @@ struct Relay<'a> {
 }
 
 impl Relay<'_> {
-    /// The table of a rule; that of the relay after a mistake.
+    /// The table of a rule; after an error, that of the relay.
     fn rule(&self, statement: usize) -> &Fields {
         self.fields.tables("rules").get(statement).unwrap_or(self.fields)
     }

@@ -1,4 +1,4 @@
-//! The table against the checks, texts against panics, plans against their printed form.
+//! The options table against the checks, random texts against panics, plans against their printed form.
 
 mod opentsdb;
 mod packets;
@@ -17,7 +17,7 @@ fn run(text: &str, format: Format) -> (Option<Plan>, Vec<Diagnostic>) {
     check(Source { name: "test", text }, format)
 }
 
-/// The plan of a text that must have no error.
+/// The plan of a text without errors.
 fn good(text: &str) -> Plan {
     let (plan, wrong) = run(text, Format::Toml);
     plan.unwrap_or_else(|| panic!("{}\n{text}", render(Source { name: "test", text }, &wrong, false)))
@@ -27,12 +27,12 @@ fn codes(text: &str) -> Vec<&'static str> {
     run(text, Format::Toml).1.iter().map(|wrong| wrong.code.word()).collect()
 }
 
-/// The form of a source of self-metrics that uses `key`.
+/// The form of self-metrics that has the option `key`.
 fn form_of(key: &str) -> &'static str {
     if matches!(key, "reset" | "report") { "encoding = \"carbon-c-relay\"\n" } else { "" }
 }
 
-/// A whole file in which `line` stands in a section, with what else the section needs unless it is `key`.
+/// A whole file with `line` in a section, and the section's required options other than `key`.
 fn file_with(section: Section, key: &str, line: &str) -> String {
     let kind = if key == "sync_window" { "kind = \"disk\"\n" } else { "" };
     let needs = |wanted: &[(&str, &str)]| -> String {
@@ -45,7 +45,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
     let output = |kind: &str, from: &str, more: &[(&str, &str)]| {
         format!("{all}[outputs.o]\ntype = \"{kind}\"\nfrom = [\"{from}\"]\n{}{line}", needs(more))
     };
-    // What an option of a part needs to take effect.
+    // The options that an option needs to have an effect.
     let packets = |to: &'static str| {
         let more = match key {
             "series_expiry" => ("max_series", "10"),
@@ -86,7 +86,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::OutputUdp => output("udp", "app", &packets("[\"udp://h:8125\"]")),
         Section::OutputTcp => output("tcp", "app", &packets("[\"tcp://h:8125\"]")),
         Section::OutputUnix if key == "framing" => output("unix", "app", &packets("[\"unix:///s\"]")),
-        // A shard is given to an endpoint by its name, which the example says.
+        // Shards are assigned by an endpoint's name, which the example contains.
         Section::OutputUnix if key == "shards" => output("unix", "app", &packets("[\"unix://h:8125\"]")),
         Section::OutputUnix => output("unix", "app", &packets("[\"unixgram:///s\"]")),
         Section::Aggregates => {
@@ -157,7 +157,7 @@ fn each_row() -> impl Iterator<Item = (Section, &'static Row)> {
 }
 
 #[test]
-fn a_default_written_out_changes_nothing() {
+fn writing_a_default_changes_nothing() {
     for (section, row) in each_row() {
         if let Default::Toml(toml) = row.default {
             let written = good(&file_with(section, row.key, &format!("{} = {toml}", row.key)));
@@ -167,16 +167,16 @@ fn a_default_written_out_changes_nothing() {
 }
 
 #[test]
-fn an_example_is_good_changes_the_plan_and_is_printed() {
+fn each_example_is_valid_changes_the_plan_and_is_printed() {
     for (section, row) in each_row() {
-        // What feeds a raw output is not what feeds the others.
+        // A raw output takes from other nodes than the rest.
         if row.example.is_empty() || row.key == "from" {
             continue;
         }
         let with = good(&file_with(section, row.key, &format!("{} = {}", row.key, row.example)));
         let printed = print(&with);
         assert_eq!(good(&printed), with, "{section:?} {}:\n{printed}", row.key);
-        // What other files say is in the plan, not where they are.
+        // The plan contains the options of included files, but not their names.
         if row.default != Default::Required && row.key != "include" {
             assert_ne!(with, good(&file_with(section, row.key, "")), "{section:?} {}", row.key);
         }
@@ -184,7 +184,7 @@ fn an_example_is_good_changes_the_plan_and_is_printed() {
 }
 
 #[test]
-fn each_required_option_is_missed() {
+fn each_missing_required_option_is_reported() {
     for (section, row) in each_row().filter(|(_, row)| row.default == Default::Required) {
         if matches!(row.key, "type" | "from" | "sources") {
             continue;
@@ -197,7 +197,7 @@ fn each_required_option_is_missed() {
 }
 
 #[test]
-fn limits_hold_at_the_bound_and_past_it() {
+fn values_at_a_limit_are_accepted_and_above_it_rejected() {
     for (section, row) in each_row() {
         let (inside, outside): (Vec<String>, Vec<String>) = match row.value {
             Type::Whole { min, max } => {
@@ -212,10 +212,10 @@ fn limits_hold_at_the_bound_and_past_it() {
             _ => continue,
         };
         for value in inside {
-            // `max_retry_delay` must not be below `min_retry_delay`: that is another rule.
+            // Another rule: `max_retry_delay` must not be below `min_retry_delay`.
             let more = if row.key == "max_retry_delay" { "\nmin_retry_delay = \"1ms\"" } else { "" };
             let more = if row.key == "min_retry_delay" { "\nmax_retry_delay = \"1h\"" } else { more };
-            // Nor may one peer have more connections than there are.
+            // Another rule: one peer must not have more connections than all together.
             let more = match (row.key, section) {
                 ("max_connections_per_peer", Section::Management) => "\nmax_connections = 100000",
                 ("max_connections_per_peer", Section::Http) => more,
@@ -238,7 +238,7 @@ fn measures(min: u64, max: u64, text: impl Fn(u64) -> String) -> (Vec<String>, V
 }
 
 #[test]
-fn every_option_refuses_values_of_other_types() {
+fn every_option_rejects_values_of_other_types() {
     for (section, row) in each_row() {
         if matches!(row.value, Type::Named(_)) || matches!(row.key, "type" | "from") {
             continue;
@@ -246,7 +246,7 @@ fn every_option_refuses_values_of_other_types() {
         for value in
             ["1979-05-27", "[[1]]", "{ x = [] }", "nan", "-1", "\"\\u0000\"", "[\"\\u0000\"]", "[0, -1]"]
         {
-            // No value makes it panic; whether it is right is the other tests' matter.
+            // No value may cause a panic; other tests check valid values.
             let text = file_with(section, row.key, &format!("{} = {value}", row.key));
             let (plan, wrong) = run(&text, Format::Toml);
             assert_eq!(plan.is_none(), has_errors(&wrong));
@@ -258,7 +258,7 @@ fn every_option_refuses_values_of_other_types() {
 }
 
 #[test]
-fn too_many_of_anything_is_one_mistake() {
+fn too_many_sections_are_one_error() {
     let sections = |number: usize| -> String {
         (0..number)
             .map(|n| format!("[sources.s{n}]\ntype = \"statsd\"\nlisten = [\"unix://{n}\"]\n"))
@@ -277,7 +277,7 @@ fn too_many_of_anything_is_one_mistake() {
 }
 
 #[test]
-fn yaml_and_json_say_the_same_as_toml() {
+fn yaml_and_json_give_the_same_plan_as_toml() {
     let toml = "stop_timeout = \"1s\"\n[sources.a]\ntype = \"statsd\"\nlisten = [\"udp://[::1]:1\"]\n\
         [transforms.t]\ntype = \"aggregate\"\nfrom = [\"a\"]\npercentiles = [90, 99.9]\n\
         [outputs.o]\ntype = \"console\"\nfrom = [\"t\"]\npretty = true\n";
@@ -289,13 +289,13 @@ fn yaml_and_json_say_the_same_as_toml() {
         "outputs": {"o": {"type": "console", "from": ["t"], "pretty": true}}}"#;
     let want = good(toml);
     assert_eq!(run(json, Format::of_name("x.json")), (Some(want.clone()), Vec::new()));
-    // `management:` with nothing behind it is a management port with the defaults.
+    // `management:` without a value is a management port with the defaults.
     let management = vec![ManagementPlan::default()];
     assert_eq!(run(yaml, Format::of_name("x.YAML")), (Some(Plan { management, ..want }), Vec::new()));
 }
 
 #[test]
-fn deep_nesting_is_a_mistake_and_no_crash() {
+fn deep_nesting_is_an_error_without_a_crash() {
     for deep in ["[".repeat(100_000), "{a: ".repeat(100_000), "- ".repeat(100_000)] {
         assert_eq!(run(&deep, Format::Yaml).1[0].code, Code::Syntax);
         assert_eq!(run(&format!("x = {deep}"), Format::Toml).1[0].code, Code::Syntax);
@@ -304,7 +304,7 @@ fn deep_nesting_is_a_mistake_and_no_crash() {
 }
 
 #[test]
-fn a_byte_order_mark_moves_no_place() {
+fn a_byte_order_mark_does_not_move_places() {
     for (format, text) in [(Format::Toml, "\u{feff}bad = 1\n"), (Format::Yaml, "\u{feff}bad: 1\n")] {
         let (_, wrong) = run(text, format);
         let place = wrong.iter().find(|wrong| wrong.code == Code::UnknownKey).unwrap().place.unwrap();
@@ -375,7 +375,7 @@ fn wildcards_and_loopback_collide_as_the_system_sees_them() {
 }
 
 #[test]
-fn names_are_counted_where_a_report_wants_them() {
+fn names_are_counted_for_sources_with_a_name_report() {
     let text = "[sources.a]\ntype = \"statsd\"\n\
         [sources.b]\ntype = \"statsd\"\nlisten = [\"unix://b\"]\n\
         [sources.c]\ntype = \"statsd\"\nlisten = [\"unix://c\"]\n\
@@ -565,7 +565,7 @@ const PIECES: &[&str] = &[
 ];
 
 #[test]
-fn sources_of_points_are_printed_as_they_are_read() {
+fn printed_sources_of_points_read_back() {
     let file = "[outputs.o]\ntype = \"graphite\"\nfrom = [\"in\"]\nto = [\"tcp://h:2003\"]\n";
     for more in [
         "",
@@ -586,7 +586,7 @@ fn sources_of_points_are_printed_as_they_are_read() {
 }
 
 #[test]
-fn statistics_of_relays_are_printed_as_they_are_read() {
+fn printed_statistics_of_relays_read_back() {
     let file = "[outputs.o]\ntype = \"graphite\"\nfrom = [\"in\"]\nto = [\"tcp://h:2003\"]\n";
     for more in [
         "",
@@ -600,15 +600,15 @@ fn statistics_of_relays_are_printed_as_they_are_read() {
         assert!(plan.sources[0].kind.gives_points() && plan.sources[0].kind.is_own());
         assert_eq!(good(&print(&plan)), plan, "{more}");
     }
-    let told = |own: &str| codes(&format!("[sources.in]\ntype = \"self\"\n{own}\n{file}"));
+    let of_self = |own: &str| codes(&format!("[sources.in]\ntype = \"self\"\n{own}\n{file}"));
     let word = |code: Code| code.word();
     let samples = [word(Code::NoEffect), word(Code::NoEffect), word(Code::NeedsAggregate)];
-    assert_eq!(told("report = \"log\"\nreset = true\n"), samples);
-    assert_eq!(told("encoding = \"carbon-c-relay\"\nprefix = \"a b\"\n"), [word(Code::BadValue)]);
+    assert_eq!(of_self("report = \"log\"\nreset = true\n"), samples);
+    assert_eq!(of_self("encoding = \"carbon-c-relay\"\nprefix = \"a b\"\n"), [word(Code::BadValue)]);
 }
 
 #[test]
-fn points_go_to_outputs_of_graphite_and_nowhere_else() {
+fn only_graphite_outputs_accept_points() {
     let table = [
         ("[outputs.o]\ntype = \"graphite\"\nto = [\"tcp://h:1\", \"tcp://h:2\"]\n", &[][..]),
         ("[outputs.o]\ntype = \"graphite\"\nto = [\"tcp://h:1\"]\nencoding = \"pickle\"\n", &[]),

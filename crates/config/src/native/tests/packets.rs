@@ -1,4 +1,4 @@
-//! What the options of outputs of packets mean together.
+//! Combinations of the options of packet outputs.
 
 use process::sharding::{HealthPlan, KeyForm, RingReplicas, Sharding};
 use wire::statsd::rewrite::{Form, NegativeGauges, TagFormat};
@@ -27,8 +27,8 @@ fn packets(plan: &Plan) -> &PacketsPlan {
 }
 
 #[test]
-fn the_mode_follows_from_what_is_asked() {
-    // Packet bytes: none for verbatim, 0 for a packet per line.
+fn the_mode_follows_from_the_options() {
+    // Packet bytes: `None` for verbatim, 0 for one packet per line.
     let table: &[(&str, &str, &str, Option<usize>)] = &[
         ("udp", "app", "", None),
         ("udp", "app", "mode = \"verbatim\"", None),
@@ -84,7 +84,7 @@ fn switches_change_single_parts_of_a_form() {
 }
 
 #[test]
-fn aggregates_have_a_form_of_their_own() {
+fn aggregates_have_their_own_format() {
     let lines = "max_packet_bytes = \"512B\"\naggregates = { negative_gauges = \"signed\", packed = true }";
     let plan = good(&file("udp", "stats", lines));
     let form = &packets(&plan).lines.as_ref().unwrap().aggregates;
@@ -111,7 +111,7 @@ fn a_cluster_has_its_endpoints_as_outputs() {
     let shards = "sharding = \"jump\"\nshards = { \"b:1\" = \"3, 0-1\", \"[::1]:2\" = \"2\" }";
     assert_eq!(good(&text(shards)).clusters[0].sharding, Sharding::Jump(vec![0, 0, 1, 0]));
     let one = good(&file("udp", "app", "sharding = \"ketama\""));
-    assert_eq!(one.outputs[0].name, "o/h:1", "a member is called after its endpoint, even the only one");
+    assert_eq!(one.outputs[0].name, "o/h:1", "a member is named after its endpoint, even the only one");
     let named = file("udp", "app", "sharding = \"ketama\"").replace("outputs.o", "outputs.\"o/h:1\"");
     assert!(codes(&named).contains(&"C009"), "{:?}", codes(&named));
 }
@@ -128,7 +128,7 @@ fn shards_have_their_limits() {
 }
 
 #[test]
-fn checks_ask_where_they_are_told_to() {
+fn checks_use_the_configured_addresses() {
     let check = |kind: &str, check: &str| {
         let plan = good(&file(kind, "app", &format!("check = {{ {check} }}")));
         plan.outputs[0].check.clone().unwrap()
@@ -150,7 +150,7 @@ fn checks_ask_where_they_are_told_to() {
 }
 
 #[test]
-fn a_management_port_speaks_of_a_cluster() {
+fn a_management_port_in_proxy_mode_has_a_cluster() {
     let port = |more: &str| file("udp", "app", &format!("sharding = \"jump\"\n[management]\n{more}"));
     let replies = |text: &str| good(text).management[0].replies;
     assert_eq!(replies(&port("replies = \"proxy\"")), ManagementReplies::Proxy { cluster: 0 });
@@ -162,7 +162,7 @@ fn a_management_port_speaks_of_a_cluster() {
     assert!(codes(&port("cluster = \"o\"")).contains(&"C022"));
     let none = file("udp", "app", "[management]\nreplies = \"proxy\"");
     assert!(codes(&none).contains(&"C006"));
-    // One mistake is enough: the cluster would be there without it.
+    // Only one error: the cluster is missing because of it.
     let broken = port("replies = \"proxy\"").replace("\"jump\"", "\"ketama\"\nlabels = []");
     assert!(!codes(&broken).contains(&"C006"), "{:?}", codes(&broken));
 }

@@ -1,4 +1,4 @@
-//! Plans that can stand in a file: what a checked plan may be, at random.
+//! Random valid plans that can be written as a file.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -79,7 +79,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
             for (at, management) in plan.management.iter_mut().enumerate() {
                 management.listen.set_port(40_000 + at as u16);
             }
-            // Two sets of options: an aggregation takes from sources of one of them.
+            // Two sets of options: an aggregation takes from sources with one of them.
             let groups: Vec<bool> = sources.iter().map(|(group, _)| *group).collect();
             for (at, (group, source)) in sources.into_iter().enumerate() {
                 plan.sources.push(finish_source(at, source, if group { options.1 } else { options.0 }));
@@ -127,7 +127,7 @@ fn finish_source(at: usize, mut source: SourcePlan, options: Options) -> SourceP
     source
 }
 
-/// A part of `of`, not empty, in an order that `bits` decide too.
+/// A non-empty part of `of`, in an order that depends on `bits`.
 fn subset(of: &[u16], bits: u8) -> Vec<u16> {
     let mut part: Vec<u16> = of.iter().copied().filter(|n| bits >> (n % 8) & 1 == 1).collect();
     if part.is_empty() {
@@ -139,10 +139,10 @@ fn subset(of: &[u16], bits: u8) -> Vec<u16> {
     part
 }
 
-/// An output without feeds, how many endpoints it is for, and the cluster that they make.
+/// An output without edges, its number of endpoints, and their cluster.
 type Draft = (OutputPlan, usize, Option<ClusterDraft>);
 
-/// Form of a cluster: sharding, key, labels of its own, and numbers that give shards to endpoints.
+/// The parts of a cluster: sharding, key, its own labels, and numbers that assign shards to endpoints.
 type ClusterDraft = (u8, KeyForm, bool, Vec<u8>);
 
 /// The cluster of the outputs from `first` on.
@@ -541,7 +541,7 @@ fn check() -> BoxedStrategy<CheckPlan> {
         .boxed()
 }
 
-/// Outputs of packets with what they can do beside sending them on.
+/// Outputs of packets with all processing options.
 fn packets_output() -> BoxedStrategy<Draft> {
     let host = select(vec!["h", "10.0.0.5", "fe80::1"]);
     let kind = (host, 0usize..4, sender(), any::<[bool; 2]>()).prop_map(
@@ -566,7 +566,7 @@ fn packets_output() -> BoxedStrategy<Draft> {
     let cluster = option::of((any::<u8>(), key, any::<bool>(), vec(any::<u8>(), 0..9)));
     (with_lines, 1usize..4, any::<bool>(), option::of(check()), cluster)
         .prop_map(|(packets, endpoints, required, check, cluster)| {
-            // Verbatim packets are not shared.
+            // Verbatim packets are not sharded.
             let cluster = cluster.filter(|_| packets.lines.is_some());
             let kind = OutputKind::Packets(packets);
             let queue = QueueLimits::default();

@@ -1,4 +1,4 @@
-//! Plans with relays, at random: what a checked relay may be.
+//! Random valid plans with relays.
 
 use deliver::plan::{QueueKind, QueueLimits, SenderPlan};
 use model::{OutputId, SourceId, TransformId};
@@ -20,7 +20,7 @@ use wire::graphite::input::Compatibility;
 use super::super::graphite_source;
 use crate::plan::*;
 
-/// One to three relays with outputs of their own, of which some feed the next one.
+/// One to three relays with their own outputs; some relays feed the next one.
 pub(super) fn plan() -> impl Strategy<Value = Plan> {
     vec((vec(output(), 1..5), vec(cluster(), 1..4), vec(statement(), 0..6), statistics(), limits()), 1..4)
         .prop_map(|relays| {
@@ -69,7 +69,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
         })
 }
 
-/// Some relays send to the one behind them, too.
+/// Some relays also send to the next one.
 fn chain(plan: &mut Plan) {
     for at in 1..plan.transforms.len() {
         let TransformKind::Relay(relay) = &mut plan.transforms[at - 1].kind else { continue };
@@ -183,7 +183,7 @@ fn cluster() -> impl Strategy<Value = Draft> {
     (prop_oneof![rings, others], picks, any::<bool>())
 }
 
-/// Some of the members, or all of them in their order.
+/// Some of the members in any order, or all of them in theirs.
 fn finish_cluster(at: usize, members: &[Member], (mut distribution, picks, all): Draft) -> RelayCluster {
     let mut of: Vec<Member> = if all { members.to_vec() } else { Vec::new() };
     for (index, instance) in picks.into_iter().filter(|_| !all) {
@@ -239,7 +239,7 @@ fn statement() -> impl Strategy<Value = Statement> {
     let route = (expressions(0), validate, option::of(replacement()), to(), any::<bool>(), unless).prop_map(
         |(expressions, validate, route_using, to, stop, (mut unless, count))| {
             unless.truncate(count);
-            // One `ignore_case` is for both.
+            // One `ignore_case` applies to both.
             let ignore_case = expressions.first().or(unless.first()).is_some_and(|first| first.ignore_case);
             unless.iter_mut().for_each(|each| each.ignore_case = ignore_case);
             let validate =

@@ -1,4 +1,4 @@
-//! Relays as tables: what they may say, what they may not, and where a mistake is shown.
+//! Relays as tables: valid and invalid options, and the places of errors.
 
 use model::{OutputId, SourceId, TransformId};
 use process::aggregation_rules::{Compute, Late, Stamp};
@@ -8,7 +8,7 @@ use process::sharding::{CarbonHash, Sharding};
 use super::*;
 use crate::plan::{RELAYS_IN_A_ROW_MAX, RelayTransform};
 
-/// A source, a relay and its outputs, with `rest` behind.
+/// A source, a relay and its outputs, followed by `rest`.
 fn file(rest: &str) -> String {
     format!(
         "[sources.lines]\ntype = \"graphite\"\n\
@@ -19,7 +19,7 @@ fn file(rest: &str) -> String {
     )
 }
 
-/// Clusters that take everything, so that nothing is unused.
+/// Clusters with all outputs, so that none is unused.
 const ALL: &str = "[transforms.r.clusters.all]\ntype = \"forward\"\nto = [\"a\", \"b\", \"f\"]\n";
 
 fn relay(rest: &str) -> RelayTransform {
@@ -28,7 +28,7 @@ fn relay(rest: &str) -> RelayTransform {
 }
 
 #[test]
-fn members_that_share_a_place_in_the_ring_are_told() {
+fn members_with_one_position_on_the_ring_are_reported() {
     let warned = |kind: &str, to: &str, second: &str| {
         let text = file(&format!(
             "[transforms.r.clusters.c]\ntype = \"{kind}\"\nto = [{to}]\n[[transforms.r.rules]]\nto = \"c\"\n"
@@ -63,7 +63,7 @@ fn members_that_share_a_place_in_the_ring_are_told() {
     }
 }
 
-/// A whole file in which `line` stands in a section of a relay, with what else the section needs unless it is `key`.
+/// A whole file with `line` in a section of a relay, and the section's required options other than `key`.
 pub(super) fn file_with(section: Section, key: &str, line: &str) -> String {
     match section {
         Section::TransformRelay if key == "clusters" && !line.is_empty() => {
@@ -77,7 +77,7 @@ pub(super) fn file_with(section: Section, key: &str, line: &str) -> String {
                 _ => "type = \"carbon_ch\"\n",
             };
             let to = if key == "to" { "" } else { "to = [\"a\", \"b\"]\n" };
-            // As many members as may be asked for.
+            // The most members that an option may require.
             let many = line == "replication = 255";
             let hosts: Vec<String> = (0..255).map(|at| format!("\"tcp://m{at}:1\"")).collect();
             let text = file(&format!("[transforms.r.clusters.all]\n{share}{to}{line}"));
@@ -166,8 +166,8 @@ fn clusters_and_rules_are_those_of_the_file() {
     assert_eq!((last.expressions.len(), &last.to), (0, &To::Blackhole));
 }
 
-/// Each line of a diagnostic that has a place: the code, what is underlined, and the label.
-fn told(text: &str) -> Vec<String> {
+/// A line for each diagnostic with a place: the code, the underlined text, and the label.
+fn diagnostics_of(text: &str) -> Vec<String> {
     let (plan, wrong) = run(text, Format::Toml);
     assert_eq!(plan.is_none(), has_errors(&wrong));
     let line = |wrong: &Diagnostic| {
@@ -178,7 +178,7 @@ fn told(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn mistakes_are_told_at_their_place_and_all_at_once() {
+fn all_errors_are_reported_at_their_places() {
     let rule =
         |text: &str| format!("{ALL}[[transforms.r.rules]]\nto = \"all\"\n[[transforms.r.rules]]\n{text}\n");
     let cluster = |text: &str| {
@@ -231,7 +231,7 @@ fn mistakes_are_told_at_their_place_and_all_at_once() {
     ];
     let mut unlike = Vec::new();
     for (rest, want) in table {
-        let got = told(&file(rest));
+        let got = diagnostics_of(&file(rest));
         if got.len() != want.len() || !got.iter().zip(*want).all(|(got, want)| got.starts_with(want)) {
             unlike.push(format!("{rest}\n{got:#?}\n{want:#?}"));
         }
@@ -240,7 +240,7 @@ fn mistakes_are_told_at_their_place_and_all_at_once() {
 }
 
 #[test]
-fn what_cannot_feed_a_relay_or_take_from_one_is_told() {
+fn impossible_edges_of_relays_are_reported() {
     let around = |text: &str| format!("{}{ALL}[[transforms.r.rules]]\nto = \"all\"\n{text}", file(""));
     let table = [
         (
@@ -254,24 +254,28 @@ fn what_cannot_feed_a_relay_or_take_from_one_is_told() {
         ),
     ];
     for (text, want) in table {
-        let got = told(&around(text));
+        let got = diagnostics_of(&around(text));
         assert!(got.iter().any(|got| got.starts_with(want)), "{text}\n{got:#?}");
     }
     let other = "[transforms.q]\ntype = \"relay\"\nfrom = [\"lines\"]\n[transforms.q.clusters.x]\ntype = \"lb\"\nto = [\"a\"]\n";
-    let got = told(&around(other));
+    let got = diagnostics_of(&around(other));
     assert!(got.iter().any(|got| got == "C026 \"a\" `from` of output `a` does not name `q`"), "{got:#?}");
     let samples = "[sources.s]\ntype = \"statsd\"\n[transforms.q]\ntype = \"relay\"\nfrom = [\"s\"]\n";
     assert!(
-        told(&around(samples))
+        diagnostics_of(&around(samples))
             .iter()
             .any(|got| got.starts_with("C028 \"s\" `s` gives samples; `q` takes points"))
     );
     let aggregated = "[sources.s]\ntype = \"statsd\"\n[transforms.t]\ntype = \"aggregate\"\nfrom = [\"s\"]\n\
         [outputs.u]\ntype = \"graphite\"\nfrom = [\"t\"]\nto = [\"udp://h:1\"]\n";
-    assert_eq!(told(&around(aggregated)), [""; 0], "an aggregation feeds datagrams too");
+    assert_eq!(diagnostics_of(&around(aggregated)), [""; 0], "an aggregation feeds datagrams too");
     let pickled =
         "[outputs.p]\ntype = \"graphite\"\nfrom = [\"lines\"]\nto = [\"udp://h:1\"]\nencoding = \"pickle\"\n";
-    assert!(told(&around(pickled)).iter().any(|got| got.starts_with("C004 \"udp://h:1\" this endpoint")));
+    assert!(
+        diagnostics_of(&around(pickled))
+            .iter()
+            .any(|got| got.starts_with("C004 \"udp://h:1\" this endpoint"))
+    );
 }
 
 /// A relay that sends all points to `to`.
@@ -344,13 +348,13 @@ fn chains_of_relays_are_checked() {
         ),
     ];
     for (text, want) in table {
-        let got = told(&format!("{LINES}{text}"));
+        let got = diagnostics_of(&format!("{LINES}{text}"));
         assert!(got.iter().any(|got| got == want), "{text}\n{want}\n{got:#?}");
     }
 }
 
 #[test]
-fn a_row_of_relays_has_a_limit() {
+fn a_chain_of_relays_has_a_limit() {
     let row = |relays: usize| {
         let relay = |at: usize| {
             let from = if at == 0 { "lines".to_owned() } else { format!("r{}", at - 1) };
@@ -358,14 +362,14 @@ fn a_row_of_relays_has_a_limit() {
             sends(&format!("r{at}"), &[&from], &to)
         };
         let last = output("o", &[&format!("r{}", relays - 1)]);
-        told(&format!("{LINES}{}{last}", (0..relays).map(relay).collect::<String>()))
+        diagnostics_of(&format!("{LINES}{}{last}", (0..relays).map(relay).collect::<String>()))
     };
     assert_eq!(row(RELAYS_IN_A_ROW_MAX), [""; 0]);
     assert_eq!(row(RELAYS_IN_A_ROW_MAX + 1), ["C024 \"r15\" at most 16 relays in a row"]);
 }
 
 #[test]
-fn yaml_says_the_same() {
+fn yaml_gives_the_same_relay() {
     let yaml = "sources:\n  lines: {type: graphite}\ntransforms:\n  r:\n    type: relay\n    from: [lines]\n\
         \x20   clusters:\n      c: {type: carbon_ch, to: [o/h:1=x]}\n    rules:\n    - match: ['^a\\.']\n      to: [c]\n\
         \x20     stop: true\n    - {match: b, every: 1m, expire: 75s, compute: {sum: s, count: n}}\n\

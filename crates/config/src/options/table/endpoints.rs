@@ -1,4 +1,4 @@
-//! Options of outputs that have endpoints: connections and pauses, whether they are required, and checks.
+//! Options of outputs with endpoints: connections and retries, whether they are required, and health checks.
 
 use deliver::plan::SenderPlan;
 use process::sharding::HEALTH_CHECKS_MAX;
@@ -14,11 +14,11 @@ rows! {
     ENDPOINT: OutputPlan;
     in ENDPOINTS {
         "required" => required: Flag, Toml("false"), "true",
-            "Whether `/ready` says no while an endpoint is down.";
+            "Whether `/ready` fails while an endpoint is down.";
     }
     in PACKETS {
         "check": Table(Check), Absent("no checks"), "",
-            "Active checks of the endpoints.";
+            "Health checks of the endpoints.";
     }
 }
 
@@ -35,35 +35,35 @@ rows! {
     };
     in [Check] {
         "kind" => kind: Word(&["management", "connect", "http"]), Required, "\"connect\"",
-            "What is asked.",
-            "`management`: `health` on a StatsD management port, whose answer must hold `up`. `connect`: that a TCP connection can be made. `http`: GET, whose status must be 200 to 299.";
+            "Kind of the health check.",
+            "`management`: `health` on a StatsD management port; the reply must contain `up`. `connect`: a TCP connection must succeed. `http`: a GET must return a status of 200 to 299.";
         "port" => port: whole(1, 65_535),
             Depends("the endpoint's own port for `connect` in `tcp`; otherwise `port` or `at` must be given"), "8127",
-            "The TCP port to ask, at each endpoint's host.";
+            "TCP port of the check, on each endpoint's host.";
         "at" => at: Texts, Depends("`port` at each endpoint's host"), "[\"10.0.0.5:8126\"]",
-            "Where to ask about each endpoint, `host:port`, in the order of `to`.",
-            "In place of `port`.";
+            "Addresses of the checks, `host:port`, in the order of `to`.",
+            "Use it instead of `port`.";
         "path" => path: Text, Toml("\"/\""), "\"/healthz\"",
-            "What `http` gets.",
+            "Path of the `http` check.",
             "It begins with `/`.";
         "every" => every_ms: duration(1, YEAR), Toml("\"10s\""), "\"1s\"",
-            "Time between two checks, and how long an answer may take.";
+            "Interval between two checks, and the timeout of a check.";
         "checks" => checks: whole(1, HEALTH_CHECKS_MAX as u64), Toml("1"), "3",
-            "How many of the last results count.";
+            "Number of most recent results that count.";
         "down_after" => down_after: whole(1, HEALTH_CHECKS_MAX as u64), Toml("1"), "2",
-            "Bad results among them that take an endpoint down.",
-            "At most `checks`. The defaults are those of node's proxy, which takes a node out at once.";
+            "Failures among them that mark an endpoint as down.",
+            "At most `checks`. The defaults are those of node's proxy, where one failure marks a node as down.";
         "up_after" => up_after: whole(1, HEALTH_CHECKS_MAX as u64), Toml("1"), "2",
-            "Good results among them that bring it back.",
+            "Successes among them that mark it as up again.",
             "At most `checks`.";
     }
 }
 
-/// What a table `check` says.
+/// The contents of a table `check`.
 pub(crate) struct CheckOptions {
     pub(crate) kind: &'static str,
     pub(crate) port: Option<u16>,
-    /// As `at` says it; empty without.
+    /// The option `at`; empty without it.
     pub(crate) at: Vec<String>,
     pub(crate) path: String,
     pub(crate) every_ms: u64,
@@ -76,11 +76,11 @@ rows! {
     CONNECTIONS: OutputKind;
     in [OutputGraphite] {
         "connections" => Graphite { connections }: whole(1, 16), Toml("1"), "4",
-            "Connections to the endpoint, which share its queue.",
-            "A series always takes the same one, so its points stay in order. For an endpoint that is far away or slow to read a connection.";
+            "Connections to the endpoint; they share its queue.",
+            "A series always uses the same connection, so its points stay in order. For an endpoint with a high round-trip time, or with slow reads per connection.";
         "max_line_bytes" => Graphite { line_bytes_max }: size(1024, 64 << 20), Toml("\"16KiB\""), "\"64KiB\"",
             "Longest line, without its line feed.",
-            "A longer one is dropped as `too_big`: carbon closes the connection of a line of more than 16,384 bytes, with all that is under way on it. Raise it for an endpoint that takes longer ones.";
+            "A longer line is dropped as `too_big`: carbon closes a connection at a line of more than 16,384 bytes, with all unacknowledged data on it. Raise it for an endpoint that accepts longer lines.";
     }
 }
 
@@ -94,8 +94,8 @@ rows! {
             "Longest pause between attempts.",
             "At least `min_retry_delay`.";
         "connect_timeout" => connect_timeout_ms: duration(1, HOUR), Toml("\"5s\""), "\"1s\"",
-            "A connection attempt that takes longer has failed.";
+            "Timeout of a connection attempt.";
         "write_timeout" => write_timeout_ms: duration(1, HOUR), Toml("\"10s\""), "\"30s\"",
-            "A connection that took nothing for so long has failed.";
+            "Timeout of a connection that accepts no data.";
     }
 }

@@ -1,4 +1,4 @@
-//! What sections with names have in common: their type, and what feeds them.
+//! Options of all named sections: their type and their edges.
 
 use super::types::{AGGREGATE, NAMED, OUTPUTS};
 use crate::options::field::rows;

@@ -27,10 +27,10 @@ rows! {
     in [OutputGraphite] {
         "to": Endpoints(&[Scheme::Tcp, Scheme::Udp]), Required, "[\"tcp://10.0.0.5:2003\"]",
             "Endpoints; each gets every point.",
-            "With several endpoints each is an output of its own, called `NAME/host:port`. `udp://` sends each point as a datagram of its own.";
+            "With several endpoints, each is an output named `NAME/host:port`. `udp://` sends each point as its own datagram.";
         "encoding" => Graphite { form }: one_of::<GraphiteEncoding>(), Toml("\"lines\""), "\"pickle\"",
-            "Form on the wire: text lines (carbon's port 2003) or pickle frames (2004).",
-            "`syslog`: each line is a syslog message, `<30>1 TIME CLIENT carbon-c-relay - - - LINE`, as of carbon-c-relay's `type syslog`.";
+            "Encoding on the wire: text lines (carbon's port 2003) or pickle frames (2004).",
+            "`syslog`: each line is a syslog message, `<30>1 TIME CLIENT carbon-c-relay - - - LINE`, as with carbon-c-relay's `type syslog`.";
     }
 }
 
@@ -39,25 +39,25 @@ rows! {
     in NAMING {
         "namespace" => legacy as NamespaceLegacy: one_of::<NamespaceLegacy>(), Toml("\"legacy\""), "\"modern\"",
             "Names of series in Graphite.",
-            "`legacy`: `stats.NAME`, `stats_counts.NAME`, `stats.timers.NAME.mean` …, as node statsd by default. `modern`: `stats.counters.NAME.rate`, `stats.timers.NAME.mean` …, made of the prefixes below.";
+            "`legacy`: `stats.NAME`, `stats_counts.NAME`, `stats.timers.NAME.mean` …, the default of node statsd. `modern`: `stats.counters.NAME.rate`, `stats.timers.NAME.mean` …, with the prefixes below.";
         "global_prefix" => global_prefix: Text, Toml("\"stats\""), "\"web\"",
             "First part of all names.",
-            "Only `modern`; an empty text leaves it out.";
+            "Only with `modern`. An empty text omits it.";
         "counter_prefix" => counter_prefix: Text, Toml("\"counters\""), "\"\"",
             "Second part of counters.",
-            "Only `modern`; an empty text leaves it out.";
+            "Only with `modern`. An empty text omits it.";
         "timer_prefix" => timer_prefix: Text, Toml("\"timers\""), "\"\"",
             "Second part of timers.",
-            "Only `modern`; an empty text leaves it out.";
+            "Only with `modern`. An empty text omits it.";
         "gauge_prefix" => gauge_prefix: Text, Toml("\"gauges\""), "\"\"",
             "Second part of gauges.",
-            "Only `modern`; an empty text leaves it out.";
+            "Only with `modern`. An empty text omits it.";
         "set_prefix" => set_prefix: Text, Toml("\"sets\""), "\"\"",
             "Second part of sets.",
-            "Only `modern`; an empty text leaves it out.";
+            "Only with `modern`. An empty text omits it.";
         "global_suffix" => global_suffix: Text, Toml("\"\""), "\"web1\"",
             "Last part of all names, before their tags.",
-            "An empty text leaves it out.";
+            "An empty text omits it.";
     }
     in [OutputGraphite, OutputGraphiteFile] {
         "stats_prefix" => stats_prefix: Text, Toml("\"statsd\""), "\"statsd.web1\"",
@@ -67,10 +67,10 @@ rows! {
         "counts" => counts: Flag, Toml("true"), "false",
             "Also send the sum of a counter's window, not only its rate.";
         "bare_tag_value" => bare_tag_value: Text, Toml("\"true\""), "\"yes\"",
-            "Value of a tag that has none.",
-            "Carbon refuses tags without a value.";
+            "Value for tags without a value.",
+            "Carbon rejects tags without a value.";
         "numbers" => numbers: one_of::<Numbers>(), Toml("\"shortest\""), "\"perl\"",
-            "How numbers are written: the shortest digits that read back, or as Net::Statsd::Server (`%.6f`).";
+            "Format of numbers: the shortest exact digits, or that of Net::Statsd::Server (`%.6f`).";
     }
 }
 
@@ -78,13 +78,13 @@ rows! {
     FILES: OutputKind;
     in [OutputGraphiteFile] {
         "path" => GraphiteFile { path }: Path, Depends("`points.graphite` in the folder `NAME` of `data_dir`"), "\"/var/lib/staunch/points\"",
-            "The file that is written now.",
-            "Full ones are renamed to `PATH.1`, `PATH.2`, …, the newest being 1.";
+            "The current file.",
+            "Full files are renamed to `PATH.1`, `PATH.2`, …; `PATH.1` is the newest.";
     }
     in [OutputEventFile] {
         "path" => EventFile { path }: Path, Depends("`events.jsonl` in the folder `NAME` of `data_dir`"), "\"/var/lib/staunch/events\"",
-            "The file that is written now.",
-            "Full ones are renamed to `PATH.1`, `PATH.2`, …, the newest being 1.";
+            "The current file.",
+            "Full files are renamed to `PATH.1`, `PATH.2`, …; `PATH.1` is the newest.";
     }
 }
 
@@ -92,15 +92,15 @@ rows! {
     ROTATION: OutputKind;
     in [OutputGraphiteFile] {
         "max_file_bytes" => GraphiteFile { file_bytes_max }: size_or_off(4 * KIB, TIB), Toml("\"64MiB\""), "\"off\"",
-            "A larger file is rotated; `\"off\"`: it grows without end.";
+            "Size at which the file is rotated. `\"off\"`: the file grows without a limit.";
     }
     in [OutputEventFile] {
         "max_file_bytes" => EventFile { file_bytes_max }: size(4 * KIB, TIB), Toml("\"16MiB\""), "\"1MiB\"",
-            "A larger file is rotated.";
+            "Size at which the file is rotated.";
     }
     in ROTATED {
         "max_files" => all as RotatedFiles: whole(0, 10_000), Depends("15 for `graphite_file`, 4 for `event_file`"), "2",
-            "Rotated files that are kept beside the one that is written.";
+            "Number of rotated files to keep, in addition to the current one.";
     }
 }
 
@@ -109,24 +109,24 @@ rows! {
     in [OutputGraphiteFile] {
         "peer" => GraphiteFile { peer }: Flag, Toml("false"), "true",
             "Write the client's address and a blank before each line of a point.",
-            "At a unix socket clients have none, which is written as `(unknown)`; before aggregates there is only the blank.";
+            "Clients of a unix socket have no address; `(unknown)` is written. Before aggregates there is only the blank.";
     }
     in [OutputPerlFile] {
         "path" => PerlFile { path }: Path, Required, "\"/var/log/statsd.stats\"",
-            "The file that is appended to.";
+            "The file, which is only appended to.";
         "stats_prefix" => PerlFile { stats_prefix }: Text, Toml("\"statsd\""), "\"\"",
-            "Series whose name begins with this and a dot are left out.";
+            "Series to omit: names that begin with this text and a dot.";
     }
     in [OutputConsole] {
         "encoding" => Console { form }: one_of::<ConsoleEncoding>(), Toml("\"node\""), "\"perl\"",
-            "Form of the document.",
+            "Format of the document.",
             "`node`: node statsd's members as JSON, on stdout. `perl`: one line of JSON, on stderr.";
         "pretty" => Console { pretty }: Flag, Toml("false"), "true",
             "Indent the document.";
     }
 }
 
-/// Rotated files that are kept; none where nothing is rotated.
+/// Number of rotated files to keep; `None` without rotation.
 pub(crate) struct RotatedFiles;
 
 impl Form<OutputKind> for RotatedFiles {

@@ -20,7 +20,7 @@ rows! {
     OF_OUTPUTS: OutputPlan;
     in OUTPUTS {
         "queue" => all as QueueOfOutput: Table(Queue), Absent("the defaults of its options"), "{ max_bytes = \"1MiB\" }",
-            "Bounds of the output's queue.";
+            "Limits of the output's queue.";
     }
 }
 
@@ -31,31 +31,31 @@ rows! {
     };
     in [Queue] {
         "kind" => kind as Kind: Word(&["memory", "disk"]), Toml("\"memory\""), "",
-            "Where the queue is kept.",
-            "`disk`: in the folder `queues` of `data_dir`. What waits there survives the end of the daemon, however it ends; see [delivery.md](delivery.md#a-queue-on-disk).";
+            "Where the queue is stored.",
+            "`disk`: in the folder `queues` of `data_dir`. Records on disk survive the end of the daemon, including kills and crashes; see [delivery.md](delivery.md#a-queue-on-disk).";
         "max_bytes" => limits.bytes_max: size(QueueLimits::BYTES_MIN, TIB),
             Absent("256MiB in memory, 4GiB on disk"), "\"1MiB\"",
-            "Most bytes, those on the way included.",
-            "Bytes per second times the longest outage to be survived.";
+            "Most bytes, including those in flight.",
+            "Multiply the bytes per second by the longest outage to survive.";
         "max_records" => limits.records_max: whole(0, 1_000_000_000_000), Toml("0"), "100000",
-            "Most records, those on the way included.",
-            "`0`: as many as there are bytes for. Records come in blocks, and a block is kept or dropped as a whole; one that comes alone may be larger.";
+            "Most records, including those in flight.",
+            "`0`: limited by `max_bytes` only. Records are queued in blocks, and a block is kept or dropped as a whole; a single block may be larger than the limit.";
         "when_full" => limits.when_full: one_of::<WhenFull>(), Toml("\"wait\""), "\"block\"",
             "What happens when the queue is full.",
-            "`wait`: connections (TCP, unix streams) that feed packets to the output are not read until there is room, for at most `max_wait` in any 10 s; after that the queue drops its oldest records until it is half empty, so that an endpoint that is slow or down does not stop other outputs of the same sources. Datagrams and aggregates cannot wait: for them it is `drop_oldest`. `block`: as `wait`, without a limit. Nothing of a connection is lost, but while the endpoint takes nothing, the other outputs of its sources get nothing either. For datagrams and aggregates it is `drop_newest`. `block_while_up`: as `block` while the endpoint is slow, and `drop_oldest` while it is down; for datagrams and aggregates it is `drop_oldest`. `drop_oldest`, `drop_newest`: nobody waits.";
+            "`wait`: connections (TCP, unix streams) that feed packets to the output are not read until there is room, for at most `max_wait` in any 10 s. After that, the queue drops its oldest records until it is half empty, so that a slow or failed endpoint does not stop other outputs of the same sources. Datagrams and aggregates cannot wait: for them it is `drop_oldest`. `block`: like `wait`, but without a limit. Connections lose nothing, but while the endpoint accepts nothing, the other outputs of its sources get nothing either. For datagrams and aggregates it is `drop_newest`. `block_while_up`: like `block` while the endpoint is slow, and `drop_oldest` while it is down; for datagrams and aggregates it is `drop_oldest`. `drop_oldest`, `drop_newest`: sources never wait.";
         "max_wait" => limits.max_wait_ms: duration(0, 10_000), Toml("\"1s\""), "\"500ms\"",
-            "How long sources wait for room in any 10 s, with `when_full = \"wait\"`.",
-            "`0s`: not at all.";
+            "Longest wait of sources for room in any 10 s, with `when_full = \"wait\"`.",
+            "`0s`: sources do not wait.";
         "max_age" => limits.age_max_ms: duration(0, YEAR), Toml("\"0s\""), "\"1h\"",
-            "What waited longer is dropped as `too_old`.",
+            "Age at which queued records are dropped as `too_old`.",
             "`0s`: never.";
         "sync_window" => kind as SyncWindow: duration(5, 20), Toml("\"10ms\""), "\"20ms\"",
-            "How long a record waits for others before they are synced to the disk together.",
-            "Only with `kind = \"disk\"`. A longer window costs the disk fewer syncs; until a record is synced, a machine that loses power may lose it.";
+            "Commit window: the delay of a sync, so that records are synced together.",
+            "Only with `kind = \"disk\"`. A longer window needs fewer syncs. A power loss may lose records that are not synced yet.";
     }
 }
 
-/// What a table `queue` says.
+/// The contents of a table `queue`.
 pub(crate) struct QueuePlan {
     limits: QueueLimits,
     kind: QueueKind,
@@ -76,7 +76,7 @@ impl Form<OutputPlan> for QueueOfOutput {
     }
 }
 
-/// Where a queue is kept.
+/// Where a queue is stored.
 pub(crate) struct Kind;
 
 impl Form<QueueKind> for Kind {
@@ -111,7 +111,7 @@ impl Form<QueueKind> for SyncWindow {
 }
 
 #[test]
-fn logs_use_the_words_of_config_files() {
+fn log_lines_use_the_words_of_config_files() {
     use crate::options::field::Words;
 
     for (word, meaning) in WhenFull::WORDS.iter().zip(WhenFull::MEANINGS) {

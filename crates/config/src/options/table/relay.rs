@@ -29,7 +29,7 @@ words! {
     Late: "dropped" = Late::Dropped, "oldest" = Late::Oldest;
 }
 
-/// Rings of carbon's own relay.
+/// The hash rings of carbon's own relay.
 const fn python(hash: CarbonHash, fast: bool) -> Distribution {
     sharded(Sharding::CarbonPython { hash, fast, diverse: true }, false)
 }
@@ -39,10 +39,10 @@ const fn sharded(sharding: Sharding, fail_over: bool) -> Distribution {
     Distribution::Sharded { sharding, replication: 1, fail_over }
 }
 
-/// Longest time of a window: what 32 bits of seconds hold.
+/// Longest window: seconds in 32 bits.
 const SECONDS_MAX_MS: u64 = (u32::MAX as u64) * 1000;
 
-/// Most names whose way can be remembered: places in their store have 32 bits.
+/// Most names in the route cache: its indexes have 32 bits.
 const NAMES_MOST: u64 = 64_000_000;
 
 rows! {
@@ -54,24 +54,24 @@ rows! {
     in [TransformRelay] {
         "clusters": NamedTables(RelayCluster),
             Absent("no clusters"), "{ all = { type = \"forward\", to = [\"carbon\"] } }",
-            "Outputs by name, and how points are shared out among them.",
-            "Rules send to clusters. `blackhole` is no cluster: what a rule sends there is swallowed.";
+            "Named groups of outputs, and the sharding of points among them.",
+            "Rules send to clusters. `blackhole` is a reserved name: points sent to it are discarded and counted.";
         "rules": Tables(RelayRule), Toml("[]"), "[{ match = ['^sys\\.'], to = \"blackhole\" }]",
-            "What becomes of a point by its name, one rule after the other.",
-            "A point meets them in this order, until one says `stop` or `to = \"blackhole\"`. Points that none sends anywhere end as `filtered`.";
+            "Rules for points by their names, applied in order.",
+            "Rules apply in this order, until one has `stop` or `to = \"blackhole\"`. Points that no rule sends anywhere are counted as `filtered`.";
         "statistics": Table(RelayStatistics), Absent("they meet the rules as points do"), "{ to = \"blackhole\" }",
-            "Where the relay's own figures go.";
+            "Destination of the relay's own figures.";
         "once" => plan.once: Flag, Toml("false"), "true",
-            "Give each output a point once, however many rules send it there.",
-            "The first copy counts. carbon's relays do so; carbon-c-relay sends every copy.";
+            "Send a point to each output only once, even if several rules send it there.",
+            "The first copy is sent. carbon's relays do so; carbon-c-relay sends every copy.";
         "max_names" => names_max: whole(2, NAMES_MOST), Toml("4194304"), "1000000",
-            "Names whose way is remembered, so that their rules are not gone through again.",
-            "All of them together take at most 128 bytes for each, 512 MiB with the default; with names of 48 bytes some 400 MiB. Past either names that were not seen for long are forgotten, and looked up anew.";
+            "Most names in the route cache, which saves matching their rules again.",
+            "The cache uses at most 128 bytes per name, 512 MiB with the default; with names of 48 bytes about 400 MiB. At either limit, names that were not used for long are removed and matched again when needed.";
         "max_aggregation_series" => aggregation_rules.series_max: whole(1, 1_000_000_000), Toml("2000000"), "100000",
-            "Most results of aggregation rules under way; values for new ones past it are dropped as `series_max`.";
+            "Most open results of aggregation rules; values for new ones are dropped as `series_max`.";
         "max_aggregation_bytes" => aggregation_rules.bytes_max: size(0, TIB), Toml("\"256MiB\""), "\"1GiB\"",
-            "Most bytes that aggregation rules hold; values past it are dropped as `aggregation_rule_full`.",
-            "A result takes about 100 bytes and its name, a window 56 bytes, or 128 where a result has more than 64 of them, and a value of a percentile 8. Memory that is taken and not used yet counts, which may be half as much again.";
+            "Most bytes of aggregation rules; further values are dropped as `aggregation_rule_full`.",
+            "A result takes about 100 bytes and its name; a window takes 56 bytes, or 128 if a result has more than 64 windows; a value of a percentile takes 8 bytes. Allocated but unused memory counts, which may add half.";
     }
 }
 
@@ -80,18 +80,18 @@ rows! {
     in [RelayCluster] {
         "type": one_of::<Distribution>(), Required, "\"carbon_ch\"",
             "Which members get a point.",
-            "`forward`: each. `any_of`: one by the name; another one while it is down. `failover`: the first that is up. `lb`: one after the other. `carbon_ch`, `fnv1a_ch`, `jump_fnv1a_ch`: those that own the key, as carbon-c-relay places it. `python_carbon_ch`, `python_fnv1a_ch`, `python_mmh3_ch`: as carbon-relay.py does with `ROUTER_HASH_TYPE`; with `fast_` in it, with `RELAY_METHOD = fast-hashing`.";
+            "`forward`: all. `any_of`: one by the name; another one while it is down. `failover`: the first that is up. `lb`: in turn. `carbon_ch`, `fnv1a_ch`, `jump_fnv1a_ch`: the owners of the key, as in carbon-c-relay. `python_carbon_ch`, `python_fnv1a_ch`, `python_mmh3_ch`: as in carbon-relay.py with `ROUTER_HASH_TYPE`; names with `fast_` as with `RELAY_METHOD = fast-hashing`.";
         "to": Texts, Required, "[\"carbon\"]",
-            "Outputs and relays that are its members; their order counts.",
-            "`\"NAME\"`: an output, or every endpoint of one that has several. `\"NAME/host:port\"`: one endpoint. `=INSTANCE` behind it: what keys are placed by instead of the address. Members have this relay in their `from`; other nodes may feed them, too. One may be a member of several clusters.";
+            "Outputs and relays that are its members; the order matters.",
+            "`\"NAME\"`: an output, or all endpoints of one that has several. `\"NAME/host:port\"`: one endpoint. A suffix `=INSTANCE` replaces the address in the hash ring. Members have this relay in their `from`; other nodes may feed them, too. A node may be a member of several clusters.";
         "replication": whole(1, 255), Toml("1"), "2",
-            "Members that get each point, with a `type` that ends in `_ch`.",
-            "At most as many as there are members.";
+            "Number of members that get each point, with a `type` that ends in `_ch`.",
+            "At most the number of members.";
         "dynamic": Flag, Toml("false"), "true",
-            "Let other members take the place of one that is down, with a `type` that ends in `_ch`.",
-            "Otherwise its points wait in its queue.";
+            "Fail over to other members when one is down, with a `type` that ends in `_ch`.",
+            "Otherwise its points stay in its queue.";
         "diverse_replicas": Flag, Toml("true"), "false",
-            "Put the copies of a point on different hosts, with a `type` that begins with `python_`.",
+            "Send the copies of a point to different hosts, with a `type` that begins with `python_`.",
             "`DIVERSE_REPLICAS` of carbon.";
     }
 }
@@ -101,51 +101,51 @@ rows! {
     in [RelayRule] {
         "match" => expressions: TextOrTexts,
             Depends("`\"*\"`, every name; a rewrite and an aggregation rule need it"), "['^sys\\.', '\\.cpu$']",
-            "Regular expressions that are looked for in the name.",
-            "POSIX extended ones with `\\d`, `\\w` and their like; `'…'` in TOML leaves every `\\` as it is. Each is a rule of its own with the same rest, so that a name that two of them match is sent twice. A rewrite has one.";
+            "Regular expressions to find in the name.",
+            "POSIX extended syntax with `\\d`, `\\w` and the like; in TOML, `'…'` keeps every `\\` unchanged. Each expression is a separate rule with the same options, so a name that matches two of them is sent twice. A rewrite has one expression.";
         "unless" => unless: TextOrTexts, Absent("no name is left out"), "['^sys\\.keep\\.']",
-            "Regular expressions for names that a route leaves out although they match.",
-            "A name that one of them is found in does not meet the rule.";
+            "Regular expressions for names that a route excludes although `match` matches.",
+            "The rule does not apply to names in which one of them is found.";
         "ignore_case" => ignore_case: Flag, Toml("false"), "true",
-            "Let letters in `match` and `unless` stand for both cases.";
+            "Ignore upper and lower case in `match` and `unless`.";
         "to" => to as Target: TextOrTexts,
             Absent("a route sends nowhere, the results of an aggregation rule meet the rules from the top"), "[\"all\"]",
             "Clusters that get a copy, or `\"blackhole\"`.",
-            "Of an aggregation rule: where its results go, and nowhere else. What goes to the blackhole is swallowed, and meets no further rule.";
+            "For an aggregation rule: the only destination of its results. Points sent to the blackhole are discarded, and no further rule applies to them.";
         "stop" => stop: Flag, Toml("false"), "true",
-            "Let points that matched meet no further rule.",
-            "A route without `to` does not stop. An aggregation rule stops the point that it took in.";
+            "Apply no further rule to points that matched.",
+            "A route without `to` does not stop. An aggregation rule stops the points that it aggregates.";
         "validate" => validate: Text, Absent("everything is sent"), "'^[0-9.]+ [0-9]+$'",
-            "Regular expression for what stands behind the name: tags, value and time.",
-            "Points that it is not found in are not sent, and meet no further rule.";
+            "Regular expression for the text after the name: tags, value and time.",
+            "Points without a match are not sent, and no further rule applies.";
         "on_invalid" => silent as OnInvalid: one_of::<OnInvalid>(), Toml("\"log\""), "\"drop\"",
-            "Whether lines that do not pass `validate` are also shown in the log.";
+            "Whether lines that fail `validate` are also logged.";
         "key" => key: Text, Absent("the name"), "'\\1'",
-            "What clusters with `_ch` place a point by: a text with groups of the match.",
+            "Key for clusters with `_ch`: a text with groups of the match.",
             "`\\1` is the first group, `\\_1` the same with `_` for each dot, `\\^1` in capitals, `\\.1` in small letters.";
         "into" => into: Text, Absent("the rule is no rewrite"), "'host.\\1'",
-            "Makes the rule a rewrite: what the part of the name that matched becomes for all rules below.",
-            "Groups as in `key`.";
+            "Makes the rule a rewrite: the replacement of the matched part, for all rules below.",
+            "It may contain groups as in `key`.";
         "all" => every_occurrence: Flag, Toml("false"), "true",
-            "Let a rewrite replace every occurrence, as carbon's rewrite-rules.conf does, and not the first alone.";
+            "Replace every occurrence, as in carbon's rewrite-rules.conf, not only the first.";
         "compute" => computes: Computes, Absent("the rule aggregates nothing"), "{ sum = 'sum.\\1', p90 = 'p90.\\1' }",
-            "Makes the rule aggregate: what is computed of the points of each window, and what it is called.",
-            "`sum`, `count`, `max`, `min`, `average`, `median`, `variance`, `stddev`; `p1` to `p99`: percentiles by nearest rank; `permille_1` to `permille_999`: percentiles between two values, as carbon's. A name has groups as in `key`, and each name that it gives is a series of its own. A list of such tables computes one thing under several names.";
+            "Makes the rule aggregate: computations over the points of each window, with result names.",
+            "`sum`, `count`, `max`, `min`, `average`, `median`, `variance`, `stddev`; `p1` to `p99`: percentiles by nearest rank; `permille_1` to `permille_999`: interpolated percentiles, as in carbon. A name may contain groups as in `key`; each resulting name is a separate series. A list of such tables computes the same value under several names.";
         "every" => every_ms: duration(1000, SECONDS_MAX_MS - 1000), Absent("the rule aggregates nothing"), "\"60s\"",
-            "Length of an aggregation rule's window, in whole seconds. Windows go by the points' own time.";
+            "Length of an aggregation rule's window, in whole seconds. Windows follow the points' own times.";
         "expire" => expire_ms: duration(2000, SECONDS_MAX_MS), Absent("the rule aggregates nothing"), "\"75s\"",
-            "How long after its start a window of the aggregation rule takes points, in whole seconds.",
-            "Longer than `every`.";
+            "How long after its start a window accepts points, in whole seconds.",
+            "Must be longer than `every`.";
         "stamp" => stamp: one_of::<Stamp>(), Toml("\"end\""), "\"start\"",
-            "Which second of the window an aggregation rule's result is labelled with.";
+            "The second of the window that is the timestamp of a result.";
         "late" => late: one_of::<Late>(), Toml("\"dropped\""), "\"oldest\"",
-            "What becomes of points whose window is over: dropped, or counted in the oldest one that is open.";
+            "Points whose window has ended: dropped, or counted in the oldest open window.";
         "exact" => exact: Flag, Toml("false"), "true",
-            "Write results of an aggregation rule with all of their digits, and not with six behind the point.",
+            "Write results with all of their digits instead of six decimals.",
             "carbon's aggregator does so.";
         "replaces" => replaces: Flag, Toml("false"), "true",
-            "Replace points that have the result's name: they meet no further rules but aggregation rules.",
-            "For aggregation rules that make fewer points of a series and keep its name.";
+            "Drop points that have the result's name, except for other aggregation rules.",
+            "For aggregation rules that reduce the points of a series and keep its name.";
     }
 }
 
@@ -157,7 +157,7 @@ rows! {
     }
 }
 
-/// What a table of `rules` says.
+/// The contents of a table of `rules`.
 #[derive(Default)]
 pub(crate) struct RuleOptions {
     pub(crate) expressions: Vec<String>,
@@ -166,7 +166,7 @@ pub(crate) struct RuleOptions {
     pub(crate) to: Option<Vec<String>>,
     pub(crate) stop: bool,
     pub(crate) validate: Option<String>,
-    /// Points that do not pass `validate` are not in the log.
+    /// Points that fail `validate` are not logged.
     pub(crate) silent: bool,
     pub(crate) key: Option<String>,
     pub(crate) into: Option<String>,
@@ -180,7 +180,7 @@ pub(crate) struct RuleOptions {
     pub(crate) replaces: bool,
 }
 
-/// Names of clusters, or the blackhole alone.
+/// Names of clusters, or only the blackhole.
 pub(crate) struct Target;
 
 impl Form<Option<Vec<String>>> for Target {

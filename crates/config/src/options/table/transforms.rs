@@ -26,40 +26,40 @@ rows! {
     AGGREGATION: AggregatePlan;
     in AGGREGATE {
         "window" => window_ms: duration(1, YEAR), Toml("\"10s\""), "\"60s\"",
-            "Length of a window: every so often there is one flush.",
-            "As long as the finest retention of what stores the points, since carbon keeps only the last point of each slot.";
+            "Length of a window, and so the interval between flushes.",
+            "Use the finest retention of the store, because carbon keeps only the last point of each interval.";
         "flush_align" => align: one_of::<FlushAlign>(), Toml("\"wall\""), "\"start\"",
-            "Which grid the flushes hang on.",
-            "`wall`: multiples of the window since the Unix epoch. `start`: the second in which the daemon started, as node statsd does. `interval`: one window after the start and then every window, as Net::Statsd::Server does.";
+            "Alignment of the flushes.",
+            "`wall`: multiples of the window since the Unix epoch. `start`: aligned to the second of the daemon's start, as in node statsd. `interval`: one window after the start and then every window, as in Net::Statsd::Server.";
         "measured_rates" => measured_rates: Flag, Toml("false"), "true",
-            "Divide rates by the time that really passed instead of the window.";
+            "Divide rates by the measured time instead of the window.";
         "percentiles" => percentiles: Percentiles, Toml("[90]"), "[50, 99.9, -10]",
             "Percentiles of timers.",
-            "For each `p` there are `count_p`, `mean_p`, `upper_p`, `sum_p` and `sum_squares_p`; a negative one speaks of the largest values (`-10`: `mean_top10`, `lower_top10` …). `[]`: none. A text such as `\"99.90\"` keeps its spelling in the names.";
+            "Each `p` gives `count_p`, `mean_p`, `upper_p`, `sum_p` and `sum_squares_p`; a negative `p` is for the largest values (`-10`: `mean_top10`, `lower_top10` …). `[]`: none. A text such as `\"99.90\"` keeps its spelling in the names.";
         "percent_label" => percent_label: one_of::<PercentLabel>(), Toml("\"first\""), "\"every\"",
             "Replace the first `.` and `-` of a percentile in names (node statsd), or every one (Net::Statsd::Server).";
         "histograms" => histograms as Nested: Tables(Histogram), Toml("[]"), "[{ name_contains = \"latency\", bins = [10, 100, \"inf\"] }]",
             "Histograms of timers.";
         "timer_aggregates" => timer_aggregates: Words(TIMER_AGGREGATES),
             Toml("[]"), "[\"mean\", \"upper_percent\", \"count_ps\"]",
-            "Only these timer aggregates; an empty list means all.",
+            "Compute only these timer aggregates; an empty list means all.",
             "`count_percent`, `mean_percent`, `upper_percent`, `lower_percent`, `sum_percent`, `sum_squares_percent` (each for all percentiles), `std`, `upper`, `lower`, `count`, `count_ps`, `sum`, `sum_squares`, `mean`, `median`, `histogram`.";
         "timer_weights" => timer_weights: Flag, Toml("true"), "false",
             "Weigh sampled timer values in sums, means and percentiles.",
-            "When false, a sample rate scales `count` only, as in node statsd.";
+            "If false, a sample rate scales only `count`, as in node statsd.";
         "timer_rate_ignored" => timer_rate_ignored: Flag, Toml("false"), "true",
-            "Ignore the sample rate of timers altogether, as Net::Statsd::Server does.";
+            "Ignore the sample rate of timers completely, as in Net::Statsd::Server.";
         "max_exact_timer_values" => timer_exact_max: whole(0, EXACT_MAX), Toml("65536"), "0",
-            "Values that a timer keeps exactly in one window.",
-            "A timer with more turns into a sketch with a relative error of 1 %. 0: always exact.";
+            "Values that a timer stores exactly in one window.",
+            "With more values, a timer becomes a sketch with a relative error of 1 %. 0: always exact.";
         "max_exact_set_members" => set_exact_max: whole(0, EXACT_MAX), Toml("4096"), "0",
-            "Members that a set keeps exactly in one window.",
-            "A set with more turns into an estimate (HyperLogLog). 0: always exact.";
+            "Members that a set stores exactly in one window.",
+            "With more members, a set becomes an estimate (HyperLogLog). 0: always exact.";
         "set_members" => set_members: Flag, Toml("false"), "true",
-            "Hand the members of sets to outputs that can show them.",
-            "`console` and `perl_file` can.";
+            "Pass the members of sets to outputs that can show them.",
+            "These are `console` and `perl_file`.";
         "expiry" => idle as AllOrEach: Table(Expiry), Toml("\"5m\""), "{ counters = \"delete\", gauges = \"keep\" }",
-            "What becomes of series that see no samples.";
+            "Expiry of series without samples.";
     }
 }
 
@@ -67,16 +67,16 @@ rows! {
     BOUNDS: AggregatePlan;
     in AGGREGATE {
         "max_series" => series_max: whole(1, 1_000_000_000), Toml("2000000"), "100000",
-            "Most series at once; samples of new ones past it are dropped as `series_max`.";
+            "Most series; samples of further ones are dropped as `series_max`.";
         "max_bytes" => bytes_max: size(MIB, TIB), Toml("\"4GiB\""), "\"1GiB\"",
-            "Most bytes that the series take: names, tags, values of timers, members of sets.",
-            "Past it samples that need more are dropped as `aggregate_full`; counters and gauges that are known go on.";
+            "Most bytes of all series: names, tags, values of timers, members of sets.",
+            "At the limit, samples that need more memory are dropped as `aggregate_full`; existing counters and gauges continue.";
         "keep_contains" => keep_contains: Texts,
             Toml("[\"packets_received\", \"metrics_received\", \"bad_lines_seen\"]"), "[]",
-            "Counters whose name contains one of these texts are never deleted as idle.";
+            "Counters that never expire: their name contains one of these texts.";
         "allow_non_finite" => allow_non_finite: Flag, Toml("false"), "true",
-            "Let counters become infinite or NaN, as node statsd does.",
-            "Goes with `compat_quirks` of the source.";
+            "Allow infinite and NaN counters, as in node statsd.",
+            "Use it with `compat_quirks` of the source.";
     }
 }
 
@@ -85,13 +85,13 @@ rows! {
     in AGGREGATE {
         "checkpoint" => checkpoint_ms: duration_or_off(100, HOUR),
             Depends("`5s`, but `off` when the source's dialect is `etsy` or `perl`"), "\"30s\"",
-            "How often what the aggregation holds is written to disk, under `data_dir`, so that it outlives a crash.",
-            "After `kill -9` at most what arrived since the last checkpoint is missing from the open window, and gauges and idle series are still there. `off`: a restart begins with nothing, as the originals do.";
+            "Interval of checkpoints: the aggregation's state is written to `data_dir` to survive a crash.",
+            "After `kill -9`, at most the samples since the last checkpoint are missing from the open window; gauges and idle series are restored. `off`: a restart begins without state, as in the originals.";
         "stats_prefix" => stats_prefix: Text, Toml("\"statsd\""), "\"statsd.web1\"",
-            "First part of the names of the counters about itself.",
-            "Such as `statsd.packets_received`. An empty text: there are none.";
+            "First part of the names of the aggregation's own counters.",
+            "For example `statsd.packets_received`. An empty text disables them.";
         "self_counters" => self_counters: one_of::<SelfCounters>(), Toml("\"node\""), "\"none\"",
-            "Which counters about itself there are among the series.",
+            "Which of its own counters the aggregation adds to the series.",
             "`node`: `bad_lines_seen`, `packets_received`, `metrics_received` and the gauge `timestamp_lag`. `perl`: the first two.";
     }
 }
@@ -100,7 +100,7 @@ rows! {
     REPORT: AggregateTransform;
     in AGGREGATE {
         "key_flush" => all as KeyFlushReport: Table(KeyFlush), Absent("no report"), "{ interval = \"1m\" }",
-            "Report of the busiest names.";
+            "Report of the names with the most lines.";
     }
 }
 
@@ -108,11 +108,11 @@ rows! {
     HISTOGRAM: HistogramPlan = |_| HistogramPlan { name_contains: String::new(), bins: Vec::new() };
     in [Histogram] {
         "name_contains" => name_contains: Text, Toml("\"\""), "\"latency\"",
-            "Applies to timers whose name contains this text.",
-            "An empty text fits every timer.";
+            "Use it for timers whose name contains this text.",
+            "An empty text matches every timer.";
         "bins" => bins: Bins, Required, "[10, 100, \"inf\"]",
             "Upper limits of the bins, ascending.",
-            "A bin counts values from the limit before it (included) up to its own (excluded). Values past the last limit are counted only when that is `\"inf\"`. `[]`: no histogram for these timers.";
+            "A bin counts values from the previous limit (included) up to its own (excluded). Values above the last limit are counted only if that is `\"inf\"`. `[]`: no histogram for these timers.";
     }
 }
 
@@ -120,17 +120,17 @@ rows! {
     EXPIRY: ExpiryPlan = |_| AggregatePlan::default().idle;
     in [Expiry] {
         "counters" => counters: Type::Expiry { gauges: false }, Toml("\"5m\""), "\"keep\"",
-            "Idle counters.",
-            "`keep`: sent as 0 for ever. `delete`: removed after the first window without a sample. A duration: sent as 0 for so long, then removed.";
+            "Expiry of counters without samples.",
+            "`keep`: sent as 0 forever. `delete`: removed after the first window without a sample. A duration: sent as 0 for this long, then removed.";
         "gauges" => gauges: Type::Expiry { gauges: true }, Toml("\"5m\""), "\"3 windows\"",
-            "Idle gauges.",
-            "`keep`: the last value is sent for ever. `delete`: it is sent in one flush. `3 windows`: in three flushes. A duration: for so long.";
+            "Expiry of gauges without samples.",
+            "`keep`: the last value is sent forever. `delete`: it is sent in one flush. `3 windows`: in three flushes. A duration: for this long.";
         "timers" => timers: Type::Expiry { gauges: false }, Toml("\"5m\""), "\"delete\"",
-            "Idle timers.",
-            "As counters.";
+            "Expiry of timers without samples.",
+            "The values mean the same as for counters.";
         "sets" => sets: Type::Expiry { gauges: false }, Toml("\"5m\""), "\"1h\"",
-            "Idle sets.",
-            "As counters.";
+            "Expiry of sets without samples.",
+            "The values mean the same as for counters.";
     }
 }
 
@@ -138,13 +138,13 @@ rows! {
     KEY_FLUSH: KeyFlushPlan = |_| KeyFlushPlan { interval_ms: 60_000, percent: 100.0, round_up: true };
     in [KeyFlush] {
         "interval" => interval_ms: duration(1, YEAR), Required, "\"1m\"",
-            "Time between two reports.";
+            "Interval between two reports.";
         "percent" => percent: number(0.000_001, 100.0), Toml("100"), "10",
-            "Share of the names that a report shows, the busiest first.";
+            "Percentage of the names in a report, those with the most lines first.";
         "round_up" => round_up: Flag, Toml("true"), "false",
             "Round the number of names up (node statsd) or down (Net::Statsd::Server).";
         "log": Path, Absent("stdout"), "\"/var/log/statsd-keys.log\"",
-            "File that the reports are appended to.";
+            "File to which the reports are appended.";
     }
 }
 
@@ -166,7 +166,7 @@ impl Form<ExpiryPlan> for AllOrEach {
     }
 }
 
-/// The report of the busiest names, and the file that it goes to.
+/// The report of the busiest names, and its file.
 pub(crate) struct KeyFlushReport;
 
 impl Form<AggregateTransform> for KeyFlushReport {

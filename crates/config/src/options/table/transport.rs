@@ -1,4 +1,4 @@
-//! Options of streams that are packed or encrypted: sources of points, and outputs to carbon.
+//! Options of compressed or encrypted streams: sources of points, and outputs to carbon.
 
 use super::types::one_of;
 use crate::diagnostic::Place;
@@ -21,8 +21,8 @@ rows! {
     SOURCE_TRANSPORT: SourcePlan;
     in [SourceGraphite] {
         "transport" => compression: one_of::<Compression>(), Toml("\"plain\""), "\"gzip\"",
-            "How the bytes of its connections are packed.",
-            "`gzip`: members behind each other. `lz4`: frames behind each other. `snappy`: frames, or bare blocks as carbon-c-relay sends them. Streams only. See [Graphite](graphite.md#packed-streams).";
+            "Compression of its connections.",
+            "`gzip`: concatenated members. `lz4`: concatenated frames. `snappy`: frames, or bare blocks as sent by carbon-c-relay. Streams only. See [Graphite](graphite.md#compressed-streams).";
         "tls" => tls as Nested: Table(SourceTls), Absent("connections are not encrypted"), "{ cert = \"/etc/staunch/relay.pem\" }",
             "Encrypts its connections.",
             "Streams only.";
@@ -38,16 +38,16 @@ rows! {
     };
     in [SourceTls, HttpTls] {
         "cert" => identity.cert: Path, Required, "\"/etc/staunch/relay.pem\"",
-            "File with its certificate and the chain behind it (PEM).";
+            "File with its certificate and the chain after it (PEM).";
         "key" => identity.key: Path, Depends("the file of `cert`"), "\"/etc/staunch/relay.key\"",
             "File with the key of `cert` (PEM).";
         "client_ca" => client_ca: Path, Absent("clients show no certificate"), "\"/etc/staunch/ca.pem\"",
-            "File with the authorities that a client's certificate must be of (PEM).",
-            "A client without one is refused. Or a folder, as `openssl rehash` makes them; and a client's own certificate may be among them.";
+            "File with the authorities for client certificates (PEM).",
+            "A client without a certificate is rejected. It may also be a folder, as made by `openssl rehash`. A client's own certificate in it is pinned.";
         "min" => min: one_of::<TlsVersion>(), Toml("\"1.2\""), "\"1.3\"",
-            "Oldest version of TLS that is spoken.";
+            "Oldest supported version of TLS.";
         "max" => max: one_of::<TlsVersion>(), Toml("\"1.3\""), "\"1.2\"",
-            "Newest version of TLS that is spoken.",
+            "Newest supported version of TLS.",
             "At least `min`.";
     }
 }
@@ -56,8 +56,8 @@ rows! {
     OUTPUT_TRANSPORT: OutputKind;
     in [OutputGraphite] {
         "transport" => Graphite { compression }: one_of::<Compression>(), Toml("\"plain\""), "\"gzip\"",
-            "How the bytes on the wire are packed.",
-            "The endpoint has to be told the same. See [Graphite](graphite.md#packed-streams).";
+            "Compression on the wire.",
+            "The endpoint must use the same. See [Graphite](graphite.md#compressed-streams).";
         "tls" => Graphite { tls } as Nested: Table(OutputTls), Absent("connections are not encrypted"), "{ ca = \"/etc/staunch/ca.pem\" }",
             "Encrypts the connections to its endpoints.";
     }
@@ -67,22 +67,22 @@ rows! {
     OUTPUT_TLS: EndpointTls = |_| EndpointTls::default();
     in [OutputTls] {
         "ca" => ca: Path, Absent("the system's authorities"), "\"/etc/staunch/ca.pem\"",
-            "File with the authorities that the endpoint's certificate must be of (PEM).",
-            "Or a folder, as `openssl rehash` makes them. The endpoint's own certificate may be among them: then its name and dates are not looked at.";
+            "File with the authorities for the endpoint's certificate (PEM).",
+            "It may also be a folder, as made by `openssl rehash`. The endpoint's own certificate in it is pinned: its name and expiry date are not checked.";
         "cert" => identity as CertFile: Path, Absent("the endpoint is shown none"), "\"/etc/staunch/client.pem\"",
-            "File with the certificate that the endpoint is shown when it asks (PEM).";
+            "File with the client certificate for endpoints that require one (PEM).";
         "key" => identity as KeyFile: Path, Depends("the file of `cert`"), "\"/etc/staunch/client.key\"",
             "File with the key of `cert` (PEM).";
         "server_name" => server_name: Text, Depends("the endpoint's host"), "\"carbon.example.org\"",
-            "The name that the endpoint's certificate must bear.",
-            "It is also told to the endpoint (SNI), unless it is an address.";
+            "The name that the endpoint's certificate must have.",
+            "It is also sent to the endpoint (SNI), unless it is an address.";
         "skip_hostname_check" => skip_hostname_check: Flag, Toml("false"), "true",
-            "Takes a certificate of the authorities in `ca` whatever name it bears.",
-            "As carbon-c-relay does: whoever has any certificate of theirs can then be this endpoint. A certificate that stands in `ca` itself is taken without it.";
+            "Accept certificates of the authorities in `ca` with any name.",
+            "As in carbon-c-relay: every holder of such a certificate can then impersonate the endpoint. Certificates listed in `ca` themselves are pinned and do not need it.";
     }
 }
 
-/// A certificate that need not be there. The file of its key is the same, unless `key` says another.
+/// An optional certificate. Its key is in the same file, unless `key` names another.
 pub(crate) struct CertFile;
 
 impl Form<Option<Identity>> for CertFile {

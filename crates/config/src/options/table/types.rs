@@ -14,7 +14,7 @@ pub(super) const KIB: u64 = 1 << 10;
 pub(super) const MIB: u64 = 1 << 20;
 pub(super) const TIB: u64 = 1 << 40;
 
-/// Most values that a timer, or members that a set, may be told to keep exactly.
+/// Most values of a timer, or members of a set, that can be configured to be stored exactly.
 pub(super) const EXACT_MAX: u64 = 1_000_000_000;
 
 /// The timer aggregates that `timer_aggregates` can name (spec statsd §7.7).
