@@ -1,5 +1,5 @@
 //! Fuzzes rewriting of StatsD lines: valid lines have parts, a plan without changes keeps their bytes, conversions keep
-//! their meaning, and packing neither loses nor splits a line, at a bounded cost per byte.
+//! their meaning, and repacking neither loses nor splits a line, at a bounded cost per byte.
 
 #![no_main]
 

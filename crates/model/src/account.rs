@@ -1,10 +1,10 @@
-//! The account: what came in, how it ended, and the two sums that must always hold (design §5).
+//! Accounts: the received records, their outcomes, and the two balances that must always hold (design §5).
 //!
-//! One account per source and one per output, written by the threads that carry the records and read by the
-//! API. The counters are relaxed atomics, added to once per batch, never once per record; a reader may see a
-//! sum in mid-change, so the sums are asserted only while the writers rest.
+//! Each source and each output has one account, written by the threads that move the records, and read by the API. The
+//! counters are relaxed atomics, updated once per batch, never once per record. A reader may see a change in progress,
+//! so the balances are asserted only while the writers are idle.
 //!
-//! Here: what both have in common, and their figures on the way to another process.
+//! Here: the common parts, and the figures that are passed to another process.
 
 mod output;
 mod records;
@@ -17,7 +17,7 @@ pub use source::SourceAccount;
 /// One reason with its count, for reports: (family such as `dropped`, word such as `series_max`, count).
 pub type Losses = Vec<(&'static str, &'static str, u64)>;
 
-/// One figure of an account by its name, for whoever goes on with the account in another process.
+/// One named figure of an account, for the process that continues the account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
     /// Family (`dropped`, …), or the name of a figure that has no reasons.
@@ -53,7 +53,7 @@ mod tests {
     use crate::{CopyOutcome, Dropped, Filtered, Outcome, Reject, Unacked};
 
     #[test]
-    fn a_sum_holds_only_when_every_record_has_one_outcome() {
+    fn an_account_is_balanced_only_when_every_record_has_one_outcome() {
         let account = SourceAccount::default();
         account.receive(10);
         account.settle(Outcome::Aggregated, 6);
@@ -74,14 +74,14 @@ mod tests {
         account.settle(CopyOutcome::Dropped(Dropped::TooOld), 2, 20);
         assert!(!account.sum(0).holds() && account.lost_here() == 2);
         account.settle(CopyOutcome::Moved, 1, 10);
-        assert!(account.sum(0).holds() && account.lost_here() == 2, "what was moved is not lost");
+        assert!(account.sum(0).holds() && account.lost_here() == 2, "moved copies are not lost");
         assert_eq!((account.bytes_routed(), account.bytes_delivered()), (57, 20));
         let lost: Vec<_> = account.losses_bytes().into_iter().filter(|loss| loss.2 > 0).collect();
         assert_eq!(lost, [("dropped", "too_old", 20), ("filtered", "by_name", 7)]);
     }
 
     #[test]
-    fn an_account_goes_on_in_another_process_and_its_sum_holds() {
+    fn an_account_continued_by_another_process_is_balanced() {
         let unknown = Figure::new("dropped", "a reason of another version", 5, 50);
         let account = SourceAccount::default();
         account.receive(10);
@@ -114,7 +114,7 @@ mod tests {
         let next = OutputAccount::default();
         next.go_on_with(&account.figures());
         next.go_on_with(&[unknown]);
-        assert!(next.sum(0).holds() && next.sum(0).copies == 6, "three still wait: {:?}", next.sum(0));
+        assert!(next.sum(0).holds() && next.sum(0).copies == 6, "three are still queued: {:?}", next.sum(0));
         next.route(3, 30);
         assert_eq!((next.bytes_routed(), next.bytes_delivered(), next.copies_waiting_high()), (90, 50, 9));
         let sent = [&next.resent, &next.in_doubt, &next.in_doubt_bytes].map(|count| count.load(Relaxed));

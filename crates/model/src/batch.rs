@@ -1,7 +1,7 @@
-//! Many records at once: batches of one kind each, an arena of bytes and an array of small structs with offsets into it.
+//! Batches: many records of one kind, as an arena of bytes and an array of small structs with offsets into it.
 //!
-//! Path of a packet: an intake makes a [`Batches`] of each read -> the shard takes its batches one by one. On one thread they borrow the
-//! reader's memory; what crosses a thread border owns its own ([`Batches::into_owned`]).
+//! Path of a packet: an intake makes [`Batches`] from each read -> the shard takes the batches one by one. On one
+//! thread they borrow the reader's memory; batches sent to another thread own theirs ([`Batches::into_owned`]).
 
 mod part;
 
@@ -9,17 +9,17 @@ use std::borrow::Cow;
 
 use crate::{AckMark, Events, EventsView, Extra, Peer, Point, Receipt, Sample, SourceId, Span};
 
-/// Least that the batches of a read count for, however little is in them: the allocator and the queues that they go through
-/// need memory for them as well, and taking them needs time.
+/// The least memory counted for the batches of a read, because the allocator and the queues also need memory for small
+/// ones, and taking them needs time.
 pub const BATCH_BYTES_MIN: usize = 1024;
 
-/// Records of one kind that came together.
+/// Records of one kind from one read.
 #[derive(Debug)]
 pub struct Batch<'a> {
     /// The records.
     pub records: Records<'a>,
-    /// Promises them an outcome. None where another batch of the same read has the promise: packets beside the samples or points
-    /// that they hold.
+    /// Their promised outcome. `None` where another batch of the same read has the receipt: packets whose samples or
+    /// points are in other batches.
     pub receipt: Option<Receipt>,
 }
 
@@ -36,12 +36,12 @@ pub enum Records<'a> {
     Events(Events<'a>),
 }
 
-/// Packets as they came: what raw routes take.
+/// Unparsed packets, for raw routes.
 #[derive(Clone, Debug)]
 pub struct Packets<'a> {
     /// The arena.
     pub bytes: Cow<'a, [u8]>,
-    /// Where each packet lies in it.
+    /// The position of each packet in it.
     pub packets: Cow<'a, [Span]>,
 }
 
@@ -56,22 +56,22 @@ pub struct Samples<'a> {
     pub extras: Cow<'a, [Extra]>,
     /// Name of each line, when the plan counts names (`keyFlush`).
     pub names: Cow<'a, [Span]>,
-    /// What the packets held.
+    /// Counts of the packets' contents.
     pub tally: Tally,
 }
 
 /// Graphite points.
 #[derive(Clone, Debug)]
 pub struct Points<'a> {
-    /// Their lines, each with its LF, and nothing between them.
+    /// Their lines, each with its LF, without gaps.
     pub bytes: Cow<'a, [u8]>,
     /// In order of arrival.
     pub points: Cow<'a, [Point]>,
-    /// Who sent them, if some output wants to know.
+    /// The sender, if an output needs it.
     pub peer: Peer,
 }
 
-/// Samples, borrowed: what an aggregation takes.
+/// Borrowed samples, for an aggregation.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleView<'a> {
     /// The arena that all spans point into.
@@ -82,19 +82,19 @@ pub struct SampleView<'a> {
     pub extras: &'a [Extra],
 }
 
-/// What the packets of a batch held, whatever became of it: feeds the self counters.
+/// Counts of the packets' contents, with any outcome: for the self-metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Packets: datagrams, frames, or reads of a stream that gave a whole line.
+    /// Packets: datagrams, frames, or reads of a stream with a whole line.
     pub packets: u64,
-    /// Lines, good or bad.
+    /// Lines, valid or not.
     pub lines: u64,
-    /// Samples or lines that were refused.
+    /// Rejected samples or lines.
     pub bad: u64,
 }
 
 impl Tally {
-    /// Adds what another batch held.
+    /// Adds the counts of another batch.
     pub fn add(&mut self, more: Tally) {
         self.packets += more.packets;
         self.lines += more.lines;
@@ -103,13 +103,13 @@ impl Tally {
 }
 
 impl<'a> Samples<'a> {
-    /// What an aggregation takes of them.
+    /// The samples, for an aggregation.
     #[inline]
     pub fn view(&self) -> SampleView<'_> {
         SampleView { bytes: &self.bytes, samples: &self.samples, extras: &self.extras }
     }
 
-    /// The same in memory of their own.
+    /// A copy that owns its memory.
     pub fn into_owned(self) -> Samples<'static> {
         let Samples { bytes, samples, extras, names, tally } = self;
         Samples {
@@ -123,19 +123,19 @@ impl<'a> Samples<'a> {
 }
 
 impl Packets<'_> {
-    /// The same in memory of their own.
+    /// A copy that owns its memory.
     pub fn into_owned(self) -> Packets<'static> {
         Packets { bytes: owned(self.bytes), packets: owned(self.packets) }
     }
 }
 
 impl Points<'_> {
-    /// The same in memory of their own.
+    /// A copy that owns its memory.
     pub fn into_owned(self) -> Points<'static> {
         Points { bytes: owned(self.bytes), points: owned(self.points), peer: self.peer }
     }
 
-    /// Takes the first points away; the arena keeps their lines.
+    /// Removes the first points; the arena keeps their lines.
     pub fn skip(&mut self, points: usize) {
         match &mut self.points {
             Cow::Borrowed(all) => *all = &all[points..],
@@ -148,7 +148,7 @@ fn owned<T: Clone>(slice: Cow<'_, [T]>) -> Cow<'static, [T]> {
     Cow::Owned(slice.into_owned())
 }
 
-/// Memory that a slice takes beside its owner; none where it is somebody else's.
+/// Memory of a slice in addition to its owner's; none if it is borrowed.
 #[expect(clippy::ptr_arg, reason = "it asks whose memory it is")]
 pub(crate) fn memory_of<T: Clone>(slice: &Cow<'_, [T]>) -> usize {
     match slice {
@@ -158,7 +158,7 @@ pub(crate) fn memory_of<T: Clone>(slice: &Cow<'_, [T]>) -> usize {
 }
 
 impl Records<'_> {
-    /// The same in memory of their own.
+    /// A copy that owns its memory.
     pub fn into_owned(self) -> Records<'static> {
         match self {
             Records::Packets(packets) => Records::Packets(packets.into_owned()),
@@ -181,36 +181,36 @@ impl Records<'_> {
 }
 
 impl Batch<'_> {
-    /// The same in memory of its own.
+    /// A copy that owns its memory.
     pub fn into_owned(self) -> Batch<'static> {
         Batch { records: self.records.into_owned(), receipt: self.receipt }
     }
 
-    /// Records that its receipt stands for.
+    /// Number of records of its receipt.
     pub fn receipt_records(&self) -> u64 {
         self.receipt.as_ref().map_or(0, Receipt::records)
     }
 }
 
-/// Most batches of one read: packets, what they hold, and events of the same packets.
+/// Most batches of one read: packets, their samples or points, and events of the same packets.
 const KINDS_MAX: usize = 3;
 
-/// What one read of a source gave: a batch for each kind of record in it, in the order in which the shard takes them.
+/// The batches of one read: one for each kind of record in it, in the order of the shard.
 #[derive(Debug)]
 pub struct Batches<'a> {
-    /// Where they came from.
+    /// The source.
     pub source: SourceId,
     batches: [Option<Batch<'a>>; KINDS_MAX],
-    /// How many have been taken out.
+    /// Number of batches taken out.
     taken: u8,
-    /// How many have been put in.
+    /// Number of batches added.
     added: u8,
-    /// The client wants to be told when it need not keep the lines any more.
+    /// The client requests an acknowledgement for the lines.
     pub ack: Option<AckMark>,
 }
 
 impl<'a> Batches<'a> {
-    /// None yet.
+    /// No batch yet.
     #[inline]
     pub fn new(source: SourceId) -> Batches<'a> {
         Batches { source, batches: [None, None, None], taken: 0, added: 0, ack: None }
@@ -223,13 +223,13 @@ impl<'a> Batches<'a> {
         one
     }
 
-    /// Adds a batch behind the others.
+    /// Adds a batch at the end.
     ///
     /// # Panics
-    /// When there are as many as there are kinds in a read: the caller made two of one kind.
+    /// When there is already one of each kind: the caller made two of one kind.
     #[inline]
     pub fn push(&mut self, records: Records<'a>, receipt: Option<Receipt>) {
-        // Checked by the index.
+        // The index checks the limit.
         self.batches[usize::from(self.added)] = Some(Batch { records, receipt });
         self.added += 1;
     }
@@ -239,7 +239,7 @@ impl<'a> Batches<'a> {
         self.batches[usize::from(self.taken)..].iter().flatten()
     }
 
-    /// The next batch, which is one of them no more.
+    /// Removes and returns the next batch.
     #[inline]
     pub fn take_next(&mut self) -> Option<&mut Batch<'a>> {
         let next = self.batches.get_mut(usize::from(self.taken))?.as_mut()?;
@@ -247,13 +247,13 @@ impl<'a> Batches<'a> {
         Some(next)
     }
 
-    /// The batch that was taken last is the next one again: something is left of it.
+    /// Makes the last removed batch the next one again, because a part of it is left.
     pub fn put_back(&mut self) {
         debug_assert!(self.taken > 0, "one was taken");
         self.taken -= 1;
     }
 
-    /// The same in memory of their own, to cross a thread border.
+    /// A copy that owns its memory, for another thread.
     pub fn into_owned(self) -> Batches<'static> {
         let mut owned = Batches { ack: self.ack, ..Batches::new(self.source) };
         for Batch { records, receipt } in self.batches.into_iter().skip(usize::from(self.taken)).flatten() {
@@ -262,12 +262,12 @@ impl<'a> Batches<'a> {
         owned
     }
 
-    /// Records that have no outcome yet.
+    /// Number of records without an outcome.
     pub fn records(&self) -> u64 {
         self.iter().map(Batch::receipt_records).sum()
     }
 
-    /// The packets as they came, when raw routes use the source.
+    /// The unparsed packets, if the source has raw routes.
     pub fn packets(&self) -> Option<&Packets<'a>> {
         self.iter().find_map(|batch| match &batch.records {
             Records::Packets(packets) => Some(packets),
@@ -299,8 +299,7 @@ impl<'a> Batches<'a> {
         })
     }
 
-    /// What stands in the tally of its samples when there is nothing else: no record, no client to answer, nothing for a raw
-    /// route.
+    /// The tally of its samples if there is nothing else: no record, no acknowledgement, nothing for a raw route.
     pub fn tally_only(&self) -> Option<Tally> {
         if self.ack.is_some() {
             return None;
@@ -314,7 +313,7 @@ impl<'a> Batches<'a> {
         }
     }
 
-    /// Adds what another read held, where this one has samples.
+    /// Adds the tally of another read, if this one has samples.
     pub fn add_tally(&mut self, tally: Tally) -> bool {
         let samples = self.batches.iter_mut().flatten().find_map(|batch| match &mut batch.records {
             Records::Samples(samples) => Some(samples),
@@ -323,14 +322,13 @@ impl<'a> Batches<'a> {
         samples.map(|samples| samples.tally.add(tally)).is_some()
     }
 
-    /// True when there is nothing to hand on.
+    /// True when there is nothing to pass on.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.taken == self.added && self.ack.is_none()
     }
 
-    /// Memory that the batches hold, the struct included, for exchanges that are bounded in bytes; at least
-    /// [`BATCH_BYTES_MIN`].
+    /// Memory of the batches, including the struct, for exchanges with a limit in bytes; at least [`BATCH_BYTES_MIN`].
     pub fn memory_bytes(&self) -> usize {
         let held: usize = self.iter().map(|batch| batch.records.memory_bytes()).sum();
         (size_of::<Batches<'_>>() + held).max(BATCH_BYTES_MIN)
@@ -349,9 +347,9 @@ impl<'a> Batches<'a> {
 /// Packets with their borders, collected one by one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketBatch {
-    /// All packets, one behind the other.
+    /// All packets, without gaps.
     pub bytes: Vec<u8>,
-    /// Where each packet lies in `bytes`.
+    /// The position of each packet in `bytes`.
     pub packets: Vec<Span>,
 }
 
@@ -367,7 +365,7 @@ impl PacketBatch {
         self.packets.iter().map(|packet| packet.of(&self.bytes))
     }
 
-    /// Forgets the packets, keeps the memory.
+    /// Removes the packets and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.packets.clear();
@@ -375,7 +373,7 @@ impl PacketBatch {
 }
 
 #[test]
-fn batches_come_out_in_order_and_what_is_left_comes_first() {
+fn batches_are_taken_in_order_and_a_returned_one_comes_first() {
     use std::sync::Arc;
 
     use crate::{Outcome, SourceAccount};

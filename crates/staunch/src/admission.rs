@@ -1,15 +1,14 @@
-//! Who may have a place: a bound on all connections of a listener, and a lower one on those of one peer, so that nobody
-//! can take every place.
+//! Admission of connections: a limit on all connections of a listener, and a lower one per peer, so that no peer can
+//! use all of them.
 //!
-//! A listener asks with [`Admission::admit`]; the [`ConnectionSlot`] that it gets is held for as long as the connection lives. Where
-//! [`Admission::admit_or_replace`] is asked, a connection that only waits (for its client to say something, or to read)
-//! gives way to a new one when there is no other place: of the peer that has the most, the one that has waited the longest.
-//! When none waits, the oldest of the peer that has the most does, if it has at least two more than the peer that comes: few
-//! peers that are always at work lock nobody out. Connections of sources, whose clients may be silent between two flushes, give
-//! way only when they have been silent for long
-//! ([`Admission::admit_or_replace_silent`]).
-//! Not here: the limits (`config`), what is counted and under which name (the listeners).
-//! Invariant: a place is counted from `admit` until its slot is dropped, or was asked to leave.
+//! A listener calls [`Admission::admit`]; the [`ConnectionSlot`] in the result lives as long as the connection. With
+//! [`Admission::admit_or_replace`], an idle connection (its client neither sends nor reads) is replaced by a new one
+//! when no slot is free: the one that has been idle the longest, of the peer with the most connections. Without an idle
+//! one, the oldest connection of the peer with the most is replaced if that peer has at least two more than the new
+//! connection's peer, so that a few busy peers cannot exclude others. Connections of sources, whose clients may be
+//! silent between two flushes, are replaced only after a long silence ([`Admission::admit_or_replace_silent`]).
+//! Not here: the limits (`config`), counters and their names (the listeners).
+//! Invariant: a slot counts from `admit` until it is dropped or was asked to leave.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,17 +19,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use model::{PeerKey, SECOND_NS};
 use tokio::sync::Notify;
 
-/// A connection that has waited for less gives way to others of its own peer at most: its first request may be on the way.
+/// A connection that has been idle for less is replaced only by its own peer: its first request may be on its way.
 const SETTLED_NS: u64 = SECOND_NS;
 
-/// Whoever comes when all connections of a source are taken, and none was silent for long, changes nothing of that for so long:
-/// looking at all of them again for each would cost more than to accept it.
+/// After a search among the connections of a source found no idle one, a new connection does not search again for this
+/// long: the search would cost more than accepting the connection.
 const LOOK_AGAIN_NS: u64 = SECOND_NS / 10;
 
-/// A refusal is told at most once in so long.
-const TOLD_EVERY_NS: u64 = 60 * SECOND_NS;
+/// Least interval between two log lines about rejections.
+const LOG_EVERY_NS: u64 = 60 * SECOND_NS;
 
-/// The key of an address; none for a client of a unix socket.
+/// The key of an address; `Local` for a client of a unix socket.
 pub fn peer_key(address: Option<IpAddr>) -> PeerKey {
     match address.map(|address| address.to_canonical()) {
         Some(IpAddr::V4(address)) => PeerKey::V4(address.to_bits()),
@@ -42,31 +41,31 @@ pub fn peer_key(address: Option<IpAddr>) -> PeerKey {
 /// Most connections at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Of everybody.
+    /// Of all peers.
     pub all: usize,
     /// Of one peer.
     pub per_peer: usize,
 }
 
-/// Why there is no place.
+/// Which limit is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// Everybody together has as many as may be.
+    /// The limit of all connections.
     All,
-    /// This peer has.
+    /// The limit of this peer.
     PerPeer,
 }
 
-/// Why a connection is to leave.
+/// Why a connection must leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
-    /// It only waited, and its place is needed.
+    /// It was idle, and its slot is needed.
     Replaced,
-    /// It was at work, and its peer has the most connections; the place is needed by one that has fewer.
+    /// It was active, its peer has the most connections, and a peer with fewer needs a slot.
     Preempted,
 }
 
-/// The places of one listener.
+/// The slots of one listener.
 #[derive(Debug, Default)]
 pub struct Admission {
     state: Mutex<State>,
@@ -77,19 +76,19 @@ struct State {
     next_id: u64,
     slots: BTreeMap<u64, (PeerKey, Arc<Waiting>)>,
     of_peer: BTreeMap<PeerKey, usize>,
-    /// When nobody was found who was silent for long, for a peer that had so many connections.
+    /// When a search found no connection that was silent for long, for a peer with this many connections.
     found_none: Option<(u64, usize)>,
 }
 
 #[derive(Debug)]
 struct Waiting {
-    /// Since when its connection only waits, monotonic nanoseconds; `u64::MAX` while it is at work.
+    /// Since when its connection is idle, in monotonic nanoseconds; `u64::MAX` while it is active.
     since_ns: AtomicU64,
     leave: OnceLock<Leave>,
     asked: Notify,
 }
 
-/// One place, given back when it is dropped.
+/// One slot, which is free again when this is dropped.
 #[derive(Debug)]
 pub struct ConnectionSlot {
     id: u64,
@@ -98,10 +97,10 @@ pub struct ConnectionSlot {
 }
 
 impl Admission {
-    /// A place for a connection of `peer`, if there is one.
+    /// A slot for a connection of `peer`, if one is free.
     ///
     /// # Errors
-    /// Which limit is reached.
+    /// The limit that is reached.
     pub fn admit(self: &Arc<Admission>, peer: PeerKey, limits: Limits) -> Result<ConnectionSlot, Full> {
         let mut state = self.lock();
         match state.full(peer, limits) {
@@ -110,13 +109,14 @@ impl Admission {
         }
     }
 
-    /// The same. When there is none, a connection is asked to leave. Where the peer's own limit is reached: one of its own that
-    /// has only waited for `stalled_ns`, the one that has waited the longest. Else one that has waited for a second, of the
-    /// peers that have more connections (of its own for `stalled_ns`); and when there is none, one of the peer that has the
-    /// most, at work or not, if it still has more than this one then. What that costs grows with the connections that are open.
+    /// The same, but without a free slot a connection is asked to leave. At the peer's own limit: one of the peer that
+    /// has been idle for `stalled_ns`, the one idle the longest. Otherwise: one that has been idle for a second, of the
+    /// peers with more connections (for its own peer, `stalled_ns`). Otherwise: one of the peer with the most
+    /// connections, active or not, if that peer still has more than this one then. The cost grows with the number of
+    /// open connections.
     ///
     /// # Errors
-    /// Which limit is reached when nobody can be asked.
+    /// The limit that is reached, when no connection can be asked.
     pub fn admit_or_replace(
         self: &Arc<Admission>,
         peer: PeerKey,
@@ -125,7 +125,7 @@ impl Admission {
         stalled_ns: u64,
     ) -> Result<ConnectionSlot, Full> {
         let mut state = self.lock();
-        // A reload may have lowered the limits: then one makes no room.
+        // A reload may have lowered the limits: then one slot is not enough.
         while let Some(full) = state.full(peer, limits) {
             let has = state.of(peer);
             let is_own = |of: PeerKey, waited: Option<u64>| of == peer && waited >= Some(stalled_ns);
@@ -147,12 +147,12 @@ impl Admission {
         Ok(state.slot(peer, self))
     }
 
-    /// The same for connections whose clients may be silent for some time. When all places are taken, one is asked to leave that
-    /// has been silent for `silent_ns`, of the peer that has the most, if that has at least two more than this one: the one that
-    /// has been silent the longest. Gives that peer, and how many it had.
+    /// The same for connections whose clients may be silent for some time. Without a free slot, a connection is asked
+    /// to leave that has been silent for `silent_ns`: the one silent the longest, of the peer with the most
+    /// connections, if that peer has at least two more than this one. Returns that peer and its number of connections.
     ///
     /// # Errors
-    /// Which limit is reached when nobody is asked.
+    /// The limit that is reached, when no connection is asked.
     pub fn admit_or_replace_silent(
         self: &Arc<Admission>,
         peer: PeerKey,
@@ -171,7 +171,7 @@ impl Admission {
         if state.found_none.is_some_and(is_known) {
             return Err(Full::All);
         }
-        // One for one: where a reload has lowered the limit, nobody is cut for what is past it.
+        // One for one: after a reload with a lower limit, connections above it stay.
         let leaves =
             state.ask_to_leave(now_ns, |_of, others, waited| others >= has + 2 && waited >= Some(silent_ns));
         if leaves.is_none() {
@@ -181,23 +181,23 @@ impl Admission {
         Ok((state.slot(peer, self), leaves))
     }
 
-    /// Asks the connection to leave that has waited the longest, of the peer that has the most: the process lacks what the next
-    /// connection needs. False when each has something to do.
+    /// Asks the connection to leave that has been idle the longest, of the peer with the most, because the process
+    /// lacks a resource for the next connection. False when all are active.
     pub fn make_room(&self, now_ns: u64) -> bool {
         self.lock().ask_to_leave(now_ns, |_of, _has, waited| waited.is_some()).is_some()
     }
 
-    /// A place for a connection that is there already: another process has accepted it.
+    /// A slot for an existing connection, which another process has accepted.
     pub fn admit_anyway(self: &Arc<Admission>, peer: PeerKey) -> ConnectionSlot {
         self.lock().slot(peer, self)
     }
 
-    /// Connections that have a place.
+    /// Number of slots in use.
     pub fn open(&self) -> usize {
         self.lock().slots.len()
     }
 
-    /// The peer that has most connections, and how many, for the end of a line of the log; empty where all are of one
+    /// The peer with the most connections and their number, for the end of a log line; empty when all belong to one
     /// unix socket.
     pub fn most_as_text(&self) -> String {
         let state = self.lock();
@@ -215,7 +215,7 @@ impl State {
     fn full(&self, peer: PeerKey, limits: Limits) -> Option<Full> {
         let full = peer != PeerKey::Local && self.of(peer) >= limits.per_peer;
         match (self.slots.len() >= limits.all, full) {
-            // With both, room for everybody must be made among its own.
+            // With both, the slot must come from its own connections.
             (_, true) if limits.per_peer < limits.all => Some(Full::PerPeer),
             (true, _) => Some(Full::All),
             (false, true) => Some(Full::PerPeer),
@@ -240,7 +240,7 @@ impl State {
         ConnectionSlot { id, waiting, admission: Arc::clone(admission) }
     }
 
-    /// None when it was forgotten already.
+    /// `None` when it was already removed.
     fn forget(&mut self, id: u64) -> Option<Arc<Waiting>> {
         let (peer, waiting) = self.slots.remove(&id)?;
         let left = self.of(peer).saturating_sub(1);
@@ -252,9 +252,10 @@ impl State {
         Some(waiting)
     }
 
-    /// Asks one of those to leave that `may` says so of, by its peer, how many connections that has, and how long it has waited,
-    /// if it does: of the peer that has the most, the one that has waited the longest, else the oldest. Gives its peer, and how many
-    /// that had. None when there is none.
+    /// Asks one connection to leave, among those for which `may` returns true; its arguments are the peer, the peer's
+    /// number of connections, and the idle time, if any. Of the peer with the most, it is the one that has been idle
+    /// the longest, otherwise the oldest. Returns the peer and its number of connections; `None` without such a
+    /// connection.
     fn ask_to_leave(
         &mut self,
         now_ns: u64,
@@ -268,7 +269,7 @@ impl State {
         let (has, waited_ns, Reverse(id), of) = candidates.max()?;
         let waiting = self.forget(id)?;
         let leave = if waited_ns.is_some() { Leave::Replaced } else { Leave::Preempted };
-        // It is asked once: it is forgotten here.
+        // It is asked once, and removed here.
         let _first = waiting.leave.set(leave);
         waiting.asked.notify_waiters();
         Some((of, has))
@@ -276,26 +277,26 @@ impl State {
 }
 
 impl ConnectionSlot {
-    /// From now on its connection waits for its client, and may be asked to leave.
+    /// Its connection is idle from now on, and may be asked to leave.
     pub fn wait_begins(&self, now_ns: u64) {
         self.waiting.since_ns.store(now_ns, Relaxed);
     }
 
-    /// The client has said something, or read something.
+    /// The client has sent or read something.
     pub fn wait_ends(&self) {
         self.waiting.since_ns.store(u64::MAX, Relaxed);
     }
 
-    /// True when its place was needed, and is another one's.
+    /// True when its slot was given to another connection.
     pub fn is_to_leave(&self) -> bool {
         self.waiting.leave.get().is_some()
     }
 
-    /// Resolves when its place is needed. Cancel-safe.
+    /// Resolves when its slot is needed. Cancel-safe.
     pub async fn asked_to_leave(&self) -> Leave {
         loop {
             let mut asked = std::pin::pin!(self.waiting.asked.notified());
-            // Enabled before it is looked at: who asks in between is heard.
+            // Enabled before the check, so that no notification is missed.
             asked.as_mut().enable();
             if let Some(leave) = self.waiting.leave.get() {
                 return *leave;
@@ -311,37 +312,37 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// Tells of refusals, one line for many.
+/// Limits log lines about rejections.
 #[derive(Debug, Default)]
 pub struct Refusals {
     state: Mutex<(Option<u64>, u64)>,
 }
 
 impl Refusals {
-    /// Counts one. Gives how many there were since the last time when it is to be told of: at first at once, then at most
-    /// once a minute.
+    /// Counts a rejection. Returns the number since the last log line when it is time for another one: at once for the
+    /// first, then at most once a minute.
     pub fn note(&self, now_ns: u64) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (told_ns, untold) = &mut *state;
-        *untold += 1;
-        if told_ns.is_some_and(|told_ns| now_ns.saturating_sub(told_ns) < TOLD_EVERY_NS) {
+        let (logged_ns, unlogged) = &mut *state;
+        *unlogged += 1;
+        if logged_ns.is_some_and(|logged_ns| now_ns.saturating_sub(logged_ns) < LOG_EVERY_NS) {
             return None;
         }
-        *told_ns = Some(now_ns);
-        Some(std::mem::take(untold))
+        *logged_ns = Some(now_ns);
+        Some(std::mem::take(unlogged))
     }
 
-    /// How many there were since the last time, when a minute has passed since then, or it is the end. None when there
-    /// were none. For the last ones of many, after which none is logged.
+    /// The number since the last log line, if a minute has passed or at the end; `None` for 0. For the last ones of a
+    /// series, which are otherwise not logged.
     pub fn rest(&self, now_ns: u64, is_end: bool) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (told_ns, untold) = &mut *state;
-        let is_due = told_ns.is_some_and(|told_ns| now_ns.saturating_sub(told_ns) >= TOLD_EVERY_NS);
-        if *untold == 0 || !(is_due || is_end) {
+        let (logged_ns, unlogged) = &mut *state;
+        let is_due = logged_ns.is_some_and(|logged_ns| now_ns.saturating_sub(logged_ns) >= LOG_EVERY_NS);
+        if *unlogged == 0 || !(is_due || is_end) {
             return None;
         }
-        *told_ns = Some(now_ns);
-        Some(std::mem::take(untold))
+        *logged_ns = Some(now_ns);
+        Some(std::mem::take(unlogged))
     }
 }
 
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold_for_all_and_for_each_peer_and_are_given_back() {
+    fn limits_apply_to_all_and_to_each_peer_and_slots_are_freed() {
         let admission = Arc::new(Admission::default());
         let admit = |address: &str| admission.admit(peer(address), LIMITS);
         let first = admit("10.0.0.1").expect("room");
@@ -383,7 +384,7 @@ mod tests {
         drop(first);
         assert_eq!(admission.open(), 3);
         let _again = admit("10.0.0.1").expect("room");
-        // What is there already is counted, and not refused.
+        // An existing connection is counted but not rejected.
         let handed = admission.admit_anyway(peer("10.0.0.5"));
         assert_eq!((admission.open(), admit("10.0.0.6").err()), (5, Some(Full::All)));
         drop(handed);
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_of_unix_sockets_share_only_the_bound_on_all() {
+    fn clients_of_unix_sockets_only_share_the_total_limit() {
         let admission = Arc::new(Admission::default());
         let slots: Vec<_> =
             std::iter::from_fn(|| admission.admit(peer_key(None), LIMITS).ok()).take(9).collect();
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_waits_gives_way_the_longest_first_and_nobody_at_work_does() {
+    fn idle_connections_are_replaced_longest_first_and_active_ones_never() {
         let admission = Arc::new(Admission::default());
         let come = |address: &str, now_ns| admission.admit_or_replace(peer(address), LIMITS, now_ns, 10);
         let (first, second) = (come("10.0.0.1", 0).expect("room"), come("10.0.0.1", 0).expect("room"));
@@ -419,14 +420,14 @@ mod tests {
         assert_eq!(come("10.0.0.1", 101).err(), Some(Full::PerPeer), "neither has waited for long");
         let third = come("10.0.0.1", 102).expect("the second one leaves");
         assert_eq!((asked(&first), asked(&second), admission.open()), (None, Some(Leave::Replaced), 2));
-        // It goes later, and nothing is given back twice.
+        // It ends later, and nothing is freed twice.
         drop(second);
         assert_eq!(admission.open(), 2);
         first.wait_ends();
         third.wait_begins(110);
         let others = [come("10.0.0.2", 110).expect("room"), come("10.0.0.3", 110).expect("room")];
         others[0].wait_begins(103);
-        // Of the peer that has the most, although another one has waited longer.
+        // From the peer with the most connections, although another one has been idle longer.
         let _fifth = come("10.0.0.4", 120 + SETTLED_NS).expect("the third one leaves");
         assert_eq!((asked(&third), asked(&others[0]), asked(&first)), (Some(Leave::Replaced), None, None));
         drop((first, third, others));
@@ -434,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_at_work_that_have_all_places_give_one_to_each_that_comes() {
+    fn active_peers_with_all_slots_give_one_to_each_new_peer() {
         let admission = Arc::new(Admission::default());
         let limits = Limits { all: 8, per_peer: 4 };
         let come = |last: u8| {
@@ -446,7 +447,7 @@ mod tests {
         assert_eq!(busy.len(), limits.all);
         let third = come(3).expect("the oldest of those that have the most leaves");
         assert_eq!((asked(&busy[0]), admission.open()), (Some(Leave::Preempted), limits.all));
-        // It has not said anything yet, and keeps its place.
+        // It has not sent anything yet, and keeps its slot.
         third.wait_begins(99);
         assert_eq!(come(1).err(), Some(Full::All), "the other one would have no more than this one then");
         assert_eq!(asked(&third), None);
@@ -459,10 +460,10 @@ mod tests {
     }
 
     #[test]
-    fn who_was_silent_for_long_of_the_peer_that_has_the_most_gives_way_to_one_that_has_fewer() {
+    fn a_silent_connection_of_the_largest_peer_is_replaced_by_a_smaller_peer() {
         let second = SECOND_NS;
-        // Of three peers, how many connections each has, for how many seconds they are silent (none: at work), how many of its own
-        // the newcomer has; and which one of all leaves.
+        // For each connection its peer and its silence in seconds (`None`: active); the number of connections of the
+        // new one's peer; and the index of the one that leaves.
         type Case = (&'static [(u8, Option<u64>)], u8, Option<usize>);
         let table: &[Case] = &[
             (&[(1, Some(70)), (1, Some(90)), (2, Some(99)), (3, Some(95))], 4, Some(1)),
@@ -470,7 +471,7 @@ mod tests {
             (&[(1, None), (1, None), (2, None), (2, None)], 4, None),
             (&[(1, None), (1, None), (2, Some(60)), (2, Some(1))], 4, Some(2)),
             (&[(1, Some(99)), (1, Some(99)), (1, Some(98)), (2, Some(99))], 2, Some(0)),
-            // They would only change places.
+            // Without a difference of two, they would only change places.
             (&[(1, Some(99)), (1, Some(99)), (2, Some(99)), (3, Some(99))], 2, None),
             (&[(1, Some(99)), (2, Some(99)), (3, Some(99)), (4, Some(99))], 5, None),
             (&[(1, Some(99)), (1, Some(99)), (1, Some(99)), (1, Some(99))], 1, None),
@@ -502,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_nobody_silent_is_not_looked_for_again_at_once() {
+    fn a_search_without_result_is_not_repeated_at_once() {
         let admission = Arc::new(Admission::default());
         let limits = Limits { all: 4, per_peer: 4 };
         let come =
@@ -516,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_peer_that_has_the_most_one_that_waits_leaves_first() {
+    fn of_the_largest_peer_an_idle_connection_leaves_first() {
         let admission = Arc::new(Admission::default());
         let limits = Limits { all: 4, per_peer: 4 };
         let come = |address: &str| admission.admit_or_replace(peer(address), limits, 100, 10);
@@ -528,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_by_who_waits_whatever_the_limits() {
+    fn an_idle_connection_can_be_asked_to_leave_below_the_limits() {
         let admission = Arc::new(Admission::default());
         let slots =
             ["10.0.0.1", "10.0.0.2"].map(|address| admission.admit(peer(address), LIMITS).expect("room"));
@@ -540,12 +541,12 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_at_once_and_then_by_the_minute() {
+    fn rejections_are_logged_at_once_and_then_once_a_minute() {
         let refusals = Refusals::default();
-        let minute = TOLD_EVERY_NS;
-        let told = [5, 6, minute, minute + 5, minute + 6].map(|now_ns| refusals.note(now_ns));
-        assert_eq!(told, [Some(1), None, None, Some(3), None]);
-        // The last one is logged as well, when it is time or at the end.
+        let minute = LOG_EVERY_NS;
+        let logged = [5, 6, minute, minute + 5, minute + 6].map(|now_ns| refusals.note(now_ns));
+        assert_eq!(logged, [Some(1), None, None, Some(3), None]);
+        // The last ones are also logged, after a minute or at the end.
         let rest = |now_ns, is_end| refusals.rest(now_ns, is_end);
         assert_eq!((rest(minute + 7, false), rest(2 * minute + 5, false)), (None, Some(1)));
         assert_eq!((rest(9 * minute, false), rest(9 * minute, true)), (None, None), "nothing is left");

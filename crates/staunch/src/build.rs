@@ -1,12 +1,12 @@
-//! Facts about this build, which `build.rs` of the crate finds out.
+//! Facts about this build, which the crate's `build.rs` determines.
 
 /// The version of the program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The commit that it was built from, or `unknown`.
+/// The commit of the build, or `unknown`.
 pub const COMMIT: &str = env!("STAUNCH_BUILD_COMMIT");
 
-/// What `staunch --version --verbose` prints.
+/// The output of `staunch --version --verbose`.
 pub fn verbose() -> String {
     format!(
         "staunch {VERSION}\ncommit: {COMMIT}\nfeatures: none\ntarget: {}\nprofile: {}\nrustc: {}\n",

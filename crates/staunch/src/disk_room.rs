@@ -1,4 +1,4 @@
-//! Whether the disk has room for all that queues on it may hold.
+//! Whether the disk has enough space for the limits of all queues on it.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,11 @@ use config::plan::{OutputPlan, Plan};
 use client::stdio::bytes;
 use sys::data_dir;
 
-/// Outputs that the warning names.
+/// Most outputs that the warning names.
 const NAMES_SHOWN: usize = 3;
 
-/// A warning when the queues of a plan may become larger than their disk lets them. What they hold already counts as room.
+/// A warning when the queues of a plan may become larger than the free space of their disk. Their current size counts
+/// as free.
 pub(crate) fn warning(plan: &Plan) -> Option<Diagnostic> {
     let queues: Vec<&OutputPlan> = plan.outputs.iter().filter(|output| output.queue_kind.is_disk()).collect();
     if queues.is_empty() {
@@ -44,7 +45,7 @@ fn of(queues: &[&OutputPlan], data_dir: &Path, free: u64, held: u64) -> Option<D
     Some(Diagnostic::warning(Code::DiskTooSmall, message).hint(hint))
 }
 
-/// The path, or the folder above it that is there: the data directory is made by the start.
+/// The path, or its nearest existing parent: the start creates the data directory.
 fn existing(path: &Path) -> PathBuf {
     let found = path.ancestors().find(|path| path.exists());
     found.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
@@ -67,7 +68,7 @@ fn size_of(folder: &Path) -> u64 {
 }
 
 #[test]
-fn what_queues_may_take_is_held_against_what_is_free() {
+fn limits_of_queues_are_compared_with_the_free_space() {
     let text = "[sources.in]\ntype = \"graphite\"\n[outputs.o]\ntype = \"graphite\"\nfrom = [\"in\"]\n\
                 to = [\"tcp://10.0.0.1:2003\", \"tcp://10.0.0.2:2003\"]\n\
                 queue = { kind = \"disk\", max_bytes = \"4GiB\" }\n";

@@ -1,11 +1,11 @@
-//! Log lines of a daemon, to stderr, stdout or a file, where nobody may read them, or only slowly.
+//! Log lines of a daemon, to stderr, stdout or a file, even if their reader is slow or missing.
 //!
-//! Path: any thread, that of the records too -> [`to_stderr`], [`to_stdout`], [`to_file`] -> a queue of at most
-//! [`QUEUE_BYTES_MAX`] -> a thread of its own, the only one that writes, and so the only one that waits for a reader. A text
-//! that finds the queue full is dropped and counted; the log says how many were at the place where they are missing, and
-//! [`dropped`] how many in all. [`finish`] waits a moment for what is queued: at the end of the process, and at a panic
-//! ([`log_panics`]).
-//! Not here: what verbs print that end by themselves (`talk`), the form of a log (`carbon_c_relay::log`).
+//! Path: any thread, including those of records -> [`to_stderr`], [`to_stdout`], [`to_file`] -> a queue of at most
+//! [`QUEUE_BYTES_MAX`] -> a separate thread, the only one that writes, and so the only one that waits for a reader.
+//! Without room in the queue, a text is dropped and counted; the log shows their number where they are missing, and
+//! [`dropped`] returns the total. [`finish`] waits briefly for queued texts: at the end of the process, and at a panic
+//! ([`log_panics`]). Not here: output of commands that end by themselves (`talk`), the format of a log
+//! (`carbon_c_relay::log`).
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::VecDeque;
@@ -20,21 +20,21 @@ use tracing_subscriber::fmt::MakeWriter;
 use sys::clock::Clock;
 use sys::{self, Writable};
 
-/// A queue that has so many bytes takes no further text. The last one that it takes may be of any length: banners and
-/// configurations arrive whole.
+/// A queue of this size accepts no further text. The last accepted one may have any length, so that banners and
+/// configurations are written completely.
 const QUEUE_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of one write: a pipe that has room at all takes so many without a wait (PIPE_BUF). Short texts are put together up to
-/// about that.
+/// Bytes of one write: a pipe with any room accepts this many without blocking (PIPE_BUF). Short texts are joined up to
+/// about that size.
 const WRITE_BYTES: usize = 4096;
 
 /// Longest wait for a reader at the end of the process, and at a panic.
 const FINISH_MAX: Duration = Duration::from_secs(1);
 
-/// Time between two looks of a thread whose reader is slow.
+/// Interval between two attempts of a thread whose reader is slow.
 const LOOK_NS: u64 = model::SECOND_NS;
 
-/// Texts that were dropped, of all streams.
+/// Dropped texts, of all streams.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 static STDERR: LogStream = LogStream::new("log stderr");
@@ -46,15 +46,15 @@ pub(crate) fn to_stderr(text: &[u8]) {
     STDERR.push(Target::Stderr, text);
 }
 
-/// The log is one of JSON objects.
+/// The log consists of JSON objects.
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// From now on texts for people are messages of the log, since its readers want nothing but JSON.
+/// From now on, texts for people are log messages, because the log's readers expect only JSON.
 pub(crate) fn set_json() {
     IS_JSON.store(true, Relaxed);
 }
 
-/// Writes a text for people to stderr: the banner, or diagnostics. In a log of JSON objects it is one message.
+/// Writes a text for people to stderr: the banner, or diagnostics. In a JSON log it is one message.
 pub(crate) fn notice(text: &str) {
     if !IS_JSON.load(Relaxed) {
         to_stderr(text.as_bytes());
@@ -65,7 +65,7 @@ pub(crate) fn notice(text: &str) {
 
 /// Writes whole lines to stdout, or drops them. It never waits for the reader.
 pub(crate) fn to_stdout(text: &[u8]) {
-    // Where both are one pipe (`2>&1`) their lines stay in order.
+    // If both are one pipe (`2>&1`), their lines stay in order.
     let stream = if is_same_place() { &STDERR } else { &STDOUT };
     stream.push(Target::Stdout, text);
 }
@@ -75,17 +75,17 @@ pub(crate) fn to_file(file: &Arc<File>, text: &[u8]) {
     FILE.push(Target::File(Arc::clone(file)), text);
 }
 
-/// Texts that were dropped since the start, because the log was not read.
+/// Texts dropped since the start, because the log was not read.
 pub(crate) fn dropped() -> u64 {
     DROPPED.load(Relaxed)
 }
 
-/// Writes what an ending process says last to stderr.
+/// Writes the last message of an ending process to stderr.
 pub(crate) fn last_words(text: &str) {
     if STDERR.lock().runs {
         to_stderr(text.as_bytes());
     } else {
-        // Nothing but verbs that end by themselves: their readers may take their time.
+        // Only commands that end by themselves: their readers may be slow.
         client::stdio::say(text);
     }
 }
@@ -96,7 +96,7 @@ pub(crate) fn finish() {
     [&STDERR, &STDOUT, &FILE].into_iter().for_each(|stream| stream.finish(until_ns));
 }
 
-/// From now on the words of a panic go the way of the log, behind what was logged before, and keep nobody waiting for long.
+/// From now on, panic messages are logged in order, without long delays.
 pub(crate) fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
@@ -115,16 +115,16 @@ pub(crate) fn log_panics() {
     }));
 }
 
-/// Where a text goes.
+/// The destination of a text.
 #[derive(Clone, Debug)]
 enum Target {
     Stderr,
     Stdout,
-    /// The log of `staunch relay -l`. After it was opened anew, texts from before still go to the old one.
+    /// The log of `staunch relay -l`. When it is reopened, earlier texts still go to the old file.
     File(Arc<File>),
 }
 
-/// Neighbouring texts of one target.
+/// Consecutive texts with one target.
 #[derive(Debug)]
 struct Texts {
     target: Target,
@@ -136,7 +136,7 @@ struct Texts {
 struct LogStream {
     name: &'static str,
     state: Mutex<State>,
-    /// There is something to write.
+    /// There is text to write.
     filled: Condvar,
     /// Everything is written.
     emptied: Condvar,
@@ -145,13 +145,13 @@ struct LogStream {
 #[derive(Debug)]
 struct State {
     texts: VecDeque<Texts>,
-    /// Those in `texts`, and those that are being written.
+    /// Bytes in `texts`, and those being written.
     bytes: usize,
-    /// Texts that were dropped behind the last one of the queue.
+    /// Texts dropped after the last one of the queue.
     dropped: u64,
-    /// Where the last text was to go.
+    /// The target of the last text.
     last: Target,
-    /// There is a thread.
+    /// The thread is running.
     runs: bool,
 }
 
@@ -167,7 +167,7 @@ impl State {
         self.append(text);
     }
 
-    /// Says how many were dropped.
+    /// Logs how many were dropped.
     fn note_dropped(&mut self) {
         match std::mem::take(&mut self.dropped) {
             0 => {}
@@ -211,7 +211,7 @@ impl LogStream {
             state.runs = thread.spawn(|| self.write_for_ever()).is_ok();
         }
         if !state.runs {
-            // The system has no thread left: what finds room leaves now, the rest with the next text.
+            // No thread could be started: the part that fits is written now, the rest with the next text.
             write_now(&mut state, 0);
         }
         self.filled.notify_one();
@@ -250,7 +250,7 @@ impl LogStream {
     }
 }
 
-/// Writes what finds room before `until_ns` (monotonic), where there is no thread for it.
+/// Writes what fits before `until_ns` (monotonic), without the thread.
 fn write_now(state: &mut State, until_ns: u64) {
     loop {
         if state.texts.is_empty() {
@@ -278,7 +278,7 @@ impl Target {
         }
     }
 
-    /// Waits for room, and says how many bytes of `text` are done with: none when there was no room for so long.
+    /// Waits for room. Returns how many bytes of `text` are done: 0 at the timeout.
     fn write_some(&self, text: &[u8], wait_ns: u64) -> usize {
         let piece = &text[..text.len().min(WRITE_BYTES)];
         match self {
@@ -291,7 +291,7 @@ impl Target {
     }
 }
 
-/// A stream that takes nothing any more has room for all.
+/// A closed stream accepts and discards everything.
 fn write_piece(
     to: &impl Writable,
     piece: &[u8],
@@ -303,9 +303,9 @@ fn write_piece(
     }
     match write(piece) {
         Ok(written) if written > 0 => written,
-        // With WouldBlock: somebody else who has the same pipe made it non-blocking, and was quicker.
+        // With WouldBlock: another process with the same pipe made it non-blocking and filled it.
         Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => 0,
-        // The reader has ended, or the disk is full: nobody is left to say it to.
+        // The reader has ended, or the disk is full: the text cannot be written.
         Ok(_) | Err(_) => piece.len(),
     }
 }
@@ -326,7 +326,7 @@ fn is_same_place() -> bool {
     })
 }
 
-/// Whether stdout and stderr are one file: this system does not say.
+/// Whether stdout and stderr are one file: unknown on this system.
 #[cfg(windows)]
 fn is_same_place() -> bool {
     false
@@ -355,13 +355,13 @@ impl MakeWriter<'_> for Stderr {
     }
 }
 
-/// Stdout without its buffer: what was written has left.
+/// Stdout without its buffer: written bytes are sent at once.
 #[derive(Debug)]
 struct Unbuffered(io::StdoutLock<'static>);
 
 impl Write for Unbuffered {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // The buffer is empty before, and after it unless the write failed: then these bytes are gone.
+        // The buffer is empty before, and also afterwards unless the write failed; these bytes are then lost.
         self.0.write_all(bytes)?;
         self.0.flush()?;
         Ok(bytes.len())
@@ -384,7 +384,7 @@ mod tests {
         (file(from.into()), Target::File(Arc::new(file(to.into()))))
     }
 
-    /// A stream with a thread, which goes on to the end of the process, as those of the program do.
+    /// A stream with a thread that runs until the end of the process, like those of the program.
     fn stream() -> &'static LogStream {
         Box::leak(Box::new(LogStream::new("log test")))
     }
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_of_one_page_now_and_then_keeps_nobody_waiting_and_every_line_is_accounted_for() {
+    fn a_slow_reader_blocks_no_writer_and_every_line_is_accounted_for() {
         const LINES: usize = 4_000;
         let (mut from, to) = pipe();
         let log = stream();
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_without_a_thread_leave_as_far_as_there_is_room() {
+    fn texts_without_a_thread_are_written_as_far_as_there_is_room() {
         let (mut from, to) = pipe();
         let mut state = State { last: to.clone(), ..LogStream::new("").state.into_inner().expect("unused") };
         let line = [&[b'x'; 9_999][..], b"\n"].concat();
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_arrives_whole_and_in_its_turn() {
+    fn a_long_text_arrives_whole_and_in_order() {
         let (mut from, to) = pipe();
         let text = b"a line of many\n".repeat(200_000);
         let log = stream();
@@ -480,12 +480,12 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_a_panic_come_behind_what_was_logged() {
+    fn a_panic_message_comes_after_earlier_log_lines() {
         const PART: &str = "STAUNCH_TEST_OF_PANICS";
         if std::env::var_os(PART).is_some() {
             log_panics();
             to_stderr(b"logged before\n");
-            // At once, whatever else waits.
+            // At once, even with other queued texts.
             let thread = std::thread::Builder::new().name("doomed".into()).spawn(|| panic!("on purpose"));
             let _panicked = thread.expect("a thread").join();
             std::process::abort();

@@ -1,8 +1,8 @@
-//! The way of one name through a relay, for people and for programs: which rules it meets, who gets a copy and why.
+//! The route of one name through a relay, for people and programs: the rules that apply, the copies, and the reasons.
 //!
-//! Path: `process::relay::Router::explain` -> **[`Way::new`]** -> text on a terminal (`staunch relay --explain`), or JSON
-//! (`--json`, `/api/v1/relay/explain`).
-//! Not here: what rules do (`process::relay`); carbon-c-relay's own test mode (`carbon_c_relay::test_mode::meetings`).
+//! Path: `process::relay::Router::explain` -> **[`Way::new`]** -> text on a terminal (`staunch relay --explain`), or
+//! JSON (`--json`, `/api/v1/relay/explain`). Not here: the rules (`process::relay`); carbon-c-relay's own test mode
+//! (`carbon_c_relay::test_mode::meetings`).
 
 use client::stdio::shown;
 use process::aggregation_rules::Compute;
@@ -13,68 +13,68 @@ use process::relay::{
 use process::sharding::{CarbonHash, Sharding};
 use serde::Serialize;
 
-/// Columns of a terminal that texts are made for.
+/// Columns of the text.
 const COLUMNS: usize = 80;
-/// Of an expression so much is shown at least, however long the path of its file.
+/// Least columns of an expression, even with a long path of its file.
 const EXPRESSION_COLUMNS_MIN: usize = 20;
 
-/// The way of one name.
+/// The route of one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Way {
     /// The name.
     pub name: String,
-    /// What stands behind it on its line; absent when nothing was given.
+    /// The text after it on its line; absent when there is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rest: String,
-    /// Rules that it meets, in order.
+    /// The rules that apply, in order.
     pub rules: Vec<RuleMet>,
-    /// Expressions whose search came to a limit, which counts as no match.
+    /// Expressions whose search reached a limit, which counts as no match.
     pub gave_up: Vec<GaveUpAt>,
-    /// Copies that are sent.
+    /// Copies sent.
     pub copies: u32,
-    /// Copies past the most that one record may have.
+    /// Copies above the maximum for one record.
     pub copies_refused: u32,
-    /// Results of aggregations that its value counts in.
+    /// Results of aggregations with its value.
     pub results: u32,
-    /// How the way ends: `no_more_rules`, `stopped`, `blackholed`, `invalid`.
+    /// How the route ends: `no_more_rules`, `stopped`, `blackholed`, `invalid`.
     pub end: &'static str,
 }
 
-/// A rule that a name meets.
+/// A rule that applies to the name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RuleMet {
-    /// Where it stands: `FILE:LINE`, or its place among the rules.
+    /// Its place: `FILE:LINE`, or its number among the rules.
     pub at: String,
     /// `match`, `rewrite`, `aggregate`.
     pub kind: &'static str,
     /// The expression that matches; `*` for every name.
     pub expression: String,
-    /// How it is looked for: `all`, `contains`, `begins`, `ends`, `equals`, `regex`.
+    /// How it is searched: `all`, `contains`, `begins`, `ends`, `equals`, `regex`.
     pub how: &'static str,
-    /// The name that it matches: another one than the line's behind a rewrite.
+    /// The matched name; after a rewrite, it differs from the line's.
     pub name: String,
-    /// The `validate` of the rule and how it finds the line.
+    /// The `validate` of the rule, and its result for the line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validate: Option<Validation>,
-    /// The name that a rewrite makes of it.
+    /// The new name after a rewrite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renamed: Option<Renamed>,
     /// Copies by cluster.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sent: Vec<SentTo>,
-    /// Results that the value counts in.
+    /// Results with its value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fed: Vec<FedTo>,
-    /// It is swallowed here.
+    /// The line is dropped here.
     pub blackholed: bool,
-    /// Later rules are not looked at.
+    /// Later rules do not apply.
     pub stops: bool,
 }
 
-/// An expression that may be in the name, or not.
+/// An expression that may match the name or not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GaveUpAt {
-    /// Where its rule stands, as of a rule that is met.
+    /// The place of its rule.
     pub at: String,
     /// `match`, `rewrite`, `aggregate`, `validate`.
     pub kind: &'static str,
@@ -82,23 +82,23 @@ pub struct GaveUpAt {
     pub expression: String,
 }
 
-/// A `validate` and what it finds.
+/// A `validate` and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Validation {
     /// The expression.
     pub expression: String,
     /// Whether the line passes.
     pub passes: bool,
-    /// Whether lines that do not are logged.
+    /// Whether lines that fail are logged.
     pub logs: bool,
 }
 
-/// A name that a rewrite makes.
+/// The name after a rewrite.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Renamed {
     /// The name.
     pub to: String,
-    /// Later rules see it. One that cannot be sent (empty, too long, with blanks) is not used.
+    /// Later rules use it. An invalid name (empty, too long, with blanks) is not used.
     pub used: bool,
 }
 
@@ -107,7 +107,7 @@ pub struct Renamed {
 pub struct SentTo {
     /// The cluster.
     pub cluster: String,
-    /// How it shares records out.
+    /// Its sharding.
     pub sharing: &'static str,
     /// What is hashed; absent where nothing is.
     #[serde(skip_serializing_if = "Option::is_none")]

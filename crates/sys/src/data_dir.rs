@@ -1,16 +1,16 @@
-//! The data directory: who has it, and what is where in it.
+//! The data directory: its owner and its contents.
 //!
-//! | name | what |
+//! | name | contents |
 //! |---|---|
-//! | `lock` | locked by the daemon that has the directory; its text names that process. The directory itself is locked as
-//! well: somebody may delete this file |
+//! | `lock` | locked by the daemon that owns the directory; its text names that process. The directory itself is
+//! locked, too, because the file may be deleted |
 //! | `queues/NAME/` | the queue on disk of output NAME |
-//! | `known-queues` | the names of those folders that there were (`staunch::daemon::known_queues`) |
+//! | `known-queues` | the names of all folders in `queues` so far (`staunch::daemon::known_queues`) |
 //! | `state/` | the state of aggregations |
 //! | `last-flush` | labels for the next start (`staunch::daemon::handover`) |
 //!
-//! Only a daemon that keeps something there takes the directory for itself: several that write nothing may share one.
-//! Not here: what is in a queue (`deliver::disk_queue`), opening queues (`staunch::daemon::queues`), what of a plan needs the
+//! Only a daemon that keeps data there locks the directory. Daemons that write nothing may share it. Not here: the
+//! contents of queues (`deliver::disk_queue`), opening queues (`staunch::daemon::queues`), which plans need the
 //! directory (`staunch::daemon::kept`).
 
 use std::fmt::Write as _;
@@ -21,42 +21,42 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Name of the file that is locked.
+/// The locked file.
 pub const LOCK_FILE: &str = "lock";
 
-/// Name of the folder of queues.
+/// The folder of queues.
 const QUEUES: &str = "queues";
 
-/// Name of the folder of states.
+/// The folder of states.
 const STATE: &str = "state";
 
-/// How often the lock is tried, and the pause between.
+/// Number of attempts to lock, and the pause between them.
 const LOCK_TRIES: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// The same for the directory of a process that is about to end.
+/// The pause between attempts while the predecessor is ending.
 const LOCK_LATER_PAUSE: Duration = Duration::from_millis(100);
 
-/// Filters of log lines name the program.
+/// The target of log lines, for filters.
 const LOG_TARGET: &str = "staunch::daemon::data_dir";
 
-/// Longest text of a lock that is believed.
+/// Longest text of a lock file that is read.
 const HOLDER_BYTES_MAX: u64 = 256;
 
-/// The directory, ours until this is dropped or the process ends, however it ends.
+/// The directory, owned by this process until this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
     lock: File,
-    /// The directory, open and locked. Not every system or file system has folders opened or locked: then there is the file
-    /// only.
+    /// The directory, open and locked. Some systems and file systems cannot open or lock a directory; then only the
+    /// file is locked.
     opened: Option<Arc<File>>,
 }
 
-/// Why the directory is not ours.
+/// Why this process cannot own the directory.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// Another process has it.
+    /// Another process owns it.
     #[error(
         "the data directory {} is in use by another daemon ({holder}): two would write the same files\n  \
          hint: stop that one, or give this one a `data_dir` of its own",
@@ -65,10 +65,10 @@ pub enum DataDirError {
     Held {
         /// The directory.
         path: PathBuf,
-        /// Who has it, as far as its text tells.
+        /// The owner, according to the lock file.
         holder: String,
     },
-    /// It cannot be made, or its lock cannot be opened.
+    /// It cannot be created, or its lock cannot be opened.
     #[error(
         "cannot use the data directory {}: {cause}\n  hint: make it writable for this user, or set `data_dir`",
         path.display()
@@ -76,19 +76,19 @@ pub enum DataDirError {
     Unusable {
         /// The directory.
         path: PathBuf,
-        /// Why. Told in front of the hint, where a source would come behind it.
+        /// The cause. It is in the message before the hint; a `source` would be shown after it.
         cause: io::Error,
     },
 }
 
 impl DataDir {
-    /// Takes the directory `path` for this process, made when it is not there. `http` is told to whoever finds it taken.
+    /// Locks the directory `path` for this process, and creates it if needed. The lock file contains `http`, for the
+    /// message of a process that finds the directory locked.
     ///
-    /// The lock goes with the process: a file that one left behind is no obstacle. It is not passed on to programs that
-    /// this one starts.
+    /// The lock ends with the process, so a file that is left behind does no harm. Child processes do not inherit it.
     ///
     /// # Errors
-    /// When another process has it, or it cannot be used.
+    /// When another process owns it, or it cannot be used.
     pub fn lock(path: &Path, http: Option<SocketAddr>) -> Result<DataDir, DataDirError> {
         let unusable = |cause| DataDirError::Unusable { path: path.to_owned(), cause };
         fs::create_dir_all(path).map_err(unusable)?;
@@ -106,20 +106,20 @@ impl DataDir {
         let opened = File::open(path).ok().map(Arc::new);
         let locked = opened.as_ref().map(|opened| try_lock(opened));
         if let Some(Err(TryLockError::WouldBlock)) = locked {
-            // The file that it has locked was deleted.
+            // The locked file was deleted.
             return Err(DataDirError::Held {
                 path: path.to_owned(),
                 holder: "its lock was deleted".to_owned(),
             });
         }
         if let Err(error) = write_holder(&mut &lock, http) {
-            // A full disk, such as one that what waits in queues has filled.
+            // The disk is full, perhaps with queued data.
             tracing::warn!(target: LOG_TARGET, "cannot write the owner of the data directory {}: {error}", path.display());
         }
         Ok(DataDir { path: path.to_owned(), lock, opened })
     }
 
-    /// The directory, with the lock of the process that had it before.
+    /// The directory, with the lock of the predecessor.
     pub fn inherit(path: &Path, lock: File) -> DataDir {
         let opened = File::open(path).ok().map(Arc::new);
         if let Some(opened) = opened.as_ref().filter(|opened| opened.try_lock().is_err()) {
@@ -128,7 +128,7 @@ impl DataDir {
         DataDir { path: path.to_owned(), lock, opened }
     }
 
-    /// Writes into the lock who has it.
+    /// Writes the owner into the lock file.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -141,35 +141,35 @@ impl DataDir {
         &self.path
     }
 
-    /// The file whose lock says that the directory is ours.
+    /// The locked file.
     pub fn lock_file(&self) -> &File {
         &self.lock
     }
 
-    /// The directory, open; none where the system does not open folders.
+    /// The directory, open; `None` where the system does not open directories.
     pub fn opened(&self) -> Option<Arc<File>> {
         self.opened.clone()
     }
 
-    /// Where queues are.
+    /// The folder of queues.
     pub fn queues_dir(&self) -> PathBuf {
         self.path.join(QUEUES)
     }
 
-    /// Where states of aggregations are.
+    /// The folder of states.
     pub fn state_dir(&self) -> PathBuf {
         self.path.join(STATE)
     }
 }
 
-/// That another process has the directory, when one does. Nothing is made or changed there.
+/// The error if another process owns the directory. Changes nothing there.
 pub fn held(path: &Path) -> Option<DataDirError> {
     let lock = File::open(path.join(LOCK_FILE)).ok()?;
     let is_held = matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock));
     is_held.then(|| DataDirError::Held { path: path.to_owned(), holder: holder(&lock) })
 }
 
-/// Locks the directory when the process that we have taken over from has ended. Until then that one has it locked.
+/// Locks the directory when the predecessor, which still has it locked, has ended.
 fn lock_later(opened: Weak<File>) {
     let locks = move || {
         while let Some(opened) = opened.upgrade()
@@ -180,12 +180,12 @@ fn lock_later(opened: Weak<File>) {
         }
     };
     if let Err(error) = std::thread::Builder::new().name("lock".into()).spawn(locks) {
-        // The file is locked all the same.
+        // The file is locked in any case.
         tracing::warn!(target: LOG_TARGET, "cannot lock the data directory itself: {error}");
     }
 }
 
-/// Who only looks (`staunch queue`) holds the lock for an instant to see whether it is free: that is waited for.
+/// Retries, because commands that only read (`staunch queue`) take the lock for an instant.
 fn try_lock(lock: &File) -> Result<(), TryLockError> {
     for _ in 1..LOCK_TRIES {
         match lock.try_lock() {
@@ -196,20 +196,20 @@ fn try_lock(lock: &File) -> Result<(), TryLockError> {
     lock.try_lock()
 }
 
-/// True when there is state of aggregations that a plan without checkpoints has to clear away.
+/// True when there is state of aggregations for a plan without checkpoints to remove.
 pub fn has_state(data_dir: &Path) -> bool {
     data_dir.join(STATE).is_dir()
 }
 
-/// Where the queues of the daemons of `data_dir` are.
+/// The folder of queues in `data_dir`.
 pub fn queues_dir(data_dir: &Path) -> PathBuf {
     data_dir.join(QUEUES)
 }
 
-/// Who wrote the text of the lock.
+/// The owner, according to the lock file.
 fn holder(mut lock: &File) -> String {
     let mut text = String::new();
-    // Where a lock keeps others from reading, it cannot be told.
+    // On some systems a locked file cannot be read. The owner is then unknown.
     let _unread = Read::take(&mut lock, HOLDER_BYTES_MAX).read_to_string(&mut text);
     let words = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(", ");
     if words.is_empty() { "it does not say which".to_owned() } else { words }
@@ -218,31 +218,31 @@ fn holder(mut lock: &File) -> String {
 fn write_holder(lock: &mut &File, http: Option<SocketAddr>) -> io::Result<()> {
     let mut text = format!("process {}\n", std::process::id());
     if let Some(http) = http {
-        // A text takes everything.
+        // Writing to a `String` cannot fail.
         let _written = writeln!(text, "http {http}");
     }
     lock.rewind()?;
-    // Over what is there, which takes no more room on the disk.
+    // Overwrites the text, which needs no more space on the disk.
     lock.write_all(text.as_bytes())?;
     lock.set_len(text.len() as u64)
 }
 
-/// Name of the folder of an output's queue: the output's own, with `%XX` for each byte that is no letter, no digit and
-/// none of `_`, `-` and `.`. Names begin with a letter or digit, so that none is `.` or `..`.
+/// The folder of an output's queue: the output's name, with `%XX` for each byte that is not a letter, a digit, `_`, `-`
+/// or `.`. Names begin with a letter or digit, so that none is `.` or `..`.
 pub fn queue_folder(output: &str) -> String {
     let mut folder = String::with_capacity(output.len());
     for byte in output.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.') {
             folder.push(char::from(byte));
         } else {
-            // A text takes everything.
+            // Writing to a `String` cannot fail.
             let _written = write!(folder, "%{byte:02X}");
         }
     }
     folder
 }
 
-/// The output whose queue is in `folder`; none for a folder that is no output's.
+/// The output whose queue is in `folder`; `None` for any other folder.
 pub fn output_of(folder: &str) -> Option<String> {
     let mut name = Vec::with_capacity(folder.len());
     let mut bytes = folder.bytes();
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_has_one_owner_and_says_who() {
+    fn a_second_daemon_is_rejected_with_the_name_of_the_owner() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("data");
         fs::create_dir(&path).expect("a folder");
@@ -283,7 +283,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_directory_without_its_lock_file_still_has_one_owner() {
+    fn a_directory_without_its_lock_file_is_still_locked() {
         let folder = tempfile::tempdir().expect("a folder");
         let held = DataDir::lock(folder.path(), None).expect("nobody has it");
         fs::remove_file(folder.path().join(LOCK_FILE)).expect("it is there");
@@ -298,19 +298,19 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_cannot_be_used_is_told_with_its_cause() {
+    fn an_unusable_directory_is_reported_with_its_cause() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("file");
         fs::write(&file, "").expect("written");
         let error = DataDir::lock(&file, None).expect_err("it is a file");
-        let told = error.to_string();
+        let text = error.to_string();
         let head = format!("cannot use the data directory {}: ", file.display());
-        let (before, hint) = told.split_once("\n  hint: ").expect("a hint");
-        assert!(before.starts_with(&head) && before.len() > head.len(), "without its cause: {told}");
-        assert!(hint.ends_with("set `data_dir`"), "the cause comes before it: {told}");
+        let (before, hint) = text.split_once("\n  hint: ").expect("a hint");
+        assert!(before.starts_with(&head) && before.len() > head.len(), "without its cause: {text}");
+        assert!(hint.ends_with("set `data_dir`"), "the cause comes before it: {text}");
     }
 
-    /// On a disk that takes nothing the directory is ours all the same: what waits there is to be delivered.
+    /// On a full disk the directory can still be locked, so that queued data can be delivered.
     #[test]
     #[cfg(target_os = "linux")]
     fn a_full_disk_keeps_nobody_from_a_directory() {
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_outputs_and_folders_lead_to_each_other() {
+    fn names_of_outputs_and_folders_convert_both_ways() {
         for (output, folder) in [
             ("carbon", "carbon"),
             ("a.b_c-9", "a.b_c-9"),

@@ -60,7 +60,7 @@ fn called_by_manager(_arguments: Vec<OsString>) {
     let ended_well = main();
     let exit_code = if ended_well { ServiceExitCode::NO_ERROR } else { ServiceExitCode::ServiceSpecific(1) };
     // If the manager rejects the last status, the process ends all the same.
-    let _told = manager.set_service_status(ServiceStatus { exit_code, ..status(ServiceState::Stopped) });
+    let _rejected = manager.set_service_status(ServiceStatus { exit_code, ..status(ServiceState::Stopped) });
 }
 
 /// Reports that the daemon accepts records.

@@ -357,8 +357,8 @@ fn a_shut_socket_returns_buffered_packets_and_senders_get_an_error() {
         refuse_more(server.as_fd()).unwrap();
         // The first packet is rejected, and the second send reports it.
         client.send(b"behind").unwrap();
-        let told = client.send(b"behind").unwrap_err();
-        assert_eq!(told.kind(), std::io::ErrorKind::ConnectionRefused, "{address}");
+        let error = client.send(b"behind").unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused, "{address}");
         assert_eq!(reader.receive(server.as_fd(), Wait::No).unwrap().spans.len(), 1, "{address}");
         assert_eq!(reader.receive(server.as_fd(), Wait::No).unwrap().spans.len(), 0, "{address}");
     }

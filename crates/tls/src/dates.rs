@@ -1,6 +1,6 @@
-//! From when until when the certificates that we show are valid: those of listeners, and those of outputs for their endpoints.
+//! The validity dates of our own certificates: those of listeners, and those of outputs for their endpoints.
 //!
-//! Who judges them is the peer, so dates make warnings and figures, never mistakes.
+//! The peer decides whether they are valid, so dates cause warnings and figures, never errors.
 
 use config::diagnostic::{Code, Diagnostic};
 use config::plan::{Identity, Link, PemFile, Plan, StreamLink};
@@ -10,7 +10,7 @@ use x509_parser::parse_x509_certificate;
 
 use super::files;
 
-/// Who shows a certificate.
+/// The part of the plan that presents a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whose {
     /// A source, by name.
@@ -34,27 +34,27 @@ impl std::fmt::Display for Whose {
 /// When a certificate expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expiry {
-    /// Whose it is.
+    /// The part of the plan that presents it.
     pub whose: Whose,
-    /// Unix seconds; of a chain its earliest end.
+    /// Unix seconds; for a chain, the earliest expiry.
     pub at_s: i64,
 }
 
-/// Unix seconds of a certificate's first and last moment.
+/// Unix seconds of a certificate's validity.
 struct Validity {
     from_s: i64,
     until_s: i64,
 }
 
 impl Validity {
-    /// None when they cannot be read: such a certificate is a matter between the peer and us.
+    /// `None` for an unreadable certificate: the peer decides about it.
     fn of(cert: &CertificateDer<'_>) -> Option<Validity> {
         let (_rest, cert) = parse_x509_certificate(cert).ok()?;
         let dates = cert.validity();
         Some(Validity { from_s: dates.not_before.timestamp(), until_s: dates.not_after.timestamp() })
     }
 
-    /// What is wrong with them at a time, and what to do.
+    /// The invalid date at a time, if any, and the advice.
     fn wrong_at(&self, now_s: i64) -> Option<(&'static str, String, &'static str)> {
         if now_s > self.until_s {
             let hint = "renew it and reload with SIGHUP; peers that check the date reject it";
@@ -70,7 +70,7 @@ fn date(unix_s: i64) -> String {
     format!("{} UTC", numeric_date(unix_s.max(0).unsigned_abs()))
 }
 
-/// Everything that a plan shows to peers.
+/// All certificates that a plan presents to peers.
 fn identities(plan: &Plan) -> impl Iterator<Item = (Whose, &Identity)> {
     let sources =
         plan.sources.iter().filter(|source| !source.listen.is_empty()).filter_map(|source| {
@@ -91,7 +91,7 @@ fn validities(file: &PemFile) -> Vec<Validity> {
     chain.iter().filter_map(Validity::of).collect()
 }
 
-/// When each certificate of a plan expires. Files that cannot be read have none: `Certificates` speaks of them.
+/// The expiry of each certificate of a plan. Unreadable files are left out: `Certificates` reports them.
 pub(super) fn expiries(plan: &Plan) -> Vec<Expiry> {
     let expiry = |(whose, identity): (Whose, &Identity)| {
         let at_s = validities(&identity.cert).iter().map(|dates| dates.until_s).min()?;
@@ -100,8 +100,8 @@ pub(super) fn expiries(plan: &Plan) -> Vec<Expiry> {
     identities(plan).filter_map(expiry).collect()
 }
 
-/// Warnings of certificates that are not valid at a time, with the number of the file of the config that names them. One
-/// that several sources or outputs show in one place is warned of once.
+/// Warnings about certificates that are not valid at a time, with the index of the config file that names them. A
+/// certificate that several sources or outputs share causes one warning.
 pub(super) fn warnings(plan: &Plan, now_s: u64) -> Vec<(usize, Diagnostic)> {
     let now_s = i64::try_from(now_s).unwrap_or(i64::MAX);
     let (mut seen, mut warnings) = (Vec::new(), Vec::new());

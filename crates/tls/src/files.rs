@@ -24,8 +24,8 @@ pub(super) fn certificates(file: &PemFile) -> Result<Vec<CertificateDer<'static>
 /// Most files of a folder of authorities: a system has some hundreds.
 const FOLDER_FILES_MAX: usize = 4096;
 
-/// Every certificate of authorities: of a file, or of a folder whose files have OpenSSL's names, HHHHHHHH.N. Others in it
-/// are no authorities, neither there nor here.
+/// All certificates of authorities: of a file, or of a folder whose files have OpenSSL's names, HHHHHHHH.N. OpenSSL
+/// ignores other files in it, and so does this function.
 pub(super) fn authorities(file: &PemFile) -> Result<Vec<CertificateDer<'static>>, Wrong> {
     if !file.path.is_dir() {
         return certificates(file);
@@ -55,7 +55,7 @@ fn is_hashed(path: &std::path::Path) -> bool {
     })
 }
 
-/// What a key that is encrypted says of itself: in PKCS #8, and in OpenSSL's older form.
+/// The first line of an encrypted key: in PKCS #8, and in OpenSSL's older format.
 const ENCRYPTED: [&[u8]; 2] = [b"BEGIN ENCRYPTED PRIVATE KEY", b"Proc-Type: 4,ENCRYPTED"];
 
 /// The first key in the file.
@@ -67,7 +67,7 @@ pub(super) fn key(file: &PemFile) -> Result<PrivateKeyDer<'static>, Wrong> {
 fn read(file: &PemFile) -> Result<Vec<u8>, Wrong> {
     let about = std::fs::metadata(&file.path).map_err(|error| cannot_read(file, &error))?;
     if !about.is_file() && !about.is_dir() {
-        // It may have no end, or nobody who writes to it.
+        // It may be endless, or have no writer.
         return Err((Some(file.clone()), "it is a pipe or a device".into(), "name a file of certificates"));
     }
     let bytes = about.len();

@@ -31,16 +31,16 @@ use self::token::Token;
 pub use self::dates::{Expiry, Whose};
 use self::trust::{OfClients, OfEndpoint, Trust};
 
-/// What is needed for connections to an endpoint.
+/// The TLS settings for connections to an endpoint.
 #[derive(Clone, Debug)]
 pub struct ForEndpoint {
-    /// How they are encrypted.
+    /// The client's configuration.
     pub config: Arc<ClientConfig>,
-    /// What the endpoint's certificate must be of.
+    /// The name that the endpoint's certificate must have.
     pub name: ServerName<'static>,
 }
 
-/// Everything of a plan that is encrypted, by id.
+/// The TLS settings of all parts of a plan, by id.
 #[derive(Debug, Default)]
 pub struct Certificates {
     sources: Vec<Option<Arc<ServerConfig>>>,
@@ -50,14 +50,14 @@ pub struct Certificates {
     expiries: Vec<Expiry>,
 }
 
-/// What is wrong with the certificates of a source or output.
+/// A mistake in the certificates of a source or output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// `source`, or `output`, and its name; or the option of `http`.
     whose: String,
-    /// What cannot be used: an option, or a file of any section.
+    /// The unusable option, or the file.
     subject: String,
-    /// In which file, if it is in one.
+    /// The file, if the mistake is in a file.
     file: Option<PemFile>,
     what: String,
     hint: &'static str,
@@ -83,11 +83,11 @@ impl std::fmt::Display for Mistake {
     }
 }
 
-/// What is wrong with a file, or with all of them together, and what to do.
+/// A mistake in a file, or in several files together, and advice.
 type Wrong = (Option<PemFile>, String, &'static str);
 
-/// What there is to say about the files that a plan names, with the number of the file of the config that names them. One
-/// that several sources or outputs need is told of once.
+/// Mistakes and warnings about the files that a plan names, with the index of the config file that names them. A file
+/// that several sources or outputs use is reported once.
 pub fn mistakes(plan: &Plan) -> Vec<(usize, Diagnostic)> {
     let wrong = Certificates::load(plan, None).err().unwrap_or_default();
     let is_same = |one: &Mistake, other: &Mistake| {
@@ -100,7 +100,7 @@ pub fn mistakes(plan: &Plan) -> Vec<(usize, Diagnostic)> {
     mistakes.chain(dates::warnings(plan, Clock::now().wall_ns / SECOND_NS)).chain(open_token(plan)).collect()
 }
 
-/// A warning when others than its owner can read the token.
+/// A warning when other users can read the token.
 fn open_token(plan: &Plan) -> Option<(usize, Diagnostic)> {
     let file = plan.http.and(plan.http_server.token_file.as_ref())?;
     if !token::is_open_to_others(&file.path) {
@@ -114,7 +114,7 @@ fn open_token(plan: &Plan) -> Option<(usize, Diagnostic)> {
 }
 
 impl Certificates {
-    /// Reads everything that `plan` names. What an output needs that a reload has retired is kept from `before`.
+    /// Reads all files that `plan` names. An output that a reload has removed keeps its settings from `before`.
     ///
     /// # Errors
     /// Every mistake.
@@ -140,7 +140,7 @@ impl Certificates {
             let known = || before.and_then(|before| before.of_output(OutputId(at as u16)));
             loaded.outputs.push(match client(tls, to) {
                 Ok(config) => Some(config),
-                // Nothing feeds it any more: a reload has retired it.
+                // A reload has removed it.
                 Err(_gone) if output.from.is_empty() => known(),
                 Err(error) => {
                     note("output", &output.name, error);
@@ -191,34 +191,34 @@ impl Certificates {
         }
     }
 
-    /// When the certificates that we show expire, in the order of the plan.
+    /// When our certificates expire, in the order of the plan.
     pub fn expiries(&self) -> &[Expiry] {
         &self.expiries
     }
 
-    /// For connections of the HTTP server; none when they are not encrypted.
+    /// For connections to the HTTP server; `None` without TLS.
     pub fn of_http(&self) -> Option<Arc<ServerConfig>> {
         self.http.clone()
     }
 
-    /// What requests of the HTTP server must have; none when they need none.
+    /// The token for requests to the HTTP server; `None` without one.
     pub fn token(&self) -> Option<&Token> {
         self.token.as_ref()
     }
 
-    /// For connections of a source; none when they are not encrypted.
+    /// For connections to a source; `None` without TLS.
     pub fn of_source(&self, id: SourceId) -> Option<Arc<ServerConfig>> {
         self.sources.get(id.index()).cloned().flatten()
     }
 
-    /// For connections of an output; none when they are not encrypted.
+    /// For connections of an output; `None` without TLS.
     pub fn of_output(&self, id: OutputId) -> Option<ForEndpoint> {
         self.outputs.get(id.index()).cloned().flatten()
     }
 }
 
-/// Everything that is wrong, as one text for people.
-pub fn told(wrong: &[Mistake]) -> String {
+/// All mistakes as one text.
+pub fn joined(wrong: &[Mistake]) -> String {
     wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
@@ -283,10 +283,10 @@ fn client(tls: &EndpointTls, to: &Endpoint) -> Result<ForEndpoint, Wrong> {
     Ok(ForEndpoint { config: Arc::new(config), name })
 }
 
-/// For questions to a daemon's HTTP server at `host`. Without `ca` the system's authorities are trusted.
+/// For requests to a daemon's HTTP server at `host`. Without `ca`, the system's authorities are trusted.
 ///
 /// # Errors
-/// A few words for people.
+/// A short message.
 pub fn for_question(ca: Option<&Path>, host: &str, skip_hostname_check: bool) -> Result<ForEndpoint, String> {
     let ca = ca.map(|path| PemFile { path: path.to_owned(), place: None, file: 0 });
     let tls = EndpointTls { ca, identity: None, server_name: None, skip_hostname_check };
@@ -294,14 +294,14 @@ pub fn for_question(ca: Option<&Path>, host: &str, skip_hostname_check: bool) ->
         Some(file) => format!("{}: {what}", file.path.display()),
         None => format!("{what}: set the CA's file with --ca FILE"),
     };
-    // The port is of no use to a certificate.
+    // A certificate has no port.
     client(&tls, &Endpoint { host: host.to_owned(), port: 0 }).map_err(wrong)
 }
 
 const AUTHORITIES: &str =
     "write the path of a file with the authorities' certificates (PEM), or of a folder of such";
 
-/// Chain and key, which belong together. A certificate of version 1 is as good as another: it is the peer who judges it.
+/// A chain and its key. Certificates of version 1 are allowed: the peer decides about them.
 fn identity(both: &config::plan::Identity) -> Result<SingleCertAndKey, Wrong> {
     let chain = files::certificates(&both.cert)?;
     let key = provider().key_provider.load_private_key(files::key(&both.key)?).map_err(|error| {

@@ -1,4 +1,4 @@
-//! Who is taken and who is not: handshakes in memory, with certificates from files.
+//! Which certificates are accepted: handshakes in memory, with certificates from files.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use rustls::{ClientConnection, ServerConnection};
 
 use super::*;
 
-/// A certificate of version 1 that signed itself and bears no name of a host, as `openssl x509 -req -signkey` makes it.
+/// A self-signed certificate of version 1 without a host name, as made by `openssl x509 -req -signkey`.
 const OLD: &str = "\
 -----BEGIN CERTIFICATE-----\n\
 MIIBHDCBwwIUCwjcHOwGjmFNnPl6KVxvpPgunEswCgYIKoZIzj0EAwIwEDEOMAwG\n\
@@ -25,7 +25,8 @@ Kf7MxCystu/CpMLBmtGCr20mPvzG/KWp2Q==\n\
 -----END EC PRIVATE KEY-----\n\
 ";
 
-/// `old.pem`; `ca.pem` with what it has signed: `good.pem`, and `past.pem`, whose time is over. `list/` is for folders.
+/// `old.pem`; `ca.pem` and the certificates signed by it: `good.pem`, and the expired `past.pem`. `list/` is for
+/// folders.
 fn certificates(folder: &Path) {
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("it can be written");
     let key = || KeyPair::generate().expect("a key");
@@ -49,14 +50,14 @@ fn certificates(folder: &Path) {
     write("list/other.pem", OLD);
 }
 
-/// A server with the certificate of a file, and a client that knows those of another.
+/// A server with the certificate of a file, and a client that trusts those of another.
 struct Ends<'a> {
     folder: &'a Path,
     shows: &'a str,
     knows: &'a str,
     skip_hostname_check: bool,
     version: TlsVersion,
-    /// The client's own, and whom the server knows.
+    /// The client's own certificate, and the file of the server's trusted ones.
     client: Option<(&'a str, &'a str)>,
 }
 
@@ -79,7 +80,8 @@ impl Ends<'_> {
         self.meet_as("good.test", server)
     }
 
-    /// Whether a line gets from the client to `server`, of which it thinks that it is `host`; what is wrong if not.
+    /// Sends a line from the client to `server`, which should have a certificate for `host`. Returns the error if that
+    /// fails.
     fn meet_as(&self, host: &str, server: ServerConfig) -> Result<(), String> {
         let tls = EndpointTls {
             ca: Some(self.file(self.knows)),
@@ -110,10 +112,11 @@ impl Ends<'_> {
 }
 
 #[test]
-fn who_is_listed_or_signed_for_is_taken_and_nobody_else() {
+fn only_pinned_and_signed_certificates_are_accepted() {
     let folder = tempfile::TempDir::new().expect("a folder");
     certificates(folder.path());
-    // Shown, known, any name; the client's own and whom the server knows; and what the refusal says.
+    // Server's certificate; trusted file; skip the name check; the client's certificate and the server's trusted file;
+    // a part of the error.
     type Row<'a> = (&'a str, &'a str, bool, Option<(&'a str, &'a str)>, &'a str);
     let table: &[Row<'_>] = &[
         ("good.pem", "ca.pem", false, None, ""),
@@ -149,7 +152,7 @@ fn who_is_listed_or_signed_for_is_taken_and_nobody_else() {
 }
 
 #[test]
-fn another_name_is_taken_where_names_do_not_count() {
+fn another_host_name_is_accepted_when_the_check_is_skipped() {
     let folder = tempfile::TempDir::new().expect("a folder");
     certificates(folder.path());
     for version in TlsVersion::ALL {
@@ -165,7 +168,7 @@ fn another_name_is_taken_where_names_do_not_count() {
 }
 
 #[test]
-fn a_certificate_without_its_key_proves_nothing() {
+fn a_certificate_with_another_key_is_rejected() {
     let folder = tempfile::TempDir::new().expect("a folder");
     certificates(folder.path());
     let path = |name: &str| PemFile::new(folder.path().join(name));

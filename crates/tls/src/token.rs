@@ -1,4 +1,4 @@
-//! The token of the HTTP API: read from a file, and compared without telling by the time it takes how much of it was right.
+//! The token of the HTTP API: read from a file, and compared in constant time.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,31 +8,31 @@ use subtle::ConstantTimeEq;
 /// Shortest token: sixteen random characters cannot be guessed over a network.
 pub const TOKEN_BYTES_MIN: usize = 16;
 
-/// Longest.
+/// Longest token.
 pub const TOKEN_BYTES_MAX: usize = 512;
 
-/// Why a file has no token that can be used.
+/// Why a file contains no usable token.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The system's word.
+    /// The system's error.
     #[error("it cannot be read: {0}")]
     Unread(std::io::Error),
-    /// Nothing but white space.
+    /// Only white space.
     #[error("the file is empty")]
     Empty,
-    /// Guessed too easily.
+    /// Too easy to guess.
     #[error("the token is too short: {min} to {max} characters are needed", min = TOKEN_BYTES_MIN, max = TOKEN_BYTES_MAX)]
     Short,
-    /// More than a header holds.
+    /// Longer than a header may be.
     #[error("the token is too long: {min} to {max} characters are needed", min = TOKEN_BYTES_MIN, max = TOKEN_BYTES_MAX)]
     Long,
-    /// Several lines, blanks, or bytes that are no text.
+    /// Several lines, blanks, or bytes that are not text.
     #[error("the token is not one line of printable characters")]
     Unprintable,
 }
 
 impl TokenError {
-    /// What to do.
+    /// Advice.
     pub fn hint(&self) -> &'static str {
         match self {
             TokenError::Unread(_) => {
@@ -44,7 +44,7 @@ impl TokenError {
     }
 }
 
-/// A token that requests must have.
+/// The token that requests must have.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(Box<[u8]>);
 
@@ -58,11 +58,11 @@ impl Token {
     /// The token in a file: its only line, without white space around it.
     ///
     /// # Errors
-    /// Why there is none, without anything of the file.
+    /// Why there is none. The message contains nothing of the file.
     pub fn read(path: &Path) -> Result<Token, TokenError> {
         let mut text = Vec::new();
         let file = std::fs::File::open(path).map_err(TokenError::Unread)?;
-        // One line feed, and a byte that is too many.
+        // A line ending, and one byte that is too many.
         let most = (TOKEN_BYTES_MAX + 3) as u64;
         file.take(most).read_to_end(&mut text).map_err(TokenError::Unread)?;
         let token = text.trim_ascii();
@@ -78,25 +78,25 @@ impl Token {
         Ok(Token(token.into()))
     }
 
-    /// True when that is it. Takes as long for every text of one length.
+    /// True for the same token. Takes the same time for all texts of one length.
     pub fn is(&self, given: &[u8]) -> bool {
         self.0.ct_eq(given).into()
     }
 
-    /// Its text, for a request of ours.
+    /// Its text, for our own requests.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.0).expect("it is printable ASCII")
     }
 }
 
-/// True when others than its owner may read a file.
+/// True when other users may read a file.
 #[cfg(unix)]
 pub fn is_open_to_others(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).is_ok_and(|about| about.permissions().mode() & 0o077 != 0)
 }
 
-/// True when others than its owner may read a file, as far as this system says so by its mode.
+/// True when other users may read a file, as far as the mode shows it on this system.
 #[cfg(not(unix))]
 pub fn is_open_to_others(_path: &Path) -> bool {
     false

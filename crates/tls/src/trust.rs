@@ -1,10 +1,10 @@
-//! Whose certificates are taken: those that authorities have signed, and those that are listed themselves.
+//! Which certificates are accepted: those signed by an authority, and those in the list itself (pinned).
 //!
-//! A relay is often set up with one certificate that signed itself and stands in the `ca` of its peers; the one that
-//! carbon-c-relay's instructions make is of version 1 and bears no name. That the peer has the key of a listed certificate is
-//! all that a chain could show: its names and dates are not looked at (as RFC 7671 §5.1 has it for such certificates).
-//! Not here: files (`files`), options (`config`).
-//! Invariant: whoever is taken has proved that he has a key which is listed, or which an authority has signed for.
+//! Relays often have one self-signed certificate that is in the `ca` of their peers. The certificate made by
+//! carbon-c-relay's instructions is of version 1 and has no name. Possession of the key of a listed certificate is all
+//! that a chain could prove, so its names and dates are not checked (see RFC 7671 §5.1). Not here: files (`files`),
+//! options (`config`).
+//! Invariant: an accepted peer has proved possession of a key that is listed or that an authority has signed.
 
 use std::sync::Arc;
 
@@ -22,28 +22,28 @@ use rustls::{
     SignatureScheme,
 };
 
-/// Authorities, and the certificates that are known themselves.
+/// Authorities and pinned certificates.
 #[derive(Debug)]
 pub(super) struct Trust {
     roots: Arc<RootCertStore>,
     listed: Vec<Listed>,
 }
 
-/// A certificate that may be a peer's own, and its key.
+/// A pinned certificate and its key.
 #[derive(Debug)]
 struct Listed {
     cert: CertificateDer<'static>,
     key: SubjectPublicKeyInfoDer<'static>,
 }
 
-/// The public key of a certificate of any version; none when it is no certificate.
+/// The public key of a certificate of any version; `None` for any other data.
 pub(super) fn public_key(cert: &CertificateDer<'_>) -> Option<SubjectPublicKeyInfoDer<'static>> {
     let mut one = RootCertStore::empty();
     one.add(cert.clone()).ok()?;
     Some(key_of(&one))
 }
 
-/// The key of the authority that was added last. It is kept without the header around it.
+/// The key of the last added authority, which is stored without its header.
 fn key_of(roots: &RootCertStore) -> SubjectPublicKeyInfoDer<'static> {
     let inner = roots.roots.last().map(|anchor| anchor.subject_public_key_info.as_ref()).unwrap_or_default();
     let mut key = vec![SEQUENCE];
@@ -61,12 +61,12 @@ fn key_of(roots: &RootCertStore) -> SubjectPublicKeyInfoDer<'static> {
 }
 
 impl Trust {
-    /// Those of the system: none of its certificates is a peer's own.
+    /// The system's authorities: none of them is pinned.
     pub(super) fn of_authorities(roots: RootCertStore) -> Trust {
         Trust { roots: Arc::new(roots), listed: Vec::new() }
     }
 
-    /// Those of a file; none when not one of them can be used.
+    /// The certificates of a file; `None` when none of them can be used.
     pub(super) fn of_file(certificates: Vec<CertificateDer<'static>>) -> Option<Trust> {
         let mut roots = RootCertStore::empty();
         let mut listed = Vec::new();
@@ -78,7 +78,7 @@ impl Trust {
         (!listed.is_empty()).then(|| Trust { roots: Arc::new(roots), listed })
     }
 
-    /// The key of a certificate that is listed itself.
+    /// The key of a pinned certificate.
     fn known(&self, cert: &CertificateDer<'_>) -> Option<&SubjectPublicKeyInfoDer<'static>> {
         self.listed.iter().find(|listed| listed.cert == *cert).map(|listed| &listed.key)
     }
@@ -112,7 +112,7 @@ fn algorithms() -> WebPkiSupportedAlgorithms {
     ring::default_provider().signature_verification_algorithms
 }
 
-/// What `verify_tls12_signature` does, for a key alone.
+/// Like `verify_tls12_signature`, for a key without a certificate.
 fn signed_with(
     key: &SubjectPublicKeyInfoDer<'_>,
     message: &[u8],
@@ -138,12 +138,12 @@ const BIT_STRING: u8 = 0x03;
 fn parts<'a>(key: &'a SubjectPublicKeyInfoDer<'_>) -> Option<(&'a [u8], &'a [u8])> {
     let (inner, []) = element(SEQUENCE, key.as_ref())? else { return None };
     let (algorithm, rest) = element(SEQUENCE, inner)?;
-    // Before the bits stands how many of the last byte's are not used.
+    // The first byte is the number of unused bits in the last byte.
     let ([0, bits @ ..], []) = element(BIT_STRING, rest)? else { return None };
     Some((algorithm, bits))
 }
 
-/// The contents of a DER element, and what stands behind it.
+/// The contents of a DER element, and the rest after it.
 fn element(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&[found, len], rest) = der.split_first_chunk::<2>()?;
     let (len, rest) = match len {
@@ -161,7 +161,7 @@ fn element(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
 #[derive(Debug)]
 pub(super) struct OfEndpoint {
     pub trust: Trust,
-    /// Whoever the authorities have signed for is taken, whatever name the certificate bears.
+    /// Accept certificates signed by the authorities with any name.
     pub skip_hostname_check: bool,
 }
 
@@ -208,7 +208,7 @@ impl ServerCertVerifier for OfEndpoint {
     }
 }
 
-/// Verifies clients, each of which has to show a certificate.
+/// Verifies clients, which must all present a certificate.
 #[derive(Debug)]
 pub(super) struct OfClients {
     trust: Trust,

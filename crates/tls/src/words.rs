@@ -1,29 +1,29 @@
-//! Why TLS could not be spoken, in words that say what to look at.
+//! Explains failed TLS handshakes and names the option to check.
 //!
-//! The library's own words name its types (`UnknownIssuer`); those of a cause that is not told here are given as they are.
+//! The library's messages name its types (`UnknownIssuer`). Messages without an explanation here are shown unchanged.
 
 use std::io;
 
 use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 
-/// What the library had to say, when `error` came from it and not from the socket.
+/// The library's error, if `error` comes from it and not from the socket.
 pub fn cause(error: &io::Error) -> Option<&Error> {
     error.get_ref().and_then(|inner| inner.downcast_ref::<Error>())
 }
 
-/// Why a connection could not be made, or why its handshake failed; `trust` as in [`of`].
+/// Why a connection or its handshake failed; `trust` as in [`of`].
 pub fn connecting(error: &io::Error, trust: &str) -> String {
     cause(error).map_or_else(|| error.to_string(), |cause| of(cause, trust))
 }
 
-/// The peer has ended the connection in the middle of the handshake, as one does that speaks something else.
+/// The peer closed the connection during the handshake, for example because it does not speak TLS.
 pub fn ended_early() -> io::Error {
     let words = "the peer closed the connection during the TLS handshake: does it speak TLS?";
     io::Error::other(Error::General(words.to_owned()))
 }
 
-/// What the library has to say. `trust`: the option that names the authorities whose certificates are taken.
+/// The explanation of the library's error. `trust`: the option that names the trusted authorities.
 pub fn of(error: &Error, trust: &str) -> String {
     match error {
         Error::InvalidMessage(_) => "the peer does not speak TLS".to_owned(),
@@ -44,7 +44,7 @@ pub fn of(error: &Error, trust: &str) -> String {
 
 fn certificate(wrong: &CertificateError, trust: &str) -> String {
     match wrong {
-        // A bad signature: an authority of the same name is known, and has not signed it.
+        // A bad signature: an authority of this name is known, but it has not signed the certificate.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             format!("the peer's certificate is signed by no CA that is trusted here: look at `{trust}`")
         }
@@ -68,7 +68,7 @@ fn certificate(wrong: &CertificateError, trust: &str) -> String {
     }
 }
 
-/// The names of a certificate, which may bear any number of them. The library has them as `DnsName("a")`.
+/// The names of a certificate, of which there may be very many. The library formats them as `DnsName("a")`.
 fn names(presented: &[String]) -> String {
     const SHOWN_MAX: usize = 4;
     let inner = |name: &String| Some(name.split_once('(')?.1.strip_suffix(')')?.trim_matches('"').to_owned());
@@ -81,7 +81,7 @@ fn names(presented: &[String]) -> String {
     }
 }
 
-/// What the peer said when it ended the connection.
+/// The peer's alert.
 fn refusal(alert: AlertDescription) -> String {
     match alert {
         AlertDescription::CertificateRequired => "the peer wants a certificate: `cert` and `key`".to_owned(),
@@ -104,7 +104,7 @@ fn refusal(alert: AlertDescription) -> String {
 
 const VERSIONS: &str = "the peer speaks no version of TLS that is spoken here (1.2 and 1.3)";
 
-/// Nothing that both can speak.
+/// The peer and we have no version or cipher in common.
 fn incompatible(why: &PeerIncompatible) -> String {
     match why {
         PeerIncompatible::ServerDoesNotSupportTls12Or13

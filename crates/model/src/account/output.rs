@@ -1,4 +1,4 @@
-//! An output's account: the copies that were routed to it, and how each ended.
+//! An output's account: the copies routed to it, and their outcomes.
 
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,31 +19,31 @@ pub struct OutputAccount {
     internal: [Count; Internal::COUNT],
     /// Copies without an outcome.
     copies_queued: AtomicU64,
-    /// Most copies without an outcome so far.
+    /// Most copies without an outcome at one time.
     copies_waiting_high: AtomicU64,
-    /// Memory held by the queue and what is in flight, in bytes.
+    /// Memory used by the queue and the data in flight, in bytes.
     pub queued_bytes: AtomicU64,
     /// Largest `queued_bytes` so far.
     pub queued_bytes_high: AtomicU64,
-    /// Times that a connection was made.
+    /// Connections made.
     pub connects: AtomicU64,
-    /// Times that connecting or sending failed.
+    /// Failed attempts to connect or send.
     pub errors: AtomicU64,
     /// Copies sent a second time because the first may not have arrived.
     pub resent: AtomicU64,
-    /// Copies that were on the way, wholly or in part, when their connection broke: each time it happened to them.
+    /// Copies that were sent, completely or in part, when their connection broke. A copy counts each time.
     pub in_doubt: AtomicU64,
-    /// Bytes that had been written to connections that broke, and were not acknowledged.
+    /// Unacknowledged bytes of connections that broke.
     pub in_doubt_bytes: AtomicU64,
-    /// Copies that were lost before they were in the queue.
+    /// Copies that were lost before they were queued.
     turned_away: AtomicU64,
-    /// Times that a source began to wait because its queue was full.
+    /// How often a source began to wait because the output's queue was full.
     pub stalls: AtomicU64,
-    /// Monotonic nanosecond since when a source waits for room in its queue; 0 while none does.
+    /// When a source began to wait for room in the queue, in monotonic nanoseconds; 0 while none waits.
     pub stalled_since_ns: AtomicU64,
-    /// Time that its senders were at work, in nanoseconds.
+    /// Time that its senders were busy, in nanoseconds.
     pub busy_ns: AtomicU64,
-    /// Tags left out of lines that were sent, because the output's form cannot hold them.
+    /// Tags omitted from sent lines because the output's encoding has no tags.
     pub tags_left_out: AtomicU64,
     /// Lines that the endpoint answered: Graphite and StatsD have no answers, and OpenTSDB's are complaints.
     pub answer_lines: AtomicU64,
@@ -51,7 +51,7 @@ pub struct OutputAccount {
     pub last_error_s: AtomicU64,
 }
 
-/// Copies, and the bytes that they have on the wire.
+/// Copies, and their bytes on the wire.
 #[derive(Debug, Default)]
 struct Count {
     copies: AtomicU64,
@@ -73,31 +73,31 @@ impl Count {
     }
 }
 
-/// The sum of one output at one moment: `copies` equals the sum of all others.
+/// The balance of an output at one moment: `copies` equals the sum of all others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutputSum {
     /// Copies routed to the output.
     pub copies: u64,
-    /// The endpoint has them.
+    /// Delivered to the endpoint.
     pub delivered: u64,
     /// Lost at a limit, all reasons.
     pub dropped: u64,
-    /// Not taken by the endpoint.
+    /// Rejected by the endpoint.
     pub rejected_by_peer: u64,
-    /// Left out by the output's own stage.
+    /// Filtered by the output's own stage.
     pub filtered: u64,
-    /// Time ran out.
+    /// Expired in the queue.
     pub expired: u64,
-    /// Another output took them over.
+    /// Moved to another output.
     pub moved: u64,
-    /// Lost by a bug of ours.
+    /// Lost by a bug in Staunch.
     pub internal: u64,
-    /// In the queue or on the way.
+    /// In the queue or in flight.
     pub queued: u64,
 }
 
 impl OutputSum {
-    /// Everything that `copies` is the sum of, by its word.
+    /// The terms of the sum of `copies`, by name.
     pub fn parts(&self) -> [(&'static str, u64); 8] {
         [
             ("delivered", self.delivered),
@@ -111,12 +111,12 @@ impl OutputSum {
         ]
     }
 
-    /// Copies that ended without having arrived anywhere.
+    /// Copies that ended without being delivered anywhere.
     pub fn lost(&self) -> u64 {
         self.dropped + self.rejected_by_peer + self.expired + self.internal
     }
 
-    /// True when every copy has exactly one outcome or still waits.
+    /// True when every copy has exactly one outcome or is queued.
     pub fn holds(&self) -> bool {
         self.copies == self.parts().iter().map(|part| part.1).sum()
     }
@@ -137,20 +137,20 @@ impl AddAssign for OutputSum {
 }
 
 impl OutputAccount {
-    /// Counts `copies` with `bytes` between them as routed to the output. Each must be settled later.
+    /// Counts `copies` as routed to the output; `bytes` is their size together. Each must be settled later.
     pub fn route(&self, copies: u64, bytes: u64) {
         self.copies.add(copies, bytes);
         let waiting = self.copies_queued.fetch_add(copies, Relaxed) + copies;
         self.copies_waiting_high.fetch_max(waiting, Relaxed);
     }
 
-    /// Gives `copies` routed copies with `bytes` between them their outcome.
+    /// Settles `copies` routed copies; `bytes` is their size together.
     pub fn settle(&self, outcome: CopyOutcome, copies: u64, bytes: u64) {
         self.count(outcome).add(copies, bytes);
         self.copies_queued.fetch_sub(copies, Relaxed);
     }
 
-    /// Counts copies that are routed and settled at once, without having waited.
+    /// Counts copies that are routed and settled at once, without being queued.
     pub fn pass(&self, outcome: CopyOutcome, copies: u64, bytes: u64) {
         if !matches!(outcome, CopyOutcome::Delivered | CopyOutcome::Filtered(_)) {
             self.turned_away.fetch_add(copies, Relaxed);
@@ -176,33 +176,33 @@ impl OutputAccount {
         self.dropped[reason.index()].copies()
     }
 
-    /// Copies left out for one reason.
+    /// Copies filtered for one reason.
     pub fn filtered(&self, reason: Filtered) -> u64 {
         self.filtered[reason.index()].copies()
     }
 
-    /// Copies that were lost before they were in the queue.
+    /// Copies that were lost before they were queued.
     pub fn turned_away(&self) -> u64 {
         self.turned_away.load(Relaxed)
     }
 
-    /// Copies that were lost without having been sent, whether or not they were in the queue.
+    /// Copies that were lost without being sent, queued or not.
     pub fn lost_here(&self) -> u64 {
         let total = |counts: &[Count]| -> u64 { counts.iter().map(Count::copies).sum() };
         total(&self.dropped) + self.expired.copies() + total(&self.internal)
     }
 
-    /// Copies that endpoints refused.
+    /// Copies that endpoints rejected.
     pub fn refused(&self) -> u64 {
         self.rejected_by_peer.iter().map(Count::copies).sum()
     }
 
-    /// Copies routed to it that have no outcome yet.
+    /// Copies routed to it without an outcome yet.
     pub fn copies_queued(&self) -> u64 {
         self.copies_queued.load(Relaxed)
     }
 
-    /// Most copies that waited at one time.
+    /// Most copies without an outcome at one time.
     pub fn copies_waiting_high(&self) -> u64 {
         self.copies_waiting_high.load(Relaxed)
     }
@@ -212,12 +212,12 @@ impl OutputAccount {
         self.copies.bytes()
     }
 
-    /// Bytes of the copies that were delivered.
+    /// Bytes of the delivered copies.
     pub fn bytes_delivered(&self) -> u64 {
         self.delivered.bytes()
     }
 
-    /// The sum now. `waiting` is what the queue and its sender hold, counted by them.
+    /// The balance now. `waiting` is the number of copies in the queue and its sender, counted by them.
     pub fn sum(&self, waiting: u64) -> OutputSum {
         let total = |counts: &[Count]| counts.iter().map(Count::copies).sum();
         OutputSum {
@@ -233,7 +233,7 @@ impl OutputAccount {
         }
     }
 
-    /// What copies ended as: the parts of the sum.
+    /// The outcomes of copies: the terms of the sum.
     fn outcomes(&self) -> Named<'_, Count> {
         let mut outcomes: Named<'_, Count> = vec![
             ("delivered", "", &self.delivered),
@@ -251,7 +251,7 @@ impl OutputAccount {
         outcomes
     }
 
-    /// Counts beside the sum.
+    /// Counters that are not part of the balance.
     fn beside(&self) -> Named<'_, AtomicU64> {
         vec![
             ("connects", "", &self.connects),
@@ -275,8 +275,8 @@ impl OutputAccount {
         ]
     }
 
-    /// Everything that another process needs to go on with this account. Copies that wait are not part of it: they are
-    /// counted as routed by whoever goes on with their queue.
+    /// All figures that another process needs to continue this account. Queued copies are not included: the process
+    /// that continues their queue counts them as routed.
     pub fn figures(&self) -> Vec<Figure> {
         let outcomes = self.outcomes().into_iter();
         let figures = outcomes
@@ -287,8 +287,8 @@ impl OutputAccount {
         figures.chain(beside).filter(|figure| figure.count > 0).collect()
     }
 
-    /// Goes on with the account of another process. A figure that is not known here is left out of both sides of the
-    /// sum, which so holds in any case.
+    /// Continues the account of another process. An unknown figure is left out of both sides of the balance, so that it
+    /// still holds.
     pub fn go_on_with(&self, figures: &[Figure]) {
         for figure in figures {
             if let Some(count) = find(&self.outcomes(), figure) {
@@ -302,12 +302,12 @@ impl OutputAccount {
         }
     }
 
-    /// Every reason with its count of copies, those at 0 included.
+    /// Every reason with its number of copies, including those at 0.
     pub fn losses(&self) -> Losses {
         self.losses_by(Count::copies)
     }
 
-    /// Every reason with the bytes of its copies, those at 0 included.
+    /// Every reason with the bytes of its copies, including those at 0.
     pub fn losses_bytes(&self) -> Losses {
         self.losses_by(Count::bytes)
     }

@@ -1,4 +1,4 @@
-//! How records ended: what sources and the edges between nodes count alike.
+//! The outcomes of records, for sources and for the edges between nodes.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::{Figure, Losses, Named, find};
 use crate::{Dropped, Internal, Outcome, Reject};
 
-/// Records that came in, and how each of them ended. One for each source, and one for each edge that leads into a transform.
+/// Received records and their outcomes. Each source has one, and each edge into a transform.
 #[derive(Debug)]
 pub struct RecordAccount {
     received: AtomicU64,
@@ -35,31 +35,31 @@ impl Default for RecordAccount {
     }
 }
 
-/// The sum of one source or edge at one moment: `received` equals the sum of all others.
+/// The balance of a source or an edge at one moment: `received` equals the sum of all others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordSum {
-    /// Records received, good or bad.
+    /// Records received, valid or not.
     pub received: u64,
-    /// Refused at intake, all reasons.
+    /// Rejected at intake, all reasons.
     pub rejected: u64,
     /// Lost at a limit, all reasons.
     pub dropped: u64,
-    /// Copies merged.
+    /// Duplicates of accepted records.
     pub duplicate: u64,
-    /// Wanted by no route.
+    /// Matched no route.
     pub filtered: u64,
     /// Became part of an aggregate.
     pub aggregated: u64,
-    /// Sent on as they are.
+    /// Passed on unchanged.
     pub routed: u64,
-    /// Lost by a bug of ours.
+    /// Lost by a bug in Staunch.
     pub internal: u64,
     /// Between intake and shard.
     pub in_flight: u64,
 }
 
 impl RecordSum {
-    /// Everything that `received` is the sum of, by its word.
+    /// The terms of the sum of `received`, by name.
     pub fn parts(&self) -> [(&'static str, u64); 8] {
         [
             ("rejected", self.rejected),
@@ -86,7 +86,7 @@ impl RecordAccount {
         self.received.fetch_add(records, Relaxed);
     }
 
-    /// Gives `records` received records their outcome.
+    /// Settles `records` received records.
     #[inline]
     pub fn settle(&self, outcome: Outcome, records: u64) {
         let counter = match outcome {
@@ -101,7 +101,7 @@ impl RecordAccount {
         counter.fetch_add(records, Relaxed);
     }
 
-    /// Records refused for one reason.
+    /// Records rejected for one reason.
     pub fn rejected(&self, reason: Reject) -> u64 {
         self.rejected[reason.index()].load(Relaxed)
     }
@@ -111,12 +111,12 @@ impl RecordAccount {
         self.dropped[reason.index()].load(Relaxed)
     }
 
-    /// Records that were lost after they had come in whole: dropped, or lost by a bug of ours.
+    /// Records lost after they were received completely: dropped, or lost by a bug in Staunch.
     pub fn lost(&self) -> u64 {
         total(&self.dropped) + total(&self.internal)
     }
 
-    /// The sum now. `in_flight` is what the exchanges hold, counted by them.
+    /// The balance now. `in_flight` is the number of records in the exchanges, counted by them.
     pub fn sum(&self, in_flight: u64) -> RecordSum {
         RecordSum {
             received: self.received.load(Relaxed),
@@ -131,7 +131,7 @@ impl RecordAccount {
         }
     }
 
-    /// What records ended as: the parts of the sum.
+    /// The outcomes of records: the terms of the sum.
     pub(super) fn outcomes(&self) -> Named<'_, AtomicU64> {
         let mut outcomes: Named<'_, AtomicU64> = vec![
             ("duplicate", "", &self.duplicate),
@@ -145,7 +145,7 @@ impl RecordAccount {
         outcomes
     }
 
-    /// Every reason with its count, those at 0 included.
+    /// Every reason with its count, including those at 0.
     pub fn losses(&self) -> Losses {
         let mut losses = Losses::new();
         losses.extend(Reject::ALL.iter().map(|r| ("rejected", r.word(), self.rejected(*r))));
@@ -156,7 +156,7 @@ impl RecordAccount {
         losses
     }
 
-    /// Everything that another process needs to go on with this account, once nothing is in flight.
+    /// All figures that another process needs to continue this account, once no record is in flight.
     pub fn figures(&self) -> Vec<Figure> {
         let outcomes = self.outcomes().into_iter();
         let figures =
@@ -164,7 +164,7 @@ impl RecordAccount {
         figures.filter(|figure| figure.count > 0).collect()
     }
 
-    /// Goes on with a figure of another process, on both sides of the sum. False when it is none of an outcome known here.
+    /// Adds a figure of another process to both sides of the balance. False when its outcome is unknown here.
     pub fn go_on_with(&self, figure: &Figure) -> bool {
         let outcomes = self.outcomes();
         let Some(count) = find(&outcomes, figure) else { return false };

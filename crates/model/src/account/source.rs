@@ -1,4 +1,4 @@
-//! A source's account: what came in, and how each record of it ended.
+//! A source's account: the received records and their outcomes.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -12,57 +12,56 @@ use crate::{Dropped, Outcome, Reject, Unacked};
 #[derive(Debug)]
 pub struct SourceAccount {
     records: RecordAccount,
-    /// Reasons that a line was quoted for already.
+    /// Reasons for which the log has already quoted a line.
     complained: [AtomicBool; Reject::COUNT],
-    /// The first new series that `series_max` refused, as text for the log.
+    /// The first new series rejected at `series_max`, as text for the log.
     refused_series: OnceLock<String>,
-    /// Times that somebody began to count what belongs together, and was done with it.
+    /// How many counting operations have begun, and how many have ended: see [`SourceAccount::counting`].
     begun: AtomicU64,
     done: AtomicU64,
-    /// Datagrams, or reads that gave at least one whole line.
+    /// Datagrams, or reads that contained at least one whole line.
     pub packets: AtomicU64,
     /// Bytes read.
     pub bytes: AtomicU64,
-    /// Lines read, good or bad.
+    /// Lines read, valid or not.
     pub lines: AtomicU64,
-    /// Datagrams of no byte.
+    /// Empty datagrams.
     pub packets_empty: AtomicU64,
-    /// Datagrams that were longer than the buffer; what was read of them still counts.
+    /// Datagrams longer than the buffer; the received part still counts.
     pub packets_truncated: AtomicU64,
     /// Datagrams that the kernel dropped because the receive buffer was full.
     pub kernel_dropped: AtomicU64,
-    /// Attempts to read a datagram socket that failed; nothing that waited was lost by them.
+    /// Failed attempts to read a datagram socket; no queued packet was lost by them.
     pub read_errors: AtomicU64,
-    /// Connections that were accepted.
+    /// Accepted connections.
     pub connections_accepted: AtomicU64,
-    /// Connections that were turned away at `max_connections`, or at the sources' share of the descriptors.
+    /// Connections rejected at `max_connections`, or at the sources' share of the descriptors.
     pub connections_refused: AtomicU64,
-    /// Connections that were turned away at `max_connections_per_peer`, or because their peer had half of the sources'
-    /// descriptors.
+    /// Connections rejected at `max_connections_per_peer`, or because their peer had half of the sources' descriptors.
     pub connections_refused_per_peer: AtomicU64,
-    /// Connections that were silent for long, and gave their place to one of a peer that had fewer.
+    /// Idle connections that were closed for a connection of a peer with fewer.
     pub connections_replaced: AtomicU64,
     /// Connections that ended in an error (reset, time-out).
     pub connections_broken: AtomicU64,
-    /// Connections that ended before their encryption began.
+    /// Connections that ended before the end of the TLS handshake.
     pub handshakes_failed: AtomicU64,
     /// Connections open now.
     pub connections_open: AtomicU64,
-    /// Samples whose last tag looks like a DogStatsD field that was glued to it (`etsy` only).
+    /// Samples whose last tag looks like a DogStatsD field attached to it (`etsy` only).
     pub glued_tag_fields: AtomicU64,
-    /// Optional fields of events and checks that were not understood.
+    /// Optional fields of events and checks with unknown contents.
     pub event_fields_ignored: AtomicU64,
-    /// Unix seconds at which the last packet came; 0 before the first.
+    /// Unix seconds of the last packet; 0 before the first.
     pub last_packet_s: AtomicU64,
-    /// Lines (frames: frames) that were acknowledged to their clients.
+    /// Lines (frames: frames) acknowledged to their clients.
     pub lines_acked: AtomicU64,
-    /// Lines received on connections that are open, or were until now, and not acknowledged yet.
+    /// Lines received on open connections, or on ones closed just now, and not acknowledged yet.
     pub lines_unacked: AtomicU64,
-    /// Connections that want acknowledgements and were ended by us.
+    /// Connections with acknowledgements that the daemon closed.
     acks_failed: [AtomicU64; Unacked::COUNT],
 }
 
-/// Somebody is counting: see [`SourceAccount::counting`].
+/// A counting operation in progress: see [`SourceAccount::counting`].
 #[derive(Debug)]
 pub struct Counting<'a>(&'a AtomicU64);
 
@@ -106,15 +105,15 @@ impl Default for SourceAccount {
 }
 
 impl SourceAccount {
-    /// What is counted until this is dropped belongs together: whoever looks in between by [`Self::undisturbed`] sees all
-    /// of it or nothing. For those who count on another thread than the one that settles.
+    /// Begins a counting operation, which ends when the result is dropped. [`Self::undisturbed`] sees all of its counts
+    /// or none. For threads that count but do not settle.
     pub fn counting(&self) -> Counting<'_> {
         self.begun.fetch_add(1, Relaxed);
         fence(Release);
         Counting(&self.done)
     }
 
-    /// What `look` sees, if nobody was in the middle of [counting](Self::counting) meanwhile.
+    /// The result of `look`, unless a [counting operation](Self::counting) was in progress meanwhile.
     pub fn undisturbed<R>(&self, look: impl FnOnce() -> R) -> Option<R> {
         let before = self.done.load(Acquire);
         if self.begun.load(Relaxed) != before {
@@ -131,13 +130,13 @@ impl SourceAccount {
         self.records.receive(records);
     }
 
-    /// Gives `records` received records their outcome.
+    /// Settles `records` received records.
     #[inline]
     pub fn settle(&self, outcome: Outcome, records: u64) {
         self.records.settle(outcome, records);
     }
 
-    /// Records refused for one reason.
+    /// Records rejected for one reason.
     pub fn rejected(&self, reason: Reject) -> u64 {
         self.records.rejected(reason)
     }
@@ -147,53 +146,54 @@ impl SourceAccount {
         self.records.dropped(reason)
     }
 
-    /// Records that were lost after they had come in whole: dropped, or lost by a bug of ours.
+    /// Records lost after they were received completely: dropped, or lost by a bug in Staunch.
     pub fn lost(&self) -> u64 {
         self.records.lost()
     }
 
-    /// The sum now. `in_flight` is what the exchanges hold, counted by them.
+    /// The balance now. `in_flight` is the number of records in the exchanges, counted by them.
     pub fn sum(&self, in_flight: u64) -> RecordSum {
         self.records.sum(in_flight)
     }
 
-    /// Every reason with its count, those at 0 included.
+    /// Every reason with its count, including those at 0.
     pub fn losses(&self) -> Losses {
         self.records.losses()
     }
 
-    /// True once for each reason: whoever gets it quotes the line, later ones are only counted. The account outlives
-    /// sockets, connections and reloads, so none of them begins anew.
+    /// True once for each reason: the caller then quotes the line in the log; later lines are only counted. The account
+    /// outlives sockets, connections and reloads, so none of them resets this.
     pub fn first_complaint(&self, reason: Reject) -> bool {
         !self.complained[reason.index()].swap(true, Relaxed)
     }
 
-    /// The complaint was not made: the next bad line may make it, with more to say.
+    /// Resets the reason: the line was not quoted, so a later line may be.
     pub fn put_complaint_back(&self, reason: Reject) {
         self.complained[reason.index()].store(false, Relaxed);
     }
 
-    /// Notes the name of a new series that `series_max` refused, if it is the first one.
+    /// Stores the name of a new series rejected at `series_max`, if it is the first one.
     pub fn note_refused_series(&self, name: impl FnOnce() -> String) {
         self.refused_series.get_or_init(name);
     }
 
-    /// The first new series that `series_max` refused since the start.
+    /// The first new series rejected at `series_max` since the start.
     pub fn refused_series(&self) -> Option<&str> {
         self.refused_series.get().map(String::as_str)
     }
 
-    /// Counts a connection that wants acknowledgements and was ended by us.
+    /// Counts a connection with acknowledgements that the daemon closed.
     pub fn fail_acks(&self, reason: Unacked) {
         self.acks_failed[reason.index()].fetch_add(1, Relaxed);
     }
 
-    /// Connections that want acknowledgements and were ended by us for one reason.
+    /// Connections with acknowledgements that the daemon closed, for one reason.
     pub fn acks_failed(&self, reason: Unacked) -> u64 {
         self.acks_failed[reason.index()].load(Relaxed)
     }
 
-    /// Counts beside the sum. What is open now belongs to a process and is none of them.
+    /// Counters that are not part of the balance. The number of open connections belongs to one process and is not
+    /// included.
     fn beside(&self) -> Named<'_, AtomicU64> {
         let mut beside: Named<'_, AtomicU64> = vec![
             ("packets", "", &self.packets),
@@ -217,7 +217,7 @@ impl SourceAccount {
         beside
     }
 
-    /// Everything that another process needs to go on with this account, once nothing is in flight.
+    /// All figures that another process needs to continue this account, once no record is in flight.
     pub fn figures(&self) -> Vec<Figure> {
         let all = self.records.outcomes().into_iter().chain(self.beside());
         let figures = all.map(|(family, reason, count)| Figure::new(family, reason, count.load(Relaxed), 0));
@@ -226,8 +226,8 @@ impl SourceAccount {
         figures
     }
 
-    /// Goes on with the account of another process. A figure that is not known here is left out of both sides of the
-    /// sum, which so holds in any case.
+    /// Continues the account of another process. An unknown figure is left out of both sides of the balance, so that it
+    /// still holds.
     pub fn go_on_with(&self, figures: &[Figure]) {
         for figure in figures {
             if self.records.go_on_with(figure) {
@@ -243,7 +243,7 @@ impl SourceAccount {
 }
 
 #[test]
-fn a_look_in_the_middle_of_counting_is_none() {
+fn reading_during_a_counting_operation_returns_nothing() {
     let account = SourceAccount::default();
     let look = || account.undisturbed(|| account.packets.load(Relaxed));
     assert_eq!(look(), Some(0));

@@ -84,8 +84,8 @@ fn the_kept_share_is_the_configured_one() {
             let mut kept = 0;
             for _ in 0..LINES {
                 match admit(&mut stage, "a") {
-                    Admit::PassSampled { share: told } => {
-                        assert_eq!(told, share);
+                    Admit::PassSampled { share: got } => {
+                        assert_eq!(got, share);
                         kept += 1;
                     }
                     Admit::Pass => {

@@ -1,4 +1,4 @@
-//! `/api/v1/accounts`: the two sums, with every loss under its reason.
+//! `/api/v1/accounts`: both balances, with every loss by its reason.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -22,19 +22,19 @@ use crate::daemon::worker::Asking;
 use crate::kernel::SocketFigures;
 use sys::clock::Clock;
 
-/// Sources whose rows are made in one slice of the shard's thread: some microseconds each.
+/// Sources whose rows are built in one slice of the shard's thread: some microseconds each.
 const SLICE_SOURCES: usize = 8;
 
-/// Outputs whose rows are made before others on the thread have their turn.
+/// Outputs whose rows are built before other tasks on the thread run.
 const SLICE_OUTPUTS: usize = 8;
 
-/// Looks for a moment in which nothing moves.
+/// Most attempts to read a consistent row.
 const LOOKS: u32 = 20;
 
 /// The whole document.
 #[derive(Debug, Default, Serialize)]
 pub struct AccountsPage {
-    /// Unix milliseconds at which it was made.
+    /// The time of the document in Unix milliseconds.
     pub time_ms: u64,
     /// The process.
     pub daemon: DaemonRow,
@@ -78,7 +78,7 @@ pub struct ClientsRow {
     pub open: u64,
     /// Accepted so far.
     pub accepted: u64,
-    /// How they ended, or why they were turned away; only those above 0.
+    /// How they ended, or why they were rejected; only counts above 0.
     pub ended: BTreeMap<&'static str, u64>,
 }
 
@@ -88,7 +88,7 @@ pub struct HttpRow {
     /// Its connections.
     #[serde(flatten)]
     pub clients: ClientsRow,
-    /// Requests that were refused by their heads; only those above 0.
+    /// Requests rejected because of their heads; only counts above 0.
     pub requests_refused: BTreeMap<&'static str, u64>,
 }
 
@@ -98,29 +98,29 @@ pub type LossTable = BTreeMap<&'static str, BTreeMap<&'static str, u64>>;
 /// A source's account.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub struct SourceRow {
-    /// As the user named it.
+    /// The name given by the user.
     pub name: String,
     /// Protocol.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// Where it listens.
+    /// Its listen addresses.
     pub listen: Vec<String>,
-    /// `received` and its parts, each a member of the row.
+    /// `received` and its terms, each a member of the row.
     #[serde(flatten, serialize_with = "record_sum")]
     pub sum: RecordSum,
-    /// Whether the sum holds, and the row is of one moment. While records move it may be false for a moment.
+    /// Whether the row is balanced and consistent. It may be false for a moment while records move.
     pub balanced: bool,
     /// Reasons of `rejected`, `dropped` and `internal`.
     pub losses: LossTable,
-    /// Datagrams that the kernel dropped before we could read them.
+    /// Datagrams that the kernel dropped before they were read.
     pub kernel_dropped: u64,
-    /// Attempts to read a datagram socket that failed.
+    /// Failed attempts to read a datagram socket.
     pub read_errors: u64,
-    /// Datagrams, or reads that gave a whole line.
+    /// Datagrams, or reads with a whole line.
     pub packets: u64,
-    /// Datagrams without a byte.
+    /// Empty datagrams.
     pub packets_empty: u64,
-    /// Datagrams that were cut.
+    /// Truncated datagrams.
     pub packets_truncated: u64,
     /// Bytes read.
     pub bytes: u64,
@@ -130,49 +130,49 @@ pub struct SourceRow {
     pub connections_open: u64,
     /// Connections accepted.
     pub connections_accepted: u64,
-    /// Connections turned away at `max_connections`, or at the sources' share of the descriptors.
+    /// Connections rejected at `max_connections`, or at the sources' share of the descriptors.
     pub connections_refused: u64,
-    /// Connections turned away at `max_connections_per_peer`, or because their peer had half of the sources' descriptors.
+    /// Connections rejected at `max_connections_per_peer`, or because their peer had half of the sources' descriptors.
     pub connections_refused_per_peer: u64,
-    /// Connections that were silent for long, and gave their place to one of a peer that had fewer.
+    /// Idle connections that were closed for a connection of a peer with fewer.
     pub connections_replaced: u64,
     /// Connections that ended in an error.
     pub connections_broken: u64,
-    /// Connections that ended before their encryption began.
+    /// Connections that ended before the end of the TLS handshake.
     pub handshakes_failed: u64,
-    /// Samples whose last tag swallowed another field (`etsy` only).
+    /// Samples whose last tag contains another field (`etsy` only).
     pub glued_tag_fields: u64,
-    /// Optional fields of events that were not understood.
+    /// Optional fields of events with unknown contents.
     pub event_fields_ignored: u64,
-    /// Its UDP sockets that are open.
+    /// Its open UDP sockets.
     pub sockets: Vec<SocketRow>,
-    /// Acknowledgements that its clients got; none unless it has `ack_when`, or had.
+    /// Acknowledgements to its clients; `None` unless it has, or had, `ack_when`.
     pub acks: Option<AcksRow>,
 }
 
 /// Acknowledgements to the clients of a source.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub struct AcksRow {
-    /// `ack_when` now; none when a reload took it away.
+    /// `ack_when` now; `None` when a reload removed it.
     pub when: Option<&'static str>,
-    /// Lines (frames: frames) that were acknowledged.
+    /// Acknowledged lines (frames: frames).
     pub lines_acked: u64,
-    /// Lines of open connections that are not acknowledged yet.
+    /// Unacknowledged lines of open connections.
     pub lines_unacked: u64,
-    /// Connections that were ended, by the reason in their `err` line.
+    /// Closed connections, by the reason in their `err` line.
     pub failed: BTreeMap<&'static str, u64>,
 }
 
-/// One UDP socket, as the kernel sees it.
+/// One UDP socket, with the kernel's figures.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub struct SocketRow {
-    /// Where it listens.
+    /// Its listen address.
     pub listen: String,
-    /// Bytes that wait to be read, by the kernel's measure.
+    /// Unread bytes, by the kernel's measure.
     pub rx_queue_bytes: u64,
-    /// Most bytes that may wait before packets are dropped, by the same measure.
+    /// Size of the receive buffer, by the same measure.
     pub buffer_bytes: u64,
-    /// What `buffer_bytes` would be had the kernel granted all that `receive_buffer` asks for.
+    /// The value of `buffer_bytes` if the kernel had granted all of `receive_buffer`.
     pub buffer_wanted_bytes: u64,
     /// Packets that the kernel dropped at this socket.
     pub kernel_dropped: u64,
@@ -181,16 +181,15 @@ pub struct SocketRow {
 /// An output's account.
 #[derive(Debug, Default, Serialize)]
 pub struct OutputRow {
-    /// As the user named it.
+    /// The name given by the user.
     pub name: String,
     /// Protocol.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// `copies` and its parts, each a member of the row.
+    /// `copies` and its terms, each a member of the row.
     #[serde(flatten, serialize_with = "output_sum")]
     pub sum: OutputSum,
-    /// Whether the sum holds, and its copies did not move while the row was made. While they do it may be false for a
-    /// moment.
+    /// Whether the row is balanced and consistent. It may be false for a moment while copies move.
     pub balanced: bool,
     /// Reasons of `dropped`, `rejected_by_peer`, `filtered` and `internal`.
     pub losses: LossTable,
@@ -198,29 +197,29 @@ pub struct OutputRow {
     pub losses_bytes: LossTable,
     /// `up`, `degraded`, `down`, …; `new` before the first attempt.
     pub state: &'static str,
-    /// The last failure in a word; empty for none.
+    /// The kind of the last failure; empty for none.
     pub last_error: &'static str,
-    /// A sentence about it for people; empty for none.
+    /// A sentence about the last failure; empty for none.
     pub last_error_text: String,
-    /// Unix milliseconds of it; 0 for none.
+    /// The time of the last failure in Unix milliseconds; 0 for none.
     pub last_error_time_ms: u64,
     /// Seconds since the state began; 0 before the first attempt.
     pub state_for_s: u64,
-    /// Whether `/ready` says no while it is down.
+    /// Whether `/ready` fails while it is down.
     pub required: bool,
-    /// Errors by the system's word for them.
+    /// Errors by the system's name.
     pub errors_by: BTreeMap<&'static str, u64>,
-    /// Most copies that have waited so far.
+    /// Most queued copies so far.
     pub queued_high: u64,
-    /// Bound of the queue in copies; 0 for none.
+    /// Limit of the queue in copies; 0 for none.
     pub max_records: u64,
-    /// Bytes that wait.
+    /// Queued bytes.
     pub queued_bytes: u64,
-    /// Most bytes that have waited so far.
+    /// Most queued bytes so far.
     pub queued_bytes_high: u64,
-    /// Bound of the queue.
+    /// Limit of the queue in bytes.
     pub max_bytes: u64,
-    /// Age of the oldest waiting copy in seconds.
+    /// Age of the oldest queued copy in seconds.
     pub oldest_s: f64,
     /// Bytes of all copies routed to it.
     pub bytes_routed: u64,
@@ -232,24 +231,24 @@ pub struct OutputRow {
     pub errors: u64,
     /// Copies sent again because the first may not have arrived.
     pub resent: u64,
-    /// Copies that were on the way when their connection broke.
+    /// Copies that were being sent when their connection broke.
     pub in_doubt: u64,
-    /// Bytes written to connections that broke, and not acknowledged.
+    /// Unacknowledged bytes of connections that broke.
     pub in_doubt_bytes: u64,
-    /// Times that a source began to wait because the queue was full.
+    /// How often a source began to wait because the queue was full.
     pub stalls: u64,
-    /// Seconds since when a source waits for it without a pause; 0 while none does.
+    /// How long a source has been waiting for it, in seconds; 0 while none does.
     pub stalled_for_s: u64,
-    /// Time that its senders were at work, in microseconds.
+    /// Time that its senders were busy, in microseconds.
     pub busy_us: u64,
-    /// Tags left out of lines that were sent.
+    /// Tags omitted from sent lines.
     pub tags_left_out: u64,
     /// Lines that the endpoint answered.
     pub answer_lines: u64,
     /// Somebody had the queue all the time, such as a disk that does not answer: what waits is by the account, and figures of
     /// the queue are those of the last look.
     pub busy: bool,
-    /// Its queue on disk; none for a queue in memory.
+    /// Its queue on disk; `None` for a queue in memory.
     pub disk: Option<DiskRow>,
 }
 
@@ -258,35 +257,36 @@ pub struct OutputRow {
 pub struct DiskRow {
     /// Its folder.
     pub folder: String,
-    /// Files that hold records.
+    /// Files with records.
     pub segments: u64,
-    /// Blocks that were taken and are not synced yet.
+    /// Accepted blocks that are not synced yet.
     pub blocks_unsynced: u64,
     /// Blocks whose sync failed.
     pub blocks_in_doubt: u64,
-    /// Ranges of segments that could not be read.
+    /// Unreadable ranges of segments.
     pub damaged_ranges: u64,
-    /// Blocks that lay in them.
+    /// Blocks in them.
     pub blocks_damaged: u64,
-    /// Bytes of those ranges that were quarantined.
+    /// Quarantined bytes of those ranges.
     pub quarantined_bytes: u64,
-    /// Ranges that were not, for want of room.
+    /// Ranges that were not quarantined for lack of space.
     pub quarantine_full: u64,
-    /// Writes that failed, those on a full disk included.
+    /// Failed writes, including those on a full disk.
     pub write_errors: u64,
-    /// Why the disk takes nothing now, such as no space; none while it does.
+    /// Why the disk accepts no writes now, such as a lack of space; `None` while it does.
     pub write_error: Option<String>,
-    /// Reads that failed and were tried again.
+    /// Failed reads that were retried.
     pub read_errors: u64,
-    /// Why nothing can be read although records wait; none while reading goes on.
+    /// Why queued records cannot be read now; `None` while they can.
     pub read_error: Option<String>,
-    /// Why the next process would not find what waits: the folder is away, or files were deleted; none while all is there.
+    /// Why the next process would not find the queued records: the folder is missing, or files were deleted. `None`
+    /// otherwise.
     pub missing: Option<String>,
-    /// Records that wait there.
+    /// Queued records in it.
     pub records_missing: u64,
-    /// Syncs that failed.
+    /// Failed syncs.
     pub sync_errors: u64,
-    /// Times that a file could not be removed or renamed.
+    /// Failed attempts to remove or rename a file.
     pub remove_errors: u64,
 }
 
@@ -298,18 +298,18 @@ fn output_sum<S: Serializer>(sum: &OutputSum, serializer: S) -> Result<S::Ok, S:
     serializer.collect_map([("copies", sum.copies)].into_iter().chain(sum.parts()))
 }
 
-/// The word for an output's type, as configs write it.
+/// An output's type, as written in configs.
 pub fn output_word(kind: &OutputKind) -> &'static str {
     kind.facts().section.word().unwrap_or_default()
 }
 
-/// The word for a source's type, as configs write it.
+/// A source's type, as written in configs.
 pub fn source_word(plan: &SourcePlan) -> &'static str {
     plan.kind.facts().node.word
 }
 
-/// The document of this moment. Each row is of one moment: those of sources are made on the shard's thread, between two
-/// batches, with the kernel's drop counts read just then.
+/// The current document. Each row is consistent: those of sources are built on the shard's thread, between two batches,
+/// with the kernel's current drop counts.
 pub async fn snapshot(shared: &Arc<Shared>, asking: &mut Asking) -> AccountsPage {
     let wiring = shared.wiring.load_full();
     let sources = sources_in_slices(shared, &wiring, asking).await;
@@ -333,7 +333,8 @@ async fn sources_in_slices(
     }
 }
 
-/// The rows of the next sources behind so many, as many as are made in one slice of the shard's thread. None: it was the last.
+/// The rows of the sources after the first `from`, as many as one slice of the shard's thread builds. `None` after the
+/// last source.
 pub async fn some_sources(
     shared: &Arc<Shared>,
     wiring: &Arc<Wiring>,
@@ -350,19 +351,19 @@ pub async fn some_sources(
         worker.count_drops_of(&asked);
         source_rows(&theirs, &their_wiring, &asked)
     });
-    // The worker is gone only while stopping: the counts of its last turn are then the last ones.
+    // The worker is missing only during a stop: the counts of its last turn are then final.
     rows.await.unwrap_or_else(|_gone| source_rows(shared, wiring, &ids))
 }
 
-/// The outputs of a wiring that have a row, those of one name together.
+/// The outputs of a wiring with a row; outputs of one name are together.
 #[derive(Debug)]
 pub struct OutputOrder(Vec<InRow>);
 
-/// An output, and the first one of its name, whose place its row has.
+/// An output, and the first output of its name, which determines the row's position.
 type InRow = (OutputId, OutputId);
 
 impl OutputOrder {
-    /// Of this wiring. What its ids stand for stays so.
+    /// The order for this wiring. The meaning of its ids does not change.
     pub fn of(wiring: &Wiring) -> OutputOrder {
         OutputOrder::of_names(wiring.accounts.outputs_once().map(|(id, name, _)| (id, name)))
     }
@@ -381,12 +382,12 @@ impl OutputOrder {
     }
 }
 
-/// The rows of all outputs, with time for others on the thread in between.
+/// The rows of all outputs; other tasks on the thread run in between.
 async fn outputs_in_slices(wiring: &Wiring, now: Now) -> Vec<OutputRow> {
     some_outputs(wiring, &OutputOrder::of(wiring), 0..usize::MAX, now).await
 }
 
-/// The rows of outputs at these places in `order`, of which `wiring` has all. None: the last one was before them.
+/// The rows of outputs at these positions in `order`, all of which `wiring` contains. `None` after the last one.
 pub async fn some_outputs(
     wiring: &Wiring,
     order: &OutputOrder,
@@ -404,18 +405,18 @@ pub async fn some_outputs(
     rows
 }
 
-/// A reload may have given a name to another endpoint: what its row was before goes on in the row that is now. With a queue
-/// on disk both have one account, and the row that is now says it all.
+/// A reload may have given a name to another endpoint: the earlier row is then added to the current one. With a queue
+/// on disk, both have the same account, and the current row is complete.
 fn row_of(wiring: &Wiring, outputs: &[InRow], now: Now) -> Option<OutputRow> {
     let rows = outputs.iter().map(|(_, id)| output_row_at_rest(wiring, *id, now));
     rows.reduce(|before, row| row.with_before(&before))
 }
 
-/// How long the thread was at a row.
+/// How long building a row took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Took {
     Microseconds,
-    /// It has waited for a queue.
+    /// It waited for a queue's lock.
     Milliseconds,
 }
 
@@ -425,7 +426,8 @@ impl Took {
     }
 }
 
-/// Does something with each of `items`: others on the thread have a turn after [`SLICE_OUTPUTS`], and after one that took long.
+/// Applies a function to each of `items`. Other tasks on the thread run after [`SLICE_OUTPUTS`] items, and after a slow
+/// one.
 pub(super) async fn in_slices<T>(items: impl IntoIterator<Item = T>, mut each: impl FnMut(T) -> Took) {
     let mut in_slice = 0;
     for item in items {
@@ -440,7 +442,7 @@ pub(super) async fn in_slices<T>(items: impl IntoIterator<Item = T>, mut each: i
     }
 }
 
-/// The document as of `now`, looked at from the outside, with the drop counts that were read last.
+/// The document at `now`, read from outside, with the latest known drop counts.
 pub fn page(shared: &Shared, now: Now) -> AccountsPage {
     let wiring = shared.wiring.load();
     let ids: Vec<SourceId> = wiring.accounts.sources().map(|(id, _, _)| id).collect();
@@ -502,7 +504,7 @@ fn http_row(shared: &Shared) -> HttpRow {
 }
 
 impl OutputRow {
-    /// This row with the figures of a retired one of the same name added. State and bounds are its own.
+    /// This row with the figures of a removed output of the same name added. State and limits are its own.
     fn with_before(mut self, before: &OutputRow) -> OutputRow {
         self.sum += before.sum;
         let beside = [
@@ -534,7 +536,7 @@ impl OutputRow {
         for (word, count) in &before.errors_by {
             *self.errors_by.entry(word).or_default() += count;
         }
-        // Both may hold something now: never less than that.
+        // Both may have queued copies now: the maximum is not below their sum.
         self.queued_high = self.queued_high.max(before.queued_high).max(self.sum.queued);
         self.queued_bytes_high = self.queued_bytes_high.max(before.queued_bytes_high).max(self.queued_bytes);
         self.oldest_s = self.oldest_s.max(before.oldest_s);
@@ -562,9 +564,8 @@ fn socket_row(figures: SocketFigures) -> SocketRow {
     }
 }
 
-/// A row of one moment: its sum holds, and it is the same when it is looked at again. If none of a few looks finds one, it
-/// says that its sum does not hold: between two batches it always does, and in the middle of one it would look as if
-/// records were missing.
+/// A consistent row: it is balanced, and equal when read again. If a few attempts find none, the row is marked as
+/// unbalanced. Between two batches, accounts are always balanced; during a batch, records would seem to be missing.
 fn at_rest(look: impl Fn() -> Option<SourceRow>, any: impl Fn() -> SourceRow) -> SourceRow {
     for _ in 0..LOOKS {
         match look() {
@@ -620,7 +621,7 @@ fn acks_row(plan: &SourcePlan, account: &SourceAccount) -> Option<AcksRow> {
     (row.when.is_some() || was_used).then_some(row)
 }
 
-/// The same of an output, which its own tasks settle: what counts its copies does not move while the row is made.
+/// The same for an output, which its own tasks settle: its copies must not change while the row is built.
 fn output_row_at_rest(wiring: &Wiring, id: OutputId, now: Now) -> OutputRow {
     let outlet = &wiring.outlets[id.index()];
     let account = &outlet.account;
@@ -710,10 +711,10 @@ fn disk_row(outlet: &Outlet, look: &Look) -> Option<DiskRow> {
 }
 
 #[tokio::test]
-async fn others_have_turns_between_the_rows_of_many_outputs() {
+async fn other_tasks_run_between_the_rows_of_many_outputs() {
     let (many, turns) = (5 * SLICE_OUTPUTS, std::cell::Cell::new(0));
     let mut seen = Vec::new();
-    // The last one takes long, and nobody waits after it.
+    // The last one is slow, but no row follows it.
     let rows = in_slices(0..many, |at| {
         seen.push((at, turns.get()));
         Took::of(at == 1 || at == many - 1)
@@ -730,7 +731,7 @@ async fn others_have_turns_between_the_rows_of_many_outputs() {
 }
 
 #[test]
-fn outputs_of_one_name_share_the_place_of_the_first() {
+fn outputs_of_one_name_share_the_position_of_the_first() {
     let names = ["a", "b", "a", "c", "b", "a"];
     let outputs = names.iter().enumerate().map(|(at, name)| (OutputId(at as u16), *name));
     let order = OutputOrder::of_names(outputs);

@@ -1,10 +1,10 @@
-//! Bodies of requests and answers, within bounds.
+//! Bodies of requests and responses, with limits.
 //!
-//! A body is read only after the head has passed (`guard`), by few requests at a time, and within a time; it counts until it is
-//! done with. An answer counts
-//! against what all answers may hold, and those of one client half of what the others leave, until nearly all of it is with
-//! the kernel, and is copied out piece by piece, so that one that is read slowly holds its document no longer than that. One
-//! whose length names from outside decide (`series`) counts from before it is made on.
+//! A request body is read only after its head was accepted (`guard`). Few requests are read at a time, each with a
+//! timeout, and a body counts until its work is done. Responses count against a limit for all of them, and those of one
+//! client against half of the memory that others leave. They are copied to the socket in pieces, so that a slow reader
+//! holds the document only until nearly all of it is in the kernel. A response whose size depends on outside names
+//! (`series`) counts before it is built.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -25,28 +25,28 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Refusal;
 
-/// Most bodies that are read, or that somebody works on, at once.
+/// Most bodies that are read or processed at once.
 const BODIES_MAX: usize = 4;
 
-/// Longest time until a whole body is there.
+/// Timeout for a whole body.
 const BODY_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Longest time in which nothing more of a body comes.
+/// Timeout for the next bytes of a body.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Most bytes of all answers that are under way.
+/// Most bytes of all responses in progress.
 const ANSWERS_BYTES_MAX: usize = 64 << 20;
 
-/// Most bytes of the answers of one client among them, while no other has any.
+/// Most bytes of the responses of one client among them, while no other client has any.
 const PEER_ANSWERS_BYTES_MAX: usize = ANSWERS_BYTES_MAX / 2;
 
-/// When to ask again after a limit, in seconds.
+/// Value of `Retry-After` at a limit, in seconds.
 const RETRY_AFTER_S: &str = "1";
 
-/// What of an answer is given to the connection at a time.
+/// Bytes of a response that are passed to the connection at a time.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// What bodies and answers may take, of all connections together.
+/// The limits of bodies and responses, for all connections together.
 #[derive(Debug)]
 pub(super) struct Bodies {
     read: Arc<Semaphore>,
@@ -55,7 +55,7 @@ pub(super) struct Bodies {
     answers: Arc<Answers>,
 }
 
-/// A body that has been read whole. It counts as one that is read until it is dropped.
+/// A complete request body. It counts as being read until it is dropped.
 #[derive(Debug)]
 pub(super) struct Whole {
     bytes: Vec<u8>,
@@ -85,7 +85,7 @@ impl Bodies {
     /// Reads a body of at most `bytes_max`.
     ///
     /// # Errors
-    /// A status and a sentence; nothing is read when its length says that it is too long.
+    /// A status and a sentence. Nothing is read when its declared length is over the limit.
     pub(super) async fn read(&self, body: Body, bytes_max: usize) -> Result<Whole, Refusal> {
         let too_long =
             || (StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {bytes_max} bytes"));
@@ -116,7 +116,7 @@ impl Bodies {
         Ok(Whole { bytes, _one: one })
     }
 
-    /// A document as JSON for `peer`, or why not.
+    /// A document as JSON for `peer`, or an error.
     pub(super) fn answer<T: Serialize>(&self, peer: PeerKey, done: Result<T, Refusal>) -> Response {
         match done {
             Ok(document) => match serde_json::to_vec(&document) {
@@ -127,7 +127,7 @@ impl Bodies {
         }
     }
 
-    /// An answer of that type for `peer`, if there is room for it.
+    /// A response of that type for `peer`, if there is room for it.
     pub(super) fn bytes(&self, peer: PeerKey, kind: &'static str, bytes: Vec<u8>) -> Response {
         match self.answers.room(peer, bytes.len()) {
             Ok(room) => answer(kind, bytes, room),
@@ -135,15 +135,15 @@ impl Bodies {
         }
     }
 
-    /// Room for what making an answer takes for `peer`.
+    /// Reserves memory for building a response for `peer`.
     ///
     /// # Errors
-    /// A status and a sentence, when there is none.
+    /// A status and a sentence when there is not enough.
     pub(super) fn reserve(&self, peer: PeerKey, bytes: usize) -> Result<Room, Refusal> {
         self.answers.room(peer, bytes).map_err(|why| (StatusCode::SERVICE_UNAVAILABLE, why.to_owned()))
     }
 
-    /// An answer of JSON that was made in `room`, and takes no more than its bytes from now on.
+    /// A JSON response that was built in `room`, which shrinks to the response's size.
     pub(super) fn made(&self, mut room: Room, mut json: Vec<u8>) -> Response {
         json.shrink_to_fit();
         match room.resize(json.len()) {
@@ -159,7 +159,7 @@ fn answer(kind: &'static str, bytes: Vec<u8>, room: Room) -> Response {
     answer
 }
 
-/// The bytes of answers that are under way, or that are being made.
+/// The bytes of responses that are sent or built.
 #[derive(Debug, Default)]
 struct Answers(Mutex<Held>);
 
@@ -169,7 +169,7 @@ struct Held {
     of_peer: BTreeMap<PeerKey, usize>,
 }
 
-/// What an answer holds, until it is dropped.
+/// The memory of a response, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Room {
     answers: Arc<Answers>,
@@ -179,8 +179,8 @@ pub(super) struct Room {
 }
 
 impl Answers {
-    /// Room for an answer, or why there is none. One that is larger than all may be has to be alone, and of its client where
-    /// it is larger than those may be.
+    /// Memory for a response, or an error. A response over the total limit must be alone; one over the client's limit
+    /// must be the client's only one.
     fn room(self: &Arc<Answers>, peer: PeerKey, bytes: usize) -> Result<Room, &'static str> {
         let (of_all, of_peer) = self.lock().take(peer, bytes)?;
         Ok(Room { answers: Arc::clone(self), peer, of_all, of_peer })
@@ -192,14 +192,14 @@ impl Answers {
 }
 
 impl Held {
-    /// What an answer of so many bytes counts as, of all and of its peer's.
+    /// How much a response of this size counts in total and for its peer.
     fn take(&mut self, peer: PeerKey, bytes: usize) -> Result<(usize, usize), &'static str> {
         let (of_all, of_peer) = (bytes.min(ANSWERS_BYTES_MAX), bytes.min(PEER_ANSWERS_BYTES_MAX));
         let held_of_peer = self.of_peer.get(&peer).copied().unwrap_or(0);
         if held_of_peer + of_peer > PEER_ANSWERS_BYTES_MAX {
             return Err("this client has too many unread responses: retry later");
         }
-        // However many clients there are, each leaves something to the next.
+        // Regardless of the number of clients, each leaves room for the next.
         let of_others: usize =
             self.of_peer.iter().filter(|(other, _)| **other != peer).map(|(_, has)| has).sum();
         let left = ANSWERS_BYTES_MAX.saturating_sub(of_others);
@@ -223,14 +223,14 @@ impl Held {
 }
 
 impl Room {
-    /// From now on it is for so many bytes.
+    /// Changes its size.
     ///
     /// # Errors
-    /// A status and a sentence, when there is not so much; then it is as it was. Never for less.
+    /// A status and a sentence when there is not enough; the size is unchanged then. Shrinking never fails.
     pub(super) fn resize(&mut self, bytes: usize) -> Result<(), Refusal> {
         let mut held = self.answers.lock();
         let before = (self.of_all, self.of_peer);
-        // Less than before is not asked for: others may have come meanwhile, of whose rest it is more than half.
+        // A smaller size is always granted, even when the limits have become lower because of other clients.
         if bytes <= self.of_peer {
             held.give_back(self.peer, (self.of_all - bytes, self.of_peer - bytes));
             (self.of_all, self.of_peer) = (bytes, bytes);
@@ -257,7 +257,7 @@ impl Drop for Room {
     }
 }
 
-/// No, in a sentence. What is at a limit is soon below it: 503 says when to ask again.
+/// A rejection with a sentence. A limit is soon free again, so 503 has a `Retry-After`.
 pub(super) fn refused(status: StatusCode, why: &str) -> Response {
     let mut refusal = (status, format!("{why}\n")).into_response();
     if status == StatusCode::SERVICE_UNAVAILABLE {
@@ -266,7 +266,7 @@ pub(super) fn refused(status: StatusCode, why: &str) -> Response {
     refusal
 }
 
-/// An answer on its way, piece by piece.
+/// A response that is sent in pieces.
 struct Pieces {
     bytes: Vec<u8>,
     at: usize,
@@ -301,12 +301,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn bodies_are_read_up_to_the_bound_and_few_at_a_time() {
+    async fn bodies_are_read_up_to_the_limit_and_few_at_a_time() {
         let bodies = Bodies::default();
         let read = async |len: usize| bodies.read(Body::from(vec![b'a'; len]), 100).await;
         assert_eq!(read(100).await.expect("at the bound").len(), 100);
         assert_eq!(read(101).await.expect_err("past it").0, StatusCode::PAYLOAD_TOO_LARGE);
-        // One that does not say its length.
+        // A body without a declared length.
         let frames = futures_of(vec![60, 41]);
         assert_eq!(bodies.read(frames, 100).await.expect_err("past it").0, StatusCode::PAYLOAD_TOO_LARGE);
         let most = [read(1).await, read(2).await, read(3).await, read(4).await];
@@ -333,7 +333,7 @@ mod tests {
         Body::new(Frames(lens))
     }
 
-    /// A body that goes on for ever, a byte after each `pause`.
+    /// A body without an end, with one byte after each `pause`.
     struct Slow {
         pause: Duration,
         next: Pin<Box<tokio::time::Sleep>>,
@@ -354,10 +354,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_comes_too_slowly_is_given_up() {
+    async fn a_body_that_arrives_too_slowly_times_out() {
         const SOON: Duration = Duration::from_millis(20);
         const NEVER: Duration = Duration::from_secs(3600);
-        // It stands still; it never does, and has no end.
+        // A body that stalls; one that never stalls and has no end.
         for (pause, patience, time_max) in [(NEVER, SOON, NEVER), (Duration::from_millis(1), NEVER, SOON)] {
             let bodies = Bodies { patience, time_max, ..Bodies::default() };
             let body = Body::new(Slow { pause, next: Box::pin(tokio::time::sleep(pause)) });
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_wait_within_a_bound_and_come_whole() {
+    async fn answers_within_the_limit_are_sent_completely() {
         let bodies = Bodies::default();
         let bytes = |number, len| bodies.bytes(peer(number), "text/plain", vec![0; len]);
         let text: Vec<u8> = (0..3 * PIECE_BYTES + 7).map(|at| at as u8).collect();
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_in_the_making_count_and_leave_what_they_do_not_need() {
+    fn answers_count_while_they_are_built_and_free_unused_memory() {
         const MAKING: usize = 2 << 20;
         let bodies = Bodies::default();
         let mut making: Vec<Room> = (0..99).map_while(|_| bodies.reserve(peer(1), MAKING).ok()).collect();
@@ -399,7 +399,7 @@ mod tests {
         let all = (making.len() + others.len()) * MAKING;
         assert!(all < ANSWERS_BYTES_MAX, "the bound is that of all answers: {all}");
         assert_eq!(bodies.answers.lock().all, all);
-        // Others leave it less than it has: it keeps what it needs of that.
+        // Because of other clients its limit is below its size: it keeps the needed part.
         let made = bodies.made(making.pop().expect("there are some"), vec![0; MAKING / 2]);
         assert_eq!(made.status(), StatusCode::OK);
         assert_eq!(bodies.answers.lock().all, all - MAKING / 2);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_room_is_for_one_client() {
+    fn one_client_may_use_half_of_the_memory() {
         let bodies = Bodies::default();
         let bytes = |number, len| bodies.bytes(peer(number), "text/plain", vec![0; len]);
         let half: Vec<Response> = (0..8).map(|_| bytes(1, PEER_ANSWERS_BYTES_MAX / 8)).collect();

@@ -10,31 +10,31 @@ use crate::daemon::shared::Shared;
 pub struct CheckpointRow {
     /// Name of the aggregation.
     pub transform: String,
-    /// Seconds between two.
+    /// Interval in seconds.
     pub every_s: f64,
     /// Written since the start.
     pub written: u64,
-    /// Could not be written.
+    /// Failed attempts to write.
     pub failed: u64,
-    /// Seconds since what is on disk was what the aggregation held; none before the first.
+    /// Age in seconds of the state on disk; `None` before the first checkpoint.
     pub age_s: Option<f64>,
     /// Bytes of the last one.
     pub bytes: u64,
     /// Series in the last one.
     pub series: u64,
-    /// Series that came back at the start.
+    /// Series restored at the start.
     pub restored_series: u64,
-    /// Age of the checkpoint that they came from.
+    /// Age of the restored checkpoint.
     pub restored_age_s: f64,
-    /// Series of it that could not be read.
+    /// Unreadable series in it.
     pub restored_damaged: u64,
-    /// Series of it that were past `series_max`.
+    /// Series in it above `series_max`.
     pub restored_dropped: u64,
-    /// Files that could not be read at all at the start.
+    /// Completely unreadable files at the start.
     pub unreadable: u64,
 }
 
-/// A row for each aggregation that has checkpoints.
+/// A row for each aggregation with checkpoints.
 pub fn rows(shared: &Shared, now: Now) -> Vec<CheckpointRow> {
     let figures = shared.checkpoints.all().into_iter();
     let seconds = |ns: u64| ns as f64 / SECOND_NS as f64;

@@ -1,6 +1,6 @@
-//! What became of the clients of the daemon's own ports: management and HTTP, each of all its ports together.
+//! How clients of the daemon's own ports ended: management and HTTP, each over all of its ports.
 //!
-//! Not here: who gets a place (`admission`), and which requests are refused (`guard`).
+//! Not here: admission (`admission`), rejection of requests (`guard`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,23 +12,23 @@ use crate::admission::{Full, Leave, Refusals};
 /// How a client ended, or why it was not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientEnd {
-    /// It went, or said `quit`.
+    /// It closed the connection, or sent `quit`.
     Orderly,
-    /// Reset, or what it sent could not be followed.
+    /// Reset, or its input was invalid.
     Broken,
-    /// Turned away at `max_connections`, or at the share of descriptors.
+    /// Rejected at `max_connections`, or at the share of descriptors.
     Refused,
-    /// Turned away at `max_connections_per_peer`.
+    /// Rejected at `max_connections_per_peer`.
     RefusedPerPeer,
-    /// It only waited, and its place was needed.
+    /// It was idle, and its slot was needed.
     Replaced,
-    /// It was at work, its peer had the most connections, and a peer with fewer needed its place.
+    /// It was active, its peer had the most connections, and a peer with fewer needed a slot.
     Preempted,
-    /// It sent nothing for too long.
+    /// It sent nothing until the timeout.
     Silent,
-    /// It read nothing of its answer for too long.
+    /// It read nothing of its response until the timeout.
     Unread,
-    /// It read its answer, but not within the time for all of it.
+    /// It read its response too slowly.
     Slow,
     /// It began with an HTTP request.
     HttpRequest,
@@ -39,7 +39,7 @@ pub enum ClientEnd {
 }
 
 impl ClientEnd {
-    /// All of them, in their order.
+    /// All variants in order.
     const ALL: [ClientEnd; 12] = [
         ClientEnd::Orderly,
         ClientEnd::Broken,
@@ -55,7 +55,7 @@ impl ClientEnd {
         ClientEnd::HandshakeFailed,
     ];
 
-    /// Its word in self-metrics and the API.
+    /// The name in self-metrics and the API.
     pub fn word(self) -> &'static str {
         match self {
             ClientEnd::Orderly => "orderly",
@@ -129,12 +129,12 @@ impl ClientAccount {
         self.ended[end as usize].fetch_add(1, Relaxed);
     }
 
-    /// Clients that were accepted.
+    /// Accepted clients.
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Relaxed)
     }
 
-    /// Clients that are there now.
+    /// Open clients.
     pub fn open(&self) -> u64 {
         self.open.load(Relaxed)
     }
@@ -145,8 +145,8 @@ impl ClientAccount {
     }
 }
 
-/// A client that is counted as there. When it is dropped its end is counted: as [`ClientEnd::Broken`] unless somebody says
-/// otherwise, which nobody does when serving it has panicked.
+/// A client that counts as open. When it is dropped, its end is counted: as [`ClientEnd::Broken`] by default, for
+/// example when serving it panics.
 #[derive(Debug)]
 #[must_use = "a client that is not held is counted as gone"]
 pub(super) struct Counted {
@@ -155,7 +155,7 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// It ended so.
+    /// Ends it for this reason.
     pub(super) fn end(mut self, end: ClientEnd) {
         self.end = end;
     }
@@ -168,41 +168,41 @@ impl Drop for Counted {
     }
 }
 
-/// Counts of all management ports together.
+/// Counts over all management ports.
 #[derive(Debug, Default)]
 pub struct ManagementAccount {
     /// Its clients.
     pub clients: Arc<ClientAccount>,
-    /// Connections of other protocols: when to log them.
+    /// Limits the log lines about connections of other protocols.
     pub(super) foreign: Refusals,
 }
 
 impl ManagementAccount {
-    /// How many of its clients ended in which way, and why others were turned away.
+    /// The number of clients by their end, or by the reason of their rejection.
     pub fn ended(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.clients.ended(ClientEnd::is_of_management)
     }
 }
 
-/// Why a request was refused by its head.
+/// Why a request was rejected because of its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestRefusal {
-    /// 421: its Host is none of ours.
+    /// 421: its Host is not allowed.
     Host,
-    /// 401: it has not the token.
+    /// 401: its token is missing or wrong.
     Token,
-    /// 403: it changes something, and may not.
+    /// 403: it would change something and is not allowed to.
     Change,
 }
 
 impl RequestRefusal {
-    /// How many there are.
+    /// Number of variants.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// All of them, in their order.
+    /// All variants in order.
     const ALL: [RequestRefusal; 3] = [RequestRefusal::Host, RequestRefusal::Token, RequestRefusal::Change];
 
-    /// Its word in self-metrics and the API.
+    /// The name in self-metrics and the API.
     pub fn word(self) -> &'static str {
         match self {
             RequestRefusal::Host => "host",
@@ -225,12 +225,12 @@ impl HttpAccount {
         self.requests_refused[why as usize].fetch_add(1, Relaxed);
     }
 
-    /// How many of its connections ended in which way, and why others were turned away.
+    /// The number of connections by their end, or by the reason of their rejection.
     pub fn ended(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.clients.ended(ClientEnd::is_of_http)
     }
 
-    /// How many requests were refused, by reason.
+    /// The number of rejected requests by reason.
     pub fn requests_refused(&self) -> impl Iterator<Item = (&'static str, u64)> {
         RequestRefusal::ALL
             .into_iter()
@@ -239,7 +239,7 @@ impl HttpAccount {
 }
 
 #[test]
-fn each_end_has_its_own_place() {
+fn each_end_has_its_own_counter() {
     for (at, end) in ClientEnd::ALL.into_iter().enumerate() {
         assert_eq!(end as usize, at, "{}", end.word());
     }
@@ -249,7 +249,7 @@ fn each_end_has_its_own_place() {
 }
 
 #[tokio::test]
-async fn a_client_is_counted_as_gone_even_when_serving_it_panics() {
+async fn a_client_is_counted_as_ended_even_when_serving_it_panics() {
     let account = Arc::<ClientAccount>::default();
     let counted = account.accept();
     assert_eq!((account.accepted(), account.open()), (1, 1));

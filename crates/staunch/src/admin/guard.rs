@@ -1,8 +1,10 @@
-//! Who may ask, and which requests may change something. All of it is in the head of a request: no body is read before.
+//! Which requests are allowed, and which may change something. Only the head of a request is used: no body is read
+//! before.
 //!
-//! A page in a browser can send forms to any address, and with a name of its own that leads to 127.0.0.1 it can even read
-//! answers (DNS rebinding). So requests are answered when they are for an address, `localhost`, or a name that the operator
-//! has listed. Changes need more: no web page can have made a browser send them, and they come from this machine, with or
+//! A web page in a browser can send forms to any address. With its own name that resolves to 127.0.0.1, it can even
+//! read responses (DNS rebinding). Therefore requests are served only for addresses, `localhost`, and names listed by
+//! the operator. Requests that change something must have a type that web pages cannot send, and must come from this
+//! machine, with or without a token: a scraper's token only allows reading.
 //! without a token: the token of a scraper only reads.
 
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,10 +15,10 @@ use axum::http::{HeaderMap, HeaderValue};
 use model::PeerKey;
 use tls::token::Token;
 
-/// Types of bodies that a browser sends elsewhere only when a preflight request allows it, which ours never does.
+/// Content types that a browser sends to other sites only after a preflight request, which we never allow.
 const TYPES: [&str; 3] = ["application/json", "application/x-ndjson", "application/octet-stream"];
 
-/// The two ends of a connection. None: the system does not tell.
+/// The two addresses of a connection. `None`: the system does not report them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     peer: IpAddr,
@@ -28,7 +30,7 @@ impl Ends {
         Ends { peer, own }
     }
 
-    /// Who asks, as far as places are shared out.
+    /// The peer, for limits per client.
     pub(super) fn peer(self) -> PeerKey {
         crate::admission::peer_key(Some(self.peer))
     }
@@ -38,7 +40,7 @@ impl Ends {
         self.peer.to_canonical()
     }
 
-    /// True when the peer is on this machine: it comes from loopback, or from the very address that it has come to.
+    /// True when the peer is on this machine: its address is loopback, or the same as the local address.
     fn are_here(self) -> bool {
         let peer = self.peer.to_canonical();
         peer.is_loopback() || self.own.is_some_and(|own| own.to_canonical() == peer)
@@ -49,10 +51,10 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).map(|value| value.to_str().unwrap_or(""))
 }
 
-/// Whether a request is for us, by its Host. One without any is of no browser.
+/// Checks the Host of a request. Requests without one do not come from browsers.
 ///
 /// # Errors
-/// Why not, in one sentence.
+/// The reason in one sentence.
 pub(super) fn host(headers: &HeaderMap, allowed: &[String]) -> Result<(), String> {
     let mut hosts = headers.get_all(HOST).iter();
     let Some(host) = hosts.next() else { return Ok(()) };
@@ -66,18 +68,18 @@ pub(super) fn host(headers: &HeaderMap, allowed: &[String]) -> Result<(), String
     ))
 }
 
-/// The name in the Host of a request, as far as it may be shown.
+/// The name in the Host of a request, for the log.
 pub(super) fn name_asked_for(headers: &HeaderMap) -> String {
     let host = text(headers, HOST).unwrap_or("");
     name_of(host).unwrap_or(host).chars().filter(char::is_ascii_graphic).take(80).collect()
 }
 
-/// What a request gave in the place of the token, in words.
+/// What a request had instead of the token, in words.
 pub(super) fn instead_of_token(headers: &HeaderMap) -> &'static str {
     if headers.contains_key(AUTHORIZATION) { "a wrong token" } else { "no token" }
 }
 
-/// Whether a request has the token that it needs, if it needs one.
+/// Whether a request has the token, if one is needed.
 pub(super) fn has_token(headers: &HeaderMap, token: Option<&Token>) -> bool {
     let Some(token) = token else { return true };
     let given = headers.get(AUTHORIZATION).map(|value| value.as_bytes()).unwrap_or_default();
@@ -85,10 +87,10 @@ pub(super) fn has_token(headers: &HeaderMap, token: Option<&Token>) -> bool {
     scheme && token.is(given[7..].trim_ascii())
 }
 
-/// The type of the body of a request that may change something.
+/// The content type of a request that may change something.
 ///
 /// # Errors
-/// Why it may not, in one sentence.
+/// The reason in one sentence why it may not.
 pub(super) fn changes(
     ends: Ends,
     headers: &HeaderMap,
@@ -118,7 +120,7 @@ pub(super) fn changes(
     )
 }
 
-/// What stands in a Host before its port. None when something else is behind it.
+/// The part of a Host before its port. `None` when the rest is not a port.
 fn name_of(host: &str) -> Option<&str> {
     let (name, behind) = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').filter(|(name, _)| name.parse::<Ipv6Addr>().is_ok())?,
@@ -128,7 +130,7 @@ fn name_of(host: &str) -> Option<&str> {
     (behind.is_empty() || behind.strip_prefix(':').is_some_and(is_port)).then_some(name)
 }
 
-/// True for an address with or without a port, for localhost, and for what is allowed: names that nobody else can point
+/// True for an address with or without a port, for localhost, and for allowed names: nobody else can make these resolve
 /// elsewhere.
 fn is_ours(host: &str, allowed: &[String]) -> bool {
     let Some(name) = name_of(host) else { return false };
@@ -174,10 +176,10 @@ mod tests {
     }
 
     #[test]
-    fn only_what_no_page_can_send_may_change_something() {
+    fn only_requests_that_web_pages_cannot_send_may_change_something() {
         const JSON: (HeaderName, &str) = (CONTENT_TYPE, "application/json");
         const HERE: (HeaderName, &str) = (HOST, "127.0.0.1:8680");
-        /// (headers, the type, or a word of why not)
+        /// (headers, the type, or a part of the error)
         type Row = (&'static [(HeaderName, &'static str)], Result<&'static str, &'static str>);
         let table: &[Row] = &[
             (&[HERE, JSON], Ok("application/json")),
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_asked_for_only_where_there_is_one() {
+    fn a_token_is_required_only_if_one_is_set() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("token");
         std::fs::write(&path, "0123456789abcdef").expect("it can be written");

@@ -1,8 +1,8 @@
-//! The HTTP API: `/healthz`, `/ready`, `/metrics`, `/api/v1/…`. Every request comes by [`front`], and what changes something
-//! goes through `guard` once more, before anything of its body is read.
+//! The HTTP API: `/healthz`, `/ready`, `/metrics`, `/api/v1/…`. Every request passes [`front`]; requests that change
+//! something pass `guard` again before their body is read.
 //!
-//! What needs the shard's thread asks it in slices (`ShardHandle::ask`); documents are made here, on HTTP's thread.
-//! Not here: connections and their bounds (`server`), bodies and theirs (`bodies`).
+//! Calls to the shard's thread are made in slices (`ShardHandle::ask`); documents are built on the HTTP thread. Not
+//! here: connections and their limits (`server`), bodies and theirs (`bodies`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,11 +29,11 @@ use crate::daemon::shared::{Beat, Pulse, Shared};
 use crate::daemon::worker::Question;
 use sys::clock::Clock;
 
-/// Longest wait for a sign of life of the daemon's threads, whose turns take milliseconds. A probe with less patience
-/// has its own time-out, which says the same.
+/// Timeout for the heartbeat of the daemon's threads, whose turns take milliseconds. A probe with a shorter timeout
+/// reports a failure itself.
 const HEARTBEAT_WAIT: Duration = Duration::from_secs(5);
 
-/// What `/` says until there is more to see.
+/// The text at `/`.
 const INDEX: &str = "staunch\n\n\
     /healthz            200 while the process lives and turns\n\
     /ready              200 while records are taken, 503 otherwise\n\
@@ -45,20 +45,20 @@ const INDEX: &str = "staunch\n\n\
     /api/v1/queues      queues of outputs\n\
     /api/v1/config      the config in force\n";
 
-/// What every request may look at.
+/// The data for all requests.
 #[derive(Debug)]
 pub(super) struct Api {
     pub(super) shared: Arc<Shared>,
     bodies: Bodies,
     explains: Explains,
-    /// Of the reasons in turn.
+    /// Log limits by reason.
     refusals: [Refusals; RequestRefusal::COUNT],
     /// The thread of connections and senders.
     main: Pulse,
 }
 
 impl Api {
-    /// To be made on the thread of connections and senders, whose life is asked for.
+    /// Must be called on the thread of connections and senders, whose heartbeat is checked.
     pub(super) fn new(shared: &Arc<Shared>) -> Api {
         Api {
             shared: Arc::clone(shared),
@@ -92,8 +92,8 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .with_state(api)
 }
 
-/// Whether a request is answered at all, by its head. Probes of health are, for any client, since orchestrators ask by names
-/// that nobody can list. Their answers name nothing of the configuration, unless [`may_read`] allows it.
+/// Whether a request is served, by its head. Health probes are served for any client, because orchestrators use names
+/// that operators cannot list. Their responses contain nothing of the configuration unless [`may_read`] allows it.
 #[expect(clippy::result_large_err, reason = "the error is the answer, sent at once")]
 pub(super) fn front(api: &Api, request: &Request<Body>) -> Result<(), Response> {
     if matches!(request.uri().path(), "/healthz" | "/ready") {
@@ -116,7 +116,7 @@ pub(super) fn front(api: &Api, request: &Request<Body>) -> Result<(), Response> 
     })
 }
 
-/// Counts a refusal, and says who was refused and for `what`, once a minute for each reason; never what was given as the token.
+/// Counts a rejection, and logs the client and `what`, once a minute for each reason; never the wrong token.
 fn refuse(api: &Api, request: &Request<Body>, why: RequestRefusal, what: &str) {
     api.shared.http_account.refuse(why);
     let Some(refused) = api.refusals[why as usize].note(Clock::mono_ns()) else { return };
@@ -127,7 +127,7 @@ fn refuse(api: &Api, request: &Request<Body>, why: RequestRefusal, what: &str) {
     );
 }
 
-/// Whether a request may read what the daemon knows: its Host is ours, and it has the token where one is set.
+/// Whether a request may read data: its Host is allowed, and it has the token if one is set.
 #[expect(clippy::result_large_err, reason = "the error is the answer, sent at once")]
 fn may_read(api: &Api, headers: &HeaderMap) -> Result<(), (RequestRefusal, Response)> {
     let wiring = api.shared.wiring.load();
@@ -147,13 +147,13 @@ async fn healthz(State(api): ApiState) -> Response {
     let why = match shared.heartbeat.beat(shard, HEARTBEAT_WAIT).await {
         Beat::Alive => match api.main.beat(HEARTBEAT_WAIT).await {
             Beat::Late => "the thread of connections and senders does not answer\n".to_owned(),
-            // It ends last.
+            // This thread ends last.
             Beat::Alive | Beat::Ended => match shared.late_reader(HEARTBEAT_WAIT).await {
                 Some(name) => format!("the reader thread {name} does not answer\n"),
                 None => return "ok\n".into_response(),
             },
         },
-        // While stopping it ends before the outputs do.
+        // During a stop it ends before the outputs do.
         Beat::Ended if shared.stopping.load(Relaxed) => return "ok\n".into_response(),
         Beat::Ended => "the shard's thread has ended\n".to_owned(),
         Beat::Late => "the shard's thread does not answer\n".to_owned(),
@@ -163,7 +163,7 @@ async fn healthz(State(api): ApiState) -> Response {
 
 async fn ready(State(api): ApiState, headers: HeaderMap) -> Response {
     let why = api.shared.not_ready();
-    // The reasons name sources, outputs and addresses.
+    // The reasons contain names of sources, outputs and addresses.
     let authorized = may_read(&api, &headers).is_ok();
     if why.is_empty() {
         let (troubles, waits) =
@@ -224,7 +224,7 @@ async fn relay_explain(
     api.bodies.answer(ends.peer(), way.await)
 }
 
-/// The type of a body that may change something, before it is read.
+/// The content type of a request that may change something, before its body is read.
 fn change(api: &Api, ends: Ends, request: &Request<Body>) -> Result<&'static str, Refusal> {
     let wiring = api.shared.wiring.load();
     guard::changes(ends, request.headers(), &wiring.plan.http_server.allowed_hosts).map_err(|why| {

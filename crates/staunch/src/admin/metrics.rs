@@ -24,7 +24,7 @@ use crate::build;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::Asking;
 
-/// One family of self-metrics under way.
+/// A family of self-metrics that is being written.
 struct Family<'a> {
     out: &'a mut String,
     name: &'static str,
@@ -60,7 +60,7 @@ impl Family<'_> {
 /// Aggregations whose figures are read in one slice of the shard's thread.
 const SLICE_FIGURES: usize = 64;
 
-/// All self-metrics as of `now`; without those of aggregations and relays when the shard has ended.
+/// All self-metrics at `now`; without those of aggregations and relays when the shard has ended.
 pub async fn text(shared: &Arc<Shared>, asking: &mut Asking, now: Now) -> String {
     let page = accounts::snapshot(shared, asking).await;
     let mut figures: Vec<ShardFigures> = Vec::new();
@@ -429,7 +429,7 @@ fn checkpoints(out: &mut String, page: &AccountsPage) {
 #[test]
 fn every_self_metric_has_its_heading_in_the_docs() {
     use std::collections::BTreeSet;
-    // The names stand in these files as texts of their own, and nowhere else.
+    // These files contain the names only as separate string literals.
     let begin = concat!("\"sta", "unch_");
     let files = [
         include_str!("metrics.rs"),

@@ -1,4 +1,4 @@
-//! The daemon's own ports: HTTP for people and machines, the StatsD management port for tools that exist.
+//! The daemon's own ports: HTTP for people and programs, the StatsD management port for existing tools.
 
 pub mod accounts;
 mod bodies;
@@ -30,7 +30,7 @@ use crate::daemon::shared::Shared;
 use crate::daemon::worker::Unanswered;
 use crate::sources::bind::listen_tcp;
 
-/// Why a request is not done: a status and a sentence.
+/// Why a request is rejected: a status and a sentence.
 type Refusal = (StatusCode, String);
 
 impl From<Unanswered> for Refusal {
@@ -39,23 +39,23 @@ impl From<Unanswered> for Refusal {
     }
 }
 
-/// The ports of a plan, open and not yet served.
+/// The open ports of a plan, before they are served.
 #[derive(Debug, Default)]
 pub struct Ports {
     http: Option<TcpListener>,
     management: Vec<(TcpListener, ManagementPlan)>,
-    /// Where HTTP really is.
+    /// The actual address of HTTP.
     pub http_at: Option<SocketAddr>,
-    /// Where the management ports really are.
+    /// The actual addresses of the management ports.
     pub management_at: Vec<SocketAddr>,
 }
 
-/// The ports of a plan that are served.
+/// The served ports of a plan.
 #[derive(Debug, Default)]
 pub struct ServedPorts {
-    /// Each with its place in the plan, for another process.
+    /// Each with its index in the plan, for another process.
     pub listeners: Vec<(PortKind, SocketAddr, TcpListener)>,
-    /// They end at the end of the daemon, when no request is open any more.
+    /// They end with the daemon, when no request is open any more.
     pub tasks: JoinSet<()>,
 }
 
@@ -68,9 +68,9 @@ pub enum PortKind {
     Management,
 }
 
-/// Opens the ports of `plan`. Also gives one sentence for each that could not be opened; with the built-in plan, and
-/// for HTTP whose address nobody asked for, it is a warning instead, given here. What another process passes on is not
-/// opened but taken.
+/// Opens the ports of `plan`. Also returns one sentence for each port that could not be opened. With the built-in plan,
+/// and for an HTTP address that is only a default, the sentence is returned as a warning. Sockets from another process
+/// are used instead of opened.
 pub fn open(plan: &Plan, http_optional: bool, mut from: Option<&mut Inheritance>) -> (Ports, Vec<String>) {
     let mut taken = |kind, address| from.as_deref_mut().and_then(|from| from.take_port(kind, address));
     let mut ports = Ports::default();
@@ -95,7 +95,7 @@ impl Ports {
     /// Serves them until `stop` turns true.
     ///
     /// # Errors
-    /// When the runtime cannot take a socket.
+    /// When the runtime cannot register a socket.
     pub fn serve(
         self,
         plan: &Plan,
@@ -107,7 +107,7 @@ impl Ports {
             served.listeners.push((PortKind::Http, configured, listener.try_clone()?));
             let ended = server::start(listener, http::Api::new(shared), stop.clone())?;
             served.tasks.spawn(async move {
-                // A thread that panicked has logged so itself.
+                // A thread that panicked has logged it.
                 let _panicked = ended.await;
             });
         }
@@ -120,7 +120,7 @@ impl Ports {
     }
 }
 
-/// Port 0 stands for any free port: this is the one that it became.
+/// The actual address: port 0 becomes a free port.
 fn really_at(listener: &TcpListener, configured: SocketAddr) -> SocketAddr {
     listener.local_addr().unwrap_or(configured)
 }
@@ -136,7 +136,7 @@ fn open_one(
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => "the address is in use".to_owned(),
         Err(error) => error.to_string(),
     };
-    // A fan-out has its own word for it, that of other proxies.
+    // A fan-out uses the term of other proxies.
     let option = if what == "http" {
         "--http ADDR` (`staunch fanout`: `--health ADDR`)"
     } else {

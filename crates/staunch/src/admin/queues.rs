@@ -1,8 +1,8 @@
-//! `/api/v1/queues`: what waits for each output, and the two things that a person may do to it.
+//! `/api/v1/queues`: the queued records of each output, and commands to drop and replay them.
 //!
-//! Dropping and replaying take the queue's lock in short steps: the shard and the senders go on in between.
-//! Not here: who may ask for a change (`guard`), queues of a daemon that does not run (`client::queue`).
-//! Invariant: what is dropped is counted as dropped (`dropped`), and what is replayed as routed, like everything else.
+//! Dropping and replaying lock the queue in short steps, so the shard and the senders continue in between. Not here:
+//! permission for changes (`guard`), queues of a stopped daemon (`client::queue`).
+//! Invariant: dropped records are counted as dropped (`dropped`), and replayed ones as routed, like all others.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -25,22 +25,22 @@ use client::blocks::{Form, LineBlocks, from_json, takes};
 use client::queue::document::{Amount, DiskFigures, DropResult, QueueRow, QueuesPage, Replayed};
 use sys::clock::Clock;
 
-/// Most bytes of one request to replay.
+/// Most bytes of a replay request.
 pub const REPLAY_BYTES_MAX: usize = 32 << 20;
 
-/// Most bytes of one request to drop.
+/// Most bytes of a drop request.
 pub(super) const DROP_BYTES_MAX: usize = 4096;
 
 /// Blocks that are dropped at a time.
 const DROP_STEP: usize = 256;
 
-/// Longest wait until what was replayed is safe.
+/// Timeout until replayed records are safe.
 const SAFE_WAIT: Duration = Duration::from_secs(10);
 
-/// Pause before another look at a queue that somebody has.
+/// Pause before retrying a locked queue.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Body of a request to drop.
+/// Body of a drop request.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct DropOrder {
@@ -67,7 +67,7 @@ pub(super) async fn page(shared: &Shared) -> QueuesPage {
     QueuesPage { queues }
 }
 
-/// What is on its way waits as well, until it has its outcome.
+/// Records in flight count as queued until they have an outcome.
 fn waiting(outlet: &Outlet) -> Amount {
     let account = &outlet.account;
     Amount { copies: account.copies_queued(), bytes: account.queued_bytes.load(Relaxed) }
@@ -95,7 +95,7 @@ fn row(outlet: &Outlet, max_bytes: u64, now: Now) -> QueueRow {
     }
 }
 
-/// The queue of an output that is in force, with the forms that it takes.
+/// The queue of a current output, with its encodings.
 pub(super) fn find(shared: &Shared, name: &str) -> Result<(Arc<Outlet>, &'static [Form]), Refusal> {
     let wiring = shared.wiring.load();
     let mut outputs = wiring.plan.outputs.iter().zip(&wiring.outlets);
@@ -107,7 +107,7 @@ pub(super) fn find(shared: &Shared, name: &str) -> Result<(Arc<Outlet>, &'static
     if shared.handing_over.load(Relaxed) {
         return Err(parked());
     }
-    // Another process may still have what waits, and go on with it.
+    // Another process may still own the queued records and continue with them.
     if !shared.ready.load(Relaxed) {
         let why = "the daemon is starting, and its queues are not open yet: retry";
         return Err((StatusCode::SERVICE_UNAVAILABLE, why.into()));
@@ -140,7 +140,7 @@ fn dropped(outlet: &Outlet, order: DropOrder) -> Result<DropResult, Refusal> {
         let names = queue.on_disk().map_or(Ok(Vec::new()), |queue| queue.quarantined());
         drop(queue);
         for name in names.map_err(failed)? {
-            // The system may take long over each: the shard gets the queue's lock in between.
+            // Each removal may take long: the shard gets the queue's lock in between.
             std::thread::yield_now();
             let mut queue = outlet.queue();
             if outlet.is_parked() {
@@ -154,9 +154,9 @@ fn dropped(outlet: &Outlet, order: DropOrder) -> Result<DropResult, Refusal> {
         }
     } else {
         let now = Clock::now();
-        // What comes in meanwhile has no age yet.
+        // Records that arrive meanwhile have no age yet.
         let age_ns = order.older_than_ms.unwrap_or(0).saturating_mul(SECOND_NS / 1000).max(1);
-        // Of two requests at the same time each shows both.
+        // Two concurrent requests each show the result of both.
         let lost = |reason| Amount::dropped(&outlet.account, reason);
         let before = (lost(Dropped::ByOperator), lost(Dropped::Damaged));
         while outlet.drop_older(age_ns, Dropped::ByOperator, DROP_STEP, now).ok_or_else(parked)? {}
@@ -183,7 +183,7 @@ pub(super) async fn replay(
 ) -> Result<Replayed, Refusal> {
     let (outlet, forms) = find(shared, name)?;
     let taker = Arc::clone(&outlet);
-    // The body ends with this: nobody keeps it while the disk is waited for.
+    // The body is freed here, before waiting for the disk.
     let (mut done, last) = on_thread(move || append(&taker, &body, as_json, forms)).await??;
     done.safe = match last {
         Some(last) => is_safe(&outlet, last).await,
@@ -193,15 +193,15 @@ pub(super) async fn replay(
     Ok(done)
 }
 
-/// Appends the blocks of a request until the queue is full, once all of them have been checked. Gives the place of the last
-/// one that was taken.
+/// Appends the blocks of a request until the queue is full, after all of them were checked. Returns the position of the
+/// last accepted one.
 fn append(
     outlet: &Outlet,
     body: &[u8],
     as_json: bool,
     forms: &[Form],
 ) -> Result<(Replayed, Option<Position>), Refusal> {
-    // Read twice, so that no more than one block is there beside the body.
+    // The body is parsed twice, so that only one block is in memory besides it.
     each_block(body, as_json, forms, |_block| ControlFlow::Continue(()))?;
     let (mut done, mut last) = (Replayed::default(), None);
     each_block(body, as_json, forms, |block| {
@@ -218,7 +218,7 @@ fn append(
     Ok((done, last))
 }
 
-/// Gives the blocks of a request to `take`, as long as it wants more.
+/// Passes the blocks of a request to `take` until it stops.
 fn each_block(
     body: &[u8],
     as_json: bool,
@@ -249,14 +249,14 @@ fn each_block(
     Ok(())
 }
 
-/// Waits until a block is safe, or nobody will say so any more. In memory nothing is.
+/// Waits until a block is safe, or will never be known to be. A queue in memory is never safe.
 async fn is_safe(outlet: &Outlet, place: Position) -> bool {
     if outlet.disk().is_none() {
         return false;
     }
     let synced = async {
         loop {
-            // Before the look, so that no news is missed in between.
+            // Before the check, so that no notification is missed.
             let news = outlet.synced.notified();
             match outlet.promise_soon(place) {
                 None => tokio::time::sleep(BUSY_PAUSE).await,
@@ -268,7 +268,7 @@ async fn is_safe(outlet: &Outlet, place: Position) -> bool {
     tokio::time::timeout(SAFE_WAIT, synced).await.unwrap_or(false)
 }
 
-/// Work with files and locks, away from the connections.
+/// Runs work with files and locks on another thread than the connections.
 async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
     let ended = |error| (StatusCode::INTERNAL_SERVER_ERROR, format!("the request failed: {error}"));
     tokio::task::spawn_blocking(work).await.map_err(ended)
@@ -337,10 +337,10 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_checked_whole_before_anything_of_it_is_taken() {
+    fn a_request_is_checked_completely_before_any_block_is_appended() {
         let good = r#"{"encoding":"lines","copies":1,"bytes":"a 1 2\n"}"#;
         let packets = r#"{"encoding":"packets","copies":1,"packets":[[0,1]],"bytes":"a"}"#;
-        // (body, as JSON, blocks, or a word of the refusal)
+        // (body, as JSON, number of blocks, or a part of the error)
         let table: &[(String, bool, Result<u64, &str>)] = &[
             ("a 1 2\nb 1 2".into(), false, Ok(1)),
             (String::new(), false, Ok(0)),

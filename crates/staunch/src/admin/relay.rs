@@ -1,4 +1,5 @@
-//! `/api/v1/relay`: what each relay has done with the points that met its statements, and what it remembers and holds.
+//! `/api/v1/relay`: the figures of each relay: its points by result, its route cache, its aggregation rules, its
+//! clusters.
 
 mod explain;
 
@@ -26,57 +27,57 @@ pub struct RelayPage {
     pub relays: Vec<RelayRow>,
 }
 
-/// One relay, since the start, reloads and hot restarts included. Every point is counted in `points`; the figures behind it
-/// overlap.
+/// One relay, since the start, including reloads and hot restarts. Every point is counted in `points`; the other
+/// figures overlap.
 #[derive(Debug, Default, Serialize)]
 pub struct RelayRow {
     /// Its transform.
     pub transform: String,
-    /// Points that met its statements, results and statistics among them.
+    /// Points at its statements, including results and statistics.
     pub points: u64,
-    /// Points that the blackhole took.
+    /// Points dropped by the blackhole.
     pub blackholed: u64,
-    /// Points that no statement sent anywhere.
+    /// Points that no statement sent.
     pub unmatched: u64,
     /// Points that failed a `validate`.
     pub invalid: u64,
-    /// Points that were copied nowhere and fed no aggregation rule, whatever the reason.
+    /// Points without any copy or aggregation, for any reason.
     pub nowhere: u64,
-    /// Copies past the most that one point may have.
+    /// Copies above the maximum for one point.
     pub copies_refused: u64,
-    /// Names that statements made and that cannot be sent: empty, too long, or with white space in them.
+    /// Invalid names from statements: empty, too long, or with white space.
     pub names_refused: u64,
-    /// Searches that backtrack and came to a limit, which counts as no match.
+    /// Searches that reached the limit of backtracking, which counts as no match.
     pub gave_up: u64,
-    /// Points handed to aggregation rules, once for each.
+    /// Points passed to aggregation rules, once for each rule.
     pub rolled_up: u64,
-    /// Values handed to aggregation rules, by what became of them.
+    /// Values passed to aggregation rules, by result.
     pub fed: BTreeMap<&'static str, u64>,
     /// Results of aggregation rules.
     pub results: u64,
-    /// Results that were infinite, and so went nowhere.
+    /// Infinite results, which were not sent.
     pub results_not_finite: u64,
-    /// Results that a stop had no time to route.
+    /// Results that were not routed before a stop.
     pub results_stopped: u64,
-    /// Values of windows that ended with their aggregation rule before they were over.
+    /// Values of windows whose aggregation rule was removed before they ended.
     pub values_left: u64,
-    /// Results under way.
+    /// Open results.
     pub aggregation_rule_series: u64,
-    /// Memory of what aggregation rules hold, in bytes.
+    /// Memory of aggregation rules, in bytes.
     pub aggregation_rule_bytes: u64,
-    /// Times that the wall clock was set back by more than two windows, and aggregation rules followed it.
+    /// How often the wall clock was set back by more than two windows, and aggregation rules followed it.
     pub aggregation_rule_jumps_back: u64,
-    /// Results that were sent at once because their windows lay ahead of such a clock.
+    /// Results that were sent at once because their windows were ahead of such a clock.
     pub aggregation_future_results: u64,
-    /// Names whose way is remembered.
+    /// Names in the route cache.
     pub names: u64,
-    /// Memory for them, in bytes.
+    /// Memory of the route cache, in bytes.
     pub names_bytes: u64,
-    /// Points whose name was known.
+    /// Points with a name in the route cache.
     pub names_found: u64,
-    /// Points for whose name the statements were walked through.
+    /// Points whose name had to be matched against the statements.
     pub names_decided: u64,
-    /// Times that the older half of the names was forgotten for want of room.
+    /// How often the older half of the names was removed for lack of room.
     pub names_forgotten: u64,
     /// Its clusters, in the order of the configuration.
     pub clusters: Vec<ClusterRow>,
@@ -87,7 +88,7 @@ pub struct RelayRow {
 pub struct ClusterRow {
     /// Its name.
     pub name: String,
-    /// How it shares records out.
+    /// Its sharding.
     pub sharing: &'static str,
     /// In the order of the configuration.
     pub members: Vec<MemberRow>,
@@ -96,13 +97,13 @@ pub struct ClusterRow {
 /// One member of a cluster.
 #[derive(Debug, Default, Serialize)]
 pub struct MemberRow {
-    /// The output, or another relay.
+    /// The output or relay.
     pub output: String,
-    /// It has failed over, where members of the cluster do that.
+    /// It has failed over, in a cluster with failover.
     pub out: bool,
 }
 
-/// The document of this moment; without rows when the shard has ended.
+/// The current document; without rows when the shard has ended.
 pub async fn page(shared: &Shared, asking: &mut Asking) -> RelayPage {
     let mut states: Vec<RelayState> = Vec::new();
     let down = loop {
@@ -124,7 +125,7 @@ pub async fn page(shared: &Shared, asking: &mut Asking) -> RelayPage {
     RelayPage { relays: rows.collect() }
 }
 
-/// The clusters of the relay of that name. `down` are outputs that have failed over.
+/// The clusters of the relay with that name. `down`: outputs that have failed over.
 fn clusters(plan: &Plan, relay: &str, down: &[OutputId]) -> Vec<ClusterRow> {
     let relays = plan.relays().filter(|(_, transform, _)| transform.name == relay);
     let relays = relays.map(|(_, _, known)| &known.plan);

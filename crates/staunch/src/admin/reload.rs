@@ -1,6 +1,6 @@
-//! `POST /api/v1/reload` and `GET /api/v1/config`: the config in force, and reading its files anew.
+//! `POST /api/v1/reload` and `GET /api/v1/config`: reloads the config files, and shows the current config.
 //!
-//! Not here: the reload itself (`daemon::reload`), who may ask for it (`guard`).
+//! Not here: the reload itself (`daemon::reload`), permission (`guard`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use serde::Serialize;
 use crate::admin::Refusal;
 use crate::daemon::shared::{ReloadEnd, Shared};
 
-/// Longest wait for the end of a reload. One that takes longer goes on without its client.
+/// Timeout for the result. A longer reload continues without its client.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// How a reload ended.
+/// The result of a reload.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ReloadPage {
     /// `done`, `partial` or `refused`.
     result: &'static str,
-    /// The diagnostics of one that was refused, and what does not work after one that took effect in part.
+    /// The diagnostics of a rejected reload, or the failures of a partial one.
     message: String,
 }
 
-/// Reloads, and waits for the end. With the answer goes its status: 422 for a reload that was refused.
+/// Reloads and waits for the result. Returns it with a status: 422 for a rejected reload.
 ///
 /// # Errors
-/// When there is no file to reload, and when it takes too long.
+/// When there is no file to reload, or at the timeout.
 pub(super) async fn reload(shared: &Arc<Shared>) -> Result<(StatusCode, ReloadPage), Refusal> {
     let Some(number) = shared.reloads.ask() else {
         let why = "there is no config file to reload: the options of the command line are in force";

@@ -1,11 +1,10 @@
-//! `/api/v1/series`: what is being counted, a page at a time.
+//! `/api/v1/series`: the current series, a page at a time.
 //!
-//! The shard's thread gives copies of some series at a time ([`pipeline::SeriesSlice`]) and knows nothing of names that are
-//! looked for: those are chosen here, on HTTP's thread, which lets other requests through in between, also within a long name.
-//! A page ends where it is full (by rows, or by bytes), or where the request has had its share of work: its cursor says where
-//! to go on.
-//! Bounds: rows are written one by one into the page, for which and for what is copied there is room before ([`MAKING_BYTES`]
-//! of what all answers may hold).
+//! The shard's thread returns copies of some series at a time ([`pipeline::SeriesSlice`]) without filtering. Names are
+//! matched on the HTTP thread, which serves other requests in between, also within a long name. A page ends at its
+//! limit of rows or bytes, or at the request's limit of work; its cursor continues there. Limits: rows are written one
+//! by one into the page. The memory for the page and the copies is reserved before ([`MAKING_BYTES`] of the total for
+//! all responses).
 
 use axum::http::StatusCode;
 use model::Kind;
@@ -17,28 +16,28 @@ use super::Refusal;
 use super::bodies::Room;
 use crate::daemon::worker::Asking;
 
-/// Rows of a page when the request does not say.
+/// Default number of rows in a page.
 const ROWS: usize = 100;
 
 /// Most rows of a page.
 const ROWS_MAX: usize = 1000;
 
-/// Most bytes of a page. A series that is longer by itself is alone on one.
+/// Most bytes of a page. A longer series is alone on its page.
 const PAGE_BYTES_MAX: usize = 512 * 1024;
 
-/// What making a page takes: the page, the slice that its series are copied from, and one of them as a row.
+/// Memory for building a page: the page, the slice with its series, and one of them as a row.
 pub(super) const MAKING_BYTES: usize = 4 * PAGE_BYTES_MAX;
 
-/// What a row takes for each byte of its name and tags: as text, and as JSON, which writes some bytes as `\\u0000`.
+/// Memory for a row per byte of its name and tags: as text, and as JSON, which writes some bytes as `\\u0000`.
 const ROW_FACTOR: usize = 16;
 
-/// Series that one request may look at.
+/// Most series that one request may check.
 const LOOKS_MAX: usize = 1_000_000;
 
-/// Work that one request may spend on its glob, in steps of some nanoseconds ([`process::glob::Search::feed`]).
+/// Most work of one request for its glob, in steps of some nanoseconds ([`process::glob::Search::feed`]).
 const WORK_MAX: u64 = 20_000_000;
 
-/// Work after which other requests are let through.
+/// Work after which other requests are served.
 const WORK_SLICE: u64 = 200_000;
 
 /// Longest glob.
@@ -53,7 +52,7 @@ pub struct SeriesQuery {
     /// Only this kind: `counter`, `gauge`, `timer`, `set`.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// Where the page before said to go on.
+    /// The cursor of the previous page.
     pub cursor: Option<u64>,
     /// Most rows.
     pub limit: Option<usize>,
@@ -74,7 +73,7 @@ impl Default for SeriesPage {
 }
 
 impl SeriesPage {
-    /// One more row; false where it goes on the next page.
+    /// Adds a row; false when it belongs on the next page.
     pub fn push(&mut self, item: &SeriesItem) -> bool {
         let row = serde_json::to_vec(item).expect("text and numbers are JSON");
         if self.rows > 0 && self.json.len() + row.len() + PAGE_END.len() > PAGE_BYTES_MAX {
@@ -88,7 +87,7 @@ impl SeriesPage {
         true
     }
 
-    /// The whole of it.
+    /// The complete page.
     pub fn end(mut self, next: Option<u64>) -> Vec<u8> {
         let end = match next {
             Some(next) => format!("],\"next\":{next}}}"),
@@ -99,7 +98,7 @@ impl SeriesPage {
     }
 }
 
-/// The longest end of a page, and a comma before it.
+/// The longest end of a page, with a comma before it.
 const PAGE_END: &str = ",],\"next\":18446744073709551615}";
 
 /// One series.
@@ -112,7 +111,7 @@ pub struct SeriesItem {
     /// Kind.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// Transform that holds it.
+    /// Its transform.
     pub transform: String,
     /// Value in the open window: a counter's sum, a gauge's value, a timer's count, a set's size.
     pub value: f64,
@@ -121,19 +120,19 @@ pub struct SeriesItem {
     pub values: Vec<f64>,
 }
 
-/// What a query asks for, understood.
+/// The parsed query.
 struct Wanted {
     glob: Option<Glob>,
     kind: Option<Kind>,
     limit: usize,
 }
 
-/// What a request has had so far.
+/// The work of a request so far.
 #[derive(Default)]
 struct Spent {
     looks: usize,
     work: u64,
-    /// The work at which others were let through last.
+    /// The work when other requests were last served.
     yielded_at: u64,
 }
 
@@ -150,10 +149,10 @@ impl Spent {
     }
 }
 
-/// Answers a request.
+/// Serves a request.
 ///
 /// # Errors
-/// A status with a sentence: the query cannot be read, there is no room for a long series, or the shard has ended.
+/// A status and a sentence: the query is invalid, there is no memory for a long series, or the shard has ended.
 pub(super) async fn page(
     asking: &mut Asking,
     room: &mut Room,
@@ -175,7 +174,7 @@ pub(super) async fn page(
                 next = Some(series.cursor());
                 break 'page;
             }
-            // A look costs something too.
+            // Each check has a cost.
             (spent.looks, spent.work) = (spent.looks + 1, spent.work + 1);
             let matches = match &wanted.glob {
                 None => true,
@@ -193,7 +192,7 @@ pub(super) async fn page(
     Ok(page.end(next))
 }
 
-/// Whether a name matches. Other requests are let through within a long one, too.
+/// Whether a name matches. Other requests are also served within a long name.
 async fn matches(glob: &Glob, name: &[u8], spent: &mut Spent) -> bool {
     let mut search = glob.search();
     let piece = usize::try_from(WORK_SLICE / glob.work_per_byte()).unwrap_or(usize::MAX).max(1);
@@ -204,7 +203,8 @@ async fn matches(glob: &Glob, name: &[u8], spent: &mut Spent) -> bool {
     search.matches()
 }
 
-/// Room for a row of a series whose name and tags have so many bytes. False when the page ends before it.
+/// Reserves memory for the row of a series whose name and tags have this many bytes. False when the page ends before
+/// it.
 fn make_room(page: &SeriesPage, room: &mut Room, bytes: usize) -> Result<bool, Refusal> {
     if bytes * ROW_FACTOR <= MAKING_BYTES / 2 {
         return Ok(true);
@@ -256,7 +256,7 @@ fn item(row: SeriesRow) -> SeriesItem {
 }
 
 #[test]
-fn a_page_has_so_many_bytes_and_one_series_however_long_it_is() {
+fn a_page_has_a_byte_limit_and_at_least_one_series() {
     let of = |name: &str| SeriesItem {
         name: name.to_owned(),
         tags: vec!["a=b".to_owned()],

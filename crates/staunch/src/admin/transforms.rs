@@ -1,6 +1,6 @@
-//! Accounts of transforms: what each edge brought, and what became of it (design §5).
+//! Accounts of transforms: the records of each edge, and their outcomes (design §5).
 //!
-//! The shard's thread counts, once for each batch; a row is read here while it does.
+//! The shard's thread counts, once for each batch; rows are read here at the same time.
 
 use config::plan::Plan;
 use model::{RecordAccount, RecordSum};
@@ -9,30 +9,30 @@ use serde::Serialize;
 use super::accounts::{LossTable, record_sum, table};
 use crate::daemon::shared::Wiring;
 
-/// Looks at an edge that a batch may be in the middle of, before it is shown as unbalanced.
+/// Most attempts to read an edge between two batches, before it is shown as unbalanced.
 const LOOKS: usize = 100;
 
 /// The account of a transform.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub struct TransformRow {
-    /// As the user named it.
+    /// The name given by the user.
     pub name: String,
-    /// What it does.
+    /// Its type.
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// One for each node that feeds it.
     pub edges: Vec<EdgeRow>,
 }
 
-/// What one node brought to a transform.
+/// The records from one node to a transform.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub struct EdgeRow {
     /// The source or transform.
     pub from: String,
-    /// `received` and its parts, each a member of the row.
+    /// `received` and its terms, each a member of the row.
     #[serde(flatten, serialize_with = "record_sum")]
     pub sum: RecordSum,
-    /// Whether each record has one outcome. While records move it may be false for a moment.
+    /// Whether each record has one outcome. It may be false for a moment while records move.
     pub balanced: bool,
     /// Reasons of `rejected`, `dropped` and `internal`.
     pub losses: LossTable,

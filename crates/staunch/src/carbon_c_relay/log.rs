@@ -1,7 +1,7 @@
-//! The log of `staunch relay`, in the form of the original's: `[2024-03-13 15:42:30] (MSG) text`.
+//! The log of `staunch relay` in the original's format: `[2024-03-13 15:42:30] (MSG) text`.
 //!
 //! Path: `-l FILE`, or stdout for messages and stderr for errors -> [`start`]; SIGHUP -> [`reopen`]; SIGUSR1 ->
-//! [`toggle_debug`]. Not here: what is said (everywhere, and `original`).
+//! [`toggle_debug`]. Not here: the messages (everywhere, and `original`).
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -22,18 +22,18 @@ use crate::carbon_c_relay::log_targets::{NOT_AN_ERROR, ORIGINAL, ORIGINAL_DEBUG,
 use crate::log_stream;
 use sys::clock::Clock;
 
-/// The one log of the process.
+/// The log of the process.
 static LOG: OnceLock<Log> = OnceLock::new();
 
 struct Log {
     path: Option<PathBuf>,
     file: Mutex<Option<Arc<File>>>,
     debug: AtomicBool,
-    /// Says more, or no more.
+    /// Enables or disables debug messages.
     set_debug: Box<dyn Fn(bool) + Send + Sync>,
 }
 
-/// Opens the log and makes it that of the process.
+/// Opens the log and makes it the log of the process.
 ///
 /// # Errors
 /// When the file cannot be opened.
@@ -53,7 +53,7 @@ pub(super) fn start(settings: &Settings, level: &str) -> anyhow::Result<()> {
         path: settings.log.clone(),
         file: Mutex::new(file),
         debug: AtomicBool::new(settings.trace),
-        // It fails when the log has gone, with the process.
+        // It fails only when the log has ended with the process.
         set_debug: Box::new(move |debug| drop(handle.reload(filter(debug)))),
     };
     if LOG.set(log).is_ok() {
@@ -62,7 +62,7 @@ pub(super) fn start(settings: &Settings, level: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A pipe is none but that of stdout or stderr under `/dev`: who writes to it waits for its reader.
+/// A pipe is rejected, unless it is stdout or stderr under `/dev`: a write to it would wait for its reader.
 fn open_file(options: &mut OpenOptions, path: &Path) -> std::io::Result<File> {
     if path.starts_with("/dev") {
         return options.open(path);
@@ -72,7 +72,7 @@ fn open_file(options: &mut OpenOptions, path: &Path) -> std::io::Result<File> {
     if is_there {
         return Err(is_pipe());
     }
-    // Nor one that comes to be there just now.
+    // The file may be replaced by a pipe at this moment.
     let file = sys::open_at_once(options, path)?;
     if sys::is_pipe(&file.metadata()?) { Err(is_pipe()) } else { Ok(file) }
 }
@@ -82,14 +82,15 @@ fn open(path: &Path) -> anyhow::Result<File> {
     opened.with_context(|| format!("failed to open log file '{}'", path.display()))
 }
 
-/// What was asked for, without what the original has its own words for, and says only when it is `talkative` (`-d`).
+/// The given level. It excludes messages that have an original's equivalent, and, unless `talkative` (`-d`), debug
+/// messages.
 fn filter(level: &str, talkative: bool) -> EnvFilter {
     let filter = EnvFilter::try_from_env("STAUNCH_LOG").unwrap_or_else(|_unset| EnvFilter::new(level));
     let left_out = [OURS, ORIGINAL_DEBUG].into_iter().filter(|target| *target == OURS || !talkative);
     left_out.filter_map(|target| format!("{target}=off").parse().ok()).fold(filter, EnvFilter::add_directive)
 }
 
-/// Opens the file anew: somebody may have moved it away. An error is logged in the file that is there.
+/// Opens the file again, because another program may have renamed it. An error is logged in the open file.
 pub(super) fn reopen() {
     let Some((log, path)) = LOG.get().and_then(|log| Some((log, log.path.as_deref()?))) else { return };
     tracing::info!(target: ORIGINAL, "closing logfile");
@@ -100,28 +101,28 @@ pub(super) fn reopen() {
     tracing::info!(target: ORIGINAL, "reopening logfile");
 }
 
-/// Whether the log is a file, in which nobody sees what stderr says.
+/// Whether the log is a file: then a reader of it does not see stderr.
 pub(super) fn has_file() -> bool {
     LOG.get().is_some_and(|log| log.path.is_some())
 }
 
-/// Text of several lines that belong together, as it is: without times in front.
+/// Writes a text of several lines unchanged, without times.
 pub(super) fn text(text: &str) {
     let mut line = Line { error: false };
-    // Nobody reads the log: nothing to be done about it.
+    // The log is closed: the text is lost.
     let _closed = line.write_all(text.as_bytes());
 }
 
-/// Says more, or no more.
+/// Toggles debug messages.
 pub(super) fn toggle_debug() {
     if let Some(log) = LOG.get() {
         (log.set_debug)(!log.debug.fetch_xor(true, Relaxed));
     }
 }
 
-/// A line of the log.
+/// The format of a line.
 struct Form {
-    /// Whether (MSG) or (ERR) stands in it: into a file both go.
+    /// Whether it contains (MSG) or (ERR): in a file both are needed.
     marked: bool,
 }
 
@@ -152,7 +153,7 @@ fn is_error(metadata: &Metadata<'_>) -> bool {
     *metadata.level() <= Level::WARN && metadata.target() != NOT_AN_ERROR
 }
 
-/// Each line with the time in front, as in the log when it is no file.
+/// Each line after its time, as in a log that is not a file.
 pub(super) fn stamped(lines: &str) -> String {
     let time = stamp(Clock::now().wall_seconds());
     lines.lines().map(|line| format!("[{time}] {line}\n")).collect()
@@ -164,7 +165,7 @@ fn stamp(time_s: u64) -> String {
     wire::report::numeric_date(u64::try_from(local_s).unwrap_or(0))
 }
 
-/// Where lines go: to the file, or to stdout and stderr.
+/// The destination of lines: the file, or stdout and stderr.
 struct Lines;
 
 struct Line {
@@ -201,10 +202,10 @@ impl Write for Line {
 }
 
 #[test]
-fn a_stamp_is_local_time_on_both_sides_of_a_change_of_the_clock() {
+fn timestamps_are_local_time_before_and_after_a_change_to_summer_time() {
     const ZONE: &str = "EST5EDT,M3.2.0,M11.1.0";
     if std::env::var("TZ").as_deref() != Ok(ZONE) {
-        // A zone is a matter of the process: the test runs itself in one that has it.
+        // The time zone belongs to the process: the test starts itself with the right one.
         let own = std::env::current_exe().expect("it runs");
         let name = "carbon_c_relay::log::a_stamp_is_local_time_on_both_sides_of_a_change_of_the_clock";
         let run = std::process::Command::new(own).args(["--exact", name]).env("TZ", ZONE).output();

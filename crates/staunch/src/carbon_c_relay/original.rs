@@ -1,7 +1,7 @@
-//! carbon-c-relay's behaviour towards the process that started it: its words in the log, and its signals (spec graphite §2.12,
-//! §2.13). Scripts look for these lines.
+//! carbon-c-relay's interface to the process that started it: its log lines, and its signals (spec graphite §2.12,
+//! §2.13). Scripts search for these lines.
 //!
-//! Not here: how lines of the log look, how a configuration has changed, going into the background (`carbon_c_relay`).
+//! Not here: the format of log lines, differences of configurations, running in the background (`carbon_c_relay`).
 
 use config::plan::{Plan, RelayTransform};
 use process::relay::Statement;
@@ -10,21 +10,21 @@ use super::pid_file::PidFile;
 use crate::carbon_c_relay::log_targets::ORIGINAL;
 use crate::daemon::shared::Shared;
 
-/// What the daemon does in the compatibility mode.
+/// The daemon's behaviour in the compatibility mode.
 pub struct Original {
     /// Name and version.
     pub name: String,
-    /// Whether the banner is printed too: nobody sees it where the log is a file.
+    /// Whether to print the banner, too: if the log is a file, nobody would see it there.
     pub banner: bool,
-    /// The file with the process id, once everything is open and runs.
+    /// The file with the process id, written when everything is open and running.
     pub pid_file: Option<PidFile>,
-    /// Called once everything is open and runs.
+    /// Called when everything is open and running.
     pub started: Box<dyn Fn()>,
-    /// Opens the log anew, which somebody may have moved away (SIGHUP).
+    /// Reopens the log, which another program may have renamed (SIGHUP).
     pub reopen_log: fn(),
-    /// Called when what was read anew is in force.
+    /// Called when the reloaded configuration is current.
     pub reloaded: Box<dyn Fn()>,
-    /// Says more, or no more (SIGUSR1).
+    /// Toggles debug messages (SIGUSR1).
     pub toggle_debug: fn(),
 }
 
@@ -48,7 +48,7 @@ impl Original {
         (self.started)();
     }
 
-    /// SIGHUP was taken.
+    /// SIGHUP was received.
     pub(crate) fn tell_reload(&self) {
         tracing::info!(target: ORIGINAL, "caught SIGHUP");
         (self.reopen_log)();
@@ -62,24 +62,24 @@ impl Original {
         }
     }
 
-    /// Another process goes on, and has written its own id.
+    /// Another process continues, and has written its own id.
     pub(crate) fn tell_succeeded(self) {
         self.pid_file.into_iter().for_each(PidFile::leave);
     }
 
-    /// SIGUSR1 was taken.
+    /// SIGUSR1 was received.
     pub(crate) fn tell_debug(&self) {
         tracing::info!(target: ORIGINAL, "caught SIGUSR1");
         (self.toggle_debug)();
     }
 
-    /// A signal to stop was taken.
+    /// A signal to stop was received.
     pub(crate) fn tell_stopping(&self, signal: &str) {
         tracing::info!(target: ORIGINAL, "caught {signal}");
         tracing::info!(target: ORIGINAL, "shutting down...");
     }
 
-    /// Nothing is listened at any more.
+    /// All listeners are closed.
     pub(crate) fn tell_closed(&self, shared: &Shared) {
         let wiring = shared.wiring.load();
         for place in wiring.listening.iter().flatten().filter_map(|place| closed(place)) {
@@ -87,14 +87,14 @@ impl Original {
         }
     }
 
-    /// Nothing is routed any more.
+    /// Routing has ended.
     pub(crate) fn tell_worker_stopped(&self, shared: &Shared) {
         for part in parts(&shared.wiring.load().plan).stop {
             tracing::info!(target: ORIGINAL, "stopped {part}");
         }
     }
 
-    /// Nothing is sent any more.
+    /// Sending has ended.
     pub(crate) fn tell_servers_stopped(&self) {
         tracing::info!(target: ORIGINAL, "stopped servers");
     }
@@ -105,7 +105,7 @@ impl Original {
     }
 }
 
-/// What the original starts and stops threads for. Here one thread does it all.
+/// The parts for which the original starts and stops threads. Here one thread runs all.
 struct Parts {
     start: Vec<&'static str>,
     stop: Vec<&'static str>,
@@ -128,7 +128,7 @@ fn parts(plan: &Plan) -> Parts {
     Parts { start: start.into_iter().flatten().collect(), stop: stop.into_iter().flatten().collect() }
 }
 
-/// What the original says of a place when it has closed it.
+/// The original's log line for a closed listener.
 fn closed(place: &str) -> Option<String> {
     let (way, address) = place.split_once("://")?;
     Some(match address.parse::<std::net::SocketAddr>() {
@@ -138,7 +138,7 @@ fn closed(place: &str) -> Option<String> {
     })
 }
 
-/// A place as the original prints it. It has a socket for each family where one of ours takes both.
+/// An address in the original's format. The original has a socket for each address family, where ours has one for both.
 fn listening_on(place: &str) -> Vec<String> {
     let Some((way, address)) = place.split_once("://") else { return Vec::new() };
     let Ok(address) = address.parse::<std::net::SocketAddr>() else {
@@ -154,13 +154,13 @@ fn listening_on(place: &str) -> Vec<String> {
     }
 }
 
-/// An endpoint as the original prints it: `tcp://10.0.0.1:2003` is `10.0.0.1:2003`.
+/// An endpoint in the original's format: `tcp://10.0.0.1:2003` is `10.0.0.1:2003`.
 pub fn endpoint(place: &str) -> &str {
     place.split_once("://").map_or(place, |(_, place)| place)
 }
 
 #[test]
-fn places_are_printed_in_the_words_of_the_original() {
+fn addresses_are_printed_in_the_format_of_the_original() {
     let table: &[(&str, &[&str])] = &[
         ("tcp://[::]:2003", &["tcp4 0.0.0.0 port 2003", "tcp6 :: port 2003"]),
         ("udp://127.0.0.1:2003", &["udp4 127.0.0.1 port 2003"]),

@@ -1,7 +1,7 @@
-//! The file with the process id (`-P`): there as long as the daemon runs, and never that of another one that does.
+//! The file with the process id (`-P`): it exists as long as the daemon runs, and is never another daemon's.
 //!
-//! A start that fails, because another process has the ports, leaves its file alone; so does a process that another one
-//! has taken over from.
+//! A start that fails because another process has the ports does not touch that process's file. Neither does a process
+//! whose successor continues after a hot restart.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -9,23 +9,23 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// A pipe or a device has no text that could be read again.
+/// A pipe or a device has no content to compare.
 fn is_a_file(file: &File) -> io::Result<()> {
     if file.metadata()?.is_file() { Ok(()) } else { Err(io::Error::other("it is a pipe or a device")) }
 }
 
-/// Goes when this is dropped, if it was written.
+/// Removed when this is dropped, if it was written.
 #[derive(Debug)]
 pub struct PidFile {
     path: PathBuf,
-    /// What is in it, once it is written.
+    /// Its content, once it is written.
     text: Option<String>,
-    /// It was not there before.
+    /// It did not exist before.
     made: bool,
 }
 
 impl PidFile {
-    /// Sees that it can be written, and leaves in it what there is.
+    /// Checks that it can be written, and keeps its content.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -37,7 +37,7 @@ impl PidFile {
         Ok(PidFile { path: path.to_owned(), text: None, made })
     }
 
-    /// Writes it. What was there before is replaced, as with the original.
+    /// Writes it, replacing an existing one, as in the original.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -49,7 +49,7 @@ impl PidFile {
         Ok(())
     }
 
-    /// Leaves it to the process that goes on.
+    /// Leaves it to the successor.
     pub fn leave(mut self) {
         (self.text, self.made) = (None, false);
     }
@@ -68,7 +68,7 @@ impl Drop for PidFile {
 }
 
 #[test]
-fn it_goes_with_its_owner_and_never_that_of_another_process() {
+fn the_file_is_removed_with_its_process_but_not_when_it_is_another_ones() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("pid");
     let text = || fs::read_to_string(&path).ok();

@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long, global = true, value_enum, default_value = "text", hide_short_help = true)]
     #[arg(value_name = "FORMAT", hide_possible_values = true)]
     pub(crate) log_format: LogFormat,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
@@ -58,7 +58,7 @@ fn a_log_level_is_a_word_that_is_known_or_a_filter() {
     }
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Run the daemon with a config file, or with defaults on loopback.
@@ -97,7 +97,7 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    /// True for those that run until a signal ends them.
+    /// True for commands that run until a signal ends them.
     pub(crate) fn is_daemon(&self) -> bool {
         match self {
             Verb::Run(_) | Verb::Statsd(_) | Verb::StatsdProxy(_) | Verb::Fanout(_) | Verb::Relay(_) => true,
@@ -122,12 +122,12 @@ pub(crate) struct Ports {
     pub(crate) management: Option<Port>,
 }
 
-/// An address, or none.
+/// An address or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Port {
     /// Switched off.
     Off,
-    /// Open here.
+    /// Listen here.
     At(SocketAddr),
 }
 
@@ -439,7 +439,7 @@ pub(crate) enum ManualKind {
 #[cfg(unix)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
-    /// What to measure.
+    /// The benchmark.
     #[command(subcommand)]
     pub(crate) kind: BenchKind,
     /// Print the figures as JSON.
@@ -447,7 +447,7 @@ pub(crate) struct BenchArgs {
     pub(crate) json: bool,
 }
 
-/// What to measure.
+/// The benchmarks.
 #[cfg(unix)]
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchKind {
@@ -481,7 +481,7 @@ fn ports_are_addresses_ports_or_off() {
 #[test]
 fn short_help_fits_a_small_terminal() {
     use clap::CommandFactory;
-    // The benchmark's many options are for those who measure.
+    // The benchmark has many options for specialists.
     let short = |verb: &&mut clap::Command| verb.get_name() != "bench";
     let mut command = Args::command().term_width(80);
     let mut helps = vec![command.render_help().to_string()];

@@ -1,4 +1,4 @@
-//! `staunch check`: every mistake at once; without one, what the file makes of each packet, and where its relays send what.
+//! `staunch check`: all errors at once. Without errors: the copies of each packet, and the destinations of its relays.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,21 +16,21 @@ use super::rules::{self, Place};
 use super::{FAILED, MISTAKES, copies, load, opens, relay};
 use client::stdio;
 
-/// A config that was read, whatever it is of.
+/// A parsed config of any program.
 pub(crate) struct Checked {
-    /// As the user named it.
+    /// The name given by the user.
     pub(crate) name: String,
-    /// What it makes; none when there is a mistake.
+    /// Its plan; `None` after an error.
     pub(crate) plan: Option<Plan>,
-    /// What there is to say, for people.
+    /// The diagnostics for people.
     pub(crate) said: String,
     /// The same for programs.
     pub(crate) diagnostics: Value,
-    /// How many there are, with those that are not among them.
+    /// The number of diagnostics, including omitted ones.
     pub(crate) count: Count,
-    /// Whose it is.
+    /// Its format.
     pub(crate) kind: FileKind,
-    /// Where the rules of relays stand.
+    /// The places of rules of relays.
     pub(crate) place: Box<Place<'static>>,
 }
 
@@ -61,7 +61,7 @@ fn list(json: Value) -> Vec<Value> {
 
 /// `staunch check`
 pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    // Files of `--config` are one config.
+    // The files of `--config` are one config.
     let is_one = args.files.len() <= 1;
     anyhow::ensure!(is_one || args.keys.is_none(), "--keys needs exactly one config file");
     let (mut code, mut documents) = (0, Vec::new());
@@ -98,10 +98,10 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// Reads a config, whosever it is.
+/// Reads a config of any program.
 ///
 /// # Errors
-/// When it cannot be read, or is of carbon.
+/// When it cannot be read, or is carbon's.
 pub(crate) fn checked(file: &Original) -> anyhow::Result<Checked> {
     let kind = if file.compat.is_some() { FileKind::Statsd } else { load::kind(&file.file)? };
     match kind {
@@ -113,18 +113,18 @@ pub(crate) fn checked(file: &Original) -> anyhow::Result<Checked> {
     }
 }
 
-/// The plan of a daemon's config, for verbs that work on its data directory or its HTTP API.
+/// The plan of a daemon's config, for commands that use its data directory or its HTTP API.
 ///
 /// # Errors
-/// When it cannot be read or has mistakes.
+/// When it cannot be read or has errors.
 pub(crate) fn plan_of(file: &Path) -> anyhow::Result<Plan> {
     let file = Original { file: file.to_owned(), compat: None, ignore_unknown_backends: true };
     let checked = checked(&file)?;
     checked.plan.with_context(|| format!("{0} has mistakes: `staunch check {0}` shows them", checked.name))
 }
 
-/// For people: that the file is good, what it makes of each packet, and the rules of its relays. For programs that ask about
-/// keys: the answers.
+/// For people: that the file is valid, the copies of each packet, and the rules of its relays. With `--keys`, for
+/// programs: the results.
 fn report(checked: &Checked, args: &CheckArgs) -> anyhow::Result<()> {
     let Some(plan) = &checked.plan else {
         if !FileKind::is_named(&checked.name) {
@@ -148,7 +148,7 @@ fn report(checked: &Checked, args: &CheckArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Which sources other machines can reach without encryption; nothing when there is none.
+/// Sources that other machines can reach without TLS; empty if there are none.
 fn clear_text(plan: &Plan) -> String {
     let clear = config::clear_listeners(plan);
     if clear.is_empty() {

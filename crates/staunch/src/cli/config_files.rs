@@ -1,8 +1,8 @@
-//! The files of a native config: those of the command line, those of folders, and those that `include` names.
+//! The files of a native config: from the command line, from folders, and from `include`.
 //!
-//! Path of a name: [`gather`] -> a folder becomes its files -> each text is read -> its `include` adds more names.
-//! Not here: what the texts say (`config::check_files`), and configs of other programs, which are one file each.
-//! Limits: [`FILES_MAX`] files, and `CONFIG_BYTES_MAX` for all texts together.
+//! Path of a name: [`gather`] -> a folder becomes its files -> each text is read -> its `include` adds more names. Not
+//! here: the contents (`config::check_files`), and configs of other programs, which are one file each. Limits:
+//! [`FILES_MAX`] files, and `CONFIG_BYTES_MAX` for all texts together.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -18,10 +18,10 @@ use super::load::{CONFIG_BYTES_MAX, read};
 /// Most files of one config.
 const FILES_MAX: usize = 256;
 
-/// Ends of the names of files that are read in a folder.
+/// Endings of file names that are read in a folder.
 const ENDINGS: [&str; 4] = ["toml", "yaml", "yml", "json"];
 
-/// A file that has been read.
+/// A file with its text.
 #[derive(Debug)]
 pub(crate) struct Text {
     pub(crate) name: String,
@@ -35,20 +35,20 @@ impl Text {
     }
 }
 
-/// The files of a config, in the order in which they were named.
+/// The files of a config, in the order of their names on the command line.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     pub(crate) texts: Vec<Text>,
-    /// Mistakes in `include`, each with the number of its file and its place there.
+    /// Errors in `include`, each with the index of its file and its place there.
     pub(crate) mistakes: Vec<(usize, Diagnostic)>,
-    /// Files and folders whose changes change the config.
+    /// Files and folders whose changes affect the config.
     pub(crate) watched: Vec<PathBuf>,
 }
 
 /// Reads all files of a config.
 ///
 /// # Errors
-/// When a file of the command line cannot be read, or is of another program. Mistakes in `include` are in the result.
+/// When a file of the command line cannot be read, or is another program's. Errors in `include` are in the result.
 pub(crate) fn gather(files: &[PathBuf], variables: &dyn Variables) -> anyhow::Result<Gathered> {
     let mut gatherer = Gatherer { variables, seen: HashSet::new(), bytes: 0, gathered: Gathered::default() };
     for path in files {
@@ -62,15 +62,15 @@ pub(crate) fn gather(files: &[PathBuf], variables: &dyn Variables) -> anyhow::Re
 
 struct Gatherer<'a> {
     variables: &'a dyn Variables,
-    /// Files that have been read: one that is named twice is read once.
+    /// Files that have been read: a file that is named twice is read once.
     seen: HashSet<PathBuf>,
     bytes: usize,
     gathered: Gathered,
 }
 
 impl Gatherer<'_> {
-    /// Adds a file, or the files of a folder; says how many there were. Each level of an `include` adds a file, so that
-    /// [`FILES_MAX`] bounds the depth.
+    /// Adds a file, or the files of a folder. Returns their number. Each level of an `include` adds a file, so
+    /// [`FILES_MAX`] also limits the depth.
     fn add(&mut self, path: &Path) -> anyhow::Result<usize> {
         if !path.is_dir() {
             self.add_file(path)?;
@@ -111,7 +111,7 @@ impl Gatherer<'_> {
     }
 }
 
-/// The config files of a folder, in order of names. Hidden ones, such as those of editors, are none.
+/// The config files of a folder, in order of names, without hidden ones such as those of editors.
 fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let read = || format!("cannot read {}", folder.display());
     let mut files = Vec::new();

@@ -1,7 +1,7 @@
-//! What a plan makes of each packet, before anything is started: how many copies go where (spec statsd §14 R14), and
-//! which endpoint of a cluster owns a key.
+//! The copies of each packet according to a plan, without starting it (spec statsd §14 R14), and the endpoint of a
+//! cluster that owns a key.
 //!
-//! Called by `check`. Not here: how keys are placed (`process::sharding`), what was really sent (`admin::accounts`).
+//! Called by `check`. Not here: hashing of keys (`process::sharding`), the copies actually sent (`admin::accounts`).
 
 use config::kinds::RecordKind;
 use config::plan::{
@@ -12,11 +12,11 @@ use model::{OutputId, SourceId};
 use process::sharding::{Cluster, KeyReader};
 use serde_json::{Value, json};
 
-/// What becomes of the packets of one source.
+/// The destinations of the packets of one source.
 #[derive(Debug)]
 pub(crate) struct Copies<'a> {
     source: &'a str,
-    /// One for each output of packets that is in no cluster, and one for each cluster.
+    /// One for each output of packets outside of clusters, and one for each cluster.
     copies: usize,
     places: Vec<Place<'a>>,
     /// No output takes its events and service checks.
@@ -29,11 +29,11 @@ enum Place<'a> {
     Endpoint(&'a str, &'a PacketsPlan),
     /// Each line goes to one of the members.
     Cluster(&'a ClusterPlan),
-    /// Its samples are aggregated, and aggregates go to these outputs.
+    /// Its samples are aggregated for these outputs.
     Transform(&'a str, Vec<&'a str>),
-    /// Its points meet the rules of a relay.
+    /// Its points go to the rules of a relay.
     Relay(&'a str),
-    /// Its points go on as they are.
+    /// Its points are forwarded unchanged.
     Points(&'a OutputPlan),
     /// Events and service checks go to a file.
     Events(&'a str),
@@ -81,7 +81,7 @@ fn of_source<'a>(plan: &'a Plan, id: SourceId, source: &'a str) -> Copies<'a> {
 }
 
 impl Copies<'_> {
-    /// A line about the source and one for each place.
+    /// A line about the source and one for each destination.
     pub(crate) fn text(&self) -> String {
         let has = |wanted: fn(&Place) -> bool| self.places.iter().any(wanted);
         let points: Vec<&str> = self.places.iter().filter_map(Place::of_points).collect();
@@ -159,7 +159,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Where an output writes the points of a source.
+/// The file or address of an output of points.
 fn points_text(kind: &OutputKind) -> String {
     match kind.facts().link {
         Link::Stream(StreamLink { to, tls, .. }) => {
@@ -172,7 +172,7 @@ fn points_text(kind: &OutputKind) -> String {
     }
 }
 
-/// What an endpoint gets of each packet, when that is less than all lines in new packets.
+/// The part of each packet that an endpoint gets, if that is less than all lines.
 fn lines_text(packets: &PacketsPlan) -> Option<&'static str> {
     let lines = packets.lines.as_ref()?;
     let stage = &lines.stage;
@@ -188,7 +188,7 @@ fn lines_text(packets: &PacketsPlan) -> Option<&'static str> {
     }
 }
 
-/// The clusters of a plan, ready to be asked.
+/// The clusters of a plan, ready for queries.
 pub(crate) struct Owners<'a> {
     plan: &'a Plan,
     clusters: Vec<(&'a ClusterPlan, Cluster, KeyReader)>,
@@ -280,7 +280,7 @@ source own: 2 copies of each packet
     }
 
     #[test]
-    fn points_and_aggregates_are_no_copies_and_are_named() {
+    fn points_and_aggregates_are_named_but_not_counted_as_copies() {
         let plan = plan(
             r#"
             [sources.lines]

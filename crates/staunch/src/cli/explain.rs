@@ -71,7 +71,7 @@ fn renamed(word: &str) -> &str {
     }
 }
 
-/// Everything that a word means.
+/// All meanings of a word.
 fn texts(word: &str, pages: &[Page], unacked: &[Page]) -> Vec<String> {
     let text =
         |page: &Page, what: &str| format!("{}: {what}\n\n{}\n\n{}\n", page.word, page.why, page.advice);

@@ -43,7 +43,7 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(MISTAKES) })
 }
 
-/// The printed file, with a comment where a table has the options of the original: nothing else reads them.
+/// The printed file with a comment for tables that contain options of the original, which nothing else uses.
 fn with_comments(printed: &str) -> String {
     const HEADING: &str = "\n[management.config]\n";
     const COMMENT: &str = "\n# The reply to the `config` command of the management port, and nothing else: changing it changes no \
@@ -51,9 +51,9 @@ fn with_comments(printed: &str) -> String {
     printed.replacen(HEADING, &format!("{COMMENT}{HEADING}"), 1)
 }
 
-/// Which file was expected and what to do with this one, if it is no config of `kind`.
+/// The expected file and advice, if this one is not a config of `kind`.
 fn of_another(kind: ImportKind, file: &Path) -> Option<String> {
-    // A pipe was read, and has nothing more to say.
+    // A pipe can only be read once.
     let is = if load::is_special(file) { return None } else { load::kind(file).ok()? };
     let (wanted, expected) = match kind {
         ImportKind::Statsd => {

@@ -1,7 +1,8 @@
-//! `staunch check --keys`: where keys or whole lines go, before anything is started: which endpoint of a cluster owns them,
-//! and which rules of a relay they meet.
+//! `staunch check --keys`: the destinations of keys or whole lines, without starting anything: the owner in each
+//! cluster, and the matching rules of relays.
 //!
-//! Not here: how keys are placed and rules met (`process`), one name at length (`staunch relay --explain`).
+//! Not here: hashing of keys and matching of rules (`process`), the full explanation of one name (`staunch relay
+//! --explain`).
 //! Invariant: the rows and the document are those of `chain_explanation`, as for the HTTP API.
 
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
@@ -28,7 +29,7 @@ struct Relay<'a> {
     router: Router,
 }
 
-/// A plan, ready to be asked.
+/// A plan, ready for queries.
 pub(crate) struct Keys<'a> {
     plan: &'a Plan,
     owners: Owners<'a>,
@@ -57,11 +58,10 @@ impl<'a> Keys<'a> {
         Ok(Keys { plan, owners: Owners::new(plan), relays, entries: entries(plan), place })
     }
 
-    /// Writes the lines of [`Keys::line`] for each line of `file` (`-` for stdin). That the reader of stdout has gone away
-    /// is no error.
+    /// Writes the lines of [`Keys::line`] for each line of `file` (`-` for stdin). A closed stdout is not an error.
     ///
     /// # Errors
-    /// When the file cannot be read or stdout not be written.
+    /// When the file cannot be read or stdout cannot be written.
     pub(crate) fn write(&mut self, file: &Path) -> anyhow::Result<()> {
         let on_terminal = std::io::stdout().is_terminal();
         let mut out = BufWriter::new(std::io::stdout().lock());
@@ -156,7 +156,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Rows as a program reads them, for a person: keys may be anything, and what they make of a terminal is nobody's wish.
+/// Rows for a terminal: control characters in keys are escaped.
 fn for_terminal(rows: &[u8]) -> Vec<u8> {
     let rows = String::from_utf8_lossy(rows);
     let cells = |row: &str| row.split('\t').map(shown).collect::<Vec<_>>().join("\t");
@@ -168,7 +168,7 @@ fn is_gone(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// Longest key, with its line: a packet is not longer.
+/// Longest key, including its line: a packet is not longer.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
 
 fn each_key(file: &Path, mut each: impl FnMut(&[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> {
@@ -202,13 +202,13 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_shared_out_nothing_is_asked() {
+    fn a_plan_without_cluster_and_relay_has_no_keys() {
         let plan = plan("[sources.app]\ntype = \"statsd\"\n");
         assert!(Keys::new(&plan, &|_, _| String::new()).is_err());
     }
 
     #[test]
-    fn no_key_steers_a_terminal() {
+    fn control_characters_in_keys_are_escaped_on_a_terminal() {
         let rows = b"a\x1b[2Jb\tring/\xc2\x9b1m\tx:1\n\x07\t-\t-\r\n";
         let shown = String::from_utf8(for_terminal(rows)).expect("it is text");
         assert_eq!(shown, "a\u{fffd}[2Jb\tring/\u{fffd}1m\tx:1\n\u{fffd}\t-\t-\n");

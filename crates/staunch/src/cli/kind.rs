@@ -1,19 +1,20 @@
-//! Whose a config file is: by the end of its name, and where that does not tell, by what it says. The one place that decides.
+//! Detects the program of a config file: by the ending of its name, otherwise by its contents. The only place that
+//! decides this.
 
 use std::path::Path;
 
-/// Whose language a config file is written in.
+/// The program of a config file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
-    /// Ours: TOML, YAML or JSON.
+    /// Staunch: TOML, YAML or JSON.
     Native,
-    /// carbon-c-relay's.
+    /// carbon-c-relay.
     Relay,
-    /// That of node's statsd or Net::Statsd::Server: an object.
+    /// Node's statsd or Net::Statsd::Server: an object.
     Statsd,
-    /// carbon's: sections with keys in capitals, or of schemas and aggregations.
+    /// carbon: sections with keys in capitals, or of schemas and aggregations.
     Carbon,
-    /// Carbon's as well, but rules that carbon.conf stands beside: storage-schemas.conf and its like.
+    /// carbon's rule files in the folder of carbon.conf: storage-schemas.conf and similar ones.
     CarbonRules,
     /// Certificates or keys.
     Pem,
@@ -23,7 +24,7 @@ pub(crate) enum FileKind {
 const CARBON_KEYS: [&str; 5] = ["pattern", "retentions", "xFilesFactor", "aggregationMethod", "destinations"];
 
 impl FileKind {
-    /// What the file of that name and text is. One that is nobody's is taken for ours.
+    /// The kind of a file with that name and text. Unknown files count as native.
     pub(crate) fn of(file: &Path, text: &str) -> FileKind {
         let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         match ending.to_ascii_lowercase().as_str() {
@@ -33,13 +34,13 @@ impl FileKind {
         }
     }
 
-    /// Whether a file's name decides whose it is, whatever its text says.
+    /// Whether a file's name decides, whatever its contents.
     pub(crate) fn is_named(name: &str) -> bool {
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
         matches!(&*ending, "toml" | "yaml" | "yml" | "json" | "js")
     }
 
-    /// What `check` says that it took a file for.
+    /// The kind in messages of `check`.
     pub(crate) fn described(self) -> &'static str {
         match self {
             FileKind::Native => "native config",
@@ -51,7 +52,7 @@ impl FileKind {
         }
     }
 
-    /// The same for programs.
+    /// The kind for programs.
     pub(crate) fn word(self) -> &'static str {
         match self {
             FileKind::Native => "native",
@@ -80,14 +81,14 @@ impl FileKind {
                 }
             }
             Some(line) if begins_a_statement(line) => FileKind::Relay,
-            // JSON is valid in a config of node's statsd, too.
+            // JSON is also valid in a config of node's statsd.
             Some(line) if line.starts_with('{') && text.contains("\"sources\"") => FileKind::Native,
             Some(line) if line.starts_with(['{', '(', '/']) || line.starts_with("module") => FileKind::Statsd,
             Some(_) => FileKind::Native,
         }
     }
 
-    /// Why a native config was expected instead, and what to do with this one; none for a native one.
+    /// The message when a native config was expected; `None` for a native one.
     pub(crate) fn instead_of_native(self, name: &str) -> Option<String> {
         match self {
             FileKind::Native => None,
@@ -113,7 +114,7 @@ impl FileKind {
     }
 }
 
-/// A statement of carbon-c-relay begins with a word, and what follows that word is neither a value nor a part of a key.
+/// A statement of carbon-c-relay begins with a word that is followed neither by a value nor by a part of a key.
 fn begins_a_statement(line: &str) -> bool {
     let rest = line.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     line.starts_with(|c: char| c.is_ascii_lowercase())

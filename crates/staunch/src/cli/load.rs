@@ -1,4 +1,4 @@
-//! From a file's name to a checked plan and what there is to say about it. Used by run, check, import and reload.
+//! From a file's name to a checked plan and its diagnostics. Used by run, check, import and reload.
 
 use std::io::{IsTerminal, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -15,21 +15,21 @@ use super::config_files::{Gathered, OfProcess, Text, gather};
 use super::kind::FileKind;
 use client::stdio::wants_colour;
 
-/// Largest config file that is read.
+/// Largest config file.
 pub(crate) const CONFIG_BYTES_MAX: u64 = 16 << 20;
 
-/// A config file that has been read.
+/// A config file with its plan.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// As the user named it; the first file of several.
+    /// The name given by the user; the first file of several.
     pub(crate) name: String,
     /// Its text.
     pub(crate) text: String,
-    /// The further files of a native config.
+    /// The other files of a native config.
     pub(crate) more: Vec<Text>,
-    /// Files and folders whose changes change it; only the first file when it is empty.
+    /// Files and folders whose changes affect it; empty for only the first file.
     pub(crate) watched: Vec<PathBuf>,
-    /// The plan, when there was no error.
+    /// The plan, if there was no error.
     pub(crate) plan: Option<Plan>,
     /// Errors and warnings.
     pub(crate) diagnostics: Vec<Diagnostic>,
@@ -38,7 +38,7 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// Errors and warnings of each file.
     pub(crate) fn by_file(&self, diagnostics: &[Diagnostic]) -> Vec<(Source<'_>, Vec<Diagnostic>)> {
-        // The format has no part in it.
+        // The format does not matter here.
         let first = File { source: Source { name: &self.name, text: &self.text }, format: Format::Toml };
         let files: Vec<File<'_>> = std::iter::once(first).chain(self.more.iter().map(Text::file)).collect();
         config::by_file(&files, diagnostics)
@@ -50,26 +50,26 @@ impl Loaded {
         render_files(&split, wants_colour(std::io::stderr().is_terminal()))
     }
 
-    /// What there is to say, for people on stderr.
+    /// The diagnostics for people on stderr.
     pub(crate) fn rendered(&self) -> String {
         self.shown(&self.diagnostics)
     }
 
-    /// The same of a daemon that starts: what is open to a network its log says.
+    /// The same for a daemon that starts: open ports are omitted, because it logs them.
     pub(crate) fn rendered_at_start(&self) -> String {
         let is_logged = |said: &Diagnostic| matches!(said.code, Code::HttpOpen | Code::ManagementOpen);
         let rest: Vec<_> = self.diagnostics.iter().filter(|said| !is_logged(said)).cloned().collect();
         self.shown(&rest)
     }
 
-    /// Adds what the file cannot show: endpoints at addresses of this machine that lead back to the daemon.
+    /// Adds loops that the file cannot show: endpoints at addresses of this machine that lead back to the daemon.
     fn without_loops(mut self) -> Loaded {
         let loops = self.plan.as_ref().map(|plan| config::own_loops(plan, is_own)).unwrap_or_default();
         self.diagnostics.extend(loops);
         self
     }
 
-    /// Adds what only the files that the config names, and the disk, can show.
+    /// Adds diagnostics that need the disk and the files named in the config.
     fn with_files_read(mut self) -> Loaded {
         let wrong = self.plan.as_ref().map(tls::mistakes).unwrap_or_default();
         self.diagnostics.extend(wrong.into_iter().map(|(_only, wrong)| wrong));
@@ -77,8 +77,8 @@ impl Loaded {
         self
     }
 
-    /// Warns of a management port that other machines can reach. For configs of the originals, in which it is by default;
-    /// the check of a native file has said so.
+    /// Warns about a management port that other machines can reach. For configs of the originals, where this is the
+    /// default; the check of a native file has warned already.
     pub(crate) fn with_open_ports(mut self) -> Loaded {
         let open: Vec<_> =
             self.plan.as_ref().map(|plan| config::open_management(plan).collect()).unwrap_or_default();
@@ -87,7 +87,7 @@ impl Loaded {
         self
     }
 
-    /// Lays the addresses of the command line over the plan; what was said of the file's addresses holds no more.
+    /// Applies the addresses of the command line to the plan, and removes diagnostics about replaced addresses.
     pub(crate) fn with_ports(mut self, ports: &Ports) -> Loaded {
         let Some(plan) = &mut self.plan else { return self };
         set_ports(plan, ports);
@@ -107,7 +107,8 @@ impl Loaded {
     }
 }
 
-/// Whether an address is this machine's: then it can be bound. Where the system binds others too, nobody knows.
+/// Whether this machine has an address, so that it can be bound. On systems that allow binding other addresses, this is
+/// unknown.
 fn is_own(ip: IpAddr) -> bool {
     let family = if ip.is_ipv4() { "ipv4" } else { "ipv6" };
     let setting = format!("/proc/sys/net/{family}/ip_nonlocal_bind");
@@ -128,7 +129,7 @@ fn the_machines_addresses_are_known() {
 /// The name of standard input, as on many command lines.
 pub(crate) const STDIN: &str = "-";
 
-/// What stands on standard input. It can be read once, and is looked at more than once.
+/// The contents of standard input. It can be read once, but is used several times.
 pub(crate) fn read_stdin() -> std::io::Result<Vec<u8>> {
     static BYTES: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
     if let Some(bytes) = BYTES.get() {
@@ -157,7 +158,7 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<(String, String)> {
     text_of(name, opened)
 }
 
-/// The text of a file that may have no end: a pipe or a device.
+/// The text of a file that may be endless: a pipe or a device.
 fn text_of(name: String, opened: impl Read) -> anyhow::Result<(String, String)> {
     let mut bytes = Vec::new();
     opened
@@ -174,7 +175,7 @@ fn text_of(name: String, opened: impl Read) -> anyhow::Result<(String, String)> 
     }
 }
 
-/// What bytes that are no text look like, by how they begin.
+/// The probable kind of bytes that are not text, by their beginning.
 fn looks_like(bytes: &[u8]) -> &'static str {
     const BEGINNINGS: [(&[u8], &str); 8] = [
         (b"\x7fELF", ": it is a program"),
@@ -189,10 +190,10 @@ fn looks_like(bytes: &[u8]) -> &'static str {
     BEGINNINGS.iter().find(|(begin, _)| bytes.starts_with(begin)).map_or("", |(_, what)| what)
 }
 
-/// Whether a running daemon may read its config from `file` again: opening a pipe that nobody writes to would wait for ever.
+/// Whether a running daemon may read its config from `file` again: opening a pipe without a writer would block forever.
 ///
 /// # Errors
-/// When it is something else than a file. One that is not there, or a folder, has a better word when it is read.
+/// When it is not a regular file. A missing file, or a folder, has a better message when it is read.
 pub(crate) fn may_be_reread(file: &Path) -> Result<(), String> {
     if file == Path::new("<stdin>") {
         return Err("standard input is read at the start only".to_owned());
@@ -203,14 +204,14 @@ pub(crate) fn may_be_reread(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// True for a pipe, a device or a socket: opening or reading it may take for ever.
+/// True for a pipe, a device or a socket: opening or reading it may block forever.
 pub(crate) fn is_special(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|about| !about.is_file() && !about.is_dir())
 }
 
 #[cfg(unix)]
 #[test]
-fn what_has_no_end_is_no_config() {
+fn endless_files_are_rejected_as_configs() {
     let zero = Path::new("/dev/zero");
     let error = read(zero).expect_err("it has no end").to_string();
     assert!(error.contains("no end within 16777216 bytes"), "{error}");
@@ -225,7 +226,7 @@ fn what_has_no_end_is_no_config() {
     assert!(may_be_reread(folder.path()).is_ok() && may_be_reread(Path::new("none")).is_ok());
 }
 
-/// Whose config the file is. Only native ones may be a folder of files.
+/// The program of a config file. Only native configs may be folders.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -297,15 +298,15 @@ pub(crate) fn statsd_proxy(file: &Path) -> anyhow::Result<Loaded> {
     Ok(Loaded { plan, diagnostics, name, text, more: Vec::new(), watched: Vec::new() }.without_loops())
 }
 
-/// Reads carbon.conf as the daemon of a section does, with the rule files that it names: the plan, when there is one, and
-/// what there is to say.
+/// Reads carbon.conf like the daemon of a section, with the rule files that it names. Returns the plan, if there is
+/// one, and the diagnostics.
 ///
 /// # Errors
 /// When carbon.conf cannot be read.
 pub(crate) fn carbon(file: &Path, section: &str) -> anyhow::Result<Imported> {
     let (name, text) = read(file)?;
     let folder = file.parent().unwrap_or(Path::new("")).to_owned();
-    // Rules stand beside carbon.conf, unless they are named by a whole path.
+    // Rule files are in the folder of carbon.conf, unless they have absolute paths.
     let beside =
         |name: &str| read(&folder.join(name)).map(|(_, text)| text).map_err(|error| format!("{error:#}"));
     let (plan, files) = import::carbon::carbon((&name, &text), section, &beside);
@@ -318,24 +319,24 @@ pub(crate) fn carbon(file: &Path, section: &str) -> anyhow::Result<Imported> {
     Ok(Imported { plan, said: rendered.collect(), loses_a_line })
 }
 
-/// Whether a diagnostic means that a setting of the original is missing from the plan. An option that the original does not
-/// know is not one: it had no effect there either.
+/// Whether a diagnostic means that a setting of the original is missing in the plan. An option that the original
+/// ignores does not count.
 pub(crate) fn loses_a_line(code: Code) -> bool {
     code.loses_a_line() && code != Code::ImportUnknownKey
 }
 
-/// What a file of an original comes to.
+/// An imported file of an original.
 #[derive(Debug)]
 pub(crate) struct Imported {
-    /// None when there is a mistake in it.
+    /// `None` after an error in it.
     pub(crate) plan: Option<Plan>,
-    /// What there is to say, for people.
+    /// The diagnostics for people.
     pub(crate) said: String,
-    /// Some setting of it is not in the plan.
+    /// A setting of it is not in the plan.
     pub(crate) loses_a_line: bool,
 }
 
-/// Reads a config of node's statsd, of its cluster proxy, or of Net::Statsd::Server, whichever it is.
+/// Reads a config of node's statsd, of its cluster proxy, or of Net::Statsd::Server, by its contents.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -351,7 +352,7 @@ fn environment<'a>(vars: &'a dyn Fn(&str) -> Option<String>) -> javascript::Envi
     javascript::Environment { vars, hostname: hostname() }
 }
 
-/// The command line of a fan-out as the file that it stands for.
+/// The command line of a fan-out as an equivalent file.
 pub(crate) fn fanout(args: &FanoutArgs) -> Loaded {
     let default = SocketAddr::from(([127, 0, 0, 1], 8680));
     let asked = import::Fanout {
@@ -379,7 +380,7 @@ pub(crate) fn hostname() -> String {
     name.trim().to_owned()
 }
 
-/// Lays the addresses of the command line over a plan.
+/// Applies the addresses of the command line to a plan.
 pub(crate) fn set_ports(plan: &mut Plan, ports: &Ports) {
     match ports.http {
         None => {}

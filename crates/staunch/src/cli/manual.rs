@@ -1,4 +1,4 @@
-//! `staunch manual`: what is made from the tables of options.
+//! `staunch manual`: documents generated from the tables of options.
 
 use std::process::ExitCode;
 
@@ -8,10 +8,10 @@ use clap::CommandFactory;
 use super::args::{Args, ManualArgs, ManualKind};
 use client::stdio;
 
-/// The page of the program, or of one of its verbs.
+/// The page of the program, or of one command.
 fn page(verb: Option<&str>) -> anyhow::Result<clap_mangen::Man> {
     let mut command = Args::command();
-    // So that the verbs know the program's name and its global options.
+    // Adds the program's name and global options to the commands.
     command.build();
     let Some(verb) = verb else { return Ok(clap_mangen::Man::new(command)) };
     let of_a_verb =

@@ -1,6 +1,6 @@
-//! The command line: what can be asked, and which file answers.
+//! The command line: the commands, and the file of each.
 //!
-//! Exit codes: 0 good, 1 mistakes in what was given, 2 could not do it. Data goes to stdout, talk to stderr.
+//! Exit codes: 0 success, 1 errors in the input, 2 failure. Data goes to stdout, messages to stderr.
 
 pub(crate) mod args;
 #[cfg(unix)]
@@ -64,7 +64,7 @@ pub fn main() -> ExitCode {
         Err(error) if error.use_stderr() && is_relay(&words) => return relay::refused(&error),
         parsed => parsed.unwrap_or_else(|error| error.exit()),
     };
-    // The relay's has a form of its own.
+    // The relay has its own log format.
     if !matches!(args.verb, Verb::Relay(_)) {
         start_log(&args);
     }
@@ -100,7 +100,7 @@ pub fn main() -> ExitCode {
     code
 }
 
-/// Ends `staunch top`: any of the signals by which a daemon is stopped or reloaded.
+/// A signal that ends `staunch top`: any that stops or reloads a daemon.
 fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     let mut signals = Signals::take()?;
     Ok(async move {
@@ -108,10 +108,10 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Names by which the program is called as one of the originals, and the verb that takes its command line.
+/// Program names of the originals, and the commands with their command lines.
 const ORIGINALS: [(&str, &str); 3] = [("statsd", "statsd"), ("carbon-c-relay", "relay"), ("relay", "relay")];
 
-/// Called by an original's name, the program takes its command line: `statsd CONFIG`, `carbon-c-relay -f CONFIG`.
+/// Started with an original's name, the program uses its command line: `statsd CONFIG`, `carbon-c-relay -f CONFIG`.
 fn as_original(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.collect();
     let name = args.first().map(std::path::Path::new).and_then(|path| path.file_stem());
@@ -122,7 +122,7 @@ fn as_original(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     args
 }
 
-/// `staunch --version --verbose`, in any order and by their letters.
+/// `staunch --version --verbose`, in any order, or as short flags.
 fn is_verbose_version(words: &[OsString]) -> bool {
     let [_, words @ ..] = words else { return false };
     let has = |names: [&str; 2]| words.iter().any(|word| names.iter().any(|name| word == name));
@@ -172,7 +172,7 @@ fn a_verbose_version_is_asked_for_by_two_flags_and_nothing_else() {
     }
 }
 
-/// Whether these words are the relay's: it answers wrong ones as the original does.
+/// Whether this is the relay's command line: invalid flags get the original's message.
 fn is_relay(words: &[OsString]) -> bool {
     words.get(1).is_some_and(|verb| verb == "relay" || verb == "c-relay")
 }
@@ -196,7 +196,7 @@ fn start_log(args: &Args) {
 }
 
 #[test]
-fn by_an_originals_name_it_is_the_originals_command_line() {
+fn started_with_an_originals_name_it_uses_the_originals_command_line() {
     let args = |words: &[&str]| as_original(words.iter().map(OsString::from));
     assert_eq!(args(&["/usr/bin/statsd", "a.js"]), ["/usr/bin/statsd", "statsd", "a.js"]);
     assert_eq!(args(&["carbon-c-relay", "-tt"]), ["carbon-c-relay", "relay", "-tt"]);

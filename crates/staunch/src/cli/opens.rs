@@ -1,6 +1,6 @@
-//! What a daemon of a plan would open: where it listens, and where its outputs lead.
+//! The addresses that a daemon with a plan would open: its listeners, and the destinations of its outputs.
 //!
-//! Called by `check`. Invariant: no line of the text is wider than a terminal; the document has everything whole.
+//! Called by `check`. Invariant: no line of the text is wider than a terminal; the JSON document is complete.
 
 use config::address::listen_text;
 use config::plan::Plan;
@@ -10,14 +10,14 @@ use crate::admin::accounts::{output_word, source_word};
 use crate::daemon::start::banner;
 use crate::route_explanation::cut;
 
-/// Columns of a terminal, and the widest that names and types may be.
+/// Columns of a terminal, and the most for names and types.
 const COLUMNS: usize = 80;
 const NAME_COLUMNS_MAX: usize = 28;
 
 /// A listener, or the endpoint or file of an output.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Opened {
-    /// A source or output; `http` and `management` have none.
+    /// A source or output; empty for `http` and `management`.
     name: String,
     #[serde(rename = "type")]
     kind: &'static str,
@@ -75,7 +75,7 @@ impl Opens {
 }
 
 #[test]
-fn the_tables_fit_a_terminal_and_the_document_has_all() {
+fn the_tables_fit_a_terminal_and_the_document_is_complete() {
     let name = "a-name-of-an-output-that-is-longer-than-anybody-would-want-it";
     let path = format!("/{}", "x".repeat(90));
     let text = format!(

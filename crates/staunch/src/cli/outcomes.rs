@@ -1,7 +1,7 @@
-//! Advice on every outcome that loses a record, for `staunch explain` and `docs/outcomes.md`.
+//! Advice on every outcome with a loss, for `staunch explain` and `docs/outcomes.md`.
 //!
-//! The words and their one-sentence meaning are in `model::outcome`. Each `match` is over a closed
-//! enum, so a new reason does not compile before it has one.
+//! The names and their one-sentence meanings are in `model::outcome`. Each `match` is over a closed enum, so a new
+//! reason without advice does not compile.
 
 use model::{Dropped, Filtered, Internal, Reject, RejectedByPeer};
 
@@ -14,7 +14,7 @@ pub(crate) struct Page {
     pub(crate) family: &'static str,
     /// The word in self-metrics, the API and logs; also the anchor in `docs/outcomes.md`.
     pub(crate) word: &'static str,
-    /// What happened, in one sentence.
+    /// The cause in one sentence.
     pub(crate) why: &'static str,
     /// What to do.
     pub(crate) advice: &'static str,
@@ -287,7 +287,7 @@ The name of each reason below is the label `reason` in [`/metrics`](metrics.md),
 log, and an argument of `staunch explain`.
 ";
 
-/// Outcomes that are no loss.
+/// Outcomes without a loss.
 pub(crate) const NO_LOSS: [(&str, &str); 9] = [
     ("aggregated", "The record became part of an aggregate."),
     (
@@ -309,13 +309,13 @@ pub(crate) const NO_LOSS: [(&str, &str); 9] = [
     ("expired", "Always 0 in this version. It completes the balance."),
 ];
 
-/// What the parts of an account add up to.
+/// The totals of accounts.
 pub(crate) const TOTALS: [(&str, &str); 2] = [
     ("received", "Records that arrived at a source. Each of them ends in one of the outcomes of the source."),
     ("copies", "Records that were routed to an output. Each copy ends in one of the outcomes of the output."),
 ];
 
-/// Losses that are in no balance, because the number of records is unknown.
+/// Losses outside of the balances, because the number of records is unknown.
 pub(crate) const OUTSIDE: [(&str, &str); 8] = [
     (
         "kernel_dropped",
@@ -362,7 +362,7 @@ pub(crate) const OUTSIDE: [(&str, &str); 8] = [
     ),
 ];
 
-/// What each family is, before its reasons.
+/// An introduction to each family.
 pub(crate) const FAMILIES: [(&str, &str); 5] = [
     (
         "rejected",
@@ -418,7 +418,7 @@ fn capitalised(word: &str) -> String {
 }
 
 #[test]
-fn the_page_of_outcomes_is_in_step() {
+fn the_page_of_outcomes_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/outcomes.md");
     let text = markdown();
     if std::env::var_os("UPDATE").is_some() {
@@ -429,7 +429,7 @@ fn the_page_of_outcomes_is_in_step() {
 }
 
 #[test]
-fn every_reason_has_a_word_and_a_page_of_its_own() {
+fn every_reason_has_its_own_name_and_page() {
     let pages = pages();
     let mut words: Vec<&str> = pages.iter().map(|page| page.word).collect();
     words.extend(NO_LOSS.iter().chain(&OUTSIDE).map(|(word, _)| *word));

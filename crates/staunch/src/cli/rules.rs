@@ -1,7 +1,7 @@
-//! A relay's clusters and rules as tables: what a configuration makes of names, before one is asked about.
+//! A relay's clusters and rules as tables.
 //!
-//! Called by `check`. Not here: what becomes of one name (`keys`, `explained`).
-//! Invariant: no line of the text is wider than a terminal, unless a single word is; the document has everything whole.
+//! Called by `check`. Not here: the route of one name (`keys`, `route_explanation`). Invariant: no line of the text is
+//! wider than a terminal, unless a single word is; the JSON document is complete.
 
 use config::plan::Plan;
 use process::relay::{Distribution, RelayCluster, RelayPlan, Statement, To};
@@ -11,11 +11,11 @@ use crate::route_explanation::{compute_word, cut, endpoint, how, kind_and_expres
 
 /// Columns of a terminal.
 const COLUMNS: usize = 80;
-/// Widest column of names and places, and of expressions.
+/// Widest column for names and places, and for expressions.
 const NAME_COLUMNS_MAX: usize = 20;
 const EXPRESSION_COLUMNS_MAX: usize = 34;
 
-/// Where an expression stands, by the places of its statement and of itself in that.
+/// The place of an expression, by the indexes of its statement and of itself in the statement.
 pub(crate) type Place<'a> = dyn Fn(usize, usize) -> String + 'a;
 
 /// One relay.
@@ -30,7 +30,7 @@ pub(crate) struct Rules {
 #[derive(Debug, Serialize)]
 struct ClusterRow {
     name: String,
-    /// As `type` has it, and carbon-c-relay.
+    /// The value of `type`, also in carbon-c-relay.
     sharing: &'static str,
     replication: u8,
     /// Failover to another member when one is down.
@@ -56,7 +56,7 @@ struct RuleRow {
     expression: String,
     /// `all`, `contains`, `begins`, `ends`, `equals`, `regex`.
     how: &'static str,
-    /// Names that one of these is found in are left out.
+    /// Names that match one of these are excluded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unless: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ struct RuleRow {
     into: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     computes: Vec<ComputeRow>,
-    /// Clusters that copies or results go to.
+    /// Destinations of copies or results.
     to: Vec<String>,
     blackhole: bool,
     stops: bool,
@@ -175,7 +175,7 @@ fn rule_row(relay: &RelayPlan, statement: usize, expression: usize, at: String) 
 }
 
 impl RuleRow {
-    /// What it does, in parts of which each stays on one line.
+    /// Its effect, in parts that are not split between lines.
     fn does(&self) -> Vec<String> {
         let mut parts = Vec::new();
         parts.extend(self.unless.iter().map(|expression| format!("unless {expression}")));
@@ -204,7 +204,7 @@ impl RuleRow {
 impl ClusterRow {
     fn shares(&self) -> String {
         let many = if self.replication > 1 { format!(" x{}", self.replication) } else { String::new() };
-        // Of the others the word says it.
+        // For other types, the name says it.
         let dynamic = self.fails_over && self.sharing.ends_with("_ch");
         format!("{}{many}{}", self.sharing, if dynamic { " dynamic" } else { "" })
     }
@@ -234,7 +234,7 @@ impl Rules {
     }
 }
 
-/// Of a long place the end, which has the line's number.
+/// The end of a long place, which has the line number.
 fn ends_kept(at: &str) -> String {
     let chars = at.chars().count();
     if chars <= NAME_COLUMNS_MAX {
@@ -247,7 +247,7 @@ fn counted(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-/// Columns as wide as they must be; the parts of the last one are laid out in as many lines as they take.
+/// Columns with the needed width; the last one is wrapped between its parts.
 fn table(
     out: &mut String,
     headings: [&str; 2],

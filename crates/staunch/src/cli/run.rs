@@ -1,4 +1,4 @@
-//! `staunch run`, `statsd`, `statsd-proxy` and `fanout`: the same daemon, from a native file, an original's, or a
+//! `staunch run`, `statsd`, `statsd-proxy` and `fanout`: the same daemon, with a native file, an original's, or a
 //! command line.
 
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Loads, says what there is to say, and runs; the same loader serves reloads.
+/// Loads the config, prints diagnostics, and runs; reloads use the same loader.
 fn start(
     load: impl Fn() -> anyhow::Result<Loaded> + Send + Sync + 'static,
     http_optional: bool,
@@ -120,7 +120,7 @@ fn start(
     })
 }
 
-/// Says what there is to say of a config. A daemon that starts waits for nobody who reads it.
+/// Prints the diagnostics of a config. A daemon that starts does not wait for a reader.
 fn say_of(loaded: &Loaded, starts: bool) {
     if starts && !loaded.has_errors() {
         crate::log_stream::notice(&loaded.rendered_at_start());

@@ -1,7 +1,7 @@
-//! States of outputs, and the fields of their accounts that are not outcomes: for `staunch explain` and docs/outcomes.md.
-//! docs/top.md has them too.
+//! States of outputs, and the fields of their accounts that are not outcomes: for `staunch explain` and
+//! docs/outcomes.md. They are also in docs/top.md.
 
-/// `state` of an output: what it means, and what to do.
+/// `state` of an output: meaning and advice.
 pub(crate) const STATES: [(&str, &str); 7] = [
     (
         "new",

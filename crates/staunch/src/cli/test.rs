@@ -1,4 +1,4 @@
-//! `staunch test`: runs flow files in the simulator and says what differed.
+//! `staunch test`: runs flow files in the simulator and prints the failures.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,9 +1,10 @@
-//! Acknowledgements between the threads: the shard says what it took, outputs that they got on, connections are told.
+//! Acknowledgements between the threads: the shard reports accepted batches, outputs report progress, connections are
+//! notified.
 //!
 //! Path: `pipeline::Turn` -> [`AckRegistry::taken`] -> [`Outlet::progressed`] wakes [`resolve_on_progress`] ->
-//! [`AckRegistry::resolve`] -> [`AckSlot::told`] -> the connection writes what `Intake::replies` gives.
-//! Not here: what is met (`pipeline::Acks`), sockets (`sources::answered`).
-//! Locks: the registry, then at most one queue at a time; nobody who holds a queue asks for the registry.
+//! [`AckRegistry::resolve`] -> [`AckSlot::changed`] -> the connection writes the replies of `Intake::replies`. Not
+//! here: the conditions (`pipeline::Acks`), sockets (`sources::answered`).
+//! Locks: the registry, then at most one queue at a time. A thread that has locked a queue never locks the registry.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,13 +19,13 @@ use crate::daemon::outlet::{Outlet, Outlets};
 use crate::daemon::shared::Shared;
 use crate::sources::stream::stopped;
 
-/// What all connections that are answered share.
+/// The shared state of all connections with acknowledgements.
 #[derive(Debug, Default)]
 pub struct AckRegistry {
     inner: Mutex<Inner>,
-    /// Told by every output that somebody waits for.
+    /// Notified by every output that a connection waits for.
     progress: Arc<Notify>,
-    /// Connections that we have ended, at a stop or because their listener is gone, and that still wait for answers.
+    /// Connections that we have closed, at a stop or with their listener, and that still wait for acknowledgements.
     last: Mutex<JoinSet<()>>,
 }
 
@@ -51,40 +52,40 @@ impl AckRegistry {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a connection; it is given back when it is dropped.
+    /// A slot for a connection, which is free again when this is dropped.
     pub fn open(self: &Arc<Self>) -> AckSlot {
         let mut inner = self.inner();
         let id = inner.acks.open();
-        let told = Arc::new(Notify::new());
-        inner.slots.insert(id, Arc::clone(&told));
-        AckSlot { registry: Arc::clone(self), id, told }
+        let changed = Arc::new(Notify::new());
+        inner.slots.insert(id, Arc::clone(&changed));
+        AckSlot { registry: Arc::clone(self), id, changed }
     }
 
-    /// The batch was pushed and its blocks are in the queues, or were dropped.
+    /// The batch was pushed, and its blocks are in the queues or were dropped.
     pub fn taken(&self, taking: Taking, outlets: &[Arc<Outlet>]) {
         let mut inner = self.inner();
         let waits_for = inner.acks.taken(taking, &mut Outlets(outlets));
         inner.tell_changed();
         drop(inner);
         for output in &waits_for {
-            outlets[output.index()].tell_progress_to(&self.progress);
+            outlets[output.index()].notify_progress(&self.progress);
         }
         if !waits_for.is_empty() {
-            // What an output did before it knew that somebody waits.
+            // For progress of an output before it knew of the waiting connection.
             self.progress.notify_one();
         }
     }
 
-    /// Goes on with a connection whose lines another process has taken: see [`Acks::go_on`].
+    /// Continues a connection whose lines another process has accepted: see [`Acks::go_on`].
     pub fn go_on(&self, mark: AckMark, inherited: &[Inherited], outlets: &[Arc<Outlet>]) {
         let waits_for = self.inner().acks.go_on(mark, inherited, &mut Outlets(outlets));
         for output in &waits_for {
-            outlets[output.index()].tell_progress_to(&self.progress);
+            outlets[output.index()].notify_progress(&self.progress);
         }
         self.progress.notify_one();
     }
 
-    /// Nothing after the last answer of a connection can be acknowledged any more.
+    /// Nothing after the last reply of a connection can be acknowledged.
     pub fn fail(&self, connection: ConnectionId, why: Unacked) {
         let mut inner = self.inner();
         inner.acks.fail(connection, why);
@@ -96,22 +97,22 @@ impl AckRegistry {
         self.inner().acks.waiting()
     }
 
-    /// Looks how far the outputs have got.
+    /// Reads the progress of the outputs.
     pub fn resolve(&self, outlets: &[Arc<Outlet>]) {
         let mut inner = self.inner();
         inner.acks.resolve(&mut Outlets(outlets));
         inner.tell_changed();
     }
 
-    /// Lets a connection that we have ended wait for its answers beside everything else.
+    /// Lets a connection that we have closed wait for its acknowledgements.
     pub fn wait_on(&self, answers: impl Future<Output = ()> + Send + 'static) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        // A reload that takes a listener away comes here as well: those that are done are forgotten.
+        // A reload that removes a listener calls this, too: finished ones are removed.
         while last.try_join_next().is_some() {}
         last.spawn(answers);
     }
 
-    /// The outputs have ended: says what can be said, and waits at most so long until it is written.
+    /// The outputs have ended: sends the final replies, and waits for at most this long until they are written.
     pub async fn finish(&self, outlets: &[Arc<Outlet>], at_most: Duration) {
         self.resolve(outlets);
         {
@@ -127,10 +128,10 @@ impl AckRegistry {
     }
 }
 
-/// Resolves acknowledgements as outputs get on, until the daemon has stopped.
+/// Resolves acknowledgements with the progress of outputs, until the daemon has stopped.
 pub async fn resolve_on_progress(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
     loop {
-        // Both branches are cancel-safe: a notice that is not taken leaves its permit behind.
+        // Both branches are cancel-safe: an unread notification leaves its permit.
         tokio::select! {
             biased;
             () = stopped(&mut stop) => return,
@@ -139,36 +140,36 @@ pub async fn resolve_on_progress(shared: Arc<Shared>, mut stop: watch::Receiver<
     }
 }
 
-/// A connection's place at the registry.
+/// A connection's slot in the registry.
 #[derive(Debug)]
 pub struct AckSlot {
     registry: Arc<AckRegistry>,
     id: ConnectionId,
-    told: Arc<Notify>,
+    changed: Arc<Notify>,
 }
 
 impl AckSlot {
-    /// Who it is.
+    /// Its connection.
     pub fn id(&self) -> ConnectionId {
         self.id
     }
 
-    /// Resolves when the answer may have changed. Cancel-safe.
-    pub async fn told(&self) {
-        self.told.notified().await;
+    /// Resolves when the reply may have changed. Cancel-safe.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
     }
 
-    /// What may be told now.
+    /// The current reply.
     pub fn answer(&self) -> Answer {
         self.registry.inner().acks.answer(self.id)
     }
 
-    /// True when no more will be met than is.
+    /// True when the reply is final.
     pub fn is_over(&self) -> bool {
         self.registry.inner().over
     }
 
-    /// Nothing after the last answer can be acknowledged any more.
+    /// Nothing after the last reply can be acknowledged.
     pub fn fail(&self, why: Unacked) {
         self.registry.fail(self.id, why);
     }
@@ -183,7 +184,7 @@ impl Drop for AckSlot {
 }
 
 #[test]
-fn the_reasons_of_err_stand_in_the_docs() {
+fn the_reasons_of_err_are_in_the_docs() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/acks.md");
     let mut stored = std::fs::read_to_string(path).expect("the page is there");
     let (begin, end) = ("<!-- unacked:begin -->\n", "<!-- unacked:end -->");

@@ -1,9 +1,9 @@
-//! The daemon: from a checked plan to threads and tasks, and back down again.
+//! The daemon: from a checked plan to threads and tasks, and back.
 //!
 //! [`run`] opens every listener, starts the shard's thread and the tasks around it (`start`), waits for a signal, and
-//! stops in the order that loses nothing (`stop`): sources first, then the last flush, then the outputs' queues.
-//! Not here: what a record becomes (`pipeline`), what a socket does (`sources`, `outputs`).
-//! Invariant: a plan is whole and its listeners are open before anything of the plan before is touched.
+//! stops in the order that loses nothing (`stop`): sources first, then the last flush, then the outputs' queues. Not
+//! here: processing of records (`pipeline`), sockets (`sources`, `outputs`).
+//! Invariant: a plan is complete and its listeners are open before the previous plan is changed.
 
 pub mod acks;
 pub mod checkpoint;
@@ -43,61 +43,61 @@ use crate::daemon::start::startup::Startup;
 use crate::daemon::stop::stop_guard::StopGuard;
 use sys::data_dir::DataDir;
 
-/// How long threads for what may wait are kept: as long as the process runs.
+/// How long idle threads for blocking work are kept: as long as the process runs.
 pub(crate) const KEEP_THREADS: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// How often memory that was freed is given back to the system: on a thread of its own, since gigabytes take a while.
 pub(crate) const GIVE_BACK_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Reads the plan anew: from the same file, by the same rules. The error is a text for people, whole. It may ask for names,
-/// so it has a thread of its own.
+/// Reads the plan again: from the same file, by the same rules. The error is a complete text for people. It may resolve
+/// names, so it runs on its own thread.
 pub type Reread = Arc<dyn Fn() -> Result<Plan, String> + Send + Sync>;
 
-/// What a daemon is started with.
+/// The arguments of a daemon.
 pub struct Start {
     /// A checked plan.
     pub plan: Plan,
-    /// For SIGHUP; none when there is no file.
+    /// For SIGHUP; `None` without a file.
     pub reread: Option<Reread>,
-    /// The config file: its name is on the banner, its changes are watched. None for the built-in plan.
+    /// The config file: its name is on the banner, its changes are watched. `None` for the built-in plan.
     pub file: Option<PathBuf>,
     /// The files and folders of a config that has more than one.
     pub watched: Watched,
-    /// Nobody asked for the HTTP address: when it is taken the daemon goes on without it.
+    /// The HTTP address is only a default: if it is in use, the daemon continues without HTTP.
     pub http_optional: bool,
-    /// Take over from the process that runs with the same data directory, if there is one.
+    /// Replace the running process with the same data directory, if there is one.
     pub hot_restart: bool,
-    /// Stand in for carbon-c-relay in words and signals.
+    /// Use carbon-c-relay's log texts and signals.
     pub original: Option<Original>,
 }
 
-/// A running daemon's parts that reload and stop work on.
+/// The parts of a running daemon for reload and stop.
 pub(crate) struct Running {
     pub(crate) shared: Arc<Shared>,
     pub(crate) listeners: Listeners,
     pub(crate) outputs: JoinSet<()>,
     /// Threads that sync queues on disk.
     pub(crate) syncs: JoinSet<()>,
-    /// The data directory, when something is kept there.
+    /// The data directory, if it is needed.
     pub(crate) data_dir: Option<Arc<DataDir>>,
-    /// Checks of endpoints.
+    /// Health checks of endpoints.
     pub(crate) checks: JoinSet<()>,
     pub(crate) stop: watch_channel::Sender<bool>,
     pub(crate) ports: ServedPorts,
-    /// What reloads open on a thread of its own.
+    /// Files and sockets that a reload opens on its own thread.
     pub(crate) opening: reload::Opening,
-    /// Where another process asks to take over.
+    /// The control socket for hot restarts.
     pub(crate) control: Option<Control>,
     worker: std::thread::JoinHandle<()>,
-    /// What connections go on with that came to rest for another process; empty while all are served.
+    /// The intake makers of paused connections; empty while all are served.
     pub(crate) makers: Vec<pipeline::IntakeMaker>,
 }
 
 /// Runs until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// When a listener cannot be opened (and the plan is not the built-in one), or the system has no threads or memory; when a
-/// process that runs does not let us take over.
+/// When a listener cannot be opened (and the plan is not the built-in one), or the system has no threads or memory;
+/// when a running process rejects a hot restart.
 pub fn run(start: Start) -> anyhow::Result<ExitCode> {
     #[cfg(unix)]
     {
@@ -120,18 +120,18 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
         .name("memory".into())
         .spawn(giving_back)
         .context("cannot start the thread that releases memory")?;
-    // One thread for what may wait is there from now on. Where the system has no further ones (`ulimit -u`, the cgroup's
-    // pids.max) work is queued for it; without any the runtime would panic.
+    // Starts one thread for blocking work. If the system has no further ones (`ulimit -u`, the cgroup's pids.max), work
+    // is queued for it; without any, the runtime would panic.
     std::thread::Builder::new().spawn(|| ()).context("cannot start a thread for files and names")?;
     runtime.spawn_blocking(|| ());
     let ended = runtime.block_on(run_inside(start, inherited));
-    // What still waits, for a disk that hangs or a name server, is nothing that the end has to wait for.
+    // Tasks that still wait, for a disk that hangs or a name server, do not delay the end.
     runtime.shutdown_background();
     ended
 }
 
-/// Raises the limit on open files, divides them (`descriptors`) where so many outputs need some, and says when the connections
-/// that the plan allows are more than the share of sources.
+/// Raises the limit on open files, divides it (`descriptors`) among the outputs and others, and warns when the
+/// connections allowed by the plan exceed the share of sources.
 #[cfg(unix)]
 pub(crate) fn make_room_for_files(plan: &Plan, outputs: usize) {
     let (listeners, connections) = connections_allowed(plan);
@@ -152,7 +152,7 @@ pub(crate) fn make_room_for_files(plan: &Plan, outputs: usize) {
     }
 }
 
-/// Connections that the stream listeners of a plan may have together, behind how that comes about: "2 listeners with
+/// Most connections that the stream listeners of a plan may have together, and an explanation: "2 listeners with
 /// `max_connections` = 10000 each".
 fn connections_allowed(plan: &Plan) -> (String, usize) {
     let is_stream = |listen: &&Listen| !matches!(listen, Listen::Udp(_) | Listen::UnixDatagram { .. });
@@ -190,7 +190,7 @@ fn connections_are_allowed_by_listener() {
     assert_eq!(allowed(udp, 5), (text("one listener with `max_connections` = 5"), 5));
 }
 
-/// The handlers of this daemon, which get what has come since the start of the process.
+/// The signal handlers of this daemon, including signals since the start of the process.
 fn signals(of_original: bool) -> std::io::Result<Signals> {
     let mut signals = Signals::take()?;
     if of_original {
@@ -204,7 +204,7 @@ fn signals(of_original: bool) -> std::io::Result<Signals> {
 async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Result<ExitCode> {
     let config = config::print_shown(&start.plan);
     let Start { plan, reread, file, watched, http_optional, hot_restart: _, mut original } = start;
-    // Before anything that takes time: a signal that comes early is not lost.
+    // Before slow steps, so that an early signal is not lost.
     let mut signals = signals(original.is_some())?;
     let guard = StopGuard::start(&plan, original.is_some()).context("cannot start the thread for signals")?;
     let main = inherited.as_ref().map(|_| std::process::id());
@@ -235,7 +235,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
             original.iter().for_each(|original| original.tell_stopping(signal));
             break;
         }
-        // All branches are cancel-safe: a signal that is not taken now is taken in the next turn.
+        // All branches are cancel-safe: a signal that is not read now is read in the next turn.
         tokio::select! {
             request = signals.next() => match request {
                 Request::Stop { signal } => {
@@ -262,13 +262,13 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
             }
             Some(question) = asked.recv() => {
                 if let Some(ends) = hot_restart::hand_over(&mut running, question).await {
-                    // Who has asked meanwhile asks again, and finds the other process.
+                    // Other requests meanwhile are repeated, and find the other process.
                     drop(asked);
                     original.into_iter().for_each(Original::tell_succeeded);
                     return stop::leave(running, &ends).await;
                 }
             }
-            // Without it nothing is received any more: ending is louder than staying, and gets us started again.
+            // Without it nothing is received any more: ending causes a restart, staying would hide the failure.
             () = running.shared.shard.ended() => anyhow::bail!("the shard's thread ended because of a bug"),
         }
     }
@@ -277,7 +277,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     stopped
 }
 
-/// Says that everything is there: to probes, to the supervisor, to people, and as an `original` does.
+/// Announces the start: to probes, to the service manager, to people, and in an `original`'s form.
 fn announce(
     running: &Running,
     main: Option<u32>,

@@ -1,12 +1,13 @@
-//! An output's queue with what its task, the shard and, for a queue on disk, the thread that syncs it share.
+//! An output's queue, with the state that is shared by its task, the shard and, for a queue on disk, the thread that
+//! syncs it.
 //!
-//! A queue on disk belongs to a name. When a reload gives the name to another endpoint the outlet has a successor, which
-//! shares the queue and the account, and whose task starts when that of the first has ended.
+//! A queue on disk belongs to a name. When a reload gives the name to another endpoint the outlet gets a successor,
+//! which shares the queue and the account, and whose task starts when that of the first has ended.
 //!
-//! Here: what goes into the queue, and who is woken. In files of their own: `connections` (what goes out to each sender),
-//! `on_disk` (the thread that syncs), `health` and `look` (what is shown of it), `failover` (other outputs
-//! replace it), `ending`, and `parking` (a hot restart).
-//! Invariant: no lock of an outlet is held while anybody waits for a disk's sync.
+//! Here: appends, and wake-ups. In separate files: `connections` (what each sender takes), `on_disk` (the thread that
+//! syncs), `health` and `look` (its state for the API), `failover` (other outputs replace it), `ending`, and `parking`
+//! (a hot restart).
+//! Invariant: no lock of an outlet is held during a sync of a disk.
 
 mod blocked;
 mod connections;
@@ -46,19 +47,19 @@ use sys::disk::Folder;
 /// Nanoseconds of a millisecond.
 const MS_NS: u64 = model::SECOND_NS / 1000;
 
-/// Between the shard, which appends, and the output's task or thread, which takes.
+/// Between the shard, which appends, and the output's task or thread, which sends.
 #[derive(Debug)]
 pub struct Outlet {
-    /// As the plan names it.
+    /// Its name in the plan.
     pub name: String,
     /// Its account.
     pub account: Arc<OutputAccount>,
-    /// Errors that its endpoint or file gave, by the system's word. They go with the account.
+    /// Errors of its endpoint or file, by the system's word. They are kept with the account.
     pub errors: Arc<ErrorCounts>,
     queue: Arc<Mutex<OutputQueue<Folder>>>,
-    /// Of a queue on disk only, while its files are open. Shared by all outlets of the queue.
+    /// Only for a queue on disk, while its files are open. Shared by all outlets of the queue.
     disk: Arc<ArcSwapOption<OnDisk>>,
-    /// Told after each sync of a queue on disk: promises may have changed.
+    /// Notified after each sync of a queue on disk: promises may have changed.
     pub synced: Arc<Notify>,
     /// Between the senders of an output of several connections; locked after the queue.
     lanes: Option<Mutex<SharedQueue>>,
@@ -66,13 +67,13 @@ pub struct Outlet {
     senders: Box<[SenderSlot]>,
     /// Wakes an output that is a thread.
     more_for_thread: Condvar,
-    /// A thread has waited: only then is there one to wake, which is a system call.
+    /// A thread has waited: only then is there one to wake, which costs a system call.
     is_thread: AtomicBool,
-    /// What is known of its endpoint.
+    /// The state of its endpoint.
     health: Health,
-    /// What the last looks at the queue have found.
+    /// The results of the last looks at the queue.
     found: Mutex<look::Found>,
-    /// Its file is to be opened anew: somebody may have moved it away.
+    /// Its file has to be opened again: it may have been moved away.
     reopens: AtomicBool,
     /// When it is to end.
     ending: Ending,
@@ -80,19 +81,19 @@ pub struct Outlet {
     failover: FailoverWatch,
     /// Sources that wait for room in the queue, the longest wait first.
     blocked: Mutex<Vec<BlockedSource>>,
-    /// Told when something of the queue may have been settled or synced; nobody until somebody waits for that.
+    /// Notified when something in the queue may have been settled or synced; empty until a connection waits for that.
     progress: Progress,
 }
 
-/// Who is told that a queue gets on. Shared by all outlets of the queue.
+/// Notified when a queue makes progress. Shared by all outlets of the queue.
 type Progress = Arc<OnceLock<Arc<Notify>>>;
 
-/// What an output that is a thread knows of, so that it need not come back for it at once.
+/// What the thread of an output already knows, and need not wake up for again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Records wait, which it cannot take yet.
+    /// Records wait, which it cannot send yet.
     pub records: bool,
-    /// It is to end.
+    /// It has to end.
     pub stop: bool,
 }
 
@@ -109,10 +110,10 @@ impl Outlet {
         Outlet::with_queue(name, OutputQueue::Disk(Box::new(queue)), Some(OnDisk::new(folder)), &account)
     }
 
-    /// Another outlet of the same queue on disk, for another endpoint. Its task may begin when this one's has ended. None when
-    /// the files of the queue are closed: it is to be opened again.
+    /// Another outlet of the same queue on disk, for another endpoint. Its task may start when this one's has ended.
+    /// None when the files of the queue are closed: it has to be opened again.
     pub fn successor(&self) -> Option<Outlet> {
-        // The files are closed under it.
+        // The files are closed under the queue's lock.
         let _open = self.queue();
         self.disk()?;
         let queue = Arc::clone(&self.queue);
@@ -123,12 +124,12 @@ impl Outlet {
         Some(outlet)
     }
 
-    /// True when both have one queue.
+    /// True when both share one queue.
     pub fn shares_queue_with(&self, other: &Outlet) -> bool {
         Arc::ptr_eq(&self.queue, &other.queue)
     }
 
-    /// Goes on counting the errors of an outlet of its name, as it does with its account.
+    /// Continues the error counts of an outlet of the same name, as it does with its account.
     #[must_use]
     pub fn with_errors_of(mut self, earlier: &Outlet) -> Outlet {
         self.errors = Arc::clone(&earlier.errors);
@@ -181,7 +182,7 @@ impl Outlet {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Place of the next block.
+    /// Position of the next block.
     pub fn position(&self) -> Position {
         self.queue().accepted_up_to()
     }
@@ -196,13 +197,13 @@ impl Outlet {
         self.queue().settled_up_to()
     }
 
-    /// Appends a block. What cannot wait at a full queue is dropped there and counted. Gives the block's place, if it was
-    /// kept.
+    /// Appends a block. A full queue drops blocks that cannot wait, and counts them. Returns the block's position, if
+    /// it was kept.
     pub fn append(&self, block: Block, now: Now) -> Option<Position> {
         self.append_as(block, Admission::Bounded, now)
     }
 
-    /// The same for a block that perhaps was let in.
+    /// The same for a block that may have been admitted.
     pub fn append_as(&self, block: Block, admission: Admission, now: Now) -> Option<Position> {
         let partition = block.partition;
         let (place, kept) = {
@@ -222,8 +223,8 @@ impl Outlet {
         kept.then_some(place)
     }
 
-    /// Appends a block that somebody keeps if there is no room for it now, whatever `when_full` says: nothing else is
-    /// dropped to make some. Gives its place, if it was taken.
+    /// Appends a block that the caller keeps if there is no room now, whatever `when_full` is: nothing else is dropped
+    /// to make room. Returns its position, if it was accepted.
     pub fn offer(&self, block: Block, now: Now) -> Option<Position> {
         let (place, appended) = {
             let mut queue = self.queue();
@@ -246,28 +247,28 @@ impl Outlet {
             disk.wake_before(now.mono_ns + window_ns, queue);
         }
         if self.is_nearly_full(queue) {
-            // It stays as it is when it is set already.
+            // It stays as it is when it is already set.
             let _since =
                 self.health.degraded_since_ns.compare_exchange(0, now.mono_ns.max(1), Relaxed, Relaxed);
-            // Only then can it be so full that others stand in.
+            // Only then can it be full enough to fail over.
             self.update_room(queue);
         }
     }
 
-    /// Told by who has settled something in the queue itself: the disk is to know, and there may be room.
+    /// To be called after settling something in the queue itself: the disk has to record it, and there may be room.
     pub fn changed(&self) {
         self.progressed();
         self.wake();
         self.wake_sync();
     }
 
-    /// True for a queue in memory that has room for whatever may become of `bytes` and `records`, and for blocks that are
-    /// open.
+    /// True for a queue in memory with room for everything that `bytes` and `records` may turn into, and for open
+    /// blocks.
     pub fn has_room_for_all(&self, bytes: u64, records: u64) -> bool {
         self.queue().has_room_for_all(bytes, records)
     }
 
-    /// Bounds and times of another plan, for a queue that stays where it is.
+    /// Applies the limits and timings of another plan, for a queue that stays where it is.
     pub fn set_plan(&self, plan: &OutputPlan) {
         let mut queue = self.queue();
         match (&mut *queue, plan.queue_kind) {
@@ -278,7 +279,7 @@ impl Outlet {
         }
     }
 
-    /// Wakes the output, to look at its queue or at its orders.
+    /// Wakes the output, to check its queue and its orders.
     pub fn wake(&self) {
         self.senders.iter().for_each(|slot| slot.more.notify_one());
         if self.is_thread.load(Relaxed) {
@@ -286,19 +287,19 @@ impl Outlet {
         }
     }
 
-    /// From now on `whom` is told when something of the queue may have been settled or synced.
-    pub fn tell_progress_to(&self, whom: &Arc<Notify>) {
-        self.progress.get_or_init(|| Arc::clone(whom));
+    /// From now on `notify` is notified when something in the queue may have been settled or synced.
+    pub fn notify_progress(&self, notify: &Arc<Notify>) {
+        self.progress.get_or_init(|| Arc::clone(notify));
     }
 
     /// Something of the queue may have been settled or synced.
     pub fn progressed(&self) {
-        if let Some(whom) = self.progress.get() {
-            whom.notify_one();
+        if let Some(notify) = self.progress.get() {
+            notify.notify_one();
         }
     }
 
-    /// Has its file opened anew, which somebody may have moved away.
+    /// Has its file opened again, which may have been moved away.
     pub fn reopen(&self) {
         // Under the lock of a thread that is about to wait, so that it sees it.
         let queue = self.queue();
@@ -312,10 +313,10 @@ impl Outlet {
         self.reopens.swap(false, Relaxed)
     }
 
-    /// Waits on a thread until there may be something to do beside what it has `seen`, or so long.
+    /// Waits on a thread until there may be something to do besides what it has `seen`, or for at most this long.
     pub fn wait(&self, seen: Seen, at_most: Duration) {
         let queue = self.queue();
-        // Under the lock that every appended block has taken too, so that its wake-up sees it.
+        // Under the lock that every append takes too, so that its wake-up is seen.
         self.is_thread.store(true, Relaxed);
         if !self.has_news(&*queue, seen) {
             let _guard =
@@ -328,7 +329,7 @@ impl Outlet {
         (queue.copies() > 0 && !seen.records) || (self.is_stopping() && !seen.stop) || reopens
     }
 
-    /// Bytes that wait, in the queue and in the senders.
+    /// Waiting bytes, in the queue and in the senders.
     pub fn bytes(&self) -> u64 {
         self.bytes_of(&mut self.queue())
     }
@@ -338,8 +339,8 @@ impl Outlet {
         queue.bytes() + ahead + self.senders.iter().map(|slot| slot.bytes.load(Relaxed)).sum::<u64>()
     }
 
-    /// Copies that are lost if the process ends now; none when somebody has the queue. Waits for nobody. What is on disk is
-    /// left there.
+    /// Copies that are lost if the process ends now; none when the queue is locked. Never waits. Copies on disk are not
+    /// lost.
     pub fn would_lose(&self) -> Option<u64> {
         let queue = self.queue_now()?;
         if self.disk().is_some() {
@@ -348,7 +349,7 @@ impl Outlet {
         Some(self.copies_of(&queue))
     }
 
-    /// The account's sum now.
+    /// The current sum of the account.
     pub fn sum(&self) -> OutputSum {
         self.sum_of(&self.queue())
     }
@@ -357,9 +358,9 @@ impl Outlet {
         self.account.sum(self.copies_of(queue))
     }
 
-    /// Copies in the queue, in the senders and on the way from one to the other.
+    /// Copies in the queue, in the senders and between them.
     fn copies_of(&self, queue: &OutputQueue<Folder>) -> u64 {
-        // Only who has the queue locks them.
+        // They are locked only by the holder of the queue.
         let ahead = self.lanes().map_or(0, |lanes| lanes.copies());
         let held: u64 = self.senders.iter().map(|slot| slot.copies.load(Relaxed)).sum();
         queue.copies() + ahead + held + self.failover.moving_copies.load(Relaxed)
@@ -378,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_offered_makes_no_room_for_itself() {
+    fn an_offered_block_drops_no_others() {
         for when_full in [WhenFull::Block, WhenFull::DropOldest, WhenFull::DropNewest] {
             let limits = QueueLimits { records_max: 3, when_full, ..QueueLimits::default() };
             let outlet = Outlet::new("o", limits, &Arc::new(OutputAccount::default()));
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_cannot_write_does_not_come_back_for_what_waits() {
+    fn a_thread_that_cannot_write_does_not_wake_for_waiting_records() {
         let outlet = Outlet::new("file", QueueLimits::default(), &Arc::default());
         let has_news = |records, stop| outlet.has_news(&*outlet.queue(), Seen { records, stop });
         assert!(!has_news(false, false));

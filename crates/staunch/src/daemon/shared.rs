@@ -1,4 +1,4 @@
-//! What the daemon's threads and tasks share: the wiring of the moment and the way to the shard.
+//! The shared state of the daemon's threads and tasks: the current wiring and the channel to the shard.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -35,17 +35,17 @@ pub const EXCHANGE_BYTES_MAX: usize = 4 << 20;
 /// Most bytes of one source between a reader of datagrams and the shard.
 pub const PACKET_LANE_BYTES_MAX: usize = 4 << 20;
 
-/// Share of `stop_timeout` in which a connection may begin another read of what its peer had sent, in percent: less than what
-/// sources may take in all.
+/// Share of `stop_timeout` in which a connection may begin another read of received data, in percent: less than the
+/// share of sources.
 const LAST_READ_PERCENT: u32 = 40;
 
-/// Most sources of a plan, those retired by reloads included.
+/// Most sources of a plan, including removed ones.
 pub const SOURCES_MAX: usize = 1024;
 
-/// A plan in force, with what was built for it.
+/// A plan in force, with the objects built for it.
 #[derive(Debug)]
 pub struct Wiring {
-    /// What its connections are encrypted with, as read when the plan came into force.
+    /// TLS settings of its connections, read when the plan came into force.
     pub certificates: Certificates,
     /// The checked plan.
     pub plan: Arc<Plan>,
@@ -53,115 +53,115 @@ pub struct Wiring {
     pub accounts: Accounts,
     /// One queue per output.
     pub outlets: Vec<Arc<Outlet>>,
-    /// Counts reloads.
+    /// Number of reloads.
     pub generation: u64,
-    /// Where each source really listens (`udp://127.0.0.1:8125`), by source.
+    /// The actual listen addresses (`udp://127.0.0.1:8125`), by source.
     pub listening: Vec<Vec<String>>,
 }
 
-/// Everything that tasks may look at.
+/// The state for all tasks.
 #[derive(Debug)]
 pub struct Shared {
-    /// The wiring in force. Ids of sources and outputs never change their meaning, reloads only add.
+    /// The current wiring. Ids of sources and outputs never change their meaning; reloads only add some.
     pub wiring: ArcSwap<Wiring>,
     /// From connections to the shard.
     pub exchange: Arc<Exchange>,
     /// Calls into the shard's thread.
     pub shard: ShardHandle,
-    /// Where HTTP is open, if it is.
+    /// The address of HTTP, if it is open.
     pub http: Option<SocketAddr>,
-    /// Where the management ports are open.
+    /// The addresses of the management ports.
     pub management: Vec<SocketAddr>,
-    /// What became of their clients.
+    /// Counts of their clients.
     pub management_account: ManagementAccount,
-    /// What became of the clients of HTTP.
+    /// Counts of HTTP clients.
     pub http_account: HttpAccount,
     /// When the daemon started.
     pub started: Now,
-    /// What `health` answers.
+    /// The reply to `health`.
     pub healthy: AtomicBool,
     /// All listeners are bound and the shard runs.
     pub ready: AtomicBool,
-    /// SIGTERM was taken.
+    /// SIGTERM was received.
     pub stopping: AtomicBool,
-    /// Another process is taking over, and has not said yet that it goes on.
+    /// A hot restart is in progress, and the new process has not confirmed yet.
     pub handing_over: AtomicBool,
-    /// Asks the shard's thread whether it still turns.
+    /// Checks whether the shard's thread still runs its loop.
     pub heartbeat: Heartbeat,
-    /// Where senders run that encrypt or compress.
+    /// The runtime of senders with TLS or compression.
     pub sender_thread: SenderThread,
-    /// How outputs find their endpoints.
+    /// Finds the endpoints of outputs.
     pub directory: Arc<Directory>,
-    /// Connections of messages, by source: one at a time for each reader takes messages apart, so that the memory for that is
-    /// needed once for each source and reader. Not once for all of them: one may have to wait in the middle of a message until there is room behind a
-    /// queue that blocks, and then holds up its own source only, which waits for the same.
+    /// Turns of connections with messages, by source: for each reader, one connection at a time decodes messages, so
+    /// the memory for that is needed once per source and reader. It is not shared by all sources, because a message may
+    /// have to wait for room in a full queue, which should only delay its own source.
     pub turns: Turns,
-    /// Who reads connections.
+    /// The threads that read connections.
     pub readers: Readers,
     /// Who reads datagrams, where it is not the shard's thread.
     pub packet_readers: Vec<PacketHandle>,
-    /// When a connection is read, by reader.
+    /// Turns for reading connections, by reader.
     pub floors: Box<[Floor]>,
-    /// Told when the exchange has room again.
+    /// Notified when the exchange has room again.
     pub room: Arc<Notify>,
-    /// Who is told what need not be kept.
+    /// Connections with acknowledgements.
     pub acks: Arc<AckRegistry>,
-    /// What the kernel holds and drops of our datagram sockets.
+    /// Receive buffers and kernel drops of our datagram sockets.
     pub kernel: Kernel,
-    /// What this instance leaves for the next.
+    /// Notes for the next instance.
     pub handover: Arc<Handover>,
     /// Figures of checkpoints.
     pub checkpoints: Arc<CheckpointTable>,
-    /// How often reloads ended in which way.
+    /// Counts of reloads by result.
     pub reloads: Reloads,
-    /// What was told of relays' statistics.
+    /// Last reports of relays' statistics.
     pub reports: Reports,
 }
 
-/// How reloads ended.
+/// Counts of reloads by result.
 #[derive(Debug, Default)]
 pub struct Reloads {
-    /// Took effect.
+    /// In force.
     pub done: AtomicU64,
-    /// Took effect, but for parts of the new plan that do not work.
+    /// In force, but parts of the new plan do not work.
     pub partial: AtomicU64,
-    /// Refused because of a mistake in the file; nothing changed.
+    /// Rejected because of an error in the file; nothing changed.
     pub refused: AtomicU64,
-    /// When the last one was refused, and why; none since one took effect.
+    /// When and why the last one was rejected; `None` since one took effect.
     last_refused: Mutex<Option<String>>,
     /// Unix seconds of the last one; 0 before the first.
     last_s: AtomicU64,
     /// There is a file to reload.
     has_file: AtomicBool,
-    /// Somebody wants a reload, without a signal.
+    /// Notified for a reload without a signal.
     asked: Notify,
-    /// Readings that have begun.
+    /// Number of readings begun.
     begun: AtomicU64,
-    /// The end of the last one.
+    /// The result of the last one.
     ended: watch::Sender<ReloadEnd>,
     /// The config in force, as a native file without secrets.
     config: Mutex<String>,
 }
 
-/// How a reload ended.
+/// The result of a reload.
 #[derive(Clone, Debug, Default)]
 pub struct ReloadEnd {
-    /// Of so many.
+    /// Its number.
     pub number: u64,
     /// `done`, `partial` or `refused`.
     pub result: &'static str,
-    /// Diagnostics of one that was refused, or what does not work.
+    /// Diagnostics of a rejected one, or the parts that do not work.
     pub message: String,
 }
 
 impl Reloads {
-    /// From now on reloads can be asked for, when there is a file.
+    /// From now on reloads can be requested, if there is a file.
     pub fn start(&self, has_file: bool, config: String) {
         self.has_file.store(has_file, Relaxed);
         self.in_force(config);
     }
 
-    /// Asks for a reload. Its end is the first one with a number above the one given back; none without a file.
+    /// Requests a reload. Its result is the first one with a number above the returned one; `None` without a file.
     pub fn ask(&self) -> Option<u64> {
         let number = self.begun.load(Relaxed);
         self.has_file.load(Relaxed).then(|| {
@@ -170,22 +170,22 @@ impl Reloads {
         })
     }
 
-    /// Waits until somebody asks. Cancel-safe.
+    /// Waits for a request. Cancel-safe.
     pub async fn asked(&self) {
         self.asked.notified().await;
     }
 
-    /// The ends of reloads.
+    /// The results of reloads.
     pub fn ends(&self) -> watch::Receiver<ReloadEnd> {
         self.ended.subscribe()
     }
 
-    /// Notes that a reading has begun.
+    /// Notes the begin of a reading.
     pub fn begin(&self) {
         self.begun.fetch_add(1, Relaxed);
     }
 
-    /// Reports the end of the reading that began last.
+    /// Reports the result of the last reading.
     pub fn end(&self, result: &'static str, message: String) {
         self.ended.send_replace(ReloadEnd { number: self.begun.load(Relaxed), result, message });
     }
@@ -200,47 +200,47 @@ impl Reloads {
         self.config.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes how one ended: refused at a time and for a reason, in a few words, or not.
+    /// Notes the result: rejected at a time for a short reason, or not.
     pub fn note(&self, refused: Option<String>, now: Now) {
         self.last_s.store(now.wall_seconds(), Relaxed);
         *self.last_refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
     }
 
-    /// Whether the last one took effect, and its Unix seconds; 0 before the first, when the config of the start is in force.
+    /// Whether the last one took effect, and its Unix seconds; 0 before the first, when the start's config is in force.
     pub fn last(&self) -> (bool, u64) {
         (self.last_refused().is_none(), self.last_s.load(Relaxed))
     }
 
-    /// When the last one was refused, and why; none since one took effect.
+    /// When and why the last one was rejected; `None` since one took effect.
     pub fn last_refused(&self) -> Option<String> {
         self.last_refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// As many places for each source as there are readers, see [`Shared::turns`].
+/// For each source, as many slots as there are readers, see [`Shared::turns`].
 #[derive(Debug)]
 pub struct Turns(Box<[Arc<Places>]>);
 
 impl Turns {
-    /// Nobody's turn, with so many readers.
+    /// All slots are free.
     pub fn new(readers: usize) -> Turns {
         Turns((0..SOURCES_MAX).map(|_| Arc::new(Places::new(readers))).collect())
     }
 
-    /// Waits for the turn of a connection of `peer` at `source`; peers take turns. Cancel-safe: who stops waiting loses its
-    /// place.
+    /// Waits for the turn of a connection of `peer` at `source`; peers take turns. Cancel-safe: a waiter that stops
+    /// loses its position.
     pub(crate) async fn wait(&self, source: SourceId, peer: PeerKey) -> Place {
         self.0[source.index()].take(peer).await
     }
 }
 
 impl Shared {
-    /// When a connection of the reader that runs on this thread is read.
+    /// The turns of the reader on this thread.
     pub fn floor(&self) -> &Floor {
         &self.floors[readers::here()]
     }
 
-    /// How long connections may still be read after a stop was ordered.
+    /// How long connections may still be read after a stop was requested.
     pub fn last_read_max(&self) -> Duration {
         Duration::from_millis(self.wiring.load().plan.stop_timeout_ms) * LAST_READ_PERCENT / 100
     }
@@ -260,14 +260,14 @@ impl Shared {
         (Clock::now().mono_ns - self.started.mono_ns) / model::SECOND_NS
     }
 
-    /// Labels of the live endpoints of a cluster (by its place in the plan), in the ring's own order: what the proxy's
-    /// `status` lists to `peer`. None when the shard has ended.
+    /// Labels of the live endpoints of a cluster (by its index in the plan), in the ring's order: the proxy's `status`
+    /// reply to `peer`. `None` when the shard has ended.
     pub async fn live_labels(&self, cluster: usize, peer: PeerKey) -> Vec<String> {
         let mut asking = self.shard.ask_in_line(peer).await;
         asking.call(move |worker| worker.turn.shard.live_labels(cluster)).await.unwrap_or_default()
     }
 
-    /// Why the daemon should not be sent records now, a sentence each; none when it should.
+    /// Reasons why the daemon is not ready, a sentence each; empty when it is.
     pub fn not_ready(&self) -> Vec<String> {
         let mut why = Vec::new();
         if self.stopping.load(Relaxed) {
@@ -295,8 +295,8 @@ impl Shared {
         why
     }
 
-    /// What does not work although the daemon takes records, a sentence each. An output that records should not come without
-    /// is `required`.
+    /// Failures of a daemon that accepts records, a sentence each. An output whose failure should make it not ready is
+    /// `required`.
     pub fn troubles(&self) -> Vec<String> {
         let wiring = self.wiring.load();
         let now = Clock::now();
@@ -319,8 +319,8 @@ impl Shared {
             .collect()
     }
 
-    /// Sources that wait for the queue of an output, a sentence each. That is no reason to send records elsewhere: an output
-    /// that is one is `required`.
+    /// Sources that wait for the queue of an output, a sentence each. This does not make the daemon not ready; an
+    /// output that should is `required`.
     pub fn waited_for(&self) -> Vec<String> {
         let lines = self.blocked().into_iter().map(|Blocked { source, output, when_full, for_ns }| {
             let for_s = for_ns / model::SECOND_NS;
@@ -360,14 +360,14 @@ pub struct Blocked {
     pub output: String,
     /// `when_full` of the queue.
     pub when_full: &'static str,
-    /// For how long it waits, in nanoseconds.
+    /// How long it has waited, in nanoseconds.
     pub for_ns: u64,
 }
 
 /// Most lines of `/ready` of one kind.
 const TROUBLES_MAX: usize = 20;
 
-/// The first of `lines`, and how many more there are.
+/// The first of `lines`, and the number of omitted ones.
 fn bounded(mut lines: impl Iterator<Item = String>, what: &str) -> Vec<String> {
     let mut shown: Vec<String> = lines.by_ref().take(TROUBLES_MAX).collect();
     let more = lines.count();
@@ -389,12 +389,12 @@ fn lines_of_ready_are_bounded() {
 #[derive(Debug, Default)]
 pub struct Heartbeat(tokio::sync::Mutex<Option<oneshot::Receiver<()>>>);
 
-/// What a heartbeat has found.
+/// The result of a heartbeat check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beat {
     /// The thread has answered.
     Alive,
-    /// It has not, for as long as it was waited for.
+    /// It has not answered before the timeout.
     Late,
     /// It has ended.
     Ended,
@@ -406,7 +406,7 @@ impl Heartbeat {
         let answer = async {
             let mut asked = self.0.lock().await;
             let answer = asked.get_or_insert_with(ask);
-            // Cancel-safe: the question stays for whoever comes next.
+            // Cancel-safe: the check stays for the next caller.
             let answered = answer.await;
             *asked = None;
             answered
@@ -419,7 +419,7 @@ impl Heartbeat {
     }
 }
 
-/// A question to a runtime's thread, one at a time however many ask.
+/// A heartbeat check of a runtime's thread, one at a time for all callers.
 #[derive(Debug)]
 pub struct Pulse {
     runtime: Handle,
@@ -427,17 +427,17 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// Of that runtime.
+    /// For that runtime.
     pub fn of(runtime: Handle) -> Pulse {
         Pulse { runtime, asked: tokio::sync::Mutex::default() }
     }
 
-    /// Asks, and waits for the answer for at most so long. A question without an answer is not asked twice.
+    /// Checks, with a timeout. An unanswered check is not sent again.
     pub async fn beat(&self, at_most: Duration) -> Beat {
         let answer = async {
             let mut asked = self.asked.lock().await;
             let answer = asked.get_or_insert_with(|| self.runtime.spawn(async {}));
-            // Cancel-safe: the question stays for whoever comes next.
+            // Cancel-safe: the check stays for the next caller.
             let answered = answer.await;
             *asked = None;
             answered
@@ -451,7 +451,7 @@ impl Pulse {
 }
 
 #[test]
-fn a_runtime_whose_thread_does_something_else_is_late() {
+fn a_runtime_with_a_busy_thread_is_late() {
     let busy = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let ours = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let pulse = Pulse::of(busy.handle().clone());
@@ -463,7 +463,7 @@ fn a_runtime_whose_thread_does_something_else_is_late() {
 }
 
 #[tokio::test]
-async fn a_thread_that_does_not_answer_is_asked_once() {
+async fn an_unanswered_check_is_sent_once() {
     let (heartbeat, shard) = (Heartbeat::default(), ShardHandle::new().expect("a descriptor is free"));
     for _ in 0..3 {
         let late = heartbeat.beat(|| shard.call(|_worker| ()), Duration::from_millis(5));

@@ -1,23 +1,23 @@
-//! What asks the daemon from outside to stop or to reload: signals, or what Windows has instead. `staunch top` ends with
-//! any of them.
+//! Requests to stop or reload from outside: signals, or their equivalents on Windows. `staunch top` ends with any of
+//! them.
 
 use std::io;
 
-/// What was asked.
+/// The request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Deliver what there is and end.
+    /// Deliver the queues and end.
     Stop {
-        /// What asked for it.
+        /// Its signal.
         signal: &'static str,
     },
-    /// Read the config file anew.
+    /// Read the config file again.
     Reload,
-    /// Say more in the log, or no more.
+    /// Toggle debug messages.
     Debug,
 }
 
-/// The daemon's signals, taken from the moment that this exists.
+/// The daemon's signals, handled as long as this exists.
 #[cfg(unix)]
 #[derive(Debug)]
 pub struct Signals {
@@ -30,10 +30,10 @@ pub struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// Takes SIGTERM, SIGINT and SIGHUP from now on.
+    /// Handles SIGTERM, SIGINT and SIGHUP from now on.
     ///
     /// # Errors
-    /// When the system has no room for them.
+    /// When the system cannot register handlers.
     pub fn take() -> io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Signals {
@@ -44,17 +44,17 @@ impl Signals {
         })
     }
 
-    /// Takes SIGUSR1 and SIGQUIT too.
+    /// Also handles SIGUSR1 and SIGQUIT.
     ///
     /// # Errors
-    /// When the system has no room for them.
+    /// When the system cannot register handlers.
     pub fn and_the_originals(self) -> io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
         let more = (signal(SignalKind::user_defined1())?, signal(SignalKind::quit())?);
         Ok(Signals { more: Some(more), ..self })
     }
 
-    /// The next request. Cancel-safe: one that is not taken now is taken by the next call.
+    /// The next request. Cancel-safe: a request that is not read now is returned by the next call.
     pub async fn next(&mut self) -> Request {
         let more = async {
             let Some((debug, quit)) = &mut self.more else { return std::future::pending().await };
@@ -72,22 +72,22 @@ impl Signals {
     }
 }
 
-/// The signals to stop alone, for somebody beside the daemon's main task.
+/// Only the signals to stop, for tasks other than the daemon's main task.
 #[cfg(unix)]
 #[derive(Debug)]
 pub struct Stops {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
-    /// SIGQUIT, where it is a signal to stop, as for carbon-c-relay.
+    /// SIGQUIT, if it is a signal to stop, as for carbon-c-relay.
     quit: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
 impl Stops {
-    /// Hears them from now on, beside everybody else who does.
+    /// Handles them from now on, in addition to other handlers.
     ///
     /// # Errors
-    /// When the system has no room for them.
+    /// When the system cannot register handlers.
     pub fn take(quits: bool) -> io::Result<Stops> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Stops {
@@ -105,7 +105,7 @@ impl Stops {
                 None => std::future::pending().await,
             }
         };
-        // Of two that wait the one that ends most daemons is the first.
+        // If two are pending, the more usual one comes first.
         tokio::select! {
             biased;
             _ = self.terminate.recv() => "SIGTERM",
@@ -115,8 +115,8 @@ impl Stops {
     }
 }
 
-/// Ctrl-C and Ctrl-Break alone, for somebody beside the daemon's main task. The service manager ends by itself what does
-/// not stop.
+/// Only Ctrl-C and Ctrl-Break, for tasks other than the daemon's main task. The service manager itself kills services
+/// that do not stop.
 #[cfg(windows)]
 #[derive(Debug)]
 pub struct Stops {
@@ -126,10 +126,10 @@ pub struct Stops {
 
 #[cfg(windows)]
 impl Stops {
-    /// Hears them from now on, beside everybody else who does.
+    /// Handles them from now on, in addition to other handlers.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When the system rejects that.
     pub fn take(_quits: bool) -> io::Result<Stops> {
         use tokio::signal::windows::{ctrl_break, ctrl_c};
         Ok(Stops { interrupt: ctrl_c()?, end: ctrl_break()? })
@@ -144,8 +144,8 @@ impl Stops {
     }
 }
 
-/// Ctrl-C, Ctrl-Break and the service manager's stop, from the moment that this exists. Nothing asks for a reload: that is
-/// `reload_on_change`.
+/// Ctrl-C, Ctrl-Break and the service manager's stop, handled as long as this exists. There is no request to reload
+/// except `reload_on_change`.
 #[cfg(windows)]
 #[derive(Debug)]
 pub struct Signals {
@@ -155,16 +155,16 @@ pub struct Signals {
 
 #[cfg(windows)]
 impl Signals {
-    /// Takes them from now on.
+    /// Handles them from now on.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When the system rejects that.
     pub fn take() -> io::Result<Signals> {
         use tokio::signal::windows::{ctrl_break, ctrl_c};
         Ok(Signals { interrupt: ctrl_c()?, end: ctrl_break()? })
     }
 
-    /// Those that only carbon-c-relay has: none here.
+    /// carbon-c-relay's signals: none on this system.
     ///
     /// # Errors
     /// Never.
@@ -172,7 +172,7 @@ impl Signals {
         Ok(self)
     }
 
-    /// The next request. Cancel-safe: one that is not taken now is taken by the next call.
+    /// The next request. Cancel-safe: a request that is not read now is returned by the next call.
     pub async fn next(&mut self) -> Request {
         tokio::select! {
             _ = self.interrupt.recv() => Request::Stop { signal: "Ctrl-C" },
@@ -186,7 +186,7 @@ impl Signals {
 #[cfg(windows)]
 static SERVICE_STOP: tokio::sync::Notify = tokio::sync::Notify::const_new();
 
-/// Asks the daemon of this process to stop, from any thread, also before it has started.
+/// Requests this process's daemon to stop, from any thread, also before it has started.
 #[cfg(windows)]
 pub fn stop_service() {
     SERVICE_STOP.notify_one();

@@ -1,9 +1,9 @@
-//! Messages to the service manager, as systemd wants them (sd_notify): ready, reloading, stopping, a line of counts, and
-//! that the daemon still turns. Windows' manager gets what it has a word for.
+//! Messages to the service manager, in systemd's protocol (sd_notify): ready, reloading, stopping, a line of counts,
+//! and watchdog messages. Windows' manager gets the states that it knows.
 //!
-//! The watchdog gets its sign of life only after the shard's thread has answered a call: a daemon whose HTTP works and whose shard
-//! hangs is restarted. That the call is made at all shows that the other thread turns, too.
-//! Not here: who may restart what (`packaging/`). Without `NOTIFY_SOCKET` nothing is sent and no task runs.
+//! A watchdog message is sent only after the shard's thread has answered a call: a daemon whose HTTP works but whose
+//! shard hangs is restarted. The call itself proves that the other thread works. Not here: restart policies
+//! (`packaging/`). Without `NOTIFY_SOCKET` nothing is sent and no task runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use sys::clock::Clock;
 /// Longest time between two lines of counts.
 const STATUS_EVERY: Duration = Duration::from_secs(10);
 
-/// Shortest time between two signs of life, whatever the service manager asks.
+/// Shortest interval of watchdog messages, for any requested one.
 const BEAT_EVERY_MIN: Duration = Duration::from_millis(10);
 
-/// One thing to tell.
+/// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word<'a> {
     Ready,
@@ -29,7 +29,7 @@ enum Word<'a> {
     Main {
         pid: u32,
     },
-    /// With the monotonic clock's microseconds, which tell this reload from the one before.
+    /// With the monotonic clock's microseconds, which distinguish this reload from the previous one.
     Reloading {
         mono_us: u64,
     },
@@ -39,8 +39,8 @@ enum Word<'a> {
     Watchdog,
 }
 
-/// All listeners are open and the shard runs; also said after a reload, however it ended. A process that has taken over
-/// from another says that it is the service's main one now.
+/// All listeners are open and the shard runs; also sent after a reload with any result. After a hot restart, the new
+/// process reports that it is the service's main process.
 pub fn ready(shared: &Shared, main: Option<u32>) {
     let status = status(&accounts::page(shared, Clock::now()));
     let words = [Word::Ready, Word::Status(&status)];
@@ -50,12 +50,13 @@ pub fn ready(shared: &Shared, main: Option<u32>) {
     }
 }
 
-/// Process `pid` has taken over: it is the main one. Said before this one ends, so that its end is none of the service.
+/// Process `pid` has replaced this one and is the main process. Sent before this one ends, so that its end is not the
+/// service's.
 pub fn succeeded_by(pid: u32) {
     tell(&[Word::Main { pid }]);
 }
 
-/// Another process takes over. That it is ready, it says itself.
+/// A hot restart is in progress. The new process itself reports that it is ready.
 pub fn handing_over() {
     tell(&[Word::Status("hot restart: handing over to a new process")]);
 }
@@ -65,13 +66,13 @@ pub fn reloading() {
     tell(&[Word::Reloading { mono_us: Clock::mono_ns() / 1000 }, Word::Status("reloading")]);
 }
 
-/// The daemon flushes, delivers what waits, and ends.
+/// The daemon flushes, delivers its queues, and ends.
 pub fn stopping() {
     tell(&[Word::Stopping, Word::Status("stopping: last flush, then the queues of outputs")]);
 }
 
-/// Sends counts and signs of life until `stop` turns true or the shard's thread ends. `inherited` is what the manager
-/// said to the process before a hot restart.
+/// Sends counts and watchdog messages until `stop` turns true or the shard's thread ends. `inherited`: the watchdog
+/// interval of the old process.
 pub async fn tend(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, inherited: Option<Duration>) {
     if std::env::var_os("NOTIFY_SOCKET").is_none() {
         return;
@@ -84,7 +85,7 @@ pub async fn tend(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, inherite
         let words = [Word::Status(&status), Word::Watchdog];
         tell(if watchdog.is_some() { &words } else { &words[..1] });
     });
-    // Both branches are cancel-safe: a sign of life that is not given any more is not needed any more.
+    // Both branches are cancel-safe: a cancelled watchdog message is not needed any more.
     tokio::select! {
         biased;
         _ = stop.wait_for(|stop| *stop) => {}
@@ -104,7 +105,7 @@ async fn beat(shard: &ShardHandle, every: Duration, mut alive: impl FnMut()) {
                 tracing::error!(
                     "the shard has not answered for {every:?}; the watchdog of the service manager is not notified"
                 );
-                // One call at a time, however long it takes: a shard that hangs is not called again.
+                // One call at a time: a shard that hangs is not called again.
                 answer.await
             }
         };
@@ -115,7 +116,7 @@ async fn beat(shard: &ShardHandle, every: Duration, mut alive: impl FnMut()) {
     }
 }
 
-/// Half of the watchdog's time, as its protocol advises, and often enough for the line of counts.
+/// Half of the watchdog interval, as its protocol advises, and often enough for the line of counts.
 fn beat_every(watchdog: Option<Duration>) -> Duration {
     watchdog.map_or(STATUS_EVERY, |within| (within / 2).clamp(BEAT_EVERY_MIN, STATUS_EVERY))
 }
@@ -138,7 +139,7 @@ fn status(page: &AccountsPage) -> String {
     )
 }
 
-/// How soon after a sign of life the service manager wants the next; none when it does not watch.
+/// The service manager's watchdog interval; `None` without a watchdog.
 pub fn watchdog() -> Option<Duration> {
     #[cfg(unix)]
     return sd_notify::watchdog_enabled().filter(|within| !within.is_zero());
@@ -146,8 +147,8 @@ pub fn watchdog() -> Option<Duration> {
     None
 }
 
-/// A service manager that is not there is no reason to stop working. One that is there and does not read its socket
-/// makes us wait, as it would any user of its own library.
+/// A missing service manager is not an error. If it does not read its socket, this blocks, as in every program with its
+/// own library.
 fn tell(words: &[Word<'_>]) {
     #[cfg(unix)]
     {
@@ -190,7 +191,7 @@ mod tests {
     use crate::admin::accounts::{OutputRow, SourceRow};
 
     #[test]
-    fn signs_of_life_come_at_half_of_the_time_within_bounds() {
+    fn watchdog_messages_are_sent_at_half_of_the_interval_within_limits() {
         let seconds = |n| Duration::from_secs(n);
         for (watchdog, want) in [
             (None, STATUS_EVERY),
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_shard_that_does_not_answer_is_not_called_alive() {
+    async fn a_shard_that_does_not_answer_stops_the_watchdog_messages() {
         let hangs = ShardHandle::new().expect("a descriptor is free");
         let signs = Cell::new(0);
         let beats = beat(&hangs, Duration::from_millis(1), || signs.set(signs.get() + 1));

@@ -1,4 +1,4 @@
-//! Logs losses: when they begin, and then at most once a minute: never once per record.
+//! Logs losses: when they begin, and then at most once a minute.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::admin::accounts::{self, AccountsPage};
 use crate::daemon::shared::Shared;
 use sys::clock::Clock;
 
-/// How often the accounts are looked at.
+/// Interval between two checks of the accounts.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Datagrams that the kernel dropped before anybody read them.
+/// Datagrams that the kernel dropped before they were read.
 const KERNEL_DROPPED: &str = "kernel_dropped";
 
-/// Looks between two reports of the same loss.
+/// Checks between two log lines about the same loss.
 const LOOKS_BETWEEN: u32 = 60;
 
-/// What was lost, under which name: (source or output, its name, reason).
+/// The name of a loss: (source or output, its name, reason).
 type Loss = (&'static str, String, &'static str);
 
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ struct Logged {
     looks_ago: u32,
 }
 
-/// Logs losses until `stop` turns true. Those of `before` were logged by the process before a hot restart.
+/// Logs losses until `stop` turns true. Losses in `before` were logged by the process before a hot restart.
 pub async fn losses(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before: Option<Arc<AccountsPage>>) {
     let before = before.iter().flat_map(|page| counted(page));
     let mut logged: HashMap<Loss, Logged, FixedState> =
@@ -58,7 +58,7 @@ pub async fn losses(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before
     }
 }
 
-/// What came first of what `series_max` refused at a source.
+/// The first new series that `series_max` rejected at a source.
 fn refused_series(shared: &Shared, source: &str) -> String {
     let wiring = shared.wiring.load();
     let at = wiring.plan.sources.iter().position(|plan| plan.name == source);
@@ -68,8 +68,8 @@ fn refused_series(shared: &Shared, source: &str) -> String {
     })
 }
 
-/// The last words: every loss since the start, so that an instance that has ended can be added up from its log. What was
-/// lost by the stop itself is counted apart from it.
+/// The last log lines: every loss since the start, so that the log of an ended instance has the totals. Losses of the
+/// stop itself are counted separately.
 pub fn last_words(page: &AccountsPage) {
     for ((what, name, reason), count) in counted(page) {
         if reason != Dropped::Stopped.word() {
@@ -79,7 +79,7 @@ pub fn last_words(page: &AccountsPage) {
     }
 }
 
-/// What such a loss counts: nobody knows the records in a datagram that was never read.
+/// The unit of such a loss: the number of records in an unread datagram is unknown.
 fn unit(reason: &str, count: u64) -> &'static str {
     match (reason == KERNEL_DROPPED, count) {
         (true, 1) => "datagram",
@@ -101,7 +101,7 @@ fn to_log(logged: &mut Logged, count: u64) -> Option<u64> {
     Some(new)
 }
 
-/// Every loss of ours: what senders did wrong (`rejected`) was logged when it came first.
+/// All losses except senders' mistakes (`rejected`), which were logged at their first occurrence.
 fn counted(page: &AccountsPage) -> Vec<(Loss, u64)> {
     let mut counted = Vec::new();
     for row in &page.sources {

@@ -1,14 +1,15 @@
 //! The shard's thread: reads the datagram sockets, runs the shard, sleeps when there is nothing to do.
 //!
-//! Path of a packet: `PacketReader::receive` (recvmmsg into one arena) -> `Intake::datagrams` ->
-//! `Shard::push`; records of connections come through the exchange. What the shard gives goes to the outlets.
-//! With more than one reader, threads of their own read the datagrams (`packet_thread`), and this one takes what they hand on
-//! (`packet_readers`).
-//! In files of their own: `handle` (calls from other threads), `socket`, `share` (how much each socket gives), `host` (what
-//! surrounds the turn), `stalls` (log lines about full queues), `stopping`, and `handing_over` (a hot restart).
-//! Not here: connections and outputs (tasks of their own), the turn itself and decisions about records (`pipeline::Turn`).
-//! Invariant: no call in the loop waits for anything but the sockets, the waker, the clock, and the disk of a queue: its blocks
-//! are written here, by `Outlet::append`. A disk that does not answer stops this thread, and with it the daemon.
+//! Path of a packet: `PacketReader::receive` (recvmmsg into one arena) -> `Intake::datagrams` -> `Shard::push`; records
+//! of connections come through the exchange. The shard's blocks go to the outlets. With more than one reader, separate
+//! threads read the datagrams (`packet_thread`), and this one takes their batches (`packet_readers`).
+//! In separate files: `handle` (calls from other threads), `socket`, `share` (how much of each socket is read), `host`
+//! (queues and files for the turn), `stalls` (log lines about full queues), `stopping`, and `handing_over` (a hot
+//! restart). Not here: connections and outputs (their own tasks), the turn itself and decisions about records
+//! (`pipeline::Turn`).
+//! Invariant: no call in the loop waits for anything except the sockets, the waker, the clock, and the disk of a queue:
+//! its blocks are written here, by `Outlet::append`. A disk that does not answer stops this thread, and with it the
+//! daemon.
 
 mod handing_over;
 mod handle;
@@ -53,20 +54,19 @@ pub use socket::{DatagramSocket, peer, shown};
 use sys::clock::Clock;
 use sys::{self, Gather, PacketReader, Rest, Watch};
 
-/// Datagrams that one system call takes at most.
+/// Most datagrams that one system call takes.
 const BATCH_PACKETS: usize = 64;
 const _: () =
     assert!(BATCH_PACKETS <= BATCH_BOUNDS[BATCH_BOUNDS.len() - 1], "the last class holds every call");
 
-/// Longest time that the last emptying of the sockets takes: what fits into the largest receive buffer, and nothing
-/// comes in behind it.
+/// Longest time of the last reading of the sockets: what fits into the largest receive buffer, without later packets.
 const LAST_READ_MAX_NS: u64 = model::SECOND_NS;
 
-/// Time in which relays search for names that they do not know before other sources, flushes and questions have their
-/// turn: once a round for each datagram socket, and in the turn.
+/// Time in which relays search for unknown names before other sources, flushes and calls have their turn: once a round
+/// for each datagram socket, and in the turn.
 const SEARCH_MAX_NS: u64 = model::SECOND_NS / 200;
 
-/// How often the kernel's drop counts are read and reports of busy names are looked for, in nanoseconds.
+/// How often the kernel's drop counts are read and reports of busy names are checked, in nanoseconds.
 const CHORES_EVERY_NS: u64 = model::SECOND_NS;
 
 /// Everything the thread owns.
@@ -76,7 +76,7 @@ pub struct Worker {
     pub turn: Turn,
     /// Datagram sockets of all sources, with one reader.
     sockets: Vec<DatagramSocket>,
-    /// With more than one: who has them.
+    /// With more than one reader: the threads that read them.
     readers: PacketReaders,
     /// Queues of the outputs, by output.
     pub outlets: Vec<Arc<Outlet>>,
@@ -94,12 +94,13 @@ pub struct Worker {
     key_flushes: KeyFlushes,
     saver: Saver,
     handover: Arc<Handover>,
-    /// How aggregations and notes were before a last flush for another process.
+    /// The state of aggregations and notes before a last flush for another process.
     before_last: Option<(pipeline::BeforeLast, pipeline::checkpoints::Notes)>,
     ended: bool,
-    /// Questions that were there before the sockets were last read: they are answered with what had come before them.
+    /// Calls that were queued before the sockets were last read: they are answered after everything that had come
+    /// before them.
     asked: usize,
-    /// Another process may be going on with everything: nothing is read, ticked or appended.
+    /// Another process may be continuing everything: nothing is read, ticked or appended.
     frozen: bool,
     stalls: Stalls,
     /// When the loop began, monotonic nanoseconds; 0 before.
@@ -117,7 +118,7 @@ pub struct LoopTimes {
     pub slept_ns: u64,
 }
 
-/// Where complaints about bad lines go, with who sent them.
+/// The log for complaints about bad lines, with their sender.
 pub type Complaints = fn(complaint: &Complaint, from: &str);
 
 /// Reports of busy names, on their way to their file.
@@ -126,7 +127,7 @@ pub type KeyFlushes = tokio::sync::mpsc::Sender<KeyFlushReport>;
 /// One report of busy names.
 #[derive(Debug)]
 pub struct KeyFlushReport {
-    /// Transform that counted.
+    /// The counting transform.
     pub transform: model::TransformId,
     /// Names with their line counts, most first.
     pub names: pipeline::BusyNames,
@@ -134,14 +135,14 @@ pub struct KeyFlushReport {
     pub at: Now,
 }
 
-/// What a worker is made of.
+/// The parts of a worker.
 #[derive(Debug)]
 pub struct WorkerParts {
     /// The shard.
     pub shard: Shard,
     /// Datagram sockets of all sources.
     pub sockets: Vec<DatagramSocket>,
-    /// Who reads them; this thread, when there are none.
+    /// Their readers; this thread, when there are none.
     pub readers: PacketReaders,
     /// Queues of the outputs.
     pub outlets: Vec<Arc<Outlet>>,
@@ -149,9 +150,9 @@ pub struct WorkerParts {
     pub complaints: Complaints,
     /// From connections.
     pub exchange: Arc<Exchange>,
-    /// Told when the exchange has room.
+    /// Notified when the exchange has room.
     pub room: Arc<Notify>,
-    /// Who is told what need not be kept.
+    /// Gets the waits of accepted batches.
     pub acks: Arc<AckRegistry>,
     /// Calls.
     pub handle: ShardHandle,
@@ -163,10 +164,10 @@ pub struct WorkerParts {
     pub handover: Arc<Handover>,
 }
 
-/// What a worker leaves when it stops.
+/// The results of a worker that stops.
 #[derive(Debug)]
 pub struct Stopped {
-    /// Checkpoints that are to be written.
+    /// Checkpoints that have to be written.
     pub checkpoints: Option<LastCheckpoints>,
 }
 
@@ -210,7 +211,7 @@ impl Worker {
 
     /// Runs until [`Self::end`].
     pub fn run(mut self) {
-        let _told_at_the_end = TellEnd(self.handle.clone());
+        let _ends_callers = TellEnd(self.handle.clone());
         self.since_ns = Clock::mono_ns();
         if !self.frozen {
             self.go_on_reading();
@@ -249,8 +250,8 @@ impl Worker {
         self.ended = true;
     }
 
-    /// One turn over the sockets, or over what the threads that have them hand on: what came, and whether more may wait. Relays
-    /// search so long for what each gives.
+    /// One turn over the sockets, or over the batches of the threads that read them: what came, and whether more may
+    /// wait. Relays search for this long for each.
     fn receive(&mut self, search_max_ns: u64) -> Round {
         if !self.readers.is_none() {
             return self.take_packets(search_max_ns);
@@ -272,7 +273,8 @@ impl Worker {
         share::turn(sockets, |socket| &mut socket.share, read)
     }
 
-    /// One turn of the shard, with the batches of connections. Says whether more of these is left that nobody need wait for.
+    /// One turn of the shard, with the batches of connections. Returns whether more of these is left that no output
+    /// blocks.
     fn take_turn(&mut self, now: Now) -> bool {
         let (turn, mut host, exchange) = self.parts();
         let taken = turn.run(exchange, &mut host, now);
@@ -283,7 +285,7 @@ impl Worker {
         taken.more
     }
 
-    /// Counters and log lines that nothing waits for.
+    /// Counters and log lines that are not urgent.
     fn run_chores(&mut self, now: Now) {
         if now.mono_ns < self.chores_due_ns {
             return;
@@ -293,12 +295,12 @@ impl Worker {
         self.tell_complaints();
         self.stalls.log(&self.outlets, &self.turn.shard, now);
         for (transform, names) in self.turn.shard.key_flush(now) {
-            // A full channel means that the report before is still being written: this one is left out.
+            // A full channel means that the previous report is still being written: this one is left out.
             let _full = self.key_flushes.try_send(KeyFlushReport { transform, names, at: now });
         }
     }
 
-    /// Appends what the shard gave to the outputs' queues.
+    /// Appends the shard's blocks to the outputs' queues.
     pub fn deliver(&mut self, now: Now) {
         let (turn, mut host, _) = self.parts();
         turn.append(host.outputs(), now);
@@ -318,7 +320,7 @@ impl Worker {
         }
     }
 
-    /// Outlets report what becomes of their endpoints, where these can fail over.
+    /// Outlets report the state of their endpoints, if these can fail over.
     fn watch(&self) {
         for (at, outlet) in self.outlets.iter().enumerate() {
             let output = OutputId(at as u16);
@@ -344,7 +346,7 @@ impl Worker {
         self.count_drops_elsewhere(Some(sources));
     }
 
-    /// Takes a new plan: aggregations keep their state.
+    /// Applies a new plan: aggregations keep their state.
     pub fn reconfigure(
         &mut self,
         plan: &config::plan::Plan,
@@ -361,7 +363,7 @@ impl Worker {
     }
 
     fn rest_until_called(&mut self) {
-        // Every call wakes, so there is nothing to be missed; the time-out is for what nobody thought of.
+        // Every call wakes the thread, so nothing is missed; the time-out is a safeguard.
         if let Err(error) = sys::wait_readable(&mut [Watch::new(&*self.handle.waker)], Some(model::SECOND_NS))
         {
             tracing::error!("cannot wait for calls: {error}");

@@ -1,28 +1,28 @@
-//! How many packets each receiving call brought: full calls mean that the reader is behind.
+//! The number of packets in each receiving call: full calls mean that the reader is too slow.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Upper bounds of the classes, in packets. A call brings no more than the last of them.
+/// Upper limits of the classes, in packets. No call returns more than the last one.
 pub const BATCH_BOUNDS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// Counts of calls by the number of packets that they brought. Written by one thread, read by any.
+/// Counts of calls by the number of their packets. Written by one thread, read by any.
 #[derive(Debug, Default)]
 pub struct BatchSizes {
     calls: [AtomicU64; BATCH_BOUNDS.len()],
     packets: AtomicU64,
 }
 
-/// What was counted so far.
+/// The counts so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchCounts {
-    /// Calls that brought at most so many packets as [`BATCH_BOUNDS`] says at the same place: the last one is all.
+    /// Calls with at most as many packets as the same entry of [`BATCH_BOUNDS`]; the last entry counts all calls.
     pub calls_up_to: [u64; BATCH_BOUNDS.len()],
     /// Packets of all calls.
     pub packets: u64,
 }
 
 impl BatchSizes {
-    /// Counts one call that brought `packets`. One that brought none is not counted.
+    /// Counts one call with `packets` packets. A call without packets is not counted.
     #[inline]
     pub fn count(&self, packets: usize) {
         if packets == 0 {
@@ -46,7 +46,7 @@ impl BatchSizes {
 }
 
 #[test]
-fn each_call_is_counted_in_the_first_class_that_holds_it() {
+fn each_call_is_counted_in_the_first_class_that_fits() {
     for packets in 0..=64 {
         let sizes = BatchSizes::default();
         sizes.count(packets);

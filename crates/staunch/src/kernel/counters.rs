@@ -1,6 +1,6 @@
-//! `/proc/net/snmp` and `/proc/net/snmp6`: what UDP lost on the whole machine (spec statsd §14, R10).
+//! `/proc/net/snmp` and `/proc/net/snmp6`: UDP losses of the whole machine (spec statsd §14, R10).
 
-/// Which of the two tables.
+/// The table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// Over IPv4.
@@ -10,7 +10,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The word that names it in self-metrics.
+    /// The label in self-metrics.
     pub fn word(self) -> &'static str {
         match self {
             Protocol::Udp => "udp",
@@ -19,19 +19,19 @@ impl Protocol {
     }
 }
 
-/// Counts of all sockets since the network namespace began, under the kernel's own names. None for what this kernel
-/// does not have.
+/// Counts of all sockets since the network namespace was created, with the kernel's own names. `None` for counters that
+/// this kernel lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpCounters {
-    /// Whose they are.
+    /// Its protocol.
     pub protocol: Protocol,
     /// `RcvbufErrors`: dropped because a receive buffer was full.
     pub rcvbuf_errors: Option<u64>,
-    /// `InErrors`: dropped for any of these reasons but `NoPorts`.
+    /// `InErrors`: dropped for any of these reasons except `NoPorts`.
     pub in_errors: Option<u64>,
-    /// `NoPorts`: sent to a port that nobody had open.
+    /// `NoPorts`: sent to a closed port.
     pub no_ports: Option<u64>,
-    /// `MemErrors`: dropped because all UDP sockets together held too much (`net.ipv4.udp_mem`).
+    /// `MemErrors`: dropped because all UDP sockets together used too much memory (`net.ipv4.udp_mem`).
     pub mem_errors: Option<u64>,
     /// `SndbufErrors`: not sent because a send buffer was full.
     pub sndbuf_errors: Option<u64>,
@@ -53,8 +53,8 @@ impl UdpCounters {
     }
 }
 
-/// The two `Udp:` rows of `/proc/net/snmp`: names, then values. Read by name, since columns were added over time.
-/// None when they are not there.
+/// The two `Udp:` rows of `/proc/net/snmp`: names, then values. Read by name, because columns were added over time.
+/// `None` when they are missing.
 pub fn parse_snmp(text: &str) -> Option<UdpCounters> {
     let mut rows = text.lines().filter_map(|line| line.strip_prefix("Udp:"));
     let (names, values) = (rows.next()?, rows.next()?);
@@ -65,7 +65,7 @@ pub fn parse_snmp(text: &str) -> Option<UdpCounters> {
     Some(UdpCounters::by_name(Protocol::Udp, value))
 }
 
-/// The `Udp6…` rows of `/proc/net/snmp6`, each a name and a value. None when there is none.
+/// The `Udp6…` rows of `/proc/net/snmp6`, each a name and a value. `None` when there is none.
 pub fn parse_snmp6(text: &str) -> Option<UdpCounters> {
     let rows = || text.lines().filter_map(|line| line.strip_prefix("Udp6")?.split_once([' ', '\t']));
     rows().next()?;
@@ -118,7 +118,7 @@ mod tests {
                     ..EMPTY
                 }),
             ),
-            // Another order, a column of the future, a value that is missing and one that is none.
+            // Another order, an unknown column, a missing value and an invalid one.
             (
                 "Udp: MemErrors Future RcvbufErrors NoPorts InErrors\nUdp: 9 -1 18446744073709551615 x\n",
                 Some(UdpCounters { rcvbuf_errors: Some(u64::MAX), mem_errors: Some(9), ..EMPTY }),

@@ -1,9 +1,9 @@
-//! What the kernel lost before we could read it, and what it holds for us: losses that nobody sees otherwise.
+//! Packets that the kernel dropped before we could read them, and its receive buffers.
 //!
-//! Path of a figure: `DatagramSocket::count_drops` asks the socket (SO_MEMINFO) -> [`SocketGauge`] -> the source's
-//! account, `/metrics` and `/api/v1/accounts`. Where the kernel does not answer that question, [`follow_tables`] reads
-//! `/proc/net/udp` and `udp6` instead. `/proc/net/snmp` and `snmp6` are the counts of all sockets together.
-//! The parsers take texts; reading files is in this file only. Not here: system calls (`sys`), names (`admin`).
+//! Path of a figure: `DatagramSocket::count_drops` reads the socket's counters (SO_MEMINFO) -> [`SocketGauge`] -> the
+//! source's account, `/metrics` and `/api/v1/accounts`. If the kernel does not support that, [`follow_tables`] reads
+//! `/proc/net/udp` and `udp6` instead. `/proc/net/snmp` and `snmp6` are the counters of all sockets together. The
+//! parsers take texts; files are read only in this file. Not here: system calls (`sys`), names (`admin`).
 
 mod batches;
 mod counters;
@@ -22,10 +22,10 @@ use tokio::sync::watch;
 
 use crate::daemon::shared::Shared;
 
-/// Pause between two readings of the tables of sockets: the kernel walks all sockets of the machine for each.
+/// Interval between two reads of the socket tables: each read makes the kernel visit all sockets of the machine.
 const TABLES_EVERY: Duration = Duration::from_secs(5);
 
-/// The counts of all sockets of the network namespace since it began. What the system does not have is left out.
+/// The counters of all sockets of the network namespace. Missing ones are omitted.
 pub fn machine_counters() -> Vec<UdpCounters> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let v4 = read("/proc/net/snmp").and_then(|text| parse_snmp(&text));
@@ -45,14 +45,14 @@ pub async fn follow_tables(shared: Arc<Shared>, mut stop: watch::Receiver<bool>)
         if !shared.kernel.is_blind() {
             continue;
         }
-        // A long table takes milliseconds, and this thread serves the connections.
+        // Reading a long table takes milliseconds, and this thread serves the connections.
         if let Ok(rows) = tokio::task::spawn_blocking(read_tables).await {
             shared.kernel.take_rows(&rows);
         }
     }
 }
 
-/// All UDP sockets of the network namespace. Empty where there is no such table.
+/// All UDP sockets of the network namespace. Empty without such a table.
 pub fn read_tables() -> Vec<SocketRow> {
     let texts = ["/proc/net/udp", "/proc/net/udp6"].map(|path| std::fs::read_to_string(path).ok());
     texts.iter().flatten().flat_map(|text| parse_table(text)).collect()

@@ -1,6 +1,7 @@
-//! Our own datagram sockets: what waits in each, how much may wait, and what the kernel dropped there.
+//! Our own datagram sockets: the bytes in the receive buffer, its size, and the kernel's drops.
 //!
-//! Invariant: a drop is added to the source's account once, whichever of the two ways shows it.
+//! Invariant: a drop is added to the source's account once, whether it is seen in the socket's counters or in the
+//! table.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,34 +13,34 @@ use super::batches::{BatchCounts, BatchSizes};
 use super::table::SocketRow;
 use sys::{self, AsFd};
 
-/// A socket that was opened.
+/// An opened socket.
 #[derive(Debug)]
 pub struct SocketOpened {
     /// Its source.
     pub source: SourceId,
-    /// Where it listens (`udp://127.0.0.1:8125`).
+    /// Its listen address (`udp://127.0.0.1:8125`).
     pub listen: String,
     /// The source's account.
     pub account: Arc<SourceAccount>,
-    /// What the configuration asks for as its receive buffer.
+    /// The configured receive buffer.
     pub buffer_wanted_bytes: u64,
-    /// Whether the kernel holds what waits against the socket's buffer and drops beyond it. Unix datagrams are held
-    /// against their sender, who waits.
+    /// Whether the kernel limits and drops by the socket's receive buffer. For unix datagrams it limits the sender,
+    /// which waits.
     pub measured: bool,
-    /// What another process has counted already of a socket that came from it.
+    /// Drops already counted by another process that passed on the socket.
     pub before: Drops,
 }
 
-/// Packets that the kernel dropped at a socket, as far as somebody has counted them.
+/// Packets that the kernel dropped at a socket, as counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// The kernel's own count when last read. It wraps around, and begins with the socket.
+    /// The kernel's counter at the last read. It wraps around, and begins with the socket.
     pub seen: u32,
-    /// Packets that were added to an account.
+    /// Packets added to an account.
     pub counted: u64,
 }
 
-/// What is known about one socket. Written by the thread that has the socket, read by any.
+/// The figures of one socket. Written by the socket's thread, read by any.
 #[derive(Debug)]
 pub struct SocketGauge {
     opened: SocketOpened,
@@ -48,11 +49,11 @@ pub struct SocketGauge {
     rx_queue_bytes: AtomicU64,
     buffer_bytes: AtomicU64,
     dropped: AtomicU64,
-    /// The kernel's count when last read.
+    /// The kernel's counter at the last read.
     dropped_raw: AtomicU32,
-    /// The socket itself does not tell: the tables must.
+    /// The socket's counters cannot be read: the tables are needed.
     blind: AtomicBool,
-    /// It is not read any more.
+    /// It is no longer read.
     unreadable: AtomicBool,
 }
 
@@ -61,13 +62,13 @@ pub struct SocketGauge {
 pub struct SocketFigures {
     /// Its source.
     pub source: SourceId,
-    /// Where it listens.
+    /// Its listen address.
     pub listen: String,
-    /// Bytes that wait, as the kernel counts them: a small packet counts 768 or more.
+    /// Bytes in the receive buffer, as the kernel counts them: a small packet counts 768 or more.
     pub rx_queue_bytes: u64,
-    /// Most bytes that may wait, counted the same way: twice what the kernel granted.
+    /// Size of the receive buffer, counted in the same way: twice the size granted.
     pub buffer_bytes: u64,
-    /// What `buffer_bytes` would be had the kernel granted everything.
+    /// The value of `buffer_bytes` if the kernel had granted everything.
     pub buffer_wanted_bytes: u64,
     /// Packets that the kernel dropped here since the socket was opened.
     pub kernel_dropped: u64,
@@ -83,18 +84,18 @@ impl SocketFigures {
 }
 
 impl SocketGauge {
-    /// Counts a call that brought `packets`.
+    /// Counts a call with `packets` packets.
     #[inline]
     pub fn count_batch(&self, packets: usize) {
         self.batches.count(packets);
     }
 
-    /// Notes that its socket is not read any more: it is gone, or is none.
+    /// Notes that its socket is no longer read: it is closed, or not a socket.
     pub fn set_unreadable(&self) {
         self.unreadable.store(true, Relaxed);
     }
 
-    /// Asks the kernel about `socket`, which must be the one that it was opened with.
+    /// Reads the kernel's counters of `socket`, which must be the one that it was opened with.
     pub fn read(&self, socket: impl AsFd) {
         match sys::socket_memory(socket.as_fd()) {
             Ok(memory) => {
@@ -105,7 +106,7 @@ impl SocketGauge {
         }
     }
 
-    /// Leaves the queue and the drops to the tables.
+    /// Leaves buffer and drops to the tables.
     fn read_blind(&self, socket: impl AsFd) {
         self.blind.store(true, Relaxed);
         if let Ok(bytes) = SockRef::from(&socket).recv_buffer_size() {
@@ -113,7 +114,7 @@ impl SocketGauge {
         }
     }
 
-    /// What has been counted, for another process that goes on with the socket.
+    /// The counted drops, for another process that continues with the socket.
     pub fn drops(&self) -> Drops {
         Drops { seen: self.dropped_raw.load(Relaxed), counted: self.dropped.load(Relaxed) }
     }
@@ -139,7 +140,7 @@ impl SocketGauge {
     }
 }
 
-/// The gauges of all sockets that are open, and the batch sizes of all sources that ever had one.
+/// The gauges of all open sockets, and the batch sizes of all sources that ever had one.
 #[derive(Debug, Default)]
 pub struct Kernel {
     state: Mutex<State>,
@@ -147,14 +148,14 @@ pub struct Kernel {
 
 #[derive(Debug, Default)]
 struct State {
-    /// By source, in the order of their opening. A gauge ends with its socket.
+    /// By source, in the order of opening. A gauge ends with its socket.
     sockets: Vec<Vec<Weak<SocketGauge>>>,
-    /// By source, so that a socket that closes takes nothing with it. As many as the plan has sources.
+    /// By source, so that they outlive closed sockets. As many as the plan has sources.
     batches: Vec<Option<Arc<BatchSizes>>>,
 }
 
 impl Kernel {
-    /// A gauge for `socket`, which counts from now on and is shown until it is dropped.
+    /// A gauge for `socket`, which is shown until it is dropped.
     pub fn open(&self, opened: SocketOpened, socket: impl AsFd) -> Arc<SocketGauge> {
         let mut state = self.state();
         let at = opened.source.index();
@@ -181,19 +182,19 @@ impl Kernel {
         gauge
     }
 
-    /// The figures of all sockets that can be measured, by source and then in the order of their opening.
+    /// The figures of all measurable sockets, by source and then in the order of opening.
     pub fn figures(&self) -> Vec<SocketFigures> {
         measured(self.gauges())
     }
 
-    /// The same of the sockets of `source`. What it costs does not grow with those of others.
+    /// The same for the sockets of `source`. The cost does not depend on other sources.
     pub fn figures_of(&self, source: SourceId) -> Vec<SocketFigures> {
         let open = |sockets: &Vec<Weak<SocketGauge>>| sockets.iter().filter_map(Weak::upgrade).collect();
         let gauges: Vec<_> = self.state().sockets.get(source.index()).map(open).unwrap_or_default();
         measured(gauges.into_iter())
     }
 
-    /// Where the open sockets listen that cannot be read any more, each with its source.
+    /// The addresses of open sockets that can no longer be read, with their sources.
     pub fn unreadable(&self) -> Vec<(SourceId, String)> {
         let broken = self.gauges().filter(|gauge| gauge.unreadable.load(Relaxed));
         let mut broken: Vec<_> =
@@ -202,17 +203,17 @@ impl Kernel {
         broken
     }
 
-    /// Batch sizes of a source; none when it never had a datagram socket.
+    /// Batch sizes of a source; `None` when it never had a datagram socket.
     pub fn batches(&self, source: SourceId) -> Option<BatchCounts> {
         self.state().batches.get(source.index())?.as_ref().map(|batches| batches.counts())
     }
 
-    /// True while a socket cannot be asked by itself.
+    /// True while the counters of some socket cannot be read directly.
     pub fn is_blind(&self) -> bool {
         self.gauges().any(|gauge| gauge.blind.load(Relaxed))
     }
 
-    /// Takes what the tables say about sockets that cannot be asked.
+    /// Uses the tables for sockets whose counters cannot be read directly.
     pub fn take_rows(&self, rows: &[SocketRow]) {
         for gauge in self.gauges().filter(|gauge| gauge.blind.load(Relaxed)) {
             if let Some(row) = rows.iter().find(|row| row.inode == gauge.inode) {
@@ -231,7 +232,7 @@ impl Kernel {
     }
 }
 
-/// Figures of those that can be measured. Sockets that share an address, one for each reader, are one row.
+/// Figures of the measurable sockets. Sockets that share an address, one for each reader, are one row.
 fn measured(gauges: impl Iterator<Item = Arc<SocketGauge>>) -> Vec<SocketFigures> {
     let mut rows: Vec<SocketFigures> = Vec::new();
     for figures in gauges.filter(|gauge| gauge.opened.measured).map(|gauge| gauge.figures()) {
@@ -260,7 +261,7 @@ mod tests {
         }
     }
 
-    /// A socket with a small buffer that packets overflowed, and how many were sent to it.
+    /// A socket with an overflowed small buffer, and the number of packets sent to it.
     fn overflowed() -> (UdpSocket, u64) {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         sys::set_receive_buffer(socket.as_fd(), 4096).expect("a socket has a buffer");
@@ -290,7 +291,7 @@ mod tests {
         let by_itself = kernel.open(opened(0, &asked), &socket);
         let blind = kernel.open(opened(1, &looked_up), &socket);
         assert!(!kernel.is_blind());
-        // As a kernel before 4.12 would have it, from the beginning.
+        // As with a kernel before 4.12, from the beginning.
         for count in [&blind.rx_queue_bytes, &blind.dropped, &looked_up.kernel_dropped] {
             count.store(0, Relaxed);
         }

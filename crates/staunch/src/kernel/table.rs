@@ -1,17 +1,17 @@
 //! `/proc/net/udp` and `/proc/net/udp6`: every UDP socket of the machine, found by its inode (spec statsd §14, R10).
 
-/// One socket.
+/// One row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketRow {
-    /// What `fstat` of the socket says too.
+    /// The same as in the socket's `fstat`.
     pub inode: u64,
-    /// Bytes that received packets hold now, the kernel's own book-keeping included.
+    /// Bytes of received packets in the buffer, including the kernel's overhead.
     pub rx_queue_bytes: u64,
-    /// Packets dropped since the socket was made. Wraps around, see `sys::new_drops`.
+    /// Packets dropped since the socket was created. Wraps around, see `sys::new_drops`.
     pub drops: u32,
 }
 
-/// The rows of a table. The heading, and whatever is no row, gives nothing.
+/// The rows of a table. The heading and invalid rows are skipped.
 pub fn parse_table(text: &str) -> impl Iterator<Item = SocketRow> + use<'_> {
     text.lines().filter_map(row)
 }
@@ -23,7 +23,7 @@ fn row(line: &str) -> Option<SocketRow> {
     let (_, rx_queue) = columns.nth(3)?.split_once(':')?;
     let inode = columns.nth(4)?.parse().ok()?;
     let drops = columns.nth(2)?;
-    // Kernels that print the count with a sign show what is beyond 2^31 as negative.
+    // Kernels with a signed counter show values above 2^31 as negative.
     let drops = drops.parse().ok().or_else(|| Some(drops.parse::<i32>().ok()?.cast_unsigned()))?;
     Some(SocketRow { inode, rx_queue_bytes: u64::from_str_radix(rx_queue, 16).ok()?, drops })
 }

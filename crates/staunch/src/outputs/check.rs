@@ -1,8 +1,8 @@
-//! Active checks of endpoints: whether somebody who is asked says that he is well (spec statsd §13, §14 R8).
+//! Health checks of endpoints (spec statsd §13, §14 R8).
 //!
-//! One task per output that has a check: it asks at once and then every `every_ms`, publishes in the outlet what it
-//! learns, and reports it to the transform that places lines on the endpoints of a cluster.
-//! Not here: how many results turn the state (`process::sharding::Health`), what a reply means (`wire::management`).
+//! Each output with a check has one task: it checks at once and then every `every_ms`, publishes the result in the
+//! outlet, and reports it to the transform that shards lines among the endpoints of a cluster. Not here: how many
+//! results change the state (`process::sharding::Health`), the meaning of a reply (`wire::management`).
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,21 +30,21 @@ use crate::outputs::names::{Following, Names};
 use crate::outputs::socket::tcp;
 use sys::clock::Clock;
 
-/// How a check failed.
+/// Why a check failed.
 #[derive(Debug)]
 enum Trouble {
-    /// The name has no address.
+    /// The host name has no address.
     Unresolved(String),
-    /// The connection was not made, or broke.
+    /// The connection failed or broke.
     Connection(io::Error),
-    /// No answer within the interval.
+    /// No reply within the interval.
     Timeout,
-    /// An answer that says no, or that is none.
+    /// A negative or invalid reply.
     Answer(String),
 }
 
 impl Trouble {
-    /// The word that names it in the API.
+    /// The name in the API.
     fn word(&self) -> &'static str {
         match self {
             Trouble::Unresolved(_) => "check_unresolved",
@@ -83,17 +83,17 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>) {
         };
         let on_health = move |live| {
             if sender.is_watched() {
-                // It reports what its check and its sender have found between them.
+                // The output reports the combined result of its check and its sender.
                 return;
             }
-            // Nobody waits for the answer: it would only say whether the sharding changed.
+            // The result is not needed: it would only say whether the sharding changed.
             drop(shard.call(move |worker| worker.turn.shard.set_member_live(id, live)));
         };
         tasks.spawn(run(plan, Arc::clone(outlet), Arc::clone(&shared.directory.names), on_health));
     }
 }
 
-/// Checks one endpoint for as long as `plan` gives a plan, and calls `on_health` after each check whether it is up.
+/// Checks one endpoint as long as `plan` returns a plan. After each check, calls `on_health` with whether it is up.
 async fn run(
     plan: impl Fn() -> Option<CheckPlan>,
     outlet: Arc<Outlet>,
@@ -108,7 +108,7 @@ async fn run(
             Some((ms, ticks)) if *ms == plan.every_ms => ticks,
             other => &mut other.insert((plan.every_ms, ticks(plan.every_ms))).1,
         };
-        // The first tick is now.
+        // The first tick is immediate.
         ticks.tick().await;
         let following = match &mut target {
             Some((at, following)) if *at == plan.at => following,
@@ -131,7 +131,7 @@ async fn run(
         on_health(health.is_up());
     }
     outlet.end_checks();
-    // Without checks an endpoint is where it belongs.
+    // Without checks, an endpoint counts as up.
     on_health(true);
 }
 
@@ -172,7 +172,7 @@ async fn check(kind: &CheckKind, following: &mut Following) -> Result<(), Troubl
     }
 }
 
-/// `health`, as node's cluster proxy asks its nodes.
+/// `health`, as sent by node's cluster proxy.
 async fn ask_management(stream: &mut TcpStream) -> Result<(), Trouble> {
     stream.write_all(HEALTH_REQUEST).await.map_err(Trouble::Connection)?;
     let answer = read_until(stream, HEALTH_REPLY_BYTES_MAX, |answer| health_reply(answer).is_some()).await?;
@@ -182,7 +182,7 @@ async fn ask_management(stream: &mut TcpStream) -> Result<(), Trouble> {
     }
 }
 
-/// GET, of whose answer only the status counts.
+/// A GET; only the status of the response counts.
 async fn ask_http(stream: TcpStream, path: &str, host: SocketAddr) -> Result<(), Trouble> {
     let broken = |error: hyper::Error| match error.is_parse() {
         true => Trouble::Answer("no HTTP".into()),
@@ -190,7 +190,7 @@ async fn ask_http(stream: TcpStream, path: &str, host: SocketAddr) -> Result<(),
     };
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    // Ends with this question, also when nobody waits for the answer any more.
+    // It ends with this check, also when the check is cancelled.
     let mut driver = JoinSet::new();
     driver.spawn(connection);
     let request = Request::get(path).header(HOST, host.to_string()).header(USER_AGENT, "staunch");
@@ -217,7 +217,7 @@ async fn read_until(
     Ok(answer)
 }
 
-/// The first line of an answer, cut to what fits into a log line.
+/// The first line of a reply, cut for a log line.
 fn said(answer: &[u8]) -> Trouble {
     const SHOWN_BYTES_MAX: usize = 80;
     let line = answer.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers every connection: reads a little when there is an answer to give, then gives it; `None` for silence.
+    /// Replies to every connection: reads a little, then replies; `None` for silence.
     async fn server(answer: Arc<Mutex<Option<&'static [u8]>>>) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_kind_of_check_knows_good_from_bad() {
+    async fn each_kind_of_check_distinguishes_success_from_failure() {
         let http = CheckKind::Http("/healthz".into());
         type Row<'a> = (&'a CheckKind, Option<&'static [u8]>, Result<(), &'a str>);
         let table: &[Row<'_>] = &[
@@ -276,7 +276,7 @@ mod tests {
         for (kind, answer, want) in table {
             let at = server(Arc::new(Mutex::new(*answer))).await;
             let mut following = names.follow(&at.host, at.port);
-            // Silence takes its time; an answer is waited for far longer than it needs.
+            // Silence needs the timeout; for a reply, the timeout is far longer than needed.
             let patience = Duration::from_millis(if answer.is_none() { 200 } else { 30_000 });
             let checked = tokio::time::timeout(patience, check(kind, &mut following)).await;
             let result = checked.unwrap_or(Err(Trouble::Timeout)).map_err(|trouble| trouble.word());
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_endpoint_goes_down_comes_back_and_is_let_go() {
+    async fn an_endpoint_goes_down_comes_up_and_is_no_longer_checked() {
         let answer = Arc::new(Mutex::new(Some(&b"health: up\n"[..])));
         let at = server(Arc::clone(&answer)).await;
         let health = HealthPlan::new(2, 2, 2).expect("a valid plan");
@@ -300,7 +300,7 @@ mod tests {
         let plans = Arc::clone(&plan);
         let plan_now = move || plans.lock().expect("nobody panics with it").clone();
         let on_health = move |live| {
-            // A full channel means that the test has looked away.
+            // A full channel means that the test does not read it any more.
             let _full = sender.try_send(live);
         };
         let names = Arc::new(Names::of_system());
@@ -314,7 +314,7 @@ mod tests {
         *answer.lock().expect("nobody panics with it") = Some(b"health: down\n");
         until(false).await;
         let shown = outlet.shown(Clock::now());
-        // On a machine that is slow enough even a good answer comes too late.
+        // On a very slow machine, even a valid reply may be too late.
         assert!(
             shown.word == "down" && ["check_answer", "check_timeout"].contains(&shown.last_error),
             "{shown:?}"

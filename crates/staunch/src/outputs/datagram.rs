@@ -1,9 +1,9 @@
-//! One UDP or unix datagram endpoint: sends packets as its sender says (sendmmsg on connected sockets).
+//! One UDP or unix datagram endpoint: sends packets for its sender (sendmmsg on connected sockets).
 //!
-//! Path of a packet: `Outlet` -> `DatagramSender::poll` -> **`Driver::turn`** -> `Lanes::send`.
-//! Not here: what to send and what is settled (`deliver::datagram`), where the endpoint is (`locator`),
-//! whose turn it is when its addresses take turns (`lanes`).
-//! Invariant: a turn takes the queue's lock for polls only, and waits for nothing; waiting is `Driver::rest`.
+//! Path of a packet: `Outlet` -> `DatagramSender::poll` -> **`Driver::turn`** -> `Lanes::send`. Not here: the choice of
+//! packets and their outcomes (`deliver::datagram`), the endpoint's addresses (`locator`), turns of several addresses
+//! (`lanes`).
+//! Invariant: a turn takes the queue's lock only for polls, and never waits; `Driver::rest` waits.
 
 #[cfg(test)]
 mod tests;
@@ -30,10 +30,10 @@ use crate::outputs::{end, publish, worked};
 use sys::clock::Clock;
 use sys::errno;
 
-/// System calls before other endpoints have their turn, however long this queue is.
+/// Most system calls before other endpoints have their turn.
 const CALLS_MAX: usize = 16;
 
-/// A sleep that nothing is due in.
+/// A long sleep when no timer is set.
 const NOTHING_DUE: Duration = Duration::from_secs(3600);
 
 /// Drives the sender of one endpoint until its outlet stops.
@@ -56,12 +56,12 @@ pub async fn run(locator: Locator, plan: SenderPlan, addresses: Addresses, outle
     end(&driver.outlet, 0, driver.sender.state());
 }
 
-/// What follows a turn.
+/// The next step after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// There is more to do at once.
+    /// Another turn at once.
     Turn,
-    /// Nothing until something happens.
+    /// Wait for an event.
     Rest,
 }
 
@@ -73,11 +73,11 @@ struct Driver {
     outlet: Arc<Outlet>,
     locator: Locator,
     teller: Teller,
-    /// The sender waits for a socket.
+    /// The sender needs a socket.
     opening: bool,
     /// The socket had no room for the last packet.
     full: bool,
-    /// The system's words for the last failure.
+    /// The system's message for the last failure.
     words: Option<String>,
     alarm: Alarm,
 }
@@ -105,8 +105,8 @@ impl Driver {
         }
     }
 
-    /// Does what the sender says, for as many system calls as one turn has. `now` is good enough for all of them: what
-    /// depends on it is a matter of tenths of a second.
+    /// Does the sender's actions, up to one turn's limit of system calls. One `now` is precise enough for all of them,
+    /// because the sender's times are tenths of a second.
     fn turn(&mut self, now: Now) -> Next {
         let wanted = self.sender.needs_error_check(now);
         for lane in 0..self.lanes.count() {
@@ -131,7 +131,7 @@ impl Driver {
                 },
                 DatagramAction::WaitUntil(_) | DatagramAction::Idle => return Next::Rest,
             }
-            // An error that waits in the socket is asked for between turns.
+            // A pending error of the socket is read between turns.
             if self.sender.needs_error_check(now) {
                 return Next::Turn;
             }
@@ -142,7 +142,7 @@ impl Driver {
     /// Reports an error of a lane's socket to the sender.
     fn failed(&mut self, lane: usize, error: &io::Error, now: Now) {
         let why = send_error(error, self.locator.to());
-        // Of a lack of memory (ENOBUFS) no socket shows when it is over: the sender's pause has to do.
+        // For a lack of memory (ENOBUFS), no event reports its end: the sender's pause is used.
         self.full = error.kind() == io::ErrorKind::WouldBlock;
         if why != SendError::WouldBlock {
             self.outlet.errors.count(error);
@@ -161,7 +161,7 @@ impl Driver {
         }
     }
 
-    /// Makes the socket that the sender has asked for, if it is known where it shall lead to.
+    /// Opens the socket that the sender has requested, if the address is known.
     fn open(&mut self, now: Now) {
         let opened = match self.locator.find() {
             Found::NotYet => return,
@@ -187,7 +187,7 @@ impl Driver {
         }
     }
 
-    /// Makes the sockets to these addresses that shall be there and are not.
+    /// Opens sockets to these addresses that do not exist yet.
     fn lead_to(&mut self, addresses: &[SocketAddr], now: Now) -> io::Result<()> {
         match self.addresses {
             Addresses::First => {
@@ -199,7 +199,7 @@ impl Driver {
         }
     }
 
-    /// The name may lead elsewhere now. What waits is not touched: only the socket under it changes.
+    /// The host name's addresses may have changed. Queued packets are not affected: only the socket changes.
     fn moved(&mut self, now: Now) {
         if self.opening {
             return self.open(now);
@@ -212,7 +212,7 @@ impl Driver {
         }
     }
 
-    /// The endpoint refuses at this address: those behind it are tried, then those before it.
+    /// The address rejects packets: tries the ones after it, then the ones before it.
     fn turn_to_next_address(&mut self, now: Now) {
         let (Some(address), Found::Addresses(mut addresses)) = (self.lanes.address(), self.locator.find())
         else {
@@ -220,7 +220,7 @@ impl Driver {
         };
         if let Some(at) = addresses.iter().position(|known| *known == address) {
             addresses.rotate_left(at + 1);
-            // The last one is the one in use.
+            // The last one is the current one.
             addresses.pop();
         }
         if !addresses.is_empty() {
@@ -228,7 +228,7 @@ impl Driver {
         }
     }
 
-    /// Puts other sockets in the place of those in use. The only one stays if no other can be made.
+    /// Replaces the current sockets. A single one is kept if no other can be opened.
     fn change_to(&mut self, addresses: &[SocketAddr], now: Now) {
         match self.lead_to(addresses, now) {
             Ok(()) => {
@@ -249,7 +249,7 @@ impl Driver {
     }
 
     async fn rest(&mut self) {
-        // A sender that has just come to its end has nothing to wait for.
+        // A sender that has just ended does not wait.
         if self.sender.stopped() {
             return;
         }
@@ -274,7 +274,7 @@ impl Driver {
     }
 }
 
-/// A socket to the first address that one can be made to.
+/// A socket to the first address for which one can be opened.
 fn first_of(addresses: &[SocketAddr]) -> io::Result<(DatagramSocket, SocketAddr)> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for address in addresses {
@@ -286,8 +286,8 @@ fn first_of(addresses: &[SocketAddr]) -> io::Result<(DatagramSocket, SocketAddr)
     Err(last)
 }
 
-/// A timer that is set anew only when it would ring too late. One that rings too early costs a look a second; setting
-/// it for each block that is sent would cost more than the block.
+/// A timer that is reset only if it would fire too late. Firing early costs one check per second; resetting it for each
+/// sent block would cost more than sending.
 struct Alarm {
     sleep: Pin<Box<Sleep>>,
     at_ns: u64,
@@ -312,16 +312,16 @@ impl Alarm {
 
 fn send_error(error: &io::Error, to: &Destination) -> SendError {
     match error.raw_os_error() {
-        // On UDP it is about an earlier packet; on a unix socket nobody listens at the other end any more.
+        // Over UDP it is about an earlier packet; on a unix socket, nobody listens at the path any more.
         Some(errno::ECONNREFUSED) if matches!(to, Destination::Udp(_)) => SendError::Refused,
         Some(errno::ECONNREFUSED | errno::EPIPE) => SendError::Gone,
         Some(errno::EAGAIN | errno::ENOBUFS) => SendError::WouldBlock,
         Some(errno::EMSGSIZE) => SendError::TooBig,
         Some(errno::ECONNRESET | errno::ENOTCONN) => SendError::Gone,
-        // No way there now: that is not the packet's fault, and it was not sent.
+        // No route now: the packet is not at fault, and was not sent.
         Some(errno::ENETUNREACH | errno::EHOSTUNREACH | errno::ENETDOWN) => SendError::Gone,
         _ if error.kind() == io::ErrorKind::NotConnected => SendError::Gone,
-        // Said by the runtime, which knows that there is no room since the last call.
+        // The runtime knows that there has been no room since the last call.
         _ if error.kind() == io::ErrorKind::WouldBlock => SendError::WouldBlock,
         _ => SendError::Other,
     }

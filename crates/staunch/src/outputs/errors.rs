@@ -1,4 +1,4 @@
-//! Errors of one output by the system's word for them, or by ours where the system saw none: a table of fixed size.
+//! Errors of one output by the system's name, or by ours if it is not a system error: a table of fixed size.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +9,7 @@ use deliver::Failure;
 #[cfg(windows)]
 use sys::errno;
 
-/// Errors that sockets and files have, with the words that manuals know them by.
+/// Errors of sockets and files, with their names in manuals.
 #[cfg(unix)]
 const WORDS: &[(i32, &str)] = &[
     (libc::EACCES, "EACCES"),
@@ -43,7 +43,7 @@ const WORDS: &[(i32, &str)] = &[
     (libc::ETIMEDOUT, "ETIMEDOUT"),
 ];
 
-/// Errors that sockets have, by unix's words.
+/// Errors of sockets, with their unix names.
 #[cfg(windows)]
 const WORDS: &[(i32, &str)] = &[
     (errno::EADDRNOTAVAIL, "EADDRNOTAVAIL"),
@@ -56,13 +56,13 @@ const WORDS: &[(i32, &str)] = &[
     (10_060, "ETIMEDOUT"),
 ];
 
-/// Failures that the system knows nothing of: a connection was made, and is of no use.
+/// Failures without a system error: a connection succeeded but cannot be used.
 const OWN: [Failure; 3] = [Failure::TlsFailed, Failure::TlsWanted, Failure::ClosesAtOnce];
 
-/// Stands for every error without a word of its own.
+/// All errors without their own name.
 const OTHER: &str = "other";
 
-/// Counts by word.
+/// Counts by name.
 #[derive(Debug)]
 pub struct ErrorCounts {
     system: [AtomicU64; WORDS.len() + 1],
@@ -82,7 +82,7 @@ impl ErrorCounts {
     /// Counts one error.
     pub fn count(&self, error: &io::Error) {
         let known = WORDS.iter().position(|(number, _)| error.raw_os_error() == Some(*number));
-        // A time-out of ours, which the system knows nothing of.
+        // Our own timeout, without a system error.
         let ours = || match error.kind() {
             io::ErrorKind::TimedOut => WORDS.iter().position(|(_, word)| *word == "ETIMEDOUT"),
             _ => None,
@@ -90,14 +90,14 @@ impl ErrorCounts {
         self.system[known.or_else(ours).unwrap_or(WORDS.len())].fetch_add(1, Relaxed);
     }
 
-    /// Counts a failure, if the system has no error for it.
+    /// Counts a failure that has no system error.
     pub fn count_failure(&self, failure: Failure) {
         if let Some(at) = OWN.iter().position(|own| *own == failure) {
             self.own[at].fetch_add(1, Relaxed);
         }
     }
 
-    /// Those above 0.
+    /// Counts above 0.
     pub fn table(&self) -> BTreeMap<&'static str, u64> {
         let words = WORDS.iter().map(|(_, word)| *word).chain([OTHER]).chain(OWN.map(Failure::word));
         let counts = self.system.iter().chain(&self.own).map(|count| count.load(Relaxed));
@@ -111,7 +111,7 @@ pub fn words() -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-fn errors_are_counted_by_their_word_and_the_table_does_not_grow() {
+fn errors_are_counted_by_name_and_the_table_does_not_grow() {
     let counts = ErrorCounts::default();
     for number in 0..5000 {
         counts.count(&io::Error::from_raw_os_error(number));

@@ -1,7 +1,7 @@
 //! Values of `last_error`, with their meaning.
 //!
-//! `staunch explain` and docs/outcomes.md have the whole text, the API has its first sentence beside the value.
-//! Not here: the system's error for one failure (`telling`), TLS (`tls::words`).
+//! `staunch explain` and docs/outcomes.md contain the whole text, the API contains its first sentence with the value.
+//! Not here: the system's message for one failure (`telling`), TLS (`tls::words`).
 
 /// Values of `last_error`: why an attempt to reach an endpoint, or its health check, failed. They are not outcomes: records stay
 /// queued.
@@ -70,13 +70,13 @@ pub const LAST_ERRORS: [(&str, &str); 17] = [
     ),
 ];
 
-/// The first sentence about a word, without its full stop; empty for no word.
+/// The first sentence about a failure, without its full stop; empty without a failure.
 fn sentence(word: &str) -> &'static str {
     let about = LAST_ERRORS.iter().find(|(other, _)| *other == word).map_or("", |(_, about)| *about);
     about.split_once(". ").map_or(about, |(first, _)| first).trim_end_matches('.')
 }
 
-/// A sentence about the last failure for people, with what the system had to say of it; empty for no word.
+/// A sentence about the last failure for people, with the system's message; empty without a failure.
 pub fn text(word: &str, words: Option<&str>) -> String {
     match words {
         Some(words) => format!("{} ({words})", sentence(word)),
@@ -109,7 +109,7 @@ fn every_failure_of_an_endpoint_is_explained() {
 }
 
 #[test]
-fn a_word_has_a_sentence_with_what_the_system_said() {
+fn a_failure_has_a_sentence_with_the_systems_message() {
     for (word, words, want) in [
         ("", None, ""),
         ("unresolved", None, "The name of the endpoint has no address"),

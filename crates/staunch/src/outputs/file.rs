@@ -1,6 +1,6 @@
-//! One file (or standard output): opens, appends and rotates as its sender says. Runs on a thread of its own.
+//! One file (or standard output): opens, appends and rotates for its sender. Runs on its own thread.
 //!
-//! Not here: what to write and when to rotate (`deliver::file`).
+//! Not here: the data and the time of rotation (`deliver::file`).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -17,16 +17,16 @@ use crate::outputs::{end, publish, worked};
 use sys::clock::Clock;
 use sys::{self, Writable, links};
 
-/// Longest sleep: an order to stop also wakes the thread, so this only covers what nobody thought of.
+/// Longest sleep. A stop also wakes the thread, so this only covers unforeseen cases.
 const NAP: Duration = Duration::from_secs(1);
 
-/// Bytes of one write to a stream of the process: a pipe with room takes so many without a wait (PIPE_BUF).
+/// Bytes of one write to a standard stream: a pipe with any room accepts this many without blocking (PIPE_BUF).
 const PIECE_BYTES: usize = 4096;
 
-/// Where the bytes go.
+/// The destination of the bytes.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// A file, made with its folders when it is not there.
+    /// A file, which is created with its folders.
     File(PathBuf),
     /// Standard output.
     Stdout,
@@ -34,11 +34,11 @@ pub enum Place {
     Stderr,
 }
 
-/// Something open that bytes can be appended to.
+/// An open destination.
 enum Open {
     File {
         file: File,
-        /// It had a name when it was opened, so that it is deleted when it has none.
+        /// It had a name when it was opened, so a missing name means that it was deleted.
         has_name: bool,
     },
     Stdout,
@@ -71,7 +71,7 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
         }
         publish_held(outlet, &sender);
         worked(outlet, since_ns);
-        // A sender that has just come to its end says `Idle`, for good.
+        // A sender that has just ended always returns `Idle`.
         if let Some((records, pause)) = rest.filter(|_| !sender.stopped()) {
             outlet.wait(Seen { records, stop }, pause.min(NAP));
         }
@@ -80,12 +80,13 @@ pub fn run(place: &Place, plan: FilePlan, outlet: &Arc<Outlet>, seed: u64) {
     end(outlet, 0, sender.state());
 }
 
-/// Also before whatever may take for ever: what the sender holds is in no queue any more, and what it has put back is.
+/// Also called before steps that may block forever: blocks held by the sender are in no queue, and blocks that it
+/// returned are.
 fn publish_held(outlet: &Outlet, sender: &FileSender) {
     publish(outlet, 0, sender.waiting_copies(), sender.queued_bytes(), sender.state());
 }
 
-/// Does what the sender says. Gives how long to rest, if it does, and whether it rests although records wait.
+/// Does the sender's action. Returns how long to rest, if at all, and whether it rests with records queued.
 fn step(
     sender: &mut FileSender,
     outlet: &Outlet,
@@ -130,7 +131,7 @@ fn step(
     (None, error)
 }
 
-/// Appends what the sender wants to be written.
+/// Appends the sender's bytes.
 fn write(sender: &mut FileSender, open: &mut Option<Open>) -> io::Result<()> {
     let (Some(to), Some(bytes)) = (open.as_mut(), sender.to_write()) else {
         return Err(io::ErrorKind::NotConnected.into());
@@ -161,15 +162,15 @@ impl Open {
         }
     }
 
-    /// True when nobody can find the file any more: it was deleted, or another one was given its name.
+    /// True when the file is no longer at its path: it was deleted, or replaced.
     fn is_deleted(&self) -> bool {
         let Open::File { file, has_name: true } = self else { return false };
         file.metadata().is_ok_and(|found| links(&found) == 0)
     }
 }
 
-/// Gives a stream of the process what it takes: all of it, or less when nobody reads it for [`NAP`]. Its lock is held
-/// only while it has room, since the log may be the same stream.
+/// Writes to a standard stream: all bytes, or fewer when nobody reads it for [`NAP`]. Its lock is only held while it
+/// has room, because the log may use the same stream.
 fn append_to(
     stream: &impl Writable,
     bytes: &[u8],
@@ -182,9 +183,9 @@ fn append_to(
         }
         let rest = &bytes[taken..];
         let piece = &rest[..rest.len().min(PIECE_BYTES)];
-        // Whole lines, if there is one: the log may come in between.
+        // Whole lines if possible, because log lines may come in between.
         let piece = &piece[..memchr::memrchr(b'\n', piece).map_or(piece.len(), |at| at + 1)];
-        // A reader that has gone away is no error: what is said is said.
+        // A closed reader is not an error: the bytes count as written.
         taken += unless_closed(write(piece), piece.len())?;
     }
     Ok(taken)
@@ -197,7 +198,7 @@ fn unless_closed(done: io::Result<()>, bytes: usize) -> io::Result<usize> {
     }
 }
 
-/// With its size, and whether its last line has an end.
+/// Returns its size, and whether its last line is complete.
 fn open_place(place: &Place) -> io::Result<(Open, u64, bool)> {
     match place {
         Place::Stdout => Ok((Open::Stdout, 0, true)),
@@ -208,7 +209,7 @@ fn open_place(place: &Place) -> io::Result<(Open, u64, bool)> {
             }
             let file = OpenOptions::new().append(true).create(true).open(path)?;
             let found = file.metadata()?;
-            // What cannot be read, or is no file at all, is taken as it is.
+            // A file that cannot be read counts as complete.
             let ended = !found.is_file() || ends_with_newline(path).unwrap_or(true);
             Ok((Open::File { file, has_name: links(&found) > 0 }, found.len(), ended))
         }
@@ -249,7 +250,7 @@ fn rotate(place: &Place, files_max: u32) -> io::Result<()> {
 }
 
 #[test]
-fn whether_the_last_line_has_an_end() {
+fn an_incomplete_last_line_is_detected() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (text, want) in [("", true), ("a\n", true), ("a", false), ("a\nb", false), ("\n", true)] {
         let path = folder.path().join("points");
@@ -261,10 +262,10 @@ fn whether_the_last_line_has_an_end() {
     }
 }
 
-/// A pipe that somebody has open and does not read.
+/// An open pipe without a reader.
 #[cfg(unix)]
 #[test]
-fn what_a_write_holds_that_hangs_is_in_the_account() {
+fn a_blocked_write_is_part_of_the_account() {
     use deliver::queue::{Block, Queue};
     use model::Now;
 
@@ -279,7 +280,7 @@ fn what_a_write_holds_that_hangs_is_in_the_account() {
         let (outlet, place) = (Arc::clone(&outlet), Place::File(path));
         std::thread::spawn(move || run(&place, plan, &outlet, 1))
     };
-    // More than a pipe has room for, in one block, and one behind it.
+    // One block larger than a pipe's buffer, and a second one.
     let lines = 50_000;
     outlet.append(Block::lines(b"a 1 1\n".repeat(lines), lines as u32, 0), Now::default());
     let waits = |what: &str, see: &dyn Fn() -> bool| {
@@ -295,7 +296,7 @@ fn what_a_write_holds_that_hangs_is_in_the_account() {
     outlet.append(Block::lines(b"a 1 1\n".to_vec(), 1, 0), Now::default());
     waits("the account to hold", &|| outlet.sum().holds());
     assert_eq!((outlet.sum().copies, outlet.sum().queued), (lines as u64 + 1, lines as u64 + 1));
-    // It ends when somebody reads.
+    // It ends when the pipe is read.
     outlet.stop(u64::MAX);
     let mut text = vec![0; (lines + 1) * 6];
     reader.read_exact(&mut text).expect("it is all written");
@@ -303,10 +304,10 @@ fn what_a_write_holds_that_hangs_is_in_the_account() {
     assert_eq!((outlet.sum().delivered, outlet.sum().queued), (lines as u64 + 1, 0));
 }
 
-/// A pipe that was moved away in the middle of a block, with one in its place that nobody has open.
+/// A pipe that was renamed in the middle of a block and replaced by one without a reader.
 #[cfg(unix)]
 #[test]
-fn what_went_back_to_the_queue_is_in_the_account_once_while_opening_hangs() {
+fn a_block_returned_to_the_queue_counts_once_while_opening_blocks() {
     use deliver::queue::{Block, Queue};
     use model::Now;
 
@@ -331,7 +332,7 @@ fn what_went_back_to_the_queue_is_in_the_account_once_while_opening_hangs() {
         let (outlet, place) = (Arc::clone(&outlet), Place::File(path.clone()));
         std::thread::spawn(move || run(&place, FilePlan::default(), &outlet, 1))
     };
-    // What a pipe has room for ends with a line.
+    // A pipe's buffer ends with a whole line.
     let (lines, line) = (50_000, b"a 1 123\n");
     let reader = File::open(&path).expect("a pipe");
     outlet.append(Block::lines(line.repeat(lines), lines as u32, 0), Now::default());

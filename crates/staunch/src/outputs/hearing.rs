@@ -1,4 +1,4 @@
-//! What an endpoint says: how much of it is read before others have their turn.
+//! Replies of an endpoint: a limit on reading, so that other tasks have their turn.
 //!
 //! Graphite and StatsD never answer, and OpenTSDB answers what it rejects. What comes is counted, a line of it is logged now and
 //! then, and it is thrown away. An endpoint that talks without end would have its
@@ -6,31 +6,31 @@
 //! read for [`REST_NS`], which its own kernel makes it wait for.
 //! Not here: sockets (`stream`).
 
-/// Most bytes of answers that are read without a rest.
+/// Most bytes that are read without a pause.
 const AT_ONCE_BYTES_MAX: usize = 64 * 1024;
 
-/// How long the rest is.
+/// Length of the pause.
 const REST_NS: u64 = model::SECOND_NS / 100;
 
-/// Most bytes of an answer that are quoted.
+/// Most bytes of a reply that are quoted.
 const QUOTED_BYTES_MAX: usize = 80;
 
-/// How an alert of TLS begins: its type, and the first half of a version 3.x.
+/// The beginning of a TLS alert: its type, and the first half of a version 3.x.
 const TLS_ALERT: [u8; 2] = [21, 3];
 
-/// How much of an endpoint's answers has been read.
+/// The bytes read from an endpoint.
 #[derive(Debug, Default)]
 pub struct Hearing {
-    /// Since the last rest.
+    /// Since the last pause.
     heard: usize,
-    /// When the rest ends; 0 for none.
+    /// The end of the pause; 0 for none.
     until_ns: u64,
-    /// Whether it has said anything yet, and whether that was an alert of TLS.
+    /// Whether it has sent anything yet, and whether that was a TLS alert.
     begin: Option<bool>,
 }
 
 impl Hearing {
-    /// This was read.
+    /// Notes bytes that were read.
     pub fn heard(&mut self, bytes: &[u8], now_ns: impl FnOnce() -> u64) {
         if !bytes.is_empty() {
             self.begin.get_or_insert_with(|| bytes.starts_with(&TLS_ALERT));
@@ -41,29 +41,29 @@ impl Hearing {
         }
     }
 
-    /// The first that came was an alert of TLS: the endpoint understands nothing else.
+    /// The first bytes were a TLS alert: the endpoint expects TLS.
     pub fn is_tls_alert(&self) -> bool {
         self.begin == Some(true)
     }
 
-    /// Nanoseconds for which nothing is to be read.
+    /// Nanoseconds until the end of the pause.
     pub fn rest_ns(&self, now_ns: impl FnOnce() -> u64) -> u64 {
         if self.until_ns == 0 { 0 } else { self.until_ns.saturating_sub(now_ns()) }
     }
 }
 
-/// The first line of what an endpoint says: with it HTTP servers and the like tell what they are.
+/// The first line of a reply, which identifies HTTP servers and other programs.
 #[derive(Debug, Default)]
 pub struct FirstLine(Vec<u8>);
 
 impl FirstLine {
-    /// This was read.
+    /// Notes bytes that were read.
     pub fn heard(&mut self, bytes: &[u8]) {
         let room = (QUOTED_BYTES_MAX + 1).saturating_sub(self.0.len());
         self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// It, escaped and cut; none when nothing was said.
+    /// The line, escaped and cut; `None` without a reply.
     pub fn quoted(&self) -> Option<String> {
         let line = self.0.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let cut = if line.len() > QUOTED_BYTES_MAX { "…" } else { "" };
@@ -146,7 +146,7 @@ fn the_first_line_of_an_answer_is_quoted_escaped_and_cut() {
 }
 
 #[test]
-fn an_endpoint_that_talks_without_end_is_heard_now_and_then() {
+fn an_endpoint_that_sends_without_end_is_read_with_pauses() {
     let mut hearing = Hearing::default();
     let unasked = || panic!("who is quiet costs no look at the clock");
     for _ in 1..AT_ONCE_BYTES_MAX {

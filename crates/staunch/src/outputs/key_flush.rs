@@ -1,4 +1,4 @@
-//! The report of busy names (`keyFlush`): appended to its file, or on stdout.
+//! The report of busy names (`keyFlush`): appended to its file, or written to stdout.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use wire::report::{KeyFlushEncoding, key_flush_lines};
 
 use crate::daemon::worker::KeyFlushReport;
 
-/// Writes one report where its transform's plan says.
+/// Writes one report to the destination in its transform's plan.
 ///
 /// # Errors
 /// When the file cannot be opened or written.

@@ -1,13 +1,11 @@
-//! The sockets of one datagram endpoint: one, or one for each address of its name, which then take turns (spec statsd
-//! §14 R7).
+//! The sockets of one datagram endpoint: one, or one for each address of its name in turn (spec statsd §14 R7).
 //!
 //! Path of a packet: `DatagramSender::poll` -> `Driver::turn` -> **`Lanes::pick`** -> `Lanes::send`.
 //!
-//! A lane that fails is passed over for a pause that doubles. Then one packet goes there to find out, while the others
-//! go on; when that is not refused within [`PROBE_NS`], the lane has its turns again.
-//! Not here: what a failure of the only lane, or of all of them, means to the endpoint (`deliver::datagram`), names
-//! (`names`).
-//! Invariant: each lane of several has an address of its own, at most [`ADDRESSES_MAX`] of them.
+//! A lane is a socket to one address. A failed lane is skipped for a pause that doubles. Then one packet probes it,
+//! while the others continue. If it is not rejected within [`PROBE_NS`], the lane is used again. Not here: the effect
+//! on the endpoint when all lanes have failed (`deliver::datagram`), names (`names`).
+//! Invariant: several lanes have different addresses, at most [`ADDRESSES_MAX`].
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,39 +19,39 @@ use sys::{AsFd, PacketWriter, Wait};
 /// Packets of one system call.
 pub const PACKETS_MAX: usize = 64;
 
-/// Most addresses of one name that take turns. Those beyond it get nothing, which is logged.
+/// Most addresses of one name that are used in turn. Others are not used, which is logged.
 pub const ADDRESSES_MAX: usize = 16;
 
-/// Without a refusal for so long, a packet that was sent to find out has arrived.
+/// Without a rejection for this long, a probe packet has arrived.
 const PROBE_NS: u64 = SECOND_NS / 10;
 
 const MS_NS: u64 = 1_000_000;
 
 /// See the module's header.
 pub struct Lanes {
-    /// The output and its endpoint, as logs name them.
+    /// The output and its endpoint, for log lines.
     name: String,
     plan: SenderPlan,
     lanes: Vec<Lane>,
-    /// Picked last.
+    /// The last picked lane.
     current: usize,
     /// Where the search for the next one begins.
     next: usize,
-    /// The last call sent fewer packets than it had: the packet behind them goes the same way, to find out why.
+    /// The last call sent fewer packets than given: the next packet uses the same lane, to find the reason.
     cut_short: bool,
 }
 
 struct Lane {
-    /// None on a unix socket.
+    /// `None` on a unix socket.
     address: Option<SocketAddr>,
-    /// None when it could not be made yet.
+    /// `None` when it could not be opened yet.
     socket: Option<DatagramSocket>,
     writer: PacketWriter,
-    /// In a row; 0 while it has its turns.
+    /// Consecutive failures; 0 while it is used.
     failures: u32,
-    /// When it is tried or judged, once it has failed.
+    /// When a failed lane is probed, or the probe is judged.
     due_ns: u64,
-    /// A packet has gone there to find out.
+    /// A probe packet was sent.
     asked: bool,
 }
 
@@ -83,12 +81,12 @@ impl Lane {
 }
 
 impl Lanes {
-    /// No lane yet. `name` is for logs; of the plan, the pauses count.
+    /// No lanes yet. `name` is for logs; only the retry delays of the plan are used.
     pub fn new(name: String, plan: SenderPlan) -> Lanes {
         Lanes { name, plan, lanes: Vec::new(), current: 0, next: 0, cut_short: false }
     }
 
-    /// From now on one lane, over this socket.
+    /// Uses one lane with this socket.
     pub fn set_only(&mut self, socket: DatagramSocket, address: Option<SocketAddr>) {
         let mut lane = Lane::new(address);
         lane.take(socket);
@@ -96,11 +94,10 @@ impl Lanes {
         self.begin();
     }
 
-    /// From now on a lane for each of `addresses`; lanes that lead there already stay as they are. Returns how many
-    /// sockets were made.
+    /// Uses one lane for each of `addresses`; existing lanes to them are kept. Returns how many sockets were opened.
     ///
     /// # Errors
-    /// When no lane has a socket: what the system said about the last one.
+    /// When no lane has a socket: the system's last error.
     pub fn lead_to(&mut self, addresses: &[SocketAddr], now: Now) -> io::Result<usize> {
         self.lanes.retain(|lane| lane.address.is_some_and(|address| addresses.contains(&address)));
         let mut made = 0;
@@ -133,12 +130,12 @@ impl Lanes {
         (self.current, self.next, self.cut_short) = (0, 0, false);
     }
 
-    /// How many there are.
+    /// Number of lanes.
     pub fn count(&self) -> usize {
         self.lanes.len()
     }
 
-    /// The lane picked last.
+    /// The last picked lane.
     pub fn current(&self) -> usize {
         self.current
     }
@@ -153,8 +150,8 @@ impl Lanes {
         self.lanes.get(self.current)?.socket.as_ref()
     }
 
-    /// Decides where the next packets go, and returns how many may. When all lanes have failed it is the one whose
-    /// pause ends first: that the endpoint makes a pause is the sender's business.
+    /// Picks the lane of the next packets, and returns how many may be sent. When all lanes have failed, it is the one
+    /// whose pause ends first: the sender decides about the endpoint's pause.
     pub fn pick(&mut self, now: Now) -> usize {
         if self.lanes.len() < 2 {
             return PACKETS_MAX;
@@ -180,7 +177,7 @@ impl Lanes {
             lane.fail(&self.plan, now);
             return false;
         }
-        // Had it been refused, `take_error` would have shown it before.
+        // A rejection would have been found by `take_error` before.
         if std::mem::take(&mut lane.asked) {
             lane.failures = 0;
             tracing::info!("{}: {} accepts packets again", self.name, shown(lane.address));
@@ -188,10 +185,10 @@ impl Lanes {
         true
     }
 
-    /// Sends the first of `packets` (spans of `bytes`) over the lane that was picked; see [`PacketWriter::send`].
+    /// Sends the first of `packets` (spans of `bytes`) over the picked lane; see [`PacketWriter::send`].
     ///
     /// # Errors
-    /// Those of [`PacketWriter::send`]; not connected when there is no socket.
+    /// Errors of [`PacketWriter::send`]; not connected without a socket.
     pub fn send(&mut self, bytes: &[u8], packets: &[Span], now: Now) -> io::Result<usize> {
         let Some(lane) = self.lanes.get_mut(self.current) else {
             return Err(io::ErrorKind::NotConnected.into());
@@ -207,15 +204,15 @@ impl Lanes {
         Ok(sent)
     }
 
-    /// The error that waits in the socket of lane `at`, if it is time to ask: the sender wants to know of all
-    /// (`wanted`), or a packet went there to find out and its time is over.
+    /// The pending error of lane `at`'s socket, if it is time to read it: the sender checks all lanes (`wanted`), or a
+    /// probe's time is over.
     pub fn take_error(&self, at: usize, wanted: bool, now: Now) -> Option<io::Error> {
         let lane = self.lanes.get(at)?;
         let judged = lane.asked && now.mono_ns >= lane.due_ns;
         lane.socket.as_ref().filter(|_| wanted || judged)?.take_error()
     }
 
-    /// Lane `at` is passed over for a while. False when no other one has its turns: the endpoint as a whole is away.
+    /// Skips lane `at` for a while. False when no other lane is usable: the endpoint is down.
     pub fn pass_over(&mut self, at: usize, error: &io::Error, now: Now) -> bool {
         let others = self.lanes.iter().enumerate().any(|(other, lane)| other != at && lane.failures == 0);
         let Some(lane) = self.lanes.get_mut(at) else { return others };
@@ -244,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    /// Addresses of loopback that end in these numbers. Nothing is sent there.
+    /// Addresses of loopback that end in these numbers. Nothing is sent to them.
     fn addresses(ends: impl IntoIterator<Item = u8>) -> Vec<SocketAddr> {
         ends.into_iter().map(|end| (Ipv4Addr::new(127, 0, 0, end), 9).into()).collect()
     }
@@ -263,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn addresses_have_a_bound_and_those_in_use_stay() {
+    async fn addresses_have_a_limit_and_existing_lanes_are_kept() {
         let mut lanes = lanes();
         let now = Now::default();
         let most = ADDRESSES_MAX as u8;
@@ -272,7 +269,7 @@ mod tests {
         let more: Vec<u8> = (1..=most + 1).rev().collect();
         assert_eq!(lanes.lead_to(&addresses(more.clone()), now).expect("loopback"), 0, "past it");
         assert_eq!(led_to(&lanes), (1..=most).collect::<Vec<u8>>());
-        // One has gone: the one that found no place takes it.
+        // One address is gone: the one above the limit replaces it.
         let without: Vec<u8> = more.into_iter().filter(|end| *end != 3).collect();
         assert_eq!(lanes.lead_to(&addresses(without), now).expect("loopback"), 1);
         assert_eq!(led_to(&lanes), (1..=most + 1).filter(|end| *end != 3).collect::<Vec<u8>>());
@@ -281,7 +278,7 @@ mod tests {
         assert!(lanes.send(b"a", &[Span::new(0, 1)], now).is_err());
     }
 
-    /// Picks, and ends that turn as `send` does when all has left.
+    /// Picks a lane, and ends that turn as `send` does after sending everything.
     fn turn(lanes: &mut Lanes, now: Now) -> (usize, usize) {
         let packets_max = lanes.pick(now);
         let lane = &mut lanes.lanes[lanes.current];
@@ -293,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_fails_is_passed_over_asked_with_one_packet_and_back() {
+    async fn a_failed_lane_is_skipped_probed_with_one_packet_and_used_again() {
         let mut lanes = lanes();
         let mut now = Now::default().plus_ns(SECOND_NS);
         lanes.lead_to(&addresses(1..=3), now).expect("loopback");
@@ -305,7 +302,7 @@ mod tests {
         assert_eq!(turns(&mut lanes, now), [(2, all), (0, all), (2, all), (0, all)]);
         now = now.plus_ns(100 * MS_NS);
         assert_eq!(turns(&mut lanes, now), [(1, 1), (2, all), (0, all), (2, all)], "one packet finds out");
-        // Refused again: a pause twice as long.
+        // Rejected again: the pause doubles.
         assert!(lanes.pass_over(1, &refused, now));
         now = now.plus_ns(199 * MS_NS);
         assert_eq!(turns(&mut lanes, now), [(0, all), (2, all), (0, all), (2, all)]);
@@ -313,7 +310,7 @@ mod tests {
         assert_eq!(turns(&mut lanes, now), [(0, all), (1, 1), (2, all), (0, all)]);
         now = now.plus_ns(PROBE_NS);
         assert_eq!(turns(&mut lanes, now), [(1, all), (2, all), (0, all), (1, all)], "it was not refused");
-        // All fail: that whose pause ends first is asked, when the sender says so.
+        // All have failed: the one whose pause ends first is probed, when the sender says so.
         assert!(lanes.pass_over(2, &refused, now));
         assert!(lanes.pass_over(0, &refused, now.plus_ns(MS_NS)));
         assert!(!lanes.pass_over(1, &refused, now.plus_ns(2 * MS_NS)), "none is left");

@@ -1,6 +1,6 @@
-//! Where an endpoint is now: a path, or the addresses that its name leads to, less those that are our own listeners.
+//! The current addresses of an endpoint: a path, or the addresses of its name without our own listeners.
 //!
-//! Not here: how names become addresses (`names`), sockets (`socket`).
+//! Not here: resolving names (`names`), sockets (`socket`).
 
 use std::future::pending;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -14,33 +14,33 @@ use deliver::Failure;
 use crate::daemon::worker::shown;
 use crate::outputs::names::{Following, Names};
 
-/// What outputs need to find their endpoints. One for the whole daemon.
+/// Shared by all outputs to find their endpoints.
 #[derive(Debug)]
 pub struct Directory {
-    /// Asks for names.
+    /// Resolves names.
     pub names: Arc<Names>,
-    /// Where the daemon itself listens.
+    /// The daemon's own listeners.
     pub own: OwnListeners,
 }
 
 impl Directory {
-    /// Names as this machine knows them, and no listeners yet.
+    /// Resolves names like this machine, without listeners yet.
     pub fn of_system() -> Directory {
         Directory { names: Arc::new(Names::of_system()), own: OwnListeners::default() }
     }
 }
 
-/// Where the daemon listens: an output that sends there would send for ever (spec statsd §14 R13).
+/// The daemon's own listeners: an output to one of them would be an endless loop (spec statsd §14 R13).
 #[derive(Debug, Default)]
 pub struct OwnListeners(ArcSwap<Vec<Listen>>);
 
 impl OwnListeners {
-    /// Takes the places of all listeners, with the ports that they really have.
+    /// Sets all listeners, with their actual ports.
     pub fn set(&self, listeners: Vec<Listen>) {
         self.0.store(Arc::new(listeners));
     }
 
-    /// The listener that takes what is sent to `address`, if it is one of ours.
+    /// Our own listener that receives data sent to `address`, if there is one.
     fn at(&self, to: &Destination, address: SocketAddr) -> Option<Listen> {
         let takes = |listen: &Listen| match (to, listen) {
             (Destination::Udp(_), Listen::Udp(own)) | (Destination::Tcp(_), Listen::Tcp(own)) => {
@@ -51,7 +51,7 @@ impl OwnListeners {
         self.0.load().iter().find(|listen| takes(listen)).cloned()
     }
 
-    /// The same for a unix socket, by whatever way its path leads to the file.
+    /// The same for a unix socket, by any path to its file.
     fn at_path(&self, to: &Destination, path: &Path) -> Option<Listen> {
         let takes = |listen: &Listen| match (to, listen) {
             (Destination::UnixDatagram(_), Listen::UnixDatagram { path: own, .. })
@@ -71,13 +71,13 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Whether what is sent to `to` arrives at a listener bound to `own`, the port being the same.
+/// Whether data sent to `to` arrives at a listener bound to `own`, with the same port.
 fn reaches(own: IpAddr, to: IpAddr) -> bool {
     let to = to.to_canonical();
     if own.to_canonical() == to {
         return true;
     }
-    // The IPv6 wildcard takes IPv4 too; sending to a wildcard is sending to this machine.
+    // The IPv6 wildcard includes IPv4; sending to a wildcard means sending to this machine.
     let family = own.is_ipv6() || to.is_ipv4();
     match (own.is_unspecified(), to.is_unspecified()) {
         (true, true) => family,
@@ -87,25 +87,25 @@ fn reaches(own: IpAddr, to: IpAddr) -> bool {
     }
 }
 
-/// Whether an address is this machine's: only its own can be bound.
+/// Whether this machine has an address: only then can it be bound.
 fn is_local(address: IpAddr) -> bool {
     address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// Where an endpoint is, as far as it is known.
+/// The known addresses of an endpoint.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
     /// A unix socket.
     Path(PathBuf),
-    /// Any of these, the first that works; at least one.
+    /// Addresses; the first that works is used. At least one.
     Addresses(Vec<SocketAddr>),
-    /// The name has not been answered yet.
+    /// The name is not resolved yet.
     NotYet,
-    /// There is nowhere to send to, for this reason, in words for people.
+    /// There is no address, for this reason and message.
     Nowhere(Failure, String),
 }
 
-/// Finds one endpoint.
+/// Resolves one endpoint.
 #[derive(Debug)]
 pub struct Locator {
     to: Destination,
@@ -114,7 +114,7 @@ pub struct Locator {
 }
 
 impl Locator {
-    /// Begins to look for `to`.
+    /// Begins to resolve `to`.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -128,12 +128,12 @@ impl Locator {
         Locator { to, following, directory }
     }
 
-    /// What it looks for.
+    /// Its endpoint.
     pub fn to(&self) -> &Destination {
         &self.to
     }
 
-    /// What is known now, without waiting.
+    /// The current result, without waiting.
     pub fn find(&mut self) -> Found {
         let following = match (&self.to, &mut self.following) {
             (Destination::UnixDatagram(path) | Destination::UnixStream(path), _) => {
@@ -162,7 +162,7 @@ impl Locator {
         }
     }
 
-    /// Resolves when [`Self::find`] may say something else. Cancel-safe.
+    /// Resolves when [`Self::find`] may return another result. Cancel-safe.
     pub async fn changed(&mut self) {
         match &mut self.following {
             Some(following) => following.changed().await,
@@ -181,7 +181,7 @@ mod tests {
     use crate::outputs::names::tests::Dns;
 
     #[test]
-    fn a_listener_takes_what_is_sent_to_its_address_and_a_wildcard_what_is_sent_to_this_machine() {
+    fn own_listeners_are_found_by_address_and_by_wildcard() {
         let table = [
             ("127.0.0.1:5", "127.0.0.1:5", true),
             ("127.0.0.1:5", "127.0.0.1:6", false),
@@ -212,7 +212,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn a_unix_socket_of_our_own_is_found_behind_every_spelling_of_its_path() {
+    async fn an_own_unix_socket_is_found_by_every_path_to_it() {
         let folder = tempfile::TempDir::new().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         std::fs::create_dir(at("run")).expect("a folder of our own");
@@ -224,13 +224,13 @@ mod tests {
             let find = |to| Locator::new(to, Arc::clone(&directory)).find();
             let found = find(Destination::UnixDatagram(at(name)));
             assert_eq!(matches!(found, Found::Nowhere(Failure::Loop, _)), want, "{name}: {found:?}");
-            // Another kind of socket is another listener's, if it is anybody's.
+            // A socket of another kind belongs to another listener, if at all.
             assert_eq!(find(Destination::UnixStream(at(name))), Found::Path(at(name)));
         }
     }
 
     #[tokio::test]
-    async fn our_own_addresses_are_left_out_and_named_when_there_are_no_others() {
+    async fn own_addresses_are_skipped_and_reported_when_there_are_no_others() {
         let dns = Dns::new().await;
         dns.set("us.test.", &[[127, 0, 0, 1]]);
         dns.set("both.test.", &[[127, 0, 0, 1], [127, 0, 0, 2]]);

@@ -1,4 +1,4 @@
-//! Outputs: a task or thread for each, driving its sender (`deliver`) with a real socket or file.
+//! Outputs: each has a task or thread that drives its sender (`deliver`) with a real socket or file.
 
 pub mod check;
 pub mod datagram;
@@ -33,7 +33,7 @@ use sys::clock::Clock;
 /// Starts the task or thread of the output `id`.
 ///
 /// # Errors
-/// When the system has no thread for it.
+/// When the system has no thread left.
 pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std::io::Result<()> {
     let wiring = shared.wiring.load();
     let plan = &wiring.plan.outputs[id.index()];
@@ -69,7 +69,7 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
     Ok(())
 }
 
-/// Runs the sender of a stream, anew when it was parked and goes on.
+/// Runs the sender of a stream, again when it was parked and continues.
 async fn stream_output(
     to: Destination,
     sender: SenderPlan,
@@ -87,7 +87,7 @@ async fn stream_output(
     }
 }
 
-/// Runs the sender of datagrams, anew when it was parked and goes on.
+/// Runs the sender of datagrams, again when it was parked and continues.
 async fn datagram_output(
     to: Destination,
     sender: SenderPlan,
@@ -105,8 +105,8 @@ async fn datagram_output(
     }
 }
 
-/// The same for an output that goes on with the queue on disk of an earlier one of its name: that one leaves,
-/// and when it has, this one begins.
+/// The same for an output that continues the queue on disk of an earlier one with its name: it starts after the earlier
+/// one has ended.
 pub fn spawn_after(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId, earlier: &Arc<Outlet>) {
     let (shared, earlier) = (Arc::clone(shared), Arc::clone(earlier));
     earlier.hand_over();
@@ -123,7 +123,7 @@ pub fn spawn_after(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId, 
     });
 }
 
-/// Files are written by a thread: a disk may make it wait. The task only waits for the thread.
+/// Files are written by a thread, because a disk may block. The task only waits for the thread.
 fn spawn_file(
     tasks: &mut JoinSet<()>,
     place: file::Place,
@@ -146,7 +146,7 @@ fn spawn_file(
     let mut end = begin()?;
     tasks.spawn(async move {
         loop {
-            // The sender is dropped, not used: that is the news.
+            // Dropping the sender is the signal.
             let _ended = end.await;
             if !outlet.goes_on(0).await {
                 return;
@@ -162,12 +162,12 @@ fn spawn_file(
     Ok(())
 }
 
-/// True when nothing feeds the output any more: a reload has retired it.
+/// True when a reload has removed the output.
 pub fn is_retired(plan: &OutputPlan) -> bool {
     plan.from.is_empty()
 }
 
-/// The last act of the task of connection `number`.
+/// The last step of the task of connection `number`.
 fn end(outlet: &Outlet, number: usize, state: EndpointState) {
     publish(outlet, number, 0, 0, state);
     if outlet.ends_with(number)
@@ -184,7 +184,7 @@ fn end(outlet: &Outlet, number: usize, state: EndpointState) {
     outlet.set_ended(number);
 }
 
-/// Counts the time since `since_ns` as work for the output.
+/// Adds the time since `since_ns` to the output's busy time.
 fn worked(outlet: &Outlet, since_ns: u64) {
     let busy_ns = Clock::mono_ns().saturating_sub(since_ns);
     outlet.account.busy_ns.fetch_add(busy_ns, std::sync::atomic::Ordering::Relaxed);
@@ -197,8 +197,8 @@ fn publish(outlet: &Outlet, number: usize, copies: u64, bytes: u64, state: Endpo
     outlet.publish(number, copies, bytes, state);
 }
 
-/// For the summary of `make test`: a test of outputs that could not run. Past the test runner, which keeps what tests print
-/// that pass.
+/// Reports a skipped test of outputs in the summary of `make test`. The test runner would hide the output of passed
+/// tests.
 #[cfg(test)]
 fn skip(why: &str) {
     use std::io::Write as _;

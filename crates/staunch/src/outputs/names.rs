@@ -1,9 +1,9 @@
-//! Names of endpoints, looked up in the background (spec statsd §14 R7).
+//! Resolves names of endpoints in the background (spec statsd §14 R7).
 //!
-//! A name is asked for at once and then whenever its TTL has passed; the answer stands in a [`Following`] that the
-//! output's task looks at without waiting. When a question fails the last good addresses stay. DNS and the hosts file
-//! are asked first, for the TTL; the system's own way (getaddrinfo, on threads of its own) knows the rest.
-//! Not here: which of the addresses is used (`locator`).
+//! A name is resolved at once and then whenever its TTL has passed. The result is in a [`Following`], which the
+//! output's task reads without waiting. When a lookup fails, the last valid addresses stay. DNS and the hosts file are
+//! used first, because of the TTL; then the system's resolver (getaddrinfo, on its own threads). Not here: the choice
+//! among the addresses (`locator`).
 
 use std::future::pending;
 use std::net::{IpAddr, SocketAddr};
@@ -18,14 +18,14 @@ use tokio::task::JoinSet;
 /// Most addresses of one name that are used.
 const ADDRESSES_MAX: usize = 64;
 
-/// When a name is asked for again.
+/// When a name is resolved again.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
-    /// Soonest, whatever the TTL; also the pause after a failure.
+    /// Shortest interval, also after a failure.
     ttl_min: Duration,
-    /// Latest.
+    /// Longest interval.
     ttl_max: Duration,
-    /// When the answer has no TTL.
+    /// The interval without a TTL.
     ttl_unknown: Duration,
 }
 
@@ -35,25 +35,25 @@ const PACE: Pace = Pace {
     ttl_unknown: Duration::from_secs(30),
 };
 
-/// What asks for names. One for the whole daemon.
+/// Resolves names. One for the whole daemon.
 #[derive(Debug)]
 pub struct Names {
     dns: Option<TokioResolver>,
-    /// Whether the system is asked what DNS cannot answer.
+    /// Whether the system's resolver is used when DNS has no answer.
     system: bool,
     pace: Pace,
 }
 
-/// What is known about a name.
+/// The known addresses of a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Where it leads to, IPv4 first; the last good answer when later questions failed.
+    /// Its addresses, IPv4 first; the last valid ones when later lookups failed.
     pub addresses: Vec<SocketAddr>,
-    /// Why the last question failed, in the system's words.
+    /// Why the last lookup failed, in the system's words.
     pub trouble: Option<String>,
 }
 
-/// A name that is asked for again and again, for as long as this lives.
+/// A name that is resolved repeatedly as long as this lives.
 #[derive(Debug)]
 pub struct Following {
     latest: watch::Receiver<Answer>,
@@ -61,23 +61,23 @@ pub struct Following {
 }
 
 impl Names {
-    /// Asks as the machine is set up: its DNS servers and hosts file, then getaddrinfo.
+    /// Resolves with the machine's settings: its DNS servers and hosts file, then getaddrinfo.
     pub fn of_system() -> Names {
         let dns = TokioResolver::builder_tokio().and_then(|mut builder| {
             let options = builder.options_mut();
             options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-            // An answer is asked for again when it is too old to be used: keeping it twice would only delay that.
+            // A second cache would only delay new answers.
             options.cache_size = 0;
             builder.build()
         });
         let dns = dns.inspect_err(|error| {
-            // No more than a detail: most endpoints are addresses, and getaddrinfo may know the names.
+            // Only a debug message: most endpoints are addresses, and getaddrinfo may resolve the names.
             tracing::debug!("cannot read the DNS settings of this machine ({error}): TTLs are unknown");
         });
         Names { dns: dns.ok(), system: true, pace: PACE }
     }
 
-    /// Begins to ask for `host`. An address is its own answer.
+    /// Begins to resolve `host`. An address needs no lookup.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -113,7 +113,7 @@ impl Names {
         }
     }
 
-    /// Addresses of `host`, at least one, and how long they are good for; or the words of what failed first.
+    /// Addresses of `host`, at least one, and their TTL; or the first error.
     async fn ask(&self, host: &str) -> Result<(Vec<IpAddr>, Duration), String> {
         let mut trouble = None;
         if let Some(dns) = &self.dns {
@@ -136,7 +136,7 @@ impl Names {
                         return Ok((addresses, self.pace.ttl_unknown));
                     }
                 }
-                // The system's words are the ones that people know.
+                // Users know the system's messages best.
                 Err(error) => trouble = Some(error.to_string()),
             }
         }
@@ -144,7 +144,7 @@ impl Names {
     }
 }
 
-/// Each address once, IPv4 first (what listens for StatsD and Graphite mostly does so there), otherwise as answered.
+/// Each address once, IPv4 first (most StatsD and Graphite listeners are IPv4), otherwise in the order of the answer.
 fn in_order(addresses: &[IpAddr], port: u16) -> Vec<SocketAddr> {
     let mut ordered: Vec<SocketAddr> = Vec::new();
     let v4 = addresses.iter().filter(|address| address.is_ipv4());
@@ -158,10 +158,10 @@ fn in_order(addresses: &[IpAddr], port: u16) -> Vec<SocketAddr> {
 }
 
 impl Answer {
-    /// True when that is news.
+    /// True when the answer changed.
     fn take_good(&mut self, host: &str, addresses: Vec<SocketAddr>) -> bool {
         let mut answer = Answer { addresses, trouble: None };
-        // Servers turn the order with every answer; that alone is no news.
+        // Servers rotate addresses in every answer; a new order alone is no change.
         let same = answer.addresses.len() == self.addresses.len()
             && answer.addresses.iter().all(|address| self.addresses.contains(address));
         if same {
@@ -174,7 +174,7 @@ impl Answer {
         news
     }
 
-    /// True when that is news.
+    /// True when the error changed.
     fn take_trouble(&mut self, host: &str, trouble: String) -> bool {
         if self.trouble.is_none() && !self.addresses.is_empty() {
             tracing::warn!("cannot resolve `{host}` ({trouble}); using its last addresses");
@@ -186,15 +186,15 @@ impl Answer {
 }
 
 impl Following {
-    /// What is known now.
+    /// The current answer.
     pub fn answer(&mut self) -> Answer {
         self.latest.borrow_and_update().clone()
     }
 
-    /// Resolves when there is news since [`Self::answer`] was asked last. Cancel-safe.
+    /// Resolves when the answer has changed since the last call of [`Self::answer`]. Cancel-safe.
     pub async fn changed(&mut self) {
         if self.latest.changed().await.is_err() {
-            // Nobody asks any more: it is an address.
+            // It is an address: no lookups.
             pending().await
         }
     }
@@ -211,10 +211,10 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// What the server answers: a name's IPv4 addresses, or nothing at all.
+    /// The server's answers: a name's IPv4 addresses, or none.
     type Zone = BTreeMap<&'static str, Vec<Ipv4Addr>>;
 
-    /// A DNS server for the names that a test gives it, each with a TTL of no time.
+    /// A DNS server for the names of a test, with TTL 0.
     #[derive(Debug)]
     pub(crate) struct Dns {
         zone: Arc<Mutex<Zone>>,
@@ -264,7 +264,7 @@ pub(crate) mod tests {
         zone.lock().expect("nobody panics with it")
     }
 
-    /// One question to one answer (RFC 1035 §4); NXDOMAIN for a name that is not there.
+    /// The answer to one query (RFC 1035 §4); NXDOMAIN for an unknown name.
     fn answer(question: &[u8], zone: &Zone) -> Vec<u8> {
         let (mut at, mut name) = (12, String::new());
         while question[at] != 0 {
@@ -312,7 +312,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_is_asked_for_again_and_its_last_good_addresses_stay() {
+    async fn a_name_is_resolved_again_and_keeps_its_last_valid_addresses() {
         let dns = Dns::new().await;
         dns.set("carbon.test.", &[[127, 0, 0, 1], [127, 0, 0, 2], [127, 0, 0, 1]]);
         let mut following = dns.names.follow("carbon.test.", 2003);
@@ -332,7 +332,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_leads_nowhere_says_why() {
+    async fn an_unresolvable_name_reports_the_reason() {
         let dns = Dns::new().await;
         let mut following = dns.names.follow("nowhere.test.", 1);
         let answer = wait_for(&mut following, "the failure", |answer| answer.trouble.is_some()).await;
@@ -340,8 +340,8 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_is_never_asked_for() {
-        // Nobody to ask.
+    async fn an_address_needs_no_lookup() {
+        // Without any resolver.
         let names = Arc::new(Names { dns: None, system: false, pace: PACE });
         for (host, want) in [("127.0.0.1", "127.0.0.1:9"), ("::1", "[::1]:9")] {
             let answer = names.follow(host, 9).answer();
@@ -352,16 +352,16 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn what_dns_cannot_answer_the_system_may_know() {
+    async fn the_systems_resolver_is_used_when_dns_has_no_answer() {
         let dns = Dns::new().await;
         let names = Names { dns: dns.names.dns.clone(), system: true, pace: PACE };
-        // An address as only inet_aton reads it: a name to everybody else, and one that nobody has.
+        // Only inet_aton parses it as an address: DNS sees an unknown name.
         let answer = names.ask("127.1").await;
         assert_eq!(answer, Ok((vec![IpAddr::from([127, 0, 0, 1])], PACE.ttl_unknown)));
     }
 
     #[test]
-    fn addresses_are_taken_once_and_in_bounds() {
+    fn addresses_are_deduplicated_and_limited() {
         let addresses: Vec<IpAddr> =
             ["::1", "10.0.0.2", "10.0.0.1", "10.0.0.2"].map(|at| at.parse().expect("an address")).to_vec();
         let shown: Vec<String> = in_order(&addresses, 5).iter().map(ToString::to_string).collect();

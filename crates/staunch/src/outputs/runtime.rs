@@ -1,7 +1,7 @@
-//! The thread of senders that encrypt or compress: the work that they do for each byte would delay the connections and the other
-//! senders, which are on `main`. It starts with the first such output.
+//! The thread of senders that encrypt or compress: that work would delay the connections and other senders on `main`.
+//! It starts with the first such output.
 //!
-//! Not here: encryption and compression themselves (`wrapping`).
+//! Not here: encryption and compression (`wrapping`).
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -18,15 +18,15 @@ pub struct SenderThread(Mutex<Option<Started>>);
 #[derive(Debug)]
 struct Started {
     runtime: Handle,
-    /// Dropped with this: then the thread ends.
+    /// Dropping it ends the thread.
     _end: oneshot::Sender<()>,
 }
 
 impl SenderThread {
-    /// Where tasks of such senders run.
+    /// The runtime for the tasks of such senders.
     ///
     /// # Errors
-    /// When the system has no thread or no descriptors for it.
+    /// When the system has no thread or no descriptors left.
     pub fn runtime(&self) -> io::Result<Handle> {
         let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(started) = &*started {
@@ -43,12 +43,12 @@ fn start() -> io::Result<Started> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().thread_keep_alive(KEEP_THREADS).build()?;
     let handle = runtime.handle().clone();
-    // As on `main`: one thread for names is there from now on, and where the system has none the runtime would panic.
+    // As on `main`: checks that a thread for name lookups can start, because the runtime would panic otherwise.
     std::thread::Builder::new().spawn(|| ())?;
     runtime.spawn_blocking(|| ());
     let (end, ended) = oneshot::channel::<()>();
     std::thread::Builder::new().name("senders".into()).spawn(move || {
-        // The sender is dropped, not used: that is the news.
+        // Dropping the sender is the signal.
         let _ended = runtime.block_on(ended);
         runtime.shutdown_background();
     })?;

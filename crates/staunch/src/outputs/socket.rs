@@ -1,6 +1,6 @@
 //! Sockets of outputs: one type for all datagram sockets, one for all streams.
 //!
-//! Not here: where they lead to (`locator`), what is sent over them (`datagram`, `stream`).
+//! Not here: addresses (`locator`), the data (`datagram`, `stream`).
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -25,7 +25,7 @@ impl DatagramSocket {
     /// A UDP socket connected to `address`.
     ///
     /// # Errors
-    /// When there is no way to the address, or the system has no socket.
+    /// When there is no route to the address, or the system has no socket left.
     pub fn udp(address: SocketAddr) -> io::Result<DatagramSocket> {
         let any: SocketAddr = match address {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -41,14 +41,14 @@ impl DatagramSocket {
     /// A unix socket connected to `path`.
     ///
     /// # Errors
-    /// When nobody is there, or the system has no socket.
+    /// When nothing listens there, or the system has no socket left.
     pub fn unix(path: &Path) -> io::Result<DatagramSocket> {
         let socket = UnixDatagram::unbound()?;
         socket.connect(unix_path(path))?;
         Ok(DatagramSocket::Unix(socket))
     }
 
-    /// An error that the system kept for the next call (SO_ERROR).
+    /// A pending error of the socket (SO_ERROR).
     pub fn take_error(&self) -> Option<io::Error> {
         let error = match self {
             DatagramSocket::Udp(socket) => socket.take_error(),
@@ -57,10 +57,10 @@ impl DatagramSocket {
         error.ok().flatten()
     }
 
-    /// Sends by `send`, which makes the system call itself. When that would block, [`Self::writable`] waits from then on.
+    /// Sends with `send`, which makes the system call. After "would block", [`Self::writable`] waits for room.
     ///
     /// # Errors
-    /// Those of `send`; also would block before the system has said for the first time that there is room.
+    /// Errors of `send`; also "would block" before the system has reported room for the first time.
     pub fn try_send(&self, send: impl FnOnce(BorrowedFd<'_>) -> io::Result<usize>) -> io::Result<usize> {
         match self {
             DatagramSocket::Udp(socket) => socket.try_io(Interest::WRITABLE, || send(socket.as_fd())),
@@ -96,10 +96,11 @@ pub enum StreamSocket {
 }
 
 impl StreamSocket {
-    /// Connects to the first of `addresses` that takes the connection; all together may take `at_most`, each its part.
+    /// Connects to the first of `addresses` that accepts. All attempts together have the timeout `at_most`, divided
+    /// equally.
     ///
     /// # Errors
-    /// What the system says about the last one.
+    /// The error of the last attempt.
     pub async fn tcp(addresses: &[SocketAddr], at_most: Duration) -> io::Result<StreamSocket> {
         let each = at_most / u32::try_from(addresses.len().max(1)).expect("a name has few addresses");
         let mut last = io::Error::from(io::ErrorKind::NotFound);
@@ -121,12 +122,12 @@ impl StreamSocket {
     /// Connects to the socket at `path`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub async fn unix(path: &Path) -> io::Result<StreamSocket> {
         UnixStream::connect(unix_path(path)).await.map(StreamSocket::Unix)
     }
 
-    /// The host at the other end.
+    /// The peer's address.
     pub fn peer(&self) -> Option<SocketAddr> {
         match self {
             StreamSocket::Tcp(stream) => stream.peer_addr().ok(),
@@ -134,10 +135,10 @@ impl StreamSocket {
         }
     }
 
-    /// Writes as much as there is room for.
+    /// Writes as much as fits.
     ///
     /// # Errors
-    /// Would block, or the connection is broken.
+    /// "Would block", or the connection is broken.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             StreamSocket::Tcp(stream) => stream.try_write(bytes),
@@ -145,10 +146,10 @@ impl StreamSocket {
         }
     }
 
-    /// Reads what is there; 0 at the end.
+    /// Reads available bytes; 0 at the end.
     ///
     /// # Errors
-    /// Would block, or the connection is broken.
+    /// "Would block", or the connection is broken.
     pub fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             StreamSocket::Tcp(stream) => stream.try_read(into),
@@ -164,7 +165,7 @@ impl StreamSocket {
         }
     }
 
-    /// Resolves when there may be something to read, or the end.
+    /// Resolves when there may be data to read, or the end.
     pub async fn readable(&self) -> io::Result<()> {
         match self {
             StreamSocket::Tcp(stream) => stream.readable().await,
@@ -182,7 +183,7 @@ impl AsFd for StreamSocket {
     }
 }
 
-/// A path as the system wants it: a name that begins with `@` is an abstract one, with a NUL in that place.
+/// A path in the system's form: a name that begins with `@` is abstract, with a NUL instead.
 fn unix_path(path: &Path) -> std::path::PathBuf {
     match path.to_str().and_then(|path| path.strip_prefix('@')) {
         Some(name) => format!("\0{name}").into(),
@@ -190,22 +191,22 @@ fn unix_path(path: &Path) -> std::path::PathBuf {
     }
 }
 
-/// Connects to the first of `addresses` that somebody else listens at.
+/// Connects to the first of `addresses` with another process's listener.
 ///
 /// # Errors
-/// What the system says about the last one; also when the connection has met itself.
+/// The error of the last attempt; also when the connection was to itself.
 pub async fn tcp(addresses: impl ToSocketAddrs) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(addresses).await?;
     let met_itself = refuse_itself(stream.local_addr()?, stream.peer_addr()?);
     if met_itself.is_err() {
-        // At once and for good, so that the next listener finds the port free.
+        // Closes it at once, so that the next listener finds the port free.
         socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
     }
     met_itself.map(|()| stream)
 }
 
-/// The port that the system chose for our end may be the very one that we look for on this machine, while nobody has it. Then
-/// whatever is written comes back, nobody having read it.
+/// While nothing listens on a local port, the system may choose that very port for our end. The connection is then to
+/// itself, and returns all written data.
 fn refuse_itself(own: SocketAddr, peer: SocketAddr) -> io::Result<()> {
     if own == peer {
         return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody but ourselves is there"));
@@ -214,7 +215,7 @@ fn refuse_itself(own: SocketAddr, peer: SocketAddr) -> io::Result<()> {
 }
 
 #[test]
-fn a_socket_that_leads_to_itself_is_none() {
+fn a_connection_to_itself_is_rejected() {
     let stream = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
     let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
     stream.bind(&any.into()).expect("a free port");

@@ -1,7 +1,6 @@
-//! One TCP or unix stream endpoint: connects, writes what its sender says, reports the outcome to the sender.
+//! One TCP or unix stream endpoint: connects, writes the sender's bytes, and reports the results to it.
 //!
-//! Not here: what to write, what is settled and when to try again (`deliver::stream`), where the endpoint is
-//! (`locator`).
+//! Not here: the data, outcomes and retries (`deliver::stream`), addresses (`locator`).
 
 use std::future::pending;
 use std::io;
@@ -28,31 +27,31 @@ use crate::outputs::{end, publish, worked};
 use sys::clock::Clock;
 use sys::{self, AsFd};
 
-/// Bytes of answers that one read throws away. Graphite never answers; what it says would be a mistake of the config.
+/// Bytes of replies that one read drops. Graphite never replies; a reply means a mistake in the config.
 const ANSWER_BYTES: usize = 4 * 1024;
 
-/// How connections to an endpoint are made.
+/// How to connect to an endpoint.
 #[derive(Clone, Default)]
 pub struct Dialing {
-    /// Which of its addresses.
+    /// Which of its addresses to use.
     pub addresses: Addresses,
-    /// How their bytes are packed.
+    /// Compression of the bytes.
     pub compression: Compression,
-    /// Of an output whose connections are encrypted: where to find what with, at each connection anew.
+    /// For TLS: the source of the current settings, read at each connection.
     pub tls: Option<(Arc<Shared>, OutputId)>,
 }
 
 impl Dialing {
-    /// True when lines go to the socket as they are.
+    /// True when lines are sent without compression and TLS.
     pub fn is_plain(&self) -> bool {
         self.compression == Compression::Plain && self.tls.is_none()
     }
 
-    /// What a new connection goes through.
+    /// The compression and TLS of a new connection.
     fn wrapping(&self) -> io::Result<Option<Wrapping>> {
         let tls = match &self.tls {
             None => None,
-            // Without it nothing is sent: never in the clear what should be encrypted.
+            // Without the settings nothing is sent, so that nothing is sent in clear text.
             Some((shared, id)) => Some(
                 shared
                     .wiring
@@ -66,35 +65,35 @@ impl Dialing {
     }
 }
 
-/// Where the connection stands.
+/// The state of the connection.
 enum Link {
     Closed,
-    /// To be opened as soon as it is known where the endpoint is.
+    /// To be opened as soon as the address is known.
     Wanted,
     Opening(Attempt),
     Open(Box<Connection>),
 }
 
-/// A connection that is being made.
+/// A connection attempt.
 struct Attempt {
     task: JoinHandle<io::Result<Box<Connection>>>,
-    /// The endpoint was reached, and its handshake has begun.
+    /// The connection succeeded, and the handshake has begun.
     shakes_hands: Arc<AtomicBool>,
 }
 
-/// A connection that is open.
+/// An open connection.
 struct Connection {
     socket: StreamSocket,
-    /// None where lines go as they are.
+    /// `None` without compression and TLS.
     wrapping: Option<Wrapping>,
-    /// The peer has reset it. At a unix socket nobody can tell any more what it had read.
+    /// The peer has reset it. For a unix socket, it is then unknown what it had read.
     is_reset: bool,
     hearing: Hearing,
     said: FirstLine,
 }
 
 impl Connection {
-    /// On a socket that is connected: does what comes before the first line.
+    /// After connecting: does the handshake, if there is one.
     async fn begin(
         socket: io::Result<StreamSocket>,
         wrapping: io::Result<Option<Wrapping>>,
@@ -110,18 +109,18 @@ impl Connection {
         Ok(Box::new(open))
     }
 
-    /// Bytes of lines that the peer has not got, or cannot make use of yet. None while, or since, that is not known.
+    /// Bytes of lines that the peer has not received, or cannot decode yet. `None` while, or since, that is unknown.
     fn unacked(&mut self) -> io::Result<Option<u64>> {
         let is_linux = cfg!(target_os = "linux");
         let unacked = match &self.socket {
             StreamSocket::Tcp(socket) if is_linux => Some(sys::unacked(socket.as_fd())?),
-            // The end of the stream that is asked for there comes after the reset, too.
+            // The check for the end of the stream would also succeed after a reset.
             StreamSocket::Unix(_) if is_linux && self.is_reset => None,
             StreamSocket::Unix(socket) if is_linux => {
                 let unread = sys::unread(socket.as_fd());
                 self.noted(unread)?
             }
-            // Where the system cannot tell, what the socket took is taken for arrived.
+            // If the system does not report it, bytes accepted by the socket count as arrived.
             _ => Some(0),
         };
         Ok(unacked.map(|unacked| match &mut self.wrapping {
@@ -130,7 +129,7 @@ impl Connection {
         }))
     }
 
-    /// Notes what the system says of the connection in passing.
+    /// Notes a reset in a result.
     fn noted<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
         self.is_reset |= done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset);
         done
@@ -153,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// Resolves when there is something to hear, or the end, and the endpoint may be heard. Cancel-safe.
+    /// Resolves when there is data to read, or the end, and reading is not paused. Cancel-safe.
     async fn readable(&self) -> io::Result<()> {
         let rest_ns = self.hearing.rest_ns(Clock::mono_ns);
         if rest_ns > 0 {
@@ -162,7 +161,7 @@ impl Connection {
         self.socket.readable().await
     }
 
-    /// Writes the first bytes of `lines`, and gives how many were taken.
+    /// Writes the first bytes of `lines`, and returns how many were accepted.
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         let Some(wrapping) = &mut self.wrapping else {
             let written = self.socket.try_write(lines);
@@ -174,7 +173,7 @@ impl Connection {
         }
     }
 
-    /// Sends what waits for the socket, as far as it goes.
+    /// Sends pending bytes, as far as the socket accepts them.
     fn send(&mut self) -> io::Result<()> {
         while let Some(wrapping) = self.wrapping.as_mut().filter(|wrapping| !wrapping.unsent().is_empty()) {
             let sent = self.socket.try_write(wrapping.unsent());
@@ -186,7 +185,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Nothing more is to be written for now: sends what was taken.
+    /// No more lines for now: sends the accepted ones.
     fn flush(&mut self) -> io::Result<()> {
         if let Some(wrapping) = &mut self.wrapping {
             wrapping.flush()?;
@@ -194,7 +193,7 @@ impl Connection {
         self.send()
     }
 
-    /// Ends it as its form wants it, as far as the socket takes that at once.
+    /// Ends the stream in its format, as far as the socket accepts that at once.
     fn finish(&mut self) {
         if let Some(wrapping) = self.wrapping.as_mut().filter(|wrapping| wrapping.is_at_rest()) {
             // The lines have arrived without it.
@@ -203,10 +202,10 @@ impl Connection {
     }
 }
 
-/// Which address a connection is tried to first.
+/// Which address is tried first.
 struct Turns {
     addresses: Addresses,
-    /// Where the last connection led to.
+    /// The address of the last connection.
     last: Option<SocketAddr>,
 }
 
@@ -219,7 +218,7 @@ impl Turns {
         }
     }
 
-    /// In turn: those behind the last one, those before it, and then itself.
+    /// In turn: the addresses after the last one, those before it, and then itself.
     fn order(&self, addresses: &mut [SocketAddr]) {
         if let Some(at) = addresses.iter().position(|address| Some(*address) == self.last) {
             addresses.rotate_left(at + 1);
@@ -227,29 +226,29 @@ impl Turns {
     }
 }
 
-/// All other failures of a handshake have words of their own.
+/// All other handshake failures have their own messages.
 const UNANSWERED: &str =
     "the TLS handshake was not answered within `connect_timeout`: does the endpoint speak TLS?";
 
-/// What is known of the last failure, for people.
+/// Details of the last failure, for people.
 #[derive(Default)]
 struct Trouble {
-    /// The system's words for it.
+    /// The system's message.
     words: Option<String>,
-    /// The first line of the last answer of a connection that has ended.
+    /// The first line of the last reply of an ended connection.
     said: Option<String>,
     /// What was answered on all connections.
     answers: Answers,
 }
 
 impl Trouble {
-    /// The connection is about to be given up: what the endpoint said on it last may tell why.
+    /// The connection is about to be closed: its last reply may explain why.
     fn hear_out(&mut self, open: &mut Connection) {
         let _ended = open.hear(&mut [0; ANSWER_BYTES], &mut self.answers);
         self.said = open.said.quoted().or(self.said.take());
     }
 
-    /// Words for `failure`, which is the last one.
+    /// The message for `failure`, the last one.
     fn take_words(&mut self, failure: Failure) -> Option<String> {
         let words = self.words.take();
         match failure {
@@ -261,7 +260,7 @@ impl Trouble {
     }
 }
 
-/// What there is to say of an endpoint that closes each connection at once.
+/// The message for an endpoint that closes each connection at once.
 fn closing_words(said: Option<&str>) -> String {
     match said {
         Some(line) => format!("it answers `{line}`: does it accept the data of this output?"),
@@ -269,7 +268,7 @@ fn closing_words(said: Option<&str>) -> String {
     }
 }
 
-/// Drives the sender of one connection to an endpoint until its outlet stops: of several, the one of that number.
+/// Drives the sender of connection `number` to an endpoint until its outlet stops.
 pub async fn run(
     mut locator: Locator,
     plan: SenderPlan,
@@ -311,13 +310,13 @@ pub async fn run(
         }
         publish(&outlet, number, sender.waiting_copies(), sender.queued_bytes(), sender.state());
         worked(&outlet, since_ns);
-        // A sender that has just come to its end says `Idle`, for good.
+        // A sender that has just ended always returns `Idle`.
         if let Some(waits_for_room) = step.filter(|_| !sender.stopped()) {
             let slot = (&*outlet, number);
             wait(&mut sender, slot, (&mut link, &mut trouble), &mut locator, waits_for_room).await;
             turns.remember(&link);
         } else {
-            // An endpoint that takes bytes as fast as they are written would keep the thread from everything else.
+            // A fast endpoint would keep the thread from all other work.
             tokio::task::yield_now().await;
         }
     }
@@ -335,7 +334,7 @@ fn report_acks(sender: &mut StreamSender, link: &mut Link) {
     }
 }
 
-/// Does what the sender says. `None`: go on at once; `Some(true)`: wait, also for room in the socket.
+/// Does the sender's action. `None`: continue at once; `Some(true)`: wait, also for room in the socket.
 fn step(
     sender: &mut StreamSender,
     (outlet, number): (&Outlet, usize),
@@ -354,7 +353,7 @@ fn step(
         }
         Action::Write(bytes) => {
             let Link::Open(open) = link else {
-                // Before the sender knows that the connection is there, it writes nothing.
+                // The sender writes nothing before it knows of the connection.
                 return Some(false);
             };
             match open.write(bytes) {
@@ -397,7 +396,7 @@ fn step(
     }
 }
 
-/// Begins to connect, if it is known where to; otherwise also gives words for what is amiss.
+/// Begins to connect, if the address is known; otherwise also returns a message.
 fn open(
     sender: &mut StreamSender,
     locator: &mut Locator,
@@ -427,14 +426,14 @@ fn open(
     (Link::Opening(Attempt { task, shakes_hands }), None)
 }
 
-/// The last figures of a connection that broke are still worth having: they tell what arrived.
+/// The last counts of a broken connection are useful: they show what arrived.
 fn close(sender: &mut StreamSender, link: &mut Link, why: CloseReason) {
     report_acks(sender, link);
     *link = Link::Closed;
     sender.on_closed(why, Clock::now());
 }
 
-/// Waits until something happens.
+/// Waits for an event.
 async fn wait(
     sender: &mut StreamSender,
     (outlet, number): (&Outlet, usize),
@@ -446,8 +445,8 @@ async fn wait(
         Some(at_ns) => Duration::from_nanos(at_ns.saturating_sub(Clock::mono_ns())),
         None => Duration::from_secs(3600),
     };
-    // All branches are cancel-safe: a connection attempt is a task of its own and stays in `link`, readiness is a
-    // question, and a wake-up that is missed leaves its permit behind.
+    // All branches are cancel-safe: a connection attempt is a separate task and stays in `link`, readiness is only
+    // queried, and a missed wake-up leaves its permit.
     tokio::select! {
         () = outlet.woken(number) => {}
         () = tokio::time::sleep(pause) => {}
@@ -455,7 +454,7 @@ async fn wait(
     }
 }
 
-/// What a connection reports of itself.
+/// An event of a connection.
 enum Event {
     Found,
     Opened(io::Result<Box<Connection>>),
@@ -475,7 +474,7 @@ async fn event(link: &mut Link, locator: &mut Locator, for_room: bool) -> Event 
             Err(ended) => Event::Opened(Err(io::Error::other(ended))),
         },
         Link::Open(open) => {
-            // Cancel-safe: both only ask.
+            // Cancel-safe: both only query.
             tokio::select! {
                 _room = open.socket.writable(), if for_room => Event::Room,
                 readable = open.readable() => Event::Readable(readable),
@@ -500,7 +499,7 @@ fn on_event(
     (link, trouble): (&mut Link, &mut Trouble),
 ) {
     match event {
-        // The next turn looks where.
+        // The next turn resolves the address.
         Event::Found | Event::Room => {}
         Event::Opened(Ok(open)) => {
             *link = Link::Open(open);
@@ -554,7 +553,7 @@ mod tests {
     use crate::outputs::locator::{Directory, OwnListeners};
     use crate::outputs::names::tests::Dns;
 
-    /// The first line that comes on the next connection.
+    /// The first line on the next connection.
     async fn line(listener: &tokio::net::TcpListener) -> (tokio::net::TcpStream, Vec<u8>) {
         let read = async {
             let (mut stream, _) = listener.accept().await.expect("it listens");
@@ -569,7 +568,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_leads_elsewhere_is_followed_with_the_next_connection() {
+    async fn a_changed_address_of_a_name_is_used_for_the_next_connection() {
         let dns = Dns::new().await;
         let first = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = first.local_addr().expect("it is bound").port();
@@ -593,12 +592,12 @@ mod tests {
             (Arc::clone(&outlet), 0),
             1,
         ));
-        // Nobody knows the name yet: it waits.
+        // The name is not resolved yet: it waits.
         append(b"early 1 2\n");
         dns.set("carbon.test.", &[[127, 0, 0, 1]]);
         let (stream, got) = line(&first).await;
         assert_eq!(got, b"early 1 2\n");
-        // All addresses are one endpoint: where nobody listens, the next is tried.
+        // All addresses are one endpoint: if one does not accept, the next is tried.
         dns.set("carbon.test.", &[[127, 0, 0, 3], [127, 0, 0, 2]]);
         drop((stream, first));
         append(b"late 1 2\n");
@@ -611,7 +610,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn in_turn_each_connection_goes_to_the_next_address() {
+    async fn round_robin_connects_to_the_next_address_each_time() {
         let dns = Dns::new().await;
         let first = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = first.local_addr().expect("it is bound").port();
@@ -639,7 +638,7 @@ mod tests {
             };
             assert_eq!(got, text.into_bytes());
             places.push(stream.local_addr().expect("it is connected").ip());
-            // Ended by the peer: the next line needs another connection.
+            // Closed by the peer: the next line needs another connection.
             drop(stream);
         }
         assert!(places[0] != places[1] && places[0] == places[2] && places[1] == places[3], "{places:?}");
@@ -650,7 +649,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_endpoint_that_is_away_does_not_hold_up_the_stop() {
+    async fn an_endpoint_that_is_down_does_not_delay_the_stop() {
         let account = Arc::new(OutputAccount::default());
         let outlet = Arc::new(Outlet::new("o", QueueLimits::default(), &account));
         let now = Clock::now();
@@ -666,7 +665,7 @@ mod tests {
             now,
         );
         outlet.stop(now.mono_ns + 100_000_000);
-        // Bound and closed again: connections are refused.
+        // Bound and closed again: connections are rejected.
         let closed = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = closed.expect("a free port").port();
         let to = Destination::Tcp(Endpoint { host: "127.0.0.1".into(), port });

@@ -1,8 +1,8 @@
 //! Log lines about an output's endpoint: one for each change of its state, and one from time to time while it is down.
 //!
-//! Path of a failure: a sender notes it -> **[`Teller::look`]** takes the system's words and counts it -> [`Teller::tell`] logs
-//! the sender's news with them.
-//! Not here: which changes are news (`deliver::endpoint`), lines of checks (`check`).
+//! Path of a failure: a sender notes it -> **[`Teller::look`]** stores the system's message and counts it ->
+//! [`Teller::tell`] logs the sender's state change with it. Not here: which changes are logged (`deliver::endpoint`),
+//! log lines of health checks (`check`).
 
 use deliver::{EndpointState, Failure, StateChange};
 use model::{Now, SECOND_NS};
@@ -12,33 +12,33 @@ use crate::carbon_c_relay::original;
 use crate::daemon::outlet::Outlet;
 use client::stdio;
 
-/// For the log: records while an endpoint is down …
+/// For the log: the records of an endpoint that is down …
 const WAITS: &str = "records stay queued";
 
-/// … and of packets to a port that is closed.
+/// … and packets to a closed port.
 const PROBES: &str = "packets sent just before are lost and count as `rejected_by_peer`; other records stay queued, and single \
                       packets probe whether a process listens again";
 
-/// What the log says of the endpoint of one sender.
+/// The log lines about the endpoint of one sender.
 #[derive(Debug)]
 pub struct Teller {
-    /// The endpoint, as logs name it.
+    /// The endpoint's name in logs.
     place: String,
-    /// Packets go to it by UDP, so that little is known of it: whether it is up or down is not.
+    /// It is a UDP endpoint, whose state is only partly known.
     is_udp: bool,
     last: Option<(Failure, Now)>,
-    /// Words for the last failure; none where its own word has to do.
+    /// The message for the last failure; `None` if its name is enough.
     words: Option<String>,
 }
 
 impl Teller {
-    /// Nothing has failed yet.
+    /// No failure yet.
     pub fn new(place: String) -> Teller {
         let is_udp = place.starts_with("udp://");
         Teller { place, is_udp, last: None, words: None }
     }
 
-    /// Takes notice of what the sender knows. Of a failure that is new, `words` gives what there is to say.
+    /// Reads the sender's state. For a new failure, `words` returns the message.
     pub fn look(
         &mut self,
         outlet: &Outlet,
@@ -95,7 +95,7 @@ impl Teller {
         }
     }
 
-    /// What is known of an endpoint that fails so.
+    /// The known facts about an endpoint with this failure.
     fn what(&self, failure: Failure) -> String {
         let (place, why) = (&self.place, self.why(failure));
         match failure {
@@ -109,14 +109,14 @@ impl Teller {
         self.words.as_deref().unwrap_or_else(|| failure.word())
     }
 
-    /// The same in the words that scripts of carbon-c-relay's users look for (spec graphite §2.13).
+    /// The same in the texts that scripts of carbon-c-relay's users search for (spec graphite §2.13).
     fn tell_as_the_original(&self, change: StateChange) {
         let place = original::endpoint(&self.place);
         match change {
             StateChange::Up | StateChange::StillDown { .. } => {}
             StateChange::Down { failure } | StateChange::NewReason { failure } => {
                 let why = self.why(failure);
-                // The system's words without its number.
+                // The system's message without its number.
                 let why = why.split(" (os error").next().unwrap_or(why);
                 let what = match failure {
                     Failure::ConnectFailed
@@ -143,7 +143,7 @@ fn long(ns: u64) -> String {
 }
 
 #[test]
-fn of_an_endpoint_by_udp_only_what_is_known_is_said() {
+fn log_lines_about_udp_endpoints_claim_only_known_facts() {
     let closed = "the port of udp://a:1 is closed: its machine refuses packets (ICMP)";
     for (place, failure, want) in [
         ("tcp://a:1", Failure::ConnectFailed, "tcp://a:1 is down (connect_failed)"),
@@ -156,7 +156,7 @@ fn of_an_endpoint_by_udp_only_what_is_known_is_said() {
 }
 
 #[test]
-fn long_times_read_well() {
+fn long_times_are_formatted_for_people() {
     for (seconds, want) in
         [(60, "1 min"), (659, "10 min"), (3600, "1 h"), (7_300, "2 h 1 min"), (90_000, "25 h")]
     {

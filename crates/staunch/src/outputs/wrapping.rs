@@ -1,10 +1,11 @@
-//! What stands between a sender's lines and its socket: they are packed, and what that makes is encrypted.
+//! Compression and encryption between a sender's lines and its socket.
 //!
-//! Path of a line: `StreamSender::poll` gives `Write` -> [`Wrapping::take`] -> `wire::compression::Compressor` -> `rustls` ->
-//! [`Wrapping::unsent`] -> the socket -> [`Wrapping::unacked`] -> `StreamSender::on_acked`.
-//! Not here: sockets but for the handshake (`stream`), what is settled when (`deliver::stream`), how streams are packed
+//! Path of a line: `StreamSender::poll` returns `Write` -> [`Wrapping::take`] -> `wire::compression::Compressor` ->
+//! `rustls` -> [`Wrapping::unsent`] -> the socket -> [`Wrapping::unacked`] -> `StreamSender::on_acked`. Not here:
+//! sockets except for the handshake (`stream`), outcomes (`deliver::stream`), compression formats
 //! (`wire::compression`), certificates (`tls`).
-//! Invariant: nothing is taken while something waits for the socket, so a connection holds what one flush makes.
+//! Invariant: no lines are accepted while bytes for the socket are pending, so a connection buffers the output of one
+//! flush.
 
 use std::io::{self, Read, Write};
 
@@ -16,31 +17,31 @@ use crate::outputs::hearing::FirstLine;
 use crate::outputs::socket::StreamSocket;
 use tls::ForEndpoint;
 
-/// Bytes that one read of a handshake takes.
+/// Bytes of one read of a handshake.
 const HANDSHAKE_BYTES: usize = 4 * 1024;
 
-/// What the bytes of one connection go through.
+/// The compression and encryption of one connection.
 #[derive(Debug)]
 pub struct Wrapping {
     compressor: Option<Compressor>,
-    /// Packed, or lines as they are, and not encrypted yet.
+    /// Compressed or plain bytes that are not encrypted yet.
     packed: Vec<u8>,
     /// Bytes of lines since the last flush.
     since_flush: usize,
     tls: Option<Box<ClientConnection>>,
     marks: Marks,
-    /// For the socket, and how much of it the socket took.
+    /// Bytes for the socket, and how many of them it accepted.
     wire: Vec<u8>,
     written: usize,
-    /// Bytes that the socket took since the handshake.
+    /// Bytes that the socket accepted since the handshake.
     sent: u64,
 }
 
 impl Wrapping {
-    /// For a new connection; none when its lines go as they are.
+    /// For a new connection; `None` without compression and TLS.
     ///
     /// # Errors
-    /// When nothing can be encrypted as it should be.
+    /// When TLS cannot be set up.
     pub fn new(compression: Compression, tls: Option<&ForEndpoint>) -> io::Result<Option<Wrapping>> {
         let compressor = Compressor::new(compression);
         if compressor.is_none() && tls.is_none() {
@@ -59,11 +60,11 @@ impl Wrapping {
         }))
     }
 
-    /// Does what comes before the first line, if it is encrypted: the endpoint's certificate is verified here. The caller
-    /// bounds the time. Not cancel-safe: the connection is to be closed then.
+    /// Does the TLS handshake, if there is one: the endpoint's certificate is verified here. The caller has a timeout.
+    /// Not cancel-safe: close the connection then.
     ///
     /// # Errors
-    /// Those of the socket, and in words what is wrong with the endpoint's certificate or with ours.
+    /// Errors of the socket, and messages about the endpoint's certificate or ours.
     pub async fn shake_hands(&mut self, socket: &StreamSocket) -> io::Result<()> {
         let mut buffer = [0; HANDSHAKE_BYTES];
         while let Some(tls) = &mut self.tls
@@ -90,13 +91,13 @@ impl Wrapping {
                 Ok(0) => return Err(tls::words::ended_early()),
                 Ok(len) => {
                     if let Err(error) = self.receive(&buffer[..len], &mut FirstLine::default()) {
-                        // It gets the reason, if it still reads.
+                        // Sends the reason to the endpoint, if it still reads.
                         let _unsent = socket.try_write(&self.wire);
                         return Err(error);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // What it makes of the first bytes is no handshake.
+                // The endpoint's first bytes are not a handshake.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                     return Err(tls::words::ended_early());
                 }
@@ -111,11 +112,11 @@ impl Wrapping {
         self.tls.is_some()
     }
 
-    /// Takes what the endpoint says. Answers are thrown away but for the first line: Graphite never answers. False when it has
-    /// closed its side.
+    /// Receives replies. They are dropped except for the first line, because Graphite never replies. False when the
+    /// endpoint has closed its side.
     ///
     /// # Errors
-    /// When it cannot be followed.
+    /// When they are invalid.
     pub fn receive(&mut self, mut bytes: &[u8], said: &mut FirstLine) -> io::Result<bool> {
         let Some(tls) = &mut self.tls else {
             said.heard(bytes);
@@ -125,7 +126,7 @@ impl Wrapping {
         while !bytes.is_empty() && open {
             tls.read_tls(&mut bytes)?;
             let state = tls.process_new_packets();
-            // What rustls has to say goes before the next lines: an answer to a new key, or why it ends.
+            // Data from rustls is sent before further lines: a reply to a key update, or the reason for the end.
             while tls.wants_write() {
                 tls.write_tls(&mut self.wire)?;
             }
@@ -141,10 +142,10 @@ impl Wrapping {
         Ok(open)
     }
 
-    /// Takes the first bytes of `lines`, and gives how many: none while something waits for the socket.
+    /// Accepts the first bytes of `lines`, and returns how many: 0 while bytes for the socket are pending.
     ///
     /// # Errors
-    /// When it cannot be encrypted.
+    /// When they cannot be encrypted.
     pub fn take(&mut self, lines: &[u8]) -> io::Result<usize> {
         if !self.unsent().is_empty() {
             return Ok(0);
@@ -166,10 +167,10 @@ impl Wrapping {
         Ok(taken)
     }
 
-    /// Makes all that was taken readable for the endpoint, once it has what waits for the socket then.
+    /// Makes all accepted lines readable for the endpoint, once it has received the pending bytes.
     ///
     /// # Errors
-    /// When it cannot be encrypted.
+    /// When they cannot be encrypted.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.since_flush == 0 {
             return Ok(());
@@ -183,17 +184,17 @@ impl Wrapping {
         Ok(())
     }
 
-    /// True when nothing waits for a flush, or for the socket.
+    /// True when nothing is pending for a flush or for the socket.
     pub fn is_at_rest(&self) -> bool {
         self.since_flush == 0 && self.unsent().is_empty()
     }
 
-    /// What the socket is to take.
+    /// The pending bytes for the socket.
     pub fn unsent(&self) -> &[u8] {
         &self.wire[self.written..]
     }
 
-    /// The socket took the first `bytes` of [`Self::unsent`].
+    /// The socket accepted the first `bytes` of [`Self::unsent`].
     pub fn on_sent(&mut self, bytes: usize) {
         self.written += bytes;
         self.sent += bytes as u64;
@@ -203,13 +204,13 @@ impl Wrapping {
         }
     }
 
-    /// Bytes of lines that the peer's kernel cannot make use of yet, when it has not acknowledged the last `unacked` bytes
-    /// that the socket took.
+    /// Bytes of lines that the peer cannot decode yet, when it has not acknowledged the last `unacked` bytes accepted
+    /// by the socket.
     pub fn unacked(&mut self, unacked: u64) -> u64 {
         self.marks.unacked(self.sent.saturating_sub(unacked))
     }
 
-    /// Ends the stream as its form wants it. It is no loss when the peer does not get that.
+    /// Ends the stream in its format. It is no loss if the peer does not receive that.
     ///
     /// # Errors
     /// When it cannot be encrypted.
@@ -234,7 +235,7 @@ impl Wrapping {
         };
         let mut rest = &self.packed[..];
         while !rest.is_empty() {
-            // As much as it has room for; what that makes goes on at once.
+            // As much as it has room for; the result is sent at once.
             let len = tls.writer().write(rest)?;
             rest = &rest[len..];
             while tls.wants_write() {
@@ -245,7 +246,7 @@ impl Wrapping {
         Ok(())
     }
 
-    /// Bytes that were made for the wire.
+    /// Bytes made for the socket.
     fn made(&self) -> u64 {
         self.sent + self.unsent().len() as u64
     }
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_count_as_arrived_when_the_peer_can_read_them() {
+    fn lines_count_as_arrived_when_the_peer_can_decode_them() {
         for compression in [Compression::Gzip, Compression::Lz4, Compression::Snappy] {
             let mut wrapping = wrapping(compression);
             let mut decompressor = Decompressor::new(compression).expect("it is packed");
@@ -279,7 +280,7 @@ mod tests {
                 if turn % 3 == 0 || taken == lines.len() {
                     wrapping.flush().expect("memory");
                 }
-                // The socket takes some of it, and some of that is acknowledged.
+                // The socket accepts some bytes, and some of these are acknowledged.
                 let sent = wrapping.unsent().len().min(700 * (turn % 5));
                 let bytes = wrapping.unsent()[..sent].to_vec();
                 wrapping.on_sent(sent);
@@ -300,10 +301,11 @@ mod tests {
         }
     }
 
-    /// A sender and its connections, without sockets: bytes arrive in pieces, and now and then a connection ends with some of
+    /// A sender and its connections without sockets: bytes arrive in pieces, and sometimes a connection ends with some
+    /// of them in flight.
     /// them on the way.
     #[test]
-    fn after_a_break_a_new_stream_begins_with_the_first_line_that_may_be_missing() {
+    fn a_new_stream_after_a_break_begins_with_the_first_line_in_doubt() {
         use std::sync::Arc;
 
         use deliver::plan::{QueueLimits, SenderPlan};
@@ -322,7 +324,7 @@ mod tests {
                 let block = Block::lines(some.concat().into_bytes(), some.len() as u32, now.mono_ns);
                 assert!(matches!(queue.append(block, now), Appended::Kept));
             }
-            // What the peer has of this connection, what is on the way to it, and the lines that it has read of all.
+            // The peer's data on this connection, the data in flight, and all lines that it has read.
             let mut link: Option<(Wrapping, Vec<u8>, Vec<u8>)> = None;
             let mut read: Vec<String> = Vec::new();
             let mut connections = 0;
@@ -377,7 +379,7 @@ mod tests {
         }
     }
 
-    /// Reads a stream as far as it came: it goes on with the line behind the last one, or with one that came already.
+    /// Reads a stream as far as it arrived: it continues after the last line, or with an earlier one.
     fn keep_whole(read: &mut Vec<String>, compression: Compression, stream: &[u8]) {
         let mut decompressor = Decompressor::new(compression).expect("it is packed");
         decompressor.push(stream);

@@ -1,8 +1,8 @@
-//! Accepting connections of a source: whoever comes has a place, or is told by a close that there is none.
+//! Accepts connections of a source: a connection gets a slot, or is closed.
 //!
-//! Path of a connection: [`accept`] -> `Admission::admit_or_replace_silent` -> `Parked::begin` -> a task of its own.
-//! Not here: reading (`stream`), how places are shared out (`admission`).
-//! Invariant: a connection has its place for as long as its task lives, or until another one needs it.
+//! Path of a connection: [`accept`] -> `Admission::admit_or_replace_silent` -> `Parked::begin` -> its own task. Not
+//! here: reading (`stream`), limits (`admission`).
+//! Invariant: a connection has its slot as long as its task lives, or until another one needs it.
 
 use std::io;
 use std::net::IpAddr;
@@ -28,23 +28,23 @@ use crate::sources::stream::{Order, Stream, StreamSource, idle_timeout, ordered}
 use sys::clock::Clock;
 use sys::{self, UnixListener};
 
-/// Most connections that are still accepted while stopping: as many as the kernel keeps for us.
+/// Most connections that are still accepted during a stop: the kernel's backlog.
 const BACKLOG_MAX: usize = 1024;
 
-/// How often a listener looks whether refusals are left that were not logged: a line comes once a minute.
+/// How often a listener checks for rejections that were not logged: a line appears once a minute.
 const TELL_REST_EVERY: Duration = Duration::from_secs(5);
 
-/// A connection that was silent for so long, or for half of `idle_timeout` where that is shorter, may give its place to another
-/// one: longer than clients usually keep their samples before they send them.
+/// A connection that has been silent for this long, or for half of `idle_timeout` if that is shorter, may be replaced:
+/// clients usually buffer their samples for less.
 const SILENT: Duration = Duration::from_secs(60);
 
-/// Most connections that gave their place to others and are not closed yet: what is left of them may have to wait for room.
+/// Most replaced connections that are not closed yet: their remaining data may have to wait for room.
 const LEAVING_MAX: usize = 256;
 
-/// Pause before another attempt to accept when the process is out of descriptors, or the system out of memory.
+/// Pause before the next accept when the process has no descriptors, or the system no memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Longest pause between two attempts to listen again; the first is [`ACCEPT_PAUSE`], and each doubles.
+/// Longest pause between two attempts to listen again; the first one is [`ACCEPT_PAUSE`], and each doubles.
 const LISTEN_AGAIN_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 enum Listener {
@@ -61,7 +61,7 @@ impl Listener {
         }
     }
 
-    /// As [`listen_again`].
+    /// See [`listen_again`].
     fn again(&self) -> io::Result<Listener> {
         match self {
             Listener::Tcp(listener) => listen_again(listener).map(Listener::Tcp),
@@ -76,7 +76,7 @@ impl Listener {
         }
     }
 
-    /// A connection, and whose it is: a client that has gone again is still known by its address.
+    /// A connection and its address: a client that has gone again is still known by its address.
     async fn accept(&self) -> io::Result<(Stream, Option<IpAddr>)> {
         match self {
             Listener::Tcp(listener) => {
@@ -88,27 +88,27 @@ impl Listener {
     }
 }
 
-/// Connections that were at rest.
+/// Paused connections.
 #[derive(Default)]
 pub struct Before {
-    /// To go on with.
+    /// To continue.
     pub parked: Vec<Parked>,
-    /// Gives those that were not in time.
+    /// Returns those that were not in time.
     pub busy: Option<JoinHandle<Vec<Parked>>>,
 }
 
 impl Before {
-    /// The next that come late; never when none can. Cancel-safe.
+    /// The next late ones; never resolves without any. Cancel-safe.
     async fn late(&mut self) -> Vec<Parked> {
         let Some(busy) = &mut self.busy else { return std::future::pending().await };
         let late = busy.await;
         self.busy = None;
-        // A task that panicked has told so itself.
+        // A task that panicked has logged it.
         late.unwrap_or_default()
     }
 }
 
-/// What the connections of a listener have in common.
+/// The shared state of a listener's connections.
 struct Door {
     shared: Arc<Shared>,
     updates: watch::Receiver<StreamSource>,
@@ -121,7 +121,7 @@ struct Door {
 }
 
 impl Door {
-    /// Goes on with a connection that has a place already.
+    /// Continues a connection that has a slot.
     fn go_on(&mut self, parked: Parked) {
         let slot = self.places.admit_anyway(slot_key(parked.peer_key()));
         let source = self.updates.borrow().intake.source();
@@ -158,16 +158,16 @@ impl Door {
         }
     }
 
-    /// Serves who has come, if there is a place.
+    /// Serves a new connection, if there is a slot for it.
     fn take(&mut self, (stream, from): (Stream, Option<IpAddr>)) {
-        // Asked for now: it may have changed while nobody came.
+        // Read now: it may have changed since the last connection.
         let source = self.updates.borrow().clone();
         let plan = &source.plan;
         let limits = Limits { all: plan.connections_max, per_peer: plan.connections_per_peer_max() };
         let client = Client::of(&stream, from);
         let peer = client.key;
         let of_all = Arc::clone(&self.shared.wiring.load().plan);
-        // Before a place: nobody gives one up for a connection that has no descriptor.
+        // Before the slot: no connection is replaced for one without a descriptor.
         let share = shares::try_take(source.intake.source(), peer, &of_all);
         let key = slot_key(peer);
         let slot = if share.is_ok() && self.leaving() < LEAVING_MAX {
@@ -189,7 +189,7 @@ impl Door {
         }
     }
 
-    /// Connections that gave their place to others and are there still.
+    /// Replaced connections that are not closed yet.
     fn leaving(&self) -> usize {
         self.connections.len().saturating_sub(self.places.open())
     }
@@ -235,25 +235,25 @@ impl Door {
         };
         count.fetch_add(1, Relaxed);
         let Some(refused) = self.refusals.note(Clock::mono_ns()) else { return };
-        let (name, told) = (&plan.name, descriptors::advice());
+        let (name, advice) = (&plan.name, descriptors::advice());
         match short {
             Short::All => {
                 let most = shares::most().map(|(peer, count)| format!("; {peer} has most, {count}"));
                 tracing::warn!(
                     "source `{name}` refuses connections: all file descriptors for connections of sources are in use{}. \
-                     {told} ({refused} refused since the last message)",
+                     {advice} ({refused} refused since the last message)",
                     most.unwrap_or_default()
                 );
             }
             Short::PerPeer => tracing::warn!(
-                "source `{name}` refuses connections of {peer}, which has {}, half of the limit for all sources. {told} \
+                "source `{name}` refuses connections of {peer}, which has {}, half of the limit for all sources. {advice} \
                  ({refused} refused since the last message)",
                 shares::of_peer_max()
             ),
         }
     }
 
-    /// Logs refusals that were not logged yet, when it is time or at the end.
+    /// Logs rejections that were not logged yet, after a minute or at the end.
     fn tell_rest(&self, is_end: bool) {
         if let Some(refused) = self.refusals.rest(Clock::mono_ns(), is_end) {
             let name = &self.updates.borrow().plan.name;
@@ -267,7 +267,7 @@ impl Door {
         }
     }
 
-    /// Nobody will be accepted here any more, unless the socket listens again.
+    /// No connection is accepted here any more, unless the socket listens again.
     fn closed(&self, error: &io::Error, pause: Duration) {
         let source = self.updates.borrow();
         source.account.read_errors.fetch_add(1, Relaxed);
@@ -280,11 +280,11 @@ impl Door {
         }
     }
 
-    /// Accepting has failed: says whether to rest before the next attempt.
+    /// Accepting has failed: returns whether to pause before the next attempt.
     fn failed(&self, error: &io::Error) -> bool {
         let source = self.updates.borrow();
         if !sys::is_out_of_resources(error) {
-            // The client went away before it was accepted.
+            // The client disconnected before it was accepted.
             source.account.connections_broken.fetch_add(1, Relaxed);
             tracing::debug!("accept on {}: {error}", shown(&source.listen));
             return !matches!(
@@ -303,8 +303,8 @@ impl Door {
     }
 }
 
-/// Accepts connections until `orders` say otherwise, then lets the open ones end, or gives them back at rest. What
-/// `updates` says of limits and answers holds for the connections that come after it, and how lines are read for all.
+/// Accepts connections until another order comes; then lets the open ones end, or returns them paused. Changed limits
+/// and acknowledgements in `updates` apply to later connections, changed parsing applies to all.
 ///
 /// # Errors
 /// When the listener cannot be used at all.
@@ -360,7 +360,7 @@ pub async fn accept(
                     () = tokio::time::sleep(again_in) => {}
                 }
                 again_in = LISTEN_AGAIN_PAUSE_MAX.min(2 * again_in);
-                // What fails now fails again when somebody is to be accepted.
+                // This failure would repeat at the next accept.
                 if let Ok(again) = listener.again() {
                     tracing::info!("{} listens again", shown(&door.updates.borrow().listen));
                     listener = again;
@@ -370,10 +370,10 @@ pub async fn accept(
             Err(_gone) => {}
         }
     };
-    // Connections that the kernel made for us already: what their peers sent counts as well.
+    // Connections in the kernel's backlog: their data counts, too.
     let waiting_max = if order == Order::HandOver { 0 } else { BACKLOG_MAX };
     for _waiting in 0..waiting_max {
-        // Cancel-safe; a listener that has nobody waiting does not make us wait.
+        // Cancel-safe; without a connection in the backlog it does not wait.
         let accepted = tokio::time::timeout(Duration::ZERO, listener.accept());
         let Ok(Ok(stream)) = accepted.await else { break };
         door.take(stream);
@@ -389,7 +389,7 @@ pub async fn accept(
     Ok(at_rest)
 }
 
-/// Whose place a connection has: clients of a unix socket share only the bound on all.
+/// The key for a connection's slot: clients of a unix socket share only the total limit.
 fn slot_key(peer: PeerKey) -> PeerKey {
     match peer {
         PeerKey::V4(_) | PeerKey::V6(_) => peer,
@@ -402,7 +402,7 @@ fn silent_ns(plan: &SourcePlan) -> u64 {
 }
 
 impl StreamSource {
-    /// Counts and logs connections that another process handed over, past what may be here.
+    /// Counts and logs connections from another process that are above the limits here.
     pub fn refuse_handed_over(&self, refused: usize) {
         if refused == 0 {
             return;
@@ -425,7 +425,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn a_client_that_was_gone_when_it_was_accepted_has_its_own_key() {
+    async fn a_client_that_disconnected_before_accept_has_its_own_key() {
         let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         let bound = crate::sources::bind::listen_tcp(any).expect("a port is free");
         let at = bound.local_addr().expect("it is bound");
@@ -434,14 +434,14 @@ mod tests {
         socket2::SockRef::from(&client).set_linger(Some(Duration::ZERO)).expect("it is a socket");
         drop(client);
         let (stream, from) = listener.accept().await.expect("somebody came");
-        // The reset is here at the latest when the socket can be read.
+        // The reset has arrived when the socket is readable.
         stream.readable().await.expect("it is registered");
         assert_eq!(stream.peer_ip(), None, "the socket does not know it any more");
         assert_eq!(Client::of(&stream, from).key, PeerKey::V4(0x7f00_0001));
     }
 
     #[test]
-    fn clients_of_a_unix_socket_have_places_together() {
+    fn clients_of_a_unix_socket_share_their_slots() {
         let process = PeerKey::Process { uid: 1, pid: 2 };
         let table = [
             (PeerKey::V4(1), PeerKey::V4(1)),
@@ -456,7 +456,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_listener_that_was_closed_from_outside_listens_again() {
-        // A port that was asked for stays the socket's; one that the system chose would not.
+        // An explicit port stays the socket's; one chosen by the system would not.
         let any = std::net::TcpListener::bind("127.0.0.77:0").expect("a free port");
         let at = any.local_addr().expect("it is bound");
         drop(any);
@@ -481,7 +481,7 @@ mod tests {
             stream.readable().await.expect("it is open");
             assert_eq!(stream.try_read(&mut [0; 9]).expect("something is there"), 6);
         }
-        // It waits for the next one, and does not ask without a pause.
+        // It waits for the next connection, without a busy loop.
         let mut next = std::pin::pin!(again.accept());
         let poll = next.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
         assert!(poll.is_pending());

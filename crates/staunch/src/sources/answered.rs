@@ -1,8 +1,8 @@
-//! Connections whose clients are told what they need not keep (docs/acks.md).
+//! Connections with acknowledgements (docs/acks.md).
 //!
-//! Path of a line: as in `stream`; and back: `daemon::acks` -> `Intake::replies` -> [`Answered::answer`] writes it.
-//! Not here: what may be told (`pipeline::Acks`), the words (`pipeline`).
-//! Invariant: at most one reply waits for a client, and while it does the client is not read; nor is it while
+//! Path of a line: as in `stream`; and back: `daemon::acks` -> `Intake::replies` -> [`Answered::answer`] writes it. Not
+//! here: the conditions (`pipeline::Acks`), the reply texts (`pipeline`).
+//! Invariant: at most one reply is pending for a client, and meanwhile the client is not read; nor is it read while
 //! [`MARKS_MAX`] of its reads wait for their condition.
 
 use std::io;
@@ -23,10 +23,10 @@ use crate::sources::stream::{
 };
 use sys::clock::Clock;
 
-/// How long a client may take to close its side after `err`. Closing first could take the line from it on the way.
+/// How long a client may take to close its side after `err`. Closing first could discard the line on its way.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Bytes that one read throws away after `err`.
+/// Bytes of one dropped read after `err`.
 const THROWN_BYTES: usize = 16 * 1024;
 
 /// One connection.
@@ -37,26 +37,26 @@ pub(super) struct Answered {
     slot: AckSlot,
     source: StreamSource,
     idle: Duration,
-    /// The reply that is due, and how much of it is written.
+    /// The pending reply, and how much of it is written.
     reply: Vec<u8>,
     written: usize,
-    /// Its lines in the source's count of those that are not acknowledged.
+    /// Its lines in the source's count of unacknowledged ones.
     unacked: u64,
-    /// Told, or about to be.
+    /// `err` was sent, or will be.
     failed: bool,
     /// How reading it ended, if it has.
     end: Option<End>,
 }
 
 impl Answered {
-    /// A connection that nothing has been read of yet here; `intake` is the slot's.
+    /// A connection that was not read here yet; `intake` is the slot's.
     pub(super) fn new(
         (stream, from): (Stream, PeerKey),
         intake: Intake,
         slot: AckSlot,
         source: StreamSource,
     ) -> Answered {
-        // A reply is short, and a client may wait for it.
+        // Replies are short, and clients may wait for them.
         stream.send_at_once();
         Answered {
             intake,
@@ -73,7 +73,7 @@ impl Answered {
         }
     }
 
-    /// Serves it until everything is answered that can be, or until it is to come to rest.
+    /// Serves it until all possible replies are sent, or until it must pause.
     pub(super) async fn serve(
         mut self: Box<Self>,
         shared: &Shared,
@@ -93,7 +93,7 @@ impl Answered {
             self.hand_on(last, shared).await;
             self.end = Some(end);
         }
-        // Cancel-safe: what is due is written piece by piece, and each piece is noted.
+        // Cancel-safe: each written part of a reply is noted.
         let order = tokio::select! {
             biased;
             () = self.answer_rest() => return None,
@@ -107,35 +107,35 @@ impl Answered {
         None
     }
 
-    /// Nothing more is read, and its answers are waited for.
+    /// Nothing more is read, and its acknowledgements are awaited.
     pub(super) async fn answer_to_the_end(mut self: Box<Self>) {
         self.answer_rest().await;
     }
 
-    /// What another process needs to go on. None when it has to end here: it was told so, or does not read.
+    /// The state for another process. `None` when it must end here: its client got `err`, or does not read.
     #[cfg(target_os = "linux")]
     pub(super) fn unfinished(&mut self) -> Option<pipeline::Unfinished> {
         let can = match self.end {
-            // What its peer has closed is found closed again.
+            // If its peer has closed it, the other process notices that again.
             None | Some(End::Orderly) => self.answer().is_ok() && self.reply.is_empty() && !self.failed,
             Some(_) => false,
         };
         if can { self.intake.unfinished() } else { None }
     }
 
-    /// True when an answer is due that was not given.
+    /// True when a reply is pending.
     #[cfg(target_os = "linux")]
     pub(super) fn waits(&self) -> bool {
         self.intake.lines_unanswered() > 0 && !self.failed
     }
 
-    /// True when the beginning of a line has come.
+    /// True when a part of a line has arrived.
     #[cfg(target_os = "linux")]
     pub(super) fn has_tail(&self) -> bool {
         self.end.is_none() && self.intake.has_tail()
     }
 
-    /// Who it is among those that wait for an answer.
+    /// Its connection id.
     #[cfg(target_os = "linux")]
     pub(super) fn id(&self) -> model::ConnectionId {
         self.slot.id()
@@ -151,7 +151,7 @@ impl Answered {
         &mut self.stream
     }
 
-    /// Whose turn it is when it is read.
+    /// Its peer, for turns.
     pub(super) fn from(&self) -> PeerKey {
         self.from
     }
@@ -176,7 +176,7 @@ impl Answered {
             if waits == 0 && !blocked {
                 place.wait_begins(Clock::mono_ns());
             } else {
-                // A client that waits for an answer is not silent.
+                // A client that waits for a reply is not silent.
                 place.wait_ends();
             }
             // All branches are cancel-safe: nothing has been read or written when another one wins.
@@ -187,7 +187,7 @@ impl Answered {
                     Order::Empty => self.last_read(shared).await.at_rest(),
                     _stop => self.last_read(shared).await,
                 },
-                () = self.slot.told() => continue,
+                () = self.slot.changed() => continue,
                 room = self.stream.writable(), if blocked => match room {
                     Ok(()) => continue,
                     Err(error) => return End::Broken(error.to_string()),
@@ -195,7 +195,7 @@ impl Answered {
                 ready = self.stream.readable(), if reads => if let Err(error) = ready {
                     return End::Broken(error.to_string());
                 },
-                // A client that waits for an answer is not idle; one that does not take it is.
+                // A client that waits for a reply is not idle; one that does not read it is.
                 () = tokio::time::sleep(self.patience(blocked)), if blocked || waits == 0 => {
                     let why = if blocked { Unacked::Unread } else { Unacked::IdleTimeout };
                     self.slot.fail(why);
@@ -218,7 +218,7 @@ impl Answered {
             };
             self.hand_on(batch, shared).await;
             match self.intake.broken() {
-                // The client speaks another protocol and understands no answer of ours.
+                // The client speaks another protocol and does not understand our replies.
                 Some(broken) if self.intake.is_foreign() => return End::Broken(broken.why().to_owned()),
                 Some(broken) => return End::Unreadable(broken),
                 None => {}
@@ -226,23 +226,23 @@ impl Answered {
             if place.is_to_leave() {
                 return self.replaced();
             }
-            // As in `stream`: a client that always has more leaves the others their turns.
+            // As in `stream`: a busy client lets the others have their turns.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Its place is another one's. Its client gets `err N replaced`, and sends again what was not acknowledged.
+    /// Its slot was given to another connection. Its client gets `err N replaced`, and resends unacknowledged lines.
     fn replaced(&self) -> End {
         self.slot.fail(Unacked::Replaced);
         End::Replaced
     }
 
-    /// How long its client may do nothing.
+    /// The timeout of its client.
     fn patience(&self, blocked: bool) -> Duration {
         if blocked { self.idle.min(UNREAD_MAX) } else { self.idle }
     }
 
-    /// When we stop: what the peer has already sent still counts, up to its last whole line.
+    /// At a stop: received data still counts, up to its last whole line.
     async fn last_read(&mut self, shared: &Shared) -> End {
         let until_ns = last_read_until_ns(shared);
         for read in 0..last_reads() {
@@ -259,13 +259,13 @@ impl Answered {
             if shared.exchange.is_closed() {
                 break;
             }
-            // Others have their turn, the timer of the stop among them.
+            // Other tasks have their turn, including the timer of the stop.
             tokio::task::yield_now().await;
         }
         End::Stopped
     }
 
-    /// Waits until it can be read and what is read can be handed on, or for another order; answers go on meanwhile.
+    /// Waits until it can be read and the data can be passed on, or for another order; replies continue meanwhile.
     async fn room(&mut self, shared: &Shared, orders: &mut watch::Receiver<Order>) -> Order {
         let mut room = std::pin::pin!(shared.floor().turn(self.intake.source(), self.from));
         loop {
@@ -274,26 +274,26 @@ impl Answered {
                 biased;
                 order = ordered(orders) => return order,
                 () = &mut room => return Order::Serve,
-                () = self.slot.told() => {
-                    // A client that is gone shows when it is read.
+                () = self.slot.changed() => {
+                    // A read will show when the client is gone.
                     let _gone = self.answer();
                 }
             }
         }
     }
 
-    /// Hands a batch to the shard; answers go on meanwhile.
+    /// Passes a batch to the shard; replies continue meanwhile.
     async fn hand_on(&mut self, batch: Batches<'static>, shared: &Shared) {
         complain(&mut self.intake, &self.source, (&self.stream, self.from));
         self.count_unacked();
         let mut handing = std::pin::pin!(hand_on(batch, self.from, shared));
         let taken = loop {
-            // The first branch is only ever left when it is done; the other is cancel-safe.
+            // The first branch is always completed; the other is cancel-safe.
             tokio::select! {
                 biased;
                 taken = &mut handing => break taken,
-                () = self.slot.told() => {
-                    // A client that is gone shows when it is read.
+                () = self.slot.changed() => {
+                    // A read will show when the client is gone.
                     let _gone = self.answer();
                 }
             }
@@ -303,7 +303,7 @@ impl Answered {
         }
     }
 
-    /// Writes what is due, as far as the client takes it.
+    /// Writes pending replies, as far as the client reads them.
     fn answer(&mut self) -> io::Result<()> {
         loop {
             if self.reply.is_empty() {
@@ -331,7 +331,7 @@ impl Answered {
         }
     }
 
-    /// Nothing more is read: waits for the answers that are due, and tells them.
+    /// Nothing more is read: waits for the pending acknowledgements, and sends them.
     async fn answer_rest(&mut self) {
         let is_there = !matches!(self.end, Some(End::Broken(_))) || self.slot.answer().failed.is_some();
         while is_there && self.answer().is_ok() {
@@ -358,17 +358,17 @@ impl Answered {
             }
             let blocked = !self.reply.is_empty();
             if blocked && self.slot.answer().failed == Some(Unacked::Unread) {
-                // It has had its time, and still takes nothing.
+                // At the timeout it still reads nothing.
                 self.count_unread();
                 break;
             }
-            // All branches are cancel-safe: they only ask.
+            // All branches are cancel-safe: they only wait.
             tokio::select! {
-                () = self.slot.told() => {}
+                () = self.slot.changed() => {}
                 room = self.stream.writable(), if blocked => if room.is_err() {
                     break;
                 },
-                // Perhaps nobody is there any more: a closed side tells nothing of the other one.
+                // The client may be gone: a closed direction says nothing about the other one.
                 () = tokio::time::sleep(self.patience(blocked)) => {
                     if blocked {
                         self.count_unread();
@@ -380,14 +380,14 @@ impl Answered {
         }
     }
 
-    /// The client has not read what it was told. That it has failed may have been counted already, under what it was told.
+    /// The client has not read its replies. If it already counts as failed, that is its reason.
     fn count_unread(&self) {
         if !self.failed {
             self.source.account.fail_acks(Unacked::Unread);
         }
     }
 
-    /// Lets the client read `err` before the connection goes.
+    /// Lets the client read `err` before the connection is closed.
     async fn linger(&mut self) {
         self.stream.end_writing();
         let gone = async {
@@ -399,17 +399,17 @@ impl Answered {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(_gone) => return,
                 }
-                // One that always has more would keep the thread from everything else, and from this time-out.
+                // A busy client would keep the thread from all other work, and from this timeout.
                 tokio::task::yield_now().await;
             }
         };
-        // Cancel-safe: what is read is thrown away. A client that goes on sending is cut off.
+        // Cancel-safe: the data is dropped. A client that continues to send is cut off.
         let _elapsed = tokio::time::timeout(LINGER, gone).await;
     }
 
     fn count_unacked(&mut self) {
         let now = self.intake.lines_unanswered();
-        // Adding the difference modulo 2^64 is subtracting where it has become less.
+        // Adding the difference modulo 2^64 also subtracts.
         self.source.account.lines_unacked.fetch_add(now.wrapping_sub(self.unacked), Relaxed);
         self.unacked = now;
     }

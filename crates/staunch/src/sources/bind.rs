@@ -1,4 +1,4 @@
-//! Opening listeners: with the receive buffer that was asked for, and a plain word when the system refuses.
+//! Opens listeners: with the requested receive buffer, and with advice when the system rejects them.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,10 +10,10 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use crate::daemon::worker::shown;
 use sys::{self, AsFd, OwnedFd, UnixListenerStd, errno};
 
-/// Connections that the kernel keeps for us until we accept them.
+/// The kernel's backlog of connections before we accept them.
 pub(super) const BACKLOG: i32 = 1024;
 
-/// A listener that is open.
+/// An open listener.
 #[derive(Debug)]
 pub enum Bound {
     /// Datagrams, UDP or unix.
@@ -25,8 +25,8 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Where it really listens, when `told` was to: port 0 stands for any free port.
-    pub fn place(&self, told: &Listen) -> Listen {
+    /// Its actual address, if it was opened as `configured`: port 0 becomes a free port.
+    pub fn place(&self, configured: &Listen) -> Listen {
         let address = match self {
             Bound::Tcp(listener) => listener.local_addr().ok(),
             Bound::Datagram(fd) => {
@@ -34,16 +34,16 @@ impl Bound {
             }
             Bound::Unix(_) => None,
         };
-        match (told, address) {
+        match (configured, address) {
             (Listen::Udp(_), Some(address)) => Listen::Udp(address),
             (Listen::Tcp(_), Some(address)) => Listen::Tcp(address),
-            (told, _) => told.clone(),
+            (configured, _) => configured.clone(),
         }
     }
 }
 
 impl Bound {
-    /// A bare descriptor of the same socket, for another process.
+    /// A descriptor of the same socket, for another process.
     ///
     /// # Errors
     /// When the process has no descriptor left.
@@ -69,12 +69,12 @@ impl Bound {
     }
 }
 
-/// What a socket did not get of what it was to have.
+/// The difference between a requested and a granted buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortBuffer {
-    /// Bytes that were asked for.
+    /// Requested bytes.
     pub asked: u64,
-    /// Bytes that the kernel granted.
+    /// Bytes granted by the kernel.
     pub granted: u64,
 }
 
@@ -84,7 +84,7 @@ pub struct ShortBuffer {
 pub struct BindError {
     listen: String,
     hint: String,
-    /// Someone else has the address.
+    /// Another process has the address.
     pub taken: bool,
     #[source]
     cause: io::Error,
@@ -113,12 +113,12 @@ impl BindError {
 /// Opens `listen`.
 ///
 /// # Errors
-/// When the system refuses, with what to do about it.
+/// When the system rejects it, with advice.
 pub fn bind(listen: &Listen, receive_buffer_bytes: u64) -> Result<(Bound, Option<ShortBuffer>), BindError> {
-    let bound = bind_as_told(listen, receive_buffer_bytes);
+    let bound = bind_as_configured(listen, receive_buffer_bytes);
     match (&bound, without_v6(listen)) {
-        // A machine without IPv6: all of its addresses are the IPv4 ones.
-        (Err(error), Some(listen)) if error.has_no_v6() => bind_as_told(&listen, receive_buffer_bytes),
+        // On a machine without IPv6, all addresses means the IPv4 ones.
+        (Err(error), Some(listen)) if error.has_no_v6() => bind_as_configured(&listen, receive_buffer_bytes),
         _ => bound,
     }
 }
@@ -154,7 +154,7 @@ pub fn sibling(_first: &OwnedFd, _receive_buffer_bytes: u64) -> io::Result<Owned
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Takes a socket that another process has opened for `listen`, with what the plan here says of it.
+/// Uses a socket that another process has opened for `listen`, with this plan's options.
 ///
 /// # Errors
 /// When it is another kind of socket.
@@ -203,7 +203,7 @@ fn without_v6(listen: &Listen) -> Option<Listen> {
     }
 }
 
-fn bind_as_told(
+fn bind_as_configured(
     listen: &Listen,
     receive_buffer_bytes: u64,
 ) -> Result<(Bound, Option<ShortBuffer>), BindError> {
@@ -213,7 +213,7 @@ fn bind_as_told(
             let socket = Socket::new(Domain::for_address(*address), Type::DGRAM, Some(Protocol::UDP));
             let socket = socket.and_then(|socket| {
                 if address.is_ipv6() {
-                    // Both families where the address allows it, as node's `::` does for TCP.
+                    // Both families if the address allows it, as with node's `::` for TCP.
                     socket.set_only_v6(!address.ip().is_unspecified())?;
                 }
                 socket.bind(&SockAddr::from(*address))?;
@@ -250,8 +250,8 @@ fn bind_as_told(
     }
 }
 
-/// A TCP listener that takes a crowd: the standard library's keeps 128 connections that wait, and a client past them tries
-/// again after a second.
+/// A TCP listener with a large backlog: the standard library's has 128 connections, and further clients retry after a
+/// second.
 pub(crate) fn listen_tcp(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
@@ -264,8 +264,8 @@ pub(crate) fn listen_tcp(address: SocketAddr) -> io::Result<std::net::TcpListene
     Ok(socket.into())
 }
 
-/// The same socket, listening again after somebody has closed it from outside (`ss -K`, shutdown of a copy). It is registered with
-/// the runtime anew, for which it would be closed for good.
+/// The same socket, listening again after it was closed from outside (`ss -K`, shutdown of a copy). It is registered
+/// with the runtime again, which otherwise treats it as closed forever.
 pub(crate) fn listen_again(listener: &tokio::net::TcpListener) -> io::Result<tokio::net::TcpListener> {
     let socket = SockRef::from(listener);
     socket.listen(BACKLOG)?;
@@ -274,7 +274,7 @@ pub(crate) fn listen_again(listener: &tokio::net::TcpListener) -> io::Result<tok
 
 fn datagram(socket: Socket, receive_buffer_bytes: u64) -> io::Result<(Bound, Option<ShortBuffer>)> {
     let granted = sys::set_receive_buffer(socket.as_fd(), receive_buffer_bytes)?;
-    // Of 1 GiB the last byte is more than any setting of the kernel allows.
+    // The kernel's limit is always below the last byte of 1 GiB.
     let asked = receive_buffer_bytes.min(sys::RECEIVE_BUFFER_BYTES_MAX);
     let short = (granted < asked).then_some(ShortBuffer { asked, granted });
     socket.set_nonblocking(true)?;
@@ -293,7 +293,7 @@ fn is_abstract(path: &Path) -> bool {
     path.to_str().is_some_and(|path| path.starts_with('@'))
 }
 
-/// Removes a socket file that nobody listens at any more; one that is alive stays, and binding will say so.
+/// Removes a socket file without a listener; a live one is kept, and binding then reports it.
 fn remove_stale(path: &Path) -> io::Result<()> {
     sys::unix_sockets_supported()?;
     if is_abstract(path) {
@@ -313,7 +313,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     if is_alive(&probe(path))? {
         return Err(io::ErrorKind::AddrInUse.into());
     }
-    // Another process may have put its own socket there since the look.
+    // Another process may have put its own socket there since the check.
     match std::fs::symlink_metadata(path) {
         Ok(now) if sys::file_mark(&now) == sys::file_mark(&found) => std::fs::remove_file(path),
         Ok(_other) => Err(io::ErrorKind::AddrInUse.into()),
@@ -322,23 +322,23 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Asks who is at a socket file. A datagram socket asks: to connect it does nothing to whoever listens there, and the type
-/// is compared before anything else is looked at.
+/// Checks for a listener at a socket file. Uses a datagram socket: connecting it has no effect on the listener, and the
+/// kernel compares the type before anything else.
 fn probe(path: &Path) -> io::Result<()> {
     let socket = Socket::new(Domain::UNIX, Type::DGRAM, None)?;
     socket.set_nonblocking(true)?;
     socket.connect(&unix_address(path)?)
 }
 
-/// Whether somebody has the socket file that was asked. Only a refusal says that nobody does: another error is one of
-/// somebody who has a socket of another type (EPROTOTYPE), or takes from a peer of its own only (EPERM).
+/// Whether a socket file has an owner, by the result of connecting. Only "connection refused" means that it has none:
+/// other errors come from a socket of another type (EPROTOTYPE), or one with a peer (EPERM).
 ///
 /// # Errors
-/// When it could not be asked: then it is not ours to remove.
+/// When it could not be checked: then we must not remove it.
 fn is_alive(asked: &io::Result<()>) -> io::Result<bool> {
     let Err(error) = asked else { return Ok(true) };
     match error.raw_os_error() {
-        // Nobody, or nothing at all by now.
+        // There is no owner, or no file any more.
         Some(errno::ECONNREFUSED) => Ok(false),
         _ if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Some(errno::EPROTOTYPE | errno::EPERM | errno::EAGAIN) => Ok(true),
@@ -354,7 +354,7 @@ fn set_mode(path: &Path, mode: Option<u32>) -> io::Result<()> {
     }
 }
 
-/// The socket file of a unix listener, as it was when we bound it.
+/// The socket file of a unix listener, as it was after binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketFile {
     path: PathBuf,
@@ -362,7 +362,7 @@ pub struct SocketFile {
 }
 
 impl SocketFile {
-    /// That of `listen`, which is bound; none where there is no file.
+    /// The file of the bound `listen`; `None` without a file.
     pub fn of(listen: &Listen) -> Option<SocketFile> {
         let (Listen::UnixStream { path, .. }
         | Listen::UnixDatagram { path, .. }
@@ -377,7 +377,7 @@ impl SocketFile {
         Some(SocketFile { path: path.clone(), mark: sys::file_mark(&found) })
     }
 
-    /// Whether it is still there: not deleted, and no other one in its place. A folder that cannot be looked into says nothing.
+    /// Whether it still exists: not deleted or replaced. If the folder cannot be read, it counts as existing.
     pub fn is_there(&self) -> bool {
         match std::fs::symlink_metadata(&self.path) {
             Ok(found) => sys::file_mark(&found) == self.mark,
@@ -385,11 +385,11 @@ impl SocketFile {
         }
     }
 
-    /// Removes it at the end, unless somebody has put another one in its place.
+    /// Removes it at the end, unless it was replaced.
     pub fn unlink(&self) {
         let found = std::fs::symlink_metadata(&self.path);
         if found.is_ok_and(|found| sys::file_mark(&found) == self.mark) {
-            // Already gone is as good.
+            // It may already be removed.
             let _gone = std::fs::remove_file(&self.path);
         }
     }
@@ -407,11 +407,11 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_somebody_has_stays_of_whatever_type_it_is() {
+    fn a_socket_file_with_an_owner_is_kept_for_any_socket_type() {
         let folder = tempfile::TempDir::new().expect("a folder");
         let path = folder.path().join("s");
         for kind in [Type::STREAM, Type::DGRAM, Type::SEQPACKET] {
-            // Between its bind and its listen a socket is alive as well.
+            // Between its bind and its listen, a socket also has an owner.
             for listens in [false, true] {
                 let socket = Socket::new(Domain::UNIX, kind, None).expect("a socket");
                 socket.bind(&SockAddr::unix(&path).expect("a short path")).expect("a free path");
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_socket_stays() {
+    fn a_file_that_is_no_socket_is_kept() {
         let folder = tempfile::TempDir::new().expect("a folder");
         let file = folder.path().join("f");
         std::fs::write(&file, "mine").expect("it can be written");
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_only_our_own_file_goes() {
+    fn at_the_end_only_our_own_file_is_removed() {
         let folder = tempfile::TempDir::new().expect("a folder");
         let path = folder.path().join("s");
         let listen = Listen::UnixStream { path: path.clone(), mode: None };
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_not_removed() {
+    fn a_socket_file_that_cannot_be_checked_is_kept() {
         for number in [errno::EMFILE, errno::ENOMEM, errno::EACCES] {
             let asked = Err(io::Error::from_raw_os_error(number));
             assert_eq!(is_alive(&asked).map_err(|error| error.raw_os_error()), Err(Some(number)));

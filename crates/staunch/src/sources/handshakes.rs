@@ -1,10 +1,10 @@
-//! TLS handshakes that are under way: so many at once, and no peer more than half of them.
+//! TLS handshakes in progress: a total limit, and half of it per peer.
 //!
-//! A handshake without a place waits for one: those of a peer in the order of coming, and peers take turns, so that an honest one waits for
-//! one handshake of each of the others at most. One whose client takes longer than [`STALL`] gives its place to those that wait. A connection asks for a place only with its first byte, so that silent ones take none.
-//! What a handshake costs (a signature, with a long key some milliseconds) is done in [`Handshakes::step`]: one at a time, and
-//! the runtime's thread goes round all that it has to do before the next, peers in turn.
-//! Not here: the handshake itself (`wrapping`).
+//! A handshake without a slot waits for one: those of a peer in their order, and peers take turns, so that a peer waits
+//! for at most one handshake of each other peer. A handshake whose client takes longer than [`STALL`] gives its slot to
+//! waiting ones. A connection requests a slot only with its first byte, so silent ones use none. The expensive part (a
+//! signature, some milliseconds with a long key) is done in [`Handshakes::step`]: one at a time, and the runtime's
+//! thread does all its other work before the next, peers in turn. Not here: the handshake itself (`wrapping`).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -23,24 +23,24 @@ pub(super) const HANDSHAKES_MAX: usize = 512;
 /// Most of them of one peer.
 pub(super) const HANDSHAKES_PER_PEER_MAX: usize = HANDSHAKES_MAX / 2;
 
-/// A client that others wait for has so long in all to answer in its handshake. One that is served at once takes two journeys through the network.
+/// Timeout for a client's part of a handshake while others wait. If served at once, it takes two round trips.
 pub(super) const STALL: Duration = Duration::from_secs(1);
 
-/// Looks for others that wait, in the time of one stall.
+/// Checks for waiting handshakes within one stall.
 const LOOKS: u32 = 4;
 
-/// All that are under way, and all that wait.
+/// Handshakes in progress, and waiting ones.
 #[derive(Debug)]
 pub(super) struct Handshakes {
     all: Arc<turns::Places>,
     /// How many wait for one of `all`.
     waiting: Arc<AtomicUsize>,
     of_peer: Mutex<BTreeMap<PeerKey, OfPeer>>,
-    /// Whose step it is.
+    /// Turns for steps.
     steps: Arc<turns::Places>,
 }
 
-/// Places of a peer, and how many wait for one.
+/// Slots of a peer, and how many handshakes wait for one.
 #[derive(Clone, Debug)]
 struct Places {
     free: Arc<Semaphore>,
@@ -50,11 +50,11 @@ struct Places {
 #[derive(Debug)]
 struct OfPeer {
     places: Places,
-    /// Handshakes that have a place, or wait for one.
+    /// Handshakes with a slot, or waiting for one.
     here: usize,
 }
 
-/// One that has a place.
+/// A handshake with a slot.
 pub(super) struct Handshake {
     waiting: [Arc<AtomicUsize>; 2],
     _of_peer: OwnedSemaphorePermit,
@@ -62,7 +62,7 @@ pub(super) struct Handshake {
     _here: Here,
 }
 
-/// A peer is known for as long as it has a handshake.
+/// A peer is known as long as it has a handshake.
 struct Here {
     peer: PeerKey,
     of: Arc<Handshakes>,
@@ -80,7 +80,7 @@ impl Default for Handshakes {
 }
 
 impl Handshakes {
-    /// Begins one of `peer`, as soon as there is a place. Cancel-safe.
+    /// Begins a handshake of `peer`, as soon as there is a slot. Cancel-safe.
     pub(super) async fn begin(self: &Arc<Handshakes>, peer: PeerKey) -> Handshake {
         let (places, here) = self.come(peer);
         let of_peer = places.take().await;
@@ -96,8 +96,8 @@ impl Handshakes {
         }
     }
 
-    /// Does a step of a handshake of `peer`, when it is its turn. Whatever else the runtime's thread has to do, reads of other
-    /// sources among it, is done before the next step. Cancel-safe until the step is done.
+    /// Does a step of a handshake of `peer` in its turn. All other work of the runtime's thread, including reads of
+    /// other sources, is done before the next step. Cancel-safe until the step is done.
     pub(super) async fn step<T>(&self, peer: PeerKey, step: impl FnOnce() -> T) -> T {
         let _turn = self.steps.take(peer).await;
         let done = step();
@@ -158,8 +158,8 @@ impl Drop for Waits<'_> {
 }
 
 impl Handshake {
-    /// Resolves when so much time has passed and others wait for its place, looked at several times in that of a `stall`.
-    /// Cancel-safe.
+    /// Resolves when this much time has passed and other handshakes wait for its slot; checked several times within a
+    /// `stall`. Cancel-safe.
     pub(super) async fn is_needed(&self, after: Duration, stall: Duration) {
         tokio::time::sleep(after).await;
         while self.waiting.iter().all(|waiting| waiting.load(Relaxed) == 0) {
@@ -183,9 +183,9 @@ mod tests {
         crate::admission::peer_key(Some([10, 0, 0, last].into()))
     }
 
-    /// Those of `peer` that find a place at once, at most so many.
+    /// Begins up to `most` handshakes of `peer` that get a slot at once.
     fn begin(all: &Arc<Handshakes>, peer: PeerKey, most: usize) -> Vec<Handshake> {
-        // A runtime lets a task do so much only between two waits.
+        // A runtime limits a task's work between two waits.
         let next = || match poll(pin!(tokio::task::unconstrained(all.begin(peer)))) {
             Poll::Ready(begun) => Some(begun),
             Poll::Pending => None,
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn no_peer_has_more_than_half_and_who_waits_comes_next() {
+    fn no_peer_has_more_than_half_of_the_slots_and_waiting_handshakes_are_next() {
         let all = Arc::new(Handshakes::default());
         let mut first = begin(&all, peer(1), usize::MAX);
         assert_eq!(first.len(), HANDSHAKES_PER_PEER_MAX);
@@ -206,7 +206,7 @@ mod tests {
         second.pop();
         assert!(poll(again.as_mut()).is_pending(), "its own peer has as many as it may");
         assert!(poll(third.as_mut()).is_ready());
-        // The place that is free now was given back by the third, and a peer's by its own.
+        // The free slot was returned by the third peer, and a peer's slots by itself.
         first.pop();
         assert!(poll(again.as_mut()).is_ready());
         drop((first, second));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_take_turns_however_many_handshakes_each_waits_for() {
+    fn peers_take_turns_with_any_number_of_waiting_handshakes() {
         let all = Arc::new(Handshakes::default());
         let mut under_way = begin(&all, peer(1), usize::MAX);
         under_way.extend(begin(&all, peer(2), usize::MAX));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn between_two_steps_everything_else_has_its_turn_and_peers_take_turns() {
+    fn other_work_is_done_between_two_steps_and_peers_take_turns() {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         runtime.expect("a runtime").block_on(async {
             let all = Arc::new(Handshakes::default());
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_needed_only_when_somebody_waits_for_it() {
+    fn a_slot_is_needed_only_when_another_handshake_waits() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         runtime.expect("a runtime").block_on(async {
             let all = Arc::new(Handshakes::default());

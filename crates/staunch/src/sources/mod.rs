@@ -1,5 +1,5 @@
-//! Sources: sockets that records come in by. Datagram sockets are read by the shard's thread (`daemon::worker`),
-//! connections by tasks of their own.
+//! Sources: sockets that receive records. The shard's thread reads datagram sockets (`daemon::worker`), tasks read
+//! connections.
 
 pub mod accept;
 mod answered;

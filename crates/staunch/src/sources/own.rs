@@ -1,10 +1,9 @@
 //! The daemon's own figures as a source: StatsD lines at an interval (spec statsd §14 R11).
 //!
-//! Path of a report: the accounts' page -> **[`Reporter::report`]** -> `Intake::datagrams` -> the exchange, as if it had
-//! come on a connection. So it takes every route that a source can have.
-//! Not here: `/metrics` (`admin::metrics`), which has more.
-//! Invariant: a report tells nothing of the sources that make reports, so a daemon without traffic reports zeros. Its
-//! packets are copies of the outputs that they go to, or the outputs' sums would not hold.
+//! Path of a report: the accounts' page -> **[`Reporter::report`]** -> `Intake::datagrams` -> the exchange, like data
+//! of a connection, so all edges of a source work. Not here: `/metrics` (`admin::metrics`), which has more.
+//! Invariant: a report contains nothing about sources that make reports, so a daemon without traffic reports zeros. Its
+//! packets are copies of their outputs, or the outputs' accounts would not be balanced.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,11 +23,11 @@ use sys::clock::Clock;
 /// Longest packet of a report: fits an Ethernet frame.
 const PACKET_BYTES_MAX: usize = 1432;
 
-/// Pause between two looks at the plan while it has no source of this kind.
+/// Interval between two checks of the plan while it has no source of this kind.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Makes the reports of all sources of this kind until the daemon stops.
-/// What `before` says was told by the process that this one has taken over from.
+/// Makes the reports of all sources of this kind until the daemon stops. Values in `before` were reported by the
+/// process before a hot restart.
 pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before: Option<Arc<AccountsPage>>) {
     let mut reporters: BTreeMap<u16, (Reporter, u64)> = BTreeMap::new();
     loop {
@@ -39,11 +38,11 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before: O
             let (reporter, due_ns) = reporters.entry(id.0).or_insert_with(|| {
                 let mut reporter = Reporter::default();
                 if let Some(before) = &before {
-                    let _told = reporter.report(own, before);
+                    let _first = reporter.report(own, before);
                 }
                 (reporter, now_ns + every_ns)
             });
-            // While another process takes over, nothing new comes into what it is told.
+            // During a hot restart, the figures for the new process must not change.
             if now_ns < *due_ns || shared.handing_over.load(Relaxed) {
                 continue;
             }
@@ -63,7 +62,7 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before: O
     }
 }
 
-/// Those that feed something: a reload may have retired one.
+/// Sources with a destination: a reload may have removed one.
 fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &OwnPlan)> {
     let feeds = |id| {
         plan.transforms.iter().any(|transform| transform.takes_from(id))
@@ -74,12 +73,12 @@ fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &OwnPlan)> {
     })
 }
 
-/// Hands a report on as if it had come on a connection.
+/// Passes a report on like data of a connection.
 pub(crate) async fn send(id: SourceId, report: PacketBatch, shared: &Shared) {
     let wiring = shared.wiring.load_full();
     let maker =
         shared.shard.call(move |worker| worker.turn.shard.intakes(&wiring.plan, id, &wiring.accounts));
-    // Without a shard nobody takes reports.
+    // Without a shard nothing accepts reports.
     let Ok(maker) = maker.await else { return };
     let mut scratch = Scratch::default();
     let batch =
@@ -88,15 +87,15 @@ pub(crate) async fn send(id: SourceId, report: PacketBatch, shared: &Shared) {
     let _taken = hand_on(batch, model::PeerKey::Local, shared).await;
 }
 
-/// What one source has told so far.
+/// The last report of one source.
 #[derive(Debug, Default)]
 struct Reporter {
     /// Totals of the last report, by name: counters are sent as differences.
-    told: BTreeMap<String, u64>,
+    reported: BTreeMap<String, u64>,
 }
 
 impl Reporter {
-    /// The lines of a report, in packets. Everything is there at each report, zeros too.
+    /// The lines of a report, in packets. Each report is complete, including zeros.
     fn report(&mut self, own: &OwnPlan, page: &AccountsPage) -> PacketBatch {
         let mut lines = Vec::new();
         let prefix = if own.prefix.is_empty() { String::new() } else { format!("{}.", own.prefix) };
@@ -134,8 +133,8 @@ impl Reporter {
     }
 
     fn counter(&mut self, name: String, total: u64, lines: &mut Vec<String>) {
-        let told = self.told.insert(name.clone(), total).unwrap_or(0);
-        lines.push(format!("{name}:{}|c", total.saturating_sub(told)));
+        let reported = self.reported.insert(name.clone(), total).unwrap_or(0);
+        lines.push(format!("{name}:{}|c", total.saturating_sub(reported)));
     }
 }
 
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_differences_and_own_sources_are_no_traffic() {
+    fn counters_are_differences_and_own_sources_are_not_counted_as_traffic() {
         let own = OwnPlan { every_ms: 1000, prefix: "edge".into() };
         let mut reporter = Reporter::default();
         let first = lines(&reporter.report(&own, &page(5)));

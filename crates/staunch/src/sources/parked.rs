@@ -1,7 +1,7 @@
-//! A connection between two reads: the task that has just accepted it begins here, and where it comes to rest, this
-//! process or another one goes on from here (hot restart). Nothing of it is under way.
+//! A connection between two reads: a new connection begins here, and where it pauses, this process or another one
+//! continues (hot restart). Nothing of it is in progress.
 //!
-//! Not here: how it is read (`stream`, `answered`), what two processes say about it (`daemon::hot_restart`).
+//! Not here: reading (`stream`, `answered`), the protocol between two processes (`daemon::hot_restart`).
 
 use std::io;
 use std::net::IpAddr;
@@ -21,24 +21,24 @@ use crate::sources::answered::Answered;
 use crate::sources::stream::{Order, Plain, Stream, StreamSource};
 use crate::sources::wrapping::Wrapping;
 
-/// Whose a connection is, as it was when it was accepted: of a client that has gone again the socket does not say it any more.
+/// The client of a connection when it was accepted: after its end, the socket does not show it any more.
 #[derive(Clone, Copy)]
 pub(super) struct Client {
-    /// None at a unix socket.
+    /// `None` at a unix socket.
     pub(super) address: Option<IpAddr>,
-    /// Whose turn it is when it is read.
+    /// Its peer, for turns.
     pub(super) key: PeerKey,
 }
 
 impl Client {
-    /// Of a connection from `address`; of a process of this machine where there is none.
+    /// The client at `address`, or the process of this machine without one.
     pub(super) fn of(stream: &Stream, address: Option<IpAddr>) -> Client {
         let key = address.map_or_else(|| stream.process_key(), |_| peer_key(address));
         Client { address, key }
     }
 }
 
-/// A connection that nobody reads at the moment. One that is dropped is closed.
+/// A connection that is not read now. Dropping it closes it.
 pub struct Parked(Kind);
 
 enum Kind {
@@ -53,12 +53,12 @@ impl std::fmt::Debug for Parked {
 }
 
 impl Parked {
-    /// A connection that has just been accepted, and whose it is.
+    /// A new connection of a client.
     pub(super) fn begin(stream: Stream, from: Client, source: StreamSource, shared: &Shared) -> Parked {
         Parked::made(stream, from, source, shared, None)
     }
 
-    /// With what another process knows of it, if it is from one.
+    /// With its state from another process, if there is one.
     fn made(
         stream: Stream,
         Client { address, key: from }: Client,
@@ -72,11 +72,11 @@ impl Parked {
             _ => source.intake.make(),
         };
         intake.set_peer(peer(address));
-        // Of a process of this machine, where there is no address: one of them does not use up what all may hold.
+        // Without an address it is a local process: each process has its own share of memory.
         intake.set_peer_key(from);
-        // What holds for a connection holds to its end.
+        // A connection keeps its condition to its end.
         let when = match unfinished {
-            Some(unfinished) => unfinished.acks.map(|told| told.when),
+            Some(unfinished) => unfinished.acks.map(|acks| acks.when),
             None => source.plan.ack_when,
         };
         let slot = when.map(|when| (when, shared.acks.open()));
@@ -95,7 +95,7 @@ impl Parked {
         })
     }
 
-    /// Whose turn it is when it is read.
+    /// Its peer, for turns.
     pub(super) fn peer_key(&self) -> PeerKey {
         match &self.0 {
             Kind::Plain(plain) => plain.from,
@@ -103,10 +103,10 @@ impl Parked {
         }
     }
 
-    /// Registers it with the runtime that is to go on with it.
+    /// Registers it with the runtime that continues it.
     ///
     /// # Errors
-    /// As [`Stream::move_to`].
+    /// See [`Stream::move_to`].
     pub(super) fn move_to(&mut self, runtime: &Handle) -> io::Result<()> {
         match &mut self.0 {
             Kind::Plain(plain) => plain.stream.move_to(runtime),
@@ -114,7 +114,7 @@ impl Parked {
         }
     }
 
-    /// Goes on until it ends, comes to rest again, or its place is needed.
+    /// Continues until it ends, pauses again, or its slot is needed.
     pub(super) async fn go_on(
         self,
         shared: Arc<Shared>,
@@ -122,7 +122,7 @@ impl Parked {
         mut orders: watch::Receiver<Order>,
         slot: ConnectionSlot,
     ) -> Option<Parked> {
-        // A reload may have come since it was made.
+        // A reload may have happened since it was created.
         updates.mark_changed();
         Some(Parked(match self.0 {
             Kind::Plain(plain) => Kind::Plain(plain.serve(&shared, &mut updates, &mut orders, &slot).await?),
@@ -145,18 +145,17 @@ mod passing {
     use sys::{BorrowedFd, OwnedFd};
 
     impl Parked {
-        /// What another process needs to go on with it; none when this one has to end it. What is due to its client is
-        /// written first.
+        /// The state for another process; `None` when it must end here. Pending replies are written first.
         pub fn unfinished(&mut self) -> Option<Unfinished> {
             match &mut self.0 {
-                // One that is wrapped has come to its end instead of to rest, unless it was never served.
+                // A connection with TLS or compression has ended instead of paused, unless it was never served.
                 Kind::Plain(plain) if plain.wrapping.is_some() => None,
                 Kind::Plain(plain) => plain.intake.unfinished(),
                 Kind::Answered(answered) => answered.unfinished(),
             }
         }
 
-        /// Who it is among those that wait for an answer, if its client is told something.
+        /// Its id, if it has acknowledgements.
         pub fn id(&self) -> Option<ConnectionId> {
             match &self.0 {
                 Kind::Plain(_) => None,
@@ -164,7 +163,7 @@ mod passing {
             }
         }
 
-        /// True when its client waits for an answer, or for more than it has read.
+        /// True when its client waits for a reply, or has not read all of it.
         pub fn waits(&self) -> bool {
             match &self.0 {
                 Kind::Plain(_) => false,
@@ -172,7 +171,7 @@ mod passing {
             }
         }
 
-        /// True when the beginning of a line has come: it is lost where the connection ends here.
+        /// True when a part of a line has arrived, which is lost if the connection ends here.
         pub fn has_tail(&self) -> bool {
             match &self.0 {
                 Kind::Plain(plain) => plain.intake.has_tail(),
@@ -188,10 +187,10 @@ mod passing {
             }
         }
 
-        /// A connection of another process, to be gone on with in this one.
+        /// A connection from another process, to be continued in this one.
         ///
         /// # Errors
-        /// When it is no such socket, or the runtime cannot take it.
+        /// When it is not such a socket, or the runtime cannot register it.
         pub fn adopted(
             fd: OwnedFd,
             source: StreamSource,
@@ -203,7 +202,7 @@ mod passing {
             Ok(Parked::made(stream, from, source, shared, Some(unfinished)))
         }
 
-        /// Ends it here. Its client is told what can be, in time that the daemon gives to all of them.
+        /// Ends it here. Its client gets the possible replies, within the time for all clients.
         pub fn end(self, shared: &Shared) {
             if let Kind::Answered(answered) = self.0 {
                 shared.acks.wait_on(answered.answer_to_the_end());

@@ -1,9 +1,8 @@
-//! How sources and their peers share the descriptors that all sources have together (`descriptors`). Where that is less than
-//! `max_connections` allows, the limits of a source alone would let one peer take them from everybody.
+//! Divides the sources' descriptors among sources and peers (`descriptors`). If they are fewer than `max_connections`,
+//! the limits of a source alone would let one peer use up all of them.
 //!
-//! No peer has more than half of them, over all sources; and half of them is kept for the sources, in equal parts, so that each
-//! has some whatever happens at the others.
-//! Not here: the limits of a source (`admission`).
+//! No peer has more than half of them, over all sources. Half of them is reserved for the sources, in equal parts, so
+//! that each has some in any case. Not here: the limits of a source (`admission`).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,16 +15,16 @@ use crate::daemon::start::descriptors::{self, Kind, Permit};
 /// Those of this process.
 static OURS: Shares = Shares::new();
 
-/// Why there is none for another connection.
+/// Why another connection gets none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Short {
-    /// The sources have all that they may have; or this one has its part, and the others what is not kept for somebody.
+    /// The sources have used their share; or this source has used its part, and the rest is reserved for others.
     All,
     /// The peer has half of all.
     PerPeer,
 }
 
-/// The right to one connection, given back when it is dropped.
+/// A permit for one connection, returned when it is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
     of: &'static Shares,
@@ -33,7 +32,7 @@ pub(super) struct Share {
     peer: PeerKey,
 }
 
-/// What is taken.
+/// The permits in use.
 #[derive(Debug)]
 struct Shares(Mutex<Taken>);
 
@@ -43,10 +42,10 @@ struct Taken {
     of_peer: BTreeMap<PeerKey, u64>,
 }
 
-/// The right to one more connection of `peer` at `source` of `plan`, with its descriptor.
+/// A permit for another connection of `peer` at `source` of `plan`, with its descriptor.
 ///
 /// # Errors
-/// Why not.
+/// The limit that is reached.
 pub(super) fn try_take(source: SourceId, peer: PeerKey, plan: &Plan) -> Result<(Share, Permit), Short> {
     let is_stream = |listen: &Listen| !matches!(listen, Listen::Udp(_) | Listen::UnixDatagram { .. });
     let sources = plan.sources.iter().filter(|source| source.listen.iter().any(is_stream)).count();
@@ -54,7 +53,7 @@ pub(super) fn try_take(source: SourceId, peer: PeerKey, plan: &Plan) -> Result<(
     Ok((share, descriptors::try_take().ok_or(Short::All)?))
 }
 
-/// The right to a connection that is there already.
+/// A permit for an existing connection.
 pub(super) fn take(source: SourceId, peer: PeerKey) -> (Share, Permit) {
     (OURS.take((source, peer)), descriptors::take())
 }
@@ -64,7 +63,7 @@ pub(super) fn of_peer_max() -> u64 {
     half(descriptors::max(Kind::Source))
 }
 
-/// The peer that has most connections of all sources, and how many.
+/// The peer with the most connections at all sources, and their number.
 pub(super) fn most() -> Option<(PeerKey, u64)> {
     let taken = OURS.lock();
     let most = taken.of_peer.iter().max_by_key(|(_, count)| **count);
@@ -80,7 +79,7 @@ impl Shares {
         Shares(Mutex::new(Taken { of_source: BTreeMap::new(), of_peer: BTreeMap::new() }))
     }
 
-    /// One of `max`, which so many sources share.
+    /// One of `max`, which this many sources share.
     fn try_take(
         &'static self,
         (source, peer): (SourceId, PeerKey),
@@ -93,7 +92,7 @@ impl Shares {
         }
         let kept = max / 2 / sources.max(1);
         if taken.of_source.get(&source).copied().unwrap_or(0) >= kept {
-            // What others do not use of their parts stays theirs.
+            // Unused parts of other sources stay reserved for them.
             let absent = sources.saturating_sub(taken.of_source.len() as u64);
             let bound: u64 = taken.of_source.values().map(|here| (*here).max(kept)).sum();
             if bound.saturating_add(absent.saturating_mul(kept)) >= max {
@@ -128,7 +127,7 @@ impl Drop for Share {
     }
 }
 
-/// One less; who has none is forgotten.
+/// Decrements a count; at 0 it is removed.
 fn give_back<K: Ord>(taken: &mut BTreeMap<K, u64>, key: K) {
     if let Some(here) = taken.get_mut(&key) {
         *here -= 1;
@@ -146,7 +145,7 @@ mod tests {
         crate::admission::peer_key(Some([10, 0, 0, last].into()))
     }
 
-    /// As many as there are for a peer at a source, and why there are no more.
+    /// As many as a peer gets at a source, and why there are no more.
     fn most(of: &'static Shares, who: (u16, u8), max: u64, sources: u64) -> (Vec<Share>, Short) {
         let mut got = Vec::new();
         loop {
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn no_peer_has_more_than_half_and_each_source_keeps_a_part() {
+    fn no_peer_has_more_than_half_and_each_source_has_a_reserved_part() {
         static SHARES: Shares = Shares::new();
         let (first, short) = most(&SHARES, (0, 1), 100, 2);
         assert_eq!((first.len(), short), (50, Short::PerPeer));
@@ -171,7 +170,7 @@ mod tests {
         drop(second);
         let (fourth, short) = most(&SHARES, (1, 4), 100, 2);
         assert_eq!((fourth.len(), short), (25, Short::All), "what nobody has is for anybody");
-        // What is there already counts.
+        // Existing connections count.
         let handed = SHARES.take((SourceId(1), peer(5)));
         drop((first, third, fourth, handed));
         let taken = SHARES.lock();
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn however_few_there_are_somebody_has_one() {
+    fn even_one_descriptor_can_be_used() {
         static SHARES: Shares = Shares::new();
         for (max, sources) in [(1, 1), (1, 3), (2, 1), (3, 5)] {
             let share = SHARES.try_take((SourceId(0), peer(1)), max, sources);

@@ -1,12 +1,12 @@
-//! Connections of a source: read, hand whole lines to the shard, wait when it is full.
+//! Connections of a source: read, pass whole lines to the shard, wait when it is full.
 //!
-//! Path of a line: `accept` -> [`Plain::serve`] -> `Intake::stream` -> `Exchange` -> the shard's thread.
-//! Not here: who is accepted (`accept`), framing and parsing (`pipeline`), datagrams (`daemon::worker`), acknowledgements (`answered`),
+//! Path of a line: `accept` -> [`Plain::serve`] -> `Intake::stream` -> `Exchange` -> the shard's thread. Not here:
+//! accepting (`accept`), framing and parsing (`pipeline`), datagrams (`daemon::worker`), acknowledgements (`answered`),
 //! connections between two processes (`parked`).
-//! Invariants: a connection waits for room in the exchange before it reads, which makes its peer wait, and so holds its
-//! unfinished line while it waits and nothing else; what a read becomes is in memory of the thread, and handed on before the
-//! next await. Messages may unfold to more than one batch: their connections have turns ([`Shared::turns`]). All connections have
-//! when reads take long ([`Shared::floor`]).
+//! Invariants: a connection waits for room in the exchange before it reads, so its peer has to wait, and meanwhile it
+//! holds only its incomplete line. The results of a read are in memory of the thread, and are passed on before the next
+//! await. Messages may decode to more than one batch, so their connections take turns ([`Shared::turns`]). All
+//! connections take turns when reads are slow ([`Shared::floor`]).
 
 use std::cell::RefCell;
 use std::io;
@@ -31,54 +31,54 @@ use crate::sources::wrapping::{Wrapping, tell_closed, tell_failed};
 use sys::UnixStream;
 use sys::clock::Clock;
 
-/// Bytes that one read takes at most.
+/// Most bytes of one read.
 const READ_BYTES: usize = 64 * 1024;
 
-/// A client that takes nothing of its replies for so long is closed, however long it may be silent.
+/// A client that reads none of its replies for this long is closed, with any `idle_timeout`.
 pub(super) const UNREAD_MAX: Duration = Duration::from_secs(30);
 
-/// What a read leaves unfinished of ordinary lines is less.
+/// Ordinary lines leave less unfinished after a read.
 const MUCH_UNFINISHED_BYTES: usize = 4096;
 
-/// Most bytes that a connection may still give while stopping: what its peer had sent before. A peer that goes on
-/// sending does not keep us from ending.
+/// Most bytes of a connection during a stop: data that its peer had already sent. A peer that continues to send does
+/// not delay the end.
 const LAST_READ_BYTES_MAX: u64 = 8 << 20;
 
 thread_local! {
-    // One buffer for all connections of the runtime's thread: it is in use only between two awaits.
+    // One buffer for all connections of the runtime's thread: it is only used between two awaits.
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
-    // The same for what a read becomes.
+    // The same for the results of a read.
     static PARSED: RefCell<Scratch> = RefCell::new(Scratch::default());
 }
 
-/// What a listener's tasks need to know.
+/// The data of a listener's tasks.
 #[derive(Clone, Debug)]
 pub struct StreamSource {
     /// Its plan.
     pub plan: Arc<SourcePlan>,
-    /// Where it listens.
+    /// Its address.
     pub listen: Listen,
     /// Its account.
     pub account: Arc<SourceAccount>,
-    /// What its connections are encrypted with, if they are.
+    /// TLS settings of its connections, if any.
     pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// Makes the intake of a connection.
+    /// Creates the intake of a connection.
     pub intake: IntakeMaker,
-    /// Where complaints go.
+    /// The receiver of log messages about bad lines.
     pub complaints: Complaints,
 }
 
-/// What a listener and its connections are to do.
+/// The order for a listener and its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Take connections and read them.
+    /// Accept connections and read them.
     Serve,
-    /// End: what has come already still counts.
+    /// End: received data still counts.
     Stop,
-    /// Come to rest: this process or another one goes on with what is connected. Who comes from now on waits for it.
+    /// Pause: this process or another one continues the connections. New ones wait in the backlog.
     HandOver,
-    /// Come to rest when what has come already is read, and with who has come already: the other process does not have
-    /// the place, and it ends here unless that process does not go on.
+    /// Pause after reading received data, including new connections in the backlog: the other process does not have
+    /// this listener, and it ends here unless that process fails.
     Empty,
 }
 
@@ -119,9 +119,9 @@ impl Stream {
     /// Registers it with another runtime, whose tasks read it from now on.
     ///
     /// # Errors
-    /// When this process may open no further descriptor, or the runtime cannot take it. It stays where it was.
+    /// When this process may not open another descriptor, or the runtime cannot register it. It is unchanged then.
     pub(super) fn move_to(&mut self, runtime: &Handle) -> io::Result<()> {
-        // What is registered is registered in this context.
+        // Registration uses the current context.
         let _context = runtime.enter();
         *self = match self {
             Stream::Tcp(stream) => {
@@ -139,7 +139,7 @@ impl Stream {
         Ok(())
     }
 
-    /// A connection that was accepted at `listen` by another process.
+    /// A connection that another process accepted at `listen`.
     #[cfg(target_os = "linux")]
     pub(super) fn adopted(fd: sys::OwnedFd, listen: &Listen) -> io::Result<Stream> {
         Ok(match listen {
@@ -166,7 +166,7 @@ impl Stream {
         }
     }
 
-    /// Address of its client; none at a unix socket, or when the client has gone.
+    /// Address of its client; `None` at a unix socket, or when the client has gone.
     #[cfg(target_os = "linux")]
     pub(super) fn peer_ip(&self) -> Option<IpAddr> {
         match self {
@@ -175,7 +175,7 @@ impl Stream {
         }
     }
 
-    /// The process that its client is at a unix socket.
+    /// The client's process at a unix socket.
     pub(super) fn process_key(&self) -> PeerKey {
         match self {
             Stream::Tcp(_) => PeerKey::Local,
@@ -189,7 +189,7 @@ impl Stream {
         }
     }
 
-    /// The client, for the log: one that has gone is known by less.
+    /// The client for the log; less is known of one that has gone.
     pub(super) fn shown_peer(&self, from: PeerKey) -> String {
         let address = match self {
             Stream::Tcp(stream) => stream.peer_addr().ok(),
@@ -199,35 +199,35 @@ impl Stream {
         address.map_or_else(|| from.to_string(), |address| canonical(address).to_string())
     }
 
-    /// Replies do not wait for more to come.
+    /// Sends replies without delay.
     pub(super) fn send_at_once(&self) {
         if let Stream::Tcp(stream) = self {
-            // Without it they come a little later.
+            // Otherwise they arrive a little later.
             let _refused = stream.set_nodelay(true);
         }
     }
 
-    /// The client reads the end behind the last reply. A unix socket needs no such thing: what was written is there.
+    /// Makes the client read the end after the last reply. A unix socket needs no such call.
     pub(super) fn end_writing(&self) {
         if let Stream::Tcp(stream) = self {
-            // It fails when the client is gone, who reads nothing anyway.
+            // It fails only when the client is gone.
             let _gone = socket2::SockRef::from(stream).shutdown(std::net::Shutdown::Write);
         }
     }
 }
 
-/// A connection whose client is told nothing.
+/// A connection without acknowledgements.
 pub(super) struct Plain {
     pub(super) stream: Stream,
     pub(super) from: PeerKey,
     pub(super) intake: Intake,
     pub(super) source: StreamSource,
-    /// None where its bytes are lines as they come.
+    /// `None` without TLS and compression.
     pub(super) wrapping: Option<Box<Wrapping>>,
 }
 
 impl Plain {
-    /// Serves it to its end, or until it is to come to rest.
+    /// Serves it until its end, or until it must pause.
     pub(super) async fn serve(
         mut self: Box<Self>,
         shared: &Shared,
@@ -244,8 +244,8 @@ impl Plain {
             return Some(self);
         }
         note_end(&end, &self.source, (&self.stream, self.from));
-        // It has just had its turn to read. With room it has no other one, for which thousands that have ended would wait, each
-        // with half a line.
+        // It has just had its turn to read. With room in the exchange, it needs no other turn, for which thousands of
+        // ended connections would wait, each with an incomplete line.
         if !shared.exchange.has_room(self.intake.source()) {
             shared.floor().turn(self.intake.source(), self.from).await;
         }
@@ -255,13 +255,13 @@ impl Plain {
         None
     }
 
-    /// What comes before the first byte of an encrypted connection.
+    /// The TLS handshake of an encrypted connection.
     async fn shake_hands(&mut self, orders: &mut watch::Receiver<Order>) -> Result<(), End> {
         let Plain { stream, from, source, wrapping, .. } = self;
         let Some(wrapping) = wrapping.as_mut().filter(|wrapping| wrapping.is_handshaking()) else {
             return Ok(());
         };
-        // A connection that is left in the middle of it is closed: nothing has come on it.
+        // A connection that leaves its handshake is closed: it has no data yet.
         let done = tokio::select! {
             biased;
             _order = ordered(orders) => return Err(End::Stopped),
@@ -284,11 +284,11 @@ impl Plain {
         let Plain { stream, from, intake, source, wrapping } = self;
         let idle = idle_timeout(&source.plan);
         loop {
-            // What was read and is not unpacked yet comes first: for that the socket need not be readable.
+            // Data that was read but not decompressed comes first: the socket need not be readable for it.
             let has_more = wrapping.as_ref().is_some_and(|wrapping| wrapping.has_more());
             slot.wait_begins(Clock::mono_ns());
-            // All branches are cancel-safe: nothing has been read when another one wins. What has come before its place was needed is
-            // read first.
+            // All branches are cancel-safe: nothing has been read when another one wins. Data that arrived before its
+            // slot was needed is read first.
             let ready = tokio::select! {
                 biased;
                 order = ordered(orders) => Err(order),
@@ -299,7 +299,7 @@ impl Plain {
             slot.wait_ends();
             let ready = match ready {
                 Ok(ready) => ready,
-                // What lies between the socket and the lines can be given to nobody: such a connection ends here.
+                // Data between the socket and the lines cannot be passed on: such a connection ends here.
                 Err(Order::HandOver) if wrapping.is_none() => return End::AtRest,
                 Err(Order::Empty) if wrapping.is_none() => return self.last_read(shared).await.at_rest(),
                 Err(_stop) => return self.last_read(shared).await,
@@ -320,12 +320,12 @@ impl Plain {
                     _stop => return self.last_read(shared).await,
                 },
                 turn = turn_to_read(intake, *from, shared) => turn,
-                // It has said something at the moment at which it was asked, and there is no room for that: it is not read.
+                // Data arrived just when it was asked to leave, and there is no room for it: it is not read.
                 _leave = slot.asked_to_leave() => return End::Replaced,
             };
             follow(intake, updates);
-            // What leaves much unfinished is read a second time at once: a peer that has gone meanwhile, of which there may be
-            // thousands, holds nothing until its next turn.
+            // After a large unfinished part, it reads again at once: if the peer has gone meanwhile, as thousands may,
+            // the connection holds nothing until its next turn.
             for _ in 0..2 {
                 let batch = match shared.floor().run(|| read_some(stream, wrapping.as_deref_mut(), intake)) {
                     Ok(Some(batch)) => batch,
@@ -354,20 +354,20 @@ impl Plain {
             if slot.is_to_leave() {
                 return End::Replaced;
             }
-            // A socket that always has more is always readable, and asking it never waits: without this, one busy peer
+            // A socket with steady input is always readable, and checking it never waits: without this, one busy peer
             // would keep the thread from every other connection, from the outputs and from signals.
             tokio::task::yield_now().await;
         }
     }
 
-    /// When we stop: what the peer has already sent still counts, up to its last whole line.
+    /// At a stop: received data still counts, up to its last whole line.
     async fn last_read(&mut self, shared: &Shared) -> End {
         let Plain { stream, from, intake, wrapping, source } = self;
         let mut reads = 0;
         let until_ns = last_read_until_ns(shared);
         loop {
             let has_more = wrapping.as_ref().is_some_and(|wrapping| wrapping.has_more());
-            // What was read of a packed stream is bounded by what was read, and counts unless it takes too long.
+            // Data of a compressed stream is limited by the bytes read, and counts unless it takes too long.
             if reads > 0 && Clock::mono_ns() >= until_ns {
                 if has_more {
                     intake.reject_compression("the stop left no time to decompress the rest");
@@ -380,7 +380,7 @@ impl Plain {
             reads += u64::from(!has_more || reads == 0);
             let _turn = turn_to_read(intake, *from, shared).await;
             if shared.exchange.is_closed() && !has_more {
-                // Nobody takes it any more: what is not read is not lost here, and its client sees the connection reset.
+                // Nobody accepts it any more: unread data is not lost here, because its client sees a reset.
                 return End::Stopped;
             }
             let batch = match shared.floor().run(|| read_some(stream, wrapping.as_deref_mut(), intake)) {
@@ -392,13 +392,13 @@ impl Plain {
             if shared.exchange.is_closed() {
                 return End::Stopped;
             }
-            // Others have their turn, the timer of the stop among them.
+            // Other tasks have their turn, including the timer of the stop.
             tokio::task::yield_now().await;
         }
     }
 }
 
-/// Writes what the source's protocol replies to the last read. The client is not read while it does not take that.
+/// Writes the reply of the source's protocol to the last read. The client is not read until it has taken the reply.
 async fn reply(
     stream: &Stream,
     intake: &mut Intake,
@@ -411,8 +411,8 @@ async fn reply(
         match stream.try_write(rest) {
             Ok(written) => rest = &rest[written..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // All branches are cancel-safe: nothing has been written when another one wins. A client that does not read
-                // gets no more while we stop.
+                // All branches are cancel-safe: nothing has been written when another one wins. A client that does not
+                // read gets no more during a stop.
                 let ready = tokio::select! {
                     biased;
                     _order = ordered(orders) => return Ok(()),
@@ -433,7 +433,7 @@ async fn reply(
     Ok(())
 }
 
-/// One read, of what stands in between if something does.
+/// One read, through TLS and compression if there are any.
 fn read_some(
     stream: &Stream,
     wrapping: Option<&mut Wrapping>,
@@ -453,40 +453,40 @@ impl Drop for Plain {
 
 /// Resolves when the daemon stops. Cancel-safe.
 pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // A channel whose sender is gone means the same.
+    // A closed channel means the same.
     let _stopped = stop.wait_for(|stop| *stop).await;
 }
 
-/// Resolves when there is another order than to serve. Cancel-safe.
+/// Resolves when the order is no longer to serve. Cancel-safe.
 pub(super) async fn ordered(orders: &mut watch::Receiver<Order>) -> Order {
-    // A channel whose sender is gone means the end as well.
+    // A closed channel also means the end.
     orders.wait_for(|order| *order != Order::Serve).await.map_or(Order::Stop, |order| *order)
 }
 
 /// How a connection ended.
 pub(super) enum End {
-    /// It has not: whoever goes on finds everything as it is.
+    /// It has not ended: it is paused and unchanged.
     AtRest,
-    /// The peer closed it: a last line without its line feed is whole.
+    /// The peer closed it: a last line without a line feed is complete.
     Orderly,
-    /// It is closed, and nothing says that its peer had no more to send: encryption would have said so.
+    /// It was closed without TLS's close message, so its peer may have had more to send.
     CutOff,
-    /// We stop before it has: the rest of its last line may be on the way.
+    /// We stopped first: the rest of its last line may be in flight.
     Stopped,
-    /// It was silent for long, and its place is another one's.
+    /// It was silent for long, and its slot was given to another connection.
     Replaced,
-    /// Reset, or time-out.
+    /// Reset, or a timeout.
     Broken(String),
-    /// Nothing more of it can be read as what its source carries.
+    /// The rest cannot be parsed in its source's format.
     Unreadable(Broken),
-    /// A packed stream that could not be followed.
+    /// A compressed stream that cannot be decompressed.
     Unpackable(&'static str),
-    /// The client was told that something cannot be acknowledged.
+    /// The client got `err`.
     Failed,
 }
 
 impl End {
-    /// After the last read of a connection that comes to rest: its peer may have ended it meanwhile.
+    /// After the last read of a paused connection: its peer may have ended it meanwhile.
     pub(super) fn at_rest(self) -> End {
         match self {
             End::Stopped => End::AtRest,
@@ -495,7 +495,7 @@ impl End {
     }
 }
 
-/// How long a connection may be silent.
+/// The idle timeout of a connection.
 pub(super) fn idle_timeout(plan: &SourcePlan) -> Duration {
     match plan.idle_timeout_ms {
         0 => Duration::from_secs(u64::from(u32::MAX)),
@@ -503,25 +503,25 @@ pub(super) fn idle_timeout(plan: &SourcePlan) -> Duration {
     }
 }
 
-/// What a reload has changed of how the source is read holds from the next read on.
+/// Changed parsing options of a reload apply from the next read on.
 pub(super) fn follow(intake: &mut Intake, updates: &mut watch::Receiver<StreamSource>) {
-    // A listener that is gone changes nothing any more.
+    // A removed listener sends no changes.
     if updates.has_changed().unwrap_or(false) {
         intake.follow(&updates.borrow_and_update().intake);
     }
 }
 
-/// When a connection that is stopping begins no further read.
+/// When a stopping connection begins no further read.
 pub(super) fn last_read_until_ns(shared: &Shared) -> u64 {
     Clock::mono_ns() + shared.last_read_max().as_nanos() as u64
 }
 
-/// Reads that a connection may still give while stopping.
+/// Most reads of a stopping connection.
 pub(super) fn last_reads() -> u64 {
     LAST_READ_BYTES_MAX / READ_BYTES as u64
 }
 
-/// One read. `None` when there was nothing to read after all.
+/// One read. `None` when there was nothing to read.
 pub(super) fn read_once(stream: &Stream, intake: &mut Intake) -> Result<Option<Batches<'static>>, End> {
     SCRATCH.with_borrow_mut(|scratch| {
         let Some(len) = read_bytes(stream, scratch)? else { return Ok(None) };
@@ -531,14 +531,14 @@ pub(super) fn read_once(stream: &Stream, intake: &mut Intake) -> Result<Option<B
     })
 }
 
-/// What `bytes`, which stood in the connection's lines or messages next, hold.
+/// Parses the next `bytes` of the connection.
 pub(super) fn take_apart(bytes: &[u8], intake: &mut Intake) -> Batches<'static> {
     let batch = PARSED.with_borrow_mut(|parsed| intake.stream(bytes, Clock::now(), parsed).into_owned());
     intake.settle_too_long();
     batch
 }
 
-/// Counts and logs a connection that cannot be read any further, whether or not its client is told something.
+/// Counts and logs a connection whose data cannot be processed any further, with or without acknowledgements.
 pub(super) fn note_end(end: &End, source: &StreamSource, (stream, from): (&Stream, PeerKey)) {
     let why = match end {
         End::Broken(why) => why,
@@ -564,8 +564,8 @@ pub(super) fn close(intake: &mut Intake, orderly: bool) -> Batches<'static> {
     PARSED.with_borrow_mut(|parsed| intake.close(orderly, Clock::now(), parsed).into_owned())
 }
 
-/// Waits until what the connection sends can be handed on at once, and it is its turn. Hold what it gives until that has been
-/// done. Cancel-safe.
+/// Waits until it is the connection's turn and its data can be passed on at once. The data must be passed on before the
+/// next await. Cancel-safe.
 pub(super) async fn turn_to_read(intake: &Intake, from: PeerKey, shared: &Shared) -> Option<Place> {
     let turn = match intake.takes_messages() {
         true => Some(shared.turns.wait(intake.source(), from).await),
@@ -575,7 +575,7 @@ pub(super) async fn turn_to_read(intake: &Intake, from: PeerKey, shared: &Shared
     turn
 }
 
-/// Hands on what one read holds, of messages piece by piece. False when nobody takes it any more.
+/// Passes on the results of one read; messages piece by piece. False when nobody accepts them any more.
 async fn hand_on_all(
     batch: Batches<'static>,
     intake: &mut Intake,
@@ -584,7 +584,7 @@ async fn hand_on_all(
 ) -> bool {
     let mut taken = hand_on(batch, from, shared).await;
     while intake.has_more() {
-        // One message may make many pieces, and others have their turn.
+        // One message may have many pieces, and other tasks have their turn.
         tokio::task::yield_now().await;
         shared.floor().turn(intake.source(), from).await;
         let batch = shared
@@ -596,7 +596,7 @@ async fn hand_on_all(
     taken
 }
 
-/// The same of bytes that are no lines yet.
+/// The same for bytes that are not lines yet.
 pub(super) fn read_scratch<R>(
     stream: &Stream,
     take: impl FnOnce(&[u8]) -> Result<R, End>,
@@ -616,8 +616,8 @@ fn read_bytes(stream: &Stream, into: &mut [u8]) -> Result<Option<usize>, End> {
     }
 }
 
-/// Hands a batch of the peer `from` to the shard; waits while there is no room, in turn with those that want to read. False
-/// when nobody takes it any more: it was dropped.
+/// Passes a batch of the peer `from` to the shard; waits for room, in turn with connections that want to read. False
+/// when nobody accepts it any more: it was dropped.
 pub(super) async fn hand_on(batch: Batches<'static>, from: PeerKey, shared: &Shared) -> bool {
     let mut batch = batch;
     if batch.is_empty() {
@@ -631,10 +631,10 @@ pub(super) async fn hand_on(batch: Batches<'static>, from: PeerKey, shared: &Sha
         Err(back) => batch = back,
     }
     let source = batch.source;
-    // It may be long until there is room, and the source's sum holds all the time.
+    // It may take long until there is room, and the source's account must be balanced all the time.
     let _outside = shared.exchange.outside(source, batch.records());
     while !shared.exchange.is_closed() {
-        // Cancel-safe: the batch is ours until it is taken.
+        // Cancel-safe: the batch is ours until it is accepted.
         shared.floor().turn(source, from).await;
         let sent = shared.floor().send(from, batch);
         shared.floor().pass();

@@ -1,13 +1,12 @@
-//! Who comes next where many connections wait: sources take turns, and within a source its peers, so that a thousand
-//! connections of one peer wait for each other and not another peer for all of them.
+//! The order of waiting connections: sources take turns, and within a source its peers, so that a thousand connections
+//! of one peer wait for each other, and another peer does not wait for all of them.
 //!
-//! [`Floor`]: when a connection is read, one floor for each thread that reads connections: there has to be time, and room in the
-//! exchange for what it reads. [`Places`]: so many at once, of messages that are taken apart (`Shared::turns`) and of TLS handshakes
-//! (`handshakes`).
-//! Not here: how much one read takes (`stream`), how many connections a peer may have (`admission`), and who of those that are
-//! in the exchange is next (`pipeline::Exchange`).
-//! Invariants: a reader that stops waiting is passed over. A source without room is asked once for each time that there may be
-//! some, and only as many of its connections are woken as find it.
+//! [`Floor`]: turns for reading, one for each thread that reads connections: a read needs time, and room in the
+//! exchange. [`Places`]: limited slots, for messages being decoded (`Shared::turns`) and TLS handshakes (`handshakes`).
+//! Not here: the size of one read (`stream`), limits on connections (`admission`), the order within the exchange
+//! (`pipeline::Exchange`).
+//! Invariants: a waiter that stops is skipped. A source without room is checked once for each time that there may be
+//! some, and only as many of its connections are woken as find room.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,17 +19,17 @@ use tokio::sync::{Notify, oneshot, watch};
 use crate::sources::stream::stopped;
 use sys::clock::Clock;
 
-/// Time that reads may take before those that wait have turns, and the runtime looks at its sockets and timers. One read may
-/// be over it by itself.
+/// Time for reads before waiting connections have turns, and the runtime polls its sockets and timers. A single read
+/// may exceed it.
 const ROUND_NS: u64 = SECOND_NS / 1_000;
 
-/// Longest wait for room in the exchange before it is looked at again: nobody says that it was closed while empty.
+/// Longest wait for room in the exchange before checking again: closing an empty exchange sends no notification.
 const ROOM_PAUSE: Duration = Duration::from_millis(500);
 
-/// Those that wait, by key.
+/// Waiters by key.
 type Waiting<K, T> = Rotation<K, oneshot::Sender<T>>;
 
-/// Queues one behind those of its key that still wait: who comes first mostly goes first.
+/// Queues one after other live waiters of its key: mostly first come, first served.
 fn join<K: Copy + Ord, T>(waiting: &mut Waiting<K, T>, key: K, waits: oneshot::Sender<T>) {
     waiting.forget_first_of(key, |waits| !waits.is_closed());
     waiting.push(key, waits);
@@ -40,7 +39,7 @@ fn next<K: Copy + Ord, T>(waiting: &mut Waiting<K, T>) -> Option<oneshot::Sender
     waiting.pop_where(|waits| !waits.is_closed()).map(|(_, waits)| waits)
 }
 
-/// A number of places. A reader that finds none waits, and peers take turns.
+/// A number of slots. A waiter without one waits, and peers take turns.
 #[derive(Debug)]
 pub(crate) struct Places {
     state: Mutex<PlacesState>,
@@ -52,17 +51,17 @@ struct PlacesState {
     waiting: Waiting<PeerKey, Place>,
 }
 
-/// One place, given to the next when it is dropped.
+/// One slot, passed to the next waiter when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Place(Option<Arc<Places>>);
 
 impl Places {
-    /// So many.
+    /// This many.
     pub(crate) fn new(places: usize) -> Places {
         Places { state: Mutex::new(PlacesState { free: places, waiting: Rotation::default() }) }
     }
 
-    /// A place for `peer`, as soon as there is one. Cancel-safe: who stops waiting loses its place in the line.
+    /// A slot for `peer`, as soon as there is one. Cancel-safe: a waiter that stops loses its position.
     pub(crate) async fn take(self: &Arc<Places>, peer: PeerKey) -> Place {
         let waits = {
             let mut state = self.lock();
@@ -94,58 +93,60 @@ impl Drop for Place {
             drop(state);
             match next.send(Place(Some(Arc::clone(&places)))) {
                 Ok(()) => return,
-                // It has just stopped waiting. What comes back is not dropped as a place: the next one has it.
+                // It has just stopped waiting. The returned slot must not be dropped: the next waiter gets it.
                 Err(mut back) => back.0 = None,
             }
         }
     }
 }
 
-/// When a connection of one reader thread is read. All of them are on that thread, and a read is never interrupted: while reads take little time
+/// Turns for reading, of the connections of one reader thread. They are all on that thread, and a read is never
+/// interrupted. While reads are short and the exchange has room, nobody waits. Otherwise new ones wait for a round of
+/// the runtime, or for room.
 /// together, and the exchange has room, nobody waits. Then those that come wait for a round of the runtime, or for room.
 #[derive(Debug)]
 pub struct Floor {
     state: Mutex<FloorState>,
     exchange: Arc<Exchange>,
-    /// Told when the exchange has room again.
+    /// Notified when the exchange has room again.
     room: Arc<Notify>,
     wanted: Notify,
 }
 
 #[derive(Debug, Default)]
 struct FloorState {
-    /// By the reads of this round.
+    /// Time used by the reads of this round.
     spent_ns: u64,
     /// By source.
     of: BTreeMap<SourceId, Waiting<PeerKey, ()>>,
-    /// Sources that somebody waits at. Each of `of` is either here or in `full`, once.
+    /// Sources with waiters. Each source in `of` is in exactly one of `order` and `full`.
     order: VecDeque<SourceId>,
-    /// Those that had no room when they were asked.
+    /// Sources without room at their last check.
     full: VecDeque<SourceId>,
-    /// The source of the last turn that found room, until a batch is sent: other readers may use the same room up meanwhile, and
-    /// a batch that was read must not wait outside the exchange.
+    /// The source of the last turn with room, until a batch is sent: other readers may use the same room, and a batch
+    /// that was read must not wait outside of the exchange.
     found_room: Option<SourceId>,
-    /// Nobody begins rounds any more: nobody waits either.
+    /// No more rounds: nobody waits any more.
     ended: bool,
 }
 
-/// Where in the line of its peer a reader waits.
+/// The position of a waiter among those of its peer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Line {
     Last,
-    /// It has had its turn, which was of no use.
+    /// It had a turn that it could not use.
     First,
 }
 
 impl Floor {
-    /// For what goes into `exchange`, whose shard tells `room`.
+    /// For `exchange`, whose shard notifies `room`.
     pub fn new(exchange: Arc<Exchange>, room: Arc<Notify>) -> Floor {
         Floor { state: Mutex::default(), exchange, room, wanted: Notify::new() }
     }
 
-    /// Waits for the turn of a connection of `peer` at `source`, which has room then for one batch, or nobody takes any more.
-    /// Both hold until the next await. What it reads is read within [`Floor::run`], or it gives the turn back with
-    /// [`Floor::pass`]. Cancel-safe: who stops waiting loses its place in the line.
+    /// Waits for the turn of a connection of `peer` at `source`. There is then room for one batch, or the exchange is
+    /// closed. Both hold until the next await. The caller reads within [`Floor::run`], or returns the turn with
+    /// [`Floor::pass`]. Cancel-safe: a waiter that stops loses its position.
     pub(crate) async fn turn(&self, source: SourceId, peer: PeerKey) {
         let mut line = Line::Last;
         loop {
@@ -163,19 +164,19 @@ impl Floor {
                 waits
             };
             self.wanted.notify_one();
-            // Nobody takes a turn back.
+            // Turns are never revoked.
             let _given = waits.await;
             if self.exchange.has_room(source) {
                 self.lock().found_room = Some(source);
                 return;
             }
-            // Somebody who had the turn before it has filled it up since.
+            // An earlier turn has used the room.
             self.pass();
             line = Line::First;
         }
     }
 
-    /// Does a read, and lets the next one have its turn when there is time.
+    /// Does a read, and gives the next one its turn if there is time.
     pub(crate) fn run<T>(&self, read: impl FnOnce() -> T) -> T {
         let since_ns = Clock::mono_ns();
         let done = read();
@@ -183,8 +184,8 @@ impl Floor {
         done
     }
 
-    /// Sends a batch of the peer `from` to the shard. After a turn there is room for one batch, even if another reader has filled
-    /// the source's share since: so the share is exceeded by one batch for each reader at most.
+    /// Sends a batch of the peer `from` to the shard. After a turn there is room for one batch, even if another reader
+    /// has filled the source's share: so the share is exceeded by at most one batch per reader.
     ///
     /// # Errors
     /// The batch itself, as [`Exchange::try_send`].
@@ -197,21 +198,21 @@ impl Floor {
         }
     }
 
-    /// Gives a turn back that was not used.
+    /// Returns an unused turn.
     pub(crate) fn pass(&self) {
         self.lock().spend(0, &self.exchange);
     }
 
-    /// Begins rounds while somebody waits for one, until nobody takes any more and `stop` turns true. To be run on the runtime
-    /// of the connections.
+    /// Runs rounds while connections wait, until the exchange is closed and `stop` turns true. Must run on the
+    /// connections' runtime.
     pub async fn tend(&self, mut stop: watch::Receiver<bool>) {
         let mut stops = false;
         loop {
             let mut room = std::pin::pin!(self.room.notified());
-            // Enabled before the exchange is looked at: room that comes in between is told.
+            // Enabled before the exchange is checked, so that no notification is missed.
             room.as_mut().enable();
             loop {
-                // Comes back when the runtime has looked at its sockets and timers.
+                // Returns after the runtime has polled its sockets and timers.
                 tokio::task::yield_now().await;
                 let mut state = self.lock();
                 state.ask_full(&self.exchange);
@@ -227,7 +228,7 @@ impl Floor {
             tokio::select! {
                 () = stopped(&mut stop), if !stops => stops = true,
                 () = self.wanted.notified() => {}
-                // The shard says so in each of its turns: nobody is woken for it who waits for no room.
+                // The shard notifies in each of its turns: only waiters for room are woken.
                 () = room, if waits_for_room => {}
                 () = tokio::time::sleep(ROOM_PAUSE), if waits_for_room => {}
             }
@@ -244,7 +245,7 @@ impl Floor {
 }
 
 impl FloorState {
-    /// True when nobody waits whom a reader at `source` would overtake.
+    /// True when a reader at `source` would overtake no waiter.
     fn is_free(&self, source: SourceId) -> bool {
         self.spent_ns < ROUND_NS && self.order.is_empty() && !self.of.contains_key(&source)
     }
@@ -280,7 +281,7 @@ impl FloorState {
         None
     }
 
-    /// Sources that have room again have turns again.
+    /// Sources with room again take turns again.
     fn ask_full(&mut self, exchange: &Exchange) {
         let FloorState { order, full, .. } = self;
         full.retain(|source| {
@@ -299,7 +300,7 @@ impl FloorState {
         }
     }
 
-    /// True while somebody waits for a turn, and not for room.
+    /// True while a connection waits for a turn, and not for room.
     fn begin_round(&mut self, exchange: &Exchange) -> bool {
         self.spent_ns = 0;
         self.give_one(exchange);
@@ -337,7 +338,7 @@ mod tests {
         Floor::new(Arc::new(Exchange::new(1, 8)), Arc::default())
     }
 
-    /// One batch, which fills its source's room.
+    /// One batch that fills its source's share.
     fn fill(floor: &Floor, source: u16, last: u8) {
         let receipt = Receipt::receive(&Arc::default(), 1);
         let batch = Batches::one(SourceId(source), Records::Events(Events::default()), receipt);
@@ -350,7 +351,7 @@ mod tests {
         }
     }
 
-    /// In the order in which turns come: (source, peer).
+    /// The order of turns: (source, peer).
     fn order(floor: &Floor, asked: &[(u16, u8)]) -> Vec<(u16, u8)> {
         let mut waits: Vec<_> = asked
             .iter()
@@ -390,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn short_reads_share_a_round_and_who_has_gone_is_passed_over() {
+    fn short_reads_share_a_round_and_cancelled_waiters_are_skipped() {
         let floor = floor();
         floor.lock().spent_ns = ROUND_NS;
         let mut waits: Vec<_> = (0..4).map(|_| Box::pin(floor.turn(SourceId(0), peer(1)))).collect();
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn room_goes_by_turns_and_wakes_as_many_as_there_is_room_for() {
+    fn room_is_given_in_turn_and_wakes_only_as_many_as_fit() {
         let floor = floor();
         fill(&floor, 0, 1);
         // A peer with many connections, and one with a single one, at a source without room.
@@ -447,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_read_in_a_turn_is_taken_although_another_reader_filled_the_exchange() {
+    fn a_batch_read_in_a_turn_is_accepted_although_another_reader_filled_the_exchange() {
         let exchange = Arc::new(Exchange::new(1, 8));
         let floors = [1, 2].map(|_| Floor::new(Arc::clone(&exchange), Arc::default()));
         let batch = || {
@@ -458,7 +459,7 @@ mod tests {
             assert!(poll(pin!(floor.turn(SourceId(0), peer(1)))).is_ready(), "there is room");
         }
         assert!(floors.iter().all(|floor| floor.send(peer(1), batch()).is_ok()));
-        // Each turn is good for one batch.
+        // Each turn is for one batch.
         for floor in &floors {
             let back = floor.send(peer(1), batch()).expect_err("it is full");
             back.settle(Outcome::Routed);
@@ -483,7 +484,7 @@ mod tests {
         empty(&floor);
         floor.lock().ask_full(&floor.exchange);
         floor.lock().begin_round(&floor.exchange);
-        // Given its turn, and somebody was faster.
+        // It had its turn, but another one used the room.
         fill(&floor, 0, 3);
         assert!(poll(waits[0].as_mut()).is_pending());
         empty(&floor);
@@ -493,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_go_on_while_somebody_waits() {
+    fn rounds_continue_while_connections_wait() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let floor = Arc::new(floor());
@@ -517,7 +518,7 @@ mod tests {
             stop.send_replace(true);
             tends.await.expect("it ends");
             floor.lock().spent_ns = ROUND_NS;
-            // Nobody would end the wait.
+            // Otherwise the wait would never end.
             floor.turn(SourceId(0), peer(1)).await;
         });
     }
@@ -529,7 +530,7 @@ mod tests {
         let Poll::Ready(first) = poll(take(1).as_mut()) else { panic!("it is free") };
         let mut waits: Vec<_> = [1, 1, 1, 2].into_iter().map(take).collect();
         waits.iter_mut().for_each(|wait| assert!(poll(wait.as_mut()).is_pending()));
-        // Given and not taken: a reader that is gone by then passes it on.
+        // Given but not used: an ended waiter passes it on.
         drop(first);
         drop(waits.remove(0));
         let Poll::Ready(other) = poll(waits[2].as_mut()) else { panic!("its turn") };

@@ -1,6 +1,6 @@
-//! Says that a connection was closed because its unfinished message found no room, once a minute for each source.
+//! Logs that a connection was closed because its incomplete message found no room, once a minute for each source.
 //!
-//! Not here: who finds room (`pipeline`), the count (`unfinished_full` of the source).
+//! Not here: the limit (`pipeline`), the count (`unfinished_full` of the source).
 
 use model::PeerKey;
 use pipeline::UnfinishedFull;
@@ -11,7 +11,7 @@ use sys::clock::Clock;
 
 static CLOSED: LogThrottle = LogThrottle::new();
 
-/// One connection of `source` was closed so, of the client `from`.
+/// One connection of `source`, of the client `from`, was closed for this reason.
 pub(super) fn tell_full(source: &StreamSource, (stream, from): (&Stream, PeerKey), full: UnfinishedFull) {
     let closed = CLOSED.note(&source.plan.name, Clock::mono_ns());
     let Some(closed) = closed else { return };

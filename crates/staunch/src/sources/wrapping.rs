@@ -1,9 +1,9 @@
-//! What stands between a connection's socket and its lines: TLS, and within it a packed stream.
+//! TLS and decompression between a connection's socket and its lines.
 //!
-//! Path of a byte: the socket -> [`Wrapping::read_once`] -> `rustls` -> `wire::compression::Decompressor` -> `Intake::stream`.
-//! Not here: who reads when (`stream`), certificates (`tls`), how streams are packed (`wire::compression`).
-//! Invariant: the socket is read only when everything before has been given on; an idle connection holds what rustls and its
-//! decompressor cannot do without: keys and a part of a record, and a window or a part of a block.
+//! Path of a byte: the socket -> [`Wrapping::read_once`] -> `rustls` -> `wire::compression::Decompressor` ->
+//! `Intake::stream`. Not here: turns (`stream`), certificates (`tls`), compression formats (`wire::compression`).
+//! Invariant: the socket is read only when all earlier data was passed on. An idle connection holds only what rustls
+//! and its decompressor need: keys and an incomplete record, and a window or an incomplete block.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -20,27 +20,28 @@ use crate::sources::log_throttle::LogThrottle;
 use crate::sources::stream::{End, Stream, StreamSource, read_scratch, take_apart};
 use sys::clock::Clock;
 
-/// Longest silence before a handshake.
+/// Timeout for the first byte of a handshake.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// Longest wait for a place, from the first byte on. Peers take turns: only one that is in its own way waits for long.
+/// Timeout for a slot, from the first byte on. Peers take turns, so only a peer with many handshakes waits for long.
 const PLACE_MAX: Duration = Duration::from_secs(30);
 
-/// Longest handshake, from the moment on that it has its place.
+/// Timeout of a handshake with a slot.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// What the decompressor of a connection may always hold: a window of up to 80 KiB, and a block as long as a small message.
+/// Memory that the decompressor of a connection may always have: a window of up to 80 KiB, and a block of a small
+/// message.
 const UNPACKER_FREE_BYTES: usize = 160 * 1024;
 
-/// What a client may send over TLS without a byte of data coming of it: its handshake, and then a part of a record or of a
-/// message between two of them. rustls keeps up to 64 KiB of that; a record has 18 KiB at most, and a handshake with a long chain
-/// of client certificates, or hundreds of names in one, 10 to 20 KiB.
+/// Most bytes over TLS without data: a handshake, then an incomplete record or messages without data. rustls buffers up
+/// to 64 KiB of that; a record has at most 18 KiB, and a handshake with a long chain of client certificates, or
+/// hundreds of names in one, 10 to 20 KiB.
 const WITHOUT_DATA_BYTES_MAX: usize = 32 * 1024;
 
 thread_local! {
-    // One buffer for all connections of the runtime's thread: it is in use only between two awaits.
+    // One buffer for all connections of the runtime's thread: it is only used between two awaits.
     static UNWRAPPED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    // Each reader has places of its own: its connections are all on its thread.
+    // Each reader has its own slots, because its connections are all on its thread.
     static HANDSHAKES: Arc<Handshakes> = Arc::default();
 }
 
@@ -70,40 +71,40 @@ impl Patience {
     }
 }
 
-/// What a connection's bytes go through.
+/// The TLS and compression state of a connection.
 pub(super) struct Wrapping {
     tls: Option<Box<ServerConnection>>,
-    /// Bytes that rustls was given since it last gave some.
+    /// Bytes given to rustls since it last returned data.
     without_data: usize,
-    /// It ends for what came of TLS, and not for its socket.
+    /// It ends because of a TLS error, not because of its socket.
     tls_broken: bool,
-    /// Decrypted, and for nobody to unpack: lines.
+    /// Decrypted lines of an uncompressed stream.
     plain: Vec<u8>,
     decompressor: Option<Decompressor>,
-    /// How it ends once everything before has been handed on.
+    /// How it ends after earlier data was passed on.
     end: Option<Ending>,
 }
 
-/// Why nothing follows any more.
+/// Why no more data follows.
 enum Ending {
     Unpackable(&'static str),
-    /// What was unpacked, or how much of it waits, ends the connection.
+    /// The decompressed data, or its size, ends the connection.
     Unreadable(Broken),
-    /// The peer has said that it is done.
+    /// The peer has closed its side.
     Closed,
     Broken(String),
 }
 
-/// Tells of a failed handshake, one a minute for each source.
+/// Logs a failed handshake, one a minute for each source.
 pub(super) fn tell_failed(source: &str, from: &str, why: &str, failed: u64) {
-    if is_told_now(source) {
+    if may_log_now(source) {
         tracing::warn!("source `{source}`: a TLS handshake with {from} failed: {why} ({failed} so far)");
     }
 }
 
-/// The same for a connection that is closed behind its handshake for what came of TLS.
+/// The same for a connection that is closed after its handshake because of a TLS error.
 pub(super) fn tell_closed(source: &str, from: &str, why: &str) {
-    if is_told_now(source) {
+    if may_log_now(source) {
         tracing::warn!("source `{source}`: a TLS connection from {from} is closed: {why}");
     }
 }
@@ -113,8 +114,8 @@ fn is_told_now(source: &str) -> bool {
 }
 
 impl Wrapping {
-    /// For a connection that nothing was read of; none where its bytes are lines, and for one that another process has
-    /// begun to read as lines.
+    /// For a connection that was not read yet; `None` without TLS and compression, and for one that another process has
+    /// begun to read.
     pub(super) fn new(source: &StreamSource, begun: bool) -> Option<Wrapping> {
         let decompressor = Decompressor::new(source.plan.compression);
         if begun || (decompressor.is_none() && source.tls.is_none()) {
@@ -137,7 +138,7 @@ impl Wrapping {
         Some(wrapping)
     }
 
-    /// True for a connection that ends for what came of TLS, and not for its socket.
+    /// True for a connection that ends because of a TLS error, not because of its socket.
     pub(super) fn is_tls_broken(&self) -> bool {
         self.tls_broken
     }
@@ -146,11 +147,10 @@ impl Wrapping {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
-    /// Does what comes before the first byte. What comes right behind it is kept. Not cancel-safe: the connection is to be
-    /// closed then.
+    /// Does the TLS handshake. Data right after it is kept. Not cancel-safe: close the connection then.
     ///
     /// # Errors
-    /// In words.
+    /// The reason in words.
     pub(super) async fn shake_hands(&mut self, (stream, from): (&Stream, PeerKey)) -> Result<(), String> {
         match tokio::time::timeout(SILENCE_MAX, stream.readable()).await {
             Ok(Ok(())) => self.shake_hands_within(HANDSHAKE_MAX, STALL, (stream, from)).await,
@@ -169,7 +169,7 @@ impl Wrapping {
         let place = tokio::time::timeout(PLACE_MAX, all.begin(peer)).await;
         let Ok(one) = place else { return Err("too many other handshakes were in progress".to_owned()) };
         let mut patience = Patience { one, stall, left: stall };
-        // A handshake that is left is over: the connection is closed.
+        // At the timeout the connection is closed.
         let done = tokio::time::timeout(limit, self.shake(stream, (&all, peer), &mut patience));
         done.await.unwrap_or_else(|_elapsed| Err("it took too long".to_owned()))?;
         match (&self.end, self.is_handshaking()) {
@@ -202,7 +202,8 @@ impl Wrapping {
                 match self.answer(stream) {
                     Ok(false) => break,
                     Ok(true) => patience.wait(stream.writable()).await?,
-                    // Tickets for a next time. Who has said all and gone wants none, and what he said counts.
+                    // Session tickets. A client that has already sent its data and disconnected needs none, and its
+                    // data counts.
                     Err(_gone) if !self.is_handshaking() => break,
                     Err(error) => return Err(error.to_string()),
                 }
@@ -217,7 +218,7 @@ impl Wrapping {
         unpacks || !self.plain.is_empty() || self.end.is_some()
     }
 
-    /// One read of what is there, or else of the socket. `None` when there was nothing to read after all.
+    /// One read of buffered data, or of the socket. `None` when there was nothing to read.
     pub(super) fn read_once(
         &mut self,
         stream: &Stream,
@@ -227,7 +228,7 @@ impl Wrapping {
         if !unpacks && self.plain.is_empty() {
             if let Some(end) = self.end.take() {
                 if let Some(tls) = &mut self.tls {
-                    // A client that ends in order may wait for the same word from us.
+                    // A client that closes in order may wait for our close message.
                     tls.send_close_notify();
                     let _unsent = self.answer(stream);
                 }
@@ -239,7 +240,7 @@ impl Wrapping {
             }) {
                 Ok(Some(())) => {}
                 Ok(None) => return Ok(None),
-                // With TLS an end is said; one that is not may be somebody else's doing.
+                // With TLS an end is announced; otherwise a third party may have caused it.
                 Err(End::Orderly) if self.tls.is_some() => {
                     return Err(match self.ended(Ending::Closed, intake) {
                         End::Orderly => End::CutOff,
@@ -249,7 +250,7 @@ impl Wrapping {
                 Err(End::Orderly) => return Err(self.ended(Ending::Closed, intake)),
                 Err(end) => return Err(end),
             }
-            // What rustls has to say need not be said now: an answer to a new key, or why it ends.
+            // Pending TLS messages may wait: a reply to a key update, or the reason for the end.
             let _unsent = self.answer(stream);
         }
         UNWRAPPED.with_borrow_mut(|lines| {
@@ -281,7 +282,7 @@ impl Wrapping {
         })
     }
 
-    /// Bytes of the socket.
+    /// Adds bytes from the socket.
     fn take(&mut self, bytes: &[u8]) {
         match (&self.tls, &mut self.decompressor) {
             (Some(_), _) => self.decrypt(bytes),
@@ -290,7 +291,7 @@ impl Wrapping {
         }
     }
 
-    /// Gives what is decrypted to the decompressor, or keeps it as lines. What came before an error is given as well.
+    /// Passes decrypted data to the decompressor, or keeps it as lines. Data before an error counts, too.
     fn decrypt(&mut self, mut bytes: &[u8]) {
         let Some(tls) = &mut self.tls else { return };
         let start = self.plain.len();
@@ -323,12 +324,12 @@ impl Wrapping {
         }
         if let Some(decompressor) = &mut self.decompressor {
             decompressor.push(&self.plain[start..]);
-            // What an idle connection keeps is the decompressor's state.
+            // An idle connection keeps only the decompressor's state.
             self.plain = Vec::new();
         }
     }
 
-    /// Writes what rustls has to say, as far as the socket takes it. True when there is more.
+    /// Writes pending TLS messages, as far as the socket accepts them. True when there are more.
     fn answer(&mut self, stream: &Stream) -> io::Result<bool> {
         let Some(tls) = &mut self.tls else { return Ok(false) };
         while tls.wants_write() {
@@ -341,7 +342,7 @@ impl Wrapping {
         Ok(false)
     }
 
-    /// How it has ended. A stream that ends within a block has lost something.
+    /// How it has ended. A stream that ends inside a block has lost data.
     fn ended(&mut self, end: Ending, intake: &mut Intake) -> End {
         match end {
             Ending::Unpackable(why) => End::Unpackable(why),
@@ -384,10 +385,10 @@ mod tests {
     use super::*;
     use crate::sources::handshakes::HANDSHAKES_PER_PEER_MAX;
 
-    /// Not what a socket pair itself would say.
+    /// An address that a socket pair does not have.
     const PEER: PeerKey = PeerKey::V4(0x0a00_0001);
 
-    /// A server's end of a connection, and a client's with the socket that it has.
+    /// A server's end of a connection, and a client's with its socket.
     fn ends() -> (Wrapping, Stream, ClientConnection, UnixStream) {
         let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
         let key = made.signing_key.serialize_der().try_into().expect("a key");
@@ -427,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_ends_in_time_or_is_ended() {
+    fn a_handshake_succeeds_in_time_or_times_out() {
         run(async {
             let (mut wrapping, stream, _client, _silent) = ends();
             let limit = Duration::from_millis(1);
@@ -440,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_for_a_handshake_begins_with_its_place() {
+    fn the_timeout_of_a_handshake_begins_with_its_slot() {
         run(async {
             let all = HANDSHAKES.with(Arc::clone);
             let (mut waits, stream, _client, gone) = ends();
@@ -460,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rustls_holds_of_a_message_that_never_ends_is_bounded() {
+    fn memory_of_an_endless_tls_message_is_limited() {
         let (mut wrapping, ..) = run(async { ends() });
         // The beginning of a ClientHello of 65520 bytes, in records of 16 KiB.
         let mut said = 0;
@@ -478,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_not_bounded_by_what_may_come_without() {
+    fn data_resets_the_limit_of_bytes_without_data() {
         run(async {
             let (mut wrapping, stream, mut client, mut socket) = ends();
             let says = async move {
@@ -521,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_handshakes_is_one_for_each_turn_of_the_others() {
+    fn other_work_is_done_between_the_handshakes_of_a_burst() {
         run(async {
             let mut near = Vec::new();
             let mut tasks = tokio::task::JoinSet::new();
@@ -547,14 +548,14 @@ mod tests {
         });
     }
 
-    /// True when something has come; it is not taken.
+    /// True when there is data; it is not read.
     fn is_readable(socket: &UnixStream) -> bool {
         let socket = socket2::SockRef::from(socket);
         socket.peek(&mut [std::mem::MaybeUninit::uninit()]).is_ok()
     }
 
     #[test]
-    fn one_that_takes_long_gives_way_to_those_that_wait() {
+    fn a_slow_handshake_gives_its_slot_to_waiting_ones() {
         run(async {
             let all = HANDSHAKES.with(Arc::clone);
             let (mut slow, stream, _client, near) = ends();

@@ -191,8 +191,8 @@ fn standard_input_is_checked_as_what_its_text_is() {
         ("{ port: 8125 }", "<stdin>: good (config of a StatsD)"),
     ] {
         let output = checked_stdin(text);
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert!(told.starts_with(want), "{text}: {told}{}", stderr(&output));
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert!(shown.starts_with(want), "{text}: {shown}{}", stderr(&output));
     }
     let output = checked_stdin("sources.app = { type = \"statds\" }");
     assert_eq!(output.status.code(), Some(1));
@@ -240,8 +240,8 @@ fn files_and_folders_are_one_config_with_variables() {
     assert!(!String::from_utf8_lossy(&wrong.stdout).contains("no-such-port"), "values are not shown");
     write("conf.d/twice.yaml", "\noutputs:\n  o: { type: console, from: [app] }\n");
     let twice = with_port(&[&["check"], &parts[..]].concat(), Some("18125"));
-    let told = stderr(&twice);
-    assert!(told.contains("twice.yaml:3:3") && told.contains("out.toml:1"), "{told}");
+    let text = stderr(&twice);
+    assert!(text.contains("twice.yaml:3:3") && text.contains("out.toml:1"), "{text}");
 }
 
 #[test]

@@ -483,8 +483,8 @@ fn a_successor_that_is_killed_or_stopped_on_the_way_leaves_one_that_goes_on() {
 const STEPS: [&str; 6] = ["connected", "asked", "offered", "ready", "half", "yours"];
 
 /// The step at which the old process pauses, and the file that says that it has come there.
-const STEP: &str = "STAUNCH_TEST_TAKE_OVER_STEP";
-const THERE: &str = "STAUNCH_TEST_TAKE_OVER_THERE";
+const STEP: &str = "STAUNCH_TEST_HOT_RESTART_STEP";
+const THERE: &str = "STAUNCH_TEST_HOT_RESTART_THERE";
 
 /// No test, but a process of one: asks for everything and never says that it goes on.
 #[test]

@@ -414,7 +414,7 @@ fn members_on_one_host_without_instances_are_warned_about_in_either_file() {
         "{}",
         answer.stderr
     );
-    // Instances would move names to other members than the original's: the file keeps the placement, and its check warns.
+    // Instances would move names to other members than the original's: the file keeps the sharding, and its check warns.
     assert!(answer.stdout.contains("type = \"carbon_ch\"\nto = [\"ring\"]\n"), "{}", answer.stdout);
     std::fs::write(folder.path().join("one-host.toml"), &answer.stdout).expect("it can be written");
     let checked = run(folder.path(), "staunch", &["check", "one-host.toml"], "");

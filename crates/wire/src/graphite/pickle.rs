@@ -144,10 +144,10 @@ fn lines_are_pickled_or_rejected_with_a_reason() {
     for (name, tags, value, time, want) in table {
         let mut out = Vec::new();
         let key = (name.as_bytes(), tags.as_bytes());
-        let told = pickle_point(key, (value.as_bytes(), time.as_bytes()), &mut out);
-        let got = told.map(|()| String::from_utf8_lossy(&out).into_owned());
+        let result = pickle_point(key, (value.as_bytes(), time.as_bytes()), &mut out);
+        let got = result.map(|()| String::from_utf8_lossy(&out).into_owned());
         assert_eq!(got, want.map(str::to_owned), "{value} {time}");
-        assert_eq!(told.is_err(), out.is_empty());
+        assert_eq!(result.is_err(), out.is_empty());
     }
     let mut out = Vec::new();
     assert_eq!(pickle_point((b"\xff", b""), (b"1", b"2"), &mut out), Err(PickleReject::UnsafeName));

@@ -492,7 +492,7 @@ fn points_over_the_frame_limit_go_into_the_next_frame() {
 
 proptest! {
     #[test]
-    fn a_line_has_three_fields_for_any_name(
+    fn a_line_has_three_fields_for_every_name(
         name in proptest::collection::vec(any::<u8>(), 0..40),
         tags in proptest::collection::vec(any::<u8>(), 0..40),
         legacy in any::<bool>(),

@@ -1,7 +1,8 @@
-//! What the commands of a management port do: a question to the shard or a look at accounts, and the reply in words.
+//! The commands of a management port: a call to the shard or a read of accounts, and the reply.
 //!
-//! They run on the thread of all connections, so what grows with the configuration is made in slices, by few clients at once.
-//! Not here: the words themselves (`wire::management`), dumps (`dump`), the names of a `del…` (`delete`), who is a client (`super`).
+//! They run on the thread of all connections, so replies that grow with the configuration are built in slices, for few
+//! clients at once. Not here: the reply texts (`wire::management`), dumps (`dump`), the names of a `del…` (`delete`),
+//! clients (`super`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,10 +25,10 @@ use sys::clock::Clock;
 /// Outputs whose figures are read in one slice of the shard's thread.
 const SLICE_FIGURES: usize = 256;
 
-/// Rows of outputs that an answer is made of at a time.
+/// Rows of outputs that are formatted at a time.
 const SLICE_ROWS: usize = 32;
 
-/// Who asks, and of whom.
+/// The client, and the daemon's state.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) plan: &'a ManagementPlan,
@@ -43,10 +44,10 @@ impl Asked<'_> {
         }
     }
 
-    /// Answers a command. What is made of the answer at the end is the caller's to write.
+    /// Replies to a command. The caller writes the remaining part of the reply.
     ///
     /// # Errors
-    /// When the client is gone, or does not read.
+    /// When the client has closed the connection, or does not read.
     pub(super) async fn answer<W: AsyncWrite + Unpin>(
         self,
         command: &[u8],
@@ -177,7 +178,7 @@ impl Asked<'_> {
         let mut found = wanted.nothing_found();
         let mut cursor = Some(DumpCursor::default());
         while let Some(from) = cursor {
-            // Asked for anew for each slice: a client that does not read takes nobody's place.
+            // Requested again for each slice, so that a client that does not read blocks nobody.
             let mut asking = self.shared.shard.ask_in_line(self.peer).await;
             let of_shard = Arc::clone(&wanted);
             let slice = asking.call(move |worker| {
@@ -194,7 +195,7 @@ impl Asked<'_> {
                 replies.deleted(name, &mut reply.made);
                 reply.go_on().await?;
             }
-            // A client that has gone is noticed by what is written to it: no slice more for that one.
+            // A write shows whether the client has closed the connection; then no further slice is read.
             reply.finish().await?;
             cursor = next;
         }
@@ -234,8 +235,8 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// Writes something of each output. What was asked for is a few rows at a time: a client that does not read holds no
-    /// more, and no wiring that a reload has replaced.
+    /// Writes a text for each output. Rows are built a few at a time, so that a client that does not read holds no more
+    /// memory, and no wiring replaced by a reload.
     async fn outputs<W: AsyncWrite + Unpin>(
         self,
         write: &mut (dyn FnMut(OutputRow, &mut Vec<u8>) + Send),
@@ -244,7 +245,7 @@ impl Asked<'_> {
         let order = OutputOrder::of(&self.shared.wiring.load());
         for from in (0..).step_by(SLICE_ROWS) {
             let rows = {
-                // The shard is not asked, but it costs as much.
+                // The shard is not called, but the work is as expensive.
                 let _turn = self.shared.shard.ask_in_line(self.peer).await;
                 let wiring = self.shared.wiring.load_full();
                 accounts::some_outputs(&wiring, &order, from..from + SLICE_ROWS, Clock::now()).await
@@ -293,7 +294,7 @@ impl Asked<'_> {
     }
 }
 
-/// Figures of the last flushes of all outputs, as far as the shard gave them before it ended.
+/// Figures of the last flushes of all outputs, as far as the shard returned them before it ended.
 async fn output_figures(shard: &ShardHandle, peer: PeerKey) -> Vec<OutputFigures> {
     let mut asking = shard.ask_in_line(peer).await;
     let mut all: Vec<OutputFigures> = Vec::new();
@@ -380,7 +381,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn stats_ask_the_shard_in_line() {
+    async fn stats_wait_for_their_turn_at_the_shard() {
         let shard = ShardHandle::new().expect("a descriptor is free");
         let peer = crate::admission::peer_key(Some([127, 0, 0, 1].into()));
         let mut open = Vec::new();

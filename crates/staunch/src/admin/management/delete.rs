@@ -1,31 +1,31 @@
-//! The names of a `del…` command: one pass over the series for all of them, however many they are.
+//! The names of a `del…` command: one pass over the series for all of them.
 //!
-//! Path of a series: the shard's thread asks [`Wanted::is`] -> [`Wanted::deleted`] here, which says whether the client reads
-//! of it at once -> at the end [`Wanted::was_found`] for each name, in the command's order.
-//! Not here: what a name stands for (`wire::management`), the reply (`answers`).
-//! Invariant: to look at one series costs the same for two names and for thirty thousand, nearly.
+//! Path of a series: the shard's thread calls [`Wanted::is`] -> [`Wanted::deleted`] here, which returns whether to
+//! reply about it at once -> at the end [`Wanted::was_found`] for each name, in the command's order. Not here: patterns
+//! of names (`wire::management`), the reply (`answers`).
+//! Invariant: checking one series costs nearly the same for two names and for thirty thousand.
 
 use std::collections::HashMap;
 
 use wire::management::{Form, Names, Pattern};
 
-/// What a command deletes.
+/// The names of a command.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    /// Names, with their places in [`Found::exact`].
+    /// Names, with their indexes in [`Found::exact`].
     exact: HashMap<Vec<u8>, usize>,
-    /// In their order as bytes, each once.
+    /// Sorted as bytes, each once.
     prefixes: Vec<Prefix>,
 }
 
 #[derive(Debug)]
 struct Prefix {
     text: Vec<u8>,
-    /// The longest other one that it begins with.
+    /// The longest other prefix that it begins with.
     within: Option<usize>,
 }
 
-/// What was found of it.
+/// The deleted series.
 #[derive(Debug)]
 pub(super) struct Found {
     exact: Vec<bool>,
@@ -58,12 +58,12 @@ impl Wanted {
         Found { exact: vec![false; self.exact.len()], prefixes: vec![false; self.prefixes.len()] }
     }
 
-    /// Whether a series goes.
+    /// Whether a series is deleted.
     pub(super) fn is(&self, written: &[u8]) -> bool {
         !self.exact.is_empty() && self.exact.contains_key(written) || self.longest_of(written).is_some()
     }
 
-    /// Keeps that a series went. True when the client reads of it now, and not where its name's turn comes.
+    /// Notes a deleted series. True when the reply mentions it now, and not in the order of the names.
     pub(super) fn deleted(&self, written: &[u8], found: &mut Found) -> bool {
         let mut next = self.longest_of(written);
         while let Some(at) = next {
@@ -75,7 +75,7 @@ impl Wanted {
         exact.is_none()
     }
 
-    /// Whether a name deleted anything. Of a name that is in the command twice, the first one only.
+    /// Whether a name deleted anything. Of a repeated name, only the first counts.
     pub(super) fn was_found(&self, pattern: Pattern<'_>, found: &mut Found) -> bool {
         let place = match pattern {
             Pattern::Exact(name) => self.exact.get(name).map(|place| &mut found.exact[*place]),
@@ -87,8 +87,8 @@ impl Wanted {
         place.is_some_and(std::mem::take)
     }
 
-    /// The longest prefix of a name. All that it begins with lie one within the other, and so does the last one that is not
-    /// behind the name in order, or one that this lies within.
+    /// The longest prefix of a name. All prefixes of the name contain each other, and also the last one that sorts at
+    /// or before the name, or one that contains it.
     fn longest_of(&self, name: &[u8]) -> Option<usize> {
         let behind = self.prefixes.partition_point(|prefix| prefix.text.as_slice() <= name);
         let last = behind.checked_sub(1)?;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn each_name_is_answered_in_its_turn() {
+    fn each_name_is_answered_in_order() {
         let command = b"delcounters a.* b a.x.* b c.* d";
         let wanted = Wanted::new(Form::Node, names(command));
         let mut found = wanted.nothing_found();
@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_series_goes_when_one_of_the_names_says_so(
+        fn a_series_is_deleted_when_one_of_the_names_matches(
             asked in proptest::collection::vec("[ab.]{0,5}[*]?", 0..12),
             series in proptest::collection::vec("[ab.]{0,6}", 1..20),
         ) {

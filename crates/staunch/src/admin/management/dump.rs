@@ -1,7 +1,8 @@
-//! Dumps of all series of a kind, slice by slice: copied on the shard's thread, written before the next slice is asked for.
+//! Dumps of all series of a kind, slice by slice: copied on the shard's thread, written before the next slice is
+//! requested.
 //!
-//! Not here: the text (`wire::management::Dump`), slices and their bounds (`Shard::dump`).
-//! Invariant: a client holds one slice and one piece of it as text; a long timer or set goes over several of both.
+//! Not here: the text (`wire::management::Dump`), slices and their limits (`Shard::dump`).
+//! Invariant: a client holds one slice and one piece of it as text. A long timer or set spans several of both.
 
 use model::{Kind, PeerKey};
 use pipeline::{DumpCursor, Held};
@@ -21,7 +22,7 @@ const PIECE_BYTES: usize = 32 * 1024;
 /// Writes all series of a kind to `peer`.
 ///
 /// # Errors
-/// When the client is gone, or does not read.
+/// When the client has closed the connection, or does not read.
 pub(super) async fn write<W: AsyncWrite + Unpin>(
     shared: &Shared,
     peer: PeerKey,
@@ -33,14 +34,14 @@ pub(super) async fn write<W: AsyncWrite + Unpin>(
     let mut list = List::default();
     let mut cursor = Some(DumpCursor::default());
     while let Some(from) = cursor {
-        // Asked for anew for each slice: a client that does not read takes nobody's place.
+        // Requested again for each slice, so that a client that does not read blocks nobody.
         let mut asking = shared.shard.ask_in_line(peer).await;
-        // The shard is gone only while the daemon stops.
+        // The shard is missing only while the daemon stops.
         let Ok(slice) = asking.call(move |worker| worker.turn.shard.dump(kind, from)).await else { break };
         drop(asking);
         reply.begin_slice();
         for row in slice.rows {
-            // Another series may have come in its place meanwhile.
+            // Another series may have replaced it meanwhile.
             if !(row.goes_on && list.is_of(&row.name)) {
                 list.end(&mut dump, &mut reply.made);
             }
@@ -70,12 +71,12 @@ pub(super) async fn write<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// A timer or set that is being written.
+/// The timer or set that is being written.
 #[derive(Debug, Default)]
 struct List {
-    /// None when none is.
+    /// `None` when there is none.
     name: Option<Vec<u8>>,
-    /// What has come of a member whose end has not; none before the first one.
+    /// The incomplete member; `None` before the first one.
     member: Option<Vec<u8>>,
 }
 
@@ -84,7 +85,7 @@ impl List {
         self.name.as_deref() == Some(name)
     }
 
-    /// Begins the list of `name`, unless it goes on.
+    /// Begins the list of `name`, unless it continues.
     fn begin(&mut self, name: Vec<u8>, dump: &mut Dump, out: &mut Vec<u8>) {
         if !self.is_of(&name) {
             dump.list_begin(&name, out);
@@ -92,7 +93,7 @@ impl List {
         }
     }
 
-    /// Takes bytes of members, which have line feeds between them; a member may go over several calls.
+    /// Adds bytes of members, separated by line feeds. A member may span several calls.
     fn members(&mut self, bytes: &[u8], dump: &mut Dump, out: &mut Vec<u8>) {
         for (at, part) in bytes.split(|byte| *byte == b'\n').enumerate() {
             if at > 0
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_the_same_wherever_the_pieces_cut() {
+    fn members_do_not_depend_on_where_pieces_end() {
         let members = b"one\n\ntwo\nthree".as_slice();
         let whole = written(members, members.len());
         assert!(whole.contains("'two'"), "{whole}");
@@ -139,7 +140,7 @@ mod tests {
         all[from..].split(" }\n").next().expect("it ends").to_owned()
     }
 
-    /// Series `a` with `members`, in pieces, and `b` with `x`.
+    /// Series `a` with `members` in pieces, and `b` with `x`.
     fn written(members: &[u8], piece: usize) -> String {
         let mut out = Vec::new();
         let mut dump = Dump::begin(false, &mut out);

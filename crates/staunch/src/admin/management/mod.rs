@@ -1,8 +1,9 @@
-//! The StatsD management port (spec statsd §11): health checks and scripts that exist work as they are.
+//! The StatsD management port (spec statsd §11): existing health checks and scripts work unchanged.
 //!
-//! Path of a command: [`serve`] -> [`Client::run`] -> `wire::management` -> `answers`: a call into the shard -> `Reply`.
-//! Not here: what the commands do (`answers`), dumps page by page (`dump`), writing (`reply`).
-//! Invariant: a client holds a command, a piece of an answer and a page of a dump, whatever it asks and whether it reads.
+//! Path of a command: [`serve`] -> [`Client::run`] -> `wire::management` -> `answers`: a call to the shard -> `Reply`.
+//! Not here: the commands (`answers`), dumps page by page (`dump`), writing (`reply`).
+//! Invariant: a client holds one command, one piece of a reply and one page of a dump, for any command, and even if it
+//! does not read.
 
 mod answers;
 mod delete;
@@ -33,19 +34,19 @@ use crate::sources::accept::ACCEPT_PAUSE;
 use crate::sources::bind::listen_again;
 use sys::clock::Clock;
 
-/// Silence after which a command without LF counts: health checkers that send none exist.
+/// After this silence, a command without LF is executed, because some health checkers send no LF.
 const SILENCE: Duration = Duration::from_millis(50);
 
-/// A client that has not said anything for so long after it came is closed.
+/// Timeout for the first command.
 const FIRST_COMMAND_MAX: Duration = Duration::from_secs(30);
 
-/// A client that sends nothing for so long is closed.
+/// Timeout for further commands.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// A client that has said nothing, or read nothing, for so long gives its place to a new one when there is no other.
+/// A client that has been idle, or has not read, for this long may be replaced by a new one.
 const STALLED_NS: u64 = SECOND_NS;
 
-/// What the clients of a port have in common.
+/// The shared state of the clients of a port.
 struct Door {
     opened: ManagementPlan,
     shared: Arc<Shared>,
@@ -82,18 +83,19 @@ pub async fn serve(
                 if let Some((client, counted)) = door.admit(stream, from.ip()) {
                     clients.spawn(async move { counted.end(client.serve().await) });
                 }
-                // Who was asked to leave goes before the next comes, so that shares of descriptors hold.
+                // A client that was asked to leave goes before the next one is accepted, so that shares of descriptors
+                // hold.
                 tokio::task::yield_now().await;
             }
             Err(error) => {
                 door.failed(&error);
                 if sys::is_out_of_resources(&error) && door.places.make_room(Clock::mono_ns()) {
-                    // It closes its connection, and the next attempt has its descriptor.
+                    // Its connection closes, so that the next attempt has its descriptor.
                     tokio::task::yield_now().await;
                 } else {
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
-                // What fails now fails again when somebody is to be accepted.
+                // This failure would repeat at the next attempt to accept.
                 if let (true, Ok(again)) = (sys::is_final_for_reading(&error), listen_again(&listener)) {
                     tracing::info!("management port {} listens again", door.opened.listen);
                     listener = again;
@@ -104,7 +106,7 @@ pub async fn serve(
 }
 
 impl Door {
-    /// A client, counted as accepted, if there is a place for it.
+    /// The client, counted as accepted, if there is a slot for it.
     fn admit(&self, stream: TcpStream, from: IpAddr) -> Option<(Client, Counted)> {
         let plan = in_force(&self.opened, &self.shared);
         let ports = self.shared.wiring.load().plan.management.len().max(1);
@@ -158,7 +160,7 @@ impl Door {
     }
 }
 
-/// What the plan in force says of the port that was opened as `opened` says: a reload may have changed the rest.
+/// The current plan's options for the port that was opened as `opened`: a reload may have changed them.
 fn in_force(opened: &ManagementPlan, shared: &Shared) -> ManagementPlan {
     let wiring = shared.wiring.load();
     let same = wiring.plan.management.iter().find(|port| port.listen == opened.listen);
@@ -174,25 +176,25 @@ struct Client {
     slot: Arc<ConnectionSlot>,
 }
 
-/// Whether the client stays.
+/// Whether to keep the client.
 #[derive(PartialEq, Eq)]
 enum Next {
     Stay,
     Close,
 }
 
-/// What a client did next.
+/// The client's next action.
 enum Said {
-    /// It sent so many bytes; 0 at its end.
+    /// It sent this many bytes; 0 at its end.
     Bytes(usize),
-    /// Nothing, for as long as it was waited for.
+    /// Nothing until the timeout.
     Nothing,
 }
 
 impl Client {
     async fn serve(self) -> ClientEnd {
         let slot = Arc::clone(&self.slot);
-        // A client that leaves in the middle of a command is closed. What it has deleted until then is deleted.
+        // A client that is asked to leave during a command is closed. Series deleted so far stay deleted.
         tokio::select! {
             biased;
             leave = slot.asked_to_leave() => leave.into(),
@@ -200,7 +202,7 @@ impl Client {
         }
     }
 
-    /// Serves it to its end.
+    /// Serves the client until it ends.
     async fn run(mut self) -> Result<(), ClientEnd> {
         let mut commands = Commands::new(COMMAND_BYTES_MAX);
         let mut first_line = Some(FirstLine::default());
@@ -253,7 +255,7 @@ impl Client {
         }
     }
 
-    /// Ends a client that begins with something else than commands: a web page may have made a browser send it.
+    /// Closes a client whose first line is not a command: a web page may have made a browser send it.
     fn refuse_foreign(&self, first_line: &mut Option<FirstLine>, said: &[u8]) -> Result<(), ClientEnd> {
         let opening = first_line.as_mut().map_or(Opening::Lines, |first_line| first_line.push(said));
         let foreign = match opening {

@@ -1,4 +1,4 @@
-//! An answer on its way to a client: made in pieces, each written before the next is made.
+//! A reply to a client: built in pieces, each written before the next one is built.
 
 use std::io;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use super::ClientEnd;
 use crate::admission::ConnectionSlot;
 use sys::clock::Clock;
 
-/// A piece that is as long as this is written.
+/// A piece of this length is written.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// A client that reads nothing of its answer for so long is closed.
+/// Timeout for a client that reads nothing of its reply.
 const WRITE_STALL_MAX: Duration = Duration::from_secs(10);
 
-/// A client that has been waited for this long in all while it reads an answer, or a slice of a dump, is closed.
+/// Timeout for reading a whole reply, or one slice of a dump.
 const READING_MAX: Duration = Duration::from_secs(60);
 
-/// One answer.
+/// One reply.
 pub(super) struct Reply<'a, W> {
     to: &'a mut W,
     slot: &'a ConnectionSlot,
-    /// Made, and not written.
+    /// Built but not written.
     pub(super) made: Vec<u8>,
     stall_max: Duration,
     reading_max: Duration,
-    /// How long the client has been waited for.
+    /// The time spent waiting for the client.
     waited: Duration,
 }
 
@@ -42,20 +42,20 @@ impl<'a, W: AsyncWrite + Unpin> Reply<'a, W> {
         }
     }
 
-    /// A part of an answer without a bound begins, which has the time of a whole one.
+    /// Begins a slice of an unlimited reply, which has its own timeout.
     pub(super) fn begin_slice(&mut self) {
         self.waited = Duration::ZERO;
     }
 
-    /// Writes what is made, once it is long enough.
+    /// Writes the built text once it is long enough.
     ///
     /// # Errors
-    /// When the client is gone, or reads nothing, or too slowly.
+    /// When the client has closed the connection, reads nothing, or reads too slowly.
     pub(super) async fn go_on(&mut self) -> Result<(), ClientEnd> {
         if self.made.len() >= PIECE_BYTES { self.finish().await } else { Ok(()) }
     }
 
-    /// Writes what is made.
+    /// Writes the built text.
     ///
     /// # Errors
     /// As [`Self::go_on`].
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_a_byte_now_and_then_is_closed_at_the_time_for_all_of_it() {
+    fn a_client_that_reads_slowly_is_closed_at_the_total_timeout() {
         run(async {
             let slot = Arc::new(Admission::default()).admit_anyway(PeerKey::Local);
             let (mut near, mut far) = tokio::io::duplex(1);
@@ -147,14 +147,14 @@ mod tests {
                 end = writes => assert_eq!(end, ClientEnd::Slow),
                 () = reads => panic!("the other end is there"),
             }
-            // A slice of a dump has a time of its own.
+            // A slice of a dump has its own timeout.
             reply.begin_slice();
             assert_eq!(reply.waited, Duration::ZERO);
         });
     }
 
     #[test]
-    fn who_does_not_read_is_closed_and_may_be_replaced() {
+    fn a_client_that_does_not_read_is_closed_and_may_be_replaced() {
         run(async {
             let places = Arc::new(Admission::default());
             let slot = places.admit_anyway(PeerKey::Local);

@@ -3,7 +3,7 @@
 use super::family;
 use crate::admin::accounts::AccountsPage;
 
-/// Acknowledgements, of sources that give any.
+/// Acknowledgements, for sources with `ack_when`.
 pub(super) fn sources(out: &mut String, page: &AccountsPage) {
     let rows = || page.sources.iter().filter_map(|row| Some((row.name.as_str(), row.acks.as_ref()?)));
     let mut acked =

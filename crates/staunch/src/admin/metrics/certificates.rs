@@ -5,7 +5,7 @@ use model::{Now, SECOND_NS};
 use super::family;
 use tls::{Expiry, Whose};
 
-/// Seconds from now to each expiry, as its file was when it was read.
+/// Seconds until each expiry, according to the file when it was read.
 pub(super) fn all(out: &mut String, expiries: &[Expiry], now: Now) {
     let now_s = (now.wall_ns / SECOND_NS) as f64;
     let left = |expiry: &Expiry| expiry.at_s as f64 - now_s;

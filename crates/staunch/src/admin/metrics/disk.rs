@@ -1,4 +1,4 @@
-//! Self-metrics of queues on disk: a row for each output that has one.
+//! Self-metrics of queues on disk: one row for each output with such a queue.
 
 use super::family;
 use crate::admin::accounts::{AccountsPage, DiskRow};

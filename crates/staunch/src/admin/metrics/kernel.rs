@@ -57,7 +57,7 @@ pub(super) fn batches(out: &mut String, shared: &Shared) {
     }
 }
 
-/// What the kernel counts for all sockets of the machine.
+/// The kernel's counters for all sockets of the machine.
 pub(super) fn machine(out: &mut String, tables: &[UdpCounters]) {
     type Read = fn(&UdpCounters) -> Option<u64>;
     let rows: [(&'static str, &str, Read); 6] = [

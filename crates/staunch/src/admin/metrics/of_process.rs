@@ -1,4 +1,4 @@
-//! Metrics of the process: those that all Prometheus clients give, and the state of the config.
+//! Metrics of the process, as in all Prometheus clients, and the state of the config.
 
 use super::family;
 use crate::daemon::shared::Shared;
@@ -8,7 +8,7 @@ pub(super) fn all(out: &mut String, shared: &Shared) {
     let help = "Unix time at which the process started.";
     family(out, "process_start_time_seconds", "gauge", help).row(&[], started_s as f64);
     let pid = std::process::id();
-    // Where the system does not say, the rows are missing.
+    // Rows are missing where the system does not report them.
     if let Ok(cpu_ns) = sys::process_cpu_ns(pid) {
         let help = "CPU time of the process, user and system.";
         family(out, "process_cpu_seconds_total", "counter", help).row(&[], cpu_ns as f64 / 1e9);

@@ -7,7 +7,7 @@ use crate::daemon::shared::Blocked;
 
 type Read = fn(&RelayRow) -> u64;
 
-/// All families, without rows where there is no relay.
+/// All families, without rows if there is no relay.
 pub(super) fn relays(out: &mut String, relays: &[RelayRow]) {
     let rows: [(&'static str, &str, &str, Read); 21] = [
         ("staunch_relay_points_total", "counter", "Points processed by the rules.", |row| row.points),

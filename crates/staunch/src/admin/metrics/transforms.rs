@@ -1,4 +1,4 @@
-//! Self-metrics of the edges that lead into transforms.
+//! Self-metrics of the edges into transforms.
 
 use super::reasons::Nodes;
 use super::{family, loss_rows_of};

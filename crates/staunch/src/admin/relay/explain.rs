@@ -1,9 +1,10 @@
-//! `/api/v1/relay/explain`: the way of a name through a running relay, with the endpoints up that are up now.
+//! `/api/v1/relay/explain`: the route of a name through a running relay, with the current state of the endpoints.
 //!
-//! Path of a question: its place in line -> one call to the shard's thread, which gives the relay and those behind it
-//! ([`RelayToAsk`]) -> a thread for work that takes long, with routers apart: neither the shard nor other requests wait for it.
-//! Bounds: [`LINE`], one question at work, [`WORK_MAX`] and [`LINE_BYTES_MAX`] for each.
-//! Invariant: the work of a question whose client has gone ends before the next search, and until then nobody else's begins.
+//! Path of a request: it waits in line -> one call to the shard's thread, which returns the relay and those after it
+//! ([`RelayToAsk`]) -> a thread for long work with separate routers, so that neither the shard nor other requests wait.
+//! Limits: [`LINE`], one request at a time, [`WORK_MAX`] and [`LINE_BYTES_MAX`] for each.
+//! Invariant: work for a client that has closed the connection ends before the next search, and no other work begins
+//! until then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -26,13 +27,13 @@ use crate::route_explanation::line;
 use model::PeerKey;
 use sys::clock::Clock;
 
-/// Longest line that is asked about.
+/// Longest line of a request.
 const LINE_BYTES_MAX: usize = 4_096;
 
-/// Questions that wait or are worked on, of all clients and of one.
+/// Most requests in line or in progress, of all clients and of one.
 const LINE: Limits = Limits { all: 32, per_peer: 4 };
 
-/// Longest work of one question, after which no further search begins.
+/// Longest work for one request, after which no further search begins.
 const WORK_MAX: Duration = Duration::from_secs(1);
 
 /// Query of a request.
@@ -42,11 +43,11 @@ pub struct ExplainQuery {
     /// The name, or a whole line.
     #[serde(default)]
     pub name: String,
-    /// Which relay, when there are several.
+    /// The relay, if there are several.
     pub relay: Option<String>,
 }
 
-/// Questions in line, and the place of the one that is worked on.
+/// The requests in line, and the slot of the one in progress.
 #[derive(Debug)]
 pub struct Explains {
     line: Arc<Admission>,
@@ -59,7 +60,7 @@ impl Default for Explains {
     }
 }
 
-/// As long as this lives somebody waits for the answer.
+/// While this lives, a client waits for the response.
 struct Waits(Arc<AtomicBool>);
 
 impl Drop for Waits {
@@ -69,8 +70,8 @@ impl Drop for Waits {
 }
 
 impl Explains {
-    /// Runs `work` on a thread for such work when its turn comes. It is given what says whether it may go on, and gives none
-    /// when it did not. It ends when its client stops waiting, and its place is free once it has ended.
+    /// Runs `work` on a thread for long work, in its turn. `work` gets a function that returns whether to continue;
+    /// `None` when it stopped early. It stops when its client has gone, and its slot is free once it has ended.
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut dyn FnMut() -> bool) -> Option<T> + Send + 'static,
@@ -96,10 +97,10 @@ impl Explains {
     }
 }
 
-/// The way of a name.
+/// The route of a name.
 ///
 /// # Errors
-/// A status and a sentence when the name or the relay is none, and when too many ask.
+/// A status and a sentence when the name or the relay is unknown, or when there are too many requests.
 pub async fn explain(
     shared: &Shared,
     explains: &Explains,
@@ -193,7 +194,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_ends_with_its_question_and_holds_the_place_until_then() {
+    async fn work_stops_with_its_request_and_keeps_its_slot_until_then() {
         let explains = Explains::default();
         let (says, begun) = std::sync::mpsc::channel();
         let (ends, ended) = std::sync::mpsc::channel();
@@ -202,7 +203,7 @@ mod tests {
             while goes_on() {
                 std::thread::yield_now();
             }
-            // What a search takes that has begun.
+            // The duration of a search in progress.
             std::thread::sleep(Duration::from_millis(50));
             ends.send(()).expect("the test waits");
             Some(())
@@ -217,7 +218,7 @@ mod tests {
             _ = work => panic!("it goes on for as long as somebody waits"),
             () = gives_up => {}
         }
-        // The next one begins when that has ended, not when its client has gone.
+        // The next one begins after that search has ended, not when its client has gone.
         let next = explains.run(move |goes_on| {
             assert!(goes_on());
             Some(ended.try_recv().is_ok())
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_takes_too_long_is_refused() {
+    async fn work_that_takes_too_long_is_rejected() {
         let explains = Explains::default();
         let endless = |goes_on: &mut dyn FnMut() -> bool| {
             while goes_on() {

@@ -1,41 +1,41 @@
-//! The time that an answer has until it is read: a client that takes a byte now and then is patient for longer than we are.
+//! The total timeout of a response: a client that reads a byte now and then must not keep it forever.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// Of the answers on one connection, one after the other.
+/// The timeouts of the responses on one connection, one after the other.
 #[derive(Debug)]
 pub(super) struct Deadline {
     time_max: Duration,
-    /// Whether an answer is under way.
+    /// Whether a response is in progress.
     reads: watch::Sender<bool>,
 }
 
-/// An answer under way, until it is dropped.
+/// A response in progress, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Reading(Arc<Deadline>);
 
 impl Deadline {
-    /// Each answer has so long.
+    /// Each response has this timeout.
     pub(super) fn new(time_max: Duration) -> Deadline {
         Deadline { time_max, reads: watch::Sender::new(false) }
     }
 
-    /// An answer begins to be written.
+    /// A response begins.
     pub(super) fn begin(self: &Arc<Deadline>) -> Reading {
         self.reads.send_replace(true);
         Reading(Arc::clone(self))
     }
 
-    /// Resolves when an answer was not read in time. To be waited for all the time; the time of an answer that is under way
-    /// begins anew.
+    /// Resolves when a response was not read in time. It must be polled all the time; calling it again restarts the
+    /// timeout of the current response.
     pub(super) async fn passed(&self) {
         let mut reads = self.reads.subscribe();
         loop {
             let time_max = if *reads.borrow_and_update() { self.time_max } else { Duration::MAX };
-            // It ends at the next change, or at the end of the time.
+            // It ends at the next change, or at the timeout.
             if tokio::time::timeout(time_max, reads.changed()).await.is_err() {
                 return;
             }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_time_is_that_of_one_answer() {
+    async fn the_timeout_is_for_one_response() {
         let short = Arc::new(Deadline::new(Duration::from_millis(5)));
         let soon = Duration::from_millis(20);
         assert!(tokio::time::timeout(soon, short.passed()).await.is_err(), "there is no answer");

@@ -1,12 +1,12 @@
-//! The HTTP server below the API: a thread of its own, connections within bounds, and patience that ends.
+//! The HTTP server below the API: its own thread, limits for connections, timeouts.
 //!
 //! Path of a request: [`start`] -> `Admission` -> one connection (TLS, [`patience`]) -> hyper reads the head ->
-//! `http::front` -> the API. Nothing of it runs on the thread of the sources' connections: a large document, a glob or a handshake
-//! delays other requests at most.
-//! Bounds: connections (`http.max_connections`, and of one client; who gives its place to a new one says `admission`), [`HEAD_BYTES_MAX`] and [`HEAD_TIME_MAX`] for a head,
-//! [`HANDSHAKE_MAX`], [`WRITE_PATIENCE`] for an answer that nobody reads and [`ANSWER_TIME_MAX`] for all of one; of bodies
-//! and answers in `bodies`.
-//! Not here: what is answered, and to whom (`http`, `guard`).
+//! `http::front` -> the API. Nothing of it runs on the thread of the sources' connections, so a large document, a glob
+//! or a handshake can delay only other requests.
+//! Limits: connections (`http.max_connections`, also per client; `admission` chooses the replaced one),
+//! [`HEAD_BYTES_MAX`] and [`HEAD_TIME_MAX`] for a head, [`HANDSHAKE_MAX`], [`WRITE_PATIENCE`] for a stalled response
+//! and [`ANSWER_TIME_MAX`] for a whole one. Bodies and responses have theirs in `bodies`. Not here: the responses and
+//! permissions (`http`, `guard`).
 
 mod deadline;
 mod patience;
@@ -41,33 +41,32 @@ use crate::daemon::start::descriptors::{self, Kind};
 use crate::sources::bind::listen_again;
 use sys::clock::Clock;
 
-/// Largest head of a request. The longest query that means anything is a line of 4 KiB, written as URLs write it; proxies
-/// and browsers add headers of their own.
+/// Largest head of a request. The longest useful query is a line of 4 KiB in URL encoding; proxies and browsers add
+/// their own headers.
 const HEAD_BYTES_MAX: usize = 128 * 1024;
 
 /// Most headers of a request.
 const HEADERS_MAX: usize = 64;
 
-/// Longest wait for the whole head of a request, from the connection's begin or the end of the answer before.
+/// Timeout for the head of a request, from the start of the connection or the end of the previous response.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Longest TLS handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// How long an answer may stand still because its reader takes nothing.
+/// Timeout for a response whose reader reads nothing.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long an answer may be under way in all, as a body may.
+/// Total timeout of a response, like that of a body.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Wait after a connection could not be accepted: there may be no descriptor left.
+/// Pause after a failed accept: there may be no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves `listener` on a thread of its own until `stop` turns true and no request is open any more. What it gives resolves
-/// then.
+/// Serves `listener` on its own thread until `stop` turns true and no request is open. The result resolves then.
 ///
 /// # Errors
-/// When there is no thread or no runtime to be had.
+/// When no thread or runtime can be created.
 pub(super) fn start(
     listener: std::net::TcpListener,
     api: Api,
@@ -79,7 +78,7 @@ pub(super) fn start(
         if let Err(error) = runtime.block_on(serve(listener, Arc::new(api), stop)) {
             tracing::error!("cannot serve http: {error}");
         }
-        // Work with files that a request has left behind goes on by itself.
+        // Work with files that a request has left behind continues alone.
         runtime.shutdown_background();
         let _nobody_waits = end.send(());
     })?;
@@ -99,7 +98,7 @@ async fn serve(
         // All branches are cancel-safe.
         let accepted = tokio::select! {
             biased;
-            // A closed channel means that the daemon has ended too.
+            // A closed channel also means that the daemon has ended.
             _ = stop.wait_for(|stop| *stop) => break,
             Some(_ended) = tasks.join_next(), if !tasks.is_empty() => continue,
             accepted = listener.accept() => accepted,
@@ -127,7 +126,7 @@ async fn serve(
                         }
                     }
                 }
-                // Connections that are open go before new ones.
+                // Open connections have priority over new ones.
                 tokio::task::yield_now().await;
             }
             Err(error) => {
@@ -138,12 +137,12 @@ async fn serve(
                     tracing::warn!("http: cannot accept connections: {error} ({times} attempts). {advice}");
                 }
                 if is_short && places.make_room(now_ns) {
-                    // It closes its connection, and the next attempt has its descriptor.
+                    // Its connection closes, so that the next attempt has its descriptor.
                     tokio::task::yield_now().await;
                 } else {
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
-                // What fails now fails again when somebody is to be accepted.
+                // This failure would repeat at the next attempt to accept.
                 if let (true, Ok(again)) = (sys::is_final_for_reading(&error), listen_again(&listener)) {
                     tracing::info!("http listens again");
                     listener = again;
@@ -156,7 +155,7 @@ async fn serve(
     Ok(())
 }
 
-/// Why a connection of `peer` was refused, and what would help.
+/// Why a connection of `peer` was rejected, with advice.
 fn why_full(full: Full, limits: Limits, peer: SocketAddr, places: &Admission) -> String {
     match full {
         Full::All => format!(
@@ -171,7 +170,7 @@ fn why_full(full: Full, limits: Limits, peer: SocketAddr, places: &Admission) ->
     }
 }
 
-/// One connection, to its end.
+/// One connection until its end.
 async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
@@ -186,7 +185,7 @@ async fn connection(
         return requests(Patient::new(stream, WRITE_PATIENCE), ends, slot, api, stop).await;
     };
     let handshake = tokio_rustls::TlsAcceptor::from(tls).accept(stream);
-    // Cancel-safe enough: a connection that is left in the middle of it is closed.
+    // Cancellation closes a connection in the middle of its handshake.
     let shaken = tokio::select! {
         biased;
         leave = slot.asked_to_leave() => return leave.into(),
@@ -205,7 +204,7 @@ async fn connection(
     }
 }
 
-/// How a connection ended that hyper gave up.
+/// The end of a connection with a hyper error.
 fn end_of(error: &hyper::Error) -> ClientEnd {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
     if error.is_timeout() {
@@ -271,7 +270,7 @@ where
     );
     let mut stops = false;
     loop {
-        // Dropping what is served closes the connection; the other branches leave it as it is.
+        // Dropping the served connection closes it; the other branches do not change it.
         tokio::select! {
             biased;
             served = served.as_mut() => {
@@ -293,7 +292,7 @@ where
     }
 }
 
-/// A request, until its answer has been handed to the socket: its connection does not give way to another one.
+/// A request in progress, until its response is in the socket: its connection is not replaced meanwhile.
 struct UnderWay(Arc<ConnectionSlot>);
 
 impl UnderWay {
@@ -309,7 +308,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// The body of an answer.
+/// The body of a response.
 struct Answer {
     body: Body,
     _reading: Reading,
@@ -337,7 +336,7 @@ impl hyper::body::Body for Answer {
 }
 
 #[tokio::test]
-async fn a_reader_that_takes_too_long_for_its_answer_is_closed() {
+async fn a_reader_that_takes_too_long_for_its_response_is_closed() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let slot = Arc::new(Arc::new(Admission::default()).admit_anyway(model::PeerKey::Local));
     let deadline = Arc::new(Deadline::new(Duration::from_millis(50)));
@@ -353,7 +352,7 @@ async fn a_reader_that_takes_too_long_for_its_answer_is_closed() {
     let (_stop, stopping) = watch::channel(false);
     far.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("there is room");
     let reads = async {
-        // It never stops for long.
+        // It never stalls for long.
         while far.read(&mut [0; 16]).await.is_ok_and(|len| len > 0) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -364,7 +363,7 @@ async fn a_reader_that_takes_too_long_for_its_answer_is_closed() {
 }
 
 #[tokio::test]
-async fn a_head_that_comes_too_slowly_ends_the_connection() {
+async fn a_head_that_arrives_too_slowly_closes_the_connection() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     for pause in [Duration::from_millis(1), Duration::from_secs(3600)] {
         let slot = Arc::new(Arc::new(Admission::default()).admit_anyway(model::PeerKey::Local));

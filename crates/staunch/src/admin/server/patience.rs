@@ -1,4 +1,4 @@
-//! A stream that is given up when its peer takes nothing for a while: a client that does not read.
+//! A stream with a write timeout, for clients that do not read.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,23 +8,23 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// A stream whose writes have to get on.
+/// A stream whose writes must progress.
 #[derive(Debug)]
 pub(super) struct Patient<S> {
     stream: S,
     patience: Duration,
-    /// Until when what waits to be written has to get on.
+    /// The deadline for progress of a pending write.
     until: Pin<Box<Sleep>>,
     waits: bool,
 }
 
 impl<S> Patient<S> {
-    /// `stream`, whose writes may stand still for so long.
+    /// A stream with this write timeout.
     pub(super) fn new(stream: S, patience: Duration) -> Patient<S> {
         Patient { stream, patience, until: Box::pin(tokio::time::sleep(patience)), waits: false }
     }
 
-    /// What a write has come to, with the end of patience as an error.
+    /// The result of a write, with the timeout as an error.
     fn judged<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.waits = false;
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_peer_that_takes_nothing_is_given_up_and_one_that_takes_a_byte_at_a_time_is_not() {
+    async fn a_peer_that_reads_nothing_times_out_and_one_that_reads_slowly_does_not() {
         let (ours, mut theirs) = tokio::io::duplex(4);
         let mut ours = Patient::new(ours, Duration::from_secs(3600));
         ours.write_all(b"1234").await.expect("there is room");

@@ -1,8 +1,8 @@
-//! Asks for the addresses of a relay's servers when it starts, and at each reload: for a bounded time, all at once.
+//! Resolves the names of a relay's servers at the start and at each reload: all at once, with a timeout.
 //!
-//! The system is asked (getaddrinfo), which may take as long as it wants: a name that has no answer in time counts as one
-//! without, and an option that still asks for it has no effect.
-//! Not here: what addresses are for (`import::relay::addresses`), names while the relay runs (`outputs::names`).
+//! The system's resolver (getaddrinfo) has no timeout of its own: a name without an answer in time counts as
+//! unresolved, and an option that needs its addresses has no effect. Not here: the use of the addresses
+//! (`import::relay::addresses`), resolving while the relay runs (`outputs::names`).
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, ToSocketAddrs};
@@ -13,15 +13,15 @@ use model::SECOND_NS;
 
 use sys::clock::Clock;
 
-/// Longest wait for all answers together.
+/// Timeout for all answers together.
 const WAIT_MAX_NS: u64 = 2 * SECOND_NS;
 
-/// Names that are asked for at the same time.
+/// Most names that are resolved at the same time.
 const AT_ONCE: usize = 16;
 
 pub(crate) type Answer = Result<Vec<IpAddr>, String>;
 
-/// What is known of each name.
+/// The addresses of each name.
 pub(crate) fn of(names: &[&str]) -> HashMap<String, Answer> {
     of_by(names, WAIT_MAX_NS, |name| {
         let found = (name, 0).to_socket_addrs().map_err(|error| error.to_string())?;
@@ -35,7 +35,7 @@ pub(crate) fn of(names: &[&str]) -> HashMap<String, Answer> {
     })
 }
 
-/// The answer about a name that was asked for.
+/// The answer for one name.
 pub(crate) fn among(known: &HashMap<String, Answer>, name: &str) -> Answer {
     known.get(name).cloned().unwrap_or_else(|| Err("nobody asked for it".to_owned()))
 }
@@ -53,7 +53,7 @@ fn of_by(names: &[&str], wait_max_ns: u64, ask: fn(&str) -> Answer) -> HashMap<S
             while let Some(name) = next() {
                 let answer = ask(&name);
                 if answers.send((name, answer)).is_err() {
-                    // Nobody waits any more.
+                    // The receiver has reached its timeout.
                     return;
                 }
             }
@@ -66,14 +66,14 @@ fn of_by(names: &[&str], wait_max_ns: u64, ask: fn(&str) -> Answer) -> HashMap<S
     let until_ns = Clock::mono_ns() + wait_max_ns;
     loop {
         let rest = Duration::from_nanos(until_ns.saturating_sub(Clock::mono_ns()));
-        // All have answered, or the time is up.
+        // All have answered, or at the timeout.
         let Ok((name, answer)) = answered.recv_timeout(rest) else { return known };
         known.insert(name, answer);
     }
 }
 
 #[test]
-fn a_name_without_an_answer_holds_up_no_other() {
+fn a_name_without_an_answer_does_not_delay_others() {
     fn ask(name: &str) -> Answer {
         match name {
             "slow" => loop {

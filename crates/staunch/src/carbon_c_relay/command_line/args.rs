@@ -1,6 +1,6 @@
-//! The flags of carbon-c-relay, as its getopt takes them, and ours beside them.
+//! The flags of carbon-c-relay, parsed as by its getopt, and our own flags.
 //!
-//! A number stays a text here: `import::relay::flags` says what is wrong with it, with all that is wrong.
+//! A number stays a text here: `import::relay::flags` checks it, and reports all errors at once.
 
 use std::path::PathBuf;
 
@@ -141,7 +141,7 @@ pub(crate) struct RelayArgs {
     /// Long help.
     #[arg(long = "help", action = ArgAction::HelpLong)]
     long_help: Option<bool>,
-    /// Arguments without a flag: the original ignores them.
+    /// Arguments without a flag, which the original ignores.
     #[arg(hide = true)]
     pub(super) ignored: Vec<String>,
 }
@@ -158,7 +158,7 @@ Exit codes: 0 success, 1 wrong flags or errors in the file, 2 other failures.
 Differences from carbon-c-relay, and ignored flags: docs/relay.md.";
 
 impl RelayArgs {
-    /// The original's flags among them.
+    /// The flags of the original.
     pub(super) fn flags(&self) -> Flags {
         let args = self.clone();
         Flags {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_taken_as_getopt_takes_them() {
+    fn flags_are_parsed_as_getopt_parses_them() {
         let some = |text: &str| Some(text.to_owned());
         type Taken = fn(&RelayArgs) -> Option<String>;
         let table: [(&str, Taken, Option<String>); 12] = [
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_flag_is_refused_and_help_is_help() {
+    fn unknown_flags_are_rejected_and_help_is_shown() {
         for (words, want) in [
             ("-Z", ErrorKind::UnknownArgument),
             ("-f", ErrorKind::InvalidValue),

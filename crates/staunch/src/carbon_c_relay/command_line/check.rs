@@ -1,6 +1,6 @@
-//! `staunch check relay.conf`: what `-tt` finds, and the plan that carbon-c-relay's defaults make of it.
+//! `staunch check relay.conf`: the errors that `-tt` finds, and the plan with carbon-c-relay's defaults.
 //!
-//! Not here: names of endpoints, which a check looks up nowhere.
+//! Not here: names of endpoints, which a check does not resolve.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use super::{HTTP, colour, files, machine, rendered};
 use crate::cli::check::Checked;
 use crate::cli::kind::FileKind;
 
-/// Reads it without any flags.
+/// Reads it with the default flags.
 pub(crate) fn checked(file: &Path) -> Checked {
     let name = file.display().to_string();
     let mut reading = files::reading(&name);
@@ -46,7 +46,7 @@ fn plan(conf: &RelayConf, file: &str) -> (Option<Plan>, Vec<Mistake>) {
     plan_of(&Relay { conf, settings: &settings, queue_given: false, queue_dir: None, http: Some(HTTP) })
 }
 
-/// The plan, when it can be carried out as far as the files show that it names, with what there is to say.
+/// The plan, if everything that the files show is possible, and the diagnostics.
 pub(crate) fn plan_of(asked: &Relay<'_>) -> (Option<Plan>, Vec<Mistake>) {
     let (plan, mut wrong) = relay(asked);
     let of_files = plan.as_ref().map(tls::mistakes).unwrap_or_default();

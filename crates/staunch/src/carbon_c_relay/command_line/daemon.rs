@@ -1,7 +1,7 @@
-//! The relay as a daemon: from settings and a configuration to a plan that runs, and again at each SIGHUP.
+//! The relay as a daemon: from settings and a configuration to a running plan, at the start and at each SIGHUP.
 //!
-//! Mistakes and changes of the configuration are logged as the original logs them, and for people beside it.
-//! Not here: the log's form (`log`), what a reload changes (`daemon::reload`).
+//! Errors and changes of the configuration are logged in the original's format, and also in ours. Not here: the log's
+//! format (`log`), the reload itself (`daemon::reload`).
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,17 +29,17 @@ use crate::log_stream;
 #[cfg(target_os = "linux")]
 use sys::Background;
 
-/// Most lines that tell how a configuration has changed.
+/// Most lines of a logged configuration change.
 const CHANGES_MAX: usize = 1_000;
 
-/// Runs until SIGTERM or SIGINT. `said` is what there is to say of the flags.
+/// Runs until SIGTERM or SIGINT. `said`: the diagnostics of the flags.
 pub(super) fn run(
     args: &RelayArgs,
     settings: Settings,
     said: &str,
     log_level: &str,
 ) -> anyhow::Result<ExitCode> {
-    // Before anything else has a thread, as the log and looking up names do.
+    // Before there are threads, which the log and the resolver start.
     let into_background = || if settings.daemonise { into_background().map(Some) } else { Ok(None) };
     let background = log::start(&settings, log_level).and_then(|()| into_background());
     log_stream::to_stderr(said.as_bytes());
@@ -69,7 +69,7 @@ fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -
         pid_file,
         started: Box::new(move || {
             let Some(background) = &background else { return };
-            // What was said so far is for the terminal.
+            // The messages so far are for the terminal.
             log_stream::finish();
             if let Err(error) = background.up() {
                 tracing::warn!("cannot detach from the terminal: {error}");
@@ -95,8 +95,7 @@ fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -
     done
 }
 
-/// The original's words about a configuration that is refused, in the log. A person who has just typed the command sees them
-/// too, below ours.
+/// The original's messages about a rejected configuration, in the log. A user at a terminal also sees them, below ours.
 fn refused(lines: &str) {
     if log::has_file() {
         log_stream::to_stderr(log::stamped(lines).as_bytes());
@@ -104,7 +103,7 @@ fn refused(lines: &str) {
     lines.lines().for_each(|line| tracing::error!(target: ORIGINAL, "{line}"));
 }
 
-/// Reads the configuration anew and says how it differs from the one in force.
+/// Reads the configuration again and logs the differences to the current one.
 fn reread(name: &str, load: &dyn Fn() -> Loaded, in_force: &InForce) -> Result<Plan, String> {
     tracing::info!(target: ORIGINAL, "reloading config from '{name}'");
     crate::cli::load::may_be_reread(name.as_ref())?;
@@ -125,7 +124,7 @@ fn reread(name: &str, load: &dyn Fn() -> Loaded, in_force: &InForce) -> Result<P
     Ok(plan)
 }
 
-/// The canonical form of the configuration in force, and of one that was read and may come into force.
+/// The canonical form of the current configuration, and of one that was read and may become current.
 #[derive(Debug)]
 struct InForce(Mutex<(String, Option<String>)>);
 
@@ -145,7 +144,7 @@ impl InForce {
         texts.1 = Some(canonical);
     }
 
-    /// What was read is in force.
+    /// The configuration that was read is now current.
     fn take_read(&self) {
         let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(read) = texts.1.take() {
@@ -154,7 +153,7 @@ impl InForce {
     }
 }
 
-/// As `diff -u` has it. Of very many lines the first ones, and how many more there are.
+/// In the format of `diff -u`. Very long differences are cut, with the number of omitted lines.
 fn shown(changes: &str) -> String {
     let mut text = "--- in force\n+++ read anew\n".to_owned();
     let mut lines = changes.lines();
@@ -175,7 +174,7 @@ fn into_background() -> anyhow::Result<Background> {
     anyhow::bail!("`-D` works on Linux only: use a service manager instead")
 }
 
-/// There is none.
+/// Not available on this system.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 enum Background {}
@@ -191,23 +190,23 @@ impl Background {
     }
 }
 
-/// A configuration, read.
+/// A parsed configuration.
 pub(super) struct Loaded {
-    /// What it comes to; none when there is a mistake.
+    /// Its plan; `None` after an error.
     pub(super) plan: Option<Plan>,
-    /// What there is to say about it, for people.
+    /// The diagnostics for people.
     pub(super) said: String,
-    /// Some line of it is not in the plan.
+    /// A line of it is not in the plan.
     pub(super) loses_a_line: bool,
-    /// The same in the original's words, when there is no plan.
+    /// The same in the original's messages, without a plan.
     original: String,
-    /// Its canonical form, when it can be read.
+    /// Its canonical form, if it can be parsed.
     canonical: String,
-    /// The same as it is logged at the start.
+    /// The same in the format for the start.
     printed: String,
 }
 
-/// Reads the configuration, and asks for the addresses of its servers.
+/// Reads the configuration, and resolves the names of its servers.
 pub(super) fn load(args: &RelayArgs, settings: &Settings) -> Loaded {
     let reading = files::reading(&settings.config);
     let colour = settings.log.is_none() && colour();
@@ -241,7 +240,7 @@ pub(super) fn load(args: &RelayArgs, settings: &Settings) -> Loaded {
         loses_a_line |= loses(&wrong);
     }
     if plan.is_none() {
-        // Nothing of what the original says of a file that it can read.
+        // None of the original's messages about a readable file.
         original = format!("failed to read configuration '{}'\n", settings.config);
     }
     Loaded { plan, said, loses_a_line, original, canonical, printed }

@@ -1,4 +1,4 @@
-//! `staunch relay -f FILE --explain NAME`: the way of names, before anything is started.
+//! `staunch relay -f FILE --explain NAME`: the routes of names, without starting the relay.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use crate::route_explanation::Way;
 use client::stdio;
 use client::stdio::wants_colour;
 
-/// Prints each name that was asked for.
+/// Prints the route of each given name.
 pub(crate) fn explain(args: &RelayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let reading = files::reading(&settings.config);
     stdio::say(&rendered(&reading, colour()));

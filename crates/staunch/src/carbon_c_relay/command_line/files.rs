@@ -1,20 +1,20 @@
-//! Configuration files from disk, and which of them a pattern fits.
+//! Reads configuration files from disk, and expands file patterns.
 //!
-//! Paths are relative to the working directory, as the original has it. What is read and how deep is bounded by
-//! `import::relay::Files`' reader; here it is how many names a pattern may give.
+//! Paths are relative to the working directory, as in the original. The reader of `import::relay::Files` limits sizes
+//! and depth; the number of names from a pattern is limited here.
 
 use std::io;
 
 use crate::cli::load::{STDIN, is_special, read_stdin};
 use import::relay::{FILES_MAX, Files, Reading, TEXT_BYTES_MAX, read};
 
-/// Reads the configuration and all that it includes.
+/// Reads the configuration and all included files.
 pub(crate) fn reading(name: &str) -> Reading {
     let bytes = |path: &str| if path == name { bytes(path) } else { included(path) };
     read(name, &Files { read: &bytes, matching: &matching })
 }
 
-/// The bytes of a file that another one includes. That one may be a pipe, from the shell that starts us.
+/// The bytes of an included file, which may be a pipe from the shell.
 fn included(path: &str) -> Result<Vec<u8>, String> {
     if is_special(path.as_ref()) {
         return Err("it is a pipe or a device, and only files are included".into());
@@ -22,7 +22,7 @@ fn included(path: &str) -> Result<Vec<u8>, String> {
     bytes(path)
 }
 
-/// The bytes of a file, or why there are none. A file that is too large for any configuration is not read to its end.
+/// The bytes of a file, or an error. A file too large for any configuration is not read to its end.
 fn bytes(path: &str) -> Result<Vec<u8>, String> {
     use io::Read;
     if path == STDIN {
@@ -38,14 +38,14 @@ fn bytes(path: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Names that a pattern fits, in the order of the shell: no hidden files, unless the pattern has the dot.
+/// Names that match a pattern, in the order of the shell: without hidden files, unless the pattern has the dot.
 fn matching(pattern: &str) -> Vec<String> {
     let options = glob::MatchOptions {
         case_sensitive: true,
         require_literal_separator: true,
         require_literal_leading_dot: true,
     };
-    // `**` means nothing more than `*` to the shell.
+    // In the shell, `**` means the same as `*`.
     let mut plain = String::with_capacity(pattern.len());
     for c in pattern.chars() {
         if c != '*' || !plain.ends_with('*') {
@@ -54,13 +54,13 @@ fn matching(pattern: &str) -> Vec<String> {
     }
     let Ok(paths) = glob::glob_with(&plain, options) else { return Vec::new() };
     let names = paths.filter_map(|path| path.ok()?.into_os_string().into_string().ok());
-    // One more than there may be, so that it is reported.
+    // One more than the maximum, so that it is reported.
     let mut names: Vec<String> = names.take(FILES_MAX + 1).collect();
     names.sort();
     names
 }
 
-/// An error in the system's words, without its number.
+/// The system's message without its number.
 pub(crate) fn words(error: &io::Error) -> String {
     let text = error.to_string();
     text.split_once(" (os error").map_or(text.clone(), |(words, _)| words.to_owned())

@@ -1,6 +1,6 @@
-//! `staunch import relay`: a relay.conf and the flags that it runs with, as a plan that can be printed.
+//! `staunch import relay`: a relay.conf and its flags as a plan that can be printed.
 //!
-//! Not here: the native form (`config::print`).
+//! Not here: the native format (`config::print`).
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use import::relay::flags::{Flags, settings};
 use super::{RelayArgs, daemon, machine, report};
 use crate::cli::load::Imported;
 
-/// carbon-c-relay's flags and nothing else.
+/// Only the flags of carbon-c-relay.
 #[derive(Debug, Parser)]
 #[command(name = "carbon-c-relay", disable_help_flag = true)]
 struct Alone {
@@ -18,10 +18,10 @@ struct Alone {
     relay: RelayArgs,
 }
 
-/// What carbon-c-relay's file and flags come to.
+/// Imports carbon-c-relay's file and flags.
 ///
 /// # Errors
-/// When the flags are none of carbon-c-relay's.
+/// When the flags are not carbon-c-relay's.
 pub(crate) fn import(file: &Path, words: &[String]) -> anyhow::Result<Imported> {
     let words = std::iter::once("carbon-c-relay").chain(words.iter().map(String::as_str));
     let mut args = Alone::try_parse_from(words).map_err(|error| {
@@ -39,7 +39,7 @@ pub(crate) fn import(file: &Path, words: &[String]) -> anyhow::Result<Imported> 
     Ok(Imported { plan: loaded.plan, said: said + &loaded.said, loses_a_line })
 }
 
-/// Flags that a native file has no options for.
+/// Flags without an option in a native file.
 fn left_out(flags: &Flags) -> String {
     let given = [
         ("-l", flags.log.is_some(), "the log goes to stderr: have the service manager store it"),
@@ -58,7 +58,7 @@ fn left_out(flags: &Flags) -> String {
 }
 
 #[test]
-fn flags_become_options_or_are_named() {
+fn flags_become_options_or_are_reported() {
     let file = std::env::temp_dir().join(format!("staunch-import-relay-{}.conf", std::process::id()));
     std::fs::write(&file, "cluster c forward 10.0.0.1;\nmatch ^a\\. send to c stop;\n").expect("a file");
     let words = ["-p", "2013", "-q100", "-b", "5", "-c", "-_", "-D", "-l", "relay.log"].map(str::to_owned);

@@ -65,9 +65,9 @@ pub(crate) fn relay(args: &RelayArgs, log_level: &str) -> anyhow::Result<ExitCod
     }
 }
 
-/// What is said when the flags are not understood at all: the usage, as with the original on stdout.
+/// The output for invalid flags: the usage on stdout, as in the original.
 pub(crate) fn refused(error: &clap::Error) -> ExitCode {
-    // Nobody may listen; the exit code says it all the same.
+    // Stdout may be closed; the exit code is the same.
     let _closed = stdio::data(usage().as_bytes());
     let text = error.to_string();
     stdio::say(&format!("{}\n", text.split("\n\n").next().unwrap_or(&text).trim_end()));
@@ -95,7 +95,7 @@ fn machine() -> Machine {
     Machine { hostname: load::hostname(), cores }
 }
 
-/// The original opens the file of authorities first of all.
+/// The original opens the CA file before anything else.
 fn unread_authorities(settings: &Settings) -> Option<String> {
     let path = settings.ca.as_ref()?;
     let why = std::fs::File::open(path).err()?;
@@ -103,17 +103,17 @@ fn unread_authorities(settings: &Settings) -> Option<String> {
     Some(format!("failed to open TLS/SSL CA file '{}': {why}\n", path.display()))
 }
 
-/// Whether only a person can be looking: mistakes are then shown at length.
+/// Whether a person reads stderr: errors are then shown in our longer format.
 pub(super) fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Whether what stderr gets is in colour.
+/// Whether stderr is in colour.
 pub(super) fn colour() -> bool {
     wants_colour(stderr_is_terminal())
 }
 
-/// Mistakes and warnings for a person; nothing when there are none.
+/// Errors and warnings for people; empty without any.
 pub(super) fn rendered(reading: &Reading, colour: bool) -> String {
     if reading.mistakes.is_empty() {
         return String::new();

@@ -1,7 +1,6 @@
-//! What `-v` and the first line of a log say: the original's name and version, whose language and manners these are, and
-//! our own.
+//! The output of `-v` and the first line of a log: the name and version of the original that is emulated, and our own.
 
-/// The version of carbon-c-relay whose behaviour this is.
+/// The emulated version of carbon-c-relay.
 pub(crate) const ORIGINAL: &str = "3.9";
 
 /// `carbon-c-relay v3.9 (staunch 0.1.0)`
@@ -9,7 +8,7 @@ pub(crate) fn name() -> String {
     format!("carbon-c-relay v{ORIGINAL} (staunch {})", env!("CARGO_PKG_VERSION"))
 }
 
-/// What `-v` prints. Scripts look for the words behind `enabled support for`.
+/// The output of `-v`. Scripts search for the text after `enabled support for`.
 pub(crate) fn lines() -> String {
     format!(
         "{}\nenabled support for: gzip lz4 snappy ssl\nregular expressions library: regex (linear time)\n",

@@ -1,6 +1,6 @@
-//! The figures of relays at one moment, all of them totals since the start: from the accounts, the shard and the queues.
+//! The figures of relays at one moment, as totals since the start: from the accounts, the shard and the queues.
 //!
-//! Not here: what they are called (`names`), differences (`names`, `line`).
+//! Not here: their names (`names`), differences (`names`, `line`).
 
 use std::collections::BTreeMap;
 
@@ -15,76 +15,76 @@ use crate::daemon::shared::Shared;
 use crate::daemon::worker::LoopTimes;
 use sys::clock::Clock;
 
-/// Everything in a report.
+/// The figures of a report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RelayTotals {
     /// Unix seconds.
     pub(super) time_s: u64,
-    /// Points that met statements, results and statistics among them.
+    /// Points at statements, including results and statistics.
     pub(super) received: u64,
-    /// Points that went nowhere.
+    /// Points that were not sent anywhere.
     pub(super) blackholed: u64,
-    /// Lines that were refused.
+    /// Rejected lines.
     pub(super) discarded: u64,
     /// The same by reason.
     pub(super) discarded_by: BTreeMap<&'static str, u64>,
-    /// Of the thread that routes.
+    /// The busy time of the routing thread.
     pub(super) shard: LoopTimes,
-    /// Time that the thread of connections and endpoints was at work, in nanoseconds.
+    /// Busy time of the thread of connections and endpoints, in nanoseconds.
     pub(super) runtime_busy_ns: u64,
-    /// What brings results and statistics back to the statements.
+    /// The path of results and statistics back to the statements.
     pub(super) internal: Destination,
     /// Every server and file, in the order of the clusters.
     pub(super) destinations: Vec<Destination>,
-    /// Connections that clients made.
+    /// Accepted connections.
     pub(super) connections: u64,
-    /// Those of them that have ended.
+    /// Connections that have ended.
     pub(super) disconnects: u64,
-    /// Names that are known, and their memory in bytes.
+    /// Names in the route cache, and their memory in bytes.
     pub(super) names: (u64, u64),
-    /// AggregationRules; none without any.
+    /// Aggregation rules; `None` without any.
     pub(super) aggregation_rules: Option<AggregationRuleTotals>,
 }
 
 /// One server or file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Destination {
-    /// `host:port`, `host:port-udp`, or a path; with dots as it is written.
+    /// `host:port`, `host:port-udp`, or a path, with unchanged dots.
     pub(super) place: String,
-    /// Copies that arrived, as far as its protocol shows.
+    /// Delivered copies, as far as the protocol shows.
     pub(super) sent: u64,
-    /// Copies that wait.
+    /// Queued copies.
     pub(super) queued: u64,
-    /// Times that a client began to wait for room in its queue.
+    /// How often a client began to wait for room in its queue.
     pub(super) stalls: u64,
-    /// Copies that were lost.
+    /// Lost copies.
     pub(super) dropped: u64,
     /// The same by reason.
     pub(super) dropped_by: BTreeMap<&'static str, u64>,
-    /// Time that sending took, in nanoseconds.
+    /// Time spent on sending, in nanoseconds.
     pub(super) busy_ns: u64,
-    /// Bytes of the copies that arrived.
+    /// Bytes of the delivered copies.
     pub(super) sent_bytes: u64,
-    /// Bytes that wait.
+    /// Queued bytes.
     pub(super) queued_bytes: u64,
-    /// Age of the oldest copy that waits, in milliseconds.
+    /// Age of the oldest queued copy, in milliseconds.
     pub(super) oldest_ms: u64,
-    /// How full its queue is, in percent of the bound that it is nearest to.
+    /// How full its queue is, in percent of its nearest limit.
     pub(super) full_percent: u64,
 }
 
-/// What aggregation rules did.
+/// The figures of aggregation rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AggregationRuleTotals {
-    /// Points handed to them, once for each.
+    /// Points passed to them, once for each rule.
     pub(super) received: u64,
     /// Results.
     pub(super) sent: u64,
-    /// Values that came too late or too early, or for which there was no room.
+    /// Values that were too late or too early, or for which there was no room.
     pub(super) dropped: u64,
 }
 
-/// The totals of this moment. `own` is the source that reports, and has spent so long on it. None without a shard.
+/// The current totals. `own` is the reporting source, with the time that it has spent. `None` without a shard.
 pub(super) async fn totals(shared: &Shared, plan: &Plan, own: SourceId, busy_ns: u64) -> Option<RelayTotals> {
     let asked = shared.shard.call(|worker| (worker.turn.shard.relays().collect::<Vec<_>>(), worker.times()));
     let (relays, shard) = asked.await.ok()?;
@@ -96,7 +96,7 @@ pub(super) async fn totals(shared: &Shared, plan: &Plan, own: SourceId, busy_ns:
     Some(RelayTotals { time_s: now.wall_seconds(), shard, runtime_busy_ns, ..parts.totals(busy_ns) })
 }
 
-/// What totals are made of.
+/// The sources of totals.
 struct Parts<'a> {
     plan: &'a Plan,
     own: SourceId,
@@ -121,7 +121,7 @@ impl Parts<'_> {
             totals.connections += row.connections_accepted;
             totals.disconnects += row.connections_accepted.saturating_sub(row.connections_open);
             let rejected = row.losses.get("rejected").into_iter().flatten();
-            // What failed a `validate` has met the rules, and is counted by them.
+            // Points that failed a `validate` have reached the rules, which count them.
             for (reason, count) in rejected.filter(|(reason, _)| **reason != Reject::Invalid.word()) {
                 totals.discarded += count;
                 *totals.discarded_by.entry(reason).or_default() += count;
@@ -145,7 +145,7 @@ impl Parts<'_> {
         totals
     }
 
-    /// Our own way back to the statements: results do not wait, and statistics wait for no endpoint.
+    /// Our own path back to the statements: results do not wait, and statistics wait for no endpoint.
     fn internal(&self, busy_ns: u64) -> Destination {
         let results: u64 = self.relays.iter().map(|relay| relay.figures.results).sum();
         let row = self.page.sources.get(self.own.index());
@@ -186,7 +186,7 @@ impl Parts<'_> {
     }
 }
 
-/// As the original calls it, dots as they are.
+/// In the original's format, with unchanged dots.
 fn place(kind: &OutputKind, name: &str) -> String {
     match kind.facts().link {
         Link::Stream(StreamLink { to: plan::Destination::Tcp(to), .. }) => format!("{}:{}", to.host, to.port),
@@ -225,13 +225,13 @@ fn dropped_by(losses: &LossTable, expired: u64) -> BTreeMap<&'static str, u64> {
     by
 }
 
-/// 0 where there is no bound.
+/// 0 without a limit.
 fn percent(part: u64, of: u64) -> u64 {
     part.saturating_mul(100).checked_div(of).unwrap_or(0)
 }
 
 impl Destination {
-    /// Another output of the same place.
+    /// Adds another output with the same address.
     fn add(&mut self, more: &Destination) {
         self.sent += more.sent;
         self.queued += more.queued;
@@ -249,7 +249,7 @@ impl Destination {
 }
 
 impl RelayTotals {
-    /// What one figure of all destinations comes to, `internal` not among them.
+    /// The sum of one figure over all destinations except `internal`.
     pub(super) fn sum(&self, figure: fn(&Destination) -> u64) -> u64 {
         self.destinations.iter().map(figure).sum()
     }

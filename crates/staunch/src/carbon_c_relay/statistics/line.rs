@@ -1,4 +1,4 @@
-//! One line a second for people (`-S`): what came in, went out, was lost and waits.
+//! One line per second (`-S`): received, sent, lost and queued points.
 
 use super::figures::RelayTotals;
 use crate::daemon::worker::LoopTimes;
@@ -11,7 +11,7 @@ const HEADER: [&str; 2] = [
     "  second       total      out     lost  waiting  second   open ended  busy %\n",
 ];
 
-/// What has been shown.
+/// The state of the output so far.
 #[derive(Debug, Default)]
 pub(super) struct Screen {
     before: Option<RelayTotals>,
@@ -19,7 +19,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// The next line, behind a header where one is due. The first call only takes the totals to compare with.
+    /// The next line, after a header when one is due. The first call only stores the totals for comparison.
     pub(super) fn lines(&mut self, totals: &RelayTotals) -> Vec<String> {
         let Some(before) = self.before.replace(totals.clone()) else { return Vec::new() };
         let mut lines = Vec::new();
@@ -45,7 +45,7 @@ impl Screen {
     }
 }
 
-/// Share of the time that the thread which routes was at work, to a tenth of a percent.
+/// Busy share of the routing thread, to a tenth of a percent.
 fn busy_percent(now: LoopTimes, before: LoopTimes) -> String {
     let busy = now.busy_ns.saturating_sub(before.busy_ns);
     let slept = now.slept_ns.saturating_sub(before.slept_ns);
@@ -54,7 +54,7 @@ fn busy_percent(now: LoopTimes, before: LoopTimes) -> String {
 }
 
 #[test]
-fn a_line_shows_what_has_changed_and_the_header_comes_again() {
+fn a_line_shows_differences_and_the_header_is_repeated() {
     use super::figures::Destination;
     let totals = |received: u64, sent: u64| RelayTotals {
         received,

@@ -1,10 +1,10 @@
-//! What relays say of themselves, under the names of carbon-c-relay (spec graphite §2.10), as a source.
+//! Statistics of relays with carbon-c-relay's names (spec graphite §2.10), as a source.
 //!
-//! Path of a report: accounts, shard and queues -> [`figures`] (totals of the moment) -> [`names`] (points) -> `Intake` -> the
-//! exchange, as if it had come on a connection; the shard routes such points where the relays send their statistics. With
-//! another `report` the same goes to the log ([`names`]), or a line of it to stdout ([`mod@line`]).
-//! Not here: how lines of the log look (`carbon_c_relay`), `/metrics` (`admin::metrics`).
-//! Invariants: a figure is measured or left out, never guessed; a report never waits for an endpoint.
+//! Path of a report: accounts, shard and queues -> [`figures`] (current totals) -> [`names`] (points) -> `Intake` ->
+//! the exchange, like points from a connection; the shard routes them to the relays' destination for statistics. With
+//! another `report` they go to the log ([`names`]), or as one line to stdout ([`mod@line`]). Not here: the format of
+//! log lines (`carbon_c_relay`), `/metrics` (`admin::metrics`).
+//! Invariants: a figure is measured or omitted, never estimated; a report never waits for an endpoint.
 
 mod figures;
 mod line;
@@ -33,7 +33,7 @@ use crate::sources::own::{packed, send};
 use crate::sources::stream::stopped;
 use sys::clock::Clock;
 
-/// Pause between two looks at the plan while it has no source of this kind.
+/// Interval between two checks of the plan while it has no source of this kind.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Makes the reports of all sources of this kind until the daemon stops.
@@ -57,7 +57,7 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
                             let Some(totals) = figures::totals(&shared, &plan, id, 0).await else { continue };
                             let first = shared.reports.begin_anew() && generation == 0;
                             let reporter = Reporter::new(own, &totals, now_ns + every_ns, first);
-                            // A process that goes on before the first report reports from now on.
+                            // If a new process continues before the first report, its reports begin here.
                             shared.reports.note(name, reporter.figures(&totals));
                             reporter
                         }
@@ -65,9 +65,9 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
                     new.insert(reporter)
                 }
             };
-            // A reload may ask for more of them.
+            // A reload may have shortened the interval.
             reporter.due_ns = reporter.due_ns.min(now_ns + every_ns);
-            // During a hot restart nothing new comes into the figures that the new process gets.
+            // During a hot restart, the figures that the new process got must not change.
             if now_ns < reporter.due_ns || shared.handing_over.load(Relaxed) {
                 continue;
             }
@@ -95,7 +95,7 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Those that feed something: a reload may have retired one.
+/// Sources with a destination: a reload may have removed one.
 fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &str, &RelayOwnPlan)> {
     let feeds = |id| {
         plan.transforms.iter().any(|transform| transform.takes_from(id))
@@ -107,22 +107,22 @@ fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &str, &RelayOwnPl
     })
 }
 
-/// What one source has reported so far.
+/// The reports of one source so far.
 #[derive(Debug)]
 struct Reporter {
-    /// When the next report is due, monotonic nanoseconds.
+    /// When the next report is due, in monotonic nanoseconds.
     due_ns: u64,
     reported: Reported,
     screen: Screen,
     warnings: Warnings,
-    /// Time that making its reports has taken.
+    /// Time spent on its reports.
     busy_ns: u64,
-    /// Times of the processes before hot restarts.
+    /// The times of processes before hot restarts.
     before: Times,
 }
 
 impl Reporter {
-    /// Counts that exist already are not reported as new, except at a start: then they have come since the start.
+    /// Existing counts are not reported as new, except at a start: then they belong to this process.
     fn new(own: &RelayOwnPlan, totals: &RelayTotals, due_ns: u64, first: bool) -> Reporter {
         let (mut reported, mut screen, mut warnings) =
             (Reported::default(), Screen::default(), Warnings::default());
@@ -133,7 +133,7 @@ impl Reporter {
         Reporter { due_ns, reported, screen, warnings, busy_ns: 0, before: Times::default() }
     }
 
-    /// Goes on where the process before the hot restart was; none when nothing was reported there.
+    /// Continues the process before the hot restart; `None` without a report there.
     fn inherited(figures: &[Figure]) -> Option<Reporter> {
         let due_ns = reports::one(figures, "due_ns", "")?;
         Some(Reporter {
@@ -155,11 +155,11 @@ impl Reporter {
         figures
     }
 
-    /// Makes a report, and gives it when it is not logged.
+    /// Makes a report. Returns it unless it is logged.
     fn report(&mut self, own: &RelayOwnPlan, totals: &RelayTotals) -> Option<PacketBatch> {
         if own.report == RelayReport::Line {
             for line in self.screen.lines(totals) {
-                // Nobody may read them: relaying goes on.
+                // It may be unread, which must not delay relaying.
                 crate::log_stream::to_stdout(line.as_bytes());
             }
             return None;
@@ -178,7 +178,7 @@ impl Reporter {
 }
 
 #[test]
-fn counts_before_the_first_look_are_in_the_first_report() {
+fn counts_before_the_first_reading_are_in_the_first_report() {
     let own = RelayOwnPlan { every_ms: 1, reset: true, prefix: "p".into(), report: RelayReport::Log };
     let totals = RelayTotals { received: 5, ..RelayTotals::default() };
     for (first, want) in [(true, "p.metricsReceived 5 0"), (false, "p.metricsReceived 0 0")] {
@@ -186,7 +186,7 @@ fn counts_before_the_first_look_are_in_the_first_report() {
         let lines = reporter.reported.lines(&own, &totals);
         assert!(lines.iter().any(|line| line == want), "{first}: {lines:?}");
     }
-    // And by a process that takes over, from the last report on.
+    // Also in a successor, from the last report on.
     let mut reporter = Reporter::new(&own, &totals, 7, true);
     let _reported = reporter.reported.lines(&own, &totals);
     let mut next = Reporter::inherited(&reporter.figures(&totals)).expect("something was reported");

@@ -1,6 +1,6 @@
-//! Totals as lines of points, under the names of carbon-c-relay, and ours beside them.
+//! Totals as lines of points, with carbon-c-relay's names, and our additional ones.
 //!
-//! Invariant: names and their order depend on the plan alone, but for those of losses, which come with the first one.
+//! Invariant: names and their order depend only on the plan, except those of losses, which begin with the first loss.
 
 use std::collections::HashMap;
 
@@ -9,19 +9,19 @@ use model::Figure;
 
 use super::figures::{Destination, RelayTotals};
 
-/// Family of the figures that were reported, for another process.
+/// Family of the reported figures, for another process.
 const REPORTED: &str = "reported";
 
-/// Figures that were reported: counters that begin anew are reported as differences to them.
+/// The reported figures: with `reset`, counters are reported as differences to them.
 #[derive(Debug, Default)]
 pub(super) struct Reported(HashMap<String, u64>);
 
-/// Whether a figure only grows.
+/// Whether a figure is a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grows {
-    /// A counter, and a difference where the plan says so.
+    /// A counter, reported as a difference if the plan has `reset`.
     Counter,
-    /// What it is now, or a counter that never begins anew, as with the original.
+    /// A current value, or a counter that is never reset, as in the original.
     Always,
 }
 use Grows::{Always, Counter};
@@ -33,7 +33,7 @@ impl Reported {
         Reported(reported.map(|figure| (figure.reason.clone(), figure.count)).collect())
     }
 
-    /// For the next process.
+    /// The figures for the next process.
     pub(super) fn figures(&self) -> impl Iterator<Item = Figure> + '_ {
         self.0.iter().map(|(name, value)| Figure::new(REPORTED, name, *value, 0))
     }
@@ -59,7 +59,7 @@ impl Reported {
     }
 }
 
-/// Microseconds of nanoseconds.
+/// Microseconds from nanoseconds.
 fn us(ns: u64) -> u64 {
     ns / 1_000
 }
@@ -104,7 +104,7 @@ fn figures(totals: &RelayTotals) -> Vec<(String, Grows, u64)> {
     all
 }
 
-/// What the original does not tell.
+/// Figures that the original does not have.
 fn ours(totals: &RelayTotals, add: &mut impl FnMut(String, Grows, u64)) {
     for destination in &totals.destinations {
         let name = |what: &str| format!("destinations.{}.{what}", destination.place.replace('.', "_"));
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// The report of carbon-c-relay 3.7.3 with a server, one over UDP, a file and an aggregation (`compat`).
+    /// The report of carbon-c-relay 3.7.3 with a TCP server, a UDP server, a file and an aggregation (`compat`).
     #[test]
     fn every_name_of_the_original_is_there() {
         let lines = Reported::default().lines(&own(false), &totals(5));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_begin_anew_where_that_is_asked_for_and_the_rest_does_not() {
+    fn only_counters_are_reset_and_only_if_configured() {
         let reported = |reset| {
             let mut reported = Reported::default();
             reported.lines(&own(reset), &totals(5));

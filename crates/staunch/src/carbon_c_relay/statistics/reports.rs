@@ -1,7 +1,7 @@
-//! Reports of relays, for the process after a hot restart: its counters go on where they were, counts that were not reported
-//! yet are reported there, and the next report comes when it was due.
+//! Reports of relays for the process after a hot restart: its counters continue, unreported counts are reported there,
+//! and the next report is on schedule.
 //!
-//! Not here: counters of the relays themselves (`pipeline`), how figures get there (`daemon::hot_restart`).
+//! Not here: counters of the relays themselves (`pipeline`), the transfer of figures (`daemon::hot_restart`).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,12 +22,12 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Reports of another process. They begin `anew` when there is none.
+    /// Reports of another process; `anew` without one.
     pub fn of(reported: impl Iterator<Item = (String, Vec<Figure>)>, anew: bool) -> Reports {
         Reports { reported: Mutex::new(reported.collect()), anew }
     }
 
-    /// True when no other process has counted anything before this one.
+    /// True when there was no process before this one.
     pub(super) fn begin_anew(&self) -> bool {
         self.anew
     }
@@ -50,13 +50,13 @@ impl Reports {
     }
 }
 
-/// The figure of that name.
+/// The figure with that name.
 pub(super) fn one(figures: &[Figure], family: &str, reason: &str) -> Option<u64> {
     let found = figures.iter().find(|figure| figure.family == family && figure.reason == reason);
     found.map(|figure| figure.count)
 }
 
-/// How long the threads of processes before this one have worked and slept, up to their last report.
+/// Busy and idle times of the threads of earlier processes, up to their last report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Times {
     shard: LoopTimes,
@@ -65,13 +65,13 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Of all processes up to now.
+    /// The times of all processes so far.
     pub(super) fn in_all(totals: &RelayTotals) -> Times {
         let RelayTotals { shard, runtime_busy_ns, internal, .. } = totals;
         Times { shard: *shard, runtime_busy_ns: *runtime_busy_ns, reports_busy_ns: internal.busy_ns }
     }
 
-    /// From another process.
+    /// The times from another process.
     pub(super) fn of(figures: &[Figure]) -> Times {
         let time = |reason| one(figures, TIME_NS, reason).unwrap_or(0);
         Times {
@@ -81,7 +81,7 @@ impl Times {
         }
     }
 
-    /// For another process.
+    /// The figures for another process.
     pub(super) fn figures(self) -> [Figure; 4] {
         let Times { shard, runtime_busy_ns, reports_busy_ns } = self;
         [
@@ -93,7 +93,7 @@ impl Times {
         .map(|(reason, ns)| Figure::new(TIME_NS, reason, ns, 0))
     }
 
-    /// Totals of this process become those of all.
+    /// Adds the times of earlier processes to the totals.
     pub(super) fn add_to(self, totals: &mut RelayTotals) {
         totals.shard.busy_ns += self.shard.busy_ns;
         totals.shard.slept_ns += self.shard.slept_ns;
@@ -103,7 +103,7 @@ impl Times {
 }
 
 #[test]
-fn times_go_on_over_any_number_of_processes() {
+fn times_add_up_over_any_number_of_processes() {
     let totals = |ns: u64| RelayTotals {
         shard: LoopTimes { busy_ns: ns, slept_ns: 2 * ns },
         runtime_busy_ns: 3 * ns,

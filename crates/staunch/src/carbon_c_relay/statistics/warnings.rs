@@ -1,4 +1,4 @@
-//! What somebody should look at, in the words that the original has for it.
+//! Warnings that operators should act on, with the original's texts.
 
 use model::Figure;
 
@@ -8,10 +8,10 @@ use super::reports::one;
 /// Family of the losses that were logged, for another process.
 const WARNED: &str = "warned";
 
-/// A queue that is so full is logged, in percent.
+/// A queue is logged when it is this full, in percent.
 const FULL_PERCENT: u64 = 75;
 
-/// Losses that were logged.
+/// The logged losses.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     dropped: u64,
@@ -28,14 +28,14 @@ impl Warnings {
         }
     }
 
-    /// For a process that takes over.
+    /// The figures for a successor.
     pub(super) fn figures(&self) -> [Figure; 2] {
         let Warnings { dropped, aggregation_rules_dropped } = *self;
         [("dropped", dropped), ("aggregation_rules_dropped", aggregation_rules_dropped)]
             .map(|(reason, count)| Figure::new(WARNED, reason, count, 0))
     }
 
-    /// What is new since the last call, and which queues are filling up.
+    /// New losses since the last call, and queues that are filling up.
     pub(super) fn of(&mut self, totals: &RelayTotals) -> Vec<String> {
         let mut warnings = Vec::new();
         for one in totals.destinations.iter().filter(|one| one.full_percent >= FULL_PERCENT) {
@@ -63,7 +63,7 @@ impl Warnings {
 }
 
 #[test]
-fn losses_are_logged_once_and_full_queues_as_long_as_they_are() {
+fn losses_are_logged_once_and_full_queues_repeatedly() {
     use super::figures::{AggregationRuleTotals, Destination};
     let one = |full_percent| Destination {
         place: "10.0.0.5:2003".into(),

@@ -1,8 +1,8 @@
-//! What a name meets, in the words of carbon-c-relay's test mode (spec graphite §2.11).
+//! The matching rules of a name, in the output format of carbon-c-relay's test mode (spec graphite §2.11).
 //!
-//! Path: a line of stdin -> `process::relay::Router::explain` -> here, text. The rules' own words come from the document,
-//! what happened from the router: what is printed is what the relay does.
-//! Where the original's test mode differs from its own relay, ours is as the relay: tags are no part of the name.
+//! Path: a line of stdin -> `process::relay::Router::explain` -> text. The rules' texts come from the document, the
+//! decisions from the router: the output shows what the relay does. Where the original's test mode differs from its own
+//! relay, ours follows the relay: tags are not part of the name.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ use process::relay::{
 
 use crate::route_explanation::{GaveUpAt, gave_up_at};
 
-/// A configuration that names can be put to.
+/// A configuration for matching names.
 pub(crate) struct Meetings<'a> {
     conf: &'a RelayConf,
     plan: RelayPlan,
@@ -23,18 +23,18 @@ pub(crate) struct Meetings<'a> {
     tags_are_name: bool,
 }
 
-/// A line of stdin, taken apart.
+/// A parsed line of stdin.
 pub(crate) struct Parts<'a> {
-    /// Up to the first blank: with tags.
+    /// Up to the first blank, including tags.
     shown: &'a [u8],
     pub(crate) line: Line<'a>,
     tags: &'a [u8],
-    /// What stands behind the name, with its blank; a blank alone where nothing does.
+    /// The text after the name with its blank; one blank if there is none.
     tail: Vec<u8>,
 }
 
 impl<'a> Parts<'a> {
-    /// With `tags_are_name` a `;` ends no name.
+    /// With `tags_are_name`, a `;` does not end the name.
     pub(crate) fn of(text: &'a [u8], tags_are_name: bool) -> Parts<'a> {
         let blank = text.iter().position(|byte| matches!(byte, b' ' | b'\t'));
         let shown = &text[..blank.unwrap_or(text.len())];
@@ -51,15 +51,16 @@ impl<'a> Parts<'a> {
 }
 
 impl<'a> Meetings<'a> {
-    /// With `debug` positions are printed, and results of aggregations followed. With `tags_are_name` a `;` ends no name.
+    /// With `debug`, positions are printed, and results of aggregations are followed. With `tags_are_name`, a `;` does
+    /// not end the name.
     pub(crate) fn new(conf: &'a RelayConf, debug: bool, tags_are_name: bool) -> Meetings<'a> {
         let plan = lower(conf).plan;
         let router = Router::new(&plan).expect("the check of the configuration made this router before");
         Meetings { conf, plan, router, debug, tags_are_name }
     }
 
-    /// Writes what the name of a line meets. Gives the expressions that gave up on it, of which the original knows nothing;
-    /// `place` as for [`Way::new`](crate::route_explanation::Way::new).
+    /// Writes the matching rules of a line's name. Returns the expressions whose search reached a limit, which the
+    /// original does not have; `place` as in [`Way::new`](crate::route_explanation::Way::new).
     pub(crate) fn write(
         &self,
         text: &[u8],
@@ -145,7 +146,7 @@ impl<'a> Meetings<'a> {
         }
     }
 
-    /// A cluster that results go to: who of it is not known before there is a result.
+    /// A cluster for results: the member is unknown before there is a result.
     fn destination(&self, at: usize, out: &mut Vec<u8>) {
         let cluster = &self.conf.clusters[at];
         heading(cluster, out);
@@ -154,7 +155,7 @@ impl<'a> Meetings<'a> {
         }
     }
 
-    /// Where the original's hidden rule sends a result.
+    /// The destination of a result according to the original's hidden rule.
     fn result(&self, aggregation_rule: u16, name: &[u8], parts: &Parts<'_>, out: &mut Vec<u8>) {
         line(out, 0, &[b"match"]);
         line(out, 1, &[b"* -> ", name, parts.tags]);
@@ -184,7 +185,7 @@ impl<'a> Meetings<'a> {
     }
 }
 
-/// The expression that matched, and what.
+/// The matching expression, and the matched part.
 fn matched(pattern: &Pattern, class: Option<&Class>, name: &[&[u8]; 2], out: &mut Vec<u8>) {
     let [name, tags] = name;
     let written = pattern.written.as_bytes();
@@ -219,7 +220,7 @@ fn member(member: &Member, out: &mut Vec<u8>) {
     line(out, 2, &[text.as_bytes()]);
 }
 
-/// A line, so many levels of four blanks deep.
+/// A line, indented by this many levels of four blanks.
 fn line(out: &mut Vec<u8>, depth: usize, parts: &[&[u8]]) {
     let _infallible = write!(out, "{:1$}", "", depth * 4);
     parts.iter().for_each(|part| out.extend_from_slice(part));

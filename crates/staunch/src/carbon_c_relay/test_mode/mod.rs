@@ -1,8 +1,8 @@
-//! `-t` and `-tt`: the test mode of carbon-c-relay, byte for byte (spec graphite §2.11), so that what reads its output
-//! reads ours.
+//! `-t` and `-tt`: the test mode of carbon-c-relay, byte for byte (spec graphite §2.11), so that programs that read its
+//! output can read ours.
 //!
-//! Without names on stdin it is a check that prints what it understood. Mistakes are printed in the original's words, line by
-//! line with the time in front; a person at a terminal, and `-tt`, get all of them in ours as well.
+//! Without names on stdin, it is a check that prints the parsed configuration. Errors are printed in the original's
+//! format, line by line after the time. At a terminal, and with `-tt`, all are also printed in ours.
 
 pub(super) mod meetings;
 pub(super) mod preamble;
@@ -26,14 +26,14 @@ use crate::cli::MISTAKES;
 use crate::route_explanation::GaveUpAt;
 use client::stdio;
 
-/// Longest line on stdin: a name that is longer is none.
+/// Longest line on stdin: a longer name is invalid.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// `-tt`: whether the configuration is right.
+/// `-tt`: whether the configuration is valid.
 pub(super) fn parse(settings: &Settings) -> anyhow::Result<ExitCode> {
     let mut reading = files::reading(&settings.config);
     if let Some(conf) = &reading.conf {
-        // Also what would keep it from starting: the original does not look at that before it starts.
+        // Includes errors that would prevent a start: the original does not check these before.
         let asked = Relay { conf, settings, queue_given: false, queue_dir: None, http: None };
         reading.mistakes.extend(plan_of(&asked).1);
     }
@@ -45,10 +45,10 @@ pub(super) fn parse(settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(MISTAKES))
 }
 
-/// `-t`: the configuration, and what each name on stdin meets.
+/// `-t`: the configuration, and the matching rules of each name on stdin.
 pub(super) fn names(flags: &Flags, settings: &Settings) -> anyhow::Result<ExitCode> {
     let reading = files::reading(&settings.config);
-    // First what is said, then what is printed: readers who take both find mistakes above the configuration.
+    // First the messages, then the output, so that a reader of both finds errors above the configuration.
     say_mistakes(&reading);
     let mut out = stamped(&starting()) + &settings_text(flags, settings);
     let Some(conf) = reading.conf else {
@@ -71,8 +71,8 @@ fn say_mistakes(reading: &Reading) {
     stdio::say(&stamped(&upstream_lines(&reading.files, &reading.mistakes)));
 }
 
-/// With the addresses of `useall` as members: which of them a name meets depends on how many there are. Nothing else is
-/// looked up.
+/// With the addresses of `useall` as members, because the chosen member depends on their number. No other name is
+/// resolved.
 fn with_use_all(conf: &RelayConf) -> RelayConf {
     let known = addresses::of(&names_of_use_all(conf));
     let (conf, wrong) = with_all_used(conf, &|name| addresses::among(&known, name));
@@ -107,14 +107,14 @@ fn meet_all(conf: &RelayConf, files: &[FileText], settings: &Settings) -> anyhow
     }
 }
 
-/// What the original has no words for: it goes to stderr.
+/// Warnings without an equivalent in the original go to stderr.
 fn warning(gave_up: &GaveUpAt, name: &[u8]) -> String {
     let GaveUpAt { at, kind, expression } = gave_up;
     let name = String::from_utf8_lossy(name).replace(char::is_control, "\u{fffd}");
     format!("warning: {at}: {kind} {expression} gave up on {name}, which counts as no match\n")
 }
 
-/// Writes to stdout; false when its reader has gone away.
+/// Writes to stdout; false when it is closed.
 fn write(bytes: &[u8]) -> std::io::Result<bool> {
     match std::io::stdout().lock().write_all(bytes) {
         Ok(()) => Ok(true),

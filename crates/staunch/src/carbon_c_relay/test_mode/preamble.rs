@@ -1,5 +1,5 @@
-//! What the original says before it does anything: its name, the settings, and the configuration as it has understood it
-//! (spec graphite §2.11). A daemon says so in its log, test mode on stdout.
+//! The original's first output: its name, the settings, and the parsed configuration (spec graphite §2.11). A daemon
+//! logs it, test mode prints it on stdout.
 
 use std::fmt::Write as _;
 

@@ -1,13 +1,13 @@
-//! What one instance leaves for the next: of each aggregation the last window that was told whole.
+//! The notes that an instance leaves for the next: the last completely emitted window of each aggregation.
 //!
-//! SIGTERM closes a window before its time, and the point carries the label of its slot. An instance that starts
-//! within the same slot must not tell that label again, or Graphite would keep only one of the two points. And a
-//! checkpoint of a window that was told must not be counted again.
+//! SIGTERM closes a window early, with the label of its interval. If the next instance starts within the same interval,
+//! it must not emit that label again, or Graphite would keep only one of the two points. A checkpoint of an emitted
+//! window must not be counted again, either.
 //!
-//! So notes (`pipeline::checkpoints`) are written when the blocks of a flush have been appended to the outputs' queues, in time for a
-//! `kill -9`, by a thread of its own; and at the stop. The file is written anew under another name and synced before it
-//! takes its place, and so is the folder: after a loss of power there is the last note or the one before, never half of
-//! one. A note that cannot be read for want of something is waited for at the start, and never written over.
+//! So notes (`pipeline::checkpoints`) are written when the blocks of a flush are in the outputs' queues, early enough
+//! for a `kill -9`, by a separate thread; and at the stop. The file is written under another name and synced before it
+//! replaces the old one, and so is the folder: a power loss leaves the last note or the one before, never a part of
+//! one. If a note cannot be read for lack of a resource, the start waits for it and never overwrites it.
 
 use std::fs;
 use std::io;
@@ -26,27 +26,27 @@ use crate::daemon::start::startup::Startup;
 use sys::clock::Clock;
 use sys::disk;
 
-/// The file in the data folder.
+/// The file in the data directory.
 const FILE: &str = "last-flush";
 
-/// Longest file that is believed.
+/// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Pause before notes that could not be written are tried again.
+/// Pause before notes are written again after a failure.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// The notes, and how to make them last. The default one knows none and leaves none.
+/// The notes, and where to write them. The default has no notes and writes none.
 #[derive(Debug, Default)]
 pub struct Handover {
-    /// None when nothing is to be left: another daemon does that there.
+    /// `None` when no notes are written, because another daemon does so.
     data_dir: Mutex<Option<PathBuf>>,
     notes: Mutex<Unwritten>,
     changed: Condvar,
-    /// Held by whoever writes.
+    /// Locked while writing.
     writing: Mutex<()>,
     /// A thread writes notes as they come.
     kept: AtomicBool,
-    /// How far the wall clock is behind what it was when the instance before wrote its notes.
+    /// How far the wall clock is behind the clock at the last notes of the predecessor.
     set_back_ns: u64,
 }
 
@@ -57,11 +57,11 @@ struct Unwritten {
 }
 
 impl Handover {
-    /// Takes up what the instance before has left in the data folder.
+    /// Reads the notes of the predecessor from the data directory.
     ///
     /// # Errors
-    /// When it is there and cannot be opened, for a reason that may pass or that the operator can mend: without it a window
-    /// could be told twice, and what is not read now would be written over.
+    /// When the file exists but cannot be opened for a reason that may pass or that the operator can fix: without it a
+    /// window could be emitted twice, and the unread notes would be overwritten.
     pub async fn read(data_dir: &Path, startup: &mut Startup<'_>) -> io::Result<Handover> {
         let path = data_dir.join(FILE);
         let mut handover =
@@ -95,7 +95,7 @@ impl Handover {
         self.data_dir.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on notes are left in this data folder, where the next instance looks for them.
+    /// From now on, notes are written to this data directory, where the next instance reads them.
     pub fn keep_in(&self, data_dir: &Path) {
         if self.data_dir().replace(data_dir.to_owned()).as_deref() != Some(data_dir) {
             self.notes().unwritten = true;
@@ -103,23 +103,23 @@ impl Handover {
         }
     }
 
-    /// What is known to have been told of an aggregation.
+    /// The last known flush of an aggregation.
     pub fn last_of(&self, name: &str) -> LastFlush {
         self.notes().notes.of(name)
     }
 
-    /// The latest label of aggregations that the instance before had and `plan` does not have.
+    /// The latest label of the predecessor's aggregations that `plan` does not have.
     pub fn last_of_others(&self, plan: &Plan) -> Option<u64> {
         let known = |name: &str| plan.aggregates().any(|(_, transform, _)| transform.name == name);
         self.notes().notes.latest_of_others(known)
     }
 
-    /// True when the plan before did not have the aggregation, see [`Notes::is_new`].
+    /// True when the previous plan did not have the aggregation, see [`Notes::is_new`].
     pub fn is_new(&self, name: &str) -> bool {
         self.notes().notes.is_new(name)
     }
 
-    /// The aggregations of `plan` are those that there are from now on.
+    /// From now on, the aggregations are those of `plan`.
     pub fn in_force(&self, plan: &Plan) {
         let names = plan.aggregates().map(|(_, transform, _)| transform.name.as_str());
         let mut notes = self.notes();
@@ -129,12 +129,13 @@ impl Handover {
         }
     }
 
-    /// How far the wall clock was set back since the instance before, at least. Its labels are those of the clock then.
+    /// How far the wall clock was set back since the predecessor, at least. The predecessor's labels follow the earlier
+    /// clock.
     pub fn set_back_ns(&self) -> u64 {
         self.set_back_ns
     }
 
-    /// A window of an aggregation has been told. Never waits for the disk.
+    /// A window of an aggregation has been emitted. Never waits for the disk.
     pub fn note(&self, name: &str, note: Note) {
         let mut notes = self.notes();
         if notes.notes.flushed(name, note) {
@@ -143,12 +144,12 @@ impl Handover {
         }
     }
 
-    /// All that is known.
+    /// All notes.
     pub fn known(&self) -> Notes {
         self.notes().notes.clone()
     }
 
-    /// What was noted since these were [`Self::known`] has not happened.
+    /// Undoes all notes since [`Self::known`] returned these.
     pub fn put_back(&self, known: Notes) {
         let mut notes = self.notes();
         if notes.notes != known {
@@ -157,8 +158,8 @@ impl Handover {
         }
     }
 
-    /// Sees that there is a thread that writes notes as they come, when the plan has checkpoints: only they need it.
-    /// It ends with the process.
+    /// Starts a thread that writes notes as they come, if the plan has checkpoints: only they need it. It ends with the
+    /// process.
     ///
     /// # Errors
     /// When the system has no thread left.
@@ -185,7 +186,7 @@ impl Handover {
                          twice, with the same timestamp"
                     );
                 }
-                Err(_told) => {}
+                Err(_logged) => {}
             }
             if failed {
                 std::thread::sleep(WRITE_AGAIN_AFTER);
@@ -193,10 +194,10 @@ impl Handover {
         }
     }
 
-    /// Leaves the notes for the next instance, now. Waits for the disk. What could not be written is unwritten again.
+    /// Writes the notes for the next instance now. Waits for the disk. After a failure they count as unwritten.
     ///
     /// # Errors
-    /// When the file cannot be written; the worst that follows is a point that is told twice.
+    /// When the file cannot be written; the worst result is a point that is emitted twice.
     pub fn leave(&self) -> io::Result<()> {
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let text: String = {
@@ -214,8 +215,8 @@ impl Handover {
         written
     }
 
-    /// The same on a thread of its own, for somebody who must not wait for the disk. Resolves when it is done; a disk that
-    /// hangs keeps nobody from ending the process.
+    /// The same on another thread, for callers that must not wait for the disk. Resolves when it is done. A disk that
+    /// hangs does not prevent the end of the process.
     pub fn write_on_thread(self: &Arc<Handover>) -> oneshot::Receiver<io::Result<()>> {
         let (left, resolved) = oneshot::channel();
         let handover = Arc::clone(self);
@@ -232,14 +233,14 @@ impl Handover {
     }
 }
 
-/// Descriptors or memory are short.
+/// Descriptors or memory are scarce.
 fn waits(error: &io::Error) -> bool {
     sys::is_scarce(error)
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_is_left_is_taken_up() {
+async fn notes_are_read_by_the_next_instance() {
     let mut signals = crate::daemon::signals::Signals::take().expect("there is room");
     let mut startup = Startup::new(&mut signals);
     let folder = tempfile::tempdir().expect("a folder");
@@ -248,29 +249,29 @@ async fn what_is_left_is_taken_up() {
     handover.note("stats", note(1060, Some(3)));
     handover.note("a b", note(5, None));
     handover.leave().expect("written");
-    // One that this instance does not know stays.
+    // Notes of unknown aggregations are kept.
     let handover = Handover::read(folder.path(), &mut startup).await.expect("it can be read");
     handover.note("stats", note(1070, Some(4)));
     handover.leave().expect("written");
     let handover = Handover::read(folder.path(), &mut startup).await.expect("it can be read");
     let found = ["stats", "a b", "c"].map(|name| handover.last_of(name));
-    let told = |label_s, number| LastFlush { label_s, number };
-    assert_eq!(found, [told(Some(1070), Some(4)), told(Some(5), None), LastFlush::default()]);
+    let last = |label_s, number| LastFlush { label_s, number };
+    assert_eq!(found, [last(Some(1070), Some(4)), last(Some(5), None), LastFlush::default()]);
     let elsewhere = tempfile::tempdir().expect("a folder");
     handover.keep_in(elsewhere.path());
     handover.leave().expect("written");
     let found = Handover::read(elsewhere.path(), &mut startup).await.expect("it can be read");
-    assert_eq!(found.last_of("stats"), told(Some(1070), Some(4)));
+    assert_eq!(found.last_of("stats"), last(Some(1070), Some(4)));
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_could_not_be_written_is_written_when_the_disk_can_again() {
+async fn failed_notes_are_written_when_the_disk_works_again() {
     let mut signals = crate::daemon::signals::Signals::take().expect("there is room");
     let folder = tempfile::tempdir().expect("a folder");
     let read = Handover::read(folder.path(), &mut Startup::new(&mut signals)).await;
     let handover = Arc::new(read.expect("it can be read"));
-    // A folder in its place cannot be replaced by a file.
+    // A file cannot replace a folder.
     let half = folder.path().join(format!("{FILE}.new"));
     fs::create_dir(&half).expect("it is free");
     handover.note("stats", Note { label_s: 1060, number: None });

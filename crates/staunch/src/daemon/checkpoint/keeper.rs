@@ -1,4 +1,4 @@
-//! The thread that writes checkpoints. The shard's thread hands it pieces and never waits for it.
+//! The thread that writes checkpoints. The shard's thread passes pieces to it and never waits for it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,10 +13,10 @@ use tokio::sync::oneshot;
 use super::table::CheckpointTable;
 use sys::disk::Folder;
 
-/// Pieces that may wait for the disk; the shard's thread goes on saving when there is room again.
+/// Most pieces queued for the disk; the shard's thread continues saving when there is room again.
 const PIECES_MAX: usize = 8;
 
-/// The way to the thread.
+/// The channel to the thread.
 #[derive(Debug)]
 pub(super) struct Keeper {
     pieces: SyncSender<Piece>,
@@ -34,14 +34,14 @@ impl Keeper {
             failing: BTreeMap::new(),
         };
         let thread = std::thread::Builder::new().name("state".into()).spawn(move || {
-            // The keeper before may still wait for its disk. Pieces wait meanwhile, and then the saver.
+            // The previous keeper may still wait for its disk. Pieces and the saver wait meanwhile.
             let _alone = alone.write_alone();
             registry.run(&received);
         })?;
         Ok(Keeper { pieces, thread })
     }
 
-    /// Hands over a piece, or gives it back when there is no room. A thread that has ended takes anything.
+    /// Passes a piece, or returns it when there is no room. After the thread's end, pieces are dropped.
     pub(super) fn try_send(&self, piece: Piece) -> Result<(), Piece> {
         match self.pieces.try_send(piece) {
             Err(TrySendError::Full(piece)) => Err(piece),
@@ -50,7 +50,7 @@ impl Keeper {
     }
 }
 
-/// Checkpoints that are still to be written when the shard has ended.
+/// Checkpoints to write after the shard has ended.
 #[derive(Debug)]
 pub struct LastCheckpoints {
     pub(super) keeper: Keeper,
@@ -58,13 +58,13 @@ pub struct LastCheckpoints {
 }
 
 impl LastCheckpoints {
-    /// Writes them beside whatever else goes on. Resolves when they are written; a disk that hangs keeps nobody from
-    /// ending the process.
+    /// Writes them concurrently. Resolves when they are written. A disk that hangs does not prevent the end of the
+    /// process.
     pub fn write_on_thread(self) -> oneshot::Receiver<()> {
         let (written, resolved) = oneshot::channel();
         let writing = std::thread::Builder::new().name("last state".into()).spawn(move || {
             self.write();
-            // Nobody may be left to be told.
+            // The receiver may have stopped waiting.
             let _gone = written.send(());
         });
         if let Err(error) = writing {
@@ -77,7 +77,7 @@ impl LastCheckpoints {
     pub(super) fn write(self) {
         let Keeper { pieces, thread } = self.keeper;
         for piece in self.pieces {
-            // When the thread has ended by a bug of ours there is nobody to write.
+            // If the thread has ended because of a bug, nothing is written.
             let _ended = pieces.send(piece);
         }
         drop(pieces);
@@ -87,13 +87,13 @@ impl LastCheckpoints {
     }
 }
 
-/// Writes pieces, counts and tells.
+/// Writes pieces, counts and logs.
 struct Registry {
     folder: PathBuf,
     table: Arc<CheckpointTable>,
-    /// None before the first checkpoint, and while the folder cannot be used.
+    /// `None` before the first checkpoint, and while the folder cannot be used.
     writer: Option<Writer<Folder>>,
-    /// Aggregations whose last checkpoint could not be written, with the error that was told.
+    /// Aggregations whose last checkpoint could not be written, with the logged error.
     failing: BTreeMap<String, String>,
 }
 
@@ -127,25 +127,25 @@ impl Registry {
                 self.table.remove(&name);
             }
             Wrote::Failed { name, why } => {
-                // Somebody may have taken the folder away.
+                // The folder may have been moved away.
                 self.writer = None;
                 self.failed(name, why.to_string());
             }
         }
     }
 
-    /// A writer in the folder, if one is needed for the piece and there can be one.
+    /// A writer in the folder, if the piece needs one and it can be created.
     fn begin(&mut self, piece: &Piece) -> Option<Writer<Folder>> {
         match (piece, Folder::open(self.folder.clone())) {
             (_, Ok(folder)) => return Some(Writer::new(folder)),
             (Piece::Begin { name, .. }, Err(error)) => self.failed(name.clone(), error.to_string()),
             (Piece::Remove { name }, Err(_gone)) => self.table.remove(name),
-            (_, Err(_told)) => {}
+            (_, Err(_logged)) => {}
         }
         None
     }
 
-    /// A failure is counted, and told when it is not the one that was told last.
+    /// Counts a failure, and logs it unless it is the same as the last one.
     fn failed(&mut self, name: String, error: String) {
         self.table.change(&name, |row| {
             row.failed += 1;

@@ -1,18 +1,16 @@
-//! Checkpoints: what aggregations hold, written to `<data_dir>/state/` every few seconds and read at the start.
+//! Checkpoints: the state of aggregations, written to `<data_dir>/state/` every few seconds and read at the start.
 //!
 //! Path of a checkpoint: `pipeline::Turn`, a slice of series each time -> [`Saver`] -> a bounded channel ->
-//! [`keeper::Keeper`] on a thread of its own. At the start [`restore()`] brings back what is there. When what is saved, in
-//! which files, and which of them is read is decided in `pipeline::checkpoints`; which windows were told is noted by
-//! [`handover`].
+//! [`keeper::Keeper`] on its own thread. At the start [`restore()`] restores the state. `pipeline::checkpoints` decides
+//! what is saved when, in which files, and which of them is read; [`handover`] notes the emitted windows.
 //!
-//! What is promised after `kill -9` or a loss of power: of the window that was open at most what arrived after the last
-//! checkpoint began is missing, gauges and idle series are back, and no window that was told is counted again. When it
-//! is killed between handing a flush to the queues and noting its label, that window is told twice under one label,
-//! the second time as the checkpoint knew it: Graphite keeps the later point. Records that waited in queues in memory
-//! are lost as ever.
+//! Guarantee after `kill -9` or a power loss: of the open window, at most the samples since the last checkpoint began
+//! are missing, gauges and idle series are restored, and no emitted window is counted again. If the process is killed
+//! between appending a flush to the queues and noting its label, that window is emitted twice with one label, the
+//! second time from the checkpoint: Graphite keeps the later point. Records in queues in memory are lost.
 //!
-//! A checkpoint that cannot be written changes nothing else: it is told once, and counted. Files that cannot be read
-//! are told and left alone until two younger ones have replaced them.
+//! A failed checkpoint affects nothing else: it is logged once, and counted. Unreadable files are logged and kept until
+//! two newer ones have replaced them.
 
 pub mod handover;
 mod keeper;

@@ -12,12 +12,13 @@ use crate::daemon::checkpoint::handover::Handover;
 use crate::daemon::start::startup::Startup;
 use sys::disk::{Folder, reason};
 
-/// Brings back what the aggregations of the plan held, before the first record. Those without checkpoints go on behind
-/// the last label only, and leave no files. Those that are `handed` have their state from another process, which may still
-/// need its files.
+/// Restores the state of the plan's aggregations, before the first record. Aggregations without checkpoints only
+/// continue after the last label, and their files are removed. Those that are `handed` get their state from another
+/// process, which may still need its files.
 ///
 /// # Errors
-/// When what is there cannot be looked at, and still cannot when the start has waited for it (`startup`): going on without it would replace it.
+/// When existing files cannot be read, even after the start has waited (`startup`): continuing without them would
+/// replace them.
 pub async fn restore(
     plan: &Plan,
     shard: &mut Shard,
@@ -37,21 +38,21 @@ pub async fn restore(
     });
     for transform in plan.transforms.iter().filter(|transform| !handed(&transform.name)) {
         let (name, noted) = (transform.name.as_str(), handover.last_of(&transform.name));
-        let told = checkpoints::believed(transform, noted, handover.set_back_ns());
+        let believed = checkpoints::believed(transform, noted, handover.set_back_ns());
         let shown = |file: &str| table.folder().map(|folder| folder.join(file)).unwrap_or_default();
         let ignored = |file: &str, why: &str| {
             table.change(name, |row| row.unreadable += 1);
             tracing::warn!("cannot use the checkpoint {}: {why}. It is ignored", shown(file).display());
         };
-        let begin = || checkpoints::begin(disk.as_ref(), shard, transform, told, now, ignored);
+        let begin = || checkpoints::begin(disk.as_ref(), shard, transform, believed, now, ignored);
         let restored = in_time(startup, &shown(name), begin).await?;
         if let Some((file, restored)) = restored {
             tell(name, &shown(&file), &restored, table, now);
-        } else if told != noted {
+        } else if believed != noted {
             shard.drop_label(name);
         }
         if handover.is_new(name) {
-            // It may be one of those that are gone, under another name.
+            // It may be a removed aggregation under another name.
             let others = LastFlush { label_s: handover.last_of_others(plan), number: None };
             let label_s = checkpoints::believed(transform, others, handover.set_back_ns()).label_s;
             label_s.into_iter().for_each(|label_s| shard.resume_after_other(name, label_s, now));
@@ -71,8 +72,8 @@ pub async fn restore(
     Ok(())
 }
 
-/// Looks again and again where that may help, as for queues on disk. Missing permission is the operator's to mend: a start
-/// says so at once.
+/// Retries where that may help, as for queues on disk. A missing permission fails at once, because the operator must
+/// fix it.
 async fn in_time<T>(
     startup: &mut Startup<'_>,
     path: &Path,
@@ -89,7 +90,7 @@ async fn in_time<T>(
     })
 }
 
-/// Removes the files of aggregations that want no checkpoints, for a process that has just taken over.
+/// Removes the files of aggregations without checkpoints, for a process that has just replaced another one.
 pub fn remove_unwanted(plan: &Plan, table: &CheckpointTable) {
     let Some(disk) = table.folder().and_then(|folder| existing(folder).ok().flatten()) else { return };
     for (_, transform, aggregate) in plan.aggregates() {
@@ -99,8 +100,8 @@ pub fn remove_unwanted(plan: &Plan, table: &CheckpointTable) {
     }
 }
 
-/// The folder, when it is there. `Folder::open` would make it. Where something else has its name there is nothing to read,
-/// and nothing that a checkpoint could replace: saving says that it fails.
+/// The folder, if it exists. `Folder::open` would create it. If something else has its name, there is nothing to read
+/// or to replace: saving then reports a failure.
 fn existing(folder: &Path) -> Result<Option<Folder>, DiskError> {
     match std::fs::metadata(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -140,16 +141,16 @@ fn tell(name: &str, path: &Path, restored: &Restored, table: &CheckpointTable, n
 }
 
 /// Number of the next checkpoint of an aggregation, see [`checkpoints::next_number`].
-pub(super) fn next_number(folder: &Path, name: &str, told: LastFlush) -> u64 {
+pub(super) fn next_number(folder: &Path, name: &str, noted: LastFlush) -> u64 {
     match existing(folder) {
-        Ok(Some(disk)) => checkpoints::next_number(&disk, name, told.number),
-        Ok(None) | Err(_) => told.number.map_or(1, |number| number.saturating_add(1)),
+        Ok(Some(disk)) => checkpoints::next_number(&disk, name, noted.number),
+        Ok(None) | Err(_) => noted.number.map_or(1, |number| number.saturating_add(1)),
     }
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn labels_of_the_instance_before_are_gone_on_behind_as_far_as_they_can_be_believed() {
+async fn labels_continue_after_the_predecessors_unless_its_clock_was_wrong() {
     let mut signals = crate::daemon::signals::Signals::take().expect("there is room");
     let mut startup = Startup::new(&mut signals);
     let now = sys::clock::Clock::now();
@@ -163,7 +164,7 @@ async fn labels_of_the_instance_before_are_gone_on_behind_as_far_as_they_can_be_
         let source = config::diagnostic::Source { name: "t.toml", text: &text };
         config::check(source, config::Format::Toml).0.expect("it is good")
     };
-    // (name here, seconds that the clock of the note is ahead, its label, label of the first window, labels dropped)
+    // (name here, seconds that the note's clock is ahead, its label, label of the first window, labels dropped)
     for (name, ahead_s, label_s, first_s, dropped) in [
         ("stats", 0, slot_s, slot_s + 10, 0),
         ("renamed", 0, slot_s, slot_s + 10, 0),

@@ -1,6 +1,6 @@
-//! Where the turn of the shard saves its checkpoints: the thread that writes, started when the first one is wanted.
+//! The receiver of the shard's checkpoints: the thread that writes them, started for the first one.
 //!
-//! Not here: when which aggregation is due (`pipeline::checkpoints`), and slices (`pipeline::Turn`).
+//! Not here: when an aggregation is due (`pipeline::checkpoints`), and slices (`pipeline::Turn`).
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use super::keeper::{Keeper, LastCheckpoints};
 use super::table::CheckpointTable;
 use crate::daemon::checkpoint::handover::Handover;
 
-/// What the shard's thread needs to save aggregations.
+/// The state that the shard's thread needs to save aggregations.
 #[derive(Debug)]
 pub struct Saver {
     table: Arc<CheckpointTable>,
     handover: Arc<Handover>,
-    /// None until the first aggregation wants checkpoints.
+    /// `None` until the first aggregation has checkpoints.
     keeper: Option<Keeper>,
 }
 
 impl Keep for Saver {
     fn offer(&mut self, piece: Piece) -> Result<(), Piece> {
-        // Without a thread there is nobody to write.
+        // Without a thread nothing is written.
         self.keeper.as_ref().map_or(Ok(()), |keeper| keeper.try_send(piece))
     }
 
@@ -38,13 +38,13 @@ impl Keep for Saver {
 }
 
 impl Saver {
-    /// Nothing to save before [`Saver::follow`].
+    /// Saves nothing before [`Saver::follow`].
     pub fn new(table: Arc<CheckpointTable>, handover: Arc<Handover>) -> Saver {
         Saver { table, handover, keeper: None }
     }
 
-    /// Takes a plan: what has gone, or has checkpoints no more, loses its files. Nothing is saved while there is no
-    /// folder for it.
+    /// Follows a plan: aggregations that were removed, or have no checkpoints any more, lose their files. Nothing is
+    /// saved without a folder.
     pub fn follow(&mut self, plan: &Plan, turn: &mut Turn, now: Now) {
         let Saver { table, handover, keeper } = self;
         let Some(folder) = table.folder() else { return };
@@ -66,13 +66,13 @@ impl Saver {
         }
     }
 
-    /// The last checkpoints, to be written elsewhere. None when there are none.
+    /// The last checkpoints, to be written elsewhere. `None` without any.
     pub fn last(&mut self, pieces: Vec<Piece>) -> Option<LastCheckpoints> {
         Some(LastCheckpoints { keeper: self.keeper.take()?, pieces })
     }
 
-    /// Saves no more, and leaves the files to a process that takes over, once what this gives is written: the keeper may
-    /// be in the middle of one. [`Saver::follow`] begins anew.
+    /// Stops saving, and leaves the files to a successor once the result is written, because the keeper may be writing
+    /// a checkpoint. [`Saver::follow`] starts again.
     pub fn end(&mut self, turn: &mut Turn) -> Option<LastCheckpoints> {
         turn.end_checkpoints();
         self.last(vec![Piece::Void])
@@ -129,7 +129,7 @@ mod tests {
             }
         }
 
-        /// Turns until nothing is due at `now`, or while the disk is behind; gives their number.
+        /// Runs turns until nothing is due at `now`, or while the disk is slow; returns their number.
         fn turns(&mut self, now: Now) -> usize {
             let (mut turns, mut at) = (0, now);
             while self.turn.save_due_ns() < now.mono_ns + SECOND_NS / 2 {
@@ -140,7 +140,7 @@ mod tests {
             turns
         }
 
-        /// Turns from `from_ms` after the start on, until so many have been written.
+        /// Runs turns from `from_ms` after the start, until this many checkpoints are written.
         fn wait_written(&mut self, written: u64, from_ms: u64) {
             for ms in from_ms..from_ms + 10_000 {
                 if self.table.all()[0].1.written >= written {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_goes_in_slices_and_only_when_something_came() {
+    fn a_checkpoint_is_saved_in_slices_and_only_after_new_records() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut world = World::new(folder.path());
         world.send(0..1500, START);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_that_its_windows_end_catches_is_begun_anew_after_the_flush() {
+    fn a_checkpoint_interrupted_by_the_end_of_its_window_restarts_after_the_flush() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut world = World::new(folder.path());
         world.send(0..1500, START);
@@ -187,7 +187,7 @@ mod tests {
             world.turn.save(&mut world.saver, due);
         }
         while world.turn.shard.tick(due, 512, &mut world.turn.routed) <= due.mono_ns {
-            // It finds that its save is void, and nothing can be saved in the middle of a sweep.
+            // Its save is void, and nothing can be saved during a sweep.
             world.turn.save(&mut world.saver, due);
         }
         world.turns(due);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn checkpoints_that_begin_anew_write_what_the_ended_ones_had_not() {
+    fn restarted_checkpoints_write_what_the_ended_ones_had_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut world = World::new(folder.path());
         world.send(0..1500, START);
@@ -235,14 +235,14 @@ mod tests {
         world.wait_written(1, 1001);
         world.send(0..1500, at(20_000));
         (0..2).for_each(|_| world.turn.save(&mut world.saver, at(21_000)));
-        // A take-over was refused since the disk is busy with this one, and the daemon goes on.
+        // A hot restart was rejected because the disk is busy with this one, and the daemon continues.
         let busy = world.saver.end(&mut world.turn).expect("a keeper runs");
         world.saver.follow(&world.plan, &mut world.turn, at(21_100));
         world.turns(at(22_100));
         std::thread::sleep(std::time::Duration::from_millis(200));
         assert_eq!(world.table.all()[0].1.written, 1, "both write to one file");
         busy.write();
-        // While its thread has not come to wait, it may have had no room for all of it.
+        // Before its thread waits, there may not have been room for all of it.
         world.wait_written(2, 22_101);
         assert_eq!(world.end().0, 2);
         let disk = Folder::open(folder.path().to_owned()).expect("it is there");

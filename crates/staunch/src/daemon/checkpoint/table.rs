@@ -7,11 +7,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// Figures of the checkpoints of one aggregation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointFigures {
-    /// Milliseconds between two; 0 when they are off.
+    /// Interval in milliseconds; 0 when they are off.
     pub every_ms: u64,
     /// Written since the start.
     pub written: u64,
-    /// Could not be written.
+    /// Failed attempts to write.
     pub failed: u64,
     /// The last one could not be written.
     pub is_failing: bool,
@@ -19,21 +19,21 @@ pub struct CheckpointFigures {
     pub bytes: u64,
     /// Series in the last one.
     pub series: u64,
-    /// Monotonic nanosecond at which what is on disk was what the aggregation held; none before the first.
+    /// When the state on disk was saved, in monotonic nanoseconds; `None` before the first checkpoint.
     pub as_of_ns: Option<u64>,
     /// Series that were restored at the start.
     pub restored_series: u64,
-    /// Age of the checkpoint that they came from, in milliseconds.
+    /// Age of the restored checkpoint, in milliseconds.
     pub restored_age_ms: u64,
-    /// Series of it that could not be read.
+    /// Unreadable series in it.
     pub restored_damaged: u64,
-    /// Series of it that were past `series_max`.
+    /// Series in it above `series_max`.
     pub restored_dropped: u64,
-    /// Files that could not be read at all.
+    /// Completely unreadable files.
     pub unreadable: u64,
 }
 
-/// The figures of all aggregations that have checkpoints, by name; and where checkpoints are.
+/// The figures of all aggregations with checkpoints, by name; and the folder of checkpoints.
 #[derive(Debug, Default)]
 pub struct CheckpointTable {
     rows: Mutex<BTreeMap<String, CheckpointFigures>>,
@@ -46,18 +46,18 @@ impl CheckpointTable {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on checkpoints may be kept in `folder`, which is ours. Only the first one counts.
+    /// From now on checkpoints may be stored in `folder`, which this process owns. Only the first call has an effect.
     pub fn keep_in(&self, folder: PathBuf) {
-        // A data directory changes at a start only.
+        // The data directory changes only at a start.
         let _known = self.folder.set(folder);
     }
 
-    /// Where checkpoints are; none while they cannot be kept.
+    /// The folder of checkpoints; `None` while they cannot be stored.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.get().map(PathBuf::as_path)
     }
 
-    /// Held by the thread that writes checkpoints, to its end: one that is slow to end and its successor would write to
+    /// Locked by the thread that writes checkpoints until its end: otherwise a slow one and its successor would write
     /// the same file.
     pub(super) fn write_alone(&self) -> MutexGuard<'_, ()> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
@@ -79,7 +79,7 @@ impl CheckpointTable {
         self.rows().get(name).is_some_and(|row| row.is_failing)
     }
 
-    /// Takes the row of `name` away.
+    /// Removes the row of `name`.
     pub fn remove(&self, name: &str) {
         self.rows().remove(name);
     }

@@ -1,7 +1,7 @@
-//! The control socket `<data_dir>/control.sock`: where a new process of the same user asks for a hot restart.
+//! The control socket `<data_dir>/control.sock`: a new process of the same user requests a hot restart here.
 //!
-//! A process of another user is not listened to; one that says nothing, or something else, gets an error and is forgotten.
-//! Not here: what follows a good question (`old`).
+//! Processes of other users are rejected. A process that sends nothing, or something else, gets an error and is
+//! disconnected. Not here: the hot restart after a valid request (`old`).
 
 use std::io;
 use std::os::unix::net::UnixListener;
@@ -26,10 +26,10 @@ pub const FILE: &str = "control.sock";
 /// Only the daemon's own user may connect.
 const MODE: u32 = 0o600;
 
-/// Longest wait for the first word.
+/// Timeout for the first message.
 const HELLO_WITHIN_NS: u64 = 2 * model::SECOND_NS;
 
-/// Most peers whose first word is waited for at a time.
+/// Most peers whose first message is awaited at the same time.
 const HEARD_MAX: usize = 32;
 
 /// Pause after a connection could not be accepted.
@@ -41,22 +41,22 @@ pub struct Control {
     /// For the task, and for another process.
     pub listener: UnixListener,
     path: PathBuf,
-    /// Listens, once it is served.
+    /// Accepts connections, once it is served.
     task: Option<JoinHandle<()>>,
 }
 
-/// A request for a hot restart in a version that we know.
+/// A request for a hot restart in a known version.
 #[derive(Debug)]
 pub struct Asked {
-    /// To it.
+    /// The connection.
     pub link: Link,
     /// Its version, for people.
     pub program: String,
 }
 
 impl Control {
-    /// Opens the control socket of a data directory, or takes that of the old process. None, with
-    /// a word in the log, where that is not possible: the daemon works without, but cannot be taken over from.
+    /// Opens the control socket of a data directory, or takes over that of the old process. `None` with a log message
+    /// where that is impossible: the daemon then works, but cannot be hot restarted.
     pub fn open(data_dir: &Path, from: Option<&mut Inheritance>) -> Option<Control> {
         let path = data_dir.join(FILE);
         let opened = match from.and_then(Inheritance::take_control) {
@@ -75,10 +75,10 @@ impl Control {
         }
     }
 
-    /// Listens until the daemon ends. Each good question goes to `asked`.
+    /// Accepts requests until the daemon ends. Each valid one is sent to `asked`.
     ///
     /// # Errors
-    /// When the runtime cannot take the socket.
+    /// When the runtime cannot register the socket.
     pub fn serve(&mut self, asked: mpsc::Sender<Asked>) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
         listener.set_nonblocking(true)?;
@@ -87,16 +87,16 @@ impl Control {
         Ok(())
     }
 
-    /// Listens no more: later requests go to the other process that has the socket.
+    /// Stops accepting: later requests go to the other process with the socket.
     pub fn leave(&mut self) {
         if let Some(task) = self.task.take() {
             task.abort();
         }
     }
 
-    /// Removes the socket: nobody answers any more.
+    /// Removes the socket file.
     pub fn remove(&self) {
-        // Already gone is as good.
+        // It may already be removed.
         let _gone = std::fs::remove_file(&self.path);
     }
 }
@@ -118,7 +118,7 @@ async fn listen(listener: tokio::net::UnixListener, asked: mpsc::Sender<Asked>) 
     let free = Arc::new(Semaphore::new(HEARD_MAX));
     let mut hearings = JoinSet::new();
     loop {
-        // Closed by nobody.
+        // The semaphore is never closed.
         let Ok(place) = Arc::clone(&free).acquire_owned().await else { return };
         while hearings.try_join_next().is_some() {}
         let stream = match listener.accept().await {
@@ -130,13 +130,13 @@ async fn listen(listener: tokio::net::UnixListener, asked: mpsc::Sender<Asked>) 
             }
         };
         let asked = asked.clone();
-        // Ends with this task.
+        // They end with this task.
         hearings.spawn(async move {
-            // On a thread: a peer that says nothing makes nobody wait.
+            // On another thread, because a silent peer must not block others.
             let heard = spawn_blocking(move || hear(Link::new(stream?)?)).await;
             drop(place);
             match heard {
-                // Nobody takes it when the daemon ends: the other process finds that out.
+                // If the daemon has ended, nobody receives it; the other process notices that.
                 Ok(Ok(question)) => drop(asked.send(question).await),
                 Ok(Err(error)) => tracing::debug!("control socket: {error}"),
                 Err(error) => tracing::error!("control socket: {error}"),
@@ -145,7 +145,7 @@ async fn listen(listener: tokio::net::UnixListener, asked: mpsc::Sender<Asked>) 
     }
 }
 
-/// Hears the first word.
+/// Receives the first message.
 fn hear(mut link: Link) -> Result<Asked, LinkError> {
     let deadline_ns = Clock::mono_ns() + HELLO_WITHIN_NS;
     if !may_ask(link.peer(), pass::own_uid()) {
@@ -168,7 +168,7 @@ fn hear(mut link: Link) -> Result<Asked, LinkError> {
     }
 }
 
-/// Whether a process may take our place: one of the same user, or of root, who may do anything anyway.
+/// Whether a process may replace us: one of the same user, or of root, which may do anything.
 fn may_ask(peer: Peer, own_uid: u32) -> bool {
     peer.uid == own_uid || peer.uid == 0
 }
@@ -181,9 +181,9 @@ mod tests {
 
     use super::*;
 
-    /// One more silent peer than are heard at a time would have a place only after [`HELLO_WITHIN_NS`].
+    /// One silent peer more than the limit: the next one would have to wait for [`HELLO_WITHIN_NS`].
     #[test]
-    fn silent_peers_keep_nobody_from_asking() {
+    fn silent_peers_do_not_block_requests() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut control = Control::open(folder.path(), None).expect("it can be made");
         let connect = || UnixStream::connect(folder.path().join(FILE)).expect("it listens");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn another_user_may_not_ask() {
+    fn requests_of_other_users_are_rejected() {
         let peer = |uid| Peer { pid: 1, uid };
         for (uid, own, may) in [(7, 7, true), (8, 7, false), (0, 7, true), (7, 0, false)] {
             assert_eq!(may_ask(peer(uid), own), may, "{uid} asks {own}");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_socket_is_for_its_user_only_and_one_that_is_alive_is_left_alone() {
+    fn the_socket_is_private_and_a_live_one_is_not_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
         let data_dir = folder.path().join("not/there/yet");
         let control = Control::open(&data_dir, None).expect("it can be made");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_greeting_in_our_version_is_heard() {
+    fn only_requests_in_our_version_are_accepted() {
         let frame = |message: Message| message.encode().expect("it is short");
         let hello = |version| frame(Message::Hello { version, program: "9.9.9".to_owned() });
         let cut = hello(VERSION)[..7].to_vec();
@@ -245,7 +245,7 @@ mod tests {
             assert_eq!(heard.is_ok(), good, "{what}: {heard:?}");
             drop(heard);
             let mut answer = Vec::new();
-            // With something unread at the other end, its end is a reset.
+            // Unread data at the other end makes its end a reset.
             let _ended = here.read_to_end(&mut answer);
             assert_eq!(!answer.is_empty(), answered, "{what}");
             // Version 0.1.0 shows the text as it is.

@@ -1,4 +1,4 @@
-//! Systems without hot restarts: types that nobody can make stand for what there is on Linux.
+//! Systems without hot restarts: uninhabited types replace those of Linux.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -12,19 +12,19 @@ use crate::admin::PortKind;
 use crate::daemon::Running;
 use sys::OwnedFd;
 
-/// There is none.
+/// Never exists.
 #[derive(Debug)]
 pub enum Inheritance {}
 
-/// Nobody can ask.
+/// Never exists.
 #[derive(Debug)]
 pub enum Asked {}
 
-/// There is none.
+/// Never exists.
 #[derive(Debug)]
 pub enum Control {}
 
-/// Refused here.
+/// Always rejected here.
 ///
 /// # Errors
 /// Always.
@@ -78,14 +78,14 @@ impl Control {
     }
 }
 
-/// What ends with a process that another one takes over from.
+/// The parts that end with a replaced process.
 #[derive(Debug)]
 pub(crate) struct EndsHere {
     pub(crate) output: OutputId,
     pub(crate) lost_before: Losses,
 }
 
-/// Nobody asks.
+/// Never called.
 pub(crate) async fn hand_over(_running: &mut Running, asked: Asked) -> Option<Vec<EndsHere>> {
     match asked {}
 }

@@ -1,7 +1,8 @@
-//! What another process has handed over, and where it goes here.
+//! The state received from another process, and its use here.
 //!
-//! Accounts and states go in before that process hears that it may end, since they may be refused; queues after it,
-//! since a queue on disk has one owner at a time. Whether they can be opened is found out before ([`Handed::prepare_queues`]).
+//! Accounts and aggregation states are restored before that process may end, since they may be rejected. Queues are
+//! opened afterwards, because a queue on disk has one owner at a time; [`Handed::prepare_queues`] checks before whether
+//! they can be opened.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,33 +31,33 @@ use crate::sources::stream::StreamSource;
 use sys::OwnedFd;
 use sys::data_dir::DataDir;
 
-/// What helps when the state of another process cannot be read.
+/// Advice when the state of another process cannot be read.
 const STOP_INSTEAD: &str = "the running process continues; stop it, then start without `--hot-restart`";
 
-/// Everything that was sent.
+/// Everything that was received.
 #[derive(Debug)]
 pub struct Handed {
     /// Accounts.
     pub accounts: Vec<(Owner, String, Vec<Figure>)>,
-    /// The kernel's drops that were counted, by number of the socket.
+    /// The counted kernel drops, by number of the socket.
     pub drops: Vec<(usize, Drops)>,
-    /// The state of each aggregation, by its name.
+    /// The state of each aggregation, by name.
     pub states: Vec<(String, Vec<u8>)>,
-    /// What its queues in memory held.
+    /// The blocks of its queues in memory.
     pub left: Vec<(OutputId, QueuedBlock)>,
-    /// How far its queues on disk had been read, by output.
+    /// The reading positions of its queues on disk, by output.
     pub unsettled: Vec<(String, Unsettled)>,
-    /// Connections that go on here.
+    /// Connections that continue here.
     pub connections: Vec<HandedConnection>,
-    /// Those of them whose clients wait for what another process has taken.
+    /// Connections whose clients wait for acknowledgements of lines that another process accepted.
     pub waiting: Vec<Waiting>,
-    /// Since when nobody reads (monotonic), when the other process has said so.
+    /// The start of the pause (monotonic), if the other process has sent it.
     pub paused_ns: Option<u64>,
-    /// Nobody else has the queues on disk: they may be opened before the other process hears that it may end.
+    /// No other process owns the queues on disk: they may be opened before the other process may end.
     pub owns_queues: bool,
 }
 
-/// A queue on disk that can be opened as soon as the other process has let go of it.
+/// A queue on disk that can be opened as soon as the other process has released it.
 pub struct PreparedQueue<'a> {
     outlet: &'a Arc<Outlet>,
     queue: queues::Prepared<'a>,
@@ -66,17 +67,17 @@ pub struct PreparedQueue<'a> {
 /// A connection that another process had accepted.
 #[derive(Debug)]
 pub struct HandedConnection {
-    /// Number of the socket that it came from.
+    /// Number of the listening socket.
     pub socket: usize,
     /// Its own socket.
     pub fd: OwnedFd,
-    /// What was held of it.
+    /// Its incomplete data.
     pub unfinished: Unfinished,
-    /// Outputs that lines of it wait for.
+    /// Outputs for which its lines wait.
     pub outputs: Vec<OutputId>,
 }
 
-/// A connection that goes on and whose client waits.
+/// A continued connection whose client waits.
 #[derive(Debug)]
 pub struct Waiting {
     mark: AckMark,
@@ -84,7 +85,7 @@ pub struct Waiting {
 }
 
 impl Handed {
-    /// Of a process that has not been asked, or has died: nothing, and nothing is its any more.
+    /// From a process that was not asked, or has died: it owns nothing any more.
     pub fn nothing() -> Handed {
         let (accounts, drops, states, left, unsettled, connections, waiting) = Default::default();
         let paused_ns = None;
@@ -101,21 +102,21 @@ impl Handed {
         }
     }
 
-    /// What was counted of the kernel's drops at a socket, by its number.
+    /// The counted kernel drops of a socket, by its number.
     pub fn drops_of(&self, number: usize) -> Drops {
         let counted = self.drops.iter().find(|(of, _)| *of == number);
         counted.map(|(_, drops)| *drops).unwrap_or_default()
     }
 
-    /// The connections that came from socket `number`, for the source that has it now; what is past its
-    /// `max_connections` is refused.
+    /// The connections of socket `number`, for the source that has it now; those above its `max_connections` are
+    /// rejected.
     #[cfg(target_os = "linux")]
     pub fn adopt(&mut self, number: usize, source: &StreamSource, shared: &Shared) -> Vec<Parked> {
         let (mut adopted, mut refused) = (Vec::new(), 0);
         for HandedConnection { fd, unfinished, outputs, .. } in
             self.connections.extract_if(.., |connection| connection.socket == number)
         {
-            // Whose they are makes no difference: a limit of one peer is for those that come.
+            // Their peers do not matter: limits per peer apply to new connections only.
             if adopted.len() >= source.plan.connections_max {
                 refused += 1;
                 continue;
@@ -140,13 +141,13 @@ impl Handed {
         adopted
     }
 
-    /// There are none.
+    /// Not available on this system.
     #[cfg(not(target_os = "linux"))]
     pub fn adopt(&mut self, _number: usize, _source: &StreamSource, _shared: &Shared) -> Vec<Parked> {
         Vec::new()
     }
 
-    /// Goes on with the accounts, by the names that both have.
+    /// Continues the accounts with names in both processes.
     pub fn take_up_accounts(&self, accounts: &Accounts) {
         for (owner, name, figures) in &self.accounts {
             match owner {
@@ -154,7 +155,7 @@ impl Handed {
                     let known = accounts.sources().find(|(_, known, _)| known == name);
                     known.into_iter().for_each(|(_, _, account)| account.go_on_with(figures));
                 }
-                // Of the shard, and of the sources of reports.
+                // These belong to the shard, and to the sources of reports.
                 Owner::Relay | Owner::Reports => {}
                 Owner::Edge => {
                     let known = name.split_once('\n').and_then(|(to, from)| accounts.edge(to, from));
@@ -172,14 +173,14 @@ impl Handed {
         }
     }
 
-    /// Last reports of the sources of relays' statistics, by their names.
+    /// Last reports of the sources of relays' statistics, by name.
     pub fn reports(&self) -> Reports {
         let reports = self.accounts.iter().filter(|(owner, ..)| *owner == Owner::Reports);
         let reports = reports.map(|(_, name, figures)| (name.clone(), figures.clone()));
         Reports::of(reports, self.accounts.is_empty())
     }
 
-    /// Goes on with the aggregations and relays.
+    /// Continues the aggregations and relays.
     ///
     /// # Errors
     /// When one of them cannot be read: the other process still has it.
@@ -204,7 +205,7 @@ impl Handed {
                 }
                 continue;
             }
-            // Only those were asked for that there are.
+            // Only existing ones were requested.
             let Some(restored) = shard.import(name, bytes, LastFlush::default(), now) else { continue };
             if let Ok(Restored { last_flush_s: Some(label_s), .. }) = &restored {
                 handover.note(name, Note { label_s: *label_s, number: None });
@@ -225,16 +226,16 @@ impl Handed {
         Ok(())
     }
 
-    /// True when the state of the aggregation `name` has been handed over.
+    /// True when the state of the aggregation `name` was received.
     pub fn has_state(&self, name: &str) -> bool {
         self.states.iter().any(|(known, _)| known == name)
     }
 
-    /// Tries everything that can keep queues on disk from being opened, before another process lets go of them: from here on
-    /// only [`Self::go_on`] is left. One for each output that has one.
+    /// Tests everything that could prevent opening queues on disk, before another process releases them: afterwards
+    /// only [`Self::go_on`] is called. Returns one for each output with such a queue.
     ///
     /// # Errors
-    /// When one cannot be opened: that process goes on with it.
+    /// When one cannot be opened: that process then continues with it.
     pub fn prepare_queues<'a>(
         &self,
         wiring: &'a Wiring,
@@ -251,10 +252,10 @@ impl Handed {
         Ok(prepared)
     }
 
-    /// Goes on with the queues: those on disk, which nobody else touches any more, and what waited in memory.
+    /// Continues the queues: those on disk, which no other process uses any more, and blocks from memory.
     pub fn go_on(mut self, shared: &Shared, data_dir: Option<&DataDir>, queues: Vec<PreparedQueue<'_>>) {
         let wiring = shared.wiring.load_full();
-        // Before a queue is opened, so that what is lost in it is not missed.
+        // Before queues are opened, so that their losses are noticed.
         let inherited = |output: &OutputId| Inherited::new(*output, &wiring.outlets[output.index()].account);
         let waiting: Vec<(AckMark, Vec<Inherited>)> = self
             .waiting
@@ -268,7 +269,7 @@ impl Handed {
             match queue.open(outlet, unsettled) {
                 Ok(()) => sync.begin(),
                 Err(error) => {
-                    // The other process is gone: going on with less is all that is left.
+                    // The other process has ended: this one can only continue without the queue.
                     let name = &outlet.name;
                     tracing::error!(
                         "{error:#}; output `{name}` has its queue in memory until the next start, and what waits on disk \
@@ -298,7 +299,7 @@ impl Handed {
         }
         checkpoint::remove_unwanted(&wiring.plan, &shared.checkpoints);
         if let Some(data_dir) = data_dir {
-            queues::tell_orphans(&wiring.plan, data_dir);
+            queues::log_orphans(&wiring.plan, data_dir);
             if let Err(error) = data_dir.sign(shared.http) {
                 tracing::warn!("cannot write the owner of the data directory: {error}");
             }

@@ -1,7 +1,7 @@
-//! The conversation's socket: whole messages, descriptors with them, and a deadline for each.
+//! The socket of a hot restart: whole messages, descriptors with them, and a deadline for each.
 //!
-//! Blocking, with time-outs: one process is starting and has nothing else to do, the other does it on a thread of its
-//! own. Not here: what is said (`message`), by whom (`old`, `new`).
+//! Blocking, with timeouts: the new process is starting and has nothing else to do, the old one uses a separate thread.
+//! Not here: the messages (`message`), their order (`old`, `new`).
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,34 +14,34 @@ use sys::clock::Clock;
 use sys::pass::{self, Peer};
 use sys::{BorrowedFd, OwnedFd};
 
-/// Most bytes that a state or a block may have: more than any machine's memory would hold twice.
+/// Most bytes of a state or a block: more than twice the memory of any machine.
 const PARTS_BYTES_MAX: u64 = 1 << 36;
 
-/// Pause between two looks at whether the other end is still there, or has taken descriptors.
+/// Interval between two checks whether the other end still exists, or has received descriptors.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Why the conversation did not go on.
+/// Why the protocol ended.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The other end is gone, or has stopped listening.
+    /// The other end has closed the connection.
     #[error("the other process closed the connection")]
     Closed,
-    /// The other end said nothing for too long.
+    /// The other end sent nothing until the deadline.
     #[error("the other process did not answer in time (`hot_restart_timeout`)")]
     Late,
-    /// The other end does not want to, or not any more: it goes on as if nothing had been.
+    /// The other end rejects the hot restart, and continues unchanged.
     #[error("{why}")]
     Refused {
-        /// Its word.
+        /// Its message.
         why: String,
     },
-    /// What it said is none of ours.
+    /// It sent an invalid message.
     #[error("the other process sent an unexpected message: {0}")]
     Bad(#[from] Bad),
-    /// It said something else than what was due.
+    /// It sent a message out of order.
     #[error("the other process sent a message out of order")]
     OutOfTurn,
-    /// The system's.
+    /// A system error.
     #[error("cannot communicate with the other process")]
     Io(#[source] io::Error),
 }
@@ -58,12 +58,12 @@ impl From<io::Error> for LinkError {
     }
 }
 
-/// One end of the conversation.
+/// One end of the connection.
 #[derive(Debug)]
 pub struct Link {
     stream: UnixStream,
     peer: Peer,
-    /// Descriptors that came and have not been asked for.
+    /// Received descriptors that were not requested yet.
     passed: VecDeque<OwnedFd>,
 }
 
@@ -71,12 +71,12 @@ impl Link {
     /// Connects to the process that listens at `path`.
     ///
     /// # Errors
-    /// When nobody does.
+    /// When no process listens.
     pub fn connect(path: &Path) -> io::Result<Link> {
         Link::new(UnixStream::connect(path)?)
     }
 
-    /// One end of a connection that exists.
+    /// One end of an existing connection.
     ///
     /// # Errors
     /// When it has no other end.
@@ -85,15 +85,15 @@ impl Link {
         Ok(Link { peer: pass::peer(&stream)?, stream, passed: VecDeque::new() })
     }
 
-    /// Who is at the other end.
+    /// The process at the other end.
     pub fn peer(&self) -> Peer {
         self.peer
     }
 
-    /// Says `message`, before `deadline_ns` (monotonic).
+    /// Sends `message`, before `deadline_ns` (monotonic).
     ///
     /// # Errors
-    /// When the other end does not take it.
+    /// When the other end does not receive it.
     pub fn send(&mut self, message: &Message, deadline_ns: u64) -> Result<(), LinkError> {
         self.send_with(message, &[], deadline_ns)
     }
@@ -114,7 +114,7 @@ impl Link {
             match pass::send_with(&self.stream, &frame, passed) {
                 Ok(sent) => break sent,
                 Err(error) if error.raw_os_error() == Some(pass::TOO_MANY_IN_FLIGHT) => {
-                    // The other end takes them one message after the other.
+                    // The other end receives them one message after the other.
                     std::thread::sleep(LOOK_EVERY.min(left(deadline_ns)?));
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -124,13 +124,13 @@ impl Link {
         self.write(&frame[sent..], deadline_ns)
     }
 
-    /// Says bytes of any length, behind the message that has announced them.
+    /// Sends bytes of any length, after the message that announced them.
     ///
     /// # Errors
-    /// When the other end does not take them.
+    /// When the other end does not receive them.
     pub fn send_parts(&mut self, bytes: &[u8], deadline_ns: u64) -> Result<(), LinkError> {
         bytes.chunks(PART_BYTES).try_for_each(|part| {
-            // As they are: states are long, and nobody reads meanwhile.
+            // Without a copy, because states are long and nothing is read meanwhile.
             self.write(&Message::part_header(part.len())?, deadline_ns)?;
             self.write(part, deadline_ns)
         })
@@ -149,10 +149,10 @@ impl Link {
         Ok(())
     }
 
-    /// Hears the next message, before `deadline_ns` (monotonic).
+    /// Receives the next message, before `deadline_ns` (monotonic).
     ///
     /// # Errors
-    /// When none comes, or what comes is none.
+    /// When none arrives, or it is invalid.
     pub fn receive(&mut self, deadline_ns: u64) -> Result<Message, LinkError> {
         let mut header = [0; HEADER_BYTES];
         self.fill(&mut header, deadline_ns)?;
@@ -161,15 +161,15 @@ impl Link {
         Ok(Message::decode(header[0], &body)?)
     }
 
-    /// Hears `len` bytes that were announced.
+    /// Receives `len` announced bytes.
     ///
     /// # Errors
-    /// As [`Self::receive`]; `OutOfTurn` when others come, or too many.
+    /// As [`Self::receive`]; `OutOfTurn` for other messages, or too many bytes.
     pub fn receive_parts(&mut self, len: u64, deadline_ns: u64) -> Result<Vec<u8>, LinkError> {
         if len > PARTS_BYTES_MAX {
             return Err(Bad::TooLong.into());
         }
-        // Grows with what really comes.
+        // Grows with the bytes received.
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < len {
             let mut header = [0; HEADER_BYTES];
@@ -185,15 +185,14 @@ impl Link {
         Ok(bytes)
     }
 
-    /// The next descriptor that came with a message.
+    /// The next descriptor that arrived with a message.
     pub fn take_descriptor(&mut self) -> Option<OwnedFd> {
         self.passed.pop_front()
     }
 
-    /// From now on nothing that the other end says can reach us: its next word fails. What it said before can still be
-    /// heard.
+    /// Closes the receiving direction: the next message of the other end fails. Earlier ones can still be received.
     pub fn stop_listening(&self) {
-        // It fails only where there is nobody any more.
+        // It fails only when the other end is gone.
         let _gone = self.stream.shutdown(std::net::Shutdown::Read);
     }
 
@@ -214,8 +213,7 @@ impl Link {
         Ok(())
     }
 
-    /// Waits until the other end has closed the connection: its process has ended, or wants nothing more. False when it
-    /// has not before `deadline_ns`.
+    /// Waits until the other end has closed the connection: its process has ended, or is done. False at the deadline.
     pub fn closed_before(&self, deadline_ns: u64) -> bool {
         while !pass::hung_up(&self.stream) {
             let Ok(left) = left(deadline_ns) else { return false };
@@ -225,7 +223,7 @@ impl Link {
     }
 }
 
-/// Time until the deadline; an error past it.
+/// Time until the deadline; an error after it.
 fn left(deadline_ns: u64) -> Result<Duration, LinkError> {
     match deadline_ns.saturating_sub(Clock::mono_ns()) {
         0 => Err(LinkError::Late),

@@ -1,125 +1,125 @@
-//! What two processes say to each other in a hot restart, as bytes and back.
+//! The messages of a hot restart, as bytes and back.
 //!
-//! A frame is a kind, a length and that many bytes; numbers are little-endian, texts and lists stand behind their
-//! length. The layout of [`Message::Hello`] and [`Message::Refused`] never changes, so that two versions can at least
-//! tell each other why not. Pure. Not here: who says what when (`old`, `new`), sockets (`link`).
-//! Invariant: any byte string gives one message that encodes to the same bytes, or a word on what is wrong with it.
+//! A frame is a kind, a length and that many bytes. Numbers are little-endian; texts and lists follow their length. The
+//! layout of [`Message::Hello`] and [`Message::Refused`] never changes, so that different versions can at least
+//! exchange an error. Pure. Not here: the order of messages (`old`, `new`), sockets (`link`).
+//! Invariant: any byte string gives one message that encodes to the same bytes, or an error.
 
 use model::{AckWhen, Figure};
 use pipeline::{AckProgress, Kept};
 
-/// What we speak. A peer that speaks something else is refused.
+/// Our version of the protocol. Peers with another one are rejected.
 pub const VERSION: u16 = 5;
 
 /// Kind and length.
 pub const HEADER_BYTES: usize = 5;
 
-/// Longest body of a frame. What is longer comes in parts.
+/// Longest body of a frame. Longer data is sent in parts.
 pub const BODY_BYTES_MAX: usize = 2 << 20;
 
 /// Bytes of one part.
 pub const PART_BYTES: usize = 1 << 20;
 const _: () = assert!(PART_BYTES + 8 <= BODY_BYTES_MAX, "a part fits a frame");
 
-/// Kind of the one message whose body is bytes and nothing else.
+/// Kind of the only message whose body is raw bytes.
 const PART: u8 = 10;
 
-/// What a socket that is passed on is for.
+/// The use of a passed socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A source listens there.
+    /// A source's listener.
     Source,
     /// HTTP.
     Http,
     /// A management port.
     Management,
-    /// The control socket that this conversation began at.
+    /// The control socket of this connection.
     Control,
-    /// No socket: the lock of the data directory.
+    /// Not a socket: the lock of the data directory.
     Lock,
 }
 
-/// Where a socket belongs.
+/// The identity of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// What it is for.
+    /// Its use.
     pub role: Role,
-    /// Its source; empty for the other roles.
+    /// Its source; empty for other uses.
     pub source: String,
-    /// Where the plan says that it listens.
+    /// Its address in the plan.
     pub listen: String,
-    /// Where it really listens.
+    /// Its actual address.
     pub at: String,
 }
 
-/// An output, by what must be the same for its queue to go on.
+/// An output, identified by the properties that must be equal for its queue to continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputName {
-    /// As the plan names it.
+    /// Its name in the plan.
     pub name: String,
-    /// Type, endpoint and form.
+    /// Type, endpoint and encoding.
     pub what: String,
 }
 
-/// A connection that is passed on.
+/// A passed connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// Number of the socket that it came from.
+    /// Number of its listening socket.
     pub socket: u32,
-    /// Bytes of its unfinished line or frame.
+    /// Bytes of its incomplete line or frame.
     pub len: u64,
-    /// The end of a line that is too long is still to come.
+    /// The rest of a line that is too long must be discarded.
     pub discarding: bool,
-    /// Acknowledgements of its client, if it gets any.
+    /// Acknowledgements of its client, if it has any.
     pub acks: Option<AckProgress>,
-    /// Outputs that lines of it wait for, by their numbers.
+    /// Numbers of the outputs for which its lines wait.
     pub outputs: Vec<u32>,
 }
 
-/// Whose account it is.
+/// The owner of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A source's.
+    /// A source.
     Source,
-    /// An output's.
+    /// An output.
     Output,
-    /// A relay's.
+    /// A relay.
     Relay,
     /// Last report of a source of relays' statistics.
     Reports,
-    /// That of an edge: the name has the transform and what feeds it, each on a line of its own.
+    /// An edge: the name consists of the transform and the node that feeds it, one per line.
     Edge,
 }
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// New: who asks, in which version of this.
+    /// From the new process: its version.
     Hello {
-        /// Version of these messages.
+        /// Version of the protocol.
         version: u16,
         /// Version of the program, for people.
         program: String,
     },
-    /// Old: no, or not any more. The old process goes on.
+    /// From the old process: rejected. The old process continues.
     Refused {
-        /// Why, for people.
+        /// The reason, for people.
         why: String,
     },
-    /// Old: the next sockets. As many descriptors come with it.
+    /// From the old process: the next sockets. The same number of descriptors comes with it.
     Sockets(Vec<Place>),
-    /// Old: that was all there is.
+    /// From the old process: all sockets were sent.
     Offered {
         /// Version of the program, for people.
         program: String,
-        /// Its process id: the control socket shows the id of the process that opened it first.
+        /// Its process id, because the control socket shows the id of the process that created it.
         pid: u32,
         /// Its outputs.
         outputs: Vec<OutputName>,
-        /// How soon the service manager wants signs of life, in microseconds; 0 when it does not.
+        /// The service manager's watchdog interval, in microseconds; 0 without one.
         watchdog_us: u64,
     },
-    /// New: its listeners are open and its plan is whole. It goes on with these, by their numbers.
+    /// From the new process: its listeners are open and its plan is complete. It continues these, by number.
     Ready {
         /// Sockets.
         sockets: Vec<u32>,
@@ -128,69 +128,69 @@ pub enum Message {
         /// Aggregations and relays.
         kept: Kept,
     },
-    /// Old: an account.
+    /// From the old process: an account.
     Account {
-        /// Of what.
+        /// The kind of owner.
         owner: Owner,
         /// Its name.
         name: String,
         /// Its figures.
         figures: Vec<Figure>,
     },
-    /// Old: what the kernel has dropped at a socket.
+    /// From the old process: kernel drops of a socket.
     Drops {
         /// Number of the socket.
         socket: u32,
-        /// The kernel's own count when last read.
+        /// The kernel's counter at the last read.
         seen: u32,
         /// Packets counted as dropped there.
         dropped: u64,
     },
-    /// Old: the state of an aggregation follows, in parts.
+    /// From the old process: the state of an aggregation follows, in parts.
     State {
         /// Its name.
         transform: String,
         /// Bytes of all parts.
         len: u64,
     },
-    /// Old: a block of an output's queue follows, in parts.
+    /// From the old process: a block of an output's queue follows, in parts.
     Left {
         /// Number of the output.
         output: u32,
         /// Bytes of all parts.
         len: u64,
     },
-    /// Old: how far reading of a queue on disk has come follows, in parts.
+    /// From the old process: the reading position of a queue on disk follows, in parts.
     Unsettled {
-        /// Its output: whatever endpoint that has there, it goes on with the queue.
+        /// The output's name: the output with this name continues the queue, with any endpoint.
         output: String,
         /// Bytes of all parts.
         len: u64,
     },
-    /// Old: the next connections. As many descriptors come with it; what was announced of them follows, one behind the
-    /// other, in parts.
+    /// From the old process: the next connections. The same number of descriptors comes with it; their announced data
+    /// follows in order, in parts.
     Connections(Vec<Connection>),
-    /// Old: a part of what was announced.
+    /// From the old process: a part of announced data.
     Part(Vec<u8>),
-    /// Old: everything has been sent, and nothing is touched any more.
+    /// From the old process: everything has been sent and is not changed any more.
     Yours {
-        /// Since when nobody reads, in monotonic nanoseconds: one clock for all processes of a machine.
+        /// Start of the pause, in monotonic nanoseconds: all processes of a machine share that clock.
         paused_ns: u64,
     },
-    /// New: it goes on from here. From then on this process reads the sockets.
+    /// From the new process: it continues, and reads the sockets from now on.
     Taken,
 }
 
-/// What is wrong with a frame.
+/// The mistake in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
-    /// Longer than any.
+    /// It is too long.
     #[error("a frame is too long")]
     TooLong,
-    /// Of a kind that does not exist.
+    /// Its kind is unknown.
     #[error("a message has an unknown type")]
     Kind,
-    /// Ends too early, or too late, or holds a value that cannot be.
+    /// It is too short or too long, or has an invalid value.
     #[error("a message cannot be parsed")]
     Body,
 }
@@ -218,7 +218,7 @@ impl Message {
     /// The whole frame.
     ///
     /// # Errors
-    /// `TooLong` when it would be longer than a reader takes.
+    /// `TooLong` when it is longer than a receiver accepts.
     pub fn encode(&self) -> Result<Vec<u8>, Bad> {
         let mut out = vec![self.kind(), 0, 0, 0, 0];
         match self {
@@ -290,10 +290,10 @@ impl Message {
         Ok(out)
     }
 
-    /// The header of a part of so many bytes: they follow as they are.
+    /// The header of a part of this length; its bytes follow unchanged.
     ///
     /// # Errors
-    /// `TooLong` when a reader would not take it.
+    /// `TooLong` when a receiver would not accept it.
     pub fn part_header(len: usize) -> Result<[u8; HEADER_BYTES], Bad> {
         if len > BODY_BYTES_MAX {
             return Err(Bad::TooLong);
@@ -302,19 +302,19 @@ impl Message {
         Ok([PART, a, b, c, d])
     }
 
-    /// Length of the body behind the header of a part; none when it is one of another message.
+    /// Length of the body after the header of a part; `None` for another message.
     ///
     /// # Errors
-    /// `TooLong`: nothing of ours.
+    /// `TooLong`: not a valid frame.
     pub fn part_len(header: [u8; HEADER_BYTES]) -> Result<Option<usize>, Bad> {
         let len = Message::body_len(header)?;
         Ok((header[0] == PART).then_some(len))
     }
 
-    /// Length of the body behind a header.
+    /// Length of the body after a header.
     ///
     /// # Errors
-    /// `TooLong`: nothing of ours.
+    /// `TooLong`: not a valid frame.
     pub fn body_len(header: [u8; HEADER_BYTES]) -> Result<usize, Bad> {
         let [_, len @ ..] = header;
         let len = u32::from_le_bytes(len) as usize;
@@ -324,14 +324,14 @@ impl Message {
     /// The message of a frame of this kind with this body.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is invalid.
     pub fn decode(kind: u8, body: &[u8]) -> Result<Message, Bad> {
         if kind == PART {
             return Ok(Message::Part(body.to_vec()));
         }
         let mut body = Body(body);
         let message = body.message(kind)?.ok_or(Bad::Body)?;
-        // What stands behind it means something that we do not know.
+        // Further bytes have an unknown meaning.
         if body.0.is_empty() { Ok(message) } else { Err(Bad::Body) }
     }
 }
@@ -361,11 +361,11 @@ fn put_connection(out: &mut Vec<u8>, connection: &Connection) {
     put_list(out, outputs, |out, number| out.extend_from_slice(&number.to_le_bytes()));
 }
 
-/// What is left of a body. Every reading gives nothing when it ends too early.
+/// The rest of a body. Each reading method returns `None` at its end.
 struct Body<'a>(&'a [u8]);
 
 impl Body<'_> {
-    /// None when the body is not what the kind wants.
+    /// `None` when the body does not fit the kind.
     fn message(&mut self, kind: u8) -> Result<Option<Message>, Bad> {
         Ok(match kind {
             1 => self.hello(),
@@ -480,7 +480,7 @@ impl Body<'_> {
         String::from_utf8(text.to_vec()).ok()
     }
 
-    /// A list. Its length is believed item by item, so that a wrong one costs nothing.
+    /// A list. Its items are read one by one, so that a wrong length costs no memory.
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let len = self.u32()?;
         let mut items = Vec::new();
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_heard() {
+    fn messages_decode_to_themselves() {
         for message in one_of_each() {
             let frame = message.encode().expect("not too long");
             assert_eq!(decode(&frame), Ok(message));
@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_one_message_or_none() {
+    fn any_bytes_are_one_message_or_an_error() {
         for message in one_of_each() {
             let frame = message.encode().expect("not too long");
             let (kind, body) = (frame[0], &frame[HEADER_BYTES..]);
@@ -610,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_a_word() {
+    fn each_mistake_has_an_error() {
         let text_without_end = [&9u32.to_le_bytes()[..], b"12345678"].concat();
         let no_utf8 = [&1u32.to_le_bytes()[..], &[0xff]].concat();
         let endless_list = u32::MAX.to_le_bytes();

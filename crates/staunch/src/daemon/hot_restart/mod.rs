@@ -1,25 +1,26 @@
-//! Hot restart: a new process goes on where this one is, with its sockets, its state and its queues.
+//! Hot restart: a new process continues with the sockets, the state and the queues of the running one.
 //!
 //! | new process (`staunch run --hot-restart`) | old process |
 //! |---|---|
-//! | checks its config whole, then asks at `<data_dir>/control.sock` | |
-//! | | gives its sockets, each with its place (`Sockets`, `Offered`) |
-//! | takes those of its plan, opens what is missing, says so (`Ready`) | |
-//! | | lets connections come to rest; stops reading datagrams, which wait in the kernel from here on |
-//! | | brings aggregations to rest; its outputs deliver what they can within [`old::DRAIN_MAX`] and stop |
-//! | | answers who can be answered; sends accounts, state, what is left in queues and of connections, and that it touches nothing any more (`Yours`) |
-//! | builds everything from that, reads what is in queues on disk and changes nothing there, says `Taken` (`Refused` when one cannot be opened), and only then opens them and reads | |
+//! | checks its whole config, then connects to `<data_dir>/control.sock` | |
+//! | | sends its sockets, each with its identity (`Sockets`, `Offered`) |
+//! | uses those in its plan, opens the missing ones, reports that (`Ready`) | |
+//! | | pauses connections; stops reading datagrams, which stay in the kernel from now on |
+//! | | pauses aggregations; its outputs deliver within [`old::DRAIN_MAX`] and stop |
+//! | | sends the possible acknowledgements; sends accounts, states, the rest of queues and connections, and `Yours`:
+//! nothing changes any more |
+//! | builds everything from that, reads queues on disk without changing them, sends `Taken` (`Refused` when one cannot
+//! be opened), and only then opens them and reads | |
 //! | | ends |
 //!
-//! Until `Taken` the old process has everything and goes on with it whatever happens: an error, a time-out on either
-//! side, a disk that hangs, the end of the new process. What cannot be undone (last flushes, connections that end) is put
-//! aside until then. From `Taken` on the new one has. `Taken` either reaches the old process or fails
-//! for the new one, since the old one first makes sure that nothing can reach it any more and then looks once more.
-//! An end of the conversation without a word (`Refused`) means that the old process has died, which the new one makes
-//! sure of (pidfd) before it goes on.
-//! A series' records keep their order, because the new outputs start after the old ones have ended.
+//! Until `Taken` the old process has everything and continues with it after any failure: an error, a timeout on either
+//! side, a disk that hangs, the end of the new process. Steps that cannot be undone (last flushes, ends of connections)
+//! are delayed until then. From `Taken` on the new process has everything. `Taken` either reaches the old process or
+//! fails for the new one, because the old one first closes its receiving direction and then reads once more. If the
+//! connection ends without `Refused`, the old process has died; the new one verifies that (pidfd) before it continues.
+//! Records of a series keep their order, because the new outputs start after the old ones have ended.
 //!
-//! Not here: what the state looks like (`pipeline`), what a block looks like (`deliver`).
+//! Not here: the format of states (`pipeline`) and of blocks (`deliver`).
 
 #[cfg(target_os = "linux")]
 pub mod control;
@@ -51,8 +52,8 @@ pub use new::{Inheritance, ask};
 #[cfg(target_os = "linux")]
 pub(crate) use old::{EndsHere, hand_over};
 
-/// What an output must have in common with one of another process for its queue to go on there. A queue on disk goes with
-/// the output's name.
+/// The properties that an output must share with one of another process for its queue to continue there. A queue on
+/// disk belongs to the output's name.
 pub fn name_of(output: &OutputPlan) -> OutputName {
     let facts = output.kind.facts();
     let place = match &facts.link {

@@ -1,4 +1,4 @@
-//! The new process's side: asks, takes what its plan has a place for, and says when it goes on.
+//! The new process: sends the request, uses the sockets of its plan, and confirms.
 //!
 //! Everything that can fail comes before [`Inheritance::taken`]: until then the old process has lost nothing.
 
@@ -26,37 +26,37 @@ use crate::kernel::Drops;
 use sys::clock::Clock;
 use sys::{AsFd, OwnedFd, pass, socket_memory};
 
-/// Longest wait for the offer. Another process may be taking over at this very moment: we are next.
+/// Timeout for the offer. Another hot restart may be in progress, and this one is next.
 const OFFER_WITHIN_NS: u64 = 30 * SECOND_NS;
 
-/// Longest wait from being ready to having everything, besides the time that the config gives.
+/// Timeout between `Ready` and the complete state, in addition to the configured time.
 const YOURS_WITHIN_NS: u64 = 60 * SECOND_NS;
 
-/// Longest wait for the last word to be taken.
+/// Timeout for sending the last message.
 const TAKEN_WITHIN_NS: u64 = 5 * SECOND_NS;
 
-/// Longest wait for the end of a process that has closed the conversation without a word.
+/// Longest wait for the end of a process that has closed the connection without a message.
 const DEAD_WITHIN: Duration = Duration::from_secs(5);
 
-/// Pause before asking again, when the process that was asked has ended meanwhile.
+/// Pause before another request, when the other process has just ended.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
-/// What a new process says when it is to end.
+/// The message of a new process that must end.
 const CANNOT: &str = "hot restart failed; the running process continues";
 
-/// What another process offers.
+/// The offer of another process.
 #[derive(Debug)]
 pub struct Inheritance {
     link: Link,
     pid: u32,
-    /// That process, where the system lets us watch it.
+    /// That process, where the system can watch it.
     process: Option<OwnedFd>,
     sockets: Vec<Passed>,
     outputs: Vec<OutputName>,
-    /// How soon the service manager wants signs of life.
+    /// The service manager's watchdog interval.
     watchdog: Option<Duration>,
     begun_ns: u64,
-    /// The other process is no more.
+    /// The other process has ended.
     died: bool,
 }
 
@@ -68,10 +68,10 @@ struct Passed {
     taken: bool,
 }
 
-/// Asks the process that runs with the same data directory. None when there is none.
+/// Sends a request to the running process with the same data directory. `None` without such a process.
 ///
 /// # Errors
-/// When it does not want to, or cannot be understood. It then goes on as if nothing had been.
+/// When it rejects the request, or its messages are invalid. It then continues unchanged.
 pub fn ask(data_dir: &Path) -> anyhow::Result<Option<Inheritance>> {
     let path = data_dir.join(control::FILE);
     let deadline_ns = Clock::mono_ns() + OFFER_WITHIN_NS;
@@ -85,7 +85,7 @@ pub fn ask(data_dir: &Path) -> anyhow::Result<Option<Inheritance>> {
             Err(error) => return Err(error).with_context(|| format!("cannot connect to {}", path.display())),
         };
         match offer(link, deadline_ns) {
-            // It may just have been replaced, or stopped: the process that is there now is asked.
+            // It may just have been replaced, or stopped: the current process is asked.
             Err(LinkError::Closed) => std::thread::sleep(ASK_AGAIN),
             Err(error) => return Err(error).context(CANNOT),
             Ok(inheritance) => return Ok(Some(inheritance)),
@@ -121,7 +121,7 @@ fn offer(mut link: Link, deadline_ns: u64) -> Result<Inheritance, LinkError> {
                 return Ok(Inheritance {
                     link,
                     pid,
-                    // One that has ended already will be found to have closed the conversation.
+                    // If it has ended already, the closed connection shows that.
                     process: pass::process(pid).ok(),
                     sockets,
                     outputs,
@@ -137,12 +137,12 @@ fn offer(mut link: Link, deadline_ns: u64) -> Result<Inheritance, LinkError> {
 }
 
 impl Inheritance {
-    /// How soon the service manager wants signs of life, if it has said so to the other process.
+    /// The service manager's watchdog interval, as the other process knows it.
     pub fn watchdog(&self) -> Option<Duration> {
         self.watchdog
     }
 
-    /// The socket of a listener: the one of the same source and place, or else one that is really there.
+    /// The socket of a listener: the one with the same source and address, otherwise one with that actual address.
     pub fn take_listener(&mut self, source: &str, listen: &Listen) -> Option<(usize, OwnedFd)> {
         let text = shown(listen);
         let same = |place: &Place| place.source == source && place.listen == text;
@@ -182,11 +182,11 @@ impl Inheritance {
         Some((number, fd))
     }
 
-    /// Says that everything is open that `plan` wants, and waits for what the other process has. When it dies on the way,
-    /// what it had is lost with it, and the sockets are ours.
+    /// Reports that everything in `plan` is open, and waits for the other process's state. If that process dies
+    /// meanwhile, its state is lost, and the sockets are ours.
     ///
     /// # Errors
-    /// When the other process goes on, or must be left alone. It then goes on as if nothing had been.
+    /// When the other process continues, or must not be disturbed. It then continues unchanged.
     pub fn hand_over(&mut self, plan: &Plan) -> anyhow::Result<Handed> {
         let listens = |passed: &Passed| passed.place.role == Role::Source;
         let (mut theirs, mut ours) = (self.sockets.iter().filter(|passed| listens(passed)).peekable(), 0);
@@ -230,7 +230,7 @@ impl Inheritance {
         }
     }
 
-    /// A process that lives says why before it ends the conversation; only what a dead one had is ours.
+    /// A live process sends a reason before it closes the connection; only a dead one's sockets are ours.
     fn ensure_dead(&self) -> anyhow::Result<()> {
         let dead = self.process.as_ref().is_none_or(|process| pass::ended_within(process, DEAD_WITHIN));
         anyhow::ensure!(dead, "{CANNOT}: process {} closed the connection without a message", self.pid);
@@ -248,7 +248,7 @@ impl Inheritance {
         let numbers = outputs.iter().map(|(known, _)| *known as u32).collect();
         let ready = Message::Ready { sockets, outputs: numbers, kept };
         match self.link.send(&ready, deadline_ns) {
-            // It does not listen any more: it has said why, or is dead.
+            // It has closed the connection after its reason, or is dead.
             Ok(()) | Err(LinkError::Closed) => {}
             Err(error) => return Err(error),
         }
@@ -313,7 +313,7 @@ impl Inheritance {
         Ok(())
     }
 
-    /// Without the old counts: what the kernel has dropped so far was another process's.
+    /// Without the old counts: the kernel's drops so far belong to another process.
     fn after_death(&self) -> Handed {
         let now = |passed: &Passed| Drops {
             seen: socket_memory(passed.fd.as_fd()).map_or(0, |memory| memory.drops),
@@ -323,18 +323,18 @@ impl Inheritance {
         Handed { drops: drops.collect(), ..Handed::nothing() }
     }
 
-    /// Says why nothing goes on here: the other process goes on. Gives the error for the log of this one.
+    /// Sends the reason for a failure here: the other process continues. Returns the error for this one's log.
     pub fn give_up(mut self, error: anyhow::Error) -> anyhow::Error {
         let deadline_ns = Clock::mono_ns() + TAKEN_WITHIN_NS;
-        // It goes on without it, too.
+        // It also continues without this message.
         let _heard = self.link.send(&Message::Refused { why: format!("{error:#}") }, deadline_ns);
         error.context(CANNOT)
     }
 
-    /// Says that everything goes on here: the last word, after which nothing may fail.
+    /// Sends the last message, after which nothing may fail.
     ///
     /// # Errors
-    /// When the other process has lost patience and goes on.
+    /// When the other process has reached its timeout and continues.
     pub fn taken(mut self) -> anyhow::Result<()> {
         let deadline_ns = Clock::mono_ns() + TAKEN_WITHIN_NS;
         let pid = self.pid;

@@ -1,7 +1,7 @@
-//! The old process's side: gives what it has, keeps it until it hears `Taken`, and goes on when it does not.
+//! The old process: sends its state, keeps it until `Taken` arrives, and continues if it does not.
 //!
-//! The daemon's main task does this, so neither a reload nor a stop comes in between; each step has a bound in time.
-//! Not here: the control socket (`control`), how a connection comes to rest (`sources::parked`), a sender (`deliver`).
+//! The daemon's main task does this, so no reload or stop can interfere; each step has a timeout. Not here: the control
+//! socket (`control`), pausing a connection (`sources::parked`), senders (`deliver`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,35 +33,35 @@ use sys::clock::Clock;
 use sys::pass::{self, DESCRIPTORS_MAX};
 use sys::{AsFd, BorrowedFd, OwnedFd};
 
-/// Longest wait for connections to hand on what they have read.
+/// Timeout for connections to pass on their data.
 const CONNECTIONS_REST_MAX: Duration = Duration::from_secs(2);
 
-/// Pause in which each reader finds out what has come on its connections.
+/// Pause for the readers to notice new data on their connections.
 const LOOK_AROUND: Duration = Duration::from_millis(1);
 
-/// Longest time that outputs may deliver while nobody reads. What is left then is handed over.
+/// Longest time that outputs may deliver during the pause. The rest is passed to the new process.
 pub const DRAIN_MAX: Duration = Duration::from_millis(250);
 
-/// Longest wait for a flush that is under way to end, while everything is still read.
+/// Timeout for a flush in progress, while everything is still read.
 const FLUSH_END_MAX: Duration = Duration::from_secs(1);
 
-/// Longest wait for a checkpoint that is being written.
+/// Timeout for a checkpoint in progress.
 const CHECKPOINT_END_MAX: Duration = Duration::from_secs(2);
 
-/// Longest wait for the note of the last flush, after the outputs have come to rest.
+/// Timeout for the note of the last flush, after the outputs have paused.
 const NOTE_END_MAX: Duration = Duration::from_secs(2);
 
-/// How much longer an output may take to stop: a write to a disk that hangs.
+/// Additional time for an output to stop: a write to a disk may hang.
 const OUTPUTS_END_MAX: Duration = Duration::from_secs(2);
 
-/// How long a process that has been refused may still hold on to what it was given, if `hot_restart_timeout` is not less.
+/// How long a rejected process may keep its received sockets, if `hot_restart_timeout` is not shorter.
 const GONE_WITHIN_NS: u64 = 2 * SECOND_NS;
 
-/// How long it is tried to accept connections again after a hot restart that failed, and the pause between.
+/// How long accepting connections is retried after a failed hot restart, and the pause between.
 const SERVE_AGAIN_WITHIN_NS: u64 = 30 * SECOND_NS;
 const SERVE_AGAIN_PAUSE: Duration = Duration::from_millis(20);
 
-/// A socket on offer, and what it is here.
+/// An offered socket, and its use here.
 #[derive(Debug)]
 struct Offered {
     place: Place,
@@ -70,21 +70,21 @@ struct Offered {
     listens: Option<(SourceId, Listen, usize)>,
 }
 
-/// Outputs on offer.
+/// Offered outputs.
 type Outputs = Vec<(OutputId, OutputName)>;
 
-/// What the new process goes on with, by name.
+/// The parts that the new process continues, by name.
 #[derive(Debug)]
 struct Passed {
     /// Sockets of listeners.
     listens: Vec<PassedSocket>,
-    /// Outputs, with the number that each was offered under.
+    /// Outputs with their offered numbers.
     outputs: Vec<(u32, OutputId)>,
     /// Aggregations and relays.
     kept: Kept,
 }
 
-/// A socket of a listener that the new process goes on with.
+/// A socket of a listener that the new process continues.
 #[derive(Debug)]
 struct PassedSocket {
     /// The number that it was offered under.
@@ -106,7 +106,7 @@ impl Passed {
     }
 }
 
-/// What the new process has said that it goes on with.
+/// The reply of the new process.
 #[derive(Debug)]
 struct Chosen {
     sockets: Vec<u32>,
@@ -114,7 +114,7 @@ struct Chosen {
     kept: Kept,
 }
 
-/// Everything that the new process gets.
+/// The whole state for the new process.
 #[derive(Debug)]
 struct State {
     messages: Vec<Message>,
@@ -125,36 +125,36 @@ struct State {
     ending: Ending,
 }
 
-/// What ends with this process when the new one goes on.
+/// The parts that end with this process when the new one continues.
 #[derive(Debug, Default)]
 struct Ending {
     outputs: Vec<EndsHere>,
-    /// Last blocks for them, of aggregations and relays that end as well.
+    /// Last blocks for them, of aggregations and relays that also end.
     blocks: Vec<(OutputId, Block)>,
 }
 
-/// A connection that nobody reads.
+/// A paused connection.
 #[derive(Debug)]
 struct AtRest {
-    /// Number of its place among the listeners.
+    /// Index of its listener.
     place: usize,
     connection: Parked,
-    /// What the new process needs to go on with it. None: it ends here.
+    /// The state for the new process. `None`: it ends here.
     goes: Option<Going>,
 }
 
-/// State of a connection that goes on in the new process.
+/// State of a connection that continues in the new process.
 #[derive(Debug)]
 struct Going {
-    /// Number of the socket that it came from.
+    /// Number of its listening socket.
     socket: u32,
     unfinished: Unfinished,
-    /// Numbers of the outputs that lines of it wait for.
+    /// Numbers of the outputs for which its lines wait.
     outputs: Vec<u32>,
 }
 
-/// Hands everything over to the process that asks. When it has taken it, this one is to end, and what ends with it is
-/// given; none when this one goes on.
+/// Passes everything to the requesting process. After success, this process must end, and the parts that end with it
+/// are returned; `None` when it continues.
 pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> Option<Vec<EndsHere>> {
     let Asked { link, program } = asked;
     let peer = link.peer();
@@ -165,7 +165,7 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> Option<Vec
         (link, Err(error)) => {
             let why = format!("{:#}", anyhow::Error::from(error));
             tracing::warn!("hot restart by process {} failed: {why}; continuing", peer.pid);
-            // Whatever it still says, it owns nothing yet.
+            // Whatever it sends now, it owns nothing yet.
             let (_link, _late) = on_thread(link, move |link| refuse(link, why, timeout_ns)).await;
             return None;
         }
@@ -186,7 +186,7 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> Option<Vec
         Ok(()) => Ok(()),
         Err(error) => {
             let why = error.to_string();
-            // Its word may have been on the way already.
+            // Its confirmation may already be on its way.
             let (_link, late) = on_thread(link, move |link| refuse(link, why, timeout_ns)).await;
             if late { Ok(()) } else { Err(error) }
         }
@@ -211,7 +211,7 @@ pub(crate) async fn hand_over(running: &mut Running, asked: Asked) -> Option<Vec
     }
 }
 
-/// Offers what there is, and hears what the new process wants of it. Everything goes on meanwhile.
+/// Sends the offer, and receives the new process's reply. Everything continues meanwhile.
 async fn agree(running: &Running, link: Link, timeout_ns: u64) -> (Link, Result<Passed, Failure>) {
     let (offered, outputs) = match on_offer(running) {
         Ok(offer) => offer,
@@ -242,11 +242,11 @@ enum Failure {
     Link(#[from] LinkError),
 }
 
-/// Another process could not go on with a queue whose folder is away, whose files were deleted, or whose disk takes nothing: what
-/// it holds would stay behind, and what is in memory for it, or waits for room on it, would be lost.
+/// A new process could not continue a queue whose folder is missing, whose files were deleted, or whose disk accepts
+/// nothing: its records would be lost, including those in memory and those that wait for room.
 async fn queues_are_there(shared: &Shared, at_most_ns: u64) -> Result<(), Failure> {
     let wiring = shared.wiring.load_full();
-    // It asks the disks.
+    // It accesses the disks.
     let looked = tokio::task::spawn_blocking(move || {
         wiring.outlets.iter().try_for_each(|outlet| queue_is_there(outlet))
     });
@@ -259,7 +259,7 @@ async fn queues_are_there(shared: &Shared, at_most_ns: u64) -> Result<(), Failur
 fn queue_is_there(outlet: &Outlet) -> Result<(), Failure> {
     let Some(disk) = outlet.disk() else { return Ok(()) };
     let folder = disk.folder().path();
-    // What was deleted since the last look would be found by the next process only, which has nothing of it open.
+    // Files deleted since the last check would only be noticed by the next process, which does not have them open.
     syncs::look(outlet, &disk);
     let (behind, copies) = {
         let mut queue = outlet.queue();
@@ -275,7 +275,7 @@ fn queue_is_there(outlet: &Outlet) -> Result<(), Failure> {
     }
 }
 
-/// The conversation waits; the runtime's thread does not.
+/// Runs the blocking protocol on another thread than the runtime's.
 async fn on_thread<R: Send + 'static>(
     mut link: Link,
     say: impl FnOnce(&mut Link) -> R + Send + 'static,
@@ -287,7 +287,7 @@ async fn on_thread<R: Send + 'static>(
     spoken.await.expect("the conversation does not panic")
 }
 
-/// Every socket that another process could go on with, and every output.
+/// Every socket and output that another process could continue.
 fn on_offer(running: &Running) -> std::io::Result<(Vec<Offered>, Outputs)> {
     let plan = Arc::clone(&running.shared.wiring.load().plan);
     let mut offered = Vec::new();
@@ -335,7 +335,7 @@ fn on_offer(running: &Running) -> std::io::Result<(Vec<Offered>, Outputs)> {
     Ok((offered, outputs.map(|(at, output)| (OutputId(at as u16), name_of(output))).collect()))
 }
 
-/// Gives the offer, and hears what is taken of it.
+/// Sends the offer, and receives the reply.
 fn offer(
     link: &mut Link,
     offered: &[Offered],
@@ -358,7 +358,7 @@ fn offer(
     }
 }
 
-/// What stands behind the numbers that the new process gave.
+/// The parts with the numbers that the new process sent.
 fn chosen_of(
     running: &Running,
     places: &[Option<(SourceId, Listen, usize)>],
@@ -382,8 +382,8 @@ fn chosen_of(
     Ok(passed)
 }
 
-/// Comes to rest, and gathers what the new process needs. Also says since when nothing is read. Whatever it says,
-/// [`resume`] can go on from there.
+/// Pauses, and collects the state for the new process. Also returns the start of the pause. After any result,
+/// [`resume`] can continue.
 async fn prepare(running: &mut Running, passed: &Passed) -> (Result<State, &'static str>, Option<u64>) {
     let shared = Arc::clone(&running.shared);
     shared.handing_over.store(true, Relaxed);
@@ -396,7 +396,7 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<State, &'sta
     };
     let has = |source: &str, listen: &Listen| passed.has(source, listen);
     running.makers = makers;
-    // What has come on connections that end here still counts: the readers have to have seen it.
+    // Data of connections that end here still counts, once the readers have seen it.
     shared.readers.look_around(LOOK_AROUND).await;
     if !running.listeners.come_to_rest(&has, CONNECTIONS_REST_MAX).await {
         return (Err("a connection did not stop in time"), None);
@@ -413,16 +413,16 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<State, &'sta
     };
     note("the shard is at rest, its state saved", paused_ns);
     let handover = Arc::clone(&shared.handover);
-    // Beside the outputs: it is synced. Nobody writes it any more after this; an older one at worst lets a window be emitted
-    // twice.
+    // Concurrently with the outputs: it is synced, and written by no one afterwards. At worst, an older note lets a
+    // window be emitted twice.
     let noted = handover.write_on_thread();
-    // Those on disk too that the new process does not want: what is there may be its by name.
+    // Also outputs on disk that the new process does not have: it may use their data by name.
     let is_passed = |at: usize| passed.outputs.iter().any(|(_, id)| id.index() == at);
     let outlets = wiring.outlets.iter().enumerate();
     let outlets = outlets.filter(|(at, outlet)| is_passed(*at) || outlet.disk().is_some());
     let outlets: Vec<_> = outlets.map(|(_, outlet)| outlet).collect();
     for outlet in &outlets {
-        // One that is down has nobody to deliver to.
+        // An output that is down cannot deliver.
         let down = outlet.state().is_some_and(|state| state.status == Status::Down);
         let drain_ns = if down { 0 } else { DRAIN_MAX.as_nanos() as u64 };
         outlet.park(Clock::mono_ns() + drain_ns);
@@ -431,7 +431,7 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<State, &'sta
         return (Err(why), Some(paused_ns));
     }
     note("outputs are at rest", paused_ns);
-    // A note that is still being written could take the place of one that the new process writes.
+    // A late write could replace a note of the new process.
     match tokio::time::timeout(NOTE_END_MAX, noted).await {
         Err(_late) => return (Err("the disk is too busy to record the last flush"), Some(paused_ns)),
         Ok(Ok(Err(error))) => tracing::warn!("cannot write the handover note for the next start: {error}"),
@@ -460,7 +460,7 @@ async fn prepare(running: &mut Running, passed: &Passed) -> (Result<State, &'sta
     (Ok(State { messages, states: handed.states, left, unsettled, connections, ending }), Some(paused_ns))
 }
 
-/// Waits until nothing touches what outputs hold. A disk may have failed since the first look, with what was taken since then in
+/// Waits until the outputs have stopped. A disk may have failed since the first check, with newer records in memory.
 /// memory.
 async fn come_to_rest(shared: &Shared, outlets: &[&Arc<Outlet>]) -> Result<(), &'static str> {
     let parked = async {
@@ -474,8 +474,8 @@ async fn come_to_rest(shared: &Shared, outlets: &[&Arc<Outlet>]) -> Result<(), &
     looked.map_err(|_why| "the disk of a queue has failed meanwhile, or its files are gone")
 }
 
-/// What can be done while everything is read: all that waits for room is taken, and checkpoints and a flush under way come
-/// to their ends. Gives what connections go on with after all.
+/// Steps that are possible while everything is read: blocked batches are accepted, and checkpoints and a flush in
+/// progress are finished. Returns the intake makers, to continue connections after a failure.
 async fn settle_down(shared: &Shared, shard_max: Duration) -> Result<Vec<IntakeMaker>, &'static str> {
     let wiring = shared.wiring.load_full();
     let (plan, accounts) = (Arc::clone(&wiring.plan), wiring.accounts.clone());
@@ -494,7 +494,7 @@ async fn settle_down(shared: &Shared, shard_max: Duration) -> Result<Vec<IntakeM
     {
         return Err("the disk is too busy to end a checkpoint");
     }
-    // What is flushed now need not be while nobody reads. One that takes longer, or begins anew, is finished there.
+    // A flush done now is not needed during the pause. A longer one, or a new one, is finished there.
     let flushed = async {
         while let Ok(true) = shared.shard.call(|worker| worker.turn.shard.is_flushing()).await {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -504,12 +504,12 @@ async fn settle_down(shared: &Shared, shard_max: Duration) -> Result<Vec<IntakeM
     Ok(makers)
 }
 
-/// Where the time goes, for the log at level debug.
+/// Logs the duration of steps at level debug.
 fn note(what: &str, paused_ns: u64) {
     tracing::debug!("{what} after {} µs without reading", (Clock::mono_ns() - paused_ns) / 1000);
 }
 
-/// The connections, and what the new process needs of those that it can go on with.
+/// The connections, and the state for those that continue.
 fn at_rest(running: &mut Running, passed: &Passed) -> Vec<AtRest> {
     let places = running.listeners.places();
     let waiting = running.shared.acks.waiting();
@@ -522,7 +522,7 @@ fn at_rest(running: &mut Running, passed: &Passed) -> Vec<AtRest> {
         let number = &passed.first(source, listen)?.offer;
         let unfinished = connection.unfinished()?;
         let outputs = connection.id().and_then(|id| waiting.get(&id)).map_or(&[][..], Vec::as_slice);
-        // What waits for an output that does not go on with it is answered here, as far as it can be.
+        // Lines that wait for an output that ends here are acknowledged here, as far as possible.
         let outputs: Vec<u32> = outputs.iter().map(number_of).collect::<Option<_>>()?;
         let waits = unfinished.acks.is_some_and(|acks| acks.acked < acks.lines);
         let can_wait = unfinished.acks.is_some_and(|acks| acks.when == AckWhen::Delivered);
@@ -543,7 +543,7 @@ fn messages(running: &Running, passed: &Passed, handed: &HandedOver, connections
     let account = |owner, name: &str, figures| Message::Account { owner, name: name.to_owned(), figures };
     let sources = wiring.accounts.sources();
     let places = running.listeners.places();
-    // Their clients get this answer when nobody reads our account any more.
+    // Their clients get this reply when our account is not read any more.
     let ending = |name: &str| {
         let stopped = |at_rest: &&AtRest| {
             at_rest.goes.is_none() && at_rest.connection.waits() && places[at_rest.place].0 == name
@@ -551,7 +551,7 @@ fn messages(running: &Running, passed: &Passed, handed: &HandedOver, connections
         let count = connections.iter().filter(stopped).count() as u64;
         Figure::new("acks_failed", Unacked::Stopped.word(), count, 0)
     };
-    // The beginnings of lines end with their connections.
+    // Incomplete lines end with their connections.
     let tails = |name: &str| {
         let cut = |at_rest: &&AtRest| {
             at_rest.goes.is_none() && at_rest.connection.has_tail() && places[at_rest.place].0 == name
@@ -582,7 +582,7 @@ fn messages(running: &Running, passed: &Passed, handed: &HandedOver, connections
     messages
 }
 
-/// Sends everything, and waits for the answer that it is taken.
+/// Sends everything, and waits for the confirmation.
 fn send(link: &mut Link, state: &State, paused_ns: u64, timeout_ns: u64) -> Result<(), Failure> {
     let deadline_ns = paused_ns + timeout_ns;
     for message in &state.messages {
@@ -615,7 +615,7 @@ fn send(link: &mut Link, state: &State, paused_ns: u64, timeout_ns: u64) -> Resu
     }
 }
 
-/// Gives the connections that go on elsewhere. They stay ours as well.
+/// Sends the connections that continue. They also stay ours.
 fn send_connections(link: &mut Link, connections: &[AtRest], deadline_ns: u64) -> Result<(), LinkError> {
     let going: Vec<_> =
         connections.iter().filter_map(|at_rest| Some((at_rest, at_rest.goes.as_ref()?))).collect();
@@ -638,10 +638,10 @@ fn send_connections(link: &mut Link, connections: &[AtRest], deadline_ns: u64) -
     Ok(())
 }
 
-/// Takes the offer back. True when the new process had said before that it goes on: then it does.
+/// Withdraws the offer. True when the new process had already confirmed: then it continues.
 ///
-/// After this it can say so no more. It is waited for, since it may hold what must not be used twice; if it does not
-/// let go of it, it hangs, and is ended.
+/// Afterwards it cannot confirm any more. This waits for its end, because it may hold sockets that must not be used
+/// twice. If it does not release them, it hangs, and is killed.
 fn refuse(link: &mut Link, why: String, timeout_ns: u64) -> bool {
     link.stop_listening();
     let gone_within_ns = timeout_ns.min(GONE_WITHIN_NS);
@@ -652,7 +652,7 @@ fn refuse(link: &mut Link, why: String, timeout_ns: u64) -> bool {
         }
     }
     let deadline_ns = Clock::mono_ns() + gone_within_ns;
-    // It may have ended, which is what is wanted.
+    // It may have ended, which is the goal.
     let _gone = link.send(&Message::Refused { why }, deadline_ns);
     if !link.closed_before(deadline_ns) {
         let pid = link.peer().pid;
@@ -664,7 +664,7 @@ fn refuse(link: &mut Link, why: String, timeout_ns: u64) -> bool {
     false
 }
 
-/// Goes on as if nothing had been.
+/// Continues unchanged.
 async fn resume(running: &mut Running, connections: Vec<AtRest>) {
     let shared = Arc::clone(&running.shared);
     let wiring = shared.wiring.load_full();
@@ -676,12 +676,12 @@ async fn resume(running: &mut Running, connections: Vec<AtRest>) {
         }
     }
     let plan = Arc::clone(&wiring.plan);
-    // Not waited for: a disk may hang in what the thread was asked before, and everybody else goes on.
+    // Without waiting: a disk may hang in an earlier call to the thread, and everything else must continue.
     let _answer = shared.shard.call(move |worker| worker.go_back(&plan));
     let taken = connections.into_iter().map(|at_rest| (at_rest.place, at_rest.connection));
     running.listeners.put_back(taken.collect());
     let makers = std::mem::take(&mut running.makers);
-    // None are there when the connections were not asked to come to rest.
+    // There are none when the connections were not paused.
     if !makers.is_empty() {
         serve_again(running, &wiring.plan, &makers).await;
     }
@@ -689,8 +689,7 @@ async fn resume(running: &mut Running, connections: Vec<AtRest>) {
     supervisor::ready(&shared, None);
 }
 
-/// Accepts and reads connections again. Where all descriptors are in use, as soon as there is one: connections that end
-/// give theirs back.
+/// Accepts and reads connections again. Without free descriptors, this is retried: connections that end free theirs.
 async fn serve_again(running: &mut Running, plan: &config::plan::Plan, makers: &[pipeline::IntakeMaker]) {
     let shared = Arc::clone(&running.shared);
     let until_ns = Clock::mono_ns() + SERVE_AGAIN_WITHIN_NS;
@@ -703,14 +702,14 @@ async fn serve_again(running: &mut Running, plan: &config::plan::Plan, makers: &
     }
 }
 
-/// An output that ends with this process, and what of it had been lost when its account was handed over.
+/// An output that ends with this process, and its losses when its account was sent.
 #[derive(Debug)]
 pub(crate) struct EndsHere {
     pub(crate) output: OutputId,
     pub(crate) lost_before: Losses,
 }
 
-/// The outputs that are not parked: what they lose from now on is in no account that the new process gets.
+/// The outputs that are not parked: the new process's accounts do not contain their further losses.
 fn ends_here(outlets: &[Arc<Outlet>]) -> Vec<EndsHere> {
     let ending = outlets.iter().enumerate().filter(|(_, outlet)| !outlet.is_parked());
     ending
@@ -718,7 +717,7 @@ fn ends_here(outlets: &[Arc<Outlet>]) -> Vec<EndsHere> {
         .collect()
 }
 
-/// Ends what does not go on elsewhere.
+/// Ends the parts that do not continue.
 fn leave(running: &mut Running, passed: &Passed, connections: Vec<AtRest>, ending: Ending) -> Vec<EndsHere> {
     let shared = Arc::clone(&running.shared);
     let close = connections.into_iter().filter(|at_rest| at_rest.goes.is_none());
@@ -730,7 +729,7 @@ fn leave(running: &mut Running, passed: &Passed, connections: Vec<AtRest>, endin
     for (output, block) in ending.blocks {
         wiring.outlets[output.index()].append(block, now);
     }
-    // Outputs that the new process does not have deliver what they can.
+    // Outputs that the new process lacks deliver as much as they can.
     for outlet in &wiring.outlets {
         if outlet.is_parked() {
             outlet.let_go();
@@ -755,7 +754,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_was_on_the_way_is_heard_and_none_can_come_behind_it() {
+    fn a_confirmation_in_flight_is_received_and_later_ones_fail() {
         for said in [true, false] {
             let (here, mut there) = UnixStream::pair().expect("a pair of our own");
             let mut link = Link::new(here).expect("it is connected");
@@ -764,7 +763,7 @@ mod tests {
             }
             let late = std::thread::spawn(move || refuse(&mut link, "too late".to_owned(), 30 * SECOND_NS));
             if !said {
-                // The other end hears why, finds that it can say nothing any more, and ends.
+                // The other end receives the reason, finds that it cannot confirm any more, and ends.
                 let mut there = Link::new(there).expect("it is connected");
                 let deadline_ns = Clock::mono_ns() + 30 * SECOND_NS;
                 let heard = there.receive(deadline_ns).expect("a word");

@@ -1,4 +1,4 @@
-//! The listeners of a plan: opened all together, handed to the worker (datagrams) or to tasks (connections).
+//! The listeners of a plan: opened together, then passed to the worker (datagrams) or to tasks (connections).
 
 pub mod socket_files;
 
@@ -24,18 +24,18 @@ use crate::sources::parked::Parked;
 use crate::sources::stream::{Order, StreamSource};
 use sys::OwnedFd;
 
-/// A listener that is open and not yet served.
+/// An open listener that is not served yet.
 #[derive(Debug)]
 pub struct Opened {
     /// Its source.
     pub source: SourceId,
-    /// Where the plan says that it listens.
+    /// Its address in the plan.
     pub listen: Listen,
-    /// Where it really listens: a port 0 of the plan has become a number.
+    /// Its actual address: port 0 has become a number.
     pub at: Listen,
-    /// The socket; taken when it is put to use.
+    /// The socket, until it is used.
     pub bound: Option<Bound>,
-    /// Its number among the sockets of the process that we take over from, when it is from there.
+    /// Its number among the sockets of the old process, if it is from there.
     pub inherited: Option<usize>,
     /// More sockets at the same address, for more readers of datagrams.
     pub siblings: Vec<Sibling>,
@@ -56,8 +56,8 @@ impl Sibling {
     }
 }
 
-/// Opens every listener of `plan` that is not among `already` (source name and place). Also gives one sentence for
-/// each that could not be opened; with the built-in plan these are warnings, given here, and none is left to tell.
+/// Opens every listener of `plan` that is not in `already` (source name and address). Also returns one sentence for
+/// each that could not be opened; with the built-in plan these are logged as warnings instead. Sockets from another
 /// What another process passes on is not opened but taken. A UDP address gets a socket for each of the `readers`; one that was taken
 /// keeps those that it has, see [`Listeners::add_siblings`].
 pub fn open(
@@ -180,12 +180,12 @@ fn warn_short_buffer(listen: &Listen, short: ShortBuffer) {
     );
 }
 
-/// What makes the intakes of each source.
+/// The intake makers of each source.
 pub fn makers(plan: &Plan, shard: &Shard, accounts: &Accounts) -> Vec<IntakeMaker> {
     (0..plan.sources.len()).map(|at| shard.intakes(plan, SourceId(at as u16), accounts)).collect()
 }
 
-/// The datagram sockets among `opened`, for the worker.
+/// The datagram sockets in `opened`, for the worker.
 ///
 /// # Errors
 /// When a socket cannot be shared with the worker.
@@ -253,21 +253,21 @@ impl SocketParts<'_> {
     }
 }
 
-/// A listener that is served.
+/// A served listener.
 #[derive(Debug)]
 struct Served {
     source: String,
     listen: Listen,
     file: Option<SocketFile>,
     at: Listen,
-    /// The socket itself, for another process or for another task.
+    /// The socket, for another process or another task.
     bound: Bound,
     /// More sockets at the same address.
     siblings: Vec<Arc<OwnedFd>>,
     stop: watch::Sender<Order>,
-    /// None for datagram sockets: the worker has them.
+    /// `None` for datagram sockets, which the worker reads.
     task: Option<Accepting>,
-    /// Connections at rest, while another process may be about to go on with them.
+    /// Paused connections that another process may continue.
     parked: Vec<Parked>,
 }
 
@@ -277,7 +277,7 @@ impl Served {
     }
 }
 
-/// A task that accepts connections, and how it is told of another plan. It gives those that are at rest in the end.
+/// A task that accepts connections, and the channel for its plan. It returns paused connections at its end.
 type Accepting = (watch::Sender<StreamSource>, JoinHandle<Vec<Parked>>);
 
 /// A listener that another process may go on with.
@@ -295,24 +295,24 @@ pub struct Passable<'a> {
     pub siblings: &'a [Arc<OwnedFd>],
 }
 
-/// All listeners that are served.
+/// All served listeners.
 #[derive(Debug, Default)]
 pub struct Listeners {
     served: Vec<Served>,
-    /// Those whose file was deleted or replaced, the oldest first: others listen at their places, and they go on with the
-    /// clients that they have.
+    /// Listeners whose file was deleted or replaced, the oldest first: new ones listen at their paths, and these keep
+    /// their clients.
     replaced: VecDeque<Served>,
 }
 
-/// Most listeners that go on without their file. Past them the oldest ends.
+/// Most listeners without their file. Above this, the oldest one ends.
 const REPLACED_MAX: usize = 8;
 
 impl Listeners {
-    /// Starts a task for each listener of connections, with those that `adopt` gives for its number among the sockets of
-    /// another process; remembers the others.
+    /// Starts a task for each listener of connections, with the connections that `adopt` returns for its number among
+    /// the sockets of another process; stores the others.
     ///
     /// # Errors
-    /// When the runtime cannot take a socket.
+    /// When the runtime cannot register a socket.
     pub fn serve(
         opened: Vec<Opened>,
         plan: &Plan,
@@ -329,7 +329,7 @@ impl Listeners {
         Ok(listeners)
     }
 
-    /// Adds listeners that a reload opened.
+    /// Adds listeners that a reload has opened.
     ///
     /// # Errors
     /// As [`Self::serve`].
@@ -403,26 +403,26 @@ impl Listeners {
         sockets
     }
 
-    /// Brings the connections to rest: those of the places that are `passed` on for another process, the others when what
-    /// has come on them is read. False when one of them was not done in time.
+    /// Pauses the connections: those of listeners that are `passed` for another process, the others when their received
+    /// data is read. False when one of them was not done in time.
     pub async fn come_to_rest(&mut self, passed: &dyn Fn(&str, &Listen) -> bool, at_most: Duration) -> bool {
         for served in &self.served {
             let order = if passed(&served.source, &served.listen) { Order::HandOver } else { Order::Empty };
             served.stop.send_replace(order);
         }
-        // Nobody could find them from another process. They end, whatever becomes of it.
+        // Another process could not find them, so they end in any case.
         self.replaced.iter().for_each(|served| _ = served.stop.send_replace(Order::Empty));
         let at_rest = async {
             while let Some(served) = self.replaced.front_mut() {
                 if let Some((_, task)) = &mut served.task {
-                    // As below.
+                    // See below.
                     let _ended = task.await;
                 }
                 self.replaced.pop_front();
             }
             for served in &mut self.served {
                 if let Some((_, task)) = &mut served.task {
-                    // A task that panicked has told so itself. Cancel-safe: a handle can be waited for again.
+                    // A task that panicked has logged it. Cancel-safe: a handle can be awaited again.
                     served.parked = task.await.unwrap_or_default();
                 }
                 served.task = None;
@@ -431,22 +431,22 @@ impl Listeners {
         tokio::time::timeout(at_most, at_rest).await.is_ok()
     }
 
-    /// Takes the connections that are at rest, each with the number of its place among [`Self::places`].
+    /// Removes the paused connections, each with the index of its listener in [`Self::places`].
     pub fn take_parked(&mut self) -> Vec<(usize, Parked)> {
         let all = self.served.iter_mut().enumerate();
         all.flat_map(|(at, served)| served.parked.drain(..).map(move |parked| (at, parked))).collect()
     }
 
-    /// Puts connections that were taken back to their places.
+    /// Returns removed connections to their listeners.
     pub fn put_back(&mut self, taken: Vec<(usize, Parked)>) {
         taken.into_iter().for_each(|(at, parked)| self.served[at].parked.push(parked));
     }
 
-    /// Goes on with connections after [`Self::come_to_rest`], from the place `next` on, which is counted up: what failed
-    /// can be tried again from there.
+    /// Continues connections after [`Self::come_to_rest`], beginning with listener `next`, which is incremented: after
+    /// a failure, a retry continues there.
     ///
     /// # Errors
-    /// When this process may open no further descriptor now.
+    /// When this process may not open another descriptor now.
     pub fn serve_again(
         &mut self,
         next: &mut usize,
@@ -456,7 +456,7 @@ impl Listeners {
     ) -> io::Result<()> {
         for served in self.served.iter_mut().skip(*next) {
             if let Some(at) = plan.sources.iter().position(|source| source.name == served.source) {
-                // First, since it is what may fail.
+                // First, because it may fail.
                 let bound = served.bound.try_clone()?;
                 let source = stream_source(plan, SourceId(at as u16), &served.listen, makers, shared);
                 let busy = served.task.take().map(|(_, busy)| busy);
@@ -468,13 +468,13 @@ impl Listeners {
         Ok(())
     }
 
-    /// Lets go of everything: another process has the sockets. Those that are not `passed` on end here.
+    /// Releases everything: another process has the sockets. Those that are not `passed` end here.
     pub fn leave(self, passed: &dyn Fn(&str, &Listen) -> bool) {
         let ended = self.served.iter().filter(|served| !passed(&served.source, &served.listen));
         ended.for_each(|served| served.unlink());
     }
 
-    /// Source name and place of every listener.
+    /// Source name and address of every listener.
     pub fn places(&self) -> Vec<(String, Listen)> {
         self.served.iter().map(|served| (served.source.clone(), served.listen.clone())).collect()
     }
@@ -484,14 +484,14 @@ impl Listeners {
         self.served.iter().filter_map(|served| served.file.clone()).collect()
     }
 
-    /// Source name and place of the listener with that file.
+    /// Source name and address of the listener with that file.
     pub fn with_file(&self, file: &SocketFile) -> Option<(String, Listen)> {
         let served = self.served.iter().find(|served| served.file.as_ref() == Some(file))?;
         Some((served.source.clone(), served.listen.clone()))
     }
 
-    /// Another one is there for the listener with that file: it goes on with the clients that it has. True for a datagram
-    /// socket, which has none and is to be closed.
+    /// A new listener has replaced the one with that file, which keeps its clients. True for a datagram socket, which
+    /// has no clients and must be closed.
     pub fn replace(&mut self, file: &SocketFile) -> bool {
         let Some(at) = self.served.iter().position(|served| served.file.as_ref() == Some(file)) else {
             return false;
@@ -508,13 +508,13 @@ impl Listeners {
         false
     }
 
-    /// Where the daemon listens: what is served and what `opened` will add.
+    /// The daemon's listeners: served ones and those in `opened`.
     pub fn really_at(&self, opened: &[Opened]) -> Vec<Listen> {
         let served = self.served.iter().map(|served| &served.at);
         served.chain(opened.iter().map(|new| &new.at)).cloned().collect()
     }
 
-    /// What each source of `plan` listens at, as texts: what is served and what `opened` will add.
+    /// The listeners of each source of `plan` as texts: served ones and those in `opened`.
     pub fn listening(&self, plan: &Plan, opened: &[Opened]) -> Vec<Vec<String>> {
         let served = self.served.iter().map(|served| (served.source.as_str(), &served.listen, &served.at));
         let new =
@@ -531,8 +531,8 @@ impl Listeners {
         plan.sources.iter().map(of_source).collect()
     }
 
-    /// Gives every kept listener its source's new plan, and stops those that `plan` no longer has. Returns the places
-    /// of datagram sockets that must go.
+    /// Updates the plan of every kept listener, and stops those that `plan` no longer has. Returns the addresses of
+    /// datagram sockets to close.
     pub fn update(
         &mut self,
         plan: &Plan,
@@ -564,7 +564,7 @@ impl Listeners {
         gone
     }
 
-    /// Stops accepting, lets the connections hand on what they have, for at most so long.
+    /// Stops accepting, and lets the connections pass on their data, for at most this long.
     ///
     /// May be called again for those that were not done in time.
     pub async fn stop(&mut self, at_most: Duration) {
@@ -575,7 +575,7 @@ impl Listeners {
         let ended = async {
             while let Some(served) = self.served.last_mut() {
                 if let Some((_, task)) = &mut served.task {
-                    // A task that panicked has told so itself. Cancel-safe: a handle can be waited for again.
+                    // A task that panicked has logged it. Cancel-safe: a handle can be awaited again.
                     let _ended = task.await;
                 }
                 served.unlink();
@@ -588,7 +588,7 @@ impl Listeners {
     }
 }
 
-/// The task that accepts connections at `bound`; none for datagrams, which the worker reads.
+/// The task that accepts connections at `bound`; `None` for datagrams, which the worker reads.
 fn task(
     bound: Bound,
     source: StreamSource,

@@ -1,5 +1,5 @@
-//! Socket files that were deleted or replaced under the daemon: whoever cleans up `/tmp` does so, and then no client finds
-//! the listener. It is opened anew at its place; clients that are connected stay connected.
+//! Socket files that were deleted or replaced while the daemon runs, for example by a cleanup of `/tmp`: clients cannot
+//! find the listener any more. It is opened again at its path; connected clients stay connected.
 //!
 //! Not here: sockets that were closed from outside (`sources::accept`).
 
@@ -20,13 +20,13 @@ use crate::daemon::worker::shown;
 use crate::kernel::Drops;
 use crate::sources::bind::SocketFile;
 
-/// How often the files are looked at.
+/// Interval between two checks of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Pause after a listener could not be opened anew.
+/// Pause after a listener could not be opened again.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// Looks at the files from time to time, on a thread of its own: a file system may hang.
+/// Checks the files on a separate thread, because a file system may hang.
 pub(in crate::daemon) struct Looks {
     next: tokio::time::Interval,
     looking: Option<JoinHandle<Vec<SocketFile>>>,
@@ -39,7 +39,7 @@ impl Looks {
         Looks { next, looking: None }
     }
 
-    /// Those of `files` that are not what they were; waits until there are some. Cancel-safe.
+    /// The changed ones of `files`; waits until there are some. Cancel-safe.
     pub(in crate::daemon) async fn lost(&mut self, files: Vec<SocketFile>) -> Vec<SocketFile> {
         loop {
             if let Some(looking) = &mut self.looking {
@@ -63,7 +63,7 @@ impl Looks {
     }
 }
 
-/// Opens the listeners of files that are `lost` anew.
+/// Opens the listeners of `lost` files again.
 pub(in crate::daemon) async fn listen_again(running: &mut Running, lost: &[SocketFile], looks: &mut Looks) {
     let shared = Arc::clone(&running.shared);
     let wiring = shared.wiring.load_full();

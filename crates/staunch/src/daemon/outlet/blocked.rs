@@ -14,8 +14,8 @@ use super::Outlet;
 pub type BlockedSource = (SourceId, u64);
 
 impl Outlet {
-    /// Room for a batch of `bytes` and `records` of a source that can wait. An empty queue takes any, as far as the disk
-    /// has room for it. With `when_full = "wait"`, a queue that sources have waited for long enough drops its oldest blocks.
+    /// Room for a batch of `bytes` and `records` of a source that can wait. An empty queue accepts any, if the disk has
+    /// room. With `when_full = "wait"`, a queue that sources have waited for long enough drops its oldest blocks.
     pub fn room(&self, bytes: u64, records: u64, now: Now) -> Room {
         self.ask(|queue| queue.room(bytes, records, || self.is_down(), now))
     }
@@ -45,7 +45,7 @@ impl Outlet {
         self.queue().look_again_ns()
     }
 
-    /// What happens when the queue is full, as a config file says it.
+    /// The action when the queue is full, as in a config file.
     pub fn when_full(&self) -> &'static str {
         self.queue().limits().when_full.as_str()
     }

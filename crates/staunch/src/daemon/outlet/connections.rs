@@ -1,6 +1,7 @@
-//! The connections that share an outlet's queue: what each sender takes and tells, and which of them gets what waits.
+//! The connections that share an outlet's queue: what each sender takes and publishes, and which of them gets waiting
+//! blocks.
 //!
-//! With one connection the queue is all there is; with several, `deliver::shared_queue` keeps the order of each series.
+//! With one connection there is only the queue; with several, `deliver::shared_queue` keeps the order of each series.
 //! Invariant: lanes are locked after the queue, never before it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -16,18 +17,18 @@ use tokio::sync::Notify;
 use super::Outlet;
 use sys::disk::Folder;
 
-/// What one sender of an output tells of itself.
+/// The published state of one sender of an output.
 #[derive(Debug, Default)]
 pub(super) struct SenderSlot {
     /// Wakes its task.
     pub(super) more: Notify,
-    /// What it holds outside the queue.
+    /// Copies that it holds outside the queue.
     pub(super) copies: AtomicU64,
     pub(super) bytes: AtomicU64,
     state: Mutex<Option<EndpointState>>,
     /// Its task has ended.
     pub(super) ended: AtomicBool,
-    /// When its task ends, that was for nothing: it begins anew.
+    /// When its task ends, the stop was cancelled: it starts again.
     pub(super) goes_on: AtomicBool,
 }
 
@@ -66,7 +67,7 @@ impl Outlet {
         }
     }
 
-    /// The sender of connection `number` ends: what it holds goes back.
+    /// The sender of connection `number` ends: its blocks are returned.
     pub fn finish_stop(&self, number: usize, sender: &mut StreamSender, now: Now) {
         let mut queue = self.queue();
         match self.lanes() {
@@ -75,7 +76,7 @@ impl Outlet {
         }
     }
 
-    /// Puts back what waits for one of several connections: the queue then has all that no sender holds.
+    /// Returns the blocks that wait for one of several connections: the queue then has everything that no sender holds.
     pub fn recall(&self) {
         let mut queue = self.queue();
         if let Some(mut lanes) = self.lanes() {
@@ -96,8 +97,8 @@ impl Outlet {
         slots.for_each(|(_, slot)| slot.more.notify_one());
     }
 
-    /// [`Queue::drop_older`], also of what waits for other connections than the next one. None while it is parked: then
-    /// nothing of it may change.
+    /// [`Queue::drop_older`], also for blocks that wait for other connections than the next one. None while the outlet
+    /// is parked: then nothing in it may change.
     pub fn drop_older(&self, age_ns: u64, reason: Dropped, blocks_max: usize, now: Now) -> Option<bool> {
         let mut queue = self.queue();
         if self.is_parked() {
@@ -122,7 +123,7 @@ impl Outlet {
         self.senders[number].more.notified().await;
     }
 
-    /// Tells what the sender of connection `number` holds, for the account.
+    /// Publishes what the sender of connection `number` holds, for the account.
     pub fn publish(&self, number: usize, copies: u64, bytes: u64, state: EndpointState) {
         let slot = &self.senders[number];
         slot.copies.store(copies, Relaxed);
@@ -156,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_other_connections_is_dropped_by_age_as_well() {
+    fn blocks_that_wait_for_other_connections_are_dropped_by_age_as_well() {
         let account = Arc::new(OutputAccount::default());
         let outlet = Outlet::new("o", QueueLimits::default(), &account).with_connections(4);
         for partition in 0..4 {
             let block = Block::lines(b"a 1 2\n".to_vec(), 1, at(u64::from(partition)).mono_ns);
             assert!(outlet.append(Block { partition: Some(partition), ..block }, at(3)).is_some());
         }
-        // The last connection takes its own, and what is in front of it waits for the others.
+        // The last connection takes its own block, and the blocks before it wait for the others.
         let held = outlet.lanes().expect("four connections").of(&mut *outlet.queue(), 3).pop(at(5));
         assert_eq!(outlet.look(at(5)).oldest_age_ns, Some(5 * SECOND_NS));
         assert_eq!(outlet.drop_older(4 * SECOND_NS, Dropped::ByOperator, 9, at(5)), Some(false));

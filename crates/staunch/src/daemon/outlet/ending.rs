@@ -1,4 +1,4 @@
-//! How an outlet ends: by a stop, by a reload that removes its output, or for its successor; and who is told.
+//! How an outlet ends: by a stop, by a reload that removes its output, or for its successor.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -12,11 +12,10 @@ use super::parking::Orders;
 use client::stdio;
 use sys::clock::Clock;
 
-/// Share of the time for stopping, in percent, in which the output of a queue on disk drains; the rest is for its last
-/// sync.
+/// Percentage of the time for stopping in which the output of a queue on disk drains; the rest is for its last sync.
 const DRAIN_PERCENT: u64 = 80;
 
-/// Longest time that lines on their way to an endpoint may take to arrive before another endpoint gets the queue.
+/// Longest time that lines in flight may take to arrive before another endpoint gets the queue.
 const LEAVE_NS_MAX: u64 = SECOND_NS;
 
 /// The orders of an output to end.
@@ -26,14 +25,14 @@ pub(super) struct Ending {
     pub(super) stopping: AtomicBool,
     /// Monotonic nanosecond at which draining ends.
     pub(super) deadline_ns: AtomicU64,
-    /// Monotonic nanosecond until which an output that leaves for its successor waits for data in flight; 0 for one that does
+    /// Monotonic nanosecond until which an output that leaves for its successor waits for data in flight; 0 if it does
     /// not leave.
     pub(super) leaves_by_ns: AtomicU64,
     /// Notified when one of its tasks has ended.
     at_end: Notify,
-    /// The orders that it had when it was parked; none while it is not.
+    /// Its orders when it was parked; none while it is not parked.
     pub(super) parked: Mutex<Option<Orders>>,
-    /// Notified when it is parked no more.
+    /// Notified when it is no longer parked.
     pub(super) unparked: Notify,
 }
 
@@ -58,8 +57,8 @@ impl Outlet {
         self.wake();
     }
 
-    /// The daemon ends: as [`Outlet::stop`], and what is on disk is synced a last time. Part of the time until
-    /// `deadline_ns` is left for that.
+    /// The daemon ends: as [`Outlet::stop`], with a last sync of a queue on disk. Part of the time until `deadline_ns`
+    /// is kept for that.
     pub fn close(&self, deadline_ns: u64, now: Now) {
         let drains_ns = deadline_ns.saturating_sub(now.mono_ns) / 100 * DRAIN_PERCENT;
         if let Some(disk) = self.disk() {
@@ -75,8 +74,8 @@ impl Outlet {
         }
     }
 
-    /// For the log: what waits for an output that a reload has removed, and what becomes of it, when it has `time` to send
-    /// that. None when nothing waits.
+    /// For the log: the waiting records of an output that a reload has removed, and what happens to them with `time` to
+    /// send. None when nothing waits.
     pub fn left_behind(&self, time: &str) -> Option<String> {
         let (queued, bytes) = (self.sum().queued, stdio::bytes(self.bytes()));
         let (place, then) = match self.disk() {
@@ -93,36 +92,36 @@ impl Outlet {
         ))
     }
 
-    /// A reload has removed the output: as [`Outlet::stop`], and the files of a queue on disk are closed when nothing waits
-    /// in it any more.
+    /// A reload has removed the output: as [`Outlet::stop`], and the files of a queue on disk are closed when nothing
+    /// is left in it.
     pub fn retire(&self, deadline_ns: u64) {
         if let Some(disk) = self.disk() {
             disk.set_retired(true);
         }
         self.stop(deadline_ns);
-        // Its task may never have been there.
+        // Its task may never have started.
         self.wake_to_end();
     }
 
-    /// Orders the output to leave for its successor: at once, but for lines that are on their way to a healthy endpoint, which
+    /// Orders the output to leave for its successor: at once, except for lines in flight to a healthy endpoint, which
     /// would be sent twice. They have [`LEAVE_NS_MAX`] to arrive.
     pub fn hand_over(&self) {
         self.ending.leaves_by_ns.store(Clock::mono_ns() + LEAVE_NS_MAX, Relaxed);
         self.stop(0);
     }
 
-    /// When an output that leaves for its successor is to have left; none for one that does not.
+    /// When an output that leaves for its successor must have left; none for one that does not.
     pub fn leaves_by_ns(&self) -> Option<u64> {
         Some(self.ending.leaves_by_ns.load(Relaxed)).filter(|by_ns| *by_ns > 0)
     }
 
-    /// True once the output is to drain and end.
+    /// True once the output has to drain and end.
     pub fn is_stopping(&self) -> bool {
         self.ending.stopping.load(Relaxed)
     }
 
-    /// When draining ends for connection `number`. When the daemon ends, a queue on disk whose endpoint is down is left at
-    /// once: nothing of it is lost, and the next start may be waited for.
+    /// When draining ends for connection `number`. When the daemon ends, a queue on disk whose endpoint is down stops
+    /// at once: nothing in it is lost, and the next start may be waiting for it.
     pub fn deadline_ns(&self, number: usize) -> u64 {
         let is_down = || self.senders[number].state().is_some_and(|state| state.status == Status::Down);
         let leaves = self.disk().is_some_and(|disk| disk.closing.load(Relaxed));
@@ -132,7 +131,7 @@ impl Outlet {
         self.ending.deadline_ns.load(Relaxed)
     }
 
-    /// Told by the task of connection `number` as its last act.
+    /// Called by the task of connection `number` as its last action.
     pub fn set_ended(&self, number: usize) {
         let ended_before = self.senders[number].ended.swap(true, Relaxed);
         if let (Some(disk), false, true) = (self.disk(), ended_before, self.has_ended()) {
@@ -145,7 +144,7 @@ impl Outlet {
     /// Resolves when all tasks have ended.
     pub async fn ended(&self) {
         loop {
-            // Before the look, so that an end that comes between the two is not missed.
+            // Before the check, so that an end in between is not missed.
             let end = self.ending.at_end.notified();
             if self.has_ended() {
                 return;
@@ -166,7 +165,7 @@ impl Outlet {
     }
 }
 
-/// An outlet that never had a task, after a reload that failed, is not waited for.
+/// An outlet that never had a task, after a failed reload, is not waited for.
 impl Drop for Outlet {
     fn drop(&mut self) {
         (0..self.connections()).for_each(|number| self.set_ended(number));

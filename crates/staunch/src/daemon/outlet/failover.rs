@@ -1,9 +1,11 @@
-//! An outlet whose endpoint can fail over: it notifies the shard of that, and says what a moving shard asks of its queue.
+//! Failover of an outlet: notifies the shard when its endpoint fails, and lets a moving shard take blocks from its
+//! queue.
 //!
-//! Path: a sender's attempt -> `publish`, or an appended block -> **here** -> a call into the shard -> `Turn::set_live`.
-//! Not here: when it is given up (`deliver::standing`), who stands in (`process::relay`), what moves (`pipeline::Moves`).
-//! Invariant: the shard is told of every change, in order; records that wait for an endpoint that was given up are told of
-//! with each attempt.
+//! Path: a sender's attempt -> `publish`, or an appended block -> **here** -> a call into the shard ->
+//! `Turn::set_live`. Not here: when an endpoint has failed (`deliver::standing`), its failover members
+//! (`process::relay`), the moves (`pipeline::Moves`).
+//! Invariant: the shard is notified of every change, in order; each attempt reports again the records that wait for a
+//! failed endpoint.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +18,7 @@ use super::Outlet;
 use crate::daemon::worker::ShardHandle;
 use sys::clock::Clock;
 
-/// Who is told.
+/// The shard that is notified.
 #[derive(Debug)]
 struct Watcher {
     failover: Failover,
@@ -27,26 +29,25 @@ struct Watcher {
 impl Watcher {
     fn tell(&self) {
         let (output, live, given_up) = (self.output, self.failover.is_live(), self.failover.has_failed());
-        // Nobody waits for it.
+        // The reply is not needed.
         drop(self.shard.call(move |worker| worker.turn.set_live(output, live, given_up)));
     }
 }
 
-/// Whether the endpoint can fail over, and what the shard knows of that.
+/// Whether the endpoint can fail over, and the state that the shard knows.
 #[derive(Debug, Default)]
 pub(super) struct FailoverWatch {
-    /// None where no other output can replace it.
+    /// None if no other output can replace it.
     watched: Mutex<Option<Watcher>>,
     is_watched: AtomicBool,
-    /// Other outputs get new records, for want of room.
+    /// Other outputs get new records, because there is no room.
     has_no_room: AtomicBool,
-    /// Copies on their way to other outputs.
+    /// Copies that are moving to other outputs.
     pub(super) moving_copies: AtomicU64,
 }
 
 impl Outlet {
-    /// From now on the shard is told when others stand in for the endpoint, who lose patience with it so soon; nobody is
-    /// with `None`.
+    /// From now on the shard is notified when the endpoint has failed for `patience`; with `None` it is not.
     pub fn watch(&self, patience: Option<FailoverDelay>, output: OutputId, shard: &ShardHandle) {
         let mut watched = self.failover.watched.lock().unwrap_or_else(PoisonError::into_inner);
         match (&mut *watched, patience) {
@@ -67,12 +68,12 @@ impl Outlet {
         self.wake();
     }
 
-    /// True when others stand in for the endpoint while it is down.
+    /// True when the endpoint fails over to others while it is down.
     pub fn is_watched(&self) -> bool {
         self.failover.is_watched.load(Relaxed)
     }
 
-    /// Something may have been found out about the endpoint.
+    /// The state of the endpoint may have changed.
     pub(super) fn look_at_endpoint(&self) {
         if !self.is_watched() {
             return;
@@ -87,7 +88,7 @@ impl Outlet {
         }
     }
 
-    /// True while others take new records since the queue has no room for a batch.
+    /// True while others receive new records since the queue has no room for a batch.
     pub(super) fn has_no_room(&self) -> bool {
         self.failover.has_no_room.load(Relaxed)
     }
@@ -105,8 +106,8 @@ impl Outlet {
         }
     }
 
-    /// Takes the oldest block out of the queue of an endpoint that was given up, also one that waits for another of
-    /// several connections.
+    /// Takes the oldest block out of the queue of a failed endpoint, even one that waits for another of several
+    /// connections.
     pub fn take_to_move(&self, now: Now) -> Option<Entry> {
         let given_up = {
             let watched = self.failover.watched.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +123,7 @@ impl Outlet {
         entry
     }
 
-    /// Puts a block back that found no other place.
+    /// Returns a block that found no room elsewhere.
     pub fn take_back(&self, entry: Entry) {
         let mut queue = self.queue();
         self.failover.moving_copies.fetch_sub(entry.copies(), Relaxed);
@@ -131,7 +132,7 @@ impl Outlet {
         self.wake();
     }
 
-    /// So many copies have their outcome: they are another output's now.
+    /// This many copies have their outcome: they belong to another output now.
     pub fn has_moved(&self, copies: u64) {
         self.failover.moving_copies.fetch_sub(copies, Relaxed);
         self.changed();
@@ -160,13 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn the_shard_is_told_of_every_change_and_of_what_waits_for_one_that_was_given_up() {
+    fn the_shard_is_notified_of_every_change_and_of_records_that_wait_for_a_failed_endpoint() {
         let shard = ShardHandle::new().expect("a waker");
         let one = || Block::lines(b"a 1 2\n".to_vec(), 1, 0);
         let limits = QueueLimits { records_max: 16, ..QueueLimits::default() };
         let outlet = Outlet::new("o", limits, &Arc::default());
         outlet.publish(0, 0, 0, state(Status::Down, 9));
-        assert_eq!(shard.waiting(), 0, "nobody stands in for it");
+        assert_eq!(shard.waiting(), 0, "it has no failover");
         outlet.publish(0, 0, 0, state(Status::Up, 0));
         outlet.watch(Some(FailoverDelay::Grace), OutputId(0), &shard);
         assert!(outlet.is_watched() && shard.waiting() == 0);
@@ -174,7 +175,7 @@ mod tests {
             let _place = outlet.append(one(), Now::default());
             assert_eq!(shard.waiting(), usize::from(number > 14), "no room behind 15: {number}");
         }
-        // Not degraded any more before there is room for two batches.
+        // No longer degraded, but without room for two batches.
         for number in (0..16).rev() {
             outlet.queue().pop(Now::default()).expect("it waits").settle(CopyOutcome::Delivered);
             outlet.publish(0, 0, 0, state(Status::Up, 0));

@@ -1,4 +1,4 @@
-//! Where an output stands: what its check has found, what sending has shown, and whether its queue is nearly full.
+//! The state of an output: the results of its check and of sending, and whether its queue is nearly full.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -10,29 +10,29 @@ use model::Now;
 use super::{MS_NS, Outlet, SenderSlot};
 use crate::outputs::failures;
 
-/// Share of a queue, in hundredths, past which its output is `degraded` (spec statsd §14 R8).
+/// Percentage of a queue above which its output is `degraded` (spec statsd §14 R8).
 const DEGRADED_PERCENT: u64 = 80;
 
-/// What an output's check has found.
+/// The result of an output's checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckState {
-    /// Whether enough results say that the endpoint is well.
+    /// Whether enough results show that the endpoint is up.
     pub up: bool,
-    /// How the last check failed, in a word; none when it did not.
+    /// How the last check failed, in a word; none when it succeeded.
     pub failure: Option<&'static str>,
 }
 
-/// The same, and since when.
+/// The same, with times.
 #[derive(Clone, Copy, Debug)]
 struct Checked {
     found: CheckState,
-    /// Monotonic nanoseconds since when it is up or is not.
+    /// Monotonic nanoseconds since which it is up or down.
     since_ns: u64,
-    /// When a check failed last.
+    /// When a check last failed.
     failed: Option<Now>,
 }
 
-/// Where an output stands, as the API shows it.
+/// The state of an output, as the API shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShownState {
     /// The state.
@@ -41,37 +41,37 @@ pub struct ShownState {
     pub last_error: &'static str,
     /// Unix milliseconds of that failure; 0 for none.
     pub last_error_time_ms: u64,
-    /// How long it has been so, in nanoseconds; 0 before the first attempt.
+    /// Time in that state, in nanoseconds; 0 before the first attempt.
     pub for_ns: u64,
 }
 
-/// What is known of an endpoint beside the senders' states.
+/// The state of an endpoint besides that of the senders.
 #[derive(Debug, Default)]
 pub(super) struct Health {
-    /// What its check has found, and since when; none without a check.
+    /// The result of its check, and since when; none without a check.
     checked: Mutex<Option<Checked>>,
     /// A task checks it.
     has_checks: AtomicBool,
-    /// The word of a failure, and the words of the system for it.
+    /// The word of a failure, and the system's message for it.
     error_words: Mutex<Option<(&'static str, String)>>,
     /// Monotonic nanosecond at which the queue became nearly full; 0 while it is not.
     pub(super) degraded_since_ns: AtomicU64,
 }
 
 impl Outlet {
-    /// True for the one caller that may begin to check the endpoint; false while somebody does.
+    /// True for the one caller that may start checking the endpoint; false while it is being checked.
     pub fn begin_checks(&self) -> bool {
         !self.health.has_checks.swap(true, Relaxed)
     }
 
-    /// Told by whoever checks as the last act: nothing is known any more.
+    /// Called at the end of checking: the state of the endpoint is unknown again.
     pub fn end_checks(&self) {
         *self.health.checked.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.look_at_endpoint();
         self.health.has_checks.store(false, Relaxed);
     }
 
-    /// Tells what the endpoint's check has found.
+    /// Stores the result of the endpoint's check.
     pub fn set_checked(&self, found: CheckState, now: Now) {
         let mut checked = self.health.checked.lock().unwrap_or_else(PoisonError::into_inner);
         let same = checked.filter(|before| before.found.up == found.up);
@@ -82,8 +82,8 @@ impl Outlet {
         self.look_at_endpoint();
     }
 
-    /// Where the output stands: what sending has shown, unless a check says that the endpoint is down; and
-    /// `degraded` while it takes what it is sent but its queue is nearly full.
+    /// The state of the output: that of sending, unless a check shows that the endpoint is down; and `degraded` while
+    /// the endpoint accepts data but the queue is nearly full.
     pub fn shown(&self, now: Now) -> ShownState {
         let shown = |word, (last_error, failed): (&'static str, Option<Now>), since_ns: u64| {
             // 0: no change of state has been seen yet.
@@ -104,32 +104,32 @@ impl Outlet {
         shown(state.status.word(), last_error, state.since_ns)
     }
 
-    /// Keeps what the system had to say of a failure of that word.
+    /// Keeps the system's message for a failure of that word.
     pub fn set_error_words(&self, word: &'static str, words: Option<&str>) {
         let words = words.map(|words| (word, words.to_owned()));
         *self.health.error_words.lock().unwrap_or_else(PoisonError::into_inner) = words;
     }
 
-    /// A sentence about the last failure, whose word is `last_error`, for people.
+    /// A sentence about the last failure, whose word is `last_error`, for users.
     pub fn last_error_text(&self, last_error: &str) -> String {
         let words = self.health.error_words.lock().unwrap_or_else(PoisonError::into_inner);
         let words = words.as_ref().filter(|(word, _)| *word == last_error);
         failures::text(last_error, words.map(|(_, words)| words.as_str()))
     }
 
-    /// True while sending or its check says that the endpoint is down.
+    /// True while sending or its check shows that the endpoint is down.
     pub fn is_down(&self) -> bool {
         self.is_checked_down() || self.state().is_some_and(|state| state.status == Status::Down)
     }
 
-    /// True while its check says that the endpoint is down.
+    /// True while its check shows that the endpoint is down.
     pub(super) fn is_checked_down(&self) -> bool {
         let checked = *self.health.checked.lock().unwrap_or_else(PoisonError::into_inner);
         checked.is_some_and(|checked| !checked.found.up)
     }
 
-    /// State of the endpoint; none before the first attempt. Of several connections that of one that is down, if there
-    /// is one: what is of its series waits.
+    /// State of the endpoint; none before the first attempt. With several connections, that of one that is down, if
+    /// there is one: the records of its series wait.
     pub fn state(&self) -> Option<EndpointState> {
         let states = self.senders.iter().filter_map(SenderSlot::state);
         states.max_by_key(|state| (state.status == Status::Down, state.status == Status::Up))
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_says_down_is_believed_before_what_sending_has_shown() {
+    fn a_failed_check_overrides_the_state_of_sending() {
         let outlet = Outlet::new("o", QueueLimits::default(), &Arc::new(OutputAccount::default()));
         assert_eq!(shown(&outlet, 5), ("new", "", 0));
         outlet.publish(0, 0, 0, endpoint(Status::Starting, 0));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_failure_has_its_time_and_the_systems_words_while_they_are_its_own() {
+    fn the_last_failure_has_its_time_and_only_its_own_system_message() {
         let outlet = Outlet::new("o", QueueLimits::default(), &Arc::new(OutputAccount::default()));
         outlet.publish(0, 0, 0, endpoint(Status::Down, 3));
         outlet.set_error_words("refused", Some("Connection refused"));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_whose_queue_is_nearly_full_is_degraded_until_it_is_not() {
+    fn an_output_is_degraded_while_its_queue_is_nearly_full() {
         let one = || Block::lines(b"a 1 2\n".to_vec(), 1, 0);
         for (bytes_max, records_max) in [(1_000_000, 10), (10 * one().memory_bytes(), 0)] {
             let account = Arc::new(OutputAccount::default());

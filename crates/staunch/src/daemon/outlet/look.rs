@@ -1,8 +1,8 @@
-//! Figures of an outlet's queue for HTTP and management: reading them waits for no disk.
+//! Figures of an outlet's queue for HTTP and management, read without waiting for a disk.
 //!
-//! A thread that writes to a queue on disk, or reads from it, has the queue's lock meanwhile, for ever where the disk gives no
-//! answer. The threads of HTTP and of connections must not wait with it.
-//! Not here: the rows that are made of it (`admin::accounts`, `admin::queues`).
+//! A thread that writes to a queue on disk, or reads from it, holds the queue's lock meanwhile, forever if the disk
+//! does not answer. The threads of HTTP and of connections must not wait for it. Not here: the rows that show the
+//! figures (`admin::accounts`, `admin::queues`).
 //! Invariant: nothing here waits for a lock of a queue for longer than [`LOOK_NS_MAX`], and nothing here reads a file.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,20 +17,21 @@ use super::{Outlet, Position};
 use sys::clock::Clock;
 use sys::disk::Folder;
 
-/// Longest wait for a queue that somebody has: far longer than an append to a disk that is well.
+/// Longest wait for a locked queue: far longer than an append to a working disk.
 const LOOK_NS_MAX: u64 = 20 * super::MS_NS;
 
 /// Pause between two tries.
 const TRY_EVERY: Duration = Duration::from_micros(200);
 
-/// What a look has found.
+/// The result of a look.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    /// Somebody had the queue all the time: what waits is by the account, and the rest is as of the last look that found it.
+    /// The queue was locked all the time: what waits comes from the account, and the rest from the last successful
+    /// look.
     pub busy: bool,
     /// The account's sum.
     pub sum: OutputSum,
-    /// Bytes that wait.
+    /// Waiting bytes.
     pub bytes: u64,
     /// Age of the oldest block that no sender holds, in nanoseconds.
     pub oldest_age_ns: Option<u64>,
@@ -43,13 +44,13 @@ pub struct Look {
 pub struct DiskLook {
     /// Files with records.
     pub segments: u64,
-    /// Blocks that were taken and are not synced yet.
+    /// Blocks that were accepted and are not synced yet.
     pub blocks_unsynced: u64,
-    /// What went wrong so far.
+    /// Errors so far.
     pub counts: DiskQueueCounts,
-    /// What is not where the next process would look for it.
+    /// Files that are not where the next process would look for them.
     pub missing: Option<Missing>,
-    /// Why the disk takes nothing now.
+    /// Why the disk accepts nothing now.
     pub write_error: Option<DiskError>,
     /// Why nothing can be read although records wait.
     pub read_error: Option<DiskError>,
@@ -68,10 +69,10 @@ impl DiskLook {
     }
 }
 
-/// What the last looks have found.
+/// The results of the last looks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
-    /// The last one found nobody at home: the next one does not wait again.
+    /// The last one found the queue locked: the next one does not wait again.
     busy: bool,
     /// Monotonic nanosecond at which the oldest block was made.
     oldest_ns: Option<u64>,
@@ -79,7 +80,7 @@ pub(super) struct Found {
 }
 
 impl Outlet {
-    /// The queue, if nobody has it.
+    /// The queue, if it is not locked.
     pub(super) fn queue_now(&self) -> Option<MutexGuard<'_, OutputQueue<Folder>>> {
         match self.queue.try_lock() {
             Ok(queue) => Some(queue),
@@ -88,7 +89,7 @@ impl Outlet {
         }
     }
 
-    /// The queue, if it is free soon.
+    /// The queue, if it is unlocked soon.
     fn queue_soon(&self) -> Option<MutexGuard<'_, OutputQueue<Folder>>> {
         let until_ns = Clock::mono_ns() + LOOK_NS_MAX;
         loop {
@@ -100,7 +101,7 @@ impl Outlet {
         }
     }
 
-    /// What waits in the queue, and how its disk is.
+    /// What waits in the queue, and the state of its disk.
     pub fn look(&self, now: Now) -> Look {
         let mut found = *self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let queue = if found.busy { self.queue_now() } else { self.queue_soon() };
@@ -127,7 +128,7 @@ impl Outlet {
         }
     }
 
-    /// Whether the oldest block is known without reading. Where it is not, the thread that syncs the queue reads on, and the
+    /// Whether the oldest block is known without reading. If not, the thread that syncs the queue reads on, and the
     /// next look knows it.
     fn knows_oldest(&self, queue: &mut OutputQueue<Folder>) -> bool {
         let knows = queue.on_disk().is_none_or(|queue| queue.knows_oldest());
@@ -138,7 +139,7 @@ impl Outlet {
         knows
     }
 
-    /// [`Outlet::promise`]; none while somebody has the queue.
+    /// [`Outlet::promise`]; none while the queue is locked.
     pub fn promise_soon(&self, of: Position) -> Option<Promise> {
         Some(self.queue_soon()?.promise(of))
     }
@@ -155,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_that_somebody_has_is_looked_at_without_it() {
+    fn a_locked_queue_is_shown_without_its_lock() {
         let at = |s: u64| Now::default().plus_ns(s * SECOND_NS);
         let outlet = Outlet::new("o", QueueLimits::default(), &Arc::new(OutputAccount::default()));
         let block = |s| Block::lines(b"a 1 2\nb 1 2\n".to_vec(), 2, at(s).mono_ns);

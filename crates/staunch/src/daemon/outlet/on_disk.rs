@@ -1,8 +1,7 @@
-//! An outlet whose queue is on disk: what the thread that syncs it (`daemon::syncs`) is told, and what it tells.
+//! An outlet whose queue is on disk: the state that it shares with the thread that syncs it (`daemon::syncs`).
 //!
-//! The thread sleeps until a commit window ends or something was settled that the disk is to know; it is woken only when
-//! it would sleep past that.
-//! Not here: what a sync is (`deliver::disk_queue`), and the thread itself.
+//! The thread sleeps until a commit window ends or the disk has to record settled blocks; it is woken only if it would
+//! sleep past that. Not here: what a sync does (`deliver::disk_queue`), and the thread itself.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,10 +15,10 @@ use super::{MS_NS, Outlet};
 use sys::clock::Clock;
 use sys::disk::Folder;
 
-/// A thread that syncs is not woken for what was settled when it wakes by itself within this time.
+/// A thread that syncs is not woken for settled blocks if it wakes by itself within this time.
 const SETTLED_WITHIN_NS: u64 = 20 * MS_NS;
 
-/// What the thread that syncs a queue on disk needs beside the queue.
+/// What the thread that syncs a queue on disk needs besides the queue.
 #[derive(Debug)]
 pub struct OnDisk {
     folder: Folder,
@@ -29,19 +28,19 @@ pub struct OnDisk {
     pub(super) open: AtomicU32,
     /// The daemon ends: the queue is synced a last time when all tasks have ended.
     pub(super) closing: AtomicBool,
-    /// Nobody syncs it any more.
+    /// No thread syncs it any more.
     pub(super) released: AtomicBool,
     /// A reload has removed its output: its files are closed when all tasks have ended and nothing waits.
     retired: AtomicBool,
-    /// Who only looks wants to know how old the oldest record is, and does not read for it.
+    /// A look needs the age of the oldest record, and must not read for it.
     pub(super) wants_oldest: AtomicBool,
     work: Condvar,
-    /// Outlets of the queue for endpoints that reloads have brought.
+    /// Outlets of the queue for new endpoints of reloads.
     successors: Mutex<Vec<Weak<Outlet>>>,
 }
 
 impl OnDisk {
-    /// Where the queue is.
+    /// The folder of the queue.
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
@@ -82,22 +81,22 @@ impl OnDisk {
         self.retired.store(retired, Relaxed);
     }
 
-    /// True when no output has the queue any more.
+    /// True when no output uses the queue any more.
     pub fn is_left(&self) -> bool {
         self.retired.load(Relaxed) && self.open.load(Relaxed) == 0
     }
 
-    /// Told by the thread, with the queue locked, before it looks for something to do.
+    /// Called by the thread, with the queue locked, before it looks for work.
     pub fn falls_asleep(&self) {
         self.sleeps_until_ns.store(u64::MAX, Relaxed);
     }
 
-    /// Told by the thread when it has found something.
+    /// Called by the thread when it has found work.
     pub fn is_awake(&self) {
         self.sleeps_until_ns.store(0, Relaxed);
     }
 
-    /// True once when somebody wants to know how old the oldest record is.
+    /// True once after a look needed the age of the oldest record.
     pub fn take_wants_oldest(&self) -> bool {
         self.wants_oldest.swap(false, Relaxed)
     }
@@ -127,7 +126,7 @@ impl OnDisk {
 }
 
 impl Outlet {
-    /// Puts a queue on disk in the place of one in memory that nothing has come into. Once.
+    /// Replaces an empty queue in memory by one on disk. Once.
     pub fn put_on_disk(&self, queue: DiskQueue<Folder>, folder: Folder) {
         let mut place = self.queue();
         debug_assert!(place.copies() == 0, "what was in memory would be dropped");
@@ -144,12 +143,12 @@ impl Outlet {
         self.disk.load_full()
     }
 
-    /// True when no output has the queue any more and nothing waits in it, on its way or in doubt.
+    /// True when no output uses the queue any more and nothing waits in it, is in flight or in doubt.
     pub fn is_done_with(&self, disk: &OnDisk, queue: &OutputQueue<Folder>) -> bool {
         disk.is_left() && queue.copies() == 0 && self.account.copies_queued() == 0
     }
 
-    /// Closes the files of a queue on disk that nobody uses any more. An output of its name opens them again. False when
+    /// Closes the files of a queue on disk that is no longer used. An output of its name opens them again. False when
     /// one has come back meanwhile.
     pub fn close_files(&self, disk: &OnDisk) -> bool {
         let mut queue = self.queue();
@@ -163,13 +162,13 @@ impl Outlet {
         done
     }
 
-    /// Wakes the output and those that a reload has brought for its queue: which of them sends is not known here.
+    /// Wakes the output and its successors: which of them sends is not known here.
     pub fn wake_all(&self) {
         self.wake();
         self.disk().into_iter().for_each(|disk| disk.wake_successors());
     }
 
-    /// Something may have been settled, which the disk is to know soon: wakes a thread that would sleep for long.
+    /// Blocks may have been settled, which the disk has to record soon: wakes a thread that would sleep for long.
     pub(super) fn wake_sync(&self) {
         let Some(disk) = self.disk() else { return };
         let soon_ns = Clock::mono_ns() + SETTLED_WITHIN_NS;
@@ -178,8 +177,7 @@ impl Outlet {
         }
     }
 
-    /// Takes the result of a sync, and tells those who wait for one.
-    /// Returns what failed first.
+    /// Applies the result of a sync, and notifies those who wait for one. Returns the first error.
     pub fn on_synced(&self, done: SyncDone) -> Option<DiskError> {
         let error = self.queue().on_disk().and_then(|queue| queue.on_synced(done).error);
         self.synced.notify_waiters();
@@ -187,8 +185,8 @@ impl Outlet {
         error
     }
 
-    /// What stays on disk of an output that a reload has removed and whose time is over; none while the daemon ends, or
-    /// when a successor goes on.
+    /// The records that stay on disk, of an output that a reload has removed and whose time is over; none while the
+    /// daemon ends, or when a successor continues.
     pub fn left_on_disk(&self) -> Option<(Arc<OnDisk>, u64)> {
         let copies = self.queue().copies();
         let disk = self.disk().filter(|disk| !disk.closing.load(Relaxed))?;

@@ -1,5 +1,5 @@
-//! An outlet that is parked: another process may be about to go on with what waits there (hot restart), and until that is
-//! certain its own sender can be set going again as if nothing had been.
+//! Parks an outlet: another process may be about to continue its queue (hot restart), and until that is certain its own
+//! sender can be restarted as if nothing had happened.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use deliver::queue::{Admission, QueuedBlock};
 use super::Outlet;
 use sys::clock::Clock;
 
-/// Whether an output is to end, and when at the latest.
+/// Whether an output has to end, and when at the latest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Orders {
     stopping: bool,
@@ -18,18 +18,18 @@ pub(super) struct Orders {
 }
 
 impl Outlet {
-    /// Orders the output to drain until `deadline_ns` and then to wait: what it has not delivered stays in the queue, and
-    /// [`Self::go_on`] or [`Self::let_go`] says what becomes of it.
+    /// Orders the output to drain until `deadline_ns` and then to wait: undelivered records stay in the queue, until
+    /// [`Self::go_on`] or [`Self::let_go`] is called.
     pub fn park(&self, deadline_ns: u64) {
         let orders =
             Orders { stopping: self.is_stopping(), deadline_ns: self.ending.deadline_ns.load(Relaxed) };
         *self.parked() = Some(orders);
-        // Whoever has the queue locked and has not seen that it is parked ends before this.
+        // A thread that has the queue locked and has not seen that it is parked ends before this.
         if let Some(queue) = self.queue().in_memory() {
             queue.keep(true);
         }
         if let Some(disk) = self.disk() {
-            // It is synced, and then nobody touches it.
+            // It is synced, and then not touched any more.
             disk.closing.store(true, Relaxed);
         }
         // One that leaves for its successor has no longer than others, which wait for it. 0 stays 0: it does not leave.
@@ -42,7 +42,7 @@ impl Outlet {
         self.ending.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True while it waits to be told what becomes of it.
+    /// True while it is parked and undecided.
     pub fn is_parked(&self) -> bool {
         self.parked().is_some()
     }
@@ -52,7 +52,7 @@ impl Outlet {
         self.has_ended() && self.disk().is_none_or(|disk| disk.released.load(Relaxed))
     }
 
-    /// What waits in memory, oldest first. It goes on waiting.
+    /// What waits in memory, oldest first. It stays there.
     pub fn left(&self) -> Vec<QueuedBlock> {
         self.recall();
         self.queue().in_memory().map(|queue| queue.queued_blocks().collect()).unwrap_or_default()
@@ -64,19 +64,19 @@ impl Outlet {
         self.queue().on_disk().and_then(DiskQueue::unsettled)
     }
 
-    /// Takes what waited in another process's memory.
+    /// Appends what waited in another process's memory.
     pub fn go_on_with(&self, left: QueuedBlock) {
         if let Some(queue) = self.queue().in_memory() {
             return queue.append_handed_over(left);
         }
-        // For a queue on disk there are only last blocks that came into no queue there.
+        // For a queue on disk these are only the last blocks that were not yet in its queue.
         if let Some(block) = left.into_whole() {
             self.append_as(block, Admission::Granted, Clock::now());
         }
     }
 
-    /// Asked by the thread that syncs when it has synced a last time: true when it may end. Not so when the output goes on
-    /// after all.
+    /// Called by the thread that syncs after its last sync: true when it may end. False when the output continues after
+    /// all.
     pub fn release(&self) -> bool {
         let _both_or_none = self.queue();
         let Some(disk) = self.disk() else { return true };
@@ -85,8 +85,8 @@ impl Outlet {
         closing
     }
 
-    /// The output goes on as if it had never been parked. True when its queue on disk needs a thread that syncs it: the one
-    /// that there was has ended.
+    /// The output continues as if it had never been parked. True when its queue on disk needs a new thread that syncs
+    /// it: the old one has ended.
     #[must_use]
     pub fn go_on(&self) -> bool {
         let Some(orders) = self.parked().take() else { return false };
@@ -106,18 +106,18 @@ impl Outlet {
         unsynced
     }
 
-    /// Another process has what waits here: the output ends.
+    /// Another process has the records: the output ends.
     pub fn let_go(&self) {
         *self.parked() = None;
         self.ending.unparked.notify_waiters();
     }
 
-    /// Asked by the task of connection `number` after its end: true when it is to begin anew. Waits while the output is
-    /// parked.
+    /// Called by the task of connection `number` after its end: true when it has to start again. Waits while the output
+    /// is parked.
     pub async fn goes_on(&self, number: usize) -> bool {
         loop {
             let mut unparked = std::pin::pin!(self.ending.unparked.notified());
-            // Before the look, so that what is told between the two is not missed.
+            // Before the check, so that a notification in between is not missed.
             unparked.as_mut().enable();
             if !self.is_parked() {
                 break;

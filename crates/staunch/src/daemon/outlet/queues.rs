@@ -1,4 +1,4 @@
-//! The queues of all outlets, as the turn of the shard (`pipeline::Turn`) and acknowledgements see them.
+//! The queues of all outlets, for the turn of the shard (`pipeline::Turn`) and for acknowledgements.
 //!
 //! Invariant: at most one queue is locked at a time.
 

@@ -1,9 +1,9 @@
-//! The queues on disk that there were: a start that does not find the folder of one must not make another in its place.
+//! The queues on disk that existed before: a start that does not find a folder must not silently create a new one.
 //!
-//! `<data_dir>/known-queues` has the name of each folder, a line each, from the moment on that its queue was opened. A
-//! folder that is in the list and not there was moved away, or its file system is not mounted: what waits in it would stay
-//! behind, unnoticed. Somebody who wants to begin anew makes the folder.
-//! Not here: waiting for it, and refusing (`queues`). A data directory that is away as a whole takes this file with it.
+//! `<data_dir>/known-queues` has the name of each folder, one per line, from the first opening of its queue. A folder
+//! that is in the list but missing was moved away, or its file system is not mounted: its records would be left behind
+//! unnoticed. To start with an empty queue, create the folder. Not here: waiting for it, and refusing (`queues`). A
+//! data directory that is missing as a whole has lost this file, too.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -14,23 +14,23 @@ use sys::disk;
 /// The file in the data directory.
 pub const FILE: &str = "known-queues";
 
-/// True when the queue in `folder` of the data directory was there before and is not there now.
+/// True when the queue in `folder` of the data directory existed before and is missing now.
 ///
 /// # Errors
-/// When nobody can know now.
+/// When that cannot be determined now.
 pub fn is_away(data_dir: &Path, folder: &Path) -> io::Result<bool> {
     match fs::metadata(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        // Opening it reports what is in its place.
+        // Opening it reports what is there instead.
         _ => return Ok(false),
     }
     Ok(names(data_dir)?.contains(&name_of(folder)))
 }
 
-/// The queue in `folder` is there from now on.
+/// The queue in `folder` exists from now on.
 ///
 /// # Errors
-/// When that cannot be written.
+/// When the file cannot be written.
 pub fn note(data_dir: &Path, folder: &Path) -> io::Result<()> {
     let (mut names, name) = (names(data_dir)?, name_of(folder));
     if names.contains(&name) {
@@ -49,14 +49,14 @@ fn names(data_dir: &Path) -> io::Result<Vec<String>> {
     match fs::read_to_string(data_dir.join(FILE)) {
         Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        // Somebody else's: it knows none of ours.
+        // Another program's file: it has no names of ours.
         Err(error) if error.kind() == ErrorKind::InvalidData => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }
 
 #[test]
-fn a_folder_that_was_there_and_is_not_is_away() {
+fn a_known_folder_that_is_missing_is_away() {
     let data_dir = tempfile::tempdir().expect("a folder");
     let folder = |name: &str| data_dir.path().join("queues").join(name);
     let is_away = |name: &str| is_away(data_dir.path(), &folder(name)).expect("it can be read");

@@ -1,9 +1,9 @@
-//! Opening the outputs' queues: in memory, or on disk with what an earlier run has left there.
+//! Opens the outputs' queues: in memory, or on disk with the records of an earlier run.
 //!
-//! Not here: what a queue on disk recovers (`deliver::disk_queue`), the data directory's lock (`data_dir`).
-//! Invariant: a folder is open once at a time; see `reload` for outputs that come back. A start that
-//! lacks descriptors, memory or the folder waits (`startup`) and is refused then: going on without what waits on disk
-//! would count it as lost.
+//! Not here: the recovery of a queue on disk (`deliver::disk_queue`), the data directory's lock (`data_dir`).
+//! Invariant: a folder is open once at a time; see `reload` for outputs that are added again. A start that lacks
+//! descriptors, memory or the folder waits (`startup`) and is then refused: to continue without the records on disk
+//! would count them as lost.
 
 pub mod known_queues;
 pub mod syncs;
@@ -24,10 +24,10 @@ use sys::clock::Clock;
 use sys::data_dir::{self, DataDir};
 use sys::disk::Folder;
 
-/// The queue of one output, with what waits in it, for a start, which may wait for it.
+/// The queue of one output, with its waiting records, for a start, which may wait for it.
 ///
 /// # Errors
-/// When its folder cannot be read or written: what it should keep could not be kept.
+/// When its folder cannot be read or written: its records could not be kept.
 pub async fn open(
     output: &OutputPlan,
     account: &Arc<OutputAccount>,
@@ -40,7 +40,7 @@ pub async fn open(
     Ok(Arc::new(on_disk(output, queue, folder)))
 }
 
-/// The same for a reload, which waits for nothing: it is refused, and changes nothing.
+/// The same for a reload, which never waits: it is refused, and changes nothing.
 ///
 /// # Errors
 /// The same.
@@ -62,7 +62,7 @@ fn opened_at_once(
     Ok(on_disk(output, queue, folder))
 }
 
-/// A queue on disk that was read and is not open yet: another process still has its folder, and perhaps goes on with it.
+/// A queue on disk that was read and is not open yet: another process still has its folder, and may continue with it.
 pub struct Prepared<'a> {
     place: Place<'a>,
     queue: disk_queue::Prepared<Folder>,
@@ -71,8 +71,8 @@ pub struct Prepared<'a> {
     spare: Folder,
 }
 
-/// Tries everything that can keep a queue from being opened, for an outlet that was made while another process has the
-/// folder. None when the queue is in memory.
+/// Tries everything that can prevent opening a queue, for an outlet that was made while another process has the folder.
+/// None when the queue is in memory.
 ///
 /// # Errors
 /// When it could not be opened now.
@@ -93,7 +93,7 @@ pub fn prepare<'a>(
 }
 
 impl Prepared<'_> {
-    /// Opens it, from the position that the old process may have handed over: nobody else has the folder any more.
+    /// Opens it, at the position that the old process may have handed over: no other process has the folder any more.
     ///
     /// # Errors
     /// As [`open`].
@@ -117,7 +117,7 @@ fn on_disk(output: &OutputPlan, queue: DiskQueue<Folder>, folder: Folder) -> Out
     Outlet::on_disk(&output.name, queue, folder).with_connections(connections(output))
 }
 
-/// Where the queue on disk of an output is, and how it is opened.
+/// The path and options of an output's queue on disk.
 struct Place<'a> {
     output: &'a str,
     data_dir: &'a DataDir,
@@ -125,7 +125,7 @@ struct Place<'a> {
     plan: DiskQueuePlan,
 }
 
-/// A queue, what was found in it, and its folder.
+/// A queue, what was recovered, and its folder.
 type Found = ((DiskQueue<Folder>, Recovery), Folder);
 
 impl<'a> Place<'a> {
@@ -143,7 +143,7 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// Reads what opening needs, and makes the folder where there was none.
+    /// Reads what opening needs, and creates a missing folder.
     fn prepare(&self, unreadable: Unreadable) -> Result<(disk_queue::Prepared<Folder>, Folder), OpenError> {
         if known_queues::is_away(self.data_dir.path(), &self.path).map_err(OpenError::of_folder)? {
             return Err(OpenError::away(&self.path));
@@ -172,10 +172,10 @@ impl<'a> Place<'a> {
         )
     }
 
-    /// Logs what was found, or says why there is no queue.
+    /// Logs what was recovered, or returns why there is no queue.
     fn logged(&self, opened: Result<Found, OpenError>) -> anyhow::Result<(DiskQueue<Folder>, Folder)> {
         let ((queue, found), folder) = opened.map_err(|cause| self.cannot_open(&cause))?;
-        tell(self.output, &self.path, &found);
+        log_recovered(self.output, &self.path, &found);
         if let Err(error) = known_queues::note(self.data_dir.path(), &self.path) {
             tracing::warn!(
                 "output `{}`: cannot record its queue on disk in the data directory ({error}): a later start that does not \
@@ -193,7 +193,7 @@ impl<'a> Place<'a> {
 struct OpenError {
     why: String,
     waits: bool,
-    /// The disk failed to read something that may be passed over.
+    /// The disk failed to read something that may be skipped.
     may_pass_over: bool,
 }
 
@@ -202,7 +202,7 @@ impl OpenError {
         OpenError { why: error.to_string(), waits: sys::is_scarce(&error), may_pass_over: false }
     }
 
-    /// It was there before: making another in its place would leave behind what waits in it.
+    /// It existed before: creating a new one would leave its records behind.
     fn away(folder: &Path) -> OpenError {
         let why = format!(
             "the folder existed before and is missing now: it was moved, or its file system is not mounted. Restore it; \
@@ -214,15 +214,15 @@ impl OpenError {
 
     fn of_queue(error: DiskError) -> OpenError {
         let failed = matches!(error, DiskError::Io { .. });
-        // Missing permission is the operator's to mend: a start says so at once.
+        // The operator has to fix a missing permission: a start reports it at once.
         let waits = failed || error.passes() && error != DiskError::Denied;
-        // No wait makes a file of a pipe.
+        // Waiting does not turn a pipe into a file.
         let may_pass_over = failed || error == DiskError::NotAFile;
         OpenError { why: error.to_string(), waits, may_pass_over }
     }
 }
 
-/// Opens, again and again where that may help, and past the time for it without what the disk fails to read.
+/// Opens, repeatedly if that may help, and after the time limit without the parts that the disk fails to read.
 async fn opened_in_time<T>(
     output: &str,
     startup: &mut Startup<'_>,
@@ -231,14 +231,14 @@ async fn opened_in_time<T>(
     let what = format!("output `{output}`: its queue on disk cannot be opened yet");
     let opened = startup.retry(what, |error: &OpenError| error.waits, || open(Unreadable::Fail)).await;
     match opened {
-        // Not at a stop: the next start looks at it again.
+        // Not at a stop: the next start tries it again.
         Err(error) if error.may_pass_over && !startup.is_stopped() => open(Unreadable::Skip),
         opened => opened,
     }
 }
 
-/// An outlet for an output that goes on with the queue on disk of an earlier one of its name, see `reload`. One that was done
-/// with and closed is opened again.
+/// An outlet for an output that continues the queue on disk of an earlier one of its name, see `reload`. A queue whose
+/// files were closed is opened again.
 ///
 /// # Errors
 /// As [`open_at_once`].
@@ -259,11 +259,11 @@ fn connections(output: &OutputPlan) -> usize {
     output.kind.facts().link.connections()
 }
 
-/// Segments that somebody moved, and that are named.
+/// Most misplaced segments that a log line names.
 const MISPLACED_SHOWN: usize = 10;
 
-/// One line on what was found, if there was anything.
-fn tell(output: &str, path: &Path, found: &Recovery) {
+/// Logs what was recovered, if there was anything.
+fn log_recovered(output: &str, path: &Path, found: &Recovery) {
     let text = recovered(found);
     let path = path.display();
     let odd = found.segments_damaged + found.segments_unreadable + found.segments_oversized;
@@ -317,8 +317,8 @@ fn recovered(found: &Recovery) -> String {
     text
 }
 
-/// Tells of queues on disk that no output of the plan owns.
-pub fn tell_orphans(plan: &Plan, data_dir: &DataDir) {
+/// Logs queues on disk that belong to no output of the plan.
+pub fn log_orphans(plan: &Plan, data_dir: &DataDir) {
     let owned: BTreeSet<String> = plan
         .outputs
         .iter()
@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_is_one_line() {
+    fn the_recovery_is_logged_as_one_line() {
         let mut found = Recovery { segments: 1, copies_queued: 3, queued_bytes: 512, ..Recovery::default() };
         assert_eq!(recovered(&found), "recovered 3 records (512 bytes, 1 segment) from the queue on disk");
         found.segments_oversized = 2;
@@ -381,7 +381,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn a_start_waits_for_what_may_pass() {
+    async fn a_start_waits_for_transient_errors() {
         let failing = |left: u32, error: DiskError| {
             let left = std::cell::Cell::new(left);
             move |_: Unreadable| match left.get() {
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_whose_folder_has_gone_away_is_not_made_anew() {
+    fn a_queue_whose_folder_is_missing_is_not_created_again() {
         let folder = tempfile::tempdir().expect("a folder");
         let data_dir = DataDir::lock(folder.path(), None).expect("nobody has it");
         let mut output = config::defaults(Path::new(".")).outputs.remove(0);

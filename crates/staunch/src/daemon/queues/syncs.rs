@@ -1,8 +1,8 @@
 //! The thread that syncs the queue on disk of one output: group commit.
 //!
-//! One thread for each queue, so that a sync that hangs holds up its own queue only. It sleeps until the first record
-//! that waits for a sync has waited for `sync_window`, and holds no lock while the disk works.
-//! Not here: what is due and what a sync means (`deliver::disk_queue`).
+//! One thread for each queue, so that a hanging sync delays its own queue only. It sleeps until the oldest unsynced
+//! record has waited for `sync_window`, and holds no lock while the disk works. Not here: what is due and what a sync
+//! does (`deliver::disk_queue`).
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -17,16 +17,16 @@ use crate::daemon::outlet::{OnDisk, Outlet};
 use sys::clock::Clock;
 use sys::disk::Folder;
 
-/// Pause when a sync is due and there is nothing to sync, which the disk's errors may lead to.
+/// Pause when a sync is due but there is nothing to sync, which disk errors may cause.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Pause before files that nobody uses any more are closed after a sync that failed.
+/// Pause before unused files are closed after a failed sync.
 const CLOSE_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// Least time between two lines about a disk that fails: the first failure is logged at once, then their count.
-const TELL_EVERY_NS: u64 = 60 * SECOND_NS;
+/// Least time between two log lines about a failing disk: the first failure is logged at once, then their count.
+const LOG_EVERY_NS: u64 = 60 * SECOND_NS;
 
-/// How often the thread looks whether the files of the queue are where they should be.
+/// How often the thread checks whether the files of the queue are where they should be.
 const LOOK_EVERY_NS: u64 = 2 * SECOND_NS;
 
 /// Starts the thread of an output whose queue is on disk; nothing for the others.
@@ -40,7 +40,7 @@ pub fn spawn(tasks: &mut JoinSet<()>, outlet: &Arc<Outlet>) -> std::io::Result<(
     Ok(())
 }
 
-/// A thread that is there and has nothing to sync yet. It ends when nobody says that it begins.
+/// A thread that exists and has nothing to sync yet. Dropping this ends it.
 #[derive(Debug)]
 pub struct Prepared(SyncSender<()>);
 
@@ -69,14 +69,14 @@ pub fn prepare(tasks: &mut JoinSet<()>, outlet: &Arc<Outlet>) -> std::io::Result
         drop(ended);
     })?;
     tasks.spawn(async move {
-        // The sender is dropped, not used: that is the news.
+        // The sender is dropped, not used: that is the signal.
         let _ended = end.await;
     });
     Ok(Prepared(begin))
 }
 
-/// Syncs until the outlet is closed and its output has ended, and then a last time; or until a reload has removed the output
-/// and nothing waits for it any more: then the files are closed.
+/// Syncs until the outlet is closed and its output has ended, and then a last time; or until a reload has removed the
+/// output and nothing waits for it any more: then the files are closed.
 pub fn run(outlet: &Outlet) {
     let Some(disk) = outlet.disk() else { return };
     let disk = &*disk;
@@ -108,7 +108,7 @@ pub fn run(outlet: &Outlet) {
         }
         outlet.progressed();
     }
-    // The cursor's file may be gone as well, or has to go past what is missing.
+    // The cursor's file may be missing as well, or has to advance past missing segments.
     let _counted = last_sync(outlet, disk);
 }
 
@@ -117,14 +117,14 @@ fn is_done_with(outlet: &Outlet, disk: &OnDisk) -> bool {
     outlet.is_done_with(disk, &outlet.queue())
 }
 
-/// Gives what failed, which is counted.
+/// Returns the error, which is counted.
 fn last_sync(outlet: &Outlet, disk: &OnDisk) -> Option<DiskError> {
     let last = outlet.queue().on_disk().and_then(|queue| queue.begin_last_sync());
     let done = last?.perform(disk.folder());
     outlet.on_synced(done)
 }
 
-/// Looks which files are there.
+/// Checks which files exist.
 pub fn look(outlet: &Outlet, disk: &OnDisk) {
     let begun = outlet.queue().on_disk().and_then(|queue| queue.begin_directory_check());
     let Some(looked) = begun.map(|look| look.perform(disk.folder())) else { return };
@@ -133,10 +133,10 @@ pub fn look(outlet: &Outlet, disk: &OnDisk) {
     }
 }
 
-/// One sync, or one sleep that ends at `look_ns` at the latest. Gives the error of the sync.
+/// One sync, or one sleep that ends at `look_ns` at the latest. Returns the error of the sync.
 fn turn(outlet: &Outlet, disk: &OnDisk, look_ns: u64) -> Option<DiskError> {
     let mut guard = outlet.queue();
-    // Before anything is looked at: whoever settles something after the look finds us asleep.
+    // Before the checks: if something is settled after them, the thread counts as asleep and is woken.
     disk.falls_asleep();
     let now = Clock::now();
     let queue = guard.on_disk()?;
@@ -149,7 +149,7 @@ fn turn(outlet: &Outlet, disk: &OnDisk, look_ns: u64) -> Option<DiskError> {
     let held_copies = queue.held_copies();
     let job = if is_due { queue.begin_sync(now) } else { None };
     if queue.held_copies() != held_copies || queue.read_again(now) {
-        // The disk has taken what it had refused, or may give what it did not: there is something to send.
+        // The disk has accepted what it had refused, or may return what it did not: there is something to send.
         outlet.wake_all();
     }
     if let Some(job) = job {
@@ -173,19 +173,19 @@ fn turn(outlet: &Outlet, disk: &OnDisk, look_ns: u64) -> Option<DiskError> {
     None
 }
 
-/// What was told about the disk.
+/// What was logged about the disk.
 #[derive(Debug, Default)]
 struct Complaints {
-    told: DiskQueueCounts,
-    told_ns: u64,
+    logged: DiskQueueCounts,
+    logged_ns: u64,
     /// The last error of a write, a read or a sync since then.
     last_error: Option<DiskError>,
-    /// What was last logged as missing, and when.
+    /// The last missing files that were logged, and when.
     missing: Option<(Missing, u64)>,
 }
 
 impl Complaints {
-    /// Tells what has gone wrong since it told last, if that is long enough ago.
+    /// Logs new errors, if the last line is long enough ago.
     fn look(&mut self, outlet: &Outlet, disk: &OnDisk) {
         self.look_for_files(outlet, disk);
         let seen =
@@ -193,11 +193,11 @@ impl Complaints {
         let Some((counts, error)) = outlet.queue().on_disk().map(seen) else { return };
         self.last_error = error.or(self.last_error);
         let now_ns = Clock::mono_ns();
-        let soon = self.told_ns != 0 && now_ns < self.told_ns + TELL_EVERY_NS;
-        if counts == self.told || soon && !disk.is_done() {
+        let soon = self.logged_ns != 0 && now_ns < self.logged_ns + LOG_EVERY_NS;
+        if counts == self.logged || soon && !disk.is_done() {
             return;
         }
-        let mut text = new_damage(&self.told, &counts);
+        let mut text = new_damage(&self.logged, &counts);
         if let Some(error) = self.last_error.take() {
             let error = if text.is_empty() { error.to_string() } else { format!(" (last error: {error})") };
             text.push_str(&error);
@@ -206,13 +206,13 @@ impl Complaints {
             let path = disk.folder().path().display();
             tracing::warn!("output `{}`: queue on disk in {path}: {text}", outlet.name);
         }
-        (self.told, self.told_ns) = (counts, now_ns);
+        (self.logged, self.logged_ns) = (counts, now_ns);
     }
 }
 
 impl Complaints {
-    /// Logs once that files are missing, and again when more of them are, not more often than once in a while; and when
-    /// all of them are there again or done with.
+    /// Logs once that files are missing, and again when more of them are, with a minimum interval; and when all of them
+    /// are back or no longer needed.
     fn look_for_files(&mut self, outlet: &Outlet, disk: &OnDisk) {
         let missing = outlet.queue().on_disk().and_then(|queue| queue.missing());
         let now_ns = Clock::mono_ns();
@@ -222,13 +222,13 @@ impl Complaints {
                 if logged.error == now.error
                     && (now.error == DiskError::Away
                         || now.segments <= logged.segments
-                        || now_ns < at_ns + TELL_EVERY_NS) => {}
+                        || now_ns < at_ns + LOG_EVERY_NS) => {}
             (Some(now), _) => {
                 tracing::warn!("output `{}`: {}", outlet.name, missing_text(now, &path.to_string()));
                 self.missing = Some((now, now_ns));
             }
             (None, Some((logged, at_ns)))
-                if now_ns >= at_ns + TELL_EVERY_NS || logged.error == DiskError::Away =>
+                if now_ns >= at_ns + LOG_EVERY_NS || logged.error == DiskError::Away =>
             {
                 if logged.error == DiskError::Away {
                     tracing::info!(
@@ -243,7 +243,7 @@ impl Complaints {
     }
 }
 
-/// What is missing and what can be done about it.
+/// What is missing and how to fix it.
 fn missing_text(missing: Missing, path: &str) -> String {
     let Missing { error, copies, segments } = missing;
     let (records, files) = (counted(copies, "record"), counted(segments, "file"));
@@ -291,14 +291,15 @@ fn new_damage(before: &DiskQueueCounts, now: &DiskQueueCounts) -> String {
         ("file could not be removed", "files could not be removed"),
     ];
     let news = counts(now).into_iter().zip(counts(before)).map(|(now, before)| now.saturating_sub(before));
-    let told = news.zip(words).filter(|(new, _)| *new > 0);
-    told.map(|(new, (one, many))| format!("{new} {}", if new == 1 { one } else { many }))
+    let parts = news.zip(words).filter(|(new, _)| *new > 0);
+    parts
+        .map(|(new, (one, many))| format!("{new} {}", if new == 1 { one } else { many }))
         .collect::<Vec<_>>()
         .join(", ")
 }
 
 #[test]
-fn what_is_new_is_told() {
+fn only_new_errors_are_logged() {
     let before = DiskQueueCounts { write_errors: 3, ..DiskQueueCounts::default() };
     let now = DiskQueueCounts { write_errors: 5, damaged_ranges: 1, damaged_records: 2, ..before };
     assert_eq!(new_damage(&before, &before), "");

@@ -1,7 +1,7 @@
-//! Watching the config files: a change is reported once, when the files have stopped changing.
+//! Watches the config files: a change is reported once, when the files have stopped changing.
 //!
-//! By looking, not by notification: a look a second costs nothing, works on every file system, and sees a file that
-//! was renamed into place as well as one that was written over.
+//! By polling, not by notifications: a check per second costs nothing, works on every file system, and detects renamed
+//! and overwritten files.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::daemon::shared::Shared;
 
-/// How often the files are looked at.
+/// Interval between two checks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The files and folders of a config. Each reload may name others.
@@ -19,12 +19,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub struct Watched(Arc<Mutex<Vec<PathBuf>>>);
 
 impl Watched {
-    /// These.
+    /// Watches these.
     pub fn of(paths: Vec<PathBuf>) -> Watched {
         Watched(Arc::new(Mutex::new(paths)))
     }
 
-    /// From now on these, unless there is none.
+    /// From now on these, unless the list is empty.
     pub fn set(&self, paths: Vec<PathBuf>) {
         if !paths.is_empty() {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = paths;
@@ -47,7 +47,7 @@ impl Watched {
 /// What differs between two states of a file or folder.
 type Mark = (u64, u64, i64, i64);
 
-/// The state of all files; none while one of them is not there.
+/// The state of all files; `None` while one of them is missing.
 type Look = Option<Vec<Mark>>;
 
 fn look(files: &[PathBuf]) -> Look {
@@ -55,7 +55,7 @@ fn look(files: &[PathBuf]) -> Look {
     files.iter().map(mark).collect()
 }
 
-/// Decides from looks when there is a change to report.
+/// Decides when a change is reported.
 #[derive(Debug)]
 struct Looks {
     reported: Look,
@@ -67,7 +67,7 @@ impl Looks {
         Looks { reported: now.clone(), last: now }
     }
 
-    /// True when the files differ from what was reported, are there, and have been the same for two looks.
+    /// True when the files differ from the reported state, exist, and were equal in two checks.
     fn see(&mut self, now: Look) -> bool {
         let settled = std::mem::replace(&mut self.last, now.clone()) == now;
         let changed = settled && now.is_some() && now != self.reported;
@@ -89,7 +89,7 @@ pub(in crate::daemon) fn spawn(
     tokio::spawn(watch(watched.beside(file), Arc::clone(shared), changes.clone()));
 }
 
-/// Looks at the files as long as the daemon runs and reports their changes while the plan in force wants it.
+/// Checks the files as long as the daemon runs, and reports changes if the current plan has `reload_on_change`.
 async fn watch(watched: Watched, shared: Arc<Shared>, changes: mpsc::Sender<()>) {
     let mut files = watched.paths();
     let mut looks = Looks::new(look(&files));
@@ -111,7 +111,7 @@ async fn watch(watched: Watched, shared: Arc<Shared>, changes: mpsc::Sender<()>)
 }
 
 #[test]
-fn a_change_is_reported_once_and_only_when_it_has_settled() {
+fn a_change_is_reported_once_when_the_file_is_stable() {
     let file = |version: u64| Some(vec![(version, 0, 0, 0)]);
     let mut watched = Looks::new(file(1));
     let looks = [
@@ -134,7 +134,7 @@ fn a_change_is_reported_once_and_only_when_it_has_settled() {
 }
 
 #[test]
-fn a_change_of_one_of_several_files_is_seen() {
+fn a_change_of_one_of_several_files_is_detected() {
     let folder = tempfile::tempdir().expect("a folder");
     let paths: Vec<PathBuf> = ["a.toml", "b.toml"].iter().map(|name| folder.path().join(name)).collect();
     paths.iter().for_each(|path| std::fs::write(path, "a").expect("a file"));

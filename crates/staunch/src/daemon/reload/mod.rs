@@ -1,7 +1,7 @@
-//! SIGHUP: the file is read and checked whole; then what changed is changed, and nothing else.
+//! Reload: all files are read and checked; then only the changed parts are replaced.
 //!
-//! Ids of sources and outputs keep their meaning: a new plan is merged with the plan in force by name. What is
-//! gone stays as a row without listeners or feeds, so that its account still adds up.
+//! Ids of sources and outputs keep their meaning: a new plan is merged with the current one by name. Removed nodes stay
+//! as rows without listeners or edges, so that their accounts stay balanced.
 
 pub mod change;
 pub mod reread;
@@ -34,22 +34,22 @@ use tls::Certificates;
 
 const SHARD_ENDED: &str = "the shard has ended, and the daemon ends";
 
-/// How long an output that a reload has removed may take to send what waits for it: ten minutes. An endpoint that is
-/// gone for good would keep its memory, and an alert, for as long as the daemon runs.
+/// How long a removed output may send its queue: ten minutes. Otherwise an endpoint that is gone would keep memory, and
+/// an alert, as long as the daemon runs.
 const RETIRED_DRAIN_NS: u64 = 600 * SECOND_NS;
 
 /// The same for people.
 const RETIRED_DRAIN: &str = "ten minutes";
 
-/// How long a reload waits for what it opens: files, folders and sockets. As long as a start waits.
+/// Timeout for files, folders and sockets that a reload opens: that of a start.
 const OPENING_MAX: Duration = Duration::from_nanos(startup::WAIT_NS_MAX);
 
-/// Why a reload did not do all that it should have.
+/// Why a reload failed, completely or in part.
 #[derive(Debug)]
 enum Failure {
-    /// The plan before is in force, and nothing of it was touched.
+    /// The previous plan is in force, unchanged.
     Unchanged(String),
-    /// The new plan is in force; these parts of it do not work.
+    /// The new plan is in force, but these parts of it do not work.
     InPart(Vec<String>),
 }
 
@@ -67,7 +67,7 @@ impl Failure {
     }
 }
 
-/// Begins a reload, which [`end`] goes on with when the file has been read.
+/// Begins a reload; [`end`] continues it when the file has been read.
 pub(super) fn begin(running: &Running, reread: Option<&Reread>, rereading: &mut Rereading) {
     reopen_files(&running.shared);
     let Some(reread) = reread else {
@@ -80,8 +80,8 @@ pub(super) fn begin(running: &Running, reread: Option<&Reread>, rereading: &mut 
     }
 }
 
-/// Ends a reload with what was read, and says how it went: true when a new plan is in force. A reload that is refused
-/// changes nothing.
+/// Ends a reload with the plan or errors that were read, and logs the result: true when a new plan is in force. A
+/// rejected reload changes nothing.
 pub(crate) async fn end(
     running: &mut Running,
     read: Result<Plan, String>,
@@ -121,7 +121,7 @@ pub(crate) async fn end(
     done
 }
 
-/// The first mistake of a refused reload: its code and place, or the first line when it is none of a file.
+/// The first error of a rejected reload: its code and place, or its first line if it is not about a file.
 fn in_short(mistakes: &str) -> String {
     let mut lines = mistakes.lines().skip_while(|line| !line.starts_with("error["));
     let code = lines.next().and_then(|line| line.strip_prefix("error[")?.split(']').next());
@@ -138,7 +138,7 @@ fn in_short(mistakes: &str) -> String {
 }
 
 #[test]
-fn a_refused_reload_is_logged_in_short() {
+fn a_rejected_reload_is_logged_in_one_line() {
     for (mistakes, want) in [
         ("error[C004]: bad\n  --> relay.toml:13:9\n   |", "C004 at relay.toml:13"),
         ("warning[C017]: x\n --> a:1:1\nerror[C023]: no source\n  --> relay.toml\n", "C023 at relay.toml"),
@@ -150,7 +150,7 @@ fn a_refused_reload_is_logged_in_short() {
     }
 }
 
-/// What a reload that ended so adds to.
+/// The counter for this result.
 fn counter<'a>(reloads: &'a Reloads, result: &Result<(), Failure>) -> &'a AtomicU64 {
     match result {
         Ok(()) => &reloads.done,
@@ -159,8 +159,8 @@ fn counter<'a>(reloads: &'a Reloads, result: &Result<(), Failure>) -> &'a Atomic
     }
 }
 
-/// Another program rotates the files that we never rotate, and sends SIGHUP: whatever the config file says now, and also when it
-/// says what it said before.
+/// Another program rotates the files that we never rotate, and sends SIGHUP: they are reopened even if the config file
+/// has errors or did not change.
 fn reopen_files(shared: &Shared) {
     let wiring = shared.wiring.load();
     let outlets = wiring.outlets.iter().zip(&wiring.plan.outputs);
@@ -173,7 +173,7 @@ async fn apply(running: &mut Running, new: &Plan, stop_asked: watch::Receiver<bo
     if failed.is_empty() { Ok(()) } else { Err(Failure::InPart(failed)) }
 }
 
-/// What takes the place of the wiring in force, and its new listeners: all of it that can be refused.
+/// The new wiring and its new listeners: all steps that may be rejected.
 async fn prepared(
     running: &mut Running,
     new: &Plan,
@@ -210,7 +210,7 @@ async fn prepared(
     Ok((Wiring { certificates, plan, accounts, outlets, generation, listening }, opened))
 }
 
-/// What a reload has to open.
+/// Files and sockets that a reload has to open.
 struct ToOpen {
     before: Arc<Wiring>,
     plan: Plan,
@@ -236,7 +236,7 @@ impl ToOpen {
     fn open(self) -> Result<Ready, String> {
         let ToOpen { before, plan, accounts, places, mut data_dir, http, readers } = self;
         let certificates =
-            Certificates::load(&plan, Some(&before.certificates)).map_err(|wrong| tls::told(&wrong))?;
+            Certificates::load(&plan, Some(&before.certificates)).map_err(|wrong| tls::joined(&wrong))?;
         let (listeners, failures) = listeners::open(&plan, &places, None, readers);
         if !failures.is_empty() {
             return Err(failures.join("\n"));
@@ -251,8 +251,8 @@ impl ToOpen {
     }
 }
 
-/// Opens what a reload needs on a thread of its own: a file system that hangs must not keep the daemon from hearing that it
-/// is to stop. What is opened too late is closed again, and until then there is no other reload.
+/// Opens files and sockets for a reload on a separate thread, because a file system that hangs must not delay a stop.
+/// Late results are closed again, and until then there is no other reload.
 #[derive(Debug, Default)]
 pub(crate) struct Opening(Arc<()>);
 
@@ -275,7 +275,7 @@ impl Opening {
             drop(under_way);
             opened
         });
-        // Cancel-safe: what is opened when nobody waits any more is dropped, which closes it.
+        // Cancel-safe: late results are dropped, which closes them.
         tokio::select! {
             opened = opening => opened.map_err(|_panicked| "opening the new listeners and queues failed".to_owned()),
             _ = stop_asked.wait_for(|asked| *asked) => Err("the daemon is stopping".to_owned()),
@@ -287,8 +287,8 @@ impl Opening {
     }
 }
 
-/// Sources whose `ack_when` cannot be kept with what stays as it is until the next start: each of their connections would
-/// be refused for ever.
+/// Sources whose `ack_when` is impossible with options that only change at the next start: each of their connections
+/// would fail forever.
 fn broken_promises(plan: &Plan) -> Vec<String> {
     let promising = plan.sources.iter().enumerate().filter(|(_, source)| !source.listen.is_empty());
     let broken = promising.filter_map(|(at, source)| {
@@ -309,7 +309,7 @@ fn broken_promises(plan: &Plan) -> Vec<String> {
     broken.collect()
 }
 
-/// Rows of sources and outputs that reloads have removed stay, so that their accounts add up.
+/// Rows of removed sources and outputs are kept, so that their accounts stay balanced.
 fn fits(sources: usize, outputs: usize) -> Result<(), String> {
     if sources <= SOURCES_MAX && outputs <= OUTPUTS_MAX {
         return Ok(());
@@ -317,7 +317,7 @@ fn fits(sources: usize, outputs: usize) -> Result<(), String> {
     Err(format!("more than {SOURCES_MAX} sources or {OUTPUTS_MAX} outputs since the start; restart instead"))
 }
 
-/// From here on there is no way back: what cannot be done is left out, and named. Gives that.
+/// From here on, failures are only reported: the result names the parts that do not work.
 async fn put_in_force(running: &mut Running, wiring: Wiring, opened: Vec<listeners::Opened>) -> Vec<String> {
     let shared = Arc::clone(&running.shared);
     let before = shared.wiring.load_full().outlets.len();
@@ -361,7 +361,7 @@ async fn put_in_force(running: &mut Running, wiring: Wiring, opened: Vec<listene
         None => failed.push(SHARD_ENDED.to_owned()),
     }
     outputs::check::spawn(&mut running.checks, &shared);
-    // Nothing is appended to a retired output any more: it sends what waits, and ends.
+    // A removed output gets no more blocks: it sends its queue, and ends.
     let deadline_ns = Clock::mono_ns().saturating_add(RETIRED_DRAIN_NS);
     let retired = wiring.outlets.iter().zip(&plan.outputs).filter(|(_, output)| outputs::is_retired(output));
     for (outlet, _) in retired.filter(|(outlet, _)| !outlet.is_stopping()) {
@@ -371,7 +371,7 @@ async fn put_in_force(running: &mut Running, wiring: Wiring, opened: Vec<listene
     failed
 }
 
-/// One log line for an output that is gone, or leads elsewhere under its name.
+/// One log line for an output that was removed, or has another endpoint.
 fn tell_retired(outlet: &Outlet) {
     let name = &outlet.name;
     match outlet.left_behind(RETIRED_DRAIN) {
@@ -384,8 +384,8 @@ fn tell_retired(outlet: &Outlet) {
     }
 }
 
-/// Those that stay, and one for each output that is new: with a queue of its own, or with that on disk of an output that
-/// had the name before. A folder is never open twice.
+/// Existing outlets, and one for each new output: with a new queue, or with the queue on disk of an earlier output with
+/// its name. A folder is never open twice.
 fn outlets(
     before: &Wiring,
     plan: &Plan,
@@ -405,7 +405,7 @@ fn outlets(
     Ok(outlets)
 }
 
-/// Checkpoints, and the labels that belong to them, are kept where the next start looks for them.
+/// Stores checkpoints and labels where the next start reads them.
 fn keep_state(shared: &Shared, data_dir: Option<&DataDir>, plan: &Plan) -> Result<(), String> {
     shared.handover.in_force(plan);
     match data_dir {
@@ -414,7 +414,7 @@ fn keep_state(shared: &Shared, data_dir: Option<&DataDir>, plan: &Plan) -> Resul
             shared.handover.keep_in(data_dir.path());
             shared.handover.keep(plan).map_err(|error| error.to_string())
         }
-        // As at a start: what is wanted and not ours is left alone.
+        // As at a start: a directory that another daemon owns is not used.
         None if kept::is_wanted(plan) => Ok(()),
         None => {
             shared.handover.keep_in(&plan.data_dir);
@@ -423,7 +423,7 @@ fn keep_state(shared: &Shared, data_dir: Option<&DataDir>, plan: &Plan) -> Resul
     }
 }
 
-/// Gives the shard the new plan. None when the shard has ended, and with it the daemon.
+/// Passes the new plan to the shard. `None` when the shard, and with it the daemon, has ended.
 async fn rewire_worker(
     shared: &Shared,
     wiring: &Wiring,
@@ -451,11 +451,11 @@ async fn rewire_worker(
     Some(makers)
 }
 
-/// Puts into `plan` what stays as it is until the next start, so that the next reload compares with what runs.
+/// Keeps options in `plan` that only change at the next start, so that the next reload compares with the running state.
 fn keep_what_stays(old: &Plan, plan: &mut Plan, has_data_dir: bool) {
     plan.http = old.http;
     plan.readers = old.readers;
-    // What else changed of a port is in force.
+    // Other options of a port have changed.
     let now = |old: &ManagementPlan| {
         plan.management.iter().find(|new| new.listen == old.listen).unwrap_or(old).clone()
     };
@@ -478,12 +478,12 @@ fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
     if old.readers != new.readers {
         notes.push("the new `readers`".to_owned());
     }
-    // Clients of a management port get what else changed with their next connection.
+    // Clients of a management port get the other changes with their next connection.
     let addresses = |plan: &Plan| plan.management.iter().map(|port| port.listen).collect::<Vec<_>>();
     if addresses(old) != addresses(new) {
         notes.push("the new address of `management`".to_owned());
     }
-    // A socket that stays open keeps the buffer it was opened with; ids are the same in both plans.
+    // An open socket keeps its buffer; ids are equal in both plans.
     for (before, after) in old.sources.iter().zip(&new.sources) {
         let stays = after.listen.iter().any(|place| before.listen.contains(place));
         if stays && before.receive_buffer_bytes != after.receive_buffer_bytes {
@@ -493,7 +493,7 @@ fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
     notes
 }
 
-/// What stays of queues and checkpoints, `new` being as it was read.
+/// Unchanged options of queues and checkpoints; `new` is the plan as read.
 fn kept_queues(old: &Plan, new: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     if old.data_dir != new.data_dir {
@@ -551,7 +551,7 @@ fn options_that_a_reload_cannot_change_are_logged_until_they_agree() {
 }
 
 #[test]
-fn a_queue_that_stays_where_it_is_is_logged() {
+fn a_queue_whose_kind_changes_at_the_next_start_is_logged() {
     let mut old = config::defaults(std::path::Path::new("."));
     let mut new = old.clone();
     new.data_dir = "elsewhere".into();
@@ -571,7 +571,7 @@ fn a_queue_that_stays_where_it_is_is_logged() {
 }
 
 #[test]
-fn a_reload_that_failed_says_whether_anything_changed() {
+fn a_failed_reload_reports_whether_anything_changed() {
     let refused = Failure::Unchanged("`from` is missing".to_owned());
     assert_eq!(refused.message(), "reload refused, nothing changed:\n`from` is missing");
     let in_part =
@@ -581,7 +581,7 @@ fn a_reload_that_failed_says_whether_anything_changed() {
 }
 
 #[test]
-fn each_end_of_a_reload_is_counted_by_itself() {
+fn each_result_of_a_reload_has_its_own_counter() {
     let reloads = Reloads::default();
     let part = || vec!["output `copy` cannot send: no thread".to_owned()];
     for result in [Ok(()), Err(Failure::InPart(part())), Err(Failure::Unchanged(String::new()))] {
@@ -592,7 +592,7 @@ fn each_end_of_a_reload_is_counted_by_itself() {
 }
 
 #[test]
-fn what_hangs_is_waited_for_on_another_thread_until_a_stop_is_asked_for() {
+fn a_hanging_open_does_not_delay_a_stop() {
     let (ask, asked) = watch::channel(false);
     let (go, gone) = std::sync::mpsc::sync_channel::<()>(0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
@@ -610,7 +610,7 @@ fn what_hangs_is_waited_for_on_another_thread_until_a_stop_is_asked_for() {
 }
 
 #[test]
-fn a_promise_that_a_queue_in_memory_cannot_keep_is_refused() {
+fn ack_when_that_a_queue_in_memory_cannot_meet_is_rejected() {
     let plan = |more: &str, queue: &str| {
         let text = format!(
             "[sources.s]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:2003\"]\n{more}\
@@ -625,7 +625,7 @@ fn a_promise_that_a_queue_in_memory_cannot_keep_is_refused() {
     assert_eq!(broken_promises(&merge_plans(&new, &new)), [""; 0]);
     let broken = broken_promises(&merge_plans(&plan("", ""), &new));
     assert!(broken.len() == 1 && broken[0].contains("output `o` stays in memory"), "{broken:?}");
-    // The source that made it has gone, and so has its listener.
+    // The source and its listener are removed.
     let without = plan("", "");
     let mut renamed = without.clone();
     renamed.sources[0].name = "other".to_owned();
@@ -635,7 +635,7 @@ fn a_promise_that_a_queue_in_memory_cannot_keep_is_refused() {
 }
 
 #[test]
-fn a_reload_takes_as_many_outputs_as_a_start_does() {
+fn a_reload_accepts_as_many_outputs_as_a_start() {
     for (sources, outputs, fit) in [
         (1, 5_000, true),
         (SOURCES_MAX, OUTPUTS_MAX, true),

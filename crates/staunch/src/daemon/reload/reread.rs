@@ -1,7 +1,7 @@
-//! Reading the config file anew, beside the daemon's main task: a file system that hangs, or a name server, must not keep
-//! the daemon from hearing that it is to stop.
+//! Reads the config file again, concurrently with the daemon's main task: a file system that hangs, or a name server,
+//! must not delay a stop.
 //!
-//! Not here: what is done with the plan (`reload`), how a file is read (`cli`).
+//! Not here: the reload itself (`reload`), reading of files (`cli`).
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Reread;
 
-/// At most one reading at a time. What was asked for meanwhile is one more, since the file may have changed meanwhile.
+/// At most one reading at a time. Requests meanwhile cause one more, because the file may have changed.
 #[derive(Debug, Default)]
 pub(in crate::daemon) struct Rereading {
     under_way: Option<JoinHandle<Result<Plan, String>>>,
@@ -18,7 +18,7 @@ pub(in crate::daemon) struct Rereading {
 }
 
 impl Rereading {
-    /// Begins, or notes that the file is to be read once more. True when it begins.
+    /// Begins, or notes that the file must be read once more. True when it begins.
     pub(in crate::daemon) fn begin(&mut self, reread: &Reread) -> bool {
         if self.under_way.is_some() {
             if !std::mem::replace(&mut self.again, true) {
@@ -33,7 +33,7 @@ impl Rereading {
         true
     }
 
-    /// What was read, or why nothing was. Waits for ever while nothing is read. Cancel-safe.
+    /// The plan, or the errors. Waits forever while nothing is read. Cancel-safe.
     pub(in crate::daemon) async fn done(&mut self) -> Result<Plan, String> {
         let Some(under_way) = &mut self.under_way else { return std::future::pending().await };
         let read =
@@ -42,14 +42,14 @@ impl Rereading {
         read
     }
 
-    /// True, once, when the file is to be read once more.
+    /// True, once, when the file must be read once more.
     pub(in crate::daemon) fn take_again(&mut self) -> bool {
         std::mem::take(&mut self.again)
     }
 }
 
 #[test]
-fn what_is_asked_for_meanwhile_is_read_once_more() {
+fn requests_during_a_reading_cause_one_more() {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use std::sync::{Mutex, mpsc};
 

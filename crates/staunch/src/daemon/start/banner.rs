@@ -1,4 +1,4 @@
-//! What the daemon says when it is up: what listens where, where data goes, what to try.
+//! The banner of a started daemon: listeners, files, and a command to try.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use config::plan::{HttpPlan, Link, OutputFacts, OutputKind, Plan, StreamLink};
 use crate::admin::accounts::{output_word, source_word};
 use crate::daemon::shared::Shared;
 
-/// Prints the banner on stderr. A closed stderr is no error.
+/// Prints the banner on stderr. A closed stderr is not an error.
 pub fn print(shared: &Shared, file: Option<&Path>) {
     let wiring = shared.wiring.load();
     let ports = OpenPorts { listening: &wiring.listening, http: shared.http, management: &shared.management };
@@ -18,10 +18,10 @@ pub fn print(shared: &Shared, file: Option<&Path>) {
     crate::log_stream::notice(&text);
 }
 
-/// What is really open: less than the plan says when a port of the built-in plan was taken.
+/// The ports that are open: fewer than in the plan if a port of the built-in plan was in use.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenPorts<'a> {
-    /// Places of each source.
+    /// Listen addresses of each source.
     pub listening: &'a [Vec<String>],
     /// The HTTP server's address.
     pub http: Option<SocketAddr>,
@@ -77,7 +77,7 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
         (None, Some(_)) => "relay/explain?name=hello.world",
         (None, None) => "accounts",
     };
-    // Some shells look for files where a `?` is that stands by itself.
+    // Some shells expand an unquoted `?` to file names.
     let quote = if page.contains('?') { "'" } else { "" };
     tips.extend(http.map(|http| {
         let options = curl_options(&plan.http_server);
@@ -106,16 +106,16 @@ pub fn warn_of_open_ports(plan: &Plan) {
     }
 }
 
-/// What stands behind the name of a source that other machines can reach.
+/// The text after the name of a source that other machines can reach.
 const OPEN: &str = ", open to the network";
 
-/// True for a place of a source such as `udp://0.0.0.0:8125`.
+/// True for an open address of a source such as `udp://0.0.0.0:8125`.
 fn is_open(place: &str) -> bool {
     let address = place.split_once("://").and_then(|(_, address)| address.parse().ok());
     address.is_some_and(config::is_open)
 }
 
-/// What the server wants of `curl`. The certificate may be one that signed itself: then it is its own authority.
+/// The options of `curl` for the server. A self-signed certificate is its own authority.
 fn curl_options(server: &HttpPlan) -> String {
     let mut options = String::new();
     if let Some(tls) = &server.tls {
@@ -127,14 +127,14 @@ fn curl_options(server: &HttpPlan) -> String {
     options
 }
 
-/// A path as a word of a shell.
+/// A path quoted for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-/// An address that leads to a listener on this machine.
+/// An address that reaches a listener from this machine.
 fn within(at: SocketAddr) -> SocketAddr {
     match at {
         SocketAddr::V4(at) if at.ip().is_unspecified() => (Ipv4Addr::LOCALHOST, at.port()).into(),
@@ -143,7 +143,7 @@ fn within(at: SocketAddr) -> SocketAddr {
     }
 }
 
-/// How to send `line` to the first address that a shell can write to by itself: UDP before TCP.
+/// How to send `line` to the first address that a shell can write to: UDP before TCP.
 fn tip(places: &[String], line: &str) -> Option<String> {
     let (way, place) = ["udp", "tcp"].iter().find_map(|way| {
         let place = places.iter().find_map(|place| place.strip_prefix(way)?.strip_prefix("://"))?;
@@ -155,7 +155,7 @@ fn tip(places: &[String], line: &str) -> Option<String> {
         "[::]" | "[::1]" => "::1",
         host => host,
     };
-    // Not `nc`: a new Debian has none, and bash, which can redirect to /dev/udp, needs nothing else.
+    // Not `nc`: recent Debian systems lack it, and bash can redirect to /dev/udp.
     Some(format!("echo \"{line}\" > /dev/{way}/{host}/{port}"))
 }
 
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_console_is_where_its_original_prints() {
+    fn a_console_output_prints_to_the_same_stream_as_its_original() {
         let console = |form| place(&OutputKind::Console { form, pretty: false });
         assert_eq!(console(ConsoleEncoding::Node), "standard output");
         assert_eq!(console(ConsoleEncoding::Perl), "standard error");
@@ -211,7 +211,7 @@ fn the_tip_for_curl_has_the_certificate_and_the_token() {
 }
 
 #[test]
-fn the_tip_writes_to_what_is_open() {
+fn the_tip_writes_to_an_open_listener() {
     let places = |places: &[&str]| places.iter().map(|&place| place.to_owned()).collect::<Vec<_>>();
     for (open, want) in [
         (

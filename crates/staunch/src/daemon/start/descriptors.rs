@@ -1,34 +1,35 @@
-//! Who may have how many of the file descriptors that this process may open.
+//! Divides the file descriptors of this process.
 //!
-//! Queues on disk, outputs and the daemon's own files open theirs without asking: half of all, or [`OWN_DESCRIPTORS`] and some
-//! for each output where that is less, are kept for them. The rest is divided among the connections of peers by kind, so
-//! that none of them takes what another one needs. Sources have many listeners and one share: each of their accept loops asks
-//! for a [`Permit`] and closes the connection when it gets none. The listener of HTTP, and each management port, has its
-//! part of the share as a limit of its `Admission`; a connection that it asks to leave has gone when it accepts the next but one.
+//! Queues on disk, outputs and the daemon's own files open theirs without a limit: half of all descriptors, or
+//! [`OWN_DESCRIPTORS`] and some for each output if that is less, are reserved for them. The rest is divided among the
+//! connections of peers by kind, so that no kind exhausts another's. Sources have many listeners and one share: each
+//! accept loop requests a [`Permit`] and closes the connection without one. The listener of HTTP, and each management
+//! port, has its part as a limit of its `Admission`; a connection that is asked to leave has gone at the next accept
+//! but one.
 //!
 //! | kind | share of the descriptors for peers |
 //! |---|---|
 //! | HTTP | a quarter, at most [`HTTP_CONNECTIONS_MAX`] |
 //! | management | an eighth, at most [`MANAGEMENT_CONNECTIONS_MAX`] |
-//! | sources | what these two leave |
+//! | sources | the rest |
 //!
-//! Not here: limits of a single source or port (`max_connections` and the like), which hold as well.
+//! Not here: limits of a single source or port (`max_connections` and similar ones), which also apply.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Descriptors that are kept for the daemon itself, beside those of outputs.
+/// Descriptors reserved for the daemon itself, in addition to those of outputs.
 pub const OWN_DESCRIPTORS: u64 = 200;
 
 /// The same for each output: its connection, and the segments that its queue reads, writes and syncs.
 pub const DESCRIPTORS_OF_OUTPUT: u64 = 4;
 
-/// Most connections of HTTP clients, however many descriptors there are.
+/// Most connections of HTTP clients, with any number of descriptors.
 pub const HTTP_CONNECTIONS_MAX: u64 = 1024;
 
-/// Most connections of management clients, however many descriptors there are.
+/// Most connections of management clients, with any number of descriptors.
 pub const MANAGEMENT_CONNECTIONS_MAX: u64 = 256;
 
-/// What a descriptor is for.
+/// The use of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A connection of a client of a source.
@@ -41,16 +42,16 @@ pub enum Kind {
 
 const KINDS: usize = 3;
 
-/// How many descriptors each kind may have, and how many sources have.
+/// The descriptors of each kind, and how many sources use.
 #[derive(Debug)]
 pub struct Descriptors {
-    /// All of them; `u64::MAX` while nobody has said.
+    /// All descriptors; `u64::MAX` until they are divided.
     total: AtomicU64,
     max: [AtomicU64; KINDS],
     of_sources: AtomicU64,
 }
 
-/// The right to one connection of a source, given back when dropped.
+/// A permit for one connection of a source, returned when dropped.
 #[derive(Debug)]
 #[must_use = "a connection without a permit does not count"]
 pub struct Permit {
@@ -60,18 +61,19 @@ pub struct Permit {
 /// Those of this process.
 static OURS: Descriptors = Descriptors::new();
 
-/// Divides the `total` descriptors of this process, which has so many outputs: at the start, and again when a reload changes
-/// how many. Until then there is no limit. Who has more than a share that became smaller keeps it, and gets no further one.
+/// Divides the `total` descriptors of this process with this many outputs: at the start, and when a reload changes the
+/// number. Before, there is no limit. After a share has shrunk, existing connections are kept, but no new ones are
+/// permitted.
 pub fn divide(total: u64, outputs: usize) {
     OURS.divide(total, outputs);
 }
 
-/// The right to one more connection of a source; none when sources have their share.
+/// A permit for another connection of a source; `None` when the share is used up.
 pub fn try_take() -> Option<Permit> {
     OURS.try_take()
 }
 
-/// The right to a connection of a source that is there already, such as one that another process has handed over.
+/// A permit for an existing connection of a source, such as one from another process.
 pub fn take() -> Permit {
     OURS.take()
 }
@@ -81,7 +83,7 @@ pub fn max(kind: Kind) -> u64 {
     OURS.max[kind as usize].load(Relaxed)
 }
 
-/// The limit, who may have how many, and how to raise it: for the log, where one is missing.
+/// The limit, its division, and how to raise it: for the log, when one is missing.
 pub fn advice() -> String {
     OURS.advice()
 }
@@ -96,7 +98,7 @@ impl Descriptors {
         }
     }
 
-    /// For the log, where one is missing.
+    /// For the log, when one is missing.
     fn advice(&self) -> String {
         let max = |kind: Kind| self.max[kind as usize].load(Relaxed);
         let limit = match self.total.load(Relaxed) {
@@ -150,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_has_its_share_and_half_or_what_it_needs_is_kept() {
+    fn each_kind_has_its_share_and_the_daemons_part_is_reserved() {
         // (total, outputs, sources, HTTP, management)
         let table = [
             (0, 1, 1, 1, 1),
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_given_out_once_and_again_when_it_comes_back() {
+    fn a_returned_permit_can_be_used_again() {
         static DESCRIPTORS: Descriptors = Descriptors::new();
         let free = DESCRIPTORS.try_take().expect("no limit yet");
         drop(free);

@@ -1,7 +1,6 @@
-//! From a checked plan to a daemon that runs: listeners, the shard with what the instance before has left, queues, threads
-//! and tasks.
+//! From a checked plan to a running daemon: listeners, the shard with the restored state, queues, threads and tasks.
 //!
-//! Invariant: whatever fails here, nothing has been read yet that a process which hands over does not go on with.
+//! Invariant: if anything fails here, this process has read nothing, so the old process of a hot restart can continue.
 
 pub mod banner;
 pub mod descriptors;
@@ -52,7 +51,7 @@ pub(in crate::daemon) async fn launch(
     mut inherited: Option<Inheritance>,
     startup: &mut Startup<'_>,
 ) -> anyhow::Result<Running> {
-    // Said first: that its ports are in use as well follows from it.
+    // Reported first, because its ports are then in use as well.
     let held = if inherited.is_none() { data_dir::held(&plan.data_dir) } else { None };
     if let Some(held) = held.as_ref().filter(|_| kept::is_needed(&plan) || plan.built_in) {
         anyhow::bail!("{held}");
@@ -72,7 +71,7 @@ pub(in crate::daemon) async fn launch(
     };
     let Assembled { shared, makers, mut worker, key_flush_reports } =
         assemble(plan, &opened, &ports, data_dir.as_ref(), &handed, startup).await?;
-    // Whatever fails from here to `taken`, nothing has been read that another process does not go on with.
+    // If anything fails from here to `taken`, this process has read nothing, and the other one continues.
     if inherited.is_some() {
         worker.freeze();
     }
@@ -100,7 +99,7 @@ pub(in crate::daemon) async fn launch(
         // A process before this one may have had fewer readers.
         let more =
             listeners.add_siblings(&plan, readers_of(&plan), &makers, &wiring.accounts, &shared.kernel);
-        // It answers nobody: the thread goes on by itself.
+        // The result is not needed: the thread continues by itself.
         let _answer = shared.shard.call(move |worker| {
             worker.thaw_with(more);
             if let Some(since_ns) = paused_ns {
@@ -126,7 +125,7 @@ pub(in crate::daemon) async fn launch(
     })
 }
 
-/// What a plan has become, before any thread or task of it runs.
+/// The objects of a plan, before any thread or task runs.
 struct Assembled {
     shared: Arc<Shared>,
     makers: Vec<IntakeMaker>,
@@ -134,7 +133,7 @@ struct Assembled {
     key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
 }
 
-/// Puts a plan's parts together, with what another process has handed over.
+/// Builds the objects of a plan, with the state from another process.
 async fn assemble(
     plan: Plan,
     opened: &[Opened],
@@ -145,7 +144,7 @@ async fn assemble(
 ) -> anyhow::Result<Assembled> {
     let now = Clock::now();
     let certificates =
-        Certificates::load(&plan, None).map_err(|wrong| anyhow::anyhow!("{}", tls::told(&wrong)))?;
+        Certificates::load(&plan, None).map_err(|wrong| anyhow::anyhow!("{}", tls::joined(&wrong)))?;
     let accounts = Accounts::default().carried_to(&plan);
     handed.take_up_accounts(&accounts);
     let mut shard = Shard::new(&plan, &accounts, sys::random_seed(), now);
@@ -230,7 +229,7 @@ fn exchange(plan: &Plan) -> Arc<Exchange> {
     })
 }
 
-/// The threads that read connections, each with its order of turns.
+/// Starts the threads that read connections, each with its turns.
 fn start_readers(
     plan: &Plan,
     exchange: &Arc<Exchange>,
@@ -246,7 +245,7 @@ fn start(worker: Worker) -> std::io::Result<std::thread::JoinHandle<()>> {
     std::thread::Builder::new().name("shard-0".into()).spawn(move || worker.run())
 }
 
-/// What outlives the process: checkpoints and labels.
+/// The state that survives the process: checkpoints and labels.
 struct State {
     handover: Arc<Handover>,
     checkpoints: Arc<checkpoint::CheckpointTable>,
@@ -254,8 +253,8 @@ struct State {
 }
 
 impl State {
-    /// Gives the shard what the instance before has left, and sees that this one leaves as much. A data directory that
-    /// is wanted and not ours is left alone.
+    /// Restores the shard's state, and prepares storing it for the next instance. A data directory of another daemon is
+    /// not used.
     async fn restored(
         plan: &Plan,
         shard: &mut Shard,
@@ -283,7 +282,7 @@ impl State {
     }
 }
 
-/// Starts what sends to endpoints, and what syncs queues on disk.
+/// Starts the outputs, and the threads that sync queues on disk.
 fn spawn_outputs(shared: &Arc<Shared>) -> anyhow::Result<(JoinSet<()>, JoinSet<()>)> {
     let (mut outputs, mut syncs) = (JoinSet::new(), JoinSet::new());
     for (at, outlet) in shared.wiring.load().outlets.iter().enumerate() {
@@ -293,8 +292,7 @@ fn spawn_outputs(shared: &Arc<Shared>) -> anyhow::Result<(JoinSet<()>, JoinSet<(
     Ok((outputs, syncs))
 }
 
-/// Takes the data directory, if anything is to be kept there. Its lock may come from another process, which so never lets
-/// go of it.
+/// Locks the data directory, if it is needed. The lock may come from another process, which then never releases it.
 pub(in crate::daemon) fn take_data_dir(
     plan: &Plan,
     http: Option<SocketAddr>,
@@ -309,7 +307,7 @@ pub(in crate::daemon) fn take_data_dir(
     }
     match DataDir::lock(&plan.data_dir, http) {
         Ok(data_dir) => Ok(Some(data_dir)),
-        // Without a config two would also write the same files of results.
+        // Without a config, two processes would also write the same files of results.
         Err(error) if needed || (plan.built_in && matches!(error, DataDirError::Held { .. })) => {
             Err(error.into())
         }
@@ -323,7 +321,7 @@ pub(in crate::daemon) fn take_data_dir(
     }
 }
 
-/// The queue of each output, with what waits in it.
+/// The queue of each output, with its queued records.
 async fn outlets(
     plan: &Plan,
     accounts: &Accounts,
@@ -335,12 +333,12 @@ async fn outlets(
         outlets.push(queues::open(output, account, data_dir, startup).await?);
     }
     if let Some(data_dir) = data_dir {
-        queues::tell_orphans(plan, data_dir);
+        queues::log_orphans(plan, data_dir);
     }
     Ok(outlets)
 }
 
-/// The tasks that only look on and tell; they end with the daemon.
+/// Starts the tasks that only watch and report; they end with the daemon.
 fn spawn_watches(
     shared: &Arc<Shared>,
     stopped: &watch_channel::Receiver<bool>,
@@ -361,7 +359,7 @@ fn spawn_watches(
     tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(shared)));
 }
 
-/// The one message about a kind of bad line; the account counts the rest.
+/// The only log message about a kind of bad line; the account counts the others.
 pub(in crate::daemon) fn complain(complaint: &Complaint, from: &str) {
     let Complaint { source, reason, line, at: _ } = complaint;
     tracing::warn!(

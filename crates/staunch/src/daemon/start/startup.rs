@@ -1,7 +1,7 @@
-//! What a start waits for: descriptors or memory that are short, a disk that fails. One bound for all of it, however many
-//! queues there are, and SIGTERM is heard meanwhile.
+//! Waiting during a start: for descriptors or memory, or for a failing disk. One timeout for all queues together;
+//! SIGTERM is handled meanwhile.
 //!
-//! Not here: which errors pass (each caller says so). A reload waits as long for what it opens (`reload`).
+//! Not here: which errors are temporary (each caller decides). A reload waits as long for its files (`reload`).
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use deliver::disk_queue::{FAILING_MS_MAX, READ_AGAIN_MS};
 use crate::daemon::signals::{Request, Signals};
 use sys::clock::Clock;
 
-/// How long a start waits in all.
+/// Timeout for all waiting of a start.
 pub const WAIT_NS_MAX: u64 = FAILING_MS_MAX * 1_000_000;
 
-/// Pause between two tries.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(READ_AGAIN_MS);
 
-/// How long a start may still wait, and what it was asked for meanwhile.
+/// The remaining time of a start, and requests received meanwhile.
 #[derive(Debug)]
 pub struct Startup<'a> {
     left_ns: u64,
     signals: &'a mut Signals,
-    /// The signal that asked it to stop.
+    /// The signal to stop, if one was received.
     stopped: Option<&'static str>,
-    /// The file is to be read once more.
+    /// The file must be read once more.
     reload: bool,
 }
 
@@ -34,18 +34,18 @@ impl Startup<'_> {
         Startup { left_ns: WAIT_NS_MAX, signals, stopped: None, reload: false }
     }
 
-    /// What came while it waited: the signal that asks to stop, and whether a reload was asked for.
+    /// Requests received while it waited: the signal to stop, and whether a reload was requested.
     pub fn asked(self) -> (Option<&'static str>, bool) {
         (self.stopped, self.reload)
     }
 
-    /// Whether it was asked to stop.
+    /// Whether a signal to stop was received.
     pub fn is_stopped(&self) -> bool {
         self.stopped.is_some()
     }
 
-    /// Tries again and again while the error is one that `passes`, and there is time left, in which the tries count, too.
-    /// The log says once that `what` is so.
+    /// Retries while the error is one that `passes`, and there is time left, including the time of the attempts. Logs
+    /// once that `what` is so.
     ///
     /// # Errors
     /// The last one.
@@ -80,7 +80,7 @@ impl Startup<'_> {
         let pause = tokio::time::sleep(PAUSE.min(Duration::from_nanos(self.left_ns)));
         tokio::pin!(pause);
         loop {
-            // Both branches are cancel-safe: a signal that is not taken now is taken in the next turn.
+            // Both branches are cancel-safe: a signal that is not read now is read in the next turn.
             tokio::select! {
                 () = &mut pause => return,
                 request = self.signals.next() => match request {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn errors_that_pass_are_tried_again_and_no_others() {
+    async fn only_temporary_errors_are_retried() {
         let mut signals = Signals::take().expect("there is room");
         let mut startup = Startup::new(&mut signals);
         for (passes, want) in [(true, (Ok("note"), 2)), (false, (Err("short"), 1))] {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_that_a_start_waits_for_has_one_bound() {
+    async fn all_waiting_of_a_start_has_one_timeout() {
         let mut signals = Signals::take().expect("there is room");
         let mut startup = Startup::new(&mut signals);
         startup.left_ns = 100_000_000;

@@ -1,5 +1,5 @@
-//! The shard's thread in a hot restart: brought into a state that another process can go on with, and set going again
-//! when that process does not (`daemon::hot_restart` has the steps).
+//! The shard's thread in a hot restart: brings it into a state that another process can continue, and restarts it when
+//! that process does not (`daemon::hot_restart` has the steps).
 
 use config::plan::Listen;
 use deliver::plan::QueueLimits;
@@ -12,25 +12,25 @@ use crate::daemon::checkpoint::LastCheckpoints;
 use crate::kernel::Drops;
 use sys::clock::Clock;
 
-/// What another process goes on with.
+/// What another process continues.
 #[derive(Debug)]
 pub struct PassedOn {
-    /// Datagram sockets, by source and place.
+    /// Datagram sockets, by source and address.
     pub sockets: Vec<(SourceId, Listen)>,
     /// Aggregations and relays.
     pub kept: Kept,
-    /// A number that nobody outside knows, for their state.
+    /// A number that is not known outside, for their state.
     pub state_id: u64,
 }
 
-/// What another process needs of the shard's thread to go on.
+/// What another process needs of the shard's thread.
 #[derive(Debug)]
 pub struct HandedOver {
     /// The state of each aggregation.
     pub states: Vec<SavedState>,
-    /// What each relay has counted, by its name.
+    /// The figures of each relay, by its name.
     pub relays: Vec<(String, Vec<Figure>)>,
-    /// What was counted of the kernel's drops, by socket: place, and number there.
+    /// The counted kernel drops, by socket: address, and number there.
     pub drops: Vec<(SourceId, Listen, usize, Drops)>,
     /// The last blocks of aggregations and relays that are not passed on. They are in no queue yet.
     pub last: Vec<(OutputId, Block)>,
@@ -49,12 +49,12 @@ impl Worker {
         self.turn.look_at_windows();
     }
 
-    /// Makes no checkpoints any more. Whoever asks has what is under way finished before anybody else writes there.
+    /// Makes no more checkpoints. The caller has unfinished ones completed before another process writes there.
     pub fn end_checkpoints(&mut self) -> Option<LastCheckpoints> {
         self.saver.end(&mut self.turn)
     }
 
-    /// Makes checkpoints as the plan says, from the start or again.
+    /// Makes checkpoints by the plan, from the start or again.
     pub fn resume_checkpoints(&mut self, plan: &config::plan::Plan) {
         self.saver.follow(plan, &mut self.turn, Clock::now());
     }
@@ -90,7 +90,7 @@ impl Worker {
         self.deliver(now);
         let (turn, mut host, _) = self.parts();
         turn.note_flushes(&mut host);
-        // Put aside: until the other process goes on, nothing of this has happened.
+        // Saved: until the other process continues, nothing of this has happened.
         let notes = self.handover.known();
         let mut last = Routed::default();
         let before = self.turn.shard.flush_others(&passed.kept, now, &mut last);

@@ -1,14 +1,13 @@
-//! Calls into the shard's thread, from any other: they run between two turns of its loop, so that control is never a record
-//! among data.
+//! Calls into the shard's thread, from any other: they run between two turns of its loop, and never mix with records.
 //!
-//! Two kinds. Control ([`ShardHandle::call`]) is ours: reload, stop, endpoints that go and come. Questions
-//! ([`ShardHandle::ask`], [`ShardHandle::ask_in_line`]) come from any client that can reach the API or a management port, so
-//! their number has a bound. Those of the API are refused past theirs, and there is another one for each client and for
-//! questions that may take long. Those of management ports have places of their own, which they wait for, one client after
-//! the other: they take none of the API's. Each call of a question is a slice: it takes well under a millisecond, and asks
-//! again for more.
-//! Invariants: every call is answered, by an error when the thread has ended; between two looks at the sockets no more than
-//! [`CALLS_PER_TURN`] calls run, of which few are questions.
+//! Two kinds. Control ([`ShardHandle::call`]) comes from the daemon: reload, stop, endpoints that fail and return.
+//! Questions ([`ShardHandle::ask`], [`ShardHandle::ask_in_line`]) come from any client that can reach the API or a
+//! management port, so their number is limited. Those of the API are refused above their limit, and there is another
+//! one for each client and for questions that may take long. Those of management ports have separate places, which they
+//! wait for, one client after the other. Each call of a question is a slice: it takes well under a millisecond, and is
+//! repeated for more.
+//! Invariants: every call is answered, with an error when the thread has ended; between two reads of the sockets at
+//! most [`CALLS_PER_TURN`] calls run, of which few are questions.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,8 +25,7 @@ use sys::Waker;
 /// Most questions of the API that are open at once; further ones are refused.
 pub const QUESTIONS_MAX: usize = 64;
 
-/// Places that questions for details leave to others: an operator needs the daemon's figures while somebody
-/// searches.
+/// Places that questions for details leave free: an operator needs the daemon's figures while other clients search.
 const KEPT_FOR_FIGURES: usize = 16;
 
 /// Most questions of one client for figures, with those for details.
@@ -36,10 +34,10 @@ const PEER_QUESTIONS_MAX: usize = 16;
 /// Most questions of one client for details.
 const PEER_DETAILS_MAX: usize = 12;
 
-/// Most questions of management ports that are open at once, beside those of the API; further ones wait.
+/// Most questions of management ports that are open at once, besides those of the API; further ones wait.
 const COMMANDS_MAX: usize = 16;
 
-/// Most calls that run between two looks at the sockets.
+/// Most calls that run between two reads of the sockets.
 const CALLS_PER_TURN: usize = 16;
 
 /// Most questions among them, while no packets come.
@@ -56,7 +54,7 @@ pub struct ShardHandle {
     jobs: Arc<Mutex<Jobs>>,
     pub(super) waker: Arc<Waker>,
     pub(super) asleep: Arc<AtomicBool>,
-    /// Told when the thread ends.
+    /// Notified when the thread ends.
     end: Arc<Notify>,
     /// Questions of the API.
     askers: Arc<Admission>,
@@ -64,12 +62,12 @@ pub struct ShardHandle {
     commands: Arc<Places>,
 }
 
-/// What a question of the API is about.
+/// The subject of a question of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
     /// Metrics and accounts.
     Figures,
-    /// Series, names, relays: it may be asked for much, again and again.
+    /// Series, names, relays: answers may be long and frequent.
     Details,
 }
 
@@ -82,14 +80,14 @@ impl Question {
     }
 }
 
-/// One of [`QUESTIONS_MAX`] or of [`COMMANDS_MAX`]: its owner may call as often as it needs to, one call at a time.
+/// One of [`QUESTIONS_MAX`] or of [`COMMANDS_MAX`]: its owner may call as often as necessary, one call at a time.
 #[derive(Debug)]
 pub struct Asking {
     shard: ShardHandle,
     _of: Bound,
 }
 
-/// Where a question counts.
+/// The limit that a question counts against.
 #[derive(Debug)]
 enum Bound {
     Api { _slot: ConnectionSlot },
@@ -121,7 +119,7 @@ impl std::fmt::Display for Unanswered {
 struct Jobs {
     control: VecDeque<Job>,
     questions: VecDeque<Job>,
-    /// Nobody takes jobs any more.
+    /// No more jobs are taken.
     ended: bool,
 }
 
@@ -132,7 +130,7 @@ impl std::fmt::Debug for ShardHandle {
 }
 
 impl ShardHandle {
-    /// A handle, to be given to the worker and to everyone who calls it.
+    /// A handle, for the worker and all its callers.
     ///
     /// # Errors
     /// When the process has no file descriptor left.
@@ -151,13 +149,13 @@ impl ShardHandle {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Resolves when the worker has ended, in whatever way. For one caller.
+    /// Resolves when the worker has ended, for any reason. For one caller.
     pub async fn ended(&self) {
         self.end.notified().await;
     }
 
-    /// Runs `job` on the worker's thread between two turns. The answer is an error when the worker has ended. For what
-    /// nobody outside can cause at will.
+    /// Runs `job` on the worker's thread between two turns. The result is an error when the worker has ended. Only for
+    /// calls that clients cannot cause at will.
     pub fn call<R: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Worker) -> R + Send + 'static,
@@ -177,8 +175,8 @@ impl ShardHandle {
         Ok(Asking { shard: self.clone(), _of: Bound::Api { _slot: slot } })
     }
 
-    /// A question of a client of a management port, as soon as not too many are open: clients take turns by their
-    /// addresses, and the number of those that wait has a bound of its own. Cancel-safe.
+    /// A question of a client of a management port, as soon as the number of open ones allows it: clients take turns by
+    /// their addresses, and the number of waiting ones has its own limit. Cancel-safe.
     pub async fn ask_in_line(&self, peer: PeerKey) -> Asking {
         let place = self.commands.take(peer).await;
         Asking { shard: self.clone(), _of: Bound::Management { _place: place } }
@@ -191,7 +189,7 @@ impl ShardHandle {
     ) -> oneshot::Receiver<R> {
         let (answer, receiver) = oneshot::channel();
         let job: Job = Box::new(move |worker| {
-            // Whoever asked may have gone away; the job was done all the same.
+            // The caller may have gone away; the job was done all the same.
             let _gone = answer.send(job(worker));
         });
         let mut jobs = self.jobs();
@@ -215,12 +213,12 @@ impl ShardHandle {
         drop(TellEnd(self.clone()));
     }
 
-    /// The daemon ends as if the worker had: a thread that it needs has ended because of a bug.
+    /// The daemon ends as if the worker had ended: a thread that it needs has ended because of a bug.
     pub(super) fn note_end(&self) {
         self.end.notify_one();
     }
 
-    /// Wakes the worker to look at the exchange.
+    /// Wakes the worker to check the exchange.
     pub fn wake(&self) {
         if self.asleep.load(Relaxed) {
             self.waker.wake();
@@ -229,7 +227,7 @@ impl ShardHandle {
 }
 
 impl Asking {
-    /// Runs `job` on the worker's thread between two turns. It must take well under a millisecond, whatever it finds.
+    /// Runs `job` on the worker's thread between two turns. It must always take well under a millisecond.
     ///
     /// # Errors
     /// [`Unanswered::Ended`].
@@ -242,7 +240,7 @@ impl Asking {
 }
 
 impl Jobs {
-    /// The next to run: control first, and no more questions than that.
+    /// The next to run: control first, and at most this many questions.
     fn next(&mut self, questions: &mut usize) -> Option<Job> {
         let control = self.control.pop_front();
         control.or_else(|| {
@@ -265,8 +263,8 @@ impl Worker {
         }
     }
 
-    /// Questions that are there now may be answered once the sockets have been read: whoever sends a datagram and then asks
-    /// for it finds it.
+    /// Questions that are queued now may be answered once the sockets have been read: a client that sends a datagram
+    /// and then asks for it finds it.
     pub(super) fn note_questions(&mut self) {
         let waiting = self.handle.jobs().questions.len();
         self.asked = self.readers.questions_after_a_look(waiting);
@@ -279,7 +277,7 @@ impl Worker {
     }
 }
 
-/// Whoever waits for an answer is told that none will come, also when the thread panics.
+/// Gives every waiting caller an error at the end of the thread, also when it panics.
 pub(super) struct TellEnd(pub(super) ShardHandle);
 
 impl Drop for TellEnd {

@@ -1,22 +1,22 @@
-//! Whether a datagram socket can be read: after an error it rests for a moment and is read again, unless the error says that
-//! it never will be.
+//! Whether a datagram socket can be read: after an error it rests for a moment and is read again, unless the error is
+//! permanent.
 
 use std::io;
 
 use model::SECOND_NS;
 
-/// Rest after an error that passes. What comes meanwhile waits in the socket.
+/// Rest after a transient error. Packets wait in the socket meanwhile.
 const PAUSE_NS: u64 = SECOND_NS / 100;
 
-/// An error that goes on is told at most once in so long.
-const TOLD_EVERY_NS: u64 = 60 * SECOND_NS;
+/// A repeated error is logged at most once in this time.
+const LOG_EVERY_NS: u64 = 60 * SECOND_NS;
 
 /// State of one socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     state: State,
-    /// When an error was told, monotonic nanoseconds.
-    told_ns: Option<u64>,
+    /// When an error was last logged, monotonic nanoseconds.
+    logged_ns: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,10 +29,10 @@ enum State {
     Ended,
 }
 
-/// What to say about an error.
+/// What to log about an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// Nothing: it was said a moment ago.
+    /// Nothing: it was logged a moment ago.
     None,
     /// That the socket is read again in a moment.
     Passing,
@@ -41,7 +41,7 @@ pub enum Word {
 }
 
 impl Reading {
-    /// True when it may be read, at a time that is asked for only when it matters.
+    /// True when it may be read; `now_ns` is only called when the time matters.
     #[inline]
     pub fn is_due(&self, now_ns: impl FnOnce() -> u64) -> bool {
         match self.state {
@@ -56,7 +56,7 @@ impl Reading {
         self.state == State::Works
     }
 
-    /// When it is to be read again; never when it is watched, or ended.
+    /// When it has to be read again; never when it is watched, or ended.
     pub fn due_ns(&self) -> u64 {
         match self.state {
             State::Rests { until_ns } => until_ns,
@@ -77,10 +77,10 @@ impl Reading {
             return Word::Final;
         }
         self.state = State::Rests { until_ns: now_ns + PAUSE_NS };
-        if self.told_ns.is_some_and(|told_ns| now_ns.saturating_sub(told_ns) < TOLD_EVERY_NS) {
+        if self.logged_ns.is_some_and(|logged_ns| now_ns.saturating_sub(logged_ns) < LOG_EVERY_NS) {
             return Word::None;
         }
-        self.told_ns = Some(now_ns);
+        self.logged_ns = Some(now_ns);
         Word::Passing
     }
 }
@@ -104,8 +104,8 @@ mod tests {
             assert_eq!(reading.failed(&error, 5 + PAUSE_NS), Word::None, "it goes on");
             reading.works();
             assert!(reading.is_watched() && reading.due_ns() == u64::MAX);
-            assert_eq!(reading.failed(&error, TOLD_EVERY_NS), Word::None);
-            assert_eq!(reading.failed(&error, 5 + TOLD_EVERY_NS), Word::Passing);
+            assert_eq!(reading.failed(&error, LOG_EVERY_NS), Word::None);
+            assert_eq!(reading.failed(&error, 5 + LOG_EVERY_NS), Word::Passing);
         }
     }
 

@@ -284,7 +284,7 @@ impl DatagramSocket {
         }
     }
 
-    /// Lets nothing more in; senders are told.
+    /// Accepts nothing more; senders get an error.
     pub(super) fn refuse_more(&self) {
         if let Err(error) = sys::refuse_more(self.fd.as_fd()) {
             tracing::debug!("{} stays open until it is closed: {error}", shown(&self.listen));

@@ -1,4 +1,4 @@
-//! An output of datagrams beside real sockets: what is sent, counted, and waits.
+//! An output of datagrams with real sockets: sent, counted and queued packets.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -15,7 +15,7 @@ use super::*;
 use crate::outputs::locator::{Directory, OwnListeners};
 use crate::outputs::names::tests::Dns;
 
-/// An output to a name that a DNS server of the test's own knows.
+/// An output to a name on the test's own DNS server.
 struct World {
     dns: Dns,
     directory: Arc<Directory>,
@@ -68,7 +68,7 @@ impl World {
 }
 
 #[test]
-fn an_error_of_the_system_says_whose_fault_it_is() {
+fn system_errors_are_classified_by_their_cause() {
     let udp = Destination::Udp(Endpoint { host: "a".into(), port: 1 });
     let unix = Destination::UnixDatagram("/a".into());
     for (number, on_udp, on_unix) in [
@@ -105,7 +105,7 @@ async fn until(what: &str, seen: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_cannot_be_found_is_down_and_does_not_hold_up_the_stop() {
+async fn an_unresolvable_endpoint_is_down_and_does_not_delay_the_stop() {
     let mut world = World::new().await;
     world.append(b"a:1|c");
     world.run(9);
@@ -136,7 +136,7 @@ async fn our_own_listener_gets_nothing() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_elsewhere_is_followed_without_loss() {
+async fn a_changed_address_of_a_name_is_used_without_loss() {
     let mut world = World::new().await;
     let first = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
     let port = first.local_addr().expect("it is bound").port();
@@ -154,7 +154,7 @@ async fn a_name_that_leads_elsewhere_is_followed_without_loss() {
     until("the move", || account.connects.load(Relaxed) > connects).await;
     world.append(b"late");
     assert_eq!(received(&second).await, b"late");
-    // Failing questions change nothing.
+    // Failed lookups change nothing.
     world.dns.remove("agent.test.");
     world.append(b"later");
     assert_eq!(received(&second).await, b"later");
@@ -163,9 +163,9 @@ async fn a_name_that_leads_elsewhere_is_followed_without_loss() {
 }
 
 #[tokio::test]
-async fn an_address_that_refuses_gives_way_to_the_next() {
+async fn after_a_rejection_the_next_address_is_used() {
     let mut world = World::new().await;
-    // Nobody is at 127.0.0.1 with this port while the other address has it: what is sent there is refused.
+    // Port in use at the other address only: packets to 127.0.0.1 are rejected.
     let live = UdpSocket::bind("127.0.0.2:0").await.expect("a free port");
     let port = live.local_addr().expect("it is bound").port();
     if std::net::UdpSocket::bind(("127.0.0.1", port)).is_err() {
@@ -186,7 +186,7 @@ async fn an_address_that_refuses_gives_way_to_the_next() {
     assert!(sum.delivered >= 15 && sum.rejected_by_peer + sum.delivered == 20, "{sum:?}");
 }
 
-/// Sockets with one port at these addresses; None (and a note) where that cannot be had.
+/// Sockets with one port at these addresses; `None` (and a note) where that is impossible.
 async fn listeners(addresses: &[[u8; 4]]) -> Option<(Vec<UdpSocket>, u16)> {
     let mut sockets = vec![UdpSocket::bind("127.0.0.1:0").await.expect("a free port")];
     let port = sockets[0].local_addr().expect("it is bound").port();
@@ -202,7 +202,7 @@ async fn listeners(addresses: &[[u8; 4]]) -> Option<(Vec<UdpSocket>, u16)> {
     Some((sockets, port))
 }
 
-/// Appends packets `range` one by one, each once the ones before it have left the queue.
+/// Appends packets `range` one by one, each after the previous ones have left the queue.
 async fn append_slowly(world: &World, range: std::ops::Range<usize>) {
     for number in range {
         world.append(format!("n{number}").as_bytes());
@@ -221,7 +221,7 @@ fn drain(socket: &UdpSocket) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn addresses_take_turns_and_come_and_go_with_the_name() {
+async fn round_robin_uses_the_current_addresses_of_the_name() {
     let Some((sockets, port)) = listeners(&[[127, 0, 0, 2], [127, 0, 0, 3]]).await else { return };
     let mut world = World::new().await;
     world.dns.set("agent.test.", &[[127, 0, 0, 1], [127, 0, 0, 2]]);
@@ -229,7 +229,7 @@ async fn addresses_take_turns_and_come_and_go_with_the_name() {
     append_slowly(&world, 0..20).await;
     let mut all = BTreeSet::new();
     for (socket, want) in sockets.iter().zip([10, 10, 0]) {
-        // Datagrams of loopback are there when they have been sent.
+        // Loopback delivers datagrams before the call returns.
         if want > 0 {
             socket.readable().await.expect("the socket is well");
         }
@@ -251,9 +251,9 @@ async fn addresses_take_turns_and_come_and_go_with_the_name() {
 }
 
 #[tokio::test]
-async fn an_address_that_refuses_is_passed_over_and_has_its_turns_again_when_it_is_back() {
+async fn a_rejecting_address_is_skipped_until_it_accepts_again() {
     let Some((mut sockets, port)) = listeners(&[[127, 0, 0, 2], [127, 0, 0, 3]]).await else { return };
-    // Nobody is at 127.0.0.2 any more.
+    // Nothing listens at 127.0.0.2 any more.
     let away = sockets.remove(1);
     drop(away);
     let mut world = World::new().await;
@@ -284,7 +284,7 @@ async fn an_address_that_refuses_is_passed_over_and_has_its_turns_again_when_it_
 }
 
 #[tokio::test]
-async fn when_all_addresses_refuse_the_endpoint_is_down_and_its_packets_wait() {
+async fn when_all_addresses_reject_the_endpoint_is_down_and_packets_stay_queued() {
     let Some((sockets, port)) = listeners(&[[127, 0, 0, 2]]).await else { return };
     drop(sockets);
     let mut world = World::new().await;

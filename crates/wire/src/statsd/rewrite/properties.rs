@@ -23,7 +23,7 @@ pub fn check(packet: &[u8]) {
         conversion_keeps_the_meaning(&parts);
     }
     for packet_bytes_max in [1, 8, 64, packet.len().max(1)] {
-        packing_keeps_all_lines(packet, packet_bytes_max);
+        repacking_keeps_all_lines(packet, packet_bytes_max);
     }
 }
 
@@ -222,7 +222,7 @@ fn sampling_scales_the_weights(rewrite: &Rewrite, line: &Parts<'_>, (from, to): 
 }
 
 /// Packets contain all lines in order, for any sequence of calls.
-fn packing_keeps_all_lines(text: &[u8], packet_bytes_max: usize) {
+fn repacking_keeps_all_lines(text: &[u8], packet_bytes_max: usize) {
     let (mut packer, mut packets) = (Packer::new(packet_bytes_max, 10), PacketBatch::default());
     let mut taken = 0;
     for (now_ns, line) in text.split(|&byte| byte == b'\n').enumerate() {
