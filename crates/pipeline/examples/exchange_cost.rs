@@ -1,7 +1,8 @@
-//! What it costs to hand samples to another thread's shard instead of aggregating them where they were read: the
-//! question of ARCHITECTURE.md, measured. `exchange_cost [SAMPLES]`; prints nanoseconds per sample, both ways.
+//! Measures what it costs to send samples to another thread's shard instead of aggregating them where they were read
+//! (see ARCHITECTURE.md). `exchange_cost [SAMPLES]` prints nanoseconds per sample for both ways.
 //!
-//! Both ways run on one thread, so the figures are work, not waiting: the exchange's copies, lock and second pass.
+//! Both ways run on one thread, so the figures are CPU time without waiting: the exchange's copies, lock and second
+//! pass.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example measures and prints")]
 
 use std::time::Instant;

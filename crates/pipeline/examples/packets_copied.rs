@@ -1,5 +1,5 @@
-//! What `cargo xtask instructions` counts: packets through intake, shard, queue and sender of a fan-out's endpoints, all
-//! but the system calls.
+//! Measured by `cargo xtask instructions`: packets through intake, shard, queue and sender of a fan-out's endpoints,
+//! without the system calls.
 //!
 //! `packets_copied FORM PACKETS`: so many packets of one line to two endpoints; FORM is `verbatim`, `repack` (with a
 //! filter and a prefix) or `cluster`. No clock and no socket: the same arguments cost the same instructions.
@@ -17,7 +17,7 @@ use pipeline::{Accounts, Routed, Scratch, Shard};
 
 const NAMES: usize = 1000;
 
-/// Packets of one batch, as one system call gives them at most.
+/// Packets of one batch: the most that one system call returns.
 const BATCH_PACKETS: usize = 64;
 
 /// Time between two batches: 300,000 packets a second.
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Queue and sender of one output; everything that is sent leaves.
+/// Queue and sender of one output; everything is sent.
 struct Endpoint {
     queue: MemoryQueue,
     sender: DatagramSender,

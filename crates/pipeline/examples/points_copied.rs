@@ -1,8 +1,8 @@
-//! What `cargo xtask instructions` counts: Graphite lines of a connection to two carbons, from a read of 64 KiB to the blocks
-//! that their queues are given.
+//! Measured by `cargo xtask instructions`: Graphite lines of a connection to two carbons, from reads of 64 KiB to the
+//! blocks appended to their queues.
 //!
-//! `points_copied PERSONALITY LINES`: so many lines of about 48 bytes, of 10,000 names. No clock and no socket: the same
-//! arguments cost the same instructions.
+//! `points_copied COMPATIBILITY LINES`: LINES lines of about 48 bytes, of 10,000 names, read with that `compatibility`.
+//! No clock and no socket: the same arguments cost the same instructions.
 #![allow(clippy::print_stderr, reason = "an example says how to call it")]
 
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ const READ_BYTES: usize = 64 * 1024;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [compatibility, lines] = args.as_slice() else {
-        eprintln!("usage: points_copied PERSONALITY LINES");
+        eprintln!("usage: points_copied COMPATIBILITY LINES");
         return ExitCode::FAILURE;
     };
     let Ok(lines) = lines.parse::<u64>() else {
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     let account = accounts.source(SourceId(0));
     while account.sum(0).routed < lines {
         for read in stream.as_bytes().chunks(READ_BYTES) {
-            // As a connection's task hands it on to the shard's thread.
+            // As a connection's task sends it to the shard's thread.
             let batch = intake.stream(read, now, &mut scratch).into_owned();
             shard.push(batch, now, &mut routed);
             shard.close_blocks(now, &mut routed);

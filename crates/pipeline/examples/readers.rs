@@ -40,7 +40,7 @@ enum Input {
     Packets,
 }
 
-/// What a run gave.
+/// The figures of a run.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
     records_a_second: f64,

@@ -1,6 +1,6 @@
-//! What `cargo xtask instructions` counts: StatsD packets through intake and shard, as the reader's thread runs them.
+//! Measured by `cargo xtask instructions`: StatsD packets through intake and shard, as the reader's thread runs them.
 //!
-//! `statsd_samples PACK TYPE SAMPLES`: so many samples of 1,000 names, PACK in a packet, of TYPE (c, g, ms, s or mix).
+//! `statsd_samples PACK TYPE SAMPLES`: SAMPLES samples of 1,000 names, PACK in a packet, of TYPE (c, g, ms, s or mix).
 //! No clock and no socket: the same arguments cost the same instructions.
 #![allow(clippy::print_stderr, reason = "an example says how to call it")]
 
@@ -11,7 +11,7 @@ use pipeline::{Accounts, Routed, Scratch, Shard};
 
 const NAMES: usize = 1000;
 
-/// Packets of one batch, as one system call gives them at most.
+/// Packets of one batch: the most that one system call returns.
 const BATCH_PACKETS: usize = 64;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! One account for each source, output and edge of the plan, kept over a reload.
+//! One account for each source, output and edge of the plan, kept across reloads.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Accounts for `plan`, whose ids mean what they meant (see [`crate::merge_plans`]): those of `self` go on, the
-    /// others start at 0. An output that has become another one has a new id and so an account of its own, unless its
-    /// queue is on disk: then both have one (see [`predecessor`]).
+    /// Accounts for `plan`, whose ids keep their meaning (see [`crate::merge_plans`]): those of `self` continue, the
+    /// others start at 0. A changed output has a new id and therefore a new account, unless its queue is on disk: then
+    /// both ids share one (see [`predecessor`]).
     #[must_use]
     pub fn carried_to(&self, plan: &Plan) -> Accounts {
         let sources = plan.sources.iter().enumerate().map(|(at, source)| {
@@ -55,18 +55,19 @@ impl Accounts {
         Edge { transform, from, account }
     }
 
-    /// What came to a transform from one of the nodes that feed it, and what became of it. None when it is none of them.
+    /// What one of the nodes that feed a transform has sent to it, and the outcomes. None when that node does not feed
+    /// it.
     pub fn edge(&self, transform: &str, from: &str) -> Option<&Arc<RecordAccount>> {
         let edge = self.edges.iter().find(|edge| edge.transform == transform && edge.from == from);
         edge.map(|edge| &edge.account)
     }
 
-    /// Edges that lead into transforms: (the transform, what feeds it, the account), in the plan's order.
+    /// Edges into transforms: (the transform, the node that feeds it, the account), in the plan's order.
     pub fn edges(&self) -> impl Iterator<Item = (&str, &str, &Arc<RecordAccount>)> {
         self.edges.iter().map(|edge| (edge.transform.as_str(), edge.from.as_str(), &edge.account))
     }
 
-    /// What unfinished lines and frames of all sources hold: one sum as long as the process lives.
+    /// The memory of unfinished lines and frames of all sources: one sum for the process.
     pub(crate) fn unfinished(&self) -> &Arc<UnfinishedBytes> {
         &self.unfinished
     }
@@ -97,7 +98,7 @@ impl Accounts {
             .map(|(at, (name, account))| (OutputId(at as u16), name.as_str(), account))
     }
 
-    /// The same with each account once: outputs that share one, see [`predecessor`], are the last of them.
+    /// The same with each account once: of outputs that share one, see [`predecessor`], only the last.
     pub fn outputs_once(&self) -> impl Iterator<Item = (OutputId, &str, &Arc<OutputAccount>)> {
         let mut known = BTreeSet::new();
         let outputs = self.outputs.iter().rev();

@@ -1,11 +1,11 @@
-//! Which lines of which connections may be acknowledged (design §5): decisions, and nothing else.
+//! Decides which lines of which connections may be acknowledged (design §5).
 //!
 //! Path of a batch with an [`AckMark`]: [`Taking::begin`] -> `Shard::push`, `Shard::close_reached`, the blocks are
 //! appended -> **[`Acks::taken`]** -> queues settle or sync -> **[`Acks::resolve`]** -> [`Acks::answer`] ->
-//! `Intake::replies` writes the line.
-//! Pure: what queues know comes in through [`Queues`]. Not here: threads and wake-ups (`staunch`, `sim`).
-//! Invariant: no answer counts a line before the condition holds for all its copies. When it cannot be told whose copy
-//! an output has lost, every connection that waits for that output fails.
+//! `Intake::replies` writes the line. Pure: the state of queues comes in through [`Queues`]. Not here: threads and
+//! wake-ups (`staunch`, `sim`).
+//! Invariant: no answer counts a line before the condition holds for all its copies. When it is unknown whose copy an
+//! output has lost, every connection that waits for that output fails.
 
 #[cfg(test)]
 mod tests;
@@ -20,22 +20,22 @@ use model::{
 
 use crate::Shard;
 
-/// Most marks of one connection that wait for their condition. Past it the connection is not read; a read has at most
+/// Most marks of one connection that wait for their condition. Beyond it the connection is not read; a read has at most
 /// one mark.
 pub const MARKS_MAX: u64 = 64;
 
-/// Waits of connections that are gone, or were told that it failed, that may be left among the others.
+/// Waits of closed or failed connections that may remain among the others.
 const DEAD_MAX: usize = if cfg!(test) { 8 } else { 4096 };
 
-/// What is asked about the outputs' queues.
+/// Queries about the outputs' queues.
 pub trait Queues {
-    /// Place of the next block.
+    /// Position of the next block.
     fn accepted_up_to(&mut self, output: OutputId) -> Position;
 
     /// Every block before it has its outcome. Losses among them are in the account when this returns.
     fn settled_up_to(&mut self, output: OutputId) -> Position;
 
-    /// What is known of a block that was appended.
+    /// What is known of an appended block.
     fn promise(&mut self, output: OutputId, of: Position) -> Promise;
 
     /// Copies of an earlier run that the queue has found and lost. They are in the account when this returns.
@@ -47,25 +47,25 @@ pub trait Queues {
 
 /// Copies of this run that the output has lost without sending them.
 fn lost_here(output: OutputId, queues: &mut impl Queues) -> u64 {
-    // In this order: what is lost between the two is taken for one of ours, and never the other way round.
+    // In this order: a loss between the two reads counts as one of this run, and never the other way round.
     let of_before = queues.lost_before_start(output);
     queues.account(output).lost_here().saturating_sub(of_before)
 }
 
-/// What is known before the shard takes a batch that asks for an acknowledgement. Nothing else may be appended between
-/// this and [`Acks::taken`], and what came before must be in the queues.
-#[must_use = "whoever asked waits for an answer"]
+/// The state before the shard accepts a batch that asks for an acknowledgement. Nothing else may be appended between
+/// this and [`Acks::taken`], and earlier lines must already be in the queues.
+#[must_use = "the client waits for an answer"]
 #[derive(Debug)]
 pub struct Taking {
     mark: AckMark,
     source: Arc<SourceAccount>,
     source_lost: u64,
-    /// What takes from the source can keep what was promised when the connection was made.
+    /// The outputs of the source can keep the condition that was promised when the connection was opened.
     kept: bool,
     outputs: Vec<Before>,
 }
 
-/// One output before a batch is taken.
+/// One output before a batch is accepted.
 #[derive(Debug)]
 struct Before {
     output: OutputId,
@@ -76,7 +76,7 @@ struct Before {
 }
 
 impl Taking {
-    /// To be called before the batch is pushed; none if it asks for nothing.
+    /// To be called before the batch is pushed; none if it asks for no acknowledgement.
     pub fn begin(batches: &Batches<'_>, shard: &Shard, queues: &mut impl Queues) -> Option<Taking> {
         let mark = batches.ack?;
         let source = Arc::clone(shard.account(batches.source)?);
@@ -98,7 +98,7 @@ impl Taking {
     }
 }
 
-/// An output whose queue goes on from another process, before that queue is looked at.
+/// An output whose queue continues that of another process, before that queue is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Inherited {
     output: OutputId,
@@ -113,7 +113,7 @@ impl Inherited {
     }
 }
 
-/// What a connection may be told.
+/// The current answer to a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Lines, from its first, that have met the condition.
@@ -122,7 +122,7 @@ pub struct Answer {
     pub rejected: u64,
     /// Marks that were met.
     pub marks: u64,
-    /// What comes after `up_to` can no longer be acknowledged: tell, and close.
+    /// Lines after `up_to` can no longer be acknowledged: send the error, and close.
     pub failed: Option<Unacked>,
 }
 
@@ -131,11 +131,11 @@ pub struct Answer {
 pub struct Acks {
     opened: u64,
     connections: HashMap<ConnectionId, Waiting>,
-    /// By output, and there by condition: one that takes long holds up no other.
+    /// By output, then by condition: a slow one does not delay the others.
     outputs: Vec<[VecDeque<Wait>; 2]>,
-    /// Waits among them that nobody waits for any more.
+    /// Stale waits among them, whose connection has closed or failed.
     dead: usize,
-    /// Whose answer has changed since they were last taken.
+    /// Connections whose answer has changed since they were last read.
     changed: Vec<ConnectionId>,
 }
 
@@ -143,7 +143,7 @@ pub struct Acks {
 #[derive(Debug, Default)]
 struct Waiting {
     answer: Answer,
-    /// Marks that were taken, oldest first. At most [`MARKS_MAX`], and what is read while the daemon stops.
+    /// Accepted marks, oldest first. At most [`MARKS_MAX`], plus those of lines read during the stop.
     pending: VecDeque<Pending>,
     /// Number of the first of `pending`.
     first: u64,
@@ -158,7 +158,7 @@ struct Pending {
     outputs_left: usize,
 }
 
-/// What one mark waits for at one output.
+/// The wait of one mark at one output.
 #[derive(Debug)]
 struct Wait {
     connection: ConnectionId,
@@ -168,13 +168,13 @@ struct Wait {
     to: Position,
     lost_here: u64,
     refused: u64,
-    /// Its copies may be of the process before.
+    /// Its copies may belong to the previous process.
     of_before: bool,
 }
 
 impl Wait {
-    /// How it ended, if it has. What the queue knows is asked before what was lost: a block's losses are counted before
-    /// it is called settled.
+    /// Its result, if it has one. The queue's state is read before the losses: a block's losses are counted before it
+    /// is reported as settled.
     fn end(&self, output: OutputId, when: AckWhen, queues: &mut impl Queues) -> Option<Result<(), Unacked>> {
         let mut in_doubt = false;
         let reached = match when {
@@ -193,7 +193,7 @@ impl Wait {
             let stopped = account.dropped(Dropped::Stopped) > 0;
             return Some(Err(if stopped { Unacked::Stopped } else { Unacked::Dropped }));
         }
-        // What an endpoint refused was in its queue until then: safe, and not delivered.
+        // What an endpoint refused was in its queue until then: safe, but not delivered.
         if when == AckWhen::Delivered && account.refused() != self.refused {
             return Some(Err(Unacked::RejectedByPeer));
         }
@@ -205,7 +205,7 @@ impl Wait {
 }
 
 impl Acks {
-    /// A connection begins.
+    /// Opens a connection.
     pub fn open(&mut self) -> ConnectionId {
         let id = ConnectionId(self.opened);
         self.opened += 1;
@@ -213,15 +213,15 @@ impl Acks {
         id
     }
 
-    /// A connection has ended, or nobody is there to be told any more.
+    /// A connection has ended, or its client is gone.
     pub fn close(&mut self, id: ConnectionId) {
         if let Some(waiting) = self.connections.remove(&id) {
             self.drop_stale_waits(waiting.waits());
         }
     }
 
-    /// The shard has pushed the batch and its blocks are in the queues, or were dropped. Gives the outputs whose progress
-    /// it waits for: call [`Self::resolve`] when one has made some, and once now.
+    /// The shard has pushed the batch, and its blocks are in the queues or were dropped. Returns the outputs that it
+    /// waits for: call [`Self::resolve`] when one of them has made progress, and once now.
     pub fn taken(&mut self, taking: Taking, queues: &mut impl Queues) -> Vec<OutputId> {
         let Taking { mark, source, source_lost, kept, outputs } = taking;
         let AckMark { connection, up_to, rejected, when } = mark;
@@ -257,8 +257,8 @@ impl Acks {
         waits
     }
 
-    /// Goes on, before the first batch, with a connection whose lines another process has taken: they wait until these
-    /// outputs have settled all that is in their queues. Gives the outputs as [`Self::taken`] does.
+    /// Continues, before the first batch, a connection whose lines another process has accepted: they wait until these
+    /// outputs have settled everything in their queues. Returns the outputs as [`Self::taken`] does.
     pub fn go_on(
         &mut self,
         mark: AckMark,
@@ -282,7 +282,7 @@ impl Acks {
         inherited.iter().map(|inherited| inherited.output).collect()
     }
 
-    /// Looks what has been settled and synced since the last call.
+    /// Checks what has been settled and synced since the last call.
     pub fn resolve(&mut self, queues: &mut impl Queues) {
         for at in 0..self.outputs.len() {
             for when in [AckWhen::Safe, AckWhen::Delivered] {
@@ -296,7 +296,7 @@ impl Acks {
         }
     }
 
-    /// The outputs that each connection waits for. One that waits for none is not among them.
+    /// The outputs that each connection waits for. Connections that wait for none are left out.
     pub fn waiting(&self) -> HashMap<ConnectionId, Vec<OutputId>> {
         let mut waiting: HashMap<ConnectionId, Vec<OutputId>> = HashMap::default();
         for (at, waits) in self.outputs.iter().enumerate() {
@@ -312,7 +312,7 @@ impl Acks {
         waiting
     }
 
-    /// Nothing will be settled or synced any more, or nobody will take what the connection has sent.
+    /// Nothing more will be settled or synced, or nothing more of the connection's lines will be accepted.
     pub fn fail(&mut self, id: ConnectionId, why: Unacked) {
         let Some(waiting) = self.connections.get_mut(&id) else { return };
         if waiting.answer.failed.is_none() {
@@ -324,7 +324,7 @@ impl Acks {
         }
     }
 
-    /// Nobody waits for so many waits any more. They are taken out when they are more than the others.
+    /// So many waits have become stale. They are removed when they outnumber the others.
     fn drop_stale_waits(&mut self, waits: usize) {
         self.dead += waits;
         let all = || self.outputs.iter().flatten().map(VecDeque::len).sum::<usize>();
@@ -337,7 +337,7 @@ impl Acks {
         }
     }
 
-    /// What the connection may be told now.
+    /// The current answer to the connection.
     pub fn answer(&self, id: ConnectionId) -> Answer {
         self.connections.get(&id).map(|waiting| waiting.answer).unwrap_or_default()
     }
@@ -367,7 +367,7 @@ impl Acks {
         }
     }
 
-    /// Counts the marks from the front on that wait for nothing.
+    /// Counts the marks from the front that no longer wait.
     fn advance(&mut self, id: ConnectionId) {
         let Some(waiting) = self.connections.get_mut(&id) else { return };
         while let Some(met) = waiting.pending.pop_front_if(|pending| pending.outputs_left == 0) {
@@ -404,7 +404,7 @@ impl Waiting {
     }
 }
 
-/// Where the waits of a condition lie.
+/// Index of the waits of a condition.
 fn place_of(when: AckWhen) -> usize {
     usize::from(when == AckWhen::Delivered)
 }

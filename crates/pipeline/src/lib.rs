@@ -1,9 +1,9 @@
 //! Intake, shard and wiring, from a checked plan. No I/O, no clock.
 //!
-//! Path of a packet: [`Intake`] frames and parses it into [`model::Batches`]; [`Shard::push`] aggregates them or
-//! routes it raw; at a window's end [`Shard::tick`] encodes what the aggregation gives into [`Routed`] blocks,
-//! which the caller appends to the outputs' queues.
-//! Not here: sockets, threads and timers (`staunch`), queues and retries (`deliver`).
+//! Path of a packet: [`Intake`] frames and parses it into [`model::Batches`]; [`Shard::push`] aggregates them or routes
+//! them raw; at a window's end [`Shard::tick`] encodes the aggregation's results into [`Routed`] blocks, which the
+//! caller appends to the outputs' queues. Not here: sockets, threads and timers (`staunch`), queues and retries
+//! (`deliver`).
 //! Invariant: a record that enters an intake leaves the shard with exactly one outcome in its source's account.
 
 mod accounts;

@@ -1,7 +1,7 @@
-//! A new plan over the one in force: ids keep their meaning, and so do accounts and queues.
+//! Merges a new plan with the one in force: ids keep their meaning, and so do accounts and queues.
 //!
-//! What both plans have keeps its place; what is gone stays as a row that nothing feeds, so that its account still
-//! adds up; what is new follows behind.
+//! Rows in both plans keep their place; removed ones stay as a row that nothing feeds, so that its account still adds
+//! up; new ones follow at the end.
 
 use config::plan::{Feed, OutputPlan, Plan, SourcePlan, TransformKind};
 use model::{OutputId, SourceId};
@@ -19,7 +19,7 @@ pub fn merge_plans(old: &Plan, new: &Plan) -> Plan {
     let moved = |id: SourceId| {
         let name = &new.sources[id.index()].name;
         let at = plan.sources.iter().position(|source| source.name == *name);
-        SourceId(at.expect("every source of the new plan was laid over or added") as u16)
+        SourceId(at.expect("every source of the new plan was matched or added") as u16)
     };
     for transform in &mut plan.transforms {
         for feed in &mut transform.from {
@@ -38,14 +38,14 @@ pub fn merge_plans(old: &Plan, new: &Plan) -> Plan {
         output
     };
     let new_outputs: Vec<OutputPlan> = new.outputs.iter().map(with_moved_feeds).collect();
-    // An output that has become another one gets a place of its own: its queue holds what was made for the old one.
+    // A changed output gets a new place: its queue holds blocks made for the old one.
     let same = |known: &OutputPlan, output: &OutputPlan| {
         known.name == output.name && known.kind == output.kind && !known.from.is_empty()
     };
     plan.outputs =
         laid(&old.outputs, &new_outputs, same, |gone| OutputPlan { from: Vec::new(), ..gone.clone() });
     for (known, output) in old.outputs.iter().zip(&mut plan.outputs) {
-        // A queue stays where it is while it is open; its bounds are those of its kind.
+        // A queue stays where it is while it is open; its limits are those of its kind.
         if known.queue_kind.is_disk() != output.queue_kind.is_disk() {
             (output.queue, output.queue_kind) = (known.queue, known.queue_kind);
         }
@@ -53,7 +53,7 @@ pub fn merge_plans(old: &Plan, new: &Plan) -> Plan {
     let moved = |id: &OutputId| {
         let output = &new_outputs[id.index()];
         let at = plan.outputs.iter().position(|known| same(known, output));
-        OutputId(at.expect("every output of the new plan was laid over or added") as u16)
+        OutputId(at.expect("every output of the new plan was matched or added") as u16)
     };
     for cluster in &mut plan.clusters {
         cluster.members = cluster.members.iter().map(moved).collect();
@@ -73,8 +73,8 @@ pub fn merge_plans(old: &Plan, new: &Plan) -> Plan {
     plan
 }
 
-/// The output, retired by now, whose queue on disk and account the one at `at` goes on with: a name has one queue on
-/// disk, whatever endpoint it leads to.
+/// The output, retired by now, whose queue on disk and account the one at `at` continues: a name has one queue on disk,
+/// whatever its endpoint is.
 pub fn predecessor(plan: &Plan, at: usize) -> Option<OutputId> {
     let output = &plan.outputs[at];
     let is_same = |known: &OutputPlan| known.name == output.name && known.queue_kind.is_disk();

@@ -1,7 +1,7 @@
-//! Turns: what is queued by key, and the keys take turns in the order in which they came.
+//! Round robin: a queue for each key, and keys take turns in the order of their arrival.
 //!
-//! [`crate::Exchange`] has batches by peer in it, and the binary those that want to read. A key is known for as long as
-//! something of it is queued.
+//! [`crate::Exchange`] uses it for batches by peer, and the binary for peers that want to read. A key is kept only
+//! while it has something queued.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,9 +14,9 @@ pub struct Rotation<K, T> {
     of: BTreeMap<K, Line<T>>,
     /// By turn: each key of `of` once.
     order: BTreeMap<u64, K>,
-    /// Turn of the next key that comes.
+    /// Turn of the next new key.
     next: u64,
-    /// The last turn that was given to a key put in front.
+    /// The last turn that was given to a key in front.
     front: u64,
 }
 
@@ -71,18 +71,18 @@ impl<K: Copy + Ord, T> Rotation<K, T> {
         &mut line.queued
     }
 
-    /// What [`Self::pop`] would take.
+    /// What [`Self::pop`] would return.
     pub fn front(&self) -> Option<&T> {
         let (_, key) = self.order.first_key_value()?;
         self.of.get(key)?.queued.front()
     }
 
-    /// The first that is queued of the key whose turn it is; that key's next turn comes after one of each other.
+    /// The first entry of the key whose turn it is; that key's next turn comes after one of each other key.
     pub fn pop(&mut self) -> Option<(K, T)> {
         self.pop_where(|_| true)
     }
 
-    /// The same, without what nobody wants any more: a key that has nothing else gives its turn to the next.
+    /// The same, without unwanted entries: a key with no others passes its turn to the next.
     pub fn pop_where(&mut self, is_wanted: impl Fn(&T) -> bool) -> Option<(K, T)> {
         while let Some((_, key)) = self.order.pop_first() {
             let line = self.of.get_mut(&key)?;
@@ -101,7 +101,7 @@ impl<K: Copy + Ord, T> Rotation<K, T> {
         None
     }
 
-    /// The first of `key`, whosever turn it is. What is left of it keeps its turn.
+    /// The first entry of `key`, out of turn. The rest of it keeps its turn.
     pub fn pop_of(&mut self, key: K) -> Option<T> {
         let line = self.of.get_mut(&key)?;
         let taken = line.queued.pop_front();
@@ -122,7 +122,7 @@ impl<K: Copy + Ord, T> Rotation<K, T> {
         self.of.get_mut(&key)?.queued.back_mut()
     }
 
-    /// Takes out what nobody wants any more, as far as it is first of `key`.
+    /// Removes unwanted entries at the front of `key`.
     pub fn forget_first_of(&mut self, key: K, is_wanted: impl Fn(&T) -> bool) {
         while self.of.get(&key).is_some_and(|line| line.queued.front().is_some_and(|front| !is_wanted(front)))
         {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_take_turns_however_much_each_has() {
+    fn keys_take_turns_whatever_their_lengths() {
         assert_eq!(all(of(&[(9, 1), (9, 2), (9, 3), (5, 4), (7, 5), (5, 6)])), [1, 4, 5, 2, 6, 3]);
         let mut rotation = of(&[(1, 1), (1, 2), (2, 3)]);
         assert_eq!((rotation.front().copied(), rotation.pop()), (Some(1), Some((1, 1))));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_put_back_is_the_next_of_its_key_and_takes_nobodys_turn() {
+    fn an_entry_put_back_is_the_next_of_its_key_and_changes_no_turn() {
         let mut rotation = of(&[(1, 1), (2, 2), (2, 3)]);
         rotation.put_back(2, 4);
         rotation.put_back(3, 5);

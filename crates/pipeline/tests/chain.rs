@@ -1,4 +1,4 @@
-//! Relays that feed relays, and outputs that several nodes feed: which lines leave, and what the account of each edge says.
+//! Relays that feed relays, and outputs that several nodes feed: which lines leave, and the account of each edge.
 
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod world;
@@ -60,7 +60,7 @@ fn after(s: u64) -> Now {
     START.plus_ns(s * SECOND_NS)
 }
 
-/// Three relays in a row, of which the second one is also fed by the source, and an output that all of them feed.
+/// Three relays in a row, of which the source also feeds the second, and an output that all of them feed.
 fn row() -> String {
     [
         SOURCE.to_owned(),
@@ -94,7 +94,7 @@ fn row() -> String {
 }
 
 #[test]
-fn points_pass_relays_in_a_row_and_each_edge_says_how_they_ended() {
+fn points_pass_relays_in_a_row_and_each_edge_counts_how_they_ended() {
     let mut world = World::new(plan_of(&row()), 1);
     world.send("old.x;t=v 1 5\nold.drop 1 5\nold.none 1 5\nboth.y 2.50 5\ndirect.z 1 5\nnobody 1 5\n", START);
     let lines: &[&str] = &["newer.x;t=v 1 5", "both.y 2.50 5", "both.y 2.50 5", "direct.z 1 5"];
@@ -105,25 +105,25 @@ fn points_pass_relays_in_a_row_and_each_edge_says_how_they_ended() {
     assert_eq!((second.received, second.routed, second.filtered), (4, 3, 1));
     let third = edge(&world, "three", "two");
     assert_eq!((third.received, third.routed, third.filtered), (3, 2, 1));
-    // A record that further relays let go nowhere has gone nowhere.
+    // A record that further relays send nowhere has gone nowhere.
     let source = source(&world);
     assert_eq!((source.received, source.routed, source.filtered), (6, 3, 3));
     let points: Vec<u64> = world.shard.relays().map(|relay| relay.figures.points).collect();
     assert_eq!(points, [6, 4, 3]);
-    // Known names go the same ways.
+    // Remembered names take the same routes.
     world.send("old.x;t=v 1 5\nboth.y 2.50 5\n", START);
     assert_eq!(arrived(&mut world), want(&[("o", &lines[..3])]));
 }
 
 #[test]
-fn acknowledgements_wait_for_outputs_behind_all_relays() {
+fn acknowledgements_wait_for_the_outputs_of_all_relays() {
     let blocking = output("o", "\"one\", \"three\"") + "queue = { when_full = \"block\" }\n";
     let text = row().replace(&output("o", "\"one\", \"three\""), &blocking);
     let world = World::new(plan_of(&text), 1);
     assert_eq!(world.shard.reached(SourceId(0)), [OutputId(0)], "once, however many ways lead there");
     assert_eq!(world.shard.blocking(SourceId(0)), [OutputId(0)]);
     assert!(world.shard.multiplies(SourceId(0)) && world.shard.keeps(SourceId(0), AckWhen::Delivered));
-    // What the third relay adds up is no copy of a line any more.
+    // The third relay's sums are not copies of a line any more.
     let sums = rule(
         "match = \"^a\"\ncompute = { sum = \"s\" }\nevery = \"10s\"\nexpire = \"20s\"\nto = \"o\"",
         "three",
@@ -134,7 +134,7 @@ fn acknowledgements_wait_for_outputs_behind_all_relays() {
 }
 
 #[test]
-fn a_point_visits_so_many_relays_and_no_more() {
+fn a_point_visits_a_limited_number_of_relays() {
     // Each relay sends two copies to the next one: without a limit the tenth would get 1024.
     let mut text = SOURCE.to_owned();
     for at in 0..12 {
@@ -148,7 +148,8 @@ fn a_point_visits_so_many_relays_and_no_more() {
     world.send("a 1 5\nb 1 5\n", START);
     let visits: u64 = world.shard.relays().skip(1).map(|relay| relay.figures.points).sum();
     assert_eq!(visits, 2 * 128);
-    // 2 + 4 + … + 64 are 126: two reach the seventh relay behind the first, and what they and others send on is too much.
+    // 2 + 4 + … + 64 are 126: two reach the seventh relay after the first, and further copies of these and others
+    // exceed the limit.
     let of_last = world.shard.relays().nth(7).expect("it is there").figures.points;
     assert_eq!(of_last, 2 * 2);
     let refused: u64 = world.shard.relays().map(|relay| relay.figures.copies_refused).sum();
@@ -160,7 +161,7 @@ fn a_point_visits_so_many_relays_and_no_more() {
     assert_eq!(source(&world).filtered, 2);
 }
 
-/// A relay that adds up in ten seconds, and one behind it that adds the sums up in a minute.
+/// A relay that sums over ten seconds, and one after it that sums the results over a minute.
 fn sums(first: &str) -> String {
     let compute = |name: &str, every: u32| {
         format!(
@@ -196,7 +197,7 @@ fn results_of_aggregation_rules_go_to_further_relays() {
 }
 
 #[test]
-fn what_relays_hold_at_the_end_passes_those_behind_them() {
+fn the_last_results_of_relays_pass_the_relays_after_them() {
     let mut world = World::new(plan_of(&sums("a")), 1);
     let time = START.wall_seconds() - 100;
     world.send(&format!("a.x 1 {time}\n"), after(0));
@@ -207,11 +208,11 @@ fn what_relays_hold_at_the_end_passes_those_behind_them() {
 }
 
 #[test]
-fn a_reload_routes_what_a_relay_held_to_the_relays_of_before_and_keeps_accounts() {
+fn a_reload_routes_results_to_the_relays_of_the_old_plan_and_keeps_accounts() {
     let mut world = World::new(plan_of(&sums("a")), 1);
     let time = START.wall_seconds();
     world.send(&format!("a.x 1 {time}\na.x 5 {}\n", time - 10), START);
-    // The rule of the first relay is another one: its results go to the second, whose rule goes on.
+    // The rule of the first relay has changed: its results go to the second, whose rule stays.
     let next = merge_plans(&world.plan, &plan_of(&sums("b")));
     world.reload(next);
     assert_eq!(edge(&world, "two", "one").received, 1, "the window of ten seconds ago is over");
@@ -235,7 +236,7 @@ fn a_reload_routes_what_a_relay_held_to_the_relays_of_before_and_keeps_accounts(
 }
 
 #[test]
-fn a_last_flush_of_one_relay_is_undone_in_those_behind_it() {
+fn a_last_flush_of_one_relay_is_undone_in_the_relays_after_it() {
     let mut world = World::new(plan_of(&sums("a")), 1);
     let time = START.wall_seconds();
     world.send(&format!("a.x 1 {time}\n"), START);
@@ -272,7 +273,7 @@ fn any_node_that_gives_points_feeds_one_output() {
     world.send_to(SourceId(points as u16), "a 1 5\nb 1 5\n", START);
     let lines = arrived(&mut world).remove("o").expect("something left");
     let number = |line: &str| lines.iter().filter(|one| *one == line).count();
-    // From the source, from each relay, and from the second relay what the first one gave it.
+    // From the source, from each relay, and through the second relay those of the first one.
     assert_eq!((number("a 1 5"), number("b 1 5")), (4, 1), "{lines:?}");
     assert_eq!(edge(&world, "two", "points").routed, 1);
     assert_eq!(edge(&world, "two", "one").routed, 1);
@@ -281,13 +282,13 @@ fn any_node_that_gives_points_feeds_one_output() {
     let lines = arrived(&mut world).remove("o").expect("something left");
     assert!(lines.iter().any(|line| line.starts_with("stats")), "{lines:?}");
     assert_eq!(world.shard.reached(SourceId(points as u16)), [OutputId(0)]);
-    // When its endpoint is down, what the source and the aggregation send has nobody else to go to.
+    // When its endpoint is down, lines from the source and the aggregation have no other output.
     world.shard.set_member_live(OutputId(0), false);
     assert!(!world.shard.has_failover(OutputId(0)));
 }
 
 #[test]
-fn new_lines_have_no_other_way_while_a_source_feeds_the_output_too() {
+fn new_lines_do_not_fail_over_while_a_source_feeds_the_output_too() {
     let text = |from: &str| {
         [
             SOURCE.to_owned(),

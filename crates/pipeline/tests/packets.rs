@@ -1,4 +1,4 @@
-//! Outputs of packets at the border of the pipeline: as they came, line by line, shared out among a cluster.
+//! Packet outputs at the border of the pipeline: unchanged, line by line, and sharded over a cluster.
 
 use std::collections::BTreeMap;
 
@@ -132,7 +132,7 @@ fn texts(packets: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn packets_go_as_they_came_to_every_output() {
+fn packets_go_unchanged_to_every_output() {
     let mut world = World::new(plan(2));
     for packet in [&b"a:1|c\nb:2|c"[..], b"", b"no line at all\n"] {
         world.send(packet);
@@ -155,7 +155,7 @@ fn lines_of_a_stream_are_packets() {
 }
 
 #[test]
-fn lines_are_packed_anew_until_full_or_due() {
+fn lines_are_repacked_until_full_or_due() {
     let mut plan = plan(1);
     set_lines(&mut plan, 0, lines_plan(12));
     let mut world = World::new(plan);
@@ -168,7 +168,7 @@ fn lines_are_packed_anew_until_full_or_due() {
     world.now = world.now.plus_ns(100_000_000);
     assert_eq!(world.packets(), BTreeMap::from([(0, texts(&["c:3|c"]))]));
     assert_eq!(world.shard.close_due(world.now, &mut world.routed), u64::MAX);
-    // What waits for others leaves before a stop.
+    // Waiting lines leave before a stop.
     world.send(b"d:4|c");
     world.shard.stop(world.now, &mut world.routed);
     assert_eq!(world.packets(), BTreeMap::from([(0, texts(&["d:4|c"]))]));
@@ -186,7 +186,7 @@ fn a_line_that_unfolds_fills_blocks_of_its_own() {
     let mut world = World::new(plan);
     let line = |name| format!("{}:{}|c", char::to_string(&name).repeat(900), vec!["1"; 100].join(":"));
     world.send("abcdefgh".chars().map(line).collect::<Vec<_>>().join("\n").as_bytes());
-    // 100 lines of 905 bytes are more than a block, and each line of the packet is looked at.
+    // 100 lines of 905 bytes are more than a block, and each line of the packet is parsed.
     assert_eq!(world.routed.blocks.len(), 8);
     assert!(world.routed.blocks.iter().all(|(_, block)| block.bytes.len() < BLOCK_BYTES + 100 * 905));
     world.now = world.now.plus_ns(SECOND_NS);
@@ -194,7 +194,7 @@ fn a_line_that_unfolds_fills_blocks_of_its_own() {
 }
 
 #[test]
-fn values_that_share_a_name_and_do_not_go_out_are_counted() {
+fn unsent_values_that_share_a_name_are_counted() {
     let mut plan = plan(1);
     set_lines(&mut plan, 0, lines_plan(1432));
     plan.outputs[0].from = vec![config::plan::Feed::Transform(model::TransformId(0))];
@@ -207,7 +207,7 @@ fn values_that_share_a_name_and_do_not_go_out_are_counted() {
 }
 
 #[test]
-fn what_an_output_leaves_out_is_counted_there_and_costs_the_others_nothing() {
+fn filtered_lines_are_counted_at_their_output_only() {
     let mut plan = plan(2);
     let mut lines = lines_plan(1432);
     lines.stage.deny = vec![Glob::new(b"debug.*").expect("a pattern")];
@@ -262,7 +262,7 @@ fn a_cluster_places_lines_as_nodes_proxy_does() {
 }
 
 #[test]
-fn with_nobody_there_lines_are_counted_where_they_belong() {
+fn without_live_endpoints_lines_are_counted_at_their_owner() {
     let mut world = World::new(as_cluster(plan(3)));
     for output in 0..3 {
         assert!(world.shard.set_member_live(OutputId(output), false));
@@ -281,10 +281,10 @@ fn with_nobody_there_lines_are_counted_where_they_belong() {
 }
 
 #[test]
-fn an_endpoint_that_is_away_stays_away_over_a_reload() {
+fn a_failed_endpoint_stays_failed_across_a_reload() {
     let mut world = World::new(as_cluster(plan(3)));
     assert!(world.shard.set_member_live(OutputId(1), false));
-    // A fourth one comes, the first one goes.
+    // A fourth one is added, the first one is removed.
     let mut four = plan(4);
     four.outputs.remove(0);
     world.reload(&as_cluster(four));
@@ -294,7 +294,7 @@ fn an_endpoint_that_is_away_stays_away_over_a_reload() {
 }
 
 #[test]
-fn the_room_that_a_batch_asks_for_is_enough_for_what_becomes_of_it() {
+fn the_requested_room_is_enough_for_the_blocks_of_a_batch() {
     let options = [
         "",
         "mode = \"repack\"",
@@ -327,7 +327,7 @@ fn the_room_that_a_batch_asks_for_is_enough_for_what_becomes_of_it() {
         assert_eq!(world.shard.blocking(SourceId(0)), [OutputId(0)], "{options}");
         let (mut asked, mut asked_records) = (0, 0);
         for round in 1..=40 {
-            // Some 40 KiB, so that what is open at the start of a round decides when a block is full.
+            // Some 40 KiB, so that the open block at the start of a round decides when one is full.
             let packets: Vec<&[u8]> = (0..round * 97).map(|at| lines[(at + at / 7) % lines.len()]).collect();
             let mut batch = model::PacketBatch::default();
             packets.iter().for_each(|packet| batch.push(packet));
@@ -338,7 +338,7 @@ fn the_room_that_a_batch_asks_for_is_enough_for_what_becomes_of_it() {
             (asked, asked_records) = world.shard.room_for(OutputId(0), &batch);
             world.shard.push(batch, world.now, &mut world.routed);
             if round % 3 == 0 {
-                // As in a turn without much to do.
+                // As in a turn with little work.
                 world.shard.close_due(world.now.plus_ns(1 << 40), &mut world.routed);
             }
             let memory: u64 = world.routed.blocks.iter().map(|(_, block)| block.memory_bytes()).sum();

@@ -1,4 +1,4 @@
-//! An output of several connections: its blocks are of one partition each, and a series is always in the same.
+//! An output of several connections: its blocks have one partition each, and a series is always in the same.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ fn each_block_of_several_connections_is_of_one_partition() {
 }
 
 #[test]
-fn one_connection_has_blocks_of_no_partition() {
+fn blocks_of_one_connection_have_no_partition() {
     for form in ["lines", "pickle"] {
         assert!(blocks(form, 1, 100).iter().all(|block| block.partition.is_none()), "{form}");
     }

@@ -24,7 +24,7 @@ fn plan_of(source: &str, output: &str) -> Plan {
     plan.unwrap_or_else(|| panic!("{output}: {wrong:?}"))
 }
 
-/// `count` lines of `names` series; some are mended on their way, so that they are not copied with their neighbours.
+/// `count` lines of `names` series; some are normalized on the way, so that they are not copied with their neighbours.
 fn lines(count: usize, names: usize) -> String {
     let line = |n: usize| {
         let dots = if n.is_multiple_of(7) { ".." } else { "." };
@@ -33,7 +33,7 @@ fn lines(count: usize, names: usize) -> String {
     (0..count).map(line).collect()
 }
 
-/// Pushes `text` in reads of so many bytes; gives the blocks of each turn.
+/// Pushes `text` in reads of this many bytes; returns the blocks of each turn.
 fn turns(plan: &Plan, text: &str, read_bytes: usize) -> Vec<Vec<Block>> {
     let accounts = Accounts::default().carried_to(plan);
     let mut shard = Shard::new(plan, &accounts, 1, START);
@@ -101,7 +101,7 @@ fn several_connections_get_each_series_from_one_partition() {
 }
 
 #[test]
-fn outputs_that_wait_are_known_and_raw_ones_get_each_line_as_a_packet() {
+fn blocking_outputs_are_known_and_raw_ones_get_each_line_as_a_packet() {
     for (output, blocking) in [
         ("type = \"graphite\"\nqueue = { when_full = \"block\" }", true),
         ("type = \"graphite\"\nqueue = { when_full = \"drop_oldest\" }", false),
@@ -120,7 +120,7 @@ fn outputs_that_wait_are_known_and_raw_ones_get_each_line_as_a_packet() {
 }
 
 #[test]
-fn what_comes_out_does_not_depend_on_where_the_reads_cut() {
+fn the_lines_sent_do_not_depend_on_where_the_reads_cut() {
     let lines =
         "a.b 1 1700000000\r\nserver.one.requests 2 1700000000\n\nbad\rserver.two;k=v 3 4\n..c. .5 6\nrest 7";
     let pickle =
@@ -159,7 +159,7 @@ fn what_comes_out_does_not_depend_on_where_the_reads_cut() {
 }
 
 #[test]
-fn a_connection_follows_a_reload_unless_it_should_carry_messages_now() {
+fn a_connection_applies_a_reload_unless_it_should_carry_messages_now() {
     let (accounts, output) = (Accounts::default(), "type = \"graphite\"");
     for (after, line, broken) in
         [("compatibility = \"c-relay\"", "a_b 1 x\n", false), ("encoding = \"pickle\"", "", true)]
@@ -182,7 +182,7 @@ fn a_connection_follows_a_reload_unless_it_should_carry_messages_now() {
 }
 
 #[test]
-fn points_that_nobody_takes_are_filtered() {
+fn points_without_an_output_are_filtered() {
     let mut plan = plan("type = \"graphite\"");
     plan.outputs[0].from.clear();
     let accounts = Accounts::default().carried_to(&plan);
@@ -216,7 +216,7 @@ fn points_go_on_in_pickles_unless_they_are_no_numbers() {
 }
 
 #[test]
-fn many_points_make_several_frames_and_blocks_within_the_room_that_was_asked_for() {
+fn many_points_make_several_frames_and_blocks_within_the_requested_room() {
     let plan = plan_of("", "type = \"graphite\"\nencoding = \"pickle\"\nconnections = 3");
     let text = lines(5_000, 500);
     let blocks: Vec<Block> = turns(&plan, &text, 8_000).into_iter().flatten().collect();

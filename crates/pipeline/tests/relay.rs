@@ -1,4 +1,4 @@
-//! A relay at the border of the pipeline: which lines leave for whom, and how each record ends.
+//! A relay at the border of the pipeline: which lines leave for which output, and how each record ends.
 
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod world;
@@ -106,13 +106,13 @@ fn each_record_goes_where_its_name_says_and_has_one_outcome() {
     assert_eq!((sum.received, sum.routed, sum.filtered, sum.rejected), (8, 5, 2, 1));
     let state = world.shard.relays().next().expect("a relay");
     let figures = &state.figures;
-    // Behind `new.x` stands its tag, and behind `new.z` a 2.
+    // `new.x` is followed by its tag, and `new.z` by a 2.
     assert_eq!((figures.points, figures.blackholed, figures.unmatched, figures.invalid), (8, 1, 1, 3));
     assert_eq!((state.names, state.cache.misses), (8, 8));
 }
 
 #[test]
-fn clients_wait_for_every_endpoint_unless_they_are_never_to() {
+fn clients_wait_for_every_endpoint_unless_they_never_may() {
     for (stalls, when_full) in [(None, WhenFull::BlockWhileUp), (Some("0"), WhenFull::DropOldest)] {
         let flags =
             Flags { stalls: stalls.map(str::to_owned), queue: Some("77000".into()), ..Flags::default() };
@@ -127,7 +127,7 @@ fn clients_wait_for_every_endpoint_unless_they_are_never_to() {
 }
 
 #[test]
-fn another_member_stands_in_while_one_is_down() {
+fn lines_fail_over_to_another_member_while_one_is_down() {
     let mut world = World::new(plan("match ^f send to f stop; match * send to c stop;"), 1);
     let first = |world: &World, host: &str| {
         let at = world.plan.outputs.iter().position(|output| output.name.ends_with(&format!("{host}:2003")));
@@ -153,7 +153,7 @@ fn another_member_stands_in_while_one_is_down() {
         between.keys().filter(|host| host.starts_with("10.0.0.6") || host.starts_with("10.0.0.7")).count(),
         1
     );
-    // A reload does not bring anybody back.
+    // A reload does not make an endpoint live again.
     world.reload(plan("match ^f send to f stop; match ^g send to a; match * send to c stop;"));
     world.send(text, START);
     assert_eq!(arrived(&mut world), between);
@@ -164,7 +164,7 @@ fn another_member_stands_in_while_one_is_down() {
 }
 
 #[test]
-fn results_of_rollups_go_their_own_way_and_late_points_are_counted() {
+fn results_of_aggregation_rules_are_routed_separately_and_late_points_are_counted() {
     let statements = "aggregate ^sys\\.([a-z]+)\\..*$ every 10 seconds expire after 20 seconds\n\
           compute sum write to sum.\\1 compute count write to n.\\1 send to b stop;\n\
         aggregate ^loop every 10 seconds expire after 20 seconds compute max write to max.loop;\n\
@@ -199,7 +199,7 @@ fn results_of_rollups_go_their_own_way_and_late_points_are_counted() {
 }
 
 #[test]
-fn what_is_over_is_told_at_the_end_and_the_rest_is_counted() {
+fn ended_windows_are_emitted_at_a_stop_and_the_rest_is_counted() {
     let mut world = World::new(
         plan("aggregate a every 10 seconds expire after 30 seconds compute sum write to b send to a stop;"),
         1,
@@ -228,7 +228,7 @@ fn ticked(world: &mut World, seconds: std::ops::Range<u64>) -> BTreeMap<String, 
 }
 
 #[test]
-fn a_reload_keeps_what_the_statements_hold_that_stay() {
+fn a_reload_keeps_the_state_of_statements_that_stay() {
     let [kept, gone, new] = SUMS;
     let mut world = World::new(plan(&format!("{kept}{gone}")), 1);
     let time = START.wall_seconds();
@@ -245,7 +245,7 @@ fn a_reload_keeps_what_the_statements_hold_that_stay() {
 }
 
 #[test]
-fn a_reload_of_something_else_keeps_what_is_known_of_names() {
+fn an_unrelated_reload_keeps_the_remembered_names() {
     let mut world = World::new(plan("match ^a send to a;"), 1);
     world.send("a 1 5\n", START);
     let mut new = plan("match ^a send to a;");
@@ -275,7 +275,7 @@ fn copies_find_their_output_when_a_reload_names_servers_in_another_order() {
 }
 
 #[test]
-fn another_process_goes_on_with_the_rollups() {
+fn another_process_continues_the_aggregation_rules() {
     let [sum, other, max] = SUMS;
     let mut before = World::new(plan(&format!("{other}{sum}")), 1);
     let time = START.wall_seconds();
@@ -292,11 +292,11 @@ fn another_process_goes_on_with_the_rollups() {
     let end = time + 10;
     let (sum, max) = (format!("sum.a 1.000000 {end}"), format!("max.a 2.000000 {end}"));
     assert_eq!(ticked(&mut after, 0..60), want(&[("10.0.0.1", &[&sum]), ("10.0.0.2", &[&max])]));
-    assert_eq!(ticked(&mut before, 0..1), BTreeMap::new(), "nothing was told by the first");
+    assert_eq!(ticked(&mut before, 0..1), BTreeMap::new(), "the first emitted nothing");
 }
 
 #[test]
-fn a_last_flush_for_another_process_that_does_not_go_on_has_not_happened() {
+fn a_last_flush_is_undone_if_the_other_process_gives_up() {
     let mut world = World::new(plan(SUMS[0]), 1);
     let time = START.wall_seconds();
     world.send(&format!("a 1 {time}\n"), START);
@@ -315,7 +315,7 @@ fn a_last_flush_for_another_process_that_does_not_go_on_has_not_happened() {
 }
 
 #[test]
-fn lines_tell_of_their_client_where_an_endpoint_asks_for_it() {
+fn lines_carry_their_client_address_where_an_endpoint_needs_it() {
     let text = "listen type linemode 2003 proto tcp;\n\
         cluster s forward 10.0.0.1 type syslog; cluster u forward 10.0.0.2 proto udp type syslog;\n\
         cluster f file ip /10.0.0.3:2003; cluster p file /10.0.0.4:2003;\n\
@@ -341,7 +341,7 @@ fn lines_tell_of_their_client_where_an_endpoint_asks_for_it() {
     assert_eq!(arrived_at("10.0.0.2", &first), texts(&messages));
     assert_eq!(arrived_at("10.0.0.3", &first), texts(&of_file));
     assert_eq!(arrived_at("10.0.0.4", &first), lines.map(String::clone));
-    // Its splay is known once it has come: any of ten seconds.
+    // Its splay is known once its result has come: any of ten seconds.
     let results = ticked(&mut world, 0..60);
     let result = format!("sum 2.000000 {}", time + 10);
     assert_eq!(arrived_at("10.0.0.4", &results), [&*result]);
@@ -350,12 +350,12 @@ fn lines_tell_of_their_client_where_an_endpoint_asks_for_it() {
     assert!(message.ends_with(&format!(".000Z  carbon-c-relay - - - {result}")), "{message}");
 }
 
-/// Queues of a world, on disks of which somebody says when they have synced.
+/// Queues of a world, on disks whose syncs the test completes.
 struct Queues<'a> {
     queues: &'a mut [MemoryQueue],
     on_disk: bool,
     synced: bool,
-    /// What is appended is dropped, although there was room a moment ago.
+    /// Appended blocks are dropped, although there was room a moment ago.
     full: bool,
 }
 
@@ -412,7 +412,7 @@ impl MovingQueues for Queues<'_> {
 }
 
 #[test]
-fn a_block_that_is_dropped_where_it_moves_to_is_not_waited_for() {
+fn no_client_waits_for_a_block_that_its_new_output_drops() {
     let mut world = World::new(plan("match ^f send to f stop;"), 1);
     let at = world.plan.outputs.iter().position(|output| output.name == "f/10.0.0.4:2003");
     let four = OutputId(at.expect("it is there") as u16);
@@ -422,7 +422,7 @@ fn a_block_that_is_dropped_where_it_moves_to_is_not_waited_for() {
     world.shard.set_member_live(four, false);
     let mut moves = Moves::default();
     moves.look_at(four);
-    // Nobody ever syncs the place that it would have had.
+    // The position that it would have had is never synced.
     let on_disk = true;
     for _ in 0..2 {
         let mut queues = Queues { queues: &mut queues, on_disk, synced: false, full: true };
@@ -432,7 +432,7 @@ fn a_block_that_is_dropped_where_it_moves_to_is_not_waited_for() {
 }
 
 #[test]
-fn what_waits_moves_some_blocks_at_a_time_in_order_and_only_where_there_is_room() {
+fn waiting_blocks_move_a_few_at_a_time_in_order_and_only_where_there_is_room() {
     for on_disk in [false, true] {
         let mut world = World::new(plan("match ^f send to f stop;"), 1);
         let place = |world: &World, host: &str| {
@@ -465,7 +465,7 @@ fn what_waits_moves_some_blocks_at_a_time_in_order_and_only_where_there_is_room(
         );
         world.shard.set_member_live(four, false);
         moves.look_at(four);
-        // One of the blocks finds no room, and another try takes somebody to say so.
+        // One of the blocks finds no room, and is tried again only after a notification.
         let one = || Block::lines(b"f.c 1 5\n".to_vec(), 1, 0);
         assert_eq!(queues[five.index()].append(one(), START), Appended::Kept);
         assert_eq!(turn(&world, &mut moves, &mut queues, false), (0, 4, 9), "four blocks in a turn");
@@ -490,7 +490,7 @@ fn what_waits_moves_some_blocks_at_a_time_in_order_and_only_where_there_is_room(
 }
 
 #[test]
-fn what_moves_and_is_let_go_of_is_where_it_was() {
+fn a_move_that_is_given_up_leaves_blocks_where_they_were() {
     let mut world = World::new(plan("match ^f send to f stop;"), 1);
     let at =
         |host: &str| world.plan.outputs.iter().position(|output| output.name == format!("f/{host}:2003"));
@@ -510,7 +510,7 @@ fn what_moves_and_is_let_go_of_is_where_it_was() {
     assert_eq!(queues.iter().map(Queue::copies).sum::<u64>(), 2, "in both");
 }
 
-/// Lines of one batch, taken in parts: each ends behind the first name that needs a long search, or behind many values.
+/// Pushes lines of one batch in parts: each ends after the first name that needs a long search, or after many values.
 fn in_parts(world: &mut World, text: &str) -> usize {
     let mut intake = world.shard.intakes(&world.plan, SourceId(0), &world.accounts).make();
     let spans = [Span::new(0, text.len())];
@@ -531,7 +531,7 @@ fn in_parts(world: &mut World, text: &str) -> usize {
 
 #[test]
 fn batch_of_names_with_long_searches_is_taken_in_parts() {
-    // A reference to a group is searched by backtracking.
+    // A back-reference is searched by backtracking.
     let statements =
         "match ^(x+)\\1z send to a stop; match ^k send to b stop; match ^x validate ^(1+)\\1$ else drop;";
     let lines: String = (0..200).map(|n| format!("x{n}.{n} 1 5\nk.{n} 1 5\nxxz.{n} 1 5\n")).collect();
@@ -544,7 +544,7 @@ fn batch_of_names_with_long_searches_is_taken_in_parts() {
     let sums = [&cut, &whole].map(|world| world.accounts.source(SourceId(0)).sum(0));
     assert!(sums[0].holds() && sums[0] == sums[1], "{sums:?}");
     assert_eq!((sums[0].received, sums[0].routed), (600, 400));
-    // Now that the names are known nothing is searched for, but what stands behind them.
+    // With remembered names nothing is searched except the rest of the line.
     assert!(in_parts(&mut cut, &lines) < parts);
     let known: String = (0..1_000).map(|n| format!("k.{} 1 5\nxxz.{} 1 5\n", n % 200, n % 200)).collect();
     assert_eq!(in_parts(&mut cut, &known), 1);
@@ -559,7 +559,7 @@ fn batch_that_feeds_many_values_is_taken_in_parts() {
     let parts = in_parts(&mut world, &lines);
     assert!((10..100).contains(&parts), "{parts}");
     assert!(world.accounts.source(SourceId(0)).sum(0).holds());
-    // The same lines without aggregation rules, whose names are known.
+    // The same lines without aggregation rules, with remembered names.
     let mut plain = World::new(plan("match ^r send to a stop;"), 1);
     assert_eq!(in_parts(&mut plain, &lines), 1);
 }

@@ -17,7 +17,7 @@ fn plan(dialect: &str, transform: &str) -> Plan {
 }
 
 impl World {
-    /// Lines that have left so far, without time and without our own figures.
+    /// Lines that have left so far, without time and without our own metrics.
     fn lines(&mut self) -> Vec<String> {
         let text = self.text();
         let kept = text.lines().filter(|line| line.starts_with("stats_counts."));
@@ -39,7 +39,7 @@ fn names_are_read_by_the_new_dialect_at_once() {
 }
 
 #[test]
-fn an_aggregation_that_is_gone_has_its_last_flush() {
+fn a_removed_aggregation_has_its_last_flush() {
     let mut world = World::new(plan("union", "old"), 7);
     world.send("hits:3|c", START);
     world.reload(plan("union", "new"));
@@ -49,9 +49,9 @@ fn an_aggregation_that_is_gone_has_its_last_flush() {
     assert_eq!(world.lines(), ["stats_counts.hits 4"]);
 }
 
-/// In the middle of a window: one endpoint would keep the later of two points of one second.
+/// In the middle of a window: an endpoint would keep only the later of two points of one second.
 #[test]
-fn an_aggregation_under_another_name_goes_on_behind_the_labels_of_the_one_that_is_gone() {
+fn a_renamed_aggregation_continues_after_the_labels_of_the_removed_one() {
     let mut world = World::new(plan("union", "a"), 7);
     let mut labels = Vec::new();
     for name in ["b", "c", "a"] {
@@ -63,7 +63,7 @@ fn an_aggregation_under_another_name_goes_on_behind_the_labels_of_the_one_that_i
     }
     let start_s = START.wall_ns / SECOND_NS;
     assert_eq!(labels, [start_s + 10, start_s + 20, start_s + 30]);
-    // The next instance gets the labels of those that were removed, and of one that was added again its own.
+    // The next instance gets the labels of removed aggregations, and for one that was added again its own.
     let noted: Vec<_> =
         world.shard.last_notes().map(|(name, note)| (name.to_owned(), note.label_s)).collect();
     assert_eq!(noted, [("b".to_owned(), start_s + 20), ("c".to_owned(), start_s + 30)]);
@@ -95,7 +95,7 @@ fn with_both_kinds_full() -> World {
 }
 
 #[test]
-fn a_transform_that_becomes_another_kind_ends_as_one_that_is_gone() {
+fn a_transform_that_changes_its_type_ends_like_a_removed_one() {
     let mut world = with_both_kinds_full();
     world.reload(both_kinds("b", "a"));
     let mut lines = world.lines();
@@ -111,7 +111,7 @@ fn a_transform_that_becomes_another_kind_ends_as_one_that_is_gone() {
 }
 
 #[test]
-fn another_process_does_not_go_on_with_a_transform_that_becomes_another_kind() {
+fn another_process_does_not_continue_a_transform_that_changes_its_type() {
     let mut world = with_both_kinds_full();
     let kept = Kept::of(&both_kinds("b", "a"));
     assert_eq!(world.shard.export(&kept, 9, START, &mut world.routed), []);
@@ -122,7 +122,7 @@ fn another_process_does_not_go_on_with_a_transform_that_becomes_another_kind() {
 }
 
 #[test]
-fn what_was_read_before_a_source_became_another_kind_is_counted_as_filtered() {
+fn lines_read_before_a_source_changed_its_type_are_counted_as_filtered() {
     let source = |kind: &str| {
         plan_of(&format!(
             "[sources.s]\ntype = \"{kind}\"\n\
@@ -161,7 +161,7 @@ fn an_aggregation_that_stays_keeps_its_window() {
 }
 
 #[test]
-fn members_of_a_cluster_stay_on_the_outputs_that_they_are() {
+fn members_of_a_cluster_keep_their_outputs() {
     let plan = |ports: &[u16], sharding: &str| {
         let to: Vec<String> = ports.iter().map(|port| format!("\"udp://127.0.0.1:{port}\"")).collect();
         let text = format!(
@@ -176,7 +176,7 @@ fn members_of_a_cluster_stay_on_the_outputs_that_they_are() {
         members.map(|id| plan.outputs[id.index()].name.clone()).collect()
     };
     let mut laid = plan(&[1, 2, 3], "ketama");
-    // One goes and one comes, in front; then they return in another order.
+    // One is removed and one is added, in front; then they return in another order.
     for (ports, places) in [(&[4, 2, 3][..], &[3, 1, 2][..]), (&[3, 1], &[2, 4]), (&[4, 2, 3], &[5, 6, 2])] {
         let new = plan(ports, "ketama");
         laid = pipeline::merge_plans(&laid, &new);
@@ -189,7 +189,7 @@ fn members_of_a_cluster_stay_on_the_outputs_that_they_are() {
 }
 
 #[test]
-fn a_queue_on_disk_and_its_account_go_with_the_name() {
+fn a_queue_on_disk_and_its_account_belong_to_the_name() {
     let with = |outputs: &[(&str, u16, &str)]| -> Plan {
         let mut text = "[sources.s]\ntype = \"statsd\"\n".to_owned();
         for (name, port, kind) in outputs {
@@ -202,7 +202,7 @@ fn a_queue_on_disk_and_its_account_go_with_the_name() {
     };
     let mut plan = with(&[("a", 1, "disk"), ("b", 1, "memory")]);
     let mut accounts = Accounts::default().carried_to(&plan);
-    // (the new file, the earlier self of the last output, its place)
+    // (the new file, the predecessor of the last output, its index)
     for (next, earlier, last) in [
         (with(&[("a", 2, "disk"), ("b", 1, "memory")]), Some(0), 2),
         (with(&[("b", 1, "disk")]), Some(0), 2),

@@ -1,4 +1,4 @@
-//! What an aggregation holds, through a reload that changes what it does, and into another process.
+//! The state of an aggregation, through a reload that changes its options, and into another process.
 
 mod world;
 
@@ -18,7 +18,7 @@ fn plan(dialect: &str, options: &str) -> Plan {
 }
 
 impl World {
-    /// Users' lines of a last flush at `now`, without our own figures, sorted.
+    /// User lines of a last flush at `now`, without our own metrics, sorted.
     fn stopped(&mut self, now: Now) -> Vec<String> {
         self.shard.stop(now, &mut self.routed);
         self.lines()
@@ -38,7 +38,7 @@ impl World {
     }
 }
 
-/// All kinds, sampled and tagged, with names that are written otherwise; many members and many values.
+/// All kinds, sampled and tagged, with names that are normalized; many members and many values.
 fn traffic() -> String {
     let mut lines = String::from(
         "hits:3|c\nhits:1|c|@0.1\na b/c:2|c|#z:1,y:2\nload:70|g\nload:+7|g\nfew:5|ms\nfew:7|ms|@0.5\nsize:1|h\n\
@@ -74,7 +74,7 @@ fn an_export_is_no_checkpoint() {
 const SMALL: &str = "max_exact_timer_values = 8\nmax_exact_set_members = 8\nset_members = true";
 
 #[test]
-fn another_process_goes_on_where_this_one_ended() {
+fn another_process_continues_where_this_one_ended() {
     for dialect in ["union", "dogstatsd"] {
         let plan = || plan(dialect, SMALL);
         let (mut one, mut other) = (World::new(plan(), 1), World::new(plan(), 99));
@@ -95,7 +95,7 @@ fn another_process_goes_on_where_this_one_ended() {
         }
         let end = START.plus_ns(5 * SECOND_NS);
         let (mut one, mut other) = (one.stopped(end), other.stopped(end));
-        // Members that came after the border between exact and estimated are hashed alike, since the seed went along.
+        // Members after the switch from exact to estimated have the same hashes, since the seed was exported.
         assert_eq!(World::value(&other, "stats_counts.hits").as_deref(), Some("26"), "{dialect}");
         one.dedup();
         other.dedup();
@@ -104,7 +104,7 @@ fn another_process_goes_on_where_this_one_ended() {
 }
 
 #[test]
-fn an_export_in_mid_flush_hands_the_closed_window_on_first() {
+fn an_export_during_a_flush_emits_the_closed_window_first() {
     let mut world = World::new(plan("union", ""), 1);
     world.send("a:1|c\nb:2|c\nc:3|c", START);
     let due = START.plus_ns(10 * SECOND_NS);
@@ -124,7 +124,7 @@ fn an_export_in_mid_flush_hands_the_closed_window_on_first() {
 }
 
 #[test]
-fn names_that_are_spelled_otherwise_now_keep_their_values_and_get_no_more() {
+fn names_with_a_new_spelling_keep_their_values_and_get_no_more() {
     let mut one = World::new(plan("dogstatsd", ""), 1);
     one.send("a b:1|c\nplain:1|c", START);
     let state = export(&mut one, START);
@@ -133,13 +133,13 @@ fn names_that_are_spelled_otherwise_now_keep_their_values_and_get_no_more() {
     other.send("a b:4|c\nplain:4|c", START);
     let lines = other.stopped(START);
     assert_eq!(World::value(&lines, "stats_counts.plain").as_deref(), Some("5"));
-    // Two series, as after a reload; the output makes one name of both.
+    // Two series, as after a reload; the output gives both one name.
     let of_both: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("stats_counts.a_b ")).collect();
     assert_eq!(of_both, ["1 1000000010", "4 1000000010"]);
 }
 
 #[test]
-fn an_aggregation_that_is_not_there_is_not_imported() {
+fn an_unknown_aggregation_is_not_imported() {
     let mut one = World::new(plan("union", ""), 1);
     let state = export(&mut one, START);
     assert!(one.shard.import("other", &state.bytes, LastFlush::default(), START).is_none());
@@ -169,7 +169,7 @@ fn every_kind_survives_a_reload_that_changes_every_option() {
         ("", "self_counters = \"node\""),
     ];
     for (before, after) in changes {
-        // `self_counters` is in the text already.
+        // `self_counters` is already in the text.
         let of = |options: &str| {
             let text = if options.contains("self_counters") { "" } else { options };
             plan("union", text)

@@ -1,4 +1,4 @@
-//! A table of how marks end, and a model that knows of every copy whether its condition holds.
+//! A table of how marks end, and a model that knows for every copy whether its condition holds.
 
 use deliver::plan::QueueLimits;
 use deliver::queue::{Block, Entry, MemoryQueue, Queue};
@@ -7,19 +7,19 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// One output: a queue in memory, and what a disk would say of its blocks.
+/// One output: a queue in memory, and the sync state of its blocks.
 struct Output {
     queue: MemoryQueue,
     account: Arc<OutputAccount>,
-    /// Taken out and not settled: (place, entry).
+    /// Popped and not settled: (position, entry).
     held: Vec<(u64, Entry)>,
     popped: u64,
     synced: u64,
-    /// Places whose sync failed.
+    /// Positions whose sync failed.
     doubtful: Vec<u64>,
-    /// Places that a good sync found there.
+    /// Positions that were synced.
     safe: Vec<u64>,
-    /// By place: how the block ended.
+    /// By position: how the block ended.
     ends: Vec<Option<CopyOutcome>>,
     /// Copies of an earlier run that were lost.
     of_before: u64,
@@ -51,7 +51,7 @@ impl Output {
         self.queue.drop_block(Block::lines(b"a\n".to_vec(), 1, 0), Dropped::QueueFull);
     }
 
-    /// Takes the next block out, as a sender does.
+    /// Pops the next block, as a sender does.
     fn pop(&mut self) {
         if let Some(entry) = self.queue.pop(Now::default()) {
             self.held.push((self.popped, entry));
@@ -59,7 +59,7 @@ impl Output {
         }
     }
 
-    /// Ends one of the blocks that are out, or the next one.
+    /// Settles one of the popped blocks, or the next one.
     fn settle(&mut self, which: usize, outcome: CopyOutcome) {
         if self.held.is_empty() {
             self.pop();
@@ -87,7 +87,7 @@ impl Output {
         let end = self.ends[place as usize];
         match when {
             AckWhen::Accepted => true,
-            // It was on disk, whatever limits do to it later; or it left before it was.
+            // It was on disk, even if a limit removes it later; or it left before it was.
             AckWhen::Safe => {
                 let sent = matches!(end, Some(CopyOutcome::Delivered | CopyOutcome::RejectedByPeer(_)));
                 self.safe.contains(&place) || sent
@@ -130,7 +130,7 @@ impl Queues for Outputs {
     }
 }
 
-/// One world: what is asked, and what is true.
+/// The component and the model.
 struct World {
     acks: Acks,
     outputs: Outputs,
@@ -138,13 +138,13 @@ struct World {
     connections: Vec<Asked>,
 }
 
-/// What a connection has asked for.
+/// One connection's request.
 struct Asked {
     id: ConnectionId,
     when: AckWhen,
-    /// Of each mark: the places of its copies, and whether all were taken.
+    /// For each mark: the positions of its copies, and whether all were accepted.
     marks: Vec<(Vec<(usize, u64)>, bool)>,
-    /// Marks that were found to be rightly acknowledged.
+    /// Marks whose acknowledgement was verified.
     checked: usize,
 }
 
@@ -161,7 +161,7 @@ impl World {
         }
     }
 
-    /// A batch of one line: `copies` blocks to each output, or one that is turned away.
+    /// A batch of one line: `copies` blocks to each output, or one that is refused.
     fn take(&mut self, connection: usize, copies: &[usize], lost: bool) {
         let asked = &mut self.connections[connection];
         let up_to = asked.marks.len() as u64 + 1;
@@ -205,7 +205,7 @@ impl World {
         self.acks.answer(self.connections[connection].id)
     }
 
-    /// No answer that is new says more than is true now.
+    /// No new answer claims more than is true now.
     fn check(&mut self) {
         self.acks.resolve(&mut self.outputs);
         for asked in &mut self.connections {
@@ -236,7 +236,7 @@ impl Drop for World {
 }
 
 #[test]
-fn each_condition_is_met_by_what_it_names_and_by_nothing_less() {
+fn each_condition_is_met_by_exactly_its_event() {
     use AckWhen::{Accepted, Delivered, Safe};
     use CopyOutcome::{Delivered as Arrived, Dropped as Lost, RejectedByPeer as Sent};
     type Step = fn(&mut Output);
@@ -247,7 +247,7 @@ fn each_condition_is_met_by_what_it_names_and_by_nothing_less() {
     let dropped: Step = |output| output.settle(0, Lost(Dropped::QueueFull));
     let stopped: Step = |output| output.settle(0, Lost(Dropped::Stopped));
     let held: Step = Output::pop;
-    // (condition, what happens to the one copy, lines acknowledged, why not)
+    // (condition, what happens to the one copy, lines acknowledged, the error)
     let table: &[(AckWhen, &[Step], u64, Option<Unacked>)] = &[
         (Accepted, &[], 1, None),
         (Accepted, &[dropped], 1, None),
@@ -278,9 +278,10 @@ fn each_condition_is_met_by_what_it_names_and_by_nothing_less() {
 }
 
 #[test]
-fn who_waited_in_another_process_waits_for_all_that_came_from_there() {
+fn a_connection_handed_over_waits_for_all_blocks_of_the_other_process() {
     use CopyOutcome::{Delivered as Arrived, Dropped as Lost, RejectedByPeer as Sent};
-    // (how the two copies from there end, of which the queue says that they are of before, lines acknowledged, why not)
+    // (how the two copies of the other process end, how many of them the queue counts as of an earlier run, lines
+    // acknowledged, the error)
     type Row = ([Option<CopyOutcome>; 2], u64, u64, Option<Unacked>);
     let table: [Row; 6] = [
         ([None, None], 0, 0, None),
@@ -298,7 +299,7 @@ fn who_waited_in_another_process_waits_for_all_that_came_from_there() {
         let mark = AckMark { connection: id, up_to: 7, rejected: 1, when: AckWhen::Delivered };
         assert_eq!(world.acks.go_on(mark, &[inherited], &mut world.outputs), [output]);
         assert_eq!(world.acks.waiting(), HashMap::from([(id, vec![output])]), "row {at}");
-        // What comes now has places behind theirs.
+        // New blocks have positions behind theirs.
         world.outputs.0[1].append();
         world.outputs.0[1].of_before = of_before;
         ends.into_iter().flatten().for_each(|end| world.outputs.0[1].settle(0, end));
@@ -328,7 +329,7 @@ fn marks_are_met_in_order_and_no_connection_waits_for_anothers_output() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_told_once_and_only_to_those_who_wait() {
+fn a_failure_is_reported_once_and_only_to_connections_that_wait() {
     let mut world = World::new(1, &[AckWhen::Delivered, AckWhen::Delivered, AckWhen::Accepted]);
     world.take(0, &[1], false);
     world.outputs.0[0].settle(0, CopyOutcome::Delivered);
@@ -361,7 +362,7 @@ fn what_cannot_be_kept_is_told_once_and_only_to_those_who_wait() {
 }
 
 #[test]
-fn what_a_crash_tore_fails_nobody_who_came_after_it() {
+fn losses_of_an_earlier_crash_fail_no_later_connection() {
     let mut world = World::new(1, &[AckWhen::Delivered, AckWhen::Safe]);
     world.take(0, &[1], false);
     world.take(1, &[1], false);
@@ -375,7 +376,7 @@ fn what_a_crash_tore_fails_nobody_who_came_after_it() {
 }
 
 #[test]
-fn connections_that_are_gone_leave_little_behind() {
+fn closed_connections_leave_few_waits() {
     let mut world = World::new(2, &[AckWhen::Delivered; 2]);
     let waits = |world: &World| world.acks.outputs.iter().flatten().map(VecDeque::len).sum::<usize>();
     world.take(1, &[1, 1], false);
@@ -430,7 +431,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn no_answer_says_more_than_is_true(operations in proptest::collection::vec(operation(), 1..80)) {
+    fn no_answer_acknowledges_an_unmet_condition(operations in proptest::collection::vec(operation(), 1..80)) {
         use AckWhen::{Accepted, Delivered, Safe};
         let mut world = World::new(OUTPUTS, &[Accepted, Safe, Delivered, Delivered]);
         for operation in operations {
@@ -449,7 +450,7 @@ proptest! {
             }
             world.check();
         }
-        // In the end everything is answered: by an ack, or by a failure.
+        // In the end every line is acknowledged or has failed.
         for output in &mut world.outputs.0 {
             output.sync(true);
             while output.ends.iter().any(Option::is_none) {

@@ -1,7 +1,7 @@
 //! The files of checkpoints: two generations for each aggregation, and the one that is being written.
 //!
-//! `NAME-0.checkpoint` and `NAME-1.checkpoint`, `NAME.checkpoint.new`. Names of transforms are file names: config sees
-//! to it.
+//! `NAME-0.checkpoint`, `NAME-1.checkpoint` and `NAME.checkpoint.new`. Names of transforms are valid file names: config
+//! checks that.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ use crate::Shard;
 /// Largest file that is written, or read.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
-/// Bytes that tell what a file is.
+/// Bytes that are enough to identify a file.
 const PEEK_BYTES: u64 = 4096;
 
-/// Times that the disk may fail to read a file before that is believed: what fails once is no damage.
+/// How often a read is tried before its error counts: a transient error is not damage.
 const READ_TRIES: usize = 3;
 
-/// More checkpoints than any aggregation makes: what is added to the last number that is known where a file that may have a
-/// higher one cannot be looked at.
+/// More checkpoints than any aggregation makes: added to the last known number where a file that may have a higher one
+/// cannot be opened.
 const NUMBER_LEAP: u64 = 1 << 32;
 
 /// One of the two files.
@@ -30,7 +30,7 @@ const NUMBER_LEAP: u64 = 1 << 32;
 pub struct Generation {
     /// Its name.
     pub file: String,
-    /// What its header says. A file that the disk fails to read is one with a damaged header.
+    /// Its header. A file that cannot be read counts as one with a damaged header.
     pub peeked: Result<Peeked, NotRestored>,
 }
 
@@ -42,10 +42,10 @@ fn half_of(name: &str) -> String {
     format!("{name}.checkpoint.new")
 }
 
-/// The generations that are there, the youngest first.
+/// The existing generations, the youngest first.
 ///
 /// # Errors
-/// When nobody can know now what is there, see [`DiskError::passes`]: such a file may be the youngest.
+/// When a file's state cannot be known now, see [`DiskError::passes`]: it may be the youngest.
 pub fn generations<D: Disk>(disk: &D, name: &str) -> Result<Vec<Generation>, DiskError> {
     let mut found = Vec::new();
     for file in [file_of(name, 0), file_of(name, 1)] {
@@ -61,7 +61,7 @@ pub fn generations<D: Disk>(disk: &D, name: &str) -> Result<Vec<Generation>, Dis
     Ok(found)
 }
 
-/// What reading gives in the end: what the disk failed to read is read again.
+/// The result after retries: a failed read is tried again.
 fn tried<T>(read: impl Fn() -> Result<T, DiskError>) -> Result<T, DiskError> {
     let failed = |result: &Result<T, DiskError>| matches!(result, Err(DiskError::Io { .. }));
     (1..READ_TRIES).map(|_| read()).find(|result| !failed(result)).unwrap_or_else(&read)
@@ -77,32 +77,32 @@ pub fn names<D: Disk>(disk: &D) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Number of the next checkpoint of an aggregation: past those of all files that can be read, and past those that a
-/// `note` calls told. Where a file cannot be looked at, past whatever number it may have.
+/// Number of the next checkpoint of an aggregation: greater than those of all readable files and than the one in its
+/// `noted` note. Where a file cannot be opened, greater than any number that it may have.
 pub fn next_number<D: Disk>(disk: &D, name: &str, noted: Option<u64>) -> u64 {
     let Ok(found) = generations(disk, name) else { return noted.unwrap_or(0).saturating_add(NUMBER_LEAP) };
     let numbers = found.iter().filter_map(|generation| Some(generation.peeked.ok()?.number));
     numbers.chain(noted).max().map_or(1, |number| number.saturating_add(1))
 }
 
-/// How an aggregation begins in a new process, before the first batch: with what it held, from the youngest file that can
-/// be used, whose name comes with what was found in it; otherwise behind the last label. One without checkpoints leaves
-/// no files. `ignored` is told each file that cannot be used, and why. `disk` is none when there is nothing to read.
+/// Starts an aggregation in a new process, before the first batch: from the youngest usable file, whose name is
+/// returned with what it held; otherwise after the last label. An aggregation without checkpoints leaves no files.
+/// `ignored` is called with each unusable file and the reason. `disk` is none when there is nothing to read.
 ///
 /// # Errors
-/// When nobody can know now what is there, see [`generations()`]: nothing has begun, and the caller tries again.
+/// When a file's state cannot be known now, see [`generations()`]: nothing has started, and the caller tries again.
 pub fn begin<D: Disk>(
     disk: Option<&D>,
     shard: &mut Shard,
     transform: &TransformPlan,
-    told: LastFlush,
+    last: LastFlush,
     now: Now,
     ignored: impl FnMut(&str, &str),
 ) -> Result<Option<(String, Restored)>, DiskError> {
     let Some(aggregate) = transform.kind.as_aggregate() else { return Ok(None) };
     let name = transform.name.as_str();
     let restored = match disk {
-        Some(disk) if aggregate.checkpoint_ms > 0 => restore(disk, shard, name, told, now, ignored)?,
+        Some(disk) if aggregate.checkpoint_ms > 0 => restore(disk, shard, name, last, now, ignored)?,
         Some(disk) => {
             let _any = remove(disk, name);
             None
@@ -110,7 +110,7 @@ pub fn begin<D: Disk>(
         None => None,
     };
     if restored.is_none() {
-        told.label_s.into_iter().for_each(|label_s| shard.resume_after(name, label_s, now));
+        last.label_s.into_iter().for_each(|label_s| shard.resume_after(name, label_s, now));
     }
     Ok(restored)
 }
@@ -119,7 +119,7 @@ fn restore<D: Disk>(
     disk: &D,
     shard: &mut Shard,
     name: &str,
-    told: LastFlush,
+    last: LastFlush,
     now: Now,
     mut ignored: impl FnMut(&str, &str),
 ) -> Result<Option<(String, Restored)>, DiskError> {
@@ -129,7 +129,7 @@ fn restore<D: Disk>(
             Ok(read) => read.map_err(|error| error.to_string()),
             Err(why) => Err(why.why().to_owned()),
         };
-        let restored = read.and_then(|bytes| match shard.import(name, &bytes, told, now) {
+        let restored = read.and_then(|bytes| match shard.import(name, &bytes, last, now) {
             Some(Ok(restored)) => Ok(restored),
             Some(Err(why)) => Err(why.why().to_owned()),
             None => Err("nothing feeds the aggregation".to_owned()),
@@ -142,12 +142,12 @@ fn restore<D: Disk>(
     Ok(None)
 }
 
-/// Removes all files of an aggregation, so that no loss of power brings them back: their windows are told by then. True when
-/// there were any.
+/// Removes all files of an aggregation, so that a power loss does not bring them back: their windows have been emitted
+/// by then. True when there were any.
 pub fn remove<D: Disk>(disk: &D, name: &str) -> bool {
     let files = [file_of(name, 0), file_of(name, 1), half_of(name)];
     let any = files.iter().filter(|file| disk.remove(file).is_ok()).count() > 0;
-    // If it cannot be synced, there is nothing else to be done about them.
+    // If the sync fails, nothing more can be done about them.
     let _synced = any.then(|| disk.sync_directory());
     any
 }
@@ -167,7 +167,7 @@ fn read_up_to<D: Disk>(disk: &D, file: &str, bytes_max: u64) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// A checkpoint that is being written. Dropped before [`NewFile::finish`] it leaves nothing.
+/// A checkpoint that is being written. Dropping it before [`NewFile::finish`] removes it.
 #[derive(Debug)]
 pub(super) struct NewFile<D: Disk> {
     disk: D,
@@ -181,7 +181,7 @@ impl<D: Disk> NewFile<D> {
         let half = half_of(name);
         let file = match disk.create(&half) {
             Err(DiskError::Exists) => {
-                // One that a process left unfinished.
+                // Left by a process that ended in between.
                 disk.remove(&half)?;
                 disk.create(&half)?
             }
@@ -199,8 +199,8 @@ impl<D: Disk> NewFile<D> {
         Ok(())
     }
 
-    /// Syncs it and puts it in the place of the older generation; while nobody can know which that is, nothing is replaced.
-    /// Gives its bytes.
+    /// Syncs it and replaces the older generation; while it is unknown which that is, nothing is replaced. Returns its
+    /// size in bytes.
     pub(super) fn finish(self, name: &str) -> Result<u64, WriteError> {
         self.disk.sync(&self.file)?;
         let younger = generations(&self.disk, name)?.into_iter().find(|found| found.peeked.is_ok());
@@ -215,7 +215,7 @@ impl<D: Disk> NewFile<D> {
 
 impl<D: Disk> Drop for NewFile<D> {
     fn drop(&mut self) {
-        // After a finish it is not there any more.
+        // After `finish` it no longer exists.
         let _gone = self.disk.remove(&self.half);
     }
 }
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_older_generation_makes_way_and_what_is_not_finished_leaves_nothing() {
+    fn the_older_generation_is_replaced_and_an_unfinished_file_is_removed() {
         let disk = FaultyDisk::new(1);
         let mut aggregator = Aggregator::new(AggregatePlan::default(), Now::default());
         let mut numbers = Vec::new();
@@ -244,7 +244,7 @@ mod tests {
         }
         assert_eq!(numbers, [vec![1], vec![2, 1], vec![3, 2], vec![4, 3]]);
         assert_eq!([None, Some(2), Some(9)].map(|noted| next_number(&disk, "a.b", noted)), [5, 5, 10]);
-        // One that cannot be read is the older one.
+        // An unreadable one counts as the older.
         let there = || generations(&disk, "a.b").expect("they can be read");
         disk.store(&there()[0].file, b"garbage");
         assert_eq!(there()[0].peeked.map(|peeked| peeked.number), Ok(3));
@@ -258,7 +258,7 @@ mod tests {
         disk.lose_power();
         assert!(there().is_empty() && !remove(&disk, "a.b"));
     }
-    /// Writes a checkpoint; opening fails with `then` when it is to take its place.
+    /// Writes a checkpoint; opening fails with `then` when it is about to replace a file.
     fn written(disk: &FaultyDisk, number: u64, then: Option<DiskError>) -> Result<u64, WriteError> {
         let mut aggregator = Aggregator::new(AggregatePlan::default(), Now::default());
         let mut bytes = Vec::new();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_opened_is_not_taken_for_absent() {
+    fn a_file_that_cannot_be_opened_does_not_count_as_absent() {
         for error in [DiskError::Scarce { code: 24 }, DiskError::Denied] {
             let disk = FaultyDisk::new(1);
             for number in 5..=6 {

@@ -1,11 +1,11 @@
-//! Checkpoints of a shard's aggregations: when which one is saved, in which files, and what the next process reads.
+//! Checkpoints of a shard's aggregations: when each is saved, in which files, and what the next process reads.
 //!
-//! Path of a checkpoint: [`Saver::turn`] beside the shard, a slice of series each time -> [`Piece`] -> [`Writer`], which may
-//! be on another thread: a file of its own, synced, in the place of the older of two. At the start [`begin`] reads the
-//! youngest that can be read, and [`Notes`] say which windows were told before. What the bytes mean is the matter of
+//! Path of a checkpoint: [`Saver::turn`] beside the shard, a slice of series each time -> [`Piece`] -> [`Writer`],
+//! which may be on another thread: a new file, synced, replaces the older of two. At the start [`begin`] reads the
+//! youngest readable one, and [`Notes`] list the windows that were already emitted. The format belongs to
 //! `process::aggregate::checkpoint`.
-//! Pure: a disk comes in as a [`model::Disk`]. Not here: threads, where the disk is, what is logged (`staunch`).
-//! Invariant: a checkpoint that [`Writer`] calls whole is found by the next process, whatever becomes of this one.
+//! Pure: a disk comes in as a [`model::Disk`]. Not here: threads, the path of the disk, the log (`staunch`).
+//! Invariant: a checkpoint that [`Writer`] reports as whole is found by the next process, however this one ends.
 
 mod files;
 mod notes;

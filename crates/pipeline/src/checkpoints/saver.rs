@@ -1,4 +1,4 @@
-//! When which aggregation is saved, beside the shard: a slice at a time, so that receiving never waits.
+//! Decides when each aggregation is saved, beside the shard: a slice at a time, so that receiving never waits.
 
 use std::collections::VecDeque;
 
@@ -8,19 +8,19 @@ use process::aggregate::checkpoint::Slice;
 
 use crate::Shard;
 
-/// Slices are gathered into pieces of about so many bytes.
+/// Slices are gathered into pieces of about this many bytes.
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// A save that took long is not begun anew before so many times its duration has passed.
+/// After a save, the next one waits at least this many times its duration.
 const PAUSE_DURATIONS: u64 = 9;
 
 /// Pause when the disk is behind, in nanoseconds.
 const FULL_PAUSE_NS: u64 = model::SECOND_NS / 1000;
 
-/// What is to be written, in order.
+/// Instructions for the writer, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// A checkpoint begins; one that was not ended is void.
+    /// A checkpoint begins; an unfinished one before it is void.
     Begin {
         /// The aggregation.
         name: String,
@@ -38,23 +38,23 @@ pub enum Piece {
     },
     /// It is void.
     Void,
-    /// What is on disk is what the aggregation holds.
+    /// The file on disk is still what the aggregation holds.
     Same {
         /// The aggregation.
         name: String,
         /// Monotonic nanosecond.
         at_ns: u64,
     },
-    /// The aggregation is gone, or wants no checkpoints any more.
+    /// The aggregation is removed, or no longer has checkpoints.
     Remove {
         /// The aggregation.
         name: String,
     },
 }
 
-/// Where the pieces go.
+/// Receives the pieces.
 pub trait Keep {
-    /// Takes a piece, or gives it back when there is no room now.
+    /// Accepts a piece, or returns it when there is no room now.
     ///
     /// # Errors
     /// The piece: it is offered again.
@@ -63,7 +63,7 @@ pub trait Keep {
     /// True when the last checkpoint of `name` could not be written.
     fn is_failing(&self, name: &str) -> bool;
 
-    /// A number that nobody outside knows.
+    /// A number that is not known outside.
     fn fresh_id(&mut self) -> u64;
 }
 
@@ -86,20 +86,21 @@ struct UnderWay {
     bytes: Vec<u8>,
 }
 
-/// Saves the aggregations of a shard in turn. The default one has nothing to save before [`Saver::follow`].
+/// Saves the aggregations of a shard in turn. The default has nothing to save before [`Saver::follow`].
 #[derive(Debug, Default)]
 pub struct Saver {
     jobs: Vec<Job>,
     under_way: Option<UnderWay>,
-    /// What found no room, in order.
+    /// Pieces that found no room, in order.
     waiting: VecDeque<Piece>,
     /// When to offer it again.
     full_until_ns: u64,
 }
 
 impl Saver {
-    /// Takes a plan: what has gone, or has checkpoints no more, loses its files. `next_number` is asked for those that are
-    /// new here, see [`super::next_number`]; it is told to the shard as well, whose next flush tells all before it.
+    /// Applies a plan: removed aggregations, and those without checkpoints now, lose their files. `next_number` is
+    /// called for those that are new here, see [`super::next_number`]; the shard gets the number as well, so that its
+    /// next note covers all earlier ones.
     pub fn follow(&mut self, plan: &Plan, shard: &mut Shard, next_number: impl Fn(&str) -> u64, now: Now) {
         let wanted = plan.aggregates().filter_map(|(_, transform, aggregate)| {
             (aggregate.checkpoint_ms > 0).then_some((&transform.name, aggregate.checkpoint_ms))
@@ -119,7 +120,7 @@ impl Saver {
             };
             self.jobs.push(job);
         }
-        // Whatever was under way was saved for the plan before.
+        // A save in progress was for the previous plan.
         if self.under_way.take().is_some() {
             self.waiting.push_back(Piece::Void);
         }
@@ -164,13 +165,13 @@ impl Saver {
                 job.due_ns = (under_way.begun_ns + job.every_ns).max(now.mono_ns + pause_ns);
                 self.waiting.extend([Piece::Bytes(under_way.bytes), Piece::End { series }]);
             }
-            // Its window has ended: it begins anew when the flush is over.
+            // Its window has ended: it starts again when the flush is over.
             Slice::Void => self.waiting.push_back(Piece::Void),
         }
         self.hand_over(keep, now);
     }
 
-    /// Begins with the aggregation that has been due for longest.
+    /// Starts with the aggregation that has been due for longest.
     fn begin(&mut self, shard: &mut Shard, keep: &mut impl Keep, now: Now) {
         let due = self.jobs.iter_mut().enumerate().filter(|(_, job)| job.due_ns <= now.mono_ns);
         let Some((at, job)) = due.min_by_key(|(_, job)| job.due_ns) else { return };
@@ -182,7 +183,7 @@ impl Saver {
             if !shard.save_begin(&job.name, keep.fresh_id(), number, now, &mut bytes) {
                 return;
             }
-            // Also one that comes to nothing has had it: a flush may have told it meanwhile.
+            // An abandoned one uses up its number, too: a flush may have noted it meanwhile.
             job.number += 1;
             let begun_ns = now.mono_ns;
             self.waiting.push_back(Piece::Begin { name: job.name.clone(), number, begun_ns });
@@ -191,7 +192,7 @@ impl Saver {
         self.hand_over(keep, now);
     }
 
-    /// Offers what waits. True when nothing does any more.
+    /// Offers the waiting pieces. True when none is left.
     fn hand_over(&mut self, keep: &mut impl Keep, now: Now) -> bool {
         while let Some(piece) = self.waiting.pop_front() {
             if let Err(piece) = keep.offer(piece) {
@@ -203,7 +204,7 @@ impl Saver {
         true
     }
 
-    /// The last checkpoints, of everything as it is now, behind what waits.
+    /// The final checkpoints, of everything as it is now, behind the waiting pieces.
     pub fn last(&mut self, shard: &mut Shard, keep: &mut impl Keep, now: Now) -> Vec<Piece> {
         let mut pieces = Vec::from(std::mem::take(&mut self.waiting));
         self.under_way = None;
@@ -227,7 +228,8 @@ impl Saver {
         pieces
     }
 
-    /// Saves no more before [`Saver::follow`]. What found no room is not written: it is saved again then.
+    /// Saves nothing more before [`Saver::follow`]. Pieces that found no room are not written: they are saved again
+    /// then.
     pub fn end(&mut self, shard: &mut Shard) {
         self.jobs.drain(..).for_each(|job| shard.save_again(&job.name));
         self.waiting.clear();

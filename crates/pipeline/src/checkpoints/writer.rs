@@ -1,4 +1,4 @@
-//! Pieces of checkpoints to files.
+//! Writes pieces of checkpoints to files.
 
 use model::{Disk, DiskError};
 
@@ -8,9 +8,9 @@ use super::saver::Piece;
 /// Why a checkpoint could not be written, or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteError {
-    /// The disk did not do it.
+    /// The disk failed.
     Disk(DiskError),
-    /// It has more than 4 GiB.
+    /// It is larger than 4 GiB.
     TooLarge,
 }
 
@@ -29,13 +29,13 @@ impl std::fmt::Display for WriteError {
     }
 }
 
-/// What became of a piece.
+/// The result of a piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Wrote {
-    /// Nothing that anybody has to know.
+    /// Nothing to report.
     Nothing,
-    /// A checkpoint is whole: the next process finds it, also after a loss of power.
+    /// A checkpoint is whole: the next process finds it, also after a power loss.
     Whole {
         /// The aggregation.
         name: String,
@@ -48,19 +48,19 @@ pub enum Wrote {
         /// Series in it.
         series: u64,
     },
-    /// What is on disk was still what the aggregation held.
+    /// The file on disk was still what the aggregation held.
     Same {
         /// The aggregation.
         name: String,
-        /// When that was looked at, monotonic nanoseconds.
+        /// When that was checked, monotonic nanoseconds.
         at_ns: u64,
     },
-    /// The files of the aggregation are gone.
+    /// The files of the aggregation are removed.
     Removed {
         /// The aggregation.
         name: String,
     },
-    /// It could not be written: the rest of it is thrown away, and those that are there stay.
+    /// It could not be written: the rest of it is discarded, and the existing ones stay.
     Failed {
         /// The aggregation.
         name: String,
@@ -85,16 +85,16 @@ struct UnderWay<D: Disk> {
 }
 
 impl<D: Disk + Clone> Writer<D> {
-    /// Nothing is under way.
+    /// Nothing is being written.
     pub fn new(disk: D) -> Writer<D> {
         Writer { disk, under_way: None }
     }
 
-    /// Takes the next piece. May wait for the disk.
+    /// Writes the next piece. May wait for the disk.
     pub fn take(&mut self, piece: Piece) -> Wrote {
         match piece {
             Piece::Begin { name, number, begun_ns } => {
-                // The one before goes first: they share a name.
+                // The unfinished one is removed first: they share a name.
                 self.under_way = None;
                 match NewFile::create(self.disk.clone(), &name) {
                     Ok(file) => self.under_way = Some(UnderWay { name, number, begun_ns, file }),

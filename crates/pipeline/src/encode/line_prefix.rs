@@ -1,4 +1,4 @@
-//! What an output writes before each line: its text, made anew when the client or the second is another one.
+//! The text that an output writes before each line, built again when the client or the second changes.
 //!
 //! Not here: its form (`wire::graphite::LinePrefix`), lines (`encode`).
 
@@ -11,13 +11,13 @@ use wire::graphite::LinePrefix;
 pub(crate) struct PrefixText {
     line_prefix: LinePrefix,
     peer: Peer,
-    /// Unix seconds that the text is of; none when it has to be made.
+    /// Unix seconds that the text is of; none when it has to be built.
     of_s: Option<u64>,
     text: Vec<u8>,
 }
 
 impl PrefixText {
-    /// That of an output, if it has one. Until told otherwise its lines are our own.
+    /// The text of an output, if it has one. Until [`Self::set_peer`] is called, its lines are our own.
     pub(crate) fn of(kind: &OutputKind) -> Option<PrefixText> {
         kind.facts().line_prefix.map(PrefixText::new)
     }
@@ -31,7 +31,7 @@ impl PrefixText {
         self.line_prefix
     }
 
-    /// Whose lines come from now on.
+    /// The sender of the next lines.
     pub(crate) fn set_peer(&mut self, peer: Peer) {
         if self.peer != peer {
             self.peer = peer;
@@ -51,7 +51,7 @@ impl PrefixText {
         text
     }
 
-    /// Puts the text of our own lines before each of those in `lines`, which have an LF at their end.
+    /// Writes the text of our own lines before each of those in `lines`, which have an LF at their end.
     pub(crate) fn own_lines(&mut self, lines: &[u8], now: Now, out: &mut Vec<u8>) {
         self.set_peer(Peer::OWN);
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
@@ -66,7 +66,7 @@ fn the_text_follows_the_client_and_the_clock() {
     let mut prefix_text = PrefixText::new(LinePrefix::Syslog);
     let at = |wall_s: u64| Now { mono_ns: 0, wall_ns: wall_s * model::SECOND_NS };
     let client = Peer::cut(b"10.0.0.1");
-    // (who, when, what)
+    // (sender, second, text)
     let steps = [
         (Peer::OWN, 1, "<30>1 1970-01-01T00:00:01.000Z  carbon-c-relay - - - "),
         (client, 1, "<30>1 1970-01-01T00:00:01.000Z 10.0.0.1 carbon-c-relay - - - "),

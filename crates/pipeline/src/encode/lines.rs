@@ -1,11 +1,10 @@
-//! An output that looks into packets: its lines are chosen, changed and packed anew (spec statsd §14 R4, R5).
+//! An output that parses packets: its lines are selected, changed and repacked (spec statsd §14 R4, R5).
 //!
-//! Path of a line: `Shard::push` -> `OutputEncoder::packets` -> **[`Lines::line`]**: stage -> rewrite -> packer ->
-//! a frame of the open block. Aggregates come by [`Lines::aggregate`], as samples.
-//! Not here: what the three say (`process::stage`, `wire::statsd::rewrite`), outputs of packets as they came
-//! (`packets`).
-//! Invariant: each line is written, or counted as filtered or dropped in the output's account. A copy is a line as it is
-//! sent: one that is taken apart is several.
+//! Path of a line: `Shard::push` -> `OutputEncoder::packets` -> **[`Lines::line`]**: stage -> rewrite -> packer -> a
+//! frame of the open block. Aggregates come by [`Lines::aggregate`], as samples. Not here: the rules of the three steps
+//! (`process::stage`, `wire::statsd::rewrite`), outputs of unchanged packets (`packets`).
+//! Invariant: each line is written, or counted as filtered or dropped in the output's account. A copy is a line as it
+//! is sent: one that is split is several.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -18,15 +17,15 @@ use crate::encode::OpenBlock;
 use crate::encode::room::block_memory_bytes;
 use crate::shard::packets::lines;
 
-/// Memory for one rewrite that is kept for the next one: more than most need.
+/// Memory of one rewrite that is kept for the next one: more than most need.
 const TEXT_KEPT_BYTES: usize = 256 << 10;
 
-/// What stands around a packet.
+/// The framing of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrap {
-    /// Nothing: it is a datagram.
+    /// None: it is a datagram.
     Datagram,
-    /// An LF behind it.
+    /// An LF after it.
     LineFeed,
     /// Its length before it.
     Length,
@@ -37,7 +36,7 @@ pub(crate) struct Lines {
     stage: Stage,
     rewrite: Rewrite,
     aggregates: AggregateEncoder,
-    /// Nothing is chosen or changed: lines need not be taken apart, and bad ones pass.
+    /// Nothing is selected or changed: lines need not be parsed, and bad ones pass.
     as_they_came: bool,
     /// None: each line is a packet.
     packer: Option<Packer>,
@@ -50,7 +49,7 @@ pub(crate) struct Lines {
     growth: Growth,
 }
 
-/// How much longer a line may become by what is done to it.
+/// How much longer the output's changes may make a line.
 #[derive(Clone, Copy, Debug)]
 struct Growth {
     /// By affixes, tags and the rate.
@@ -62,7 +61,7 @@ struct Growth {
 }
 
 impl Growth {
-    /// What stands before the first of new tags.
+    /// Bytes before the first of new tags.
     const TAGS_BYTES: usize = 2;
 
     /// Room for the longest rate.
@@ -82,7 +81,7 @@ impl Growth {
         }
     }
 
-    /// What the lines of a packet become at most: (bytes, lines).
+    /// Most that the lines of a packet become: (bytes, lines).
     fn packet(&self, packet: &[u8]) -> (u64, u64) {
         let count = |wanted| memchr::memchr_iter(wanted, packet).count() as u64;
         let lines = count(b'\n') + 1;
@@ -91,7 +90,7 @@ impl Growth {
         if !self.splits {
             return (once, lines);
         }
-        // At least two for each line, which a gauge below zero may become.
+        // At least two for each line, which a negative gauge may become.
         let times = 2 * count(b':').max(1);
         (once.saturating_mul(times), lines.saturating_mul(times))
     }
@@ -104,7 +103,7 @@ impl std::fmt::Debug for Lines {
 }
 
 impl Lines {
-    /// State for a checked plan. `seed` seeds hashes of outside names, and chance.
+    /// State for a checked plan. `seed` is the seed of the hashes of external names, and of random choices.
     pub(crate) fn new(packets: &PacketsPlan, plan: &LinesPlan, seed: u64) -> Lines {
         let delay_ns = plan.flush_delay_ms.saturating_mul(SECOND_NS / 1000);
         let rewrite = Rewrite::new(&plan.rewrite).expect("config has checked prefix, suffix and tags");
@@ -132,8 +131,8 @@ impl Lines {
         }
     }
 
-    /// Room that the lines of a read need in the queue, with those that are on their way to it: (bytes, records). As
-    /// they may all come to lie in one block, it is that of one block.
+    /// Room that the lines of a read need in the queue, with those that are not appended yet: (bytes, records). As they
+    /// may all end up in one block, it is that of one block.
     pub(crate) fn room_for(&self, batches: &Batches<'_>, open: &OpenBlock) -> (u64, u64) {
         let held = self.packer.as_ref().map_or((0, 0), |packer| (packer.bytes_held(), packer.lines_held()));
         let (mut bytes, mut lines) =
@@ -145,18 +144,18 @@ impl Lines {
                 true => (packet.len() as u64, memchr::memchr_iter(b'\n', packet).count() as u64 + 1),
                 false => self.growth.packet(packet),
             };
-            // An LF between lines, where they are packed.
+            // An LF between lines, if they are packed.
             bytes = bytes.saturating_add(more_bytes).saturating_add(more_lines);
             lines = lines.saturating_add(more_lines);
         }
-        // Two packets that follow each other would not have fitted into one; the first and the last may be short.
+        // Two consecutive packets would not have fitted into one; the first and the last may be short.
         let packets = self.packer.as_ref().map(|packer| 2 * bytes / packer.packet_bytes_max() as u64 + 3);
         let packets = packets.map_or(lines, |packets| packets.min(lines));
-        // Around each there is its length, or an LF.
+        // Each has its length, or an LF.
         (block_memory_bytes(bytes.saturating_add(packets * size_of::<u32>() as u64), packets), lines)
     }
 
-    /// Takes one line, without its LF.
+    /// Processes one line, without its LF.
     pub(crate) fn line(&mut self, line: &[u8], account: &OutputAccount, now: Now, open: &mut OpenBlock) {
         self.text.clear();
         if self.as_they_came {
@@ -167,9 +166,9 @@ impl Lines {
         self.pack(now, open);
     }
 
-    /// The line as this output wants it, in `text`; or why it does not.
+    /// The line in this output's form, in `text`; or why it is not sent.
     ///
-    /// A line of several values may become several lines; values that do not make it are counted one by one.
+    /// A line of several values may become several lines; values that are not sent are counted one by one.
     fn changed(&mut self, line: &[u8], account: &OutputAccount) -> Result<(), CopyOutcome> {
         let Ok(parts) = parts(line) else { return Err(CopyOutcome::Filtered(Filtered::BadLine)) };
         let tags = [parts.name_tags(), parts.tags()];
@@ -194,7 +193,7 @@ impl Lines {
         if written.lines == 0 { Err(CopyOutcome::Filtered(Filtered::Unwanted)) } else { Ok(()) }
     }
 
-    /// Takes one series of a flush.
+    /// Processes one series of a flush.
     pub(crate) fn aggregate(
         &mut self,
         flushed: &Flushed<'_>,
@@ -222,7 +221,7 @@ impl Lines {
         self.pack(now, open);
     }
 
-    /// Moves `text` on to frames, or to the packer.
+    /// Moves `text` to frames, or to the packer.
     fn pack(&mut self, now: Now, open: &mut OpenBlock) {
         match &mut self.packer {
             Some(packer) => packer.push(&self.text, now.mono_ns, &mut self.packed),
@@ -236,11 +235,11 @@ impl Lines {
         self.packed.bytes.shrink_to(TEXT_KEPT_BYTES);
     }
 
-    /// The packets that are closed become frames.
+    /// Turns closed packets into frames.
     fn frame(&mut self, open: &mut OpenBlock) {
         for packet in self.packed.iter() {
             if self.wrap == Wrap::Length {
-                // Lines of a packet are bounded by what a datagram or a stream's line may hold.
+                // Lines of a packet are limited by the size of a datagram or of a stream's line.
                 let length = u32::try_from(packet.len()).expect("a packet is under 4 GiB");
                 open.bytes.extend_from_slice(&length.to_le_bytes());
             }

@@ -1,8 +1,7 @@
 //! From aggregates, packets and events to the bytes of one output, collected in blocks.
 //!
-//! A block is closed when it has [`BLOCK_BYTES`] or when its flush ends, and is then appended to the output's
-//! queue by the caller. One encoder per output: outputs differ in their names and forms, and the aggregation
-//! knows nothing of them.
+//! A block is closed when it has [`BLOCK_BYTES`] or when its flush ends, and the caller then appends it to the output's
+//! queue. One encoder per output: outputs differ in their names and encodings, which the aggregation does not know.
 
 mod line_prefix;
 pub(crate) mod lines;
@@ -32,17 +31,17 @@ use crate::encode::room::{block_memory_bytes, room_verbatim};
 use crate::shard::drop_points;
 use crate::shard::packets::lines;
 
-/// Size at which a block is closed. Small enough for a steady flow, large enough that a lock per block is nothing.
+/// Size at which a block is closed. Small enough for a steady flow, large enough that a lock per block costs little.
 pub const BLOCK_BYTES: usize = 64 * 1024;
 
-/// Closed blocks on their way to the outputs' queues.
+/// Closed blocks for the outputs' queues.
 #[derive(Debug, Default)]
 pub struct Routed {
     /// In order; blocks of one output stay in order among themselves.
     pub blocks: Vec<(OutputId, Block)>,
-    /// Lines that did not pass a relay's `validate … else log`, or their beginnings: some of them, for people.
+    /// Lines, or their beginnings, that failed a relay's `validate … else log`: some of them, for the log.
     pub invalid: Vec<Vec<u8>>,
-    /// Lines that a relay's aggregation rule wanted and that have no timestamp, likewise.
+    /// Lines for a relay's aggregation rule that have no timestamp, likewise.
     pub untimed: Vec<Vec<u8>>,
 }
 
@@ -54,7 +53,7 @@ pub(crate) struct OutputEncoder {
     form: Form,
     /// One for each partition when several connections share the output's queue; otherwise one.
     open: Vec<OpenBlock>,
-    /// What stands before each line.
+    /// The text before each line.
     prefix_text: Option<PrefixText>,
     /// Longest line, without its LF.
     line_bytes_max: u32,
@@ -62,7 +61,7 @@ pub(crate) struct OutputEncoder {
     made_of: MadeOf,
 }
 
-/// What decides how an output is encoded: its kind, and the thresholds that a console shows.
+/// What determines an output's encoding: its kind, and the thresholds that a console shows.
 type MadeOf = (OutputKind, Vec<f64>);
 
 fn made_of(plan: &Plan, id: OutputId) -> MadeOf {
@@ -82,44 +81,44 @@ enum Form {
         begun: bool,
     },
     PerlFile(PerlFile),
-    /// Packets as they came: their blocks are made elsewhere (`packets`).
+    /// Unchanged packets: their blocks are made elsewhere (`packets`).
     Packets,
     /// Lines of packets, and aggregates as samples.
     Samples(Box<Lines>),
     Events,
 }
 
-/// What becomes a block.
+/// A block under construction.
 #[derive(Debug, Default)]
 pub(crate) struct OpenBlock {
     pub(crate) bytes: Vec<u8>,
     copies: u32,
     frames: Vec<(u32, u32)>,
-    /// Points of the pickle frame under way, and how many they are.
+    /// Points of the unfinished pickle frame, and their number.
     points: Vec<u8>,
     count: u32,
 }
 
-/// What the graphiteStats lines tell of the flush before (spec statsd §8.5).
+/// The graphiteStats figures of the previous flush (spec statsd §8.5).
 #[derive(Debug, Default)]
 struct GraphiteFigures {
     last_flush_s: u64,
     flush_ms: u64,
     flush_length: u64,
-    /// Payload bytes of the flush under way.
+    /// Payload bytes of the flush in progress.
     length: u64,
 }
 
-/// What an output's flushes were like, for the management port's `stats`.
+/// Figures of an output's flushes, for the management port's `stats`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputFigures {
-    /// Which output.
+    /// The output.
     pub output: OutputId,
     /// Unix seconds of the last flush; at first those of the start.
     pub last_flush_s: u64,
-    /// Milliseconds that it took.
+    /// Its duration in milliseconds.
     pub flush_ms: u64,
-    /// Bytes that it gave.
+    /// Its bytes.
     pub flush_length: u64,
 }
 
@@ -129,7 +128,7 @@ impl OutputEncoder {
         OutputFigures { output: self.id, last_flush_s, flush_ms, flush_length }
     }
 
-    /// `seed` seeds the hashes of outside names.
+    /// `seed` is the seed of the hashes of external names.
     pub(crate) fn new(plan: &Plan, id: OutputId, accounts: &Accounts, seed: u64, now: Now) -> OutputEncoder {
         let form = match &plan.outputs[id.index()].kind {
             OutputKind::Graphite {
@@ -234,7 +233,7 @@ impl OutputEncoder {
         }
     }
 
-    /// The end of a flush: our own figures, and the document or frame is closed.
+    /// The end of a flush: adds our own figures, and closes the document or frame.
     pub(crate) fn end_flush(&mut self, end: &FlushEnd, now: Now, out: &mut Routed) {
         let own = self.own_figures(end, now);
         let open = &mut self.open[0];
@@ -295,7 +294,7 @@ impl OutputEncoder {
         }
     }
 
-    /// Points of a source, whose lines follow each other in `bytes`: they are copied as they are.
+    /// Points of a source, whose lines are adjacent in `bytes`: they are copied unchanged.
     pub(crate) fn points(&mut self, bytes: &[u8], points: &[Point], now: Now, out: &mut Routed) {
         debug_assert!(self.takes_points(), "config lets points go to outputs of Graphite only");
         let is_long = |point: &Point| point.line.len > self.line_bytes_max;
@@ -321,7 +320,7 @@ impl OutputEncoder {
         }
     }
 
-    /// Whose points come next.
+    /// The sender of the next points.
     pub(crate) fn set_peer(&mut self, peer: Peer) {
         if let Some(prefix_text) = &mut self.prefix_text {
             prefix_text.set_peer(peer);
@@ -332,7 +331,7 @@ impl OutputEncoder {
         matches!(self.form, Form::Lines(_) | Form::Pickle(_) | Form::LineDatagrams(_) | Form::Puts(_))
     }
 
-    /// One point as it stands.
+    /// One unchanged point.
     #[inline]
     pub(crate) fn point(&mut self, bytes: &[u8], point: Point, now: Now, out: &mut Routed) {
         debug_assert!(self.takes_points(), "config lets points go to outputs of Graphite only");
@@ -415,7 +414,7 @@ impl OutputEncoder {
         self.end_lines(at, 1, now, out);
     }
 
-    /// So many lines have been appended to an open block: it is closed when it is full.
+    /// This many lines have been appended to an open block: it is closed when it is full.
     #[inline]
     fn end_lines(&mut self, at: usize, lines: u32, now: Now, out: &mut Routed) {
         let open = &mut self.open[at];
@@ -453,19 +452,19 @@ impl OutputEncoder {
         self.end_lines(at, points.len() as u32, now, out);
     }
 
-    /// Whether lines that wait for this output can go to the other one as they are.
+    /// Whether lines that wait for this output can be sent to the other one unchanged.
     pub(crate) fn writes_lines_as(&self, other: &OutputEncoder) -> bool {
         let line_prefix = |output: &OutputEncoder| output.prefix_text.as_ref().map(PrefixText::form);
         let lines = |output: &OutputEncoder| matches!(output.form, Form::Lines(_));
         lines(self) && lines(other) && line_prefix(self) == line_prefix(other)
     }
 
-    /// A line of this output without what stands before it.
+    /// A line of this output without the text before it.
     pub(crate) fn without_lead<'l>(&self, line: &'l [u8]) -> &'l [u8] {
         self.prefix_text.as_ref().map_or(line, |prefix_text| prefix_text.form().behind(line))
     }
 
-    /// Packets of which this output wants lines.
+    /// Packets whose lines this output parses.
     pub(crate) fn packets(&mut self, bytes: &[u8], packets: &[Span], now: Now, out: &mut Routed) {
         for packet in packets {
             let packet = packet.of(bytes);
@@ -473,7 +472,7 @@ impl OutputEncoder {
         }
     }
 
-    /// One line, of which the block may become full: lines unfold.
+    /// One line, which may fill the block: lines may unfold.
     pub(crate) fn line(&mut self, line: &[u8], now: Now, out: &mut Routed) {
         let Form::Samples(lines) = &mut self.form else { return };
         lines.line(line, &self.account, now, &mut self.open[0]);
@@ -482,7 +481,7 @@ impl OutputEncoder {
         }
     }
 
-    /// Room that the lines of a read need in the queue, with those of the open block, at most: (bytes, records).
+    /// Most room that the lines of a read need in the queue, with those of the open block: (bytes, records).
     pub(crate) fn room_for(&self, batches: &Batches<'_>) -> (u64, u64) {
         match &self.form {
             Form::Samples(lines) => lines.room_for(batches, &self.open[0]),
@@ -492,7 +491,7 @@ impl OutputEncoder {
                     bytes += puts.more_bytes() * records;
                 }
                 if matches!(self.form, Form::Pickle(_)) {
-                    // A byte that must be escaped takes two, and around each point stand a few.
+                    // An escaped byte takes two, and each point has a few bytes around it.
                     bytes = 2 * bytes + 32 * records;
                 }
                 let of_block = |open: &OpenBlock| open.bytes.len() + open.points.len();
@@ -522,7 +521,7 @@ impl OutputEncoder {
         &self.account
     }
 
-    /// Hands on lines that have waited long enough for others. Gives the monotonic nanosecond at which the rest has.
+    /// Forwards lines that have waited long enough for others. Returns the monotonic nanosecond at which the rest has.
     pub(crate) fn close_due(&mut self, now: Now, out: &mut Routed) -> Option<u64> {
         let Form::Samples(lines) = &mut self.form else { return None };
         lines.close_due(now, &mut self.open[0]);
@@ -545,7 +544,7 @@ impl OutputEncoder {
         self.made_of == made_of(plan, id)
     }
 
-    /// Ends what is under way in the middle of a flush: for an encoder that another one replaces.
+    /// Ends an unfinished flush, for an encoder that another one replaces.
     pub(crate) fn finish(&mut self, now: Now, out: &mut Routed) {
         let open = &mut self.open[0];
         let documented = match &mut self.form {
@@ -574,7 +573,7 @@ impl OutputEncoder {
         self.close(now, out);
     }
 
-    /// Closes the open blocks that hold anything.
+    /// Closes the non-empty open blocks.
     pub(crate) fn close(&mut self, now: Now, out: &mut Routed) {
         for at in 0..self.open.len() {
             self.close_at(at, now, out);
@@ -616,7 +615,7 @@ impl OpenBlock {
         self.copies
     }
 
-    /// The bytes behind the last frame become one, of `copies` copies.
+    /// The bytes after the last frame become one, of `copies` copies.
     pub(crate) fn end_frame(&mut self, copies: u32) {
         self.copies += copies;
         self.frames.push((self.bytes.len() as u32, copies));
@@ -630,14 +629,14 @@ impl OpenBlock {
         self.copies += (self.frames.len() - before) as u32;
     }
 
-    /// Puts what stands before each line of our own before those from `begin` on.
+    /// Writes the text before our own lines, for those from `begin` on.
     fn lead_lines(&mut self, begin: usize, prefix_text: &mut Option<PrefixText>, now: Now) {
         let Some(prefix_text) = prefix_text else { return };
         let lines = self.bytes.split_off(begin);
         prefix_text.own_lines(&lines, now, &mut self.bytes);
     }
 
-    /// Takes out lines from `begin` on that are longer than they may be.
+    /// Removes lines from `begin` on that are too long.
     #[cold]
     fn drop_long_lines(&mut self, begin: usize, line_bytes_max: u32, account: &OutputAccount) {
         let lines = self.bytes.split_off(begin);
@@ -651,7 +650,7 @@ impl OpenBlock {
         }
     }
 
-    /// The points under way become a pickle frame.
+    /// The collected points become a pickle frame.
     fn close_pickle(&mut self) {
         if self.count > 0 {
             pickle_frame(&self.points, &mut self.bytes);
@@ -661,7 +660,7 @@ impl OpenBlock {
         }
     }
 
-    /// A document's series are its copies; a document of no series still goes out as one.
+    /// A document's series are its copies; a document without series is still sent, as one copy.
     fn document(&mut self, documented: Documented, account: &OutputAccount) {
         if !self.bytes.is_empty() {
             self.end_frame(u32::try_from(documented.series).unwrap_or(u32::MAX).max(1));

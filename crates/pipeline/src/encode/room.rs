@@ -1,8 +1,8 @@
-//! Room that batches need in the queues of outputs, at most.
+//! Most room that batches need in the queues of outputs.
 
 use model::{Batches, Span};
 
-/// More than a queue holds for a block beside its bytes and the places of its packets.
+/// More than a queue needs for a block besides its bytes and the positions of its packets.
 const BLOCK_COST_BYTES: u64 = 1024;
 
 /// More than stands around a record in a block: its place, a line feed or a length, and a short line prefix.
@@ -23,7 +23,7 @@ pub(crate) fn room_verbatim(batches: &Batches<'_>) -> (u64, u64) {
     (2 * bytes + RECORD_COST_BYTES * records + BLOCK_COST_BYTES, records)
 }
 
-/// Memory of a block of so many frames with `bytes` between them, at most: what it grew in may be twice as large.
+/// Most memory of a block of so many frames with `bytes` between them: its buffer may have grown to twice the size.
 pub(crate) fn block_memory_bytes(bytes: u64, frames: u64) -> u64 {
     2 * (bytes + frames * size_of::<(u32, u32)>() as u64) + BLOCK_COST_BYTES
 }

@@ -7,11 +7,11 @@ use crate::intake::unfinished::UnfinishedFull;
 /// Why a connection has to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// It cannot be followed any further since a record was rejected for this reason.
+    /// It cannot be read any further since a record was rejected for this reason.
     Rejected(Reject),
-    /// There was no room for its unfinished line or message, which is rejected.
+    /// There was no room for its unfinished line or message, which was rejected.
     NoRoom(UnfinishedFull),
-    /// Since a reload its source reads messages in the place of lines, or lines in the place of messages.
+    /// A reload made its source read messages instead of lines, or lines instead of messages.
     Reloaded,
 }
 

@@ -12,19 +12,19 @@ pub struct Complaint {
     pub source: String,
     /// Why it was refused.
     pub reason: Reject,
-    /// The line, or its beginning, with everything unprintable escaped; or what else there is to say of what came.
+    /// The line, or its beginning, with everything unprintable escaped; or another description of the input.
     pub line: String,
-    /// Where the line begins in the bytes of a call that were several packets.
+    /// Where the line starts in the bytes of a call that had several packets.
     pub at: Option<u32>,
 }
 
-/// What may be shown of bytes from outside: their beginning, with everything unprintable escaped.
+/// The beginning of bytes from outside, with everything unprintable escaped, for the log.
 pub(crate) fn quote(bytes: &[u8]) -> String {
     let shown = bytes[..bytes.len().min(QUOTED_BYTES_MAX)].escape_ascii();
     format!("{shown}{}", if bytes.len() > QUOTED_BYTES_MAX { "..." } else { "" })
 }
 
-/// Notes the complaint of what a parser found first.
+/// Notes the complaint about the first bad line that a parser has found.
 pub(crate) fn note_complaint(
     name: &str,
     bytes: &[u8],
@@ -36,7 +36,7 @@ pub(crate) fn note_complaint(
     complain(name, account, reason, complaints, Some(line.at), || quote(line.of(bytes)));
 }
 
-/// Notes a complaint, if it is the source's first for this reason: at most one for each, so few wait at any time.
+/// Notes a complaint if it is the source's first for this reason: at most one each, so only a few ever wait.
 pub(crate) fn complain(
     source: &str,
     account: &SourceAccount,

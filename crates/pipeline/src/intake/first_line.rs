@@ -1,32 +1,32 @@
-//! Whether a connection of lines begins with something else: see `wire::first_line`, which looks at the bytes.
+//! Detects a connection of lines that starts with something else: see `wire::first_line`, which reads the bytes.
 //!
-//! Path of a read: `Intake::stream` -> **[`Beginning::lines_of`]** -> the framer. What is found is rejected by the intake.
-//! Invariant: nothing behind the beginning of a foreign protocol is read as lines, however often the connection is read.
+//! Path of a read: `Intake::stream` -> **[`Beginning::lines_of`]** -> the framer. The intake rejects what is detected.
+//! Invariant: nothing after the beginning of a foreign protocol is read as lines, however often the connection is read.
 
 use model::Reject;
 use wire::first_line::{FirstLine, Opening};
 
-/// What is known of how a connection begins.
+/// What is known about the beginning of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Beginning {
     /// Lines so far, or nothing.
     Asked(FirstLine),
-    /// Lines, or a protocol with frames, of which nothing is asked.
+    /// Lines, or a protocol with frames, which is not checked.
     Known,
-    /// Something else than lines: nothing of it is read any more.
+    /// Something other than lines: nothing more of it is read.
     Foreign,
 }
 
 impl Beginning {
-    /// Of a connection of lines that nothing was read of.
+    /// For a connection of lines that has not been read yet.
     pub(crate) fn of_lines() -> Beginning {
         Beginning::Asked(FirstLine::default())
     }
 
-    /// What of `bytes` may be lines: nothing any more once the connection has turned out to carry something else.
+    /// The part of `bytes` that may be lines: empty once the connection has turned out to carry something else.
     ///
     /// # Errors
-    /// Once, when it does: the reason, and what it carries in words.
+    /// Once, when it does: the reason, and a description of what it carries.
     pub(crate) fn lines_of<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], (Reject, &'static str)> {
         let opening = match self {
             Beginning::Asked(first_line) => first_line.push(bytes),
@@ -45,20 +45,20 @@ impl Beginning {
         Err(found)
     }
 
-    /// Goes on, as new, with what another process read of the line that is unfinished: it may be the first one, of which
-    /// nothing was read as a line yet.
+    /// Continues, as new, with the bytes that another process read of the unfinished line: it may be the first one, of
+    /// which nothing was read as a line yet.
     pub(crate) fn go_on_with(&mut self, unfinished: &[u8]) {
         if let Beginning::Asked(first_line) = self {
             first_line.push(unfinished);
         }
     }
 
-    /// True while nobody knows.
+    /// True while it is undecided.
     pub(crate) fn is_open(self) -> bool {
         matches!(self, Beginning::Asked(_))
     }
 
-    /// True when it began with something else than lines.
+    /// True when it began with something other than lines.
     pub(crate) fn is_foreign(self) -> bool {
         matches!(self, Beginning::Foreign)
     }
@@ -102,7 +102,7 @@ mod tests {
                 let mut intake = maker.make();
                 let mut records = 0;
                 for read in request.as_bytes().chunks(step) {
-                    // A stop reads what has come without a look at what was found.
+                    // A stop reads the remaining input even after a connection is broken.
                     if intake.is_broken() && !read_on {
                         break;
                     }

@@ -1,4 +1,4 @@
-//! How a connection is cut into lines or frames, and what of it waits for the next read.
+//! Cuts a connection into lines or frames, and keeps the unfinished one for the next read.
 //!
 //! Not here: the framers themselves (`wire::frame`), how much all connections may hold (`unfinished`).
 
@@ -7,14 +7,14 @@ use wire::frame::{LengthFramer, LineFramer};
 
 use crate::intake::replies::AckProgress;
 
-/// What the intake of a connection holds between two reads, for another one to go on with.
+/// The state of a connection's intake between two reads, from which another intake continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfinished {
     /// Bytes of the unfinished line, or of the unfinished frame with its length.
     pub bytes: Vec<u8>,
-    /// The end of a line that is too long, and counted, is still to come.
+    /// The end of a line that is too long, and already counted, is still to come.
     pub discarding: bool,
-    /// What was acknowledged to the client, where it gets acknowledgements.
+    /// The client's acknowledgements, if it gets them.
     pub acks: Option<AckProgress>,
 }
 
@@ -25,7 +25,8 @@ pub(crate) enum Framing {
 }
 
 impl Framing {
-    /// Cuts what a connection gave: the bytes in which what is whole lies at `packets`, and why the rest cannot be followed.
+    /// Cuts a read: the bytes with the complete lines or frames at `packets`, and the reason when the rest cannot be
+    /// read.
     pub(crate) fn cut<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -69,7 +70,7 @@ impl Framing {
         }
     }
 
-    /// Throws the unfinished line or frame away, for good.
+    /// Discards the unfinished line or frame.
     pub(crate) fn give_up(&mut self) {
         match self {
             Framing::Lines(framer) => framer.discard(),
@@ -77,7 +78,7 @@ impl Framing {
         }
     }
 
-    /// Goes on, as new, where another one was.
+    /// Continues, as new, from the state of another one.
     pub(crate) fn go_on_with(&mut self, unfinished: &Unfinished) {
         match self {
             Framing::Lines(framer) => framer.restore(&unfinished.bytes, unfinished.discarding),

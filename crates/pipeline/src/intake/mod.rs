@@ -1,11 +1,11 @@
 //! One intake per socket or connection: bytes in, batches of records out.
 //!
-//! Path of a packet: a reader of `staunch` calls [`Intake::datagrams`] or [`Intake::stream`] with what the socket
-//! gave; `wire` frames and parses it; refused lines are settled here, the others leave in [`Batches`].
-//! Not here: sockets, and the decision when a peer must wait (`Exchange`).
-//! Invariants: a line is counted as received exactly once, and is either rejected here or in the batch's receipt; between two
-//! reads an intake holds the unfinished line or frame, and nothing else of what came ([`Intake::memory_bytes`]), and has a claim
-//! to what of it is above the bytes that each connection may hold (`unfinished`).
+//! Path of a packet: a reader of `staunch` calls [`Intake::datagrams`] or [`Intake::stream`] with the bytes of a read;
+//! `wire` frames and parses them; refused lines are settled here, the others leave in [`Batches`]. Not here: sockets,
+//! and the decision when a peer must wait (`Exchange`).
+//! Invariants: a line is counted as received exactly once, and is either rejected here or in the batch's receipt;
+//! between two reads an intake holds only the unfinished line or frame ([`Intake::memory_bytes`]), and has a claim
+//! (`unfinished`) for what exceeds the bytes that each connection may hold.
 
 mod broken;
 pub(crate) mod complaints;
@@ -49,37 +49,37 @@ use crate::intake::samples::{Packets, Wanted, batches};
 use crate::intake::unfinished::{Claim, UnfinishedBytes};
 use crate::shard::packets;
 
-/// Reader of one socket or connection.
+/// Reads one socket or connection.
 pub struct Intake {
     source: SourceId,
     name: String,
     account: Arc<SourceAccount>,
-    /// Who sends what comes now.
+    /// The sender of the next bytes.
     peer: Peer,
-    /// Some output wants to know who that is.
+    /// Some output needs the sender.
     wants_peers: bool,
-    /// What comes, and what reads it.
+    /// The protocol of the input, with its parser.
     protocol: Protocol,
-    /// False when only raw routes use the source: no samples are looked for.
+    /// False when only raw routes use the source: no samples are parsed.
     parses: bool,
     /// True when raw routes use the source: they take each line of a stream as a packet.
     raw: bool,
     tail_counts: bool,
     framing: Framing,
-    /// To memory for what is unfinished, and how much all claims may have.
+    /// The claim on memory for unfinished input, and the limit of all claims together.
     claim: Claim,
     unfinished_bytes_max: u64,
-    /// What stands between the socket and the lines holds so many bytes of it.
+    /// Compressed bytes that the connection's decompressor holds.
     decompressor_bytes: usize,
     beginning: Beginning,
-    /// Messages that unfold to more than one batch takes.
+    /// Messages that unfold to more than one batch holds.
     messages: Messages,
     complaints: Vec<Complaint>,
-    /// Nothing of the connection can be read any more.
+    /// Nothing more of the connection can be read.
     broken: Option<Broken>,
     /// The client gets acknowledgements.
     replies: Option<Replies>,
-    /// What the protocol replies to the last read.
+    /// The protocol's reply to the last read.
     protocol_replies: Vec<u8>,
 }
 
@@ -110,12 +110,12 @@ pub struct IntakeMaker {
 }
 
 impl IntakeMaker {
-    /// Whose connections it makes them for.
+    /// The source whose connections it makes them for.
     pub fn source(&self) -> SourceId {
         self.source
     }
 
-    /// An intake for a datagram socket, or for a connection of lines or, where the source reads them, of messages.
+    /// An intake for a datagram socket, or for a connection of lines or, if the source reads them, of messages.
     pub fn make(&self) -> Intake {
         let IntakeMaker {
             source,
@@ -168,8 +168,8 @@ impl Intake {
         self
     }
 
-    /// Reads as an intake would that `maker` makes: a reload has changed who takes from the source, or how its names are
-    /// read. What is unfinished stays, and so does what a client was promised.
+    /// Reads from now on like an intake that `maker` makes: a reload has changed which routes use the source, or how
+    /// its names are read. Unfinished input stays, and so does the condition that a client was promised.
     pub fn follow(&mut self, maker: &IntakeMaker) {
         let IntakeMaker {
             source,
@@ -186,7 +186,8 @@ impl Intake {
         (self.parses, self.raw, self.tail_counts) = (*parses, *raw, plan.tail_counts);
         self.wants_peers = *wants_peers;
         self.unfinished_bytes_max = *unfinished_bytes_max;
-        // How a connection is cut into lines or messages stays: when it should carry the other now, it has to end.
+        // A connection keeps being cut into lines or messages as before: if it should carry the other kind now, it has
+        // to end.
         let before = self.takes_messages();
         self.protocol = protocol.clone();
         if before != self.takes_messages() {
@@ -194,7 +195,7 @@ impl Intake {
         }
     }
 
-    /// Whose records it reads.
+    /// The source whose records it reads.
     pub fn source(&self) -> SourceId {
         self.source
     }
@@ -213,22 +214,22 @@ impl Intake {
         self.wants_peers
     }
 
-    /// Who sends what comes from now on; nobody knows at first.
+    /// The sender of all bytes from now on; unknown at first.
     pub fn set_peer(&mut self, peer: Peer) {
         self.peer = peer;
     }
 
-    /// Whose connection it is, for what one client may hold.
+    /// The peer of the connection, for the limit of one client.
     pub fn set_peer_key(&mut self, peer: PeerKey) {
         self.claim.set_peer(peer);
     }
 
-    /// So many bytes of what came are not unpacked yet. They count as unfinished from the next read on.
+    /// Compressed bytes that are not decompressed yet. They count as unfinished from the next read on.
     pub fn set_decompressor_bytes(&mut self, bytes: usize) {
         self.decompressor_bytes = bytes;
     }
 
-    /// Takes datagrams that lie in `bytes` at `packets`.
+    /// Reads datagrams that lie in `bytes` at `packets`.
     pub fn datagrams<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -252,12 +253,12 @@ impl Intake {
         batches(*source, account, wanted, now, bytes, Packets::each(packets), parsed)
     }
 
-    /// Takes what a connection gave. An unfinished line or frame stays for the next call. Of messages that unfold to more
-    /// than one batch should hold, the rest comes with [`Self::more`], which is to be taken before the next call.
+    /// Reads bytes of a connection. An unfinished line or frame stays for the next call. If messages unfold to more
+    /// than one batch holds, [`Self::more`] returns the rest, and must be called before the next call.
     ///
-    /// When a length prefix is past the limit the connection cannot be followed any further: that is counted as
-    /// one rejected record, [`Self::is_broken`] turns true, and the connection must be closed. What came before it
-    /// is in the batch. The same holds for a connection that begins with something else than lines, and for one whose
+    /// When a length prefix exceeds the limit the connection cannot be read any further: that is counted as one
+    /// rejected record, [`Self::is_broken`] turns true, and the connection must be closed. Everything before it is in
+    /// the batch. The same holds for a connection that begins with something other than lines, and for one whose
     /// unfinished message finds no room ([`Broken::NoRoom`]).
     pub fn stream<'a>(&mut self, bytes: &'a [u8], now: Now, scratch: &'a mut Scratch) -> Batches<'a> {
         self.account.bytes.fetch_add(bytes.len() as u64, Relaxed);
@@ -312,12 +313,12 @@ impl Intake {
         batches(*source, account, wanted, now, whole, packets, parsed)
     }
 
-    /// True when [`Self::more`] gives something.
+    /// True when [`Self::more`] returns something.
     pub fn has_more(&self) -> bool {
         !self.messages.is_empty()
     }
 
-    /// What the last batch had no room for, as far as the next one has.
+    /// What the last batch had no room for, as much as fits into the next one.
     pub fn more<'a>(&mut self, now: Now, scratch: &'a mut Scratch) -> Batches<'a> {
         scratch.clear();
         self.messages(&[], now, scratch)
@@ -328,7 +329,7 @@ impl Intake {
         let Intake { name, account, framing, protocol, messages, complaints, .. } = self;
         let Scratch { points: found, lines, .. } = scratch;
         let (mut begun, mut lost) = (0, None);
-        // A reload may have made lines of them; the connection is ended then.
+        // A reload may have turned them into lines; the connection is ended then.
         if let (Some(reading), Framing::Frames(framer)) = (protocol.messages(), framing) {
             let read = messages.read(reading, framer, bytes, now, found, |message, first| {
                 note_complaint(name, message, Some(first), account, complaints);
@@ -341,7 +342,7 @@ impl Intake {
         points::batches((self.source, self.peer, raw), &self.account, begun, now, (found, lines))
     }
 
-    /// A frame could not be followed, for this reason; counted once.
+    /// A frame could not be read, for this reason; counted once.
     fn lose(&mut self, lost: Option<Reject>) {
         let Some(reason) = lost else { return };
         if self.broken.is_some() {
@@ -361,14 +362,14 @@ impl Intake {
         complain(&self.name, &self.account, reason, &mut self.complaints, None, line);
     }
 
-    /// Holds what is unfinished, or gives it up where there is no room for it: one rejected record.
+    /// Claims memory for the unfinished input, or discards it if there is no room: one rejected record.
     fn claim_unfinished(&mut self) {
         let held = self.framing.memory_bytes() + self.decompressor_bytes;
         let Err(full) = self.claim.hold(held, self.unfinished_bytes_max) else { return };
         self.framing.give_up();
         self.claim.hold_anyway(0);
         if self.broken.replace(Broken::NoRoom(full)).is_none() {
-            // The log says so once a minute, for all connections.
+            // The log reports it once a minute, for all connections.
             let _counting = self.account.counting();
             self.account.receive(1);
             self.account.lines.fetch_add(u64::from(!self.takes_messages()), Relaxed);
@@ -376,29 +377,29 @@ impl Intake {
         }
     }
 
-    /// Memory that it holds of what came, beside itself.
+    /// Memory that it holds of the input, without its own size.
     pub fn memory_bytes(&self) -> usize {
         self.framing.memory_bytes() + self.messages.memory_bytes() + self.protocol_replies.capacity()
     }
 
-    /// The connection carries something else than lines.
+    /// The connection carries something other than lines.
     fn end_foreign(&mut self, reason: Reject, what: &str, bytes: &[u8]) {
         self.broken = Some(Broken::Rejected(reason));
         let mut begin = Vec::new();
         if let Framing::Lines(framer) = &mut self.framing {
-            // What came of its first line is the record that is rejected, also where it was too long.
+            // Its first line is the record that is rejected, even if it was too long.
             begin = framer.finish();
             let (_lines, too_long) = framer.take_too_long();
             begin.extend(too_long);
         }
-        // No more than its first line: headers may hold what is to be kept secret.
+        // Only its first line: headers may hold secrets.
         let mut lines = bytes.split(|byte| matches!(byte, b'\r' | b'\n'));
         let first_line = lines.find(|line| !line.is_empty() || !begin.is_empty());
         begin.extend(first_line.unwrap_or_default().iter().take(QUOTED_BYTES_MAX + 1));
         self.reject_lines(reason, 1, None, || format!("{} ({what})", quote(&begin)));
     }
 
-    /// True when a frame could not be followed, no lines come, or there is no room: the connection must be closed.
+    /// True when a frame could not be read, the input is not lines, or there is no room: the connection must be closed.
     pub fn is_broken(&self) -> bool {
         self.broken.is_some()
     }
@@ -408,13 +409,13 @@ impl Intake {
         self.broken
     }
 
-    /// True when the connection began with something else than lines. Whoever is there understands no answer of ours.
+    /// True when the connection began with something other than lines. Its client understands none of our replies.
     pub fn is_foreign(&self) -> bool {
         self.beginning.is_foreign()
     }
 
-    /// Settles the lines that were too long for the stream. Call it after each [`Self::stream`]. The first one waits until
-    /// it is known to be a line.
+    /// Settles the lines that were too long for the stream. Call it after each [`Self::stream`]. The first one waits
+    /// until it is known to be a line.
     pub fn settle_too_long(&mut self) {
         if !self.beginning.is_open() {
             self.reject_too_long();
@@ -434,7 +435,7 @@ impl Intake {
         }
     }
 
-    /// The end of a connection. An orderly one may leave a last line without LF behind.
+    /// The end of a connection. An orderly one may leave a last line without LF.
     pub fn close<'a>(&mut self, orderly: bool, now: Now, scratch: &'a mut Scratch) -> Batches<'a> {
         debug_assert!(!self.has_more(), "what was read is handed on first");
         self.reject_too_long();
@@ -451,7 +452,7 @@ impl Intake {
                 (framer.held() > 0, false)
             }
         };
-        // Its answers may be waited for; what it held is gone.
+        // Its client may still wait for replies; the unfinished input is gone.
         self.framing.give_up();
         self.claim.hold_anyway(0);
         if is_cut && counts {
@@ -487,8 +488,8 @@ impl Intake {
         self
     }
 
-    /// What it holds between two reads, with a mark behind every line. None when another one cannot go on: the client
-    /// got an error, or the stream cannot be followed.
+    /// Its state between two reads, with a mark after every line. None when another intake cannot continue from it: the
+    /// client got an error, or the stream cannot be read.
     pub fn unfinished(&mut self) -> Option<Unfinished> {
         if self.is_broken() {
             return None;
@@ -502,7 +503,7 @@ impl Intake {
         Some(Unfinished { bytes, discarding, acks })
     }
 
-    /// True when the beginning of a line or frame has come, and not its end.
+    /// True when the beginning of a line or frame has come, but not its end.
     pub fn has_tail(&self) -> bool {
         match &self.framing {
             Framing::Lines(framer) => !framer.unfinished().0.is_empty(),
@@ -510,7 +511,7 @@ impl Intake {
         }
     }
 
-    /// Goes on, as new, with what another one held; a client with acknowledgements is `connection` from now on.
+    /// Continues, as new, from the state of another one; a client with acknowledgements is `connection` from now on.
     #[must_use]
     pub fn going_on(mut self, unfinished: &Unfinished, connection: Option<ConnectionId>) -> Intake {
         self.framing.go_on_with(unfinished);
@@ -522,24 +523,24 @@ impl Intake {
         self
     }
 
-    /// What to put into the batch of the last call, after [`Self::settle_too_long`]; none when no line came, or when
-    /// the client gets nothing.
+    /// The mark for the batch of the last call, after [`Self::settle_too_long`]; none when no line came, or when the
+    /// client gets no acknowledgements.
     pub fn mark(&mut self) -> Option<AckMark> {
         self.replies.as_mut().and_then(Replies::mark)
     }
 
-    /// What the source's protocol replies to the last read, to be written before the next one: nothing of it is kept.
+    /// The reply of the source's protocol to the last read, to be written before the next one: it is not kept.
     pub fn take_protocol_replies(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.protocol_replies)
     }
 
-    /// Appends the line that is due on this connection, if there is one: see [`Replies::write`]. Gives the lines that
-    /// it acknowledges.
+    /// Appends the reply that is due on this connection, if there is one: see [`Replies::write`]. Returns the number of
+    /// lines that it acknowledges.
     pub fn replies(&mut self, answer: &Answer, out: &mut Vec<u8>) -> u64 {
         self.replies.as_mut().map_or(0, |replies| replies.write(answer, out))
     }
 
-    /// Marks that were given and are not answered.
+    /// Marks that have no answer yet.
     pub fn marks_unanswered(&self, answer: &Answer) -> u64 {
         self.replies.as_ref().map_or(0, |replies| replies.marks_unanswered(answer))
     }
@@ -549,13 +550,13 @@ impl Intake {
         self.replies.as_ref().map_or(0, Replies::lines_unanswered)
     }
 
-    /// The first bad line of a kind that no complaint was made of yet. Take them after each call.
+    /// The first bad line of a kind that has not been reported yet. Call it after each read.
     pub fn take_complaint(&mut self) -> Option<Complaint> {
         self.complaints.pop()
     }
 
-    /// What is whole of a packet that lost its end: the lines up to its last LF. The line that was cut is rejected as
-    /// `packet_truncated`: read as it is, it might pass for another value. A source that nobody looks into keeps all.
+    /// The complete part of a packet that lost its end: the lines up to its last LF. The cut line is rejected as
+    /// `packet_truncated`: read as it is, it might pass for another value. A source that is not parsed keeps all.
     pub fn whole_lines(&mut self, bytes: &[u8], packet: Span) -> Span {
         if !self.parses && !self.protocol.gives_points() {
             return packet;
@@ -569,8 +570,8 @@ impl Intake {
         Span::new(packet.at as usize, lines)
     }
 
-    /// The packed stream of this connection cannot be unpacked any further, for this reason. One record is rejected for
-    /// it: nobody can say how many there were.
+    /// The compressed stream of this connection cannot be decompressed any further, for this reason. One record is
+    /// rejected for it: the real number is unknown.
     pub fn reject_compression(&mut self, why: &'static str) {
         self.reject_lines(Reject::BadCompression, 1, None, || why.to_owned());
     }

@@ -1,11 +1,11 @@
-//! What an intake does with points that were read, and how it reads messages of many of them.
+//! Makes batches of points, and reads messages of many points.
 //!
-//! Path of a packet: `Intake` frames it -> `Protocol::read`, or of messages **[`Messages::read`]** -> a parser of `wire` ->
-//! **[`batches`]** -> `Shard::push`, which hands the lines on. The batch's arena is not what the socket gave but the lines as they
-//! go on: most are copied into it once, together with their neighbours.
-//! Not here: framing (`intake`), which protocol it is (`protocol`), outputs (`encode`).
-//! Invariant: a batch of messages holds [`PIECE_BYTES_MAX`] of lines and an element, whatever the messages unfold to; what is
-//! left waits in [`Messages`], and is there for no longer than until it has been handed on.
+//! Path of a packet: `Intake` frames it -> `Protocol::read`, or for messages **[`Messages::read`]** -> a parser of
+//! `wire` -> **[`batches`]** -> `Shard::push`, which forwards the lines. The batch's arena holds the lines as they are
+//! sent on, not as the socket returned them: most are copied into it once, together with their neighbours. Not here:
+//! framing (`intake`), the protocols (`protocol`), outputs (`encode`).
+//! Invariant: a batch of messages holds at most [`PIECE_BYTES_MAX`] of lines and an element, whatever the messages
+//! unfold to; the rest waits in [`Messages`] only until it has been forwarded.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use wire::graphite::input::{MessageReader, PIECE_BYTES_MAX, Parsed};
 
 use crate::intake::protocol::MessageReading;
 
-/// Messages of one connection that have been read and not handed on.
+/// Messages of one connection that have been read and not yet forwarded.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
-    /// What of the last read has not been framed.
+    /// The part of the last read that is not framed yet.
     rest: Vec<u8>,
     /// A message, and how far it has been read.
     opened: Option<(Vec<u8>, MessageReader)>,
 }
 
-/// Settles what was refused, and makes batches of the rest. It came in so many packets or reads.
-/// Raw routes (`raw`) take each line as a packet.
+/// Settles refused records, and makes batches of the rest. They came in so many packets or reads. Raw routes (`raw`)
+/// take each line as a packet.
 pub(crate) fn batches<'a>(
     (source, peer, raw): (SourceId, Peer, bool),
     account: &Arc<SourceAccount>,
@@ -45,7 +45,7 @@ pub(crate) fn batches<'a>(
     account.lines.fetch_add(parsed.lines, Relaxed);
     let mut batches = Batches::new(source);
     if parsed.points.is_empty() {
-        // The account has what was read. Nobody waits for a read without a point.
+        // Everything read is in the account. There is no acknowledgement for a read without a point.
         return batches;
     }
     let bytes = parsed.bytes.as_slice();
@@ -60,18 +60,18 @@ pub(crate) fn batches<'a>(
 }
 
 impl Messages {
-    /// True when nothing is to be handed on before another read.
+    /// True when nothing is left to forward before the next read.
     pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty() && self.opened.is_none()
     }
 
-    /// Memory that it holds, about: of what a message is read into, not all is counted.
+    /// Memory that it holds, about: the memory of an open message is only partly counted.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.rest.capacity() + self.opened.as_ref().map_or(0, |(message, _)| message.capacity())
     }
 
-    /// Goes on with what is left, or with `bytes` when nothing is, until a piece is full. `bad` gets the first bad element of
-    /// each message.
+    /// Continues with what is left, or with `bytes` when nothing is, until a piece is full. `bad` gets the first bad
+    /// element of each message.
     pub(crate) fn read(
         &mut self,
         reading: &MessageReading,
@@ -113,16 +113,16 @@ impl Messages {
     }
 }
 
-/// What came of reading messages, beside points.
+/// The result of reading messages, without the points.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MessagesRead {
-    /// Messages that were begun.
+    /// Messages that were started.
     pub(crate) begun: usize,
     /// Why the next one could not be framed.
     pub(crate) lost: Option<Reject>,
 }
 
-/// Settles refused records, by [`Reject::index`]; gives how many they are.
+/// Settles refused records, by [`Reject::index`]; returns their number.
 pub(crate) fn settle_rejects(account: &SourceAccount, rejects: &[u64; Reject::COUNT]) -> u64 {
     let bad = rejects.iter().sum();
     if bad > 0 {

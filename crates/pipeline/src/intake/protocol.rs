@@ -1,8 +1,8 @@
-//! What a connection or a datagram of a source carries: the next protocol is a variant here.
+//! The protocol of a connection or datagram of a source: the next protocol is a variant here.
 //!
-//! Path of a packet: `Intake` frames it as [`Protocol::framing`] says -> **[`Protocol::read`]** -> the protocol's parser in `wire` ->
-//! `samples::batches` or `points::batches`, by the kind of record that it gives.
-//! Not here: framing itself (`framing`), messages of many points, which are read piece by piece (`points`).
+//! Path of a packet: `Intake` frames it by [`Protocol::framing`] -> **[`Protocol::read`]** -> the protocol's parser in
+//! `wire` -> `samples::batches` or `points::batches`, by its kind of record. Not here: framing itself (`framing`),
+//! messages of many points, which are read piece by piece (`points`).
 
 use std::sync::Arc;
 
@@ -39,16 +39,17 @@ pub(crate) struct MessageReading {
     pub(crate) message_bytes_max: usize,
 }
 
-/// What one read becomes: the protocol fills the one of its kind of record.
+/// The result of one read: the protocol fills the one of its kind of record.
 pub(crate) struct Found<'a> {
     pub(crate) samples: &'a mut statsd::Parsed,
     pub(crate) points: &'a mut Parsed,
-    /// What the protocol replies to the client of a connection, beside acknowledgements. Bounded for each read by the protocol.
+    /// The protocol's reply to the client of a connection, besides acknowledgements. The protocol limits its size for
+    /// each read.
     pub(crate) replies: &'a mut Vec<u8>,
 }
 
 impl Protocol {
-    /// That of a source. Lines of StatsD are read by `parser`; `seed` seeds the hashes of names.
+    /// The protocol of a source. `parser` reads lines of StatsD; `seed` is the seed of the hashes of names.
     pub(crate) fn of(kind: &SourceKind, parser: &Arc<Parser>, seed: u64) -> Protocol {
         let lines = |reading: Options| Protocol::GraphiteLines(Arc::new(Reader::new(reading, seed)));
         match kind {
@@ -64,7 +65,7 @@ impl Protocol {
         }
     }
 
-    /// How a connection is cut.
+    /// How a connection is framed.
     pub(crate) fn framing(&self, line_bytes_max: usize) -> Framing {
         match self {
             Protocol::Statsd(_) | Protocol::OpenTsdb(_) => Framing::Lines(LineFramer::new(line_bytes_max)),
@@ -81,7 +82,7 @@ impl Protocol {
         }
     }
 
-    /// How messages are read, where connections carry them.
+    /// How messages are read, if connections carry them.
     pub(crate) fn messages(&self) -> Option<&MessageReading> {
         match self {
             Protocol::GraphiteMessages(reading) => Some(reading),
@@ -97,7 +98,7 @@ impl Protocol {
         }
     }
 
-    /// Reads lines of a stream, or datagrams. Samples are left alone where nobody takes them (`parses`).
+    /// Reads lines of a stream, or datagrams. Samples are not parsed if no route takes them (`parses`).
     pub(crate) fn read(&self, bytes: &[u8], packets: &[Span], parses: bool, now: Now, found: Found<'_>) {
         let now_s = now.wall_seconds();
         found.replies.clear();

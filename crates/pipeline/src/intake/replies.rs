@@ -1,7 +1,7 @@
-//! Replies to a client: `ack N`, and at the end perhaps `err N REASON` ([docs/acks.md](../../../docs/acks.md)).
+//! Replies to a client: `ack N`, and at the end possibly `err N REASON` ([docs/acks.md](../../../docs/acks.md)).
 //!
-//! Path of a line: counted by [`Replies::received`], named by [`Replies::mark`], and when its mark is met, sent by
-//! [`Replies::write`]. Not here: whether it is met (`acks`), and the socket.
+//! Path of a line: counted by [`Replies::received`], covered by [`Replies::mark`], and when its mark is met,
+//! acknowledged by [`Replies::write`]. Not here: whether it is met (`acks`), and the socket.
 
 use model::{AckMark, AckWhen, ConnectionId};
 
@@ -12,7 +12,7 @@ use crate::Answer;
 pub(crate) struct Replies {
     connection: ConnectionId,
     when: AckWhen,
-    /// Lines received: whatever ends in LF, and a last one that counts without. Frames where there are frames.
+    /// Lines received: everything that ends in LF, and a last one that counts without. Frames where there are frames.
     lines: u64,
     /// Records that the intake rejected.
     rejected: u64,
@@ -24,12 +24,12 @@ pub(crate) struct Replies {
     ended: bool,
 }
 
-/// Acknowledgements that a client has got, from this process and those before.
+/// Acknowledgements that a client has received, from this process and earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckProgress {
     /// When a line is acknowledged on its connection.
     pub when: AckWhen,
-    /// Lines that have come.
+    /// Lines received.
     pub lines: u64,
     /// Records in them that the intake rejected.
     pub rejected: u64,
@@ -42,26 +42,26 @@ impl Replies {
         Replies::going_on(connection, AckProgress { when, lines: 0, rejected: 0, acked: 0 })
     }
 
-    /// Lines that wait have one mark between them: see `Acks::go_on`.
+    /// All waiting lines share one mark: see `Acks::go_on`.
     pub(crate) fn going_on(connection: ConnectionId, progress: AckProgress) -> Replies {
         let AckProgress { when, lines, rejected, acked } = progress;
         let marks = u64::from(acked < lines);
         Replies { connection, when, lines, rejected, marked: lines, marks, acked, ended: false }
     }
 
-    /// None after an end, or while a line has come that no mark names.
+    /// None after an end, or while a line has come that no mark covers.
     pub(crate) fn progress(&self) -> Option<AckProgress> {
         let Replies { when, lines, rejected, acked, .. } = *self;
         (self.marked == lines && !self.ended).then_some(AckProgress { when, lines, rejected, acked })
     }
 
-    /// More lines have come, and so many records in them were rejected.
+    /// More lines have come, and this many records in them were rejected.
     pub(crate) fn received(&mut self, lines: u64, rejected: u64) {
         self.lines += lines;
         self.rejected += rejected;
     }
 
-    /// A mark behind everything that has come, if a line has come since the last one.
+    /// A mark after everything that has come, if a line has come since the last one.
     pub(crate) fn mark(&mut self) -> Option<AckMark> {
         if self.lines == self.marked {
             return None;
@@ -76,8 +76,8 @@ impl Replies {
         })
     }
 
-    /// Appends `ack N`, with `rejected R` behind it when the intake has rejected something, if `answer` has more than
-    /// got; then `err N REASON` if it is the end. Gives the lines that are new.
+    /// Appends `ack N`, followed by `rejected R` if the intake has rejected something, if `answer` covers more than the
+    /// last reply; then `err N REASON` if it is the end. Returns the number of newly acknowledged lines.
     pub(crate) fn write(&mut self, answer: &Answer, out: &mut Vec<u8>) -> u64 {
         if self.ended {
             return 0;
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_says_what_is_new_and_nothing_after_the_end() {
+    fn a_reply_has_the_new_count_and_none_follows_the_end() {
         let mut replies = Replies::new(ConnectionId(7), AckWhen::Safe);
         assert_eq!(replies.mark(), None);
         replies.received(3, 0);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_counted_on_by_another_process() {
+    fn another_process_continues_the_counts_of_a_client() {
         let when = AckWhen::Delivered;
         let answer = |up_to, marks| Answer { up_to, rejected: 1, marks, failed: None };
         for all in [true, false] {

@@ -1,4 +1,4 @@
-//! What an intake makes of parsed samples: batches, with what was refused settled.
+//! Turns parsed samples into batches, and settles refused ones.
 //!
 //! Path of a packet: `Intake` frames it -> `wire::statsd::Parser` -> **[`batches`]** -> `Shard::push`.
 //! Not here: framing (`intake`), points (`points`).
@@ -12,17 +12,17 @@ use wire::statsd::Parsed;
 
 use crate::intake::points::settle_rejects;
 
-/// What raw routes take, and how many packets or reads it came in.
+/// What raw routes take, and the number of packets or reads that it came in.
 #[derive(Clone, Copy)]
 pub(crate) struct Packets<'a> {
     pub(crate) raw: &'a [Span],
     pub(crate) count: usize,
 }
 
-/// Who takes from a source.
+/// Which routes use a source.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
-    /// Somebody takes samples or events.
+    /// Some route takes samples or events.
     pub(crate) parsed: bool,
     /// Raw routes take packets.
     pub(crate) raw: bool,
@@ -34,7 +34,7 @@ impl<'a> Packets<'a> {
     }
 }
 
-/// Settles what was refused, and makes batches of the rest.
+/// Settles refused samples, and makes batches of the rest.
 pub(crate) fn batches<'a>(
     source: SourceId,
     account: &Arc<SourceAccount>,
@@ -74,7 +74,7 @@ pub(crate) fn batches<'a>(
     let receive = |records: usize| (records > 0).then(|| Receipt::receive(account, records as u64));
     if !raw.is_empty() && wanted.raw {
         let packets = model::Packets { bytes: Cow::Borrowed(bytes), packets: Cow::Borrowed(raw) };
-        // The receipts of samples and events stand for what is in them.
+        // The receipts of samples and events cover the records in them.
         batches.push(Records::Packets(packets), None);
     }
     let tally = Tally { packets: count as u64, lines: parsed.lines, bad };

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The accounts of a config, and what makes the intakes of its first source.
+/// The accounts of a config, and the maker of its first source's intakes.
 pub(crate) fn first_source(text: &str) -> (crate::Accounts, IntakeMaker) {
     let (plan, wrong) = config::check(config::diagnostic::Source { name: "t", text }, config::Format::Toml);
     let plan = plan.unwrap_or_else(|| panic!("{wrong:?}"));

@@ -1,11 +1,12 @@
-//! How many bytes unfinished lines and frames of all connections hold together, and who may have more of them.
+//! How many bytes unfinished lines and frames of all connections may hold together, and which connection may hold more.
 //!
-//! Path of a byte: `Intake::stream` has cut a read -> **[`Claim::hold`]** with the memory that the rest takes. Where there is no
-//! room, the intake gives the rest up, counts it as one rejected record, and its connection is closed.
-//! Not here: the limit (`config`), the framers (`wire::frame`), the log (`staunch`).
-//! Invariants: the first [`FREE_BYTES`] of a connection are never counted and never refused; all claims together are within
-//! the limit and those of one peer within half of it, but for what another process handed over and for a limit that a reload
-//! has lowered: then nothing is granted until enough has been given back; a claim that is dropped gives back what it has.
+//! Path of a byte: `Intake::stream` has cut a read -> **[`Claim::hold`]** with the memory of the rest. If there is no
+//! room, the intake discards the rest, counts it as one rejected record, and its connection is closed. Not here: the
+//! limit (`config`), the framers (`wire::frame`), the log (`staunch`).
+//! Invariants: the first [`FREE_BYTES`] of a connection are never counted and never refused; all claims together stay
+//! within the limit and those of one peer within half of it, except for bytes that another process handed over and for
+//! a limit that a reload has lowered: then nothing is granted until enough has been returned; a dropped claim returns
+//! its bytes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,9 +19,9 @@ const FREE_BYTES: usize = LINE_BYTES_MAX;
 /// Whose bytes leave no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnfinishedFull {
-    /// Those of everybody together.
+    /// The bytes of all connections together.
     All,
-    /// Those of the peer.
+    /// The bytes of the peer.
     PerPeer,
 }
 
@@ -33,11 +34,11 @@ pub(crate) struct UnfinishedBytes {
 #[derive(Debug, Default)]
 struct Sums {
     all: u64,
-    /// Of those that have something.
+    /// By peer, for those that hold something.
     of_peer: BTreeMap<PeerKey, u64>,
 }
 
-/// What one connection has of it.
+/// One connection's part of it.
 #[derive(Debug)]
 pub(crate) struct Claim {
     account: Arc<UnfinishedBytes>,
@@ -80,7 +81,7 @@ impl Sums {
 }
 
 impl Claim {
-    /// Of a connection that holds nothing, and whose peer nobody knows.
+    /// For a connection that holds nothing, and whose peer is unknown.
     pub(crate) fn new(account: &Arc<UnfinishedBytes>) -> Claim {
         Claim { account: Arc::clone(account), peer: PeerKey::Local, bytes: 0 }
     }
@@ -93,11 +94,11 @@ impl Claim {
         self.change(bytes);
     }
 
-    /// The connection holds so many bytes from now on, the free ones among them. Less is always granted, and small messages
-    /// never ask anybody.
+    /// The connection holds this many bytes from now on, including the free ones. Less is always granted, and small
+    /// messages take no lock.
     ///
     /// # Errors
-    /// When there is no room for more. The claim is what it was: the connection has to give up what it holds.
+    /// When there is no room for more. The claim is unchanged: the connection has to discard what it holds.
     pub(crate) fn hold(&mut self, held: usize, bytes_max: u64) -> Result<(), UnfinishedFull> {
         let wanted = held.saturating_sub(FREE_BYTES) as u64;
         if wanted == self.bytes {
@@ -115,7 +116,7 @@ impl Claim {
         Ok(())
     }
 
-    /// The same where nobody can refuse: another process has let it hold them.
+    /// The same without a refusal: another process has granted the bytes.
     pub(crate) fn hold_anyway(&mut self, held: usize) {
         self.change(held.saturating_sub(FREE_BYTES) as u64);
     }
@@ -161,7 +162,7 @@ mod tests {
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
             1 => (0..4u8).prop_map(Step::Come),
-            // Around what is free, and around the limits.
+            // Around the free bytes, and around the limits.
             4 => (any::<usize>(), prop_oneof![0..2 * FREE_BYTES, 0..2 * MAX as usize])
                 .prop_map(|(at, held)| Step::Hold(at, held)),
             1 => any::<usize>().prop_map(Step::Go),
@@ -172,7 +173,7 @@ mod tests {
         #[test]
         fn claims_are_within_the_limits_and_are_refused_only_there(steps in vec(step(), 1..200)) {
             let account = Arc::new(UnfinishedBytes::default());
-            // A claim, and what its connection holds.
+            // A claim, and the bytes that its connection holds.
             let mut claims: Vec<(Claim, usize)> = Vec::new();
             for step in steps {
                 let sum = |claims: &[(Claim, usize)], of: Option<PeerKey>| -> u64 {

@@ -1,4 +1,5 @@
-//! One aggregation in a shard: its aggregator, the outputs that it feeds, its self counters and how its flushes went.
+//! One aggregation in a shard: its aggregator, the outputs that it feeds, its self counters and the figures of its
+//! flushes.
 //!
 //! Path of a packet: `Shard::push` -> `process::aggregate` -> at the window's end **[`Aggregation::tick`]** ->
 //! `encode`. Not here: which batches it gets (`shard`), checkpoints (`checkpoints`, `state`).
@@ -15,10 +16,10 @@ use crate::encode::{OutputEncoder, Routed};
 use crate::shard::chain::Relays;
 use crate::shard::results::Results;
 
-/// Points that each relay takes before the next one does: the question whether to go on comes behind all of them.
+/// Points that each relay routes before the next one does: the question whether to go on follows after all of them.
 pub(crate) const AT_ONCE_POINTS: usize = 4;
 
-/// One aggregation and what belongs to it.
+/// One aggregation and its state in the shard.
 #[derive(Debug)]
 pub(crate) struct Aggregation {
     pub(crate) id: TransformId,
@@ -27,28 +28,28 @@ pub(crate) struct Aggregation {
     /// Where its results go.
     pub(crate) to: Fed,
     pub(crate) names: SelfNames,
-    /// Label of the flush before, for `timestamp_lag`.
+    /// Label of the previous flush, for `timestamp_lag`.
     pub(crate) flushed_at_s: Option<u64>,
     pub(crate) last_flush: Option<FlushEnd>,
     /// Flushes that have ended.
     pub(crate) flushes: u64,
     /// Number of the last save of the open window, or of an earlier one; none without checkpoints.
     pub(crate) saved: Option<u64>,
-    /// What it was when the last flush ended.
-    pub(crate) told: Option<u64>,
-    /// The label that another instance goes on behind after that flush; 0 for none.
-    told_s: Option<u64>,
+    /// The value of `saved` when the last flush ended.
+    pub(crate) flushed_number: Option<u64>,
+    /// The label after which another instance continues once that flush has ended; 0 for none.
+    flushed_label_s: Option<u64>,
     pub(crate) key_flush: bool,
 }
 
-/// What takes the results of an aggregation.
+/// The consumers of an aggregation's results.
 #[derive(Debug, Default)]
 pub(crate) struct Fed {
-    /// Places of outputs that take them as they are, in `Shard::outputs`.
+    /// Indexes in `Shard::outputs` of the outputs that take them directly.
     pub(crate) outputs: Vec<usize>,
-    /// Places of relays that take them as points, in `Shard::relays`, and the accounts of the edges there.
+    /// Indexes in `Shard::relays` of the relays that take them as points, and the accounts of the edges to them.
     pub(crate) relays: Vec<(usize, Arc<RecordAccount>)>,
-    /// Points for those relays; none when there are none.
+    /// Points for those relays; none without relays.
     pub(crate) results: Option<Results>,
 }
 
@@ -72,8 +73,8 @@ impl Fed {
         self.results.as_ref().is_some_and(|results| !results.is_empty())
     }
 
-    /// Routes points that were made of results, and says whether that is all: `go_on` is asked behind those whose names need long
-    /// searches.
+    /// Routes points that were made of results, and returns whether that was all: `go_on` is called after those whose
+    /// names need long searches.
     pub(crate) fn route(
         &mut self,
         relays: &mut Relays,
@@ -86,7 +87,7 @@ impl Fed {
         if results.is_empty() {
             return true;
         }
-        // Nobody sent them.
+        // They have no sender.
         outputs.iter_mut().for_each(|output| output.set_peer(Peer::OWN));
         while results.routed < results.points.len() {
             let end = results.points.len().min(results.routed + AT_ONCE_POINTS);
@@ -118,15 +119,15 @@ impl Fed {
     }
 }
 
-/// What an aggregation held before a flush.
+/// The state of an aggregation before a flush.
 #[derive(Debug)]
 pub(crate) struct HeldByAggregation {
     aggregator: Aggregator,
     flushed_at_s: Option<u64>,
     last_flush: Option<FlushEnd>,
     flushes: u64,
-    told: Option<u64>,
-    told_s: Option<u64>,
+    flushed_number: Option<u64>,
+    flushed_label_s: Option<u64>,
 }
 
 /// Names of the self counters, made once.
@@ -155,11 +156,11 @@ impl SelfNames {
 }
 
 impl Aggregation {
-    /// One that starts at `now`; nothing is fed by it yet.
+    /// One that starts at `now`; no input feeds it yet.
     pub(crate) fn new(id: TransformId, name: &str, plan: &AggregateTransform, now: Now) -> Aggregation {
         let mut aggregator = Aggregator::new(plan.plan.clone(), now);
         let names = SelfNames::of(plan);
-        // The self counters are there from the first flush on, at 0.
+        // The self counters exist from the first flush on, at 0.
         add_tally(&mut aggregator, &names, Tally::default(), &mut |_, _| {});
         Aggregation {
             id,
@@ -171,8 +172,8 @@ impl Aggregation {
             last_flush: None,
             flushes: 0,
             saved: None,
-            told: None,
-            told_s: None,
+            flushed_number: None,
+            flushed_label_s: None,
             key_flush: plan.plan.key_flush.is_some(),
         }
     }
@@ -186,7 +187,7 @@ impl Aggregation {
         let tick = self.aggregator.tick(now, budget, &mut emit);
         match tick {
             Tick::Started(info) => {
-                // `timestamp_lag`: how far this flush is off the one before and a window (spec statsd §15).
+                // `timestamp_lag`: the distance to the previous flush minus a window (spec statsd §15).
                 let before = self.flushed_at_s.replace(info.time_s);
                 if let (Some(name), Some(before)) = (&self.names.timestamp_lag, before) {
                     let lag = info.time_s as f64 - before as f64 - info.window_s;
@@ -207,27 +208,43 @@ impl Aggregation {
         self.end_flush(end, outputs, now, out);
     }
 
-    /// What it holds, for [`Aggregation::take_back`].
+    /// Its state, for [`Aggregation::take_back`].
     pub(crate) fn held(&self) -> HeldByAggregation {
-        let Aggregation { aggregator, flushed_at_s, last_flush, flushes, told, told_s, .. } = self;
+        let Aggregation {
+            aggregator,
+            flushed_at_s,
+            last_flush,
+            flushes,
+            flushed_number,
+            flushed_label_s,
+            ..
+        } = self;
         HeldByAggregation {
             aggregator: aggregator.clone(),
             flushed_at_s: *flushed_at_s,
             last_flush: *last_flush,
             flushes: *flushes,
-            told: *told,
-            told_s: *told_s,
+            flushed_number: *flushed_number,
+            flushed_label_s: *flushed_label_s,
         }
     }
 
-    /// Holds that again, as if it had not been flushed since.
+    /// Restores that state, as if it had not been flushed since.
     pub(crate) fn take_back(&mut self, held: HeldByAggregation) {
-        let HeldByAggregation { aggregator, flushed_at_s, last_flush, flushes, told, told_s } = held;
+        let HeldByAggregation {
+            aggregator,
+            flushed_at_s,
+            last_flush,
+            flushes,
+            flushed_number,
+            flushed_label_s,
+        } = held;
         (self.aggregator, self.flushed_at_s, self.last_flush) = (aggregator, flushed_at_s, last_flush);
-        (self.flushes, self.told, self.told_s) = (flushes, told, told_s);
+        (self.flushes, self.flushed_number, self.flushed_label_s) =
+            (flushes, flushed_number, flushed_label_s);
     }
 
-    /// Takes a new plan, and keeps its state. With `forget_spellings` sources spell names otherwise than before.
+    /// Applies a new plan, and keeps its state. With `forget_spellings` sources spell names differently than before.
     pub(crate) fn reconfigure(&mut self, plan: &AggregateTransform, forget_spellings: bool, now: Now) {
         self.aggregator.reconfigure(plan.plan.clone(), now);
         if forget_spellings {
@@ -237,17 +254,17 @@ impl Aggregation {
         self.key_flush = plan.plan.key_flush.is_some();
     }
 
-    /// What it flushed last; none before its first flush has ended. A label of a clock that was set back since is no label.
+    /// Its last flush; none before the first one has ended. A label of a clock that was set back since does not count.
     pub(crate) fn note(&self) -> Option<Note> {
-        let told = self.told_s.filter(|_| self.last_flush.is_some())?;
-        Some(Note { label_s: told, number: self.told })
+        let label_s = self.flushed_label_s.filter(|_| self.last_flush.is_some())?;
+        Some(Note { label_s, number: self.flushed_number })
     }
 
     fn end_flush(&mut self, end: FlushEnd, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
         self.last_flush = Some(end);
         // Nothing is saved during a sweep.
-        self.told = self.saved;
-        self.told_s = Some(self.aggregator.labelled_s().unwrap_or(0));
+        self.flushed_number = self.saved;
+        self.flushed_label_s = Some(self.aggregator.labelled_s().unwrap_or(0));
         self.flushes += 1;
         for at in &self.to.outputs {
             outputs[*at].end_flush(&end, now, out);
@@ -258,7 +275,7 @@ impl Aggregation {
     }
 }
 
-/// Adds what a batch was like to the self counters.
+/// Adds the figures of a batch to the self counters.
 pub(crate) fn add_tally(
     aggregator: &mut Aggregator,
     names: &SelfNames,

@@ -1,10 +1,10 @@
-//! The relays of a shard, and the way of a point through several of them.
+//! The relays of a shard, and the path of a point through several of them.
 //!
-//! Path of a point: `Shard::push` -> **[`Relays::points`]** -> `Relay::point`, and for each copy that a cluster sends to another
-//! relay: a place in the next [`Level`] -> `Relay::point` of that relay, until a level is empty.
-//! Not here: what one relay does with a point (`relay`), which relays there are (`wiring`), the same way for people (`explain`).
-//! Invariants: a point makes at most [`VISITS_MAX`] visits to further relays, and what would be more is counted as refused;
-//! nothing is left in a level when a call returns; each visit is in the account of its edge then.
+//! Path of a point: `Shard::push` -> **[`Relays::points`]** -> `Relay::point`, and for each copy that a cluster sends to
+//! another relay: an entry in the next [`Level`] -> `Relay::point` of that relay, until a level is empty. Not here: one
+//! relay's routing (`relay`), which relays exist (`wiring`), the explanation of a route (`explain`).
+//! Invariants: a point makes at most [`VISITS_MAX`] visits to further relays, and any more are counted as refused; no
+//! level has entries when a call returns; by then each visit is in the account of its edge.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::Routed;
 use crate::encode::OutputEncoder;
 use crate::shard::relay::{Due, Ended, LOOK_EVERY_NS, PointEnd, Relay};
 
-/// Most visits of one point to relays behind the first one. A line has at most as many copies, too.
+/// Most visits of one point to relays after the first one. A line has at most as many copies, too.
 pub(super) const VISITS_MAX: usize = process::relay::COPIES_MAX;
 
 /// All relays of a shard.
@@ -26,7 +26,7 @@ pub(crate) struct Relays {
     all: Vec<Relay>,
     /// Their edges to other relays, by the ids of these.
     next: Vec<Vec<Next>>,
-    /// Their places: each relay behind those that feed it.
+    /// Their indexes, each relay after those that feed it.
     order: Vec<usize>,
     /// Buffers.
     levels: Levels,
@@ -35,9 +35,9 @@ pub(crate) struct Relays {
 /// An edge to another relay.
 #[derive(Debug)]
 pub(crate) struct Next {
-    /// As statements name the relay.
+    /// The relay's id, as statements refer to it.
     id: TransformId,
-    /// Its place.
+    /// Its index.
     at: usize,
     account: Arc<RecordAccount>,
     /// Points of this call that are not in the account yet.
@@ -51,14 +51,14 @@ impl Next {
     }
 }
 
-/// Points that a relay took.
+/// Points that a relay has routed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     /// How they ended at this relay: a copy for another relay is a copy.
     pub(crate) here: Ended,
-    /// How they ended behind all relays that got them.
+    /// How they ended after all relays that got them.
     pub(crate) through: Ended,
-    /// How many of them.
+    /// Their number.
     pub(crate) points: usize,
 }
 
@@ -68,26 +68,26 @@ struct Levels {
     next: Level,
     /// Visits that the current point may still make.
     left: usize,
-    /// Edges with something that is not in their account: place of the relay, and of the edge there.
+    /// Edges with figures that are not in their account: index of the relay, and of its edge.
     used: Vec<(usize, usize)>,
 }
 
 /// Points on their way to relays that are equally far from the first one.
 #[derive(Debug, Default)]
 struct Level {
-    /// Lines that are not those of the batch, each with its LF.
+    /// Lines that are not in the batch, each with its LF.
     bytes: Vec<u8>,
     visits: Vec<Visit>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Visit {
-    /// Place of the relay that sends it, and of the edge there.
+    /// Index of the relay that sends it, and of its edge.
     from: (usize, usize),
     point: Point,
     /// Its line lies in `Level::bytes`, not in the batch.
     is_own: bool,
-    /// It has a new name, of which nobody knows the hash.
+    /// It has a new name, whose hash is not known.
     is_renamed: bool,
 }
 
@@ -133,23 +133,23 @@ impl Relays {
         &mut self.all[at]
     }
 
-    /// Their places, each behind those that feed it.
+    /// Their indexes, each after those that feed it.
     pub(crate) fn in_order(&self) -> Vec<usize> {
         self.order.clone()
     }
 
-    /// Other relays, with the edges from each to others, in the order of their plan.
+    /// Replaces the relays and the edges from each to others, in the order of their plan.
     pub(crate) fn replace(&mut self, all: Vec<Relay>, next: Vec<Vec<Next>>, order: Vec<usize>) {
         debug_assert!(all.len() == next.len() && all.len() == order.len(), "each relay is there once");
         (self.all, self.next, self.order) = (all, next, order);
     }
 
-    /// Those that there are, for [`Relays::replace`].
+    /// Removes all relays, for [`Relays::replace`].
     pub(crate) fn take(&mut self) -> Vec<Relay> {
         std::mem::take(&mut self.all)
     }
 
-    /// The places of relays that get something from one of `first`, these included.
+    /// The indexes of relays that get something from one of `first`, including these.
     pub(crate) fn reached_from(&self, first: impl Iterator<Item = usize>) -> Vec<usize> {
         let mut is_reached = vec![false; self.all.len()];
         first.for_each(|at| is_reached[at] = true);
@@ -161,8 +161,8 @@ impl Relays {
         (0..self.all.len()).filter(|at| is_reached[*at]).collect()
     }
 
-    /// Takes points, whose lines lie in `bytes`, and says how many. Those whose names need long searches are followed by the
-    /// question whether to `go_on`: when not, the rest is left.
+    /// Routes points, whose lines lie in `bytes`, and returns how many. After those whose names need long searches,
+    /// `go_on` is called: if it returns false, the rest is left.
     #[expect(clippy::too_many_arguments, reason = "what it works on, once for each batch")]
     #[inline]
     pub(crate) fn points(
@@ -194,7 +194,7 @@ impl Relays {
         taken
     }
 
-    /// One point: how it ended at this relay, and behind all that it passed.
+    /// One point: how it ended at this relay, and after all relays that it passed.
     #[expect(clippy::too_many_arguments, reason = "what it works on, once for each point")]
     fn point(
         &mut self,
@@ -236,7 +236,7 @@ impl Relays {
         (here, through)
     }
 
-    /// Whether any relay has worked much since it was asked last.
+    /// Whether any relay has done long searches since the last call.
     fn has_worked_much(&mut self, at: usize) -> bool {
         let mut much = self.all[at].has_worked_much();
         for (giver, edge) in &self.levels.used {
@@ -254,8 +254,8 @@ impl Relays {
         }
     }
 
-    /// Routes results that are due, of at most `series_max` series of each relay. Gives the monotonic nanosecond at which there
-    /// may be more.
+    /// Routes results that are due, of at most `series_max` series of each relay. Returns the monotonic nanosecond at
+    /// which there may be more.
     pub(crate) fn tick(
         &mut self,
         now: Now,
@@ -280,8 +280,8 @@ impl Relays {
         due_ns
     }
 
-    /// Routes the results of all windows of a relay whose time is over; what later windows hold is counted as left. Results for
-    /// which there is no time, as `go_on` says, are counted.
+    /// Routes the results of all windows of a relay whose time is over; the values of later windows are counted as
+    /// left. Results for which there is no time, as `go_on` decides, are counted.
     pub(crate) fn finish(
         &mut self,
         at: usize,
@@ -296,7 +296,7 @@ impl Relays {
         }
     }
 
-    /// Routes the results of a relay's aggregation rules that the plan has no longer, by its old statements.
+    /// Routes the results of a relay's aggregation rules that the plan no longer has, by its old statements.
     pub(crate) fn close_rules(
         &mut self,
         at: usize,
@@ -309,14 +309,14 @@ impl Relays {
         let _all = self.route_results(at, outputs, now, out, &mut || true);
     }
 
-    /// Routes what has been computed and not been routed yet.
+    /// Routes everything that has been computed and not been routed yet.
     pub(crate) fn route_all_results(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
         for at in self.in_order() {
             let _all = self.route_results(at, outputs, now, out, &mut || true);
         }
     }
 
-    /// Says whether all of them are: `go_on` is asked behind those whose names need long searches.
+    /// Returns whether all of them are routed: `go_on` is called after those whose names need long searches.
     fn route_results(
         &mut self,
         at: usize,
@@ -326,7 +326,7 @@ impl Relays {
         go_on: &mut dyn FnMut() -> bool,
     ) -> bool {
         let Some(mut results) = self.all[at].take_results() else { return true };
-        // Nobody sent them.
+        // They have no sender.
         outputs.iter_mut().for_each(|output| output.set_peer(Peer::OWN));
         while let Some((entry, point)) = self.all[at].next_result(&mut results) {
             let _ends = self.point(at, entry, results.bytes(), point, outputs, now, out);
@@ -356,7 +356,7 @@ impl Relays {
 }
 
 impl Levels {
-    /// A point at a relay. Copies for further relays are appended to the next level.
+    /// Routes a point at a relay. Copies for further relays are appended to the next level.
     #[expect(clippy::too_many_arguments, reason = "what it works on, once for each point")]
     fn visit(
         &mut self,

@@ -1,8 +1,8 @@
 //! Clusters: each line goes to the endpoint that owns its key (spec statsd §13, §14 R6).
 //!
-//! Path of a line: `Shard::push` -> **[`ClusterState::lines`]** -> `OutputEncoder::line` of its owner.
-//! Not here: how keys are placed (`process::sharding`), and who finds out that an endpoint is away (`staunch`).
-//! Invariant: a line that nobody can take is counted at the output that would own it if all were there.
+//! Path of a line: `Shard::push` -> **[`ClusterState::lines`]** -> `OutputEncoder::line` of its owner. Not here: the
+//! sharding of keys (`process::sharding`), and the detection of failed endpoints (`staunch`).
+//! Invariant: a line without a live endpoint is counted at the output that would own it if all were live.
 
 use config::plan::ClusterPlan;
 use model::{CopyOutcome, Dropped, Now, OutputId, Span};
@@ -12,25 +12,25 @@ use crate::Routed;
 use crate::encode::OutputEncoder;
 use crate::shard::packets::lines;
 
-/// One cluster at work.
+/// One cluster's state.
 #[derive(Debug)]
 pub(crate) struct ClusterState {
     plan: ClusterPlan,
     live: Cluster,
-    /// As if no endpoint were away.
+    /// As if all endpoints were live.
     whole: Cluster,
     keys: KeyReader,
 }
 
 impl ClusterState {
-    /// A cluster whose endpoints are all there.
+    /// A cluster whose endpoints are all live.
     pub(crate) fn new(plan: &ClusterPlan) -> ClusterState {
         let whole = Cluster::new(&plan.sharding, &plan.labels).expect("config has checked the cluster");
         let keys = KeyReader::new(plan.key);
         ClusterState { plan: plan.clone(), live: whole.clone(), whole, keys }
     }
 
-    /// The same under a new plan: endpoints that were away still are.
+    /// The same under a new plan: failed endpoints stay failed.
     pub(crate) fn replanned(before: Option<ClusterState>, plan: &ClusterPlan) -> ClusterState {
         let Some(before) = before else { return ClusterState::new(plan) };
         if before.plan == *plan {
@@ -50,19 +50,19 @@ impl ClusterState {
         &self.plan.name
     }
 
-    /// Takes an endpoint out of the sharding, or back in. False when the output is none of this cluster's, or was so
-    /// already.
+    /// Removes an endpoint from the sharding, or adds it again. False when the output does not belong to this cluster,
+    /// or nothing changes.
     pub(crate) fn set_live(&mut self, output: OutputId, live: bool) -> bool {
         let place = self.plan.members.iter().position(|member| *member == output);
         place.is_some_and(|place| self.live.set_live(place, live))
     }
 
-    /// What the sharding knows its live endpoints as, in its own order.
+    /// The labels of the live endpoints in the sharding, in its own order.
     pub(crate) fn live_labels(&self) -> impl Iterator<Item = String> + '_ {
         self.live.listed().map(|place| self.plan.labels[place].clone())
     }
 
-    /// Takes the lines of some packets; empty ones are none.
+    /// Routes the lines of some packets; empty ones are ignored.
     pub(crate) fn lines(
         &mut self,
         bytes: &[u8],

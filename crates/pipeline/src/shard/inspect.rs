@@ -1,20 +1,20 @@
-//! Looking into a shard, and deleting from it, a slice at a time: for the API and the management port.
+//! Reads a shard's series and deletes some, a slice at a time: for the API and the management port.
 //!
-//! A slice looks at a bounded number of series and copies a bounded number of bytes, whatever it finds, so that no question
-//! makes receiving wait. What takes longer (choosing by name, documents) is done elsewhere with the copies.
+//! A slice reads a bounded number of series and copies a bounded number of bytes, so that no request delays receiving.
+//! Slower work (selecting by name, building documents) is done elsewhere with the copies.
 
 use model::{Kind, SeriesRef, Span};
 use process::aggregate::{Current, Visit};
 
 use crate::Shard;
 
-/// Most series that one slice looks at: with their copies some hundred microseconds.
+/// Most series that one slice reads: with their copies some hundred microseconds.
 pub const SLICE_SERIES_MAX: usize = 1_000;
 
 /// Names, values and members that one slice copies, in bytes, before its last series.
 pub const SLICE_BYTES_MAX: usize = 256 * 1024;
 
-/// Most values of a timer that a row shows.
+/// Most values of a timer in a row.
 const VALUES_SHOWN_MAX: usize = 16;
 
 /// One series as the API shows it.
@@ -28,13 +28,13 @@ pub struct SeriesRow {
     pub tags: Vec<String>,
     /// Its kind.
     pub kind: Kind,
-    /// Value so far: sum of a counter, value of a gauge, number of values of a timer, members of a set.
+    /// Current value: sum of a counter, value of a gauge, number of values of a timer, members of a set.
     pub value: f64,
     /// Values of a timer in the open window, at most 16.
     pub values: Vec<f64>,
 }
 
-/// Copies of series, and where to go on.
+/// Copies of series, and where to continue.
 #[derive(Clone, Debug, Default)]
 pub struct SeriesSlice {
     /// Names and tags.
@@ -42,7 +42,7 @@ pub struct SeriesSlice {
     values: Vec<f64>,
     transforms: Vec<String>,
     rows: Vec<Copied>,
-    /// Cursor of what follows; none at the end.
+    /// Cursor of the rest; none at the end.
     pub next: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ struct Copied {
     name: Span,
     tags: Span,
     value: f64,
-    /// Place and number of what is shown of a timer's values.
+    /// Start and number of a timer's values.
     values: (usize, usize),
 }
 
@@ -104,7 +104,7 @@ impl<'a> SeriesCopy<'a> {
         (self.row.name.len + self.row.tags.len) as usize
     }
 
-    /// Where it is.
+    /// Its cursor.
     pub fn cursor(&self) -> u64 {
         self.row.cursor
     }
@@ -126,14 +126,14 @@ impl<'a> SeriesCopy<'a> {
     }
 }
 
-/// Cursors number the series of all transforms and kinds: transform, kind and place in one number.
+/// Cursors number the series of all transforms and kinds: transform, kind and index in one number.
 const PLACE_BITS: u32 = 40;
 
 fn cursor_of(list: usize, place: usize) -> u64 {
     ((list as u64) << PLACE_BITS) | place as u64
 }
 
-/// Where a dump goes on.
+/// Where a dump continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DumpCursor {
     transform: usize,
@@ -142,7 +142,7 @@ pub struct DumpCursor {
     offset: usize,
 }
 
-/// What a series holds.
+/// The content of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Held {
     /// A counter's sum, or a gauge's value.
@@ -158,13 +158,13 @@ pub enum Held {
 pub struct DumpRow {
     /// Its written form: name, and `;` with the tags if it has any.
     pub name: Vec<u8>,
-    /// What it holds.
+    /// Its content.
     pub held: Held,
-    /// It goes on the piece before, of the slice before.
+    /// It continues the last piece of the previous slice.
     pub goes_on: bool,
 }
 
-/// Series of one kind, and where to go on.
+/// Series of one kind, and where to continue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DumpSlice {
     /// In their order.
@@ -174,7 +174,7 @@ pub struct DumpSlice {
 }
 
 impl Shard {
-    /// Copies of the series from `cursor` on, at most `max` of them and no more than a slice has.
+    /// Copies of the series from `cursor` on, at most `max` of them and within the limits of a slice.
     pub fn series(&self, kind: Option<Kind>, cursor: u64, max: usize) -> SeriesSlice {
         let mut slice = SeriesSlice::default();
         let mut list = (cursor >> PLACE_BITS) as usize;
@@ -188,7 +188,7 @@ impl Shard {
                     slice.next = Some(cursor_of(list, place));
                     return slice;
                 }
-                // A list without any series costs a look as well.
+                // An empty list costs a step as well.
                 left -= 1;
                 slice.transforms.push(state.name.clone());
                 let next = state.aggregator.visit(here, place, &mut left, |place, series, current| {
@@ -205,8 +205,8 @@ impl Shard {
         slice
     }
 
-    /// A slice of all series of one kind with everything that they hold, over all transforms. What a series holds past
-    /// the slice's bytes comes in further pieces: if its window ends in between, they are of the next.
+    /// A slice of all series of one kind with their content, over all transforms. Content beyond the slice's bytes
+    /// comes in further pieces: if its window ends in between, they are of the next one.
     pub fn dump(&self, kind: Kind, from: DumpCursor) -> DumpSlice {
         let mut slice = DumpSlice::default();
         let Some(state) = self.aggregations.get(from.transform) else { return slice };
@@ -238,15 +238,15 @@ impl Shard {
         slice
     }
 
-    /// Deletes the series `name` of `kind` wherever it is; false when it was nowhere.
+    /// Deletes the series `name` of `kind` wherever it is; false when there was none.
     pub fn delete(&mut self, kind: Kind, name: &[u8]) -> bool {
         let deleted = self.aggregations.iter_mut().map(|state| state.aggregator.delete(kind, name));
-        // Counted, not asked for with `any`: that would stop at the first.
+        // With `count`: `any` would stop at the first.
         deleted.filter(|deleted| *deleted).count() > 0
     }
 
-    /// Deletes the series of `kind` whose written form `is` one, of a slice of them, and shows each form to `deleted`.
-    /// Gives where to go on; none at the end.
+    /// Deletes, in a slice of the series of `kind`, those whose written form `is` matches, and passes each form to
+    /// `deleted`. Returns where to continue; none at the end.
     pub fn delete_some(
         &mut self,
         kind: Kind,
@@ -293,8 +293,8 @@ fn written(series: SeriesRef<'_>) -> Vec<u8> {
     name
 }
 
-/// What a series holds from an offset on, as far as there is room for it, and whether that is all. There is room for
-/// something in any case, so that every slice gets further.
+/// The content of a series from an offset on, as much as there is room for, and whether that is all. At least one value
+/// is included, so that every slice makes progress.
 fn piece(current: &Current<'_>, offset: usize, room_bytes: usize) -> (Held, bool) {
     match current {
         Current::Counter(value) | Current::Gauge(value) => (Held::Number(*value), true),
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_series_holds_comes_in_pieces_within_the_bytes_of_a_slice() {
+    fn the_content_of_a_series_comes_in_pieces_within_the_bytes_of_a_slice() {
         let values: Vec<f64> = (0..10).map(f64::from).collect();
         let timer = Current::Timer { values: &values, count: 10.0 };
         // (offset, room in bytes, values, whether that is all)

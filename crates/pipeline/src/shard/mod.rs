@@ -1,8 +1,9 @@
-//! The shard: owns aggregates and open blocks, and nothing else touches them.
+//! The shard: owns aggregates and open blocks exclusively.
 //!
 //! Path of a packet: `Intake` -> [`Shard::push`] -> `process::aggregate` (or a raw block). At a window's end
-//! [`Shard::tick`] sweeps the series in slices and `encode` turns them into blocks of [`Routed`].
-//! Not here: how a plan becomes a shard (`wiring`), which outputs fail over (`failover`), threads. With one reader its thread runs the shard; connections reach it through `Exchange`.
+//! [`Shard::tick`] sweeps the series in slices and `encode` turns them into blocks of [`Routed`]. Not here: how a plan
+//! becomes a shard (`wiring`), which outputs fail over (`failover`), threads. With one reader its thread runs the
+//! shard; connections reach it through `Exchange`.
 //! Invariant: `push` settles the whole receipt of a batch, whatever happens to its records.
 
 mod aggregation;
@@ -51,26 +52,26 @@ use crate::shard::routes::SourceRoutes;
 /// Most events of one batch; further ones are dropped as `events_max`.
 const EVENTS_MAX: usize = 10_000;
 
-/// State of one worker: every series, every open block.
+/// State of one worker: all series, all open blocks.
 pub struct Shard {
     pub(crate) aggregations: Vec<Aggregation>,
     pub(crate) relays: Relays,
     pub(crate) sources: Vec<SourceState>,
     pub(crate) outputs: Vec<OutputEncoder>,
     clusters: Vec<ClusterState>,
-    /// Outputs whose endpoints others stand in for.
+    /// Outputs whose endpoints are down and that have failed over.
     down: Vec<OutputId>,
     /// Aggregations that reloads have removed.
     gone: Gone,
-    /// Seed of the hashes of outside keys.
+    /// Seed of the hashes of external keys.
     seed: u64,
 }
 
-/// The last labels of aggregations that were removed: one that makes the same series for the same outputs from now on goes on
-/// behind that.
+/// The last labels of removed aggregations: one that makes the same series for the same outputs from now on continues
+/// after them.
 #[derive(Debug, Default)]
 struct Gone {
-    /// By the place of the output: the latest label.
+    /// By the index of the output: the latest label.
     labels: BTreeMap<usize, u64>,
     /// By name, for the instance that follows.
     notes: BTreeMap<String, Note>,
@@ -99,13 +100,13 @@ pub(crate) struct SourceState {
     name: String,
     account: Arc<SourceAccount>,
     pub(crate) routes: SourceRoutes,
-    /// What reads the names of its samples; idle where it gives none.
+    /// The parser of its samples' names; idle if it has none.
     pub(crate) parser: Arc<Parser>,
-    /// What it carries, and what reads it.
+    /// Its protocol, with its parser.
     protocol: Protocol,
-    /// Its clients are told when a line is delivered.
-    tells_of_delivery: bool,
-    /// What its points are to relays.
+    /// Its clients get acknowledgements of deliveries.
+    acks_delivery: bool,
+    /// The routes of its points to relays.
     entry: Entry,
     /// Accounts of the edges to its aggregations and relays, in the order of the routes.
     aggregation_edges: Vec<Arc<RecordAccount>>,
@@ -126,22 +127,23 @@ pub type BusyNames = Vec<(Vec<u8>, u64)>;
 pub struct ShardFigures {
     /// Name of the transform.
     pub transform: String,
-    /// What it holds and has seen.
+    /// Its current figures.
     pub figures: Figures,
     /// The last finished flush.
     pub last_flush: Option<FlushEnd>,
 }
 
 impl Shard {
-    /// Takes the batches of a read and settles their receipts.
+    /// Processes the batches of a read and settles their receipts.
     pub fn push(&mut self, batches: Batches<'_>, now: Now, out: &mut Routed) {
         let left = self.push_while(batches, now, out, &mut || true);
         assert!(left.is_none(), "nobody said that it should end");
     }
 
-    /// The same, or the first part of it: behind a point whose name took a relay long searches, or many values for aggregation
-    /// rules, it asks whether to `go_on`, and gives back what is left when not. That has the rest of the receipts, and is to be
-    /// taken before anything else of its source. At least one point has been taken then.
+    /// The same, or the first part of it: after a point whose name needed long searches in a relay, or gave many values
+    /// to aggregation rules, it calls `go_on`, and returns the rest of the batches if that returns false. The rest has
+    /// its share of the receipts, and must be pushed before anything else of its source. At least one point has been
+    /// processed then.
     pub fn push_while<'a>(
         &mut self,
         mut batches: Batches<'a>,
@@ -190,7 +192,7 @@ impl Shard {
         receipt.into_iter().for_each(|receipt| receipt.settle(Outcome::Routed));
     }
 
-    /// Gives the receipt of points that are left, which stay in the batch.
+    /// Returns the receipt of points that are left, which stay in the batch.
     fn push_points(
         &mut self,
         source: SourceId,
@@ -204,7 +206,7 @@ impl Shard {
         let SourceState { routes, entry, relay_edges, .. } = &sources[source.index()];
         let (bytes, points) = (&*batch.bytes, &*batch.points);
         routes.peers.iter().for_each(|id| outputs[id.index()].set_peer(batch.peer));
-        // A record has one outcome: that it went on as it is, or else what became of it behind the first relay.
+        // A record has one outcome: it was forwarded unchanged, or else its outcome at the first relay.
         let mut ended = None;
         let taken = match &routes.relays[..] {
             [] => points.len(),
@@ -291,16 +293,16 @@ impl Shard {
             edge.receive(samples.samples.len() as u64);
             for (outcome, records) in outcomes(added) {
                 edge.settle(outcome, records);
-                // A record has one outcome; with several aggregations the first one speaks for it.
+                // A record has one outcome; with several aggregations the first one decides it.
                 if first && let Some(receipt) = &mut receipt {
                     receipt.split(records).settle(outcome);
                 }
             }
             first = false;
-            // Samples that clients gave a time leave at once, as far as there is time.
+            // Samples with a time of their own leave at once, as far as there is time.
             let _all = to.route(relays, outputs, now, out, go_on);
         }
-        // What is left had no aggregation to go to.
+        // The rest had no aggregation to go to.
         receipt.into_iter().for_each(|receipt| receipt.settle(Outcome::Filtered));
     }
 
@@ -334,23 +336,23 @@ impl Shard {
         self.sources.get(source.index()).map(|source| &source.account)
     }
 
-    /// Outputs that must have room before a batch of the source is taken, if the source can wait: those of its packets
+    /// Outputs that need room before a batch of the source is accepted, if the source can wait: those of its packets
     /// with `when_full = "block"`.
     pub fn blocking(&self, source: SourceId) -> &[OutputId] {
         self.sources.get(source.index()).map_or(&[], |source| &source.routes.blocking)
     }
 
-    /// Outputs that take something of the source without an aggregation in between.
+    /// Outputs that take lines of the source without an aggregation in between.
     pub fn reached(&self, source: SourceId) -> &[OutputId] {
         self.sources.get(source.index()).map_or(&[], |source| &source.routes.reached)
     }
 
-    /// True when what takes from the source can keep the promise.
+    /// True when the outputs of the source can keep the condition.
     pub fn keeps(&self, source: SourceId, when: AckWhen) -> bool {
         self.sources.get(source.index()).is_some_and(|source| source.routes.acks.contains(&when))
     }
 
-    /// Hands on everything of the source that waits for more to come.
+    /// Forwards everything of the source that waits for more lines.
     pub fn close_reached(&mut self, source: SourceId, now: Now, out: &mut Routed) {
         let Some(source) = self.sources.get(source.index()) else { return };
         for id in &source.routes.reached {
@@ -358,14 +360,14 @@ impl Shard {
         }
     }
 
-    /// Room that the queue of an output needs before a batch is taken, at most: (bytes of memory, records). Lines that
-    /// its encoder holds already and that are no block yet are included.
+    /// Room that the queue of an output needs before a batch is accepted, at most: (bytes of memory, records). Lines
+    /// that its encoder already holds and that are no block yet are included.
     pub fn room_for(&self, output: OutputId, batches: &Batches<'_>) -> (u64, u64) {
         self.outputs.get(output.index()).map_or((0, 0), |encoder| encoder.room_for(batches))
     }
 
-    /// True when more may become of a batch of the source than [`Shard::room_for`] says: a relay gives lines other names,
-    /// and sends several copies of a line to one output.
+    /// True when a batch of the source may need more room than [`Shard::room_for`] returns: a relay gives lines other
+    /// names, and sends several copies of a line to one output.
     pub fn multiplies(&self, source: SourceId) -> bool {
         self.sources.get(source.index()).is_some_and(|source| !source.routes.relays.is_empty())
     }
@@ -380,18 +382,18 @@ impl Shard {
         self.sources.iter().any(|source| !source.routes.blocking.is_empty())
     }
 
-    /// True while results of aggregations wait to be routed: [`Shard::tick`] goes on with them at once.
+    /// True while results of aggregations wait to be routed: [`Shard::tick`] continues with them at once.
     pub fn has_results(&self) -> bool {
         self.aggregations.iter().any(|state| state.to.has_results())
     }
 
-    /// Closes windows that are due and sweeps at most `budget` series of each aggregation.
-    /// Returns the monotonic nanosecond at which there is something to do again.
+    /// Closes windows that are due and sweeps at most `budget` series of each aggregation. Returns the monotonic
+    /// nanosecond of the next work.
     pub fn tick(&mut self, now: Now, budget: usize, out: &mut Routed) -> u64 {
         self.tick_while(now, budget, out, &mut || true)
     }
 
-    /// The same; relays end behind a result whose name took long searches when `go_on` says no.
+    /// The same; relays stop after a result whose name needed long searches if `go_on` returns false.
     pub fn tick_while(
         &mut self,
         now: Now,
@@ -402,7 +404,7 @@ impl Shard {
         let Shard { aggregations, relays, outputs, .. } = self;
         let mut due_ns = u64::MAX;
         for state in aggregations.iter_mut() {
-            // What has been emitted is routed before anything else is emitted.
+            // Emitted results are routed before anything else is emitted.
             let mut all = state.to.route(relays, outputs, now, out, go_on);
             if all && state.aggregator.due_ns() <= now.mono_ns {
                 state.tick(outputs, now, budget, out);
@@ -413,22 +415,21 @@ impl Shard {
         due_ns.min(relays.tick(now, budget, outputs, out, go_on))
     }
 
-    /// Closes every block that holds something, so that nothing waits for more to come. Packets of lines that are not
-    /// due stay open.
+    /// Closes every non-empty block, so that nothing waits for more lines. Packets of lines that are not due stay open.
     pub fn close_blocks(&mut self, now: Now, out: &mut Routed) {
         for output in &mut self.outputs {
             output.close(now, out);
         }
     }
 
-    /// Hands on lines that have waited long enough for others to share a packet with. Gives the monotonic nanosecond
-    /// at which those that are left have; `u64::MAX` when there are none.
+    /// Forwards lines that have waited long enough for others to share a packet. Returns the monotonic nanosecond at
+    /// which the rest is due; `u64::MAX` when there is none.
     pub fn close_due(&mut self, now: Now, out: &mut Routed) -> u64 {
         let due_ns = self.outputs.iter_mut().filter_map(|output| output.close_due(now, out));
         due_ns.min().unwrap_or(u64::MAX)
     }
 
-    /// Hands on everything that waits for more to come.
+    /// Forwards everything that waits for more lines.
     pub(crate) fn close_lines(&mut self, now: Now, out: &mut Routed) {
         for output in &mut self.outputs {
             output.close_lines(now, out);
@@ -441,12 +442,12 @@ impl Shard {
         Some(relays.into_iter().map(|(id, relay)| RelayToAsk::new(id, relay)).collect())
     }
 
-    /// What every relay has done, remembers and holds.
+    /// The figures of every relay.
     pub fn relays(&self) -> impl Iterator<Item = RelayState> + '_ {
         self.relays.iter().map(Relay::state)
     }
 
-    /// The same of at most `max` relays, from a place on.
+    /// The same for at most `max` relays, from an index on.
     pub fn relays_from(&self, from: usize, max: usize) -> Vec<RelayState> {
         self.relays.iter().skip(from).take(max).map(Relay::state).collect()
     }
@@ -456,7 +457,7 @@ impl Shard {
         self.stop_while(now, out, &mut || true);
     }
 
-    /// The same; results of relays for which there is no time, as `go_on` says, are counted and go nowhere.
+    /// The same; results of relays for which there is no time, as `go_on` decides, are counted and dropped.
     pub fn stop_while(&mut self, now: Now, out: &mut Routed, go_on: &mut dyn FnMut() -> bool) {
         let Shard { aggregations, relays, outputs, .. } = self;
         for state in aggregations.iter_mut() {
@@ -474,30 +475,31 @@ impl Shard {
         self.gone.flushes + self.aggregations.iter().map(|state| state.flushes).sum::<u64>()
     }
 
-    /// What every aggregation that has flushed told last, by name, for the instance that follows.
+    /// The last note of every aggregation that has flushed, by name, for the next instance.
     pub fn last_notes(&self) -> impl Iterator<Item = (&str, Note)> {
         let gone = self.gone.notes.iter().map(|(name, note)| (name.as_str(), *note));
         let here = self.aggregations.iter().filter_map(|state| Some((state.name.as_str(), state.note()?)));
         gone.chain(here)
     }
 
-    /// The instance before has emitted `label_s` for an aggregation that was removed: the one of `name`, which may make the same
-    /// series, goes on behind that.
+    /// The previous instance has emitted `label_s` for an aggregation that was removed: the one called `name`, which
+    /// may make the same series, continues after it.
     pub fn resume_after_other(&mut self, name: &str, label_s: u64, now: Now) {
         for state in self.aggregations.iter_mut().filter(|state| state.name == name) {
             state.aggregator.resume_after_other(label_s, now);
         }
     }
 
-    /// The label that the instance before noted for the aggregation `name` cannot be right: it is dropped and counted.
+    /// The label that the previous instance noted for the aggregation `name` cannot be right: it is dropped and
+    /// counted.
     pub fn drop_label(&mut self, name: &str) {
         for state in self.aggregations.iter_mut().filter(|state| state.name == name) {
             state.aggregator.drop_label();
         }
     }
 
-    /// Takes up what the instance before has told of the aggregation `name`, see `Aggregator::resume_after`: it
-    /// matters to windows that hang on the wall clock only.
+    /// Continues after the window `label_s` that the previous instance emitted of the aggregation `name`, see
+    /// `Aggregator::resume_after`: it matters only to windows aligned to the wall clock.
     pub fn resume_after(&mut self, name: &str, label_s: u64, now: Now) {
         for state in self.aggregations.iter_mut().filter(|state| state.name == name) {
             state.aggregator.resume_after(label_s, now);
@@ -515,7 +517,7 @@ impl Shard {
         reports
     }
 
-    /// What the last flushes of at most `max` outputs were like, from a place on.
+    /// The figures of the last flushes of at most `max` outputs, from an index on.
     pub fn output_figures_from(&self, from: usize, max: usize) -> Vec<OutputFigures> {
         self.outputs.iter().skip(from).take(max).map(OutputEncoder::figures).collect()
     }
@@ -525,7 +527,7 @@ impl Shard {
         self.figures_from(0, usize::MAX)
     }
 
-    /// Figures of at most `max` aggregations, from a place on.
+    /// Figures of at most `max` aggregations, from an index on.
     pub fn figures_from(&self, from: usize, max: usize) -> Vec<ShardFigures> {
         let figures = |state: &Aggregation| ShardFigures {
             transform: state.name.clone(),

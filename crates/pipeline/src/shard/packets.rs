@@ -1,8 +1,8 @@
-//! Raw routes: packets of a source to the outputs that take them as they came.
+//! Raw routes: packets of a source to the outputs that take them unchanged.
 //!
 //! Path of a packet: `Shard::push` -> **[`Sharing::blocks`]** -> one block whose bytes all verbatim outputs share. The
-//! packets are copied once, out of the reader's arena, however many endpoints there are.
-//! Not here: outputs that look into lines (`encode`), queues and senders (`deliver`).
+//! packets are copied once, out of the reader's arena, however many endpoints there are. Not here: outputs that parse
+//! lines (`encode`), queues and senders (`deliver`).
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::Routed;
 /// The verbatim outputs of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sharing {
-    /// Those that send datagrams, and streams of lines: one block serves them all.
+    /// Datagram outputs and streams of lines: one block serves them all.
     shared: Vec<OutputId>,
-    /// Streams of packets behind their lengths.
+    /// Streams of length-prefixed packets.
     framed: Vec<OutputId>,
-    /// One of `shared` is a stream, so each packet needs an LF behind it.
+    /// One of `shared` is a stream, so each packet needs an LF after it.
     line_feeds: bool,
 }
 
 impl Sharing {
-    /// Adds the output `id` if it takes packets as they came.
+    /// Adds the output `id` if it takes packets unchanged.
     pub(crate) fn add(&mut self, plan: &Plan, id: OutputId) -> bool {
         let OutputKind::Packets(packets) = &plan.outputs[id.index()].kind else { return false };
         let PacketsPlan { to, framing, .. } = packets;
@@ -60,7 +60,7 @@ impl Sharing {
     }
 }
 
-/// Where the lines of `bytes` lie, without their LF; the last may have none. Empty ones are no lines.
+/// Where the lines of `bytes` lie, without their LF; the last may have none. Empty lines are skipped.
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = Span> {
     let mut from = 0;
     memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]).filter_map(move |end| {
@@ -70,7 +70,7 @@ pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = Span> {
     })
 }
 
-/// One copy of `packets`, with an LF behind each that has bytes and no LF at its end, if that is asked for.
+/// One copy of `packets`, with an LF after each that is not empty and does not end in LF, if that is asked for.
 fn block(bytes: &[u8], packets: &[Span], line_feeds: bool, now: Now) -> Block {
     let sum: usize = packets.iter().map(|packet| packet.len as usize + usize::from(line_feeds)).sum();
     let mut copy = Vec::with_capacity(sum);
@@ -93,7 +93,7 @@ fn block(bytes: &[u8], packets: &[Span], line_feeds: bool, now: Now) -> Block {
     }
 }
 
-/// The packets behind their lengths, 4 bytes little-endian each (spec statsd §5.5).
+/// The packets, each after its length, 4 bytes little-endian (spec statsd §5.5).
 fn framed_block(bytes: &[u8], packets: &[Span], now: Now) -> Block {
     let sum: usize = packets.iter().map(|packet| packet.len as usize + size_of::<u32>()).sum();
     let mut copy = Vec::with_capacity(sum);
@@ -124,7 +124,7 @@ mod tests {
             line_feeds: true,
         };
         let mut out = Routed::default();
-        // Slots of a reader's arena, with something old between them.
+        // Slots of a reader's arena, with old bytes between them.
         sharing.blocks(b"a:1|c__b\n__", &spans(&[(0, 5), (7, 2), (9, 0)]), NOW, &mut out);
         let ids: Vec<u16> = out.blocks.iter().map(|(id, _)| id.0).collect();
         assert_eq!(ids, [0, 2, 1, 3]);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_stream_there_is_no_byte_more() {
+    fn without_a_stream_no_byte_is_added() {
         let sharing = Sharing { shared: vec![OutputId(0)], ..Sharing::default() };
         let mut out = Routed::default();
         sharing.blocks(b"abcd", &spans(&[(0, 1), (2, 2)]), NOW, &mut out);

@@ -1,10 +1,10 @@
-//! A relay at work: points go where its statements send their names (spec graphite §2.5).
+//! A relay at work: its statements route each point by its name (spec graphite §2.5).
 //!
-//! Path of a point: `Shard::push` -> **[`Relay::points`]** -> `process::relay` (what becomes of the name, remembered) ->
-//! a copy in the open block of each output it goes to, or a value in an aggregation rule. Some time after an aggregation rule's window is over
-//! `Relay::tick` routes its result in the same way.
-//! Not here: statements and rings (`process`), who is up (`staunch` tells it), queues.
-//! Invariants: a point without changes is copied as it stands, and never read behind its name unless a statement asks for
+//! Path of a point: `Shard::push` -> **[`Relay::points`]** -> `process::relay` (the decision for the name, remembered)
+//! -> a copy in the open block of each output it goes to, or a value in an aggregation rule. Some time after an
+//! aggregation rule's window is over `Relay::tick` routes its result in the same way. Not here: statements and rings
+//! (`process`), which endpoints are up (`staunch` reports it), queues.
+//! Invariants: a point without changes is copied as it stands, and never read beyond its name unless a statement needs
 //! that; every record of a batch has one outcome, whatever its copies and values have.
 
 use std::ops::AddAssign;
@@ -25,24 +25,24 @@ use process::relay::{
 use crate::Routed;
 use crate::encode::OutputEncoder;
 
-/// Memory for names that are known, for each of them: name, place and a share of what was decided. With the default of
-/// `max_names` 512 MiB, as docs/security.md says.
+/// Memory for each remembered name: name, index and a share of the decisions. With the default of `max_names` 512 MiB,
+/// as docs/security.md says.
 const NAME_COST_BYTES: u64 = 128;
 
-/// Time between two looks for windows that are over.
+/// Time between two checks for windows that are over.
 pub(crate) const LOOK_EVERY_NS: u64 = SECOND_NS / 4;
 
-/// Series of aggregation rules that are looked at at once: the names of their results may each need long searches, and what has been
-/// computed is routed before anything else is computed.
+/// Series of aggregation rules that are computed at once: the names of their results may each need long searches, and
+/// computed results are routed before more are computed.
 const SERIES_AT_ONCE: usize = 64;
 
-/// Longest piece of a line that is shown since it cannot be used.
+/// Longest shown piece of an unusable line.
 const SHOWN_BYTES_MAX: usize = 400;
 
 /// Most such lines that are shown within a second.
 const SHOWN_MAX: u32 = 32;
 
-/// One relay, with what it remembers and what its aggregation rules hold.
+/// One relay, with its remembered names and the state of its aggregation rules.
 #[derive(Debug)]
 pub(crate) struct Relay {
     pub(crate) name: String,
@@ -54,7 +54,7 @@ pub(crate) struct Relay {
     shown: Shown,
 }
 
-/// What a relay held before its end.
+/// The state of a relay before its end.
 #[derive(Debug)]
 pub(crate) struct HeldByRelay {
     aggregation_rules: AggregationRules,
@@ -68,17 +68,17 @@ pub(crate) enum Due {
     Never,
     /// No window is over.
     Later,
-    /// Some wait to be routed, and perhaps there are more.
+    /// Some wait to be routed, and there may be more.
     Now { is_more: bool },
 }
 
-/// What became of one point at a relay, or behind several.
+/// What became of one point at a relay, or at several.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PointEnd {
-    /// Copies, those for further relays among them.
+    /// Copies, including those for further relays.
     copies: u32,
     handed: u32,
-    /// The best that became of a value of it.
+    /// The best outcome of a value of it.
     fed: Option<Fed>,
     invalid: bool,
 }
@@ -89,7 +89,7 @@ impl PointEnd {
         PointEnd { copies: self.copies - self.handed, handed: 0, ..self }
     }
 
-    /// What became of a copy of it elsewhere.
+    /// Adds what became of a copy of it elsewhere.
     pub(crate) fn add(&mut self, other: PointEnd) {
         self.copies += other.copies;
         self.handed += other.handed;
@@ -105,41 +105,41 @@ struct Shown {
     lines: u32,
 }
 
-/// What a relay has done since the start, reloads and hot restarts included.
+/// Figures of a relay since the start, including reloads and hot restarts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RelayFigures {
-    /// Points that met its statements, results and statistics among them.
+    /// Points that were routed by its statements, including results and statistics.
     pub points: u64,
-    /// Points that the blackhole took.
+    /// Points that went to the blackhole.
     pub blackholed: u64,
-    /// Points that went nowhere, since no statement sent them anywhere.
+    /// Points that no statement matched.
     pub unmatched: u64,
     /// Points that failed a `validate`.
     pub invalid: u64,
-    /// Points that were copied nowhere and fed no aggregation rule, and those that the blackhole took: the original's
+    /// Points that were copied nowhere and fed no aggregation rule, and those in the blackhole: the original's
     /// `metricsBlackholed`.
     pub nowhere: u64,
-    /// Copies past the most that one point may have.
+    /// Copies above the maximum for one point.
     pub copies_refused: u64,
-    /// Names that statements made and that cannot be sent: too long, empty, or with white space in them.
+    /// Names made by statements that cannot be sent: too long, empty, or with white space in them.
     pub names_refused: u64,
-    /// Searches for an expression that gave up, which counts as no match.
+    /// Searches for an expression that exceeded their limit, which counts as no match.
     pub gave_up: u64,
-    /// Points handed to aggregation rules, once for each aggregation rule however much it computes of them.
+    /// Points handed to aggregation rules, once for each aggregation rule, however much it computes from them.
     pub rolled_up: u64,
-    /// Values handed to aggregation rules, one for each thing computed, by what became of them.
+    /// Values handed to aggregation rules, one for each thing computed, by outcome.
     pub fed: FedFigures,
     /// Results of aggregation rules.
     pub results: u64,
-    /// Results that were infinite, and so went nowhere.
+    /// Infinite results, which went nowhere.
     pub results_not_finite: u64,
     /// Results that a stop had no time to route.
     pub results_stopped: u64,
-    /// Values of windows that ended with their aggregation rule before they were over.
+    /// Values of windows that were not over when their aggregation rule ended.
     pub values_left: u64,
 }
 
-/// Values by what became of them.
+/// Values by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FedFigures([u64; Fed::ALL.len()]);
 
@@ -155,7 +155,7 @@ impl FedFigures {
 }
 
 impl RelayFigures {
-    /// Each with its name, and its reason where there are several, for another process.
+    /// Each with its name, and its reason if there are several, for another process.
     fn named(&mut self) -> Vec<(&'static str, &'static str, &mut u64)> {
         let RelayFigures {
             points,
@@ -193,24 +193,24 @@ impl RelayFigures {
     }
 }
 
-/// A relay's figures with those of what it remembers and holds.
+/// A relay's figures with those of its remembered names and aggregation rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayState {
     /// Name of the transform.
     pub transform: String,
     /// What it has done.
     pub figures: RelayFigures,
-    /// What its memory of names did.
+    /// Figures of its memory of names.
     pub cache: CacheFigures,
-    /// Names that it remembers.
+    /// Remembered names.
     pub names: u64,
     /// Memory for them, in bytes.
     pub names_bytes: u64,
-    /// What its aggregation rules hold.
+    /// Figures of its aggregation rules.
     pub aggregation_rules: AggregationRuleFigures,
 }
 
-/// Results on their way through the statements.
+/// Results that are being routed.
 #[derive(Debug, Default)]
 pub(crate) struct Results {
     /// Their lines, each with its LF.
@@ -242,7 +242,7 @@ impl Ended {
         }
     }
 
-    /// The same of records that were counted as received on an edge.
+    /// The same for records that were counted as received on an edge.
     pub(crate) fn settle_on(self, edge: &RecordAccount) {
         for (outcome, records) in self.parts() {
             edge.settle(outcome, records);
@@ -264,7 +264,7 @@ impl Ended {
         parts.into_iter().filter(|(_, records)| *records > 0)
     }
 
-    /// Those of further records.
+    /// Adds those of further records.
     pub(crate) fn add(&mut self, more: Ended) {
         let Ended {
             routed,
@@ -288,7 +288,7 @@ impl Ended {
         self.aggregation_rule_full += aggregation_rule_full;
     }
 
-    /// One record.
+    /// Counts one record.
     #[inline]
     pub(crate) fn count(&mut self, end: PointEnd) {
         if end.copies > 0 {
@@ -298,7 +298,7 @@ impl Ended {
         }
     }
 
-    /// One record that was copied nowhere: the best that became of its value counts.
+    /// One record that was copied nowhere: the best outcome of its values counts.
     fn count_not_copied(&mut self, end: PointEnd) {
         let place = match end.fed {
             Some(Fed::Counted | Fed::CountedLate) => &mut self.aggregated,
@@ -315,7 +315,7 @@ impl Ended {
 }
 
 impl Relay {
-    /// A relay that remembers nothing. `down` are the outputs whose endpoints are down.
+    /// A relay without remembered names. `down` are the outputs whose endpoints are down.
     pub(crate) fn new(name: &str, plan: &RelayTransform, down: &[OutputId], seed: u64) -> Relay {
         let router = Router::new(&plan.plan).expect("config has checked the relay");
         let aggregation_rules =
@@ -337,8 +337,8 @@ impl Relay {
         }
     }
 
-    /// Computes, for a new plan, what its aggregation rules hold whose statement is gone, as far as the time of their windows is
-    /// over. The others go on, under the numbers of the new plan: [`Relay::replan`] comes next.
+    /// Computes, for a new plan, the results of its aggregation rules whose statement is gone, for windows that are
+    /// over. The others continue, under the numbers of the new plan: [`Relay::replan`] comes next.
     pub(crate) fn close_rules(&mut self, plan: &RelayTransform, now: Now) {
         if *self.made_of == *plan {
             return;
@@ -351,7 +351,7 @@ impl Relay {
         self.count_emitted(emitted);
     }
 
-    /// Takes a new plan. What is remembered of names is forgotten when any statement or cluster is another one.
+    /// Applies a new plan. The remembered names are forgotten when any statement or cluster has changed.
     pub(crate) fn replan(&mut self, plan: &RelayTransform, down: &[OutputId], seed: u64) {
         if *self.made_of == *plan {
             return;
@@ -365,20 +365,20 @@ impl Relay {
         self.made_of = Arc::new(plan.clone());
     }
 
-    /// What its aggregation rules hold, for [`Relay::import`] in another process; none when there are none.
+    /// The state of its aggregation rules, for [`Relay::import`] in another process; none when there are none.
     pub(crate) fn export(&self, id: u64) -> Option<Vec<u8>> {
         let keys = self.made_of.plan.aggregation_rule_keys();
         (!keys.is_empty()).then(|| self.aggregation_rules.save(&keys, id))
     }
 
-    /// Goes on with what another process held.
+    /// Continues from the state of another process.
     pub(crate) fn import(&mut self, bytes: &[u8]) -> Result<Restored, NotRestored> {
         let restored = self.aggregation_rules.restore(&self.made_of.plan.aggregation_rule_keys(), bytes)?;
         self.figures.values_left += restored.values_left;
         Ok(restored)
     }
 
-    /// What it has counted, for [`Relay::go_on_with`] in another process.
+    /// Its figures, for [`Relay::go_on_with`] in another process.
     pub(crate) fn counted(&self) -> Vec<Figure> {
         let (mut figures, mut cache) = (self.figures.clone(), self.router.figures());
         let all = figures.named().into_iter().chain(named_of(&mut cache));
@@ -387,7 +387,7 @@ impl Relay {
             .collect()
     }
 
-    /// Counts on from what another process has counted.
+    /// Continues the figures of another process.
     pub(crate) fn go_on_with(&mut self, counted: &[Figure]) {
         let mut cache = CacheFigures::default();
         for (family, reason, count) in self.figures.named().into_iter().chain(named_of(&mut cache)) {
@@ -397,12 +397,12 @@ impl Relay {
         self.router.go_on_with(cache);
     }
 
-    /// What it holds, for [`Relay::take_back`].
+    /// Its state, for [`Relay::take_back`].
     pub(crate) fn held(&self) -> HeldByRelay {
         HeldByRelay { aggregation_rules: self.aggregation_rules.clone(), figures: self.figures.clone() }
     }
 
-    /// Holds that again, as if it had not been finished since.
+    /// Restores that state, as if it had not been finished since.
     pub(crate) fn take_back(&mut self, held: HeldByRelay) {
         (self.aggregation_rules, self.figures) = (held.aggregation_rules, held.figures);
     }
@@ -418,7 +418,7 @@ impl Relay {
         self.router.set_live(output, live);
     }
 
-    /// What it has done, remembers and holds.
+    /// Its figures, including those of its state.
     pub(crate) fn state(&self) -> RelayState {
         RelayState {
             transform: self.name.clone(),
@@ -430,7 +430,7 @@ impl Relay {
         }
     }
 
-    /// Its statements, and the router that was made of them, for somebody who asks it on another thread.
+    /// Its statements, and the router made of them, for queries on another thread.
     pub(crate) fn to_ask(&self) -> (Arc<RelayTransform>, RouterSnapshot) {
         (Arc::clone(&self.made_of), self.router.router().snapshot())
     }
@@ -444,8 +444,8 @@ impl Relay {
         self.router.router()
     }
 
-    /// Takes points, whose lines lie in `bytes`, and says how many. Those whose names need long searches are followed by the
-    /// question whether to `go_on`: when not, the rest is left.
+    /// Routes points, whose lines lie in `bytes`, and returns how many. After those whose names need long searches,
+    /// `go_on` is called: if it returns false, the rest is left.
     #[expect(clippy::too_many_arguments, reason = "what it works on, once for each batch")]
     pub(crate) fn points(
         &mut self,
@@ -480,7 +480,7 @@ impl Relay {
         (ended, taken)
     }
 
-    /// One point. `hand` takes copies for other relays, and says whether it has taken one.
+    /// One point. `hand` receives copies for other relays, and returns whether it has taken one.
     #[expect(clippy::too_many_arguments, reason = "what it works on, once for each point")]
     #[inline]
     pub(crate) fn point(
@@ -520,7 +520,7 @@ impl Relay {
                         aggregation_rules.feed(feed, now)
                     }
                     None => {
-                        // One line for each aggregation rule, as the original shows them.
+                        // One line for each aggregation rule, as the original prints them.
                         if compute == 0 && point.time(bytes).is_empty() && shown.one_more(now) {
                             out.untimed.push(beginning(point.line.of(bytes)));
                         }
@@ -563,7 +563,7 @@ impl Relay {
         self.figures.points += points as u64;
     }
 
-    /// Whether names or values since the last call have needed long searches.
+    /// Whether names or values since the last call needed long searches.
     #[inline]
     pub(crate) fn has_worked_much(&mut self) -> bool {
         self.router.has_worked_much()
@@ -587,20 +587,20 @@ impl Relay {
         Due::Now { is_more: emitted.more }
     }
 
-    /// Computes the results of all windows whose time is over; what later windows hold is counted as left.
+    /// Computes the results of all windows that are over; the values of later windows are counted as left.
     pub(crate) fn compute_last_results(&mut self, now: Now) {
         let Relay { aggregation_rules, results, .. } = self;
         let emitted = aggregation_rules.finish(now, |rolled| results.add(rolled));
         self.count_emitted(emitted);
     }
 
-    /// There is no time to route the results that are left.
+    /// Drops the remaining results: there is no time to route them.
     pub(crate) fn drop_results(&mut self) {
         self.figures.results_stopped += (self.results.points.len() - self.results.routed) as u64;
         self.results = Results::default();
     }
 
-    /// What has been computed and not been routed yet, to be put back. None when there is nothing.
+    /// Takes out the computed results that have not been routed yet, to be put back. None when there are none.
     pub(crate) fn take_results(&mut self) -> Option<Results> {
         (!self.results.points.is_empty()).then(|| std::mem::take(&mut self.results))
     }
@@ -613,7 +613,7 @@ impl Relay {
         Some((Entry::Result(*aggregation_rule), *point))
     }
 
-    /// Says whether all of them have been routed.
+    /// Returns whether all of them have been routed.
     pub(crate) fn put_results_back(&mut self, mut results: Results) -> bool {
         let all = results.routed == results.points.len();
         if all {
@@ -637,7 +637,7 @@ fn beginning(line: &[u8]) -> Vec<u8> {
 }
 
 impl Shown {
-    /// Whether another line may be shown, which then is.
+    /// Whether another line may be shown, which then counts as shown.
     fn one_more(&mut self, now: Now) -> bool {
         let second = now.mono_ns / SECOND_NS;
         if self.second != second {
@@ -664,8 +664,8 @@ impl Results {
     }
 }
 
-/// What an aggregation rule wants to know of a line: none if either is no number. The original takes what it can read of them, and 0
-/// for the rest (spec graphite §2.7).
+/// The number and time of a line for an aggregation rule: none if either is not a number. The original reads as much of
+/// them as it can, and 0 for the rest (spec graphite §2.7).
 fn value_and_time(bytes: &[u8], point: Point) -> Option<(f64, i64)> {
     let text = |bytes| std::str::from_utf8(bytes).ok();
     let value = text(point.value(bytes))?.parse().ok()?;

@@ -1,8 +1,8 @@
 //! Points made of an aggregation's results, for the transforms that take points from it.
 //!
-//! Path of a series: `process::aggregate` flush -> **[`Results::flushed`]** (Graphite lines, in the names of the aggregation) ->
-//! `Shard::route_results` -> the relays that take from the aggregation.
-//! Not here: outputs that take results as they are (`encode`): they have names of their own.
+//! Path of a series: `process::aggregate` flush -> **[`Results::flushed`]** (Graphite lines, with the aggregation's
+//! names) -> `Shard::route_results` -> the relays that take from the aggregation. Not here: outputs that take results
+//! directly (`encode`): they build their own names.
 //! Invariant: a point is routed once to each relay, or counted as dropped on each edge.
 
 use model::{Dropped, FlushInfo, Flushed, Now, Outcome, Point, RecordAccount, Span};
@@ -16,7 +16,7 @@ pub(crate) struct Results {
     /// Their lines, each with its LF.
     pub(crate) bytes: Vec<u8>,
     pub(crate) points: Vec<Point>,
-    /// How many of them every relay has taken.
+    /// The number of them that all relays have routed.
     pub(crate) routed: usize,
     /// Points that could not be written.
     lost: Encoded,
@@ -37,14 +37,14 @@ impl Results {
         self.points.is_empty()
     }
 
-    /// One series of a flush.
+    /// Adds one series of a flush.
     pub(crate) fn flushed(&mut self, info: &FlushInfo, flushed: &Flushed<'_>) {
         let begin = self.bytes.len();
         let encoded = self.encoder.lines(info, flushed, &mut self.bytes);
         self.add(begin, encoded);
     }
 
-    /// The aggregation's figures about its flush.
+    /// Adds the aggregation's figures about its flush.
     pub(crate) fn end_flush(&mut self, end: &FlushEnd, now: Now) {
         let taken_ms = (now.mono_ns - end.started.mono_ns) / 1_000_000;
         let own = OwnFigures {
@@ -67,7 +67,7 @@ impl Results {
             let name_and_tags = memchr::memchr(b' ', line).unwrap_or(line.len());
             let name = memchr::memchr(b';', &line[..name_and_tags]).unwrap_or(name_and_tags);
             self.points.push(Point {
-                // Each relay has hashes of its own.
+                // Each relay has its own hashes.
                 hash: 0,
                 line: Span::new(at, line.len()),
                 name_len: name as u32,
@@ -77,7 +77,7 @@ impl Results {
         }
     }
 
-    /// Counts what could not be written on an edge.
+    /// Counts points that could not be written, on an edge.
     pub(crate) fn count_lost(&self, edge: &RecordAccount) {
         let lost =
             [(Dropped::NonFinitePoint, self.lost.non_finite), (Dropped::UnsafeName, self.lost.unsafe_names)];
@@ -87,7 +87,7 @@ impl Results {
         }
     }
 
-    /// All of them have been routed.
+    /// Removes all of them once they have been routed.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.points.clear();

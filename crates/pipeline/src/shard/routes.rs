@@ -6,51 +6,51 @@ use model::{AckWhen, OutputId, SourceId, TransformId};
 
 use crate::shard::packets::Sharing;
 
-/// Where the records of one source go.
+/// The routes of the records of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SourceRoutes {
-    /// Aggregations of its samples, by their place among those of the plan.
+    /// Aggregations of its samples, by their index among those of the plan.
     pub(crate) aggregations: Vec<usize>,
-    /// Relays of its points, by their place among those of the plan.
+    /// Relays of its points, by their index among those of the plan.
     pub(crate) relays: Vec<usize>,
-    /// Outputs of its packets as they came.
+    /// Outputs of its unchanged packets.
     pub(crate) raw: Sharing,
-    /// Outputs that look into its packets.
+    /// Outputs that parse its packets.
     pub(crate) lines: Vec<OutputId>,
-    /// Clusters, by their place in the plan.
+    /// Clusters, by their index in the plan.
     pub(crate) clusters: Vec<usize>,
     /// Outputs of its points.
     pub(crate) points: Vec<OutputId>,
     /// Outputs of its events.
     pub(crate) events: Vec<OutputId>,
-    /// Every output that takes something of it without an aggregation in between, those of relays included.
+    /// Every output that takes something of it without an aggregation in between, including those of relays.
     pub(crate) reached: Vec<OutputId>,
-    /// Those of them that want to know who sent a point.
+    /// Those of them that need the sender of a point.
     pub(crate) peers: Vec<OutputId>,
     /// Outputs of its packets that the source waits for when they are full, if it can wait.
     pub(crate) blocking: Vec<OutputId>,
-    /// What its clients may be told of their lines.
+    /// The acknowledgements that its outputs can keep.
     pub(crate) acks: Vec<AckWhen>,
 }
 
 impl SourceRoutes {
-    /// True when the source's packets go somewhere without having been aggregated.
+    /// True when the source's packets have a route without an aggregation.
     pub(crate) fn takes_packets(&self) -> bool {
         !(self.raw.is_empty() && self.lines.is_empty() && self.clusters.is_empty())
     }
 
-    /// True when the source's points go somewhere.
+    /// True when the source's points have a route.
     pub(crate) fn takes_points(&self) -> bool {
         !(self.raw.is_empty() && self.points.is_empty())
     }
 
-    /// True when the source's packets have to be read as samples.
+    /// True when the source's packets have to be parsed as samples.
     pub(crate) fn parses(&self) -> bool {
         !self.aggregations.is_empty() || !self.events.is_empty()
     }
 }
 
-/// Whether an output makes samples of packets and of aggregates, and so looks into lines.
+/// Whether an output makes samples of packets and of aggregates, and therefore parses lines.
 fn looks_into_lines(output: &OutputPlan) -> bool {
     takes(output, RecordKind::Packets) && takes(output, RecordKind::Aggregates)
 }
@@ -68,7 +68,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
     let keeps = |when: &AckWhen| plan.against(id, *when).is_none();
     let acks = AckWhen::ALL.into_iter().filter(keeps).collect();
     let mut routes = SourceRoutes { acks, ..SourceRoutes::default() };
-    // Relays that its points reach, through other relays or not.
+    // Relays that its points reach, directly or through other relays.
     let mut behind = plan.feeds_of(id);
     behind.retain(|feed| *feed != Feed::Source(id));
     let points = plan.sources[id.index()].kind.gives_points();
@@ -115,7 +115,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
         }
     }
     if plan.sources[id.index()].kind.as_relay_own().is_some() {
-        // What a relay says of itself tells how full its queues are: it does not wait for them.
+        // A relay's own metrics report how full its queues are: they do not wait for them.
         routes.blocking.clear();
     }
     let names_peers = |id: &&OutputId| plan.outputs[id.index()].kind.names_peers();
@@ -123,7 +123,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
     routes
 }
 
-/// Outputs of what the transform `id` flushes.
+/// Outputs of the flushes of the transform `id`.
 pub(crate) fn of_transform(plan: &Plan, id: TransformId) -> Vec<OutputId> {
     let outputs = plan.outputs.iter().enumerate();
     let fed = outputs.filter(|(_, output)| {
@@ -132,7 +132,7 @@ pub(crate) fn of_transform(plan: &Plan, id: TransformId) -> Vec<OutputId> {
     fed.map(|(at, _)| OutputId(at as u16)).collect()
 }
 
-/// Relays that take what the transform `id` gives, by their place among those of the plan.
+/// Relays that take the results of the transform `id`, by their index among those of the plan.
 pub(crate) fn relays_of_transform(plan: &Plan, id: TransformId) -> Vec<usize> {
     let relays = plan.relays().enumerate();
     let fed = relays.filter(|(_, (_, transform, _))| transform.from.contains(&Feed::Transform(id)));

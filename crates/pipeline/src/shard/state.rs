@@ -1,7 +1,8 @@
-//! The state of a shard's aggregations and aggregation rules as bytes, for checkpoints and for a process that takes over.
+//! The state of a shard's aggregations and aggregation rules as bytes, for checkpoints and for a process that takes
+//! over.
 //!
-//! Each aggregation is saved for itself, under its name; the bytes and what restoring makes of them are the matter of
-//! `process::aggregate::checkpoint`. Not here: files, and when to save (`staunch`).
+//! Each aggregation is saved on its own, under its name; the format belongs to `process::aggregate::checkpoint`. Not
+//! here: files, and when to save (`staunch`).
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::shard::aggregation::{Aggregation, HeldByAggregation};
 use crate::shard::relay::HeldByRelay;
 use crate::{Routed, Shard};
 
-/// All state of one aggregation, or of the aggregation rules of a relay.
+/// The state of one aggregation, or of the aggregation rules of a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedState {
     /// Name of the transform.
@@ -24,7 +25,7 @@ pub struct SavedState {
     pub bytes: Vec<u8>,
 }
 
-/// What another process goes on with, by name.
+/// The transforms that another process continues, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// Aggregations.
@@ -34,7 +35,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// All that a plan has.
+    /// All transforms of a plan.
     pub fn of(plan: &Plan) -> Kept {
         Kept {
             aggregations: plan.aggregates().map(|(_, transform, _)| transform.name.clone()).collect(),
@@ -43,7 +44,7 @@ impl Kept {
     }
 }
 
-/// What aggregations and relays held before their last flush.
+/// The state of aggregations and relays before their last flush.
 #[derive(Debug, Default)]
 pub struct BeforeLast {
     aggregations: Vec<(usize, HeldByAggregation)>,
@@ -51,11 +52,11 @@ pub struct BeforeLast {
 }
 
 impl Shard {
-    /// All state as it is now, for [`Shard::import`] in another process. No window is closed: a flush that is under way
-    /// is finished first, and lines that wait for others are handed on. Nothing may be pushed afterwards, unless the
-    /// other process does not go on: then this one does, and its next checkpoints have all of it.
+    /// The current state, for [`Shard::import`] in another process. No window is closed: a flush in progress is
+    /// finished first, and waiting lines are forwarded. Nothing may be pushed afterwards, unless the other process does
+    /// not continue: then this one does, and its next checkpoints contain everything.
     ///
-    /// `id` is a number that nobody outside knows. What is not `kept` is left out.
+    /// `id` is a number that is not known outside. Transforms that are not `kept` are left out.
     pub fn export(&mut self, kept: &Kept, id: u64, now: Now, out: &mut Routed) -> Vec<SavedState> {
         let Shard { aggregations, relays, outputs, .. } = self;
         relays.route_all_results(outputs, now, out);
@@ -81,19 +82,19 @@ impl Shard {
         states
     }
 
-    /// True while windows that have ended are being emitted: exporting now would have to finish that first.
+    /// True while ended windows are being emitted: exporting now would have to finish that first.
     pub fn is_flushing(&self) -> bool {
         self.aggregations.iter().any(|state| state.aggregator.due_ns() == 0)
     }
 
-    /// The last flush of every aggregation and relay that is not one of `kept`: nobody goes on with it. Gives what
+    /// The last flush of every aggregation and relay that is not in `kept`: no process continues them. Returns what
     /// [`Shard::go_back`] needs to undo it.
     pub fn flush_others(&mut self, kept: &Kept, now: Now, out: &mut Routed) -> BeforeLast {
         let Shard { aggregations, relays, outputs, .. } = self;
         let mut before = BeforeLast::default();
         let is_kept = |state: &Aggregation| kept.aggregations.contains(&state.name);
         let ending = aggregations.iter().filter(|state| !is_kept(state));
-        // Relays that are kept get results of aggregations and relays that are not, and may have to go back then.
+        // Kept relays get results of aggregations and relays that are not kept, and may have to be restored then.
         let changed = ending.flat_map(|state| state.to.relays.iter().map(|to| to.0));
         let is_ending = |at: &usize| !kept.relays.contains(&relays.at(*at).name);
         let changed = relays.reached_from(changed.chain((0..relays.len()).filter(is_ending)));
@@ -114,7 +115,7 @@ impl Shard {
         before
     }
 
-    /// What [`Shard::flush_others`] has emitted went nowhere: everything is as it was before.
+    /// The blocks of [`Shard::flush_others`] went nowhere: restores the state before.
     pub fn go_back(&mut self, before: BeforeLast) {
         for (at, held) in before.relays {
             self.relays.at_mut(at).take_back(held);
@@ -124,7 +125,7 @@ impl Shard {
         }
     }
 
-    /// Takes over what was saved of the aggregation rules of the relay `name`, before the first batch. None when there is no such
+    /// Restores the saved aggregation rules of the relay `name`, before the first batch. None when there is no such
     /// relay.
     pub fn import_aggregation_rules(
         &mut self,
@@ -135,38 +136,38 @@ impl Shard {
         Some(relay.import(bytes))
     }
 
-    /// What each relay has counted, by its name.
+    /// The figures of each relay, by its name.
     pub fn counted_by_relays(&self) -> Vec<(String, Vec<Figure>)> {
         self.relays.iter().map(|relay| (relay.name.clone(), relay.counted())).collect()
     }
 
-    /// Counts on from what the relay `name` of another process has counted, if there is one of that name.
+    /// Continues the figures of the relay `name` of another process, if there is one of that name.
     pub fn go_on_with_relay(&mut self, name: &str, counted: &[Figure]) {
         let relay = self.relays.iter_mut().find(|relay| relay.name == name);
         relay.into_iter().for_each(|relay| relay.go_on_with(counted));
     }
 
-    /// Takes over what was saved of the aggregation `name`, before the first batch. `told` is what is
-    /// known of its last flush, see `Aggregator::restore`. None when there is no such aggregation.
+    /// Restores the saved state of the aggregation `name`, before the first batch. `last` is what is known of its last
+    /// flush, see `Aggregator::restore`. None when there is no such aggregation.
     pub fn import(
         &mut self,
         name: &str,
         bytes: &[u8],
-        told: LastFlush,
+        last: LastFlush,
         now: Now,
     ) -> Option<Result<Restored, NotRestored>> {
         let at = self.aggregations.iter().position(|state| state.name == name)?;
         let parser = self.parser_of(at)?;
         let canonical = |kind: Kind, key: RawKey<'_>, name: &mut Vec<u8>| parser.canonical(kind, key, name);
         let state = &mut self.aggregations[at];
-        let restored = state.aggregator.restore(bytes, told, now, canonical);
+        let restored = state.aggregator.restore(bytes, last, now, canonical);
         if let Ok(Restored { last_flush_s: Some(label_s), .. }) = restored {
             state.flushed_at_s = Some(label_s);
         }
         Some(restored)
     }
 
-    /// Begins to save the aggregation `name`, see `Aggregator::save_begin`. False while it cannot be.
+    /// Starts to save the aggregation `name`, see `Aggregator::save_begin`. False while it cannot be saved.
     pub fn save_begin(&mut self, name: &str, id: u64, number: u64, now: Now, to: &mut Vec<u8>) -> bool {
         let state = self.aggregations.iter_mut().find(|state| state.name == name);
         let Some(state) = state else { return false };
@@ -177,8 +178,8 @@ impl Shard {
         begun
     }
 
-    /// Says that all saves of the aggregation `name` on disk have numbers before `number`. Gives the next one: behind those
-    /// that were begun here, too, and may be on their way there.
+    /// Reports that all saves of the aggregation `name` on disk have numbers before `number`. Returns the next one,
+    /// which is also greater than those of saves started here, which may be on their way to disk.
     pub(crate) fn saved_before(&mut self, name: &str, number: u64) -> u64 {
         let Some(state) = self.aggregations.iter_mut().find(|state| state.name == name) else {
             return number;
@@ -188,24 +189,24 @@ impl Shard {
         next
     }
 
-    /// Goes on with that, see `Aggregator::save_slice`.
+    /// Continues the save, see `Aggregator::save_slice`.
     pub fn save_slice(&mut self, name: &str, series_max: usize, to: &mut Vec<u8>) -> Slice {
         let state = self.aggregations.iter_mut().find(|state| state.name == name);
         state.map_or(Slice::Void, |state| state.aggregator.save_slice(series_max, to))
     }
 
-    /// The last save of the aggregation `name` may not be on disk: the next one is made even if nothing comes before it.
+    /// The last save of the aggregation `name` may not be on disk: the next one is made even without changes.
     pub(crate) fn save_again(&mut self, name: &str) {
         let state = self.aggregations.iter_mut().find(|state| state.name == name);
         state.into_iter().for_each(|state| state.aggregator.save_again());
     }
 
-    /// True when saving the aggregation `name` would give something else than its last save.
+    /// True when saving the aggregation `name` would differ from its last save.
     pub fn is_changed(&self, name: &str) -> bool {
         self.aggregations.iter().any(|state| state.name == name && state.aggregator.is_changed())
     }
 
-    /// What reads the names of an aggregation: its sources read them by the same rules.
+    /// The parser for the names of an aggregation: all its sources read them by the same rules.
     fn parser_of(&self, at: usize) -> Option<Arc<Parser>> {
         let source = self.sources.iter().find(|source| source.routes.aggregations.contains(&at))?;
         Some(Arc::clone(&source.parser))

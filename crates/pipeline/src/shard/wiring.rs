@@ -1,4 +1,4 @@
-//! A plan to the parts of a shard: at the start, and at a reload, which keeps whatever has kept its name.
+//! From a plan to the parts of a shard: at the start, and at a reload, which keeps everything that kept its name.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::shard::routes;
 use crate::{Accounts, IntakeMaker};
 
 impl Shard {
-    /// A shard for `plan` that starts at `now`. `seed` seeds the hash of outside keys.
+    /// A shard for `plan` that starts at `now`. `seed` is the seed of the hash of external keys.
     pub fn new(plan: &Plan, accounts: &Accounts, seed: u64, now: Now) -> Shard {
         let mut shard = Shard {
             aggregations: Vec::new(),
@@ -36,8 +36,8 @@ impl Shard {
         shard
     }
 
-    /// Takes a new plan: aggregations and relays that keep their name keep their state, the others have their last flush, and
-    /// open blocks are closed. One that has become the other kind is gone.
+    /// Applies a new plan: aggregations and relays that keep their name keep their state, the others have their last
+    /// flush, and open blocks are closed. A transform that changed its type counts as removed.
     pub fn reconfigure(&mut self, plan: &Plan, accounts: &Accounts, now: Now, out: &mut Routed) {
         let Shard { aggregations, relays, outputs, gone, .. } = self;
         for state in aggregations.iter_mut() {
@@ -70,7 +70,7 @@ impl Shard {
             .map(|at| {
                 let id = OutputId(at as u16);
                 match encoders.next() {
-                    // A flush may be under way: its document or frame goes on.
+                    // A flush may be in progress: its document or frame continues.
                     Some(kept) if kept.fits(plan, id) => kept,
                     Some(mut replaced) => {
                         replaced.finish(now, out);
@@ -137,7 +137,7 @@ impl Shard {
         self.relays.replace(relays, edges, plan.relays_in_order());
     }
 
-    /// What makes the intakes of the source `id`.
+    /// The maker of the intakes of the source `id`.
     pub fn intakes(&self, plan: &Plan, id: SourceId, accounts: &Accounts) -> IntakeMaker {
         let source = &self.sources[id.index()];
         IntakeMaker {
@@ -159,7 +159,7 @@ impl SourceState {
         let kind = &plan.sources[id.index()].kind;
         let routes = routes::of_source(plan, id);
         let entry = if kind.as_relay_own().is_some() { Entry::Statistics } else { Entry::Records };
-        let tells_of_delivery = plan.sources[id.index()].ack_when == Some(AckWhen::Delivered);
+        let acks_delivery = plan.sources[id.index()].ack_when == Some(AckWhen::Delivered);
         let parser = Arc::new(Parser::new(kind.reading(), seed));
         let protocol = Protocol::of(kind, &parser, seed);
         let account = Arc::clone(accounts.source(id));
@@ -175,7 +175,7 @@ impl SourceState {
             account,
             parser,
             protocol,
-            tells_of_delivery,
+            acks_delivery,
             entry,
             aggregation_edges: edges(aggregations, &routes.aggregations),
             relay_edges: edges(relays, &routes.relays),
@@ -205,7 +205,7 @@ fn fed(
     }
 }
 
-/// The plan of an aggregation that feeds `outputs`: those that send samples on need the members of sets.
+/// The plan of an aggregation that feeds `outputs`: outputs that send samples need the members of sets.
 fn aggregate_for(plan: &Plan, of: &AggregateTransform, outputs: &[OutputId]) -> AggregateTransform {
     let mut aggregate = of.clone();
     let samples = |id: &OutputId| plan.outputs[id.index()].kind.takes().contains(&RecordKind::Packets);

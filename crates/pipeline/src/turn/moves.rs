@@ -1,10 +1,10 @@
-//! Blocks that are queued for a failed endpoint move to its failover members.
+//! Moves blocks in the queue of a failed endpoint to its failover members.
 //!
-//! Path of a line: the queue of an output that is down -> **[`Moves::turn`]** -> `process::relay` says who takes it over -> the
-//! queue of that output, where it is a copy of its own; the first is then settled as `moved`.
-//! Not here: when an endpoint has failed (`deliver::failover`), its failover members (`process::relay`), threads and locks.
-//! Invariants: nothing is dropped to make room for what moves; a line that is on disk has its outcome there only when it is safe
-//! on the other disk, so that a crash between the two gives it twice; a turn does a bounded amount of work.
+//! Path of a line: the queue of an output that is down -> **[`Moves::turn`]** -> `process::relay` chooses the output
+//! that takes it over -> the queue of that output, as a new copy; the first is then settled as `moved`. Not here: when
+//! an endpoint has failed (`deliver::failover`), its failover members (`process::relay`), threads and locks.
+//! Invariants: nothing is dropped to make room for moved blocks; a line on disk gets its outcome there only when it is
+//! synced on the other disk, so that a crash in between delivers it twice; a turn does a bounded amount of work.
 
 use std::collections::VecDeque;
 
@@ -22,20 +22,20 @@ const BLOCKS_MAX: usize = 4;
 /// Most blocks that may be on two disks at one time.
 const UNSYNCED_MAX: usize = 64;
 
-/// Pause between two looks whether they are safe there.
+/// Pause between two checks whether they are synced there.
 const SYNC_PAUSE_NS: u64 = model::SECOND_NS / 500;
 
-/// What is moving.
+/// The moves in progress.
 #[derive(Debug, Default)]
 pub struct Moves {
-    /// Outputs whose queues are to be looked at.
+    /// Outputs whose queues are to be checked.
     from: VecDeque<OutputId>,
     unsynced: VecDeque<Unsynced>,
-    /// Counts lines: `lb` goes by it.
+    /// Counts lines, for `lb`.
     turn: u64,
 }
 
-/// A block on disk whose lines are on their way to other disks.
+/// A block on disk whose lines are moving to other disks.
 #[derive(Debug)]
 struct Unsynced {
     from: OutputId,
@@ -51,15 +51,15 @@ struct Lines {
 }
 
 impl Moves {
-    /// The output is down, or one that may stand in for it came back: what waits for it is looked at in the next turns.
+    /// The output is down, or one of its failover members came back: its queue is checked in the next turns.
     pub fn look_at(&mut self, output: OutputId) {
         if !self.from.contains(&output) {
             self.from.push_back(output);
         }
     }
 
-    /// Moves some blocks. Gives the monotonic nanosecond at which there is something to do again; `u64::MAX` for when
-    /// [`Moves::look_at`] says so.
+    /// Moves some blocks. Returns the monotonic nanosecond of the next work; `u64::MAX` if it waits for
+    /// [`Moves::look_at`].
     pub fn turn(&mut self, shard: &Shard, queues: &mut impl MovingQueues, now: Now) -> u64 {
         self.settle(queues);
         let mut moved = 0;
@@ -71,7 +71,7 @@ impl Moves {
             if self.move_block(from, shard, queues, now) {
                 moved += 1;
             } else {
-                // Whoever finds something out says so.
+                // A change is reported by a call of [`Moves::look_at`].
                 self.from.pop_front();
             }
         }
@@ -82,16 +82,16 @@ impl Moves {
         }
     }
 
-    /// Lets go of everything: what is on two disks stays on both.
+    /// Gives up all moves: blocks on two disks stay on both.
     pub fn let_go(&mut self, queues: &mut impl MovingQueues) {
         self.from.clear();
         self.unsynced.drain(..).for_each(|Unsynced { from, entry, .. }| queues.put_back(from, entry));
     }
 
-    /// Settles what is safe where it has gone.
+    /// Settles blocks that are synced at their new place.
     fn settle(&mut self, queues: &mut impl MovingQueues) {
         while let Some(first) = self.unsynced.front() {
-            // A disk that failed to sync it will not do so later: it is there, and no safer here.
+            // A disk that failed to sync it will not do so later: it is there, and no safer than here.
             let mut places = first.places.iter();
             if places.any(|(to, place)| queues.promise(*to, *place) == Promise::Accepted) {
                 return;
@@ -119,7 +119,7 @@ impl Moves {
             .map(|Lines { to, bytes, copies }| (to, Block::lines(bytes, copies, entry.block().at_ns)))
             .collect();
         let fits = |(to, block): &(OutputId, Block)| {
-            // What a restart was not to lose must not come to depend on one.
+            // Lines that survive a restart must not be moved to a queue that does not.
             let kept = queues.is_on_disk(*to) || !on_disk;
             let same_form = own.writes_lines_as(&shard.outputs[to.index()]);
             kept && same_form && *to != from && queues.has_room(*to, block, now)
@@ -128,7 +128,7 @@ impl Moves {
             queues.put_back(from, entry);
             return false;
         }
-        // One that was dropped has its outcome: nothing that comes to its place later says anything of it.
+        // A dropped one has its outcome: later blocks at its position do not count for it.
         let append = |(to, block)| Some((to, queues.append_moved(to, block, now)?));
         let places: Vec<(OutputId, Position)> = blocks.into_iter().filter_map(append).collect();
         if on_disk {
@@ -139,8 +139,8 @@ impl Moves {
         true
     }
 
-    /// Lines by who takes them over, each in the order in which they waited; none when one of them has to wait. `begin` gives
-    /// a line from its name on.
+    /// Lines by the output that receives them, each in their order; none when one of them has to wait. `begin`
+    /// returns a line from its name on.
     fn share_out<'l>(
         &mut self,
         lines: &'l [u8],
@@ -165,7 +165,7 @@ impl Moves {
                 shared[at].copies += 1;
             }
         }
-        // What a queue holds counts with the room that it has.
+        // The memory of a queued block counts against the queue's room.
         shared.iter_mut().for_each(|lines| lines.bytes.shrink_to_fit());
         Some(shared)
     }

@@ -7,7 +7,7 @@ use pipeline::{Accounts, Routed, Scratch, Shard};
 
 pub(crate) const START: Now = Now { mono_ns: 1, wall_ns: 1_000_000_000 * SECOND_NS };
 
-/// The plan of a config that has no mistake.
+/// The plan of a config without mistakes.
 pub(crate) fn plan_of(text: &str) -> Plan {
     let (plan, diagnostics) = config::check(Source { name: "t.toml", text }, config::Format::Toml);
     plan.unwrap_or_else(|| panic!("{diagnostics:?}"))

@@ -58,8 +58,8 @@ impl Sibling {
 
 /// Opens every listener of `plan` that is not in `already` (source name and address). Also returns one sentence for
 /// each that could not be opened; with the built-in plan these are logged as warnings instead. Sockets from another
-/// What another process passes on is not opened but taken. A UDP address gets a socket for each of the `readers`; one that was taken
-/// keeps those that it has, see [`Listeners::add_siblings`].
+/// process are used instead of opened. A UDP address gets a socket for each of the `readers`; an inherited address keeps
+/// its sockets, see [`Listeners::add_siblings`].
 pub fn open(
     plan: &Plan,
     already: &[(String, Listen)],
