@@ -1,5 +1,5 @@
 //! Rules for Markdown pages: relative links must resolve to a file or folder, and to a heading or anchor in it. The
-//! steps of ARCHITECTURE.md must name existing files and functions.
+//! steps of ARCHITECTURE.md must name existing files and functions, and all other paths in it must exist.
 //!
 //! Links to other hosts are not checked.
 
@@ -30,9 +30,38 @@ pub(super) fn resolve(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
+/// The page with the code map.
+const PAGE: &str = "ARCHITECTURE.md";
+
+/// Every source file and folder between backticks on the page exists. A path may begin anywhere: `turn/moves.rs`.
+pub(super) fn named_files(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for (line, words) in prose(tree.text(PAGE).unwrap_or_default()) {
+        for code in words.split('`').skip(1).step_by(2).filter(|code| is_path(code)) {
+            let (file, folder) = (code.trim_end_matches('/'), format!("{}/", code.trim_end_matches('/')));
+            let exists = tree.files().any(|(path, _)| {
+                path == file
+                    || path.ends_with(&format!("/{file}"))
+                    || path.starts_with(&folder)
+                    || path.contains(&format!("/{folder}"))
+            });
+            if !exists {
+                breaches.push(Breach::new(PAGE, line, "named_files", format!("`{code}` does not exist")));
+            }
+        }
+    }
+    breaches
+}
+
+/// True for the path of a source file or of a folder.
+fn is_path(code: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let is_named = code.ends_with(".rs") || code.ends_with('/') || code.starts_with("crates/");
+    is_named && !code.starts_with('/') && code.chars().all(is_plain)
+}
+
 /// The table of the packet's path: a row that begins with a number names a file and a function.
 pub(super) fn signposts(tree: &Tree) -> Vec<Breach> {
-    const PAGE: &str = "ARCHITECTURE.md";
     let mut breaches = Vec::new();
     for (index, line) in tree.text(PAGE).unwrap_or_default().lines().enumerate() {
         let mut cells = line.split('|').map(str::trim);
@@ -210,6 +239,22 @@ fn steps_name_existing_functions() {
 ";
     let files = [("ARCHITECTURE.md", page), ("a.rs", "fn good(&self) {}\nfn generic<T>() {}\n")];
     assert_eq!(places(&signposts(&Tree::of(&files))), ["ARCHITECTURE.md:5", "ARCHITECTURE.md:6"]);
+}
+
+#[test]
+fn paths_on_the_page_exist() {
+    let page = "\
+`crates/a/src/b.rs`, `src/b.rs`, `b.rs`, `src/`, `crates/a`, `not a path.rs`, `/ready`
+`gone.rs`
+`crates/gone` and `gone/`
+`c.rs` is only the end of a name
+```
+`gone.rs`
+```
+";
+    let files = [("ARCHITECTURE.md", page), ("crates/a/src/b.rs", ""), ("crates/a/src/abc.rs", "")];
+    let found = places(&named_files(&Tree::of(&files)));
+    assert_eq!(found, ["ARCHITECTURE.md:2", "ARCHITECTURE.md:3", "ARCHITECTURE.md:3", "ARCHITECTURE.md:4"]);
 }
 
 #[test]

@@ -59,6 +59,7 @@ const RULES: &[Rule] = &[
     functions::lengths,
     links::resolve,
     links::signposts,
+    links::named_files,
     words::known,
 ];
 
