@@ -7,9 +7,10 @@
 
 use std::collections::HashMap;
 
+use config::kinds::RecordKind;
 use config::plan::{
-    Destination, Feed, GraphiteEncoding, Listen, OutputKind, OutputPlan, Plan, SourceKind, SourcePlan,
-    TransformKind, TransformPlan,
+    Destination, Feed, LinesPlan, Link, Listen, OutputKind, OutputPlan, Plan, SourceKind, SourcePlan,
+    TransformKind, TransformPlan, Written,
 };
 use foldhash::fast::FixedState;
 use model::{Dropped, Filtered, Internal, Reject, RejectedByPeer};
@@ -99,20 +100,20 @@ fn reading(plan: &Plan, source: &SourcePlan) -> Reading {
     let id = plan.sources.iter().position(|other| std::ptr::eq(other, source));
     let feeds =
         |from: &[Feed]| from.iter().any(|feed| matches!(feed, Feed::Source(of) if Some(of.index()) == id));
-    let of_events = |output: &OutputPlan| matches!(output.kind, OutputKind::EventFile { .. });
+    let of_events = |output: &OutputPlan| output.kind.takes().contains(&RecordKind::Events);
     let listens = |is: fn(&Listen) -> bool| source.listen.iter().any(is);
     let aggregated = plan.transforms.iter().any(|transform| feeds(&transform.from));
     let events = plan.outputs.iter().any(|output| of_events(output) && feeds(&output.from));
-    let points = source.kind.points();
-    let statsd = match &source.kind {
+    let (statsd, graphite) = match &source.kind {
         // Packets that are only copied are not parsed.
-        SourceKind::Statsd(options) => (aggregated || events).then_some(options.dialect),
-        SourceKind::Graphite(_) | SourceKind::Own(_) | SourceKind::RelayOwn(_) => None,
+        SourceKind::Statsd(options) => ((aggregated || events).then_some(options.dialect), None),
+        SourceKind::Graphite(graphite) => (None, Some(graphite)),
+        SourceKind::Own(_) | SourceKind::RelayOwn(_) => (None, None),
     };
     Reading {
         statsd,
-        graphite: points.is_some() && !source.kind.is_own(),
-        messages: points.is_some_and(|points| points.messages.is_some()),
+        graphite: graphite.is_some(),
+        messages: graphite.is_some_and(|graphite| graphite.messages.is_some()),
         streams: listens(|listen| !listen.is_datagram()),
         frames: listens(|listen| matches!(listen, Listen::UnixFrames { .. })),
         unix_datagrams: listens(|listen| matches!(listen, Listen::UnixDatagram { .. })),
@@ -204,22 +205,16 @@ fn of_output(output: &OutputPlan, is_shared_out: bool) -> LossTable {
     let mut table = LossTable::new();
     let dropped = Dropped::ALL.iter().filter(|reason| drops(**reason, output, is_shared_out));
     zero(&mut table, "dropped", dropped.map(|reason| reason.word()));
-    let (datagrams, udp) = match &output.kind {
-        OutputKind::GraphiteDatagrams { .. } => (true, true),
-        OutputKind::Packets(packets) => (packets.to.is_datagram(), matches!(packets.to, Destination::Udp(_))),
-        OutputKind::Graphite { .. } | OutputKind::GraphiteFile { .. } | OutputKind::Console { .. } => {
-            (false, false)
-        }
-        OutputKind::PerlFile { .. } | OutputKind::EventFile { .. } => (false, false),
-    };
+    let link = output.kind.facts().link;
+    let datagrams = matches!(link, Link::Datagrams { .. });
+    let udp = matches!(link, Link::Datagrams { to: Destination::Udp(_), .. });
     let rejected = RejectedByPeer::ALL.iter().filter(|reason| match reason {
         // Of unix datagrams, an endpoint that is away is no rejection: the copy stays queued.
         RejectedByPeer::ByPeer => udp,
         RejectedByPeer::SendError => datagrams,
     });
     zero(&mut table, "rejected_by_peer", rejected.map(|reason| reason.word()));
-    let OutputKind::Packets(packets) = &output.kind else { return table };
-    let Some(lines) = &packets.lines else { return table };
+    let Some(lines) = lines_of(output) else { return table };
     let filtered = Filtered::ALL.iter().filter(|reason| match reason {
         Filtered::ByName => !lines.stage.allow.is_empty() || !lines.stage.deny.is_empty(),
         Filtered::SampledOut => lines.stage.sample < 1.0 || !lines.stage.sample_names.is_empty(),
@@ -229,19 +224,16 @@ fn of_output(output: &OutputPlan, is_shared_out: bool) -> LossTable {
     table
 }
 
+/// How an output changes and filters lines, if it does.
+fn lines_of(output: &OutputPlan) -> Option<&LinesPlan> {
+    if let OutputKind::Packets(packets) = &output.kind { packets.lines.as_deref() } else { None }
+}
+
 fn drops(reason: Dropped, output: &OutputPlan, is_shared_out: bool) -> bool {
     let on_disk = output.queue_kind.is_disk();
-    let takes_results = output.kind.takes().contains(&config::kinds::RecordKind::Aggregates);
-    let pickle = matches!(output.kind, OutputKind::Graphite { form: GraphiteEncoding::Pickle, .. });
-    let caps_series = match &output.kind {
-        OutputKind::Packets(packets) => {
-            packets.lines.as_ref().is_some_and(|lines| lines.stage.series_max > 0)
-        }
-        OutputKind::Graphite { .. }
-        | OutputKind::GraphiteDatagrams { .. }
-        | OutputKind::GraphiteFile { .. } => false,
-        OutputKind::Console { .. } | OutputKind::PerlFile { .. } | OutputKind::EventFile { .. } => false,
-    };
+    let takes_results = output.kind.takes().contains(&RecordKind::Aggregates);
+    let pickle = output.kind.facts().written == Written::Pickle;
+    let caps_series = lines_of(output).is_some_and(|lines| lines.stage.series_max > 0);
     match reason {
         Dropped::QueueFull | Dropped::TooBig | Dropped::Stopped | Dropped::ByOperator => true,
         Dropped::TooOld => output.queue.age_max_ms > 0,
