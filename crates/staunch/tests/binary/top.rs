@@ -165,6 +165,48 @@ fn once_on_a_terminal_is_text_that_stays() {
     assert_eq!(rows[last], "Nothing was lost.", "{rows:#?}");
 }
 
+fn status(api: &str, more: &[&str]) -> (Option<i32>, String, String) {
+    let run = Command::new(STAUNCH).args(["status", "--api", api]).args(more).output();
+    let run = run.expect("the binary starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it is text");
+    (run.status.code(), text(run.stdout), text(run.stderr))
+}
+
+#[test]
+fn status_says_by_its_exit_code_whether_somebody_has_to_look() {
+    let (mut daemon, _live) = start();
+    send(&daemon, 3);
+    let api = api(&daemon);
+    wait_for("an output that is down", || daemon.get("/ready").body.contains("is down").then_some(()));
+    let (code, text, _) = status(&api, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains(": ready, balanced\n") && text.contains("\nwarnings\n  output `dead` is down"),
+        "{text}"
+    );
+    assert!(text.contains("received 6 = rejected 3 + aggregated 3"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let (_, json, _) = status(&api, &["--json", "--no-wait"]);
+    let json: Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!((&json["interval_s"], &json["sources"][0]["received"]), (&Value::Null, &6.into()), "{json}");
+    daemon.stop();
+    let (code, text, error) = status(&api, &[]);
+    assert_eq!((code, text.as_str()), (Some(2), ""), "{error}");
+    assert!(error.starts_with(&format!("staunch: no daemon answers at {api}: cannot connect")), "{error}");
+    assert!(error.contains("--api HOST:PORT") && error.contains("--config FILE"), "{error}");
+}
+
+#[test]
+fn status_of_a_daemon_without_trouble_is_0() {
+    let toml = "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n[outputs.file]\ntype = \"graphite_file\"\n\
+        from = [\"stats\"]\n[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1s\"\n";
+    let mut daemon = Builder::native(toml).start();
+    let (code, text, _) = status(&api(&daemon), &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.ends_with("\nwarnings: none\n"), "{text}");
+    daemon.stop();
+}
+
 struct Piped {
     child: Child,
     /// None once nobody reads.
