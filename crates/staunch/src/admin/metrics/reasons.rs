@@ -88,6 +88,8 @@ fn zero(table: &mut LossTable, family: &'static str, words: impl Iterator<Item =
 struct Reading {
     statsd: Option<Dialect>,
     graphite: bool,
+    /// Graphite's, or another protocol of points.
+    points: bool,
     messages: bool,
     streams: bool,
     frames: bool,
@@ -108,11 +110,12 @@ fn reading(plan: &Plan, source: &SourcePlan) -> Reading {
         // Packets that are only copied are not parsed.
         SourceKind::Statsd(options) => ((aggregated || events).then_some(options.dialect), None),
         SourceKind::Graphite(graphite) => (None, Some(graphite)),
-        SourceKind::Own(_) | SourceKind::RelayOwn(_) => (None, None),
+        SourceKind::OpenTsdb | SourceKind::Own(_) | SourceKind::RelayOwn(_) => (None, None),
     };
     Reading {
         statsd,
         graphite: graphite.is_some(),
+        points: source.kind.gives_points() && !source.kind.is_own(),
         messages: graphite.is_some_and(|graphite| graphite.messages.is_some()),
         streams: listens(|listen| !listen.is_datagram()),
         frames: listens(|listen| matches!(listen, Listen::UnixFrames { .. })),
@@ -149,17 +152,18 @@ fn of_source(plan: &Plan, source: &SourcePlan) -> LossTable {
 fn rejects(reason: Reject, of: &Reading) -> bool {
     let extended = matches!(of.statsd, Some(Dialect::Dogstatsd | Dialect::Union));
     match reason {
-        Reject::NoName | Reject::BadValue | Reject::NonFinite => of.statsd.is_some() || of.graphite,
+        Reject::NoName | Reject::BadValue | Reject::NonFinite => of.statsd.is_some() || of.points,
         Reject::NoType | Reject::BadRate => of.statsd.is_some(),
         // Node takes any type.
         Reject::BadType => of.statsd.is_some_and(|dialect| dialect != Dialect::Etsy),
         Reject::NegativeTimer => of.statsd.is_some_and(|dialect| dialect != Dialect::Perl),
         Reject::KeyTooLong | Reject::TooManyTags => of.statsd.is_some_and(|dialect| dialect != Dialect::Etsy),
         Reject::BadEvent | Reject::BadCheck | Reject::TimestampUnsupported => extended,
-        Reject::BadTimestamp => extended || of.graphite,
+        Reject::BadTimestamp => extended || of.points,
         Reject::EmptyLine => of.statsd == Some(Dialect::Perl),
-        Reject::BadTag | Reject::NoValue | Reject::NoTimestamp | Reject::TooManyFields => of.graphite,
-        Reject::BadName | Reject::NameTooLong | Reject::NotUtf8 => of.graphite,
+        Reject::TooManyFields => of.graphite,
+        Reject::BadTag | Reject::NoValue | Reject::NoTimestamp => of.points,
+        Reject::BadName | Reject::NameTooLong | Reject::NotUtf8 => of.points,
         Reject::BadMessage | Reject::BadElement => of.messages,
         Reject::LineTooLong | Reject::TailLost | Reject::HttpRequest | Reject::TlsHandshake => of.streams,
         Reject::UnfinishedFull => of.streams,
@@ -232,7 +236,9 @@ fn lines_of(output: &OutputPlan) -> Option<&LinesPlan> {
 fn drops(reason: Dropped, output: &OutputPlan, is_shared_out: bool) -> bool {
     let on_disk = output.queue_kind.is_disk();
     let takes_results = output.kind.takes().contains(&RecordKind::Aggregates);
+    // These write numbers, and not the text that came.
     let pickle = output.kind.facts().written == Written::Pickle;
+    let numbers = pickle || matches!(output.kind, OutputKind::OpenTsdb { .. });
     let caps_series = lines_of(output).is_some_and(|lines| lines.stage.series_max > 0);
     match reason {
         Dropped::QueueFull | Dropped::TooBig | Dropped::Stopped | Dropped::ByOperator => true,
@@ -240,7 +246,7 @@ fn drops(reason: Dropped, output: &OutputPlan, is_shared_out: bool) -> bool {
         Dropped::NoEndpoint => is_shared_out,
         Dropped::NonFinitePoint => takes_results,
         Dropped::UnsafeName => takes_results || pickle,
-        Dropped::NotANumber => pickle,
+        Dropped::NotANumber => numbers,
         Dropped::Damaged | Dropped::Deleted | Dropped::DiskFailed => on_disk,
         Dropped::SeriesMax => caps_series,
         Dropped::TimerValuesMax | Dropped::EventsMax | Dropped::ExchangeFull | Dropped::Late => false,
