@@ -167,6 +167,7 @@ pub(super) const WORDS: &[(&str, &str)] = &[
     ("stalled_for_s", "Seconds for which a source has been waiting for room in the queue; 0 for none. Make the endpoint faster or the queue larger."),
     ("busy_us", "Time that the senders of the output were at work, in microseconds."),
     ("busy", "The queue was in use while the document was made, perhaps because its disk does not answer. Some figures are those of an earlier look."),
+    ("answer_lines", "Lines that the endpoint answered: OpenTSDB answers what it does not accept. The log has one of them a minute."),
     ("tags_left_out", "Tags that the output's protocol cannot express. Their lines were sent without them."),
     ("queue", "The queue of an output, in memory or on disk; in `top`, its copies. For sources in `top`: how full the receive queue of the kernel is."),
     ("queues", "The queues of outputs."),
