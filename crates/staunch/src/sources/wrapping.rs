@@ -109,7 +109,7 @@ pub(super) fn tell_closed(source: &str, from: &str, why: &str) {
     }
 }
 
-fn is_told_now(source: &str) -> bool {
+fn may_log_now(source: &str) -> bool {
     FAILED.note(source, Clock::mono_ns()).is_some()
 }
 
