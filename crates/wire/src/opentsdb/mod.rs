@@ -11,7 +11,7 @@ mod put;
 #[cfg(test)]
 mod tests;
 
-pub use put::{PUT_BYTES_MAX, Parts, PutReject, is_safe, put_line, put_lines};
+pub use put::{PUT_BYTES_MAX, Parts, PutReject, SECONDS_MAX, is_safe, put_line, put_lines};
 
 use memchr::{memchr, memchr2};
 use model::{Reject, Span};
@@ -21,9 +21,6 @@ use crate::steps::touch;
 
 /// The reply to a line `version`, as Riemann's server gives it.
 pub const VERSION_REPLY: &[u8] = b"net.opentsdb\nBuilt on ... (riemann-opentsdb)\n";
-
-/// Times above it are milliseconds: as seconds they would be after the year 2106.
-pub const SECONDS_MAX: u64 = u32::MAX as u64;
 
 /// A Graphite tag of this name would be the metric's own name, and be left out.
 const NAME_TAG: &[u8] = b"name";

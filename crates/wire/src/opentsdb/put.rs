@@ -8,7 +8,8 @@ use memchr::memchr;
 use crate::number::{double, is_decimal};
 use crate::steps::touch;
 
-use super::SECONDS_MAX;
+/// Times above it are milliseconds: as seconds they would be after the year 2106.
+pub const SECONDS_MAX: u64 = u32::MAX as u64;
 
 /// Longest line that a TSD reads, without its LF: it closes the connection of a longer one, and so does Riemann.
 pub const PUT_BYTES_MAX: usize = 1024;

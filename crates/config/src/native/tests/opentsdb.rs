@@ -23,8 +23,8 @@ fn a_source_of_opentsdb_listens_on_streams_only() {
         ("unix-frames:///run/o", false),
     ] {
         let wrong = mistakes(listen, "k=v");
-        let want = "C004 a source of points cannot use this listener";
-        assert_eq!(wrong, if is_good { &[][..] } else { &[want] }, "{listen}");
+        let want: &[&str] = &["C004 a source of points cannot use this listener"];
+        assert_eq!(wrong, if is_good { &[] } else { want }, "{listen}");
     }
 }
 
@@ -41,6 +41,7 @@ fn the_default_tag_is_one_that_opentsdb_takes() {
         ("", false),
     ] {
         let wrong = mistakes("tcp://127.0.0.1:0", tag);
-        assert_eq!(wrong, if is_good { &[][..] } else { &["C004 `default_tag` is no tag"] }, "{tag:?}");
+        let want: &[&str] = &["C004 `default_tag` is no tag"];
+        assert_eq!(wrong, if is_good { &[] } else { want }, "{tag:?}");
     }
 }
