@@ -628,18 +628,19 @@ fn output() -> BoxedStrategy<Draft> {
                     compression,
                     tls: tls.map(Box::new),
                 }
-            }),
-        (to.clone(), namespace(), sender(), select(vec!["source=staunch", "host=web-1", "é=ü/1"])).prop_map(
-            |(to, namespace, sender, tag)| {
+            })
+            .boxed(),
+        (to.clone(), namespace(), sender(), select(vec!["source=staunch", "host=web-1", "é=ü/1"]))
+            .prop_map(|(to, namespace, sender, tag)| {
                 OutputKind::OpenTsdb { to, namespace, default_tag: tag.into(), sender }
-            }
-        ),
-        (file.clone(), any::<bool>(), namespace()).prop_map(
-            |((path, file_bytes_max, files_max), peer, namespace)| {
+            })
+            .boxed(),
+        (file.clone(), any::<bool>(), namespace())
+            .prop_map(|((path, file_bytes_max, files_max), peer, namespace)| {
                 let path = path.into();
                 OutputKind::GraphiteFile { path, file_bytes_max, files_max, peer, namespace }
-            }
-        ),
+            })
+            .boxed(),
         (any::<bool>(), select(vec![ConsoleEncoding::Node, ConsoleEncoding::Perl]))
             .prop_map(|(pretty, form)| OutputKind::Console { form, pretty }),
         ("[a-z]{1,5}", text())
