@@ -237,6 +237,7 @@ pub(in crate::options) mod shared {
         &Section::of::<{ Section::number(&Family::ALL) }>(&Family::ALL);
     pub(in crate::options) const NAMING: &[Section] =
         &[OutputGraphite, OutputGraphiteFile, OutputOpenTsdb, TransformAggregate];
+    pub(in crate::options) const FLUSHED: &[Section] = &[OutputGraphite, OutputGraphiteFile, OutputOpenTsdb];
     pub(in crate::options) const STREAMS: &[Section] =
         &[OutputGraphite, OutputOpenTsdb, OutputTcp, OutputUnix];
     pub(in crate::options) const PACKETS: &[Section] = &[OutputUdp, OutputTcp, OutputUnix];

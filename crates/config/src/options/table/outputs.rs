@@ -2,7 +2,7 @@
 
 use wire::graphite::{Namespace, Numbers};
 
-use super::types::{KIB, NAMING, ROTATED, TIB, one_of, size, size_or_off, whole};
+use super::types::{FLUSHED, KIB, NAMING, ROTATED, TIB, one_of, size, size_or_off, whole};
 use crate::diagnostic::Place;
 use crate::options::checked::Checked;
 use crate::options::field::{Form, Plain, rows, words};
@@ -59,7 +59,7 @@ rows! {
             "Last part of all names, before their tags.",
             "An empty text omits it.";
     }
-    in [OutputGraphite, OutputGraphiteFile] {
+    in FLUSHED {
         "stats_prefix" => stats_prefix: Text, Toml("\"statsd\""), "\"statsd.web1\"",
             "Part of the names of the figures about the flush, such as `statsd.numStats`.";
     }
