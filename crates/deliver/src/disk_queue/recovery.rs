@@ -262,10 +262,8 @@ pub(super) fn recover<D: Disk>(
 /// process may be writing, so segments end where they end, whatever the cursor says was written since.
 pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> Result<Survey, DiskError> {
     let names = disk.list()?;
-    let mut report = Recovery::default();
     let (candidates, not_opened) = candidates(disk, unreadable, &names)?;
-    report.segments_unreadable = not_opened.len() as u64;
-    report.segments_oversized = candidates.iter().filter(|candidate| candidate.is_oversized).count() as u64;
+    let mut report = report_of(&candidates, &not_opened);
     let sequences = names.iter().filter_map(|name| segment_sequence(name));
     let highest = sequences.filter(|sequence| *sequence < SEQUENCE_MAX).max().unwrap_or(0);
 
@@ -341,6 +339,15 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
         tail,
         report,
     })
+}
+
+/// What the files themselves show.
+fn report_of(candidates: &[Candidate], not_opened: &[NotOpened]) -> Recovery {
+    Recovery {
+        segments_unreadable: not_opened.len() as u64,
+        segments_oversized: candidates.iter().filter(|candidate| candidate.is_oversized).count() as u64,
+        ..Recovery::default()
+    }
 }
 
 /// Files with the name of a segment, by kind.
