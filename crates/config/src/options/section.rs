@@ -2,7 +2,7 @@
 //! and outputs, also the records that they take and give: the one table of kinds (`crate::kinds` reads it).
 //!
 //! A kind of source, transform or output has one line here. The options of every kind (`type`, `from`, `queue`), the
-//! checks of edges, the schema, the reference and the docs page follow from it. ARCHITECTURE.md lists the other places for
+//! checks of edges, the schema, the reference and the docs page follow from it. CONTRIBUTING.md lists the other places for
 //! a new kind.
 
 use crate::kinds::NodeKind;

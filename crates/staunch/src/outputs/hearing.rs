@@ -1,10 +1,9 @@
 //! Replies of an endpoint: a limit on reading, so that other tasks have their turn.
 //!
-//! Graphite and StatsD never answer, and OpenTSDB answers what it rejects. What comes is counted, a line of it is logged now and
-//! then, and it is thrown away. An endpoint that talks without end would have its
-//! task, and with it the thread of all outputs and connections, do nothing but read: past [`AT_ONCE_BYTES_MAX`] it is not
-//! read for [`REST_NS`], which its own kernel makes it wait for.
-//! Not here: sockets (`stream`).
+//! Graphite and StatsD never reply, and OpenTSDB replies to lines that it rejects. Replies are counted, one line is logged
+//! once a minute, and they are dropped. An endpoint that sends without end would keep its task, and the thread of all
+//! outputs and connections, busy with reading. After [`AT_ONCE_BYTES_MAX`] it is not read for [`REST_NS`], so its own
+//! kernel makes it wait. Not here: sockets (`stream`).
 
 /// Most bytes that are read without a pause.
 const AT_ONCE_BYTES_MAX: usize = 64 * 1024;

@@ -1,5 +1,5 @@
-//! At most one log line a minute for each source, so that failures at one source do not hide those at others. However many readers
-//! there are: a throttle is one for all of them.
+//! At most one log line a minute for each source, so that failures at one source do not hide those at others. All readers
+//! share one throttle.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
