@@ -3,47 +3,16 @@
 //! Each source and each output has one account, written by the threads that move the records, and read by the API. The
 //! counters are relaxed atomics, updated once per batch, never once per record. A reader may see a change in progress,
 //! so the balances are asserted only while the writers are idle.
-//!
-//! Here: the common parts, and the figures that are passed to another process.
 
+mod figure;
 mod output;
 mod records;
 mod source;
 
+pub use figure::{Figure, Losses};
 pub use output::{OutputAccount, OutputSum};
 pub use records::{RecordAccount, RecordSum};
 pub use source::SourceAccount;
-
-/// One reason with its count, for reports: (family such as `dropped`, word such as `series_max`, count).
-pub type Losses = Vec<(&'static str, &'static str, u64)>;
-
-/// One named figure of an account, for the process that continues the account.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Figure {
-    /// Family (`dropped`, …), or the name of a figure that has no reasons.
-    pub family: String,
-    /// Reason; empty for none.
-    pub reason: String,
-    /// The count.
-    pub count: u64,
-    /// Bytes of those copies; 0 where bytes are not counted.
-    pub bytes: u64,
-}
-
-impl Figure {
-    /// A count under its name.
-    pub fn new(family: &str, reason: &str, count: u64, bytes: u64) -> Figure {
-        Figure { family: family.to_owned(), reason: reason.to_owned(), count, bytes }
-    }
-}
-
-/// Figures with their names: (family, reason, the figure).
-type Named<'a, T> = Vec<(&'static str, &'static str, &'a T)>;
-
-fn find<'a, T>(named: &Named<'a, T>, wanted: &Figure) -> Option<&'a T> {
-    let found = named.iter().find(|known| known.0 == wanted.family && known.1 == wanted.reason)?;
-    Some(found.2)
-}
 
 #[cfg(test)]
 mod tests {

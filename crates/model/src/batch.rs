@@ -7,6 +7,7 @@ mod part;
 
 use std::borrow::Cow;
 
+use crate::memory::{memory_of, owned};
 use crate::{AckMark, Events, EventsView, Extra, Peer, Point, Receipt, Sample, SourceId, Span};
 
 /// The least memory counted for the batches of a read, because the allocator and the queues also need memory for small
@@ -141,19 +142,6 @@ impl Points<'_> {
             Cow::Borrowed(all) => *all = &all[points..],
             Cow::Owned(all) => drop(all.drain(..points)),
         }
-    }
-}
-
-fn owned<T: Clone>(slice: Cow<'_, [T]>) -> Cow<'static, [T]> {
-    Cow::Owned(slice.into_owned())
-}
-
-/// Memory of a slice in addition to its owner's; none if it is borrowed.
-#[expect(clippy::ptr_arg, reason = "it asks whose memory it is")]
-pub(crate) fn memory_of<T: Clone>(slice: &Cow<'_, [T]>) -> usize {
-    match slice {
-        Cow::Borrowed(_) => 0,
-        Cow::Owned(owned) => owned.capacity() * size_of::<T>(),
     }
 }
 

@@ -12,6 +12,7 @@ pub mod event;
 pub mod flushed;
 pub mod id;
 pub mod limits;
+mod memory;
 pub mod now;
 pub mod outcome;
 pub mod peer;

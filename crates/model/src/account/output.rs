@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{Figure, Losses, Named, find};
+use super::figure::{Figure, Losses, Named, find};
 use crate::{CopyOutcome, Dropped, Filtered, Internal, RejectedByPeer};
 
 /// Counts of one output, in copies (records that were routed to it) and in the bytes of those copies.

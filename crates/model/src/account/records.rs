@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Figure, Losses, Named, find};
+use super::figure::{Figure, Losses, Named, find};
 use crate::{Dropped, Internal, Outcome, Reject};
 
 /// Received records and their outcomes. Each source has one, and each edge into a transform.

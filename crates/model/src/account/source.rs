@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 
+use super::figure::{Figure, Losses, Named, find};
 use super::records::{RecordAccount, RecordSum, zeros};
-use super::{Figure, Losses, Named, find};
 use crate::{Dropped, Outcome, Reject, Unacked};
 
 /// Counts of one source. Unit: records, unless a field says packets or bytes.

@@ -19,8 +19,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::Span;
-use crate::batch::memory_of;
-use value::{Entry, Number, text_of};
+use crate::memory::memory_of;
+use value::{Entry, Number, Pool, text_of};
 
 /// Events of some packets: the arena of their texts, and arrays that point into it.
 #[derive(Clone, Debug, Default)]
@@ -165,6 +165,10 @@ impl<'a> EventsView<'a> {
     pub fn iter(self) -> impl ExactSizeIterator<Item = EventRef<'a>> {
         self.events.iter().map(move |record| EventRef { batch: self, record })
     }
+
+    fn pool(self) -> Pool<'a> {
+        Pool { text: self.text, ratios: self.ratios }
+    }
 }
 
 /// One event of a batch.
@@ -205,7 +209,7 @@ impl<'a> EventRef<'a> {
 
     /// What was measured.
     pub fn metric(self) -> Option<NumberRef<'a>> {
-        self.record.metric.map(|number| NumberRef::of(number, self.batch))
+        self.record.metric.map(|number| NumberRef::of(number, self.batch.pool()))
     }
 
     /// When it happened.
@@ -228,7 +232,7 @@ impl<'a> EventRef<'a> {
     /// All other fields, in order. A key may repeat: the last one counts.
     pub fn attributes(self) -> Entries<'a> {
         let Span { at, len } = self.record.attributes;
-        Entries::new(self.batch, &self.batch.entries[at as usize..][..len as usize])
+        Entries::new(self.batch.pool(), &self.batch.entries[at as usize..][..len as usize])
     }
 
     /// The attribute with this key.

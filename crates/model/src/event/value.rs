@@ -5,8 +5,14 @@
 
 use std::fmt;
 
-use super::EventsView;
 use crate::Span;
+
+/// What stored numbers and values point into.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pool<'a> {
+    pub(super) text: &'a str,
+    pub(super) ratios: &'a [Ratio],
+}
 
 /// A number, as it is stored. [`NumberRef`] reads it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,13 +89,13 @@ fn divisor(mut a: u64, mut b: u64) -> u64 {
 }
 
 impl<'a> NumberRef<'a> {
-    pub(super) fn of(number: Number, batch: EventsView<'a>) -> NumberRef<'a> {
+    pub(super) fn of(number: Number, pool: Pool<'a>) -> NumberRef<'a> {
         match number {
             Number::I64(number) => NumberRef::I64(number),
             Number::F64(number) => NumberRef::F64(number),
             Number::F32(number) => NumberRef::F32(number),
-            Number::Ratio(at) => NumberRef::Ratio(batch.ratios[at as usize]),
-            Number::BigInteger(digits) => NumberRef::BigInteger(text_of(batch.text, digits)),
+            Number::Ratio(at) => NumberRef::Ratio(pool.ratios[at as usize]),
+            Number::BigInteger(digits) => NumberRef::BigInteger(text_of(pool.text, digits)),
         }
     }
 
@@ -168,13 +174,13 @@ pub enum ValueRef<'a> {
 /// Attributes of an event, or entries of a map, in order.
 #[derive(Clone)]
 pub struct Entries<'a> {
-    batch: EventsView<'a>,
+    pool: Pool<'a>,
     rest: &'a [Entry],
 }
 
 impl<'a> Entries<'a> {
-    pub(super) fn new(batch: EventsView<'a>, entries: &'a [Entry]) -> Entries<'a> {
-        Entries { batch, rest: entries }
+    pub(super) fn new(pool: Pool<'a>, entries: &'a [Entry]) -> Entries<'a> {
+        Entries { pool, rest: entries }
     }
 }
 
@@ -182,21 +188,21 @@ impl<'a> Iterator for Entries<'a> {
     type Item = (&'a str, ValueRef<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.batch;
+        let pool = self.pool;
         let (entry, rest) = self.rest.split_first()?;
         let (inner, rest) = rest.split_at(entry.value.entries());
         self.rest = rest;
-        let inner = Entries { batch, rest: inner };
+        let inner = Entries { pool, rest: inner };
         let value = match entry.value {
             Value::Nil => ValueRef::Nil,
             Value::Bool(is_true) => ValueRef::Bool(is_true),
-            Value::Number(number) => ValueRef::Number(NumberRef::of(number, batch)),
-            Value::Text(text) => ValueRef::Text(text_of(batch.text, text)),
-            Value::Keyword(name) => ValueRef::Keyword(text_of(batch.text, name)),
+            Value::Number(number) => ValueRef::Number(NumberRef::of(number, pool)),
+            Value::Text(text) => ValueRef::Text(text_of(pool.text, text)),
+            Value::Keyword(name) => ValueRef::Keyword(text_of(pool.text, name)),
             Value::List(_) => ValueRef::List(Items(inner)),
             Value::Map(_) => ValueRef::Map(inner),
         };
-        Some((text_of(batch.text, entry.key), value))
+        Some((text_of(pool.text, entry.key), value))
     }
 }
 

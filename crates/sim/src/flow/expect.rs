@@ -5,7 +5,7 @@ use pipeline::SeriesRow;
 
 use super::escape::escape;
 use super::figures::{self, Line};
-use super::run::{known_output, listed};
+use super::names::{known_output, listed};
 use super::step::{At, Expected, Figure, Figures, Held, What};
 use crate::glob::Glob;
 use crate::world::arrivals::{Arrival, Arrived};

@@ -6,7 +6,9 @@
 
 mod escape;
 mod expect;
+mod failure;
 mod figures;
+mod names;
 mod parse;
 mod plan;
 mod run;
@@ -15,14 +17,7 @@ mod step;
 mod tests;
 mod words;
 
-/// A mistake in a flow file, or a failed check of its pipeline.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Line in the flow file, from 1.
-    pub line: usize,
-    /// Expected and actual state, and advice. May have several lines.
-    pub message: String,
-}
+pub use failure::Failure;
 
 /// Parses a flow file without running it.
 ///

@@ -10,9 +10,10 @@ use config::diagnostic::nearest;
 use config::text::parse_duration;
 use model::Kind;
 
-use super::Failure;
 use super::escape::unescape;
+use super::failure::Failure;
 use super::figures;
+use super::names::did_you_mean;
 use super::step::{At, Compat, Config, Expected, Figure, Figures, Form, Held, Order, Refused, Step, What};
 use super::words::{WORDS, usage};
 use crate::glob::Glob;
@@ -405,10 +406,6 @@ fn unknown_word(word: &str) -> String {
         Some(near) => format!("`{word}` is no word of flow files; did you mean `{near}`?"),
         None => format!("`{word}` is no word of flow files; they are: {}", all.join(", ")),
     }
-}
-
-pub(crate) fn did_you_mean(near: Option<&str>) -> String {
-    near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }
 
 fn wants(word: &str, holds: bool) -> Result<(), String> {

@@ -9,7 +9,7 @@ use import::relay::plan::Relay;
 use import::relay::{Reading, read_text};
 use import::statsd;
 
-use super::Failure;
+use super::failure::Failure;
 use super::step::{Compat, Config, Form};
 
 /// The host name for configuration files of original programs.

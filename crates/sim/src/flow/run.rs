@@ -6,9 +6,9 @@
 use config::diagnostic::nearest;
 use config::plan::Plan;
 
-use super::Failure;
 use super::expect;
-use super::parse::did_you_mean;
+use super::failure::Failure;
+use super::names::{did_you_mean, known_output, listed};
 use super::plan;
 use super::step::{Config, Order, Refused, Step, What};
 use crate::world::peer::State;
@@ -244,24 +244,4 @@ fn known_source(world: &World, name: &str) -> Result<(), Stop> {
     let all: Vec<&str> = names().collect();
     let near = did_you_mean(nearest(name, names()));
     Err(Stop::Ended(format!("there is no source `{name}`; there are: {}{near}", listed(&all))))
-}
-
-pub(crate) fn known_output<'a>(
-    world: &'a mut World,
-    name: &str,
-) -> Result<&'a mut crate::world::outlet::Outlet, String> {
-    let names: Vec<String> = world.outlets.iter().map(|outlet| outlet.name.clone()).collect();
-    world.outlet(name).ok_or_else(|| {
-        let all: Vec<&str> = names.iter().map(String::as_str).collect();
-        let near = did_you_mean(nearest(name, all.iter().copied()));
-        format!("there is no output `{name}`; there are: {}{near}", listed(&all))
-    })
-}
-
-/// `a`, `b`, or `none`.
-pub(crate) fn listed(names: &[&str]) -> String {
-    if names.is_empty() {
-        return "none".into();
-    }
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

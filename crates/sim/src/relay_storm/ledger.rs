@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{CLUSTERS, Kind};
+use super::clusters::{CLUSTERS, Kind};
 use crate::random::Random;
 
 /// Series of each cluster and connection.

@@ -1,13 +1,13 @@
 //! The checks after every step: both balances, arrivals, disks, replies to clients, reasons of drops.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{Dropped, OutputId};
 
-use super::watch::{self, Watch};
-use super::{CALM, CALM_IS_MISSING, KEPT, Storm};
-use crate::world::{Given, World};
+use super::Storm;
+use super::pipeline::{CALM, CALM_IS_MISSING, KEPT};
+use super::watch::{self, Watch, kept};
+use crate::world::Given;
 
 impl Storm {
     pub(super) fn check(&mut self) -> Result<(), String> {
@@ -95,10 +95,4 @@ impl Storm {
         }
         Ok(())
     }
-}
-
-/// The watches of outputs whose lines are acknowledged to clients.
-pub(super) fn kept<'a>(world: &World, watches: &'a BTreeMap<OutputId, Watch>) -> Vec<&'a Watch> {
-    let at = KEPT.iter().filter_map(|name| world.outlet_at(name));
-    at.filter_map(|at| watches.get(&OutputId(at as u16))).collect()
 }

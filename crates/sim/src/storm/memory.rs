@@ -16,9 +16,12 @@ use crate::world::keeping::Event;
 /// The aggregation whose counters are followed.
 pub(super) const FOLLOWED: &str = "t";
 
+/// A lost write is one of the next this many writes of a disk for checkpoints.
+pub(super) const LOST_WRITE_MAX: u64 = 3;
+
 /// Complete checkpoints needed before a fault no longer matters. The fault hits one of the next
-/// [`super::outage::LOST_WRITE_MAX`] writes, and there are two generations of checkpoints.
-const CHECKPOINTS_HEAL: u32 = super::outage::LOST_WRITE_MAX as u32 + 3;
+/// [`LOST_WRITE_MAX`] writes, and there are two generations of checkpoints.
+const CHECKPOINTS_HEAL: u32 = LOST_WRITE_MAX as u32 + 3;
 
 /// Counter -> sum of the samples sent.
 type Sums = BTreeMap<String, u64>;

@@ -15,6 +15,7 @@
 
 mod checks;
 mod clients;
+mod end;
 mod memory;
 mod nights;
 mod outage;
@@ -34,15 +35,15 @@ use deliver::disk_queue::faulty_disk::Faults;
 use deliver::queue::Queue;
 use model::OutputId;
 
-use self::checks::kept;
 use self::clients::Clients;
+use self::end::End as Outage;
 use self::memory::Memory;
-use self::outage::End as Outage;
+use self::pipeline::{CALM, CALM_IS_MISSING};
 pub use self::report::{Calm, Found, Tally};
 pub use self::story::Story;
 use self::traffic::Traffic;
 use self::vault::Vault;
-use self::watch::Watch;
+use self::watch::{Watch, kept};
 use crate::random::Random;
 use crate::world::arrivals::Reading;
 use crate::world::canary::Canary;
@@ -54,14 +55,6 @@ use crate::world::{Knobs, World, start};
 const STEPS: usize = 100;
 
 const MS_NS: u64 = 1_000_000;
-
-/// Outputs without faults: the ledger is compared with their arrivals.
-const CALM: &[&str] = &["calm", "calm_pickle"];
-
-const CALM_IS_MISSING: &str = "the calm outputs are in every plan";
-
-/// Outputs whose lines are acknowledged to clients. No fault damages the data on their disks.
-const KEPT: &[&str] = &["kept", "kept_too"];
 
 /// One run.
 ///

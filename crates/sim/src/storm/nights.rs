@@ -4,8 +4,10 @@
 
 use model::OutputId;
 
-use super::outage::{End, fault, shortage};
-use super::{CALM, KEPT, Storm};
+use super::Storm;
+use super::end::End;
+use super::outage::{fault, shortage};
+use super::pipeline::{CALM, KEPT};
 use crate::world::peer::State;
 
 impl Storm {

@@ -5,29 +5,14 @@
 use deliver::disk_queue::faulty_disk::{Faults, FaultyDisk};
 use model::{DiskError, OutputId};
 
+use super::end::End;
+use super::memory::{self, LOST_WRITE_MAX};
+use super::pipeline::{CALM, KEPT};
 use super::vault::{Found, Legacy, Vault};
-use super::{CALM, KEPT, MS_NS, Storm, memory};
+use super::{MS_NS, Storm};
 use crate::random::Random;
 use crate::world::outlet::Outlet;
 use crate::world::stored::Stored;
-
-/// A lost write is one of the next this many writes of a disk for checkpoints.
-pub(super) const LOST_WRITE_MAX: u64 = 3;
-
-/// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// Killed: its writes are kept.
-    Killed,
-    /// Power loss: writes without a sync may be kept, in part and in any order.
-    PowerLoss,
-}
-
-impl End {
-    pub(super) fn by_chance(random: &mut Random) -> End {
-        if random.chance(50) { End::PowerLoss } else { End::Killed }
-    }
-}
 
 impl Storm {
     /// Causes a fault on the disk of one output.

@@ -34,6 +34,14 @@ from = ["t"]
 to = ["tcp://127.0.0.1:2004"]
 "#;
 
+/// Outputs without faults: the ledger is compared with their arrivals.
+pub(super) const CALM: &[&str] = &["calm", "calm_pickle"];
+
+pub(super) const CALM_IS_MISSING: &str = "the calm outputs are in every plan";
+
+/// Outputs whose lines are acknowledged to clients. No fault damages the data on their disks.
+pub(super) const KEPT: &[&str] = &["kept", "kept_too"];
+
 /// Outputs of every plan, whose queue may change its kind.
 pub(super) const MOVABLE: &[&str] = &["lines", "pickle", "dogs", "file", "events", "udp", "edge"];
 
@@ -123,7 +131,7 @@ fn put_on_disk(plan: &mut Plan, seed: u64, moved: &BTreeSet<String>) {
         digest.add(output.name.as_bytes());
         let mut random = Random::new(seed ^ digest.number());
         let window = QueueKind::Disk { sync_window_ms: random.between(1, 20) };
-        let always = super::CALM.iter().chain(super::KEPT).any(|name| *name == output.name);
+        let always = CALM.iter().chain(KEPT).any(|name| *name == output.name);
         if (random.chance(60) != moved.contains(&output.name)) || always {
             output.queue_kind = window;
         }
@@ -133,7 +141,7 @@ fn put_on_disk(plan: &mut Plan, seed: u64, moved: &BTreeSet<String>) {
 /// Queues far below the minimum of config files, so that they are often full.
 fn shrink_queues(plan: &mut Plan, random: &mut Random) {
     for output in &mut plan.outputs {
-        if super::CALM.contains(&output.name.as_str()) {
+        if CALM.contains(&output.name.as_str()) {
             continue;
         }
         output.queue.bytes_max = random.between(15_000, 60_000);
@@ -141,7 +149,7 @@ fn shrink_queues(plan: &mut Plan, random: &mut Random) {
         output.queue.when_full =
             *random.pick(&[WhenFull::DropOldest, WhenFull::DropNewest, WhenFull::Block, WhenFull::Wait]);
         output.queue.age_max_ms = *random.pick(&[0, 0, 30_000]);
-        if super::KEPT.contains(&output.name.as_str()) {
+        if KEPT.contains(&output.name.as_str()) {
             // Acknowledged lines must not be dropped later.
             output.queue.when_full = WhenFull::Block;
             (output.queue.records_max, output.queue.age_max_ms) = (0, 0);

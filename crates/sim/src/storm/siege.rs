@@ -9,7 +9,8 @@ use deliver::plan::SenderPlan;
 use deliver::queue::BLOCK_BYTES_MAX;
 
 use super::outage::all_is_there;
-use super::{CALM, MS_NS, Storm, pipeline};
+use super::pipeline::{self, CALM};
+use super::{MS_NS, Storm};
 use crate::world::outlet::Outlet;
 use crate::world::peer::State;
 

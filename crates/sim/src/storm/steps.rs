@@ -6,8 +6,9 @@
 use config::plan::Plan;
 use model::OutputId;
 
-use super::outage::End as Outage;
-use super::{CALM, MS_NS, Storm, pipeline};
+use super::end::End as Outage;
+use super::pipeline::{self, CALM};
+use super::{MS_NS, Storm};
 use crate::world::peer::State;
 use crate::world::source::End;
 

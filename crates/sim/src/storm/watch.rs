@@ -9,7 +9,10 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::queue::{Block, BlockEncoding};
+use model::OutputId;
 
+use super::pipeline::KEPT;
+use crate::world::World;
 use crate::world::arrivals::{Arrived, Cutter, Reading};
 use crate::world::outlet::{Link, Outlet};
 
@@ -269,6 +272,12 @@ pub(super) fn check_account(sharing: &[(&Watch, &Outlet)]) -> Result<(), String>
         return Err(format!("{delivered} copies count as delivered, but {arrived} arrived"));
     }
     Ok(())
+}
+
+/// The watches of outputs whose lines are acknowledged to clients.
+pub(super) fn kept<'a>(world: &World, watches: &'a BTreeMap<OutputId, Watch>) -> Vec<&'a Watch> {
+    let at = KEPT.iter().filter_map(|name| world.outlet_at(name));
+    at.filter_map(|at| watches.get(&OutputId(at as u16))).collect()
 }
 
 #[cfg(test)]

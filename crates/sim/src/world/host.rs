@@ -10,11 +10,10 @@ use deliver::disk_queue::{Position, Promise};
 use deliver::queue::{Admission, Block, Entry, Queue, Room};
 use model::{Now, OutputAccount, OutputId, SourceId};
 use pipeline::checkpoints::Note;
-use pipeline::{Acks, Exchange, Host, MovingQueues, Outputs, Queues, Taking, Turn};
+use pipeline::{Acks, Host, MovingQueues, Outputs, Queues, Taking};
 
 use super::keeping::{Keeping, Kept};
 use super::outlet::Outlet;
-use super::{Given, World};
 
 /// See the module's header.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ pub(crate) struct SimHost<'a> {
     keeping: Kept<'a>,
     now: Now,
     /// Time that each reading of the clock takes, as if work had been done before it.
-    work_ns: u64,
+    pub(super) work_ns: u64,
     worked_ns: Cell<u64>,
 }
 
@@ -39,15 +38,6 @@ impl<'a> SimHost<'a> {
     ) -> SimHost<'a> {
         let outlets = Outlets { all: outlets, given };
         SimHost { outlets, acks, keeping: Kept(keeping), now, work_ns: 0, worked_ns: Cell::new(0) }
-    }
-}
-
-impl World {
-    /// The turn and its arguments.
-    pub(super) fn parts(&mut self) -> (&mut Turn, SimHost<'_>, &Exchange) {
-        let World { turn, outlets, given, acks, keeping, exchange, now, knobs, .. } = self;
-        let host = SimHost::new(outlets, given.as_mut(), acks, keeping.as_mut(), *now);
-        (turn, SimHost { work_ns: knobs.work_ns, ..host }, exchange)
     }
 }
 
@@ -80,6 +70,15 @@ impl<'a> Host for SimHost<'a> {
             keeping.note(aggregation, note, gave, self.now);
         }
     }
+}
+
+/// A block given to an output.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    pub(crate) output: OutputId,
+    pub(crate) block: Block,
+    /// Its position on disk, and whether the disk accepted it.
+    pub(crate) place: Option<(Position, bool)>,
 }
 
 /// The queues of all outlets.

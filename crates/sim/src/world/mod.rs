@@ -20,10 +20,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config::plan::{OutputPlan, Plan};
-use deliver::disk_queue::{DiskQueuePlan, Position};
+use deliver::disk_queue::DiskQueuePlan;
 use deliver::failover::Failover;
 use deliver::plan::QueueKind;
-use deliver::queue::Block;
 use model::{
     Dropped, Kind, Now, Outcome, OutputId, OutputSum, RecordAccount, RecordSum, SECOND_NS, SourceId, Span,
 };
@@ -32,7 +31,8 @@ use pipeline::{
 };
 
 use self::canary::Canary;
-use self::host::Outlets;
+pub(crate) use self::host::Given;
+use self::host::{Outlets, SimHost};
 use self::keeping::Keeping;
 use self::outlet::Outlet;
 use self::source::{End, Source, Way};
@@ -128,15 +128,6 @@ fn stored(output: &OutputPlan, seed: u64, knobs: &Knobs) -> Option<Stored> {
     };
     let sync_ns = *random.pick(&[(0, 0), (0, 20_000_000), (1_000_000, 5_000_000_000)]);
     Some(Stored::new(plan, sync_ns, random.next(), knobs.canary))
-}
-
-/// A block given to an output.
-#[derive(Clone, Debug)]
-pub(crate) struct Given {
-    pub(crate) output: OutputId,
-    pub(crate) block: Block,
-    /// Its position on disk, and whether the disk accepted it.
-    pub(crate) place: Option<(Position, bool)>,
 }
 
 /// See the module's header.
@@ -687,6 +678,14 @@ impl World {
             all.add(&bytes);
         }
         all.number()
+    }
+
+    /// The turn and its arguments.
+    fn parts(&mut self) -> (&mut Turn, SimHost<'_>, &Exchange) {
+        let World { turn, outlets, given, acks, keeping, exchange, now, knobs, .. } = self;
+        let mut host = SimHost::new(outlets, given.as_mut(), acks, keeping.as_mut(), *now);
+        host.work_ns = knobs.work_ns;
+        (turn, host, exchange)
     }
 }
 
