@@ -5,7 +5,7 @@
 //! few functions, and one function around all of it that is called at once. Every expression is evaluated at most
 //! once, so any text ends in time proportional to its length.
 //! Not here: the meaning of the keys (`import::statsd`), reading files and the environment (the caller).
-//! Invariant: any text gives a tree or located diagnostics; never a panic. The `_MAX` constants below limit nesting,
+//! Invariant: any text gives a tree or located diagnostics; never a panic. The `_MAX` constants limit nesting,
 //! text and value sizes.
 
 mod fault;
